@@ -155,9 +155,6 @@ pub async fn start(config: &Config, overrides: Overrides) -> Result<Running, Sta
         running: running(config, &clients, &scope, &others, &tempo),
     };
     let metrics = Arc::new(Metrics::default());
-    if grouped {
-        metrics.boards.expect(ports.boards.iter().map(|board| board.name()));
-    }
     let hooks = hooks(config, &clients, &scope, &ports.clock, &metrics);
     let grouping = if grouped { Some(grouping(config)?) } else { None };
     let settings = settings(config, member, grouping, outbox);

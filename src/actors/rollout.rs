@@ -25,7 +25,7 @@ use crate::actors::message::{End, FollowPods};
 use crate::actors::rollout::storing::Storing;
 use crate::actors::shell::{Drives, Shell};
 use crate::actors::{Env, MAILBOX_MAX};
-use crate::telemetry::Stopwatch;
+use crate::telemetry::{InFlight, Stopwatch};
 use domain::delivery::Errands;
 use domain::id::Seq;
 use domain::rollout::{Attended, Effect, Event};
@@ -46,6 +46,7 @@ pub struct RolloutActor {
     errands: Errands,
     storing: Storing,
     stopwatch: Stopwatch,
+    counted: InFlight,
     draining: bool,
 }
 
@@ -59,6 +60,7 @@ impl RolloutActor {
         stop_listener: StopListener,
         obituary: Obituary,
     ) -> Self {
+        let counted = env.metrics.standing.in_flight();
         Self {
             start,
             env,
@@ -72,6 +74,7 @@ impl RolloutActor {
             errands: Errands::default(),
             storing: Storing::default(),
             stopwatch: Stopwatch::default(),
+            counted,
             draining: false,
         }
     }

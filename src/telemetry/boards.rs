@@ -35,7 +35,7 @@ impl Boards {
     }
 
     /// Shows every series of the group's servers, which are known by these names.
-    pub fn expect<'a>(&self, boards: impl Iterator<Item = &'a str>) {
+    pub fn begin<'a>(&self, boards: impl Iterator<Item = &'a str>) {
         for board in boards {
             let board = board.to_owned();
             for call in BOARD_CALLS {

@@ -213,8 +213,6 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use domain::late::Late;
-    use domain::unwell::Reason;
 
     #[test]
     fn the_page_of_metrics_has_every_one_that_is_shown_from_the_start() {
@@ -253,8 +251,6 @@ mod tests {
         metrics.leads(true);
         metrics.standing.workloads(3, 2, 1);
         metrics.standing.blind(true);
-        metrics.standing.unwell([Reason::Owed].into_iter());
-        metrics.standing.late([Late::Group, Late::Group].into_iter());
         metrics.standing.deliveries(4, 5);
         metrics.boards.held(domain::roster::Reason::Servers, true);
         let lines = [
@@ -263,8 +259,6 @@ mod tests {
             ("allclear_rollouts_in_flight", 2),
             ("allclear_workloads_quarantined", 1),
             ("allclear_watch_blind", 1),
-            ("allclear_workloads_unwell{reason=\"owed\"}", 1),
-            ("allclear_workloads_late{reason=\"group\"}", 2),
             ("allclear_deliveries_pending", 4),
             ("allclear_deliveries_given_up", 5),
             ("allclear_group_held{reason=\"servers\"}", 1),

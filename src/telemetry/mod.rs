@@ -20,6 +20,7 @@ pub use exposition::Form;
 pub use lines::lines;
 pub use metrics::Metrics;
 pub use promoting::Share;
+pub use standing::InFlight;
 
 use std::io::IsTerminal;
 

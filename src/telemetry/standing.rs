@@ -10,8 +10,10 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
 use super::labels::Label;
-use domain::late::Late;
-use domain::unwell::Reason;
+use super::promoting::Share;
+use domain::late::{Late, late};
+use domain::record::Record;
+use domain::unwell::{self, Reason};
 
 /// See the module's text.
 #[derive(Default)]
@@ -47,7 +49,8 @@ impl Standing {
         registry.register("workloads_late", words, late.clone());
         registry.register("deliveries_pending", "Deliveries on their way, without dead letters", deliveries.clone());
         registry.register("deliveries_given_up", "Deliveries that are kept as dead letters", given_up.clone());
-        self.rest();
+        Reason::ALL.into_iter().for_each(|reason| drop(unwell.get_or_create(&[("reason", reason.name())])));
+        Late::ALL.into_iter().for_each(|reason| drop(late.get_or_create(&[("reason", reason.name())])));
     }
 
     /// Whether this replica works. One that does not has nothing to say about the cluster.
@@ -80,14 +83,14 @@ impl Standing {
         self.quarantined.set(many(quarantined));
     }
 
-    /// In what ways the newest rollouts of workloads did not end well.
-    pub fn unwell(&self, reasons: impl Iterator<Item = Reason>) {
-        count(&self.unwell, Reason::ALL.map(Reason::name), reasons.map(Reason::name));
+    /// What the workloads at rest add to those whose newest rollout did not end well.
+    pub fn unwell(&self) -> Share {
+        Share::of(&self.unwell, "reason")
     }
 
-    /// What rollouts have waited for too long.
-    pub fn late(&self, late: impl Iterator<Item = Late>) {
-        count(&self.late, Late::ALL.map(Late::name), late.map(Late::name));
+    /// What one workload in flight adds.
+    pub fn in_flight(&self) -> InFlight {
+        InFlight { unwell: None, shares: (self.unwell(), Share::of(&self.late, "reason")) }
     }
 
     /// How many deliveries are on their way, and how many were given up.
@@ -96,12 +99,27 @@ impl Standing {
         self.given_up.set(many(given_up));
     }
 
+    /// Those that are counted by shares end with the actors that have them.
     fn rest(&self) {
         self.blind(false);
         self.workloads(0, 0, 0);
-        self.unwell(std::iter::empty());
-        self.late(std::iter::empty());
         self.deliveries(0, 0);
+    }
+}
+
+/// How the newest rollout of a workload in flight stands. Dropping it takes that out of the metrics.
+pub struct InFlight {
+    unwell: Option<Reason>,
+    shares: (Share, Share),
+}
+
+impl InFlight {
+    /// The record is this now. How the rollout before ended counts until the newest one has ended.
+    pub fn set(&mut self, record: &Record) {
+        self.unwell = unwell::reason(record).or(self.unwell.filter(|_| record.is_open()));
+        let (unwell, waits) = &mut self.shares;
+        unwell.set(self.unwell.map(Reason::name).into_iter());
+        waits.set(late(record).map(Late::name).into_iter());
     }
 }
 
@@ -109,17 +127,32 @@ fn many(count: usize) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
-/// Sets each of the reasons to how often it was found.
-fn count<const N: usize>(
-    family: &Family<Label, Gauge>,
-    all: [&'static str; N],
-    found: impl Iterator<Item = &'static str>,
-) {
-    let mut counts = all.map(|reason| (reason, 0));
-    for name in found {
-        counts.iter_mut().filter(|(reason, _)| *reason == name).for_each(|(_, count)| *count += 1);
-    }
-    for (reason, count) in counts {
-        family.get_or_create(&[("reason", reason)]).set(count);
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use domain::id::Seq;
+    use domain::record::{Change, Failure, Phase};
+
+    #[test]
+    fn a_failure_counts_until_the_next_rollout_has_ended_and_a_wait_until_it_is_over() {
+        let standing = Standing::default();
+        let unwell = || standing.unwell.get_or_create(&[("reason", "failed")]).get();
+        let waits = || standing.late.get_or_create(&[("reason", "group")]).get();
+        let failed = Record { phase: Phase::Failed(Failure::TimedOut), ..Record::first(Seq(4)) };
+        let rolling =
+            Record { phase: Phase::Rolling, change: Change::Changed, closed: Seq(4), ..Record::first(Seq(5)) };
+        let stalled = Record { phase: Phase::Complete, stalled: true, ..rolling.clone() };
+        let mut counted = standing.in_flight();
+        let mut seen = |record: &Record| {
+            counted.set(record);
+            (unwell(), waits())
+        };
+        assert_eq!(seen(&failed), (1, 0));
+        assert_eq!(seen(&rolling), (1, 0), "the next one has not ended");
+        assert_eq!(seen(&stalled), (1, 1), "it waits for others");
+        assert_eq!(seen(&Record::first(Seq(5))), (0, 0), "it is at rest");
+        assert_eq!(seen(&failed), (1, 0));
+        drop(counted);
+        assert_eq!((unwell(), waits()), (0, 0));
     }
 }

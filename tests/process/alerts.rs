@@ -42,7 +42,7 @@ fn refuse(scene: &Scene, matches: impl Fn(&Request) -> bool + Send + Sync + 'sta
 async fn a_ledger_that_cannot_be_opened_and_workloads_that_cannot_be_listed_are_shown() {
     let mut scene = Scene::new().await;
     let is_list = |request: &Request| request.method == "GET" && request.path.contains("/deployments");
-    refuse(&scene, |request| request.path.contains("/configmaps"));
+    refuse(&scene, |request| request.path.contains("/namespaces/default/configmaps"));
     refuse(&scene, is_list);
     scene.launch(&["run"]);
     shows(&scene, "allclear_failures_total{operation=\"open_ledger\"}", "1").await;
@@ -71,6 +71,21 @@ async fn workloads_whose_rollout_did_not_end_well_are_counted_by_reason() {
     shows(&scene, "allclear_workloads_unwell{reason=\"failed\"}", "1").await;
     scene.set_image("sick", &image("1.0"));
     shows(&scene, "allclear_workloads_unwell{reason=\"failed\"}", "0").await;
+}
+
+/// AllclearPurgeOwed, while it is tried on: the second attempt after a denial comes after 15 to 30 s.
+#[tokio::test]
+async fn a_workload_whose_purge_is_owed_is_counted_until_it_is_made() {
+    let mut scene = Scene::new().await;
+    scene.start().await;
+    let denied = CloudFrontStandIn::error(403, "AccessDenied", "User is not authorized to perform this action");
+    let denial = Fault::once(When::Before, Action::Answer(denied)).matching(|request| request.method == "POST");
+    scene.world.cdn.inject(denial.times(u32::MAX));
+    scene.roll_out("1.1");
+    shows(&scene, "allclear_workloads_unwell{reason=\"owed\"}", "1").await;
+    scene.world.cdn.clear_faults();
+    shows(&scene, "allclear_workloads_unwell{reason=\"owed\"}", "0").await;
+    assert_eq!(scene.purged(), [DISTRIBUTION]);
 }
 
 /// AllclearRolloutStuck, for CloudFront.

@@ -20,6 +20,7 @@ impl ClusterGroupActor {
     /// Listens to the boards' wake-ups. A single cluster has none.
     pub(super) fn listen(&self, ctx: &mut Context<Self>) {
         if self.env.settings.grouping.is_some() {
+            self.env.metrics.boards.begin(self.boards.iter().map(|board| board.name()));
             for (index, board) in self.boards.iter().enumerate() {
                 ctx.add_stream(board.wake_ups().map(move |()| Woken(index)));
             }

@@ -19,13 +19,12 @@ use crate::actors::pod_watcher::PodWatcher;
 use crate::actors::rollout::RolloutActor;
 use crate::actors::shell::{Drives, Shell};
 use crate::actors::{Env, MAILBOX_MAX};
+use crate::telemetry::Share;
 use domain::id::{Origin, WorkloadId};
-use domain::late::late;
 use domain::listed::Scope;
 use domain::lives::Lives;
 use domain::ports::{LedgerContents, Sight};
 use domain::rollout::Summary;
-use domain::unwell;
 use domain::watch::{Deployments, Effect, Event, Troubles, Watch};
 
 /// How often we check the children: a full mailbox can lose a death notice, and a full child a sight.
@@ -44,6 +43,7 @@ pub struct DeploymentWatcher {
     pods: BTreeMap<String, Addr<PodWatcher>>,
     troubles: Troubles<WorkloadId>,
     recent: Vec<Summary>,
+    unwell: Share,
 }
 
 impl DeploymentWatcher {
@@ -58,6 +58,7 @@ impl DeploymentWatcher {
     ) -> Self {
         let LedgerContents { origin, records, unreadable, pin: _, listed, life: _ } = ledgered;
         let kind = Deployments { policy: env.settings.policy.clone() };
+        let unwell = env.metrics.standing.unwell();
         Self {
             shell: Shell::new(Watch::new(kind, records, unreadable, listed, lives), &env),
             env,
@@ -70,6 +71,7 @@ impl DeploymentWatcher {
             pods: BTreeMap::new(),
             troubles: Troubles::default(),
             recent: Vec::new(),
+            unwell,
         }
     }
 
@@ -86,9 +88,7 @@ impl DeploymentWatcher {
         self.feed(Event::Swept, ctx);
         self.look_for_baselines();
         // A few nanoseconds for each record.
-        let standing = &self.env.metrics.standing;
-        standing.unwell(self.watch().records().values().filter_map(unwell::reason));
-        standing.late(self.watch().records().values().filter_map(late));
+        self.count_unwell();
         self.count();
     }
 }
