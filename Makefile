@@ -124,6 +124,12 @@ deny: ## Checks licences, sources, banned crates and, where their database can b
 	if $(CARGO) deny --locked fetch >/dev/null 2>&1; then $(CARGO) deny --locked check --disable-fetch advisories; \
 	else echo 'deny: advisories: not checked, because their database and the index of crates cannot be fetched here'; fi
 
+.PHONY: alerts
+alerts: ## Checks the alerts and the dashboard with promtool, and the metrics of a running program; needs promtool
+	@scripts/alerts.sh
+	@if command -v promtool >/dev/null; then \
+	$(CARGO) test $(LOCKED) --quiet --test process -- --ignored alerts::promtool; fi
+
 .PHONY: manifests
 manifests: ## Renders the manifests of deploy/, as kubectl apply -k would
 	kubectl kustomize deploy/base

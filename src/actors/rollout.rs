@@ -25,6 +25,7 @@ use crate::actors::message::{End, FollowPods};
 use crate::actors::rollout::storing::Storing;
 use crate::actors::shell::{Drives, Shell};
 use crate::actors::{Env, MAILBOX_MAX};
+use crate::telemetry::{InFlight, Stopwatch};
 use domain::delivery::Errands;
 use domain::id::Seq;
 use domain::rollout::{Attended, Effect, Event};
@@ -44,6 +45,8 @@ pub struct RolloutActor {
     following: Option<Seq>,
     errands: Errands,
     storing: Storing,
+    stopwatch: Stopwatch,
+    counted: InFlight,
     draining: bool,
 }
 
@@ -57,6 +60,7 @@ impl RolloutActor {
         stop_listener: StopListener,
         obituary: Obituary,
     ) -> Self {
+        let counted = env.metrics.standing.in_flight();
         Self {
             start,
             env,
@@ -69,6 +73,8 @@ impl RolloutActor {
             following: None,
             errands: Errands::default(),
             storing: Storing::default(),
+            stopwatch: Stopwatch::default(),
+            counted,
             draining: false,
         }
     }

@@ -78,6 +78,7 @@ impl Webhook {
         let Report { id, hook, kind, subject, attempts, outcome } = report;
         let workload = subject.display_name();
         let kind = kind.name();
+        self.env.metrics.webhook(outcome);
         match outcome {
             Outcome::Delivered { status } => {
                 tracing::info!(%workload, hook, kind, delivery = %id, attempts, status, "webhook delivered");
@@ -137,7 +138,8 @@ impl Drives<Outbox> for Webhook {
             Effect::Postponed(notice) => self.answer(&notice, &Err("the outbox is full".to_owned())),
             Effect::Report(report) => self.report(&report),
         }
-        self.env.metrics.deliveries(self.outbox.machine().census().live);
+        let census = self.outbox.machine().census();
+        self.env.metrics.standing.deliveries(census.live, census.dead);
     }
 }
 

@@ -343,6 +343,9 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    /// The names of all, for metrics.
+    pub const NAMES: [&'static str; 6] = ["delivered", "retrying", "dead", "hook_disabled", "dropped", "postponed"];
+
     /// The name in logs and metrics.
     pub const fn name(&self) -> &'static str {
         match self {

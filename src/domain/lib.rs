@@ -35,6 +35,7 @@ pub mod horizon;
 pub mod host;
 pub mod id;
 pub mod image;
+pub mod late;
 pub mod leaf;
 pub mod lease;
 pub mod listed;

@@ -130,7 +130,7 @@ impl Guests {
 
     fn tell(&self, places: &mut Places, peer: IpAddr, bound: &'static str, closed: &'static str) {
         let Bounds { all, peer: of_a_peer } = self.bounds;
-        self.metrics.connection_closed(self.door, bound, closed);
+        self.metrics.doors.connection_closed(self.door, bound, closed);
         let now = Instant::now();
         if places.said.is_some_and(|said| now.duration_since(said) < SAID_EVERY) {
             return;

@@ -21,13 +21,13 @@ use std::time::Duration;
 
 use actix::Recipient;
 use actix_rt::{Arbiter, ArbiterHandle};
-use actix_web::http::{Method, StatusCode};
+use actix_web::http::{Method, StatusCode, header};
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Serialize;
 
 use crate::actors::message::Observe;
 use crate::actors::observation::Observation;
-use crate::telemetry::Metrics;
+use crate::telemetry::{Form, Metrics};
 pub use doors::{Addresses, Door, ListenError};
 use doors::{Open, bind};
 pub use fresh::Fresh;
@@ -141,11 +141,17 @@ async fn answered(request: &HttpRequest, window: &Window, door: Door) -> HttpRes
     match (request.path(), door) {
         ("/livez", _) => health(window.alive().await),
         ("/readyz", _) => health(window.ready().await),
-        ("/metrics", _) => reply::metrics(window.front.metrics.text()),
+        ("/metrics", _) => metrics(request, &window.front.metrics),
         ("/api/v1/state", Door::Page) => state(&window.front.about, window.observe().await),
         ("/", Door::Page) => window.page().await,
         (path, door) => reply::not_found(path, door),
     }
+}
+
+fn metrics(request: &HttpRequest, metrics: &Metrics) -> HttpResponse {
+    let accept: Vec<&str> = request.headers().get_all(header::ACCEPT).filter_map(|value| value.to_str().ok()).collect();
+    let form = Form::wanted(&accept.join(","));
+    reply::metrics(form.content_type(), metrics.text(form))
 }
 
 fn health(health: Result<&'static str, Vec<String>>) -> HttpResponse {

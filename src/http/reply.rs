@@ -18,10 +18,6 @@ use super::doors::Door;
 use super::page::STYLE;
 use domain::text::{visible, visible_json, visible_lines};
 
-/// What prometheus-client writes (OpenMetrics 1.0, "Overall Structure":
-/// <https://github.com/prometheus/OpenMetrics/blob/main/specification/OpenMetrics.md>).
-const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-
 /// The page loads nothing: its one style sheet is inside it and named here by its hash, its icon is a `data:` address.
 static CONTENT_SECURITY_POLICY: LazyLock<String> = LazyLock::new(|| {
     let style = STANDARD.encode(Sha256::digest(STYLE.as_bytes()));
@@ -82,9 +78,9 @@ pub fn json(value: &impl Serialize) -> HttpResponse {
     }
 }
 
-/// The metrics.
-pub fn metrics(body: String) -> HttpResponse {
-    guarded(StatusCode::OK).content_type(OPEN_METRICS).body(body)
+/// The metrics, in the form that `Accept` prefers.
+pub fn metrics(content_type: &'static str, body: String) -> HttpResponse {
+    guarded(StatusCode::OK).content_type(content_type).insert_header((header::VARY, "accept")).body(body)
 }
 
 /// There is nothing at this path.

@@ -99,7 +99,7 @@ async fn every_path_answers_and_the_guards_are_on_all_of_them() {
         ("/", "200 OK", "text/html; charset=utf-8"),
         ("/livez", "200 OK", "text/plain; charset=utf-8"),
         ("/readyz", "200 OK", "text/plain; charset=utf-8"),
-        ("/metrics", "200 OK", "application/openmetrics-text; version=1.0.0; charset=utf-8"),
+        ("/metrics", "200 OK", "text/plain; version=0.0.4; charset=utf-8"),
         ("/api/v1/state", "200 OK", "application/json"),
         ("/favicon.ico", "404 Not Found", "text/plain; charset=utf-8"),
     ];

@@ -3,14 +3,24 @@
 //! Every transition is one line and one count, both made by [`Metrics::notice`] from the same notice, so they cannot
 //! disagree. Not for telling users; that is `domain::notice` and its ways out.
 
+mod boards;
+mod doors;
+mod edge;
+mod exposition;
+mod labels;
 mod lines;
 mod metrics;
+mod process;
 mod promoting;
 mod running;
+mod standing;
 
+pub use edge::Stopwatch;
+pub use exposition::Form;
 pub use lines::lines;
 pub use metrics::Metrics;
 pub use promoting::Share;
+pub use standing::InFlight;
 
 use std::io::IsTerminal;
 

@@ -8,14 +8,19 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
+use super::labels::{Label, Labels};
 use domain::pipeline::proposal::ForgeKind;
 use domain::pipeline::status::Phase;
 
-/// One label: its name and its value.
-type Label = [(&'static str, &'static str); 1];
+/// What is known of a target.
+const STANDINGS: [&str; 4] = ["ready", "not_ready", "absent", "unknown"];
 
-/// Two labels.
-type Labels = [(&'static str, &'static str); 2];
+/// How a cluster with targets can be reached.
+const LINKS: [&str; 4] = ["up", "troubled", "down", "connecting"];
+
+/// What comes of a call of a forge.
+const FORGE_OUTCOMES: [&str; 8] =
+    ["open", "nothing_to_change", "closed", "merged", "outdated", "foreign", "withdrawn", "failed"];
 
 /// What Pipelines do, and where they stand.
 #[derive(Default)]
@@ -36,6 +41,20 @@ impl Promotions {
         registry.register("targets", "Targets of Pipelines, by what is known of them", self.targets.clone());
         registry.register("leaves", "Clusters with targets of Pipelines, by state", self.leaves.clone());
         registry.register("forge_calls", "Orders to and looks at a forge, by outcome", self.forge_calls.clone());
+        for phase in Phase::ALL {
+            if phase.is_open() {
+                drop(self.open.get_or_create(&[("phase", phase.name())]));
+            } else {
+                drop(self.ended.get_or_create(&[("outcome", phase.name())]));
+            }
+        }
+        STANDINGS.into_iter().for_each(|name| drop(self.targets.get_or_create(&[("standing", name)])));
+        LINKS.into_iter().for_each(|name| drop(self.leaves.get_or_create(&[("state", name)])));
+        for forge in ForgeKind::ALL {
+            for outcome in FORGE_OUTCOMES {
+                drop(self.forge_calls.get_or_create(&[("forge", forge.name()), ("outcome", outcome)]));
+            }
+        }
     }
 
     /// How many Pipelines are attended to.

@@ -8,8 +8,10 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
+use super::labels::{Label, Labels};
 use super::promoting::Share;
 use domain::repo::remark::EndedAttempt;
+use domain::repo::status::{Action, Phase};
 
 /// From ten seconds to four hours: a plan takes a minute, and an apply as long as it takes to make a database.
 const SECONDS_BUCKETS: [f64; 8] = [10.0, 30.0, 60.0, 180.0, 600.0, 1_800.0, 3_600.0, 14_400.0];
@@ -17,11 +19,8 @@ const SECONDS_BUCKETS: [f64; 8] = [10.0, 30.0, 60.0, 180.0, 600.0, 1_800.0, 3_60
 /// From what a timer is late by to ten minutes; the aim is five seconds.
 const LATENESS_BUCKETS: [f64; 10] = [0.01, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 600.0];
 
-/// One label: its name and its value.
-type Label = [(&'static str, &'static str); 1];
-
-/// Two labels.
-type Labels = [(&'static str, &'static str); 2];
+/// What a run can become by the end of a Job.
+const OUTCOMES: [Phase; 5] = [Phase::Succeeded, Phase::Planned, Phase::Waiting, Phase::Failed, Phase::Lost];
 
 /// What Repos do, and where they stand.
 pub struct Runs {
@@ -55,6 +54,15 @@ impl Runs {
         registry.register("git_looks", "Looks for the wanted commit of a Repo, by outcome", self.looks.clone());
         let words = "How late a look for the wanted commit began after it was due";
         registry.register("git_look_lateness_seconds", words, self.lateness.clone());
+        for action in Action::ALL {
+            drop(self.seconds.get_or_create(&[("action", action.name())]));
+            for outcome in OUTCOMES {
+                drop(self.ended.get_or_create(&[("action", action.name()), ("outcome", outcome.name())]));
+            }
+        }
+        let open = Phase::ALL.into_iter().filter(|phase| phase.is_open());
+        open.for_each(|phase| drop(self.open.get_or_create(&[("phase", phase.name())])));
+        ["found", "failed"].into_iter().for_each(|name| drop(self.looks.get_or_create(&[("outcome", name)])));
     }
 
     /// How many Repos are attended to.

@@ -41,6 +41,10 @@ async fn a_leader_that_is_killed_is_followed_by_the_other_replica_and_one_purge_
     assert!(is_ready(&second).await, "who stands by is ready");
     let (_, page) = second.get("/").await.expect("it has a page");
     assert!(page.contains("Standing by: first_"), "{page}");
+    for (replica, line) in [(&first, "\nallclear_leader 1\n"), (&second, "\nallclear_leader 0\n")] {
+        let (_, metrics) = replica.get("/metrics").await.expect("it has metrics");
+        assert!(metrics.contains(line), "{metrics}");
+    }
 
     scene.roll_out("1.1");
     let under_way = async || scene.record().is_some_and(|record| record.seq.0 == 2);

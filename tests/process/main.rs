@@ -13,6 +13,7 @@
     reason = "helpers of tests: what goes wrong in one shall fail the test"
 )]
 
+mod alerts;
 mod by_hand;
 mod commands;
 mod defects;

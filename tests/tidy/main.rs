@@ -17,6 +17,7 @@ mod imports;
 mod pages;
 mod shipped;
 mod source;
+mod telemetry;
 
 /// Fails with one line for each place that breaks the rule.
 fn none(rule: &str, places: &[String]) {

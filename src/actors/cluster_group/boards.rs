@@ -20,6 +20,7 @@ impl ClusterGroupActor {
     /// Listens to the boards' wake-ups. A single cluster has none.
     pub(super) fn listen(&self, ctx: &mut Context<Self>) {
         if self.env.settings.grouping.is_some() {
+            self.env.metrics.boards.begin(self.boards.iter().map(|board| board.name()));
             for (index, board) in self.boards.iter().enumerate() {
                 ctx.add_stream(board.wake_ups().map(move |()| Woken(index)));
             }
@@ -37,7 +38,7 @@ impl ClusterGroupActor {
         let metrics = self.env.metrics.clone();
         let name = self.boards.get(index).map(|board| board.name().to_owned()).unwrap_or_default();
         let event = move |index, news: Result<Box<News>, String>| {
-            metrics.board_rejected(&name, news.as_ref().map_or(0, |news| news.rejected.len()));
+            metrics.boards.rejected(&name, news.as_ref().map_or(0, |news| news.rejected.len()));
             Event::Read(index, news)
         };
         self.call((index, "board_read"), call, event, ctx);
@@ -73,7 +74,7 @@ impl ClusterGroupActor {
             let answer = call(board).await;
             metrics.took(what, clock.now().since(from));
             let failed = answer.as_ref().err().map(|error| error.reason.map_or("other", |reason| reason.name()));
-            metrics.board(&name, what, failed, clock.wall_ms());
+            metrics.boards.called(&name, what, failed, clock.wall_ms());
             answer
         };
         ctx.spawn(made.into_actor(self).map(move |answer, actor, ctx| {

@@ -8,12 +8,12 @@ use domain::roster::{Hold, Reason};
 
 impl ClusterGroupActor {
     pub(super) fn tell_hold(&self, Hold { reason, words }: &Hold) {
-        self.env.metrics.held(*reason, true);
+        self.env.metrics.boards.held(*reason, true);
         tracing::warn!(reason = reason.name(), why = words, "the group was held up; nothing is purged");
     }
 
     pub(super) fn tell_release(&self, reason: Reason) {
-        self.env.metrics.held(reason, false);
+        self.env.metrics.boards.held(reason, false);
         tracing::warn!(reason = reason.name(), "the group was released; it is held up for this reason no more");
     }
 

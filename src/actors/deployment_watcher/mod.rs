@@ -19,12 +19,12 @@ use crate::actors::pod_watcher::PodWatcher;
 use crate::actors::rollout::RolloutActor;
 use crate::actors::shell::{Drives, Shell};
 use crate::actors::{Env, MAILBOX_MAX};
+use crate::telemetry::Share;
 use domain::id::{Origin, WorkloadId};
 use domain::listed::Scope;
 use domain::lives::Lives;
 use domain::ports::{LedgerContents, Sight};
 use domain::rollout::Summary;
-use domain::unwell;
 use domain::watch::{Deployments, Effect, Event, Troubles, Watch};
 
 /// How often we check the children: a full mailbox can lose a death notice, and a full child a sight.
@@ -43,6 +43,7 @@ pub struct DeploymentWatcher {
     pods: BTreeMap<String, Addr<PodWatcher>>,
     troubles: Troubles<WorkloadId>,
     recent: Vec<Summary>,
+    unwell: Share,
 }
 
 impl DeploymentWatcher {
@@ -57,6 +58,7 @@ impl DeploymentWatcher {
     ) -> Self {
         let LedgerContents { origin, records, unreadable, pin: _, listed, life: _ } = ledgered;
         let kind = Deployments { policy: env.settings.policy.clone() };
+        let unwell = env.metrics.standing.unwell();
         Self {
             shell: Shell::new(Watch::new(kind, records, unreadable, listed, lives), &env),
             env,
@@ -69,6 +71,7 @@ impl DeploymentWatcher {
             pods: BTreeMap::new(),
             troubles: Troubles::default(),
             recent: Vec::new(),
+            unwell,
         }
     }
 
@@ -85,7 +88,7 @@ impl DeploymentWatcher {
         self.feed(Event::Swept, ctx);
         self.look_for_baselines();
         // A few nanoseconds for each record.
-        self.env.metrics.unwell(self.watch().records().values().filter_map(unwell::reason));
+        self.count_unwell();
         self.count();
     }
 }
@@ -138,7 +141,7 @@ impl StreamHandler<Sight> for DeploymentWatcher {
     fn handle(&mut self, sight: Sight, ctx: &mut Self::Context) {
         match sight {
             Sight::Restarted { scope } => {
-                self.env.metrics.relist();
+                self.env.metrics.standing.relist();
                 self.feed(Event::Relisting(Scope::of(scope.as_deref())), ctx);
             }
             Sight::Seen(workload) => {
@@ -175,7 +178,7 @@ impl StreamHandler<Sight> for DeploymentWatcher {
                     "the cluster was set back, as after a restore from a backup: its resource versions went down; listing \
                      all workloads and reading the ledger again"
                 );
-                self.env.metrics.set_back();
+                self.env.metrics.standing.set_back();
                 self.feed(Event::SetBack, ctx);
             }
         }

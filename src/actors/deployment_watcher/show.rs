@@ -90,11 +90,18 @@ impl DeploymentWatcher {
         self.troubles.blind(self.shell.now())
     }
 
+    /// Counts the workloads at rest; one in flight counts itself, because its record here is the one from before.
+    pub(super) fn count_unwell(&mut self) {
+        let records = self.shell.machine().records().iter();
+        let at_rest = records.filter(|(id, _)| !self.children.contains_key(id));
+        self.unwell.set(at_rest.filter_map(|(_, record)| unwell::reason(record)).map(unwell::Reason::name));
+    }
+
     pub(super) fn count(&self) {
         let (watch, metrics) = (self.watch(), &self.env.metrics);
         let nursery = watch.nursery();
-        metrics.blind(!watch.is_synced() || self.blind().is_some());
-        metrics.workloads(watch.records().len(), nursery.children().len(), nursery.left_alone().count());
+        metrics.standing.blind(!watch.is_synced() || self.blind().is_some());
+        metrics.standing.workloads(watch.records().len(), nursery.children().len(), nursery.left_alone().count());
     }
 }
 

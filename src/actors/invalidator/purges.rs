@@ -36,7 +36,7 @@ impl Invalidator {
         let (reference, place) = (order.reference.clone(), order.distribution.to_string());
         let call = async move {
             let from = clock.now();
-            metrics.sent_paths(order.subject.namespace(), order.paths.len());
+            metrics.edge.sent(order.subject.namespace(), &order.distribution, order.paths.len());
             let created = cdn.create(&order.distribution, &order.reference, &order.paths).await;
             metrics.took("create_invalidation", clock.now().since(from));
             created
@@ -56,7 +56,14 @@ impl Invalidator {
     ) {
         let cdn = self.env.ports.cdn.clone();
         let place = distribution.to_string();
-        let call = async move { cdn.status(&distribution, &id).await };
+        let (clock, metrics) = (self.env.ports.clock.clone(), self.env.metrics.clone());
+        let call = async move {
+            let status = cdn.status(&distribution, &id).await;
+            if matches!(status, Ok(InvalidationStatus::Completed)) {
+                metrics.edge.purged(&distribution, clock.wall_ms());
+            }
+            status
+        };
         self.ask_cdn(ctx, call, (Cause::GetInvalidation, place), move |status| match status {
             Ok(InvalidationStatus::Completed) => purge::Event::Completed(reference),
             Ok(InvalidationStatus::InProgress) => purge::Event::StillInProgress(reference),
@@ -92,7 +99,7 @@ impl Invalidator {
 
     /// Lets the metrics know how fast it goes.
     pub(super) fn show_pace(&self) {
-        self.env.metrics.pace(self.purges.machine().rate(self.purges.now()).thousandths());
+        self.env.metrics.edge.pace(self.purges.machine().rate(self.purges.now()).thousandths());
     }
 
     fn note(&mut self, right: Cause, place: &str, error: Option<&CdnError>) {

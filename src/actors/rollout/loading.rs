@@ -97,6 +97,7 @@ impl RolloutActor {
         let machine = Rollout::resume(identity, settings.policy.clone(), floor, record).arriving(self.start.arrival);
         let machine = machine.remembering(self.start.known.take().as_deref(), self.start.spent);
         self.shell = Some(Shell::new(Attended::new(machine), &self.env));
+        self.count();
         let sight = self.start.sight.take().map_or(Event::Missed, Event::Seen);
         self.feed(sight, ctx);
         self.follow_pods(ctx);

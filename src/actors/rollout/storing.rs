@@ -93,9 +93,16 @@ impl RolloutActor {
                 actor.end(End::Drained, ctx);
             } else {
                 actor.feed(event, ctx);
+                actor.count();
                 actor.follow_pods(ctx);
             }
         }));
+    }
+
+    /// Lets the metrics know how the workload stands.
+    pub(super) fn count(&mut self) {
+        let durable = self.shell.as_ref().and_then(|shell| shell.machine().durable());
+        durable.into_iter().for_each(|record| self.counted.set(record));
     }
 
     /// The record that the machine still takes for durable was removed.

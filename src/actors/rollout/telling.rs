@@ -12,6 +12,8 @@ impl RolloutActor {
         let errand = self.errands.begin(&notice.id);
         if errand.first {
             self.env.metrics.notice(&notice);
+            let fresh = self.stopwatch.hear(self.env.ports.clock.now(), &notice);
+            fresh.into_iter().for_each(|after| self.env.metrics.edge.fresh(after));
         }
         let (env, tell_notice) = (self.env.clone(), self.directory.tell_notice.clone());
         let uid = self.shell.as_ref().and_then(|shell| shell.machine().durable()).map(|record| record.uid.clone());

@@ -48,6 +48,7 @@ impl Root {
     pub(super) fn build(&mut self, ctx: &Context<Self>) {
         let Some(ledgered) = self.ledgered.take() else { return };
         tracing::info!(records = ledgered.records.len(), origin = %ledgered.origin, "ledger opened");
+        self.env.metrics.leads(true);
         match &mut self.tree {
             Some(tree) => tree.watch_again(ledgered),
             None => self.tree = Some(Tree::new(self.env.clone(), ctx.address(), ledgered)),
@@ -63,13 +64,20 @@ impl Root {
     }
 
     pub(super) fn end(&mut self, ctx: &mut Context<Self>) {
+        self.env.metrics.leads(false);
         let tree = self.tree.take();
         let ending = async move {
             if let Some(tree) = tree {
                 tree.end().await;
             }
         };
-        self.start(ctx, ending, |_, ()| Event::Ended);
+        self.start(ctx, ending, Self::ended);
+    }
+
+    /// What was built has ended. Until then it may have said how it stands.
+    fn ended(&mut self, (): ()) -> Event {
+        self.env.metrics.leads(false);
+        Event::Ended
     }
 
     /// The ledger is lost: all actors built from it end, and are built again from the next one. Only the next ledger
@@ -80,6 +88,7 @@ impl Root {
             "the ledger was deleted while in use; starting a new one, which takes every workload as it is, without a purge"
         );
         self.env.metrics.failure("ledger_lost");
+        self.env.metrics.leads(false);
         let ended = self.tree.take().map(Tree::abandon);
         let waited = async move {
             if let Some(ended) = ended {
@@ -87,6 +96,6 @@ impl Root {
             }
             tokio::time::sleep(REOPEN_AFTER).await;
         };
-        self.start(ctx, waited, |_, ()| Event::Ended);
+        self.start(ctx, waited, Self::ended);
     }
 }

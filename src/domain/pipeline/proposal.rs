@@ -18,6 +18,9 @@ pub enum ForgeKind {
 }
 
 impl ForgeKind {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::GitHub, Self::GitLab, Self::BitbucketServer, Self::Gitea];
+
     /// Its name in a spec.
     pub const fn name(self) -> &'static str {
         match self {

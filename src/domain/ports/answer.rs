@@ -54,6 +54,11 @@ impl Reason {
         REASONS.iter().position(|known| *known == name).and_then(|at| u8::try_from(at).ok()).map(Self)
     }
 
+    /// The names of all.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        REASONS.into_iter()
+    }
+
     /// Its name.
     pub fn name(self) -> &'static str {
         REASONS.get(usize::from(self.0)).copied().unwrap_or_default()

@@ -144,7 +144,7 @@ pub(super) async fn answer(request: HttpRequest, mut payload: web::Payload, port
     };
     let words = client.map_or_else(String::new, |client| client.to_string());
     porter.refusals.tell(now, door, &told, request.uri().path(), &words);
-    porter.hooks.metrics.hook_request(door, told.status.as_u16());
+    porter.hooks.metrics.doors.hook_request(door, told.status.as_u16());
     let mut answer = told.reply();
     if let Some(again) = again.and_then(|again| header::HeaderValue::from_str(&porter.date_after(again)).ok()) {
         answer.headers_mut().insert(header::RETRY_AFTER, again);

@@ -3,6 +3,8 @@
 use jiff::Timestamp;
 use serde_json::json;
 
+use allclear::telemetry::Form;
+
 use super::*;
 
 const PATH: &str = "/hooks/poke/pipeline/default/app";
@@ -50,7 +52,7 @@ async fn every_forge_can_make_us_look_and_nobody_else() {
     assert_eq!(bench.post(PATH, gitlab, &long).await.code, 413);
     assert_eq!(bench.post(PATH, gitlab, &long[1..]).await.code, 202);
     assert_eq!(bench.writes() - writes, 1);
-    let metrics = bench.metrics.text();
+    let metrics = bench.metrics.text(Form::OpenMetrics);
     for line in [r#"{door="poke",code="202"} 6"#, r#"{door="poke",code="401"} 5"#, r#"{door="poke",code="413"} 1"#] {
         assert!(metrics.contains(&format!("allclear_hook_requests_total{line}")), "{line}: {metrics}");
     }

@@ -1,0 +1,139 @@
+//! The metrics of purges: what was sent, how fast, when an edge was last made fresh and how long that took.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+
+use super::labels::{ByDistribution, ByNamespace};
+use domain::distribution::DistributionId;
+use domain::id::Seq;
+use domain::machine::Timestamp;
+use domain::notice::{Kind, Notice};
+
+/// From one second to four hours. An invalidation takes seconds to minutes; in a group the other clusters come first.
+const FRESH_BUCKETS: [f64; 12] = [1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 900.0, 1_800.0, 3_600.0, 14_400.0];
+
+/// What is asked of CloudFront, and what comes of it.
+pub struct Edge {
+    paths: Family<ByNamespace, Counter>,
+    pace: Gauge<f64, AtomicU64>,
+    purged: Family<ByDistribution, Gauge>,
+    fresh: Histogram,
+}
+
+impl Default for Edge {
+    fn default() -> Self {
+        Self {
+            paths: Family::default(),
+            pace: Gauge::default(),
+            purged: Family::default(),
+            fresh: Histogram::new(FRESH_BUCKETS),
+        }
+    }
+}
+
+impl Edge {
+    pub(super) fn register(&self, registry: &mut Registry) {
+        let words = "Paths sent to CloudFront, which bills each, by the namespace they were sent for";
+        registry.register("purged_paths", words, self.paths.clone());
+        let words = "Purges a second that CloudFront grants us, as far as we know: what we create when more wait";
+        registry.register("creations_per_second", words, self.pace.clone());
+        let words = "When an invalidation of a distribution was last seen completed, in seconds since the Unix epoch; 0 before that";
+        registry.register("last_purge_timestamp_seconds", words, self.purged.clone());
+        let words = "From the completion of a rollout in this cluster to its last purge";
+        registry.register("rollout_fresh_seconds", words, self.fresh.clone());
+    }
+
+    /// Paths are sent for a workload of this namespace.
+    pub fn sent(&self, namespace: &str, distribution: &DistributionId, paths: usize) {
+        let paths = u64::try_from(paths).unwrap_or(u64::MAX);
+        self.paths.get_or_create(&ByNamespace { namespace: namespace.to_owned() }).inc_by(paths);
+        drop(self.purged.get_or_create(&ByDistribution { distribution: distribution.to_string() }));
+    }
+
+    /// An invalidation of this distribution is complete, at this time of the wall's clock.
+    pub fn purged(&self, distribution: &DistributionId, wall_ms: i64) {
+        self.purged.get_or_create(&ByDistribution { distribution: distribution.to_string() }).set(wall_ms / 1_000);
+    }
+
+    /// How many purges are created a second when more wait, in thousandths.
+    pub fn pace(&self, thousandths: u32) {
+        self.pace.set(f64::from(thousandths) / 1_000.0);
+    }
+
+    /// The edge has become fresh, so long after the rollout was complete in this cluster.
+    pub fn fresh(&self, after: Duration) {
+        self.fresh.observe(after.as_secs_f64());
+    }
+}
+
+/// When the rollouts of one workload became complete, until their edges are fresh. What an earlier life began is not in it, so a
+/// restart makes a measurement missing and never wrong.
+#[derive(Default)]
+pub struct Stopwatch {
+    completed: BTreeMap<Seq, Timestamp>,
+}
+
+impl Stopwatch {
+    /// Hears a notice when it is told for the first time; how long the edge was old, if it is fresh now.
+    pub fn hear(&mut self, now: Timestamp, notice: &Notice) -> Option<Duration> {
+        match notice.kind {
+            Kind::RolloutCompleted => {
+                self.completed.insert(notice.seq, now);
+                None
+            }
+            Kind::PurgeCompleted => {
+                let completed = self.completed.remove(&notice.seq)?;
+                // What came before it was overtaken, and is never measured.
+                self.completed.retain(|seq, _| *seq > notice.seq);
+                Some(now.since(completed))
+            }
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn notice(kind: Kind, seq: u64) -> Notice {
+        let subject = domain::id::WorkloadId::deployment("shop", "web").into();
+        let (rollout, change, message) = (String::new(), String::new(), String::new());
+        Notice {
+            id: Notice::id_of("r", kind, ""),
+            kind,
+            at_ms: 0,
+            subject,
+            seq: Seq(seq),
+            rollout,
+            change,
+            message,
+            hosts: Vec::new(),
+            purges: Vec::new(),
+            cut: false,
+            late: false,
+            promotion: None,
+            run: None,
+        }
+    }
+
+    #[test]
+    fn each_rollout_is_measured_from_its_own_completion_and_never_from_another_one() {
+        let mut watch = Stopwatch::default();
+        let at = Timestamp::from_millis;
+        let mut hear = |ms, kind, seq| watch.hear(at(ms), &notice(kind, seq));
+        assert_eq!(hear(1_000, Kind::RolloutCompleted, 2), None);
+        assert_eq!(hear(2_000, Kind::PurgeStarted, 2), None);
+        assert_eq!(hear(3_000, Kind::RolloutCompleted, 3), None, "the next one, before the purge of this one");
+        assert_eq!(hear(9_000, Kind::PurgeCompleted, 2), Some(Duration::from_secs(8)));
+        assert_eq!(hear(10_000, Kind::PurgeCompleted, 3), Some(Duration::from_secs(7)));
+        assert_eq!(hear(11_000, Kind::PurgeCompleted, 4), None, "it was complete before this life");
+    }
+}
