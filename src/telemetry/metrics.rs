@@ -12,6 +12,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
+use super::chronicle::Chronicle;
 use super::promoting::Promotions;
 use super::running::Runs;
 use domain::notice::{Notice, Severity};
@@ -126,6 +127,8 @@ pub struct Metrics {
     held: Family<ByHold, Gauge>,
     purging: Purging,
     doors: Doors,
+    /// What was told of workloads lately, with times.
+    pub chronicle: Chronicle,
 }
 
 /// What happens at our own doors.
@@ -205,6 +208,7 @@ impl Default for Metrics {
             held: Family::default(),
             purging: Purging::default(),
             doors: Doors::default(),
+            chronicle: Chronicle::default(),
             registry: Mutex::new(Registry::default()),
         };
         let Self {
@@ -232,6 +236,8 @@ impl Default for Metrics {
             held: _,
             purging: _,
             doors: _,
+            // Of workloads by name, which are no labels.
+            chronicle: _,
         } = &metrics;
         registry.register("notices", "Transitions told, by kind", notices.clone());
         registry.register("effects", "Effects performed, by machine and effect", effects.clone());

@@ -3,6 +3,7 @@
 //! Every transition is one line and one count, both made by [`Metrics::notice`] from the same notice, so they cannot
 //! disagree. Not for telling users; that is `domain::notice` and its ways out.
 
+pub mod chronicle;
 mod lines;
 mod metrics;
 mod promoting;

@@ -12,6 +12,7 @@ impl RolloutActor {
         let errand = self.errands.begin(&notice.id);
         if errand.first {
             self.env.metrics.notice(&notice);
+            self.env.metrics.chronicle.note(&notice, self.env.ports.clock.wall_ms());
         }
         let (env, tell_notice) = (self.env.clone(), self.directory.tell_notice.clone());
         let uid = self.shell.as_ref().and_then(|shell| shell.machine().durable()).map(|record| record.uid.clone());
