@@ -274,8 +274,19 @@ async fn begin(config: &Config, env: Env, hooks: Option<Hooks>) -> Result<Runnin
         let edges = FreshEdges::ours(env.ports.ledger.clone(), env.ports.cluster.clone(), config.policy());
         Fresh::new(token.expose(), Arc::new(edges))
     });
+    let (clock, explains) = (env.ports.clock.clone(), None);
     let root = Root::new(env, give_up).start();
-    let front = Front { root: root.clone().recipient(), metrics, about, fresh, hooks, draining: draining.clone() };
+    let front = Front {
+        root: root.clone().recipient(),
+        browse: root.clone().recipient(),
+        explains,
+        clock,
+        metrics,
+        about,
+        fresh,
+        hooks,
+        draining: draining.clone(),
+    };
     let addresses = Addresses { probes: config.http.listen, page: config.http.page, hooks: config.hooks.listen };
     let serving = crate::http::serve(addresses, front).await?;
     let Addresses { probes, page, hooks } = serving.addresses();

@@ -145,7 +145,10 @@ mod tests {
     #[test]
     fn each_word_is_looked_for_in_names_and_images_whatever_its_case() {
         let text = |text: &str| names(&Search { text: text.to_owned(), ..Search::default() });
-        assert_eq!(text("shop web-12"), (6, ["12", "120", "122", "124", "126", "128"].map(|n| format!("shop/web-{n}")).into()));
+        assert_eq!(
+            text("shop web-12"),
+            (6, ["12", "120", "122", "124", "126", "128"].map(|n| format!("shop/web-{n}")).into())
+        );
         assert_eq!(text("BLOG app:13"), (1, vec!["blog/web-13".to_owned()]));
         assert_eq!(text("blog shop").0, 0);
         assert_eq!(text(&"x".repeat(100_000)).0, 0);
