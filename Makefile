@@ -124,6 +124,13 @@ deny: ## Checks licences, sources, banned crates and, where their database can b
 	if $(CARGO) deny --locked fetch >/dev/null 2>&1; then $(CARGO) deny --locked check --disable-fetch advisories; \
 	else echo 'deny: advisories: not checked, because their database and the index of crates cannot be fetched here'; fi
 
+.PHONY: page
+page: ## Looks at the status page in headless Chromium: contrast, names, keyboard, policy, narrow and wide; needs chromium and npm
+	$(LINTED) scripts/page.sh
+
+.PHONY: screenshots
+screenshots: page ## The same; the pictures are in target/screenshots
+
 .PHONY: manifests
 manifests: ## Renders the manifests of deploy/, as kubectl apply -k would
 	kubectl kustomize deploy/base

@@ -3,21 +3,22 @@
 
 pub mod by_hand;
 pub mod checking;
+mod explaining;
 mod others;
+mod process;
 mod promoting;
 mod running;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use actix::{Actor, Addr};
+use actix::Actor;
 use tokio::sync::oneshot;
 
-use crate::actors::message::Drain;
-use crate::actors::root::{ENDS_WITHIN, GivenUp, Root};
+use crate::actors::root::Root;
 use crate::actors::{Env, Grouping, Settings};
 use crate::adapters::clock::SystemClock;
 use crate::adapters::cloudfront::{self, CloudFront};
@@ -41,7 +42,7 @@ use crate::app::promoting::{Beside, hooks, promoting};
 use crate::app::running::{installation, running};
 use crate::config::{Config, Enabled, LedgerBackend, Namespaces, RedisAddress};
 use crate::http::hooks::Hooks;
-use crate::http::{About, Addresses, Fresh, Front, ListenError, Serving};
+use crate::http::{About, Addresses, Explains, Fresh, Front, ListenError};
 use crate::telemetry::Metrics;
 use domain::catalog::Freshness;
 use domain::delivery;
@@ -51,6 +52,7 @@ use domain::ports::{Board, Cdn, Clock, ClusterView, EventSink, Lease, Ledger, No
 use domain::retry;
 use domain::roster::Trust;
 
+pub use process::Running;
 pub use promoting::desk;
 
 /// The name of the only member of a group of one. It is part of every purge reference, so it never changes.
@@ -62,10 +64,8 @@ const NAME_DIGITS: usize = 8;
 /// Digits that distinguish two lives of the process.
 const BOOT_CHARS: usize = 8;
 
-/// Everything ends within this, whatever hangs (fault K16); Kubernetes would kill us 30 s after its SIGTERM.
-const STOP_WITHIN: Duration = Duration::from_secs(4);
-
-const _: () = assert!(ENDS_WITHIN.as_millis() < STOP_WITHIN.as_millis(), "the actors are left before they have ended");
+/// Makes what answers `explain` from the outside of this process.
+pub type MakeExplains = fn(Views, &Config) -> Arc<dyn Explains>;
 
 /// What is not configuration but still has to be known to start.
 #[derive(Default)]
@@ -84,6 +84,8 @@ pub struct Overrides {
     /// Where hosts that Pipelines name are stood in for; kubeconfigs may lead to loopback then, too, and nothing needs TLS. Only the
     /// demo and tests have any.
     pub stand_ins: Option<BTreeMap<String, SocketAddr>>,
+    /// What answers `explain` on the page of a workload, made from the outside of this process; `None`: nothing does.
+    pub explains: Option<MakeExplains>,
 }
 
 /// Why the program did not start.
@@ -104,14 +106,6 @@ pub enum StartError {
     /// An address for probes or the status page cannot be used.
     #[error(transparent)]
     Listen(#[from] ListenError),
-}
-
-/// The program, running.
-pub struct Running {
-    root: Addr<Root>,
-    serving: Serving,
-    draining: Arc<AtomicBool>,
-    given_up: oneshot::Receiver<GivenUp>,
 }
 
 /// Builds everything and starts it. Must be called within an actix system.
@@ -155,10 +149,12 @@ pub async fn start(config: &Config, overrides: Overrides) -> Result<Running, Sta
     };
     let metrics = Arc::new(Metrics::default());
     let hooks = hooks(config, &clients, &scope, &ports.clock, &metrics);
+    let views = explaining::views(config, &clients, &ports, grouped.then_some(&member))?;
+    let explains = overrides.explains.map(|explains| explains(views, config));
     let grouping = if grouped { Some(grouping(config)?) } else { None };
     let settings = settings(config, member, grouping, outbox);
     let env = Env { ports, metrics, settings: Arc::new(settings), complaints: Arc::default() };
-    begin(config, env, hooks).await
+    begin(config, env, hooks, explains).await
 }
 
 /// The group as it is configured, to listen to.
@@ -224,11 +220,7 @@ pub async fn views(
 async fn views_of(config: &Config, clients: Clients, namespace: Option<&str>) -> Result<Views, StartError> {
     let scope = namespace.map_or(Scope::All, |namespace| Scope::Namespaces([namespace.to_owned()].into()));
     let ledger_namespace = config.ledger.namespace.as_deref().unwrap_or(LEDGER_NAMESPACE);
-    let ledger_place = match (config.ledger_backend(), &config.redis.url) {
-        (LedgerBackend::Memory, _) => "the memory of the running allclear".to_owned(),
-        (LedgerBackend::Redis, Some(url)) => format!("Redis {url}"),
-        (LedgerBackend::Redis | LedgerBackend::Kubernetes, _) => format!("namespace {ledger_namespace}"),
-    };
+    let ledger_place = explaining::ledger_place(config, ledger_namespace);
     let ledger = match config.ledger_backend() {
         LedgerBackend::Memory => Arc::new(UnreachableLedger),
         LedgerBackend::Redis | LedgerBackend::Kubernetes => ledger(config, &clients, ledger_namespace)?,
@@ -263,7 +255,12 @@ async fn neighbours(config: &Config, clients: &Clients) -> Result<Option<Neighbo
     }))
 }
 
-async fn begin(config: &Config, env: Env, hooks: Option<Hooks>) -> Result<Running, StartError> {
+async fn begin(
+    config: &Config,
+    env: Env,
+    hooks: Option<Hooks>,
+    explains: Option<Arc<dyn Explains>>,
+) -> Result<Running, StartError> {
     let (give_up, given_up) = oneshot::channel();
     let draining = Arc::new(AtomicBool::new(false));
     let about =
@@ -274,7 +271,7 @@ async fn begin(config: &Config, env: Env, hooks: Option<Hooks>) -> Result<Runnin
         let edges = FreshEdges::ours(env.ports.ledger.clone(), env.ports.cluster.clone(), config.policy());
         Fresh::new(token.expose(), Arc::new(edges))
     });
-    let (clock, explains) = (env.ports.clock.clone(), None);
+    let clock = env.ports.clock.clone();
     let root = Root::new(env, give_up).start();
     let front = Front {
         root: root.clone().recipient(),
@@ -295,42 +292,6 @@ async fn begin(config: &Config, env: Env, hooks: Option<Hooks>) -> Result<Runnin
     // Tests and the demo read the addresses from this line.
     tracing::info!(version = env!("CARGO_PKG_VERSION"), address = %probes, %page, hooks, dry_run, "started");
     Ok(Running { root, serving, draining, given_up })
-}
-
-impl Running {
-    /// Where probes and metrics, and where the status page are.
-    pub fn addresses(&self) -> Addresses {
-        self.serving.addresses()
-    }
-
-    /// The parent of all actors, to look at.
-    pub fn root(&self) -> &Addr<Root> {
-        &self.root
-    }
-
-    /// Waits until the program gives itself up; never returns while it is well.
-    pub async fn given_up(&mut self) -> GivenUp {
-        match (&mut self.given_up).await {
-            Ok(given_up) => given_up,
-            Err(_) => GivenUp("the root actor crashed".to_owned()),
-        }
-    }
-
-    /// Ends everything in order: not ready any more, no new work, writes under way finished, and out. Never waits for
-    /// CloudFront or a receiver: whatever is under way there, the next life resumes from the ledger.
-    pub async fn stop(self) {
-        let Self { root, serving, draining, given_up: _ } = self;
-        draining.store(true, Ordering::Relaxed);
-        let ordered = async {
-            if root.send(Drain).await.is_err() {
-                tracing::warn!("the actors had ended before they were told to");
-            }
-            serving.stop().await;
-        };
-        if tokio::time::timeout(STOP_WITHIN, ordered).await.is_err() {
-            tracing::warn!("not everything ended in time; leaving it, the ledger has what matters");
-        }
-    }
 }
 
 fn settings(config: &Config, member: Member, grouping: Option<Grouping>, outbox: delivery::Settings) -> Settings {

@@ -7,6 +7,7 @@
 
 mod gather;
 mod list;
+pub mod live;
 pub mod model;
 mod near;
 #[cfg(test)]

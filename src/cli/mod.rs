@@ -59,7 +59,8 @@ pub fn main(cli: Cli, environment: BTreeMap<String, String>) -> ExitCode {
             let dry_run = dry_run.then(|| ("dry_run".to_owned(), "true".to_owned()));
             let flags = dry_run.into_iter().chain(ledger_flag(ledger_namespace)).collect();
             let by_hand = global.by_hand(&environment, second_ledger);
-            let overrides = Overrides { kubernetes: global.kubernetes(), by_hand, ..Overrides::default() };
+            let explains = Some(explain::live::explains as app::MakeExplains);
+            let overrides = Overrides { kubernetes: global.kubernetes(), by_hand, explains, ..Overrides::default() };
             with_inputs(global, environment, flags, |inputs| run::run(inputs, overrides))
         }
         #[cfg(feature = "demo")]
@@ -282,11 +283,7 @@ fn look(
                 Ok(views) => views,
                 Err(error) => return failed(&error),
             };
-            let app::Views { cluster, ledger, cdn, group, desk, repos, own_namespace, ledger_place, alone } = views;
-            let us = read::Us { member: alone.to_string(), group: loaded.config.group.name.clone() };
-            let sources = read::Sources { cluster, ledger, cdn, group, desk, repos };
-            let policy = loaded.config.policy();
-            let question = read::Question { namespace, name, own_namespace, policy, ledger_place, us };
+            let (sources, question) = read::asking(views, &loaded.config, namespace, name);
             answer(&sources, &question).await
         })
     })

@@ -120,7 +120,7 @@ mod tests {
             let mut record = Record { phase, ..Record::first(Seq(0)) };
             record.version = serde_json::from_value(serde_json::json!({"web": format!("registry.test/App:{number}")}))
                 .expect("a version");
-            (WorkloadId::deployment(namespace, &format!("web-{number}")), record)
+            (WorkloadId::deployment(namespace, format!("web-{number}")), record)
         };
         (0..130).map(entry).collect()
     }

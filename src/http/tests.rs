@@ -1,5 +1,6 @@
 //! Over a real loopback socket, against a root actor that shows what it is told to.
 
+mod gallery;
 mod live;
 mod promoting;
 mod shown;

@@ -35,7 +35,8 @@ fn notice(name: &str, kind: Kind, seq: u64) -> Notice {
 
 /// Each text between two tags, as the browser hashes it.
 fn hashes(page: &str, tag: &str) -> Vec<String> {
-    let parts = page.split(&format!("<{tag}>")).skip(1).map(|rest| rest.split(&format!("</{tag}>")).next().unwrap());
+    let (open, close) = (format!("<{tag}>"), format!("</{tag}>"));
+    let parts = page.split(&open).skip(1).map(|rest| rest.split(&close).next().unwrap());
     parts.map(|text| format!("'sha256-{}'", STANDARD.encode(Sha256::digest(text)))).collect()
 }
 
@@ -62,7 +63,7 @@ async fn the_policy_allows_the_script_and_the_style_of_the_page_and_nothing_else
 async fn a_page_of_very_much_is_bounded() {
     let mut seen = busy("web");
     let summary = Summary { state: "x".repeat(200), ..seen.rollouts[0].clone() };
-    let id = |number: usize| WorkloadId::deployment("shop", &format!("web-{number}"));
+    let id = |number: usize| WorkloadId::deployment("shop", format!("web-{number}"));
     seen.rollouts = (0..10_000).map(|number| Summary { workload: id(number), ..summary.clone() }).collect();
     seen.recent.clone_from(&seen.rollouts);
     seen.quarantined = (0..10_000).map(id).collect();
@@ -76,11 +77,7 @@ async fn a_page_of_very_much_is_bounded() {
     let html = window.view(&asked, Ok(&seen), &listing, |view| page::render(view, None));
     assert!(html.len() < 600_000, "{} bytes", html.len());
     assert!(html.contains("101–150 of 10000") && html.contains("page 3 of 200"), "the pages of the search");
-    assert!(
-        html.contains("href=\"/?q=web+%26amp;only=all&amp;page=4#find\"")
-            || html.contains("q=web+%26&amp;only=all&amp;page=4#find"),
-        "next"
-    );
+    assert!(html.contains(r##"href="/?q=web+%26&amp;only=all&amp;page=4#find""##), "the next page of the same search");
     assert!(html.contains("and 9900 more"), "the rest is in the JSON");
 }
 
