@@ -139,7 +139,7 @@ pub fn render(view: &View<'_>, explained: Option<&Result<String, String>>) -> St
                     div.live { span #link .pill hidden { "connecting" } button #pause type="button" aria-pressed="false" hidden { "Pause" } }
                 }
                 p #say .unseen role="status" {}
-                main #main tabindex="-1" {
+                main #main tabindex="-1" data-now=(view.now_ms) {
                     @for Section { id, before, html } in &sections { (before) section id=(id) { (html) } }
                     @if let Some(explained) = explained { (workload::explained(view, explained)) }
                 }

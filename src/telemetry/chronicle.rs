@@ -88,7 +88,7 @@ impl Chronicle {
         let began = moments.iter().rev().find(|moment| {
             moment.kind == Kind::PurgeStarted && moment.workload == ended.workload && moment.seq == ended.seq
         });
-        Some((ended.at_ms, began.map(|began| (ended.at_ms - began.at_ms).max(0))))
+        Some((ended.at_ms, began.map(|began| ended.at_ms.saturating_sub(began.at_ms).max(0))))
     }
 }
 

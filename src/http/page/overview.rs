@@ -134,7 +134,7 @@ fn unwell(view: &View<'_>, workloads: &[Unwell]) -> Markup {
                     li {
                         span.who { (link::workload(workload)) small { (workload::last_told(view, workload)) } }
                         div {
-                            span.pill.warn { (reason.name()) } " " (state)
+                            span.pill.(workloads::colour(*reason)) { (reason.name()) } " " (state)
                             p.next { span.kind { "What to do: " } (reason.remedy()) }
                             p.quiet {
                                 code { "allclear explain -n " (workload.namespace) " " (workload.name) }

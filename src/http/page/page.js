@@ -11,9 +11,10 @@
   const icon = document.querySelector("link[rel=icon]");
   let source = null, paused = false, again = 0, spoken = 0, toSay = 0, waiting = {};
 
-  // Relative times: "12 s ago". The server renders them by the minute.
+  // Relative times: "12 s ago", by the clock of the server, which renders them by the minute.
+  const skew = Date.now() - Number(byId("main").dataset.now);
   const ago = (ms) => {
-    const s = Math.max(0, Math.round((Date.now() - ms) / 1000));
+    const s = Math.max(0, Math.round((Date.now() - skew - ms) / 1000));
     if (s < 60) return `${s} s ago`;
     if (s < 3600) return `${Math.floor(s / 60)} min ago`;
     return s < 86_400 ? `${Math.floor(s / 3600)} h ago` : `${Math.floor(s / 86_400)} d ago`;

@@ -100,8 +100,9 @@ fn blocks(seen: &Observation, summary: &Summary) -> Markup {
     let blocks = tally.and_then(|tally| Some((tally, tally.blocks.as_ref()?)));
     html! {
         @if let Some((tally, words)) = blocks {
-            @if is_held_up(tally) { p.fault { span.pill.warn { "others wait" } " " (words) } }
-            @else if !summary.state.starts_with(words.as_str()) { p.next { (words) } }
+            @let said = summary.state.starts_with(words.as_str());
+            @if is_held_up(tally) { p.fault { span.pill.warn { "others wait" } " " @if !said { (words) } } }
+            @else if !said { p.next { (words) } }
         }
     }
 }

@@ -23,12 +23,12 @@ pub(super) fn absolute(at_ms: i64, now_ms: i64) -> Markup {
 
 /// How long something took: `7s`.
 pub(super) fn span(from_ms: i64, to_ms: i64) -> String {
-    duration(Duration::from_millis(u64::try_from(to_ms - from_ms).unwrap_or_default()))
+    duration(Duration::from_millis(u64::try_from(to_ms.saturating_sub(from_ms)).unwrap_or_default()))
 }
 
 /// `just now`, `3 min ago`.
 pub(super) fn ago(at_ms: i64, now_ms: i64) -> String {
-    let minutes = (now_ms - at_ms).max(0) / 60_000;
+    let minutes = now_ms.saturating_sub(at_ms).max(0) / 60_000;
     match minutes {
         0 => "just now".to_owned(),
         1..60 => format!("{minutes} min ago"),

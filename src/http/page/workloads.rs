@@ -48,7 +48,7 @@ pub(super) fn results(view: &View<'_>, seen: &Observation, search: &Search) -> M
                 @if listing.matched != seen.workloads { ", among " (seen.workloads) " workloads" }
             }
             div.card.wide role="region" tabindex="0" aria-label="Workloads found" {
-                table {
+                table.found {
                     thead { tr { th scope="col" { "workload" } th scope="col" { "version" } th scope="col" { "state" } th scope="col" { "last news" } } }
                     tbody { @for row in &listing.rows { (line(view, seen, row)) } }
                 }
@@ -80,7 +80,8 @@ pub(super) fn pill(row: &Row) -> Markup {
     }
 }
 
-const fn colour(reason: Reason) -> &'static str {
+/// How bad an end is.
+pub(super) const fn colour(reason: Reason) -> &'static str {
     match reason {
         Reason::Failed | Reason::Impossible => "bad",
         Reason::Withdrawn | Reason::Owed | Reason::Partly => "warn",

@@ -102,7 +102,7 @@ async fn an_event_has_what_changed_and_nothing_else_and_many_browsers_share_one_
     }
     let before = changing.asked.load(Ordering::SeqCst);
     let began = tokio::time::Instant::now();
-    changing.set(Observation { workloads: 4, ..synced() });
+    changing.set(Observation { distributions: Some((7, 0)), ..synced() });
     assert_eq!(ids(&browser.event().await.unwrap()), ["numbers"]);
     changing.set(busy("<script>"));
     let event = browser.event().await.unwrap();
