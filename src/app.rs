@@ -3,13 +3,13 @@
 
 pub mod by_hand;
 pub mod checking;
-mod explaining;
 mod others;
 mod process;
 mod promoting;
 mod running;
+mod views;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -26,7 +26,6 @@ use crate::adapters::dry_run::{DryCdn, DryEvents, DryNotifier};
 use crate::adapters::edge::FreshEdges;
 use crate::adapters::http::{self as outbound, Egress};
 use crate::adapters::kubernetes::desk::Desk;
-use crate::adapters::kubernetes::objects::RepoKind;
 use crate::adapters::kubernetes::{self, Clients, Cluster, Events, KubernetesLease, Scope, Tempo};
 use crate::adapters::ledger::fresh_origin;
 use crate::adapters::ledger::kubernetes::KubernetesLedger;
@@ -50,10 +49,10 @@ use domain::id::Member;
 use domain::lease::Replica;
 use domain::ports::{Board, Cdn, Clock, ClusterView, EventSink, Lease, Ledger, Notifier, PortError, Ports, Retry};
 use domain::retry;
-use domain::roster::Trust;
 
 pub use process::Running;
 pub use promoting::desk;
+pub use views::{Neighbours, Views};
 
 /// The name of the only member of a group of one. It is part of every purge reference, so it never changes.
 const ALONE: &str = "self";
@@ -149,7 +148,13 @@ pub async fn start(config: &Config, overrides: Overrides) -> Result<Running, Sta
     };
     let metrics = Arc::new(Metrics::default());
     let hooks = hooks(config, &clients, &scope, &ports.clock, &metrics);
-    let views = explaining::views(config, &clients, &ports, grouped.then_some(&member))?;
+    // Those of the demo are in memory, and no others can be had.
+    let read = match &config.redis.url {
+        Some(_) => addressed(config, &Member(READER.to_owned()))?,
+        None => ports.boards.clone(),
+    };
+    let group = grouped.then(|| Neighbours::of(config, Ok(member.clone()), read));
+    let views = Views::of(config, &clients, &ports, group, Member(alone(config)));
     let explains = overrides.explains.map(|explains| explains(views, config));
     let grouping = if grouped { Some(grouping(config)?) } else { None };
     let settings = settings(config, member, grouping, outbox);
@@ -157,49 +162,11 @@ pub async fn start(config: &Config, overrides: Overrides) -> Result<Running, Sta
     begin(config, env, hooks, explains).await
 }
 
-/// The group as it is configured, to listen to.
-pub struct Neighbours {
-    /// Its name.
-    pub name: String,
-    /// Our own name in it, or why that is not known.
-    pub member: Result<Member, String>,
-    /// Other members are configured.
-    pub grouped: bool,
-    /// The members' names, where they are given.
-    pub members: BTreeSet<Member>,
-    /// Whether records are signed, or are not on purpose.
-    pub trust: Trust,
-    /// All boards, our own first, by a name that is no member's: so our own copies are read like those of others.
-    pub boards: Vec<Arc<dyn Board>>,
-}
-
 /// Reads boards for commands. A member's name has no blank, so this is no member's name.
 const READER: &str = "allclear command";
 
 /// How long a command waits for the cluster to tell its name.
 const NAMED_WITHIN: Duration = Duration::from_secs(10);
-
-/// The outside, to look at only: for commands that answer questions with the caller's own credentials (decision 21).
-pub struct Views {
-    /// The cluster.
-    pub cluster: Arc<dyn ClusterView>,
-    /// The ledger; commands do not open it.
-    pub ledger: Arc<dyn Ledger>,
-    /// CloudFront.
-    pub cdn: Arc<dyn Cdn>,
-    /// The boards; `None` where no Redis is configured.
-    pub group: Option<Neighbours>,
-    /// Pipelines; `None` where `pipeline.enabled` is off.
-    pub desk: Option<Desk>,
-    /// Repos; `None` where `repo.enabled` is off.
-    pub repos: Option<Desk<RepoKind>>,
-    /// The namespace of the caller's credentials.
-    pub own_namespace: String,
-    /// Where the ledger is looked for, in words.
-    pub ledger_place: String,
-    /// The only member, where there is no group.
-    pub alone: Member,
-}
 
 /// Where the ledger is by default: the namespace of `deploy/base`.
 const LEDGER_NAMESPACE: &str = "allclear";
@@ -220,7 +187,7 @@ pub async fn views(
 async fn views_of(config: &Config, clients: Clients, namespace: Option<&str>) -> Result<Views, StartError> {
     let scope = namespace.map_or(Scope::All, |namespace| Scope::Namespaces([namespace.to_owned()].into()));
     let ledger_namespace = config.ledger.namespace.as_deref().unwrap_or(LEDGER_NAMESPACE);
-    let ledger_place = explaining::ledger_place(config, ledger_namespace);
+    let ledger_place = views::ledger_place(config, ledger_namespace);
     let ledger = match config.ledger_backend() {
         LedgerBackend::Memory => Arc::new(UnreachableLedger),
         LedgerBackend::Redis | LedgerBackend::Kubernetes => ledger(config, &clients, ledger_namespace)?,

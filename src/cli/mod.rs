@@ -34,8 +34,8 @@ use crate::adapters::clock::SystemClock;
 use crate::adapters::kubernetes::crd;
 use crate::adapters::kubernetes::desk::Desk;
 use crate::adapters::kubernetes::objects::{PipelineKind, RepoKind};
+use crate::app;
 use crate::app::by_hand::ByHand;
-use crate::app::{self, Overrides};
 use crate::cli::answer::{EXIT_INVALID, Outcome, Output, failed, print, refused};
 use crate::cli::arguments::{
     CheckArguments, Command, ConfigAction, Global, GroupAction, LedgerAction, PipelineAction, WhichPipelines,
@@ -59,9 +59,8 @@ pub fn main(cli: Cli, environment: BTreeMap<String, String>) -> ExitCode {
             let dry_run = dry_run.then(|| ("dry_run".to_owned(), "true".to_owned()));
             let flags = dry_run.into_iter().chain(ledger_flag(ledger_namespace)).collect();
             let by_hand = global.by_hand(&environment, second_ledger);
-            let explains = Some(explain::live::explains as app::MakeExplains);
-            let overrides = Overrides { kubernetes: global.kubernetes(), by_hand, explains, ..Overrides::default() };
-            with_inputs(global, environment, flags, |inputs| run::run(inputs, overrides))
+            let kubernetes = global.kubernetes();
+            with_inputs(global, environment, flags, |inputs| run::run(inputs, kubernetes, by_hand))
         }
         #[cfg(feature = "demo")]
         Command::Demo { story, clusters, stay } => demo::demo(story, clusters, stay),

@@ -16,64 +16,37 @@ mod live;
 mod names;
 mod page;
 mod reply;
+mod streams;
 mod window;
 
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use actix::Recipient;
 use actix_web::http::{Method, StatusCode};
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Serialize;
 use tokio::sync::watch;
 
-use crate::actors::browse::{Browse, Listing};
-use crate::actors::message::Observe;
+use crate::actors::browse::Listing;
 use crate::actors::observation::Observation;
-use crate::telemetry::Metrics;
 use crate::telemetry::chronicle::Moment;
 use domain::browse::{Only, Search, TEXT_CHARS_MAX};
 use domain::id::WorkloadId;
-use domain::ports::Clock;
 use domain::text;
 pub use doors::{Addresses, Door, ListenError};
 use doors::{Open, bind};
 pub use explains::Explains;
 pub use fresh::Fresh;
 use guests::Guest;
-use hooks::{Hooks, Porter};
+use hooks::Porter;
 use names::is_name;
 pub use page::About;
 use page::Asked;
+pub use window::Front;
 use window::Window;
 
 /// How long the actors' event loop may take for one turn before the process counts as hung. A turn is microseconds; a
 /// kubelet asks three times, ten seconds apart, before it acts.
 const TURN_WITHIN: Duration = Duration::from_secs(2);
-
-/// What the server shows.
-#[derive(Clone)]
-pub struct Front {
-    /// Who knows everything: the root actor.
-    pub root: Recipient<Observe>,
-    /// Who knows the workloads on record: the same.
-    pub browse: Recipient<Browse>,
-    /// Who answers `explain`, on the page of a workload; `None`: the page names the command.
-    pub explains: Option<Arc<dyn Explains>>,
-    /// What time it is.
-    pub clock: Arc<dyn Clock>,
-    /// The counts.
-    pub metrics: Arc<Metrics>,
-    /// Who this is.
-    pub about: About,
-    /// Who may ask whether an edge is fresh; `None`: nobody.
-    pub fresh: Option<Fresh>,
-    /// What the endpoints for other programs need; `None`: there are none, whatever their address.
-    pub hooks: Option<Hooks>,
-    /// Set when the process has begun to end; it is not ready from then on.
-    pub draining: Arc<AtomicBool>,
-}
 
 /// The servers, running.
 pub struct Serving {
@@ -217,7 +190,7 @@ fn events(
         // The head alone says nothing of what would follow.
         _ if request.method() == Method::HEAD => reply::text(StatusCode::OK, String::new()),
         Some(seat) => reply::events(live::stream(window, asked, seat)),
-        None => reply::no_stream(live::STREAMS_MAX),
+        None => reply::no_stream(streams::STREAMS_MAX),
     }
 }
 

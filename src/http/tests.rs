@@ -8,6 +8,7 @@ mod shown;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use actix::{Actor, Context, Handler, MessageResult, ResponseFuture};
@@ -15,13 +16,14 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use super::*;
-use crate::actors::browse::Row;
+use crate::actors::browse::{Browse, Row};
+use crate::actors::message::Observe;
 use crate::actors::observation::{DeliverySeen, PurgeSeen};
 use domain::broker::{BoardSeen, MemberSeen, Seen};
 use domain::id::WorkloadId;
 use domain::pipeline::spec::Purged;
-use domain::ports::PortError;
 use domain::ports::pipeline::Edges;
+use domain::ports::{Clock, PortError};
 use domain::rollout::{MemberSummary, PurgeSummary, Stage, Summary};
 use domain::tally::{Ballot, Tally};
 use domain::unwell::{Reason, Unwell};

@@ -2,28 +2,56 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use actix::Recipient;
 use actix_rt::{Arbiter, ArbiterHandle};
 use tokio::sync::{Mutex, watch};
 use tokio::time::Instant;
 
-use super::explains::Explaining;
-use super::live::Streams;
-use super::page::{Asked, View};
-use super::{Front, reply};
+use super::explains::{Explaining, Explains};
+use super::fresh::Fresh;
+use super::hooks::Hooks;
+use super::page::{About, Asked, View};
+use super::reply;
+use super::streams::Streams;
 use crate::actors::browse::{Browse, Listing};
 use crate::actors::message::Observe;
 use crate::actors::observation::Observation;
+use crate::telemetry::Metrics;
 use crate::telemetry::chronicle::Moment;
 use domain::id::WorkloadId;
+use domain::ports::Clock;
 
 /// How long an observation may take. Root waits up to 2 s for each actor and then answers without it.
 const OBSERVE_WITHIN: Duration = Duration::from_secs(3);
 
 /// How old a look at the actors may be that several streams share: less than the time between two looks of one.
 const SHARED_FOR: Duration = Duration::from_millis(900);
+
+/// What the server shows.
+#[derive(Clone)]
+pub struct Front {
+    /// Who knows everything: the root actor.
+    pub root: Recipient<Observe>,
+    /// Who knows the workloads on record: the same.
+    pub browse: Recipient<Browse>,
+    /// Who answers `explain`, on the page of a workload; `None`: the page names the command.
+    pub explains: Option<Arc<dyn Explains>>,
+    /// What time it is.
+    pub clock: Arc<dyn Clock>,
+    /// The counts.
+    pub metrics: Arc<Metrics>,
+    /// Who this is.
+    pub about: About,
+    /// Who may ask whether an edge is fresh; `None`: nobody.
+    pub fresh: Option<Fresh>,
+    /// What the endpoints for other programs need; `None`: there are none, whatever their address.
+    pub hooks: Option<Hooks>,
+    /// Set when the process has begun to end; it is not ready from then on.
+    pub draining: Arc<AtomicBool>,
+}
 
 /// What the actors showed to all streams.
 type Glance = Arc<Result<Observation, String>>;

@@ -6,7 +6,7 @@ use tokio::io::AsyncBufReadExt;
 use tokio::io::BufReader;
 
 use super::*;
-use crate::http::live::STREAMS_MAX;
+use crate::http::streams::STREAMS_MAX;
 
 /// Shows what it was last told to, and counts how often it was asked.
 #[derive(Clone, Default)]
