@@ -130,6 +130,13 @@ alerts: ## Checks the alerts and the dashboard with promtool, and the metrics of
 	@if command -v promtool >/dev/null; then \
 	$(CARGO) test $(LOCKED) --quiet --test process -- --ignored alerts::promtool; fi
 
+.PHONY: page
+page: ## Looks at the status page in headless Chromium: contrast, names, keyboard, policy, narrow and wide; needs chromium and npm
+	$(LINTED) scripts/page.sh
+
+.PHONY: screenshots
+screenshots: page ## The same; the pictures are in target/screenshots
+
 .PHONY: manifests
 manifests: ## Renders the manifests of deploy/, as kubectl apply -k would
 	kubectl kustomize deploy/base

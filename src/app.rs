@@ -3,22 +3,21 @@
 
 pub mod by_hand;
 pub mod checking;
-mod looking;
 mod others;
+mod process;
 mod promoting;
 mod running;
+mod views;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::sync::atomic::AtomicBool;
 
-use actix::{Actor, Addr};
+use actix::Actor;
 use tokio::sync::oneshot;
 
-use crate::actors::message::Drain;
-use crate::actors::root::{ENDS_WITHIN, GivenUp, Root};
+use crate::actors::root::Root;
 use crate::actors::{Env, Grouping, Settings};
 use crate::adapters::clock::SystemClock;
 use crate::adapters::cloudfront::{self, CloudFront};
@@ -39,7 +38,7 @@ use crate::app::promoting::{Beside, hooks, promoting};
 use crate::app::running::running;
 use crate::config::{Config, LedgerBackend, Namespaces, RedisAddress};
 use crate::http::hooks::Hooks;
-use crate::http::{About, Addresses, Fresh, Front, ListenError, Serving};
+use crate::http::{About, Addresses, Explains, Fresh, Front, ListenError};
 use crate::telemetry::Metrics;
 use domain::catalog::Freshness;
 use domain::delivery;
@@ -48,8 +47,9 @@ use domain::lease::Replica;
 use domain::ports::{Board, Cdn, Clock, ClusterView, EventSink, Lease, Ledger, Notifier, PortError, Ports, Retry};
 use domain::retry;
 
-pub use looking::{LEDGER_NAMESPACE, Neighbours, Views, views};
+pub use process::Running;
 pub use promoting::desk;
+pub use views::{LEDGER_NAMESPACE, Neighbours, Views, views};
 
 /// The name of the only member of a group of one. It is part of every purge reference, so it never changes.
 const ALONE: &str = "self";
@@ -60,10 +60,8 @@ const NAME_DIGITS: usize = 8;
 /// Digits that distinguish two lives of the process.
 const BOOT_CHARS: usize = 8;
 
-/// Everything ends within this, whatever hangs (fault K16); Kubernetes would kill us 30 s after its SIGTERM.
-const STOP_WITHIN: Duration = Duration::from_secs(4);
-
-const _: () = assert!(ENDS_WITHIN.as_millis() < STOP_WITHIN.as_millis(), "the actors are left before they have ended");
+/// Makes what answers `explain` from the outside of this process.
+pub type MakeExplains = fn(Views, &Config) -> Arc<dyn Explains>;
 
 /// What is not configuration but still has to be known to start.
 #[derive(Default)]
@@ -82,6 +80,8 @@ pub struct Overrides {
     /// Where hosts that Pipelines name are stood in for; kubeconfigs may lead to loopback then, too, and nothing needs TLS. Only the
     /// demo and tests have any.
     pub stand_ins: Option<BTreeMap<String, SocketAddr>>,
+    /// What answers `explain` on the page of a workload, made from the outside of this process; `None`: nothing does.
+    pub explains: Option<MakeExplains>,
 }
 
 /// Why the program did not start.
@@ -102,14 +102,6 @@ pub enum StartError {
     /// An address for probes or the status page cannot be used.
     #[error(transparent)]
     Listen(#[from] ListenError),
-}
-
-/// The program, running.
-pub struct Running {
-    root: Addr<Root>,
-    serving: Serving,
-    draining: Arc<AtomicBool>,
-    given_up: oneshot::Receiver<GivenUp>,
 }
 
 /// Builds everything and starts it. Must be called within an actix system.
@@ -153,13 +145,26 @@ pub async fn start(config: &Config, overrides: Overrides) -> Result<Running, Sta
     };
     let metrics = Arc::new(Metrics::default());
     let hooks = hooks(config, &clients, &scope, &ports.clock, &metrics);
+    // Those of the demo are in memory, and no others can be had.
+    let read = match &config.redis.url {
+        Some(_) => addressed(config, &Member(views::READER.to_owned()))?,
+        None => ports.boards.clone(),
+    };
+    let group = grouped.then(|| Neighbours::of(config, Ok(member.clone()), read));
+    let views = Views::of(config, &clients, &ports, group, Member(alone(config)));
+    let explains = overrides.explains.map(|explains| explains(views, config));
     let grouping = if grouped { Some(grouping(config)?) } else { None };
     let settings = settings(config, member, grouping, outbox);
     let env = Env { ports, metrics, settings: Arc::new(settings), complaints: Arc::default() };
-    begin(config, env, hooks).await
+    begin(config, env, hooks, explains).await
 }
 
-async fn begin(config: &Config, env: Env, hooks: Option<Hooks>) -> Result<Running, StartError> {
+async fn begin(
+    config: &Config,
+    env: Env,
+    hooks: Option<Hooks>,
+    explains: Option<Arc<dyn Explains>>,
+) -> Result<Running, StartError> {
     let (give_up, given_up) = oneshot::channel();
     let draining = Arc::new(AtomicBool::new(false));
     let about =
@@ -170,8 +175,19 @@ async fn begin(config: &Config, env: Env, hooks: Option<Hooks>) -> Result<Runnin
         let edges = FreshEdges::ours(env.ports.ledger.clone(), env.ports.cluster.clone(), config.policy());
         Fresh::new(token.expose(), Arc::new(edges))
     });
+    let clock = env.ports.clock.clone();
     let root = Root::new(env, give_up).start();
-    let front = Front { root: root.clone().recipient(), metrics, about, fresh, hooks, draining: draining.clone() };
+    let front = Front {
+        root: root.clone().recipient(),
+        browse: root.clone().recipient(),
+        explains,
+        clock,
+        metrics,
+        about,
+        fresh,
+        hooks,
+        draining: draining.clone(),
+    };
     let addresses = Addresses { probes: config.http.listen, page: config.http.page, hooks: config.hooks.listen };
     let serving = crate::http::serve(addresses, front).await?;
     let Addresses { probes, page, hooks } = serving.addresses();
@@ -180,42 +196,6 @@ async fn begin(config: &Config, env: Env, hooks: Option<Hooks>) -> Result<Runnin
     // Tests and the demo read the addresses from this line.
     tracing::info!(version = env!("CARGO_PKG_VERSION"), address = %probes, %page, hooks, dry_run, "started");
     Ok(Running { root, serving, draining, given_up })
-}
-
-impl Running {
-    /// Where probes and metrics, and where the status page are.
-    pub fn addresses(&self) -> Addresses {
-        self.serving.addresses()
-    }
-
-    /// The parent of all actors, to look at.
-    pub fn root(&self) -> &Addr<Root> {
-        &self.root
-    }
-
-    /// Waits until the program gives itself up; never returns while it is well.
-    pub async fn given_up(&mut self) -> GivenUp {
-        match (&mut self.given_up).await {
-            Ok(given_up) => given_up,
-            Err(_) => GivenUp("the root actor crashed".to_owned()),
-        }
-    }
-
-    /// Ends everything in order: not ready any more, no new work, writes under way finished, and out. Never waits for
-    /// CloudFront or a receiver: whatever is under way there, the next life resumes from the ledger.
-    pub async fn stop(self) {
-        let Self { root, serving, draining, given_up: _ } = self;
-        draining.store(true, Ordering::Relaxed);
-        let ordered = async {
-            if root.send(Drain).await.is_err() {
-                tracing::warn!("the actors had ended before they were told to");
-            }
-            serving.stop().await;
-        };
-        if tokio::time::timeout(STOP_WITHIN, ordered).await.is_err() {
-            tracing::warn!("not everything ended in time; leaving it, the ledger has what matters");
-        }
-    }
 }
 
 fn settings(config: &Config, member: Member, grouping: Option<Grouping>, outbox: delivery::Settings) -> Settings {

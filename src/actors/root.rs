@@ -2,6 +2,7 @@
 //! singletons, ends them, and keeps the lease.
 
 mod apart;
+mod browsing;
 mod leasing;
 mod parent;
 mod tree;

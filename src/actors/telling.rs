@@ -49,6 +49,7 @@ impl Env {
 /// retried.
 pub(crate) async fn tell_at_once(env: &Env, to: &Recipient<TellNotice>, notice: Notice, uid: &str) {
     env.metrics.notice(&notice);
+    env.metrics.chronicle.note(&notice, env.ports.clock.wall_ms());
     // What failed is in the log.
     let _ = env.publish(&notice, uid).await;
     if !matches!(to.send(TellNotice(Box::new(notice))).timeout(ANSWER_WITHIN).await, Ok(Ok(()))) {

@@ -3,7 +3,7 @@
 //!
 //! Not for asking any of it anything; that is `cli::check`.
 
-use super::looking::views_of;
+use super::views::views_of;
 use super::{LEDGER_NAMESPACE, StartError, Views, cloudfront_options, outbound_client, server};
 use crate::adapters::cloudfront::{CloudFront, StaticCredentials};
 use crate::adapters::http::Client;

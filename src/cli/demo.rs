@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use crate::cli::answer::failed;
+use crate::cli::explain;
 use crate::demo;
 
 /// What the demo tells.
@@ -18,6 +19,7 @@ pub enum Story {
 
 /// Runs the demo; a story of rollouts has this many clusters. `stay` keeps everything running afterwards.
 pub fn demo(story: Story, clusters: u8, stay: bool) -> ExitCode {
+    demo::life::explained_by(explain::live::explains);
     let told = match story {
         Story::Rollout => demo::tell(clusters, stay),
         Story::Pipeline => demo::tell_pipeline(stay),

@@ -7,6 +7,7 @@
 
 pub(crate) mod gather;
 mod list;
+pub mod live;
 pub mod model;
 pub(crate) mod near;
 #[cfg(test)]

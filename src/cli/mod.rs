@@ -42,8 +42,8 @@ use crate::adapters::kubernetes::crd;
 use crate::adapters::kubernetes::desk::Desk;
 use crate::adapters::kubernetes::hand::Hand;
 use crate::adapters::kubernetes::objects::{PipelineKind, RepoKind};
+use crate::app;
 use crate::app::by_hand::ByHand;
-use crate::app::{self, Overrides};
 use crate::cli::answer::{EXIT_INVALID, Outcome, Output, failed, print, progress, refused};
 use crate::cli::arguments::{
     About, CheckArguments, Command, ConfigAction, Global, GroupAction, LedgerAction, PipelineAction, WhichPipelines,
@@ -75,8 +75,8 @@ pub fn main(cli: Cli, environment: BTreeMap<String, String>) -> ExitCode {
             let dry_run = dry_run.then(|| ("dry_run".to_owned(), "true".to_owned()));
             let flags = dry_run.into_iter().chain(ledger_flag(ledger_namespace)).collect();
             let by_hand = global.by_hand(&environment, second_ledger);
-            let overrides = Overrides { kubernetes: global.kubernetes(), by_hand, ..Overrides::default() };
-            with_inputs(global, environment, flags, |inputs| run::run(inputs, overrides))
+            let kubernetes = global.kubernetes();
+            with_inputs(global, environment, flags, |inputs| run::run(inputs, kubernetes, by_hand))
         }
         #[cfg(feature = "demo")]
         Command::Demo { story, clusters, stay } => demo::demo(story, clusters, stay),
@@ -389,16 +389,11 @@ fn connect_and(
             Err(invalid) => return print(&config::refused(&invalid, output)),
         };
         actix::System::new().block_on(async {
-            let views = match app::views(&loaded.config, &kubernetes, namespace.as_deref()).await {
-                Ok(views) => views,
+            let (views, hand) = match app::views(&loaded.config, &kubernetes, namespace.as_deref()).await {
+                Ok(connected) => connected,
                 Err(error) => return failed(&error),
             };
-            let app::Views { cluster, ledger, cdn, group, desk, repos, hand, own_namespace, ledger_place, alone } =
-                views;
-            let us = read::Us { member: alone.to_string(), group: loaded.config.group.name.clone() };
-            let sources = read::Sources { cluster, ledger, cdn, group, desk, repos };
-            let policy = loaded.config.policy();
-            let question = read::Question { namespace, name, own_namespace, policy, ledger_place, us };
+            let (sources, question) = read::asking(views, &loaded.config, namespace, name);
             answer(&sources, &question, &hand).await
         })
     })

@@ -19,6 +19,7 @@ pub mod app;
 mod asked;
 pub mod board;
 pub mod broker;
+pub mod browse;
 pub mod budget;
 pub mod call;
 pub mod catalog;

@@ -50,6 +50,27 @@ impl Reason {
             Self::Partly => "partly",
         }
     }
+
+    /// What a person does about it.
+    pub const fn remedy(self) -> &'static str {
+        match self {
+            Self::Failed => {
+                "look at its pods with kubectl describe, then roll out a version that works, or go back with kubectl rollout undo; if it \
+                 completes after all, it is purged then"
+            }
+            Self::Withdrawn => {
+                "bring the members of the group to one version; to purge what runs now, set the annotation allclear.dev/requested-at to \
+                 the time"
+            }
+            Self::Owed => {
+                "mend what CloudFront refuses, which the reason names: mostly a right of the IAM role, or a quota; the purge is tried on \
+                 and then made by itself"
+            }
+            Self::Impossible | Self::Partly => {
+                "mend what the reason names; then set the annotation allclear.dev/requested-at to the time, and it is purged anew"
+            }
+        }
+    }
 }
 
 /// In what way the newest rollout of a record did not end well; `None` while it has not ended, or if it ended well. Ended well

@@ -46,7 +46,10 @@ pub(super) struct Guest {
 }
 
 /// While this lives, a request of the guest is being answered.
-pub(super) struct Answering<'a>(&'a Guest);
+pub(super) struct Answering {
+    guests: Arc<Guests>,
+    number: u64,
+}
 
 #[derive(Default)]
 struct Places {
@@ -163,11 +166,11 @@ fn close(socket: Option<std::net::TcpStream>) {
 
 impl Guest {
     /// A request of this guest has arrived whole.
-    pub fn answering(&self) -> Answering<'_> {
+    pub fn answering(&self) -> Answering {
         if let Some(place) = self.guests.places().by_number.get_mut(&self.number) {
             place.answering += 1;
         }
-        Answering(self)
+        Answering { guests: Arc::clone(&self.guests), number: self.number }
     }
 }
 
@@ -177,12 +180,19 @@ impl Drop for Guest {
     }
 }
 
-impl Drop for Answering<'_> {
+impl Answering {
+    /// Ends the connection, whatever is being answered.
+    pub fn close(&self) {
+        close(self.guests.places().by_number.get_mut(&self.number).and_then(|place| place.socket.take()));
+    }
+}
+
+impl Drop for Answering {
     fn drop(&mut self) {
-        let mut places = self.0.guests.places();
+        let mut places = self.guests.places();
         places.count += 1;
         let now = places.count;
-        if let Some(place) = places.by_number.get_mut(&self.0.number) {
+        if let Some(place) = places.by_number.get_mut(&self.number) {
             place.answering = place.answering.saturating_sub(1);
             place.since = now;
         }

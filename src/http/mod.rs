@@ -8,62 +8,54 @@
 //! Not for requests to the outside; that is `adapters::http`.
 
 mod doors;
+mod explains;
 mod fresh;
 mod guests;
 pub mod hooks;
+mod live;
 mod names;
 mod page;
 mod reply;
+mod streams;
+mod window;
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use actix::Recipient;
-use actix_rt::{Arbiter, ArbiterHandle};
 use actix_web::http::{Method, StatusCode, header};
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Serialize;
+use tokio::sync::watch;
 
-use crate::actors::message::Observe;
+use crate::actors::browse::Listing;
 use crate::actors::observation::Observation;
+use crate::telemetry::chronicle::Moment;
 use crate::telemetry::{Form, Metrics};
+use domain::browse::{Only, Search, TEXT_CHARS_MAX};
+use domain::id::WorkloadId;
+use domain::text;
 pub use doors::{Addresses, Door, ListenError};
 use doors::{Open, bind};
+pub use explains::Explains;
 pub use fresh::Fresh;
 use guests::Guest;
-use hooks::{Hooks, Porter};
+use hooks::Porter;
+use names::is_name;
 pub use page::About;
+use page::Asked;
+pub use window::Front;
+use window::Window;
 
 /// How long the actors' event loop may take for one turn before the process counts as hung. A turn is microseconds; a
 /// kubelet asks three times, ten seconds apart, before it acts.
 const TURN_WITHIN: Duration = Duration::from_secs(2);
-
-/// How long an observation may take. Root waits up to 2 s for each actor and then answers without it.
-const OBSERVE_WITHIN: Duration = Duration::from_secs(3);
-
-/// What the server shows.
-#[derive(Clone)]
-pub struct Front {
-    /// Who knows everything: the root actor.
-    pub root: Recipient<Observe>,
-    /// The counts.
-    pub metrics: Arc<Metrics>,
-    /// Who this is.
-    pub about: About,
-    /// Who may ask whether an edge is fresh; `None`: nobody.
-    pub fresh: Option<Fresh>,
-    /// What the endpoints for other programs need; `None`: there are none, whatever their address.
-    pub hooks: Option<Hooks>,
-    /// Set when the process has begun to end; it is not ready from then on.
-    pub draining: Arc<AtomicBool>,
-}
 
 /// The servers, running.
 pub struct Serving {
     probes: Open,
     page: Open,
     hooks: Option<Open>,
+    /// Ends the streams of events, which would be waited for.
+    end: watch::Sender<bool>,
 }
 
 /// Starts to listen and to serve. Must be called on the thread of the actors: its event loop is what `/livez` watches.
@@ -85,13 +77,14 @@ fn listen(addresses: Addresses, front: Front, turn_within: Duration) -> Result<S
         bind(Door::Hooks, address, metrics.clone(), answering)
     });
     let porter = porter.transpose()?;
-    let window = web::Data::new(Window { front, actors: Arbiter::current(), turn_within });
+    let (end, ending) = watch::channel(false);
+    let window = web::Data::new(Window::new(front, turn_within, ending));
     let answering = move |app: &mut web::ServiceConfig| {
         app.app_data(window.clone()).default_service(web::to(answer));
     };
     let probes = bind(Door::Probes, addresses.probes, metrics.clone(), answering.clone())?;
     let page = bind(Door::Page, addresses.page, metrics, answering)?;
-    Ok(Serving { probes: probes.open(), page: page.open(), hooks: porter.map(doors::Bound::open) })
+    Ok(Serving { probes: probes.open(), page: page.open(), hooks: porter.map(doors::Bound::open), end })
 }
 
 impl Serving {
@@ -103,7 +96,8 @@ impl Serving {
 
     /// Stops listening, lets the requests under way end, and ends.
     pub async fn stop(self) {
-        let Self { probes, page, hooks } = self;
+        let Self { probes, page, hooks, end } = self;
+        end.send_replace(true);
         let hooks = async {
             if let Some(hooks) = hooks {
                 hooks.close().await;
@@ -113,13 +107,6 @@ impl Serving {
     }
 }
 
-/// What a request is answered from.
-struct Window {
-    front: Front,
-    actors: ArbiterHandle,
-    turn_within: Duration,
-}
-
 /// Every path there is. No request here has a body.
 async fn answer(
     request: HttpRequest,
@@ -127,11 +114,11 @@ async fn answer(
     window: web::Data<Window>,
     door: web::Data<Door>,
 ) -> HttpResponse {
-    reply::ending(answered(&request, &window, **door).await, payload)
+    reply::ending(answered(&request, window, **door).await, payload)
 }
 
-async fn answered(request: &HttpRequest, window: &Window, door: Door) -> HttpResponse {
-    let _answering = request.conn_data::<Guest>().map(Guest::answering);
+async fn answered(request: &HttpRequest, window: web::Data<Window>, door: Door) -> HttpResponse {
+    let answering = request.conn_data::<Guest>().map(Guest::answering);
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         return reply::method_not_allowed(request.method());
     }
@@ -142,8 +129,11 @@ async fn answered(request: &HttpRequest, window: &Window, door: Door) -> HttpRes
         ("/livez", _) => health(window.alive().await),
         ("/readyz", _) => health(window.ready().await),
         ("/metrics", _) => metrics(request, &window.front.metrics),
-        ("/api/v1/state", Door::Page) => state(&window.front.about, window.observe().await),
-        ("/", Door::Page) => window.page().await,
+        ("/api/v1/state", Door::Page) => state(&window, window.observe().await),
+        (path, Door::Page) => match (path.strip_prefix(live::PATH), path) {
+            (Some(rest), _) => events(request, window, asked(rest, request.query_string()), answering),
+            (None, path) => shown(&window, asked(path, request.query_string()), path).await,
+        },
         (path, door) => reply::not_found(path, door),
     }
 }
@@ -152,6 +142,63 @@ fn metrics(request: &HttpRequest, metrics: &Metrics) -> HttpResponse {
     let accept: Vec<&str> = request.headers().get_all(header::ACCEPT).filter_map(|value| value.to_str().ok()).collect();
     let form = Form::wanted(&accept.join(","));
     reply::metrics(form.content_type(), metrics.text(form))
+}
+
+/// Which page a path is about.
+fn asked(path: &str, query: &str) -> Option<Asked> {
+    if let "" | "/" = path {
+        return Some(Asked::Overview(search(query)));
+    }
+    let (namespace, name) = path.strip_prefix(page::link::WORKLOADS)?.split_once('/')?;
+    (is_name(namespace) && is_name(name)).then(|| Asked::Workload(WorkloadId::deployment(namespace, name)))
+}
+
+/// What is searched for. What nobody can have meant is left out: a search changes nothing.
+fn search(query: &str) -> Search {
+    let mut search = Search::default();
+    for (key, value) in url::form_urlencoded::parse(query.as_bytes()) {
+        match key.as_ref() {
+            "q" => search.text = text::first(&value, TEXT_CHARS_MAX).to_owned(),
+            "only" => search.only = Only::named(&value),
+            // People count pages from 1.
+            "page" => search.page = value.parse::<u32>().map_or(0, |page| page.saturating_sub(1) as usize),
+            _ => {}
+        }
+    }
+    search
+}
+
+async fn shown(window: &Window, asked: Option<Asked>, path: &str) -> HttpResponse {
+    let Some(asked) = asked else { return reply::not_found(path, Door::Page) };
+    let explained = async {
+        match &asked {
+            Asked::Overview(_) => None,
+            Asked::Workload(id) => Some(window.explaining.about(id).await),
+        }
+    };
+    let (seen, listing, explained) = tokio::join!(window.observe(), window.browse(&asked), explained);
+    let status = match (&seen, &asked) {
+        (Err(_), _) => StatusCode::SERVICE_UNAVAILABLE,
+        (Ok(_), Asked::Workload(_)) if listing.rows.is_empty() => StatusCode::NOT_FOUND,
+        (Ok(_), Asked::Workload(_) | Asked::Overview(_)) => StatusCode::OK,
+    };
+    let page = window.view(&asked, seen.as_ref(), &listing, |view| page::render(view, explained.as_ref()));
+    reply::page(status, &page)
+}
+
+fn events(
+    request: &HttpRequest,
+    window: web::Data<Window>,
+    asked: Option<Asked>,
+    answering: Option<guests::Answering>,
+) -> HttpResponse {
+    let Some(asked) = asked else { return reply::not_found(request.path(), Door::Page) };
+    match window.streams.enter(answering) {
+        // The head alone says nothing of what would follow.
+        _ if request.method() == Method::HEAD => reply::text(StatusCode::OK, String::new()),
+        Some(seat) => reply::events(live::stream(window, asked, seat)),
+        None => reply::no_stream(streams::STREAMS_MAX),
+    }
 }
 
 fn health(health: Result<&'static str, Vec<String>>) -> HttpResponse {
@@ -169,76 +216,26 @@ struct State<'a> {
     about: &'a About,
     #[serde(flatten)]
     seen: &'a Observation,
+    /// What this process told of the workloads above, with times, oldest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    told: Vec<Moment>,
 }
 
 /// The state as `/api/v1/state` has it.
 pub fn state_json(about: &About, seen: &Observation) -> serde_json::Value {
-    let state = State { version: env!("CARGO_PKG_VERSION"), about, seen };
+    let state = State { version: env!("CARGO_PKG_VERSION"), about, seen, told: Vec::new() };
     // Names and numbers only: nothing in it fails to become JSON.
     serde_json::to_value(state).unwrap_or_default()
 }
 
-fn state(about: &About, seen: Result<Observation, String>) -> HttpResponse {
+fn state(window: &Window, seen: Result<Observation, String>) -> HttpResponse {
+    let about = &window.front.about;
     match seen {
-        Ok(seen) => reply::json(&State { version: env!("CARGO_PKG_VERSION"), about, seen: &seen }),
+        Ok(seen) => {
+            let told = window.moments(Ok(&seen), &Listing::default());
+            reply::json(&State { version: env!("CARGO_PKG_VERSION"), about, seen: &seen, told })
+        }
         Err(reason) => reply::text(StatusCode::SERVICE_UNAVAILABLE, format!("{reason}\n")),
-    }
-}
-
-impl Window {
-    /// Whether the thread of the actors takes a turn. Asks no actor for anything: an actor may rightly wait for Redis, AWS or
-    /// the API server, and none of them is a reason to be killed.
-    async fn alive(&self) -> Result<&'static str, Vec<String>> {
-        if !self.front.root.connected() {
-            return Err(vec!["the root actor has ended".to_owned()]);
-        }
-        let (turned, turn) = tokio::sync::oneshot::channel();
-        let spawned = self.actors.spawn(async move {
-            // The one who asked may have stopped waiting.
-            let _ = turned.send(());
-        });
-        match reply::within(self.turn_within, turn).await {
-            Some(Ok(())) if spawned => Ok("alive"),
-            Some(_) => Err(vec!["the event loop of the actors has ended".to_owned()]),
-            None => Err(vec![format!("the event loop of the actors has not turned for {:?}", self.turn_within)]),
-        }
-    }
-
-    async fn ready(&self) -> Result<&'static str, Vec<String>> {
-        if self.draining() {
-            return Err(vec!["shutting down".to_owned()]);
-        }
-        let Observation { synced, blind, standing_by, mut troubles, .. } =
-            self.observe().await.map_err(|reason| vec![reason])?;
-        match blind {
-            Some(why) if synced => return Err(vec![why]),
-            None if synced => return Ok("ready"),
-            Some(_) | None => {}
-        }
-        if standing_by.is_some() {
-            return Ok("standing by");
-        }
-        troubles.insert(0, "the workloads of the cluster have not been listed yet".to_owned());
-        Err(troubles)
-    }
-
-    async fn page(&self) -> HttpResponse {
-        let seen = self.observe().await;
-        let status = if seen.is_ok() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-        reply::page(status, page::render(&self.front.about, self.draining(), seen.as_ref()))
-    }
-
-    async fn observe(&self) -> Result<Observation, String> {
-        match reply::within(OBSERVE_WITHIN, self.front.root.send(Observe)).await {
-            Some(Ok(seen)) => Ok(seen),
-            Some(Err(_)) if self.draining() => Err("shutting down".to_owned()),
-            Some(Err(error)) => Err(format!("the root actor does not answer: {error}")),
-            None => Err(format!("the root actor has not answered for {OBSERVE_WITHIN:?}")),
-        }
-    }
-
-    fn draining(&self) -> bool {
-        self.front.draining.load(Ordering::Relaxed)
     }
 }
 

@@ -1,29 +1,46 @@
-//! The status page: one page, rendered here, that reloads itself. No script, nothing loaded from anywhere.
+//! The status page: what is going on and what a person should know or do, and a page for each workload.
 //!
 //! It shows words that others chose (`domain::rollout`'s summaries, mostly) and chooses none of its own about a rollout, so
-//! it cannot disagree with `explain` or the logs. Everything is escaped by maud; the style sheet alone is put in as it is.
+//! it cannot disagree with `explain` or the logs. Everything is escaped by maud; the style sheet and the script alone are put in as they
+//! are. A page is made of sections: `http::live` sends those that have changed. Nothing is loaded from anywhere else, and without the
+//! script the page reloads itself.
 
 mod group;
+mod health;
+pub mod link;
+mod overview;
 mod promoting;
 mod rollout;
 mod running;
+mod time;
+mod workload;
+mod workloads;
 
-use std::time::Duration;
+use std::collections::BTreeMap;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use serde::Serialize;
 
-use crate::actors::observation::{DeliverySeen, Observation, PurgeSeen};
+use crate::actors::browse::Listing;
+use crate::actors::observation::Observation;
+use crate::telemetry::chronicle::Moment;
+use domain::browse::Search;
 use domain::id::WorkloadId;
-use domain::rollout::{Summary, duration};
-use domain::unwell::Unwell;
+use domain::text::visible;
+use health::Health;
 
 /// The page's style sheet. Its hash is in the content security policy, so it goes into the page byte for byte.
-pub const STYLE: &str = include_str!("page.css");
+pub const STYLE: &str = include_str!("page/page.css");
+
+/// The page's script; as the style sheet.
+pub const SCRIPT: &str = include_str!("page/page.js");
 
 /// Entries of each list on one page. A page of this many is about 200 KB, and readers stop before that; the JSON has
 /// them all.
 const SHOWN_MAX: usize = 100;
+
+/// How often a page without a script reloads itself, in seconds. A reload takes the focus, so it is seldom.
+const RELOADED_EVERY_S: u32 = 15;
 
 /// Who is being looked at. Constant for the life of the process.
 #[derive(Clone, Debug, Serialize)]
@@ -36,315 +53,137 @@ pub struct About {
     pub dry_run: bool,
 }
 
-/// How the page looks at a glance: a class of the style sheet, and the colour of its icon.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Mood {
-    Good,
-    Busy,
-    Warn,
-    Bad,
+/// Which page.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// The first one, with a search among all workloads.
+    Overview(Search),
+    /// That of one workload.
+    Workload(WorkloadId),
 }
 
-impl Mood {
-    const fn class(self) -> &'static str {
-        match self {
-            Self::Good => "good",
-            Self::Busy => "busy",
-            Self::Warn => "warn",
-            Self::Bad => "bad",
-        }
-    }
-
-    /// A dot, as a `data:` address; `%23` is the `#` of the colour.
-    fn icon(self) -> String {
-        let colour = match self {
-            Self::Good => "1f9d63",
-            Self::Busy => "2f74d0",
-            Self::Warn => "d99a1c",
-            Self::Bad => "d0392f",
-        };
-        format!(
-            "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E\
-             %3Ccircle cx='8' cy='8' r='6' fill='%23{colour}'/%3E%3C/svg%3E"
-        )
-    }
+/// Everything a page is made from.
+pub struct View<'a> {
+    /// Who shows it.
+    pub about: &'a About,
+    /// Which page.
+    pub asked: &'a Asked,
+    /// The process has begun to end.
+    pub draining: bool,
+    /// What the actors show, or why they do not.
+    pub seen: Result<&'a Observation, &'a String>,
+    /// The workloads that were asked for.
+    pub listing: &'a Listing,
+    /// What was told lately, oldest first.
+    pub moments: &'a [Moment],
+    /// When the last purge was complete, and how long it took, in milliseconds.
+    pub last_purge: Option<(i64, Option<i64>)>,
+    /// Now, in milliseconds since the Unix epoch.
+    pub now_ms: i64,
 }
 
-/// The line everybody reads first.
-struct Health {
-    mood: Mood,
-    headline: String,
-    troubles: Vec<String>,
+/// A part of a page, which can change while the rest stays.
+struct Section {
+    id: &'static str,
+    /// What stands before it and never changes: a form that a person may be writing in.
+    before: Markup,
+    html: Markup,
 }
 
-impl Health {
-    fn new(draining: bool, seen: Result<&Observation, &String>) -> Self {
-        let seen = match seen {
-            _ if draining => return Self::plain(Mood::Warn, "Shutting down; the next process goes on from the ledger"),
-            Ok(seen) => seen,
-            Err(reason) => {
-                return Self { troubles: vec![reason.clone()], ..Self::plain(Mood::Bad, "The actors do not answer") };
-            }
-        };
-        if let Some(leader) = &seen.standing_by {
-            return Self {
-                troubles: seen.troubles.clone(),
-                ..Self::plain(Mood::Good, &format!("Standing by: {leader} leads"))
-            };
-        }
-        let mut troubles = seen.troubles.clone();
-        let dead = seen.deliveries.iter().filter(|delivery| delivery.given_up).count();
-        if dead > 0 {
-            troubles.push(format!(
-                "{} given up; see Webhooks below",
-                count(dead, "webhook delivery", "webhook deliveries")
-            ));
-        }
-        if !seen.quarantined.is_empty() {
-            let left = count(seen.quarantined.len(), "workload is", "workloads are");
-            troubles.push(format!("{left} left alone after repeated crashes; see Quarantined below"));
-        }
-        if !seen.unwell.is_empty() {
-            let rollouts = count(seen.unwell.len(), "workload", "workloads");
-            troubles.push(format!("the newest rollout of {rollouts} did not end well; see Needs a look below"));
-        }
-        troubles.extend(seen.promoting.iter().flat_map(promoting::troubles));
-        troubles.extend(seen.running.iter().flat_map(running::troubles));
-        let (mood, headline) = match (seen.synced, troubles.len(), seen.rollouts.len()) {
-            (false, 0, _) => (Mood::Busy, "Starting: listing the workloads of the cluster".to_owned()),
-            (false, _, _) => (Mood::Warn, "Starting, but something is in the way".to_owned()),
-            (true, 0, 0) if seen.workloads == 0 => (Mood::Busy, "No workloads to watch".to_owned()),
-            (true, 0, 0) => (Mood::Good, "All clear".to_owned()),
-            (true, 0, n) => (Mood::Busy, format!("{} in flight", count(n, "rollout", "rollouts"))),
-            (true, n, _) => (Mood::Warn, count(n, "thing needs a look", "things need a look")),
-        };
-        Self { mood, headline, troubles }
-    }
-
-    fn plain(mood: Mood, headline: &str) -> Self {
-        Self { mood, headline: headline.to_owned(), troubles: Vec::new() }
-    }
-
-    fn markup(&self) -> Markup {
-        html! {
-            section.health.(self.mood.class()) role="status" {
-                strong { (self.headline) }
-                @if !self.troubles.is_empty() {
-                    ul { @for trouble in &self.troubles { li { (trouble) } } }
-                }
-            }
-        }
+impl Section {
+    fn new(id: &'static str, html: Markup) -> Self {
+        Self { id, before: html! {}, html }
     }
 }
 
-/// The whole page.
-pub fn render(about: &About, draining: bool, seen: Result<&Observation, &String>) -> String {
-    let health = Health::new(draining, seen);
+/// What can change of a page. Of the same state it is the same bytes, for a minute at least.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Live {
+    /// The title of the page.
+    pub title: String,
+    /// Its icon.
+    pub icon: String,
+    /// Its first sentence, for screen readers.
+    pub headline: String,
+    /// Its sections, by id, as HTML.
+    pub sections: BTreeMap<&'static str, String>,
+}
+
+/// The whole page; `explained` is the answer of `explain` where a page of a workload was asked for.
+pub fn render(view: &View<'_>, explained: Option<&Result<String, String>>) -> String {
+    let (health, sections) = parts(view);
+    let overview = matches!(view.asked, Asked::Overview(_));
+    let About { member, group, dry_run } = view.about;
     html! {
         (DOCTYPE)
         html lang="en" {
             head {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
-                meta http-equiv="refresh" content="2";
-                title { (health.headline) " · allclear " (about.member) }
+                noscript { meta http-equiv="refresh" content=(RELOADED_EVERY_S); }
+                title { (title(view, &health)) }
                 link rel="icon" href=(health.mood.icon());
                 style { (PreEscaped(STYLE)) }
             }
             body {
+                a.skip href="#main" { "Skip to the state" }
                 header {
-                    h1 { "allclear" }
-                    p { "member " (about.member) " of group " (about.group) }
-                    @if about.dry_run { span.pill.warn { "dry run: nothing is purged or sent" } }
+                    p.name { @if overview { "allclear" } @else { a href="/" { "allclear" } } }
+                    p { "member " (member) " of group " (group) }
+                    @if *dry_run { span.pill.warn { "dry run: nothing is purged or sent" } }
+                    nav aria-label="Pages" {
+                        a href="/" aria-current=[overview.then_some("page")] { "Overview" }
+                        a href="/api/v1/state" { "JSON" }
+                        a href="/metrics" { "Metrics" }
+                    }
+                    div.live { span #link .pill hidden { "connecting" } button #pause type="button" aria-pressed="false" hidden { "Pause" } }
                 }
-                (health.markup())
-                @if let Ok(seen) = seen { (body(about, seen)) }
+                p #say .unseen role="status" {}
+                main #main tabindex="-1" data-now=(view.now_ms) {
+                    @for Section { id, before, html } in &sections { (before) section id=(id) { (html) } }
+                    @if let Some(explained) = explained { (workload::explained(view, explained)) }
+                }
                 footer {
-                    "allclear " (env!("CARGO_PKG_VERSION")) " · reloads every 2 s · "
-                    a href="/api/v1/state" { "the same as JSON" } " · " a href="/metrics" { "metrics" }
+                    "allclear " (env!("CARGO_PKG_VERSION")) " · times are UTC, by the clock of " (member)
+                    noscript { " · reloads every " (RELOADED_EVERY_S) " s" }
+                    " · " a href="/api/v1/state" { "the same as JSON" }
                 }
+                script { (PreEscaped(SCRIPT)) }
             }
         }
     }
     .into_string()
 }
 
-fn body(about: &About, seen: &Observation) -> Markup {
-    if let Some(leader) = &seen.standing_by {
-        return html! {
-            div.card.empty {
-                "This replica does nothing while another one works. What goes on is shown by " (leader)
-                ", whose name begins with that of its pod:"
-                code { "kubectl port-forward pod/POD 8080" }
-            }
-        };
-    }
-    html! {
-        (numbers(seen))
-        @if !seen.unwell.is_empty() { (unwell(&seen.unwell)) }
-        h2 { "In flight" (tally(seen.rollouts.len())) }
-        @for summary in seen.rollouts.iter().take(SHOWN_MAX) { (rollout::card(about, seen, summary)) }
-        (more(seen.rollouts.len()))
-        @if seen.rollouts.is_empty() { (nothing_in_flight(seen)) }
-        @if let Some(seen) = &seen.promoting { (promoting::section(seen)) }
-        @if let Some(seen) = &seen.running { (running::section(seen)) }
-        @if let Some(group) = &seen.group { (group::section(group)) }
-        @if !seen.quarantined.is_empty() { (quarantined(&seen.quarantined)) }
-        @let stray: Vec<&PurgeSeen> = seen.purges.iter().filter(|purge| !rollout::owns(seen, purge)).collect();
-        @if !stray.is_empty() { (purges(&stray)) }
-        h2 { "Webhooks" (tally(seen.deliveries.len())) }
-        (deliveries(&seen.deliveries))
-        h2 { "Recent" (tally(seen.recent.len())) }
-        (recent(&seen.recent))
+/// What can change of a page.
+pub fn live(view: &View<'_>) -> Live {
+    let (health, sections) = parts(view);
+    let html = |Section { id, html, .. }: Section| (id, visible(&html.into_string()).into_owned());
+    Live {
+        title: title(view, &health),
+        icon: health.mood.icon(),
+        headline: health.headline,
+        sections: sections.into_iter().map(html).collect(),
     }
 }
 
-fn numbers(seen: &Observation) -> Markup {
-    html! {
-        dl {
-            div { dt { "workloads" } dd { (seen.workloads) } }
-            div { dt { "rollouts in flight" } dd { (seen.rollouts.len()) } }
-            div { dt { "purges on their way" } dd { (seen.purges.len()) } }
-            div {
-                dt { "distributions" }
-                @match seen.distributions {
-                    Some((known, age)) => dd { (known) small { "listed " (duration(Duration::from_secs(age))) " ago" } },
-                    None => dd { "–" small { "not listed yet" } },
-                }
-            }
-        }
-        @if seen.distributions.is_some_and(|(known, _)| known == 0) {
-            p.more { "This AWS account has no distributions, so nothing can be purged. Is it the right account?" }
-        }
+fn parts(view: &View<'_>) -> (Health, Vec<Section>) {
+    match view.asked {
+        Asked::Overview(search) => overview::parts(view, search),
+        Asked::Workload(id) => workload::parts(view, id),
     }
 }
 
-fn nothing_in_flight(seen: &Observation) -> Markup {
-    html! {
-        div.card.empty {
-            @if !seen.synced {
-                "The workloads are still being listed."
-            } @else if seen.workloads == 0 {
-                "No Deployments have been found in the namespaces that are watched. Is the right one named in NAMESPACE?"
-                code { "allclear config show" }
-            } @else {
-                "Nothing is rolling out. To see how it goes, change an image:"
-                code { "kubectl -n NAMESPACE set image deployment/NAME CONTAINER=IMAGE:TAG" }
-            }
-        }
-    }
-}
-
-fn quarantined(workloads: &[WorkloadId]) -> Markup {
-    html! {
-        h2 { "Quarantined" (tally(workloads.len())) }
-        div.card {
-            ul.rows {
-                @for workload in workloads.iter().take(SHOWN_MAX) {
-                    li {
-                        span.who { (workload.display_name()) }
-                        span { "crashed too often and is left alone for a few minutes; its record is unchanged. The log says why." }
-                    }
-                }
-            }
-            (more(workloads.len()))
-        }
-    }
-}
-
-/// Rollouts that did not end well, until a later one does.
-fn unwell(workloads: &[Unwell]) -> Markup {
-    html! {
-        h2 { "Needs a look" (tally(workloads.len())) }
-        div.card {
-            ul.rows {
-                @for Unwell { workload, reason, state } in workloads.iter().take(SHOWN_MAX) {
-                    li {
-                        span.who { (workload.display_name()) }
-                        div {
-                            span.pill.warn { (reason.name()) } " " (state)
-                            div.quiet {
-                                code { "allclear explain -n " (workload.namespace) " " (workload.name) }
-                                " says why; the next rollout that ends well ends this"
-                            }
-                        }
-                    }
-                }
-            }
-            (more(workloads.len()))
-        }
-    }
-}
-
-/// Purges that no rollout in flight shows: of workloads that are gone, for example.
-fn purges(purges: &[&PurgeSeen]) -> Markup {
-    html! {
-        h2 { "Other purges" (tally(purges.len())) }
-        div.card {
-            ul.rows {
-                @for purge in purges.iter().take(SHOWN_MAX) {
-                    li { span.who { (purge.distribution) small { (purge.reference) } } span { (purge.state) } }
-                }
-            }
-            (more(purges.len()))
-        }
-    }
-}
-
-fn deliveries(deliveries: &[DeliverySeen]) -> Markup {
-    let mut sorted: Vec<&DeliverySeen> = deliveries.iter().collect();
-    sorted.sort_by_key(|delivery| !delivery.given_up);
-    html! {
-        @if deliveries.is_empty() { div.card.empty { "No webhook waits to be delivered." } } @else {
-            div.card {
-                ul.rows {
-                    @for delivery in sorted.into_iter().take(SHOWN_MAX) {
-                        li {
-                            span.who { (delivery.hook) small { (delivery.subject.display_name()) } }
-                            div {
-                                @if delivery.given_up { span.pill.bad { "dead letter" } " " }
-                                (delivery.kind) ": " (delivery.state)
-                                ", " (count(delivery.attempts as usize, "attempt", "attempts")) " so far"
-                                @if delivery.given_up { div.quiet { code { (delivery.id) } } }
-                            }
-                        }
-                    }
-                }
-                (more(deliveries.len()))
-            }
-        }
-    }
-}
-
-fn recent(recent: &[Summary]) -> Markup {
-    html! {
-        @if recent.is_empty() {
-            div.card.empty {
-                "No rollout has ended since this process started. Earlier ones are in the ledger:"
-                code { "allclear explain" }
-            }
-        } @else {
-            div.card {
-                ul.rows {
-                    @for summary in recent.iter().take(SHOWN_MAX) {
-                        li {
-                            span.who { (summary.workload.display_name()) small { "rollout " (summary.seq) } }
-                            div {
-                                @if summary.phase == "failed" { span.pill.bad { "failed" } " " (summary.change) " " }
-                                (summary.state)
-                                @for condition in &summary.conditions { p.fault { (condition) } }
-                            }
-                        }
-                    }
-                }
-                (more(recent.len()))
-            }
-        }
+fn title(view: &View<'_>, health: &Health) -> String {
+    let member = &view.about.member;
+    match view.asked {
+        Asked::Overview(_) => format!("{} · allclear {member}", health.headline),
+        Asked::Workload(id) => format!("{} · {} · allclear {member}", id.display_name(), health.headline),
     }
 }
 
 fn tally(n: usize) -> Markup {
-    html! { @if n > 0 { small { (n) } } }
+    html! { @if n > 0 { " " small { (n) } } }
 }
 
 fn more(n: usize) -> Markup {

@@ -1,5 +1,6 @@
 //! The answers, each with the headers that keep a browser from doing anything but showing it.
 
+use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::LazyLock;
 use std::task::{Context, Poll};
@@ -11,19 +12,22 @@ use actix_web::web::{Bytes, Payload};
 use actix_web::{HttpResponse, HttpResponseBuilder};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use futures_util::Stream;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use super::doors::Door;
-use super::page::STYLE;
+use super::page::{SCRIPT, STYLE};
 use domain::text::{visible, visible_json, visible_lines};
 
-/// The page loads nothing: its one style sheet is inside it and named here by its hash, its icon is a `data:` address.
+/// The page loads nothing: its one style sheet and its one script are inside it and named here by their hashes, its icon is a `data:`
+/// address. The script connects to where it came from, for events, and the form of the search leads there.
 static CONTENT_SECURITY_POLICY: LazyLock<String> = LazyLock::new(|| {
-    let style = STANDARD.encode(Sha256::digest(STYLE.as_bytes()));
+    let hash = |text: &str| STANDARD.encode(Sha256::digest(text.as_bytes()));
+    let (style, script) = (hash(STYLE), hash(SCRIPT));
     format!(
-        "default-src 'none'; style-src 'sha256-{style}'; img-src data:; base-uri 'none'; form-action 'none'; \
-         frame-ancestors 'none'"
+        "default-src 'none'; style-src 'sha256-{style}'; script-src 'sha256-{script}'; connect-src 'self'; img-src data:; \
+         base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
     )
 });
 
@@ -61,11 +65,22 @@ pub fn text(status: StatusCode, text: String) -> HttpResponse {
 }
 
 /// The status page. maud escapes what others wrote; marks that turn letters around, and the like, are shown here.
-/// Only the style sheet has lines.
-pub fn page(status: StatusCode, html: String) -> HttpResponse {
-    guarded(status)
-        .content_type("text/html; charset=utf-8")
-        .body(html.split(STYLE).map(visible).collect::<Vec<_>>().join(STYLE))
+/// Only the style sheet and the script have lines.
+pub fn page(status: StatusCode, html: &str) -> HttpResponse {
+    let unscripted = |part: &str| part.split(SCRIPT).map(visible).collect::<Vec<_>>().join(SCRIPT);
+    let body = html.split(STYLE).map(unscripted).collect::<Vec<_>>().join(STYLE);
+    guarded(status).content_type("text/html; charset=utf-8").body(body)
+}
+
+/// Server-sent events.
+pub fn events(events: impl Stream<Item = Result<Bytes, Infallible>> + 'static) -> HttpResponse {
+    guarded(StatusCode::OK).content_type("text/event-stream").streaming(events)
+}
+
+/// There is no place for another stream of events.
+pub fn no_stream(streams_max: usize) -> HttpResponse {
+    let words = format!("{streams_max} pages are being kept fresh already; this one can be reloaded\n");
+    text(StatusCode::SERVICE_UNAVAILABLE, words)
 }
 
 /// A value as JSON.
@@ -86,7 +101,7 @@ pub fn metrics(content_type: &'static str, body: String) -> HttpResponse {
 /// There is nothing at this path.
 pub fn not_found(path: &str, door: Door) -> HttpResponse {
     let here = match door {
-        Door::Page => "there are /, /livez, /readyz, /metrics and /api/v1/state",
+        Door::Page => "there are /, /workloads/NAMESPACE/NAME, /livez, /readyz, /metrics and /api/v1/state",
         Door::Probes => {
             "here are /livez, /readyz and /metrics; the status page and /api/v1/state are at http.page, port 8081 unless \
              configured otherwise, which kubectl port-forward reaches"

@@ -11,6 +11,7 @@ use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
 use super::boards::Boards;
+use super::chronicle::Chronicle;
 use super::doors::Doors;
 use super::edge::Edge;
 use super::exposition::Form;
@@ -49,6 +50,8 @@ pub struct Metrics {
     pub promotions: Promotions,
     /// Those of Repos.
     pub runs: Runs,
+    /// What was told of workloads lately, with times.
+    pub chronicle: Chronicle,
 }
 
 fn seconds() -> Histogram {
@@ -73,6 +76,7 @@ impl Default for Metrics {
             doors: Doors::default(),
             promotions: Promotions::default(),
             runs: Runs::default(),
+            chronicle: Chronicle::default(),
         };
         let mut registry = Registry::with_prefix("allclear");
         metrics.register(&mut registry);

@@ -4,6 +4,7 @@
 //! disagree. Not for telling users; that is `domain::notice` and its ways out.
 
 mod boards;
+pub mod chronicle;
 mod doors;
 mod edge;
 mod exposition;

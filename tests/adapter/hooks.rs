@@ -12,6 +12,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use actix::{Actor, Context, Handler, MessageResult};
+use allclear::actors::browse::{Browse, Listing};
 use allclear::actors::message::Observe;
 use allclear::actors::observation::Observation;
 use allclear::adapters::clock::SystemClock;
@@ -56,6 +57,14 @@ impl Handler<Observe> for Mute {
 
     fn handle(&mut self, _: Observe, _: &mut Self::Context) -> Self::Result {
         MessageResult(Observation::default())
+    }
+}
+
+impl Handler<Browse> for Mute {
+    type Result = MessageResult<Browse>;
+
+    fn handle(&mut self, _: Browse, _: &mut Self::Context) -> Self::Result {
+        MessageResult(Listing::default())
     }
 }
 
@@ -107,8 +116,12 @@ impl Bench {
             trust,
             shown_within: SHOWN_WITHIN,
         };
+        let root = Mute.start();
         let front = Front {
-            root: Mute.start().recipient(),
+            root: root.clone().recipient(),
+            browse: root.recipient(),
+            explains: None,
+            clock: Arc::new(SystemClock::default()),
             metrics: metrics.clone(),
             about: About { member: "self".into(), group: "default".into(), dry_run: false },
             fresh: None,

@@ -2,6 +2,7 @@
 //!
 //! Not for any decision; see `domain::watch`.
 
+mod browsing;
 mod children;
 mod ledger;
 mod show;

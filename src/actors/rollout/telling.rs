@@ -14,6 +14,7 @@ impl RolloutActor {
             self.env.metrics.notice(&notice);
             let fresh = self.stopwatch.hear(self.env.ports.clock.now(), &notice);
             fresh.into_iter().for_each(|after| self.env.metrics.edge.fresh(after));
+            self.env.metrics.chronicle.note(&notice, self.env.ports.clock.wall_ms());
         }
         let (env, tell_notice) = (self.env.clone(), self.directory.tell_notice.clone());
         let uid = self.shell.as_ref().and_then(|shell| shell.machine().durable()).map(|record| record.uid.clone());

@@ -39,7 +39,7 @@ pub(super) struct Tree {
     invalidator: Addr<Invalidator>,
     webhook: Addr<Webhook>,
     /// `None` between its death and the ledger's next answer.
-    watcher: Option<Addr<DeploymentWatcher>>,
+    pub(super) watcher: Option<Addr<DeploymentWatcher>>,
     /// `None` where Pipelines are switched off.
     apart: Option<Apart>,
     /// The watcher's mailbox was full when a singleton was rebuilt: the new directory must be sent again.

@@ -14,7 +14,8 @@ use serde::Serialize;
 
 use crate::adapters::kubernetes::desk::Desk;
 use crate::adapters::kubernetes::objects::RepoKind;
-use crate::app::Neighbours;
+use crate::app::{Neighbours, Views};
+use crate::config::Config;
 use domain::id::{Kind, WorkloadId};
 use domain::image::Version;
 use domain::policy::Policy;
@@ -68,6 +69,19 @@ impl Default for Us {
     fn default() -> Self {
         Self { member: "self".to_owned(), group: "default".to_owned() }
     }
+}
+
+/// Whom to ask, and what, where it is looked through `views`.
+pub(crate) fn asking(
+    views: Views,
+    config: &Config,
+    namespace: Option<String>,
+    name: Option<String>,
+) -> (Sources, Question) {
+    let Views { cluster, ledger, cdn, group, desk, repos, own_namespace, ledger_place, alone } = views;
+    let us = Us { member: alone.to_string(), group: config.group.name.clone() };
+    let question = Question { namespace, name, own_namespace, policy: config.policy(), ledger_place, us };
+    (Sources { cluster, ledger, cdn, group, desk, repos }, question)
 }
 
 /// A part of the answer, or why it is missing.

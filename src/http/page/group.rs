@@ -1,15 +1,19 @@
-//! The group: its members, and the boards their records travel over.
+//! The group: its members, the boards their records travel over, and each workload in flight in each cluster.
 
 use maud::{Markup, html};
 
-use super::{SHOWN_MAX, more, tally};
+use super::{SHOWN_MAX, link, more, rollout, tally};
 use domain::broker::{BoardSeen, MemberSeen, Seen};
-use domain::tally::ago;
+use domain::tally::{Tally, ago};
+
+/// An age below this is not said in seconds, so that a page at rest stays the same bytes. Members send a beat every few seconds.
+const RECENT_S: u64 = 20;
 
 /// The section of the group.
-pub fn section(group: &Seen) -> Markup {
+pub(super) fn section(group: &Seen, tallies: &[Tally]) -> Markup {
     html! {
         h2 { "Group" (tally(group.members.len())) }
+        @if !tallies.is_empty() { (matrix(group, tallies)) }
         div.card {
             @for hold in &group.holds { p.fault { "Nothing is purged: " (hold.words) } }
             ul.rows {
@@ -21,6 +25,34 @@ pub fn section(group: &Seen) -> Markup {
     }
 }
 
+/// Each workload in flight, in each cluster.
+fn matrix(group: &Seen, tallies: &[Tally]) -> Markup {
+    let names: Vec<&String> = group.members.iter().map(|member| &member.name).take(SHOWN_MAX).collect();
+    html! {
+        div.card.wide role="region" tabindex="0" aria-label="Workloads by cluster" {
+            table {
+                thead { tr { th scope="col" { "workload" } @for name in &names { th scope="col" { (name) } } } }
+                tbody {
+                    @for tally in tallies.iter().take(SHOWN_MAX) {
+                        tr {
+                            th scope="row" { (link::workload(&tally.workload)) }
+                            @for name in &names {
+                                @let ballot = tally.members.iter().find(|ballot| ballot.member == **name);
+                                td.cell { @if let Some(ballot) = ballot { (rollout::standing(ballot)) } @else { "–" } }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// `just now`, `40s ago`.
+fn since(age_s: u64) -> String {
+    if age_s < RECENT_S { "just now".to_owned() } else { ago(age_s) }
+}
+
 fn row(member: &MemberSeen) -> Markup {
     html! {
         li {
@@ -30,7 +62,7 @@ fn row(member: &MemberSeen) -> Markup {
                 @match (member.is_self, member.heard_s) {
                     (true, _) => "this member",
                     (false, _) if member.disbelieved.is_some() => "heard from, and not believed",
-                    (false, Some(age)) => { "heard from " (ago(age)) }
+                    (false, Some(age)) => { "heard from " (since(age)) }
                     (false, None) => "not heard from since this process started",
                 }
                 @for difference in &member.differences { p.fault { (difference) } }
@@ -45,7 +77,7 @@ fn redis(board: &BoardSeen) -> Markup {
             span.who { (board.name) small { "Redis" } }
             div {
                 @if let Some(same) = &board.same_as { "the same server as " (same) } @else {
-                    @if let Some(age) = board.answered_s { "answered " (ago(age)) } @else { "has not answered yet" }
+                    @if let Some(age) = board.answered_s { "answered " (since(age)) } @else { "has not answered yet" }
                     @if board.waiting > 0 { ", " (board.waiting) " to be posted" }
                 }
                 @if let Some(trouble) = &board.trouble { p.fault { (trouble) } }

@@ -1,15 +1,16 @@
 //! Pipelines: a row for each, its environments from left to right, and the clusters that are looked at for them.
 
-use jiff::Timestamp;
 use maud::{Markup, html};
 
+use super::health::Trouble;
+use super::time::day_and_time;
 use super::{SHOWN_MAX, count, more, tally};
 use crate::actors::observation::{LeafSeen, PromotingSeen};
 use domain::id::{ObjectId, PipelineId};
 use domain::pipeline::view::{EnvironmentView, PromotionView, TargetView, View};
 
 /// The section of Pipelines.
-pub fn section(seen: &PromotingSeen) -> Markup {
+pub(super) fn section(seen: &PromotingSeen) -> Markup {
     let PromotingSeen { pipelines, leaves, troubles } = seen;
     html! {
         h2 { "Pipelines" (tally(pipelines.len())) }
@@ -27,18 +28,18 @@ pub fn section(seen: &PromotingSeen) -> Markup {
 }
 
 /// What needs a look, as the headline says it.
-pub fn troubles(seen: &PromotingSeen) -> Vec<String> {
-    let mut troubles: Vec<String> = seen.troubles.iter().map(|trouble| format!("Pipelines: {trouble}")).collect();
+pub(super) fn troubles(seen: &PromotingSeen) -> Vec<Trouble> {
+    let named = seen.troubles.iter().map(|trouble| format!("Pipelines: {trouble}"));
+    let mut troubles: Vec<Trouble> = named.map(Trouble::from).collect();
     let stalled = seen.pipelines.iter().filter(|view| view.is_stalled()).count();
     if stalled > 0 {
-        troubles.push(format!("{} a person; see Pipelines below", count(stalled, "Pipeline needs", "Pipelines need")));
+        let words = format!("{} a person; see Pipelines below", count(stalled, "Pipeline needs", "Pipelines need"));
+        troubles.push(Trouble::see("pipelines", words));
     }
     let sick = seen.leaves.iter().filter(|leaf| !leaf.troubles.is_empty()).count();
     if sick > 0 {
-        troubles.push(format!(
-            "{} read as it should be; see Pipelines below",
-            count(sick, "cluster is not", "clusters are not")
-        ));
+        let clusters = count(sick, "cluster is not", "clusters are not");
+        troubles.push(Trouble::see("pipelines", format!("{clusters} read as it should be; see Pipelines below")));
     }
     troubles
 }
@@ -66,7 +67,7 @@ fn card(view: &View) -> Markup {
                 ul.before {
                     @for ended in view.history.iter().take(3) {
                         li {
-                            (time(ended.at_ms)) " " (ended.environment) " " (ended.revision) ": " (ended.outcome)
+                            (day_and_time(ended.at_ms)) " " (ended.environment) " " (ended.revision) ": " (ended.outcome)
                             @if let Some(by) = &ended.by { ", approved by " (by) }
                         }
                     }
@@ -100,7 +101,7 @@ fn column(environment: &EnvironmentView) -> Markup {
             @if let Some(waits) = waits { p.state { (waits) } } @else if let Some(why) = unsettled { p.state { (why) } }
             p.next { (quoted(next)) }
             @if let Some(request) = request { p { (link(&request.url, request.number)) } }
-            @if let Some(asked) = question { p.next { "ticket " code { (asked.ticket) } ", since " (time(asked.since_ms)) } }
+            @if let Some(asked) = question { p.next { "ticket " code { (asked.ticket) } ", since " (day_and_time(asked.since_ms)) } }
             ul.targets { @for one in targets.iter().take(SHOWN_MAX) { (target(one)) } }
         }
     }
@@ -112,7 +113,7 @@ fn phase(open: &PromotionView) -> Markup {
             span.pill.busy { (open.phase) } " "
             small.quiet {
                 "promotion " (open.seq)
-                @if let Some(at) = open.soak_ends_ms { ", soak ends " (time(at)) }
+                @if let Some(at) = open.soak_ends_ms { ", soak ends " (day_and_time(at)) }
                 @if let Some((by, _)) = open.approved.as_ref().filter(|(by, _)| !by.is_empty()) { ", approved by " (by) }
             }
         }
@@ -166,10 +167,4 @@ fn clusters(leaves: &[LeafSeen]) -> Markup {
             (more(leaves.len()))
         }
     }
-}
-
-/// `2026-11-22 22:10 UTC`.
-pub(super) fn time(at_ms: i64) -> String {
-    let at = Timestamp::from_millisecond(at_ms).unwrap_or(Timestamp::UNIX_EPOCH);
-    at.strftime("%Y-%m-%d %H:%M UTC").to_string()
 }

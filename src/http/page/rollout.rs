@@ -1,92 +1,159 @@
-//! One rollout in flight: how far it is, what it waits for, and the tree of everything that belongs to it.
+//! One rollout: how far it is and when it came there, what it waits for, and everything that belongs to it.
 
 use maud::{Markup, html};
 
-use super::About;
+use super::health::is_held_up;
+use super::{View, link, time};
 use crate::actors::observation::{DeliverySeen, Observation, PurgeSeen};
+use crate::telemetry::chronicle::Moment;
+use domain::notice::Kind;
 use domain::rollout::{PurgeSummary, Stage, Summary};
 use domain::tally::Ballot;
 
-/// The stations a rollout passes, in order, as the page names them.
-const WAY: [(Stage, &str); 4] = [
-    (Stage::Rollout, "rollout"),
-    (Stage::Agreement, "agreement"),
-    (Stage::Purge, "purge"),
-    (Stage::Webhooks, "webhooks"),
+/// The stations a rollout passes, in order, as the page names them, each with the notice that tells that it began.
+const WAY: [(Stage, &str, Kind); 4] = [
+    (Stage::Rollout, "rollout", Kind::RolloutStarted),
+    (Stage::Agreement, "agreement", Kind::RolloutCompleted),
+    (Stage::Purge, "purge", Kind::PurgeStarted),
+    (Stage::Webhooks, "webhooks", Kind::PurgeCompleted),
 ];
 
 /// Whether a rollout in flight shows this purge.
-pub fn owns(seen: &Observation, purge: &PurgeSeen) -> bool {
+pub(super) fn owns(seen: &Observation, purge: &PurgeSeen) -> bool {
     let mut shown = seen.rollouts.iter().flat_map(|summary| &summary.purges);
     shown.any(|summary| summary.reference == purge.reference.0)
 }
 
 /// A rollout in flight.
-pub fn card(about: &About, seen: &Observation, summary: &Summary) -> Markup {
+pub(super) fn card(view: &View<'_>, seen: &Observation, summary: &Summary) -> Markup {
     html! {
         article.card {
-            h3 {
-                span.quiet { (summary.workload.namespace) "/" } (summary.workload.name)
-                small { "rollout " (summary.seq) }
-            }
-            p.change { (summary.change) }
-            (way(summary))
-            p.state.over[summary.phase == "failed"] { (summary.state) }
-            p.next { "Next: " (summary.next) }
-            @for condition in &summary.conditions { p.fault { (condition) } }
-            @if let Some(blocks) = blocks(seen, summary) { p.fault { (blocks) } }
-            (tree(about, seen, summary))
+            h3 { (link::workload(&summary.workload)) " " small { "rollout " (summary.seq) } }
+            (inside(view, seen, summary))
             @if !summary.history.is_empty() {
-                ul.before { @for closed in &summary.history { li { (closed) } } }
-            }
-        }
-    }
-}
-
-fn way(summary: &Summary) -> Markup {
-    html! {
-        // What has failed is on no way any more; its state says so.
-        @if summary.phase != "failed" && summary.phase != "withdrawn" {
-            ol.way {
-                @for (stage, name) in WAY {
-                    li.done[stage < summary.stage].now[stage == summary.stage] { (name) }
+                details.before data-key={ "before " (summary.workload) } {
+                    summary { "Before" }
+                    ul { @for closed in &summary.history { li { (closed) } } }
                 }
             }
         }
     }
 }
 
-/// Who waits for this cluster, unless the state says so.
-fn blocks<'a>(seen: &'a Observation, summary: &Summary) -> Option<&'a String> {
-    let tally = seen.tallies.iter().find(|tally| tally.workload == summary.workload)?;
-    tally.blocks.as_ref().filter(|blocks| !summary.state.starts_with(blocks.as_str()))
+/// The same without name and history, which a page of its own has elsewhere.
+pub(super) fn inside(view: &View<'_>, seen: &Observation, summary: &Summary) -> Markup {
+    html! {
+        p.change { (summary.change) }
+        (way(view, summary))
+        p.state.over[summary.phase == "failed"] { (summary.state) }
+        p.next { span.kind { "Next: " } (summary.next) }
+        @for condition in &summary.conditions { p.fault { (condition) } }
+        (blocks(seen, summary))
+        (hosts(view, summary))
+        (tree(view, seen, summary))
+    }
 }
 
-/// group → member → phase → purges → webhooks.
-fn tree(about: &About, seen: &Observation, summary: &Summary) -> Markup {
-    let tally = seen.tallies.iter().find(|tally| tally.workload == summary.workload);
-    let deliveries: Vec<&DeliverySeen> =
-        seen.deliveries.iter().filter(|delivery| delivery.subject == summary.workload).collect();
+/// What was told of this very rollout.
+fn told<'a>(view: &'a View<'_>, summary: &Summary) -> impl DoubleEndedIterator<Item = &'a Moment> {
+    let (workload, seq) = (summary.workload.clone(), summary.seq);
+    view.moments.iter().filter(move |moment| moment.workload == workload && moment.seq == seq)
+}
+
+/// When the rollout ended, as far as this process has seen it.
+pub(super) fn ended(view: &View<'_>, summary: &Summary) -> Markup {
+    let last = told(view, summary).next_back();
+    html! { @if let Some(last) = last { (time::moment(last.at_ms, view.now_ms)) } }
+}
+
+/// The stations, with the time at which each began and how long it took.
+pub(super) fn way(view: &View<'_>, summary: &Summary) -> Markup {
+    let begins =
+        WAY.map(|(_, _, kind)| told(view, summary).find(|moment| moment.kind == kind).map(|moment| moment.at_ms));
+    let over = summary.stage == Stage::Idle;
+    // The end of the way: webhooks have no notice of their own, so their station has no length.
+    let next = |index: usize| begins.iter().skip(index + 1).flatten().next().copied();
     html! {
-        div.tree {
-            span.kind { "group" } (about.group)
-            ul {
-                @if let Some(tally) = tally {
-                    @for ballot in &tally.members { (part(ballot)) }
-                } @else {
-                    @for member in &summary.members {
-                        li {
-                            span.kind { "member" } (member.member) span.pill.(mood(member.phase)) { (member.phase) }
-                            span.change { (member.version) }
+        // What has failed is on no way any more; its state says so.
+        @if summary.phase != "failed" && summary.phase != "withdrawn" && (!over || begins.iter().any(Option::is_some)) {
+            ol.way aria-label="How far it is" {
+                @for (index, ((stage, name, _), began)) in WAY.into_iter().zip(begins).enumerate() {
+                    @let (done, now) = (stage < summary.stage && (!over || began.is_some()), stage == summary.stage);
+                    li.done[done].now[now] aria-current=[now.then_some("step")] {
+                        (name)
+                        @if done { span.unseen { " done" } }
+                        @if let Some(at_ms) = began {
+                            div { (time::absolute(at_ms, view.now_ms)) }
+                            @if let Some(next_ms) = next(index) { div { "took " (time::span(at_ms, next_ms)) } }
+                            @else if now { div { "began " (time::ago(at_ms, view.now_ms)) } }
                         }
                     }
                 }
-                @for purge in &summary.purges {
-                    li { span.kind { "purge" } (purge.distribution) ": " (live(seen, purge)) }
-                }
-                @for delivery in deliveries {
-                    li {
-                        span.kind { "webhook" } (delivery.hook) ": " (delivery.kind) ", " (delivery.state)
+            }
+        }
+    }
+}
+
+/// Who waits for this cluster, unless the state says so; amber where nothing moves here.
+fn blocks(seen: &Observation, summary: &Summary) -> Markup {
+    let tally = seen.tallies.iter().find(|tally| tally.workload == summary.workload);
+    let blocks = tally.and_then(|tally| Some((tally, tally.blocks.as_ref()?)));
+    html! {
+        @if let Some((tally, words)) = blocks {
+            @let said = summary.state.starts_with(words.as_str());
+            @if is_held_up(tally) { p.fault { span.pill.warn { "others wait" } " " @if !said { (words) } } }
+            @else if !said { p.next { (words) } }
+        }
+    }
+}
+
+/// The hosts that are known by what was told of it, or of the rollout before.
+pub(super) fn hosts(view: &View<'_>, summary: &Summary) -> Markup {
+    let newest =
+        view.moments.iter().rev().find(|moment| moment.workload == summary.workload && !moment.hosts.is_empty());
+    html! {
+        @if let Some(moment) = newest {
+            p.next {
+                span.kind { "Hosts: " }
+                @for (index, host) in moment.hosts.iter().enumerate() { @if index > 0 { ", " } (host) }
+            }
+        }
+    }
+}
+
+/// group → member → phase → purges → webhooks.
+fn tree(view: &View<'_>, seen: &Observation, summary: &Summary) -> Markup {
+    let tally = seen.tallies.iter().find(|tally| tally.workload == summary.workload);
+    let deliveries: Vec<&DeliverySeen> =
+        seen.deliveries.iter().filter(|delivery| delivery.subject == summary.workload).collect();
+    // Alone there is nobody to agree with.
+    let members = if summary.members.len() > 1 { summary.members.as_slice() } else { &[] };
+    let is_empty = tally.is_none() && members.is_empty() && summary.purges.is_empty() && deliveries.is_empty();
+    html! {
+        @if !is_empty {
+            div.tree {
+                @if tally.is_some() || !members.is_empty() { span.kind { "group" } (view.about.group) }
+                ul {
+                    @if let Some(tally) = tally {
+                        @for ballot in &tally.members { (part(ballot)) }
+                    } @else {
+                        @for member in members {
+                            li {
+                                span.kind { "member" } (member.member) span.pill.(mood(member.phase)) { (member.phase) }
+                                span.change { (member.version) }
+                            }
+                        }
+                    }
+                    @for purge in &summary.purges {
+                        li {
+                            span.kind { "purge" } (link::invalidation(&purge.distribution, purge.invalidation.as_deref())) ": "
+                            (live(seen, purge))
+                        }
+                    }
+                    @for delivery in deliveries {
+                        li {
+                            span.kind { "webhook" } (delivery.hook) ": " (delivery.kind) ", " (delivery.state)
+                        }
                     }
                 }
             }
@@ -98,11 +165,18 @@ fn tree(about: &About, seen: &Observation, summary: &Summary) -> Markup {
 fn part(ballot: &Ballot) -> Markup {
     html! {
         li {
-            span.kind { "member" } (ballot.member) span.pill.(stand(ballot)) { (ballot.phase) }
-            @if ballot.voted { span.pill.good { "voted" } }
-            span.change { (ballot.version) }
+            span.kind { "member" } (ballot.member) (standing(ballot))
             @if let Some(why) = &ballot.awaited { p.next { "awaited: " (why) } }
         }
+    }
+}
+
+/// Phase, vote and version of a member.
+pub(super) fn standing(ballot: &Ballot) -> Markup {
+    html! {
+        span.pill.(stand(ballot)) { (ballot.phase) }
+        @if ballot.voted { span.pill.good { "voted" } }
+        span.change { (ballot.version) }
     }
 }
 

@@ -2,7 +2,9 @@
 
 use maud::{Markup, html};
 
-use super::promoting::{quoted, time};
+use super::health::Trouble;
+use super::promoting::quoted;
+use super::time::day_and_time;
 use super::{SHOWN_MAX, count, more, tally};
 use crate::actors::observation::RunningSeen;
 use domain::id::{ObjectId, RepoId, Revision};
@@ -12,7 +14,7 @@ use domain::repo::view::{RunView, View};
 const COMMIT_DIGITS: usize = 12;
 
 /// The section of Repos.
-pub fn section(seen: &RunningSeen) -> Markup {
+pub(super) fn section(seen: &RunningSeen) -> Markup {
     let RunningSeen { repos, troubles } = seen;
     html! {
         h2 { "Repos" (tally(repos.len())) }
@@ -29,11 +31,13 @@ pub fn section(seen: &RunningSeen) -> Markup {
 }
 
 /// What needs a look, as the headline says it.
-pub fn troubles(seen: &RunningSeen) -> Vec<String> {
-    let mut troubles: Vec<String> = seen.troubles.iter().map(|trouble| format!("Repos: {trouble}")).collect();
+pub(super) fn troubles(seen: &RunningSeen) -> Vec<Trouble> {
+    let named = seen.troubles.iter().map(|trouble| format!("Repos: {trouble}"));
+    let mut troubles: Vec<Trouble> = named.map(Trouble::from).collect();
     let stalled = seen.repos.iter().filter(|view| view.is_stalled()).count();
     if stalled > 0 {
-        troubles.push(format!("{} a person; see Repos below", count(stalled, "Repo needs", "Repos need")));
+        let words = format!("{} a person; see Repos below", count(stalled, "Repo needs", "Repos need"));
+        troubles.push(Trouble::see("repos", words));
     }
     troubles
 }
@@ -59,10 +63,10 @@ fn card(view: &View) -> Markup {
             @if let Some(run) = &view.run { (newest(run)) }
             @if let Some(waits) = &view.waits { p.state { (waits) } }
             p.next { (quoted(&view.next)) }
-            @if let Some(asked) = &view.question { p.next { "ticket " code { (asked.ticket) } ", since " (time(asked.since_ms)) } }
+            @if let Some(asked) = &view.question { p.next { "ticket " code { (asked.ticket) } ", since " (day_and_time(asked.since_ms)) } }
             @if let Some(queued) = &view.queued {
                 p.next {
-                    "next: " (short(&queued.revision)) ", since " (time(queued.since_ms))
+                    "next: " (short(&queued.revision)) ", since " (day_and_time(queued.since_ms))
                     @if !queued.skipped.is_empty() { ", instead of " (count(queued.skipped.len(), "other commit", "other commits")) }
                 }
             }
@@ -70,7 +74,7 @@ fn card(view: &View) -> Markup {
                 ul.before {
                     @for ended in view.history.iter().take(3) {
                         li {
-                            (time(ended.at_ms)) " " (short(&ended.revision)) ": " (ended.outcome)
+                            (day_and_time(ended.at_ms)) " " (short(&ended.revision)) ": " (ended.outcome)
                             @if let Some(by) = &ended.by { ", approved by " (by) }
                         }
                     }

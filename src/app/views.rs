@@ -1,4 +1,4 @@
-//! The outside, to look at only: what commands that answer questions connect to.
+//! The outside, to look at only: for commands, and for the page of a workload, which answers as `allclear explain` does.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,8 +14,14 @@ use crate::adapters::kubernetes::{self, Clients, Cluster, Scope, Tempo};
 use crate::adapters::ledger::unreachable::UnreachableLedger;
 use crate::config::{Config, Enabled, LedgerBackend};
 use domain::id::Member;
-use domain::ports::{Board, Cdn, ClusterView, Ledger};
+use domain::ports::{Board, Cdn, ClusterView, Ledger, Ports};
 use domain::roster::Trust;
+
+/// Reads boards for commands. A member's name has no blank, so this is no member's name.
+pub(super) const READER: &str = "allclear command";
+
+/// How long a command waits for the cluster to tell its name.
+const NAMED_WITHIN: Duration = Duration::from_secs(10);
 
 /// The group as it is configured, to listen to.
 pub struct Neighbours {
@@ -33,12 +39,6 @@ pub struct Neighbours {
     pub boards: Vec<Arc<dyn Board>>,
 }
 
-/// Reads boards for commands. A member's name has no blank, so this is no member's name.
-const READER: &str = "allclear command";
-
-/// How long a command waits for the cluster to tell its name.
-const NAMED_WITHIN: Duration = Duration::from_secs(10);
-
 /// The outside, to look at only: for commands that answer questions with the caller's own credentials (decision 21).
 pub struct Views {
     /// The cluster.
@@ -53,8 +53,6 @@ pub struct Views {
     pub desk: Option<Desk>,
     /// Repos; `None` where `repo.enabled` is off.
     pub repos: Option<Desk<RepoKind>>,
-    /// Marks on workloads; the only part that writes.
-    pub hand: Hand,
     /// The namespace of the caller's credentials.
     pub own_namespace: String,
     /// Where the ledger is looked for, in words.
@@ -63,10 +61,57 @@ pub struct Views {
     pub alone: Member,
 }
 
+impl Neighbours {
+    /// The other members of a group, read from these boards.
+    pub(super) fn of(config: &Config, member: Result<Member, String>, boards: Vec<Arc<dyn Board>>) -> Self {
+        Self {
+            name: config.group.name.clone(),
+            member,
+            grouped: true,
+            members: config.group.members.iter().cloned().map(Member).collect(),
+            trust: config.group.trust(),
+            boards,
+        }
+    }
+}
+
+impl Views {
+    /// What a running process looks at.
+    pub(super) fn of(
+        config: &Config,
+        clients: &Clients,
+        ports: &Ports,
+        group: Option<Neighbours>,
+        alone: Member,
+    ) -> Self {
+        let ledger_namespace = config.ledger.namespace.as_deref().unwrap_or(&clients.namespace);
+        Self {
+            cluster: ports.cluster.clone(),
+            ledger: ports.ledger.clone(),
+            cdn: ports.cdn.clone(),
+            group,
+            desk: None,
+            repos: None,
+            own_namespace: clients.namespace.clone(),
+            ledger_place: ledger_place(config, ledger_namespace),
+            alone,
+        }
+    }
+}
+
+/// Where the ledger is, in words.
+pub(super) fn ledger_place(config: &Config, ledger_namespace: &str) -> String {
+    match (config.ledger_backend(), &config.redis.url) {
+        (LedgerBackend::Memory, _) => "the memory of the running allclear".to_owned(),
+        (LedgerBackend::Redis, Some(url)) => format!("Redis {url}"),
+        (LedgerBackend::Redis | LedgerBackend::Kubernetes, _) => format!("namespace {ledger_namespace}"),
+    }
+}
+
 /// Where the ledger is by default: the namespace of `deploy/base`.
 pub const LEDGER_NAMESPACE: &str = "allclear";
 
-/// Connects to everything, to look at `namespace` or at all namespaces. Nothing is sent yet.
+/// Connects to everything, to look at `namespace` or at all namespaces, and to the hand that marks workloads. Nothing is sent yet.
 ///
 /// # Errors
 /// When there is no cluster, or the configuration cannot be used.
@@ -74,19 +119,17 @@ pub async fn views(
     config: &Config,
     kubernetes: &kubernetes::Options,
     namespace: Option<&str>,
-) -> Result<Views, StartError> {
-    views_of(config, kubernetes::connect(kubernetes).await?, namespace).await
+) -> Result<(Views, Hand), StartError> {
+    let clients = kubernetes::connect(kubernetes).await?;
+    let hand = Hand::new(&clients);
+    Ok((views_of(config, clients, namespace).await?, hand))
 }
 
 /// The same, by what is connected to already.
 pub(super) async fn views_of(config: &Config, clients: Clients, namespace: Option<&str>) -> Result<Views, StartError> {
     let scope = namespace.map_or(Scope::All, |namespace| Scope::Namespaces([namespace.to_owned()].into()));
     let ledger_namespace = config.ledger.namespace.as_deref().unwrap_or(LEDGER_NAMESPACE);
-    let ledger_place = match (config.ledger_backend(), &config.redis.url) {
-        (LedgerBackend::Memory, _) => "the memory of the running allclear".to_owned(),
-        (LedgerBackend::Redis, Some(url)) => format!("Redis {url}"),
-        (LedgerBackend::Redis | LedgerBackend::Kubernetes, _) => format!("namespace {ledger_namespace}"),
-    };
+    let ledger_place = ledger_place(config, ledger_namespace);
     let ledger = match config.ledger_backend() {
         LedgerBackend::Memory => Arc::new(UnreachableLedger),
         LedgerBackend::Redis | LedgerBackend::Kubernetes => ledger(config, &clients, ledger_namespace)?,
@@ -98,7 +141,6 @@ pub(super) async fn views_of(config: &Config, clients: Clients, namespace: Optio
         group: neighbours(config, &clients).await?,
         desk: (config.pipeline.enabled != Enabled::Off).then(|| desk(config, &clients)),
         repos: (config.repo.enabled != Enabled::Off).then(|| Desk::of_repos(&clients, installation(config, &clients))),
-        hand: Hand::new(&clients),
         own_namespace: clients.namespace,
         ledger_place,
         alone: Member(alone(config)),

@@ -1,0 +1,95 @@
+// Looks at the status page in headless Chromium: five situations, light and dark, narrow and wide. Takes a screenshot of each, and fails
+// on what axe-core, the content security policy or a script error complains of, on a page that is wider than its window, and on marks
+// with too little contrast. Told by scripts/page.sh where everything is; serves nothing itself.
+import { spawn } from "node:child_process";
+import { mkdirSync, readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+
+const { PAGE_MODULES, PAGE_SCREENSHOTS, PAGE_CHROMIUM, PAGE_TEST } = process.env;
+const require = createRequire(`${PAGE_MODULES}/`);
+const puppeteer = require("puppeteer-core");
+const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
+const WIDTHS = [375, 1280];
+const SCHEMES = ["light", "dark"];
+const PAGES = 5;
+
+// The pages are served by a test of http, because only tests can show situations that were never there.
+const gallery = spawn(PAGE_TEST, ["http::tests::gallery::gallery", "--ignored", "--nocapture", "--exact"]);
+const pages = await new Promise((resolve, reject) => {
+  let said = "";
+  gallery.stdout.on("data", (data) => {
+    said += data;
+    const found = [...said.matchAll(/^page (\S+) (\S+)$/gm)].map(([, name, url]) => ({ name, url }));
+    if (found.length === PAGES) resolve(found);
+  });
+  gallery.stderr.on("data", (data) => process.stderr.write(data));
+  gallery.on("exit", () => reject(new Error(`the gallery ended: ${said}`)));
+});
+
+const problems = [];
+mkdirSync(PAGE_SCREENSHOTS, { recursive: true });
+const browser = await puppeteer.launch({ executablePath: PAGE_CHROMIUM, args: ["--no-sandbox"] });
+for (const { name, url } of pages) {
+  for (const scheme of SCHEMES) {
+    for (const width of WIDTHS) {
+      const where = `${name}-${scheme}-${width}`;
+      const page = await browser.newPage();
+      const complain = (text) => problems.push(`${where}: ${text}`);
+      page.on("pageerror", (error) => complain(`script: ${error.message}`));
+      page.on("dialog", async (dialog) => { complain(`a script of others ran: ${dialog.message()}`); await dialog.dismiss(); });
+      page.on("console", (line) => { if (line.type() === "error") complain(`console: ${line.text()}`); });
+      page.on("request", (request) => {
+        const to = request.url();
+        if (!to.startsWith(new URL(url).origin) && !to.startsWith("data:")) complain(`asks ${to}`);
+      });
+      await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: scheme }]);
+      await page.setViewport({ width, height: 900 });
+      await page.goto(url, { waitUntil: "load" });
+      await page.waitForFunction(() => document.querySelector("#link").textContent === "live", { timeout: 10_000 });
+      // The first event has replaced every section by now; what is seen is what the stream made.
+      await new Promise((resolve) => setTimeout(resolve, 300));
+      const wider = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+      if (wider > 0) complain(`${wider} px wider than its window`);
+      await page.screenshot({ path: `${PAGE_SCREENSHOTS}/${where}.png`, fullPage: true });
+      // Chromium's debugger is not subject to the page's policy, so axe can be evaluated in it.
+      await page.evaluate(axe);
+      const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
+      for (const { id, help, nodes } of violations) complain(`${id}: ${help}: ${nodes.map((node) => node.html.slice(0, 160)).join(" | ")}`);
+      await page.close();
+    }
+  }
+}
+
+// What only a person at a keyboard would notice.
+const at = (name) => pages.find((page) => page.name === name).url;
+const page = await browser.newPage();
+await page.goto(at("in-flight"));
+await page.waitForFunction(() => document.querySelector("#link").textContent === "live");
+await page.click("#pause");
+if (await page.$eval("#pause", (button) => button.getAttribute("aria-pressed")) !== "true") problems.push("pause: not pressed");
+if (await page.$eval("#link", (link) => link.textContent) !== "paused") problems.push("pause: does not say so");
+await page.click("#pause");
+await page.type("#q", "web");
+await page.waitForFunction(() => location.search === "?q=web&only=all", { timeout: 5_000 });
+if (await page.$eval("#q", (input) => document.activeElement === input && input.value) !== "web") problems.push("search: the focus was lost");
+// Where axe finds nothing, it has to be because there is nothing.
+await page.evaluate(axe);
+const broken = await page.evaluate(() => {
+  document.documentElement.removeAttribute("lang");
+  document.querySelector("#pause").textContent = "";
+  return window.axe.run(document);
+});
+if (broken.violations.length < 2) problems.push("axe does not see what is broken on purpose");
+await page.close();
+const bare = await browser.newPage();
+await bare.setJavaScriptEnabled(false);
+await bare.goto(at("all-clear"));
+if (!(await bare.$("noscript meta[http-equiv=refresh], head > meta[http-equiv=refresh]"))) problems.push("without a script it does not reload");
+await bare.close();
+
+await browser.close();
+gallery.removeAllListeners("exit");
+gallery.stdin.end();
+for (const problem of problems) console.error(problem);
+console.log(`${pages.length} pages, ${SCHEMES.length} schemes, ${WIDTHS.length} widths: ${problems.length} problems; screenshots are in ${PAGE_SCREENSHOTS}`);
+process.exitCode = problems.length ? 1 : 0;

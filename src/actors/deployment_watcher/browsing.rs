@@ -1,0 +1,49 @@
+//! Answers which workloads are on record, a page of them at a time.
+
+use std::collections::BTreeMap;
+
+use actix::{Handler, MessageResult};
+
+use super::DeploymentWatcher;
+use crate::actors::browse::{Browse, Listing, Row};
+use domain::browse::find;
+use domain::id::WorkloadId;
+use domain::image::brief;
+use domain::record::Record;
+use domain::rollout::{Summary, timeout};
+use domain::unwell::unwell;
+
+impl Handler<Browse> for DeploymentWatcher {
+    type Result = MessageResult<Browse>;
+
+    fn handle(&mut self, browse: Browse, _ctx: &mut Self::Context) -> Self::Result {
+        let records = self.watch().records();
+        let aside: BTreeMap<&WorkloadId, &str> = self.watch().nursery().left_alone().collect();
+        let row = |(id, record): (&WorkloadId, &Record)| self.row(id, record, aside.get(id).copied());
+        MessageResult(match browse {
+            Browse::One(id) => {
+                let rows: Vec<Row> = records.get_key_value(&id).map(row).into_iter().collect();
+                Listing { matched: rows.len(), rows }
+            }
+            Browse::Search(search) => {
+                let found = find(records, &aside.keys().copied().collect(), &search);
+                Listing { matched: found.matched, rows: found.rows.into_iter().map(row).collect() }
+            }
+        })
+    }
+}
+
+impl DeploymentWatcher {
+    fn row(&self, id: &WorkloadId, record: &Record, left_alone: Option<&str>) -> Row {
+        let policy = &self.env.settings.policy;
+        let latest = self.watch().nursery().newest(id);
+        let clock = (record.elapsed(), timeout(latest, policy));
+        Row {
+            summary: Summary::new(id, record, latest, None, clock, policy),
+            version: brief(&record.version),
+            in_flight: record.is_open(),
+            unwell: unwell(id, record),
+            left_alone: left_alone.map(str::to_owned),
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! The page of one workload: its newest rollout, what was told of it, how earlier ones ended, and the answer of `explain`.
+
+use maud::{Markup, html};
+
+use super::health::{Health, Mood, is_held_up};
+use super::{Asked, Section, View, count, rollout, time};
+use crate::actors::browse::Row;
+use crate::actors::observation::Observation;
+use crate::telemetry::chronicle::Moment;
+use domain::id::WorkloadId;
+use domain::notice::Severity;
+
+/// Moments on one page: those of a dozen rollouts.
+const MOMENTS_MAX: usize = 60;
+
+/// The page in parts.
+pub(super) fn parts(view: &View<'_>, id: &WorkloadId) -> (Health, Vec<Section>) {
+    let seen = match (Health::of_process(view), view.seen) {
+        (Ok(()), Ok(seen)) => seen,
+        (Err(health), _) => return (Health { ..health }, vec![Section::new("health", heading(id, None))]),
+        (Ok(()), Err(reason)) => return (Health::plain(Mood::Bad, reason.as_str()), Vec::new()),
+    };
+    let row = view.listing.rows.first();
+    let health = of_one(seen, id, row);
+    let sections = vec![
+        Section::new("health", html! { (heading(id, row)) (health.markup()) (remedy(row)) }),
+        Section::new("rollout", html! { @if let Some(row) = row { (newest(view, seen, row)) } }),
+        Section::new("told", html! { h2 { "What happened" } (history(view, id, row)) }),
+    ];
+    (health, sections)
+}
+
+fn heading(id: &WorkloadId, row: Option<&Row>) -> Markup {
+    html! {
+        p.crumb {
+            a href="/" { "All workloads" } " / " span.quiet { (id.namespace) "/" } strong { (id.name) }
+            @if let Some(row) = row { " " span.change { (row.version) } }
+        }
+    }
+}
+
+/// How this workload is, as its own words have it.
+fn of_one(seen: &Observation, id: &WorkloadId, row: Option<&Row>) -> Health {
+    let Some(row) = row else {
+        let why =
+            if seen.synced { "is not on record here" } else { "is not known yet: the workloads are being listed" };
+        return Health::plain(Mood::Busy, format!("{} {why}", id.display_name()));
+    };
+    let summary = seen.rollouts.iter().find(|summary| summary.workload == *id).unwrap_or(&row.summary);
+    let held_up = seen.tallies.iter().find(|tally| tally.workload == *id && is_held_up(tally));
+    let conditions = summary.conditions.iter().cloned().map(Into::into).collect();
+    let mood = match (&row.unwell, &row.left_alone, held_up) {
+        (None, None, None) if row.in_flight => Mood::Busy,
+        (None, None, None) => Mood::Good,
+        (Some(_), ..) | (_, Some(_), _) | (.., Some(_)) => Mood::Warn,
+    };
+    let words = match (held_up.and_then(|tally| tally.blocks.as_ref()), &row.left_alone) {
+        (Some(blocks), _) => blocks.clone(),
+        (None, Some(why)) => format!("left alone for a while: {why}"),
+        (None, None) => row.unwell.as_ref().map_or_else(|| summary.state.clone(), |unwell| unwell.state.clone()),
+    };
+    Health { troubles: conditions, ..Health::plain(mood, words) }
+}
+
+/// What to do, where something must be done.
+fn remedy(row: Option<&Row>) -> Markup {
+    let unwell = row.and_then(|row| row.unwell.as_ref());
+    html! { @if let Some(unwell) = unwell { p.todo { span.kind { "What to do: " } (unwell.reason.remedy()) } } }
+}
+
+fn newest(view: &View<'_>, seen: &Observation, row: &Row) -> Markup {
+    let id = &row.summary.workload;
+    let summary = seen.rollouts.iter().find(|summary| summary.workload == *id).unwrap_or(&row.summary);
+    html! {
+        h2 { "Rollout " (summary.seq) }
+        article.card { (rollout::inside(view, seen, summary)) }
+    }
+}
+
+/// What was told since the process started, with times, and how the last rollouts ended, as the ledger has it.
+fn history(view: &View<'_>, id: &WorkloadId, row: Option<&Row>) -> Markup {
+    let told: Vec<&Moment> = view.moments.iter().rev().filter(|moment| moment.workload == *id).collect();
+    html! {
+        div.card {
+            @if told.is_empty() { p.quiet { "Nothing since this process started." } }
+            ol.story {
+                @for moment in told.iter().take(MOMENTS_MAX) {
+                    li {
+                        span.at { (time::moment(moment.at_ms, view.now_ms)) }
+                        div { span.pill.(colour(moment)) { (moment.kind.name()) } " " span.quiet { "rollout " (moment.seq) } p { (moment.message) } }
+                    }
+                }
+            }
+            @if told.len() > MOMENTS_MAX { p.more { "and " (count(told.len() - MOMENTS_MAX, "earlier one", "earlier ones")) } }
+            @if let Some(row) = row.filter(|row| !row.summary.history.is_empty()) {
+                h3 { "How the last rollouts ended" }
+                ul.before { @for closed in &row.summary.history { li { (closed) } } }
+            }
+        }
+    }
+}
+
+fn colour(moment: &Moment) -> &'static str {
+    match moment.kind.severity() {
+        Severity::Info => "",
+        Severity::Warn => "warn",
+        Severity::Error => "bad",
+    }
+}
+
+/// When anything was told of a workload last.
+pub(super) fn last_told(view: &View<'_>, id: &WorkloadId) -> Markup {
+    let last = view.moments.iter().rev().find(|moment| moment.workload == *id);
+    html! { @if let Some(last) = last { (time::moment(last.at_ms, view.now_ms)) } }
+}
+
+/// The answer of `explain`, word by word, as of now; it costs calls to the API server and to AWS, so it is not live.
+pub(super) fn explained(view: &View<'_>, explained: &Result<String, String>) -> Markup {
+    html! {
+        section #explain {
+            h2 { "Explained" small { " as of " (time::absolute(view.now_ms, view.now_ms)) "; reload to ask again" } }
+            @match explained {
+                Ok(text) => div.card.wide role="region" tabindex="0" aria-label="The answer of explain" {
+                    @for line in text.lines() { div.line { (line) } }
+                },
+                Err(why) => div.card.empty { (why) },
+            }
+            @if let Asked::Workload(id) = view.asked {
+                p.more { "The same in a terminal: " code { "allclear explain -n " (id.namespace) " " (id.name) } }
+            }
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! All workloads, searched and filtered by the server: a page of rows at a time, however many there are.
+
+use maud::{Markup, html};
+use url::form_urlencoded::Serializer;
+
+use super::{View, link, workload};
+use crate::actors::browse::Row;
+use crate::actors::observation::Observation;
+use domain::browse::{Only, ROWS_MAX, Search, TEXT_CHARS_MAX};
+use domain::unwell::Reason;
+
+/// The form. It stands outside of what changes, so that nothing disturbs who types; without a script it is sent as usual.
+pub(super) fn form(search: &Search) -> Markup {
+    let option = |only: Only, words: &str| {
+        html! { option value=(only.name()) selected[search.only == only] { (words) } }
+    };
+    html! {
+        h2 #find { "Workloads" }
+        form #search action="/" method="get" role="search" {
+            label for="q" { "Search" }
+            input #q name="q" type="search" value=(search.text) maxlength=(TEXT_CHARS_MAX) autocomplete="off"
+                placeholder="a part of namespace/name or of an image";
+            label for="only" { "Show" }
+            select #only name="only" {
+                (option(Only::All, "all"))
+                (option(Only::InFlight, "in flight"))
+                (option(Only::Amber, "needs a look"))
+            }
+            button type="submit" { "Search" }
+        }
+    }
+}
+
+/// What was found.
+pub(super) fn results(view: &View<'_>, seen: &Observation, search: &Search) -> Markup {
+    let listing = view.listing;
+    let first = search.page.saturating_mul(ROWS_MAX);
+    html! {
+        @if listing.rows.is_empty() {
+            div.card.empty {
+                @if listing.matched > 0 { "This page is empty. " a href=(address(search, 0)) { "The first one" } " is not." }
+                @else if seen.workloads == 0 { "No workload has a record yet." }
+                @else { "Of " (seen.workloads) " workloads none is like that." }
+            }
+        } @else {
+            p.more {
+                (first + 1) "–" (first + listing.rows.len()) " of " (listing.matched)
+                @if listing.matched != seen.workloads { ", among " (seen.workloads) " workloads" }
+            }
+            div.card.wide role="region" tabindex="0" aria-label="Workloads found" {
+                table.found {
+                    thead { tr { th scope="col" { "workload" } th scope="col" { "version" } th scope="col" { "state" } th scope="col" { "last news" } } }
+                    tbody { @for row in &listing.rows { (line(view, seen, row)) } }
+                }
+            }
+            @if listing.matched > ROWS_MAX { (pager(search, listing.matched)) }
+        }
+    }
+}
+
+fn line(view: &View<'_>, seen: &Observation, row: &Row) -> Markup {
+    let id = &row.summary.workload;
+    let live = seen.rollouts.iter().find(|summary| summary.workload == *id).unwrap_or(&row.summary);
+    html! {
+        tr {
+            th scope="row" { (link::workload(id)) }
+            td.change { (row.version) }
+            td { (pill(row)) (live.state) }
+            td.quiet { (workload::last_told(view, id)) }
+        }
+    }
+}
+
+/// What is not at rest, or not well, in a word.
+pub(super) fn pill(row: &Row) -> Markup {
+    html! {
+        @if row.left_alone.is_some() { span.pill.warn { "left alone" } " " }
+        @if let Some(unwell) = &row.unwell { span.pill.(colour(unwell.reason)) { (unwell.reason.name()) } " " }
+        @else if row.in_flight { span.pill.busy { "in flight" } " " }
+    }
+}
+
+/// How bad an end is.
+pub(super) const fn colour(reason: Reason) -> &'static str {
+    match reason {
+        Reason::Failed | Reason::Impossible => "bad",
+        Reason::Withdrawn | Reason::Owed | Reason::Partly => "warn",
+    }
+}
+
+fn pager(search: &Search, matched: usize) -> Markup {
+    let last = matched.saturating_sub(1) / ROWS_MAX;
+    let to = |page: usize, words: &str| html! { a href=(address(search, page)) { (words) } " " };
+    html! {
+        nav.pager aria-label="Pages of workloads" {
+            @if search.page > 0 { (to(0, "First")) (to(search.page - 1, "Previous")) }
+            span { "page " (search.page + 1) " of " (last + 1) " " }
+            @if search.page < last { (to(search.page + 1, "Next")) (to(last, "Last")) }
+        }
+    }
+}
+
+/// The address of a page of a search.
+fn address(search: &Search, page: usize) -> String {
+    let mut query = Serializer::new(String::new());
+    if !search.text.is_empty() {
+        query.append_pair("q", &search.text);
+    }
+    query.append_pair("only", search.only.name()).append_pair("page", &(page + 1).to_string());
+    format!("/?{}#find", query.finish())
+}

@@ -1,0 +1,260 @@
+//! Five situations, to be looked at by a browser: `make page` runs this and drives headless Chromium. It ends with its standard input.
+
+use std::io::Read;
+
+use super::*;
+use domain::id::Seq;
+use domain::notice::{Kind, Notice, PurgeFact};
+
+/// Shows one situation, and answers any search with the same workloads.
+struct Situation(Observation, Listing);
+
+impl Actor for Situation {
+    type Context = Context<Self>;
+}
+
+impl Handler<Observe> for Situation {
+    type Result = MessageResult<Observe>;
+
+    fn handle(&mut self, _: Observe, _: &mut Self::Context) -> Self::Result {
+        MessageResult(self.0.clone())
+    }
+}
+
+impl Handler<Browse> for Situation {
+    type Result = MessageResult<Browse>;
+
+    fn handle(&mut self, browse: Browse, _: &mut Self::Context) -> Self::Result {
+        MessageResult(match browse {
+            Browse::Search(_) => self.1.clone(),
+            Browse::One(id) => {
+                let rows: Vec<Row> = self.1.rows.iter().filter(|row| row.summary.workload == id).cloned().collect();
+                Listing { matched: rows.len(), rows }
+            }
+        })
+    }
+}
+
+struct Explained;
+
+#[async_trait::async_trait]
+impl Explains for Explained {
+    async fn explain(&self, id: &WorkloadId) -> String {
+        let (namespace, name) = (&id.namespace, &id.name);
+        format!(
+            "{namespace}/{name}\nState          {name}: 4.1.9 → 4.2.0: purged (E1A2B3C4D5E6F7 by I2J3K4L5M6N7O8)\n\
+             Next           waits for the next version\nWould purge    /* of E1A2B3C4D5E6F7\n\n\
+             Deployment     {name} registry.example.com/{namespace}/{name}:4.2.0\n\
+             \x20              3 of 3 pods of the newest version, 3 available, 3 in all\n\
+             Hosts          www.example.com: Ingress {namespace}/{name}\n\
+             Distributions  E1A2B3C4D5E6F7 (d111111abcdef8.cloudfront.net): alias www.example.com\n"
+        )
+    }
+}
+
+fn summary(name: &str, stage: Stage, phase: &'static str, state: &str) -> Summary {
+    Summary {
+        change: format!("{name}: 4.1.9 → 4.2.0"),
+        state: state.to_owned(),
+        next: "tells the webhooks when all are completed".to_owned(),
+        stage,
+        phase,
+        seq: 12,
+        conditions: Vec::new(),
+        purges: Vec::new(),
+        members: Vec::new(),
+        history: vec![
+            format!("{name}: 4.1.8 → 4.1.9: purged (E1A2B3C4D5E6F7 by I1111111111111)"),
+            format!("{name}: 4.1.7 → 4.1.8: overtaken by a newer version"),
+        ],
+        ..busy(name).rollouts.remove(0)
+    }
+}
+
+fn record(name: &str, at_rest: bool) -> Row {
+    let state = format!("{name}: 4.1.9 → 4.2.0: purged (E1A2B3C4D5E6F7 by I2J3K4L5M6N7O8)");
+    let row = row(&summary(name, Stage::Idle, "complete", &state));
+    Row { version: "4.2.0".to_owned(), in_flight: !at_rest, ..row }
+}
+
+fn listing(names: &[&str], all: usize) -> Listing {
+    Listing { rows: names.iter().map(|name| record(name, true)).collect(), matched: all }
+}
+
+/// A rollout's notices, with the seconds before now at which they were told.
+fn tell(front: &Front, name: &str, told: &[(Kind, i64, &str)]) {
+    for (kind, seconds, message) in told {
+        let notice = Notice {
+            id: Notice::id_of(name, *kind, ""),
+            kind: *kind,
+            at_ms: 0,
+            subject: WorkloadId::deployment("shop", name).into(),
+            seq: Seq(12),
+            rollout: String::new(),
+            change: String::new(),
+            message: (*message).to_owned(),
+            hosts: ["www.example.com", "shop.example.com"].map(|host| host.parse().unwrap()).into(),
+            purges: Vec::<PurgeFact>::new(),
+            cut: false,
+            late: false,
+            promotion: None,
+            run: None,
+        };
+        front.metrics.chronicle.note(&notice, NOW_MS - seconds * 1000);
+    }
+}
+
+const PURGED: [(Kind, i64, &str); 4] = [
+    (Kind::RolloutStarted, 268, "web: 4.1.9 → 4.2.0 is rolling out"),
+    (Kind::RolloutCompleted, 231, "web: 4.1.9 → 4.2.0 is complete in eu-1"),
+    (Kind::PurgeStarted, 229, "CloudFront accepted invalidation I2J3K4L5M6N7O8 of E1A2B3C4D5E6F7"),
+    (Kind::PurgeCompleted, 222, "the edge is fresh: E1A2B3C4D5E6F7 by invalidation I2J3K4L5M6N7O8 (web: 4.2.0)"),
+];
+
+fn three(trouble: Option<&str>) -> Seen {
+    let member = |name: &str, is_self, heard_s| MemberSeen {
+        name: name.to_owned(),
+        is_self,
+        agreed: true,
+        heard_s,
+        version: Some("0.1.0".to_owned()),
+        ..MemberSeen::default()
+    };
+    let board = |name: &str, trouble: Option<&str>| BoardSeen {
+        name: name.to_owned(),
+        answered_s: Some(1),
+        trouble: trouble.map(str::to_owned),
+        ..BoardSeen::default()
+    };
+    Seen {
+        members: vec![member("ap-1", false, Some(2)), member("eu-1", true, None), member("us-1", false, Some(95))],
+        boards: vec![board("redis-eu:6379", None), board("redis-us:6379", trouble)],
+        ..Seen::default()
+    }
+}
+
+fn votes(name: &str, phases: [(&str, Option<&str>); 3], blocks: Option<&str>) -> Tally {
+    let ballot = |(member, (phase, awaited)): (&str, (&str, Option<&str>))| Ballot {
+        member: member.to_owned(),
+        is_self: member == "eu-1",
+        phase: phase.to_owned(),
+        version: "4.2.0".to_owned(),
+        voted: phase == "complete" && awaited.is_none(),
+        awaited: awaited.map(str::to_owned),
+        ..Ballot::default()
+    };
+    Tally {
+        workload: WorkloadId::deployment("shop", name),
+        state: String::new(),
+        next: None,
+        blocks: blocks.map(str::to_owned),
+        members: ["ap-1", "eu-1", "us-1"].into_iter().zip(phases).map(ballot).collect(),
+        purges: Vec::new(),
+    }
+}
+
+fn calm() -> Observation {
+    Observation { workloads: 4, distributions: Some((7, 34)), ..synced() }
+}
+
+fn all_clear() -> (Observation, Listing) {
+    let recent = vec![record("web", true).summary];
+    (Observation { recent, ..calm() }, listing(&["api", "docs", "search", "web"], 4))
+}
+
+fn in_flight() -> (Observation, Listing) {
+    let purge = PurgeSummary {
+        reference: "ref".to_owned(),
+        distribution: "E1A2B3C4D5E6F7".to_owned(),
+        invalidation: Some("I2J3K4L5M6N7O8".to_owned()),
+        state: "invalidation I2J3K4L5M6N7O8 of E1A2B3C4D5E6F7 in progress".to_owned(),
+    };
+    let mut purging = summary("web", Stage::Purge, "complete", &purge.state);
+    purging.purges = vec![purge];
+    let rolling = "2 of 3 pods ready; api-7c9-x4: ImagePullBackOff, 8m 51s of 10m left";
+    let rollouts = vec![purging, summary("api", Stage::Rollout, "rolling", rolling)];
+    let tallies = vec![
+        votes("web", [("complete", None); 3], None),
+        votes(
+            "api",
+            [("complete", None), ("rolling", None), ("rolling", None)],
+            Some("ap-1 waits for this cluster, since it is at api: 4.2.0, rolling"),
+        ),
+    ];
+    let (mut seen, mut found) = (calm(), listing(&["api", "docs", "search", "web"], 4));
+    for row in found.rows.iter_mut().filter(|row| rollouts.iter().any(|one| one.workload == row.summary.workload)) {
+        row.in_flight = true;
+    }
+    (seen.rollouts, seen.tallies, seen.group) = (rollouts, tallies, Some(three(None)));
+    (seen, found)
+}
+
+fn needs_a_look() -> (Observation, Listing) {
+    let blocks = "ap-1 and us-1 wait for this cluster, since it is at search: 4.1.9, complete";
+    let unwell = |name: &str, reason, state: &str| Unwell {
+        workload: WorkloadId::deployment("shop", name),
+        reason,
+        state: state.to_owned(),
+    };
+    let denied = "a purge is owed, and tried on: E1A2B3C4D5E6F7: AccessDenied: not authorized to perform cloudfront:CreateInvalidation";
+    let mut seen = calm();
+    seen.troubles = vec!["redis-us:6379 does not answer: timed out; agreement goes on over the others".to_owned()];
+    seen.unwell = vec![
+        unwell("api", Reason::Failed, "api: 4.1.9 → 4.2.0: not purged: the Deployment missed its progress deadline"),
+        unwell("web", Reason::Owed, denied),
+    ];
+    seen.rollouts = vec![Summary {
+        next: "goes on when they are complete here".to_owned(),
+        ..summary("search", Stage::Agreement, "complete", blocks)
+    }];
+    seen.tallies = vec![votes(
+        "search",
+        [("complete", None), ("complete", Some("is at search: 4.1.9, complete")), ("complete", None)],
+        Some(blocks),
+    )];
+    seen.deliveries = busy("web").deliveries;
+    seen.deliveries[0].hook = "chat".to_owned();
+    seen.deliveries[0].state = "answered 410 Gone".to_owned();
+    seen.quarantined = vec![WorkloadId::deployment("shop", "docs")];
+    seen.group = Some(three(Some("timed out")));
+    let mut found = listing(&["api", "docs", "search", "web"], 4);
+    found.rows[0].unwell = Some(seen.unwell[0].clone());
+    found.rows[1].left_alone = Some("crashed".to_owned());
+    found.rows[3].unwell = Some(seen.unwell[1].clone());
+    (seen, found)
+}
+
+fn ten_thousand_and_hostile() -> (Observation, Listing) {
+    let names: Vec<String> = (0..50).map(|number| format!("service-with-a-long-name-{number:05}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let hostile = "<img src=x onerror=alert(1)>\u{202e}gnp";
+    let mut seen = Observation { workloads: 10_000, ..busy(hostile) };
+    seen.troubles.push("</script><script>alert(2)</script>".to_owned());
+    (seen, listing(&names, 10_000))
+}
+
+#[actix::test]
+#[ignore = "serves until its standard input ends; make page runs it"]
+async fn gallery() {
+    let situations = [
+        ("all-clear", "", all_clear()),
+        ("in-flight", "", in_flight()),
+        ("needs-a-look", "", needs_a_look()),
+        ("ten-thousand", "?q=service&page=3", ten_thousand_and_hostile()),
+        ("workload", "workloads/shop/web", all_clear()),
+    ];
+    let mut all = Vec::new();
+    for (name, path, (seen, listing)) in situations {
+        let front = Front { explains: Some(Arc::new(Explained)), ..front(Situation(seen, listing).start()) };
+        tell(&front, "web", if name == "in-flight" { &PURGED[..3] } else { &PURGED[..] });
+        tell(&front, "api", &[(Kind::RolloutStarted, 69, "api: 4.1.9 → 4.2.0 is rolling out")]);
+        let serving = start(front).await;
+        println!("page {name} http://{}/{path}", serving.addresses().page);
+        all.push(serving);
+    }
+    let ended = tokio::task::spawn_blocking(|| std::io::stdin().read_to_end(&mut Vec::new()));
+    ended.await.unwrap().unwrap();
+    for serving in all {
+        serving.stop().await;
+    }
+}

@@ -1,0 +1,204 @@
+//! What is on the pages: bounds, searches, the page of a workload, and what the content security policy allows.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use sha2::{Digest, Sha256};
+
+use super::*;
+use domain::browse::ROWS_MAX;
+use domain::id::Seq;
+use domain::notice::{Kind, Notice};
+
+/// What of a page is for people.
+async fn page(serving: &Serving, path: &str) -> String {
+    body(&ask(serving.addresses().page, "GET", path).await).to_owned()
+}
+
+fn notice(name: &str, kind: Kind, seq: u64) -> Notice {
+    Notice {
+        id: Notice::id_of(name, kind, &seq.to_string()),
+        kind,
+        at_ms: 0,
+        subject: WorkloadId::deployment("shop", name).into(),
+        seq: Seq(seq),
+        rollout: String::new(),
+        change: String::new(),
+        message: format!("{} was told", kind.name()),
+        hosts: vec!["www.example.com".parse().unwrap()],
+        purges: Vec::new(),
+        cut: false,
+        late: false,
+        promotion: None,
+        run: None,
+    }
+}
+
+/// Each text between two tags, as the browser hashes it.
+fn hashes(page: &str, tag: &str) -> Vec<String> {
+    let (open, close) = (format!("<{tag}>"), format!("</{tag}>"));
+    let parts = page.split(&open).skip(1).map(|rest| rest.split(&close).next().unwrap());
+    parts.map(|text| format!("'sha256-{}'", STANDARD.encode(Sha256::digest(text)))).collect()
+}
+
+#[actix::test]
+async fn the_policy_allows_the_script_and_the_style_of_the_page_and_nothing_else() {
+    let serving = start(showing(busy("web"))).await;
+    for path in ["/", "/workloads/shop/web", "/workloads/shop/gone", "/?q=%0A%3Cscript%3Ealert(1)%3C/script%3E"] {
+        let answer = ask(serving.addresses().page, "GET", path).await;
+        let policy = answer.lines().find_map(|line| line.strip_prefix("content-security-policy: ")).unwrap();
+        for (tag, source) in [("style", "style-src"), ("script", "script-src")] {
+            let inline = hashes(body(&answer), tag);
+            assert_eq!(inline.len(), 1, "{path}: {tag}");
+            assert!(policy.contains(&format!("{source} {};", inline[0])), "{path}: {policy}");
+        }
+        assert!(policy.starts_with("default-src 'none';") && !policy.contains("unsafe"), "{policy}");
+        for inline in [" style=", " onclick=", " onload=", "<script src", "<link rel=\"stylesheet", "src=\"http"] {
+            assert!(!body(&answer).contains(inline), "{path}: {inline}");
+        }
+    }
+    serving.stop().await;
+}
+
+#[actix::test]
+async fn a_page_of_very_much_is_bounded() {
+    let mut seen = busy("web");
+    let summary = Summary { state: "x".repeat(200), ..seen.rollouts[0].clone() };
+    let id = |number: usize| WorkloadId::deployment("shop", format!("web-{number}"));
+    seen.rollouts = (0..10_000).map(|number| Summary { workload: id(number), ..summary.clone() }).collect();
+    seen.recent.clone_from(&seen.rollouts);
+    seen.quarantined = (0..10_000).map(id).collect();
+    let unwell = |number| Unwell { workload: id(number), reason: Reason::Failed, state: "x".repeat(200) };
+    seen.unwell = (0..10_000).map(unwell).collect();
+    let listing = Listing { rows: seen.rollouts.iter().take(ROWS_MAX).map(row).collect(), matched: 10_000 };
+    let front = showing(seen.clone());
+    let (_end, ending) = watch::channel(false);
+    let window = Window::new(front, TURN_WITHIN, ending);
+    let asked = asked("/", "page=3&only=all&q=web%20%26").unwrap();
+    let html = window.view(&asked, Ok(&seen), &listing, |view| page::render(view, None));
+    assert!(html.len() < 600_000, "{} bytes", html.len());
+    assert!(html.contains("101–150 of 10000") && html.contains("page 3 of 200"), "the pages of the search");
+    assert!(html.contains(r##"href="/?q=web+%26&amp;only=all&amp;page=4#find""##), "the next page of the same search");
+    assert!(html.contains("and 9900 more"), "the rest is in the JSON");
+}
+
+#[test]
+fn an_address_is_a_search_or_a_workload_and_what_cannot_be_meant_is_left_out() {
+    let overview = |text: &str, only, page| Some(Asked::Overview(Search { text: text.to_owned(), only, page }));
+    assert_eq!(asked("/", ""), overview("", Only::All, 0));
+    assert_eq!(asked("", "q=shop+web%2F1&only=needs-a-look&page=3&x=y"), overview("shop web/1", Only::Amber, 2));
+    for page in ["0", "1", "-1", "x", "99999999999999999999"] {
+        assert_eq!(asked("/", &format!("page={page}")), overview("", Only::All, 0), "{page}");
+    }
+    let Some(Asked::Overview(search)) = asked("/", &format!("q={}", "é".repeat(5_000))) else { panic!("a search") };
+    assert_eq!(search.text.chars().count(), TEXT_CHARS_MAX);
+    assert_eq!(asked("/workloads/shop/web", "q=x"), Some(Asked::Workload(WorkloadId::deployment("shop", "web"))));
+    for path in
+        ["/workloads", "/workloads/", "/workloads/shop", "/workloads/shop/", "/workloads/shop/web/x", "/x", "//"]
+    {
+        assert_eq!(asked(path, ""), None, "{path}");
+    }
+    for path in ["/workloads/shop/%3Cb%3E", "/workloads/../web", "/workloads/Shop/web"] {
+        assert_eq!(asked(path, ""), None, "{path}");
+    }
+}
+
+#[actix::test]
+async fn the_page_of_a_workload_tells_its_story_with_times_and_what_explain_says() {
+    struct Told;
+
+    #[async_trait::async_trait]
+    impl Explains for Told {
+        async fn explain(&self, id: &WorkloadId) -> String {
+            format!("{}\n  State  <b>complete</b>\n", id.display_name())
+        }
+    }
+
+    let front = Front { explains: Some(Arc::new(Told)), ..showing(busy("web")) };
+    let chronicle = &front.metrics.chronicle;
+    chronicle.note(&notice("web", Kind::RolloutStarted, 7), NOW_MS - 240_000);
+    chronicle.note(&notice("web", Kind::RolloutCompleted, 7), NOW_MS - 200_000);
+    chronicle.note(&notice("web", Kind::PurgeStarted, 7), NOW_MS - 185_000);
+    chronicle.note(&notice("api", Kind::RolloutFailed, 7), NOW_MS);
+    let serving = start(front).await;
+    let page = page(&serving, "/workloads/shop/web").await;
+    for words in [
+        "took 40s",
+        "took 15s",
+        "began 3 min ago",
+        "11:56:00 UTC",
+        "www.example.com",
+        "purge.started was told",
+        "shop/web</div>",
+        "  State  &lt;b&gt;complete&lt;/b&gt;",
+    ] {
+        assert!(page.contains(words), "{words}: {page}");
+    }
+    assert!(!page.contains("rollout.failed"), "that is another one's: {page}");
+    let json: serde_json::Value =
+        serde_json::from_str(body(&ask(serving.addresses().page, "GET", "/api/v1/state").await)).unwrap();
+    assert_eq!(json["told"][1]["kind"], "rollout.completed");
+    assert_eq!(json["told"][1]["at_ms"], NOW_MS - 200_000);
+    let missing = ask(serving.addresses().page, "GET", "/workloads/shop/gone").await;
+    assert!(missing.starts_with("HTTP/1.1 404 ") && missing.contains("shop/gone is not on record here"), "{missing}");
+    serving.stop().await;
+}
+
+#[actix::test]
+async fn all_clear_says_since_when_and_how_long_the_last_purge_took() {
+    let front = showing(synced());
+    let metrics = front.metrics.clone();
+    let serving = start(front).await;
+    assert!(page(&serving, "/").await.contains("All clear<span class=\"rest\">: nothing had to be purged since"));
+    metrics.chronicle.note(&notice("web", Kind::PurgeStarted, 3), NOW_MS - 67_000);
+    metrics.chronicle.note(&notice("web", Kind::PurgeCompleted, 3), NOW_MS - 60_000);
+    let page = page(&serving, "/").await;
+    assert!(page.contains(": all fresh since <time") && page.contains("; the last purge took 7s"), "{page}");
+    serving.stop().await;
+}
+
+#[actix::test]
+async fn what_needs_a_look_says_what_to_do_and_leads_there() {
+    let unwell = Reason::ALL.map(|reason| Unwell {
+        workload: WorkloadId::deployment("shop", reason.name()),
+        reason,
+        state: "it did not end well".to_owned(),
+    });
+    let serving = start(showing(Observation { unwell: unwell.into(), ..synced() })).await;
+    let page = page(&serving, "/").await;
+    assert_eq!(page.matches("What to do: ").count(), Reason::ALL.len());
+    assert!(page.contains("<a href=\"#look\">") && page.contains("<section id=\"look\">"), "{page}");
+    assert!(page.contains("href=\"/workloads/shop/owed\""), "{page}");
+    serving.stop().await;
+}
+
+#[actix::test]
+async fn a_cluster_that_holds_the_others_up_says_so_first() {
+    let blocks = "eu-2 waits for this cluster, since it is at web: 1, complete";
+    let tally = |phase: &str| Tally {
+        workload: WorkloadId::deployment("shop", "web"),
+        state: String::new(),
+        next: None,
+        blocks: Some(blocks.to_owned()),
+        members: vec![Ballot {
+            member: "eu-1".to_owned(),
+            is_self: true,
+            phase: phase.to_owned(),
+            ..Ballot::default()
+        }],
+        purges: Vec::new(),
+    };
+    for (phase, is_amber) in [("complete", true), ("rolling", false)] {
+        let mut seen = busy("web");
+        seen.deliveries.clear();
+        seen.quarantined.clear();
+        seen.tallies.push(tally(phase));
+        let serving = start(showing(seen)).await;
+        let first = page(&serving, "/").await;
+        assert_eq!(first.contains("others wait for this cluster with 1 workload"), is_amber, "{first}");
+        assert_eq!(first.contains("health warn"), is_amber, "{first}");
+        assert!(first.contains(blocks), "{first}");
+        let own = page(&serving, "/workloads/shop/web").await;
+        assert_eq!(own.contains(&format!("{blocks}<span class=\"rest\">")), is_amber, "{own}");
+        serving.stop().await;
+    }
+}

@@ -1,0 +1,184 @@
+//! What requests are answered from: the actors, asked with bounds on time, and what a page is made of.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use actix::Recipient;
+use actix_rt::{Arbiter, ArbiterHandle};
+use tokio::sync::{Mutex, watch};
+use tokio::time::Instant;
+
+use super::explains::{Explaining, Explains};
+use super::fresh::Fresh;
+use super::hooks::Hooks;
+use super::page::{About, Asked, View};
+use super::reply;
+use super::streams::Streams;
+use crate::actors::browse::{Browse, Listing};
+use crate::actors::message::Observe;
+use crate::actors::observation::Observation;
+use crate::telemetry::Metrics;
+use crate::telemetry::chronicle::Moment;
+use domain::id::WorkloadId;
+use domain::ports::Clock;
+
+/// How long an observation may take. Root waits up to 2 s for each actor and then answers without it.
+const OBSERVE_WITHIN: Duration = Duration::from_secs(3);
+
+/// How old a look at the actors may be that several streams share: less than the time between two looks of one.
+const SHARED_FOR: Duration = Duration::from_millis(900);
+
+/// What the server shows.
+#[derive(Clone)]
+pub struct Front {
+    /// Who knows everything: the root actor.
+    pub root: Recipient<Observe>,
+    /// Who knows the workloads on record: the same.
+    pub browse: Recipient<Browse>,
+    /// Who answers `explain`, on the page of a workload; `None`: the page names the command.
+    pub explains: Option<Arc<dyn Explains>>,
+    /// What time it is.
+    pub clock: Arc<dyn Clock>,
+    /// The counts.
+    pub metrics: Arc<Metrics>,
+    /// Who this is.
+    pub about: About,
+    /// Who may ask whether an edge is fresh; `None`: nobody.
+    pub fresh: Option<Fresh>,
+    /// What the endpoints for other programs need; `None`: there are none, whatever their address.
+    pub hooks: Option<Hooks>,
+    /// Set when the process has begun to end; it is not ready from then on.
+    pub draining: Arc<AtomicBool>,
+}
+
+/// What the actors showed to all streams.
+type Glance = Arc<Result<Observation, String>>;
+
+/// What a request is answered from.
+pub(super) struct Window {
+    pub front: Front,
+    actors: ArbiterHandle,
+    turn_within: Duration,
+    /// Whether the servers are ending.
+    pub ending: watch::Receiver<bool>,
+    pub streams: Arc<Streams>,
+    pub explaining: Explaining,
+    glance: Mutex<Option<(Instant, Glance)>>,
+}
+
+impl Window {
+    /// Must be called on the thread of the actors.
+    pub fn new(front: Front, turn_within: Duration, ending: watch::Receiver<bool>) -> Self {
+        let explaining = Explaining::new(front.explains.clone());
+        let (streams, glance) = (Arc::default(), Mutex::default());
+        Self { front, actors: Arbiter::current(), turn_within, ending, streams, explaining, glance }
+    }
+
+    /// Whether the thread of the actors takes a turn. Asks no actor for anything: an actor may rightly wait for Redis, AWS or
+    /// the API server, and none of them is a reason to be killed.
+    pub async fn alive(&self) -> Result<&'static str, Vec<String>> {
+        if !self.front.root.connected() {
+            return Err(vec!["the root actor has ended".to_owned()]);
+        }
+        let (turned, turn) = tokio::sync::oneshot::channel();
+        let spawned = self.actors.spawn(async move {
+            // The one who asked may have stopped waiting.
+            let _ = turned.send(());
+        });
+        match reply::within(self.turn_within, turn).await {
+            Some(Ok(())) if spawned => Ok("alive"),
+            Some(_) => Err(vec!["the event loop of the actors has ended".to_owned()]),
+            None => Err(vec![format!("the event loop of the actors has not turned for {:?}", self.turn_within)]),
+        }
+    }
+
+    /// Whether this process does its work, or why not.
+    pub async fn ready(&self) -> Result<&'static str, Vec<String>> {
+        if self.draining() {
+            return Err(vec!["shutting down".to_owned()]);
+        }
+        let Observation { synced, blind, standing_by, mut troubles, .. } =
+            self.observe().await.map_err(|reason| vec![reason])?;
+        match blind {
+            Some(why) if synced => return Err(vec![why]),
+            None if synced => return Ok("ready"),
+            Some(_) | None => {}
+        }
+        if standing_by.is_some() {
+            return Ok("standing by");
+        }
+        troubles.insert(0, "the workloads of the cluster have not been listed yet".to_owned());
+        Err(troubles)
+    }
+
+    /// What the actors show now.
+    pub async fn observe(&self) -> Result<Observation, String> {
+        match reply::within(OBSERVE_WITHIN, self.front.root.send(Observe)).await {
+            Some(Ok(seen)) => Ok(seen),
+            Some(Err(_)) if self.draining() => Err("shutting down".to_owned()),
+            Some(Err(error)) => Err(format!("the root actor does not answer: {error}")),
+            None => Err(format!("the root actor has not answered for {OBSERVE_WITHIN:?}")),
+        }
+    }
+
+    /// What the actors show, at most a moment ago: the streams share it.
+    pub async fn glance(&self) -> Glance {
+        let mut last = self.glance.lock().await;
+        if let Some((_, seen)) = last.as_ref().filter(|(at, _)| at.elapsed() < SHARED_FOR) {
+            return Arc::clone(seen);
+        }
+        let seen = Arc::new(self.observe().await);
+        *last = Some((Instant::now(), Arc::clone(&seen)));
+        seen
+    }
+
+    /// The workloads that a page shows; none if nobody answers, which the page says elsewhere.
+    pub async fn browse(&self, asked: &Asked) -> Listing {
+        let browse = match asked {
+            Asked::Overview(search) => Browse::Search(search.clone()),
+            Asked::Workload(id) => Browse::One(id.clone()),
+        };
+        match reply::within(OBSERVE_WITHIN, self.front.browse.send(browse)).await {
+            Some(Ok(listing)) => listing,
+            Some(Err(_)) | None => Listing::default(),
+        }
+    }
+
+    /// Makes something of everything a page is made from.
+    pub fn view<T>(
+        &self,
+        asked: &Asked,
+        seen: Result<&Observation, &String>,
+        listing: &Listing,
+        make: impl FnOnce(&View<'_>) -> T,
+    ) -> T {
+        let Front { metrics, about, clock, .. } = &self.front;
+        let moments = self.moments(seen, listing);
+        make(&View {
+            about,
+            asked,
+            draining: self.draining(),
+            seen,
+            listing,
+            moments: &moments,
+            last_purge: metrics.chronicle.last_purge(),
+            now_ms: clock.wall_ms(),
+        })
+    }
+
+    /// What was told of the workloads on a page.
+    pub fn moments(&self, seen: Result<&Observation, &String>, listing: &Listing) -> Vec<Moment> {
+        let mut shown: BTreeSet<&WorkloadId> = listing.rows.iter().map(|row| &row.summary.workload).collect();
+        if let Ok(seen) = seen {
+            shown.extend(seen.rollouts.iter().chain(&seen.recent).map(|summary| &summary.workload));
+            shown.extend(seen.unwell.iter().map(|unwell| &unwell.workload));
+        }
+        self.front.metrics.chronicle.of(|id| shown.contains(id))
+    }
+
+    fn draining(&self) -> bool {
+        self.front.draining.load(Ordering::Relaxed)
+    }
+}
