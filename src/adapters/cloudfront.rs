@@ -29,6 +29,7 @@ use aws_sdk_cloudfront::config::http::HttpResponse;
 use aws_sdk_cloudfront::config::{Builder, Credentials};
 use aws_sdk_cloudfront::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_cloudfront::types::{InvalidationBatch, Paths};
+use aws_smithy_runtime_api::client::http::SharedHttpClient;
 
 use http_body_util::LengthLimitError;
 
@@ -106,6 +107,11 @@ impl CloudFront {
     /// Reads the AWS configuration and prepares a client. Sends nothing and cannot fail: missing or bad credentials show
     /// at the first call, as [`CdnErrorClass::Denied`], because they may arrive, expire and be rotated while we run.
     pub async fn new(options: Options) -> CloudFront {
+        Self::over(transport::client(), options).await
+    }
+
+    /// The same, where every request goes over this transport: tests answer from memory.
+    pub async fn over(transport: SharedHttpClient, options: Options) -> CloudFront {
         let Options { endpoint_url, region, credentials, timeouts } = options;
         // Not the default region chain: its last resort asks the EC2 metadata service, which in a cluster without it
         // costs seconds at every start and knows nothing we need.
@@ -114,7 +120,7 @@ impl CloudFront {
             .or_else(ProfileFileRegionProvider::new())
             .or_else(Region::from_static("us-east-1"));
         let loader = aws_config::defaults(BehaviorVersion::latest()).region(region);
-        let mut loader = loader.http_client(transport::client());
+        let mut loader = loader.http_client(transport);
         if let Some(StaticCredentials { access_key_id, secret_access_key }) = credentials {
             loader = loader.credentials_provider(Credentials::new(
                 access_key_id,

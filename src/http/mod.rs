@@ -32,7 +32,7 @@ pub use doors::{Addresses, Door, ListenError};
 use doors::{Open, bind};
 pub use fresh::Fresh;
 use guests::Guest;
-use hooks::{Hooks, Porter};
+use hooks::Hooks;
 pub use page::About;
 
 /// How long the actors' event loop may take for one turn before the process counts as hung. A turn is microseconds; a
@@ -77,13 +77,11 @@ pub async fn serve(addresses: Addresses, front: Front) -> Result<Serving, Listen
 
 fn listen(addresses: Addresses, front: Front, turn_within: Duration) -> Result<Serving, ListenError> {
     let metrics = front.metrics.clone();
-    let porter = front.hooks.clone().zip(addresses.hooks).map(|(hooks, address)| {
-        let porter = web::Data::new(Porter::new(hooks));
-        let answering = move |app: &mut web::ServiceConfig| {
-            app.app_data(porter.clone()).default_service(web::to(hooks::answer));
-        };
-        bind(Door::Hooks, address, metrics.clone(), answering)
-    });
+    let porter = front
+        .hooks
+        .clone()
+        .zip(addresses.hooks)
+        .map(|(hooks, address)| bind(Door::Hooks, address, metrics.clone(), hooks::endpoints(hooks)));
     let porter = porter.transpose()?;
     let window = web::Data::new(Window { front, actors: Arbiter::current(), turn_within });
     let answering = move |app: &mut web::ServiceConfig| {
