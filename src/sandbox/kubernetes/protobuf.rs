@@ -79,6 +79,7 @@ const DEPLOYMENT: &[Field] = &[
         ]),
         false,
     ),
+    Field(4, "strategy", Form::Message(&[Field(1, "type", Form::Text, false)]), false),
     Field(5, "minReadySeconds", Form::Number, false),
     Field(7, "paused", Form::Truth, false),
     Field(9, "progressDeadlineSeconds", Form::Number, false),
@@ -298,11 +299,11 @@ mod tests {
         let container = [field(1, b"web"), field(2, b"web:1"), field(8, b"")].concat();
         let template = field(3, &field(2, &field(2, &container)));
         let selector = field(2, &field(1, &pair(b"app", b"web")));
-        let spec = [vec![1 << 3, 3], selector, template, field(4, b"")].concat();
+        let spec = [vec![1 << 3, 3], selector, template, field(4, &field(1, b""))].concat();
         let deployment =
             object(&body("apps/v1", "Deployment", &[named("web"), field(2, &spec), field(3, b"")].concat()));
         let spec = json!({
-            "replicas": 3, "selector": {"matchLabels": {"app": "web"}},
+            "replicas": 3, "selector": {"matchLabels": {"app": "web"}}, "strategy": {},
             "template": {"spec": {"containers": [{"name": "web", "image": "web:1"}]}},
         });
         assert_eq!(deployment.unwrap()["spec"], spec);
