@@ -25,6 +25,8 @@ RUN_TESTS = RUST_TEST_THREADS=$(TEST_THREADS) $(CARGO) test $(LOCKED) --workspac
 LINTED := RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS=-D__CLIPPY_HACKERY__warnings
 # What test-setup got, or else the one in PATH.
 HELM = $(or $(wildcard .venv/bin/helm),helm)
+# How long `fuzz` runs; `make test` does it for ten seconds.
+FUZZ_SECONDS ?= 600
 # How many seeds `sim` runs, or which.
 SEEDS ?= 1000
 
@@ -106,6 +108,10 @@ skew: test-setup release ## Runs this release beside the one before, whose binar
 .PHONY: sim
 sim: ## Runs the simulations of chaos, alone and in groups, for many seeds; SEEDS=10000, or SEEDS=17..18 to repeat number 17
 	ALLCLEAR_SIM_SEEDS=$(SEEDS) $(CARGO) test $(LOCKED) --quiet --test simulation -- --nocapture chaos::whatever
+
+.PHONY: fuzz
+fuzz: ## Gives every decoder of outside bytes hostile inputs for FUZZ_SECONDS; guided by coverage: cargo fuzz run NAME
+	ALLCLEAR_FUZZ_SECONDS=$(FUZZ_SECONDS) $(CARGO) test $(LOCKED) --quiet --package allclear-decoders -- --nocapture
 
 .PHONY: latency
 latency: ## Prints how soon a purge follows the last fact, alone and in a group of three, beside the aims

@@ -29,6 +29,7 @@ use aws_sdk_cloudfront::config::http::HttpResponse;
 use aws_sdk_cloudfront::config::{Builder, Credentials};
 use aws_sdk_cloudfront::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_cloudfront::types::{InvalidationBatch, Paths};
+use aws_smithy_runtime_api::client::http::SharedHttpClient;
 
 use http_body_util::LengthLimitError;
 
@@ -106,6 +107,11 @@ impl CloudFront {
     /// Reads the AWS configuration and prepares a client. Sends nothing and cannot fail: missing or bad credentials show
     /// at the first call, as [`CdnErrorClass::Denied`], because they may arrive, expire and be rotated while we run.
     pub async fn new(options: Options) -> CloudFront {
+        Self::over(transport::client(), options).await
+    }
+
+    /// The same over another transport: tests answer from memory.
+    pub async fn over(transport: SharedHttpClient, options: Options) -> CloudFront {
         let Options { endpoint_url, region, credentials, timeouts } = options;
         // Not the default region chain: its last resort asks the EC2 metadata service, which in a cluster without it
         // costs seconds at every start and knows nothing we need.
@@ -113,8 +119,7 @@ impl CloudFront {
             .or_else(EnvironmentVariableRegionProvider::new())
             .or_else(ProfileFileRegionProvider::new())
             .or_else(Region::from_static("us-east-1"));
-        let loader = aws_config::defaults(BehaviorVersion::latest()).region(region);
-        let mut loader = loader.http_client(transport::client());
+        let mut loader = aws_config::defaults(BehaviorVersion::latest()).region(region).http_client(transport);
         if let Some(StaticCredentials { access_key_id, secret_access_key }) = credentials {
             loader = loader.credentials_provider(Credentials::new(
                 access_key_id,
@@ -226,7 +231,7 @@ impl Cdn for CloudFront {
                 return Err(unusable(attempted(), &format!("a page has more than {PAGE_ITEMS_MAX} of them")));
             }
             distributions.extend(items.into_iter().filter_map(answer::distribution));
-            if distributions.iter().map(names_bytes).sum::<usize>() > NAMES_BYTES_MAX {
+            if distributions.iter().map(answer::names_bytes).sum::<usize>() > NAMES_BYTES_MAX {
                 return Err(unusable(attempted(), &format!("they have more than {NAMES_BYTES_MAX} bytes of names")));
             }
             if !page.is_truncated {
@@ -307,10 +312,6 @@ impl fmt::Debug for CloudFront {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CloudFront").field("timeouts", &self.timeouts).finish_non_exhaustive()
     }
-}
-
-fn names_bytes(distribution: &Distribution) -> usize {
-    distribution.aliases.iter().chain(&distribution.origins).map(String::len).sum()
 }
 
 /// Sorts an error of the SDK and puts it into words.

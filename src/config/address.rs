@@ -72,6 +72,7 @@ impl RedisAddress {
         }
         let host = url.host_str().unwrap_or_default().to_owned();
         check_host(&host)?;
+        check_port(&url)?;
         let database = url.path().trim_start_matches('/');
         if !database.is_empty() && database.parse::<u16>().is_err() {
             return Err(Refused::new("has a database that is not a number", fix));
@@ -147,6 +148,7 @@ impl WebUrl {
         if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
             return Err(Refused::new("is not an http or https URL", fix));
         }
+        check_port(&url)?;
         Ok(Self { url })
     }
 
@@ -199,13 +201,17 @@ fn split_port(text: &str) -> Result<(&str, Option<u16>), Refused> {
 
 /// A port from 1 to 65535.
 pub(super) fn parse_port(text: &str) -> Result<u16, Refused> {
-    let refused = || {
-        Refused::new(
-            "has a port that is not a number from 1 to 65535",
-            "write host:port, such as redis.example.com:6379",
-        )
-    };
-    text.parse::<u16>().ok().filter(|port| *port > 0).ok_or_else(refused)
+    text.parse::<u16>().ok().filter(|port| *port > 0).ok_or_else(no_port)
+}
+
+/// The parser of URLs takes port 0, at which nothing can listen.
+fn check_port(url: &Url) -> Result<(), Refused> {
+    if url.port() == Some(0) { Err(no_port()) } else { Ok(()) }
+}
+
+fn no_port() -> Refused {
+    let fix = "write host:port, such as redis.example.com:6379";
+    Refused::new("has a port that is not a number from 1 to 65535", fix)
 }
 
 fn check_host(host: &str) -> Result<(), Refused> {
@@ -264,6 +270,7 @@ mod tests {
             "http://cache",
             "redis://",
             "redis://cache/zero",
+            "redis://cache:0",
             "redis://cache?db=1",
             "redis://cache#insecure",
             "redis://:pa/ss@cache",
@@ -308,7 +315,9 @@ mod tests {
 
     #[test]
     fn a_web_url_needs_scheme_and_host() {
-        for text in ["", "ci.example.com/x", "ftp://ci.example.com", "https://", "mailto:a@b"] {
+        for text in
+            ["", "ci.example.com/x", "ftp://ci.example.com", "https://", "mailto:a@b", "https://ci.example.com:0"]
+        {
             assert!(WebUrl::parse(text).is_err(), "{text}");
         }
     }

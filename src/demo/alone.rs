@@ -225,20 +225,17 @@ impl Story {
 
     async fn stay(&self) -> io::Result<()> {
         let Some(life) = &self.life else { return Ok(()) };
-        let kubeconfig = self.world.kubeconfig();
         say(&format!(
-            "\nStill running; end it with Ctrl-C.\n\
+            "\nStill running; end it with Ctrl-C. In another shell:\n\
              \n  status page   http://{}/\
-             \n  ask why       {} {} --kubeconfig {} explain -n {NAMESPACE} {NAME}\
-             \n  roll out      kubectl --kubeconfig {} -n {NAMESPACE} set image deployment/{NAME} {NAME}={}\
-             \n  look closer   kubectl --kubeconfig {} -n {NAMESPACE} get events",
+             \n  settings      . {}\
+             \n  ask why       {} explain -n {NAMESPACE} {NAME}\
+             \n  roll out      kubectl -n {NAMESPACE} set image deployment/{NAME} {NAME}={}\
+             \n  look closer   kubectl -n {NAMESPACE} get deployments,pods,ingresses,events",
             life.address(),
-            self.world.settings_for_questions(),
+            self.world.leave_settings()?.display(),
             program(),
-            kubeconfig.display(),
-            kubeconfig.display(),
             image("1.3"),
-            kubeconfig.display(),
         ))?;
         tokio::signal::ctrl_c().await
     }

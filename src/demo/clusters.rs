@@ -337,23 +337,25 @@ impl Story {
     }
 
     async fn stay(&self) -> io::Result<()> {
-        say("\nStill running; end it with Ctrl-C.")?;
+        say("\nStill running; end it with Ctrl-C. In another shell, for one of the clusters:")?;
         for Member { world, life, .. } in &self.members {
             let Some(life) = life else { continue };
-            let kubeconfig = world.kubeconfig();
-            let kubeconfig = kubeconfig.display();
             say(&format!(
                 "\n  {}\
                  \n    status page   http://{}/\
-                 \n    ask why       {} {} --kubeconfig {kubeconfig} explain -n {NAMESPACE} {NAME}\
-                 \n    roll out      kubectl --kubeconfig {kubeconfig} -n {NAMESPACE} set image deployment/{NAME} {NAME}={}",
+                 \n    settings      . {}",
                 world.name,
                 life.address(),
-                world.settings_for_questions(),
-                program(),
-                image("1.3"),
+                world.leave_settings()?.display(),
             ))?;
         }
+        say(&format!(
+            "\n  then\
+             \n    ask why       {} explain -n {NAMESPACE} {NAME}\
+             \n    roll out      kubectl -n {NAMESPACE} set image deployment/{NAME} {NAME}={}",
+            program(),
+            image("1.3"),
+        ))?;
         tokio::signal::ctrl_c().await
     }
 

@@ -1,7 +1,7 @@
 //! What the stories have in common: the world they play in, and how they are told.
 #![allow(clippy::indexing_slicing, reason = "reading a JSON value by index never panics")]
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -68,10 +68,63 @@ pub fn say(text: &str) -> io::Result<()> {
     out.flush()
 }
 
-/// Prints what happened, with the time since the chapter began.
+/// Columns of a line before its text.
+const MARGIN: usize = 33;
+
+/// Columns of text at least: on a terminal that is narrower, lines break as the terminal breaks them.
+const TEXT_MIN: usize = 30;
+
+/// Prints what happened, with the time since the chapter began: in colour and within its width where it is a terminal.
 pub fn line(began: Instant, what: &str, text: &str) -> io::Result<()> {
-    let seconds = began.elapsed().as_secs_f64();
-    say(&format!("  {seconds:5.2} s  {what:<21} {text}"))
+    let width = terminal_size::terminal_size().map(|(columns, _)| usize::from(columns.0));
+    let paint = if has_colours() { colour(what) } else { "" };
+    say(&laid_out(began.elapsed(), what, text, width, paint))
+}
+
+/// A line; `width` in columns where there is an end to them, `paint` as a terminal's sequence where it has colours.
+fn laid_out(since: Duration, what: &str, text: &str, width: Option<usize>, paint: &str) -> String {
+    let room = width.and_then(|width| width.checked_sub(MARGIN)).filter(|room| *room >= TEXT_MIN);
+    let text = room.map_or_else(|| text.to_owned(), |room| broken(text, room).join(&format!("\n{:MARGIN$}", "")));
+    let end = if paint.is_empty() { "" } else { PLAIN };
+    format!("  {:5.2} s  {paint}{what:<21}{end} {text}", since.as_secs_f64())
+}
+
+/// A text in lines of at most so many characters; a word that is longer has a line of its own.
+fn broken(text: &str, columns: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= columns => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            Some(_) | None => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
+/// The sequences of terminals (ECMA-48, 8.3.117).
+const PLAIN: &str = "\u{1b}[0m";
+const GREEN: &str = "\u{1b}[32m";
+const YELLOW: &str = "\u{1b}[33m";
+const RED: &str = "\u{1b}[31m";
+const BLUE: &str = "\u{1b}[36m";
+
+/// Whether standard output is a terminal whose owner wants colours (<https://no-color.org>).
+#[expect(clippy::disallowed_methods, reason = "a setting of the terminal and not of ours, so no configuration has it")]
+fn has_colours() -> bool {
+    io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}
+
+/// The colour of what a line is about.
+fn colour(what: &str) -> &'static str {
+    match what {
+        "rollout complete" | "invalidation done" | "webhook" => GREEN,
+        "rollout failed" | "given up" | "kill -9" => RED,
+        "waiting" | "not purged" => YELLOW,
+        _ => BLUE,
+    }
 }
 
 /// How this program was called.
@@ -134,4 +187,38 @@ pub fn table(chapters: &[Chapter], announced: usize) -> io::Result<bool> {
     }
     say(&format!("\n{table}"))?;
     Ok(well)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOTE: &str = "the edge is fresh: E2DEMO by invalidation I0000000000003 (web: 1.0 → 1.2), and E2OTHER by \
+                        invalidation I0000000000004 (web: 1.0 → 1.2), as it was announced";
+
+    #[test]
+    fn a_line_fits_into_its_terminal_and_loses_no_word() {
+        for width in [80, 120] {
+            let text = laid_out(Duration::from_millis(4_540), "invalidation done", NOTE, Some(width), "");
+            assert!(text.lines().count() > 1 && text.lines().all(|line| line.chars().count() <= width), "{text}");
+            let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+            assert_eq!(words(&text), words(&format!("4.54 s invalidation done {NOTE}")));
+            assert!(
+                text.lines()
+                    .skip(1)
+                    .all(|line| line.starts_with(&" ".repeat(MARGIN)) && line.chars().nth(MARGIN) != Some(' '))
+            );
+        }
+        for narrow in [None, Some(20), Some(MARGIN + TEXT_MIN - 1)] {
+            assert_eq!(laid_out(Duration::ZERO, "webhook", NOTE, narrow, "").lines().count(), 1);
+        }
+    }
+
+    #[test]
+    fn colours_end_before_the_text_and_are_nowhere_else() {
+        let text = laid_out(Duration::ZERO, "rollout failed", NOTE, Some(80), colour("rollout failed"));
+        assert_eq!(text.matches('\u{1b}').count(), 2);
+        assert!(text.contains(&format!("{RED}rollout failed       {PLAIN} the edge")), "{text}");
+        assert!(!laid_out(Duration::ZERO, "rollout failed", NOTE, Some(80), "").contains('\u{1b}'));
+    }
 }

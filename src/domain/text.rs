@@ -51,12 +51,16 @@ pub fn visible_lines(text: &str) -> Cow<'_, str> {
 }
 
 /// A JSON document of the same value, in which nothing is hidden from who reads it as it is: JSON asks for an escape of the
-/// first 32 characters only (RFC 8259, section 7). Line breaks between its parts stay.
+/// first 32 characters only (RFC 8259, section 7). Line breaks between its parts stay; the other blanks that may stand there (section
+/// 2) become plain ones, as they can be in no string.
 pub fn visible_json(document: &str) -> Cow<'_, str> {
     replaced(
         document,
         |c| is_hidden(c) && c != '\n',
         |hidden, out| {
+            if matches!(hidden, '\r' | '\t') {
+                return out.push(' ');
+            }
             let mut units = [0; 2];
             for unit in hidden.encode_utf16(&mut units) {
                 out.push_str(&format!("\\u{unit:04x}"));

@@ -38,7 +38,6 @@ use doors::{Open, bind};
 pub use explains::Explains;
 pub use fresh::Fresh;
 use guests::Guest;
-use hooks::Porter;
 use names::is_name;
 pub use page::About;
 use page::Asked;
@@ -69,13 +68,11 @@ pub async fn serve(addresses: Addresses, front: Front) -> Result<Serving, Listen
 
 fn listen(addresses: Addresses, front: Front, turn_within: Duration) -> Result<Serving, ListenError> {
     let metrics = front.metrics.clone();
-    let porter = front.hooks.clone().zip(addresses.hooks).map(|(hooks, address)| {
-        let porter = web::Data::new(Porter::new(hooks));
-        let answering = move |app: &mut web::ServiceConfig| {
-            app.app_data(porter.clone()).default_service(web::to(hooks::answer));
-        };
-        bind(Door::Hooks, address, metrics.clone(), answering)
-    });
+    let porter = front
+        .hooks
+        .clone()
+        .zip(addresses.hooks)
+        .map(|(hooks, address)| bind(Door::Hooks, address, metrics.clone(), hooks::endpoints(hooks)));
     let porter = porter.transpose()?;
     let (end, ending) = watch::channel(false);
     let window = web::Data::new(Window::new(front, turn_within, ending));

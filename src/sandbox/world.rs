@@ -158,9 +158,13 @@ impl World {
         self.files.join("kubeconfig")
     }
 
-    /// What a shell needs before a command that asks about this world, as assignments.
-    pub fn settings_for_questions(&self) -> String {
+    /// Leaves a small file of settings for a shell: with it, `allclear` and `kubectl` ask this world. Its path.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn leave_settings(&self) -> io::Result<PathBuf> {
         let wanted = [
+            "KUBECONFIG",
             "AWS_ACCESS_KEY_ID",
             "AWS_SECRET_ACCESS_KEY",
             "ALLCLEAR__CLOUDFRONT__ENDPOINT",
@@ -168,7 +172,10 @@ impl World {
         ];
         let environment = self.environment();
         let assignments = environment.iter().filter(|(name, _)| wanted.contains(&name.as_str()));
-        assignments.map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
+        let lines: String = assignments.map(|(name, value)| format!("export {name}='{value}'\n")).collect();
+        let path = self.files.join("env");
+        std::fs::write(&path, lines)?;
+        Ok(path)
     }
 
     /// The environment a controller of this world is started with: names and values.

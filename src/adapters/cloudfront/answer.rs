@@ -83,6 +83,11 @@ pub(super) fn distribution(summary: DistributionSummary) -> Option<Distribution>
     Some(found)
 }
 
+/// Bytes of the names that are kept of a distribution.
+pub(super) fn names_bytes(distribution: &Distribution) -> usize {
+    distribution.aliases.iter().chain(&distribution.origins).map(String::len).sum()
+}
+
 /// Reads the names of one distribution, and counts those that are none.
 struct Names {
     left_out: usize,

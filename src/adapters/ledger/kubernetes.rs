@@ -272,8 +272,15 @@ struct Contents {
 impl Contents {
     /// Adds all of its records to what was read.
     fn gather(&self, read: &mut LedgerContents) {
-        for copy in self.shards.values() {
-            gather(&copy.shard, read, |workload| !copy.shard.is_moved(&workload.namespace));
+        for (index, copy) in &self.shards {
+            gather(&copy.shard, read, |workload| {
+                // It is read and written in its own shard, so one elsewhere, which a person put there, would hide that for ever.
+                let belongs = shard_of(workload) == *index;
+                if !belongs {
+                    tracing::warn!(%workload, shard = index, "left out a record that is in the shard of others");
+                }
+                belongs && !copy.shard.is_moved(&workload.namespace)
+            });
         }
         for (index, namespace, copy) in &self.parts {
             gather(&copy.shard, read, |workload| workload.namespace == *namespace && shard_of(workload) == *index);

@@ -37,13 +37,16 @@ use ::redis::aio::ConnectionManager;
 use ::redis::{ErrorKind, Pipeline, RedisError, RedisResult, Script, ServerErrorKind, cmd, pipe};
 use async_trait::async_trait;
 
-use self::copy::{BoardCopy, CopyCodec, problem};
+use self::copy::{BoardCopy, problem};
 use super::Server;
 use crate::config::Secret;
 use domain::id::{Member, Origin, WorkloadId, is_key_part};
 use domain::ports::{BEAT_TTL, Board, Cursor, Flow, Heard, Interest, News, PortError, Posted, Posting};
 use domain::record::RECORD_BYTES_MAX;
 use domain::roster::Heartbeat;
+
+pub use self::copy::CopyCodec;
+pub use self::role::refusal as write_refusal;
 
 /// Bytes of copies in one request, not counting the last one: a quarter of a second on a line of 10 Mbit/s, far from the
 /// time an answer may take.

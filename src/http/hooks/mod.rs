@@ -103,8 +103,16 @@ pub struct Trust {
     pub namespaces: Option<BTreeSet<String>>,
 }
 
+/// The endpoints, to be put behind a door: each path that there is, and an answer to every other.
+pub fn endpoints(hooks: Hooks) -> impl Fn(&mut web::ServiceConfig) + Clone + Send {
+    let porter = web::Data::new(Porter::new(hooks));
+    move |app| {
+        app.app_data(porter.clone()).default_service(web::to(answer));
+    }
+}
+
 /// Who answers at the door.
-pub(super) struct Porter {
+struct Porter {
     hooks: Hooks,
     limiter: Mutex<Limiter>,
     refusals: Refusals,
@@ -128,7 +136,7 @@ enum Proof {
 }
 
 /// Every path there is.
-pub(super) async fn answer(request: HttpRequest, mut payload: web::Payload, porter: web::Data<Porter>) -> HttpResponse {
+async fn answer(request: HttpRequest, mut payload: web::Payload, porter: web::Data<Porter>) -> HttpResponse {
     let asked = Asked::of(request.uri().path());
     let door = asked.door();
     if asked == Asked::Health {
@@ -161,7 +169,7 @@ fn too_many() -> Told {
 }
 
 impl Porter {
-    pub(super) fn new(hooks: Hooks) -> Self {
+    fn new(hooks: Hooks) -> Self {
         Self {
             hooks,
             limiter: Mutex::default(),

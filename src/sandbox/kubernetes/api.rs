@@ -1,7 +1,7 @@
 //! From a request to an answer: which object or collection a path means, and which verb.
 //!
-//! Only JSON is understood and spoken: requests for tables, protobuf or metadata alone get plain JSON, which every
-//! client accepts. Not here: what reading and writing mean (`read`, `write`).
+//! JSON is understood and spoken, and tables made of it (`table`): requests for protobuf or metadata alone get plain JSON, which every
+//! client accepts. Of protobuf what `kubectl create` sends is understood. Not here: what reading and writing mean (`read`, `write`).
 
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -14,8 +14,8 @@ use super::resource::{Kind, discovery};
 use super::store::Scope;
 use super::watch::{CHUNKS_MAX, Watch};
 use super::write::{DeleteOptions, Part, PatchForm};
-use super::{ExpiredForm, KubernetesStandIn, access, core_events};
-use crate::http::{Reply, Request};
+use super::{ExpiredForm, KubernetesStandIn, access, core_events, protobuf, subresources, table};
+use crate::http::{Body, Reply, Request};
 
 const JSON: &str = "application/json";
 
@@ -32,6 +32,56 @@ struct Target {
 
 /// Answers one request.
 pub fn answer(stand_in: &KubernetesStandIn, request: &Request) -> Reply {
+    let reply = answered(stand_in, request);
+    let asks = request.header("accept").is_some_and(table::is_asked_for);
+    if !asks || request.method != http::Method::GET || reply.status != 200 {
+        return reply;
+    }
+    let with = request.query.get("includeObject").map(String::as_str).unwrap_or_default();
+    let now = stand_in.time(stand_in.elapsed());
+    match reply.body {
+        Body::Full(body) => match serde_json::from_slice::<Value>(&body) {
+            Ok(document) if document.get("metadata").is_some() => {
+                Reply::full(200, JSON, table::of(&document, with, now).to_string())
+            }
+            // Not an object, nor a list of some: discovery, or text.
+            Ok(_) | Err(_) => Reply { body: Body::Full(body), ..reply },
+        },
+        Body::Stream(events) => match tokio::runtime::Handle::try_current() {
+            Ok(runtime) => Reply::stream(200, JSON, tabled(&runtime, events, with.to_owned(), now)),
+            Err(_) => refusal(&Failure::internal("a watch needs a runtime to be fed from")),
+        },
+    }
+}
+
+/// The events of a watch, each object as a table of one row. Every chunk holds whole lines.
+fn tabled(
+    runtime: &tokio::runtime::Handle,
+    mut events: mpsc::Receiver<Bytes>,
+    with: String,
+    now: jiff::Timestamp,
+) -> mpsc::Receiver<Bytes> {
+    let (sender, receiver) = mpsc::channel(CHUNKS_MAX);
+    // Ends with the watch that it is fed by, or with its client.
+    runtime.spawn(async move {
+        while let Some(chunk) = events.recv().await {
+            let lines =
+                chunk.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice::<Value>(line).ok());
+            let lines = lines.map(|mut event| {
+                if matches!(text(&event, "/type"), "ADDED" | "MODIFIED" | "DELETED") {
+                    event["object"] = table::of_watched(&event["object"], &with, now);
+                }
+                format!("{event}\n")
+            });
+            if sender.send(Bytes::from(lines.collect::<String>())).await.is_err() {
+                return;
+            }
+        }
+    });
+    receiver
+}
+
+fn answered(stand_in: &KubernetesStandIn, request: &Request) -> Reply {
     if request.method == http::Method::GET {
         if matches!(request.path.as_str(), "/healthz" | "/livez" | "/readyz") {
             return Reply::full(200, "text/plain", "ok");
@@ -46,7 +96,8 @@ pub fn answer(stand_in: &KubernetesStandIn, request: &Request) -> Reply {
     if let Some(reply) = access::review(stand_in, request) {
         return reply;
     }
-    if let Some(answered) = core_events::answer(stand_in, request) {
+    let special = core_events::answer(stand_in, request).or_else(|| subresources::answer(stand_in, request));
+    if let Some(answered) = special {
         return answered.unwrap_or_else(|failure| refusal(&failure));
     }
     let Some(target) = Target::parse(&request.segments()).filter(|target| {
@@ -159,9 +210,10 @@ fn create(stand_in: &KubernetesStandIn, request: &Request, target: &Target) -> R
     Ok(Reply::full(201, JSON, written.body()))
 }
 
-fn patch(stand_in: &KubernetesStandIn, request: &Request, target: &Target) -> Result<Reply, Failure> {
+/// How a patch is written, by its content type.
+pub(super) fn patch_form(request: &Request) -> Result<PatchForm, Failure> {
     let content_type = request.header("content-type").unwrap_or_default();
-    let form = match content_type.split(';').next().unwrap_or_default().trim() {
+    Ok(match content_type.split(';').next().unwrap_or_default().trim() {
         "application/merge-patch+json" => PatchForm::Merge,
         "application/strategic-merge-patch+json" => PatchForm::Strategic,
         "application/json-patch+json" => PatchForm::Operations,
@@ -172,7 +224,11 @@ fn patch(stand_in: &KubernetesStandIn, request: &Request, target: &Target) -> Re
                  application/strategic-merge-patch+json, application/apply-patch+yaml",
             ));
         }
-    };
+    })
+}
+
+fn patch(stand_in: &KubernetesStandIn, request: &Request, target: &Target) -> Result<Reply, Failure> {
+    let form = patch_form(request)?;
     if form == PatchForm::Apply && request.query.get("fieldManager").is_none_or(String::is_empty) {
         let why = "Required value: is required for apply patch";
         return Err(Failure::invalid_options("PatchOptions", "fieldManager", why));
@@ -227,7 +283,7 @@ fn delete_options(request: &Request, kind: Kind) -> Result<DeleteOptions, Failur
     })
 }
 
-fn parse(body: &Bytes) -> Result<Value, Failure> {
+pub(super) fn parse(body: &Bytes) -> Result<Value, Failure> {
     serde_json::from_slice(body)
         .map_err(|error| Failure::bad_request(format!("couldn't get version/kind; json parse error: {error}")))
 }
@@ -284,10 +340,11 @@ pub(super) fn body(
     named: &str,
 ) -> Result<Value, Failure> {
     let content_type = request.header("content-type").unwrap_or(JSON);
-    if content_type.split(';').next().unwrap_or_default().trim() != JSON {
-        return Err(Failure::unsupported_media(JSON));
-    }
-    let mut object = parse(&request.body)?;
+    let mut object = match content_type.split(';').next().unwrap_or_default().trim() {
+        JSON => parse(&request.body)?,
+        protobuf::MEDIA => protobuf::object(&request.body)?,
+        _ => return Err(Failure::unsupported_media(JSON)),
+    };
     let (api_version, kind) = (text(&object, "/apiVersion"), text(&object, "/kind"));
     if kind.is_empty() {
         return Err(Failure::bad_request("Object 'Kind' is missing in the body of the request"));

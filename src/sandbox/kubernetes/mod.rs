@@ -21,11 +21,14 @@ mod failure;
 mod jobs;
 mod object;
 mod patch;
+mod protobuf;
 mod read;
 mod resource;
 mod selector;
 mod steps;
 mod store;
+mod subresources;
+mod table;
 mod watch;
 mod write;
 

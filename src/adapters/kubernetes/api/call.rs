@@ -300,10 +300,11 @@ pub async fn bound<T>(within: Duration, work: impl Future<Output = Result<T, Fai
 async fn collect(mut body: Body, bytes_max: usize) -> Result<Extent, Failure> {
     let mut whole = BytesMut::new();
     while let Some(data) = frame(&mut body).await? {
-        if whole.len() + data.len() > bytes_max {
+        let room = bytes_max.saturating_sub(whole.len());
+        whole.extend_from_slice(data.get(..room).unwrap_or(&data));
+        if data.len() > room {
             return Ok(Extent::Head(whole.freeze()));
         }
-        whole.extend_from_slice(&data);
     }
     Ok(Extent::Whole(whole.freeze()))
 }

@@ -42,6 +42,7 @@ pub struct CopyCodec {
 }
 
 impl CopyCodec {
+    /// Of this group. The first key signs, every one is believed; without a key nothing is signed, and nothing signed is believed.
     pub fn new(group: &str, keys: impl IntoIterator<Item = Secret<Vec<u8>>>) -> Self {
         Self { seal: Seal::new(group, keys) }
     }

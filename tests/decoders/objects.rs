@@ -1,0 +1,90 @@
+//! Objects of our own kinds, whose specs people write and whose statuses are our memory, and the Jobs that we made.
+
+use allclear::adapters::kubernetes::crd::{self, repo::Installation};
+use allclear::adapters::kubernetes::jobs::{KubernetesJobs, Ours};
+use allclear::adapters::kubernetes::objects::{Kind, PipelineKind, RepoKind};
+use bytes::Bytes;
+use domain::id::RepoId;
+use domain::ports::repo::Jobs;
+use serde_json::Value;
+
+use crate::api::{self, Answer};
+use crate::{Target, target, text};
+
+pub const TARGETS: &[Target] = &[
+    target("pipeline", |bytes| object(&PipelineKind::new(true), bytes)),
+    target("repo", |bytes| object(&RepoKind { installation: Installation::default() }, bytes)),
+    target("called_pipeline", called),
+    target("job", job),
+    target("job_pods", job_pods),
+];
+
+/// What stands in the status is read, written, and read again: it is all that a next life knows.
+fn object<K: Kind>(kind: &K, bytes: &[u8]) -> bool
+where
+    K::Object: PartialEq + std::fmt::Debug,
+{
+    let text = text(bytes);
+    let object = match kind.read(&text) {
+        Ok(object) => object,
+        Err(why) => {
+            assert!(!why.is_empty() && why.len() <= 4_096 + bytes.len(), "{} bytes", why.len());
+            return false;
+        }
+    };
+    let Ok(mut value) = serde_json::from_str::<Value>(&text) else { return false };
+    let status = K::written(&object).expect("a status has a form in JSON");
+    let Some(fields) = value.as_object_mut() else { return false };
+    fields.insert("status".to_owned(), status.clone());
+    let Ok(again) = kind.read(&value.to_string()) else { panic!("what we wrote cannot be read: {value}") };
+    let rewritten = K::written(&again).unwrap();
+    assert!(crd::lost(&status, &rewritten).is_empty(), "{:?}", crd::lost(&status, &rewritten));
+    assert_eq!(rewritten, status);
+    true
+}
+
+fn called(bytes: &[u8]) -> bool {
+    let text = text(bytes);
+    let (one, other) = (crd::called(&text), crd::called(&text));
+    assert_eq!(one, other);
+    if let Ok(called) = one {
+        assert_eq!(called.object, crd::object(&text).expect("what is called can be read"));
+        return true;
+    }
+    false
+}
+
+fn jobs(bytes: Bytes) -> KubernetesJobs {
+    KubernetesJobs::new(&api::clients(move |_| Answer::whole(bytes.clone())), api::tempo(), Ours::default())
+}
+
+fn job(bytes: &[u8]) -> bool {
+    let bytes = Bytes::copy_from_slice(bytes);
+    api::run(async move {
+        let repo = RepoId::new("shop", "web");
+        let jobs = jobs(bytes);
+        let (one, other) = (jobs.look(&repo, "web-1").await, jobs.look(&repo, "web-1").await);
+        let words = |error: domain::ports::PortError| error.to_string();
+        let (one, other) = (one.map_err(words), other.map_err(words));
+        assert_eq!(one, other);
+        assert!(one.as_ref().err().is_none_or(|words| words.len() <= 4_096));
+        one.is_ok_and(|job| job.is_some())
+    })
+}
+
+fn job_pods(bytes: &[u8]) -> bool {
+    let bytes = Bytes::copy_from_slice(bytes);
+    api::run(async move {
+        let (repo, length) = (RepoId::new("shop", "web"), bytes.len());
+        match jobs(bytes).pods(&repo, "web-1", "u").await {
+            Ok(pods) => {
+                assert!(pods.len() <= length && format!("{pods:?}").len() <= 4_096 + 64 * length);
+                !pods.is_empty()
+            }
+            Err(error) => {
+                assert!(error.to_string().len() <= 8 * 1024);
+                false
+            }
+        }
+    })
+}
