@@ -3,6 +3,7 @@
 
 pub mod by_hand;
 pub mod checking;
+pub mod looking;
 mod others;
 mod process;
 mod promoting;
@@ -49,7 +50,7 @@ use domain::retry;
 
 pub use process::Running;
 pub use promoting::desk;
-pub use views::{LEDGER_NAMESPACE, Neighbours, Views, views};
+pub use views::{LEDGER_NAMESPACE, Neighbours, Views};
 
 /// The name of the only member of a group of one. It is part of every purge reference, so it never changes.
 const ALONE: &str = "self";

@@ -1,9 +1,9 @@
-//! Everything outside as the configuration names it, for `allclear check`: like [`super::views`], but what cannot be had is
+//! Everything outside as the configuration names it, for `allclear check`: like [`super::looking`], but what cannot be had is
 //! said in its place instead of ending all.
 //!
 //! Not for asking any of it anything; that is `cli::check`.
 
-use super::views::views_of;
+use super::looking::views_of;
 use super::{LEDGER_NAMESPACE, StartError, Views, cloudfront_options, outbound_client, server};
 use crate::adapters::cloudfront::{CloudFront, StaticCredentials};
 use crate::adapters::http::Client;

@@ -4,6 +4,7 @@ use std::fmt;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
+use clap::ValueEnum;
 use serde::Serialize;
 
 use domain::text::{visible, visible_json, visible_lines};
@@ -70,6 +71,24 @@ pub(crate) fn progress(line: &str) {
 pub(crate) fn failed(error: &dyn fmt::Display) -> ExitCode {
     let _ = writeln!(io::stderr(), "error: {}", visible(&error.to_string()));
     ExitCode::from(EXIT_FAILED)
+}
+
+/// How an answer is printed, as `--output` names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For people
+    Table,
+    /// For programs
+    Json,
+}
+
+impl From<Format> for Output {
+    fn from(format: Format) -> Self {
+        match format {
+            Format::Table => Self::Table,
+            Format::Json => Self::Json,
+        }
+    }
 }
 
 #[cfg(test)]

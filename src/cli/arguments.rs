@@ -1,16 +1,19 @@
 //! The arguments of every command, and the words of `--help`.
 
+mod objects;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::cli::answer::Output;
+use crate::cli::answer::Format;
 #[cfg(feature = "demo")]
 use crate::cli::demo;
 use crate::cli::step::Step;
 use domain::goal::Goal;
-use domain::repo::job::StepKind;
+
+pub(super) use objects::{PipelineAction, RepoAction, WhichPipelines, WhichRepos};
 
 /// Kubernetes says "deployed"; the CDN keeps serving yesterday. allclear watches workloads, waits until a new image tag has
 /// fully rolled out, purges the right CloudFront distribution exactly once, and then calls webhooks.
@@ -323,130 +326,6 @@ pub(super) enum LedgerAction {
     },
 }
 
-#[derive(Debug, Subcommand)]
-pub(super) enum PipelineAction {
-    /// Show each Pipeline: its environments from left to right, and what each waits for
-    List {
-        /// Only of this namespace [default: all]
-        #[arg(short, long)]
-        namespace: Option<String>,
-        /// How to print it
-        #[arg(short, long, value_enum, default_value = "table")]
-        output: Format,
-    },
-    /// Show what a Pipeline asks about an environment and what follows from a yes, and say it; needs the right to patch pipelines
-    Approve {
-        /// The Pipeline, as shop/web
-        name: String,
-        /// The environment that it asks about
-        environment: String,
-        /// Open its soak, windows, freezes and verdict as well; readiness is never overridden
-        #[arg(long = "override")]
-        overrides: bool,
-        /// Do it without asking
-        #[arg(long)]
-        yes: bool,
-    },
-    /// Have allclear look at a Pipeline now
-    Poke {
-        #[command(flatten)]
-        which: WhichPipelines,
-    },
-    /// Stop the line: no new promotion starts; what was started goes on
-    Suspend {
-        #[command(flatten)]
-        which: WhichPipelines,
-        /// Why, for all who look [default: who did it]
-        #[arg(long, value_name = "WORDS")]
-        reason: Option<String>,
-    },
-    /// Let a stopped line go on
-    Resume {
-        #[command(flatten)]
-        which: WhichPipelines,
-    },
-}
-
-#[derive(Debug, Args)]
-pub(super) struct WhichPipelines {
-    /// The Pipeline, as shop/web
-    #[arg(required_unless_present = "all", conflicts_with = "all")]
-    pub(super) name: Option<String>,
-    /// Every Pipeline
-    #[arg(long)]
-    pub(super) all: bool,
-    /// With --all: only of this namespace
-    #[arg(short, long, requires = "all")]
-    pub(super) namespace: Option<String>,
-}
-
-#[derive(Debug, Subcommand)]
-pub(super) enum RepoAction {
-    /// Show each Repo: the commit that is wanted, its run, and what it waits for
-    List {
-        /// Only of this namespace [default: all]
-        #[arg(short, long)]
-        namespace: Option<String>,
-        /// How to print it
-        #[arg(short, long, value_enum, default_value = "table")]
-        output: Format,
-    },
-    /// Show what a Repo asks, with its plan, and say yes, as in `allclear repo approve platform/infra --override`; needs the right to
-    /// patch repos
-    Approve {
-        /// The Repo, as platform/infra
-        name: String,
-        /// Only the question that has this ticket [default: the open one]
-        #[arg(long)]
-        ticket: Option<String>,
-        /// Open its windows, freezes and verdict as well; what it needs is never overridden
-        #[arg(long = "override")]
-        overrides: bool,
-        /// Do it without asking
-        #[arg(long)]
-        yes: bool,
-    },
-    /// Show the log of the newest run; needs the right to get pods/log
-    Logs {
-        /// The Repo, as platform/infra
-        name: String,
-        /// Of this step: source, prepare, plan, report, verify or apply [default: what the newest Job is for]
-        #[arg(long, value_parser = step)]
-        step: Option<StepKind>,
-    },
-    /// Have allclear look for a new commit now
-    Poke {
-        #[command(flatten)]
-        which: WhichRepos,
-    },
-    /// Stop it: no new run starts; what runs goes on
-    Suspend {
-        #[command(flatten)]
-        which: WhichRepos,
-        /// Why, for all who look [default: who did it]
-        #[arg(long, value_name = "WORDS")]
-        reason: Option<String>,
-    },
-    /// Let a stopped Repo go on
-    Resume {
-        #[command(flatten)]
-        which: WhichRepos,
-    },
-}
-
-#[derive(Debug, Args)]
-pub(super) struct WhichRepos {
-    /// The Repo, as platform/infra
-    #[arg(required_unless_present = "all", conflicts_with = "all")]
-    pub(super) name: Option<String>,
-    /// Every Repo
-    #[arg(long)]
-    pub(super) all: bool,
-    /// With --all: only of this namespace
-    #[arg(short, long, requires = "all")]
-    pub(super) namespace: Option<String>,
-}
-
 /// What `allclear check` is asked for.
 #[derive(Debug, Args)]
 pub(super) struct CheckArguments {
@@ -485,10 +364,6 @@ fn account(text: &str) -> Result<(String, String), String> {
     }
 }
 
-fn step(name: &str) -> Result<StepKind, String> {
-    StepKind::named(name).ok_or_else(|| "a step is source, prepare, plan, report, verify or apply".to_owned())
-}
-
 #[derive(Debug, Subcommand)]
 pub(super) enum ConfigAction {
     /// Show every effective value and the layer it came from; secrets are masked
@@ -503,22 +378,4 @@ pub(super) enum ConfigAction {
         #[arg(short, long, value_enum, default_value = "table")]
         output: Format,
     },
-}
-
-/// How an answer is printed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Format {
-    /// For people
-    Table,
-    /// For programs
-    Json,
-}
-
-impl From<Format> for Output {
-    fn from(format: Format) -> Self {
-        match format {
-            Format::Table => Self::Table,
-            Format::Json => Self::Json,
-        }
-    }
 }

@@ -42,8 +42,8 @@ use crate::adapters::kubernetes::crd;
 use crate::adapters::kubernetes::desk::Desk;
 use crate::adapters::kubernetes::hand::Hand;
 use crate::adapters::kubernetes::objects::{PipelineKind, RepoKind};
-use crate::app;
 use crate::app::by_hand::ByHand;
+use crate::app::{self, Overrides};
 use crate::cli::answer::{EXIT_INVALID, Outcome, Output, failed, print, progress, refused};
 use crate::cli::arguments::{
     About, CheckArguments, Command, ConfigAction, Global, GroupAction, LedgerAction, PipelineAction, WhichPipelines,
@@ -76,7 +76,9 @@ pub fn main(cli: Cli, environment: BTreeMap<String, String>) -> ExitCode {
             let flags = dry_run.into_iter().chain(ledger_flag(ledger_namespace)).collect();
             let by_hand = global.by_hand(&environment, second_ledger);
             let kubernetes = global.kubernetes();
-            with_inputs(global, environment, flags, |inputs| run::run(inputs, kubernetes, by_hand))
+            with_inputs(global, environment, flags, |inputs| {
+                run::run(inputs, Overrides { kubernetes, by_hand, ..Overrides::default() })
+            })
         }
         #[cfg(feature = "demo")]
         Command::Demo { story, clusters, stay } => demo::demo(story, clusters, stay),
@@ -389,7 +391,7 @@ fn connect_and(
             Err(invalid) => return print(&config::refused(&invalid, output)),
         };
         actix::System::new().block_on(async {
-            let (views, hand) = match app::views(&loaded.config, &kubernetes, namespace.as_deref()).await {
+            let (views, hand) = match app::looking::views(&loaded.config, &kubernetes, namespace.as_deref()).await {
                 Ok(connected) => connected,
                 Err(error) => return failed(&error),
             };

@@ -5,8 +5,6 @@ use std::process::ExitCode;
 
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::adapters::kubernetes;
-use crate::app::by_hand::ByHand;
 use crate::app::{self, Overrides, StartError};
 use crate::cli::answer::{EXIT_INVALID, Output, failed, print};
 use crate::cli::config::refused;
@@ -16,8 +14,8 @@ use crate::telemetry;
 
 /// Runs until SIGTERM or SIGINT (exit code 0), or until it has to give up (1). A configuration that is refused is told
 /// with everything that is wrong with it (2).
-pub fn run(inputs: &Inputs<'_>, kubernetes: kubernetes::Options, by_hand: Option<ByHand>) -> ExitCode {
-    let overrides = Overrides { kubernetes, by_hand, explains: Some(explain::live::explains), ..Overrides::default() };
+pub fn run(inputs: &Inputs<'_>, overrides: Overrides) -> ExitCode {
+    let overrides = Overrides { explains: Some(explain::live::explains), ..overrides };
     let Loaded { config, effective: _, warnings } = match load(inputs) {
         Ok(loaded) => loaded,
         Err(invalid) => return print(&refused(&invalid, Output::Table)),

@@ -13,7 +13,8 @@ use allclear::adapters::ledger::kubernetes::KubernetesLedger;
 use allclear::adapters::ledger::unreachable::UnreachableLedger;
 use allclear::adapters::redis::Server as RedisServer;
 use allclear::adapters::redis::board::RedisBoard;
-use allclear::app::{Neighbours, views};
+use allclear::app::Neighbours;
+use allclear::app::looking::views;
 use allclear::cli::answer::{Outcome, Output};
 use allclear::cli::consent::Consent;
 use allclear::cli::explain::explain;
@@ -300,7 +301,7 @@ async fn the_records_of_a_dry_run_are_those_of_the_process_that_has_them() {
     };
     let config = load(&inputs).unwrap().config;
     let kubernetes = Options { kubeconfig: Some(world.kubeconfig.path().to_owned()), context: None };
-    let views = views(&config, &kubernetes, None).await.unwrap();
+    let (views, _) = views(&config, &kubernetes, None).await.unwrap();
     let sources = Sources {
         cluster: views.cluster,
         ledger: views.ledger,

@@ -73,19 +73,18 @@ async fn workloads_whose_rollout_did_not_end_well_are_counted_by_reason() {
     shows(&scene, "allclear_workloads_unwell{reason=\"failed\"}", "0").await;
 }
 
-/// AllclearPurgeOwed, while it is tried on: the second attempt after a denial comes after 15 to 30 s.
+/// AllclearRolloutStuck, for a purge that is refused: it is told while it is tried on, and before it counts as owed.
 #[tokio::test]
-async fn a_workload_whose_purge_is_owed_is_counted_until_it_is_made() {
+async fn a_purge_that_is_refused_is_told_while_it_is_tried_on() {
     let mut scene = Scene::new().await;
     scene.start().await;
     let denied = CloudFrontStandIn::error(403, "AccessDenied", "User is not authorized to perform this action");
     let denial = Fault::once(When::Before, Action::Answer(denied)).matching(|request| request.method == "POST");
     scene.world.cdn.inject(denial.times(u32::MAX));
     scene.roll_out("1.1");
-    shows(&scene, "allclear_workloads_unwell{reason=\"owed\"}", "1").await;
-    scene.world.cdn.clear_faults();
-    shows(&scene, "allclear_workloads_unwell{reason=\"owed\"}", "0").await;
-    assert_eq!(scene.purged(), [DISTRIBUTION]);
+    shows(&scene, "allclear_notices_total{kind=\"purge.failed\"}", "1").await;
+    assert_eq!(series(scene.process()).await["allclear_rollouts_in_flight"], "1");
+    assert!(scene.purged().is_empty());
 }
 
 /// AllclearRolloutStuck, for CloudFront.

@@ -1,0 +1,134 @@
+//! The arguments of the commands about Pipelines and Repos.
+
+use clap::{Args, Subcommand};
+
+use crate::cli::answer::Format;
+use domain::repo::job::StepKind;
+
+#[derive(Debug, Subcommand)]
+pub(in crate::cli) enum PipelineAction {
+    /// Show each Pipeline: its environments from left to right, and what each waits for
+    List {
+        /// Only of this namespace [default: all]
+        #[arg(short, long)]
+        namespace: Option<String>,
+        /// How to print it
+        #[arg(short, long, value_enum, default_value = "table")]
+        output: Format,
+    },
+    /// Show what a Pipeline asks about an environment and what follows from a yes, and say it; needs the right to patch pipelines
+    Approve {
+        /// The Pipeline, as shop/web
+        name: String,
+        /// The environment that it asks about
+        environment: String,
+        /// Open its soak, windows, freezes and verdict as well; readiness is never overridden
+        #[arg(long = "override")]
+        overrides: bool,
+        /// Do it without asking
+        #[arg(long)]
+        yes: bool,
+    },
+    /// Have allclear look at a Pipeline now
+    Poke {
+        #[command(flatten)]
+        which: WhichPipelines,
+    },
+    /// Stop the line: no new promotion starts; what was started goes on
+    Suspend {
+        #[command(flatten)]
+        which: WhichPipelines,
+        /// Why, for all who look [default: who did it]
+        #[arg(long, value_name = "WORDS")]
+        reason: Option<String>,
+    },
+    /// Let a stopped line go on
+    Resume {
+        #[command(flatten)]
+        which: WhichPipelines,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct WhichPipelines {
+    /// The Pipeline, as shop/web
+    #[arg(required_unless_present = "all", conflicts_with = "all")]
+    pub(in crate::cli) name: Option<String>,
+    /// Every Pipeline
+    #[arg(long)]
+    pub(in crate::cli) all: bool,
+    /// With --all: only of this namespace
+    #[arg(short, long, requires = "all")]
+    pub(in crate::cli) namespace: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(in crate::cli) enum RepoAction {
+    /// Show each Repo: the commit that is wanted, its run, and what it waits for
+    List {
+        /// Only of this namespace [default: all]
+        #[arg(short, long)]
+        namespace: Option<String>,
+        /// How to print it
+        #[arg(short, long, value_enum, default_value = "table")]
+        output: Format,
+    },
+    /// Show what a Repo asks, with its plan, and say yes, as in `allclear repo approve platform/infra --override`; needs the right to
+    /// patch repos
+    Approve {
+        /// The Repo, as platform/infra
+        name: String,
+        /// Only the question that has this ticket [default: the open one]
+        #[arg(long)]
+        ticket: Option<String>,
+        /// Open its windows, freezes and verdict as well; what it needs is never overridden
+        #[arg(long = "override")]
+        overrides: bool,
+        /// Do it without asking
+        #[arg(long)]
+        yes: bool,
+    },
+    /// Show the log of the newest run; needs the right to get pods/log
+    Logs {
+        /// The Repo, as platform/infra
+        name: String,
+        /// Of this step: source, prepare, plan, report, verify or apply [default: what the newest Job is for]
+        #[arg(long, value_parser = step)]
+        step: Option<StepKind>,
+    },
+    /// Have allclear look for a new commit now
+    Poke {
+        #[command(flatten)]
+        which: WhichRepos,
+    },
+    /// Stop it: no new run starts; what runs goes on
+    Suspend {
+        #[command(flatten)]
+        which: WhichRepos,
+        /// Why, for all who look [default: who did it]
+        #[arg(long, value_name = "WORDS")]
+        reason: Option<String>,
+    },
+    /// Let a stopped Repo go on
+    Resume {
+        #[command(flatten)]
+        which: WhichRepos,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct WhichRepos {
+    /// The Repo, as platform/infra
+    #[arg(required_unless_present = "all", conflicts_with = "all")]
+    pub(in crate::cli) name: Option<String>,
+    /// Every Repo
+    #[arg(long)]
+    pub(in crate::cli) all: bool,
+    /// With --all: only of this namespace
+    #[arg(short, long, requires = "all")]
+    pub(in crate::cli) namespace: Option<String>,
+}
+
+fn step(name: &str) -> Result<StepKind, String> {
+    StepKind::named(name).ok_or_else(|| "a step is source, prepare, plan, report, verify or apply".to_owned())
+}
