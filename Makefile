@@ -111,7 +111,7 @@ sim: ## Runs the simulations of chaos, alone and in groups, for many seeds; SEED
 
 .PHONY: fuzz
 fuzz: ## Gives every decoder of outside bytes hostile inputs for FUZZ_SECONDS; guided by coverage: cargo fuzz run NAME
-	ALLCLEAR_FUZZ_SECONDS=$(FUZZ_SECONDS) $(CARGO) test $(LOCKED) --quiet --package allclear-decoders -- --nocapture
+	ALLCLEAR_FUZZ_SEED=$${ALLCLEAR_FUZZ_SEED:-any} ALLCLEAR_FUZZ_SECONDS=$(FUZZ_SECONDS) $(CARGO) test $(LOCKED) --quiet --package allclear-decoders -- --nocapture
 
 .PHONY: latency
 latency: ## Prints how soon a purge follows the last fact, alone and in a group of three, beside the aims

@@ -118,7 +118,7 @@ mod tests {
                 _ => Phase::Complete,
             };
             let mut record = Record { phase, ..Record::first(Seq(0)) };
-            record.version = serde_json::from_value(serde_json::json!({"web": format!("registry.test/App:{number}")}))
+            record.version = serde_json::from_value(serde_json::json!({"web": format!("registry.test/app:{number}")}))
                 .expect("a version");
             (WorkloadId::deployment(namespace, format!("web-{number}")), record)
         };

@@ -129,7 +129,7 @@ fn a_typo_is_refused_by_its_name() {
 /// What a person may set, each with a value that is not its default.
 const CHANGES: &str = r#"{
     "/nameOverride": "other", "/fullnameOverride": "other", "/commonLabels": {"a": "b"},
-    "/image/repository": "registry.example.com/allclear", "/image/tag": "2", "/image/pullPolicy": "Always",
+    "/image/repository": "registry.example.com/other", "/image/tag": "2", "/image/pullPolicy": "Always",
     "/image/digest": "sha256:0000000000000000000000000000000000000000000000000000000000000000",
     "/imagePullSecrets": ["a"], "/dryRun": true, "/watch/namespaces": ["shop"], "/config": "[log]\nlevel = 'debug'",
     "/serviceAccount/create": false, "/serviceAccount/name": "other", "/serviceAccount/annotations": {"a": "b"},

@@ -6,7 +6,7 @@ use crate::cli::answer::Format;
 use domain::repo::job::StepKind;
 
 #[derive(Debug, Subcommand)]
-pub(in crate::cli) enum PipelineAction {
+pub(crate) enum PipelineAction {
     /// Show each Pipeline: its environments from left to right, and what each waits for
     List {
         /// Only of this namespace [default: all]
@@ -50,20 +50,20 @@ pub(in crate::cli) enum PipelineAction {
 }
 
 #[derive(Debug, Args)]
-pub(in crate::cli) struct WhichPipelines {
+pub(crate) struct WhichPipelines {
     /// The Pipeline, as shop/web
     #[arg(required_unless_present = "all", conflicts_with = "all")]
-    pub(in crate::cli) name: Option<String>,
+    pub(crate) name: Option<String>,
     /// Every Pipeline
     #[arg(long)]
-    pub(in crate::cli) all: bool,
+    pub(crate) all: bool,
     /// With --all: only of this namespace
     #[arg(short, long, requires = "all")]
-    pub(in crate::cli) namespace: Option<String>,
+    pub(crate) namespace: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
-pub(in crate::cli) enum RepoAction {
+pub(crate) enum RepoAction {
     /// Show each Repo: the commit that is wanted, its run, and what it waits for
     List {
         /// Only of this namespace [default: all]
@@ -117,16 +117,16 @@ pub(in crate::cli) enum RepoAction {
 }
 
 #[derive(Debug, Args)]
-pub(in crate::cli) struct WhichRepos {
+pub(crate) struct WhichRepos {
     /// The Repo, as platform/infra
     #[arg(required_unless_present = "all", conflicts_with = "all")]
-    pub(in crate::cli) name: Option<String>,
+    pub(crate) name: Option<String>,
     /// Every Repo
     #[arg(long)]
-    pub(in crate::cli) all: bool,
+    pub(crate) all: bool,
     /// With --all: only of this namespace
     #[arg(short, long, requires = "all")]
-    pub(in crate::cli) namespace: Option<String>,
+    pub(crate) namespace: Option<String>,
 }
 
 fn step(name: &str) -> Result<StepKind, String> {
