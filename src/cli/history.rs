@@ -90,7 +90,8 @@ async fn made(sources: &Sources, distribution: &DistributionId, id: Option<&Inva
         None => Section::Known("with another purge".to_owned()),
         Some(id) => match sources.cdn.created_ms(distribution, id).await {
             Ok(Some(at_ms)) => match Timestamp::from_millisecond(at_ms) {
-                Ok(at) => Section::Known(at.to_string()),
+                // Whole seconds: CloudFront gives fractions, and not always as many digits.
+                Ok(at) => Section::Known(format!("{at:.0}")),
                 Err(error) => Section::missing(error),
             },
             Ok(None) => Section::missing("CloudFront does not say"),

@@ -6,6 +6,7 @@ use std::time::Duration;
 use support::process::program;
 use tokio::process::Command;
 
+use crate::group::field::Field;
 use crate::scene::{NAME, Scene};
 
 /// Runs a command to its end.
@@ -106,6 +107,19 @@ async fn a_purge_by_hand_is_of_the_paths_it_names_and_is_in_the_history_with_its
     let (code, out, err) = said(&allclear(&scene, &["version", "--server", &server]).await);
     let ours = env!("CARGO_PKG_VERSION");
     assert_eq!((code, out), (0, format!("client: {ours}\nserver: {ours} (by its status page)\n")), "{err}");
+}
+
+/// The members that were asked nothing vote for what the one that was asked names.
+#[tokio::test]
+async fn a_group_purges_once_the_paths_that_one_of_its_members_was_asked_for() {
+    let field = Field::new().await;
+    for (at, paths) in [(1, "/a,/b/*"), (2, "/c")] {
+        let (code, out, err) =
+            said(&allclear(&field[at], &["purge", "shop/web", "--paths", paths, "--wait", "--timeout", "50s"]).await);
+        assert!(code == 0 && out.contains("shop/web is purged"), "{at}: {out} {err}");
+    }
+    let purged: Vec<Vec<String>> = field.purges().into_iter().map(|made| made.paths).collect();
+    assert_eq!(purged, [vec!["/a".to_owned(), "/b/*".to_owned()], vec!["/c".to_owned()]]);
 }
 
 #[tokio::test]
