@@ -332,7 +332,7 @@ pub(super) struct CheckArguments {
     /// Only what has to hold before the installation, with your own credentials
     #[arg(long)]
     pub(super) pre: bool,
-    /// Look again until nothing fails, for 5 minutes or so long
+    /// Look again until nothing fails; it gives up after 5 minutes, or after this time
     #[arg(long, value_name = "DURATION", num_args = 0..=1, require_equals = true, default_missing_value = "5m", value_parser = humantime::parse_duration)]
     pub(super) wait: Option<Duration>,
     /// The controller's service account [default: allclear in the namespace of the ledger]

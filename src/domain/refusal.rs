@@ -107,7 +107,7 @@ impl Cause {
         match self {
             Self::OpenLedger | Self::ReadLedger | Self::WriteLedger => "apply deploy/base/ledger-role.yaml",
             Self::FullLedger => {
-                "delete Deployments of that namespace that nobody needs, or choose fewer of their containers by the annotation allclear.dev/containers"
+                "delete Deployments of that namespace that are not needed, or choose fewer of their containers by the annotation allclear.dev/containers"
             }
             Self::PublishEvents => {
                 "apply deploy/base/cluster-role.yaml, or deploy/overlays/namespaced/role.yaml where one namespace is watched"

@@ -72,7 +72,7 @@ impl Reviews {
     /// Whether it is allowed.
     ///
     /// # Errors
-    /// When it is not answered. Asking for another account is a right of its own: [`PortError::denied`] says that it is missing.
+    /// When the API server does not answer. To ask for another account is a right of its own; where it is missing, [`PortError::denied`] is set.
     pub async fn may(&self, whom: &Whom, right: &Right) -> Result<bool, PortError> {
         let attributes = attributes(right);
         let (of, object) = match whom {
