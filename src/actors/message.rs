@@ -1,8 +1,6 @@
 //! The whole protocol between the actors, on one page. It names no actor. Elsewhere are `PeersRestarted`, beside the directory it
 //! carries, and what the actors of Pipelines and of Repos tell only each other (`promoting::message`, `tending`).
 
-use std::collections::BTreeMap;
-
 use actix::{Message, Recipient};
 
 use crate::actors::observation::Observation;
@@ -16,7 +14,7 @@ use domain::notice::Notice;
 use domain::plan::Plan;
 use domain::purge::{Order, Progress};
 use domain::readiness::Pods;
-use domain::record::Record;
+use domain::record::{Record, Records};
 use domain::selector::LabelSelector;
 use domain::watch;
 use domain::workload::Workload;
@@ -73,7 +71,7 @@ pub struct Wanted(pub WorkloadId);
 /// Watcher → group: these records are durable now, and no rollout waits for the group's.
 #[derive(Message)]
 #[rtype(result = "()")]
-pub struct Show(pub BTreeMap<WorkloadId, Record>);
+pub struct Show(pub Records);
 
 /// Rollout → group: the record is removed.
 #[derive(Message)]

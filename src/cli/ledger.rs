@@ -7,6 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::sync::Arc;
 
 use serde::Serialize;
 
@@ -92,7 +93,7 @@ pub async fn show(sources: &Sources, question: &Question, output: Output) -> Out
     if let Some(why) = ledgered.unreadable.get(&id) {
         return refused(&format!("the record of {} cannot be read: {why}", id.display_name()));
     }
-    let record = ledgered.records.get(&id).cloned();
+    let record = ledgered.records.get(&id).map(|record| Record::clone(record));
     if record.is_none() && copies.is_empty() {
         return refused(&format!(
             "there is no record of {} in the ledger in {}",
@@ -199,7 +200,7 @@ async fn lost(
     copies: &[OwnCopy],
 ) -> Result<Option<(State, String)>, PortError> {
     let of_ours: Vec<&OwnCopy> = copies.iter().filter(|copy| copy.origin == ledgered.origin).collect();
-    let seen = ledgered.records.get(id);
+    let seen = ledgered.records.get(id).map(Arc::as_ref);
     let is_noted = seen.is_some_and(|record| record.set_back.is_some());
     // Most are not: only what looks like it is asked for again.
     if !is_noted && !of_ours.iter().any(|copy| has_regressed(seen, Seq::default(), &copy.said)) {

@@ -3,6 +3,7 @@
 //! The workload and its record are read afresh until the goal is reached, can no longer be reached, or the time is over; what is
 //! waited for is said on standard error meanwhile. What a goal means is in `domain::goal`. Nothing is changed anywhere.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep, timeout_at};
@@ -199,7 +200,7 @@ impl Waiting<'_> {
         }
         let ledger = peek(self.sources, self.question).await;
         let mut heard = listen(neighbours, member, ledger.known(), &self.question.policy).await;
-        let record = ledger.known().and_then(|ledger| ledger.records.get(&self.id));
+        let record = ledger.known().and_then(|ledger| ledger.records.get(&self.id)).map(Arc::as_ref);
         let tally = heard.tally(&self.id, record);
         let words = tally.as_ref().and_then(Tally::awaits).map(|(state, _)| state);
         self.members = Some((Instant::now(), words.clone()));

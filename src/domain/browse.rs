@@ -2,10 +2,10 @@
 //!
 //! Not for deciding anything, and not for words: a row is `rollout::Summary`, and what needs a look is `unwell`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use crate::id::WorkloadId;
-use crate::record::Record;
+use crate::record::{Record, Records};
 use crate::text;
 use crate::unwell;
 
@@ -64,11 +64,7 @@ pub struct Found<'a> {
 }
 
 /// Looks through all records once.
-pub fn find<'a>(
-    records: &'a BTreeMap<WorkloadId, Record>,
-    left_alone: &BTreeSet<&WorkloadId>,
-    search: &Search,
-) -> Found<'a> {
+pub fn find<'a>(records: &'a Records, left_alone: &BTreeSet<&WorkloadId>, search: &Search) -> Found<'a> {
     let wanted = text::first(&search.text, TEXT_CHARS_MAX).to_lowercase();
     let words: Vec<&str> = wanted.split_whitespace().collect();
     let passes = |(id, record): &(&WorkloadId, &Record)| {
@@ -81,7 +77,7 @@ pub fn find<'a>(
     };
     let skipped = search.page.saturating_mul(ROWS_MAX);
     let mut found = Found { matched: 0, rows: Vec::new() };
-    for entry in records.iter().filter(passes) {
+    for entry in records.iter().map(|(id, record)| (id, record.as_ref())).filter(passes) {
         if found.matched >= skipped && found.rows.len() < ROWS_MAX {
             found.rows.push(entry);
         }
@@ -105,11 +101,13 @@ fn has_all(words: &[&str], id: &WorkloadId, record: &Record) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
     use crate::id::Seq;
     use crate::record::{Failure, Phase};
 
-    fn records() -> BTreeMap<WorkloadId, Record> {
+    fn records() -> Records {
         let entry = |number: usize| {
             let namespace = if number.is_multiple_of(2) { "shop" } else { "blog" };
             let phase = match number {
@@ -120,7 +118,7 @@ mod tests {
             let mut record = Record { phase, ..Record::first(Seq(0)) };
             record.version = serde_json::from_value(serde_json::json!({"web": format!("registry.test/app:{number}")}))
                 .expect("a version");
-            (WorkloadId::deployment(namespace, format!("web-{number}")), record)
+            (WorkloadId::deployment(namespace, format!("web-{number}")), Arc::new(record))
         };
         (0..130).map(entry).collect()
     }

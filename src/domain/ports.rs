@@ -23,7 +23,7 @@ use crate::machine::Timestamp;
 use crate::notice::{Kind, Notice};
 use crate::paths::PathSet;
 use crate::readiness::Pod;
-use crate::record::Record;
+use crate::record::{Record, Records};
 use crate::remark::{Remark, Remarked};
 use crate::roster::{Heartbeat, Pin};
 use crate::serving::Serving;
@@ -162,7 +162,7 @@ pub struct LedgerContents {
     /// The identity of the ledger; another one means that an earlier ledger was lost.
     pub origin: Origin,
     /// All records.
-    pub records: BTreeMap<WorkloadId, Record>,
+    pub records: Records,
     /// Records that are there and cannot be read (a newer program's, or damaged), with the reason. They are left alone:
     /// storing one of these workloads fails until a person has mended its record.
     pub unreadable: BTreeMap<WorkloadId, String>,
@@ -189,7 +189,7 @@ pub trait Ledger: Send + Sync {
     async fn store(&self, workload: &WorkloadId, record: &Record) -> Result<(), StoreError>;
     /// Stores many records in few writes, each as [`Ledger::store`] would; returns those that failed. For the baselines of
     /// a first start: 10,000 records cost one write for each shard.
-    async fn store_all(&self, records: &BTreeMap<WorkloadId, Record>) -> BTreeMap<WorkloadId, StoreError>;
+    async fn store_all(&self, records: &Records) -> BTreeMap<WorkloadId, StoreError>;
     /// Removes a record of this revision and raises the floor below which no `seq` of its shard may start (decision 2).
     /// Removing what is not there succeeds.
     async fn remove(&self, workload: &WorkloadId, revision: u64) -> Result<(), StoreError>;

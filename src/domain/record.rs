@@ -11,13 +11,14 @@ mod purge;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use crate::distribution::DistributionId;
 use crate::host::Host;
-use crate::id::{Component, Member, NoticeId, Origin, Seq, Vector};
+use crate::id::{Component, Member, NoticeId, Origin, Seq, Vector, WorkloadId};
 use crate::image::Version;
 use crate::notice::Notice;
 use crate::paths::PathSet;
@@ -75,6 +76,9 @@ pub const VOTE_GROWTH_BYTES: usize = 8 * 1024;
 
 /// Bytes of hosts, and of paths, that a notice mentions: enough for a person; who wants all asks `explain`.
 pub const NOTICE_LIST_BYTES_MAX: usize = 1024;
+
+/// Records by workload. There may be tens of thousands of them, so they are shared and not copied by those that write and show them.
+pub type Records = BTreeMap<WorkloadId, Arc<Record>>;
 
 /// One member's knowledge of one workload.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

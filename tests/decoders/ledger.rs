@@ -4,6 +4,7 @@
 use allclear::adapters::ledger::kubernetes::KubernetesLedger;
 use bytes::Bytes;
 use domain::ports::Ledger;
+use domain::record::Record;
 use http::Uri;
 use serde_json::{Value, json};
 
@@ -54,7 +55,7 @@ fn ledger(bytes: &[u8]) -> bool {
         assert!(contents.records.len() + contents.unreadable.len() <= length, "more records than bytes");
         for (workload, record) in contents.records.iter().take(LOADED) {
             let loaded = open().load(workload).await;
-            assert_eq!(loaded.as_ref().ok(), Some(&Some(record.clone())), "{workload}: {loaded:?}");
+            assert_eq!(loaded.as_ref().ok(), Some(&Some(Record::clone(record))), "{workload}: {loaded:?}");
         }
         if let Ok(deliveries) = ledger.deliveries().await {
             assert!(deliveries.len() <= length);

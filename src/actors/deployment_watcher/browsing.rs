@@ -22,7 +22,8 @@ impl Handler<Browse> for DeploymentWatcher {
         let row = |(id, record): (&WorkloadId, &Record)| self.row(id, record, aside.get(id).copied());
         MessageResult(match browse {
             Browse::One(id) => {
-                let rows: Vec<Row> = records.get_key_value(&id).map(row).into_iter().collect();
+                let rows: Vec<Row> =
+                    records.get_key_value(&id).map(|(id, record)| row((id, record))).into_iter().collect();
                 Listing { matched: rows.len(), rows }
             }
             Browse::Search(search) => {

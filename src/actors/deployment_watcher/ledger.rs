@@ -1,6 +1,7 @@
 //! What the watcher reads of the ledger and writes into it. Whatever failed, the machine tries again.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use actix::{ActorFutureExt, AsyncContext, Context, WrapFuture};
 
@@ -12,7 +13,7 @@ use domain::id::{Seq, WorkloadId};
 use domain::listed::Scope;
 use domain::lives::LifeNote;
 use domain::ports::{PinError, StoreError};
-use domain::record::Record;
+use domain::record::{Record, Records};
 use domain::refusal::Cause;
 use domain::watch::{Baseline, Event, Written};
 
@@ -25,18 +26,18 @@ const LISTED: &str = "what is listed";
 /// How writing baselines ended.
 struct Outcome {
     /// Those with a number.
-    records: BTreeMap<WorkloadId, Record>,
+    records: Records,
     /// Those that were not written.
     failed: BTreeMap<WorkloadId, StoreError>,
     /// Those whose number could not be read.
-    unnumbered: BTreeMap<WorkloadId, Record>,
+    unnumbered: Records,
     /// A failure that passes with time.
     trouble: Option<String>,
 }
 
 impl DeploymentWatcher {
     /// Writes baselines all at once, so that the ledger can put them into few writes.
-    pub(super) fn write_baselines(&self, found: BTreeMap<WorkloadId, Record>, above: Seq, ctx: &mut Context<Self>) {
+    pub(super) fn write_baselines(&self, found: Records, above: Seq, ctx: &mut Context<Self>) {
         let writing = write(self.env.clone(), found, above);
         ctx.spawn(writing.into_actor(self).map(|outcome, actor, ctx| actor.baselines_written(outcome, ctx)));
     }
@@ -48,7 +49,7 @@ impl DeploymentWatcher {
         }
         self.note_baselines(trouble);
         let written = records.iter().filter(|(id, _)| !failed.contains_key(*id));
-        let written = written.map(|(id, record)| (id.clone(), record.clone())).collect();
+        let written = written.map(|(id, record)| (id.clone(), Arc::clone(record))).collect();
         if self.directory.show.try_send(Show(written)).is_err() {
             // The cache of tags is made whole from the ledger at the next start; nothing else depends on it.
             self.env.metrics.overflow("cluster_group");
@@ -159,13 +160,13 @@ impl DeploymentWatcher {
     }
 }
 
-async fn write(env: Env, found: BTreeMap<WorkloadId, Record>, above: Seq) -> Outcome {
+async fn write(env: Env, found: Records, above: Seq) -> Outcome {
     let ledger = env.ports.ledger.clone();
     let (mut records, mut unnumbered, mut trouble) = (BTreeMap::new(), BTreeMap::new(), None);
     for (id, mut record) in found {
         match ledger.seq_floor(&id).await {
             Ok(floor) => {
-                record.start_above(floor.max(above));
+                Arc::make_mut(&mut record).start_above(floor.max(above));
                 records.insert(id, record);
             }
             // If a floor cannot be read now, the next sweep reads it again.

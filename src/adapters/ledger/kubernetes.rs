@@ -51,7 +51,7 @@ use domain::id::{Origin, Seq, WorkloadId};
 use domain::listed::Scope;
 use domain::lives::LifeNote;
 use domain::ports::{Ledger, LedgerContents, PinError, PortError, StoreError};
-use domain::record::Record;
+use domain::record::{Record, Records};
 use domain::roster::Pin;
 
 /// The ledger's own object.
@@ -334,13 +334,13 @@ impl Ledger for KubernetesLedger {
         self.settle(workload, Change::Store(Box::new(record.clone()))).await
     }
 
-    async fn store_all(&self, records: &BTreeMap<WorkloadId, Record>) -> BTreeMap<WorkloadId, StoreError> {
+    async fn store_all(&self, records: &Records) -> BTreeMap<WorkloadId, StoreError> {
         let (mut places, mut failed) = (BTreeMap::new(), Failures::new());
         for (workload, record) in records {
             match self.place(workload).await {
                 Ok(place) => {
                     let entry = places.entry(place.store.name.clone()).or_insert_with(|| (place, Vec::new()));
-                    entry.1.push((workload, record));
+                    entry.1.push((workload, record.as_ref()));
                 }
                 Err(error) => drop(failed.insert(workload.clone(), error.into())),
             }
@@ -417,7 +417,7 @@ fn owner(meta: &ConfigMap) -> Option<OwnerReference> {
 fn gather(shard: &Shard, read: &mut LedgerContents, belongs: impl Fn(&WorkloadId) -> bool) {
     for workload in shard.workloads().filter(belongs) {
         match shard.record(&workload) {
-            Ok(Some(record)) => drop(read.records.insert(workload, record)),
+            Ok(Some(record)) => drop(read.records.insert(workload, Arc::new(record))),
             Ok(None) => {}
             Err(error) => drop(read.unreadable.insert(workload, error.to_string())),
         }

@@ -11,7 +11,7 @@ use domain::id::{Origin, Seq, WorkloadId};
 use domain::listed::{Listed, Scope};
 use domain::lives::LifeNote;
 use domain::ports::{Ledger, LedgerContents, PinError, PortError, StoreError};
-use domain::record::Record;
+use domain::record::{Record, Records};
 use domain::record_codec;
 use domain::roster::Pin;
 
@@ -72,7 +72,7 @@ impl Ledger for MemoryLedger {
         let State { records, pin, listed, life, .. } = &*self.state();
         Ok(LedgerContents {
             origin: self.origin.clone(),
-            records: records.clone(),
+            records: records.iter().map(|(id, record)| (id.clone(), Arc::new(record.clone()))).collect(),
             unreadable: BTreeMap::new(),
             pin: pin.clone(),
             listed: listed.clone(),
@@ -92,9 +92,11 @@ impl Ledger for MemoryLedger {
         self.state().store(workload, record)
     }
 
-    async fn store_all(&self, records: &BTreeMap<WorkloadId, Record>) -> BTreeMap<WorkloadId, StoreError> {
+    async fn store_all(&self, records: &Records) -> BTreeMap<WorkloadId, StoreError> {
         let mut state = self.state();
-        let failed = |(workload, record)| Some((Clone::clone(workload), state.store(workload, record).err()?));
+        let failed = |(workload, record): (&WorkloadId, &Arc<Record>)| {
+            Some((Clone::clone(workload), state.store(workload, record).err()?))
+        };
         records.iter().filter_map(failed).collect()
     }
 

@@ -13,7 +13,7 @@
 //! another one than was opened: a Redis that lost its data under us must not be taken for one that never had any.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use ::redis::{Script, cmd};
 use async_trait::async_trait;
@@ -25,7 +25,7 @@ use domain::id::{Origin, Seq, WorkloadId};
 use domain::listed::Scope;
 use domain::lives::LifeNote;
 use domain::ports::{Ledger, LedgerContents, PinError, PortError, StoreError};
-use domain::record::Record;
+use domain::record::{Record, Records};
 use domain::record_codec::{decode, encode};
 use domain::roster::Pin;
 
@@ -194,7 +194,7 @@ impl RedisLedger {
             }
             let Ok(workload) = name.parse::<WorkloadId>() else { continue };
             match read(&workload, &value) {
-                Ok(record) => drop(ledgered.records.insert(workload, record)),
+                Ok(record) => drop(ledgered.records.insert(workload, Arc::new(record))),
                 Err(error) => drop(ledgered.unreadable.insert(workload, error.to_string())),
             }
         }
@@ -304,8 +304,8 @@ impl Ledger for RedisLedger {
         self.store_some(&[(workload, record)]).await?.pop().unwrap_or(Ok(()))
     }
 
-    async fn store_all(&self, records: &BTreeMap<WorkloadId, Record>) -> BTreeMap<WorkloadId, StoreError> {
-        let records: Vec<_> = records.iter().collect();
+    async fn store_all(&self, records: &Records) -> BTreeMap<WorkloadId, StoreError> {
+        let records: Vec<_> = records.iter().map(|(workload, record)| (workload, record.as_ref())).collect();
         let (mut failed, mut down) = (BTreeMap::new(), None);
         for some in records.chunks(RECORDS_AT_ONCE) {
             // A Redis that is away is waited for once, and not once for each five hundred.

@@ -11,7 +11,7 @@ use domain::id::{Seq, WorkloadId};
 use domain::listed::Scope;
 use domain::lives::LifeNote;
 use domain::ports::{Ledger, LedgerContents, PinError, PortError, StoreError};
-use domain::record::Record;
+use domain::record::{Record, Records};
 use domain::roster::Pin;
 
 /// A ledger that answers every question with who can be asked.
@@ -44,7 +44,7 @@ impl Ledger for UnreachableLedger {
         Err(unreachable().into())
     }
 
-    async fn store_all(&self, records: &BTreeMap<WorkloadId, Record>) -> BTreeMap<WorkloadId, StoreError> {
+    async fn store_all(&self, records: &Records) -> BTreeMap<WorkloadId, StoreError> {
         records.keys().map(|workload| (workload.clone(), unreachable().into())).collect()
     }
 

@@ -63,7 +63,7 @@ pub async fn explanation(sources: &Sources, question: &Question, id: &WorkloadId
     let record = match ledgered {
         Section::Known(mut ledgered) => match ledgered.unreadable.remove(id) {
             Some(why) => Section::missing(format!("the record of {} cannot be read: {why}", id.display_name())),
-            None => Section::Known(ledgered.records.remove(id)),
+            None => Section::Known(ledgered.records.remove(id).map(Arc::unwrap_or_clone)),
         },
         Section::Missing { missing } => Section::Missing { missing },
     };
@@ -110,7 +110,7 @@ async fn group(
     };
     let Some(ledger) = ledger else { return Some(Section::missing(UNREAD)) };
     let mut heard = listen(neighbours, member, Some(ledger), &question.policy).await;
-    let tally = heard.tally(id, ledger.records.get(id))?;
+    let tally = heard.tally(id, ledger.records.get(id).map(Arc::as_ref))?;
     let troubles = heard.boards.iter().filter_map(|board| board.trouble.clone()).collect();
     Some(Section::Known(GroupSeen { tally, troubles }))
 }

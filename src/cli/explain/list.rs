@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::sync::Arc;
 
 use comfy_table::{ContentArrangement, Table, presets};
 
@@ -39,7 +40,7 @@ pub async fn all(sources: &Sources, question: &Question) -> (Listing, bool) {
     let wanted = |id: &&WorkloadId| question.namespace.as_ref().is_none_or(|namespace| *namespace == id.namespace);
     let shown: Vec<&WorkloadId> = ids.into_iter().filter(wanted).collect();
     let unrecorded = complete && shown.iter().any(|id| !records.contains_key(*id));
-    let row = |id| row(id, listed.workloads.get(id), records.get(id), &question.policy);
+    let row = |id| row(id, listed.workloads.get(id), records.get(id).map(Arc::as_ref), &question.policy);
     let workloads = shown.into_iter().map(row).collect();
     (Listing { workloads, unrecorded_in: unrecorded.then(|| question.ledger_place.clone()), missing }, complete)
 }

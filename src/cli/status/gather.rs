@@ -1,6 +1,7 @@
 //! The state, recomputed from the cluster, the ledger and the boards, in the form a running allclear shows it in.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
@@ -61,7 +62,7 @@ pub async fn state(sources: &Sources, question: &Question) -> (Value, bool) {
     let mut observation =
         Observation { workloads: seeing.count(), unwell, promoting, running, ..Observation::default() };
     for id in &in_flight {
-        let record = ledgered.records.get(id);
+        let record = ledgered.records.get(id).map(Arc::as_ref);
         let mut summary = seeing.summary(id, &pods);
         let tally = group.as_mut().and_then(|group| group.tally(id, record));
         if let Some((state, next)) = tally.as_ref().filter(|_| summary.phase == "complete").and_then(Tally::awaits) {
@@ -166,7 +167,7 @@ impl Seeing<'_> {
     /// The workloads in which something is going on, here or in another member.
     fn in_flight(&self, group: Option<&Group>) -> BTreeSet<WorkloadId> {
         let policy = &self.question.policy;
-        let open = |(id, record): (&WorkloadId, &Record)| {
+        let open = |(id, record): (&WorkloadId, &Arc<Record>)| {
             let workload = self.workloads.get(id);
             record.is_open() || workload.is_some_and(|workload| news(record, workload, policy).is_some())
         };

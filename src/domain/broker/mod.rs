@@ -46,7 +46,7 @@ use crate::board::{Cursor, Interest, News, Posted, Posting};
 use crate::group::{self, Known, Told, View};
 use crate::id::{Member, Origin, Seq, WorkloadId};
 use crate::machine::{Machine, Timestamp};
-use crate::record::Record;
+use crate::record::{Record, Records};
 use crate::retry::Backoff;
 use crate::roster::{Heartbeat, Hold, Pin, Reason, Roster, Servers, Standing, Trust};
 
@@ -106,7 +106,7 @@ pub struct Broker {
 }
 
 /// What a ledger holds: its identity, and all records.
-pub type Kept = (Origin, BTreeMap<WorkloadId, Record>);
+pub type Kept = (Origin, Records);
 
 /// What can happen to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -114,7 +114,7 @@ pub enum Event {
     /// A record of ours is durable; the rollout that says so follows the workload from now on.
     Published(WorkloadId, Box<Record>),
     /// These records of ours are durable, and no rollout follows them.
-    Shown(BTreeMap<WorkloadId, Record>),
+    Shown(Records),
     /// Our cluster does not have the workload, and no longer votes for any `seq` of it up to this one.
     Absent(WorkloadId, Seq),
     /// A record of ours was removed, at this `seq` and revision.

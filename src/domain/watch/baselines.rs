@@ -2,6 +2,7 @@
 //! few writes.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::machine::Timestamp;
@@ -14,12 +15,12 @@ const NO_ROOM: Duration = Duration::from_secs(300);
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Baselines<K: Kind> {
     /// To be written together; their numbers are set when they are.
-    found: BTreeMap<K::Id, K::Record>,
+    found: BTreeMap<K::Id, Arc<K::Record>>,
     writing: BTreeSet<K::Id>,
     /// Sights of those that came meanwhile.
     overtaken: BTreeMap<K::Id, Latest<K>>,
     /// The ledger has no room for these. They hold up neither the others nor the notices about them.
-    put_off: BTreeMap<(Timestamp, K::Id), K::Record>,
+    put_off: BTreeMap<(Timestamp, K::Id), Arc<K::Record>>,
 }
 
 impl<K: Kind> Default for Baselines<K> {
@@ -44,7 +45,7 @@ impl<K: Kind> Baselines<K> {
     }
 
     /// A baseline is to be written.
-    pub fn find(&mut self, id: K::Id, record: K::Record) {
+    pub fn find(&mut self, id: K::Id, record: Arc<K::Record>) {
         // The sight is not kept: ten thousand of them are more than all the rest of the process.
         self.found.insert(id, record);
     }
@@ -70,7 +71,7 @@ impl<K: Kind> Baselines<K> {
     }
 
     /// Takes the baselines to be written now.
-    pub fn begin(&mut self) -> BTreeMap<K::Id, K::Record> {
+    pub fn begin(&mut self) -> BTreeMap<K::Id, Arc<K::Record>> {
         let found = std::mem::take(&mut self.found);
         self.writing.extend(found.keys().cloned());
         found
@@ -87,19 +88,19 @@ impl<K: Kind> Baselines<K> {
     }
 
     /// The ledger has no room for one. It is written later.
-    pub fn put_off(&mut self, now: Timestamp, id: K::Id, record: K::Record) {
+    pub fn put_off(&mut self, now: Timestamp, id: K::Id, record: Arc<K::Record>) {
         self.put_off.entry((now.after(NO_ROOM), id)).or_insert(record);
     }
 
     /// Takes one that was put off and is due.
-    pub fn due(&mut self, now: Timestamp) -> Option<(K::Id, K::Record)> {
+    pub fn due(&mut self, now: Timestamp) -> Option<(K::Id, Arc<K::Record>)> {
         let first = self.put_off.first_entry().filter(|first| first.key().0 <= now)?;
         let ((_, id), record) = first.remove_entry();
         Some((id, record))
     }
 
     /// One that was due is to be written, unless it was found again meanwhile.
-    pub fn find_again(&mut self, id: K::Id, record: K::Record) {
+    pub fn find_again(&mut self, id: K::Id, record: Arc<K::Record>) {
         self.found.entry(id).or_insert(record);
     }
 

@@ -1,6 +1,7 @@
 //! What happens to a watch, and what it wants done.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::id::Seq;
@@ -40,7 +41,7 @@ pub struct Baseline<K: Kind> {
     /// The object.
     pub id: K::Id,
     /// With its number, if that could be found out.
-    pub record: K::Record,
+    pub record: Arc<K::Record>,
     /// How it ended.
     pub written: Written<K::Record>,
 }
@@ -61,7 +62,7 @@ pub enum Event<K: Kind> {
     /// The cluster was set back: it was restored from a backup while it was watched.
     SetBack,
     /// The ledger was read again: its records, and why others cannot be read. Answers [`Effect::ReadLedger`].
-    Compared(BTreeMap<K::Id, K::Record>, BTreeMap<K::Id, String>),
+    Compared(BTreeMap<K::Id, Arc<K::Record>>, BTreeMap<K::Id, String>),
     /// Baselines were written, or were not. Answers [`Effect::WriteBaselines`].
     BaselinesWritten(Vec<Baseline<K>>),
     /// Noting these scopes as listed ended, well or not. Answers [`Effect::NoteListed`].
@@ -94,7 +95,7 @@ pub enum Effect<K: Kind> {
     /// Tell the child where its peers are now. Answered by [`Event::DirectedInVain`], if at all.
     Direct(K::Id),
     /// Give these first records numbers above what the ledger has and above this one, and write them.
-    WriteBaselines(BTreeMap<K::Id, K::Record>, Seq),
+    WriteBaselines(BTreeMap<K::Id, Arc<K::Record>>, Seq),
     /// Note in the ledger that every object of these scopes is on record.
     NoteListed(BTreeSet<Scope>),
     /// Note in the ledger what is worked on.

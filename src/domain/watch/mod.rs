@@ -46,6 +46,7 @@ pub use objects::Objects;
 pub use troubles::Troubles;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use baselines::Baselines;
 use listings::Listings;
@@ -68,8 +69,8 @@ const OVERDRAWN: &str =
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Watch<K: Kind> {
     kind: K,
-    /// What the ledger holds.
-    records: BTreeMap<K::Id, K::Record>,
+    /// What the ledger holds. Each is shared with what writes and shows it: there are tens of thousands of them.
+    records: BTreeMap<K::Id, Arc<K::Record>>,
     /// Objects whose record cannot be read, and why. We leave them alone: a fresh record would forget what the object
     /// owes.
     barred: BTreeMap<K::Id, String>,
@@ -86,7 +87,7 @@ impl<K: Kind> Watch<K> {
     /// lives ended.
     pub fn new(
         kind: K,
-        records: BTreeMap<K::Id, K::Record>,
+        records: BTreeMap<K::Id, Arc<K::Record>>,
         barred: BTreeMap<K::Id, String>,
         listed: Listed,
         lives: Lives<K::Id>,
@@ -105,8 +106,13 @@ impl<K: Kind> Watch<K> {
     }
 
     /// The records, as this life knows them.
-    pub const fn records(&self) -> &BTreeMap<K::Id, K::Record> {
+    pub const fn records(&self) -> &BTreeMap<K::Id, Arc<K::Record>> {
         &self.records
+    }
+
+    /// The record of one object.
+    fn record(&self, id: &K::Id) -> Option<&K::Record> {
+        self.records.get(id).map(Arc::as_ref)
     }
 
     /// Objects whose record cannot be read, and why.
@@ -138,7 +144,7 @@ impl<K: Kind> Watch<K> {
     /// record says what is wrong.
     pub fn unusable(&self, sight: &K::Sight) -> Option<String> {
         let id = K::id(sight);
-        K::unusable(self.records.get(id), sight).filter(|_| !self.nursery.has_child(id))
+        K::unusable(self.record(id), sight).filter(|_| !self.nursery.has_child(id))
     }
 
     /// Passes a sight to the child or the baseline of its object, or starts what it asks for.
@@ -150,10 +156,10 @@ impl<K: Kind> Watch<K> {
             return;
         }
         let Some(seen) = &sight else { return self.miss(id, effects) };
-        match self.kind.attention(self.records.get(id), seen, self.listings.cover(id)) {
+        match self.kind.attention(self.record(id), seen, self.listings.cover(id)) {
             Attention::Idle => {}
             Attention::Baseline(record) => {
-                self.baselines.find(id.clone(), *record);
+                self.baselines.find(id.clone(), record.into());
                 if !self.listings.are_under_way() {
                     self.write_baselines(effects);
                 }
@@ -199,7 +205,7 @@ impl<K: Kind> Watch<K> {
         if self.draining {
             return;
         }
-        let known = self.records.get(id).cloned().map(Box::new);
+        let known = self.records.get(id).map(|record| Box::new(K::Record::clone(record)));
         let spent = if known.is_some() { Seq::default() } else { self.setback.spent };
         effects.push(Effect::Start(Box::new(Start { id: id.clone(), case: case.clone(), known, spent })));
         self.nursery.add(id.clone(), case);
@@ -219,7 +225,7 @@ impl<K: Kind> Watch<K> {
         match end {
             End::Finished(record) => {
                 if let Some(record) = record {
-                    self.records.insert(id.clone(), *record);
+                    self.records.insert(id.clone(), record.into());
                 } else if let Some(record) = self.records.remove(id) {
                     self.setback.removed(K::state(&record).0);
                 }
@@ -288,7 +294,7 @@ impl<K: Kind> Watch<K> {
                 return self.look_for(&id, K::unseen(true), effects);
             }
             Written::Conflict(current) => {
-                self.records.extend(current.map(|record| (id.clone(), *record)));
+                self.records.extend(current.map(|record| (id.clone(), record.into())));
                 if overtaken.is_none() {
                     // Another writer was first, and we did not keep the sight: a child looks afresh.
                     return self.look_for(&id, K::AT_REST, effects);
@@ -307,12 +313,13 @@ impl<K: Kind> Watch<K> {
     /// child.
     fn compare(
         &mut self,
-        found: &BTreeMap<K::Id, K::Record>,
+        found: &BTreeMap<K::Id, Arc<K::Record>>,
         barred: BTreeMap<K::Id, String>,
         effects: &mut Vec<Effect<K>>,
     ) {
+        let state = |record: Option<&Arc<K::Record>>| record.map(|record| K::state(record));
         let all: BTreeSet<&K::Id> = self.records.keys().chain(found.keys()).collect();
-        let other = all.into_iter().filter(|id| found.get(id).map(K::state) != self.records.get(id).map(K::state));
+        let other = all.into_iter().filter(|id| state(found.get(id)) != state(self.records.get(id)));
         self.setback.look_into(other.chain(self.nursery.children()).cloned());
         self.barred = barred;
         self.look_into_fallen(effects);

@@ -10,7 +10,7 @@ use domain::listed::Scope;
 use domain::lives::LifeNote;
 use domain::notice::{Kind, Notice};
 use domain::ports::{Ledger, Retry, StoreError};
-use domain::record::{Phase, RECORD_BYTES_MAX, Record};
+use domain::record::{Phase, RECORD_BYTES_MAX, Record, Records};
 use domain::record_codec::decode;
 use domain::roster::Pin;
 
@@ -43,7 +43,7 @@ pub fn neighbours(count: usize) -> Vec<WorkloadId> {
 }
 
 /// That many records, spread over everything there is.
-pub fn estate(count: usize) -> BTreeMap<WorkloadId, Record> {
+pub fn estate(count: usize) -> Records {
     let id = |number: usize| WorkloadId::deployment(format!("team-{}", number % 50), format!("app-{number}"));
     (0..count).map(|number| (id(number), record(1))).collect()
 }

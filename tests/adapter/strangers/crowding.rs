@@ -8,7 +8,7 @@ use allclear::adapters::ledger::shard_of;
 use domain::id::{Seq, WorkloadId};
 use domain::listed::Scope;
 use domain::ports::{Ledger, Retry, StoreError};
-use domain::record::Record;
+use domain::record::{Record, Records};
 use sandbox::http::{Action, Fault, Reply, Request, When};
 use sandbox::kubernetes::Kind;
 use serde_json::{Value, json};
@@ -110,7 +110,7 @@ async fn records_that_come_together_are_divided_as_well_and_no_number_is_given_o
     let (hostile, gone) = (neighbours("hostile", 60), neighbours("hostile", 61).remove(60));
     ledger.store(&gone, &Record { seq: Seq(7), ..record(1) }).await.unwrap();
     ledger.remove(&gone, 1).await.unwrap();
-    let mut all: BTreeMap<WorkloadId, Record> = hostile.iter().map(|id| (id.clone(), large(14_000))).collect();
+    let mut all: Records = hostile.iter().map(|id| (id.clone(), large(14_000))).collect();
     all.insert(web(), record(1));
     all.values_mut().for_each(|record| record.seq = Seq(8));
     let failed = ledger.store_all(&all).await;
@@ -212,7 +212,7 @@ async fn two_workers_divide_a_shard_once_and_go_on_side_by_side() {
         }
     });
     futures_util::future::join_all(tasks).await;
-    let expected: BTreeMap<WorkloadId, Record> = hostile.iter().map(|id| (id.clone(), next(&large(14_000)))).collect();
+    let expected: Records = hostile.iter().map(|id| (id.clone(), next(&large(14_000)))).collect();
     assert_eq!(cluster.ledger().open().await.unwrap().records, expected);
     for ledger in &workers {
         ledger.store(&web(), &record(1)).await.unwrap();

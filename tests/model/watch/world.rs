@@ -1,6 +1,7 @@
 //! The world around a watch: two objects, a stream that shows them, a ledger, and children.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use domain::id::Seq;
@@ -137,8 +138,8 @@ impl Ledger {
         Self { records: [Some(known), None], floor: Seq(0), listed, note }
     }
 
-    fn all(&self) -> BTreeMap<Id, Record> {
-        (0..2).filter_map(|i| Some((Id(i), self.records[i]?))).collect()
+    fn all(&self) -> BTreeMap<Id, Arc<Record>> {
+        (0..2).filter_map(|i| Some((Id(i), Arc::new(self.records[i]?)))).collect()
     }
 }
 
@@ -291,7 +292,7 @@ impl State {
         let done = answer == Answer::Works;
         match self.calls.remove(call) {
             Effect::WriteBaselines(found, above) => {
-                let all = found.into_iter().map(|(id, record)| self.write(id, record, above, answer)).collect();
+                let all = found.into_iter().map(|(id, record)| self.write(id, *record, above, answer)).collect();
                 self.feed(Event::BaselinesWritten(all));
             }
             Effect::NoteListed(scopes) => {
@@ -333,7 +334,7 @@ impl State {
             Written::Conflict(_) => self.told[i] = self.told[i].max(seq_of(current.as_ref())),
             Written::Failed | Written::NoRoom => {}
         }
-        Baseline { id, record, written }
+        Baseline { id, record: Arc::new(record), written }
     }
 
     /// A child whose sight is old waits for the next one. One without a sight looks for itself.

@@ -19,7 +19,7 @@ use domain::ports::{
 };
 use domain::purge::CdnErrorClass;
 use domain::readiness::Pod;
-use domain::record::Record;
+use domain::record::{Record, Records};
 use domain::remark::{Remark, Remarked};
 use domain::roster::Pin;
 use domain::serving::Serving;
@@ -194,7 +194,7 @@ impl Ledger for World {
         answer("ledger.store", lost, stored)
     }
 
-    async fn store_all(&self, records: &BTreeMap<WorkloadId, Record>) -> BTreeMap<WorkloadId, StoreError> {
+    async fn store_all(&self, records: &Records) -> BTreeMap<WorkloadId, StoreError> {
         let mut failures = BTreeMap::new();
         for (workload, record) in records {
             let outcome = match self.storing("ledger.store_all", &workload.to_string()).await {

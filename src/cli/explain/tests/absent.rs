@@ -10,7 +10,7 @@ use domain::id::{Seq, WorkloadId};
 use domain::listed::Scope;
 use domain::lives::LifeNote;
 use domain::ports::{Ledger, LedgerContents, PinError, PortError, StoreError};
-use domain::record::Record;
+use domain::record::{Record, Records};
 use domain::roster::Pin;
 
 /// A ledger that is not there: a command that only looks must not open it.
@@ -30,7 +30,7 @@ impl Ledger for Absent {
     async fn store(&self, _: &WorkloadId, _: &Record) -> Result<(), StoreError> {
         panic!("explain only looks")
     }
-    async fn store_all(&self, _: &BTreeMap<WorkloadId, Record>) -> BTreeMap<WorkloadId, StoreError> {
+    async fn store_all(&self, _: &Records) -> BTreeMap<WorkloadId, StoreError> {
         panic!("explain only looks")
     }
     async fn remove(&self, _: &WorkloadId, _: u64) -> Result<(), StoreError> {
