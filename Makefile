@@ -101,8 +101,9 @@ strangers: test-setup release ## Attacks it as tenants, senders and peers could,
 	ALLCLEAR_BIN=$(BINARY) $(CARGO) test $(LOCKED) --quiet --workspace --no-fail-fast -- --include-ignored --nocapture --test-threads 1 strangers
 
 .PHONY: skew
-skew: test-setup release ## Runs this release beside the one before, whose binary ALLCLEAR_OLD_BIN names
-	@test -x "$(ALLCLEAR_OLD_BIN)" || { echo 'skew: set ALLCLEAR_OLD_BIN to the binary of the release before' >&2; exit 2; }
+skew: test-setup release ## Runs this release beside an earlier one, whose binary ALLCLEAR_OLD_BIN names
+	@test -x "$(ALLCLEAR_OLD_BIN)" || { echo 'skew: set ALLCLEAR_OLD_BIN to the binary of an earlier release, with a ledger of the same layout' >&2; exit 2; }
+	@echo "skew: $(BINARY) beside $$("$(ALLCLEAR_OLD_BIN)" --version) of $(ALLCLEAR_OLD_BIN)"
 	ALLCLEAR_BIN=$(BINARY) $(CARGO) test $(LOCKED) --quiet --test process -- --ignored group::skew --nocapture
 
 .PHONY: sim

@@ -74,6 +74,9 @@ const REASONS: &[(&str, bool, &str)] = &[
     ("NOREPLICAS", true, "the primary has lost its replicas and therefore refuses writes (min-replicas-to-write)"),
 ];
 
+/// A connection begins with `HELLO 3`, which came with Redis 6 (<https://redis.io/docs/latest/commands/hello/>).
+const RESP3: (&str, bool, &str) = ("RESP3", false, "the server is older than Redis 6, or its HELLO is renamed away");
+
 /// Parts of what the TLS library says of a certificate, and what to do about it.
 const CERTIFICATE: &[(&str, &str)] = &[
     (
@@ -265,6 +268,10 @@ fn classify(error: &RedisError) -> (&str, bool, &str) {
     if let Some(&reason) = REASONS.iter().find(named) {
         return reason;
     }
+    // The client knows the words of Redis 5 only (`get_resp3_hello_command_error`, redis 1.8.1); 4 and earlier quote otherwise.
+    if said.starts_with("unknown command") && said.contains("HELLO") {
+        return RESP3;
+    }
     if error.is_timeout() {
         return ("timeout", true, "no answer in time; is the server up, and does all that is between let us through?");
     }
@@ -278,7 +285,7 @@ fn classify(error: &RedisError) -> (&str, bool, &str) {
     match error.kind() {
         ErrorKind::Io => ("connection", true, ""),
         ErrorKind::AuthenticationFailed => ("WRONGPASS", false, "user or password are wrong, or not set at all"),
-        ErrorKind::RESP3NotSupported => ("RESP3", false, "the server is older than Redis 6"),
+        ErrorKind::RESP3NotSupported => RESP3,
         _ => (error.code().unwrap_or("error"), true, ""),
     }
 }

@@ -77,6 +77,11 @@ pub async fn watch(asked: &Asked<'_>, output: Output) -> ExitCode {
     }
 }
 
+/// What `--server` prints of an answer, of one namespace if one is given; `None` where the answer is no JSON.
+pub fn printed(said: &[u8], namespace: Option<&str>, output: Output) -> Option<Outcome> {
+    Some(answer(&remote::read(said, namespace)?, output, 0))
+}
+
 fn answer(state: &Value, output: Output, code: u8) -> Outcome {
     let out = match output {
         Output::Json => visible_json(&format!("{state:#}\n")).into_owned(),

@@ -23,6 +23,7 @@ mod layers;
 mod mask;
 mod pipeline;
 mod problem;
+mod proxies;
 mod reference;
 mod serving;
 mod show;
@@ -108,6 +109,13 @@ pub fn load(inputs: &Inputs<'_>) -> Result<Loaded, Invalid> {
         Layer::default()
     });
     let config = validate::config(&mut Values::new(&merged, &mut findings), inputs.read);
+    if let Some(config) = &config {
+        let Config { webhooks, pipeline, repo, .. } = config;
+        let hooks = if webhooks.proxy.is_none() { webhooks.hooks.as_slice() } else { &[] };
+        let git = [("pipeline.enabled", pipeline.enabled), ("repo.enabled", repo.enabled)];
+        let git = git.into_iter().filter(|(_, enabled)| *enabled == Enabled::On).map(|(key, _)| key);
+        proxies::warn(&inputs.environment, hooks, git, &mut findings);
+    }
     let Findings { mut problems, mut warnings } = findings;
     problems.sort();
     warnings.sort();

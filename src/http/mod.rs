@@ -150,8 +150,9 @@ fn asked(path: &str, query: &str) -> Option<Asked> {
     (is_name(namespace) && is_name(name)).then(|| Asked::Workload(WorkloadId::deployment(namespace, name)))
 }
 
-/// What is searched for. What nobody can have meant is left out: a search changes nothing.
-fn search(query: &str) -> Search {
+/// What is searched for, by the part of an address after its question mark. What cannot have been meant is left out: a search changes
+/// nothing.
+pub fn search(query: &str) -> Search {
     let mut search = Search::default();
     for (key, value) in url::form_urlencoded::parse(query.as_bytes()) {
         match key.as_ref() {

@@ -11,9 +11,10 @@ use prometheus_client::registry::Registry;
 
 use super::labels::Label;
 use super::promoting::Share;
+use domain::id::WorkloadId;
 use domain::late::{Late, late};
 use domain::record::Record;
-use domain::unwell::{self, Reason};
+use domain::unwell::{self, Reason, Unwell};
 
 /// See the module's text.
 #[derive(Default)]
@@ -109,17 +110,22 @@ impl Standing {
 
 /// How the newest rollout of a workload in flight stands. Dropping it takes that out of the metrics.
 pub struct InFlight {
-    unwell: Option<Reason>,
+    unwell: Option<Unwell>,
     shares: (Share, Share),
 }
 
 impl InFlight {
     /// The record is this now. How the rollout before ended counts until the newest one has ended.
-    pub fn set(&mut self, record: &Record) {
-        self.unwell = unwell::reason(record).or(self.unwell.filter(|_| record.is_open()));
+    pub fn set(&mut self, workload: &WorkloadId, record: &Record) {
+        self.unwell = unwell::unwell(workload, record).or(self.unwell.take().filter(|_| record.is_open()));
         let (unwell, waits) = &mut self.shares;
-        unwell.set(self.unwell.map(Reason::name).into_iter());
+        unwell.set(self.unwell.iter().map(|unwell| unwell.reason.name()));
         waits.set(late(record).map(Late::name).into_iter());
+    }
+
+    /// How it stands, in words; `None` where it is well.
+    pub const fn unwell(&self) -> Option<&Unwell> {
+        self.unwell.as_ref()
     }
 }
 
@@ -144,7 +150,7 @@ mod tests {
         let stalled = Record { phase: Phase::Complete, stalled: true, ..rolling.clone() };
         let mut counted = standing.in_flight();
         let mut seen = |record: &Record| {
-            counted.set(record);
+            counted.set(&WorkloadId::deployment("shop", "web"), record);
             (unwell(), waits())
         };
         assert_eq!(seen(&failed), (1, 0));

@@ -22,7 +22,7 @@ use allclear::adapters::redis::Server as RedisServer;
 use allclear::adapters::redis::board::RedisBoard;
 use allclear::app::checking::{Outside, outside};
 use allclear::cli::check::{Mark, Options, Report, once};
-use allclear::config::{Inputs, Loaded, load};
+use allclear::config::{Inputs, Loaded, Secret, load};
 use domain::id::{Member, config_hash};
 use domain::lease::Replica;
 use domain::ports::{Board, Clock, Lease, Ledger};
@@ -61,6 +61,13 @@ fn members() -> BTreeSet<Member> {
 
 impl World {
     async fn start() -> Self {
+        let world = Self::bare().await;
+        world.install("eu-1").await;
+        world
+    }
+
+    /// The same before anything ran.
+    async fn bare() -> Self {
         let api = KubernetesStandIn::new(KubernetesOptions::default());
         for namespace in ["shop", "allclear"] {
             api.apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})).unwrap();
@@ -90,7 +97,7 @@ impl World {
             ("webhooks", "file = \"hooks.json\"\nallow_private = true".to_owned()),
         ]);
         let hooks = json!([{"name": "web", "url": format!("{}/secret-path", receiver.url()), "method": "POST"}]);
-        let world = Self {
+        Self {
             api,
             api_server,
             kubeconfig,
@@ -102,36 +109,43 @@ impl World {
             hooks,
             options: Options::default(),
             in_pod: false,
-        };
-        world.install().await;
-        world
+        }
     }
 
-    /// What two running members leave.
-    async fn install(&self) {
+    /// What two running members leave, ours of this name.
+    async fn install(&self, own: &str) {
         let clients = connect(&self.kubernetes()).await.unwrap();
         let ledger = KubernetesLedger::new(clients.request.clone(), "allclear");
         let origin = ledger.open().await.unwrap().origin;
-        let pin = Pin { members: members(), of: 2, ..Pin::default() };
+        let members = [own, "eu-2"].map(Member::from).into();
+        let pin = Pin { members, of: 2, ..Pin::default() };
         assert!(ledger.store_pin(&pin, None).await.unwrap());
         let us = Replica { pod: "allclear-1".to_owned(), boot: "x".to_owned() };
         let lease = KubernetesLease::new(clients.request, "allclear", us, Arc::new(SystemClock::default()));
         lease.take(None).await.unwrap().unwrap();
-        self.beat("eu-1", |beat| beat.origin = origin.clone()).await;
+        self.beat(own, |beat| beat.origin = origin.clone()).await;
         self.beat("eu-2", |_| {}).await;
     }
 
     /// A member reports on both servers.
     async fn beat(&self, member: &str, change: impl FnOnce(&mut Heartbeat)) {
-        let mut agreed = settings(&self.loaded().config.policy(), false);
-        agreed.insert("group.members".to_owned(), "eu-1, eu-2".to_owned());
+        self.signed_beat(member, None, change).await;
+    }
+
+    /// The same, signed with this key.
+    async fn signed_beat(&self, member: &str, key: Option<&str>, change: impl FnOnce(&mut Heartbeat)) {
+        let config = self.loaded().config;
+        let members: BTreeSet<Member> = config.group.members.iter().map(|name| Member::from(name.as_str())).collect();
+        let is_keyed = !config.group.keys.is_empty();
+        let mut agreed = settings(&config.policy(), is_keyed);
+        agreed.insert("group.members".to_owned(), domain::roster::listed(&members));
         let mut beat = Heartbeat {
             member: member.into(),
             origin: "o-2".into(),
             boot: "x".to_owned(),
             count: 1,
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            members: members(),
+            members,
             settings: agreed,
             at_ms: SystemClock::default().wall_ms(),
             ..Heartbeat::default()
@@ -140,7 +154,8 @@ impl World {
         beat.config = config_hash(beat.settings.iter().map(|(name, value)| (name.as_str(), value.as_str())));
         for redis in &self.redis {
             let server = RedisServer::new(&redis.url()).unwrap();
-            RedisBoard::new(server, "default", &beat.member, None).beat(&beat).await.unwrap();
+            let key = key.map(|key| Secret::new(key.as_bytes().to_vec()));
+            RedisBoard::new(server, "default", &beat.member, key).beat(&beat).await.unwrap();
         }
     }
 

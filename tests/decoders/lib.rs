@@ -30,6 +30,7 @@ mod hooks;
 mod ledger;
 mod objects;
 mod plans;
+mod shown;
 mod site;
 mod texts;
 
@@ -44,7 +45,7 @@ pub struct Target {
 }
 
 /// All targets.
-pub const TARGETS: [&[Target]; 12] = [
+pub const TARGETS: [&[Target]; 13] = [
     texts::TARGETS,
     plans::TARGETS,
     config::TARGETS,
@@ -57,6 +58,7 @@ pub const TARGETS: [&[Target]; 12] = [
     forges::TARGETS,
     answers::TARGETS,
     hooks::TARGETS,
+    shown::TARGETS,
 ];
 
 /// All targets, one after the other.

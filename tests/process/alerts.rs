@@ -31,6 +31,19 @@ async fn shows(scene: &Scene, name: &str, value: &str) {
     scene.wait_until(&format!("{name} is {value}"), is_shown).await;
 }
 
+/// What the page shows of workloads that did not end well, sorted.
+async fn unwell(scene: &Scene) -> Vec<String> {
+    let state = scene.process().state().await;
+    let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+    let of = |one: &serde_json::Value| {
+        let name = text(&one["workload"]).rsplit('/').next().unwrap_or_default().to_owned();
+        format!("{name} {}", text(&one["reason"]))
+    };
+    let mut found: Vec<String> = state["unwell"].as_array().into_iter().flatten().map(of).collect();
+    found.sort();
+    found
+}
+
 /// Lets every request of this kind fail until the faults are cleared.
 fn refuse(scene: &Scene, matches: impl Fn(&Request) -> bool + Send + Sync + 'static) {
     let fault = Fault::once(When::Before, Action::Answer(Reply::empty(500)));
@@ -69,8 +82,46 @@ async fn workloads_whose_rollout_did_not_end_well_are_counted_by_reason() {
     scene.set_image("sick", &image("bad"));
     shows(&scene, "allclear_workloads_unwell{reason=\"impossible\"}", "1").await;
     shows(&scene, "allclear_workloads_unwell{reason=\"failed\"}", "1").await;
+    assert_eq!(unwell(&scene).await, ["sick failed", "web impossible"], "the page says what the metric says");
     scene.set_image("sick", &image("1.0"));
     shows(&scene, "allclear_workloads_unwell{reason=\"failed\"}", "0").await;
+}
+
+/// AllclearPurgeOwed, for what is tried on: a purge that was not made in time, and is when CloudFront takes it.
+#[tokio::test]
+async fn a_purge_that_is_not_made_in_time_is_owed_until_it_is_made() {
+    let mut scene = Scene::new().await.with("ALLCLEAR__PURGE__COMPLETION_TIMEOUT", "2s");
+    scene.start().await;
+    let away = CloudFrontStandIn::error(503, "ServiceUnavailable", "Service is unavailable, try again");
+    let refusal = Fault::once(When::Before, Action::Answer(away)).matching(|request| request.method == "POST");
+    scene.world.cdn.inject(refusal.times(u32::MAX));
+    scene.roll_out("1.1");
+    shows(&scene, "allclear_workloads_unwell{reason=\"owed\"}", "1").await;
+    assert_eq!(series(scene.process()).await["allclear_workloads_unwell{reason=\"impossible\"}"], "0");
+    assert!(scene.purged().is_empty());
+    assert_eq!(unwell(&scene).await, ["web owed"]);
+    scene.world.cdn.clear_faults();
+    shows(&scene, "allclear_workloads_unwell{reason=\"owed\"}", "0").await;
+    assert_eq!(scene.purged(), [DISTRIBUTION]);
+    assert!(unwell(&scene).await.is_empty());
+}
+
+/// AllclearPurgeOwed, for two distributions of which one is gone: the other is fresh.
+#[tokio::test]
+async fn a_site_of_which_one_distribution_is_gone_is_partly_fresh() {
+    let mut scene = Scene::new().await;
+    scene.add_distribution("EGONE", "gone.example.com");
+    let rule = json!({"host": "gone.example.com", "http": {"paths": [{"path": "/", "pathType": "Prefix",
+        "backend": {"service": {"name": NAME, "port": {"number": 80}}}}]}});
+    scene.apply(json!({"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": {"name": "gone"},
+        "spec": {"rules": [rule]}}));
+    scene.start().await;
+    let gone = CloudFrontStandIn::error(404, "NoSuchDistribution", "The specified distribution does not exist.");
+    let is_creation = |request: &Request| request.method == "POST" && request.path.contains("/EGONE/");
+    scene.world.cdn.inject(Fault::once(When::Before, Action::Answer(gone)).matching(is_creation).times(u32::MAX));
+    scene.roll_out("1.1");
+    shows(&scene, "allclear_workloads_unwell{reason=\"partly\"}", "1").await;
+    assert_eq!(scene.purged(), [DISTRIBUTION]);
 }
 
 /// AllclearRolloutStuck, for a purge that is refused: it is told while it is tried on, and before it counts as owed.

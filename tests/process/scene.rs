@@ -105,8 +105,8 @@ impl Scene {
 
     /// The same with another release of the program, which is not told of these settings, because it refuses what it does not
     /// know.
-    pub fn launch_release(&mut self, program: &str, unknown: &[&str]) {
-        let known = |(name, _): &(String, String)| !unknown.contains(&name.as_str());
+    pub fn launch_release(&mut self, program: &str, unknown: &[String]) {
+        let known = |(name, _): &(String, String)| !unknown.contains(name);
         let environment: BTreeMap<String, String> = self.environment.clone().into_iter().filter(known).collect();
         self.process = Some(Process::start_program(program, &["run"], environment));
     }

@@ -10,6 +10,7 @@
     reason = "helpers of tests: what goes wrong in one shall fail the test"
 )]
 
+mod annotations;
 mod code;
 mod deploy;
 mod documents;

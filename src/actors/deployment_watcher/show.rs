@@ -90,11 +90,16 @@ impl DeploymentWatcher {
         self.troubles.blind(self.shell.now())
     }
 
-    /// Counts the workloads at rest; one in flight counts itself, because its record here is the one from before.
+    /// The workloads at rest. One in flight speaks for itself, because its record here is the one from before.
+    fn at_rest(&self) -> impl Iterator<Item = (&WorkloadId, &Record)> {
+        self.shell.machine().records().iter().filter(|(id, _)| !self.children.contains_key(id))
+    }
+
+    /// Counts them.
     pub(super) fn count_unwell(&mut self) {
-        let records = self.shell.machine().records().iter();
-        let at_rest = records.filter(|(id, _)| !self.children.contains_key(id));
-        self.unwell.set(at_rest.filter_map(|(_, record)| unwell::reason(record)).map(unwell::Reason::name));
+        let reasons = self.at_rest().filter_map(|(_, record)| unwell::reason(record));
+        let names: Vec<&'static str> = reasons.map(unwell::Reason::name).collect();
+        self.unwell.set(names.into_iter());
     }
 
     pub(super) fn count(&self) {
@@ -123,7 +128,7 @@ impl Handler<Observe> for DeploymentWatcher {
             workloads: watch.records().len(),
             recent: self.recent.clone(),
             quarantined: watch.nursery().left_alone().map(|(id, _)| id.clone()).collect(),
-            unwell: watch.records().iter().filter_map(|(id, record)| unwell::unwell(id, record)).collect(),
+            unwell: self.at_rest().filter_map(|(id, record)| unwell::unwell(id, record)).collect(),
             ..Observation::default()
         };
         Box::pin(join_all(children).into_actor(self).map(move |seen, _, _| {

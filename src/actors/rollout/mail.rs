@@ -74,6 +74,12 @@ impl Handler<Observe> for RolloutActor {
             None => Some(Summary::unknown(&self.start.workload, self.loading.borrow().clone())),
         };
         let troubles = self.storing.trouble(&self.start.workload).into_iter().collect();
-        MessageResult(Observation { rollouts: summary.into_iter().collect(), troubles, ..Observation::default() })
+        let unwell = self.counted.unwell().cloned().into_iter().collect();
+        MessageResult(Observation {
+            rollouts: summary.into_iter().collect(),
+            troubles,
+            unwell,
+            ..Observation::default()
+        })
     }
 }

@@ -102,7 +102,7 @@ impl RolloutActor {
     /// Lets the metrics know how the workload stands.
     pub(super) fn count(&mut self) {
         let durable = self.shell.as_ref().and_then(|shell| shell.machine().durable());
-        durable.into_iter().for_each(|record| self.counted.set(record));
+        durable.into_iter().for_each(|record| self.counted.set(&self.start.workload, record));
     }
 
     /// The record that the machine still takes for durable was removed.

@@ -391,7 +391,10 @@ impl Ledger for RedisLedger {
 }
 
 /// What one answer of a script means for a record that was to be stored, or removed.
-fn judged(workload: &WorkloadId, stored: Option<&Record>, answer: &str) -> Result<(), StoreError> {
+///
+/// # Errors
+/// Another record is there, or none, or what is there cannot be read.
+pub fn judged(workload: &WorkloadId, stored: Option<&Record>, answer: &str) -> Result<(), StoreError> {
     match answer {
         DONE => Ok(()),
         NONE => Err(StoreError::Conflict(None)),

@@ -23,6 +23,10 @@ const ACTIONS: [(Check, Cause); 4] = [
     (AWS_CREATE_INVALIDATION, Cause::CreateInvalidation),
 ];
 
+/// How the regions of partitions begin that have no CloudFront: GovCloud and the isolated ones. The SDK's endpoint rules know CloudFront in
+/// the partitions `aws`, `aws-cn` and `aws-eusc` only (`aws-sdk-cloudfront`, `endpoint_lib`).
+const WITHOUT_CLOUDFRONT: [&str; 3] = ["us-gov-", "us-iso", "eu-isoe-"];
+
 /// What is known of the account.
 pub struct Account {
     /// All its distributions, if they can be listed.
@@ -36,7 +40,7 @@ pub struct Account {
 /// Who we are there, and what there is.
 pub async fn account(cdn: &CloudFront) -> Account {
     let (identity, listed) = tokio::join!(cdn.identity(), cdn.distributions());
-    let mut findings = vec![AWS_REGION.good(cdn.region())];
+    let mut findings = vec![region(&cdn.region())];
     let name =
         identity.as_ref().map_or_else(|_| "this account".to_owned(), |found| format!("account {}", found.account));
     let refusal =
@@ -73,6 +77,16 @@ pub async fn account(cdn: &CloudFront) -> Account {
             Account { distributions: None, name, findings }
         }
     }
+}
+
+/// Whether there is a CloudFront where this region is.
+fn region(region: &str) -> Finding {
+    if WITHOUT_CLOUDFRONT.iter().any(|begin| region.starts_with(begin)) {
+        return AWS_REGION.warning(format!("the partition of {region} has no CloudFront")).hint(
+            "set cloudfront.region to us-east-1, and give credentials of the account that has the distributions",
+        );
+    }
+    AWS_REGION.good(region)
 }
 
 /// Tries each action on these distributions. `after`: why there are none.

@@ -29,12 +29,16 @@ pub async fn state(server: &Url, namespace: Option<&str>) -> Result<Value, Strin
     let text = fetch(url).await.map_err(|why| {
         format!("failed to ask {place}: {why}; is it the address of the status page, http.page? kubectl port-forward makes it reachable")
     })?;
-    let mut state: Value =
-        serde_json::from_slice(&text).map_err(|_| format!("{place} answers, and not with the state of an allclear"))?;
+    read(&text, namespace).ok_or_else(|| format!("{place} answers, and not with the state of an allclear"))
+}
+
+/// An answer, as far as it is of this namespace; `None` where it is no JSON.
+pub(super) fn read(answer: &[u8], namespace: Option<&str>) -> Option<Value> {
+    let mut state = serde_json::from_slice(answer).ok()?;
     if let Some(namespace) = namespace {
         keep(&mut state, namespace);
     }
-    Ok(state)
+    Some(state)
 }
 
 /// Leaves what is of one namespace, and what is of none. How many workloads it has is not in the state, so that number goes.

@@ -201,6 +201,11 @@ impl Rollout {
     fn fail(&mut self, now: Timestamp, workload: &Workload, failure: Failure) -> Course {
         self.stopwatch.stop(now, &mut self.record.draft);
         let elapsed = words::duration(self.elapsed(now));
+        let since = match failure {
+            // Kubernetes' clock may have begun long before ours: the rollout was stuck when we came.
+            Failure::ProgressDeadlineExceeded => format!(", {elapsed} after allclear first saw this rollout"),
+            Failure::TimedOut => format!(" after {elapsed}"),
+        };
         let waited_for = match standing(workload, self.policy.zero_is_complete) {
             Standing::Waiting(wait) => readiness::words(&wait, self.served.pods()),
             Standing::DeadlineExceeded { .. } | Standing::Complete => self.pods_in_words(workload),
@@ -210,7 +215,7 @@ impl Rollout {
         Course::Ends(End {
             kind: Kind::RolloutFailed,
             outcome: Outcome::Failed(failure),
-            message: format!("{failure} after {elapsed}: {waited_for}; nothing is purged"),
+            message: format!("{failure}{since}: {waited_for}; nothing is purged"),
             why: waited_for,
         })
     }

@@ -30,7 +30,7 @@ fn matrix(group: &Seen, tallies: &[Tally]) -> Markup {
     let names: Vec<&String> = group.members.iter().map(|member| &member.name).take(SHOWN_MAX).collect();
     html! {
         div.card.wide role="region" tabindex="0" aria-label="Workloads by cluster" {
-            table {
+            table.matrix {
                 thead { tr { th scope="col" { "workload" } @for name in &names { th scope="col" { (name) } } } }
                 tbody {
                     @for tally in tallies.iter().take(SHOWN_MAX) {
@@ -38,7 +38,7 @@ fn matrix(group: &Seen, tallies: &[Tally]) -> Markup {
                             th scope="row" { (link::workload(&tally.workload)) }
                             @for name in &names {
                                 @let ballot = tally.members.iter().find(|ballot| ballot.member == **name);
-                                td.cell { @if let Some(ballot) = ballot { (rollout::standing(ballot)) } @else { "–" } }
+                                td.cell data-member=(name) { @if let Some(ballot) = ballot { (rollout::standing(ballot)) } @else { "–" } }
                             }
                         }
                     }

@@ -74,7 +74,8 @@ fn summary(name: &str, stage: Stage, phase: &'static str, state: &str) -> Summar
 fn record(name: &str, at_rest: bool) -> Row {
     let state = format!("{name}: 4.1.9 → 4.2.0: purged (E1A2B3C4D5E6F7 by I2J3K4L5M6N7O8)");
     let row = row(&summary(name, Stage::Idle, "complete", &state));
-    Row { version: "4.2.0".to_owned(), in_flight: !at_rest, ..row }
+    let summary = Summary { next: "waits for the next version".to_owned(), ..row.summary };
+    Row { version: "4.2.0".to_owned(), in_flight: !at_rest, summary, ..row }
 }
 
 fn listing(names: &[&str], all: usize) -> Listing {
@@ -122,7 +123,7 @@ fn three(trouble: Option<&str>) -> Seen {
     };
     let board = |name: &str, trouble: Option<&str>| BoardSeen {
         name: name.to_owned(),
-        answered_s: Some(1),
+        answered_s: Some(if trouble.is_some() { 190 } else { 1 }),
         trouble: trouble.map(str::to_owned),
         ..BoardSeen::default()
     };
@@ -172,7 +173,8 @@ fn in_flight() -> (Observation, Listing) {
     let mut purging = summary("web", Stage::Purge, "complete", &purge.state);
     purging.purges = vec![purge];
     let rolling = "2 of 3 pods ready; api-7c9-x4: ImagePullBackOff, 8m 51s of 10m left";
-    let rollouts = vec![purging, summary("api", Stage::Rollout, "rolling", rolling)];
+    let next = "purges when every pod is of the new version and available".to_owned();
+    let rollouts = vec![purging, Summary { next, ..summary("api", Stage::Rollout, "rolling", rolling) }];
     let tallies = vec![
         votes("web", [("complete", None); 3], None),
         votes(
@@ -218,9 +220,11 @@ fn needs_a_look() -> (Observation, Listing) {
     seen.quarantined = vec![WorkloadId::deployment("shop", "docs")];
     seen.group = Some(three(Some("timed out")));
     let mut found = listing(&["api", "docs", "search", "web"], 4);
-    found.rows[0].unwell = Some(seen.unwell[0].clone());
+    for (at, unwell) in [(0, &seen.unwell[0]), (3, &seen.unwell[1])] {
+        found.rows[at].summary.state.clone_from(&unwell.state);
+        found.rows[at].unwell = Some(unwell.clone());
+    }
     found.rows[1].left_alone = Some("crashed".to_owned());
-    found.rows[3].unwell = Some(seen.unwell[1].clone());
     (seen, found)
 }
 

@@ -82,3 +82,10 @@ async fn the_account_of_others_serves_none_of_our_hosts() {
         .await;
     said(&report, "aws-create-invalidation", "not tried: host-served");
 }
+
+#[tokio::test]
+async fn a_region_whose_partition_has_no_cloudfront_is_known() {
+    let mut world = World::start().await;
+    world.sections.entry("cloudfront").and_modify(|keys| keys.push_str("\nregion = \"us-gov-west-1\""));
+    world.warns("aws-region", "the partition of us-gov-west-1 has no CloudFront").await;
+}

@@ -52,7 +52,7 @@ async fn a_cluster_that_is_too_old_is_named_and_an_older_one_than_was_tried_is_k
     world.version("v1.20.15", None);
     world.fails("api-version", "v1.20.15 is too old").await;
     let world = World::start().await;
-    world.version("v1.29.4-eks-036c24b", None);
+    world.version("v1.32.9-eks-036c24b", None);
     world.warns("api-version", "older than what allclear is tried with").await;
 }
 
@@ -91,12 +91,10 @@ async fn a_ledger_that_cannot_be_written_or_read_is_named_by_what_is_missing() {
 
 #[tokio::test]
 async fn a_namespace_that_is_not_there_is_named() {
-    let mut world = World::start().await;
+    let mut world = World::bare().await;
     world.sections.insert("ledger", "namespace = \"none\"".to_owned());
     world.options.account = Some(("allclear".to_owned(), "allclear".to_owned()));
-    world.sections.insert("leader", "lease = false".to_owned());
-    let report = world.report().await;
-    assert!(marked(&report, Mark::Failed).contains(&"ledger-namespace"), "{report}");
+    let report = world.fails("ledger-namespace", "namespace none does not exist").await;
     said(&report, "ledger-write", "not tried: ledger-namespace");
 }
 
@@ -186,4 +184,13 @@ async fn it_waits_until_nothing_fails_or_its_time_is_up() {
     world.api.allow_all();
     let outcome = check(&loaded, async || world.outside(&loaded).await, &world.options, Output::Table).await;
     assert_eq!(outcome.code, 0, "{}", outcome.out);
+}
+
+#[test]
+fn the_oldest_version_that_was_tried_is_the_one_the_client_is_made_for() {
+    // Compiles for one version only: the feature `earliest` of the crate.
+    k8s_openapi::k8s_if_1_33! { const MADE_FOR: u32 = 33; }
+    assert_eq!(allclear::cli::check::TRIED_FROM, MADE_FOR);
+    let page = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/check.md")).unwrap();
+    assert!(page.contains(&format!("Kubernetes is 1.{MADE_FOR} or later")));
 }

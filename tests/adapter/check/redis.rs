@@ -55,6 +55,17 @@ async fn a_policy_that_evicts_records_fails_and_one_that_evicts_beats_is_known()
 }
 
 #[tokio::test]
+async fn a_server_from_before_redis_6_is_named() {
+    let mut world = World::start().await;
+    // It does not know the greeting by which a connection asks for RESP3.
+    let old = Redis::start_with(&["--rename-command", "HELLO", ""]);
+    world.alone(&old.url());
+    let report = world.fails("redis-version", "the server is older than Redis 6").await;
+    said(&report, "redis-connect", "not refused");
+    said(&report, "redis-role", "not tried: redis-version");
+}
+
+#[tokio::test]
 async fn cluster_mode_is_named() {
     let mut world = World::start().await;
     let redis = Redis::start_with(&["--cluster-enabled", "yes"]);

@@ -278,3 +278,46 @@ async fn a_server_that_never_answers_is_not_waited_for_longer_than_promised() {
     let answer = tokio::time::timeout(Duration::from_secs(17), view.workload(&web())).await;
     assert_eq!(answer.unwrap().unwrap_err().retry, Retry::Later);
 }
+
+/// A tunnel as proxies of http give it: it says where it was asked to lead.
+async fn tunnel() -> (std::net::SocketAddr, tokio::task::JoinHandle<Vec<u8>>) {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let serving = tokio::spawn(async move {
+        let (mut inner, _) = listener.accept().await.unwrap();
+        let mut asked = Vec::new();
+        while !asked.ends_with(b"\r\n\r\n") {
+            asked.push(inner.read_u8().await.unwrap());
+        }
+        let to = std::str::from_utf8(&asked).unwrap().split(' ').nth(1).unwrap().to_owned();
+        let mut outer = tokio::net::TcpStream::connect(to).await.unwrap();
+        inner.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await.unwrap();
+        let _ = copy_bidirectional(&mut inner, &mut outer).await;
+        asked
+    });
+    (address, serving)
+}
+
+#[tokio::test]
+async fn the_proxy_of_a_kubeconfig_is_used_with_its_password_and_named_without() {
+    let bench = Bench::start().await;
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let through = |proxy: &str| {
+        let mut kubeconfig: Value = serde_json::from_str(&bench.api.kubeconfig(&bench.server)).unwrap();
+        kubeconfig["clusters"][0]["cluster"]["proxy-url"] = proxy.into();
+        std::fs::write(file.path(), kubeconfig.to_string()).unwrap();
+        Options { kubeconfig: Some(file.path().to_owned()), context: None }
+    };
+    let (address, serving) = tunnel().await;
+    let clients = connect(&through(&format!("http://us:word@{address}"))).await.unwrap();
+    let scope = Scope::all_or_own(&clients).await.unwrap();
+    drop(clients);
+    assert!(matches!(scope.0, Scope::All));
+    let asked = String::from_utf8(serving.await.unwrap()).unwrap();
+    assert!(asked.starts_with(&format!("CONNECT {}", bench.server.address())), "{asked}");
+    // us:word
+    assert!(asked.to_lowercase().contains("proxy-authorization: basic dxm6d29yza=="), "{asked}");
+    let refused = connect(&through("socks5://us:word@127.0.0.1:9")).await.err().unwrap().to_string();
+    assert!(refused.contains("is neither http nor https") && !refused.contains("word"), "{refused}");
+}

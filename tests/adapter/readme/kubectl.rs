@@ -174,7 +174,7 @@ impl Reader {
     }
 
     pub async fn deployment(&self, given: &Given, named: &str) -> Result<Value, Refused> {
-        let name = named.strip_prefix("deployment/").unwrap_or(named);
+        let name = named.strip_prefix("deployment/").or_else(|| named.strip_prefix("deploy/")).unwrap_or(named);
         let address = address("deployment", given, name).map_err(|message| Refused { code: 0, message })?;
         self.request(Method::GET, &address, None).await
     }

@@ -13,6 +13,7 @@ use http::HeaderValue;
 use http::header::USER_AGENT;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::connect::dns::Name;
+use hyper_util::client::proxy::matcher::Matcher;
 use hyper_util::rt::TokioExecutor;
 use kube::client::{ClientBuilder, ConfigExt};
 use kube::config::{ExecInteractiveMode, KubeConfigOptions, Kubeconfig, KubeconfigError, LoadDataError};
@@ -21,6 +22,7 @@ use kube::{Client, Config};
 use tower::util::MapErr;
 
 use super::failure::failure_in_words;
+use super::proxy;
 use crate::config::shown;
 
 /// Longest wait for a connection.
@@ -184,7 +186,7 @@ async fn configuration(options: &Options) -> Result<(Config, String), Error> {
         return from_file(path, &choice).await;
     }
     let read = match Kubeconfig::read() {
-        Ok(kubeconfig) => Config::from_custom_kubeconfig(quiet(kubeconfig), &choice).await,
+        Ok(kubeconfig) => of_kubeconfig(kubeconfig, &choice).await,
         Err(error) => Err(error),
     };
     match read {
@@ -203,13 +205,20 @@ async fn configuration(options: &Options) -> Result<(Config, String), Error> {
 async fn from_file(path: &Path, choice: &KubeConfigOptions) -> Result<(Config, String), Error> {
     let place = shown(&path.to_string_lossy());
     let read = match Kubeconfig::read_from(path) {
-        Ok(kubeconfig) => Config::from_custom_kubeconfig(quiet(kubeconfig), choice).await,
+        Ok(kubeconfig) => of_kubeconfig(kubeconfig, choice).await,
         Err(error) => Err(error),
     };
     match read {
         Ok(config) => Ok((config, format!("the kubeconfig {place}"))),
         Err(error) => Err(Error::Kubeconfig { place, cause: unusable(&error) }),
     }
+}
+
+async fn of_kubeconfig(kubeconfig: Kubeconfig, choice: &KubeConfigOptions) -> Result<Config, KubeconfigError> {
+    let named = proxy::is_named(&kubeconfig, choice.context.as_deref());
+    let mut config = Config::from_custom_kubeconfig(quiet(kubeconfig), choice).await?;
+    config.proxy_url = proxy::judged(config.proxy_url, named, &config.cluster_url, &Matcher::from_env());
+    Ok(config)
 }
 
 /// Where there is no person to ask, a credential plugin gets no terminal: otherwise what it writes to its standard error would
@@ -241,7 +250,7 @@ pub fn unusable(error: &KubeconfigError) -> String {
         },
         KubeconfigError::MissingClusterUrl => "its cluster has no server".to_owned(),
         KubeconfigError::ParseClusterUrl(_) => "the server of its cluster is not a URL".to_owned(),
-        KubeconfigError::ParseProxyUrl(_) => "its proxy-url is not a URL".to_owned(),
+        KubeconfigError::ParseProxyUrl(_) => "its proxy-url, or HTTPS_PROXY, is not a URL".to_owned(),
         KubeconfigError::LoadCertificateAuthority(cause) => data("its certificate authority", cause),
         KubeconfigError::LoadClientCertificate(cause) => data("its client certificate", cause),
         KubeconfigError::LoadClientKey(cause) => data("its client key", cause),

@@ -274,6 +274,10 @@ fn bounded(seconds: u64) -> Duration {
 /// An error of kube in words. Those about credentials are said by their kind: kube's own quote what the plugin was called with
 /// and all that it has written, tokens among it.
 pub fn failure_in_words(error: &kube::Error) -> String {
+    // kube's own words have the URL, and with it the password.
+    if let kube::Error::ProxyProtocolDisabled { .. } | kube::Error::ProxyProtocolUnsupported { .. } = error {
+        return "its proxy (proxy-url of the kubeconfig, or HTTPS_PROXY) is neither http nor https".to_owned();
+    }
     let mut cause: Option<&(dyn StdError + 'static)> = Some(error);
     for _ in 0..CAUSES_MAX {
         let Some(this) = cause else { break };

@@ -13,6 +13,7 @@ mod list;
 mod manner;
 mod pace;
 mod pieces;
+mod proxy;
 mod reach;
 mod server;
 mod text;
