@@ -47,15 +47,27 @@ impl Story {
 /// Tells a story on standard output. Whether every chapter came out as announced.
 ///
 /// # Errors
-/// When a port or a file cannot be had, git is not installed and the story needs it, or the controller does not start.
+/// When a port or a file cannot be had, git is not installed and the story needs it, the controller does not start, or Ctrl-C ends it.
 pub fn tell(story: Story, wishes: &Wishes) -> io::Result<bool> {
     // The program's own log would only interrupt it.
     actix::System::new().block_on(async {
-        match story {
-            Story::Alone => alone::tell(wishes).await,
-            Story::Group(clusters) => clusters::tell(usize::from(clusters), wishes).await,
-            Story::Pipeline => pipeline::tell(wishes).await,
-            Story::Repo => repo::tell(wishes).await,
+        let told = async {
+            match story {
+                Story::Alone => alone::tell(wishes).await,
+                Story::Group(clusters) => clusters::tell(usize::from(clusters), wishes).await,
+                Story::Pipeline => pipeline::tell(wishes).await,
+                Story::Repo => repo::tell(wishes).await,
+            }
+        };
+        if wishes.stay {
+            // It waits for Ctrl-C itself, in the end.
+            return told.await;
+        }
+        // What is dropped here ends its servers and removes its files.
+        tokio::select! {
+            biased;
+            ended = tokio::signal::ctrl_c() => Err(ended.err().unwrap_or_else(|| io::Error::other("Ctrl-C ended it"))),
+            told = told => told,
         }
     })
 }

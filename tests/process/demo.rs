@@ -2,7 +2,7 @@
 
 use std::process::{Command, Output};
 
-use support::process::program;
+use support::process::{PATIENCE, Process, comes_true, program};
 
 /// Runs a shell's command to its end, at most two minutes.
 fn run(command: &[&str], colours: bool) -> Output {
@@ -119,4 +119,19 @@ fn one_chapter_keeps_its_number_and_begins_where_the_story_has_come_to() {
         assert_eq!(told, numbers, "{text}");
         assert_eq!(text.matches("  as announced").count(), numbers.len(), "{text}");
     }
+}
+
+#[tokio::test]
+async fn ctrl_c_in_the_middle_leaves_no_file_behind() {
+    let files = tempfile::tempdir().expect("a directory");
+    let held = || std::fs::read_dir(files.path()).expect("it is there").count();
+    let environment =
+        [("TMPDIR", files.path().display().to_string()), ("PATH", std::env::var("PATH").unwrap_or_default())];
+    let environment = environment.map(|(name, value)| (name.to_owned(), value));
+    let mut demo = Process::start(&["demo", "--clusters", "2"], environment);
+    assert!(comes_true(async || held() >= 2).await, "both clusters have files: {}", demo.tail());
+    demo.signal("INT");
+    let status = demo.ended(PATIENCE).await.expect("it ends by itself");
+    assert_eq!((status.code(), held()), (Some(1), 0), "{}", demo.tail());
+    assert!(demo.said("error: the demo could not be run: Ctrl-C ended it"), "{}", demo.tail());
 }
