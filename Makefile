@@ -59,9 +59,9 @@ lint: ## Runs clippy; a warning is an error
 release: ## Builds target/release/allclear
 	$(CARGO) build $(LOCKED) --quiet --release
 
-# Plays the demos side by side, each with a bound on its time: $(call play,BINARY)
+# Plays the demos side by side, each with a bound on its time and without pauses for readers: $(call play,BINARY)
 define play
-@play() { timeout --kill-after=10 $(DEMO_SECONDS_MAX) $(1) demo "$$@"; }; \
+@play() { timeout --kill-after=10 $(DEMO_SECONDS_MAX) $(1) demo --fast "$$@"; }; \
 told=$$(mktemp --directory); trap 'rm -r "$$told"' EXIT; \
 play --clusters 3 > "$$told/group" 2>&1 & group=$$!; \
 play pipeline > "$$told/pipeline" 2>&1 & pipeline=$$!; \
@@ -83,6 +83,10 @@ test-only: test-setup ## Runs all tests, without the checks
 .PHONY: demo
 demo: release ## Shows one rollout from end to end on this machine; no cluster and no AWS account needed
 	$(BINARY) demo
+
+.PHONY: newcomer
+newcomer: test-setup ## Follows README and docs/quick-start.md in a fresh clone, and prints how long each command took; 20 minutes
+	tests/newcomer.sh
 
 .PHONY: scale
 scale: ## Prints what the whole process costs in a cluster of 10,000 Deployments, beside the aims; takes minutes

@@ -59,17 +59,7 @@ pub(super) enum Command {
     Check(CheckArguments),
     #[cfg(feature = "demo")]
     /// See the whole thing work on this machine alone: stand-ins for the cluster, CloudFront and a webhook receiver
-    Demo {
-        /// The story to tell
-        #[arg(value_enum, default_value_t = demo::Story::Rollout)]
-        story: demo::Story,
-        /// Clusters that serve the same site, each with a controller and a Redis of its own; more than one are a group
-        #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=i64::from(crate::demo::CLUSTERS_MAX)))]
-        clusters: u8,
-        /// Keep running afterwards, and say which address to open
-        #[arg(long)]
-        stay: bool,
-    },
+    Demo(demo::Arguments),
     /// Answer why a workload was, or was not, purged, why a Pipeline does not promote or a Repo does not run, and what happens next
     Explain {
         /// The workload, as web, shop/web or deployment/web, the Pipeline, as pipeline/shop/web, or the Repo, as repo/shop/web; none

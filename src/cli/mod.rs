@@ -81,7 +81,7 @@ pub fn main(cli: Cli, environment: BTreeMap<String, String>) -> ExitCode {
             })
         }
         #[cfg(feature = "demo")]
-        Command::Demo { story, clusters, stay } => demo::demo(story, clusters, stay),
+        Command::Demo(arguments) => demo::demo(arguments),
         Command::Explain { name, namespace, ledger_namespace, server, watch, output } => {
             let (asked, place) = ((namespace, name), (ledger_namespace, server));
             explain_command(global, environment, asked, place, watch, output.into())

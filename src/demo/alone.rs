@@ -2,23 +2,84 @@
 
 use std::collections::BTreeSet;
 use std::io;
-use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
 use crate::demo::life::Life;
 use crate::demo::narration::{
-    BROKEN, CHAPTER_MAX, COMPLETES_AFTER, Chapter, DISTRIBUTION, HOST, LOOK_EVERY, NAME, NAMESPACE, ROLLOUT_TIMEOUT,
-    TIMINGS, Told, events, image, label, line, program, say, settled, table,
+    BROKEN, CHAPTER_MAX, Chapter, DISTRIBUTION, HOST, LOOK_EVERY, NAME, NAMESPACE, Told, events, image, label, line,
+    program, say, settled, table,
 };
+use crate::demo::telling::{CALM, Heading, Pace, Wishes};
 use sandbox::kubernetes::PodFate;
 use sandbox::world::World;
 
-/// Tells it. Whether it came out as announced; `stay` keeps everything running afterwards.
-pub async fn tell(stay: bool) -> io::Result<bool> {
-    let world = World::new(TIMINGS, Some(COMPLETES_AFTER)).await?;
+/// A chapter: which version follows which, and what must come of it.
+#[derive(Clone, Copy)]
+pub struct Scene {
+    pub heading: Heading,
+    /// The version that runs when it begins.
+    from: &'static str,
+    tag: &'static str,
+    /// Purges, and webhook calls.
+    expected: usize,
+    /// The reason of the Event that it ends with.
+    until: &'static str,
+    /// Whether the controller is killed in the middle.
+    kill: bool,
+}
+
+pub const SCENES: [Scene; 5] = [
+    Scene {
+        heading: Heading::new("rollout", "a new version is rolled out, 1.0 → 1.1"),
+        from: "1.0",
+        tag: "1.1",
+        expected: 1,
+        until: "PurgeCompleted",
+        kill: false,
+    },
+    Scene {
+        heading: Heading::new("broken", "a version whose image does not exist, 1.1 → 2.0"),
+        from: "1.1",
+        tag: BROKEN,
+        expected: 0,
+        until: "RolloutFailed",
+        kill: false,
+    },
+    Scene {
+        heading: Heading { name: "back", title: "back to 1.1: the edge never saw 2.0", goes_on: true },
+        from: BROKEN,
+        tag: "1.1",
+        expected: 0,
+        until: "PurgeSkipped",
+        kill: false,
+    },
+    Scene {
+        heading: Heading::new("old", "the old version again, 1.1 → 1.0"),
+        from: "1.1",
+        tag: "1.0",
+        expected: 1,
+        until: "PurgeCompleted",
+        kill: false,
+    },
+    Scene {
+        heading: Heading::new("killed", "the controller is killed in the middle, 1.0 → 1.2"),
+        from: "1.0",
+        tag: "1.2",
+        expected: 1,
+        until: "PurgeCompleted",
+        kill: true,
+    },
+];
+
+/// Tells it. Whether it came out as announced.
+pub async fn tell(wishes: &Wishes) -> io::Result<bool> {
+    let pace = wishes.pace();
+    let scenes = wishes.chosen(&SCENES, |scene| scene.heading);
+    let from = scenes.first().map_or("1.0", |(_, first)| first.from);
+    let world = World::new(pace.timings, Some(pace.completes_after)).await?;
     world.kubernetes.set_fate(&image(BROKEN), Some(PodFate::CannotPull));
-    world.add_site(NAMESPACE, NAME, &image("1.0"), HOST, DISTRIBUTION)?;
+    world.add_site(NAMESPACE, NAME, &image(from), HOST, DISTRIBUTION)?;
     let url = format!("{}/purged", world.hook.url());
     world.subscribe(&serde_json::json!([{
         "name": NAME, "url": url, "method": "POST", "headers": {}, "parameters": { "site": HOST },
@@ -34,17 +95,18 @@ pub async fn tell(stay: bool) -> io::Result<bool> {
         world.api.url(),
         world.cdn.url(),
     ))?;
-    let life = Life::start(&world, &[("ALLCLEAR__ROLLOUT__TIMEOUT", ROLLOUT_TIMEOUT)]).await?;
-    let mut story = Story::new(world, life).await?;
-    let told = story.tell().await;
-    let well = match told {
-        Ok(()) => story.table()?,
-        Err(error) => {
-            story.table()?;
-            return Err(error);
+    let life = Life::start(&world, pace.settings()).await?;
+    let mut story = Story::new(world, life, pace).await?;
+    let mut told = Ok(());
+    for (number, scene) in &scenes {
+        told = story.chapter(*number, scene).await;
+        if told.is_err() {
+            break;
         }
-    };
-    if stay {
+    }
+    let well = story.table(scenes.len())?;
+    told?;
+    if wishes.stay {
         story.stay().await?;
     }
     controllers.abort();
@@ -53,6 +115,7 @@ pub async fn tell(stay: bool) -> io::Result<bool> {
 }
 
 struct Story {
+    pace: &'static Pace,
     world: World,
     life: Option<Life>,
     began: Instant,
@@ -65,8 +128,9 @@ struct Story {
 }
 
 impl Story {
-    async fn new(world: World, life: Life) -> io::Result<Self> {
+    async fn new(world: World, life: Life, pace: &'static Pace) -> io::Result<Self> {
         let story = Self {
+            pace,
             world,
             life: Some(life),
             began: Instant::now(),
@@ -89,25 +153,11 @@ impl Story {
         }
     }
 
-    async fn tell(&mut self) -> io::Result<()> {
-        self.chapter("a new version is rolled out, 1.0 → 1.1", "1.1", 1, "PurgeCompleted", false).await?;
-        self.chapter("a version whose image does not exist, 1.1 → 2.0", BROKEN, 0, "RolloutFailed", false).await?;
-        self.chapter("back to 1.1: the edge never saw 2.0", "1.1", 0, "PurgeSkipped", false).await?;
-        self.chapter("the old version again, 1.1 → 1.0", "1.0", 1, "PurgeCompleted", false).await?;
-        self.chapter("the controller is killed in the middle, 1.0 → 1.2", "1.2", 1, "PurgeCompleted", true).await
-    }
-
-    /// Sets a tag and tells what follows, until an Event of reason `until` was published (and the webhook called, if a
-    /// purge is expected).
-    async fn chapter(
-        &mut self,
-        title: &'static str,
-        tag: &str,
-        expected: usize,
-        until: &str,
-        kill: bool,
-    ) -> io::Result<()> {
-        say(&format!("\n{}. {title}", self.chapters.len() + 1))?;
+    /// Sets a tag and tells what follows, until the Event that it ends with was published (and the webhook called, if a purge is
+    /// expected).
+    async fn chapter(&mut self, number: usize, scene: &Scene) -> io::Result<()> {
+        let Scene { heading: Heading { title, .. }, tag, expected, until, kill, .. } = *scene;
+        say(&format!("\n{number}. {title}"))?;
         self.began = Instant::now();
         self.told.clear();
         self.state.clear();
@@ -117,6 +167,8 @@ impl Story {
         self.world.kubernetes.set_image(NAMESPACE, NAME, NAME, &image(tag)).map_err(refused)?;
         self.line("deployment", &format!("kubectl set image deployment/{NAME} {NAME}={}", image(tag)))?;
         let mut killed = !kill;
+        // There has to be a middle to kill it in.
+        self.world.kubernetes.set_timings(if kill { CALM.timings } else { self.pace.timings });
         let mut ended = false;
         let mut given_up = false;
         while !ended || self.calls_since(calls) < expected || !self.quiet().await {
@@ -142,7 +194,8 @@ impl Story {
         let purged = self.purges() - purges;
         let called = self.calls_since(calls);
         let took = self.began.elapsed();
-        self.chapters.push(Chapter { title, expected, purged, called, ended: !given_up, took });
+        let ended = killed && !given_up;
+        self.chapters.push(Chapter { number, title, expected, purged, called, ended, took });
         Ok(())
     }
 
@@ -151,8 +204,8 @@ impl Story {
             life.kill()?;
         }
         self.line("kill -9", "the controller is gone; pods go on becoming ready without it")?;
-        sleep(Duration::from_millis(700)).await;
-        let life = Life::start(&self.world, &[("ALLCLEAR__ROLLOUT__TIMEOUT", ROLLOUT_TIMEOUT)]).await?;
+        sleep(self.pace.away).await;
+        let life = Life::start(&self.world, self.pace.settings()).await?;
         self.line("restart", "a new controller reads the ledger and goes on")?;
         self.life = Some(life);
         Ok(())
@@ -213,13 +266,16 @@ impl Story {
         line(self.began, what, text)
     }
 
-    /// Prints what was announced beside what happened; whether they agree.
-    fn table(&self) -> io::Result<bool> {
-        let well = table(&self.chapters, 5)?;
-        let purges = self.purges();
-        say(&format!(
-            "\nCloudFront was asked for {purges} invalidations, one for each version that reached the edge."
-        ))?;
+    /// Prints what was announced beside what happened; whether all so many chapters agree.
+    fn table(&self, announced: usize) -> io::Result<bool> {
+        let well = table(&self.chapters, announced)?;
+        say(&match self.purges() {
+            0 => "\nCloudFront was asked for nothing.".to_owned(),
+            1 => "\nCloudFront was asked for 1 invalidation.".to_owned(),
+            purges => format!(
+                "\nCloudFront was asked for {purges} invalidations, one for each version that reached the edge."
+            ),
+        })?;
         Ok(well)
     }
 

@@ -4,7 +4,6 @@
 use std::collections::BTreeSet;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use serde_json::json;
 use tokio::task::JoinHandle;
@@ -12,11 +11,13 @@ use tokio::time::{Instant, sleep};
 
 use crate::actors::observation::Observation;
 use crate::adapters::clock::SystemClock;
+use crate::demo::columns::Page;
 use crate::demo::life::Life;
 use crate::demo::narration::{
-    BROKEN, CHAPTER_MAX, COMPLETES_AFTER, Chapter, DISTRIBUTION, HOST, LOOK_EVERY, NAME, NAMESPACE, ROLLOUT_TIMEOUT,
-    TIMINGS, Told, events, image, label, program, say, settled, table,
+    BROKEN, CHAPTER_MAX, Chapter, DISTRIBUTION, HOST, LOOK_EVERY, NAME, NAMESPACE, Told, events, image, label, program,
+    say, settled, table,
 };
+use crate::demo::telling::{Heading, Pace, Wishes};
 use domain::ports::Clock;
 use sandbox::cloudfront::access_key_id;
 use sandbox::group::{GroupWorld, Web};
@@ -25,27 +26,74 @@ use sandbox::kubernetes::PodFate;
 use sandbox::redis_server::RedisServer;
 use sandbox::world::World;
 
-/// Short, for the demo: how long a failing rollout takes, and when the next member takes a purge over.
-const SETTINGS: [(&str, &str); 2] =
-    [("ALLCLEAR__ROLLOUT__TIMEOUT", ROLLOUT_TIMEOUT), ("ALLCLEAR__GROUP__TAKEOVER", "1s")];
+/// When the next member takes a purge over: soon, for the demo.
+const TAKEOVER: (&str, &str) = ("ALLCLEAR__GROUP__TAKEOVER", "1s");
 
-/// Time between the rollouts of two clusters: long enough to see the others wait.
-const STAGGER: Duration = Duration::from_millis(1_200);
+/// A chapter: which version follows which, what disturbs it, and what must come of it.
+#[derive(Clone, Copy)]
+pub struct Scene {
+    pub heading: Heading,
+    /// The version that runs when it begins.
+    from: &'static str,
+    tag: &'static str,
+    /// Purges, and webhook calls.
+    expected: usize,
+    /// By how much of the usual time one cluster follows another.
+    follows: u32,
+    trouble: Trouble,
+}
 
-/// The tag of the chapter in which a member is killed.
-const LAST: &str = "1.2";
+pub const SCENES: [Scene; 3] = [
+    Scene {
+        heading: Heading::new("rollout", "one version, one cluster after another, 1.0 → 1.1"),
+        from: "1.0",
+        tag: "1.1",
+        expected: 1,
+        follows: 4,
+        trouble: Trouble::Nothing,
+    },
+    Scene {
+        heading: Heading::new("broken", "one cluster cannot run it, 1.1 → 2.0: the edge must not see it"),
+        from: "1.1",
+        tag: BROKEN,
+        expected: 0,
+        follows: 1,
+        trouble: Trouble::Fails,
+    },
+    Scene {
+        heading: Heading::new("killed", "a member dies in the act of purging, 2.0 → 1.2"),
+        from: BROKEN,
+        tag: "1.2",
+        expected: 1,
+        follows: 1,
+        trouble: Trouble::Killed,
+    },
+];
 
-/// Tells it with this many clusters. Whether it came out as announced; `stay` keeps everything running afterwards.
-pub async fn tell(clusters: usize, stay: bool) -> io::Result<bool> {
+/// Of what [`Scene::follows`] is a part.
+const FOLLOWS_ALL: u32 = 4;
+
+/// Tells it with this many clusters. Whether it came out as announced.
+pub async fn tell(clusters: usize, wishes: &Wishes) -> io::Result<bool> {
+    let pace = wishes.pace();
+    let scenes = wishes.chosen(&SCENES, |scene| scene.heading);
+    let from = scenes.first().map_or("1.0", |(_, first)| first.from);
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
     let web =
         if RedisServer::is_installed() { Web::new(clusters, None, &[])? } else { Web::in_process(clusters, &clock) };
-    let GroupWorld { worlds, web } = GroupWorld::joined(clusters, TIMINGS, Some(COMPLETES_AFTER), web).await?;
-    let mut story = Story::prepare(worlds, web).await?;
-    let told = story.tell().await;
-    let well = story.table()?;
+    let GroupWorld { worlds, web } =
+        GroupWorld::joined(clusters, pace.timings, Some(pace.completes_after), web).await?;
+    let mut story = Story::prepare(worlds, web, from, pace).await?;
+    let mut told = Ok(());
+    for (number, scene) in &scenes {
+        told = story.chapter(*number, scene).await;
+        if told.is_err() {
+            break;
+        }
+    }
+    let well = story.table(scenes.len())?;
     told?;
-    if stay {
+    if wishes.stay {
         story.stay().await?;
     }
     story.end()?;
@@ -64,9 +112,11 @@ struct Member {
 }
 
 struct Story {
+    pace: &'static Pace,
     members: Vec<Member>,
     web: Web,
     began: Instant,
+    page: Page,
     calls: usize,
     chapters: Vec<Chapter>,
 }
@@ -85,11 +135,11 @@ enum Trouble {
 }
 
 impl Story {
-    /// Brings the clusters up, each with the site and a controller.
-    async fn prepare(worlds: Vec<World>, web: Web) -> io::Result<Self> {
+    /// Brings the clusters up, each with the site in this version and a controller.
+    async fn prepare(worlds: Vec<World>, web: Web, from: &str, pace: &'static Pace) -> io::Result<Self> {
         let mut members = Vec::new();
         for world in worlds {
-            world.add_site(NAMESPACE, NAME, &image("1.0"), HOST, DISTRIBUTION)?;
+            world.add_site(NAMESPACE, NAME, &image(from), HOST, DISTRIBUTION)?;
             let url = format!("{}/purged", world.hook.url());
             world.subscribe(&json!([{
                 "name": NAME, "url": url, "method": "POST", "headers": {}, "parameters": { "site": HOST },
@@ -100,10 +150,11 @@ impl Story {
             let (told, state) = (BTreeSet::new(), String::new());
             members.push(Member { world, life: None, controllers, told, state });
         }
-        let mut story = Self { members, web, began: Instant::now(), calls: 0, chapters: Vec::new() };
+        let page = Page::new(members.iter().map(|member| member.world.name.clone()).collect());
+        let mut story = Self { pace, members, web, began: Instant::now(), page, calls: 0, chapters: Vec::new() };
         story.introduce()?;
         for member in &mut story.members {
-            member.life = Some(Life::start(&member.world, &SETTINGS).await?);
+            member.life = Some(Life::start(&member.world, &settings(pace)).await?);
         }
         story.ready().await?;
         Ok(story)
@@ -147,31 +198,11 @@ impl Story {
         say(&format!("\n  {carried}"))
     }
 
-    async fn tell(&mut self) -> io::Result<()> {
-        let nothing = Trouble::Nothing;
-        self.chapter("one version, one cluster after another, 1.0 → 1.1", "1.1", 1, STAGGER, nothing).await?;
-        let short = STAGGER / 4;
-        self.chapter(
-            "one cluster cannot run it, 1.1 → 2.0: the edge must not see it",
-            BROKEN,
-            0,
-            short,
-            Trouble::Fails,
-        )
-        .await?;
-        self.chapter("a member dies in the act of purging, 2.0 → 1.2", LAST, 1, short, Trouble::Killed).await
-    }
-
     /// Sets a tag in one cluster after another and tells what follows, until every member says how it ended.
-    async fn chapter(
-        &mut self,
-        title: &'static str,
-        tag: &str,
-        expected: usize,
-        stagger: Duration,
-        trouble: Trouble,
-    ) -> io::Result<()> {
-        say(&format!("\n{}. {title}", self.chapters.len() + 1))?;
+    async fn chapter(&mut self, number: usize, scene: &Scene) -> io::Result<()> {
+        let Scene { heading: Heading { title, .. }, tag, expected, follows, trouble, .. } = *scene;
+        let stagger = self.pace.stagger * follows / FOLLOWS_ALL;
+        say(&format!("\n{number}. {title}"))?;
         self.began = Instant::now();
         let (purges, calls) = (self.purges(), self.received());
         self.calls = calls;
@@ -204,16 +235,18 @@ impl Story {
         }
         self.listen().await?;
         self.revive().await?;
+        self.page.end()?;
         let (purged, called) = (self.purges() - purges, self.received() - calls);
-        self.chapters.push(Chapter { title, expected, purged, called, ended, took: self.began.elapsed() });
+        self.chapters.push(Chapter { number, title, expected, purged, called, ended, took: self.began.elapsed() });
         Ok(())
     }
 
-    fn set_image(&self, at: usize, tag: &str) -> io::Result<()> {
+    fn set_image(&mut self, at: usize, tag: &str) -> io::Result<()> {
         let Some(Member { world, .. }) = self.members.get(at) else { return Ok(()) };
         let refused = |failure| io::Error::other(format!("{failure:?}"));
         world.kubernetes.set_image(NAMESPACE, NAME, NAME, &image(tag)).map_err(refused)?;
-        self.line(&world.name, "deployment", &format!("kubectl set image deployment/{NAME} {NAME}={}", image(tag)))
+        let name = world.name.clone();
+        self.line(&name, "deployment", &format!("kubectl set image deployment/{NAME} {NAME}={}", image(tag)))
     }
 
     /// Prepares the trouble; returns where the name of the member that is caught at CloudFront will appear.
@@ -254,13 +287,9 @@ impl Story {
     async fn revive(&mut self) -> io::Result<()> {
         let began = self.began;
         for member in self.members.iter_mut().filter(|member| member.life.is_none()) {
-            member.life = Some(Life::start(&member.world, &SETTINGS).await?);
-            tell_line(
-                began,
-                &member.world.name,
-                "restart",
-                "it reads its ledger and finds out what became of its vote",
-            )?;
+            member.life = Some(Life::start(&member.world, &settings(self.pace)).await?);
+            let text = "it reads its ledger and finds out what became of its vote";
+            self.page.tell(began.elapsed(), &member.world.name, "restart", text)?;
         }
         Ok(())
     }
@@ -272,17 +301,18 @@ impl Story {
             let seen = member.observe().await;
             if let Some(rollout) = seen.rollouts.first() {
                 // Without the countdown, which always changes.
-                let state = rollout.state.rsplit_once(", ").filter(|(_, left)| left.contains(" left"));
+                let counts = |last: &str| last.contains(" left") || last.ends_with(" at most");
+                let state = rollout.state.rsplit_once(", ").filter(|(_, last)| counts(last));
                 let state = state.map_or(rollout.state.as_str(), |(state, _)| state);
                 if state != member.state {
-                    tell_line(began, &member.world.name, "waits", state)?;
+                    self.page.tell(began.elapsed(), &member.world.name, "waits", state)?;
                     state.clone_into(&mut member.state);
                 }
             }
             for Told { id, reason, note } in events(&member.world) {
                 if member.told.insert(id) {
                     let text = note.strip_prefix("not purged: ").unwrap_or(&note);
-                    tell_line(began, &member.world.name, label(&reason), text)?;
+                    self.page.tell(began.elapsed(), &member.world.name, label(&reason), text)?;
                 }
             }
         }
@@ -320,19 +350,23 @@ impl Story {
         self.members.first().map(|member| member.world.cloudfront.invalidations().len()).unwrap_or_default()
     }
 
-    fn line(&self, member: &str, what: &str, text: &str) -> io::Result<()> {
-        tell_line(self.began, member, what, text)
+    fn line(&mut self, member: &str, what: &str, text: &str) -> io::Result<()> {
+        self.page.tell(self.began.elapsed(), member, what, text)
     }
 
-    fn table(&self) -> io::Result<bool> {
-        let well = table(&self.chapters, 3)?;
+    fn table(&self, announced: usize) -> io::Result<bool> {
+        let well = table(&self.chapters, announced)?;
         let purges = self.members.first().map(|member| member.world.cloudfront.invalidations()).unwrap_or_default();
         let by = |key: &str| {
             let found = self.members.iter().find(|member| member.world.access_key_id() == key);
             found.map_or("?", |member| member.world.name.as_str())
         };
         let makers: Vec<&str> = purges.iter().map(|purge| by(&purge.caller)).collect();
-        say(&format!("\nCloudFront was asked for {} invalidations, by {}.", purges.len(), makers.join(" and ")))?;
+        say(&match makers.as_slice() {
+            [] => "\nCloudFront was asked for nothing.".to_owned(),
+            [one] => format!("\nCloudFront was asked for 1 invalidation, by {one}."),
+            many => format!("\nCloudFront was asked for {} invalidations, by {}.", many.len(), many.join(" and ")),
+        })?;
         Ok(well)
     }
 
@@ -377,8 +411,7 @@ impl Member {
     }
 }
 
-/// Prints what happened in one cluster.
-fn tell_line(began: Instant, member: &str, what: &str, text: &str) -> io::Result<()> {
-    let seconds = began.elapsed().as_secs_f64();
-    say(&format!("  {seconds:5.2} s  {member:<5} {what:<20} {text}"))
+/// What every controller is told.
+fn settings(pace: &Pace) -> Vec<(&'static str, &'static str)> {
+    [pace.settings(), &[TAKEOVER]].concat()
 }

@@ -5,45 +5,69 @@
 
 mod alone;
 mod clusters;
+mod columns;
 pub mod life;
 mod narration;
 mod pipeline;
 mod repo;
+mod telling;
 
 use std::io;
+
+pub use telling::{Heading, Wishes};
 
 /// Clusters the demo can play with.
 pub const CLUSTERS_MAX: u8 = 5;
 
-/// Tells the story of a Pipeline on standard output; `stay` keeps everything running afterwards. Whether every chapter came out as
-/// announced.
-///
-/// # Errors
-/// When a port or a file cannot be had, git is not installed, or the controller does not start.
-pub fn tell_pipeline(stay: bool) -> io::Result<bool> {
-    actix::System::new().block_on(pipeline::tell(stay))
+/// What the demo tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Story {
+    /// Rollouts in one cluster.
+    Alone,
+    /// Rollouts in this many clusters behind one CDN.
+    Group(u8),
+    /// A Pipeline that promotes from staging to prod.
+    Pipeline,
+    /// A Repo whose commits run Jobs.
+    Repo,
 }
 
-/// Tells the story of a Repo on standard output; `stay` keeps everything running afterwards. Whether every chapter came out as
-/// announced.
-///
-/// # Errors
-/// When a port or a file cannot be had, git is not installed, or the controller does not start.
-pub fn tell_repo(stay: bool) -> io::Result<bool> {
-    actix::System::new().block_on(repo::tell(stay))
+impl Story {
+    /// Its chapters, in their order.
+    pub fn headings(self) -> Vec<Heading> {
+        match self {
+            Story::Alone => alone::SCENES.map(|scene| scene.heading).to_vec(),
+            Story::Group(_) => clusters::SCENES.map(|scene| scene.heading).to_vec(),
+            Story::Pipeline => pipeline::Scene::ALL.map(pipeline::Scene::heading).to_vec(),
+            Story::Repo => repo::Scene::ALL.map(repo::Scene::heading).to_vec(),
+        }
+    }
 }
 
-/// Tells the story of this many clusters on standard output; `stay` keeps everything running afterwards. Whether every
-/// chapter came out as announced.
+/// Tells a story on standard output. Whether every chapter came out as announced.
 ///
 /// # Errors
-/// When a port or a file cannot be had, or the controller does not start.
-pub fn tell(clusters: u8, stay: bool) -> io::Result<bool> {
+/// When a port or a file cannot be had, git is not installed and the story needs it, the controller does not start, or Ctrl-C ends it.
+pub fn tell(story: Story, wishes: &Wishes) -> io::Result<bool> {
     // The program's own log would only interrupt it.
     actix::System::new().block_on(async {
-        match clusters {
-            0 | 1 => alone::tell(stay).await,
-            more => clusters::tell(usize::from(more), stay).await,
+        let told = async {
+            match story {
+                Story::Alone => alone::tell(wishes).await,
+                Story::Group(clusters) => clusters::tell(usize::from(clusters), wishes).await,
+                Story::Pipeline => pipeline::tell(wishes).await,
+                Story::Repo => repo::tell(wishes).await,
+            }
+        };
+        if wishes.stay {
+            // It waits for Ctrl-C itself, in the end.
+            return told.await;
+        }
+        // What is dropped here ends its servers and removes its files.
+        tokio::select! {
+            biased;
+            ended = tokio::signal::ctrl_c() => Err(ended.err().unwrap_or_else(|| io::Error::other("Ctrl-C ended it"))),
+            told = told => told,
         }
     })
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use sandbox::kubernetes::{Kind, Timings};
+use sandbox::kubernetes::Kind;
 use sandbox::world::World;
 
 pub const NAMESPACE: &str = "shop";
@@ -18,19 +18,6 @@ const IMAGE: &str = "registry.example.com/shop/web";
 /// The tag whose image does not exist.
 pub const BROKEN: &str = "2.0";
 
-/// A cluster a person can follow, and still be done in half a minute.
-pub const TIMINGS: Timings = Timings {
-    pod_ready: Duration::from_millis(450),
-    pod_gone: Duration::from_millis(200),
-    image_back_off: Duration::from_millis(600),
-};
-
-/// How long CloudFront takes here; the real one needs about ten seconds.
-pub const COMPLETES_AFTER: Duration = Duration::from_millis(900);
-
-/// How long a rollout may take here, so that the failing one does not delay the demo.
-pub const ROLLOUT_TIMEOUT: &str = "4s";
-
 /// How often the world is looked at.
 pub const LOOK_EVERY: Duration = Duration::from_millis(20);
 
@@ -39,6 +26,8 @@ pub const CHAPTER_MAX: Duration = Duration::from_secs(20);
 
 /// What a chapter announced and what came of it.
 pub struct Chapter {
+    /// Its place in the whole story.
+    pub number: usize,
     pub title: &'static str,
     /// Purges, and webhook calls, that were announced.
     pub expected: usize,
@@ -46,6 +35,16 @@ pub struct Chapter {
     pub called: usize,
     /// Whether it came to its end, rather than being given up.
     pub ended: bool,
+    pub took: Duration,
+}
+
+/// What a chapter announced in words, and what came of it.
+pub struct Outcome {
+    /// Its place in the whole story.
+    pub number: usize,
+    pub title: &'static str,
+    pub announced: &'static str,
+    pub came: String,
     pub took: Duration,
 }
 
@@ -63,9 +62,19 @@ pub fn image(tag: &str) -> String {
 
 /// Prints a text and a line break.
 pub fn say(text: &str) -> io::Result<()> {
+    say_raw(&format!("{text}\n"))
+}
+
+/// Prints a text in one write.
+pub fn say_raw(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
-    writeln!(out, "{text}")?;
+    out.write_all(text.as_bytes())?;
     out.flush()
+}
+
+/// How wide and how high the terminal is, in columns and rows, if there is one.
+pub fn size() -> Option<(usize, usize)> {
+    terminal_size::terminal_size().map(|(columns, rows)| (usize::from(columns.0), usize::from(rows.0)))
 }
 
 /// Columns of a line before its text.
@@ -76,8 +85,8 @@ const TEXT_MIN: usize = 30;
 
 /// Prints what happened, with the time since the chapter began: in colour and within its width where it is a terminal.
 pub fn line(began: Instant, what: &str, text: &str) -> io::Result<()> {
-    let width = terminal_size::terminal_size().map(|(columns, _)| usize::from(columns.0));
     let paint = if has_colours() { colour(what) } else { "" };
+    let width = size().map(|(width, _)| width);
     say(&laid_out(began.elapsed(), what, text, width, paint))
 }
 
@@ -90,7 +99,7 @@ fn laid_out(since: Duration, what: &str, text: &str, width: Option<usize>, paint
 }
 
 /// A text in lines of at most so many characters; a word that is longer has a line of its own.
-fn broken(text: &str, columns: usize) -> Vec<String> {
+pub fn broken(text: &str, columns: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split(' ') {
         match lines.last_mut() {
@@ -105,7 +114,7 @@ fn broken(text: &str, columns: usize) -> Vec<String> {
 }
 
 /// The sequences of terminals (ECMA-48, 8.3.117).
-const PLAIN: &str = "\u{1b}[0m";
+pub const PLAIN: &str = "\u{1b}[0m";
 const GREEN: &str = "\u{1b}[32m";
 const YELLOW: &str = "\u{1b}[33m";
 const RED: &str = "\u{1b}[31m";
@@ -113,16 +122,16 @@ const BLUE: &str = "\u{1b}[36m";
 
 /// Whether standard output is a terminal whose owner wants colours (<https://no-color.org>).
 #[expect(clippy::disallowed_methods, reason = "a setting of the terminal and not of ours, so no configuration has it")]
-fn has_colours() -> bool {
+pub fn has_colours() -> bool {
     io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
 /// The colour of what a line is about.
-fn colour(what: &str) -> &'static str {
+pub fn colour(what: &str) -> &'static str {
     match what {
         "rollout complete" | "invalidation done" | "webhook" => GREEN,
         "rollout failed" | "given up" | "kill -9" => RED,
-        "waiting" | "not purged" => YELLOW,
+        "waiting" | "waits" | "not purged" => YELLOW,
         _ => BLUE,
     }
 }
@@ -172,17 +181,38 @@ pub fn table(chapters: &[Chapter], announced: usize) -> io::Result<bool> {
     table.load_style(comfy_table::presets::NOTHING);
     table.set_header(["", "chapter", "purges", "webhooks", "time", ""]);
     let mut well = chapters.len() == announced;
-    for (number, chapter) in chapters.iter().enumerate() {
-        let Chapter { title, expected, purged, called, ended, took } = chapter;
+    for chapter in chapters {
+        let Chapter { number, title, expected, purged, called, ended, took } = chapter;
         let right = *ended && purged == expected && called == expected;
         well &= right;
         table.add_row([
-            format!("{}", number + 1),
+            number.to_string(),
             (*title).to_owned(),
             format!("{purged} of {expected}"),
             format!("{called} of {expected}"),
             format!("{:.1} s", took.as_secs_f64()),
             if right { "as announced".to_owned() } else { "NOT AS ANNOUNCED".to_owned() },
+        ]);
+    }
+    say(&format!("\n{table}"))?;
+    Ok(well)
+}
+
+/// The same for chapters that announce in words.
+pub fn outcomes(chapters: &[Outcome], announced: usize) -> io::Result<bool> {
+    let mut table = comfy_table::Table::new();
+    table.load_style(comfy_table::presets::NOTHING);
+    table.set_header(["", "chapter", "came", "time", ""]);
+    let mut well = chapters.len() == announced;
+    for Outcome { number, title, announced, came, took } in chapters {
+        let right = !announced.is_empty() && announced == came;
+        well &= right;
+        table.add_row([
+            number.to_string(),
+            (*title).to_owned(),
+            came.clone(),
+            format!("{:.1} s", took.as_secs_f64()),
+            if right { "as announced".to_owned() } else { format!("NOT AS ANNOUNCED: {announced}") },
         ]);
     }
     say(&format!("\n{table}"))?;

@@ -14,7 +14,8 @@ use tokio::time::{Instant, sleep};
 
 use self::props::{deploy, manifest, pipeline, refused, secret};
 use crate::demo::life::Life;
-use crate::demo::narration::{COMPLETES_AFTER, LOOK_EVERY, TIMINGS, image, line, program, say};
+use crate::demo::narration::{LOOK_EVERY, Outcome, image, line, outcomes, program, say};
+use crate::demo::telling::{Heading, Pace, Wishes};
 use domain::pipeline::view::{EnvironmentView, View};
 use sandbox::cloudfront::Status;
 use sandbox::forge::{ForgeHost, Hosted, Pull, PullState, Site};
@@ -43,28 +44,63 @@ const TOKEN: &str = "sandbox-token-that-no-log-may-show";
 /// No chapter takes longer; one that does has failed.
 const CHAPTER_MAX: Duration = Duration::from_secs(30);
 
-/// Tells it. Whether it came out as announced; `stay` keeps everything running afterwards.
-pub async fn tell(stay: bool) -> io::Result<bool> {
-    let mut story = Story::prepare().await?;
-    let told = story.tell().await;
-    let well = story.table()?;
+/// The chapters.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Scene {
+    Promoted,
+    CutOff,
+    Approved,
+    TakenBack,
+    Killed,
+}
+
+impl Scene {
+    pub const ALL: [Scene; 5] = [Scene::Promoted, Scene::CutOff, Scene::Approved, Scene::TakenBack, Scene::Killed];
+
+    pub fn heading(self) -> Heading {
+        let (name, title) = match self {
+            Scene::Promoted => ("promoted", "staging, then its edge, then prod: 1.0 → 1.1"),
+            Scene::CutOff => ("cut-off", "prod's second cluster is cut off: nothing moves until it is back"),
+            Scene::Approved => ("approved", "a person must say yes, and the old yes is nothing for a new revision"),
+            Scene::TakenBack => ("taken-back", "staging is taken back to what prod has: the open request goes"),
+            Scene::Killed => ("killed", "killed between the push and the request: there is one request"),
+        };
+        Heading::new(name, title)
+    }
+
+    /// What runs everywhere when it begins.
+    fn from(self) -> &'static str {
+        match self {
+            Scene::Promoted => "1.0",
+            Scene::CutOff => "1.1",
+            Scene::Approved => "1.2",
+            Scene::TakenBack | Scene::Killed => "1.4",
+        }
+    }
+
+    /// Whether staging is done only when its edge is fresh.
+    fn is_purged(self) -> bool {
+        matches!(self, Scene::Promoted | Scene::CutOff)
+    }
+}
+
+/// Tells it. Whether it came out as announced.
+pub async fn tell(wishes: &Wishes) -> io::Result<bool> {
+    let scenes = wishes.chosen(&Scene::ALL, Scene::heading);
+    let first = scenes.first().map_or(Scene::Promoted, |(_, first)| *first);
+    let mut story = Story::prepare(first, wishes.pace()).await?;
+    let told = story.tell(&scenes).await;
+    let well = outcomes(&story.chapters, scenes.len())?;
     told?;
-    if stay {
+    if wishes.stay {
         story.stay().await?;
     }
     story.end()?;
     Ok(well)
 }
 
-/// What a chapter announced, and what came of it.
-struct Chapter {
-    title: &'static str,
-    announced: &'static str,
-    came: String,
-    took: Duration,
-}
-
 struct Story {
+    pace: &'static Pace,
     /// The cluster that allclear runs in, and the other one.
     here: World,
     there: World,
@@ -80,23 +116,24 @@ struct Story {
     state: String,
     /// Requests and their states, as they were told.
     told: BTreeMap<u64, (String, PullState)>,
-    chapters: Vec<Chapter>,
+    chapters: Vec<Outcome>,
 }
 
 impl Story {
-    /// Brings up two clusters, git, a forge, a deployer and the controller.
-    async fn prepare() -> io::Result<Self> {
-        let outside = Outside::new(Some(COMPLETES_AFTER)).await?;
-        let here = World::beside("eu-1", TIMINGS, outside.clone()).await?;
-        let there = World::beside("us-1", TIMINGS, outside).await?;
+    /// Brings up two clusters, git, a forge, a deployer and the controller, as this chapter finds them.
+    async fn prepare(first: Scene, pace: &'static Pace) -> io::Result<Self> {
+        let from = first.from();
+        let outside = Outside::new(Some(pace.completes_after)).await?;
+        let here = World::beside("eu-1", pace.timings, outside.clone()).await?;
+        let there = World::beside("us-1", pace.timings, outside).await?;
         here.kubernetes.set_installed("allclear.dev", true);
-        here.add_site(STAGING, NAME, &image("1.0"), "staging.example.com", "E2STAGING")?;
-        here.add_site(PROD, NAME, &image("1.0"), "www.example.com", "E2PROD")?;
-        there.kubernetes.deploy_undated(PROD, NAME, &image("1.0"), 3).map_err(|failure| refused(&failure))?;
+        here.add_site(STAGING, NAME, &image(from), "staging.example.com", "E2STAGING")?;
+        here.add_site(PROD, NAME, &image(from), "www.example.com", "E2PROD")?;
+        there.kubernetes.deploy_undated(PROD, NAME, &image(from), 3).map_err(|failure| refused(&failure))?;
         let git = Arc::new(GitHost::new()?);
         git.require_basic("oauth2", TOKEN);
         git.create(REPOSITORY, &[])?;
-        git.commit(REPOSITORY, "main", &[(FILE, manifest("1.0").as_bytes())])?;
+        git.commit(REPOSITORY, "main", &[(FILE, manifest(from).as_bytes())])?;
         let branches = Arc::new(Hosted(Arc::clone(&git), REPOSITORY.to_owned()));
         let forge = Arc::new(ForgeHost::new(sandbox::forge::Kind::Gitea, "shop/web", TOKEN, branches));
         let site = Server::start(Arc::new(Site { git: Arc::clone(&git), forge: Arc::clone(&forge) })).await?;
@@ -105,7 +142,7 @@ impl Story {
         for object in [
             secret("us-1", &[("kubeconfig", &kubeconfig)]),
             secret("forge", &[("token", TOKEN)]),
-            pipeline(true, false),
+            pipeline(first.is_purged(), false),
         ] {
             here.kubernetes.apply(object).map_err(|failure| refused(&failure))?;
         }
@@ -118,6 +155,7 @@ impl Story {
         #[expect(clippy::disallowed_methods, reason = "part of the world that the demo plays; ended with it")]
         tasks.push(actix::spawn(deploy(Arc::clone(&git), clusters)));
         let mut story = Self {
+            pace,
             here,
             there,
             line: wire,
@@ -133,7 +171,7 @@ impl Story {
         };
         story.introduce()?;
         story.start().await?;
-        story.until("the Pipeline is seen at rest", |story, view| story.is_settled(view, "1.0")).await?;
+        story.until("the Pipeline is seen at rest", |story, view| story.is_settled(view, from)).await?;
         Ok(story)
     }
 
@@ -153,21 +191,27 @@ impl Story {
 
     async fn start(&mut self) -> io::Result<()> {
         let stand_ins = BTreeMap::from([(FORGE.to_owned(), self.site.address())]);
-        self.life = Some(Life::start_among(&self.here, &[], stand_ins).await?);
+        self.life = Some(Life::start_among(&self.here, self.pace.settings(), stand_ins).await?);
         Ok(())
     }
 
-    async fn tell(&mut self) -> io::Result<()> {
-        self.promoted("1.1").await?;
-        self.cut_off("1.2").await?;
-        self.approved("1.3", "1.4").await?;
-        self.taken_back("1.5", "1.4").await?;
-        self.killed("1.6").await
+    async fn tell(&mut self, scenes: &[(usize, Scene)]) -> io::Result<()> {
+        for (number, scene) in scenes {
+            self.begin(*number, scene.heading().title)?;
+            match scene {
+                Scene::Promoted => self.promoted("1.1").await?,
+                Scene::CutOff => self.cut_off("1.2").await?,
+                Scene::Approved => self.approved("1.3", "1.4").await?,
+                Scene::TakenBack => self.taken_back("1.5", "1.4").await?,
+                Scene::Killed => self.killed("1.6").await?,
+            }
+        }
+        Ok(())
     }
 
     /// 1: a revision settles in staging, its edge is fresh, a person merges the request, and prod has it.
     async fn promoted(&mut self, tag: &str) -> io::Result<()> {
-        self.begin("staging, then its edge, then prod: 1.0 → 1.1")?;
+        let before = self.forge.pulls().len();
         self.release(tag)?;
         self.until("a request is open", |story, _| story.open().is_some()).await?;
         let purged = self.purges("E2STAGING");
@@ -175,13 +219,13 @@ impl Story {
         self.until("prod has it", move |story, view| story.is_done(view, "1.1")).await?;
         self.end_chapter(
             "1 request after 1 purge of staging",
-            format!("{} request after {purged} purge of staging", self.forge.pulls().len()),
+            format!("{} request after {purged} purge of staging", self.forge.pulls().len() - before),
         )
     }
 
     /// 2: prod's other cluster cannot be reached: nothing moves, and it says why; then it heals.
     async fn cut_off(&mut self, tag: &str) -> io::Result<()> {
-        self.begin("prod's second cluster is cut off: nothing moves until it is back")?;
+        let before = self.forge.pulls().len();
         for direction in [Direction::ToServer, Direction::ToClient] {
             self.line.set(direction, Mode::Reset);
         }
@@ -200,13 +244,16 @@ impl Story {
         self.until("prod has it", |story, view| story.is_done(view, "1.2")).await?;
         self.end_chapter(
             "no request while it was away, 1 afterwards",
-            format!("{} while it was away, {} afterwards", many(meanwhile - 1), self.forge.pulls().len() - meanwhile),
+            format!(
+                "{} while it was away, {} afterwards",
+                many(meanwhile - before),
+                self.forge.pulls().len() - meanwhile
+            ),
         )
     }
 
     /// 3: a person has to say yes; the revision moves meanwhile, and the old yes is void.
     async fn approved(&mut self, old: &str, new: &str) -> io::Result<()> {
-        self.begin("a person must say yes, and the old yes is nothing for a new revision")?;
         self.here.kubernetes.apply(pipeline(false, true)).map_err(|failure| refused(&failure))?;
         self.say("kubectl apply", "promotion.manual: true; from here on without staging's edge, to be quicker")?;
         self.release(old)?;
@@ -233,7 +280,6 @@ impl Story {
 
     /// 4: staging goes back to what prod has: the request that is open is closed.
     async fn taken_back(&mut self, tag: &str, back: &str) -> io::Result<()> {
-        self.begin("staging is taken back to what prod has: the open request goes")?;
         self.here.kubernetes.apply(pipeline(false, false)).map_err(|failure| refused(&failure))?;
         self.release(tag)?;
         self.until("a request is open", |story, _| story.open().is_some()).await?;
@@ -257,7 +303,6 @@ impl Story {
 
     /// 5: the controller dies after the push, when the forge has not heard of the request yet.
     async fn killed(&mut self, tag: &str) -> io::Result<()> {
-        self.begin("killed between the push and the request: there is one request")?;
         let is_creation =
             |request: &sandbox::http::Request| request.method == "POST" && request.path.ends_with("/pulls");
         self.site.inject(Fault::once(When::Before, Action::Hold).matching(is_creation));
@@ -279,18 +324,18 @@ impl Story {
         self.end_chapter("1 request", format!("{} request", self.forge.pulls().len() - before))
     }
 
-    fn begin(&mut self, title: &'static str) -> io::Result<()> {
-        say(&format!("\n{}. {title}", self.chapters.len() + 1))?;
+    fn begin(&mut self, number: usize, title: &'static str) -> io::Result<()> {
+        say(&format!("\n{number}. {title}"))?;
         self.began = Instant::now();
         self.state.clear();
-        self.chapters.push(Chapter { title, announced: "", came: String::new(), took: Duration::ZERO });
+        self.chapters.push(Outcome { number, title, announced: "", came: String::new(), took: Duration::ZERO });
         Ok(())
     }
 
     fn end_chapter(&mut self, announced: &'static str, came: String) -> io::Result<()> {
         let took = self.began.elapsed();
         if let Some(chapter) = self.chapters.last_mut() {
-            *chapter = Chapter { announced, came, took, ..*chapter };
+            *chapter = Outcome { announced, came, took, ..*chapter };
         }
         Ok(())
     }
@@ -417,27 +462,6 @@ impl Story {
 
     fn say(&self, what: &str, text: &str) -> io::Result<()> {
         line(self.began, what, text)
-    }
-
-    /// Prints what was announced beside what happened; whether they agree.
-    fn table(&self) -> io::Result<bool> {
-        let mut table = comfy_table::Table::new();
-        table.load_style(comfy_table::presets::NOTHING);
-        table.set_header(["", "chapter", "came", "time", ""]);
-        let mut well = self.chapters.len() == 5;
-        for (number, Chapter { title, announced, came, took }) in self.chapters.iter().enumerate() {
-            let right = !announced.is_empty() && announced == came;
-            well &= right;
-            table.add_row([
-                format!("{}", number + 1),
-                (*title).to_owned(),
-                came.clone(),
-                format!("{:.1} s", took.as_secs_f64()),
-                if right { "as announced".to_owned() } else { format!("NOT AS ANNOUNCED: {announced}") },
-            ]);
-        }
-        say(&format!("\n{table}"))?;
-        Ok(well)
     }
 
     async fn stay(&self) -> io::Result<()> {

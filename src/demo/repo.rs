@@ -17,7 +17,8 @@ use tokio::time::{Instant, sleep};
 use self::pods::Pods;
 use self::props::{Told, repo, repository, told};
 use crate::demo::life::Life;
-use crate::demo::narration::{LOOK_EVERY, TIMINGS, line, program, say};
+use crate::demo::narration::{LOOK_EVERY, Outcome, line, outcomes, program, say};
+use crate::demo::telling::{Heading, Pace, Wishes};
 use domain::repo::view::View;
 use sandbox::git::GitHost;
 use sandbox::http::{Action, Fault, Request, Server, When};
@@ -48,25 +49,43 @@ const NOTHING_HAPPENS: Duration = Duration::from_millis(1_500);
 const HASH: usize = 40;
 const SHOWN: usize = 8;
 
-/// Tells it. Whether it came out as announced; `stay` keeps everything running afterwards.
-pub async fn tell(stay: bool) -> io::Result<bool> {
-    let mut story = Story::prepare().await?;
-    let told = story.tell().await;
-    let well = story.table()?;
+/// The chapters. Each begins with a commit that is applied, and with approvals off.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Scene {
+    Applied,
+    Overtaken,
+    Approved,
+    Killed,
+    Broken,
+}
+
+impl Scene {
+    pub const ALL: [Scene; 5] = [Scene::Applied, Scene::Overtaken, Scene::Approved, Scene::Killed, Scene::Broken];
+
+    pub fn heading(self) -> Heading {
+        let (name, title) = match self {
+            Scene::Applied => ("applied", "a commit runs a Job, and the receiver is told"),
+            Scene::Overtaken => ("overtaken", "two more commits while it runs: the newest follows"),
+            Scene::Approved => ("approved", "yes to a plan; a server made by hand makes the yes void"),
+            Scene::Killed => ("killed", "killed between make and start, and in the middle of an apply"),
+            Scene::Broken => ("broken", "a Repo whose URL leads nowhere: the others go on"),
+        };
+        Heading::new(name, title)
+    }
+}
+
+/// Tells it. Whether it came out as announced.
+pub async fn tell(wishes: &Wishes) -> io::Result<bool> {
+    let scenes = wishes.chosen(&Scene::ALL, Scene::heading);
+    let mut story = Story::prepare(wishes.pace()).await?;
+    let told = story.tell(&scenes).await;
+    let well = outcomes(&story.chapters, scenes.len())?;
     told?;
-    if stay {
+    if wishes.stay {
         story.stay().await?;
     }
     story.end()?;
     Ok(well)
-}
-
-/// What a chapter announced, and what came of it.
-struct Chapter {
-    title: &'static str,
-    announced: &'static str,
-    came: String,
-    took: Duration,
 }
 
 struct Story {
@@ -80,13 +99,13 @@ struct Story {
     began: Instant,
     /// Deliveries that were shown, and containers.
     shown: (BTreeSet<String>, usize),
-    chapters: Vec<Chapter>,
+    chapters: Vec<Outcome>,
 }
 
 impl Story {
     /// Brings up a cluster, git, a receiver and the controller.
-    async fn prepare() -> io::Result<Self> {
-        let mut world = World::new(TIMINGS, None).await?;
+    async fn prepare(pace: &'static Pace) -> io::Result<Self> {
+        let mut world = World::new(pace.timings, None).await?;
         world.kubernetes.set_installed("allclear.dev", true);
         world.set("ALLCLEAR__REPO__STEP_IMAGE", "registry.example.com/allclear:demo");
         props::subscribe(&world)?;
@@ -128,17 +147,22 @@ impl Story {
         Ok(())
     }
 
-    async fn tell(&mut self) -> io::Result<()> {
-        self.applied().await?;
-        self.overtaken().await?;
-        self.approved().await?;
-        self.killed().await?;
-        self.broken().await
+    async fn tell(&mut self, scenes: &[(usize, Scene)]) -> io::Result<()> {
+        for (number, scene) in scenes {
+            self.begin(*number, scene.heading().title)?;
+            match scene {
+                Scene::Applied => self.applied().await?,
+                Scene::Overtaken => self.overtaken().await?,
+                Scene::Approved => self.approved().await?,
+                Scene::Killed => self.killed().await?,
+                Scene::Broken => self.broken().await?,
+            }
+        }
+        Ok(())
     }
 
     /// 1: a commit runs a Job, and the receiver is told.
     async fn applied(&mut self) -> io::Result<()> {
-        self.begin("a commit runs a Job, and the receiver is told")?;
         let jobs = self.jobs();
         let commit = self.push(NAME, &["db", "web"])?;
         self.until_applied(NAME, &commit).await?;
@@ -153,7 +177,6 @@ impl Story {
 
     /// 2: two more commits come while one is applied.
     async fn overtaken(&mut self) -> io::Result<()> {
-        self.begin("two more commits while it runs: the newest follows")?;
         let jobs = self.jobs();
         self.pods.hold(true);
         self.push_until_it_runs(&["cache", "db", "web"]).await?;
@@ -174,7 +197,6 @@ impl Story {
 
     /// 3: a person says yes to a plan; what it would change is another thing by then.
     async fn approved(&mut self) -> io::Result<()> {
-        self.begin("yes to a plan; a server made by hand makes the yes void")?;
         self.apply(repo(NAME, "Plan"))?;
         self.say("kubectl apply", "approval: Plan")?;
         let commit = self.push(NAME, &["db", "mail", "queue", "web"])?;
@@ -195,7 +217,6 @@ impl Story {
 
     /// 4: the controller dies after a Job was made, when it is not started yet; and in the middle of an apply.
     async fn killed(&mut self) -> io::Result<()> {
-        self.begin("killed between make and start, and in the middle of an apply")?;
         self.apply(repo(NAME, "Auto"))?;
         let (jobs, applies) = (self.jobs(), self.applies());
         let is_start = |request: &Request| request.method == "PATCH" && request.path.contains("/jobs/");
@@ -228,7 +249,6 @@ impl Story {
 
     /// 5: a Repo whose URL leads nowhere.
     async fn broken(&mut self) -> io::Result<()> {
-        self.begin("a Repo whose URL leads nowhere: the others go on")?;
         self.apply(repo(BROKEN, "Auto"))?;
         self.say("kubectl apply", &format!("Repo {BROKEN}: https://{GIT}/{}", repository(BROKEN)))?;
         self.until("it says why", |_, views| is_unready(views, BROKEN)).await?;
@@ -244,17 +264,17 @@ impl Story {
         self.end_chapter("GitFailed; 2 others applied", format!("{broken}; {} others applied", right.count()))
     }
 
-    fn begin(&mut self, title: &'static str) -> io::Result<()> {
-        say(&format!("\n{}. {title}", self.chapters.len() + 1))?;
+    fn begin(&mut self, number: usize, title: &'static str) -> io::Result<()> {
+        say(&format!("\n{number}. {title}"))?;
         self.began = Instant::now();
-        self.chapters.push(Chapter { title, announced: "", came: String::new(), took: Duration::ZERO });
+        self.chapters.push(Outcome { number, title, announced: "", came: String::new(), took: Duration::ZERO });
         Ok(())
     }
 
     fn end_chapter(&mut self, announced: &'static str, came: String) -> io::Result<()> {
         let took = self.began.elapsed();
         if let Some(chapter) = self.chapters.last_mut() {
-            *chapter = Chapter { announced, came, took, ..*chapter };
+            *chapter = Outcome { announced, came, took, ..*chapter };
         }
         Ok(())
     }
@@ -419,27 +439,6 @@ impl Story {
             _ => word.to_owned(),
         };
         line(self.began, what, &text.split_inclusive(' ').map(short).collect::<String>())
-    }
-
-    /// Prints what was announced beside what happened; whether they agree.
-    fn table(&self) -> io::Result<bool> {
-        let mut table = comfy_table::Table::new();
-        table.load_style(comfy_table::presets::NOTHING);
-        table.set_header(["", "chapter", "came", "time", ""]);
-        let mut well = self.chapters.len() == 5;
-        for (number, Chapter { title, announced, came, took }) in self.chapters.iter().enumerate() {
-            let right = !announced.is_empty() && announced == came;
-            well &= right;
-            table.add_row([
-                format!("{}", number + 1),
-                (*title).to_owned(),
-                came.clone(),
-                format!("{:.1} s", took.as_secs_f64()),
-                if right { "as announced".to_owned() } else { format!("NOT AS ANNOUNCED: {announced}") },
-            ]);
-        }
-        say(&format!("\n{table}"))?;
-        Ok(well)
     }
 
     async fn stay(&self) -> io::Result<()> {

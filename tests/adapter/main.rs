@@ -22,6 +22,7 @@ mod forge_http;
 mod gates;
 mod health;
 mod hooks;
+mod kubectl;
 mod kubernetes;
 mod kubernetes_conformance;
 mod ledger;

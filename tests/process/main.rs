@@ -17,6 +17,7 @@ mod alerts;
 mod by_hand;
 mod commands;
 mod defects;
+mod demo;
 mod faults;
 mod group;
 mod hooks;

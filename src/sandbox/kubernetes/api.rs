@@ -14,7 +14,7 @@ use super::resource::{Kind, discovery};
 use super::store::Scope;
 use super::watch::{CHUNKS_MAX, Watch};
 use super::write::{DeleteOptions, Part, PatchForm};
-use super::{ExpiredForm, KubernetesStandIn, access, core_events, protobuf, subresources, table};
+use super::{ExpiredForm, KubernetesStandIn, access, core_events, definition, openapi, protobuf, subresources, table};
 use crate::http::{Body, Reply, Request};
 
 const JSON: &str = "application/json";
@@ -86,7 +86,8 @@ fn answered(stand_in: &KubernetesStandIn, request: &Request) -> Reply {
         if matches!(request.path.as_str(), "/healthz" | "/livez" | "/readyz") {
             return Reply::full(200, "text/plain", "ok");
         }
-        if let Some(document) = discovery(request.path.trim_end_matches('/'), &|group| stand_in.is_installed(group)) {
+        let (path, is_installed) = (request.path.trim_end_matches('/'), |group: &str| stand_in.is_installed(group));
+        if let Some(document) = discovery(path, &is_installed).or_else(|| openapi::document(path, &is_installed)) {
             return Reply::full(200, JSON, document.to_string());
         }
     }
@@ -152,6 +153,7 @@ fn serve(stand_in: &KubernetesStandIn, request: &Request, target: &Target) -> Re
         "POST" if collection => create(stand_in, request, target),
         "PUT" if !collection => {
             let object = target.body(request)?;
+            check_fields(request, target.kind, &object)?;
             let written = stand_in.write(|writer| writer.update(target.kind, &target.key(), object, target.part))?;
             Ok(Reply::full(200, JSON, written.body()))
         }
@@ -194,8 +196,17 @@ fn read(stand_in: &KubernetesStandIn, request: &Request, target: &Target) -> Res
     Ok(Reply::stream(200, JSON, receiver))
 }
 
+/// Refuses unknown fields, where the client wants that.
+fn check_fields(request: &Request, kind: Kind, object: &Value) -> Result<(), Failure> {
+    match request.query.get("fieldValidation").map(String::as_str) {
+        Some("Strict") => definition::check_strictly(kind, object),
+        Some(_) | None => Ok(()),
+    }
+}
+
 fn create(stand_in: &KubernetesStandIn, request: &Request, target: &Target) -> Result<Reply, Failure> {
     let object = target.body(request)?;
+    check_fields(request, target.kind, &object)?;
     let mut namespace = target.namespace.clone();
     if target.kind.describe().namespaced && namespace.is_empty() {
         namespace = text(&object, "/metadata/namespace").to_owned();
@@ -234,6 +245,7 @@ fn patch(stand_in: &KubernetesStandIn, request: &Request, target: &Target) -> Re
         return Err(Failure::invalid_options("PatchOptions", "fieldManager", why));
     }
     let change = parse(&request.body)?;
+    check_fields(request, target.kind, &change)?;
     let (written, created) =
         stand_in.write(|writer| writer.patch(target.kind, &target.key(), form, &change, target.part))?;
     Ok(Reply::full(if created { 201 } else { 200 }, JSON, written.body()))

@@ -9,17 +9,19 @@
 //! Time is tokio's clock since the stand-in was made, plus what [`KubernetesStandIn::skip`] added: the controllers
 //! stand still where the runtime that drives them is paused. The server has a runtime of its own, which never is.
 //!
-//! What it is not: no authentication, no admission webhooks, no schemas, no field ownership. A request that needs one of these
-//! is refused or behaves as in a cluster without. Everything is allowed but what [`KubernetesStandIn::forbid`] names.
+//! What it is not: no authentication, no admission webhooks, no schemas but those of our own kinds (`definition`), no field
+//! ownership. A request that needs one of these is refused or behaves as in a cluster without. Everything is allowed but what [`KubernetesStandIn::forbid`] names.
 
 mod access;
 mod api;
 mod controller;
 mod core_events;
 mod defaults;
+mod definition;
 mod failure;
 mod jobs;
 mod object;
+mod openapi;
 mod patch;
 mod protobuf;
 mod read;

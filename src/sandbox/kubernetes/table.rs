@@ -1,15 +1,18 @@
 //! Objects as a `Table`, which is what `kubectl get` asks for and prints: columns and cells as kube-apiserver has them
 //! (<https://github.com/kubernetes/kubernetes/blob/v1.33.0/pkg/printers/internalversion/printers.go>).
 //!
-//! Kinds without columns of their own have a name and an age, as custom resources have. Not for what `kubectl describe` prints:
+//! Custom resources have the columns of their definition; kinds without columns of their own a name and an age. Not for what `kubectl describe` prints:
 //! that reads the objects.
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
+use super::definition::definition;
 use super::object::{number, text};
+use super::resource::Kind;
 
 mod cells;
+mod custom;
 
 /// A column. Those of priority 1 are for `-o wide`.
 struct Column {
@@ -92,7 +95,7 @@ pub fn of(document: &Value, with: &str, now: Timestamp) -> Value {
         Some(items) => (kind.strip_suffix("List").unwrap_or(kind), items.iter().collect()),
         None => (kind, vec![document]),
     };
-    let mut table = rows(kind, &objects, with, now);
+    let mut table = rows((text(document, "/apiVersion"), kind), &objects, with, now);
     let kept = ["resourceVersion", "continue", "remainingItemCount"];
     let metadata = document.get("metadata").and_then(Value::as_object).into_iter().flatten();
     let metadata: Map<String, Value> = metadata
@@ -105,16 +108,20 @@ pub fn of(document: &Value, with: &str, now: Timestamp) -> Value {
 
 /// One object that a watch tells of, in the same form.
 pub fn of_watched(object: &Value, with: &str, now: Timestamp) -> Value {
-    rows(text(object, "/kind"), &[object], with, now)
+    rows((text(object, "/apiVersion"), text(object, "/kind")), &[object], with, now)
 }
 
-fn rows(kind: &str, objects: &[&Value], with: &str, now: Timestamp) -> Value {
+fn rows((version, kind): (&str, &str), objects: &[&Value], with: &str, now: Timestamp) -> Value {
     let (columns, row) = columns(kind);
-    let definition = |column: &Column| {
-        json!({
-            "name": column.name, "type": column.kind, "format": column.format, "priority": column.priority,
-            "description": "",
-        })
+    let named = Kind::of(&json!({"apiVersion": version, "kind": kind}));
+    let defined = named.and_then(definition).map(|definition| definition.columns.as_slice());
+    let definitions = match defined {
+        Some(columns) => [vec![header(&NAME)], columns.iter().map(custom::header).collect()].concat(),
+        None => columns.iter().map(header).collect(),
+    };
+    let cells = |object: &Value| match defined {
+        Some(columns) => custom::cells(columns, object, now),
+        None => row(object, now),
     };
     let rows = objects.iter().map(|object| {
         let told = match with {
@@ -124,7 +131,7 @@ fn rows(kind: &str, objects: &[&Value], with: &str, now: Timestamp) -> Value {
                 "kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": object["metadata"],
             }),
         };
-        let mut row = json!({"cells": row(object, now)});
+        let mut row = json!({"cells": cells(object)});
         if !told.is_null() {
             row["object"] = told;
         }
@@ -132,7 +139,14 @@ fn rows(kind: &str, objects: &[&Value], with: &str, now: Timestamp) -> Value {
     });
     json!({
         "kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": {},
-        "columnDefinitions": columns.iter().map(definition).collect::<Vec<_>>(), "rows": rows.collect::<Vec<_>>(),
+        "columnDefinitions": definitions, "rows": rows.collect::<Vec<_>>(),
+    })
+}
+
+fn header(column: &Column) -> Value {
+    json!({
+        "name": column.name, "type": column.kind, "format": column.format, "priority": column.priority,
+        "description": "",
     })
 }
 

@@ -21,7 +21,7 @@ pub fn age(object: &Value, now: Timestamp) -> Value {
 }
 
 /// How long ago that was, as `HumanDuration` of apimachinery says it.
-fn since(time: &str, now: Timestamp) -> String {
+pub(super) fn since(time: &str, now: Timestamp) -> String {
     time.parse::<Timestamp>().map_or_else(|_| UNKNOWN.to_owned(), |then| spoken(now.as_second() - then.as_second()))
 }
 

@@ -102,7 +102,7 @@ fn services_and_ingresses_say_where_they_are() {
 
 #[test]
 fn every_kind_has_as_many_cells_as_columns_also_of_an_object_with_nothing_in_it() {
-    for kind in super::super::resource::Kind::ALL {
+    for kind in Kind::ALL {
         let kind = kind.describe().kind;
         let cells = cells(kind, &json!({"metadata": {"name": "web"}}));
         assert!(cells.len() >= 2, "{kind}");

@@ -1,0 +1,123 @@
+//! The CustomResourceDefinitions of allclear, from the files of `deploy/crds`: which columns `kubectl get` prints, and which fields an
+//! object may have.
+//!
+//! Kinds of others have no definition here: their tables are a name and an age, and their objects keep every field. Not for the rules
+//! of values (required fields, enumerations, CEL): those are tried against a real API server.
+
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
+use serde_json::Value;
+
+use super::failure::Failure;
+use super::resource::Kind;
+
+/// Where each definition is written.
+const FILES: [(Kind, &str); 3] = [
+    (Kind::Pipeline, include_str!("../../../deploy/crds/pipelines.yaml")),
+    (Kind::WeavePipeline, include_str!("../../../deploy/crds/pipelines-weave.yaml")),
+    (Kind::Repo, include_str!("../../../deploy/crds/repos.yaml")),
+];
+
+/// What one version of a CustomResourceDefinition says.
+#[derive(Debug)]
+pub struct Definition {
+    /// `additionalPrinterColumns`, as they are written.
+    pub columns: Vec<Value>,
+    /// `openAPIV3Schema`, as it is written.
+    pub schema: Value,
+}
+
+static DEFINITIONS: OnceLock<BTreeMap<Kind, Definition>> = OnceLock::new();
+
+/// The definition of a kind; `None`: it is built in, or it belongs to others.
+pub fn definition(kind: Kind) -> Option<&'static Definition> {
+    let read = || FILES.into_iter().filter_map(|(kind, text)| Some((kind, Definition::read(text)?))).collect();
+    DEFINITIONS.get_or_init(read).get(&kind)
+}
+
+/// Refuses a field that the definition of the kind does not know, as a server does that is asked for `fieldValidation=Strict`.
+///
+/// # Errors
+/// 400, with the first of them.
+pub fn check_strictly(kind: Kind, object: &Value) -> Result<(), Failure> {
+    let unknown = definition(kind).and_then(|definition| unknown(&definition.schema, object, ""));
+    let Some(field) = unknown else { return Ok(()) };
+    let row = kind.describe();
+    Err(Failure::bad_request(format!(
+        "{} in version \"{}\" cannot be handled as a {}: strict decoding error: unknown field \"{field}\"",
+        row.kind, row.version, row.kind
+    )))
+}
+
+impl Definition {
+    fn read(text: &str) -> Option<Self> {
+        let document: Value = serde_saphyr::from_str(text).ok()?;
+        let version = document.pointer("/spec/versions/0")?;
+        let columns = version.get("additionalPrinterColumns")?.as_array()?.clone();
+        Some(Self { columns, schema: version.pointer("/schema/openAPIV3Schema")?.clone() })
+    }
+}
+
+/// The path of the first field that a schema does not know. A field that is null is on its way out.
+fn unknown(schema: &Value, value: &Value, at: &str) -> Option<String> {
+    if let (Some(items), Some(values)) = (schema.get("items"), value.as_array()) {
+        return values.iter().enumerate().find_map(|(index, value)| unknown(items, value, &format!("{at}[{index}]")));
+    }
+    if schema.get("x-kubernetes-preserve-unknown-fields") == Some(&Value::Bool(true)) {
+        return None;
+    }
+    let named = schema.get("properties").and_then(Value::as_object);
+    let others = schema.get("additionalProperties");
+    if named.is_none() && others.is_none() {
+        return None;
+    }
+    let fields = value.as_object()?.iter().filter(|(_, value)| !value.is_null());
+    fields.into_iter().find_map(|(name, value)| {
+        let at = if at.is_empty() { name.clone() } else { format!("{at}.{name}") };
+        match named.and_then(|named| named.get(name)).or(others) {
+            Some(schema) => unknown(schema, value, &at),
+            None => Some(at),
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_kinds_of_ours_have_columns_and_a_schema_and_no_other_kind_has() {
+        for kind in Kind::ALL {
+            let ours = matches!(kind, Kind::Pipeline | Kind::WeavePipeline | Kind::Repo);
+            let found = definition(kind);
+            assert_eq!(found.is_some(), ours, "{kind:?}");
+            assert!(
+                found.is_none_or(|found| !found.columns.is_empty() && found.schema["properties"]["spec"].is_object())
+            );
+        }
+    }
+
+    #[test]
+    fn a_misspelt_field_is_found_where_it_is() {
+        let schema = json!({"type": "object", "properties": {
+            "metadata": {"type": "object"},
+            "spec": {"type": "object", "properties": {
+                "url": {"type": "string"},
+                "labels": {"type": "object", "additionalProperties": {"type": "string"}},
+                "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": true, "properties": {}},
+                "steps": {"type": "array", "items": {"type": "object", "properties": {"name": {"type": "string"}}}},
+            }},
+        }});
+        let of = |object: Value| unknown(&schema, &object, "");
+        let right = json!({
+            "metadata": {"any": 1},
+            "spec": {"url": "x", "labels": {"a": "b"}, "free": {"x": {}}, "steps": [{"name": "a"}], "ulr": null},
+        });
+        assert_eq!(of(right), None);
+        assert_eq!(of(json!({"spec": {"ulr": "x"}})), Some("spec.ulr".to_owned()));
+        assert_eq!(of(json!({"spec": {"steps": [{"name": "a"}, {"nam": "b"}]}})), Some("spec.steps[1].nam".to_owned()));
+        assert_eq!(of(json!({"specs": {}})), Some("specs".to_owned()));
+    }
+}
