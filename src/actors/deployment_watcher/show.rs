@@ -92,7 +92,8 @@ impl DeploymentWatcher {
 
     /// The workloads at rest. One in flight speaks for itself, because its record here is the one from before.
     fn at_rest(&self) -> impl Iterator<Item = (&WorkloadId, &Record)> {
-        self.shell.machine().records().iter().filter(|(id, _)| !self.children.contains_key(id))
+        let records = self.watch().records().iter().map(|(id, record)| (id, record.as_ref()));
+        records.filter(|(id, _)| !self.children.contains_key(id))
     }
 
     /// Counts them.
