@@ -10,6 +10,8 @@ mod errand;
 mod hook_queue;
 mod index;
 mod outbox;
+mod resend;
+mod settings;
 
 use std::fmt;
 use std::time::Duration;
@@ -22,7 +24,9 @@ use crate::notice::{self, Notice};
 use crate::retry::jitter;
 
 pub use errand::{Errand, Errands, Publication};
-pub use outbox::{Limits, Outbox, Overflow, Settings};
+pub use outbox::Outbox;
+pub use resend::{RESEND_MAX, Resend, Resends};
+pub use settings::{Limits, Overflow, Settings};
 
 /// Upper bound of a stored body, in bytes. Sixteen of the largest fit into one Kubernetes object, which etcd limits to
 /// 1.5 MiB (<https://etcd.io/docs/v3.6/dev-guide/limit/>).
@@ -73,6 +77,12 @@ pub struct Delivery {
     /// Whether it is still tried.
     #[serde(default)]
     pub state: State,
+    /// How the last attempt failed, in words; empty before one has. A dead letter's own reason is in its state.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub trouble: String,
+    /// The time of the last [`Resend`] that it met, as that has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked: Option<String>,
 }
 
 /// What a delivery says.
@@ -112,6 +122,8 @@ impl Delivery {
             attempts: 0,
             created_ms: notice.at_ms,
             state: State::Pending,
+            trouble: String::new(),
+            asked: None,
         }
     }
 
@@ -235,11 +247,8 @@ pub enum Event {
         /// By which write, as the effect had it: the answer of another one ends nothing.
         write: u64,
     },
-    /// A person asks to send a dead letter after all, or a waiting delivery now. Enables its hook.
-    Resend {
-        /// Which.
-        id: String,
-    },
+    /// A person asks to send dead letters after all, or waiting deliveries now. Enables their hooks. The same request may come often.
+    Resend(Resend),
 }
 
 /// What the [`Outbox`] wants done.
@@ -340,11 +349,14 @@ pub enum Outcome {
         /// Which bound.
         reason: String,
     },
+    /// A person asked for it again, so it is sent now.
+    Resent,
 }
 
 impl Outcome {
     /// The names of all, for metrics.
-    pub const NAMES: [&'static str; 6] = ["delivered", "retrying", "dead", "hook_disabled", "dropped", "postponed"];
+    pub const NAMES: [&'static str; 7] =
+        ["delivered", "retrying", "dead", "hook_disabled", "dropped", "postponed", "resent"];
 
     /// The name in logs and metrics.
     pub const fn name(&self) -> &'static str {
@@ -355,6 +367,7 @@ impl Outcome {
             Self::HookDisabled { .. } => "hook_disabled",
             Self::Dropped { .. } => "dropped",
             Self::Postponed { .. } => "postponed",
+            Self::Resent => "resent",
         }
     }
 }

@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use crate::delivery::Resend;
 use crate::distribution::DistributionId;
 use crate::host::Host;
 use crate::id::WorkloadId;
@@ -118,6 +119,8 @@ pub struct Tuning {
     pub requested_at: Option<String>,
     /// `requested-paths`: what that purge is about, instead of what is usually purged.
     pub requested_paths: Option<PathSet>,
+    /// `resend`: webhook deliveries that are to be sent again.
+    pub resend: Option<Resend>,
     /// Annotations that could not be used, and why; each becomes a condition, never a crash. The first [`FAULTS_MAX`], each cut to
     /// [`FAULT_BYTES_MAX`]; add one by [`Tuning::fault`].
     pub faults: Vec<String>,
@@ -137,7 +140,7 @@ pub const FAULT_BYTES_MAX: usize = 200;
 pub const ANNOTATION_BYTES_MAX: usize = 32 * 1024;
 
 /// The annotations that are understood, without their prefix.
-const ANNOTATIONS: [&str; 9] = [
+const ANNOTATIONS: [&str; 10] = [
     "enabled",
     "hosts",
     "distribution-ids",
@@ -147,6 +150,7 @@ const ANNOTATIONS: [&str; 9] = [
     "rollout-timeout",
     "requested-at",
     "requested-paths",
+    "resend",
 ];
 
 /// Most paths and cache tags of one request: as many as one invalidation has (decision 39).
@@ -234,6 +238,7 @@ impl Tuning {
             }
             "requested-at" => self.requested_at = Some(value.to_owned()),
             "requested-paths" => self.requested_paths = Some(requested_paths(value)?),
+            "resend" => self.resend = Some(Resend::parse(value)?),
             // The caller has looked it up among those that are known.
             _ => {}
         }

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use domain::delivery::{Content, Delivery, Effect, Event, Limits, Outbox, Outcome, Overflow, Reply, Settings};
+use domain::delivery::{Content, Delivery, Effect, Event, Limits, Outbox, Outcome, Overflow, Reply, Resend, Settings};
 use domain::id::{NoticeId, Seq, WorkloadId};
 use domain::machine::{Machine, Timestamp};
 use domain::notice::{Kind, Notice};
@@ -212,7 +212,9 @@ impl World {
             Command::Kill => self.kill(),
             Command::Resend { notice, hook } => {
                 let (_, all) = deliveries(*notice, 7);
-                self.step(Event::Resend { id: all[*hook].id.clone() });
+                // Each is a request of its own; that a repeated one does nothing is a test beside the machine.
+                let at = format!("{:?}", self.now);
+                self.step(Event::Resend(Resend { at, deliveries: [all[*hook].id.clone()].into() }));
             }
         }
     }

@@ -18,7 +18,8 @@ use std::time::Duration;
 use super::delivered::Delivered;
 use super::entry::{Entry, Stage};
 use super::index::OutboxIndex;
-use super::{Delivery, Effect, Event, Outcome, Reply, Report, SCHEDULE, State};
+use super::settings::{Limits, Overflow, Settings};
+use super::{Delivery, Effect, Event, Outcome, Reply, Report, Resend, SCHEDULE, State};
 use crate::id::NoticeId;
 use crate::machine::{Machine, Timestamp};
 use crate::retry;
@@ -49,50 +50,8 @@ const REASON_CHARS_MAX: usize = 300;
 /// not answer, dropping would make no room. They are small: their content is gone.
 const DONE_MAX: usize = 4096;
 
-/// How much is kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Limits {
-    /// Deliveries on their way.
-    pub live: usize,
-    /// Bytes of them, as [`Delivery::size_bytes`] counts.
-    pub live_bytes: usize,
-    /// Dead letters; the oldest is dropped for a newer one.
-    pub dead: usize,
-    /// Bytes of dead letters.
-    pub dead_bytes: usize,
-    /// Notices told and not accepted.
-    pub notices: usize,
-}
-
-impl Default for Limits {
-    /// One hook may fill half of what is free, so with one dead receiver 10,000 deliveries wait (fault row H7), at 1.2 KB
-    /// each in 12 MB.
-    fn default() -> Self {
-        let mib = 1024 * 1024;
-        Self { live: 20_000, live_bytes: 24 * mib, dead: 2_000, dead_bytes: 4 * mib, notices: 20_000 }
-    }
-}
-
-/// What happens to a delivery there is no room for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Overflow {
-    /// It is postponed: the rollout's record keeps the notice. Nothing is lost.
-    #[default]
-    Postpone,
-    /// The oldest of the same hook is dropped for it.
-    DropOldest,
-}
-
-/// What the outbox learns once.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Settings {
-    /// Schedules by hook; [`SCHEDULE`] for all others.
-    pub schedules: BTreeMap<String, Vec<Duration>>,
-    /// What happens when there is no room.
-    pub overflow: Overflow,
-    /// How much is kept.
-    pub limits: Limits,
-}
+/// Deliveries asked for again that are remembered until the ledger was read: all that it can hold by the usual [`Limits`].
+const EARLY_MAX: usize = 22_000;
 
 /// All deliveries on their way, and the dead letters.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -102,6 +61,10 @@ pub struct Outbox {
     /// Told and not accepted: the deliveries that are not durable yet.
     notices: BTreeMap<NoticeId, BTreeSet<String>>,
     delivered: Delivered,
+    /// The ledger was read. Until then an unknown delivery may be one of an earlier life.
+    restored: bool,
+    /// What was asked for again before that: deliveries, with the time of the request.
+    early: BTreeMap<String, String>,
 }
 
 /// How full the outbox is.
@@ -132,13 +95,21 @@ impl Machine for Outbox {
                 for delivery in deliveries {
                     self.restore(now, delivery, &mut effects);
                 }
+                self.restored = true;
+                for (id, at) in std::mem::take(&mut self.early) {
+                    self.resend(now, &id, &at, &mut effects);
+                }
             }
             Event::Told { notice, deliveries } => self.tell(now, notice, deliveries, &mut effects),
             Event::Stored { id, write } => self.stored(&id, write, &mut effects),
             Event::StoreFailed { id, write } | Event::RemoveFailed { id, write } => self.write_failed(now, &id, write),
             Event::Answered { id, attempt, reply } => self.answered(now, &id, attempt, &reply, &mut effects),
             Event::Removed { id, write } => self.removed(&id, write),
-            Event::Resend { id } => self.resend(now, &id),
+            Event::Resend(Resend { at, deliveries }) => {
+                for id in deliveries {
+                    self.resend(now, &id, &at, &mut effects);
+                }
+            }
         }
         self.settle(now, &mut effects);
         effects
@@ -391,6 +362,9 @@ impl Outbox {
             return self.give_up(id, &given_up, effects);
         };
         let after = wait.max(retry_after);
+        if let Some(delivery) = self.index.delivery_mut(id) {
+            delivery.trouble.clone_from(&reason);
+        }
         effects.push(report(&delivery, Outcome::Retrying { after, reason }));
         self.index.enter(id, Stage::Waiting { due: now.after(after) });
         self.index.request_write(id);
@@ -421,17 +395,30 @@ impl Outbox {
         self.drop_dead_over_bound(effects);
     }
 
-    fn resend(&mut self, now: Timestamp, id: &str) {
-        match self.index.get(id).map(|entry| entry.stage) {
-            Some(Stage::Dead | Stage::Waiting { .. } | Stage::Ready { .. }) => {}
-            Some(Stage::Sending { .. } | Stage::Done) | None => return,
+    /// A request sends a delivery once, however often it is seen.
+    fn resend(&mut self, now: Timestamp, id: &str, at: &str, effects: &mut Vec<Effect>) {
+        let Some(stage) = self.index.get(id).map(|entry| entry.stage) else {
+            if !self.restored && self.early.len() < EARLY_MAX {
+                self.early.insert(id.to_owned(), at.to_owned());
+            }
+            return;
+        };
+        let Some(delivery) = self.index.delivery_mut(id).filter(|_| stage != Stage::Done) else { return };
+        if delivery.asked.replace(at.to_owned()).as_deref() == Some(at) {
+            return;
         }
-        let Some(delivery) = self.index.delivery_mut(id) else { return };
-        delivery.attempts = 0;
-        delivery.state = State::Pending;
-        let hook = delivery.hook.clone();
-        self.index.queue_mut(&hook).disabled = None;
-        self.index.enter(id, Stage::Waiting { due: now });
+        match stage {
+            Stage::Dead | Stage::Waiting { .. } | Stage::Ready { .. } => {
+                delivery.attempts = 0;
+                delivery.state = State::Pending;
+                let delivery = delivery.clone();
+                effects.push(report(&delivery, Outcome::Resent));
+                self.index.queue_mut(&delivery.hook).disabled = None;
+                self.index.enter(id, Stage::Waiting { due: now });
+            }
+            // It is being sent: that is what was asked for.
+            Stage::Sending { .. } | Stage::Done => {}
+        }
         self.index.request_write(id);
     }
 
