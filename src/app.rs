@@ -213,9 +213,21 @@ fn settings(config: &Config, member: Member, grouping: Option<Grouping>, outbox:
 }
 
 fn webhooks(config: &Config, clock: Arc<dyn Clock>) -> Result<(Arc<dyn Notifier>, delivery::Settings), StartError> {
-    let webhooks = Webhooks::new(config.webhooks.hooks.clone(), outbound_client(config)?, clock);
+    let webhooks = receivers_by(config, clock)?;
     let outbox = delivery::Settings { schedules: webhooks.schedules(), ..delivery::Settings::default() };
     Ok((Arc::new(webhooks), outbox))
+}
+
+/// The receivers of notices, as a running allclear has them: for commands.
+///
+/// # Errors
+/// When the client cannot be made.
+pub fn receivers(config: &Config) -> Result<Webhooks, StartError> {
+    receivers_by(config, Arc::new(SystemClock::default()))
+}
+
+fn receivers_by(config: &Config, clock: Arc<dyn Clock>) -> Result<Webhooks, StartError> {
+    Ok(Webhooks::new(config.webhooks.hooks.clone(), outbound_client(config)?, clock))
 }
 
 /// The guarded way to webhooks.

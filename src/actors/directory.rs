@@ -3,7 +3,9 @@
 
 use actix::{Message, Recipient};
 
-use crate::actors::message::{Absent, Forget, LedgerLost, MatchPlan, PlaceOrder, Publish, Show, TellNotice};
+use crate::actors::message::{
+    Absent, Forget, LedgerLost, MatchPlan, PlaceOrder, Publish, ResendDeliveries, Show, TellNotice,
+};
 use domain::id::Origin;
 
 /// Where each message goes, by its name.
@@ -23,6 +25,8 @@ pub struct Directory {
     pub place_order: Recipient<PlaceOrder>,
     /// To the sender of webhooks.
     pub tell_notice: Recipient<TellNotice>,
+    /// To the sender of webhooks.
+    pub resend: Recipient<ResendDeliveries>,
     /// To root.
     pub ledger_lost: Recipient<LedgerLost>,
 }

@@ -6,6 +6,7 @@ use actix::{Message, Recipient};
 use crate::actors::observation::Observation;
 use domain::app::ClusterKey;
 use domain::catalog::Found;
+use domain::delivery::Resend;
 use domain::duty::Singleton;
 use domain::feature::Part;
 use domain::group::NumberedView;
@@ -175,6 +176,11 @@ pub struct Died {
     /// How.
     pub end: End,
 }
+
+/// Watcher → webhooks: an owner asks for deliveries again. May be repeated.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub struct ResendDeliveries(pub Resend);
 
 /// To those that write records, and to root: stop taking work, finish the writes under way, end.
 #[derive(Message, Clone, Copy)]

@@ -1,16 +1,19 @@
 //! What the actors show of themselves. The status page, the API, commands and tests read the same thing.
 
+mod webhooks;
+
 use serde::{Deserialize, Serialize};
 
 use domain::broker::Seen;
-use domain::delivery::{Delivery, State};
 use domain::distribution::DistributionId;
-use domain::id::{Reference, Subject, WorkloadId};
+use domain::id::{Reference, WorkloadId};
 use domain::pipeline::view::View;
 use domain::repo::view as repo;
 use domain::rollout::Summary;
 use domain::tally::Tally;
 use domain::unwell::Unwell;
+
+pub use webhooks::{DeliverySeen, LastSeen, ReceiverSeen};
 
 /// What an actor shows of itself; the status page, the API and tests read the same thing.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -39,6 +42,8 @@ pub struct Observation {
     pub distributions: Option<(usize, u64)>,
     /// Webhook deliveries on their way, and dead letters.
     pub deliveries: Vec<DeliverySeen>,
+    /// The receivers of webhooks.
+    pub receivers: Vec<ReceiverSeen>,
     /// How the members of the group stand towards the workloads that are in flight; empty while alone.
     pub tallies: Vec<Tally>,
     /// The group; `None` while alone. In the API its name is next to it, as `group`.
@@ -92,41 +97,6 @@ pub struct PurgeSeen {
     pub state: String,
 }
 
-/// One delivery on its way.
-#[derive(Clone, Debug, Serialize)]
-pub struct DeliverySeen {
-    /// Its id.
-    pub id: String,
-    /// The hook, by name.
-    pub hook: String,
-    /// What it is about. The API has it under the name from when only workloads had notices.
-    #[serde(rename = "workload")]
-    pub subject: Subject,
-    /// The kind of its notice.
-    pub kind: &'static str,
-    /// Attempts so far.
-    pub attempts: u32,
-    /// It is a dead letter: not tried again before a person asks for it.
-    pub given_up: bool,
-    /// How far it is, in words.
-    pub state: String,
-}
-
-impl DeliverySeen {
-    /// The delivery, with its progress in `state`.
-    pub fn new(delivery: &Delivery, state: String) -> Self {
-        Self {
-            id: delivery.id.clone(),
-            hook: delivery.hook.clone(),
-            subject: delivery.subject.clone(),
-            kind: delivery.kind.name(),
-            attempts: delivery.attempts,
-            given_up: matches!(delivery.state, State::Dead { .. }),
-            state,
-        }
-    }
-}
-
 impl Observation {
     /// Adds what another actor shows.
     pub fn absorb(&mut self, other: Self) {
@@ -143,6 +113,7 @@ impl Observation {
             purges,
             distributions,
             deliveries,
+            receivers,
             tallies,
             group,
             promoting,
@@ -160,6 +131,7 @@ impl Observation {
         self.purges.extend(purges);
         self.distributions = self.distributions.or(distributions);
         self.deliveries.extend(deliveries);
+        self.receivers.extend(receivers);
         self.tallies.extend(tallies);
         self.group = self.group.take().or(group);
         if let Some(promoting) = promoting {

@@ -1,18 +1,19 @@
 //! The actor of all webhook deliveries. Decides nothing; see `domain::delivery`.
 
+mod seen;
+
 use std::collections::BTreeMap;
 
-use actix::{Actor, ActorFutureExt, AsyncContext, Context, Handler, MessageResult, ResponseFuture, WrapFuture};
+use actix::{Actor, ActorFutureExt, AsyncContext, Context, Handler, ResponseFuture, WrapFuture};
 use tokio::sync::oneshot;
 
 use crate::actors::lifecycle::{Obituary, StopListener};
-use crate::actors::message::{Observe, TellNotice};
-use crate::actors::observation::{DeliverySeen, Observation};
+use crate::actors::message::{ResendDeliveries, TellNotice};
+use crate::actors::observation::LastSeen;
 use crate::actors::shell::{Drives, Shell};
 use crate::actors::{Env, MAILBOX_MAX, retry_until_ok};
-use domain::delivery::{Delivery, Effect, Event, Outbox, Outcome, Report, State};
+use domain::delivery::{Delivery, Effect, Event, Outbox, Outcome, Report};
 use domain::id::NoticeId;
-use domain::machine::Timestamp;
 use domain::notice::Kind;
 use domain::refusal::Cause;
 
@@ -25,13 +26,15 @@ pub struct Webhook {
     outbox: Shell<Outbox>,
     /// Rollouts that wait for a notice to be durable.
     waiting: BTreeMap<NoticeId, Vec<oneshot::Sender<Result<(), String>>>>,
+    /// How the last attempt at each hook ended, by its name.
+    last: BTreeMap<String, LastSeen>,
 }
 
 impl Webhook {
     /// An actor that reads the outbox first.
     pub fn new(env: Env, stop_listener: StopListener, obituary: Obituary) -> Self {
         let outbox = Shell::new(Outbox::new(env.settings.outbox.clone()), &env);
-        Self { env, stop_listener, _obituary: obituary, outbox, waiting: BTreeMap::new() }
+        Self { env, stop_listener, _obituary: obituary, outbox, waiting: BTreeMap::new(), last: BTreeMap::new() }
     }
 
     /// Reads what an earlier life left, with retries until that works.
@@ -74,7 +77,8 @@ impl Webhook {
         });
     }
 
-    fn report(&self, report: &Report) {
+    fn report(&mut self, report: &Report) {
+        self.note_last(report);
         let Report { id, hook, kind, subject, attempts, outcome } = report;
         let workload = subject.display_name();
         let kind = kind.name();
@@ -96,6 +100,9 @@ impl Webhook {
             Outcome::Postponed { reason } => {
                 self.env.metrics.overflow("outbox");
                 tracing::warn!(%workload, hook, kind, reason, "webhook postponed");
+            }
+            Outcome::Resent => {
+                tracing::info!(%workload, hook, kind, delivery = %id, "webhook asked for again; sending it now");
             }
         }
     }
@@ -162,23 +169,10 @@ impl Handler<TellNotice> for Webhook {
     }
 }
 
-impl Handler<Observe> for Webhook {
-    type Result = MessageResult<Observe>;
+impl Handler<ResendDeliveries> for Webhook {
+    type Result = ();
 
-    fn handle(&mut self, _: Observe, _ctx: &mut Self::Context) -> Self::Result {
-        let now = self.outbox.now();
-        let deliveries = self.outbox.machine().deliveries().map(|(delivery, due)| seen(now, delivery, due)).collect();
-        let disabled = self.outbox.machine().disabled();
-        let troubles = disabled.map(|(hook, why)| format!("webhook {hook} is disabled: {why}")).collect();
-        MessageResult(Observation { deliveries, troubles, ..Observation::default() })
+    fn handle(&mut self, ResendDeliveries(request): ResendDeliveries, ctx: &mut Self::Context) {
+        self.feed(Event::Resend(request), ctx);
     }
-}
-
-fn seen(now: Timestamp, delivery: &Delivery, due: Option<Timestamp>) -> DeliverySeen {
-    let state = match (&delivery.state, due) {
-        (State::Dead { reason }, _) => format!("given up: {reason}"),
-        (State::Pending, None) => "being sent".to_owned(),
-        (State::Pending, Some(due)) => format!("sent in {} s", due.since(now).as_secs()),
-    };
-    DeliverySeen::new(delivery, state)
 }

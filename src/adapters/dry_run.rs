@@ -10,7 +10,7 @@ use domain::distribution::{Distribution, DistributionId};
 use domain::id::{InvalidationId, Reference, Subject};
 use domain::notice::{Kind, Notice};
 use domain::paths::PathSet;
-use domain::ports::{Cdn, CdnError, EventSink, Found, Invalidation, InvalidationStatus, Notifier, PortError};
+use domain::ports::{Cdn, CdnError, EventSink, Found, Invalidation, InvalidationStatus, Notifier, PortError, Receiver};
 use domain::remark::{Remark, Remarked};
 
 /// Lists the real distributions and creates nothing.
@@ -65,6 +65,10 @@ impl Notifier for DryNotifier {
 
     async fn send(&self, _: &Delivery) -> Reply {
         Reply::UnknownHook
+    }
+
+    fn receivers(&self) -> Vec<Receiver> {
+        self.0.receivers()
     }
 }
 

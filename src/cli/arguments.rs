@@ -1,7 +1,10 @@
 //! The arguments of every command, and the words of `--help`.
 
 mod objects;
+mod shell;
+mod webhooks;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -13,7 +16,9 @@ use crate::cli::demo;
 use crate::cli::step::Step;
 use domain::goal::Goal;
 
-pub(super) use objects::{PipelineAction, RepoAction, WhichPipelines, WhichRepos};
+pub(super) use objects::{Listing, PipelineAction, RepoAction, WhichPipelines, WhichRepos};
+pub(super) use shell::{COMPLETE, Shell};
+pub(super) use webhooks::WebhookAction;
 
 /// Kubernetes says "deployed"; the CDN keeps serving yesterday. allclear watches workloads, waits until a new image tag has
 /// fully rolled out, purges the right CloudFront distribution exactly once, and then calls webhooks.
@@ -180,6 +185,11 @@ pub(super) enum Command {
         #[command(subcommand)]
         action: RepoAction,
     },
+    /// Show the receivers of webhooks, send a test event, or have sent again what was given up
+    Webhook {
+        #[command(subcommand)]
+        action: WebhookAction,
+    },
     /// Show or check the configuration
     Config {
         #[command(subcommand)]
@@ -197,10 +207,19 @@ pub(super) enum Command {
         #[command(subcommand)]
         step: Step,
     },
-    /// Print completions for a shell
+    /// Print completions for a shell; those of bash, zsh and fish know namespaces, workloads, Pipelines, Repos and receivers
+    #[command(after_help = COMPLETION_HELP)]
     Completion {
         /// Which shell
-        shell: clap_complete::Shell,
+        #[arg(value_enum)]
+        shell: Shell,
+    },
+    /// Answer what may stand in the place of the last word; for the scripts of `completion`, and for kubectl
+    #[command(name = COMPLETE, hide = true, disable_help_flag = true)]
+    Complete {
+        /// The words behind the program's name
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<OsString>,
     },
 }
 
@@ -216,6 +235,11 @@ pub(super) struct About {
     #[arg(long, value_name = "NAMESPACE")]
     pub(super) ledger_namespace: Option<String>,
 }
+
+const COMPLETION_HELP: &str = "\
+They ask the program at each press of the key. It uses your kubeconfig, answers within a second, and says nothing where it cannot.
+For `kubectl allclear`, kubectl 1.26 and later asks a program kubectl_complete-allclear in PATH; a symlink to allclear is enough:
+  ln -s \"$(command -v allclear)\" ~/.local/bin/kubectl_complete-allclear";
 
 const WAIT_HELP: &str = "\
 A change that allclear has not seen yet is waited for. A rollout that fails, or that another version overtakes, ends the wait.

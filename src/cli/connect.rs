@@ -50,3 +50,8 @@ pub(super) fn with_inputs(
     let service_account_namespace = std::fs::read_to_string(NAMESPACE_FILE).ok();
     then(&Inputs { file: global.config, environment, flags, service_account_namespace, read: &read_file })
 }
+
+/// `--ledger-namespace`, as the configuration has it.
+pub(super) fn ledger_flag(namespace: Option<String>) -> Option<(String, String)> {
+    namespace.map(|namespace| ("ledger.namespace".to_owned(), namespace))
+}

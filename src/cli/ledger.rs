@@ -33,6 +33,8 @@ use domain::workload::Workload;
 struct Overview {
     place: String,
     origin: Origin,
+    /// The form that it is stored in; empty where there is only one.
+    layout: String,
     records: usize,
     in_flight: Vec<String>,
     members: Option<Vec<String>>,
@@ -340,6 +342,7 @@ async fn overview(
     Overview {
         place: question.ledger_place.clone(),
         origin: ledgered.origin.clone(),
+        layout: ledgered.layout.clone(),
         records: ledgered.records.len(),
         in_flight: open.map(|(id, _)| id.display_name()).collect(),
         members: ledgered.pin.as_ref().map(|pin| pin.members.iter().map(ToString::to_string).collect()),
@@ -352,10 +355,12 @@ async fn overview(
 
 impl fmt::Display for Overview {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { place, origin, records, in_flight, members, unreadable, deliveries, regressed, troubles } = self;
+        let Self { place, origin, layout, records, in_flight, members, unreadable, deliveries, regressed, troubles } =
+            self;
         writeln!(f, "ledger in {}", visible(place))?;
         let mut page = Page { f };
         page.part("Origin", [origin.to_string()])?;
+        page.part("Layout", layout_words(layout))?;
         page.part("Records", [format!("{records}, {} in flight", in_flight.len())])?;
         page.part("In flight", in_flight.iter().cloned())?;
         page.part("Members", members.iter().map(|members| members.join(", ")))?;
@@ -368,6 +373,17 @@ impl fmt::Display for Overview {
             regressed.iter().map(|id| format!("{id}: a Redis has seen a newer state; allclear ledger adopt {id}")),
         )?;
         page.part("Troubles", troubles.iter().cloned())
+    }
+}
+
+/// The form of the ledger, and what follows from it for a release that is rolled back to.
+fn layout_words(layout: &str) -> Option<String> {
+    match layout {
+        "" => None,
+        "1" => Some("1, which every release reads".to_owned()),
+        newer => {
+            Some(format!("{newer}; a release that does not know it refuses this ledger (docs/upgrade.md, Roll back)"))
+        }
     }
 }
 

@@ -5,6 +5,7 @@ mod again;
 pub mod answer;
 mod arguments;
 pub mod check;
+mod completion;
 pub mod config;
 mod connect;
 pub mod consent;
@@ -28,10 +29,10 @@ pub mod status;
 mod step;
 pub mod version;
 pub mod wait;
+pub mod webhook;
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
-use std::io::{self, Write};
+use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -46,9 +47,10 @@ use crate::app::by_hand::ByHand;
 use crate::app::{self, Overrides};
 use crate::cli::answer::{EXIT_INVALID, Outcome, Output, failed, print, progress, refused};
 use crate::cli::arguments::{
-    About, CheckArguments, Command, ConfigAction, Global, GroupAction, LedgerAction, PipelineAction, WhichPipelines,
+    About, CheckArguments, Command, ConfigAction, Global, GroupAction, LedgerAction, Listing, PipelineAction,
+    WhichPipelines,
 };
-use crate::cli::connect::{connected, with_inputs};
+use crate::cli::connect::{connected, ledger_flag, with_inputs};
 use crate::cli::consent::Consent;
 use crate::config::load;
 use domain::goal::Goal;
@@ -62,8 +64,15 @@ const TOKEN_FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/token";
 
 /// Reads the command line, the program's name first. Ends the program where it cannot be read, or only help is wanted.
 pub fn parse(arguments: &[OsString]) -> Cli {
-    let command = examples::dressed(Cli::command(), arguments.first().map(OsString::as_os_str));
-    let matches = command.get_matches_from(arguments);
+    let typed = arguments.first().map(OsString::as_os_str);
+    let command = examples::dressed(Cli::command(), typed);
+    let of_plugin = typed.is_some_and(|typed| Path::new(typed).file_stem() == Some(OsStr::new(completion::OF_PLUGIN)));
+    let matches = if of_plugin {
+        let words = arguments.iter().skip(1).cloned();
+        command.get_matches_from(["allclear".into(), arguments::COMPLETE.into()].into_iter().chain(words))
+    } else {
+        command.get_matches_from(arguments)
+    };
     Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
 }
 
@@ -113,19 +122,15 @@ pub fn main(cli: Cli, environment: BTreeMap<String, String>) -> ExitCode {
         Command::Ledger { ledger_namespace, action } => ledger_command(global, environment, ledger_namespace, action),
         Command::Pipeline { action } => pipeline_command(global, environment, action),
         Command::Repo { action } => repo_command::repo(global, environment, action),
+        Command::Webhook { action } => webhook::webhook(global, environment, action),
         Command::Config { action } => config_command(global, environment, action),
         Command::Step { step } => print(&step::step(step)),
         Command::Crds { weave } => {
             let out = if weave { crd::CRD_WEAVE.to_owned() } else { [crd::CRD, crd::repo::CRD].join("---\n") };
             print(&Outcome { out, err: String::new(), code: 0 })
         }
-        Command::Completion { shell } => {
-            // Into memory first: the library panics where its reader has gone away.
-            let mut script = Vec::new();
-            clap_complete::generate(shell, &mut examples::dressed(Cli::command(), None), "allclear", &mut script);
-            let _ = io::stdout().write_all(&script);
-            ExitCode::SUCCESS
-        }
+        Command::Completion { shell } => completion::script(shell),
+        Command::Complete { words } => completion::complete(&words, environment),
     }
 }
 
@@ -248,10 +253,6 @@ fn config_command(global: Global, environment: BTreeMap<String, String>, action:
     })
 }
 
-fn ledger_flag(namespace: Option<String>) -> Option<(String, String)> {
-    namespace.map(|namespace| ("ledger.namespace".to_owned(), namespace))
-}
-
 fn ledger_command(
     global: Global,
     environment: BTreeMap<String, String>,
@@ -299,7 +300,7 @@ fn explain_pipeline(
 
 fn pipeline_command(global: Global, environment: BTreeMap<String, String>, action: PipelineAction) -> ExitCode {
     let asked = match action {
-        PipelineAction::List { namespace, output } => {
+        PipelineAction::List(Listing { namespace, output }) => {
             let output = output.into();
             return at_desk(global, environment, output, async |desk| {
                 pipeline::list(desk, namespace.as_deref(), output).await

@@ -10,7 +10,7 @@ use crate::adapters::kubernetes::crd::repo::Installation;
 use crate::adapters::kubernetes::desk::Desk;
 use crate::adapters::kubernetes::objects::RepoKind;
 use crate::cli::answer::{EXIT_INVALID, Outcome, Output, print, refused};
-use crate::cli::arguments::{Global, RepoAction, WhichRepos};
+use crate::cli::arguments::{Global, Listing, RepoAction, WhichRepos};
 use crate::cli::connect::connected;
 use crate::cli::consent::Consent;
 use crate::cli::repo;
@@ -39,7 +39,7 @@ pub(super) fn explain(
 /// `allclear repo`.
 pub(super) fn repo(global: Global, environment: BTreeMap<String, String>, action: RepoAction) -> ExitCode {
     let asked = match action {
-        RepoAction::List { namespace, output } => {
+        RepoAction::List(Listing { namespace, output }) => {
             let output = output.into();
             return at_desk(global, environment, output, async |desk| {
                 repo::list(desk, namespace.as_deref(), output).await

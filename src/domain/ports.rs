@@ -170,6 +170,8 @@ pub struct LedgerContents {
     pub pin: Option<Pin>,
     /// The scopes whose workloads are all on record.
     pub listed: Listed,
+    /// The form that it is stored in, by the name that it has there; empty where there is only one.
+    pub layout: String,
     /// What the life of the program before this one left; `None` where it left nothing that can be read.
     pub life: Option<LifeNote>,
 }
@@ -290,6 +292,19 @@ pub trait Notifier: Send + Sync {
     fn hears(&self, subject: &Subject, kind: Kind) -> bool;
     /// Sends one delivery once and reports how the receiver took it.
     async fn send(&self, delivery: &Delivery) -> Reply;
+    /// Every receiver, in the order of the configuration.
+    fn receivers(&self) -> Vec<Receiver>;
+}
+
+/// One receiver of notices, as anyone may see it: its address and what it is sent may hold secrets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Receiver {
+    /// Its name.
+    pub name: String,
+    /// What it is told.
+    pub events: Vec<Kind>,
+    /// Which workloads, Pipelines and Repos it is told about, as the configuration writes them.
+    pub workloads: Vec<String>,
 }
 
 pub use crate::board::{

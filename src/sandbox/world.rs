@@ -169,6 +169,7 @@ impl World {
             "AWS_SECRET_ACCESS_KEY",
             "ALLCLEAR__CLOUDFRONT__ENDPOINT",
             "ALLCLEAR__LEDGER__NAMESPACE",
+            "WEBHOOKS_CONFIG",
         ];
         let environment = self.environment();
         let assignments = environment.iter().filter(|(name, _)| wanted.contains(&name.as_str()));

@@ -10,7 +10,7 @@ use crate::group::field::Field;
 use crate::scene::{NAME, Scene};
 
 /// Runs a command to its end.
-async fn allclear(scene: &Scene, arguments: &[&str]) -> Output {
+pub async fn allclear(scene: &Scene, arguments: &[&str]) -> Output {
     let mut command = Command::new(program());
     command.args(arguments).env_clear().envs(&scene.environment).kill_on_drop(true);
     let ended = tokio::time::timeout(Duration::from_secs(60), command.output()).await;
@@ -18,7 +18,7 @@ async fn allclear(scene: &Scene, arguments: &[&str]) -> Output {
 }
 
 /// The exit code, standard output and standard error.
-fn said(output: &Output) -> (i32, String, String) {
+pub fn said(output: &Output) -> (i32, String, String) {
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("UTF-8");
     (output.status.code().unwrap_or(-1), text(&output.stdout), text(&output.stderr))
 }

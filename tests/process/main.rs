@@ -16,6 +16,7 @@
 mod alerts;
 mod by_hand;
 mod commands;
+mod completion;
 mod defects;
 mod demo;
 mod faults;
@@ -30,3 +31,4 @@ mod scene;
 mod signals;
 mod steps;
 mod strangers;
+mod webhooks;

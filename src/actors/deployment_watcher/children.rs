@@ -6,7 +6,7 @@ use actix::{Actor, AsyncContext, Context, Handler, Message};
 use super::DeploymentWatcher;
 use crate::actors::directory::PeersRestarted;
 use crate::actors::lifecycle::Obituary;
-use crate::actors::message::{Died, End, FollowPods, Wanted, Who};
+use crate::actors::message::{Died, End, FollowPods, ResendDeliveries, Wanted, Who};
 use crate::actors::pod_watcher::PodWatcher;
 use crate::actors::rollout::{self, RolloutActor};
 use crate::actors::shell::Drives;
@@ -67,6 +67,14 @@ impl Handler<Died> for DeploymentWatcher {
     }
 }
 
+impl DeploymentWatcher {
+    /// Gives the outbox what owners ask to be sent again. What finds its mailbox full waits for the next sweep.
+    pub(super) fn hand_over_resends(&mut self) {
+        let outbox = &self.directory.resend;
+        self.resends.hand_over(|request| outbox.try_send(ResendDeliveries(request.clone())).is_ok());
+    }
+}
+
 impl Handler<Wanted> for DeploymentWatcher {
     type Result = ();
 
@@ -81,6 +89,7 @@ impl Handler<PeersRestarted> for DeploymentWatcher {
 
     fn handle(&mut self, message: PeersRestarted, ctx: &mut Self::Context) {
         self.directory = message.0;
+        self.resends.outbox_rebuilt();
         self.feed(Event::PeersRebuilt, ctx);
         for _ in self.watch().nursery().needing_peers() {
             self.env.metrics.overflow("rollout");

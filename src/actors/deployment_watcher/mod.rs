@@ -21,6 +21,7 @@ use crate::actors::rollout::RolloutActor;
 use crate::actors::shell::{Drives, Shell};
 use crate::actors::{Env, MAILBOX_MAX};
 use crate::telemetry::Share;
+use domain::delivery::Resends;
 use domain::id::{Origin, WorkloadId};
 use domain::listed::Scope;
 use domain::lives::Lives;
@@ -43,6 +44,7 @@ pub struct DeploymentWatcher {
     children: BTreeMap<WorkloadId, Addr<RolloutActor>>,
     pods: BTreeMap<String, Addr<PodWatcher>>,
     troubles: Troubles<WorkloadId>,
+    resends: Resends,
     recent: Vec<Summary>,
     unwell: Share,
 }
@@ -57,7 +59,7 @@ impl DeploymentWatcher {
         stop_listener: StopListener,
         obituary: Obituary,
     ) -> Self {
-        let LedgerContents { origin, records, unreadable, pin: _, listed, life: _ } = ledgered;
+        let LedgerContents { origin, records, unreadable, pin: _, listed, layout: _, life: _ } = ledgered;
         let kind = Deployments { policy: env.settings.policy.clone() };
         let unwell = env.metrics.standing.unwell();
         Self {
@@ -71,6 +73,7 @@ impl DeploymentWatcher {
             children: BTreeMap::new(),
             pods: BTreeMap::new(),
             troubles: Troubles::default(),
+            resends: Resends::default(),
             recent: Vec::new(),
             unwell,
         }
@@ -87,6 +90,7 @@ impl DeploymentWatcher {
             self.died(id, End::Crashed, ctx);
         }
         self.feed(Event::Swept, ctx);
+        self.hand_over_resends();
         self.look_for_baselines();
         // A few nanoseconds for each record.
         self.count_unwell();
@@ -146,6 +150,7 @@ impl StreamHandler<Sight> for DeploymentWatcher {
                 self.feed(Event::Relisting(Scope::of(scope.as_deref())), ctx);
             }
             Sight::Seen(workload) => {
+                self.resends.seen(&workload.id, workload.tuning.resend.as_ref());
                 match self.watch().unusable(&workload) {
                     Some(why) => self.leave_out(&workload.id, why),
                     None => self.troubles.readable(&workload.id),
@@ -158,6 +163,7 @@ impl StreamHandler<Sight> for DeploymentWatcher {
                 self.feed(Event::Unreadable(id), ctx);
             }
             Sight::Gone(id) => {
+                self.resends.gone(&id);
                 self.troubles.readable(&id);
                 self.troubles.stored(&id);
                 self.feed(Event::Gone(id), ctx);

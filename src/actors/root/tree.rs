@@ -63,9 +63,7 @@ impl Tree {
             parent,
         };
         let lives = Lives::begin(ledgered.life.clone(), tree.now());
-        if let Some(words) = lives.words() {
-            tracing::warn!("{words}");
-        }
+        lives.words().iter().for_each(|words| tracing::warn!("{words}"));
         tree.watch(ledgered, lives);
         tree
     }
@@ -95,6 +93,7 @@ impl Tree {
             match_plan: self.invalidator.clone().recipient(),
             place_order: self.invalidator.clone().recipient(),
             tell_notice: self.webhook.clone().recipient(),
+            resend: self.webhook.clone().recipient(),
             ledger_lost: self.parent.root.clone().recipient(),
         }
     }

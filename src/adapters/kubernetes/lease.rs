@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 
 use super::api::{Api, Collection, Resource};
 use super::events::micro_time;
+use super::no_namespace;
 use domain::lease::{Claim, LEASE_FOR, Replica};
 use domain::ports::{Clock, Lease, PortError};
 
@@ -111,6 +112,9 @@ impl KubernetesLease {
             Err(failed) if failed.status() == Some(409) => Ok(None),
             // Deleted meanwhile. A creation is answered so where the namespace is missing.
             Err(failed) if failed.status() == Some(404) && over.is_some() => Ok(None),
+            Err(failed) if failed.status() == Some(404) => {
+                Err(no_namespace(failed.error, self.leases.namespace.as_deref().unwrap_or_default()))
+            }
             written => Ok(Some(claim(written?.json()?))),
         }
     }

@@ -20,6 +20,7 @@ pub mod kubeconfig;
 pub mod leaf;
 mod leaf_config;
 mod lease;
+pub mod names;
 pub mod objects;
 mod parts;
 mod pods;
@@ -52,6 +53,15 @@ use domain::site::{Age, Gathered, RouteClaim};
 use domain::workload::Workload;
 use serving::ServingReader;
 use site::SiteReader;
+
+/// What to do where the namespace of our own objects is missing, which a creation is told by 404.
+pub(crate) fn no_namespace(error: PortError, namespace: &str) -> PortError {
+    let cure = format!(
+        "make it with `kubectl create namespace {namespace}`, or name another one by ledger.namespace (ALLCLEAR__LEDGER__NAMESPACE, \
+         --ledger-namespace)"
+    );
+    PortError { cause: format!("{}; {cure}", error.cause), ..error }
+}
 
 const DEPLOYMENTS: Resource = Resource::new("apps", "v1", "deployments");
 

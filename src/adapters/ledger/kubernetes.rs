@@ -46,6 +46,7 @@ use self::shard::{Change, Shard};
 use self::stored::Stored;
 use self::writer::{ShardCopy, ShardQueue, WRITES_AT_ONCE_MAX, Writes};
 use super::{SHARDS, pin_of, shard_of};
+use crate::adapters::kubernetes::no_namespace;
 use domain::delivery::Delivery;
 use domain::id::{Origin, Seq, WorkloadId};
 use domain::listed::Scope;
@@ -147,6 +148,7 @@ impl KubernetesLedger {
             Ok(map) => Ok(map),
             // Another worker was faster, or the answer to our own creation was lost.
             Err(failed) if failed.status() == Some(409) => self.maps.get(META_NAME).await?.ok_or(failed.error),
+            Err(failed) if failed.status() == Some(404) => Err(no_namespace(failed.error, &self.namespace)),
             Err(failed) => Err(failed.error),
         }
     }
@@ -428,7 +430,8 @@ fn gather(shard: &Shard, read: &mut LedgerContents, belongs: impl Fn(&WorkloadId
 fn ledgered(meta: OwnerReference, map: &ConfigMap, present: &Present) -> LedgerContents {
     let pin = pin::of(map).and_then(|text| pin_of(text).ok());
     let (listed, life) = (listed::of(map, present), life::of(map));
-    LedgerContents { origin: Origin(meta.uid), pin, listed, life, ..LedgerContents::default() }
+    let layout = map.data.as_ref().and_then(|data| data.get(LAYOUT_KEY)).cloned().unwrap_or_default();
+    LedgerContents { origin: Origin(meta.uid), pin, listed, layout, life, ..LedgerContents::default() }
 }
 
 fn is_ours(map: &ConfigMap, meta: &OwnerReference) -> bool {

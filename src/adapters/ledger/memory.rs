@@ -76,6 +76,7 @@ impl Ledger for MemoryLedger {
             unreadable: BTreeMap::new(),
             pin: pin.clone(),
             listed: listed.clone(),
+            layout: String::new(),
             life: life.clone(),
         })
     }

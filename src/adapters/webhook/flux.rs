@@ -63,6 +63,19 @@ pub fn event(notice: &Notice) -> Result<String, serde_json::Error> {
     if whole.len() <= BODY_BYTES_MAX { Ok(whole) } else { cut(notice, TEXT_CHARS_MAX) }
 }
 
+/// An event that tells of a test, about an object that there is none of.
+pub fn test(timestamp: &str, message: &str) -> String {
+    serde_json::json!({
+        "involvedObject": {
+            "apiVersion": "allclear.dev/v1alpha1", "kind": "WebhookTest", "namespace": REPORTER, "name": "test",
+        },
+        "severity": "info", "timestamp": timestamp, "message": message, "reason": "WebhookTest",
+        "metadata": {"allclear.dev/test": "true"},
+        "reportingController": REPORTER, "reportingInstance": REPORTER,
+    })
+    .to_string()
+}
+
 fn cut(notice: &Notice, chars: usize) -> Result<String, serde_json::Error> {
     let (message, change) = (visible(&notice.message), visible(&notice.change));
     let short = |text| first(text, chars);

@@ -5,6 +5,7 @@
 
 mod body;
 mod flux;
+mod rehearsal;
 pub(super) mod sign;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,7 +22,9 @@ use crate::config::{Hook, HookFormat, HookMethod, Secret};
 use domain::delivery::{Content, Delivery, Reply};
 use domain::id::Subject;
 use domain::notice::{Kind, Notice};
-use domain::ports::{Clock, Notifier};
+use domain::ports::{Clock, Notifier, Receiver};
+
+pub use rehearsal::{Heard, Rehearsal, TEST_HEADER, TEST_TYPE, Unmarked};
 
 const FORM: HeaderValue = HeaderValue::from_static("application/x-www-form-urlencoded");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -53,12 +56,18 @@ impl Webhooks {
         Self { hooks: named, client, clock }
     }
 
+    /// Every hook, by the name that deliveries know it by, in the order of the file.
+    pub fn hooks(&self) -> impl Iterator<Item = (&str, &Hook)> {
+        self.hooks.iter().map(|(name, hook)| (name.as_str(), hook))
+    }
+
     /// The schedule of each hook, for the outbox.
     pub fn schedules(&self) -> BTreeMap<String, Vec<Duration>> {
         self.hooks.iter().map(|(name, hook)| (name.clone(), hook.schedule.clone())).collect()
     }
 
-    fn request(&self, hook: &Hook, delivery: &Delivery) -> Result<Request, Error> {
+    /// One request to a hook: by what `id` a receiver knows it, and what it says.
+    fn request(&self, hook: &Hook, id: &str, said: &Content) -> Result<Request, Error> {
         let mut url = hook.url.expose().clone();
         let mut headers = HeaderMap::new();
         let body = match hook.method {
@@ -70,7 +79,7 @@ impl Webhooks {
                 String::new()
             }
             HookMethod::Post | HookMethod::Put | HookMethod::Patch | HookMethod::Delete => {
-                let (text, content_type) = content(delivery, &hook.parameters)?;
+                let (text, content_type) = content(said, &hook.parameters)?;
                 headers.insert(CONTENT_TYPE, content_type);
                 text
             }
@@ -82,7 +91,7 @@ impl Webhooks {
             headers.insert(header_name(name)?, header_value(value.expose())?);
         }
         let timestamp_s = self.clock.wall_ms().div_euclid(1_000);
-        sign::sign(&mut headers, &hook.secrets, delivery.notice.0.as_str(), timestamp_s, body.as_bytes())?;
+        sign::sign(&mut headers, &hook.secrets, id, timestamp_s, body.as_bytes())?;
         Ok(Request { method: method(hook.method), url, headers, body: Bytes::from(body), timeout: hook.timeout })
     }
 }
@@ -114,7 +123,7 @@ impl Notifier for Webhooks {
         let Some((_, hook)) = self.hooks.iter().find(|(name, _)| *name == delivery.hook) else {
             return Reply::UnknownHook;
         };
-        let sent = match self.request(hook, delivery) {
+        let sent = match self.request(hook, delivery.notice.0.as_str(), &delivery.content) {
             Ok(request) => self.client.send(request).await,
             Err(error) => Err(error),
         };
@@ -124,6 +133,15 @@ impl Notifier for Webhooks {
             // Neither passes before the configuration changes.
             Err(Error::Blocked(reason) | Error::Unusable(reason)) => Reply::Blocked { reason },
         }
+    }
+
+    fn receivers(&self) -> Vec<Receiver> {
+        let receiver = |(name, hook): &(String, Hook)| Receiver {
+            name: name.clone(),
+            events: hook.events.iter().copied().collect(),
+            workloads: hook.workloads.iter().map(ToString::to_string).collect(),
+        };
+        self.hooks.iter().map(receiver).collect()
     }
 }
 
@@ -137,8 +155,8 @@ fn is_about(hook: &Hook, subject: &Subject, kind: Kind) -> bool {
         && hook.workloads.iter().any(|pattern| pattern.matches(subject.namespace(), subject.name()))
 }
 
-fn content(delivery: &Delivery, parameters: &BTreeMap<String, Secret<String>>) -> Result<(String, HeaderValue), Error> {
-    match &delivery.content {
+fn content(said: &Content, parameters: &BTreeMap<String, Secret<String>>) -> Result<(String, HeaderValue), Error> {
+    match said {
         Content::Parameters => Ok((body::form(parameters), FORM)),
         Content::Json(document) => match body::with_parameters(document, parameters) {
             Ok(document) => Ok((document, JSON)),

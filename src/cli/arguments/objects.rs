@@ -8,14 +8,7 @@ use domain::repo::job::StepKind;
 #[derive(Debug, Subcommand)]
 pub(crate) enum PipelineAction {
     /// Show each Pipeline: its environments from left to right, and what each waits for
-    List {
-        /// Only of this namespace [default: all]
-        #[arg(short, long)]
-        namespace: Option<String>,
-        /// How to print it
-        #[arg(short, long, value_enum, default_value = "table")]
-        output: Format,
-    },
+    List(Listing),
     /// Show what a Pipeline asks about an environment and what follows from a yes, and say it; needs the right to patch pipelines
     Approve {
         /// The Pipeline, as shop/web
@@ -49,6 +42,17 @@ pub(crate) enum PipelineAction {
     },
 }
 
+/// Which objects are listed, and how.
+#[derive(Debug, Args)]
+pub(crate) struct Listing {
+    /// Only of this namespace [default: all]
+    #[arg(short, long)]
+    pub(crate) namespace: Option<String>,
+    /// How to print it
+    #[arg(short, long, value_enum, default_value = "table")]
+    pub(crate) output: Format,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct WhichPipelines {
     /// The Pipeline, as shop/web
@@ -65,14 +69,7 @@ pub(crate) struct WhichPipelines {
 #[derive(Debug, Subcommand)]
 pub(crate) enum RepoAction {
     /// Show each Repo: the commit that is wanted, its run, and what it waits for
-    List {
-        /// Only of this namespace [default: all]
-        #[arg(short, long)]
-        namespace: Option<String>,
-        /// How to print it
-        #[arg(short, long, value_enum, default_value = "table")]
-        output: Format,
-    },
+    List(Listing),
     /// Show what a Repo asks, with its plan, and say yes, as in `allclear repo approve platform/infra --override`; needs the right to
     /// patch repos
     Approve {

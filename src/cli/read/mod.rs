@@ -125,7 +125,8 @@ pub(crate) fn peeked(
     match ledgered {
         Ok(Some(ledgered)) => Section::Known(ledgered),
         Ok(None) => Section::missing(format!(
-            "there is no ledger in {}; ledger.namespace (ALLCLEAR__LEDGER__NAMESPACE, --ledger-namespace) says where allclear keeps it",
+            "there is no ledger in {}; ledger.namespace (ALLCLEAR__LEDGER__NAMESPACE, --ledger-namespace) says where allclear keeps it, and \
+             `kubectl get configmaps -A --field-selector metadata.name=allclear-ledger` finds it",
             question.ledger_place
         )),
         Err(error) => Section::missing(error),

@@ -15,7 +15,7 @@ use domain::notice::{Kind, Notice};
 use domain::paths::PathSet;
 use domain::ports::{
     Cdn, CdnError, Clock, ClusterView, EventSink, Flow, Found, Invalidation, InvalidationStatus, Ledger,
-    LedgerContents, Notifier, PinError, PodSight, PortError, Sight, StoreError,
+    LedgerContents, Notifier, PinError, PodSight, PortError, Receiver, Sight, StoreError,
 };
 use domain::purge::CdnErrorClass;
 use domain::readiness::Pod;
@@ -376,6 +376,15 @@ impl Notifier for World {
                 if lost { unreachable() } else { Reply::Delivered { status: 200 } }
             }
         }
+    }
+
+    fn receivers(&self) -> Vec<Receiver> {
+        let receiver = |name: &str, events: &[Kind]| Receiver {
+            name: name.to_owned(),
+            events: events.to_vec(),
+            workloads: vec!["*".to_owned()],
+        };
+        vec![receiver("ops", &Kind::ALL), receiver("site", &[Kind::PurgeCompleted])]
     }
 }
 

@@ -1,0 +1,64 @@
+//! What is shown of webhooks: the receivers, and what is on its way to them. Not for how that is worded; the actor does it.
+
+use serde::{Deserialize, Serialize};
+
+use domain::delivery::{Delivery, State};
+use domain::id::Subject;
+
+/// One delivery on its way.
+#[derive(Clone, Debug, Serialize)]
+pub struct DeliverySeen {
+    /// Its id.
+    pub id: String,
+    /// The hook, by name.
+    pub hook: String,
+    /// What it is about. The API has it under the name from when only workloads had notices.
+    #[serde(rename = "workload")]
+    pub subject: Subject,
+    /// The kind of its notice.
+    pub kind: &'static str,
+    /// Attempts so far.
+    pub attempts: u32,
+    /// It is a dead letter: not tried again before a person asks for it.
+    pub given_up: bool,
+    /// How far it is, in words.
+    pub state: String,
+}
+
+/// One receiver of webhooks. Neither its address nor anything that it is sent: they may hold secrets.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReceiverSeen {
+    /// Its name.
+    pub name: String,
+    /// What it is told.
+    pub events: Vec<String>,
+    /// What it is told about, as the configuration writes it.
+    pub workloads: Vec<String>,
+    /// How the last attempt ended; `None` before the first one since this allclear works.
+    #[serde(default)]
+    pub last: Option<LastSeen>,
+}
+
+/// How an attempt ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LastSeen {
+    /// When, in milliseconds since the Unix epoch.
+    pub at_ms: i64,
+    /// How, in words.
+    pub words: String,
+}
+
+impl DeliverySeen {
+    /// The delivery, with its progress in `state`.
+    pub fn new(delivery: &Delivery, state: String) -> Self {
+        Self {
+            id: delivery.id.clone(),
+            hook: delivery.hook.clone(),
+            subject: delivery.subject.clone(),
+            kind: delivery.kind.name(),
+            attempts: delivery.attempts,
+            given_up: matches!(delivery.state, State::Dead { .. }),
+            state,
+        }
+    }
+}
