@@ -177,10 +177,10 @@ pub struct Died {
     pub end: End,
 }
 
-/// Watcher → webhooks: an owner asks for deliveries again. May be repeated.
+/// Watcher → webhooks: the owner of a workload asks for deliveries again. May be repeated.
 #[derive(Message)]
 #[rtype(result = "()")]
-pub struct ResendDeliveries(pub Resend);
+pub struct ResendDeliveries(pub WorkloadId, pub Resend);
 
 /// To those that write records, and to root: stop taking work, finish the writes under way, end.
 #[derive(Message, Clone, Copy)]

@@ -172,7 +172,7 @@ impl Handler<TellNotice> for Webhook {
 impl Handler<ResendDeliveries> for Webhook {
     type Result = ();
 
-    fn handle(&mut self, ResendDeliveries(request): ResendDeliveries, ctx: &mut Self::Context) {
-        self.feed(Event::Resend(request), ctx);
+    fn handle(&mut self, ResendDeliveries(workload, request): ResendDeliveries, ctx: &mut Self::Context) {
+        self.feed(Event::Resend { workload, request }, ctx);
     }
 }

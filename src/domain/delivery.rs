@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::{NoticeId, Subject, delivery_id};
+use crate::id::{NoticeId, Subject, WorkloadId, delivery_id};
 use crate::machine::millis;
 use crate::notice::{self, Notice};
 use crate::retry::jitter;
@@ -247,8 +247,14 @@ pub enum Event {
         /// By which write, as the effect had it: the answer of another one ends nothing.
         write: u64,
     },
-    /// A person asks to send dead letters after all, or waiting deliveries now. Enables their hooks. The same request may come often.
-    Resend(Resend),
+    /// The owner of a workload asks to send dead letters about it after all, or waiting deliveries now. Enables their hooks. The same
+    /// request may come often.
+    Resend {
+        /// The workload.
+        workload: WorkloadId,
+        /// The request.
+        request: Resend,
+    },
 }
 
 /// What the [`Outbox`] wants done.

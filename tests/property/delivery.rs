@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use domain::delivery::{Content, Delivery, Effect, Event, Limits, Outbox, Outcome, Overflow, Reply, Resend, Settings};
-use domain::id::{NoticeId, Seq, WorkloadId};
+use domain::id::{NoticeId, Seq, Subject, WorkloadId};
 use domain::machine::{Machine, Timestamp};
 use domain::notice::{Kind, Notice};
 use proptest::prelude::*;
@@ -214,7 +214,9 @@ impl World {
                 let (_, all) = deliveries(*notice, 7);
                 // Each is a request of its own; that a repeated one does nothing is a test beside the machine.
                 let at = format!("{:?}", self.now);
-                self.step(Event::Resend(Resend { at, deliveries: [all[*hook].id.clone()].into() }));
+                let request = Resend { at, deliveries: [all[*hook].id.clone()].into() };
+                let Subject::Workload(workload) = all[*hook].subject.clone() else { panic!("not of a workload") };
+                self.step(Event::Resend { workload, request });
             }
         }
     }

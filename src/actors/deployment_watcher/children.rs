@@ -71,7 +71,7 @@ impl DeploymentWatcher {
     /// Gives the outbox what owners ask to be sent again. What finds its mailbox full waits for the next sweep.
     pub(super) fn hand_over_resends(&mut self) {
         let outbox = &self.directory.resend;
-        self.resends.hand_over(|request| outbox.try_send(ResendDeliveries(request.clone())).is_ok());
+        self.resends.hand_over(|id, request| outbox.try_send(ResendDeliveries(id.clone(), request.clone())).is_ok());
     }
 }
 

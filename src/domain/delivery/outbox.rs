@@ -20,7 +20,7 @@ use super::entry::{Entry, Stage};
 use super::index::OutboxIndex;
 use super::settings::{Limits, Overflow, Settings};
 use super::{Delivery, Effect, Event, Outcome, Reply, Report, Resend, SCHEDULE, State};
-use crate::id::NoticeId;
+use crate::id::{NoticeId, Subject, WorkloadId};
 use crate::machine::{Machine, Timestamp};
 use crate::retry;
 use crate::text;
@@ -63,8 +63,8 @@ pub struct Outbox {
     delivered: Delivered,
     /// The ledger was read. Until then an unknown delivery may be one of an earlier life.
     restored: bool,
-    /// What was asked for again before that: deliveries, with the time of the request.
-    early: BTreeMap<String, String>,
+    /// What was asked for again before that: workload and delivery, with the time of the request.
+    early: BTreeMap<(WorkloadId, String), String>,
 }
 
 /// How full the outbox is.
@@ -96,8 +96,8 @@ impl Machine for Outbox {
                     self.restore(now, delivery, &mut effects);
                 }
                 self.restored = true;
-                for (id, at) in std::mem::take(&mut self.early) {
-                    self.resend(now, &id, &at, &mut effects);
+                for ((workload, id), at) in std::mem::take(&mut self.early) {
+                    self.resend(now, &workload, &id, &at, &mut effects);
                 }
             }
             Event::Told { notice, deliveries } => self.tell(now, notice, deliveries, &mut effects),
@@ -105,9 +105,9 @@ impl Machine for Outbox {
             Event::StoreFailed { id, write } | Event::RemoveFailed { id, write } => self.write_failed(now, &id, write),
             Event::Answered { id, attempt, reply } => self.answered(now, &id, attempt, &reply, &mut effects),
             Event::Removed { id, write } => self.removed(&id, write),
-            Event::Resend(Resend { at, deliveries }) => {
+            Event::Resend { workload, request: Resend { at, deliveries } } => {
                 for id in deliveries {
-                    self.resend(now, &id, &at, &mut effects);
+                    self.resend(now, &workload, &id, &at, &mut effects);
                 }
             }
         }
@@ -395,15 +395,19 @@ impl Outbox {
         self.drop_dead_over_bound(effects);
     }
 
-    /// A request sends a delivery once, however often it is seen.
-    fn resend(&mut self, now: Timestamp, id: &str, at: &str, effects: &mut Vec<Effect>) {
+    /// A request sends a delivery once, however often it is seen. It is for what is about its own workload: who may write on one has
+    /// no say over another.
+    fn resend(&mut self, now: Timestamp, workload: &WorkloadId, id: &str, at: &str, effects: &mut Vec<Effect>) {
         let Some(stage) = self.index.get(id).map(|entry| entry.stage) else {
             if !self.restored && self.early.len() < EARLY_MAX {
-                self.early.insert(id.to_owned(), at.to_owned());
+                self.early.insert((workload.clone(), id.to_owned()), at.to_owned());
             }
             return;
         };
-        let Some(delivery) = self.index.delivery_mut(id).filter(|_| stage != Stage::Done) else { return };
+        let is_meant = |delivery: &&mut Delivery| {
+            stage != Stage::Done && matches!(&delivery.subject, Subject::Workload(about) if about == workload)
+        };
+        let Some(delivery) = self.index.delivery_mut(id).filter(is_meant) else { return };
         if delivery.asked.replace(at.to_owned()).as_deref() == Some(at) {
             return;
         }

@@ -88,9 +88,9 @@ impl Resends {
     }
 
     /// Hands over what waits, as far as `hand` takes it; the rest waits for the next time.
-    pub fn hand_over(&mut self, mut hand: impl FnMut(&Resend) -> bool) {
+    pub fn hand_over(&mut self, mut hand: impl FnMut(&WorkloadId, &Resend) -> bool) {
         while let Some((id, request)) = self.waiting.pop_first() {
-            if !hand(&request) {
+            if !hand(&id, &request) {
                 self.waiting.insert(id, request);
                 return;
             }
@@ -133,7 +133,7 @@ mod tests {
         let mut resends = Resends::default();
         let taken = |resends: &mut Resends, room: usize| {
             let mut taken = Vec::new();
-            resends.hand_over(|request| {
+            resends.hand_over(|_, request| {
                 let fits = taken.len() < room;
                 if fits {
                     taken.push(request.at.clone());

@@ -208,7 +208,7 @@ fn a_receiver_that_is_gone_is_called_once_and_its_letters_are_dead() {
     assert_eq!(desk.outbox.disabled().collect::<Vec<_>>(), [("a", "answered 410: the receiver is gone")]);
     let dead = if sending[0] == first.id { first } else { second };
     let dead = if sending.contains(&dead.id) { delivery("later", "a") } else { dead };
-    assert_eq!(sends(&desk.step(Event::Resend(resend("1", &dead)))), [(dead.id, 1)]);
+    assert_eq!(sends(&desk.step(resend("1", &dead))), [(dead.id, 1)]);
     assert_eq!(desk.outbox.disabled().count(), 0);
 }
 
@@ -407,8 +407,9 @@ fn an_answer_that_comes_twice_does_not_end_the_write_after_it() {
     assert_eq!(again, [store(dead, 3)]);
 }
 
-fn resend(at: &str, delivery: &Delivery) -> Resend {
-    Resend { at: at.to_owned(), deliveries: [delivery.id.clone()].into() }
+fn resend(at: &str, delivery: &Delivery) -> Event {
+    let Subject::Workload(workload) = delivery.subject.clone() else { panic!("not of a workload") };
+    Event::Resend { workload, request: Resend { at: at.to_owned(), deliveries: [delivery.id.clone()].into() } }
 }
 
 /// The annotation stays on the workload, so every sight of it repeats the request.
@@ -417,15 +418,19 @@ fn a_request_sends_a_dead_letter_once_however_often_it_is_seen() {
     let one = Delivery { attempts: 10, state: State::Dead { reason: "given up".to_owned() }, ..delivery("n", "a") };
     let mut desk = Desk::new(Settings::default());
     // Before the ledger was read, nothing is known of it yet.
-    assert_eq!(sends(&desk.step(Event::Resend(resend("1", &one)))), []);
+    let Event::Resend { request, .. } = resend("0", &one) else { panic!("another event") };
+    let other = Event::Resend { workload: WorkloadId::deployment("shop", "other"), request };
+    assert_eq!(desk.step(other.clone()), []);
+    assert_eq!(sends(&desk.step(resend("1", &one))), []);
     let effects = desk.step(Event::Restored(vec![one.clone()]));
     assert_eq!((sends(&effects), outcomes(&effects)), (vec![(one.id.clone(), 1)], vec!["resent"]));
     let effects = desk.step(failed(&one, 1, Reply::Blocked { reason: "not sent".to_owned() }));
     assert_eq!(outcomes(&effects), ["dead"]);
-    assert_eq!(desk.step(Event::Resend(resend("1", &one))), [], "it was met");
+    assert_eq!(desk.step(resend("1", &one)), [], "it was met");
+    assert_eq!(desk.step(other), [], "who may write on another workload has no say");
     let kept = desk.outbox.deliveries().next().map(|(delivery, _)| delivery.clone()).expect("a dead letter");
     let mut next = Desk::new(Settings::default());
     next.step(Event::Restored(vec![kept]));
-    assert_eq!(sends(&next.step(Event::Resend(resend("1", &one)))), [], "it was met in an earlier life");
-    assert_eq!(sends(&next.step(Event::Resend(resend("2", &one)))), [(one.id.clone(), 1)]);
+    assert_eq!(sends(&next.step(resend("1", &one))), [], "it was met in an earlier life");
+    assert_eq!(sends(&next.step(resend("2", &one))), [(one.id.clone(), 1)]);
 }
