@@ -73,6 +73,9 @@ pub struct Delivery {
     /// Whether it is still tried.
     #[serde(default)]
     pub state: State,
+    /// The trace that attempts belong to, where traces are exported; empty otherwise.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub trace: String,
 }
 
 /// What a delivery says.
@@ -112,7 +115,17 @@ impl Delivery {
             attempts: 0,
             created_ms: notice.at_ms,
             state: State::Pending,
+            trace: String::new(),
         }
+    }
+
+    /// The same as a part of its rollout's trace. What a member of a group tells of its own cluster before the group has agreed
+    /// belongs to no trace, because the group's is not known yet.
+    #[must_use]
+    pub fn traced(self, notice: &Notice, grouped: bool) -> Self {
+        let is_known = !grouped || notice.kind.is_of_group();
+        let trace = if is_known { notice.rollout.clone() } else { String::new() };
+        Self { trace, ..self }
     }
 
     /// Whether it is a dead letter.
