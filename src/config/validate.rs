@@ -14,6 +14,7 @@ use super::problem::Place;
 use super::serving;
 use super::suggest::{listed, nearest};
 use super::tenants;
+use super::traces;
 use super::values::Values;
 use super::webhooks::{self, HookDefaults, ReadFile};
 use super::{
@@ -68,6 +69,7 @@ pub(super) fn config(values: &mut Values<'_>, read: ReadFile<'_>) -> Option<Conf
     let http = serving::http(values, read);
     let hooks = serving::hooks(values, http.as_ref(), pipeline.as_ref(), read);
     let log = log(values);
+    let traces = traces::read(values, read, dry_run);
     check_ledger(values, ledger.as_ref(), redis.as_ref(), group.as_ref());
     check_timeouts(values, rollout.as_ref(), group.as_ref());
     group::check(values, group.as_ref());
@@ -90,6 +92,7 @@ pub(super) fn config(values: &mut Values<'_>, read: ReadFile<'_>) -> Option<Conf
         http: http?,
         hooks: hooks?,
         log: log?,
+        traces: traces?,
         dry_run: dry_run?,
     })
 }

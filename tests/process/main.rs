@@ -30,3 +30,4 @@ mod scene;
 mod signals;
 mod steps;
 mod strangers;
+mod traces;
