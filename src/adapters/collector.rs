@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
-use serde::Deserialize;
+use serde_json::Value;
 use url::Url;
 
 use super::http::{Client, Egress, Error, Request, Settings, header_value, retry_after};
@@ -35,20 +35,6 @@ pub enum Refusal {
     },
     /// It does not want them, whenever they come.
     Never(String),
-}
-
-/// The part of an answer that counts. A 64-bit number is a text in this encoding; some collectors send a number.
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct Taken {
-    partial_success: Partial,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct Partial {
-    rejected_spans: serde_json::Value,
-    error_message: String,
 }
 
 impl Collector {
@@ -98,14 +84,17 @@ impl Collector {
     }
 }
 
-/// Spans that an answer says were rejected. An answer that cannot be read rejects none: some answer with protobuf, or nothing.
-fn rejected(body: &[u8]) -> Option<(usize, String)> {
-    let Partial { rejected_spans, error_message } = serde_json::from_slice::<Taken>(body).ok()?.partial_success;
-    let count = match &rejected_spans {
-        serde_json::Value::String(text) => text.parse().ok()?,
+/// How many spans an answer says were rejected, and why. A 64-bit number is a text in this encoding; some collectors send a number.
+/// An answer that cannot be read rejects none: some answer with protobuf, or nothing.
+pub fn rejected(body: &[u8]) -> Option<(usize, String)> {
+    let answer: Value = serde_json::from_slice(body).ok()?;
+    let partial = answer.get("partialSuccess")?;
+    let count = match partial.get("rejectedSpans")? {
+        Value::String(text) => text.parse().ok()?,
         other => other.as_u64().and_then(|count| usize::try_from(count).ok())?,
     };
-    (count > 0).then_some((count, error_message))
+    let why = partial.get("errorMessage").and_then(Value::as_str).unwrap_or_default();
+    (count > 0).then(|| (count, why.to_owned()))
 }
 
 #[cfg(test)]
