@@ -12,9 +12,7 @@ use super::address::{Refused, WebUrl};
 use super::layers::Layer;
 use super::mask::{MASK, Secret, shown};
 use super::problem::{Findings, Place};
-use super::unread;
 use super::values::Values;
-use super::webhooks::ReadFile;
 
 /// The path that collectors take spans at (<https://opentelemetry.io/docs/specs/otlp/#otlphttp-request>).
 const PATH: &str = "v1/traces";
@@ -56,7 +54,8 @@ pub struct Traces {
     pub ca: Option<Vec<u8>>,
 }
 
-pub(super) fn read(values: &mut Values<'_>, read: ReadFile<'_>, dry_run: Option<bool>) -> Option<Traces> {
+/// `ca`: what `traces.ca_file` holds, if that could be read.
+pub(super) fn read(values: &mut Values<'_>, ca: Option<Option<Vec<u8>>>, dry_run: Option<bool>) -> Option<Traces> {
     let endpoint = values.optional(ENDPOINT, "`http` or `https` URL", WebUrl::parse);
     let headers = items(values, HEADERS, "list of `name=value`", header);
     let attributes = items(values, "traces.attributes", "list of `name=value`", |name, value| {
@@ -64,7 +63,6 @@ pub(super) fn read(values: &mut Values<'_>, read: ReadFile<'_>, dry_run: Option<
         let fix = "write name=value, such as deployment.environment.name=production";
         if is_name { Ok((name.to_owned(), value)) } else { Err(Refused::new("has no name of an attribute", fix)) }
     });
-    let ca = authorities(values, read);
     let endpoint = endpoint?.map(|endpoint| complete(&endpoint));
     if let Some(endpoint) = &endpoint {
         advise(values, endpoint.expose(), headers.as_ref().is_some_and(|headers| !headers.is_empty()), dry_run);
@@ -95,24 +93,6 @@ fn advise(values: &mut Values<'_>, url: &url::Url, has_headers: bool, dry_run: O
     if dry_run == Some(true) {
         warn("has no effect in a dry run, which tells nobody anything");
     }
-}
-
-fn authorities(values: &mut Values<'_>, read: ReadFile<'_>) -> Option<Option<Vec<u8>>> {
-    let key = "traces.ca_file";
-    let Some(path) = values.file(key)? else { return Some(None) };
-    let value = Some(shown(&path.to_string_lossy()));
-    let refused = match read(&path) {
-        Ok(text) if text.contains("-----BEGIN CERTIFICATE-----") => return Some(Some(text.into_bytes())),
-        Ok(_) => Refused::new(
-            "names a file without a certificate",
-            "write certificates in PEM into it, -----BEGIN CERTIFICATE-----",
-        ),
-        Err(error) => {
-            let message = format!("names a file that cannot be read: {}", unread(&error));
-            Refused::new(message, "mount the certificates there, or leave traces.ca_file empty")
-        }
-    };
-    values.refuse(key, value, refused)
 }
 
 /// A list of `name=value`, the values percent-encoded as the variables have them. No value is ever quoted.
