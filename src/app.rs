@@ -3,6 +3,7 @@
 
 pub mod by_hand;
 pub mod checking;
+mod exporting;
 pub mod looking;
 mod others;
 mod process;
@@ -34,6 +35,7 @@ use crate::adapters::redis::Server;
 use crate::adapters::redis::board::RedisBoard;
 use crate::adapters::webhook::Webhooks;
 use crate::app::by_hand::ByHand;
+use crate::app::exporting::Exporting;
 use crate::app::others::Others;
 use crate::app::promoting::{Beside, hooks, promoting};
 use crate::app::running::running;
@@ -100,6 +102,9 @@ pub enum StartError {
     /// The outbound HTTP client cannot be made.
     #[error("failed to prepare webhooks: {0}")]
     Webhooks(String),
+    /// The way to the collector of traces cannot be made.
+    #[error("failed to prepare traces: {0}")]
+    Traces(String),
     /// An address for probes or the status page cannot be used.
     #[error(transparent)]
     Listen(#[from] ListenError),
@@ -154,17 +159,18 @@ pub async fn start(config: &Config, overrides: Overrides) -> Result<Running, Sta
     let group = grouped.then(|| Neighbours::of(config, Ok(member.clone()), read));
     let views = Views::of(config, &clients, &ports, group, Member(alone(config)));
     let explains = overrides.explains.map(|explains| explains(views, config));
+    let exporting = Exporting::start(config, &member, grouped, &metrics).map_err(StartError::Traces)?;
     let grouping = if grouped { Some(grouping(config)?) } else { None };
     let settings = settings(config, member, grouping, outbox);
     let env = Env { ports, metrics, settings: Arc::new(settings), complaints: Arc::default() };
-    begin(config, env, hooks, explains).await
+    begin(config, env, (hooks, explains), exporting).await
 }
 
 async fn begin(
     config: &Config,
     env: Env,
-    hooks: Option<Hooks>,
-    explains: Option<Arc<dyn Explains>>,
+    (hooks, explains): (Option<Hooks>, Option<Arc<dyn Explains>>),
+    exporting: Option<Exporting>,
 ) -> Result<Running, StartError> {
     let (give_up, given_up) = oneshot::channel();
     let draining = Arc::new(AtomicBool::new(false));
@@ -196,7 +202,7 @@ async fn begin(
     let dry_run = config.dry_run;
     // Tests and the demo read the addresses from this line.
     tracing::info!(version = env!("CARGO_PKG_VERSION"), address = %probes, %page, hooks, dry_run, "started");
-    Ok(Running { root, serving, draining, given_up })
+    Ok(Running { root, serving, draining, given_up, exporting })
 }
 
 fn settings(config: &Config, member: Member, grouping: Option<Grouping>, outbox: delivery::Settings) -> Settings {

@@ -14,6 +14,7 @@
 //! A parent builds its children from durable facts, gets a notice of every death ([`lifecycle`]) and builds again,
 //! within a budget. No task is detached: every future belongs to an actor's context and ends with it.
 
+mod attempts;
 pub mod browse;
 pub mod cluster_group;
 pub mod complaints;

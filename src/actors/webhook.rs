@@ -137,7 +137,13 @@ impl Drives<Outbox> for Webhook {
             Effect::Send { delivery, attempt } => {
                 let notifier = self.env.ports.notifier.clone();
                 let id = delivery.id.clone();
-                let sent = async move { notifier.send(&delivery).await };
+                let env = self.env.clone();
+                let sent = async move {
+                    let began_ms = env.ports.clock.wall_ms();
+                    let reply = notifier.send(&delivery).await;
+                    env.trace_attempt((&delivery, attempt), &reply, began_ms);
+                    reply
+                };
                 self.ask(ctx, sent, move |reply| Event::Answered { id, attempt, reply });
             }
             Effect::Remove { id, write } => self.remove(id, write, ctx),
@@ -154,7 +160,11 @@ impl Handler<TellNotice> for Webhook {
     type Result = ResponseFuture<Result<(), String>>;
 
     fn handle(&mut self, TellNotice(notice): TellNotice, ctx: &mut Self::Context) -> Self::Result {
-        let deliveries = self.env.ports.notifier.deliveries(&notice);
+        let mut deliveries = self.env.ports.notifier.deliveries(&notice);
+        if self.env.metrics.traces.is_on() {
+            let grouped = self.env.settings.grouping.is_some();
+            deliveries = deliveries.into_iter().map(|delivery| delivery.traced(&notice, grouped)).collect();
+        }
         if deliveries.is_empty() && notice.kind == Kind::PromotionStarted {
             let pipeline = notice.subject.display_name();
             tracing::info!(

@@ -3,6 +3,7 @@
 pub mod calendar;
 pub mod clock;
 pub mod cloudfront;
+pub mod collector;
 pub mod dry_objects;
 pub mod dry_run;
 pub mod dry_running;

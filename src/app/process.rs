@@ -9,12 +9,16 @@ use tokio::sync::oneshot;
 
 use crate::actors::message::Drain;
 use crate::actors::root::{ENDS_WITHIN, GivenUp, Root};
+use crate::app::exporting::{Exporting, FLUSHED_WITHIN};
 use crate::http::{Addresses, Serving};
 
 /// Everything ends within this, whatever hangs (fault K16); Kubernetes would kill us 30 s after its SIGTERM.
 const STOP_WITHIN: Duration = Duration::from_secs(4);
 
-const _: () = assert!(ENDS_WITHIN.as_millis() < STOP_WITHIN.as_millis(), "the actors are left before they have ended");
+const _: () = assert!(
+    ENDS_WITHIN.as_millis() + FLUSHED_WITHIN.as_millis() < STOP_WITHIN.as_millis(),
+    "the actors are left before they have ended"
+);
 
 /// The program, running.
 pub struct Running {
@@ -22,6 +26,7 @@ pub struct Running {
     pub(super) serving: Serving,
     pub(super) draining: Arc<AtomicBool>,
     pub(super) given_up: oneshot::Receiver<GivenUp>,
+    pub(super) exporting: Option<Exporting>,
 }
 
 impl Running {
@@ -46,13 +51,19 @@ impl Running {
     /// Ends everything in order: not ready any more, no new work, writes under way finished, and out. Never waits for
     /// CloudFront or a receiver: whatever is under way there, the next life resumes from the ledger.
     pub async fn stop(self) {
-        let Self { root, serving, draining, given_up: _ } = self;
+        let Self { root, serving, draining, given_up: _, exporting } = self;
         draining.store(true, Ordering::Relaxed);
         let ordered = async {
             if root.send(Drain).await.is_err() {
                 tracing::warn!("the actors had ended before they were told to");
             }
-            serving.stop().await;
+            // What the actors did last is traced too.
+            let exported = async {
+                if let Some(exporting) = exporting {
+                    exporting.end().await;
+                }
+            };
+            tokio::join!(serving.stop(), exported);
         };
         if tokio::time::timeout(STOP_WITHIN, ordered).await.is_err() {
             tracing::warn!("not everything ended in time; leaving it, the ledger has what matters");

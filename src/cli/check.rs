@@ -16,6 +16,7 @@ mod redis;
 pub mod report;
 pub mod rights;
 mod sites;
+mod traces;
 mod webhooks;
 
 use std::collections::BTreeSet;
@@ -108,17 +109,19 @@ fn asked(outside: &Outside) -> Asked {
 async fn look(loaded: &Loaded, outside: &Outside, options: &Options) -> (String, Vec<Finding>) {
     let config = &loaded.config;
     let mut findings = configuration(loaded);
-    let (seen, servers, account, receivers) = tokio::join!(
+    let (seen, servers, account, receivers, collector) = tokio::join!(
         in_cluster(config, outside, options),
         servers(config, outside),
         aws::account(&outside.cdn),
         webhooks::webhooks(&config.webhooks.hooks, &outside.http),
+        traces::collector(&config.traces),
     );
     let Seen { rights_of, findings: of_cluster, ledgered, sources } = seen;
     findings.extend(of_cluster);
     findings.extend(servers);
     findings.extend(account.findings);
     findings.extend(receivers);
+    findings.extend(collector);
     let policy = config.policy();
     let (found, agreed) = tokio::join!(
         async {

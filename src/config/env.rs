@@ -11,6 +11,7 @@ use super::layers::{Layer, did_you_mean};
 use super::mask::shown;
 use super::problem::{Findings, Place};
 use super::suggest::recognised;
+use super::traces;
 
 /// Two underscores, because Kubernetes gives every pod variables such as `ALLCLEAR_PORT` for a Service of our name
 /// (<https://kubernetes.io/docs/tutorials/services/connect-applications-service/#environment-variables>).
@@ -42,9 +43,17 @@ pub fn key_of(name: &str) -> Option<String> {
     name.strip_prefix(PREFIX).map(|rest| rest.to_ascii_lowercase().replace("__", "."))
 }
 
-/// The old names of a key; empty for most.
+/// OpenTelemetry's variables, by the key they stand for; `traces` reads them.
+const STANDARD_NAMES: [(&str, &[&str]); 4] = [
+    ("traces.endpoint", &["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"]),
+    ("traces.headers", &["OTEL_EXPORTER_OTLP_TRACES_HEADERS", "OTEL_EXPORTER_OTLP_HEADERS"]),
+    ("traces.attributes", &["OTEL_RESOURCE_ATTRIBUTES", "OTEL_SERVICE_NAME"]),
+    ("traces.ca_file", &["OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE", "OTEL_EXPORTER_OTLP_CERTIFICATE"]),
+];
+
+/// The names that a key has in the old program, or in all programs that send traces; empty for most.
 pub fn old_names_of(key: &str) -> &'static [&'static str] {
-    OLD_NAMES.iter().find(|(of, _)| *of == key).map_or(&[], |(_, names)| names)
+    OLD_NAMES.iter().chain(&STANDARD_NAMES).find(|(of, _)| *of == key).map_or(&[], |(_, names)| names)
 }
 
 /// What the pod tells about itself; it ranks above the defaults and below everything that was configured.
@@ -67,6 +76,7 @@ pub(super) fn of_environment(environment: &BTreeMap<String, String>, known: &Lay
     let mut given = environment.clone();
     given.retain(|_, value| !value.trim().is_empty());
     let mut layer = old_layer(&given, findings);
+    traces::standard_layer(&given, &mut layer, findings);
     for (key, new) in new_layer(&given, known, findings).values {
         if let Some(old) = layer.values.get(&key).filter(|old| !is_same(&old.value, &new.value)) {
             let message =

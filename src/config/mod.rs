@@ -29,6 +29,7 @@ mod serving;
 mod show;
 mod suggest;
 mod tenants;
+mod traces;
 mod validate;
 mod values;
 mod webhooks;
@@ -49,6 +50,7 @@ pub use problem::{Invalid, Place, Problem, Warning};
 pub use reference::{Reference, reference, reference_tables};
 pub use serving::Hooks;
 pub use show::Effective;
+pub use traces::Traces;
 
 use domain::machine::millis;
 use domain::paths::PathSet;
@@ -202,6 +204,8 @@ pub struct Config {
     pub hooks: Hooks,
     /// Our own log.
     pub log: Log,
+    /// Where spans are sent.
+    pub traces: Traces,
     /// Do everything but purge, vote and notify; records are kept in memory then, whatever `ledger` says.
     pub dry_run: bool,
 }

@@ -6,8 +6,9 @@ use serde_json::{Value, json};
 
 use super::hook::Hook;
 use super::layers::{Given, Layer};
-use super::mask::{shown, shown_item};
+use super::mask::{MASK, shown, shown_item};
 use super::problem::{Place, Problem, Warning};
+use super::traces::{HEADERS, masked_header};
 use super::{Config, Invalid, Loaded};
 
 /// The effective values, masked when they were collected, so that nothing that holds one can print a secret.
@@ -53,7 +54,10 @@ impl Effective {
     pub(super) fn of(merged: &Layer, defaults: &Layer, config: &Config) -> Self {
         let setting = |(key, given): (&String, &Given)| Setting {
             key: key.clone(),
-            value: masked_as(&given.value, defaults.values.get(key).map(|default| &default.value)),
+            value: match masked_as(&given.value, defaults.values.get(key).map(|default| &default.value)) {
+                Value::Array(items) if key == HEADERS => headers(&given.value, items.len()),
+                value => value,
+            },
             place: given.place.clone(),
         };
         let settings = merged.values.iter().map(setting).collect();
@@ -147,6 +151,18 @@ fn report(problems: &[Problem], warnings: &[Warning]) -> Value {
         "problems": problems.iter().map(problem).collect::<Vec<_>>(),
         "warnings": warnings.iter().map(warning).collect::<Vec<_>>(),
     })
+}
+
+/// Headers by name; what they hold is a secret whatever it looks like.
+fn headers(given: &ValueKind, count: usize) -> Value {
+    let items: Vec<String> = match given {
+        ValueKind::String(whole) => {
+            whole.split(',').map(str::trim).filter(|item| !item.is_empty()).map(masked_header).collect()
+        }
+        ValueKind::Array(items) => items.iter().map(|item| masked_header(&plain_text(&item.kind))).collect(),
+        _ => vec![MASK.to_owned(); count],
+    };
+    json!(items)
 }
 
 /// A value in one line, unmasked: for defaults, which hold no secrets.

@@ -4,6 +4,7 @@ use super::*;
 
 mod properties;
 mod proxies;
+mod traces;
 
 /// Loads with some files (the first is `--config`), variables and flags.
 fn load_with(files: &[(&str, &str)], variables: &[(&str, &str)], flags: &[(&str, &str)]) -> Result<Loaded, Invalid> {

@@ -14,6 +14,7 @@ use super::problem::Place;
 use super::serving;
 use super::suggest::{listed, nearest};
 use super::tenants;
+use super::traces;
 use super::values::Values;
 use super::webhooks::{self, HookDefaults, ReadFile};
 use super::{
@@ -56,7 +57,7 @@ pub(super) fn config(values: &mut Values<'_>, read: ReadFile<'_>) -> Option<Conf
     let cloudfront = cloudfront(values);
     let redis =
         values.optional("redis.url", "`host`, `host:port` or a `redis://` or `rediss://` URL", RedisAddress::parse);
-    let ca = redis_ca(values, read);
+    let ca = authorities(values, "redis.ca_file", read);
     let redis = redis.zip(ca).map(|(url, ca)| Redis { url, ca });
     let group = group::read(values, redis.as_ref(), read);
     let ledger = ledger(values);
@@ -68,6 +69,8 @@ pub(super) fn config(values: &mut Values<'_>, read: ReadFile<'_>) -> Option<Conf
     let http = serving::http(values, read);
     let hooks = serving::hooks(values, http.as_ref(), pipeline.as_ref(), read);
     let log = log(values);
+    let ca = authorities(values, "traces.ca_file", read);
+    let traces = traces::read(values, ca, dry_run);
     check_ledger(values, ledger.as_ref(), redis.as_ref(), group.as_ref());
     check_timeouts(values, rollout.as_ref(), group.as_ref());
     group::check(values, group.as_ref());
@@ -90,6 +93,7 @@ pub(super) fn config(values: &mut Values<'_>, read: ReadFile<'_>) -> Option<Conf
         http: http?,
         hooks: hooks?,
         log: log?,
+        traces: traces?,
         dry_run: dry_run?,
     })
 }
@@ -196,9 +200,8 @@ fn cloudfront(values: &mut Values<'_>) -> Option<CloudFront> {
     Some(CloudFront { endpoint: endpoint?, region: region? })
 }
 
-/// The authorities for `rediss://`, as PEM; what they are worth is known when a connection is made.
-fn redis_ca(values: &mut Values<'_>, read: ReadFile<'_>) -> Option<Option<Vec<u8>>> {
-    let key = "redis.ca_file";
+/// The authorities that a file holds, as PEM; what they are worth is known when a connection is made.
+fn authorities(values: &mut Values<'_>, key: &'static str, read: ReadFile<'_>) -> Option<Option<Vec<u8>>> {
     let Some(path) = values.file(key)? else { return Some(None) };
     let value = Some(shown(&path.to_string_lossy()));
     let refused = match read(&path) {
@@ -209,7 +212,7 @@ fn redis_ca(values: &mut Values<'_>, read: ReadFile<'_>) -> Option<Option<Vec<u8
         ),
         Err(error) => {
             let message = format!("names a file that cannot be read: {}", unread(&error));
-            Refused::new(message, "mount the certificates there, or leave redis.ca_file empty")
+            Refused::new(message, format!("mount the certificates there, or leave {key} empty"))
         }
     };
     values.refuse(key, value, refused)

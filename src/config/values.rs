@@ -181,6 +181,25 @@ impl<'a> Values<'a> {
         (parsed.len() == wanted).then_some(parsed)
     }
 
+    /// The same for a list whose items are secrets: none is quoted where it is refused.
+    pub fn unquoted<T>(
+        &mut self,
+        key: &'static str,
+        accepts: &str,
+        items_max: usize,
+        parse: impl Fn(&str) -> Result<T, Refused>,
+    ) -> Option<Vec<T>> {
+        let refused = std::cell::RefCell::new(Vec::new());
+        let parsed = self.list(key, accepts, items_max, |text| {
+            let parsed = parse(text);
+            Ok(parsed.map_err(|Refused { message, fix }| refused.borrow_mut().push((message, fix))).ok())
+        })?;
+        for (message, fix) in refused.into_inner() {
+            let _: Option<T> = self.refuse(key, None, Refused { message: format!("has an item that {message}"), fix });
+        }
+        parsed.into_iter().collect()
+    }
+
     /// A list of tables, each a map of its own keys; what they mean is for the caller to judge.
     pub fn tables(&mut self, key: &'static str, accepts: &str, items_max: usize) -> Option<Vec<Map<String, Value>>> {
         self.accepts(key, accepts);

@@ -83,6 +83,9 @@ pub struct Delivery {
     /// The time of the last [`Resend`] that it met, as that has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked: Option<String>,
+    /// The trace that attempts belong to, where traces are exported; empty otherwise.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub trace: String,
 }
 
 /// What a delivery says.
@@ -124,7 +127,17 @@ impl Delivery {
             state: State::Pending,
             trouble: String::new(),
             asked: None,
+            trace: String::new(),
         }
+    }
+
+    /// The same as a part of its rollout's trace. What a member of a group tells of its own cluster before the group has agreed
+    /// belongs to no trace, because the group's is not known yet.
+    #[must_use]
+    pub fn traced(self, notice: &Notice, grouped: bool) -> Self {
+        let is_known = !grouped || notice.kind.is_of_group();
+        let trace = if is_known { notice.rollout.clone() } else { String::new() };
+        Self { trace, ..self }
     }
 
     /// Whether it is a dead letter.

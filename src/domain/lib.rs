@@ -73,6 +73,7 @@ pub mod tenants;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod text;
+pub mod trace;
 pub mod unwell;
 pub mod watch;
 pub mod workload;

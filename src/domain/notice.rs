@@ -183,6 +183,40 @@ impl Kind {
         self.severity() > Severity::Info
     }
 
+    /// Whether it names the rollout as the group knows it, or one that ended before the group agreed on any.
+    pub const fn is_of_group(self) -> bool {
+        match self {
+            Self::PurgeStarted
+            | Self::PurgeCompleted
+            | Self::PurgeSkipped
+            | Self::PurgeFailed
+            | Self::PurgeOwed
+            | Self::PurgeStalled
+            | Self::GroupInDoubt
+            | Self::RolloutFailed
+            | Self::RolloutSuperseded => true,
+            Self::RolloutStarted
+            | Self::RolloutCompleted
+            | Self::RolloutStuck
+            | Self::WorkloadFaulty
+            | Self::GroupStalled
+            | Self::PipelineFaulty
+            | Self::PromotionWaiting
+            | Self::PromotionStarted
+            | Self::PromotionStalled
+            | Self::PromotionWithdrawn
+            | Self::PromotionFailed
+            | Self::PromotionCompleted
+            | Self::RepoFaulty
+            | Self::RunWaiting
+            | Self::RunStarted
+            | Self::RunStalled
+            | Self::RunSuperseded
+            | Self::RunFailed
+            | Self::RunCompleted => false,
+        }
+    }
+
     /// A program that knows only the first form of a record cannot read it.
     pub const fn is_new(self) -> bool {
         matches!(self, Self::PurgeOwed | Self::RolloutSuperseded | Self::RolloutStuck)

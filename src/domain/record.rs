@@ -4,10 +4,12 @@
 //! Idle records are most of them, so they are compact: short keys, nothing that is at its default. Not for the webhooks
 //! waiting to be delivered; those have objects of their own in the ledger.
 
+mod brief;
 mod count;
 mod ending;
 mod published;
 mod purge;
+mod times;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -18,17 +20,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::distribution::DistributionId;
 use crate::host::Host;
-use crate::id::{Component, Member, NoticeId, Origin, Seq, Vector, WorkloadId};
+use crate::id::{NoticeId, Seq, Vector, WorkloadId};
 use crate::image::Version;
 use crate::notice::Notice;
 use crate::paths::PathSet;
 use crate::rules::Rules;
 
+pub use brief::Brief;
 pub use count::{Count, FAILURES_LISTED_MAX, PURGES_NAMED_MAX, PURGES_OPEN_MAX, Unlisted};
 pub use ending::{Closed, Outcome};
 pub(crate) use published::ABSENT_REVISION;
 pub use published::Published;
 pub use purge::{Purge, PurgeState};
+pub use times::Times;
 
 /// The newest form of a record this program writes. It reads this one and the one before. A record is written in the oldest
 /// form that can say all of it; see `record_codec::form`.
@@ -162,6 +166,9 @@ pub struct Record {
     /// The version before, while the rollout is open and the edge does not show it. Only for words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<Version>,
+    /// When its stations began, while it is open and where traces are exported.
+    #[serde(rename = "t", default, skip_serializing_if = "Times::is_blank")]
+    pub times: Times,
     /// What cannot be used about the workload, in words; `explain` shows it.
     #[serde(rename = "f", default, skip_serializing_if = "BTreeSet::is_empty")]
     pub conditions: BTreeSet<String>,
@@ -315,52 +322,15 @@ pub struct Vote {
     /// When purges of it became owed, in milliseconds since the Unix epoch by this member's clock; 0 if none did.
     #[serde(rename = "w", default, skip_serializing_if = "is_default")]
     pub owed_ms: i64,
+    /// When the stations of this member's rollout began, where traces are exported and the component is news.
+    #[serde(rename = "b", default, skip_serializing_if = "Times::is_blank")]
+    pub times: Times,
     /// What became of the vector. The vote stays until every member has recorded that (decision 2).
     #[serde(rename = "z", default, skip_serializing_if = "Option::is_none")]
     pub closed: Option<Outcome>,
     /// Why, where the outcome does not say it all: the member and its reason.
     #[serde(rename = "y", default, skip_serializing_if = "String::is_empty")]
     pub why: String,
-}
-
-/// A vector in brief: enough to tell whether another one may come after it.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Brief(BTreeMap<Member, (Seq, String)>);
-
-impl Brief {
-    /// Of this vector.
-    pub fn of(vector: &Vector) -> Self {
-        let brief = |component: &Component| (component.seq, component.origin.brief());
-        Self(vector.0.iter().map(|(member, component)| (member.clone(), brief(component))).collect())
-    }
-
-    /// Remembers where a member was that the vector leaves out, because its cluster does not have the workload.
-    pub fn leave_out(&mut self, member: &Member, component: &Component) {
-        self.0.insert(member.clone(), (component.seq, component.origin.brief()));
-    }
-
-    /// Whether a vote for `next` may follow one for this: nothing in it is older, and something is other. Members and ledgers
-    /// that only one of the two has say nothing of the order.
-    pub fn precedes(&self, next: &Self) -> bool {
-        let pair = |(member, (seq, origin)): (&Member, &(Seq, String))| {
-            next.0.get(member).filter(|(_, theirs)| theirs == origin).map(|(theirs, _)| seq <= theirs)
-        };
-        next != self && self.0.iter().filter_map(pair).all(|in_order| in_order)
-    }
-
-    /// Whether this is about more members than `other`, and not behind it in any of its own.
-    pub fn contains(&self, other: &Self) -> bool {
-        let reached = |(member, (seq, origin)): (&Member, &(Seq, String))| {
-            self.0.get(member).is_some_and(|(own, known)| known == origin && own >= seq)
-        };
-        self.0.len() > other.0.len() && other.0.iter().all(reached)
-    }
-
-    /// How far this is in one member, if it knows this ledger of it.
-    pub fn seq(&self, member: &Member, origin: &Origin) -> Option<Seq> {
-        self.0.get(member).filter(|(_, known)| *known == origin.brief()).map(|(seq, _)| *seq)
-    }
 }
 
 impl Vote {
@@ -399,6 +369,7 @@ impl Record {
             request: None,
             asked: None,
             from: None,
+            times: Times::default(),
             conditions: BTreeSet::new(),
         }
     }
@@ -493,6 +464,9 @@ impl Record {
             self.closed = self.closed.max(closed.seq);
             // The history has it in words now.
             self.from = self.from.take().filter(|_| self.closed < self.seq);
+            if self.closed >= self.seq {
+                self.times = Times::default();
+            }
         }
         self.history.push(closed);
         let excess = self.history.len().saturating_sub(HISTORY_MAX);

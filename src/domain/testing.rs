@@ -56,6 +56,7 @@ pub fn identity() -> Identity {
         grouped: false,
         origin: "ledger".into(),
         epoch_ms: 0,
+        keeps_times: false,
     }
 }
 

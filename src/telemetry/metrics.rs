@@ -20,6 +20,7 @@ use super::process;
 use super::promoting::Promotions;
 use super::running::Runs;
 use super::standing::Standing;
+use super::traces::Traces;
 use domain::delivery::Outcome;
 use domain::notice::{Kind, Notice, Severity};
 use domain::promise::Promise;
@@ -52,6 +53,8 @@ pub struct Metrics {
     pub runs: Runs,
     /// What was told of workloads lately, with times.
     pub chronicle: Chronicle,
+    /// The spans that wait to be exported.
+    pub traces: Traces,
 }
 
 fn seconds() -> Histogram {
@@ -77,6 +80,7 @@ impl Default for Metrics {
             promotions: Promotions::default(),
             runs: Runs::default(),
             chronicle: Chronicle::default(),
+            traces: Traces::default(),
         };
         let mut registry = Registry::with_prefix("allclear");
         metrics.register(&mut registry);
@@ -105,6 +109,7 @@ impl Metrics {
         self.doors.register(registry);
         self.promotions.register(registry);
         self.runs.register(registry);
+        self.traces.register(registry);
     }
 
     /// Shows every series of a closed set of labels, at 0.

@@ -11,10 +11,12 @@ mod exposition;
 mod labels;
 mod lines;
 mod metrics;
+pub mod otlp;
 mod process;
 mod promoting;
 mod running;
 mod standing;
+pub mod traces;
 
 pub use edge::Stopwatch;
 pub use exposition::Form;

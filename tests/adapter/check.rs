@@ -8,6 +8,7 @@ mod group;
 mod redis;
 mod rights;
 mod sites;
+mod traces;
 mod webhooks;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,4 +1,4 @@
-//! What other systems answer: CloudFront, verdicts of others, another allclear, and the header by which all ask for patience.
+//! What other systems answer: CloudFront, verdicts of others, another allclear, collectors of traces, and the header by which all ask for patience.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use allclear::adapters::clock::SystemClock;
 use allclear::adapters::cloudfront::{CloudFront, Options, StaticCredentials, Timeouts};
+use allclear::adapters::collector::rejected;
 use allclear::adapters::edge::FreshEdges;
 use allclear::adapters::http::retry_after;
 use allclear::adapters::kubernetes::secrets::KubernetesSecrets;
@@ -36,6 +37,7 @@ pub const TARGETS: &[Target] = &[
     target("verdict", verdict),
     target("fresh_edge", fresh_edge),
     target("retry_after", patience),
+    target("collector_answer", collector),
 ];
 
 /// Bytes of the words of another that are repeated, with ours around them.
@@ -234,4 +236,14 @@ fn patience(bytes: &[u8]) -> bool {
         (None, later) => assert_eq!(later, None),
     }
     now.is_some()
+}
+
+/// How many spans a collector says it has rejected: said again as the specification has it, it is the same.
+fn collector(bytes: &[u8]) -> bool {
+    let Some((count, why)) = rejected(bytes) else { return false };
+    assert!(count > 0 && why.len() <= bytes.len(), "{count} {why}");
+    let partial = serde_json::json!({"rejectedSpans": count.to_string(), "errorMessage": why});
+    let again = serde_json::json!({"partialSuccess": partial}).to_string();
+    assert_eq!(rejected(again.as_bytes()), Some((count, why)));
+    true
 }

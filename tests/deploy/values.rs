@@ -147,6 +147,8 @@ const CHANGES: &str = r#"{
     "/networkPolicy/enabled": false, "/networkPolicy/metricsFrom": [], "/networkPolicy/freshFrom": ["a"],
     "/networkPolicy/hooksFrom": ["a"], "/networkPolicy/egress/enabled": false,
     "/networkPolicy/egress/httpsPorts": [443], "/networkPolicy/egress/redisPorts": [],
+    "/networkPolicy/egress/tracesPorts": [443],
+    "/traces/endpoint": "http://b:4318", "/traces/headersSecret": "other",
     "/networkPolicy/egress/podIdentity": false, "/networkPolicy/egress/extra": [{}],
     "/proxy/aws": "http://a:1", "/proxy/noProxy": ".internal", "/proxy/webhooks": "http://a:1",
     "/caBundle/configMap": "other", "/caBundle/key": "a",
@@ -167,7 +169,7 @@ fn no_value_is_without_effect() {
         "/ha/enabled": true, "/group/enabled": true, "/group/member": "eu-1", "/group/members": ["eu-1"],
         "/pipelines/enabled": true, "/repos/enabled": true, "/hooks/enabled": true, "/fresh/enabled": true,
         "/crds/install": true, "/networkPolicy/egress/enabled": true, "/caBundle/configMap": "bundle",
-        "/metrics/serviceMonitor/enabled": true,
+        "/metrics/serviceMonitor/enabled": true, "/traces/endpoint": "http://a:4318",
     });
     for (place, value) in on.as_object().unwrap() {
         *all.pointer_mut(place).unwrap() = value.clone();

@@ -92,7 +92,15 @@ impl Field {
     fn machine(&self, m: usize, members: usize, record: Option<Record>) -> Rollout {
         let (member, origin) = (name(m), Origin(format!("ledger-{m}")));
         let group = "default".to_owned();
-        let identity = Identity { workload: web(), member, group, grouped: members > 1, origin, epoch_ms: 1_000_000 };
+        let identity = Identity {
+            workload: web(),
+            member,
+            group,
+            grouped: members > 1,
+            origin,
+            epoch_ms: 1_000_000,
+            keeps_times: false,
+        };
         Rollout::resume(identity, Policy::default(), Seq(0), record)
     }
 

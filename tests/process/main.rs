@@ -31,4 +31,5 @@ mod scene;
 mod signals;
 mod steps;
 mod strangers;
+mod traces;
 mod webhooks;

@@ -45,6 +45,7 @@ fn matched(group: &str, before: &Record, view: impl Fn(&Record) -> View) -> Reco
         grouped: before.votes[0].vector.0.len() > 1,
         origin: origin.clone(),
         epoch_ms: 0,
+        keeps_times: false,
     };
     let mut machine = Rollout::resume(identity, Policy::default(), Seq(0), Some(before.clone()));
     let mut now = Timestamp::from_millis(0);

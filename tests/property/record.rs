@@ -9,7 +9,7 @@ use domain::image::{Container, Version};
 use domain::notice::{Kind, Notice, PurgeFact};
 use domain::paths::PathSet;
 use domain::record::{
-    Brief, Change, Closed, Edge, Failure, Outcome, Phase, Purge, PurgeState, RECORD_BYTES_MAX, Record, SCHEMA,
+    Brief, Change, Closed, Edge, Failure, Outcome, Phase, Purge, PurgeState, RECORD_BYTES_MAX, Record, SCHEMA, Times,
     Unlisted, Vote,
 };
 use domain::record_codec::{CodecError, decode, encode, shed};
@@ -104,18 +104,25 @@ prop_compose! {
 }
 
 prop_compose! {
+    fn times()(began_ms: i64, completed_ms: i64, purge_ms: i64) -> Times {
+        Times { began_ms, completed_ms, purge_ms }
+    }
+}
+
+prop_compose! {
     fn vote()(
         vector in vector(), seq in seq(), version in version(), change in change(), returned: bool, hosts in hosts(),
         except in hosts(), origins in btree_set(text(), 0..2), distributions in btree_set(distribution(), 0..2), paths in paths(),
         purges in btree_map(distribution(), purge(), 0..2), stalled: bool,
         noticed in btree_set("msg_[0-9a-f]{32}".prop_map(NoticeId), 0..3), late: bool, config in "[0-9a-f]{0,16}",
         at_ms: i64, (overtaken, owed_ms) in any::<(bool, i64)>(), closed in option::of(outcome()), why in text(),
-        rules in select(vec![Rules::FIRST, Rules::CURRENT]), unlisted in option::of(unlisted()),
+        times in times(), rules in select(vec![Rules::FIRST, Rules::CURRENT]), unlisted in option::of(unlisted()),
         narrow in btree_map(select(vec!["example.com", "www.example.org"]).prop_map(|host| Host::parse(host).unwrap()), paths(), 0..2),
     ) -> Vote {
         Vote {
             vector, seq, version, change, returned, hosts, except, origins, distributions, paths, purges, stalled, noticed, late,
             rules, config, at_ms, overtaken, owed_ms, closed, why, unlisted, narrow,
+            times,
         }
     }
 }
@@ -172,10 +179,11 @@ prop_compose! {
         set_back in option::of((seq(), any::<u64>())),
         (off, chosen, request, asked, from) in
             (any::<bool>(), any::<bool>(), option::of(seq()), option::of(paths()), option::of(version())),
+        times in times(),
     ) -> Record {
         Record {
             revision, uid, seq, version, generation, change, phase, elapsed_ms, settled, edge, closed, requested_at,
-            votes, owed, history, untold, config, last, stalled, set_back, off, chosen, request, asked, from, conditions,
+            votes, owed, history, untold, config, last, stalled, set_back, off, chosen, request, asked, from, times, conditions,
         }
     }
 }

@@ -93,6 +93,7 @@ impl RolloutActor {
             grouped: settings.grouping.is_some(),
             origin: self.start.origin.clone(),
             epoch_ms: clock.wall_ms().saturating_sub(now),
+            keeps_times: self.env.metrics.traces.is_on(),
         };
         let machine = Rollout::resume(identity, settings.policy.clone(), floor, record).arriving(self.start.arrival);
         let machine = machine.remembering(self.start.known.take().as_deref(), self.start.spent);

@@ -92,11 +92,23 @@ impl RolloutActor {
             if actor.draining {
                 actor.end(End::Drained, ctx);
             } else {
-                actor.feed(event, ctx);
+                actor.feed_and_trace(event, ctx);
                 actor.count();
                 actor.follow_pods(ctx);
             }
         }));
+    }
+
+    /// Takes in how a write ended. Where traces are exported, the stages that ended with it are spans now.
+    fn feed_and_trace(&mut self, event: Event, ctx: &mut Context<Self>) {
+        let is_traced = self.env.metrics.traces.is_on() && matches!(event, Event::Stored);
+        let durable = || self.shell.as_ref()?.machine().durable().cloned();
+        let before = if is_traced { durable() } else { None };
+        self.feed(event, ctx);
+        if let (Some(before), Some(shell)) = (before, &self.shell) {
+            let spans = shell.machine().spans_since(&before, self.env.ports.clock.now());
+            self.env.metrics.traces.note(spans);
+        }
     }
 
     /// Lets the metrics know how the workload stands.

@@ -28,6 +28,8 @@ pub enum Group {
     Sites,
     /// The receivers of notices.
     Webhooks,
+    /// The collector of traces.
+    Traces,
 }
 
 impl Group {
@@ -44,6 +46,7 @@ impl Group {
             Self::Aws => "aws",
             Self::Sites => "sites",
             Self::Webhooks => "webhooks",
+            Self::Traces => "traces",
         }
     }
 }
@@ -128,6 +131,7 @@ checks! {
     WEBHOOK_ALLOWED: Webhooks = "webhook-allowed";
     WEBHOOK_TLS: Webhooks = "webhook-tls";
     WEBHOOK_ANSWER: Webhooks = "webhook-answer";
+    TRACES_COLLECTOR: Traces = "traces-collector";
 }
 
 impl Check {

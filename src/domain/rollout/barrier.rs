@@ -211,6 +211,7 @@ impl Rollout {
         let pods = self.workload().map_or(0, |workload| workload.replicas.updated);
         let Some(draft) = &mut self.record.draft else { return };
         draft.phase = Phase::Complete;
+        draft.times.completed_ms = self.identity.time_kept(now);
         move_edge(draft, self.policy.same_digest_is_same);
         self.announce(now, Kind::RolloutCompleted, format!("all {pods} pods available{after}{remark}"));
     }

@@ -41,6 +41,7 @@ mod served;
 mod sight;
 mod site;
 mod tell;
+mod traced;
 mod turn;
 mod vote;
 mod waits;
@@ -98,6 +99,8 @@ pub struct Identity {
     pub origin: Origin,
     /// The wall clock at timestamp zero, in milliseconds since the Unix epoch. Only printed.
     pub epoch_ms: i64,
+    /// Whether records keep the times of stations, because traces are exported. Nothing is decided by them.
+    pub keeps_times: bool,
 }
 
 impl Identity {
@@ -108,6 +111,11 @@ impl Identity {
 
     fn wall_ms(&self, now: Timestamp) -> i64 {
         self.epoch_ms.saturating_add_unsigned(now.as_millis())
+    }
+
+    /// The time that a record keeps of what happens now; 0 where it keeps none.
+    fn time_kept(&self, now: Timestamp) -> i64 {
+        if self.keeps_times { self.wall_ms(now) } else { 0 }
     }
 
     /// The number of our rollout in a vector, if it is one of our ledger.

@@ -6,7 +6,7 @@ use crate::image::Version;
 use crate::machine::Timestamp;
 use crate::notice::Kind;
 use crate::readiness::{self, Standing, standing};
-use crate::record::{Change, Edge, Failure, Outcome, Phase, Record};
+use crate::record::{Change, Edge, Failure, Outcome, Phase, Record, Times};
 use crate::rollout::clock::{ELAPSED_STORED_EVERY, Suspicion};
 use crate::rollout::close::End;
 use crate::rollout::news::{baseline, faults, is_requested};
@@ -75,6 +75,7 @@ impl Rollout {
             record.phase = Phase::Rolling;
             record.edge = Edge::Unknown;
             record.closed = self.record.floor.max(self.record.spent);
+            record.times = Times::begun(self.identity.time_kept(now));
             self.stopwatch.start(now);
         }
         self.record.draft = Some(record);
@@ -117,6 +118,7 @@ impl Rollout {
         draft.change = change;
         draft.phase = Phase::Rolling;
         draft.elapsed_ms = 0;
+        draft.times = Times::begun(self.identity.time_kept(now));
         draft.stalled = false;
         // In words, it replaces what the edge has; if that is unknown, or is this version, what ran before it.
         draft.from = (settled.is_none() && previous.version != *version).then(|| previous.version.clone());

@@ -15,7 +15,7 @@ const NOTICES_OF_PURGES_MAX: usize = 8;
 impl Rollout {
     /// A purge made progress. A report about a purge that is not ours, or already final, changes nothing.
     pub(super) fn purged(&mut self, now: Timestamp, reference: &Reference, progress: Progress) {
-        let alone = self.identity.is_alone();
+        let (alone, time) = (self.identity.is_alone(), self.identity.time_kept(now));
         let ours = |vote: &&mut Vote| vote.purges.values().any(|purge| purge.reference == *reference);
         let Some(vote) = self.record.draft.as_mut().and_then(|draft| draft.all_kept_mut().find(ours)) else { return };
         let first = vote.purges.values().all(|purge| purge.state == PurgeState::Wanted);
@@ -25,6 +25,9 @@ impl Rollout {
         };
         if purge.state.is_final() {
             return;
+        }
+        if vote.times.purge_ms == 0 && matches!(progress, Progress::Created(_) | Progress::Covered { .. }) {
+            vote.times.purge_ms = time;
         }
         // An owed one was announced already.
         let untold = vote.closed.is_none();

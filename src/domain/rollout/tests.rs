@@ -10,6 +10,7 @@ mod restored;
 mod served;
 mod sights;
 mod site;
+mod traced;
 mod waits;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -12,7 +12,7 @@ use crate::plan;
 use crate::policy::{Choice, OnRollback, Policy};
 use crate::readiness::{Standing, standing};
 use crate::record::{
-    Brief, Change, Edge, Phase, RECORD_BYTES_MAX, Record, VOTE_EXCEPT_BYTES_MAX, VOTE_GROWTH_BYTES,
+    Brief, Change, Edge, Phase, RECORD_BYTES_MAX, Record, Times, VOTE_EXCEPT_BYTES_MAX, VOTE_GROWTH_BYTES,
     VOTE_HOST_BYTES_MAX, VOTE_ORIGIN_BYTES_MAX, VOTES_MAX, Vote,
 };
 use crate::record_codec;
@@ -234,6 +234,7 @@ fn vote(
         noticed: BTreeSet::new(),
         overtaken: false,
         owed_ms: 0,
+        times: if change == Change::Baseline { Times::default() } else { draft.times },
         closed: None,
         why: String::new(),
     }

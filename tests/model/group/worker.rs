@@ -41,6 +41,7 @@ impl<'a> Worker<'a> {
             grouped: true,
             origin: job.origin.clone(),
             epoch_ms: 0,
+            keeps_times: false,
         };
         let record = job.record.as_deref().cloned();
         let (config, _) = world.members[job.member].configs[job.config];

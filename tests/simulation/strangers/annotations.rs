@@ -121,6 +121,7 @@ fn an_object_with_1_900_unknown_annotations_is_read_and_judged_in_no_time() {
             grouped: false,
             origin: "ledger".into(),
             epoch_ms: 0,
+            keeps_times: false,
         };
         let now = Timestamp::default();
         let mut machine = Rollout::resume(identity, Policy::default(), Seq(0), None).arriving(Arrival::New);

@@ -59,6 +59,18 @@
 - name: ALLCLEAR__WEBHOOKS__PROXY
   value: {{ . | quote }}
 {{- end }}
+{{- with .Values.traces.endpoint }}
+- name: ALLCLEAR__TRACES__ENDPOINT
+  value: {{ . | quote }}
+{{- end }}
+{{- with .Values.traces.headersSecret }}
+# Headers are credentials.
+- name: ALLCLEAR__TRACES__HEADERS
+  valueFrom:
+    secretKeyRef:
+      name: {{ . }}
+      key: headers
+{{- end }}
 {{- if .Values.caBundle.configMap }}
 # Where one of the two is set, nothing else is looked at: the first is the bundle, the second what the image has.
 - name: SSL_CERT_FILE

@@ -1,0 +1,221 @@
+//! `traces.*`: where spans are sent. Off unless an address is given, here or in the variables that OpenTelemetry has for it.
+//!
+//! Those variables: <https://opentelemetry.io/docs/specs/otel/protocol/exporter/> and
+//! <https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/>. What we cannot do as they ask is a warning.
+
+use std::collections::BTreeMap;
+
+use config::ValueKind;
+use http::{HeaderName, HeaderValue};
+
+use super::address::{Refused, WebUrl};
+use super::layers::Layer;
+use super::mask::{MASK, Secret, shown};
+use super::problem::{Findings, Place};
+use super::values::Values;
+
+/// The path that collectors take spans at (<https://opentelemetry.io/docs/specs/otlp/#otlphttp-request>).
+const PATH: &str = "v1/traces";
+
+/// Headers, and attributes, at most.
+const ITEMS_MAX: usize = 32;
+
+/// Characters of a value at most.
+const VALUE_CHARS_MAX: usize = 8 * 1024;
+
+/// The port that collectors take OTLP over gRPC at, by custom (<https://opentelemetry.io/docs/specs/otlp/#otlpgrpc-default-port>).
+const GRPC_PORT: u16 = 4317;
+
+/// The only key whose values are secrets by nature.
+pub(super) const HEADERS: &str = "traces.headers";
+
+const ENDPOINT: &str = "traces.endpoint";
+
+/// Variables that have no effect here, each with what it is about.
+const WITHOUT_EFFECT: [(&str, &str); 6] = [
+    ("OTEL_TRACES_SAMPLER", "every rollout is traced"),
+    ("OTEL_EXPORTER_OTLP_CLIENT_KEY", "no client certificate is sent"),
+    ("OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE", "no client certificate is sent"),
+    ("OTEL_EXPORTER_OTLP_TIMEOUT", "a collector has 5 s to answer"),
+    ("OTEL_EXPORTER_OTLP_COMPRESSION", "nothing is compressed"),
+    ("OTEL_BSP_MAX_QUEUE_SIZE", "4096 spans wait at most"),
+];
+
+/// Where spans are sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Traces {
+    /// The whole address of the collector; `None`: nothing is traced.
+    pub endpoint: Option<WebUrl>,
+    /// Sent with every request, by lower-case name.
+    pub headers: BTreeMap<String, Secret<String>>,
+    /// What is said of this installation beside what it knows itself, by name.
+    pub attributes: BTreeMap<String, String>,
+    /// The authorities, PEM, that the collector's certificate is verified by, read from `traces.ca_file`; `None`: those of the system.
+    pub ca: Option<Vec<u8>>,
+}
+
+/// `ca`: what `traces.ca_file` holds, if that could be read.
+pub(super) fn read(values: &mut Values<'_>, ca: Option<Option<Vec<u8>>>, dry_run: Option<bool>) -> Option<Traces> {
+    let endpoint = values.optional(ENDPOINT, "`http` or `https` URL", WebUrl::parse);
+    let headers = items(values, HEADERS, "list of `name=value`", header);
+    let attributes = items(values, "traces.attributes", "list of `name=value`", |name, value| {
+        let is_name = !name.is_empty() && name.chars().all(|c| c.is_ascii_graphic());
+        let fix = "write name=value, such as deployment.environment.name=production";
+        if is_name { Ok((name.to_owned(), value)) } else { Err(Refused::new("has no name of an attribute", fix)) }
+    });
+    let endpoint = endpoint?.map(|endpoint| complete(&endpoint));
+    if let Some(endpoint) = &endpoint {
+        advise(values, endpoint.expose(), headers.as_ref().is_some_and(|headers| !headers.is_empty()), dry_run);
+    }
+    let headers = headers?.into_iter().map(|(name, value)| (name, Secret::new(value))).collect();
+    Some(Traces { endpoint, headers, attributes: attributes?, ca: ca? })
+}
+
+/// An address without a path means that of the protocol.
+fn complete(endpoint: &WebUrl) -> WebUrl {
+    let mut url = endpoint.expose().clone();
+    if url.path() == "/" {
+        url.set_path(PATH);
+    }
+    // It was one before, and has another path now.
+    WebUrl::parse(url.as_str()).unwrap_or_else(|_| endpoint.clone())
+}
+
+fn advise(values: &mut Values<'_>, url: &url::Url, has_headers: bool, dry_run: Option<bool>) {
+    let place = values.place(ENDPOINT);
+    let mut warn = |message: &str| values.findings.warn(&place, ENDPOINT, message);
+    if url.port() == Some(GRPC_PORT) {
+        warn("has the port of OTLP over gRPC, which allclear does not speak: over HTTP collectors listen at 4318");
+    }
+    if url.scheme() == "http" && (has_headers || url.password().is_some()) {
+        warn("is sent traces.headers without TLS: everybody on the way can read them; use https");
+    }
+    if dry_run == Some(true) {
+        warn("has no effect in a dry run, which tells nobody anything");
+    }
+}
+
+/// A list of `name=value`, the values percent-encoded as the variables have them. No value is ever quoted.
+fn items(
+    values: &mut Values<'_>,
+    key: &'static str,
+    accepts: &str,
+    judge: impl Fn(&str, String) -> Result<(String, String), Refused>,
+) -> Option<BTreeMap<String, String>> {
+    let item = |text: &str| {
+        let fix = "write name=value, with %20 for a blank and %2C for a comma";
+        let (name, value) = text.split_once('=').ok_or_else(|| Refused::new("has no = in it", fix))?;
+        let value =
+            decoded(value.trim()).ok_or_else(|| Refused::new("has a % that is not followed by two digits", fix))?;
+        if value.chars().count() > VALUE_CHARS_MAX {
+            return Err(Refused::new(
+                "has a value that is too long",
+                format!("write {VALUE_CHARS_MAX} characters at most"),
+            ));
+        }
+        judge(name.trim(), value)
+    };
+    Some(values.unquoted(key, accepts, ITEMS_MAX, item)?.into_iter().collect())
+}
+
+fn header(name: &str, value: String) -> Result<(String, String), Refused> {
+    let name = name
+        .parse::<HeaderName>()
+        .map_err(|_| Refused::new("has no name of a header", "write name=value, such as authorization=Bearer%20…"))?;
+    if ["content-type", "content-length", "transfer-encoding", "connection"].contains(&name.as_str()) {
+        return Err(Refused::new("is a header that allclear sets itself", "leave it out"));
+    }
+    match HeaderValue::from_str(&value) {
+        Ok(_) => Ok((name.as_str().to_owned(), value)),
+        Err(_) => Err(Refused::new("has a value that cannot be sent", "leave out line breaks and control characters")),
+    }
+}
+
+/// Undoes percent-encoding; `None` where it is none, or no UTF-8.
+fn decoded(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        if byte != b'%' {
+            bytes.push(byte);
+            continue;
+        }
+        let mut digit = || char::from(rest.next()?).to_digit(16);
+        let (high, low) = (digit()?, digit()?);
+        bytes.push(u8::try_from(high * 16 + low).ok()?);
+    }
+    String::from_utf8(bytes).ok()
+}
+
+/// What OpenTelemetry's variables say, by our keys; the variable for traces wins over the one for all signals.
+pub(super) fn standard_layer(given: &BTreeMap<String, String>, layer: &mut Layer, findings: &mut Findings) {
+    let is_off =
+        |name: &str, value: &str| given.get(name).is_some_and(|given| given.trim().eq_ignore_ascii_case(value));
+    if is_off("OTEL_SDK_DISABLED", "true") || is_off("OTEL_TRACES_EXPORTER", "none") {
+        return;
+    }
+    let first = |names: [&'static str; 2]| names.into_iter().find_map(|name| Some((name, given.get(name)?.clone())));
+    let endpoints = ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"];
+    let Some((from, endpoint)) = first(endpoints) else { return };
+    let endpoint = match from {
+        // "constructed relative to the base URL", which the specification says of this one alone.
+        "OTEL_EXPORTER_OTLP_ENDPOINT" => format!("{}/{PATH}", endpoint.trim().trim_end_matches('/')),
+        _ => endpoint,
+    };
+    let mut insert = |key: &str, name: &str, value: String| {
+        layer.insert(key, ValueKind::String(value), Place::Environment(name.to_owned()));
+    };
+    insert(ENDPOINT, from, endpoint);
+    let headers = ["OTEL_EXPORTER_OTLP_TRACES_HEADERS", "OTEL_EXPORTER_OTLP_HEADERS"];
+    let files = ["OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE", "OTEL_EXPORTER_OTLP_CERTIFICATE"];
+    for (key, names) in [(HEADERS, headers), ("traces.ca_file", files)] {
+        if let Some((name, value)) = first(names) {
+            insert(key, name, value);
+        }
+    }
+    let service = given.get("OTEL_SERVICE_NAME").map(|name| format!("service.name={name}"));
+    let attributes: Vec<String> = given.get("OTEL_RESOURCE_ATTRIBUTES").cloned().into_iter().chain(service).collect();
+    if !attributes.is_empty() {
+        insert("traces.attributes", "OTEL_RESOURCE_ATTRIBUTES, OTEL_SERVICE_NAME", attributes.join(","));
+    }
+    let mut warn = |name: &str, message: String| {
+        findings.warn(&Place::Environment(name.to_owned()), ENDPOINT, message);
+    };
+    for (name, instead) in WITHOUT_EFFECT.into_iter().filter(|(name, _)| given.contains_key(*name)) {
+        warn(name, format!("{name} has no effect: {instead}"));
+    }
+    let protocols = ["OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"];
+    if let Some((name, _)) = first(protocols).filter(|(_, protocol)| protocol.trim() == "grpc") {
+        warn(
+            name,
+            format!(
+                "{name} asks for gRPC, and spans are sent over HTTP: give the collector's address for that, port 4318"
+            ),
+        );
+    }
+}
+
+/// The names of headers, as they may be shown.
+pub(super) fn masked_header(item: &str) -> String {
+    item.split_once('=').map_or_else(|| MASK.to_owned(), |(name, _)| format!("{}={MASK}", shown(name.trim())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percent_encoding_is_undone_and_nothing_else_is() {
+        assert_eq!(decoded("Basic%20dTpw%2C=+").as_deref(), Some("Basic dTpw,=+"));
+        for broken in ["%", "%2", "%zz", "%ff"] {
+            assert_eq!(decoded(broken), None, "{broken}");
+        }
+    }
+
+    #[test]
+    fn a_path_is_added_where_there_is_none() {
+        let complete = |text: &str| complete(&WebUrl::parse(text).unwrap()).expose().to_string();
+        assert_eq!(complete("http://collector:4318"), "http://collector:4318/v1/traces");
+        assert_eq!(complete("https://otel.example.com/otlp/v1/traces"), "https://otel.example.com/otlp/v1/traces");
+    }
+}
