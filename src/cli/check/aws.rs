@@ -8,6 +8,7 @@ use super::catalog::{
 };
 use super::report::Finding;
 use crate::adapters::cloudfront::CloudFront;
+use crate::cli::page::count;
 use domain::distribution::{Distribution, DistributionId};
 use domain::ports::{Cdn, CdnError};
 use domain::refusal::Cause;
@@ -62,7 +63,7 @@ pub async fn account(cdn: &CloudFront) -> Account {
     match listed {
         Ok(distributions) => {
             findings.push(AWS_CREDENTIALS.good("CloudFront takes them"));
-            findings.push(AWS_LIST_DISTRIBUTIONS.good(format!("{} distributions", distributions.len())));
+            findings.push(AWS_LIST_DISTRIBUTIONS.good(count(distributions.len(), "distribution", "distributions")));
             Account { distributions: Some(distributions), name, findings }
         }
         Err(error) => {

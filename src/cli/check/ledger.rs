@@ -3,6 +3,7 @@
 //! Not for what is in it.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use super::Options;
 use super::catalog::{API_SERVER, LEASE, LEDGER_NAMESPACE, LEDGER_READ, LEDGER_SECOND, LEDGER_WRITE};
@@ -13,12 +14,11 @@ use crate::adapters::kubernetes::{Clients, KubernetesLease};
 use crate::adapters::ledger::kubernetes::find::ledgers;
 use crate::adapters::ledger::kubernetes::rehearse::rehearse;
 use crate::app::by_hand::{PERHAPS_A_SECOND_LEDGER, SECOND_LEDGER};
+use crate::cli::page::count;
 use crate::config::{Config, LedgerBackend, Namespaces};
 use domain::lease::Replica;
 use domain::ports::{Lease as _, Ledger, LedgerContents, PortError};
 use domain::refusal::Cause;
-
-use std::sync::Arc;
 
 /// Nothing of it could be asked.
 pub fn unreachable(config: &Config) -> Vec<Finding> {
@@ -81,10 +81,16 @@ async fn write(clients: &Clients, who: &Who, namespace: &str, pre: bool) -> Vec<
 /// What reading it came to.
 pub fn read(read: &Result<Option<LedgerContents>, PortError>, missing: &str, who: Option<&Who>, pre: bool) -> Finding {
     match read {
-        Ok(Some(found)) if found.unreadable.is_empty() => LEDGER_READ.good(format!("{} records", found.records.len())),
+        Ok(Some(found)) if found.unreadable.is_empty() => {
+            LEDGER_READ.good(count(found.records.len(), "record", "records"))
+        }
         Ok(Some(found)) => {
             let first = found.unreadable.first_key_value().map(|(id, why)| format!("{}: {why}", id.display_name()));
-            let reason = format!("{} records cannot be read: {}", found.unreadable.len(), first.unwrap_or_default());
+            let reason = format!(
+                "cannot be read: {}; {}",
+                count(found.unreadable.len(), "record", "records"),
+                first.unwrap_or_default()
+            );
             LEDGER_READ.failed(reason).hint("see allclear ledger show")
         }
         Ok(None) if pre => LEDGER_READ.good("there is none yet"),

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use super::catalog::{AWS_LIST_DISTRIBUTIONS, CACHE_TAGS, Check, DISTRIBUTION_USABLE, HOST_SERVED, RIGHT_DEPLOYMENTS};
 use super::report::Finding;
 use crate::adapters::cloudfront::CloudFront;
+use crate::cli::page::count;
 use crate::cli::read::Sources;
 use crate::cli::read::listed::list;
 use domain::distribution::{Distribution, DistributionId, Index};
@@ -147,15 +148,17 @@ fn served(found: &Found, in_account: usize, account: &str) -> Vec<Finding> {
     }
     let more = unserved.count().saturating_sub(NAMED_MAX);
     if more > 0 {
-        findings.push(HOST_SERVED.warning(format!("{more} further hosts are served by no distribution")));
+        findings.push(
+            HOST_SERVED.warning(format!("served by no distribution: {}", count(more, "further host", "further hosts"))),
+        );
     }
     if findings.is_empty() {
         findings.push(HOST_SERVED.good(format!(
-            "{} hosts of {} workloads, by {} distributions; {} workloads have no host",
-            found.hosts,
-            found.workloads,
-            found.matched.len(),
-            found.hostless
+            "{} of {}, by {}; without a host: {}",
+            count(found.hosts, "host", "hosts"),
+            count(found.workloads, "workload", "workloads"),
+            count(found.matched.len(), "distribution", "distributions"),
+            count(found.hostless, "workload", "workloads")
         )));
     }
     findings
@@ -183,7 +186,7 @@ async fn tags(found: &Found, cdn: &CloudFront) -> Finding {
     if without.is_empty() {
         return CACHE_TAGS.good(match found.tagged.len() {
             0 => "no workload asks for them".to_owned(),
-            asked => format!("{asked} distributions are purged by tags"),
+            asked => format!("purged by tags: {}", count(asked, "distribution", "distributions")),
         });
     }
     let reason = format!("asked for, and not switched on in {}: {}", without.join(", "), Cause::ReadTags.cost());

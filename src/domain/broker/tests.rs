@@ -1,5 +1,3 @@
-use std::sync::Arc;
-
 use super::board_state::DISBELIEVED_MAX;
 use super::ours::ABSENT_MAX;
 use super::waking::WANTED_MAX;
@@ -136,7 +134,7 @@ fn a_post_that_failed_is_made_again_after_a_while_unless_something_newer_came() 
 #[test]
 fn a_record_that_keeps_a_batch_from_being_posted_is_left_behind_by_the_others() {
     let mut broker = alone(1);
-    let all: Records = (0..40).map(|n| (id(&format!("app-{n:02}")), Arc::new(record(1, 1)))).collect();
+    let all: Records = (0..40).map(|n| (id(&format!("app-{n:02}")), record(1, 1).into())).collect();
     let bad = id("app-07");
     let mut now = 1;
     let mut done = BTreeSet::new();
@@ -164,7 +162,7 @@ fn a_record_that_keeps_a_batch_from_being_posted_is_left_behind_by_the_others() 
 #[test]
 fn what_is_too_much_for_a_dead_board_is_read_from_the_ledger_when_it_is_back() {
     let mut broker = alone(1);
-    let many: Records = (0..3_000).map(|n| (id(&format!("app-{n}")), Arc::new(record(1, 1)))).collect();
+    let many: Records = (0..3_000).map(|n| (id(&format!("app-{n}")), record(1, 1).into())).collect();
     broker.step(at(1), Event::Shown(many.clone()));
     broker.step(at(1), Event::Forgotten(id("gone"), Seq(4), 2));
     let effects = broker.step(at(2), Event::Posted(0, Err("timeout".into())));
@@ -197,7 +195,7 @@ fn a_board_that_lost_something_gets_everything_again_and_only_that_one() {
     let lost = News { lost: true, ..News::default() };
     let effects = broker.step(at(1), Event::Read(1, Ok(Box::new(lost))));
     assert!(effects.contains(&Effect::ReadLedger));
-    let all = BTreeMap::from([(id("web"), Arc::new(record(1, 1))), (id("api"), Arc::new(record(1, 1)))]);
+    let all = BTreeMap::from([(id("web"), record(1, 1).into()), (id("api"), record(1, 1).into())]);
     let effects = broker.step(at(1), Event::LedgerRead(Ok(Some(("o1".into(), all.clone())))));
     assert_eq!(posts(&effects), [(1, 2)]);
     // A ledger of another origin is not ours to post.

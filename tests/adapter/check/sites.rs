@@ -30,7 +30,7 @@ async fn tags_that_are_asked_for_and_not_switched_on_are_known() {
     let with_tags = Distribution { cache_tags: true, ..Distribution::new("EWEB").alias("shop.example.com") };
     world.cloudfront.add_distribution(with_tags);
     let report = world.report().await;
-    said(&report, "cache-tags", "1 distributions are purged by tags");
+    said(&report, "cache-tags", "purged by tags: 1 distribution");
 }
 
 impl World {

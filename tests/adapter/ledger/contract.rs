@@ -45,7 +45,7 @@ pub fn neighbours(count: usize) -> Vec<WorkloadId> {
 /// That many records, spread over everything there is.
 pub fn estate(count: usize) -> Records {
     let id = |number: usize| WorkloadId::deployment(format!("team-{}", number % 50), format!("app-{number}"));
-    (0..count).map(|number| (id(number), record(1))).collect()
+    (0..count).map(|number| (id(number), record(1).into())).collect()
 }
 
 fn conflict(result: Result<(), StoreError>) -> Option<Record> {
@@ -65,7 +65,7 @@ pub async fn what_was_stored_is_there_after_a_restart(bench: &dyn Bench) {
     ledger.store(&web(), &changed).await.unwrap();
 
     let opened = bench.handle().await.open().await.unwrap();
-    assert_eq!(opened.records, BTreeMap::from([(web(), changed)]));
+    assert_eq!(opened.records, BTreeMap::from([(web(), changed.into())]));
     assert!(opened.unreadable.is_empty());
 }
 
@@ -78,7 +78,7 @@ pub async fn looking_shows_what_is_stored(bench: &dyn Bench) {
     ledger.store(&web(), &record(1)).await.unwrap();
 
     let seen = bench.handle().await.peek().await.unwrap().unwrap();
-    assert_eq!((seen.origin, seen.records), (origin, BTreeMap::from([(web(), record(1))])));
+    assert_eq!((seen.origin, seen.records), (origin, BTreeMap::from([(web(), record(1).into())])));
 }
 
 pub async fn a_first_record_has_revision_one(bench: &dyn Bench) {
@@ -187,8 +187,8 @@ pub async fn many_records_are_stored_together_each_by_its_own_rules(bench: &dyn 
     assert!(ledger.store_all(&records).await.is_empty());
     let mut names = records.keys().cloned();
     let (wrong, right) = (names.next().unwrap(), names.next().unwrap());
-    records.insert(wrong.clone(), Record { revision: 9, ..record(1) });
-    records.insert(right.clone(), next(&record(1)));
+    records.insert(wrong.clone(), Record { revision: 9, ..record(1) }.into());
+    records.insert(right.clone(), next(&record(1)).into());
     let failed = ledger.store_all(&records).await;
     assert_eq!(failed.keys().collect::<Vec<_>>(), [&wrong]);
     assert_eq!(conflict(failed.into_values().next().map_or(Ok(()), Err)), Some(record(1)));
@@ -210,7 +210,7 @@ pub async fn the_origin_stays_until_the_ledger_is_deleted(bench: &dyn Bench) {
     // Numbers may repeat under a new origin: no vector does.
     ledger.store(&web(), &record(1)).await.unwrap();
     let reopened = bench.handle().await.open().await.unwrap();
-    assert_eq!((reopened.origin, reopened.records), (opened.origin, BTreeMap::from([(web(), record(1))])));
+    assert_eq!((reopened.origin, reopened.records), (opened.origin, BTreeMap::from([(web(), record(1).into())])));
 }
 
 /// A webhook about `web`.

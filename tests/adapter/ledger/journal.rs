@@ -63,7 +63,7 @@ async fn a_rollout_in_a_large_shard_writes_little_and_all_of_it_is_found_again()
     let cluster = Cluster::start().await;
     let ledger = enlarged(&cluster).await;
     let workloads = neighbours(10);
-    let mut expected = BTreeMap::from([(web(), record(1))]);
+    let mut expected = BTreeMap::from([(web(), Arc::new(record(1)))]);
     let bytes = count_written(&cluster);
     for workload in &workloads {
         // As large as a record at rest is.
@@ -75,7 +75,7 @@ async fn a_rollout_in_a_large_shard_writes_little_and_all_of_it_is_found_again()
         }
         current = resting(&current);
         ledger.store(workload, &current).await.unwrap();
-        expected.insert(workload.clone(), current);
+        expected.insert(workload.clone(), current.into());
     }
     let each = bytes.load(Ordering::Relaxed) / workloads.len();
     println!(
@@ -93,7 +93,10 @@ async fn a_rollout_in_a_large_shard_writes_little_and_all_of_it_is_found_again()
     assert_eq!(reopened.open().await.unwrap().records, expected);
     assert_eq!(cluster.ledger().peek().await.unwrap().unwrap().records, expected);
     for workload in &workloads {
-        assert_eq!(cluster.opened().await.load(workload).await.unwrap().as_ref(), expected.get(workload));
+        assert_eq!(
+            cluster.opened().await.load(workload).await.unwrap().as_ref(),
+            expected.get(workload).map(Arc::as_ref)
+        );
     }
     // What was removed stays so, with its number, whether the base still has it or not.
     let (first, last) = (&workloads[0], &workloads[9]);
@@ -135,7 +138,7 @@ async fn a_journal_survives_the_loss_of_any_of_its_writes() {
                     "{when:?} {nth}"
                 );
             }
-            assert_eq!(cluster.ledger().open().await.unwrap().records[&web()], current, "{when:?} {nth}");
+            assert_eq!(*cluster.ledger().open().await.unwrap().records[&web()], current, "{when:?} {nth}");
             let (_, journals) = base_and_journals(&cluster);
             assert_eq!(journals.len(), 1, "{when:?} {nth}: one that was begun is used again");
         }
@@ -191,13 +194,13 @@ async fn a_journal_that_is_lost_while_nothing_runs_counts_as_not_listed_and_one_
     ledger.store(&web(), &flying(&first)).await.unwrap();
     let opened = cluster.ledger().open().await.unwrap();
     assert_eq!(
-        (opened.listed.covers(&web()), &opened.records[&web()]),
+        (opened.listed.covers(&web()), &*opened.records[&web()]),
         (true, &flying(&first)),
         "healed from the copy"
     );
     delete();
     let opened = cluster.ledger().open().await.unwrap();
-    assert_eq!((opened.listed.covers(&web()), &opened.records[&web()]), (false, &record(1)), "what the base has");
+    assert_eq!((opened.listed.covers(&web()), &*opened.records[&web()]), (false, &record(1)), "what the base has");
     let ledger = cluster.opened().await;
     ledger.store(&web(), &flying(&record(1))).await.unwrap();
     assert_eq!(cluster.opened().await.load(&web()).await.unwrap(), Some(flying(&record(1))));
@@ -211,13 +214,13 @@ async fn a_shard_with_a_journal_is_divided_and_everything_is_found_on_its_side()
     let large = |phase| Record { phase, conditions: BTreeSet::from(["x".repeat(14_000)]), ..record(1) };
     let hostile = (0..).map(|number| WorkloadId::deployment("hostile", format!("app-{number}")));
     let hostile: Vec<WorkloadId> = hostile.filter(|id| shard_of(id) == shard_of(&web())).take(60).collect();
-    let mut expected = BTreeMap::from([(web(), flying(&record(1)))]);
+    let mut expected = BTreeMap::from([(web(), Arc::new(flying(&record(1))))]);
     ledger.store(&web(), &expected[&web()]).await.unwrap();
     for (number, id) in hostile.iter().enumerate() {
         // Some rest, so the journal is folded on the way, and some do not.
         let record = large(if number % 3 == 0 { Phase::Rolling } else { Phase::Complete });
         ledger.store(id, &record).await.unwrap();
-        expected.insert(id.clone(), record);
+        expected.insert(id.clone(), record.into());
     }
     let (base, beside) = base_and_journals(&cluster);
     let text = base["data"].to_string();
@@ -226,7 +229,7 @@ async fn a_shard_with_a_journal_is_divided_and_everything_is_found_on_its_side()
     assert_eq!(cluster.ledger().open().await.unwrap().records, expected);
     for ledger in [ledger, cluster.opened().await] {
         for id in [&web(), &hostile[0], &hostile[59]] {
-            assert_eq!(ledger.load(id).await.unwrap().as_ref(), expected.get(id), "{id}");
+            assert_eq!(ledger.load(id).await.unwrap().as_ref(), expected.get(id).map(Arc::as_ref), "{id}");
         }
     }
 }

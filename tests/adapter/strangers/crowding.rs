@@ -95,7 +95,7 @@ async fn a_namespace_that_fills_a_shard_takes_no_room_from_the_others() {
     let reopened = cluster.ledger();
     let opened = reopened.open().await.unwrap();
     assert_eq!(opened.records.len(), stored + 1);
-    assert_eq!(opened.records[&web()], current);
+    assert_eq!(*opened.records[&web()], current);
     assert_eq!(cluster.ledger().peek().await.unwrap().unwrap().records, opened.records);
     // And what has become smaller has room again.
     let first = neighbours("hostile", 1).remove(0);
@@ -110,9 +110,9 @@ async fn records_that_come_together_are_divided_as_well_and_no_number_is_given_o
     let (hostile, gone) = (neighbours("hostile", 60), neighbours("hostile", 61).remove(60));
     ledger.store(&gone, &Record { seq: Seq(7), ..record(1) }).await.unwrap();
     ledger.remove(&gone, 1).await.unwrap();
-    let mut all: Records = hostile.iter().map(|id| (id.clone(), large(14_000))).collect();
-    all.insert(web(), record(1));
-    all.values_mut().for_each(|record| record.seq = Seq(8));
+    let mut all: Records = hostile.iter().map(|id| (id.clone(), large(14_000).into())).collect();
+    all.insert(web(), record(1).into());
+    all.values_mut().for_each(|record| Arc::make_mut(record).seq = Seq(8));
     let failed = ledger.store_all(&all).await;
     assert!(failed.is_empty(), "{failed:?}");
     assert_eq!(parts(&cluster).len(), 2);
@@ -169,7 +169,7 @@ async fn a_crash_in_the_middle_of_a_division_loses_nothing() {
         assert!(stored > 65, "{when:?}: {stored}");
         ledger.store(&web(), &next(&record(1))).await.unwrap();
         let found = cluster.ledger().open().await.unwrap().records;
-        assert_eq!((found.len(), &found[&web()]), (stored + 1, &next(&record(1))), "{when:?}");
+        assert_eq!((found.len(), &*found[&web()]), (stored + 1, &next(&record(1))), "{when:?}");
         assert!(parts(&cluster).values().all(|map| bytes(map) <= MAP_BYTES));
     }
 }
@@ -212,7 +212,7 @@ async fn two_workers_divide_a_shard_once_and_go_on_side_by_side() {
         }
     });
     futures_util::future::join_all(tasks).await;
-    let expected: Records = hostile.iter().map(|id| (id.clone(), next(&large(14_000)))).collect();
+    let expected: Records = hostile.iter().map(|id| (id.clone(), next(&large(14_000)).into())).collect();
     assert_eq!(cluster.ledger().open().await.unwrap().records, expected);
     for ledger in &workers {
         ledger.store(&web(), &record(1)).await.unwrap();
