@@ -58,11 +58,7 @@ pub struct Traces {
 pub(super) fn read(values: &mut Values<'_>, ca: Option<Option<Vec<u8>>>, dry_run: Option<bool>) -> Option<Traces> {
     let endpoint = values.optional(ENDPOINT, "`http` or `https` URL", WebUrl::parse);
     let headers = items(values, HEADERS, "list of `name=value`", header);
-    let attributes = items(values, "traces.attributes", "list of `name=value`", |name, value| {
-        let is_name = !name.is_empty() && name.chars().all(|c| c.is_ascii_graphic());
-        let fix = "write name=value, such as deployment.environment.name=production";
-        if is_name { Ok((name.to_owned(), value)) } else { Err(Refused::new("has no name of an attribute", fix)) }
-    });
+    let attributes = items(values, "traces.attributes", "list of `name=value`", attribute);
     let endpoint = endpoint?.map(|endpoint| complete(&endpoint));
     if let Some(endpoint) = &endpoint {
         advise(values, endpoint.expose(), headers.as_ref().is_some_and(|headers| !headers.is_empty()), dry_run);
@@ -88,10 +84,10 @@ fn advise(values: &mut Values<'_>, url: &url::Url, has_headers: bool, dry_run: O
         warn("has the port of OTLP over gRPC, which allclear does not speak: over HTTP collectors listen at 4318");
     }
     if url.scheme() == "http" && (has_headers || url.password().is_some()) {
-        warn("is sent traces.headers without TLS: everybody on the way can read them; use https");
+        warn("is sent traces.headers without TLS: every program on the way can read them; use https");
     }
     if dry_run == Some(true) {
-        warn("has no effect in a dry run, which tells nobody anything");
+        warn("has no effect: a dry run sends nothing");
     }
 }
 
@@ -102,20 +98,27 @@ fn items(
     accepts: &str,
     judge: impl Fn(&str, String) -> Result<(String, String), Refused>,
 ) -> Option<BTreeMap<String, String>> {
-    let item = |text: &str| {
-        let fix = "write name=value, with %20 for a blank and %2C for a comma";
-        let (name, value) = text.split_once('=').ok_or_else(|| Refused::new("has no = in it", fix))?;
-        let value =
-            decoded(value.trim()).ok_or_else(|| Refused::new("has a % that is not followed by two digits", fix))?;
-        if value.chars().count() > VALUE_CHARS_MAX {
-            return Err(Refused::new(
-                "has a value that is too long",
-                format!("write {VALUE_CHARS_MAX} characters at most"),
-            ));
-        }
-        judge(name.trim(), value)
-    };
-    Some(values.unquoted(key, accepts, ITEMS_MAX, item)?.into_iter().collect())
+    Some(values.unquoted(key, accepts, ITEMS_MAX, |text| item(text, &judge))?.into_iter().collect())
+}
+
+fn item(
+    text: &str,
+    judge: impl Fn(&str, String) -> Result<(String, String), Refused>,
+) -> Result<(String, String), Refused> {
+    let fix = "write name=value, with %20 for a blank and %2C for a comma";
+    let (name, value) = text.split_once('=').ok_or_else(|| Refused::new("has no = in it", fix))?;
+    let value = decoded(value.trim()).ok_or_else(|| Refused::new("has a % that is not followed by two digits", fix))?;
+    if value.chars().count() > VALUE_CHARS_MAX {
+        let fix = format!("write {VALUE_CHARS_MAX} characters at most");
+        return Err(Refused::new("has a value that is too long", fix));
+    }
+    judge(name.trim(), value)
+}
+
+fn attribute(name: &str, value: String) -> Result<(String, String), Refused> {
+    let is_name = !name.is_empty() && name.chars().all(|c| c.is_ascii_graphic());
+    let fix = "write name=value, such as deployment.environment.name=production";
+    if is_name { Ok((name.to_owned(), value)) } else { Err(Refused::new("has no name of an attribute", fix)) }
 }
 
 fn header(name: &str, value: String) -> Result<(String, String), Refused> {
@@ -148,6 +151,9 @@ fn decoded(text: &str) -> Option<String> {
 }
 
 /// What OpenTelemetry's variables say, by our keys; the variable for traces wins over the one for all signals.
+///
+/// They may be meant for other programs, and purges do not depend on traces: what cannot be used of them is a warning, and never keeps
+/// allclear from starting.
 pub(super) fn standard_layer(given: &BTreeMap<String, String>, layer: &mut Layer, findings: &mut Findings) {
     let is_off =
         |name: &str, value: &str| given.get(name).is_some_and(|given| given.trim().eq_ignore_ascii_case(value));
@@ -155,44 +161,65 @@ pub(super) fn standard_layer(given: &BTreeMap<String, String>, layer: &mut Layer
         return;
     }
     let first = |names: [&'static str; 2]| names.into_iter().find_map(|name| Some((name, given.get(name)?.clone())));
-    let endpoints = ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"];
-    let Some((from, endpoint)) = first(endpoints) else { return };
+    let Some((from, endpoint)) = first(["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"]) else {
+        return;
+    };
     let endpoint = match from {
         // "constructed relative to the base URL", which the specification says of this one alone.
         "OTEL_EXPORTER_OTLP_ENDPOINT" => format!("{}/{PATH}", endpoint.trim().trim_end_matches('/')),
         _ => endpoint,
     };
+    let headers = first(["OTEL_EXPORTER_OTLP_TRACES_HEADERS", "OTEL_EXPORTER_OTLP_HEADERS"]);
+    let protocol = first(["OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"]);
+    let mut warn = |name: &str, message: String| {
+        findings.warn(&Place::Environment(name.to_owned()), ENDPOINT, message);
+    };
+    let unusable = if let Some((name, _)) = protocol.filter(|(_, protocol)| protocol.trim() == "grpc") {
+        Some((
+            name,
+            "asks for gRPC, and allclear sends spans over HTTP: set traces.endpoint to the collector's address for that, port 4318",
+        ))
+    } else if WebUrl::parse(&endpoint).is_err() {
+        Some((from, "is no http or https URL: set traces.endpoint to the collector's address"))
+    } else {
+        let bad = headers.as_ref().filter(|(_, list)| !are_items(list, header));
+        bad.map(|(name, _)| (*name, "is no list of name=value with commas between them: set traces.headers"))
+    };
+    if let Some((name, why)) = unusable {
+        return warn(name, format!("nothing is traced, because {name} {why}"));
+    }
     let mut insert = |key: &str, name: &str, value: String| {
         layer.insert(key, ValueKind::String(value), Place::Environment(name.to_owned()));
     };
     insert(ENDPOINT, from, endpoint);
-    let headers = ["OTEL_EXPORTER_OTLP_TRACES_HEADERS", "OTEL_EXPORTER_OTLP_HEADERS"];
     let files = ["OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE", "OTEL_EXPORTER_OTLP_CERTIFICATE"];
-    for (key, names) in [(HEADERS, headers), ("traces.ca_file", files)] {
-        if let Some((name, value)) = first(names) {
-            insert(key, name, value);
-        }
+    for (key, given) in [(HEADERS, headers), ("traces.ca_file", first(files))] {
+        given.into_iter().for_each(|(name, value)| insert(key, name, value));
     }
-    let service = given.get("OTEL_SERVICE_NAME").map(|name| format!("service.name={name}"));
-    let attributes: Vec<String> = given.get("OTEL_RESOURCE_ATTRIBUTES").cloned().into_iter().chain(service).collect();
+    let service = given.get("OTEL_SERVICE_NAME").map(|name| format!("service.name={}", encoded(name)));
+    let resource = given.get("OTEL_RESOURCE_ATTRIBUTES").filter(|list| are_items(list, attribute)).cloned();
+    if resource.is_none() && given.contains_key("OTEL_RESOURCE_ATTRIBUTES") {
+        let why = "OTEL_RESOURCE_ATTRIBUTES is not used: it is no list of name=value with commas between them";
+        warn("OTEL_RESOURCE_ATTRIBUTES", why.to_owned());
+    }
+    let attributes: Vec<String> = resource.into_iter().chain(service).collect();
     if !attributes.is_empty() {
         insert("traces.attributes", "OTEL_RESOURCE_ATTRIBUTES, OTEL_SERVICE_NAME", attributes.join(","));
     }
-    let mut warn = |name: &str, message: String| {
-        findings.warn(&Place::Environment(name.to_owned()), ENDPOINT, message);
-    };
     for (name, instead) in WITHOUT_EFFECT.into_iter().filter(|(name, _)| given.contains_key(*name)) {
         warn(name, format!("{name} has no effect: {instead}"));
     }
-    let protocols = ["OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"];
-    if let Some((name, _)) = first(protocols).filter(|(_, protocol)| protocol.trim() == "grpc") {
-        warn(
-            name,
-            format!(
-                "{name} asks for gRPC, and spans are sent over HTTP: give the collector's address for that, port 4318"
-            ),
-        );
-    }
+}
+
+/// Whether a variable can be read as a list of these.
+fn are_items(list: &str, judge: impl Fn(&str, String) -> Result<(String, String), Refused>) -> bool {
+    let mut items = list.split(',').map(str::trim).filter(|text| !text.is_empty());
+    items.clone().count() <= ITEMS_MAX && items.all(|text| item(text, &judge).is_ok())
+}
+
+/// A name as an item of a list has it.
+fn encoded(text: &str) -> String {
+    text.replace('%', "%25").replace(',', "%2C")
 }
 
 /// The names of headers, as they may be shown.

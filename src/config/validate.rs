@@ -215,6 +215,13 @@ fn authorities(values: &mut Values<'_>, key: &'static str, read: ReadFile<'_>) -
             Refused::new(message, format!("mount the certificates there, or leave {key} empty"))
         }
     };
+    let place = values.place(key);
+    if matches!(&place, Place::Environment(name) if name.starts_with("OTEL_")) {
+        // It may be meant for other programs, and purges do not depend on it.
+        let message = format!("{}; the authorities of the system are used instead", refused.message);
+        values.findings.warn(&place, key, message);
+        return Some(None);
+    }
     values.refuse(key, value, refused)
 }
 

@@ -33,7 +33,7 @@ fn the_variables_of_opentelemetry_are_read_as_their_specification_says() {
         (ENDPOINT, "http://c:4318"),
         (HEADERS, "Authorization=Basic%20aGk6ZW5k==, x-scope-orgid = shop"),
         ("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment.name=a%2Cb"),
-        ("OTEL_SERVICE_NAME", "purger"),
+        ("OTEL_SERVICE_NAME", "50% off, purger"),
     ];
     let traces = load_with(&[], &given, &[]).unwrap().config.traces;
     let headers: Vec<(&str, &str)> =
@@ -41,7 +41,7 @@ fn the_variables_of_opentelemetry_are_read_as_their_specification_says() {
     assert_eq!(headers, [("authorization", "Basic aGk6ZW5k=="), ("x-scope-orgid", "shop")]);
     let attributes: Vec<(&str, &str)> =
         traces.attributes.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-    assert_eq!(attributes, [("deployment.environment.name", "a,b"), ("service.name", "purger")]);
+    assert_eq!(attributes, [("deployment.environment.name", "a,b"), ("service.name", "50% off, purger")]);
 }
 
 #[test]
@@ -57,7 +57,20 @@ fn what_cannot_be_done_as_asked_is_a_warning() {
     assert_eq!(warned(&[address]), "");
     for (given, words) in [
         (vec![(ENDPOINT, "http://c:4317")], "has the port of OTLP over gRPC"),
-        (vec![address, ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")], "asks for gRPC"),
+        (vec![(ENDPOINT, "collector:4317"), ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")], "asks for gRPC"),
+        (
+            vec![(ENDPOINT, "collector:4317")],
+            "nothing is traced, because OTEL_EXPORTER_OTLP_ENDPOINT is no http or https URL",
+        ),
+        (
+            vec![address, (HEADERS, "hunter2")],
+            "nothing is traced, because OTEL_EXPORTER_OTLP_HEADERS is no list of name=value",
+        ),
+        (vec![address, ("OTEL_RESOURCE_ATTRIBUTES", "a=%")], "OTEL_RESOURCE_ATTRIBUTES is not used"),
+        (
+            vec![address, ("OTEL_EXPORTER_OTLP_CERTIFICATE", "/nowhere.pem")],
+            "names a file that cannot be read: there is none; the authorities of the system are used instead",
+        ),
         (
             vec![address, ("OTEL_TRACES_SAMPLER", "always_off")],
             "OTEL_TRACES_SAMPLER has no effect: every rollout is traced",
