@@ -14,7 +14,7 @@ const NAMESPACE_FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/name
 
 impl Global {
     pub(super) fn kubernetes(&self) -> kubernetes::Options {
-        kubernetes::Options { kubeconfig: self.kubeconfig.clone(), context: self.context.clone() }
+        kubernetes::Options { kubeconfig: self.kubeconfig.clone(), context: self.context.clone(), unattended: false }
     }
 }
 

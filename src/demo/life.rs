@@ -72,7 +72,7 @@ impl Life {
             read: &read_file,
         };
         let Loaded { config, .. } = load(&inputs).map_err(|invalid| io::Error::other(invalid.to_string()))?;
-        let kubernetes = kubernetes::Options { kubeconfig: Some(world.kubeconfig()), context: None };
+        let kubernetes = kubernetes::Options { kubeconfig: Some(world.kubeconfig()), ..kubernetes::Options::default() };
         let credentials =
             StaticCredentials { access_key_id: world.access_key_id(), secret_access_key: world.secret_access_key() };
         let boards = world.boards.clone();

@@ -23,7 +23,8 @@ impl Bench {
         let server = api.start().await.unwrap();
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), api.kubeconfig(&server)).unwrap();
-        let clients = connect(&Options { kubeconfig: Some(file.path().to_owned()), context: None }).await.unwrap();
+        let clients =
+            connect(&Options { kubeconfig: Some(file.path().to_owned()), ..Options::default() }).await.unwrap();
         Self { api, server, clients }
     }
 

@@ -161,7 +161,7 @@ impl World {
     }
 
     fn kubernetes(&self) -> Kubernetes {
-        Kubernetes { kubeconfig: Some(self.kubeconfig.path().to_owned()), context: None }
+        Kubernetes { kubeconfig: Some(self.kubeconfig.path().to_owned()), ..Kubernetes::default() }
     }
 
     fn loaded(&self) -> Loaded {

@@ -85,7 +85,8 @@ impl World {
         let server = api.start().await.unwrap();
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), api.kubeconfig(&server)).unwrap();
-        let clients = connect(&Options { kubeconfig: Some(file.path().to_owned()), context: None }).await.unwrap();
+        let clients =
+            connect(&Options { kubeconfig: Some(file.path().to_owned()), ..Options::default() }).await.unwrap();
         let redis = [Redis::start(), Redis::start()];
         let dead = {
             let mut gone = Redis::start();
@@ -300,7 +301,7 @@ async fn the_records_of_a_dry_run_are_those_of_the_process_that_has_them() {
         read: &|_| Err(std::io::ErrorKind::NotFound.into()),
     };
     let config = load(&inputs).unwrap().config;
-    let kubernetes = Options { kubeconfig: Some(world.kubeconfig.path().to_owned()), context: None };
+    let kubernetes = Options { kubeconfig: Some(world.kubeconfig.path().to_owned()), ..Options::default() };
     let (views, _) = views(&config, &kubernetes, None).await.unwrap();
     let sources = Sources {
         cluster: views.cluster,

@@ -39,7 +39,8 @@ impl World {
         let server = api.start().await.unwrap();
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), api.kubeconfig(&server)).unwrap();
-        let clients = connect(&Options { kubeconfig: Some(file.path().to_owned()), context: None }).await.unwrap();
+        let clients =
+            connect(&Options { kubeconfig: Some(file.path().to_owned()), ..Options::default() }).await.unwrap();
 
         let account = Arc::new(CloudFrontStandIn::new(stand_in::Options::default()));
         account.add_distribution(Distribution::new("E1").alias("www.example.com"));

@@ -43,7 +43,7 @@ async fn comes_to_say(life: &Life, words: &str) -> String {
 async fn statuses(world: &World, life: &Life) -> [String; 2] {
     let url: url::Url = format!("http://{}/", life.address()).parse().unwrap();
     let asked = status(&Asked::Server(&url, None), Output::Table).await.out;
-    let options = Options { kubeconfig: Some(world.kubeconfig()), context: None };
+    let options = Options { kubeconfig: Some(world.kubeconfig()), ..Options::default() };
     let clients = connect(&options).await.unwrap();
     let sources = Sources {
         cluster: Arc::new(Cluster::new(&clients, Scope::All, Tempo::default())),

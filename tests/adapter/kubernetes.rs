@@ -41,7 +41,7 @@ impl Bench {
         let server = api.start().await.unwrap();
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), api.kubeconfig(&server)).unwrap();
-        let options = Options { kubeconfig: Some(file.path().to_owned()), context: None };
+        let options = Options { kubeconfig: Some(file.path().to_owned()), ..Options::default() };
         let clients = connect(&options).await.unwrap();
         Self { api, server, clients }
     }

@@ -66,7 +66,8 @@ impl World {
         let server = api.start().await.unwrap();
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), api.kubeconfig(&server)).unwrap();
-        let clients = connect(&Options { kubeconfig: Some(file.path().to_owned()), context: None }).await.unwrap();
+        let clients =
+            connect(&Options { kubeconfig: Some(file.path().to_owned()), ..Options::default() }).await.unwrap();
         let desk = Desk::new(&clients, &[GROUP.to_owned(), THEIRS.to_owned()], false);
         Self { api, server, desk }
     }

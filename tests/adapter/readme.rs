@@ -182,7 +182,7 @@ impl Reader {
 
 /// What README's reader has: a workload, and the files it says are theirs.
 async fn reader(kubeconfig: &Path) -> Reader {
-    let options = Options { kubeconfig: Some(kubeconfig.to_owned()), context: None };
+    let options = Options { kubeconfig: Some(kubeconfig.to_owned()), ..Options::default() };
     let clients = connect(&options).await.unwrap();
     let theirs = ["webhooks.json", "redis-ca.pem"].map(|name| (name.to_owned(), "their own".to_owned()));
     Reader { client: clients.request, top: top(), files: BTreeMap::from(theirs) }

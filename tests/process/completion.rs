@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use sandbox::http::{Action, Fault, When};
 use sandbox::kubernetes::Kind;
-use serde_json::json;
+use serde_json::{Value, json};
 use support::process::program;
 use tokio::process::Command;
 
@@ -98,7 +98,19 @@ async fn of_ten_thousand_workloads_a_bounded_part_is_shown_and_says_that_there_a
 /// As bash calls the function of the script: words split at `=`, the last one being typed.
 #[tokio::test]
 async fn the_script_of_bash_offers_the_same() {
-    let scene = scene().await;
+    let mut scene = scene().await;
+    // As `aws eks update-kubeconfig` names its contexts; bash takes each ':' for a word.
+    let theirs = std::fs::read_to_string(scene.world.kubeconfig()).expect("a kubeconfig");
+    let folder = tempfile::tempdir().expect("a folder");
+    let ours = folder.path().join("kubeconfig");
+    let mut config: Value = serde_json::from_str(&theirs).expect("it is written as JSON");
+    let context = config["current-context"].as_str().expect("a context").to_owned();
+    let name = json!("arn:aws:eks:eu-west-1:1:cluster/prod");
+    let contexts = config["contexts"].as_array_mut().expect("contexts");
+    contexts.iter_mut().filter(|one| one["name"] == context).for_each(|one| one["name"] = name.clone());
+    config["current-context"] = name;
+    std::fs::write(&ours, config.to_string()).expect("it can be written");
+    scene.set("KUBECONFIG", &ours.to_string_lossy());
     let script = r#"
         source <("$1" completion bash)
         complete_line() {
@@ -109,13 +121,23 @@ async fn the_script_of_bash_offers_the_same() {
         complete_line "$1" explain shop/w
         complete_line "$1" status --namespace = sh
         complete_line "$1" webhook re
+        complete_line "$1" status --context arn : aws : eks : eu-west-1 : 1 : cluster/p
+        complete_line "$1" status --context = arn : aws : eks : eu-west-1 : 1 : cluster/p
+        complete_line "$1" --context arn : aws : eks : eu-west-1 : 1 : cluster/prod explain shop/w
     "#;
     let mut bash = Command::new("bash");
     bash.args(["--norc", "-c", script, "bash"]).arg(program()).env_clear().envs(&scene.environment);
     bash.env("PATH", std::env::var("PATH").unwrap_or_default()).kill_on_drop(true).stdin(Stdio::null());
     let ended = tokio::time::timeout(Duration::from_secs(30), bash.output()).await.expect("it ends");
     let (code, out, err) = said(&ended.expect("bash is there"));
-    assert_eq!((code, out.as_str(), err.as_str()), (0, "shop/web shop/worker \nshipping shop \nresend \n", ""));
+    assert_eq!(
+        (code, out.as_str(), err.as_str()),
+        (
+            0,
+            "shop/web shop/worker \nshipping shop \nresend \ncluster/prod \ncluster/prod \nshop/web shop/worker \n",
+            ""
+        )
+    );
 }
 
 /// kubectl calls `kubectl_complete-NAME` with the words behind the plugin's name.

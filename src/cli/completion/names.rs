@@ -68,6 +68,7 @@ impl Finding {
         kubernetes::Options {
             kubeconfig: self.given("kubeconfig").map(PathBuf::from),
             context: self.given("context").map(str::to_owned),
+            unattended: true,
         }
     }
 

@@ -1,4 +1,4 @@
-//! Which words may stand where, without a cluster; with one it is tried in `tests/adapter/completion.rs`.
+//! Which words may stand where, without a cluster; with one it is tried in `tests/process/completion.rs`.
 
 use super::*;
 

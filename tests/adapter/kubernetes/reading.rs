@@ -263,7 +263,7 @@ async fn requests_name_the_program_and_are_not_repeated_by_the_client() {
 
 #[tokio::test]
 async fn a_kubeconfig_that_is_not_there_is_named() {
-    let options = Options { kubeconfig: Some(PathBuf::from("/no/such/kubeconfig")), context: None };
+    let options = Options { kubeconfig: Some(PathBuf::from("/no/such/kubeconfig")), ..Options::default() };
     let error = connect(&options).await.err().unwrap();
     assert!(matches!(error, ConnectError::Kubeconfig { .. }));
     assert!(error.to_string().starts_with("failed to use the kubeconfig /no/such/kubeconfig"), "{error}");
@@ -307,7 +307,7 @@ async fn the_proxy_of_a_kubeconfig_is_used_with_its_password_and_named_without()
         let mut kubeconfig: Value = serde_json::from_str(&bench.api.kubeconfig(&bench.server)).unwrap();
         kubeconfig["clusters"][0]["cluster"]["proxy-url"] = proxy.into();
         std::fs::write(file.path(), kubeconfig.to_string()).unwrap();
-        Options { kubeconfig: Some(file.path().to_owned()), context: None }
+        Options { kubeconfig: Some(file.path().to_owned()), ..Options::default() }
     };
     let (address, serving) = tunnel().await;
     let clients = connect(&through(&format!("http://us:word@{address}"))).await.unwrap();

@@ -129,7 +129,7 @@ async fn t11_neither_a_broken_kubeconfig_nor_its_plugin_shows_a_token() {
     for file in &files {
         let place = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(place.path(), file).unwrap();
-        let options = Options { kubeconfig: Some(place.path().to_owned()), context: None };
+        let options = Options { kubeconfig: Some(place.path().to_owned()), ..Options::default() };
         let shown = match connect(&options).await {
             Err(error) => {
                 refused += 1;

@@ -300,7 +300,7 @@ async fn job_of(order: &Order) -> Value {
     let server = taker.start().await.unwrap();
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), taker.kubeconfig(&server)).unwrap();
-    let clients = connect(&Options { kubeconfig: Some(file.path().to_owned()), context: None }).await.unwrap();
+    let clients = connect(&Options { kubeconfig: Some(file.path().to_owned()), ..Options::default() }).await.unwrap();
     let ours = Ours { image: "allclear:1".to_owned(), ..Ours::default() };
     let made = KubernetesJobs::new(&clients, Tempo::default(), ours).make(order).await.unwrap();
     assert!(matches!(made, Made::Ours(_)));

@@ -19,7 +19,7 @@ const SEARCH_MAX: Duration = Duration::from_secs(120);
 async fn clients(api: &KubernetesStandIn, server: &sandbox::http::Server) -> Clients {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), api.kubeconfig(server)).unwrap();
-    connect(&Options { kubeconfig: Some(file.path().to_owned()), context: None }).await.unwrap()
+    connect(&Options { kubeconfig: Some(file.path().to_owned()), ..Options::default() }).await.unwrap()
 }
 
 fn path_to(service: &str) -> Value {
@@ -55,7 +55,7 @@ fn memory_mib(line: &str) -> u64 {
 #[ignore = "started by twenty_five_huge_ingresses_cost_their_tenant_names_and_no_memory"]
 async fn a_search_in_a_process_of_its_own() {
     let Ok(kubeconfig) = std::env::var(KUBECONFIG) else { return };
-    let clients = connect(&Options { kubeconfig: Some(kubeconfig.into()), context: None }).await.unwrap();
+    let clients = connect(&Options { kubeconfig: Some(kubeconfig.into()), ..Options::default() }).await.unwrap();
     let view = Cluster::new(&clients, Scope::All, Tempo::default());
     let before = memory_mib("VmRSS");
     let tenant = async {

@@ -44,6 +44,9 @@ pub struct Options {
     pub kubeconfig: Option<PathBuf>,
     /// A context of the kubeconfig instead of its current one.
     pub context: Option<String>,
+    /// No person is there to answer a credential plugin, even where standard input is a terminal: the words of a command line are
+    /// being completed.
+    pub unattended: bool,
 }
 
 /// Where the credentials of a pod come from.
@@ -183,10 +186,10 @@ fn client(config: Config, server: &str) -> Result<Client, Error> {
 async fn configuration(options: &Options) -> Result<(Config, String), Error> {
     let choice = KubeConfigOptions { context: options.context.clone(), ..KubeConfigOptions::default() };
     if let Some(path) = &options.kubeconfig {
-        return from_file(path, &choice).await;
+        return from_file(path, &choice, options.unattended).await;
     }
     let read = match Kubeconfig::read() {
-        Ok(kubeconfig) => of_kubeconfig(kubeconfig, &choice).await,
+        Ok(kubeconfig) => of_kubeconfig(kubeconfig, &choice, options.unattended).await,
         Err(error) => Err(error),
     };
     match read {
@@ -202,10 +205,10 @@ async fn configuration(options: &Options) -> Result<(Config, String), Error> {
     }
 }
 
-async fn from_file(path: &Path, choice: &KubeConfigOptions) -> Result<(Config, String), Error> {
+async fn from_file(path: &Path, choice: &KubeConfigOptions, unattended: bool) -> Result<(Config, String), Error> {
     let place = shown(&path.to_string_lossy());
     let read = match Kubeconfig::read_from(path) {
-        Ok(kubeconfig) => of_kubeconfig(kubeconfig, choice).await,
+        Ok(kubeconfig) => of_kubeconfig(kubeconfig, choice, unattended).await,
         Err(error) => Err(error),
     };
     match read {
@@ -214,17 +217,21 @@ async fn from_file(path: &Path, choice: &KubeConfigOptions) -> Result<(Config, S
     }
 }
 
-async fn of_kubeconfig(kubeconfig: Kubeconfig, choice: &KubeConfigOptions) -> Result<Config, KubeconfigError> {
-    let named = proxy::is_named(&kubeconfig, choice.context.as_deref());
-    let mut config = Config::from_custom_kubeconfig(quiet(kubeconfig), choice).await?;
-    config.proxy_url = proxy::judged(config.proxy_url, named, &config.cluster_url, &Matcher::from_env());
+async fn of_kubeconfig(
+    kubeconfig: Kubeconfig,
+    choice: &KubeConfigOptions,
+    unattended: bool,
+) -> Result<Config, KubeconfigError> {
+    let named = proxy::named(&kubeconfig, choice.context.as_deref());
+    let mut config = Config::from_custom_kubeconfig(quiet(kubeconfig, unattended), choice).await?;
+    config.proxy_url = proxy::chosen(named, proxy::given(), &config.cluster_url, &Matcher::from_env());
     Ok(config)
 }
 
 /// Where there is no person to ask, a credential plugin gets no terminal: otherwise what it writes to its standard error would
 /// be in our log.
-fn quiet(mut kubeconfig: Kubeconfig) -> Kubeconfig {
-    if !io::stdin().is_terminal() {
+fn quiet(mut kubeconfig: Kubeconfig, unattended: bool) -> Kubeconfig {
+    if unattended || !io::stdin().is_terminal() {
         let users = kubeconfig.auth_infos.iter_mut().filter_map(|user| user.auth_info.as_mut()?.exec.as_mut());
         users.for_each(|plugin| plugin.interactive_mode = Some(ExecInteractiveMode::Never));
     }
@@ -251,6 +258,9 @@ pub fn unusable(error: &KubeconfigError) -> String {
         KubeconfigError::MissingClusterUrl => "its cluster has no server".to_owned(),
         KubeconfigError::ParseClusterUrl(_) => "the server of its cluster is not a URL".to_owned(),
         KubeconfigError::ParseProxyUrl(_) => "its proxy-url, or HTTPS_PROXY, is not a URL".to_owned(),
+        KubeconfigError::ParseNoProxy(_) => {
+            "NO_PROXY has an item that is no host, address or network, such as an empty one behind a comma".to_owned()
+        }
         KubeconfigError::LoadCertificateAuthority(cause) => data("its certificate authority", cause),
         KubeconfigError::LoadClientCertificate(cause) => data("its client certificate", cause),
         KubeconfigError::LoadClientKey(cause) => data("its client key", cause),
