@@ -12,7 +12,8 @@ impl Env {
         if !self.metrics.traces.is_on() || delivery.trace.is_empty() {
             return;
         }
-        let detail = format!("{}/{attempt}", delivery.id);
+        // After a request to send it again, attempts are counted from 1 anew.
+        let detail = format!("{}/{}/{attempt}", delivery.id, delivery.asked.as_deref().unwrap_or_default());
         let times = (began_ms, self.ports.clock.wall_ms());
         let span =
             Span::new(&delivery.trace, workload, (Stage::Webhook, &self.settings.member, detail.as_str()), times);

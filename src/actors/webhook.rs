@@ -102,7 +102,7 @@ impl Webhook {
                 tracing::warn!(%workload, hook, kind, reason, "webhook postponed");
             }
             Outcome::Resent => {
-                tracing::info!(%workload, hook, kind, delivery = %id, "webhook asked for again; sending it now");
+                tracing::info!(%workload, hook, kind, delivery = %id, "webhook asked for again");
             }
         }
     }

@@ -22,7 +22,7 @@ pub enum Stage {
     Pods,
     /// From there to the decision of the group; while alone, to the purge.
     Agreement,
-    /// One invalidation, from its creation to its completion.
+    /// One invalidation, from the first creation of its rollout to its own completion.
     Purge,
     /// One attempt to deliver a webhook.
     Webhook,

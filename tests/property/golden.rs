@@ -149,7 +149,20 @@ fn a_delivery_about_a_deployment_is_written_as_it_always_was_and_read_back() {
     let lines = [
         (new.clone(), written(r#"{"json":"{}"}"#, 0, r#""pending""#)),
         (Delivery { content: Content::Parameters, ..new }, written(r#""parameters""#, 0, r#""pending""#)),
-        (dead, written(r#"{"json":"{}"}"#, 10, r#"{"dead":{"reason":"no answer"}}"#)),
+        (dead.clone(), written(r#"{"json":"{}"}"#, 10, r#"{"dead":{"reason":"no answer"}}"#)),
+        (
+            Delivery {
+                trouble: "answered 500".to_owned(),
+                asked: Some("2026-11-23T10:00:00Z".to_owned()),
+                trace: "4bf92f3577b34da6a3ce929d0e0e4736".to_owned(),
+                ..dead
+            },
+            // Without `asked`, each start would send what was given up once more.
+            written(r#"{"json":"{}"}"#, 10, r#"{"dead":{"reason":"no answer"}}"#).replace(
+                "}}}",
+                r#"}},"trouble":"answered 500","asked":"2026-11-23T10:00:00Z","trace":"4bf92f3577b34da6a3ce929d0e0e4736"}"#,
+            ),
+        ),
     ];
     for (delivery, line) in lines {
         assert_eq!(serde_json::to_string(&delivery).unwrap(), line);

@@ -151,6 +151,7 @@ impl StreamHandler<Sight> for DeploymentWatcher {
             }
             Sight::Seen(workload) => {
                 self.resends.seen(&workload.id, workload.tuning.resend.as_ref());
+                self.hand_over_resends();
                 match self.watch().unusable(&workload) {
                     Some(why) => self.leave_out(&workload.id, why),
                     None => self.troubles.readable(&workload.id),

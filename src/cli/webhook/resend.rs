@@ -42,12 +42,12 @@ pub async fn resend(
     if let Section::Missing { missing } = peek(sources, question).await {
         return refused(&missing);
     }
-    let deliveries = match sources.ledger.deliveries().await {
-        Ok(deliveries) => deliveries,
+    let all = match sources.ledger.deliveries().await {
+        Ok(all) => all,
         Err(error) => return refused(&error.to_string()),
     };
     if let Some(receiver) = &request.receiver {
-        let named = deliveries.iter().map(|delivery| delivery.hook.as_str());
+        let named = all.iter().map(|delivery| delivery.hook.as_str());
         let known: BTreeSet<&str> = configured.iter().map(String::as_str).chain(named).collect();
         if !known.contains(receiver.as_str()) && !known.is_empty() {
             return unknown(receiver, known);
@@ -58,7 +58,7 @@ pub async fn resend(
             && request.event.is_none_or(|event| event == delivery.kind)
     };
     let mut chosen = Chosen::default();
-    for delivery in deliveries.iter().filter(is_meant) {
+    for delivery in all.iter().filter(is_meant) {
         chosen.put(delivery, id.as_ref(), question.namespace.as_deref(), request.now);
     }
     if chosen.asked.is_empty() {
@@ -69,14 +69,17 @@ pub async fn resend(
     }
     let (mut out, mut err) = (String::new(), String::new());
     for (id, deliveries) in &chosen.asked {
-        match ask(hand, id, deliveries, at_ms).await {
+        let before = sources.cluster.workload(id).await.ok().flatten().and_then(|workload| workload.tuning.resend);
+        let unmet = before.map(|before| unmet(&before, &all)).unwrap_or_default();
+        match ask(hand, id, deliveries, unmet, at_ms).await {
             Ok(words) => out.push_str(&words),
             Err(why) => err.push_str(&refused(&why).err),
         }
     }
     if !out.is_empty() {
         out.push_str(
-            "the running allclear sends it within seconds; `allclear webhook list` shows what is still on its way\n",
+            "the running allclear sends it within seconds, or later where the receiver asked for a rest (Retry-After); \
+             `allclear webhook list` shows what is still on its way\n",
         );
     }
     if chosen.others > 0 {
@@ -157,14 +160,33 @@ async fn nothing(sources: &Sources, id: &WorkloadId, chosen: &Chosen<'_>) -> Out
     }
 }
 
+/// What an earlier request asked for and has not met yet: ours takes its place in the annotation.
+fn unmet(before: &Resend, deliveries: &[Delivery]) -> BTreeSet<String> {
+    let is_unmet = |delivery: &&Delivery| {
+        before.deliveries.contains(&delivery.id) && delivery.asked.as_deref() != Some(before.at.as_str())
+    };
+    deliveries.iter().filter(is_unmet).map(|delivery| delivery.id.clone()).collect()
+}
+
 /// Writes the request: the oldest first, where there are too many for one.
-async fn ask(hand: &Hand, id: &WorkloadId, deliveries: &[&Delivery], at_ms: i64) -> Result<String, String> {
+async fn ask(
+    hand: &Hand,
+    id: &WorkloadId,
+    deliveries: &[&Delivery],
+    unmet: BTreeSet<String>,
+    at_ms: i64,
+) -> Result<String, String> {
     let name = id.display_name();
     let mut oldest = deliveries.to_vec();
     oldest.sort_by_key(|delivery| delivery.created_ms);
     let more = oldest.len().saturating_sub(RESEND_MAX);
     oldest.truncate(RESEND_MAX);
-    let ids = oldest.iter().map(|delivery| delivery.id.clone()).collect();
+    let mut ids: BTreeSet<String> = oldest.iter().map(|delivery| delivery.id.clone()).collect();
+    for id in unmet {
+        if ids.len() < RESEND_MAX {
+            ids.insert(id);
+        }
+    }
     let value = Resend { at: requested_at(at_ms), deliveries: ids }.to_string();
     match hand.annotate(id, &[(RESEND, Some(value.as_str()))]).await.map_err(|error| error.to_string())? {
         Marked::Done => {}
@@ -176,7 +198,8 @@ async fn ask(hand: &Hand, id: &WorkloadId, deliveries: &[&Delivery], at_ms: i64)
         oldest.iter().map(|delivery| format!("{name}: asked allclear to send again {}\n", words(delivery))).collect();
     if more > 0 {
         out.push_str(&format!(
-            "{name}: {more} more, for one request has {RESEND_MAX} at most; run it again afterwards\n"
+            "{name}: {more} more, for one request has {RESEND_MAX} at most; run it again when `allclear webhook list` no longer shows \
+             these\n"
         ));
     }
     Ok(out)

@@ -144,10 +144,13 @@ impl Outbox {
         }
     }
 
-    /// Every delivery that is on its way or a dead letter, with when it is due where it waits for that.
+    /// Every delivery that is on its way or a dead letter, with when it is due where it waits for that, or for its hook's rest.
     pub fn deliveries(&self) -> impl Iterator<Item = (&Delivery, Option<Timestamp>)> {
         self.index.entries().filter(|entry| entry.stage != Stage::Done).map(|entry| match entry.stage {
-            Stage::Waiting { due } | Stage::Ready { due } => (&entry.delivery, Some(due)),
+            Stage::Waiting { due } | Stage::Ready { due } => {
+                let rest = self.index.queue(&entry.delivery.hook).and_then(|queue| queue.resting_until);
+                (&entry.delivery, Some(rest.map_or(due, |rest| rest.max(due))))
+            }
             Stage::Sending { .. } | Stage::Dead | Stage::Done => (&entry.delivery, None),
         })
     }
@@ -398,12 +401,14 @@ impl Outbox {
     /// A request sends a delivery once, however often it is seen. It is for what is about its own workload: who may write on one has
     /// no say over another.
     fn resend(&mut self, now: Timestamp, workload: &WorkloadId, id: &str, at: &str, effects: &mut Vec<Effect>) {
-        let Some(stage) = self.index.get(id).map(|entry| entry.stage) else {
-            if !self.restored && self.early.len() < EARLY_MAX {
+        if !self.restored {
+            // What the ledger says counts, also of a delivery that was told again meanwhile.
+            if self.early.len() < EARLY_MAX {
                 self.early.insert((workload.clone(), id.to_owned()), at.to_owned());
             }
             return;
-        };
+        }
+        let Some(stage) = self.index.get(id).map(|entry| entry.stage) else { return };
         let is_meant = |delivery: &&mut Delivery| {
             stage != Stage::Done && matches!(&delivery.subject, Subject::Workload(about) if about == workload)
         };

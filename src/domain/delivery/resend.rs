@@ -61,24 +61,29 @@ impl fmt::Display for Resend {
     }
 }
 
-/// The newest request of each workload, until the outbox has it. It may be handed over twice.
+/// Requests of a workload that wait at once; beyond it the oldest is forgotten.
+const WAITING_MAX: usize = 8;
+
+/// The requests of each workload, until the outbox has them, and the newest of those that it has. One may be handed over twice.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Resends {
-    waiting: BTreeMap<WorkloadId, Resend>,
+    waiting: BTreeMap<WorkloadId, Vec<Resend>>,
     handed: BTreeMap<WorkloadId, Resend>,
 }
 
 impl Resends {
     /// A workload was seen with this request, or without one.
     pub fn seen(&mut self, id: &WorkloadId, request: Option<&Resend>) {
-        let known = self.waiting.get(id).or_else(|| self.handed.get(id));
-        if known == request {
+        let Some(request) = request else { return self.gone(id) };
+        let waiting = self.waiting.get(id).and_then(|waiting| waiting.last());
+        if waiting.or_else(|| self.handed.get(id)) == Some(request) {
             return;
         }
-        self.gone(id);
-        if let Some(request) = request {
-            self.waiting.insert(id.clone(), request.clone());
+        let waiting = self.waiting.entry(id.clone()).or_default();
+        if waiting.len() >= WAITING_MAX {
+            waiting.remove(0);
         }
+        waiting.push(request.clone());
     }
 
     /// The workload is gone.
@@ -89,12 +94,15 @@ impl Resends {
 
     /// Hands over what waits, as far as `hand` takes it; the rest waits for the next time.
     pub fn hand_over(&mut self, mut hand: impl FnMut(&WorkloadId, &Resend) -> bool) {
-        while let Some((id, request)) = self.waiting.pop_first() {
-            if !hand(&id, &request) {
-                self.waiting.insert(id, request);
-                return;
+        while let Some((id, requests)) = self.waiting.pop_first() {
+            let mut requests = requests.into_iter();
+            while let Some(request) = requests.next() {
+                if !hand(&id, &request) {
+                    self.waiting.insert(id, std::iter::once(request).chain(requests).collect());
+                    return;
+                }
+                self.handed.insert(id.clone(), request);
             }
-            self.handed.insert(id, request);
         }
     }
 
@@ -102,7 +110,7 @@ impl Resends {
     pub fn outbox_rebuilt(&mut self) {
         let handed = std::mem::take(&mut self.handed);
         for (id, request) in handed {
-            self.waiting.entry(id).or_insert(request);
+            self.waiting.entry(id).or_default().insert(0, request);
         }
     }
 }
@@ -149,10 +157,12 @@ mod tests {
         resends.seen(&web, Some(&request("2")));
         assert!(taken(&mut resends, 9).is_empty(), "the same request, seen again");
         resends.seen(&web, Some(&request("3")));
+        resends.seen(&web, Some(&request("4")));
         resends.gone(&api);
-        assert_eq!(taken(&mut resends, 9), ["3"]);
+        assert_eq!(taken(&mut resends, 1), ["3"]);
+        assert_eq!(taken(&mut resends, 9), ["4"], "one that another followed before it was handed over is not lost");
         resends.outbox_rebuilt();
-        assert_eq!(taken(&mut resends, 9), ["3"], "without the one of a workload that is gone");
+        assert_eq!(taken(&mut resends, 9), ["4"], "without the one of a workload that is gone");
         resends.seen(&web, None);
         resends.outbox_rebuilt();
         assert!(taken(&mut resends, 9).is_empty());
