@@ -238,6 +238,7 @@ pub(super) struct About {
 
 const COMPLETION_HELP: &str = "\
 They ask the program at each press of the key. It uses your kubeconfig, answers within a second, and says nothing where it cannot.
+
 For `kubectl allclear`, kubectl 1.26 and later asks a program kubectl_complete-allclear in PATH; a symlink to allclear is enough:
   ln -s \"$(command -v allclear)\" ~/.local/bin/kubectl_complete-allclear";
 
@@ -255,7 +256,7 @@ Words:
   pinned   the members as this cluster's ledger has agreed on them";
 
 const PURGE_HELP: &str = "\
-It writes the annotations allclear.dev/requested-at and allclear.dev/requested-paths on the Deployment. The running allclear does the
+It writes the annotations allclear.dev/requested-at and allclear.dev/requested-paths on the Deployment. The running allclear does the \
 rest, once for a group of clusters. While an earlier change still waits for its purge, the usual paths are purged as well.
 
 Exit codes: 0 asked for (with --wait: purged), 1 not, 2 arguments refused, 3 the time is over.";
@@ -267,7 +268,7 @@ pub(super) enum GoalName {
     Complete,
     /// CloudFront serves nothing older either
     Purged,
-    /// As purged; also where no host or distribution leads to it, and when everyone is told
+    /// As purged, and all notices are handed over; also reached where no host or distribution leads to the workload
     Settled,
 }
 
@@ -360,9 +361,9 @@ pub(super) struct CheckArguments {
     pub(super) output: Format,
 }
 
-/// Examples of `allclear check`.
+/// It has examples of its own, the first one as in `examples`.
 const CHECK_HELP: &str = "Examples:
-  allclear check --pre --config config.toml                  before the installation
+  allclear check --pre --config config.toml                   before the installation
   kubectl -n allclear exec deploy/allclear -- allclear check  as the controller itself
   allclear check --wait=10m -o json                           in CI, after a rollout of allclear
 

@@ -15,7 +15,7 @@ const PLUGIN: &str = "kubectl-allclear";
 const EXAMPLES: &[(&str, &str)] = &[
     ("run", "allclear run --dry-run --kubeconfig ~/.kube/config --ledger-namespace allclear"),
     ("demo", "allclear demo --clusters 3"),
-    ("check", "allclear check"),
+    ("check", "allclear check --pre --config config.toml"),
     ("explain", "allclear explain shop/web --watch"),
     ("wait", "kubectl apply -f web.yaml && allclear wait shop/web --for purged --timeout 20m"),
     ("purge", "allclear purge shop/web --paths '/index.html,/news/*' --wait"),
@@ -70,6 +70,7 @@ fn with_example(command: Command, above: &str) -> Command {
     let before = command.get_after_help().map(ToString::to_string);
     let help = match (before, example(&path)) {
         (before, None) => before,
+        (Some(before), Some(_)) if before.starts_with("Examples:") => Some(before),
         (None, Some(example)) => Some(format!("Example:\n  {example}")),
         (Some(before), Some(example)) => Some(format!("{before}\n\nExample:\n  {example}")),
     };
@@ -107,7 +108,10 @@ mod tests {
         for (path, command) in commands {
             let example = example(&path).unwrap_or_else(|| panic!("{path} has no example"));
             let help = command.clone().render_help().to_string();
-            assert!(help.contains(&format!("Example:\n  {example}")), "{path}: {help}");
+            let shown =
+                ["Example", "Examples"].map(|heading| help.matches(&format!("{heading}:\n  {example}")).count());
+            assert_eq!(shown.iter().sum::<usize>(), 1, "{path}: {help}");
+            assert_eq!(help.matches("\nExample").count(), 1, "{path}: {help}");
             assert!(PAGE.contains(&format!("`allclear {path}`")), "{path} is missing in docs/commands.md");
             assert!(PAGE.contains(example), "docs/commands.md lacks: {example}");
             let own = example.rsplit("&& ").next().and_then(|own| own.split(" | ").next()).unwrap_or_default();

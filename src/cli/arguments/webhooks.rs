@@ -7,13 +7,13 @@ use crate::cli::answer::Format;
 use domain::notice::Kind;
 
 const TEST_HELP: &str = "\
-A test has the type webhook.test, a member \"test\": true and the header allclear-test: true, so that a receiver does not act on it. It is
+A test has the type webhook.test, a member \"test\": true and the header allclear-test: true, so that a receiver does not act on it. It is \
 sent from here, through the same guard of addresses, with the same signature and limits as an event.
 
 Exit codes: 0 taken (2xx), 1 not, 2 arguments refused, or a receiver that could not tell a test.";
 
 const RESEND_HELP: &str = "\
-It writes the annotation allclear.dev/resend on the Deployment. The running allclear sends the deliveries again, with the webhook-id and
+It writes the annotation allclear.dev/resend on the Deployment. The running allclear sends the deliveries again, with the webhook-id and \
 the bytes that they had, so a receiver that has one already can drop it. What a receiver has taken is not kept, and cannot be sent again.
 
 Exit codes: 0 asked for, 1 nothing to send again, or not all of it, 2 arguments refused.";
