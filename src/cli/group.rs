@@ -233,7 +233,7 @@ fn plan(
 /// What is to be done as well where the members are given by name.
 fn named_too(member: &Member) -> String {
     format!(
-        "group.members names {member}: whoever takes its Redis out of the configuration takes it out of group.members too, in \
+        "group.members names {member}: if you take its Redis out of the configuration, take it out of group.members too, in \
          every remaining member; more members than servers are refused."
     )
 }

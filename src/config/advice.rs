@@ -23,7 +23,7 @@ pub(super) fn hooks(values: &mut Values<'_>, hooks: &[Hook], unjudged: bool) {
             || !url.username().is_empty()
             || url.password().is_some();
         if url.scheme() == "http" && has_credentials {
-            let message = "sends credentials without TLS: everybody on the way can read them; use https";
+            let message = "sends credentials without TLS: every program on the way can read them; use https";
             values.findings.warn(&place, &format!("/webhooks/{index}/url"), message);
         }
         if let Some(short) = hook.secrets.iter().map(|key| key.expose().len()).filter(|b| *b < KEY_BYTES_ADVISED).min()

@@ -120,7 +120,8 @@ pub(super) fn hooks(
     }
     if hooks.allow_unsigned {
         let place = values.place("hooks.allow_unsigned");
-        let message = "lets everybody who reaches hooks.listen make allclear look at Pipelines whose spec names no key;                        with hooks.empty_approvals, approve them too";
+        let message = "lets every client that reaches hooks.listen make allclear look at Pipelines whose spec names no key; \
+                       with hooks.empty_approvals, approve them too";
         values.findings.warn(&place, "hooks.allow_unsigned", message);
     }
     if hooks.empty_approvals {
@@ -173,7 +174,7 @@ fn network(text: &str) -> Result<(IpAddr, u8), Refused> {
     }
     if bits == 0 {
         let fix = "name the addresses of your proxies: who is trusted says for itself who it is";
-        return Err(Refused::new("is everybody", fix));
+        return Err(Refused::new("means every address", fix));
     }
     Ok((address, bits))
 }

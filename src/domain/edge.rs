@@ -87,7 +87,7 @@ fn settled(record: &Record) -> Freshness {
         Phase::Withdrawn => return stuck("its rollout was given up, and nothing was purged"),
     }
     if !record.owed.is_empty() {
-        return awaited("a purge is owed, and tried on");
+        return awaited("a purge is owed, and tried again");
     }
     if record.awaits_vote() || record.votes.iter().any(|vote| vote.closed.is_none()) {
         return awaited("its purge is under way");

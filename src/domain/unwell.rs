@@ -28,7 +28,7 @@ pub enum Reason {
     Failed,
     /// The group did not agree in time, and it was given up.
     Withdrawn,
-    /// A purge could not be made yet, and is tried on.
+    /// A purge could not be made yet, and is tried again.
     Owed,
     /// A purge can never be made as it was decided.
     Impossible,
@@ -63,7 +63,7 @@ impl Reason {
                  the time"
             }
             Self::Owed => {
-                "mend what CloudFront refuses, which the reason names: mostly a right of the IAM role, or a quota; the purge is tried on \
+                "mend what CloudFront refuses, which the reason names: mostly a right of the IAM role, or a quota; the purge is tried again \
                  and then made by itself"
             }
             Self::Impossible | Self::Partly => {
@@ -110,7 +110,9 @@ pub fn unwell(workload: &WorkloadId, record: &Record) -> Option<Unwell> {
     let reason = reason(record)?;
     let ended = last(record).map(closed);
     let state = match (reason, &record.phase) {
-        (Reason::Owed, _) => format!("a purge is owed, and tried on: {}", owed(record).collect::<Vec<_>>().join("; ")),
+        (Reason::Owed, _) => {
+            format!("a purge is owed, and tried again: {}", owed(record).collect::<Vec<_>>().join("; "))
+        }
         (_, Phase::Failed(failure)) => ended.unwrap_or_else(|| format!("failed: {failure}")),
         (Reason::Failed | Reason::Withdrawn | Reason::Impossible | Reason::Partly, _) => {
             ended.unwrap_or_else(|| reason.name().to_owned())
@@ -188,7 +190,7 @@ mod tests {
         record.owed.push(vote);
         let unwell = unwell(&WorkloadId::deployment("shop", "web"), &record).unwrap();
         assert_eq!(unwell.reason, Reason::Owed);
-        assert_eq!(unwell.state, "a purge is owed, and tried on: E1: AccessDenied");
+        assert_eq!(unwell.state, "a purge is owed, and tried again: E1: AccessDenied");
         record.owed.clear();
         assert_eq!(reason(&record), None, "once it is made it is well");
     }

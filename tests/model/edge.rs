@@ -28,7 +28,7 @@ pub struct Second {
 pub enum Refusal {
     /// CloudFront refuses the invalidation itself.
     Impossible,
-    /// It may not be made yet, and is tried on.
+    /// It may not be made yet, and is tried again.
     Denied,
 }
 
@@ -100,7 +100,7 @@ impl World {
     /// What an order has come to reaches the rollout. To that, the reference is the one it ordered.
     pub fn report(&self, next: &mut State, w: usize, (effect, order): (&Hashed<Effect>, &Order), progress: Progress) {
         let created = matches!(progress, Progress::Created(_));
-        // It is tried on for it, whatever becomes of the machine.
+        // It is tried again for it, whatever becomes of the machine.
         if matches!(progress, Progress::Failing(_)) && !next.workers[w].refused.contains(effect) {
             next.workers[w].refused.push(effect.clone());
             self.try_again(next);

@@ -484,7 +484,7 @@ fn a_purge_is_told_to_be_late_once_when_it_is_not_made_in_time() {
         let effects = [purger.step(now, failed), purger.tick(now)].concat();
         let overdue = |effect: &Effect| matches!(effect, Effect::Report(_, _, Progress::Overdue(_)));
         told.extend(effects.iter().filter(|effect| overdue(effect)).map(|_| now));
-        now = purger.next_deadline().expect("it is tried on").max(now);
+        now = purger.next_deadline().expect("it is tried again").max(now);
         drop(purger.tick(now).into_iter().filter(overdue).map(|_| told.push(now)).collect::<Vec<_>>());
     }
     assert_eq!(told, [Timestamp::from_millis(900_000)]);

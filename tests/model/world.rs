@@ -65,7 +65,7 @@ pub struct Worker {
     /// How far its watch has got; `None` before its first listing.
     pub cursor: Option<usize>,
     pub calls: Vec<Call>,
-    /// Purges that were denied, and are tried on.
+    /// Purges that were denied, and are tried again.
     pub refused: Vec<Hashed<Effect>>,
     /// The record as this process knows it while nothing is under way. Kept only where there are restores.
     pub known: Option<Hashed<Record>>,

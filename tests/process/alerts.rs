@@ -87,7 +87,7 @@ async fn workloads_whose_rollout_did_not_end_well_are_counted_by_reason() {
     shows(&scene, "allclear_workloads_unwell{reason=\"failed\"}", "0").await;
 }
 
-/// AllclearPurgeOwed, for what is tried on: a purge that was not made in time, and is when CloudFront takes it.
+/// AllclearPurgeOwed, for what is tried again: a purge that was not made in time, and is when CloudFront takes it.
 #[tokio::test]
 async fn a_purge_that_is_not_made_in_time_is_owed_until_it_is_made() {
     let mut scene = Scene::new().await.with("ALLCLEAR__PURGE__COMPLETION_TIMEOUT", "2s");
@@ -124,7 +124,7 @@ async fn a_site_of_which_one_distribution_is_gone_is_partly_fresh() {
     assert_eq!(scene.purged(), [DISTRIBUTION]);
 }
 
-/// AllclearRolloutStuck, for a purge that is refused: it is told while it is tried on, and before it counts as owed.
+/// AllclearRolloutStuck, for a purge that is refused: it is told while it is tried again, and before it counts as owed.
 #[tokio::test]
 async fn a_purge_that_is_refused_is_told_while_it_is_tried_on() {
     let mut scene = Scene::new().await;

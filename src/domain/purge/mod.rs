@@ -87,7 +87,7 @@ pub enum Progress {
     Stalled(Duration),
     /// It cannot be made, or followed, until an operator acts, for this reason; we keep trying, slowly.
     Failing(String),
-    /// It could not be made within the completion timeout, for this reason; it is tried on.
+    /// It could not be made within the completion timeout, for this reason; it is tried again.
     Overdue(String),
     /// Its namespace has used up its paths of this hour for the distribution. Everything is to be sent instead, which is one path:
     /// it is ordered again when that is on record.

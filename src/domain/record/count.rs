@@ -50,7 +50,7 @@ pub struct Count {
     pub unknown: usize,
     /// Impossible, or left out.
     pub impossible: usize,
-    /// Owed: tried on after the end of the rollout.
+    /// Owed: tried again after the end of the rollout.
     pub owed: usize,
     /// On their way, or waiting for that.
     pub open: usize,

@@ -70,9 +70,9 @@ impl fmt::Display for Outcome {
             Self::Impossible => f.write_str("not purged: CloudFront cannot make the invalidation"),
             Self::Partly => f.write_str("partly purged: some of its invalidations cannot be made"),
             Self::PartlyOwed => {
-                f.write_str("partly purged: CloudFront does not let us make the rest yet; it is owed and tried on")
+                f.write_str("partly purged: CloudFront does not let us make the rest yet; it is owed and tried again")
             }
-            Self::Owed => f.write_str("not purged yet: CloudFront does not let us; the purge is owed and tried on"),
+            Self::Owed => f.write_str("not purged yet: CloudFront does not let us; the purge is owed and tried again"),
             Self::Failed(failure) => write!(f, "not purged: {failure}"),
             Self::Superseded => f.write_str("not purged: another version took its place first"),
             Self::RolledBack => f.write_str("not purged: it was rolled back before it was complete"),

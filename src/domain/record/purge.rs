@@ -29,7 +29,7 @@ pub struct Purge {
 pub enum PurgeState {
     /// To be created.
     Wanted,
-    /// It cannot be made yet, for this reason, and is tried on; its rollout has ended without it (decision 29).
+    /// It cannot be made yet, for this reason, and is tried again; its rollout has ended without it (decision 29).
     Owed(String),
     /// CloudFront has accepted it.
     Created,

@@ -55,7 +55,7 @@ fn fresh(vote: &Vote) -> String {
     words::some(purges, count.completed + count.unknown)
 }
 
-/// Which are not, and why: `E3 cannot be purged (NoSuchDistribution); E4 is owed and tried on (AccessDenied)`.
+/// Which are not, and why: `E3 cannot be purged (NoSuchDistribution); E4 is owed and tried again (AccessDenied)`.
 pub(super) fn missing(vote: &Vote) -> String {
     let count = vote.count();
     let reasons = |reason: fn(&PurgeState) -> Option<&String>| {
@@ -75,7 +75,7 @@ pub(super) fn missing(vote: &Vote) -> String {
         parts.push(format!("cannot be purged: {}", words::some(impossible, count.impossible)));
     }
     if count.owed > 0 {
-        parts.push(format!("owed, and tried on: {}", words::some(owed, count.owed)));
+        parts.push(format!("owed, and tried again: {}", words::some(owed, count.owed)));
     }
     if count.open > 0 {
         parts.push(format!("not begun with before some of these are made: {} more distributions", count.open));

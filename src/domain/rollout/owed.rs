@@ -4,7 +4,7 @@
 //! ```text
 //! wanted, created ── denied for a minute, or not made in time ──▶ owed ──▶ the vote is closed, and goes to `Record::owed`
 //!                                                                  │        once all members have closed theirs
-//!                               told daily, tried on by the purger │
+//!                               told daily, tried again by the purger │
 //!                                                                  ├── made, and complete ──▶ told, dropped
 //!                                                                  └── a newer one contains it ──▶ carried: not tried, told with it
 //! ```
@@ -216,7 +216,7 @@ impl Rollout {
         let day = |day: i64| format!("day {day}");
         let before = self.notice_id(vector, Kind::PurgeOwed, &day(days.saturating_sub(1)), &own);
         self.record.kept_mut(vector).into_iter().for_each(|vote| vote.noticed.retain(|id| *id != before));
-        let message = format!("still owed after {days} d, and tried on: {reasons}");
+        let message = format!("still owed after {days} d, and tried again: {reasons}");
         self.announce_vote(now, vector, Kind::PurgeOwed, &day(days), message);
     }
 

@@ -282,7 +282,7 @@ fn message(wait: Wait, reason: Option<&str>, waited: Option<Duration>) -> String
     let reason = reason.map_or_else(String::new, |reason| format!(": {reason}"));
     match waited {
         None => format!("{what}{reason}; {cure}. It is tried again"),
-        Some(waited) => format!("{what} for {} now{reason}; {cure}. It is tried on", words::duration(waited)),
+        Some(waited) => format!("{what} for {} now{reason}; {cure}. It is tried again", words::duration(waited)),
     }
 }
 

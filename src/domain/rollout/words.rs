@@ -344,7 +344,7 @@ fn purge((distribution, purge): (&DistributionId, &Purge)) -> PurgeSummary {
     let id = purge.invalidation.as_ref().map_or(String::new(), |id| format!(" {id}"));
     let state = match &purge.state {
         PurgeState::Wanted => format!("invalidation of {distribution} queued"),
-        PurgeState::Owed(why) => format!("invalidation of {distribution} owed: {why}; it is tried on"),
+        PurgeState::Owed(why) => format!("invalidation of {distribution} owed: {why}; it is tried again"),
         PurgeState::Created => format!("invalidation{id} of {distribution} in progress"),
         PurgeState::Covered(_) => format!("covered by a later invalidation{id} of {distribution}, in progress"),
         PurgeState::Completed => format!("invalidation{id} of {distribution} completed"),

@@ -33,7 +33,7 @@ impl Trust {
         match self {
             Self::Signed | Self::UnsignedOnPurpose => None,
             Self::Unsigned => Some(
-                "the members' records are not signed: whoever can write to one of their Redis servers can cause a purge, or \
+                "the members' records are not signed: a program that can write to one of their Redis servers can cause a purge, or \
                  prevent one; set group.key_file in every member, or group.unsigned = true if that is meant",
             ),
         }

@@ -198,7 +198,7 @@ fn needs_a_look() -> (Observation, Listing) {
         reason,
         state: state.to_owned(),
     };
-    let denied = "a purge is owed, and tried on: E1A2B3C4D5E6F7: AccessDenied: not authorized to perform cloudfront:CreateInvalidation";
+    let denied = "a purge is owed, and tried again: E1A2B3C4D5E6F7: AccessDenied: not authorized to perform cloudfront:CreateInvalidation";
     let mut seen = calm();
     seen.troubles = vec!["redis-us:6379 does not answer: timed out; agreement goes on over the others".to_owned()];
     seen.unwell = vec![

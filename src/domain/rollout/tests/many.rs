@@ -352,7 +352,7 @@ fn two(first: Fate, second: Fate) -> Site {
     }
     site.machine = Rollout::resume(identity(), Policy::default(), Seq(0), Some(record));
     site.told.clear();
-    // What is owed is tried on, in vain.
+    // What is owed is tried again, in vain.
     site.fate = Box::new(move |distribution| {
         let fate = if distribution.as_str().ends_with('0') { first } else { second };
         if fate == Fate::Owed { Vec::new() } else { vec![Progress::Completed] }
