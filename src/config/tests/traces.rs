@@ -69,14 +69,14 @@ fn what_cannot_be_done_as_asked_is_a_warning() {
         (vec![address, ("OTEL_RESOURCE_ATTRIBUTES", "a=%")], "OTEL_RESOURCE_ATTRIBUTES is not used"),
         (
             vec![address, ("OTEL_EXPORTER_OTLP_CERTIFICATE", "/nowhere.pem")],
-            "names a file that cannot be read: there is none; the authorities of the system are used instead",
+            "names a file that cannot be read: there is no such file; the authorities of the system are used instead",
         ),
         (
             vec![address, ("OTEL_TRACES_SAMPLER", "always_off")],
             "OTEL_TRACES_SAMPLER has no effect: every rollout is traced",
         ),
         (vec![address, (HEADERS, "a=b")], "without TLS"),
-        (vec![address, ("ALLCLEAR__DRY_RUN", "true")], "has no effect in a dry run"),
+        (vec![address, ("ALLCLEAR__DRY_RUN", "true")], "has no effect: a dry run sends nothing"),
     ] {
         assert!(warned(&given).contains(words), "{given:?}: {}", warned(&given));
     }
