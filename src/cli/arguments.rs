@@ -237,9 +237,10 @@ pub(super) struct About {
 }
 
 const COMPLETION_HELP: &str = "\
-They ask the program at each press of the key. It uses your kubeconfig, answers within a second, and says nothing where it cannot.
+The scripts of bash, zsh and fish ask the program at each press of the Tab key. It uses your kubeconfig and answers within a second. \
+Where it cannot find names, it offers none.
 
-For `kubectl allclear`, kubectl 1.26 and later asks a program kubectl_complete-allclear in PATH; a symlink to allclear is enough:
+For `kubectl allclear`, kubectl 1.26 and later runs a program kubectl_complete-allclear in PATH. A symlink to allclear is enough:
   ln -s \"$(command -v allclear)\" ~/.local/bin/kubectl_complete-allclear";
 
 const WAIT_HELP: &str = "\

@@ -379,7 +379,7 @@ async fn the_group_is_shown_and_a_member_that_is_gone_is_forgotten_after_saying_
     assert!(world.sources.ledger.store_pin(&before, now.as_ref()).await.unwrap());
     world.sources.group.as_mut().unwrap().members = before.members;
     let named = group::forget(&world.sources, &question, "us-1", Consent::Given).await;
-    assert!(named.out.starts_with(words) && named.out.contains("takes it out of group.members too"), "{}", named.out);
+    assert!(named.out.starts_with(words) && named.out.contains("take it out of group.members too"), "{}", named.out);
     let pin = world.sources.ledger.pin().await.unwrap().unwrap();
     assert_eq!(
         pin,
