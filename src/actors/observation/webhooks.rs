@@ -25,7 +25,7 @@ pub struct DeliverySeen {
     pub state: String,
 }
 
-/// One receiver of webhooks. Neither its address nor anything that it is sent: they may hold secrets.
+/// One receiver of webhooks, without its address and without what it gets: both may hold secrets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReceiverSeen {
     /// Its name.
