@@ -91,9 +91,10 @@ mod caught {
 
     /// Some search of the mutant breaks the named property.
     fn breaks(mutant: Mutant, world: World, promise: Promise) {
+        // Breadth first: what a mutant repeats for ever does not keep the search from what it breaks.
         let world = World { mutant: Some(mutant), ..world };
         let caught = HasDiscoveries::AllOf(BTreeSet::from([promise.words()]));
-        let checker = world.checker().threads(2).finish_when(caught).spawn_dfs().join();
+        let checker = world.checker().threads(2).finish_when(caught).spawn_bfs().join();
         assert!(checker.discovery(promise.words()).is_some(), "{mutant:?} was not caught by {promise:?}");
     }
 

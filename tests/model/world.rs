@@ -334,14 +334,16 @@ impl World {
         }
     }
 
-    /// What the world knows when a fresh look is made: this rollout is complete, now.
+    /// What the world knows when a fresh look is made: this rollout is complete, now. The ledger may say so only later, with the
+    /// vote.
     fn prove(&self, next: &mut State) {
         let (Some(record), Some(workload)) = (next.ledger.clone(), &self.script[next.at]) else { return };
         let complete = standing(workload, self.policy.zero_is_complete) == Standing::Complete;
         let same =
             workload.version.as_ref().is_ok_and(|version| past::content(version) == past::content(&record.version));
         let same = same && record.uid == workload.uid;
-        if complete && same && record.phase == Phase::Complete && self.mutant != Some(Mutant::NoRecheck) {
+        let known = matches!(record.phase, Phase::Rolling | Phase::Complete);
+        if complete && same && known && self.mutant != Some(Mutant::NoRecheck) {
             next.remember(|past| past.proved.extend([record.seq]));
         }
     }

@@ -32,7 +32,8 @@ impl Rollout {
         effects.extend(self.observe(now, fresh));
         effects.extend(self.agree(now));
         effects.extend(self.tell(now));
-        effects.extend(self.record.flush(now));
+        let more_follows = self.vote_follows();
+        effects.extend(self.record.flush(now, more_follows));
         self.ended = self.is_over();
         if self.ended {
             effects.push(Effect::End);
@@ -116,6 +117,7 @@ impl Rollout {
             self.reconfigure();
             self.renew_for_fewer();
             effects.extend(self.approach_vote(now));
+            effects.extend(self.match_ahead(now));
             effects.extend(self.pursue(now));
             for vector in self.owing() {
                 if let Some(vote) = self.conclude_owed(&vector) {

@@ -2,6 +2,7 @@
 //!
 //! Not for what follows from it; that is `vote`, `execute` and `group_timeout`.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use crate::call::Call;
@@ -9,7 +10,7 @@ use crate::group::{self, Decision, Fate, NumberedView, View};
 use crate::host::Host;
 use crate::id::{Member, Seq, Vector};
 use crate::plan::Plan;
-use crate::record::{Record, Vote};
+use crate::record::{Published, Record, Vote};
 use crate::rollout::Effect;
 
 /// See the module's text.
@@ -76,12 +77,16 @@ impl Ballot {
         })
     }
 
-    /// The plan of a vector, if it is decided.
-    pub(super) fn plan(&self, vector: &Vector) -> Option<Plan> {
-        match group::fate(&self.view, vector) {
-            Fate::Decided(Decision::Execute(plan)) => Some(plan),
-            Fate::Decided(Decision::Close(_)) | Fate::Open(_) | Fate::Dead(..) | Fate::Mixed => None,
+    /// The view as it will be once `draft` is stored: no other member has to see it first.
+    pub(super) fn once_stored(&self, own: &Member, draft: &Record) -> Cow<'_, View> {
+        if known(&self.view, own) == Some(draft) {
+            return Cow::Borrowed(&self.view);
         }
+        let mut view = self.view.clone();
+        if let Some(Some(known)) = view.members.get_mut(own) {
+            known.published = Published::Record(Box::new(draft.clone()));
+        }
+        Cow::Owned(view)
     }
 
     /// Whether a member other than `own` does not know yet that the owed purges of a vector have been made.
@@ -93,6 +98,14 @@ impl Ballot {
     /// The group actor was rebuilt, and numbers its views anew.
     pub(super) fn restart(&mut self) {
         self.number = 0;
+    }
+}
+
+/// The plan of a vector, if it is decided.
+pub(super) fn plan(view: &View, vector: &Vector) -> Option<Plan> {
+    match group::fate(view, vector) {
+        Fate::Decided(Decision::Execute(plan)) => Some(plan),
+        Fate::Decided(Decision::Close(_)) | Fate::Open(_) | Fate::Dead(..) | Fate::Mixed => None,
     }
 }
 

@@ -33,6 +33,8 @@ const LOOK_EVERY: Duration = Duration::from_secs(2);
 pub(super) struct Barrier {
     waiting: Option<Waiting>,
     look: Call,
+    /// The last rollout that came through because no old pod served.
+    quiet: Option<Seq>,
 }
 
 /// A rollout that waits at the barrier.
@@ -100,7 +102,10 @@ impl Barrier {
             waiting.quiet_since.get_or_insert(waiting.since);
         }
         match waiting.quiet_since {
-            Some(since) if now.since(since) >= bounds.settle => Pass::Quiet,
+            Some(since) if now.since(since) >= bounds.settle => {
+                self.quiet = Some(seq);
+                Pass::Quiet
+            }
             Some(_) => Pass::Wait,
             None if now.since(waiting.since) >= bounds.drain => Pass::Late(waiting.hindrance(&self.look)),
             None if self.look.is_due(now) && waiting.again.is_none_or(|at| at <= now) => {
@@ -110,6 +115,11 @@ impl Barrier {
             }
             None => Pass::Wait,
         }
+    }
+
+    /// Whether the rollout `seq` came through because no old pod served.
+    pub(super) fn was_quiet(&self, seq: Seq) -> bool {
+        self.quiet == Some(seq)
     }
 
     /// A look for old pods was answered.

@@ -6,7 +6,7 @@ use crate::id::Vector;
 use crate::paths::PathSet;
 use crate::plan::Plan;
 use crate::record::{Purge, PurgeState, Record, Vote};
-use crate::rollout::Rollout;
+use crate::rollout::{Rollout, ballot};
 use crate::tenants::PATHS_SENT_MAX;
 
 /// Bytes of the paths of one owed purge; with more, it purges everything. Each distribution's entry holds its own copy.
@@ -66,7 +66,7 @@ impl Rollout {
             alive
                 && match &made.sent {
                     Some(sent) => contains(sent),
-                    None => self.ballot.plan(&newer.vector).is_some_and(|plan| contains(&plan.paths)),
+                    None => ballot::plan(&self.ballot.view, &newer.vector).is_some_and(|plan| contains(&plan.paths)),
                 }
         };
         is_missing(purge) && draft.all_kept().filter(|newer| newer.seq > vote.seq).any(carries)

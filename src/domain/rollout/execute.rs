@@ -13,7 +13,7 @@ use crate::purge::Order;
 use crate::record::{Outcome, Purge, PurgeState, Record, Vote};
 use crate::rollout::close::VectorEnd;
 use crate::rollout::turn::Task;
-use crate::rollout::{Effect, Rollout, fates, window, words};
+use crate::rollout::{Effect, Rollout, ballot, fates, window, words};
 use crate::rules::Rules;
 use crate::tenants::{self, PATHS_SENT_MAX};
 
@@ -116,7 +116,7 @@ impl Rollout {
         let plan = if vote.closed.is_some() {
             Plan::of(&[vote])
         } else {
-            self.ballot.plan(vector).filter(|_| self.view_is_current())?
+            ballot::plan(&self.outlook(), vector).filter(|_| self.view_is_current())?
         };
         let (rollout, room) = (self.identity.group_rollout(vector), self.room_for_purges());
         let vote = self.record.kept_mut(vector)?;

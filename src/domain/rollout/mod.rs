@@ -49,9 +49,11 @@ mod window;
 mod words;
 mod write;
 
+use std::borrow::Cow;
+
 use crate::call::Call;
 use crate::catalog::Found;
-use crate::group::{self, NumberedView};
+use crate::group::{self, NumberedView, View};
 use crate::id::{Member, NoticeId, Origin, Reference, Seq, Vector, WorkloadId, group_rollout_id};
 use crate::machine::{Machine, Timestamp};
 use crate::notice::Notice;
@@ -343,6 +345,14 @@ impl Rollout {
     /// Whether the view contains our own record as the ledger has it: what others may have seen of us.
     pub(super) fn view_is_current(&self) -> bool {
         self.ballot.is_current(&self.identity.member, self.record.durable.as_ref())
+    }
+
+    /// The view by which a vote is approached. Members of a group see each other's stored records; a group of one is what it drafts.
+    pub(super) fn outlook(&self) -> Cow<'_, View> {
+        match self.record.draft.as_ref().filter(|_| self.identity.is_alone()) {
+            Some(draft) => self.ballot.once_stored(&self.identity.member, draft),
+            None => Cow::Borrowed(&self.ballot.view),
+        }
     }
 
     /// Whether another member may need something of this one. Before the group's records are known, it may.

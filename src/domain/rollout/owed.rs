@@ -30,7 +30,7 @@ use crate::record::{
 use crate::rollout::execute::progress;
 use crate::rollout::turn::FOLLOW_AFTER;
 use crate::rollout::words::{fitting, short};
-use crate::rollout::{Effect, Rollout, fates};
+use crate::rollout::{Effect, Rollout, ballot, fates};
 
 /// A denied purge is owed after this: rights that are just being given take seconds to reach all of AWS, and a rollout that ends
 /// at the first refusal would say so too soon.
@@ -223,7 +223,7 @@ impl Rollout {
     /// Moves a closed vote with owed purges from the votes to `Record::owed`, in brief: no decision needs it any more. It
     /// keeps the agreed plan to find the distributions that it does not list yet.
     pub(super) fn keep_owed(&mut self, vector: &Vector) {
-        let agreed = self.ballot.plan(vector);
+        let agreed = ballot::plan(&self.ballot.view, vector);
         let Some(draft) = &mut self.record.draft else { return };
         let Some(vote) = draft.vote(vector).cloned() else { return };
         draft.votes.retain(|vote| vote.vector != *vector);

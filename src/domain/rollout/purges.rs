@@ -87,6 +87,11 @@ impl Purges {
         }
     }
 
+    /// Whether the search for the distributions of the vector is under way.
+    pub(super) fn is_matching(&self, vector: &Vector) -> bool {
+        self.matching.get(vector).is_some_and(Call::is_asked)
+    }
+
     /// The search for the distributions of each vector.
     pub(super) fn matching(&self) -> impl Iterator<Item = (&Vector, &Call)> {
         self.matching.iter()

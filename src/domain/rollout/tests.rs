@@ -5,6 +5,7 @@ mod edge;
 mod goal;
 mod group;
 mod many;
+mod one_write;
 mod request;
 mod restored;
 mod served;

@@ -19,7 +19,7 @@ use crate::record_codec;
 use crate::rollout::news::news;
 use crate::rollout::sight::Sight;
 use crate::rollout::words::fitting;
-use crate::rollout::{Effect, FoundSite, Rollout, request};
+use crate::rollout::{Effect, FoundSite, Rollout, ballot, request};
 use crate::workload::Workload;
 
 impl Rollout {
@@ -57,16 +57,14 @@ impl Rollout {
     /// workload is at rest votes as well, when another one asks for it.
     pub(super) fn candidate(&self) -> Option<Vector> {
         let draft = self.record.draft.as_ref().filter(|draft| draft.phase == Phase::Complete)?;
-        let Verdict::Candidate(vector) = group::judge(&self.ballot.view, &self.identity.member, &self.policy.group)
-        else {
+        let view = self.outlook();
+        let Verdict::Candidate(vector) = group::judge(&view, &self.identity.member, &self.policy.group) else {
             return None;
         };
-        let follows = |last: &Brief| {
-            last.precedes(&group::brief_of(&self.ballot.view, &vector)) && !last.contains(&Brief::of(&vector))
-        };
+        let follows =
+            |last: &Brief| last.precedes(&group::brief_of(&view, &vector)) && !last.contains(&Brief::of(&vector));
         let new = draft.vote(&vector).is_none() && draft.last.as_ref().is_none_or(follows);
-        let sought =
-            if self.identity.is_alone() { draft.awaits_vote() } else { group::is_sought(&self.ballot.view, &vector) };
+        let sought = if self.identity.is_alone() { draft.awaits_vote() } else { group::is_sought(&view, &vector) };
         (new && sought && self.identity.own_seq(&vector) == Some(draft.seq)).then_some(vector)
     }
 
@@ -99,6 +97,31 @@ impl Rollout {
         }
         self.ballot.recheck.asked();
         Some(Effect::Recheck(vector))
+    }
+
+    /// In a group of one a vote is decided once it is stored. What it purges is found before that, so that one write holds both.
+    pub(super) fn match_ahead(&mut self, now: Timestamp) -> Option<Effect> {
+        let vector = self.unstored_vote().filter(|vote| vote.wants_match())?.vector.clone();
+        let plan = ballot::plan(&self.outlook(), &vector)?;
+        self.purges.begins_match(now, &vector).then(|| Effect::Match(vector, Box::new(plan)))
+    }
+
+    /// Whether an answer is outstanding by which the draft of a group of one gets its vote, or the vote what it purges. No other
+    /// member waits for what the draft says already, so all of it is one write. But that old pods were waited for in vain is
+    /// stored at once, so that no later life waits again.
+    pub(super) fn vote_follows(&self) -> bool {
+        let Some(draft) = self.record.draft.as_ref().filter(|_| self.identity.is_alone()) else { return false };
+        let asks = self.site.call().is_asked() || self.ballot.recheck.is_asked();
+        let is_sought = |vote: &Vote| self.purges.is_matching(&vote.vector);
+        self.barrier.was_quiet(draft.seq)
+            && ((asks && self.candidate().is_some()) || self.unstored_vote().is_some_and(is_sought))
+    }
+
+    /// The open vote of a group of one that is drafted and not stored yet.
+    fn unstored_vote(&self) -> Option<&Vote> {
+        let stored = |vote: &Vote| self.durable().is_some_and(|record| record.vote(&vote.vector).is_some());
+        let draft = self.record.draft.as_ref().filter(|_| self.identity.is_alone())?;
+        draft.votes.iter().rev().find(|vote| vote.closed.is_none() && !stored(vote))
     }
 
     /// The fresh look before a vote came back. It counts only if the group still stands where it stood.

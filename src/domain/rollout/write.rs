@@ -12,8 +12,9 @@ use crate::record::{Record, Vote};
 use crate::record_codec;
 use crate::rollout::Effect;
 
-/// How long a change that only tidies the record may wait for another one to travel with.
-const TIDY_AFTER: Duration = Duration::from_secs(1);
+/// How long a change may wait for another one to travel with: one that only tidies the record, and one that a vote is about to
+/// follow.
+const TRAVELS_WITHIN: Duration = Duration::from_secs(1);
 
 /// Our record.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -32,8 +33,8 @@ pub(super) struct OwnRecord {
     call: Call,
     /// Notices that the write under way has no room for.
     shed: Vec<Notice>,
-    /// Since when the draft differs from the durable record in tidiness only.
-    untidy_since: Option<Timestamp>,
+    /// Since when a change waits for another one to travel with.
+    held_since: Option<Timestamp>,
 }
 
 /// What is written.
@@ -49,24 +50,25 @@ impl OwnRecord {
         Self { durable: record.clone(), draft: record, floor, ..Self::default() }
     }
 
-    /// Starts the write that makes the draft durable, if one is needed and none is under way. A write with an unknown outcome is
-    /// repeated unchanged, so that its answer means what it says.
-    pub(super) fn flush(&mut self, now: Timestamp) -> Option<Effect> {
+    /// Starts the write that makes the draft durable, if one is needed and none is under way. `more_follows` means that an answer
+    /// is outstanding that will change the draft again. A write with an unknown outcome is repeated unchanged, so that its answer
+    /// means what it says.
+    pub(super) fn flush(&mut self, now: Timestamp, more_follows: bool) -> Option<Effect> {
         if !self.call.is_due(now) {
             return None;
         }
         if self.writing.is_none() {
             if self.draft == self.durable {
-                self.untidy_since = None;
+                self.held_since = None;
                 return None;
             }
-            if self.only_tidies() && !self.is_quiet() {
-                let since = *self.untidy_since.get_or_insert(now);
-                if now < since.after(TIDY_AFTER) {
+            if more_follows || (self.only_tidies() && !self.is_quiet()) {
+                let since = *self.held_since.get_or_insert(now);
+                if now < since.after(TRAVELS_WITHIN) {
                     return None;
                 }
             }
-            self.untidy_since = None;
+            self.held_since = None;
             let revision = self.durable.as_ref().map_or(0, |record| record.revision).saturating_add(1);
             self.writing = Some(self.draft.as_mut().map_or(Write::Removal, |draft| {
                 draft.revision = revision;
@@ -174,8 +176,8 @@ impl OwnRecord {
         self.call.wake(now);
     }
 
-    /// When to write again, or to write a tidy-only change on its own.
+    /// When to write again, or to write on its own what waits for another change.
     pub(super) fn deadline(&self) -> Option<Timestamp> {
-        self.call.deadline().into_iter().chain(self.untidy_since.map(|since| since.after(TIDY_AFTER))).min()
+        self.call.deadline().into_iter().chain(self.held_since.map(|since| since.after(TRAVELS_WITHIN))).min()
     }
 }
