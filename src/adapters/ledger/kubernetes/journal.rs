@@ -44,8 +44,7 @@ impl Shard {
 
     /// Whether a record in flight is better written beside it.
     pub(super) fn wants_journal(&self) -> bool {
-        self.journal.is_none()
-            && self.base.iter().map(|(key, value)| key.len() + value.len()).sum::<usize>() > LARGE_BYTES
+        self.journal.is_none() && size(&self.base) > LARGE_BYTES
     }
 
     /// Gives it a journal of this name.
@@ -67,7 +66,6 @@ impl Shard {
     /// Whether the records at rest in the journal are so large that writing the base once is cheaper.
     pub(super) fn is_due_to_fold(&self) -> bool {
         let Some(journal) = &self.journal else { return false };
-        let size = |entries: &Entries| entries.iter().map(|(key, value)| key.len() + value.len()).sum::<usize>();
         let all = size(journal);
         let is_enough = |bytes: usize| bytes.saturating_mul(bytes) >= FOLD_FACTOR.saturating_mul(size(&self.base));
         // Reading them costs more than counting them.
@@ -79,6 +77,13 @@ impl Shard {
                     .map(|(key, value)| key.len() + value.len())
                     .sum(),
             )
+    }
+
+    /// Whether it is large and at rest, so that a copy of it is memory for nothing: who writes to it next begins a rollout, and reads
+    /// its record first. One that is crowded is kept, because each reading of it is half of a MiB.
+    pub(super) fn is_large_and_rests(&self) -> bool {
+        let is_in_flight = |(key, value): (&String, &String)| key != FOLDS_KEY && !rests(key, value);
+        size(&self.base) > LARGE_BYTES && !self.is_crowded() && !self.journal.iter().flatten().any(is_in_flight)
     }
 
     /// Moves what is at rest in the journal to the base. Nothing that the shard says changes by it.
@@ -114,6 +119,10 @@ fn rests(key: &str, value: &str) -> bool {
         _ if key.starts_with(MOVED_PREFIX) || value == REMOVED => true,
         _ => decode(text_of(key, value).as_bytes()).is_ok_and(|record| !record.is_open()),
     }
+}
+
+fn size(entries: &Entries) -> usize {
+    entries.iter().map(|(key, value)| key.len() + value.len()).sum()
 }
 
 fn folds(entries: &Entries) -> u64 {

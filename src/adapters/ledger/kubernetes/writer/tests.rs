@@ -151,7 +151,10 @@ impl Bench {
 
     async fn store(&self, number: u64, revision: u64) -> Answer {
         let text = format!(r#"{{"r":{revision},"u":"","s":1,"v":{{}}}}"#);
-        let record: Record = decode(text.as_bytes()).unwrap();
+        self.put(number, decode(text.as_bytes()).unwrap()).await
+    }
+
+    async fn put(&self, number: u64, record: Record) -> Answer {
         loop {
             let waiting = self.queue.enqueue(workload(number), Change::Store(Box::new(record.clone())));
             if let Some(answer) = self.queue.settle(waiting, &self.objects, &self.writes).await {
@@ -217,6 +220,32 @@ async fn a_refusal_is_given_only_after_a_fresh_read() {
     assert_eq!(bench.objects.reads.load(Ordering::Relaxed), reads + 1);
     bench.store(1, 2).await.unwrap();
     assert_eq!(bench.objects.reads.load(Ordering::Relaxed), reads + 1, "the copy is good again");
+}
+
+/// Goal: a copy of a large shard is kept for as long as a rollout in it writes, and no longer. Method: a rollout of five writes in
+/// a large shard, beside one at rest, and the readings it costs.
+#[tokio::test(start_paused = true)]
+async fn a_large_shard_is_kept_in_memory_while_something_in_it_is_in_flight() {
+    let bench = Arc::new(Bench::default());
+    bench.objects.enlarge();
+    let reads = || bench.objects.reads.load(Ordering::Relaxed);
+    let (at_rest, in_flight) = (|revision| tagged("a", 1, revision, false), |revision| tagged("a", 1, revision, true));
+    let is_kept = async || bench.queue.held.lock().await.copy.is_some();
+    bench.put(0, at_rest(1)).await.unwrap();
+    assert_eq!((reads(), is_kept().await), (1, false));
+    for revision in 1..=4 {
+        bench.put(1, in_flight(revision)).await.unwrap();
+        assert_eq!((reads(), is_kept().await), (2, true), "write {revision}");
+    }
+    bench.put(0, at_rest(2)).await.unwrap();
+    assert_eq!((reads(), is_kept().await), (2, true), "the other one still is in flight");
+    bench.put(1, at_rest(5)).await.unwrap();
+    assert_eq!((reads(), is_kept().await), (2, false));
+    bench.put(2, at_rest(1)).await.unwrap();
+    assert_eq!((reads(), is_kept().await), (3, false));
+    let stored = bench.objects.shard();
+    let revision = |number| stored.record(&workload(number)).unwrap().map(|record| record.revision);
+    assert_eq!([0, 1, 2].map(revision), [Some(2), Some(5), Some(1)]);
 }
 
 // Each writer in turn is dropped at each millisecond of its life; all the others are answered, and all is stored.
