@@ -34,7 +34,11 @@ impl Cdn for DryCdn {
     ) -> Result<Invalidation, CdnError> {
         let paths: Vec<&str> = paths.iter().map(|path| path.as_str()).collect();
         tracing::info!(%distribution, %reference, paths = paths.join(" "), "dry run: would create this invalidation");
-        Ok(Invalidation { id: InvalidationId("dry-run".to_owned()), status: InvalidationStatus::Completed })
+        Ok(Invalidation {
+            id: InvalidationId("dry-run".to_owned()),
+            status: InvalidationStatus::Completed,
+            created_ms: None,
+        })
     }
 
     async fn status(&self, _: &DistributionId, _: &InvalidationId) -> Result<InvalidationStatus, CdnError> {

@@ -326,6 +326,12 @@ pub fn purge_reference<'a>(
     Reference(format!("allclear-{}", digest("purge", [rollout, distribution].into_iter().chain(paths))))
 }
 
+/// The `CallerReference` of a purge whose own one belongs to an invalidation from before its vote: a ledger that was restored from a
+/// backup gives a number out again. All who find that out come to the same one.
+pub fn renewed_reference(spent: &Reference, found: &InvalidationId) -> Reference {
+    Reference(format!("allclear-{}", digest("purge again", [spent.0.as_str(), found.0.as_str()])))
+}
+
 /// The rank of `member` among `members` for something named `key`, from 0: rendezvous hashing, so each key has its own order,
 /// all compute the same one, and a member that leaves changes nothing between the others.
 pub fn rank<'a>(key: &str, member: &Member, members: impl IntoIterator<Item = &'a Member>) -> u32 {

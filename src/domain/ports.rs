@@ -236,6 +236,8 @@ pub struct Invalidation {
     pub id: InvalidationId,
     /// Whether the edge is fresh.
     pub status: InvalidationStatus,
+    /// When CloudFront created it, by its clock, in milliseconds since the Unix epoch, where it says so.
+    pub created_ms: Option<i64>,
 }
 
 /// CloudFront's status of an invalidation.

@@ -89,7 +89,9 @@ pub fn answers(effect: &Effect, fresh: Option<&Workload>) -> Vec<Event> {
             vec![Event::SiteFound(FoundSite { hosts, ..FoundSite::default() })]
         }
         Effect::Recheck(vector) => vec![Event::Rechecked(vector.clone(), fresh())],
-        Effect::Match(vector, _) => vec![Event::Matched(vector.clone(), distributions().into())],
+        Effect::Match(vector, plan) => {
+            vec![Event::Matched(vector.clone(), plan.clone(), distributions().into())]
+        }
         Effect::Purge(order) => vec![
             Event::Purged(order.reference.clone(), Progress::Created("I1EXAMPLE".into())),
             Event::Purged(order.reference.clone(), Progress::Completed),

@@ -13,7 +13,6 @@ use prometheus_client::registry::Registry;
 use super::labels::{ByDistribution, ByNamespace};
 use domain::distribution::DistributionId;
 use domain::id::Seq;
-use domain::machine::Timestamp;
 use domain::notice::{Kind, Notice};
 
 /// From one second to four hours. An invalidation takes seconds to minutes; in a group the other clusters come first.
@@ -73,26 +72,26 @@ impl Edge {
     }
 }
 
-/// When the rollouts of one workload became complete, until their edges are fresh. What an earlier life began is not in it, so a
+/// When the rollouts of one workload became complete, by the clock of their notices, until their edges are fresh. What an earlier life began is not in it, so a
 /// restart makes a measurement missing and never wrong.
 #[derive(Default)]
 pub struct Stopwatch {
-    completed: BTreeMap<Seq, Timestamp>,
+    completed: BTreeMap<Seq, i64>,
 }
 
 impl Stopwatch {
     /// Hears a notice when it is told for the first time; how long the edge was old, if it is fresh now.
-    pub fn hear(&mut self, now: Timestamp, notice: &Notice) -> Option<Duration> {
+    pub fn hear(&mut self, notice: &Notice) -> Option<Duration> {
         match notice.kind {
             Kind::RolloutCompleted => {
-                self.completed.insert(notice.seq, now);
+                self.completed.insert(notice.seq, notice.at_ms);
                 None
             }
             Kind::PurgeCompleted => {
                 let completed = self.completed.remove(&notice.seq)?;
                 // What came before it was overtaken, and is never measured.
                 self.completed.retain(|seq, _| *seq > notice.seq);
-                Some(now.since(completed))
+                Some(Duration::from_millis(u64::try_from(notice.at_ms.saturating_sub(completed)).unwrap_or_default()))
             }
             _ => None,
         }
@@ -103,13 +102,13 @@ impl Stopwatch {
 mod tests {
     use super::*;
 
-    fn notice(kind: Kind, seq: u64) -> Notice {
+    fn notice(at_ms: i64, kind: Kind, seq: u64) -> Notice {
         let subject = domain::id::WorkloadId::deployment("shop", "web").into();
         let (rollout, change, message) = (String::new(), String::new(), String::new());
         Notice {
             id: Notice::id_of("r", kind, ""),
             kind,
-            at_ms: 0,
+            at_ms,
             subject,
             seq: Seq(seq),
             rollout,
@@ -127,8 +126,7 @@ mod tests {
     #[test]
     fn each_rollout_is_measured_from_its_own_completion_and_never_from_another_one() {
         let mut watch = Stopwatch::default();
-        let at = Timestamp::from_millis;
-        let mut hear = |ms, kind, seq| watch.hear(at(ms), &notice(kind, seq));
+        let mut hear = |ms, kind, seq| watch.hear(&notice(ms, kind, seq));
         assert_eq!(hear(1_000, Kind::RolloutCompleted, 2), None);
         assert_eq!(hear(2_000, Kind::PurgeStarted, 2), None);
         assert_eq!(hear(3_000, Kind::RolloutCompleted, 3), None, "the next one, before the purge of this one");

@@ -160,6 +160,8 @@ async fn the_same_batch_sent_twice_is_one_invalidation() {
     let world = World::new(stand_in::Options::default()).await;
     let first = world.create("r1", &["/*", "/a%20b?c=d&e"]).await.expect("created");
     assert_eq!(first.status, InvalidationStatus::InProgress);
+    let now = jiff::Timestamp::now().as_millisecond();
+    assert!(first.created_ms.is_some_and(|at| (now - 60_000..=now + 1_000).contains(&at)), "{first:?} at {now}");
     assert_eq!(world.create("r1", &["/a%20b?c=d&e", "/*"]).await.expect("created"), first);
     let ledger = world.account.invalidations();
     assert_eq!(ledger.len(), 1);

@@ -33,5 +33,6 @@ mod repo;
 mod restore;
 mod rollout;
 mod share;
+mod spent;
 mod watch;
 mod world;

@@ -138,8 +138,9 @@ impl Field {
                     self.show();
                 }
                 Effect::Match(..) | Effect::Purge(_) if self.nodes[m].idle => {}
-                Effect::Match(vector, _) => {
-                    self.step(m, Event::Matched(vector, BTreeSet::from([E1, E2].map(|id| id.parse().unwrap())).into()));
+                Effect::Match(vector, plan) => {
+                    let found = BTreeSet::from([E1, E2].map(|id| id.parse().unwrap()));
+                    self.step(m, Event::Matched(vector, plan, found.into()));
                 }
                 Effect::Purge(order) => self.feed(m, purge::Event::Ordered(*order)),
                 effect => {
@@ -222,7 +223,7 @@ impl Field {
         if self.nodes[m].deaf {
             return failed(CdnErrorClass::Ambiguous);
         }
-        purge::Event::Created(reference.clone(), InvalidationId(format!("I-{wire}")))
+        purge::Event::Created(reference.clone(), InvalidationId(format!("I-{wire}")), None)
     }
 
     fn pass(&mut self, time: Duration) {

@@ -117,7 +117,7 @@ impl Account {
         if self.grants(&order) {
             let (namespace, distribution) = (order.subject.namespace().to_owned(), order.distribution.to_string());
             self.members[member].created.push((self.now, namespace, distribution));
-            self.feed(member, Event::Created(order.reference, "I1EXAMPLE12345".into()));
+            self.feed(member, Event::Created(order.reference, "I1EXAMPLE12345".into(), None));
         } else {
             self.members[member].throttled += 1;
             let why = "Throttling: Rate exceeded".to_owned();
@@ -314,12 +314,12 @@ fn a_repetition_that_was_throttled_has_its_turn_again() {
                 match asked {
                     1 => Event::CreateFailed(reference, CdnErrorClass::Ambiguous, "no answer".into()),
                     2 | 3 => Event::CreateFailed(reference, CdnErrorClass::Throttled, "Rate exceeded".into()),
-                    _ => Event::Created(reference, "I1EXAMPLE12345".into()),
+                    _ => Event::Created(reference, "I1EXAMPLE12345".into(), None),
                 }
             } else {
                 since += 1;
                 sent.insert(reference.clone());
-                Event::Created(reference, "I1EXAMPLE12345".into())
+                Event::Created(reference, "I1EXAMPLE12345".into(), None)
             };
             calls.extend(purger.step_and_catch_up(now, event));
         }

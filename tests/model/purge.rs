@@ -46,7 +46,7 @@ enum Reply {
     Lost,
 }
 
-fn order(n: u8, now: Timestamp) -> Order {
+pub fn order(n: u8, now: Timestamp) -> Order {
     let distribution: DistributionId = ["E1EXAMPLE", "E2EXAMPLE"][usize::from(n % 2)].parse().unwrap();
     let paths = if n.is_multiple_of(3) {
         PathSet::default()
@@ -128,6 +128,7 @@ impl World {
                 self.ended.insert(reference.clone());
             }
             Progress::Created(_) | Progress::Failing(_) | Progress::Overdue(_) | Progress::SentBefore(_) => {}
+            Progress::Spent(id) => unreachable!("{id} was created after the vote for {reference}"),
             Progress::OverBudget => unreachable!("all orders together are a few hundred paths"),
         }
     }
@@ -141,7 +142,9 @@ impl World {
         match (call, reply) {
             (Effect::Create(order), Reply::Works) => {
                 self.create(&order);
-                self.step(Event::Created(order.reference.clone(), InvalidationId(format!("I-{}", order.reference))));
+                let id = InvalidationId(format!("I-{}", order.reference));
+                let age = self.now.since(self.cdn[&order.reference].1);
+                self.step(Event::Created(order.reference.clone(), id, Some(age)));
             }
             (Effect::Create(order), Reply::Lost) => {
                 self.create(&order);
@@ -302,7 +305,7 @@ fn a_report_that_found_no_room_is_repeated_and_none_overtakes_it() {
     };
     drop(purger.step(now, Event::Ordered(order(0, now))));
     let created = Progress::Created("I1".into());
-    assert_eq!(told(purger.step(now, Event::Created("r0".into(), "I1".into()))), vec![created.clone()]);
+    assert_eq!(told(purger.step(now, Event::Created("r0".into(), "I1".into(), None))), vec![created.clone()]);
     let unheard = Event::Unheard(order(0, now).subject, "r0".into(), created.clone());
     assert_eq!(told(purger.step(now, unheard)), []);
     assert_eq!(told(purger.step(now, Event::Completed("r0".into()))), [], "it would come before its creation");

@@ -292,7 +292,7 @@ fn a_late_rollout_fails_and_recovers() {
 #[test]
 fn going_back_is_a_rollout_of_its_own() {
     let world = World { faults: Faults { crashes: 1, ..Faults::default() }, ..world(quick(&[("b", 2), ("a", 3)])) };
-    search("A→B→A", world, &["ends purged", "is purged twice", "ends returned"], 13_673);
+    search("A→B→A", world, &["ends purged", "is purged twice", "ends returned"], 13_433);
 }
 
 #[test]
@@ -304,7 +304,7 @@ fn a_workload_without_hosts_is_no_site() {
 #[test]
 fn another_version_takes_over_at_any_moment() {
     let world = World { faults: Faults { crashes: 1, ..Faults::default() }, ..world(quick(&[("b", 2), ("c", 3)])) };
-    search("A→B→C", world, &["ends purged", "is purged twice", "ends superseded before"], 13_944);
+    search("A→B→C", world, &["ends purged", "is purged twice", "ends superseded before"], 13_713);
 }
 
 #[test]
@@ -319,7 +319,7 @@ fn a_workload_may_be_deleted_and_come_back_at_any_moment() {
     let again = |observed| sight("b", 1, observed, 2).map(|workload| Workload { uid: "uid-2".to_owned(), ..workload });
     let script = vec![sight("a", 1, true, 2), sight("b", 2, true, 2), None, again(false), again(true)];
     let world = World { faults: Faults { crashes: 1, ..Faults::default() }, ..world(script) };
-    search("deleted and re-created", world, &["ends purged"], 40_482);
+    search("deleted and re-created", world, &["ends purged"], 40_034);
 }
 
 /// A workload whose pods take their time: none is ready yet.
@@ -344,7 +344,7 @@ fn a_first_listing_in_the_middle_of_a_rollout_ends_in_a_purge() {
         "first listing",
         World { faults: Faults { stale: 1, ..Faults::default() }, ..world },
         &["ends purged"],
-        21_897,
+        21_406,
     );
 }
 
@@ -444,7 +444,7 @@ fn a_requested_purge_is_a_rollout_of_its_own() {
 #[test]
 fn a_cluster_that_is_restored_at_any_moment_is_purged_for_what_runs_then() {
     let world = World { faults: Faults { restores: 1, ..Faults::default() }, ..world(quick(&[("b", 2)])) };
-    search("A→B, restored", world, &["ends purged", "is purged twice"], 12_973);
+    search("A→B, restored", world, &["ends purged", "is purged twice"], 12_565);
 }
 
 /// Too large for every run.

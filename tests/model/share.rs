@@ -45,7 +45,7 @@ impl Account {
             let event = match effect {
                 Effect::Create(order) => {
                     self.created.push((self.now, order.subject.namespace().to_owned(), order.paths.len()));
-                    Event::Created(order.reference, "I1EXAMPLE12345".into())
+                    Event::Created(order.reference, "I1EXAMPLE12345".into(), None)
                 }
                 Effect::Poll(reference, ..) => Event::Completed(reference),
                 Effect::Report(_, reference, Progress::OverBudget) => {

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use domain::distribution::DistributionId;
-use domain::id::{Reference, Seq};
+use domain::id::{Reference, Seq, Vector};
 use domain::machine::{Machine, Timestamp};
 use domain::policy::Policy;
 use domain::promise::Promise;
@@ -312,12 +312,12 @@ impl World {
             }
             Effect::Recheck(vector) => {
                 let workload = self.fresh(next, w);
-                self.prove(next);
+                self.prove(next, w, vector);
                 let seen = next.workers[w].machine.as_deref().and_then(Rollout::workload).cloned().map(Box::new);
                 let skips = self.mutant == Some(Mutant::NoRecheck);
                 Event::Rechecked(vector.clone(), if skips { seen } else { workload })
             }
-            Effect::Match(vector, _) => Event::Matched(vector.clone(), self.distributions().into()),
+            Effect::Match(vector, plan) => Event::Matched(vector.clone(), plan.clone(), self.distributions().into()),
             Effect::Purge(order) => self.purge(next, order),
             Effect::Tell(notice) => {
                 let notice = self.mutant.map_or_else(|| (**notice).clone(), |m| m.told(notice, next.now));
@@ -334,15 +334,17 @@ impl World {
         }
     }
 
-    /// What the world knows when a fresh look is made: this rollout is complete, now. The ledger may say so only later, with the
-    /// vote.
-    fn prove(&self, next: &mut State) {
+    /// What the world knows when a fresh look before a vote is made: this rollout is complete, now, and the machine that looks has
+    /// found it so before. The ledger may say so only later, with the vote.
+    fn prove(&self, next: &mut State, w: usize, vector: &Vector) {
         let (Some(record), Some(workload)) = (next.ledger.clone(), &self.script[next.at]) else { return };
         let complete = standing(workload, self.policy.zero_is_complete) == Standing::Complete;
         let same =
             workload.version.as_ref().is_ok_and(|version| past::content(version) == past::content(&record.version));
         let same = same && record.uid == workload.uid;
-        let known = matches!(record.phase, Phase::Rolling | Phase::Complete);
+        let is_meant = vector.0.values().all(|component| component.seq == record.seq);
+        let found = next.workers[w].machine.as_deref().is_some_and(|machine| machine.rolling().is_none());
+        let known = is_meant && found && matches!(record.phase, Phase::Rolling | Phase::Complete);
         if complete && same && known && self.mutant != Some(Mutant::NoRecheck) {
             next.remember(|past| past.proved.extend([record.seq]));
         }

@@ -63,7 +63,7 @@ fn matched(group: &str, before: &Record, view: impl Fn(&Record) -> View) -> Reco
             }
             Effect::Match(vector, plan) => {
                 assert_eq!(plan.hosts.iter().map(|host| host.as_str()).collect::<Vec<_>>(), ["www.example.com"]);
-                waiting.extend(machine.step(now, Event::Matched(vector, BTreeSet::from([demo()]).into())));
+                waiting.extend(machine.step(now, Event::Matched(vector, plan, BTreeSet::from([demo()]).into())));
             }
             Effect::Store(record) if !record.votes[0].purges.is_empty() => return *record,
             Effect::Store(_) => waiting.extend(machine.step(now, Event::Stored)),

@@ -1,4 +1,6 @@
-//! Clusters that are restored from a backup under a running process.
+//! Clusters that are restored from a backup, under a running process or while there is none.
+
+use std::cell::RefCell;
 
 use support::fakes::World;
 use support::fakes::backup::Backup;
@@ -74,5 +76,27 @@ fn a_workload_that_was_deleted_since_the_backup_counts_on_when_it_is_back() {
         let web = life.world.record(&id("web")).unwrap();
         assert!(web.seq > before.seq, "{} after {}", web.seq, before.seq);
         assert_eq!(references(&life.world), 3);
+    });
+}
+
+#[test]
+fn after_a_restore_while_nothing_ran_an_invalidation_from_before_it_is_not_taken_for_a_purge() {
+    let world = settled(4, &["web", "blog"]);
+    let backup = RefCell::new(None);
+    life(&world, async |life| {
+        let before = rolled_out_since(life).await;
+        life.pass(3_600_000).await;
+        backup.replace(Some(before));
+    });
+    world.restore(&backup.take().unwrap());
+    life(&world, async |life| {
+        life.pass(60_000).await;
+        roll_out(life, "web", 2, "2", 10_000).await;
+        life.pass(60_000).await;
+        assert!(!life.world.record(&id("web")).unwrap().is_open());
+        assert_eq!((life.world.creations("EWEB").len(), references(&life.world)), (2, 2), "its number was used before");
+        roll_out(life, "web", 3, "3", 10_000).await;
+        life.pass(60_000).await;
+        assert_eq!(life.world.creations("EWEB").len(), 3);
     });
 }

@@ -163,17 +163,19 @@ impl DeploymentWatcher {
 async fn write(env: Env, found: Records, above: Seq) -> Outcome {
     let ledger = env.ports.ledger.clone();
     let (mut records, mut unnumbered, mut trouble) = (BTreeMap::new(), BTreeMap::new(), None);
-    for (id, mut record) in found {
+    let mut found = found.into_iter();
+    while let Some((id, mut record)) = found.next() {
         match ledger.seq_floor(&id).await {
             Ok(floor) => {
                 Arc::make_mut(&mut record).start_above(floor.max(above));
                 records.insert(id, record);
             }
-            // If a floor cannot be read now, the next sweep reads it again.
+            // If a floor cannot be read now, the next sweep reads it again, and the others: each attempt may take its whole time.
             Err(error) => {
                 env.heard(Cause::ReadLedger, LOAD, Some(&error));
                 trouble = Some(error.to_string());
                 unnumbered.insert(id, record);
+                unnumbered.extend(found.by_ref());
             }
         }
     }

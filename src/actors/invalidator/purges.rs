@@ -1,5 +1,7 @@
 //! Carries purges out, and reports how they go.
 
+use std::time::Duration;
+
 use actix::prelude::SendError;
 use actix::{AsyncContext, Context};
 
@@ -8,7 +10,7 @@ use crate::actors::message::PurgeReported;
 use crate::actors::shell::{Drives, Shell};
 use domain::distribution::DistributionId;
 use domain::id::{InvalidationId, Reference, Subject};
-use domain::ports::{CdnError, InvalidationStatus};
+use domain::ports::{CdnError, Invalidation, InvalidationStatus};
 use domain::purge::{self, CdnErrorClass, Order, Progress, Purger};
 use domain::refusal::Cause;
 
@@ -33,7 +35,7 @@ impl Invalidator {
         let cdn = self.env.ports.cdn.clone();
         let clock = self.env.ports.clock.clone();
         let metrics = self.env.metrics.clone();
-        let (reference, place) = (order.reference.clone(), order.distribution.to_string());
+        let (reference, place, wall) = (order.reference.clone(), order.distribution.to_string(), clock.clone());
         let call = async move {
             let from = clock.now();
             metrics.edge.sent(order.subject.namespace(), &order.distribution, order.paths.len());
@@ -42,7 +44,11 @@ impl Invalidator {
             created
         };
         self.ask_cdn(ctx, call, (Cause::CreateInvalidation, place), move |created| match created {
-            Ok(invalidation) => purge::Event::Created(reference, invalidation.id),
+            Ok(Invalidation { id, created_ms, .. }) => {
+                let age = created_ms.map(|at| wall.wall_ms().saturating_sub(at));
+                let age = age.map(|age| Duration::from_millis(u64::try_from(age).unwrap_or_default()));
+                purge::Event::Created(reference, id, age)
+            }
             Err(error) => purge::Event::CreateFailed(reference, error.class, error.message),
         });
     }
@@ -118,6 +124,14 @@ impl Invalidator {
     }
 
     fn report(&mut self, subject: Subject, reference: Reference, progress: Progress, ctx: &mut Context<Self>) {
+        if let Progress::Spent(id) = &progress {
+            tracing::warn!(
+                subject = subject.to_string(),
+                invalidation = id.0,
+                "CloudFront has this invalidation under the reference of a purge that was decided later: the ledger was set back before, \
+                 and has given a number out again; it is created under another reference"
+            );
+        }
         let Some(recipient) = self.reports.get(&subject) else { return };
         match recipient.try_send(PurgeReported(reference, progress)) {
             Ok(()) => {}

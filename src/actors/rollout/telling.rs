@@ -12,7 +12,7 @@ impl RolloutActor {
         let errand = self.errands.begin(&notice.id);
         if errand.first {
             self.env.metrics.notice(&notice);
-            let fresh = self.stopwatch.hear(self.env.ports.clock.now(), &notice);
+            let fresh = self.stopwatch.hear(&notice);
             fresh.into_iter().for_each(|after| self.env.metrics.edge.fresh(after));
             self.env.metrics.chronicle.note(&notice, self.env.ports.clock.wall_ms());
         }

@@ -43,7 +43,8 @@ pub(super) fn marker(text: String) -> Option<String> {
 
 /// `None` without an id: it could not be asked about.
 pub(super) fn invalidation(answered: &types::Invalidation) -> Option<Invalidation> {
-    Some(Invalidation { id: invalidation_id(&answered.id)?, status: status(&answered.status) })
+    let (id, created_ms) = (invalidation_id(&answered.id)?, answered.create_time.to_millis().ok());
+    Some(Invalidation { id, status: status(&answered.status), created_ms })
 }
 
 /// Only a status that says so is completion: CloudFront writes `Completed`, moto `COMPLETED`.

@@ -9,8 +9,8 @@
 //!
 //! A shard is owned by the `allclear-ledger` it was created under. So `kubectl delete configmap allclear-ledger` deletes
 //! the ledger (the garbage collector takes the shards), and shards of an earlier ledger, restored from some backup, are
-//! recognised and count as empty. Deleting one shard under a running process is healed from its copy; deleting it while
-//! nothing runs forgets its records and their numbers, and its workloads are taken as they are: delete the ledger, never a
+//! recognised and count as empty. Deleting one shard under a running process is healed from its copy where a rollout of
+//! it is in flight; deleting it at rest, or while nothing runs, forgets its records and their numbers, and its workloads are taken as they are: delete the ledger, never a
 //! shard.
 //!
 //! [`shard`] knows what is in a shard, [`stored`] where it is, [`writer`] when it is written, [`journal`] how a large one is written

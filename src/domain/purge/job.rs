@@ -11,6 +11,10 @@ use crate::purge::{Effect, Order, Pace, Progress};
 /// minute.
 const POLL_EVERY_MAX: Duration = Duration::from_secs(30);
 
+/// How far our clock may be from AWS's. AWS refuses requests that are signed five minutes off, fifteen at some services
+/// (<https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-troubleshooting.html>), so a clock that got an answer is closer.
+const CLOCKS_APART_MAX: Duration = Duration::from_secs(15 * 60);
+
 /// One creation on its way, and all that wait for it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Job {
@@ -74,6 +78,12 @@ impl Poll {
 }
 
 impl Waiter {
+    /// Whether an invalidation of this age was there before the vote for this purge.
+    pub(super) fn is_younger_than(&self, now: Timestamp, age: Option<Duration>) -> bool {
+        let voted = self.order.voted_at.map(|at| now.since(at).saturating_add(CLOCKS_APART_MAX));
+        voted.zip(age).is_some_and(|(voted, age)| age > voted)
+    }
+
     pub(super) const fn new(now: Timestamp, order: Order, number: u64) -> Self {
         Self { order, number, arrived: now, failing: None, overdue: false, stalled: false }
     }

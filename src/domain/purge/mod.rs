@@ -81,6 +81,9 @@ pub enum Progress {
     Completed,
     /// The reference had been used before, with these paths: they are what was purged, whatever would have been sent now.
     SentBefore(PathSet),
+    /// The reference belongs to this invalidation, which is older than the vote: the number was used before the ledger was set back.
+    /// The purge needs another reference.
+    Spent(InvalidationId),
     /// The reference was used with other paths and that invalidation could not be found: done, completion unknown.
     DoneByOther,
     /// It takes longer than the completion timeout; the time waited so far. It is still waited for.
@@ -155,8 +158,9 @@ impl Default for Pace {
 pub enum Event {
     /// A rollout wants a purge. Ordering one that is known only asks for its progress again.
     Ordered(Order),
-    /// CloudFront accepted the creation.
-    Created(Reference, InvalidationId),
+    /// CloudFront accepted the creation. The invalidation was created so long before the answer came, as far as that is known: by
+    /// CloudFront's clock and ours.
+    Created(Reference, InvalidationId, Option<Duration>),
     /// It did not.
     CreateFailed(Reference, CdnErrorClass, String),
     /// An invalidation is still in progress.

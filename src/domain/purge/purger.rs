@@ -1,6 +1,7 @@
 //! The machine of purges: one job per creation, one lane per distribution, one governor.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use crate::call::Call;
 use crate::distribution::DistributionId;
@@ -235,19 +236,30 @@ impl Purger {
         }
     }
 
-    fn created(&mut self, now: Timestamp, reference: &Reference, id: InvalidationId) -> Vec<Effect> {
-        let poll = Poll::begin(now, id, &self.pace);
+    fn created(
+        &mut self,
+        now: Timestamp,
+        reference: &Reference,
+        id: InvalidationId,
+        age: Option<Duration>,
+    ) -> Vec<Effect> {
+        let poll = Poll::begin(now, id.clone(), &self.pace);
         let Some(job) = self.jobs.get_mut(reference).filter(|job| !matches!(job.stage, Stage::Polling(_))) else {
             return Vec::new();
         };
         if let (Stage::Calling, Some(sent)) = (&job.stage, job.sent) {
             self.governor.granted(sent);
         }
+        let is_spent = job.own.is_younger_than(now, age);
         job.stage = Stage::Polling(poll);
         // The distribution answers: the others go on, and those that this one contains need not.
         if let Some(lane) = self.lanes.get_mut(&job.own.order.distribution) {
             lane.refusal = None;
             lane.throttled = None;
+        }
+        if is_spent {
+            self.release(now, reference);
+            return self.conclude(reference, &Progress::Spent(id));
         }
         self.cover_waiting(reference);
         let Some(job) = self.jobs.get_mut(reference) else { return Vec::new() };
@@ -342,7 +354,7 @@ impl Purger {
         job.own.order.paths = sent.clone();
         // Its time is unknown, so it covers no other purge.
         job.own.order.voted_at = None;
-        let mut effects = self.created(now, reference, invalidation);
+        let mut effects = self.created(now, reference, invalidation, None);
         if let Some(job) = self.jobs.get(reference) {
             effects.push(job.tell_own(Progress::SentBefore(sent)));
         }
@@ -447,7 +459,7 @@ impl Machine for Purger {
     fn step(&mut self, now: Timestamp, event: Event) -> Vec<Effect> {
         let mut effects = match event {
             Event::Ordered(order) => self.ordered(now, order),
-            Event::Created(reference, id) => self.created(now, &reference, id),
+            Event::Created(reference, id, age) => self.created(now, &reference, id, age),
             Event::CreateFailed(reference, class, why) => self.create_failed(now, &reference, class, why),
             Event::StillInProgress(reference) => {
                 self.still(now, &reference);

@@ -51,6 +51,11 @@ impl Purge {
         Self { reference, state: PurgeState::Wanted, invalidation: None, sent: None }
     }
 
+    /// Whether the other one sends the same under the same reference.
+    pub fn is_sent_as(&self, other: &Self) -> bool {
+        (&self.reference, &self.sent) == (&other.reference, &other.sent)
+    }
+
     /// What a program that knows only the first form of a record would lose or could not read.
     pub const fn is_new(&self) -> bool {
         self.sent.is_some() || matches!(self.state, PurgeState::Owed(_) | PurgeState::Beyond(_))

@@ -107,7 +107,10 @@ impl Barrier {
                 Pass::Quiet
             }
             Some(_) => Pass::Wait,
-            None if now.since(waiting.since) >= bounds.drain => Pass::Late(waiting.hindrance(&self.look)),
+            None if now.since(waiting.since) >= bounds.drain => {
+                self.quiet = None;
+                Pass::Late(waiting.hindrance(&self.look))
+            }
             None if self.look.is_due(now) && waiting.again.is_none_or(|at| at <= now) => {
                 self.look.asked();
                 waiting.again = None;

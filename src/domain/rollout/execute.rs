@@ -30,6 +30,9 @@ impl Rollout {
         if vote.is_carried_out() {
             return Break((fates::outcome(&vote.count()), fates::missing(&vote)));
         }
+        if vote.wants_match() && self.purges.takes_none(vector) {
+            return Break(no_distribution(plan));
+        }
         let mut effects = Vec::new();
         if vote.wants_match() && self.is_turn(now, vector, Task::Match) && self.purges.begins_match(now, vector) {
             effects.push(Effect::Match(vector.clone(), Box::new(plan.clone())));
@@ -55,7 +58,7 @@ impl Rollout {
         self.absorb(vector, distribution, plan, false);
         let of = |record: Option<&Record>| record?.vote(vector)?.purges.get(distribution).cloned();
         let purge = of(self.record.draft.as_ref())?;
-        of(self.record.durable.as_ref()).is_some_and(|stored| stored.sent == purge.sent).then_some(purge)
+        of(self.record.durable.as_ref()).is_some_and(|stored| stored.is_sent_as(&purge)).then_some(purge)
     }
 
     /// Takes over from other members' votes which purges are wanted, created, or done; but not which are impossible:
@@ -104,12 +107,12 @@ impl Rollout {
             subject: self.identity.workload.clone().into(),
             invalidation: purge.invalidation.clone().filter(|_| exists),
             paths_per_hour: self.policy.tenants.limits(&self.identity.workload.namespace).paths_per_hour,
-            voted_at: self.purges.voted_at(vector),
+            voted_at: self.purges.voted_at(vector, &purge.reference),
         }
     }
 
     /// The distributions of a decided plan are known.
-    pub(super) fn matched(&mut self, vector: &Vector, found: &Found) -> Option<VectorEnd> {
+    pub(super) fn matched(&mut self, vector: &Vector, asked: &Plan, found: &Found) -> Option<VectorEnd> {
         self.purges.matched(vector);
         // A second answer, because we asked again after a peer was rebuilt: the purges of the first are under way.
         let vote = self.record.kept_mut(vector).filter(|vote| vote.wants_match())?;
@@ -118,11 +121,20 @@ impl Rollout {
         } else {
             ballot::plan(&self.outlook(), vector).filter(|_| self.view_is_current())?
         };
+        // Asked for a vote that another worker's has taken the place of.
+        if plan != *asked {
+            return None;
+        }
         let (rollout, room) = (self.identity.group_rollout(vector), self.room_for_purges());
+        let unstored = self.record.unstored_vote().is_some_and(|vote| vote.vector == *vector);
         let vote = self.record.kept_mut(vector)?;
         if found.distributions.is_empty() && vote.purges.is_empty() {
-            let hosts = words::some(plan.hosts.iter().map(ToString::to_string), plan.hosts.len());
-            return Some((Outcome::NoDistribution, hosts));
+            if unstored {
+                // That it was voted for is stored before its end.
+                self.purges.found_none(vector);
+                return None;
+            }
+            return Some(no_distribution(&plan));
         }
         let limits = self.policy.tenants.limits(&self.identity.workload.namespace);
         let vote = self.record.kept_mut(vector)?;
@@ -164,6 +176,10 @@ pub(super) const fn progress(state: &PurgeState) -> u8 {
         PurgeState::Created | PurgeState::Covered(_) => 2,
         PurgeState::Completed | PurgeState::DoneByOther | PurgeState::Beyond(_) => 3,
     }
+}
+
+fn no_distribution(plan: &Plan) -> VectorEnd {
+    (Outcome::NoDistribution, words::some(plan.hosts.iter().map(ToString::to_string), plan.hosts.len()))
 }
 
 fn wanted(rollout: &str, distribution: &DistributionId, paths: &PathSet) -> Purge {

@@ -188,8 +188,8 @@ pub enum Event {
     Rechecked(Vector, Option<Box<Workload>>),
     /// It was not, for this reason.
     RecheckFailed(String),
-    /// An [`Effect::Match`] was answered.
-    Matched(Vector, Found),
+    /// An [`Effect::Match`] about this plan was answered.
+    Matched(Vector, Box<Plan>, Found),
     /// It was not, for this reason.
     MatchFailed(Vector, String),
     /// A purge made progress.
@@ -434,8 +434,8 @@ impl Machine for Rollout {
                 self.site.forget();
                 self.ballot.recheck.failed(&again, short(&why));
             }
-            Event::Matched(vector, found) => {
-                if let Some(end) = self.matched(&vector, &found) {
+            Event::Matched(vector, plan, found) => {
+                if let Some(end) = self.matched(&vector, &plan, &found) {
                     self.end_vote(now, &vector, end);
                 }
             }

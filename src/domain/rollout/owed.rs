@@ -64,7 +64,7 @@ impl Rollout {
                 // It is ordered again with that, once it is durable.
                 self.purges.order_again(reference);
             }
-            Progress::Stalled(_) => {}
+            Progress::Stalled(_) | Progress::Spent(_) => {}
             Progress::Created(_)
             | Progress::Covered { .. }
             | Progress::Completed
@@ -158,7 +158,7 @@ impl Rollout {
         let Some((vote, stored)) = draft.kept(vector).zip(durable.kept(vector)) else { return Vec::new() };
         let mut orders = Vec::new();
         for (distribution, purge) in vote.purges.iter().filter(|(_, purge)| !purge.state.is_final()) {
-            let known = stored.purges.get(distribution).is_some_and(|stored| stored.sent == purge.sent);
+            let known = stored.purges.get(distribution).is_some_and(|stored| stored.is_sent_as(purge));
             if !known || self.purges.is_ordered(&purge.reference) || self.is_carried(draft, vote, distribution, purge) {
                 continue;
             }
@@ -170,7 +170,7 @@ impl Rollout {
                 subject: self.identity.workload.clone().into(),
                 invalidation: purge.invalidation.clone(),
                 paths_per_hour: self.policy.tenants.limits(&self.identity.workload.namespace).paths_per_hour,
-                voted_at: self.purges.voted_at(vector),
+                voted_at: self.purges.voted_at(vector, &purge.reference),
             });
         }
         orders.iter().for_each(|order| self.purges.ordered(&order.reference));

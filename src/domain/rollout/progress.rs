@@ -50,13 +50,13 @@ impl Rollout {
                 purge.state = PurgeState::Completed;
                 (None, String::new())
             }
+            Progress::Spent(id) => {
+                purge.reference = self.purges.renew(reference, &id);
+                (None, String::new())
+            }
             Progress::DoneByOther => {
                 purge.state = PurgeState::DoneByOther;
-                let message = format!(
-                    "the reference {reference} was already used for other paths of {distribution}: \
-                     members plan different paths; make their configuration equal"
-                );
-                (Some(Kind::PurgeFailed), message)
+                (Some(Kind::PurgeFailed), used_for_others(reference, &distribution))
             }
             Progress::Impossible(why) => {
                 purge.state = PurgeState::Impossible(short(&why).to_owned());
@@ -96,4 +96,11 @@ impl Rollout {
             self.announce_vote(now, vector, kind, detail, message);
         }
     }
+}
+
+fn used_for_others(reference: &Reference, distribution: &str) -> String {
+    format!(
+        "the reference {reference} was already used for other paths of {distribution}: members plan different paths; make their \
+         configuration equal"
+    )
 }

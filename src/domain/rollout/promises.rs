@@ -16,7 +16,7 @@ pub(super) fn broken_by(durable: Option<&Record>, effect: &Effect) -> Vec<Promis
         Effect::Store(record) => return durable.map(|held| broken_by_write(held, record)).unwrap_or_default(),
         Effect::Publish(record) => keeps(durable == Some(&**record), Promise::DurableFirst),
         Effect::Purge(order) => keeps(durable.is_some_and(|held| is_on_record(held, order)), Promise::DurableFirst),
-        Effect::Tell(notice) => durable.map_or(Some(Promise::DurableFirst), |held| broken_by_telling(held, notice)),
+        Effect::Tell(notice) => broken_by_telling(durable, notice),
         Effect::Remove(_) => keeps(durable.is_some(), Promise::DurableFirst),
         Effect::Look
         | Effect::FindOldPods(_)
@@ -61,9 +61,10 @@ fn is_on_record(held: &Record, order: &Order) -> bool {
     })
 }
 
-/// The notice of a stuck rollout comes from memory, because the ledger itself may be what cannot be written.
-fn broken_by_telling(held: &Record, notice: &Notice) -> Option<Promise> {
-    match held.untold.iter().find(|untold| untold.id == notice.id) {
+/// The notice of a stuck rollout comes from memory, because the ledger itself may be what cannot be written, the first record
+/// included.
+fn broken_by_telling(held: Option<&Record>, notice: &Notice) -> Option<Promise> {
+    match held.and_then(|held| held.untold.iter().find(|untold| untold.id == notice.id)) {
         Some(untold) => (untold != notice).then_some(Promise::NoticesKeepBytes),
         None => (notice.kind != Kind::RolloutStuck).then_some(Promise::DurableFirst),
     }
@@ -71,6 +72,8 @@ fn broken_by_telling(held: &Record, notice: &Notice) -> Option<Promise> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::id::Seq;
     use crate::rollout::news::baseline;
@@ -88,6 +91,16 @@ mod tests {
         assert_eq!(broken_by(Some(&durable), &publish(durable.clone())), []);
         assert_eq!(broken_by(Some(&durable), &publish(record(4))), [Promise::DurableFirst]);
         assert_eq!(broken_by(None, &Effect::Remove(1)), [Promise::DurableFirst]);
+    }
+
+    #[test]
+    fn before_the_first_record_is_stored_only_that_it_is_stuck_is_told() {
+        let mut loading = crate::rollout::Unloaded::new(crate::testing::web(), "ledger".into(), Default::default());
+        let hour = Duration::from_secs(3_600);
+        let stuck = loading.failed(crate::machine::Timestamp::default().after(hour), 0, "no").1.expect("a notice");
+        let other = Notice { kind: Kind::RolloutStarted, ..stuck.clone() };
+        assert_eq!(broken_by(None, &Effect::Tell(Box::new(stuck))), []);
+        assert_eq!(broken_by(None, &Effect::Tell(Box::new(other))), [Promise::DurableFirst]);
     }
 
     #[test]

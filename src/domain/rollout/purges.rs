@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::call::Call;
-use crate::id::{Reference, Vector};
+use crate::id::{InvalidationId, Reference, Vector, renewed_reference};
 use crate::machine::Timestamp;
 use crate::record::{Record, Vote};
 use crate::rollout::turn::Task;
@@ -17,9 +17,13 @@ use crate::rollout::turn::Task;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Purges {
     matching: BTreeMap<Vector, Call>,
+    /// Vectors that no distribution serves.
+    none: BTreeSet<Vector>,
     ordered: BTreeSet<Reference>,
     /// When this life drafted its votes; see [`crate::purge::Order::voted_at`].
     voted_at: BTreeMap<Vector, Timestamp>,
+    /// References that took the place of others in this life.
+    second: BTreeSet<Reference>,
     /// When this life learnt that a vector is decided.
     decided_at: BTreeMap<Vector, Timestamp>,
     /// When it is this member's turn to do what each member could do; `None` once it is.
@@ -36,9 +40,17 @@ impl Purges {
         self.voted_at.insert(vector.clone(), now);
     }
 
-    /// When this life drafted that vote, if it did.
-    pub(super) fn voted_at(&self, vector: &Vector) -> Option<Timestamp> {
-        self.voted_at.get(vector).copied()
+    /// When this life drafted the vote for that purge, if it did. Not for a purge that has its second reference: what is found under
+    /// that one counts, so that a clock that is wrong costs one purge and not one after the other.
+    pub(super) fn voted_at(&self, vector: &Vector, reference: &Reference) -> Option<Timestamp> {
+        self.voted_at.get(vector).filter(|_| !self.second.contains(reference)).copied()
+    }
+
+    /// The reference that takes the place of one that was used before, for this invalidation.
+    pub(super) fn renew(&mut self, spent: &Reference, found: &InvalidationId) -> Reference {
+        let second = renewed_reference(spent, found);
+        self.second.insert(second.clone());
+        second
     }
 
     /// Whether it is this member's turn: `wait` after the first member's. Once its turn has come, it stays.
@@ -78,6 +90,21 @@ impl Purges {
     /// The distributions of the vector are known.
     pub(super) fn matched(&mut self, vector: &Vector) {
         self.matching.remove(vector);
+    }
+
+    /// There are none, and the vote is not stored yet.
+    pub(super) fn found_none(&mut self, vector: &Vector) {
+        self.none.insert(vector.clone());
+    }
+
+    /// Whether there are none.
+    pub(super) fn are_none(&self, vector: &Vector) -> bool {
+        self.none.contains(vector)
+    }
+
+    /// Whether there were none for a vote that is stored now.
+    pub(super) fn takes_none(&mut self, vector: &Vector) -> bool {
+        self.none.remove(vector)
     }
 
     /// They could not be found; we ask again.
@@ -140,6 +167,7 @@ impl Purges {
     /// An actor that was asked something was rebuilt and has forgotten it.
     pub(super) fn restart(&mut self) {
         self.matching.clear();
+        self.none.clear();
         self.ordered.clear();
     }
 

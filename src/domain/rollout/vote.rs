@@ -101,7 +101,9 @@ impl Rollout {
 
     /// In a group of one a vote is decided once it is stored. What it purges is found before that, so that one write holds both.
     pub(super) fn match_ahead(&mut self, now: Timestamp) -> Option<Effect> {
-        let vector = self.unstored_vote().filter(|vote| vote.wants_match())?.vector.clone();
+        let is_unknown = |vote: &&Vote| vote.wants_match() && !self.purges.are_none(&vote.vector);
+        let unstored = self.record.unstored_vote().filter(|_| self.identity.is_alone());
+        let vector = unstored.filter(is_unknown)?.vector.clone();
         let plan = ballot::plan(&self.outlook(), &vector)?;
         self.purges.begins_match(now, &vector).then(|| Effect::Match(vector, Box::new(plan)))
     }
@@ -114,14 +116,7 @@ impl Rollout {
         let asks = self.site.call().is_asked() || self.ballot.recheck.is_asked();
         let is_sought = |vote: &Vote| self.purges.is_matching(&vote.vector);
         self.barrier.was_quiet(draft.seq)
-            && ((asks && self.candidate().is_some()) || self.unstored_vote().is_some_and(is_sought))
-    }
-
-    /// The open vote of a group of one that is drafted and not stored yet.
-    fn unstored_vote(&self) -> Option<&Vote> {
-        let stored = |vote: &Vote| self.durable().is_some_and(|record| record.vote(&vote.vector).is_some());
-        let draft = self.record.draft.as_ref().filter(|_| self.identity.is_alone())?;
-        draft.votes.iter().rev().find(|vote| vote.closed.is_none() && !stored(vote))
+            && ((asks && self.candidate().is_some()) || self.record.unstored_vote().is_some_and(is_sought))
     }
 
     /// The fresh look before a vote came back. It counts only if the group still stands where it stood.

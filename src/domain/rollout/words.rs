@@ -168,10 +168,11 @@ impl Rollout {
     pub fn summary(&self, now: Timestamp) -> Option<Summary> {
         // While its removal is being written, the record is the one that is still there.
         let record = self.record.draft.as_ref().or(self.record.durable.as_ref())?;
+        let view = self.outlook();
         let clock = (self.elapsed(now), self.timeout());
         let id = &self.identity.workload;
         let mut summary = Summary::new(id, record, self.workload(), self.served.pods(), clock, &self.policy);
-        summary.members = self.ballot.view.members.iter().map(member).collect();
+        summary.members = view.members.iter().map(member).collect();
         match self.sighting.sight {
             Sight::Missing if record.votes.is_empty() => {
                 "the watch says that the workload is gone; to be confirmed by a look".clone_into(&mut summary.state);
@@ -189,8 +190,7 @@ impl Rollout {
             Sight::Seen(_) if record.awaits_vote() || self.candidate().is_some() => {
                 if let Some(waiting) = self.waits_for_others() {
                     summary.state = waiting;
-                    summary.next = group::cure(&self.ballot.view)
-                        .unwrap_or_else(|| "votes when they have completed it".to_owned());
+                    summary.next = group::cure(&view).unwrap_or_else(|| "votes when they have completed it".to_owned());
                     summary.own = None;
                 } else if let Some(hindrance) = self.hindrance(now) {
                     summary.state.clone_from(&hindrance);
@@ -200,16 +200,15 @@ impl Rollout {
             Sight::Unknown | Sight::Missing | Sight::Gone | Sight::Seen(_) => {}
         }
         for vote in record.votes.iter().filter(|vote| vote.closed.is_none()) {
-            if let Fate::Open(missing) = group::fate(&self.ballot.view, &vote.vector) {
-                let said = |member: &Member| group::missing_vote(&self.ballot.view, member);
+            if let Fate::Open(missing) = group::fate(&view, &vote.vector) {
+                let said = |member: &Member| group::missing_vote(&view, member);
                 let missing: Vec<String> = missing.iter().map(|m| format!("{m}, which {}", said(m))).collect();
                 summary.state = format!("waiting for {}", missing.join("; "));
-                summary.next =
-                    group::cure(&self.ballot.view).unwrap_or_else(|| "purges when they have voted".to_owned());
+                summary.next = group::cure(&view).unwrap_or_else(|| "purges when they have voted".to_owned());
                 summary.own = None;
             }
         }
-        let blocks = tally::blocks(&self.ballot.view, &self.identity.member, &self.policy.group);
+        let blocks = tally::blocks(&view, &self.identity.member, &self.policy.group);
         if let Some(blocks) = blocks.filter(|_| record.phase == Phase::Complete) {
             (summary.state, summary.next) = (blocks, tally::UNBLOCKED_BY.to_owned());
         }

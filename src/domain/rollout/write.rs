@@ -156,6 +156,12 @@ impl OwnRecord {
         self.draft.as_mut()?.votes.iter_mut().find(open)
     }
 
+    /// The newest open vote that is drafted and not stored yet.
+    pub(super) fn unstored_vote(&self) -> Option<&Vote> {
+        let stored = |vote: &Vote| self.durable.as_ref().is_some_and(|record| record.vote(&vote.vector).is_some());
+        self.draft.as_ref()?.votes.iter().rev().find(|vote| vote.closed.is_none() && !stored(vote))
+    }
+
     /// Whether a write is under way, or will be repeated.
     pub(super) fn is_writing(&self) -> bool {
         self.writing.is_some()

@@ -124,8 +124,8 @@ impl<'a> Worker<'a> {
                 }
                 Effect::Match(vector, plan) => {
                     let by_hosts = (!plan.hosts.is_empty()).then(by_host);
-                    let found: BTreeSet<_> = plan.distributions.into_iter().chain(by_hosts).collect();
-                    self.step(Event::Matched(vector, found.into()));
+                    let found: BTreeSet<_> = plan.distributions.iter().cloned().chain(by_hosts).collect();
+                    self.step(Event::Matched(vector, plan, found.into()));
                 }
                 Effect::Purge(order) => self.purge(*order),
                 effect => answers(&effect, None).into_iter().for_each(|event| self.step(event)),

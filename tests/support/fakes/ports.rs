@@ -43,8 +43,13 @@ impl Clock for FakeClock {
     }
 
     fn wall_ms(&self) -> i64 {
-        1_750_000_000_000 + i64::try_from(self.world.now()).unwrap_or(i64::MAX)
+        wall(self.world.now())
     }
+}
+
+/// The time of everybody's wall clock, so long after the world began.
+fn wall(ms: u64) -> i64 {
+    1_750_000_000_000 + i64::try_from(ms).unwrap_or(i64::MAX)
 }
 
 #[async_trait]
@@ -317,11 +322,11 @@ impl Cdn for World {
             let message = format!("{reference} was used with other paths");
             return Err(CdnError { class: CdnErrorClass::ReferenceReused, message });
         }
-        let id = known.id.clone();
+        let (id, created_ms) = (known.id.clone(), Some(wall(known.at)));
         if lost {
             return Err(CdnError { class: CdnErrorClass::Ambiguous, message: "the answer was lost".to_owned() });
         }
-        Ok(Invalidation { id, status: InvalidationStatus::InProgress })
+        Ok(Invalidation { id, status: InvalidationStatus::InProgress, created_ms })
     }
 
     async fn status(&self, distribution: &DistributionId, id: &InvalidationId) -> Result<InvalidationStatus, CdnError> {

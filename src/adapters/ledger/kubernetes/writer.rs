@@ -10,8 +10,8 @@
 //! and they find their answer when their wait ends. A leader that is dropped in the middle leaves no answer; its followers queue
 //! again, which is harmless because storing twice is. The copy of the shard is thrown away before every write and put back after
 //! it succeeded, so that a write of unknown outcome is always followed by a read. And a refusal is only ever given after a fresh
-//! read: the copy may be old. (That there is no room is believed of a copy for a minute.) While nothing in a large shard is in flight
-//! there is no copy of it: at 10,000 workloads that would be a tenth of our memory.
+//! read: the copy may be old. (That there is no room is believed of a copy for a minute.) Once nothing in a large shard is in flight any
+//! more, its copy goes: at 10,000 workloads, those of all shards would be a tenth of our memory.
 //!
 //! If the records of a workload turn out to be elsewhere, its change gets no answer: the waiting caller finds out where they are,
 //! and queues it there. If a shard is crowded, the applied changes are dropped, and its largest namespace moves out first

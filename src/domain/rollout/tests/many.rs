@@ -109,9 +109,9 @@ impl Site {
         if let Effect::Tell(notice) = effect {
             self.told.push((**notice).clone());
         }
-        if let Effect::Match(vector, _) = effect {
+        if let Effect::Match(vector, plan) = effect {
             let found = Found { tagged: self.tagged.clone(), ..Found::from(self.distributions.clone()) };
-            return vec![Event::Matched(vector.clone(), found)];
+            return vec![Event::Matched(vector.clone(), plan.clone(), found)];
         }
         if let Effect::Purge(order) = effect {
             self.purge(order);

@@ -1,6 +1,7 @@
 //! What a group of one writes between the end of the barrier and its purge: one record, with the vote and all that it purges.
 
 use super::*;
+use crate::testing::distributions;
 
 impl Story {
     /// The records it had written since `from`.
@@ -102,12 +103,66 @@ fn a_life_that_ends_before_the_write_begins_with_the_settling_again_and_purges_o
 }
 
 #[test]
-fn where_no_distribution_serves_the_hosts_that_is_the_end_in_the_same_write() {
+fn where_no_distribution_serves_the_hosts_the_vote_is_stored_before_that_is_its_end() {
     let (mut story, before) = Story::settled_without(&["match"]);
-    let vector = story.vector();
-    story.step(Event::Matched(vector, Found::default()));
+    let Some(Effect::Match(vector, plan)) = story.effects.last().cloned() else { panic!("nothing was looked for") };
+    story.step(Event::Matched(vector, plan, Found::default()));
+    let stores = story.stores(before);
     let ends: Vec<Option<&Outcome>> =
-        story.stores(before).iter().map(|record| record.history.last().map(|closed| &closed.outcome)).collect();
-    assert_eq!(ends.first(), Some(&Some(&Outcome::NoDistribution)));
+        stores.iter().map(|record| record.history.last().map(|closed| &closed.outcome)).take(2).collect();
+    assert_eq!((stores[0].votes.len(), ends), (1, vec![None, Some(&Outcome::NoDistribution)]));
+    assert_eq!(story.effects.iter().filter(|effect| effect.name() == "match").count(), 1, "asked once");
     assert_eq!((story.last(), story.purges().len()), (Some(&Outcome::NoDistribution), 0));
+}
+
+#[test]
+fn an_answer_about_a_vote_that_another_worker_has_replaced_is_not_taken_for_one_about_its_own() {
+    let (mut story, _) = Story::settled_without(&["match"]);
+    let Some(Effect::Match(vector, early)) = story.effects.last().cloned() else { panic!("nothing was looked for") };
+    story.held.insert("store");
+    story.pass(Duration::from_secs(1));
+    let written =
+        story.effects.iter().rev().find_map(|e| if let Effect::Store(record) = e { Some(record) } else { None });
+    let mut theirs = written.unwrap().clone();
+    theirs.votes[0].hosts.insert("shop.example.com".parse().unwrap());
+    story.held.remove("store");
+    story.step(Event::Conflicted(Some(theirs), Seq(0)));
+    story.step(Event::Matched(vector, early, distributions().into()));
+    assert_eq!(story.purges().len(), 0, "it does not know the second host");
+    let Some(Effect::Match(vector, plan)) = story.effects.last().cloned() else { panic!("it is not asked again") };
+    assert_eq!(plan.hosts.len(), 2);
+    let both = BTreeSet::from(["E1EXAMPLE", "E2EXAMPLE"].map(|id| id.parse().unwrap()));
+    story.held.remove("match");
+    story.step(Event::Matched(vector, plan, both.into()));
+    story.pass(Duration::from_secs(10));
+    assert_eq!(story.purges().len(), 2);
+}
+
+#[test]
+fn while_the_vote_is_held_nobody_is_said_to_be_waited_for() {
+    let (story, _) = Story::settled_without(&["match"]);
+    assert!(!story.state().contains("has not voted"), "{}", story.state());
+}
+
+#[test]
+fn a_reference_that_was_used_before_the_ledger_was_set_back_is_replaced_once() {
+    let (mut story, _) = Story::settled_without(&["purge"]);
+    let order = |story: &Story| match story.effects.iter().rev().find(|effect| effect.name() == "purge") {
+        Some(Effect::Purge(order)) => (**order).clone(),
+        _ => panic!("nothing was ordered"),
+    };
+    let first = order(&story);
+    assert!(first.voted_at.is_some(), "its invalidation cannot be older than that");
+    story.step(Event::Purged(first.reference.clone(), Progress::Spent("IOLD".into())));
+    let second = order(&story);
+    assert_eq!((story.purges().len(), &second.paths, second.voted_at), (2, &first.paths, None));
+    assert_eq!(story.record().votes[0].purges.values().next().unwrap().reference, second.reference, "stored first");
+    story.step(Event::Purged(second.reference.clone(), Progress::Created("INEW".into())));
+    story.step(Event::Purged(second.reference, Progress::Completed));
+    assert_eq!(story.last(), Some(&Outcome::Purged));
+    let ended = story.effects.iter().rev().find_map(|effect| match effect {
+        Effect::Tell(notice) if notice.kind == Kind::PurgeCompleted => Some(notice.purges.clone()),
+        _ => None,
+    });
+    assert_eq!(ended.unwrap()[0].invalidation.as_ref().map(|id| id.0.as_str()), Some("INEW"));
 }
