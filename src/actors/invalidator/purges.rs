@@ -128,8 +128,8 @@ impl Invalidator {
             tracing::warn!(
                 subject = subject.to_string(),
                 invalidation = id.0,
-                "CloudFront has this invalidation under the reference of a purge that was decided later: the ledger was set back before, \
-                 and has given a number out again; it is created under another reference"
+                "CloudFront has an invalidation under the reference of this purge that is older than its vote: the ledger was restored \
+                 from a backup, and gave a number out again; the purge is made under another reference"
             );
         }
         let Some(recipient) = self.reports.get(&subject) else { return };
