@@ -326,8 +326,8 @@ pub fn purge_reference<'a>(
     Reference(format!("allclear-{}", digest("purge", [rollout, distribution].into_iter().chain(paths))))
 }
 
-/// The `CallerReference` of a purge whose own one belongs to an invalidation from before its vote: a ledger that was restored from a
-/// backup gives a number out again. All who find that out come to the same one.
+/// The second `CallerReference` of a purge, where the first belongs to an invalidation from before its vote: a ledger that was restored
+/// from a backup gives a number out again. All members derive the same one.
 pub fn renewed_reference(spent: &Reference, found: &InvalidationId) -> Reference {
     Reference(format!("allclear-{}", digest("purge again", [spent.0.as_str(), found.0.as_str()])))
 }

@@ -22,7 +22,7 @@ pub type Edges = BTreeMap<DistributionId, (Version, bool)>;
 /// What has happened, as far as a property asks for it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Past {
-    /// Rollouts of which a fresh look has proved that they were complete, while the ledger knew of them.
+    /// Rollouts that were complete at the moment of a fresh look before their vote.
     pub proved: BTreeSet<Seq>,
     /// Versions that a fresh look has shown not to be complete.
     pub doubted: BTreeSet<Version>,

@@ -158,8 +158,8 @@ impl Default for Pace {
 pub enum Event {
     /// A rollout wants a purge. Ordering one that is known only asks for its progress again.
     Ordered(Order),
-    /// CloudFront accepted the creation. The invalidation was created so long before the answer came, as far as that is known: by
-    /// CloudFront's clock and ours.
+    /// CloudFront accepted the creation. Last comes the age of the invalidation, where CloudFront says when it was created: that
+    /// time, by CloudFront's clock, against ours.
     Created(Reference, InvalidationId, Option<Duration>),
     /// It did not.
     CreateFailed(Reference, CdnErrorClass, String),

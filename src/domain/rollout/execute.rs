@@ -121,7 +121,7 @@ impl Rollout {
         } else {
             ballot::plan(&self.outlook(), vector).filter(|_| self.view_is_current())?
         };
-        // Asked for a vote that another worker's has taken the place of.
+        // The question was about a vote that another worker's vote has replaced since.
         if plan != *asked {
             return None;
         }

@@ -17,7 +17,7 @@ use crate::rollout::turn::Task;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Purges {
     matching: BTreeMap<Vector, Call>,
-    /// Vectors that no distribution serves.
+    /// Vectors whose hosts no distribution serves, while their vote is not stored.
     none: BTreeSet<Vector>,
     ordered: BTreeSet<Reference>,
     /// When this life drafted its votes; see [`crate::purge::Order::voted_at`].
@@ -41,7 +41,7 @@ impl Purges {
     }
 
     /// When this life drafted the vote for that purge, if it did. Not for a purge that has its second reference: what is found under
-    /// that one counts, so that a clock that is wrong costs one purge and not one after the other.
+    /// that one counts, so a wrong clock costs one more purge and no third.
     pub(super) fn voted_at(&self, vector: &Vector, reference: &Reference) -> Option<Timestamp> {
         self.voted_at.get(vector).filter(|_| !self.second.contains(reference)).copied()
     }

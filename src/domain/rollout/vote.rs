@@ -109,7 +109,7 @@ impl Rollout {
     }
 
     /// Whether an answer is outstanding by which the draft of a group of one gets its vote, or the vote what it purges. No other
-    /// member waits for what the draft says already, so all of it is one write. But that old pods were waited for in vain is
+    /// member waits for what the draft says already, so all of it is one write. Where old pods were waited for in vain, completion is
     /// stored at once, so that no later life waits again.
     pub(super) fn vote_follows(&self) -> bool {
         let Some(draft) = self.record.draft.as_ref().filter(|_| self.identity.is_alone()) else { return false };

@@ -47,7 +47,7 @@ impl Clock for FakeClock {
     }
 }
 
-/// The time of everybody's wall clock, so long after the world began.
+/// What all wall clocks show, this many milliseconds after the world began.
 fn wall(ms: u64) -> i64 {
     1_750_000_000_000 + i64::try_from(ms).unwrap_or(i64::MAX)
 }
