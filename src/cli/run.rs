@@ -3,6 +3,7 @@
 use std::mem::ManuallyDrop;
 use std::process::ExitCode;
 
+use actix::{System, SystemRunner};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::app::{self, Overrides, StartError};
@@ -26,9 +27,18 @@ pub fn run(inputs: &Inputs<'_>, overrides: Overrides) -> ExitCode {
     for warning in warnings {
         tracing::warn!("{warning}");
     }
-    // Never dropped: the runtime would wait there, without bound, for a name that is being looked up.
-    let system = ManuallyDrop::new(actix::System::new());
-    system.block_on(live(&config, overrides))
+    everlasting().block_on(live(&config, overrides))
+}
+
+/// A system that ends with the process, and not before.
+///
+/// Its runtime is never dropped: it would wait, without bound, for a name that is being looked up. So the system's tasks
+/// outlive `main`. They are woken when the last handle of the system goes. If that happens on a thread that is ending,
+/// such as the one of Pipelines and Repos, tokio panics and the process aborts. So one handle is never dropped either.
+fn everlasting() -> ManuallyDrop<SystemRunner> {
+    let runner = ManuallyDrop::new(System::new());
+    let _handle = ManuallyDrop::new(System::current());
+    runner
 }
 
 async fn live(config: &Config, overrides: Overrides) -> ExitCode {
@@ -62,4 +72,54 @@ async fn live(config: &Config, overrides: Overrides) -> ExitCode {
         _ = interrupt.recv() => tracing::warn!("stopping at once"),
     }
     code
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+    use std::sync::mpsc;
+
+    use actix::Arbiter;
+    use tokio::sync::oneshot;
+    use tokio::task::yield_now;
+
+    use super::*;
+
+    /// Something that a thread drops last. It says so, and waits until it may go.
+    struct Slow {
+        going: Option<oneshot::Sender<()>>,
+        may_go: mpsc::Receiver<()>,
+    }
+
+    impl Drop for Slow {
+        fn drop(&mut self) {
+            let told = self.going.take().map(|going| going.send(()));
+            assert_eq!(told, Some(Ok(())));
+            self.may_go.recv().expect_err("nothing is ever sent");
+        }
+    }
+
+    /// `main` is gone before the other thread, as can happen at the end of a process. A failure aborts the test program.
+    #[test]
+    fn a_thread_of_actors_may_end_after_the_one_that_began_the_system() {
+        let (going, is_going) = oneshot::channel();
+        let (main_is_here, may_go) = mpsc::channel();
+        let main = std::thread::spawn(move || {
+            everlasting().block_on(async move {
+                let thread = Arbiter::new();
+                let slow = Slow { going: Some(going), may_go };
+                thread.spawn(async move {
+                    let _slow = slow;
+                    pending::<()>().await;
+                });
+                thread.stop();
+                is_going.await.expect("the thread drops what it holds");
+                yield_now().await; // the system learns that the thread ends, and waits for more
+                thread
+            })
+        });
+        let thread = main.join().expect("it ends well");
+        drop(main_is_here);
+        thread.join().expect("it ends well");
+    }
 }
