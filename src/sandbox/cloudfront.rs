@@ -152,6 +152,11 @@ impl CloudFrontStandIn {
         }
     }
 
+    /// Completes each invalidation at this GetInvalidation of it: how often a client asks does not depend on time then.
+    pub fn complete_at_look(&self, looks: u32) {
+        self.lock().completes_at_look = Some(looks);
+    }
+
     /// Lets the service forget an invalidation and its reference; the ledger keeps it. Returns whether there was one.
     pub fn forget(&self, id: &str) -> bool {
         let mut state = self.lock();
@@ -220,7 +225,7 @@ impl StandIn for CloudFrontStandIn {
             ("POST", [API_VERSION, "distribution", id, "invalidation"]) => call.create_invalidation(&mut state, id),
             ("GET", [API_VERSION, "distribution", id, "invalidation"]) => call.list_invalidations(&state, id),
             ("GET", [API_VERSION, "distribution", distribution, "invalidation", id]) => {
-                call.get_invalidation(&state, distribution, id)
+                call.get_invalidation(&mut state, distribution, id)
             }
             _ => wire::error(404, "NoSuchResource", "The stand-in does not know this call."),
         }
@@ -281,6 +286,7 @@ struct State {
     /// Invalidations ever created, for their ids.
     created: u64,
     throttled: u32,
+    completes_at_look: Option<u32>,
     bucket: Option<Bucket>,
     beyond_bucket: u64,
     denied: bool,
@@ -293,9 +299,16 @@ struct Entry {
     record: Invalidation,
     /// The same as text, as the wire has it.
     create_time: String,
+    /// How often a client asked for it.
+    looks: u32,
 }
 
 impl Entry {
+    /// Whether the service knows it as one of this distribution.
+    fn is_known(&self, distribution: &str) -> bool {
+        self.record.distribution == distribution && !self.record.forgotten
+    }
+
     fn status(&self, now: Instant, options: &Options) -> Status {
         let by_itself =
             options.completes_after.is_some_and(|after| now.saturating_duration_since(self.record.at) >= after);
@@ -332,8 +345,7 @@ impl State {
 
     /// The invalidations the service knows of one distribution, newest first.
     fn known<'a>(&'a self, distribution: &'a str) -> impl Iterator<Item = &'a Entry> {
-        let mine = move |entry: &&Entry| entry.record.distribution == distribution && !entry.record.forgotten;
-        self.entries.iter().rev().filter(mine)
+        self.entries.iter().rev().filter(move |entry| entry.is_known(distribution))
     }
 }
 
@@ -387,14 +399,20 @@ impl Call<'_> {
         wire::page(self.request, self.options.page_items, "InvalidationList", &all)
     }
 
-    fn get_invalidation(&self, state: &State, distribution: &str, id: &str) -> Reply {
+    fn get_invalidation(&self, state: &mut State, distribution: &str, id: &str) -> Reply {
         if !state.distributions.contains_key(distribution) {
             return wire::no_such_distribution();
         }
-        match state.known(distribution).find(|entry| entry.record.id == id) {
-            Some(entry) => wire::invalidation(200, &entry.shown(self.now, self.options), &entry.create_time),
-            None => wire::error(404, "NoSuchInvalidation", "The specified invalidation does not exist."),
+        let looks_needed = state.completes_at_look;
+        let is_it = |entry: &&mut Entry| entry.is_known(distribution) && entry.record.id == id;
+        let Some(entry) = state.entries.iter_mut().find(is_it) else {
+            return wire::error(404, "NoSuchInvalidation", "The specified invalidation does not exist.");
+        };
+        entry.looks = entry.looks.saturating_add(1);
+        if looks_needed.is_some_and(|needed| entry.looks >= needed) {
+            entry.record.status = Status::Completed;
         }
+        wire::invalidation(200, &entry.shown(self.now, self.options), &entry.create_time)
     }
 
     fn create_invalidation(&self, state: &mut State, distribution: &str) -> Reply {
@@ -425,6 +443,7 @@ impl Call<'_> {
                 forgotten: false,
             },
             create_time: format!("{:.3}", jiff::Timestamp::now()),
+            looks: 0,
         };
         let reply = wire::created(&entry.shown(self.now, self.options), &entry.create_time);
         if state.entries.len() >= INVALIDATIONS_MAX {
@@ -436,10 +455,8 @@ impl Call<'_> {
 
     /// The answer to a reference that was used before, if it was.
     fn repeated(&self, state: &mut State, distribution: &str, batch: &Batch) -> Option<Reply> {
-        let entry = state.entries.iter_mut().rev().find(|entry| {
-            let record = &entry.record;
-            record.distribution == distribution && record.reference == batch.reference && !record.forgotten
-        })?;
+        let is_same = |entry: &&mut Entry| entry.is_known(distribution) && entry.record.reference == batch.reference;
+        let entry = state.entries.iter_mut().rev().find(is_same)?;
         if self.now.saturating_duration_since(entry.record.at) < self.options.blind_for {
             return None;
         }
@@ -475,12 +492,8 @@ impl Call<'_> {
             wildcards += entry_wildcards;
         }
         let over = plain > self.options.paths_in_progress_max || wildcards > self.options.wildcards_in_progress_max;
-        over.then(|| {
-            wire::error(
-                400,
-                "TooManyInvalidationsInProgress",
-                "Processing your request will cause you to exceed the maximum number of in-progress invalidations.",
-            )
-        })
+        let message =
+            "Processing your request will cause you to exceed the maximum number of in-progress invalidations.";
+        over.then(|| wire::error(400, "TooManyInvalidationsInProgress", message))
     }
 }
