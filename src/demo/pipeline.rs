@@ -130,7 +130,7 @@ impl Story {
         here.add_site(STAGING, NAME, &image(from), "staging.example.com", "E2STAGING")?;
         here.add_site(PROD, NAME, &image(from), "www.example.com", "E2PROD")?;
         there.kubernetes.deploy_undated(PROD, NAME, &image(from), 3).map_err(|failure| refused(&failure))?;
-        let git = Arc::new(GitHost::new()?);
+        let git = Arc::new(GitHost::within(here.directory())?);
         git.require_basic("oauth2", TOKEN);
         git.create(REPOSITORY, &[])?;
         git.commit(REPOSITORY, "main", &[(FILE, manifest(from).as_bytes())])?;

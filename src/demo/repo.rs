@@ -109,7 +109,7 @@ impl Story {
         world.kubernetes.set_installed("allclear.dev", true);
         world.set("ALLCLEAR__REPO__STEP_IMAGE", "registry.example.com/allclear:demo");
         props::subscribe(&world)?;
-        let git = Arc::new(GitHost::new()?);
+        let git = Arc::new(GitHost::within(world.directory())?);
         for name in [NAME, OTHER] {
             git.create(&repository(name), &[])?;
         }

@@ -50,6 +50,17 @@ impl GitHost {
         Ok(Self { root: directory()?, manner: Mutex::default() })
     }
 
+    /// The same in a directory whose owner removes it, with all that is in it. A program that ends needs this: the thread of the server
+    /// that has the host may end later than the program, and so never drop it.
+    ///
+    /// # Errors
+    /// There is no place for it.
+    pub fn within(directory: &Path) -> io::Result<Self> {
+        let root = directory.join("git");
+        fs::create_dir(&root)?;
+        Ok(Self { root, manner: Mutex::default() })
+    }
+
     /// Serves only those who know this user and password.
     pub fn require_basic(&self, user: &str, password: &str) {
         self.manner().proof = Some(format!("Basic {}", STANDARD.encode(format!("{user}:{password}"))));

@@ -153,6 +153,11 @@ impl World {
         std::fs::write(self.files.join("webhooks.json"), json!({ "webhooks": hooks }).to_string())
     }
 
+    /// Where its files are. All that is there goes with this world.
+    pub fn directory(&self) -> &Path {
+        &self.files
+    }
+
     /// The kubeconfig; real `kubectl` understands it too.
     pub fn kubeconfig(&self) -> PathBuf {
         self.files.join("kubeconfig")

@@ -1,5 +1,6 @@
 //! The demo as a person sees it: in a terminal, which `script` of util-linux plays, and through a pipe.
 
+use std::path::Path;
 use std::process::{Command, Output};
 
 use support::process::{PATIENCE, Process, comes_true, program};
@@ -111,27 +112,38 @@ fn one_chapter_keeps_its_number_and_begins_where_the_story_has_come_to() {
         (&["repo", "--chapter", "broken"], &["5"]),
         (&["pipeline", "--chapter", "taken-back"], &["4"]),
     ] {
-        let output = run(&[&[program().as_str(), "demo", "--fast"], arguments].concat(), false);
+        let files = tempfile::tempdir().expect("a directory");
+        let at = format!("TMPDIR={}", files.path().display());
+        let output = run(&[&["env", at.as_str(), program().as_str(), "demo", "--fast"], arguments].concat(), false);
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
         let is_title = |line: &&str| line.starts_with(|first: char| first.is_ascii_digit());
         let told: Vec<&str> = text.lines().filter(is_title).filter_map(|line| line.split('.').next()).collect();
         assert_eq!(told, numbers, "{text}");
         assert_eq!(text.matches("  as announced").count(), numbers.len(), "{text}");
+        assert_eq!(held(files.path()), 0, "{arguments:?} leaves a file behind");
     }
+}
+
+/// Everything in a directory, and in those in it. What goes meanwhile does not count.
+fn held(directory: &Path) -> usize {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    entries.map(|entry| 1 + if entry.path().is_dir() { held(&entry.path()) } else { 0 }).sum()
 }
 
 #[tokio::test]
 async fn ctrl_c_in_the_middle_leaves_no_file_behind() {
-    let files = tempfile::tempdir().expect("a directory");
-    let held = || std::fs::read_dir(files.path()).expect("it is there").count();
-    let environment =
-        [("TMPDIR", files.path().display().to_string()), ("PATH", std::env::var("PATH").unwrap_or_default())];
-    let environment = environment.map(|(name, value)| (name.to_owned(), value));
-    let mut demo = Process::start(&["demo", "--clusters", "2"], environment);
-    assert!(comes_true(async || held() >= 2).await, "both clusters have files: {}", demo.tail());
-    demo.signal("INT");
-    let status = demo.ended(PATIENCE).await.expect("it ends by itself");
-    assert_eq!((status.code(), held()), (Some(1), 0), "{}", demo.tail());
-    assert!(demo.said("error: the demo could not be run: Ctrl-C ended it"), "{}", demo.tail());
+    for story in [&["--clusters", "2"][..], &["repo"], &["pipeline"]] {
+        let files = tempfile::tempdir().expect("a directory");
+        let environment =
+            [("TMPDIR", files.path().display().to_string()), ("PATH", std::env::var("PATH").unwrap_or_default())];
+        let environment = environment.map(|(name, value)| (name.to_owned(), value));
+        let mut demo = Process::start(&[&["demo"], story].concat(), environment);
+        // A world has two files in a directory; a repository has more.
+        assert!(comes_true(async || held(files.path()) >= 6).await, "{story:?}: {}", demo.tail());
+        demo.signal("INT");
+        let status = demo.ended(PATIENCE).await.expect("it ends by itself");
+        assert_eq!((status.code(), held(files.path())), (Some(1), 0), "{story:?}: {}", demo.tail());
+        assert!(demo.said("error: the demo could not be run: Ctrl-C ended it"), "{}", demo.tail());
+    }
 }

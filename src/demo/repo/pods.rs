@@ -60,8 +60,7 @@ pub(super) struct Ended {
 impl Pods {
     /// Lets the containers of this world do what is described above. Also returns the task that runs them.
     pub(super) fn start(world: &World, git: SocketAddr) -> (Arc<Self>, JoinHandle<()>) {
-        // What is beside the kubeconfig goes with the world.
-        let folder = world.kubeconfig().with_file_name("pods");
+        let folder = world.directory().join("pods");
         let pods = Arc::new(Self { kubernetes: world.kubernetes.clone(), folder, git, scene: Mutex::default() });
         let (started, mut to_run) = mpsc::unbounded_channel::<ContainerRun>();
         // The script must not block, so each container runs in a task of its own.
