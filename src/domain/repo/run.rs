@@ -153,6 +153,8 @@ impl Repo {
         let action = if spec.approval == Approving::Plan { Action::Plan } else { Action::Apply };
         self.status.draft.seq = seq;
         self.status.draft.late = None;
+        // A run that failed asks whether to run it again: another one has its place now.
+        self.status.draft.waiting = None;
         self.status.draft.run = Some(Run {
             attempt: Attempt { seq, number: 0, action },
             revision: head.revision,

@@ -159,3 +159,14 @@ fn a_stopped_repo_begins_no_run_and_orders_no_job() {
     stage.pass(Duration::from_secs(5));
     assert_eq!((stage.run().revision.0.as_str(), stage.started.len()), (B, 1));
 }
+
+#[test]
+fn another_commit_answers_the_question_of_a_run_that_failed() {
+    let mut stage = staged(Approving::Auto);
+    stage.fails(StepKind::Apply, 1, "Error: denied");
+    assert!(stage.stored.status.waiting.is_some());
+
+    stage.push(B);
+    assert_eq!((stage.run().revision.0.as_str(), stage.run().phase), (B, Phase::Started));
+    assert_eq!(stage.stored.status.waiting, None, "a yes to it would do nothing");
+}
