@@ -81,6 +81,21 @@ fn the_account_has_the_rights_it_needs_and_no_other() {
     assert_eq!(namespaced["rules"], json!(rules), "the overlay's Role is the ClusterRole for one namespace");
 }
 
+/// What we say to apply alone, in the log and in runbooks, is complete without kustomize.
+#[test]
+fn roles_of_the_base_can_be_applied_each_by_itself() {
+    for path in ["deploy/base/cluster-role.yaml", "deploy/base/ledger-role.yaml"] {
+        for document in documents(path) {
+            let kind = document["kind"].as_str().unwrap();
+            let own = document["metadata"]["namespace"].as_str();
+            assert_eq!(own, (!kind.starts_with("Cluster")).then_some("allclear"), "{path}: {kind}");
+            for subject in document["subjects"].as_array().into_iter().flatten() {
+                assert_eq!(subject["namespace"], "allclear", "{path}: {kind}");
+            }
+        }
+    }
+}
+
 /// Each right with its verbs.
 type Rights = &'static [(&'static str, &'static str)];
 
