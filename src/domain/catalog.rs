@@ -4,7 +4,8 @@
 //! begun ──▶ listed, so that the first rollout does not wait for it
 //! listed at the start, and again at every interval
 //! asked ──▶ known and matched ─────────────────────────────────────▶ answered at once
-//!      └──▶ no current listing, or a host it does not have ──▶ listed, then answered; at most once per miss interval
+//!      └──▶ no current listing, a host it does not have, or a distribution of it that is gone
+//!           ──▶ listed, then answered; at most once per miss interval
 //! ```
 //!
 //! Of the distributions of a plan with cache tags it is also read which have them switched on, for the listing does not tell.
@@ -29,7 +30,7 @@ use crate::tenants::Reached;
 pub struct Freshness {
     /// A listing older than this is replaced, and no question is answered from it unless that fails.
     pub refresh: Duration,
-    /// A host without a distribution causes a new listing, but not within this of the last one.
+    /// A host without a distribution, or a distribution that is gone, causes a new listing, but not within this of the last one.
     pub miss_refresh: Duration,
 }
 
@@ -82,6 +83,8 @@ pub enum Event {
     ListFailed(String),
     /// It was read whether a distribution has cache tags switched on, or why that could not be.
     TagsRead(DistributionId, Result<bool, (CdnErrorClass, String)>),
+    /// CloudFront said that there is no such distribution.
+    Gone(DistributionId),
 }
 
 /// What is wanted.
@@ -114,6 +117,8 @@ pub struct Catalog {
     listed_at: Option<Timestamp>,
     list: Call,
     waiting: BTreeMap<Token, Plan>,
+    /// Distributions of the last listing that are gone since. One that replaces them may serve their hosts now.
+    gone: BTreeSet<DistributionId>,
     /// Which distributions have cache tags switched on, and when that was read.
     tags: BTreeMap<DistributionId, (Timestamp, bool)>,
     reading: BTreeSet<DistributionId>,
@@ -132,6 +137,7 @@ impl Catalog {
             listed_at: None,
             list: Call::default(),
             waiting: BTreeMap::new(),
+            gone: BTreeSet::new(),
             tags: BTreeMap::new(),
             reading: BTreeSet::new(),
             untagged: BTreeMap::new(),
@@ -161,14 +167,16 @@ impl Catalog {
         }
         let (found, complete) = self.find(&plan);
         let current = self.listed_at.is_some_and(|at| now.since(at) < self.freshness.refresh);
-        if current && complete {
+        let is_there = |id: &DistributionId| !self.gone.contains(id);
+        if current && complete && found.keys().all(is_there) {
             return self.answer(now, token, &plan, Ok(found));
         }
         if self.list.deadline().is_some_and(|until| now < until) {
             let old = self.answer_of_old(&plan);
             return self.answer(now, token, &plan, old);
         }
-        // A distribution made a moment ago is not in a listing made before it: only a newer one may say "none".
+        // A distribution made a moment ago is not in a listing made before it: only a newer one may say "none", or what is in the place
+        // of one that is gone.
         self.waiting.insert(token, plan);
         self.list_if_due(now).into_iter().collect()
     }
@@ -273,9 +281,11 @@ impl Catalog {
         (found, complete)
     }
 
-    /// When the account is to be listed next: soon for a question, at the interval otherwise, never while it rests.
+    /// When the account is to be listed next: soon for a question, or because the listing names what is gone; at the interval
+    /// otherwise; never while it rests.
     fn due(&self) -> Timestamp {
-        let wait = if self.waiting.is_empty() { self.freshness.refresh } else { self.freshness.miss_refresh };
+        let is_old = !self.waiting.is_empty() || !self.gone.is_empty();
+        let wait = if is_old { self.freshness.miss_refresh } else { self.freshness.refresh };
         self.listed_at.map_or(Timestamp::default(), |at| at.after(wait)).max(self.list.deadline().unwrap_or_default())
     }
 
@@ -288,6 +298,7 @@ impl Catalog {
 
     fn listed(&mut self, now: Timestamp, listing: Vec<Distribution>) -> Vec<Effect> {
         self.index = Index::new(listing);
+        self.gone.clear();
         self.listed_at = Some(now);
         self.list.answered();
         let waiting = std::mem::take(&mut self.waiting);
@@ -296,6 +307,14 @@ impl Catalog {
             self.answer(now, token, &plan, found)
         };
         waiting.into_iter().flat_map(found).collect()
+    }
+
+    fn lose(&mut self, now: Timestamp, id: DistributionId) -> Vec<Effect> {
+        // One that only an annotation names is in no listing, and a new one would not help.
+        if self.index.iter().any(|listed| listed.id == id) {
+            self.gone.insert(id);
+        }
+        self.list_if_due(now).into_iter().collect()
     }
 
     fn list_failed(&mut self, now: Timestamp, why: String) -> Vec<Effect> {
@@ -329,6 +348,7 @@ impl Machine for Catalog {
             Event::Listed(listing) => self.listed(now, listing),
             Event::ListFailed(why) => self.list_failed(now, why),
             Event::TagsRead(id, read) => self.tags_read(now, id, read),
+            Event::Gone(id) => self.lose(now, id),
         }
     }
 

@@ -7,7 +7,7 @@ use sandbox::http::{Action, Fault, Reply, Request, When};
 use serde_json::json;
 use support::process::Process;
 
-use crate::scene::{DISTRIBUTION, NAME, Scene, image};
+use crate::scene::{DISTRIBUTION, HOST, NAME, Scene, image};
 
 fn is_store(request: &Request) -> bool {
     request.method == "PUT" && request.path.contains("/configmaps/allclear-ledger-")
@@ -170,6 +170,21 @@ async fn a_distribution_that_is_gone_ends_the_rollout_with_a_reason() {
     scene.roll_out("1.2");
     scene.wait_until_over(3).await;
     assert_eq!(scene.purged(), [DISTRIBUTION], "the next one is purged as ever");
+}
+
+/// As when Terraform replaces a distribution: it has another id, and the same hosts.
+#[tokio::test]
+async fn a_distribution_in_the_place_of_one_that_is_gone_is_found_without_a_restart() {
+    let mut scene = Scene::new().await;
+    scene.start().await;
+    scene.world.cloudfront.remove_distribution(DISTRIBUTION);
+    scene.add_distribution("E2REPLACED", HOST);
+    scene.roll_out("1.1");
+    scene.wait_until_over(2).await;
+    assert!(scene.note(NAME, "PurgeFailed").contains("NoSuchDistribution"), "{:?}", scene.events_of(NAME));
+    scene.roll_out("1.2");
+    scene.wait_until_over(3).await;
+    assert_eq!(scene.purged(), ["E2REPLACED"]);
 }
 
 #[tokio::test]

@@ -6,6 +6,7 @@ use std::fmt::Debug;
 
 use domain::broker::{self, Broker};
 use domain::catalog::{self, Catalog, Freshness};
+use domain::distribution::Distribution;
 use domain::host::Host;
 use domain::id::{Member, Seq, WorkloadId};
 use domain::lease::{self, Claim, Election, Replica};
@@ -61,6 +62,19 @@ fn walk<M: Machine>(
             }
         }
         assert!(!machine.is_due(now), "after {said} at {now:?}: {machine:#?}");
+    }
+}
+
+fn distribution() -> Distribution {
+    Distribution {
+        id: "E1".parse().expect("an id"),
+        domain_name: "e1.cloudfront.net".to_owned(),
+        aliases: vec!["www.example.com".to_owned()],
+        origins: Vec::new(),
+        enabled: true,
+        staging: false,
+        tenant_only: false,
+        cache_tags: false,
     }
 }
 
@@ -138,13 +152,15 @@ proptest! {
     #[test]
     fn no_catalog_leaves_a_deadline_behind(history in prop::collection::vec(next(), 1..60)) {
         let answer = |effect, how: u8| match effect {
+            catalog::Effect::List if how.is_multiple_of(4) => Some(catalog::Event::Listed(vec![distribution()])),
             catalog::Effect::List if how.is_multiple_of(2) => Some(catalog::Event::Listed(Vec::new())),
             catalog::Effect::List => Some(catalog::Event::ListFailed("throttled".to_owned())),
             catalog::Effect::ReadTags(id) => Some(catalog::Event::TagsRead(id, Ok(how.is_multiple_of(2)))),
             catalog::Effect::Answer(..) => None,
         };
-        let asks = |what: u8| match what {
+        let asks = |what: u8| match what % 8 {
             0 => catalog::Event::Begun,
+            1 | 2 => catalog::Event::Gone(distribution().id),
             _ => {
                 let hosts = [Host::parse("www.example.com").expect("a host")].into();
                 catalog::Event::Asked(u64::from(what), Plan { hosts, ..Plan::default() })

@@ -8,6 +8,7 @@ use actix::{AsyncContext, Context};
 use super::Invalidator;
 use crate::actors::message::PurgeReported;
 use crate::actors::shell::{Drives, Shell};
+use domain::catalog::{self, Catalog};
 use domain::distribution::DistributionId;
 use domain::id::{InvalidationId, Reference, Subject};
 use domain::ports::{CdnError, Invalidation, InvalidationStatus};
@@ -35,7 +36,7 @@ impl Invalidator {
         let cdn = self.env.ports.cdn.clone();
         let clock = self.env.ports.clock.clone();
         let metrics = self.env.metrics.clone();
-        let (reference, place, wall) = (order.reference.clone(), order.distribution.to_string(), clock.clone());
+        let (reference, place, wall) = (order.reference.clone(), order.distribution.clone(), clock.clone());
         let call = async move {
             let from = clock.now();
             metrics.edge.sent(order.subject.namespace(), &order.distribution, order.paths.len());
@@ -61,7 +62,7 @@ impl Invalidator {
         ctx: &mut Context<Self>,
     ) {
         let cdn = self.env.ports.cdn.clone();
-        let place = distribution.to_string();
+        let place = distribution.clone();
         let (clock, metrics) = (self.env.ports.clock.clone(), self.env.metrics.clone());
         let call = async move {
             let status = cdn.status(&distribution, &id).await;
@@ -79,7 +80,7 @@ impl Invalidator {
 
     fn search(&mut self, reference: Reference, distribution: DistributionId, ctx: &mut Context<Self>) {
         let cdn = self.env.ports.cdn.clone();
-        let (wanted, place) = (reference.clone(), distribution.to_string());
+        let (wanted, place) = (reference.clone(), distribution.clone());
         let call = async move { cdn.find(&distribution, &wanted).await };
         self.ask_cdn(ctx, call, (Cause::ListInvalidations, place), move |found| match found {
             Ok(found) => purge::Event::Searched(reference, found),
@@ -87,17 +88,21 @@ impl Invalidator {
         });
     }
 
-    /// Calls CloudFront, notes a refusal, and feeds the answer to the machine of purges. Needs `right` at `place`.
+    /// Calls CloudFront, notes a refusal, and feeds the answer to the machine of purges; the catalog hears of a distribution that is
+    /// gone. Needs `right` at `place`.
     fn ask_cdn<T: 'static>(
         &mut self,
         ctx: &mut Context<Self>,
         call: impl Future<Output = Result<T, CdnError>> + 'static,
-        (right, place): (Cause, String),
+        (right, place): (Cause, DistributionId),
         event: impl FnOnce(Result<T, CdnError>) -> purge::Event + 'static,
     ) {
         let call = actix::fut::wrap_future::<_, Self>(call);
         ctx.spawn(actix::ActorFutureExt::map(call, move |answer, actor, ctx| {
-            actor.note(right, &place, answer.as_ref().err());
+            actor.note(right, place.as_str(), answer.as_ref().err());
+            if answer.as_ref().is_err_and(|error| error.class == CdnErrorClass::Gone) {
+                Drives::<Catalog>::feed(actor, catalog::Event::Gone(place), ctx);
+            }
             Drives::<Purger>::feed(actor, event(answer), ctx);
             actor.show_pace();
         }));

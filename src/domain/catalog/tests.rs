@@ -67,6 +67,36 @@ fn the_account_is_listed_at_every_interval_and_an_old_listing_answers_nobody() {
 }
 
 #[test]
+fn a_distribution_that_is_gone_makes_the_listing_old_for_its_hosts_alone() {
+    let [shop, blog] = ["shop.example.com", "blog.example.com"];
+    let gone = |id: &str| Event::Gone(id.parse().expect("an id"));
+    let answer = |effects: Vec<Effect>| match &effects[..] {
+        [Effect::Answer(token, Ok(found))] => (*token, found.distributions.keys().map(ToString::to_string).collect()),
+        other => panic!("{other:?}"),
+    };
+    let of = |token: Token, id: &str| (token, vec![id.to_owned()]);
+    let mut catalog = Catalog::new(Freshness::default());
+    catalog.step(at(0), Event::Begun);
+    catalog.step(at(1), Event::Listed(vec![distribution("E1", shop), distribution("E2", blog)]));
+    assert_eq!(catalog.step(at(5), gone("E9")), [], "it is in no listing");
+    assert_eq!(catalog.next_deadline(), Some(at(601)));
+
+    assert_eq!(catalog.step(at(10), gone("E1")), [], "the last listing is not a minute old");
+    assert_eq!(catalog.next_deadline(), Some(at(61)));
+    assert_eq!(answer(catalog.step(at(11), Event::Asked(1, plan(blog)))), of(1, "E2"));
+    assert_eq!(catalog.step(at(12), Event::Asked(2, plan(shop))), [], "what serves it is not known");
+    assert_eq!(catalog.tick(at(61)), [Effect::List]);
+    let listed = catalog.step(at(62), Event::Listed(vec![distribution("E3", shop), distribution("E2", blog)]));
+    assert_eq!(answer(listed), of(2, "E3"));
+    assert_eq!(catalog.next_deadline(), Some(at(662)));
+
+    // Where the listing is older, it is replaced at once; and if it says the same again, that is what there is.
+    assert_eq!(catalog.step(at(300), gone("E3")), [Effect::List]);
+    catalog.step(at(301), Event::Listed(vec![distribution("E3", shop)]));
+    assert_eq!(answer(catalog.step(at(302), Event::Asked(3, plan(shop)))), of(3, "E3"));
+}
+
+#[test]
 fn while_cloudfront_is_down_the_last_listing_holds() {
     let mut catalog = Catalog::new(Freshness::default());
     catalog.step(at(0), Event::Asked(1, plan("shop.example.com")));
