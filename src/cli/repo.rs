@@ -99,7 +99,8 @@ pub async fn logs(desk: &Desk<RepoKind>, id: &RepoId, step: Option<StepKind>) ->
 /// The Job that has this step, and the step.
 fn job_of(object: &Object, step: Option<StepKind>) -> Option<(String, StepKind)> {
     let run = object.status.run.as_ref()?;
-    let step = step.unwrap_or(own_step(run.attempt.action));
+    let action = run.newest_job().map_or(run.attempt.action, |(_, action)| action);
+    let step = step.unwrap_or(own_step(action));
     let planned = run.plan.as_ref().filter(|_| matches!(step, StepKind::Plan | StepKind::Report));
     let job = planned.map(|plan| plan.job.clone()).or_else(|| run.job.as_ref().map(|job| job.name.clone()))?;
     Some((job, step))

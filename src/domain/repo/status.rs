@@ -93,6 +93,18 @@ pub struct Run {
     pub message: String,
 }
 
+impl Run {
+    /// Its newest Job, and what that does or did. While it waits for the next one to be ordered, the attempt is already that of the next
+    /// one: then only a Job that planned is known for what it did.
+    pub fn newest_job(&self) -> Option<(&JobRef, Action)> {
+        let job = self.job.as_ref()?;
+        if self.plan.as_ref().is_some_and(|plan| plan.job == job.name) {
+            return Some((job, Action::Plan));
+        }
+        (self.phase != Phase::Waiting).then_some((job, self.attempt.action))
+    }
+}
+
 /// Names a Job of a Repo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Attempt {

@@ -234,14 +234,13 @@ const fn has_log(phase: Phase) -> bool {
 }
 
 fn run(id: &RepoId, run: &Run) -> RunView {
-    let action = run.attempt.action;
     RunView {
         seq: run.attempt.seq,
         revision: run.revision.clone(),
         phase: run.phase.name().to_owned(),
         open: run.phase.is_open(),
         message: run.message.clone(),
-        job: run.job.as_ref().map(|job| JobView {
+        job: run.newest_job().map(|(job, action)| JobView {
             name: job.name.clone(),
             action: action.name().to_owned(),
             number: run.attempt.number,

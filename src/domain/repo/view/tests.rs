@@ -96,8 +96,24 @@ fn everything_about_a_run_is_shown_with_the_commands_for_its_logs() {
 }
 
 #[test]
+fn a_job_that_planned_is_not_said_to_apply_while_the_apply_waits() {
+    let shown = |phase, planned: bool| {
+        let mut status = with(phase);
+        let run = status.run.as_mut().unwrap();
+        if planned {
+            run.job = run.plan.as_ref().map(|plan| JobRef { name: plan.job.clone(), uid: None });
+        }
+        seen(&object(status)).run.unwrap().job.map(|job| (job.name, job.action))
+    };
+    let of = |name: &str, action: &str| Some((name.to_owned(), action.to_owned()));
+    assert_eq!(shown(Phase::Waiting, true), of("infra-ba9876543210", "plan"));
+    assert_eq!(shown(Phase::Waiting, false), None, "what it did is not known any more");
+    assert_eq!(shown(Phase::Started, false), of("infra-0123456789ab", "apply"));
+}
+
+#[test]
 fn a_log_is_shown_where_there_is_one() {
-    let shown = |phase| seen(&object(with(phase))).run.unwrap().job.unwrap().logs.is_some();
+    let shown = |phase| seen(&object(with(phase))).run.unwrap().job.is_some_and(|job| job.logs.is_some());
     let with_logs: Vec<Phase> = Phase::ALL.into_iter().filter(|phase| shown(*phase)).collect();
     assert_eq!(with_logs, [Phase::Started, Phase::Planned, Phase::Succeeded, Phase::Failed]);
 }
