@@ -30,8 +30,11 @@ pub(super) fn running(
         Enabled::Auto => false,
         Enabled::On => true,
     };
-    let jobs: Arc<dyn Jobs> = Arc::new(KubernetesJobs::new(clients, tempo.clone(), others.steps(config)));
-    let jobs = if config.dry_run { Arc::new(DryJobs::new(jobs)) } else { jobs };
+    let jobs: Arc<dyn Jobs> = if config.dry_run {
+        Arc::new(DryJobs)
+    } else {
+        Arc::new(KubernetesJobs::new(clients, tempo.clone(), others.steps(config)))
+    };
     Some(Running {
         objects: objects(config, clients, scope, tempo),
         heads: others.heads(),

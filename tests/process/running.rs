@@ -239,26 +239,20 @@ async fn two_programs_that_both_lead_start_one_job() {
     check(&scene, 2, "two that lead");
 }
 
-/// Applies run until they are told to end; everything else ends at once.
-fn holding_applies() -> Script {
-    Script::new(|run: &ContainerRun| match run.container.as_str() {
-        "apply" => Outcome::Holds,
-        _ => Outcome::Ends(Duration::from_millis(10), End::default()),
-    })
-}
-
-/// The first Job, if its apply runs.
-fn applying(scene: &Scene) -> Option<String> {
-    let name = jobs(scene).first().map(|job| job["metadata"]["name"].as_str().expect("a name").to_owned());
-    name.filter(|name| scene.world.kubernetes.running_step(NAMESPACE, name).as_deref() == Some("apply"))
-}
-
 #[tokio::test]
 async fn a_job_is_the_repos_own_and_an_apply_is_never_disturbed() {
     let mut scene = scene().await;
-    scene.world.kubernetes.set_job_script(Some(holding_applies()));
+    let hold = Script::new(|run: &ContainerRun| match run.container.as_str() {
+        "apply" => Outcome::Holds,
+        _ => Outcome::Ends(Duration::from_millis(10), End::default()),
+    });
+    scene.world.kubernetes.set_job_script(Some(hold));
     scene.start().await;
     apply(&scene, repo(FIRST));
+    let applying = |scene: &Scene| {
+        let name = jobs(scene).first().map(|job| job["metadata"]["name"].as_str().expect("a name").to_owned());
+        name.filter(|name| scene.world.kubernetes.running_step(NAMESPACE, name).as_deref() == Some("apply"))
+    };
     scene.wait_until("the apply runs", async |scene| applying(scene).is_some()).await;
     let job = jobs(&scene).remove(0);
     let object = scene.world.kubernetes.get(Kind::Repo, NAMESPACE, NAME).expect("it is there");
@@ -352,25 +346,4 @@ async fn a_dry_run_says_which_job_it_would_run_and_makes_none() {
     assert!(comes_true(shown).await, "{}", scene.process().tail());
     assert_eq!(jobs(&scene), Vec::<Value>::new());
     assert_eq!(status(&scene), json!({"observedGeneration": -1}), "nothing is written");
-}
-
-/// Goal: a dry run takes no Job that runs for one that is gone. Method: it begins while the Job of a real run is held, which then ends
-/// well; the status stays as the real run has left it.
-#[tokio::test]
-async fn a_dry_run_follows_the_job_that_a_run_before_it_has_left() {
-    let mut scene = scene().await;
-    scene.world.kubernetes.set_job_script(Some(holding_applies()));
-    scene.start().await;
-    apply(&scene, repo(FIRST));
-    scene.wait_until("the apply runs", async |scene| applying(scene).is_some()).await;
-    scene.take_process().kill();
-    let left = status(&scene);
-    let mut scene = scene.with("ALLCLEAR__DRY_RUN", "true");
-    scene.launch(&["run"]);
-    let phase = async |scene: &Scene| scene.process().state().await["running"]["repos"][0]["run"]["phase"].clone();
-    scene.wait_until("it is seen", async |scene| phase(scene).await == "Started").await;
-    assert!(scene.world.kubernetes.finish(NAMESPACE, &applying(&scene).expect("it still runs"), End::default()));
-    scene.wait_until("its end is seen", async |scene| phase(scene).await == "Succeeded").await;
-    assert!(!scene.process().said("run.failed"), "{}", scene.process().tail());
-    assert_eq!(status(&scene), left, "nothing is written");
 }
