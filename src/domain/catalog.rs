@@ -83,8 +83,8 @@ pub enum Event {
     ListFailed(String),
     /// It was read whether a distribution has cache tags switched on, or why that could not be.
     TagsRead(DistributionId, Result<bool, (CdnErrorClass, String)>),
-    /// CloudFront said that there is no such distribution.
-    Gone(DistributionId),
+    /// A call about this distribution failed.
+    Refused(DistributionId, CdnErrorClass),
 }
 
 /// What is wanted.
@@ -167,8 +167,7 @@ impl Catalog {
         }
         let (found, complete) = self.find(&plan);
         let current = self.listed_at.is_some_and(|at| now.since(at) < self.freshness.refresh);
-        let is_there = |id: &DistributionId| !self.gone.contains(id);
-        if current && complete && found.keys().all(is_there) {
+        if current && complete && self.are_there(&found) {
             return self.answer(now, token, &plan, Ok(found));
         }
         if self.list.deadline().is_some_and(|until| now < until) {
@@ -327,11 +326,16 @@ impl Catalog {
         waiting.into_iter().flat_map(old).collect()
     }
 
-    /// While the account cannot be listed, what the last listing knows still holds; only a host it does not know has to
-    /// wait.
+    /// Whether none of them is gone since the last listing.
+    fn are_there(&self, found: &BTreeMap<DistributionId, Reached>) -> bool {
+        !found.keys().any(|id| self.gone.contains(id))
+    }
+
+    /// While the account cannot be listed, what the last listing knows still holds. Only a host that it does not know, or whose
+    /// distribution is gone, has to wait.
     fn answer_of_old(&self, plan: &Plan) -> Result<BTreeMap<DistributionId, Reached>, String> {
         match self.find(plan) {
-            (found, true) if self.listed_at.is_some() => Ok(found),
+            (found, true) if self.listed_at.is_some() && self.are_there(&found) => Ok(found),
             (_, _) => Err(self.list.reason().unwrap_or_default().to_owned()),
         }
     }
@@ -348,7 +352,8 @@ impl Machine for Catalog {
             Event::Listed(listing) => self.listed(now, listing),
             Event::ListFailed(why) => self.list_failed(now, why),
             Event::TagsRead(id, read) => self.tags_read(now, id, read),
-            Event::Gone(id) => self.lose(now, id),
+            Event::Refused(id, CdnErrorClass::Gone) => self.lose(now, id),
+            Event::Refused(..) => Vec::new(),
         }
     }
 

@@ -177,6 +177,8 @@ async fn a_distribution_that_is_gone_ends_the_rollout_with_a_reason() {
 async fn a_distribution_in_the_place_of_one_that_is_gone_is_found_without_a_restart() {
     let mut scene = Scene::new().await;
     scene.start().await;
+    let has_listed = async |scene: &Scene| !scene.process().state().await["distributions"].is_null();
+    scene.wait_until("the distributions are listed", has_listed).await;
     scene.world.cloudfront.remove_distribution(DISTRIBUTION);
     scene.add_distribution("E2REPLACED", HOST);
     scene.roll_out("1.1");

@@ -13,6 +13,7 @@ use domain::lease::{self, Claim, Election, Replica};
 use domain::machine::{Machine, Timestamp};
 use domain::plan::Plan;
 use domain::policy::Policy;
+use domain::purge::CdnErrorClass;
 use domain::record_codec::decode;
 use domain::roster::{Pin, Roster, Trust, settings};
 use proptest::prelude::*;
@@ -160,7 +161,7 @@ proptest! {
         };
         let asks = |what: u8| match what % 8 {
             0 => catalog::Event::Begun,
-            1 | 2 => catalog::Event::Gone(distribution().id),
+            1 | 2 => catalog::Event::Refused(distribution().id, CdnErrorClass::Gone),
             _ => {
                 let hosts = [Host::parse("www.example.com").expect("a host")].into();
                 catalog::Event::Asked(u64::from(what), Plan { hosts, ..Plan::default() })

@@ -88,8 +88,8 @@ impl Invalidator {
         });
     }
 
-    /// Calls CloudFront, notes a refusal, and feeds the answer to the machine of purges; the catalog hears of a distribution that is
-    /// gone. Needs `right` at `place`.
+    /// Calls CloudFront, notes a refusal, and feeds the answer to the machine of purges; the catalog hears of failures. Needs `right`
+    /// at `place`.
     fn ask_cdn<T: 'static>(
         &mut self,
         ctx: &mut Context<Self>,
@@ -100,8 +100,8 @@ impl Invalidator {
         let call = actix::fut::wrap_future::<_, Self>(call);
         ctx.spawn(actix::ActorFutureExt::map(call, move |answer, actor, ctx| {
             actor.note(right, place.as_str(), answer.as_ref().err());
-            if answer.as_ref().is_err_and(|error| error.class == CdnErrorClass::Gone) {
-                Drives::<Catalog>::feed(actor, catalog::Event::Gone(place), ctx);
+            if let Err(error) = &answer {
+                Drives::<Catalog>::feed(actor, catalog::Event::Refused(place, error.class), ctx);
             }
             Drives::<Purger>::feed(actor, event(answer), ctx);
             actor.show_pace();

@@ -69,7 +69,7 @@ fn the_account_is_listed_at_every_interval_and_an_old_listing_answers_nobody() {
 #[test]
 fn a_distribution_that_is_gone_makes_the_listing_old_for_its_hosts_alone() {
     let [shop, blog] = ["shop.example.com", "blog.example.com"];
-    let gone = |id: &str| Event::Gone(id.parse().expect("an id"));
+    let gone = |id: &str| Event::Refused(id.parse().expect("an id"), CdnErrorClass::Gone);
     let answer = |effects: Vec<Effect>| match &effects[..] {
         [Effect::Answer(token, Ok(found))] => (*token, found.distributions.keys().map(ToString::to_string).collect()),
         other => panic!("{other:?}"),
@@ -86,9 +86,16 @@ fn a_distribution_that_is_gone_makes_the_listing_old_for_its_hosts_alone() {
     assert_eq!(answer(catalog.step(at(11), Event::Asked(1, plan(blog)))), of(1, "E2"));
     assert_eq!(catalog.step(at(12), Event::Asked(2, plan(shop))), [], "what serves it is not known");
     assert_eq!(catalog.tick(at(61)), [Effect::List]);
-    let listed = catalog.step(at(62), Event::Listed(vec![distribution("E3", shop), distribution("E2", blog)]));
-    assert_eq!(answer(listed), of(2, "E3"));
-    assert_eq!(catalog.next_deadline(), Some(at(662)));
+    let failed = |token| Effect::Answer(token, Err("throttled".to_owned()));
+    assert_eq!(catalog.step(at(62), Event::ListFailed("throttled".to_owned())), [failed(2)]);
+    assert_eq!(catalog.step(at(62), Event::Asked(4, plan(shop))), [failed(4)], "the one that is gone is no answer");
+    assert_eq!(answer(catalog.step(at(62), Event::Asked(5, plan(blog)))), of(5, "E2"));
+    catalog.tick(at(120));
+    catalog.step(at(121), Event::Listed(vec![distribution("E3", shop), distribution("E2", blog)]));
+    assert_eq!(answer(catalog.step(at(122), Event::Asked(6, plan(shop)))), of(6, "E3"));
+    assert_eq!(catalog.next_deadline(), Some(at(721)));
+    let throttled = Event::Refused("E3".parse().expect("an id"), CdnErrorClass::Throttled);
+    assert_eq!((catalog.step(at(123), throttled), catalog.next_deadline()), (vec![], Some(at(721))));
 
     // Where the listing is older, it is replaced at once; and if it says the same again, that is what there is.
     assert_eq!(catalog.step(at(300), gone("E3")), [Effect::List]);
