@@ -134,6 +134,10 @@ impl Repo {
     /// Begins a run, in the place of one of which nothing runs.
     fn begin(&mut self, now: Timestamp, spec: &Spec, head: Head) -> Stand {
         if let Some(why) = &spec.suspended {
+            // What it asks about the run before is not asked any more: a yes would do nothing.
+            if self.status.is_free(now) {
+                self.status.draft.waiting = None;
+            }
             return Stand::Suspended(why.clone());
         }
         let Some(known) = self.jobs.known() else {

@@ -169,4 +169,12 @@ fn another_commit_answers_the_question_of_a_run_that_failed() {
     stage.push(B);
     assert_eq!((stage.run().revision.0.as_str(), stage.run().phase), (B, Phase::Started));
     assert_eq!(stage.stored.status.waiting, None, "a yes to it would do nothing");
+
+    let mut stage = staged(Approving::Auto);
+    stage.fails(StepKind::Apply, 1, "Error: denied");
+    stage.edit(|object| object.spec.as_mut().expect("a spec").suspended = Some("for the fair".to_owned()));
+    assert!(stage.stored.status.waiting.is_some(), "the failed commit may be run again, suspended or not");
+    stage.push(B);
+    stage.pass(Duration::from_secs(5));
+    assert_eq!(stage.stored.status.waiting, None, "B is next, once it is resumed");
 }
