@@ -105,12 +105,14 @@ impl Cause {
     /// What a person has to do.
     pub const fn remedy(self) -> &'static str {
         match self {
-            Self::OpenLedger | Self::ReadLedger | Self::WriteLedger => "apply deploy/base/ledger-role.yaml",
+            Self::OpenLedger | Self::ReadLedger | Self::WriteLedger => {
+                "apply deploy/base/ledger-role.yaml; where one namespace is watched, kubectl apply -k deploy/overlays/namespaced"
+            }
             Self::FullLedger => {
                 "delete Deployments of that namespace that are not needed, or choose fewer of their containers by the annotation allclear.dev/containers"
             }
             Self::PublishEvents => {
-                "apply deploy/base/cluster-role.yaml, or deploy/overlays/namespaced/role.yaml where one namespace is watched"
+                "apply deploy/base/cluster-role.yaml; where one namespace is watched, kubectl apply -k deploy/overlays/namespaced"
             }
             Self::Credentials => "give the pod AWS credentials that are valid: docs/install.md, Credentials",
             Self::ListDistributions => "allow cloudfront:ListDistributions as deploy/iam-policy.json does",

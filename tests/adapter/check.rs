@@ -298,7 +298,7 @@ async fn the_answer_for_programs_has_the_shape_that_is_documented() {
         json!({
             "check": "right-pods", "group": "rights", "about": "in all namespaces", "result": "failed",
             "reason": "the service account allclear of namespace allclear may not watch pods",
-            "hint": "apply deploy/base/cluster-role.yaml, or deploy/overlays/namespaced/role.yaml where one namespace is watched",
+            "hint": "apply deploy/base/cluster-role.yaml; where one namespace is watched, kubectl apply -k deploy/overlays/namespaced",
             "docs": "docs/check.md#right-pods",
         })
     );

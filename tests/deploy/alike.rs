@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use crate::none;
-use crate::render::{documents, helm, text, top};
+use crate::render::{documents, helm, kustomize, text, top};
 use crate::settings::{RENDERED, Rendered, Setting, all};
 
 /// Labels that say who made an object; the chart has them on every object, kustomize on some. What selects is compared.
@@ -111,6 +111,20 @@ fn a_difference_is_seen() {
     assert!(seen(json!({"config": "[log]\nlevel = \"debug\""})).contains("debug"));
     assert!(seen(json!({"image": {"tag": "other"}})).contains("allclear:other"));
     assert!(seen(json!({"resources": {"limits": {"memory": "1Gi"}}})).contains("1Gi"));
+}
+
+/// An overlay of one's own, in a namespace of one's own: the rights go to the account there.
+#[test]
+fn an_overlay_moves_the_account_and_its_rights_together() {
+    for folder in ["base", "overlays/namespaced"] {
+        let objects = kustomize(Some("platform"), &[folder], &[]);
+        let subjects: Vec<&Value> =
+            objects.iter().filter_map(|object| object["subjects"].as_array()).flatten().collect();
+        assert!(subjects.len() >= 2, "{folder}");
+        assert!(subjects.iter().all(|subject| subject["namespace"] == "platform"), "{folder}: {subjects:?}");
+        let account = objects.iter().find(|object| object["kind"] == "ServiceAccount").unwrap();
+        assert_eq!(account["metadata"]["namespace"], "platform", "{folder}");
+    }
 }
 
 /// What a person finds below deploy/ and could name in an overlay is tried above.

@@ -62,8 +62,11 @@ fn place(object: &mut Value, namespace: &str) {
     } else if !CLUSTER_SCOPED.contains(&kind) {
         object["metadata"]["namespace"] = json!(namespace);
     }
+    // As kustomize does: the account of the base, and one of which no namespace is said.
     for subject in object.get_mut("subjects").and_then(Value::as_array_mut).into_iter().flatten() {
-        subject["namespace"] = json!(namespace);
+        if subject.get("namespace").is_none_or(|named| *named == json!("allclear")) {
+            subject["namespace"] = json!(namespace);
+        }
     }
 }
 
@@ -122,12 +125,6 @@ fn apply(patch: &Value, objects: &mut Vec<Value>) {
         return objects.retain(|object| !is_meant(object));
     }
     for operation in change.as_array().unwrap_or_else(|| panic!("this renderer does not know such a patch: {change}")) {
-        if *operation == json!({"op": "remove", "path": "/subjects/0/namespace"}) {
-            let subjects =
-                objects.iter_mut().filter(|object| is_meant(object)).map(|object| &mut object["subjects"][0]);
-            subjects.for_each(|subject| drop(subject.as_object_mut().and_then(|subject| subject.remove("namespace"))));
-            continue;
-        }
         let list = operation["path"].as_str().unwrap().strip_suffix("/-");
         assert!(operation["op"] == json!("add") && list.is_some(), "this renderer does not know {operation}");
         for object in objects.iter_mut().filter(|object| is_meant(object)) {
