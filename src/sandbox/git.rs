@@ -27,7 +27,7 @@ pub const PROGRAM: &str = "git";
 /// Who makes the commits of [`GitHost::commit`], and when.
 const PERSON: &str = "Ann <ann@example.com> 1700000000 +0000";
 
-/// Bare repositories in a directory of their own, which is removed when this is dropped.
+/// Bare repositories in a directory of their own, which is removed when this is dropped, if it is ever dropped: see [`GitHost::within`].
 #[derive(Debug)]
 pub struct GitHost {
     root: PathBuf,
