@@ -62,7 +62,7 @@ fn place(object: &mut Value, namespace: &str) {
     } else if !CLUSTER_SCOPED.contains(&kind) {
         object["metadata"]["namespace"] = json!(namespace);
     }
-    // As kustomize does: the account of the base, and one of which no namespace is said.
+    // As kustomize does: it sets the namespace of the account of the base, and of a subject that names none.
     for subject in object.get_mut("subjects").and_then(Value::as_array_mut).into_iter().flatten() {
         if subject.get("namespace").is_none_or(|named| *named == json!("allclear")) {
             subject["namespace"] = json!(namespace);
