@@ -34,9 +34,9 @@ pub use published::Published;
 pub use purge::{Purge, PurgeState};
 pub use times::Times;
 
-/// The newest form of a record this program writes. It reads this one and the one before. A record is written in the oldest
+/// The newest form of a record this program writes. It reads this one and those before. A record is written in the oldest
 /// form that can say all of it; see `record_codec::form`.
-pub const SCHEMA: u32 = 2;
+pub const SCHEMA: u32 = 3;
 
 /// Closed rollouts kept for `explain` and the status page. Three at about 150 bytes keep 10,000 records of a busy cluster
 /// below 100 KB a shard; older ones are in the log.

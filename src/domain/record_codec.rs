@@ -16,10 +16,27 @@ use crate::rules::Rules;
 /// The form of a record that does not name one.
 const FIRST_SCHEMA: u32 = 1;
 
-/// The oldest form that can say all that is in this record. Form 2 is that of the rules from number 2 on: a program that knows
-/// only form 1 would pass over what is new in it, and drop it with its next write. So it must not read it (decision 41).
+/// The form of the release before this one.
+const SECOND_SCHEMA: u32 = 2;
+
+/// The oldest form that can say all that is in this record. Each newer one is that of the rules of its number: a program that knows
+/// only older forms would pass over what is new in it, and drop it with its next write. So it must not read it (decision 41).
 #[must_use]
 pub fn form(record: &Record) -> u32 {
+    match () {
+        () if is_third(record) => SCHEMA,
+        () if is_second(record) => SECOND_SCHEMA,
+        () => FIRST_SCHEMA,
+    }
+}
+
+/// What came with decisions 48 to 56 (rules 3).
+fn is_third(record: &Record) -> bool {
+    record.all_kept().any(|vote| vote.rules > Rules::SECOND)
+}
+
+/// What came with decisions 28 to 33 (rules 2).
+fn is_second(record: &Record) -> bool {
     let vote = |vote: &Vote| {
         vote.rules > Rules::FIRST
             || vote.owed_ms != 0
@@ -28,13 +45,12 @@ pub fn form(record: &Record) -> u32 {
             || vote.purges.values().any(Purge::is_new)
             || vote.closed.as_ref().is_some_and(Outcome::is_new)
     };
-    let is_new = record.off
+    record.off
         || record.request.is_some()
         || !record.owed.is_empty()
         || record.votes.iter().any(vote)
         || record.history.iter().any(|closed| closed.outcome.is_new())
-        || record.untold.iter().any(|notice| notice.kind.is_new());
-    if is_new { SCHEMA } else { FIRST_SCHEMA }
+        || record.untold.iter().any(|notice| notice.kind.is_new())
 }
 
 /// Why a record was not written or read.

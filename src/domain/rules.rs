@@ -2,8 +2,8 @@
 //!
 //! Members whose numbers differ wait for each other by name, as under any other difference of configuration: the number is
 //! among the settings that must be equal (`roster`). Each vote carries the number it was cast under. Its vector is judged,
-//! planned and named by that number, also after an upgrade and alone. A release finishes votes of its own number and of the
-//! one before.
+//! planned and named by that number, also after an upgrade and alone. A release finishes votes of its own number and of those
+//! before.
 //!
 //! A new number is needed where two members that read the same votes would come to different vectors, plans or references.
 
@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 /// |---|---|
 /// | 1 | the first one, up to the release of 2026-11-21 |
 /// | 2 | decisions 28 to 33: digests between members, named distributions beside the hosts of other members |
+/// | 3 | decisions 48 to 56: a nonce with each number, images compared by the last segment of their repository, members that went past, members that were left out by their owner |
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Rules(u32);
@@ -25,8 +26,11 @@ impl Rules {
     /// Those of votes that name no number.
     pub const FIRST: Self = Self(1);
 
+    /// Those of the release before this one.
+    pub const SECOND: Self = Self(2);
+
     /// Those that this program votes by.
-    pub const CURRENT: Self = Self(2);
+    pub const CURRENT: Self = Self(3);
 }
 
 /// Votes of the first release name no number.

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use domain::id::{Member, Origin, Seq, Vector};
 use domain::policy::Policy;
 use domain::purge::Order;
-use domain::record::{Edge, Published, Record};
+use domain::record::{Edge, Published, Record, SCHEMA};
 use domain::record_codec::form;
 use domain::rules::Rules;
 use domain::workload::Workload;
@@ -55,16 +55,16 @@ pub struct Cluster {
 
 /// The configuration of a member that runs the release before: the number of its rules is among the settings, so it is part of
 /// what the hash covers.
-pub const BEFORE: &str = "rules 1";
+pub const BEFORE: &str = "rules 2";
 
 /// By which rules a member votes that runs with this configuration.
 pub fn rules(config: &str) -> Rules {
-    if config == BEFORE { Rules::FIRST } else { Rules::CURRENT }
+    if config == BEFORE { Rules::SECOND } else { Rules::CURRENT }
 }
 
 /// Whether the release that runs with this configuration can read the record, its own or another member's copy.
 fn can_read(config: &str, record: &Record) -> bool {
-    rules(config) == Rules::CURRENT || form(record) == 1
+    rules(config) == Rules::CURRENT || form(record) < SCHEMA
 }
 
 /// How many faults of each kind one run may have. Everything else that can go wrong is part of every step.
