@@ -7,6 +7,7 @@
 mod brief;
 mod count;
 mod ending;
+mod last_site;
 mod published;
 mod purge;
 mod times;
@@ -29,6 +30,7 @@ use crate::rules::Rules;
 pub use brief::Brief;
 pub use count::{Count, FAILURES_LISTED_MAX, PURGES_NAMED_MAX, PURGES_OPEN_MAX, Unlisted};
 pub use ending::{Closed, Outcome};
+pub use last_site::{LAST_HOSTS_MAX, LAST_SITE_BYTES_MAX, LastSite};
 pub(crate) use published::ABSENT_REVISION;
 pub use published::Published;
 pub use purge::{Purge, PurgeState};
@@ -166,6 +168,10 @@ pub struct Record {
     /// The version before, while the rollout is open and the edge does not show it. Only for words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<Version>,
+    /// What it was served by when that was last seen. Where an older program dropped this, a failed rollout of a workload without a
+    /// site counts as one that did not end well, until the next.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub site: Option<LastSite>,
     /// When its stations began, while it is open and where traces are exported.
     #[serde(rename = "t", default, skip_serializing_if = "Times::is_blank")]
     pub times: Times,
@@ -369,6 +375,7 @@ impl Record {
             request: None,
             asked: None,
             from: None,
+            site: None,
             times: Times::default(),
             conditions: BTreeSet::new(),
         }

@@ -74,17 +74,18 @@ impl Reason {
 }
 
 /// In what way the newest rollout of a record did not end well; `None` while it has not ended, or if it ended well. Ended well
-/// is also what was not purged for want of a site or a distribution, or because nothing new came of it.
+/// is also what was not purged for want of a site or a distribution, or because nothing new came of it. What serves nothing and
+/// fails leaves no edge stale: it is told on the workload, and needs nobody's look here (decision 65).
 pub fn reason(record: &Record) -> Option<Reason> {
     if owed(record).next().is_some() {
         return Some(Reason::Owed);
     }
     match &record.phase {
-        Phase::Failed(_) => Some(Reason::Failed),
+        Phase::Failed(_) => (!record.serves_nothing()).then_some(Reason::Failed),
         Phase::Withdrawn => Some(Reason::Withdrawn),
         Phase::Rolling => None,
         Phase::Complete => match &last(record)?.outcome {
-            Outcome::Failed(_) => Some(Reason::Failed),
+            Outcome::Failed(_) => (!record.serves_nothing()).then_some(Reason::Failed),
             Outcome::Withdrawn => Some(Reason::Withdrawn),
             Outcome::Impossible => Some(Reason::Impossible),
             Outcome::Partly => Some(Reason::Partly),
@@ -134,9 +135,11 @@ fn owed(record: &Record) -> impl Iterator<Item = String> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
     use crate::id::{Reference, Seq, Vector};
-    use crate::record::{Failure, Purge, PurgeState, Vote};
+    use crate::record::{Failure, LastSite, Purge, PurgeState, Vote};
 
     fn record(phase: Phase, outcome: Option<Outcome>) -> Record {
         let end = |outcome| Closed {
@@ -168,6 +171,20 @@ mod tests {
         }
         assert_eq!(of(Phase::Complete, None), None, "a baseline");
         assert_eq!(of(Phase::Rolling, None), None, "not ended yet");
+    }
+
+    #[test]
+    fn a_failure_of_what_is_known_to_serve_nothing_needs_no_look() {
+        let failed = record(Phase::Failed(Failure::TimedOut), Some(Outcome::Failed(Failure::TimedOut)));
+        let of = |site| reason(&Record { site, ..failed.clone() });
+        let host = BTreeSet::from(["www.example.com".parse().unwrap()]);
+        let distribution = BTreeSet::from(["E1".parse().unwrap()]);
+        assert_eq!(of(Some(LastSite::Nothing(Seq(4)))), None);
+        assert_eq!(of(Some(LastSite::Nothing(Seq(3)))), Some(Reason::Failed), "an earlier rollout found nothing");
+        assert_eq!(of(None), Some(Reason::Failed), "nobody has seen it yet");
+        for site in [LastSite::Hosts(host), LastSite::Distributions(distribution), LastSite::Many] {
+            assert_eq!(of(Some(site.clone())), Some(Reason::Failed), "{site:?}");
+        }
     }
 
     #[test]

@@ -74,6 +74,7 @@ async fn workloads_whose_rollout_did_not_end_well_are_counted_by_reason() {
     let mut scene = Scene::new().await.with("ALLCLEAR__ROLLOUT__TIMEOUT", "1s");
     scene.world.kubernetes.set_fate(&image("bad"), Some(PodFate::CannotPull));
     scene.add_workload("sick");
+    scene.world.kubernetes.expose(NAMESPACE, "sick", "sick.example.com").expect("the cluster takes it");
     scene.start().await;
     let gone = CloudFrontStandIn::error(404, "NoSuchDistribution", "The specified distribution does not exist.");
     let is_creation = |request: &Request| request.method == "POST";
@@ -85,6 +86,22 @@ async fn workloads_whose_rollout_did_not_end_well_are_counted_by_reason() {
     assert_eq!(unwell(&scene).await, ["sick failed", "web impossible"], "the page says what the metric says");
     scene.set_image("sick", &image("1.0"));
     shows(&scene, "allclear_workloads_unwell{reason=\"failed\"}", "0").await;
+}
+
+/// AllclearRolloutFailed, which is about workloads that serve a host (decision 65).
+#[tokio::test]
+async fn a_worker_without_a_site_that_fails_is_told_and_not_counted() {
+    let mut scene = Scene::new().await.with("ALLCLEAR__ROLLOUT__TIMEOUT", "1s");
+    scene.world.kubernetes.set_fate(&image("bad"), Some(PodFate::CannotPull));
+    scene.add_workload("worker");
+    scene.start().await;
+    scene.set_image("worker", &image("bad"));
+    scene.wait_until("its end is on record", async |scene| scene.is_over("worker", 2)).await;
+    shows(&scene, "allclear_notices_total{kind=\"rollout.failed\"}", "1").await;
+    shows(&scene, "allclear_rollouts_in_flight", "0").await;
+    assert_eq!(series(scene.process()).await["allclear_workloads_unwell{reason=\"failed\"}"], "0");
+    assert!(unwell(&scene).await.is_empty());
+    assert!(!scene.note("worker", "RolloutFailed").is_empty());
 }
 
 /// AllclearPurgeOwed, for what is tried again: a purge that was not made in time, and is when CloudFront takes it.

@@ -9,8 +9,8 @@ use domain::image::{Container, Version};
 use domain::notice::{Kind, Notice, PurgeFact};
 use domain::paths::PathSet;
 use domain::record::{
-    Brief, Change, Closed, Edge, Failure, Outcome, Phase, Purge, PurgeState, RECORD_BYTES_MAX, Record, SCHEMA, Times,
-    Unlisted, Vote,
+    Brief, Change, Closed, Edge, Failure, LastSite, Outcome, Phase, Purge, PurgeState, RECORD_BYTES_MAX, Record,
+    SCHEMA, Times, Unlisted, Vote,
 };
 use domain::record_codec::{CodecError, decode, encode, form, shed};
 use domain::rules::Rules;
@@ -168,6 +168,15 @@ prop_compose! {
     }
 }
 
+fn last_site() -> impl Strategy<Value = LastSite> {
+    prop_oneof![
+        hosts().prop_map(LastSite::Hosts),
+        btree_set(distribution(), 0..3).prop_map(LastSite::Distributions),
+        Just(LastSite::Many),
+        seq().prop_map(LastSite::Nothing),
+    ]
+}
+
 prop_compose! {
     fn record()(
         (revision, uid, seq, version, generation) in (any::<u64>(), text(), seq(), version(), any::<i64>()),
@@ -179,11 +188,11 @@ prop_compose! {
         set_back in option::of((seq(), any::<u64>())),
         (off, chosen, request, asked, from) in
             (any::<bool>(), any::<bool>(), option::of(seq()), option::of(paths()), option::of(version())),
-        times in times(),
+        times in times(), site in option::of(last_site()),
     ) -> Record {
         Record {
             revision, uid, seq, version, generation, change, phase, elapsed_ms, settled, edge, closed, requested_at,
-            votes, owed, history, untold, config, last, stalled, set_back, off, chosen, request, asked, from, times, conditions,
+            votes, owed, history, untold, config, last, stalled, set_back, off, chosen, request, asked, from, site, times, conditions,
         }
     }
 }

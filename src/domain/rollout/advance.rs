@@ -30,6 +30,7 @@ impl Rollout {
         self.wake(now);
         effects.extend(self.ballot.publish(self.record.durable.as_ref()));
         effects.extend(self.observe(now, fresh));
+        effects.extend(self.judge_failure(now));
         effects.extend(self.agree(now));
         effects.extend(self.tell(now));
         let more_follows = self.vote_follows();

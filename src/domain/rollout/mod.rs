@@ -29,6 +29,7 @@ mod cover;
 mod execute;
 mod fates;
 mod group_timeout;
+mod last_site;
 mod news;
 mod observe;
 mod owed;
@@ -389,7 +390,7 @@ impl Rollout {
                 matches!(attention(self.record.durable.as_ref(), workload, listed, &self.policy), Attention::Idle)
             }
         };
-        quiet && nothing_wanted && !self.is_wanted_by_others()
+        quiet && nothing_wanted && !self.is_wanted_by_others() && !self.wants_site_of_failure()
     }
 }
 

@@ -74,6 +74,11 @@ impl Site {
         self.found.as_ref()
     }
 
+    /// The same, if it was found for this rollout.
+    pub(super) fn found_for(&self, seq: Seq) -> Option<&FoundSite> {
+        self.found().filter(|_| self.seq == seq)
+    }
+
     /// The search for it.
     pub(super) fn call(&self) -> &Call {
         &self.call

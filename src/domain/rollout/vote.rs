@@ -114,6 +114,9 @@ impl Rollout {
     pub(super) fn vote_follows(&self) -> bool {
         let Some(draft) = self.record.draft.as_ref().filter(|_| self.identity.is_alone()) else { return false };
         let asks = self.site.call().is_asked() || self.ballot.recheck.is_asked();
+        if self.site.call().is_asked() && self.wants_site_of_failure() {
+            return true;
+        }
         let is_sought = |vote: &Vote| self.purges.is_matching(&vote.vector);
         self.barrier.was_quiet(draft.seq)
             && ((asks && self.candidate().is_some()) || self.record.unstored_vote().is_some_and(is_sought))

@@ -73,3 +73,65 @@ fn hosts_and_distributions_that_the_owner_may_name_are_not_looked_for() {
     assert_eq!(ages(own(), distribution), [Some(Age::Recent)], "it may not name one");
     assert_eq!(ages(allowed(), distribution), [None]);
 }
+
+/// A rollout to `b` that fails while the search for its site is answered by the test.
+fn failing(tune: fn(&mut Workload)) -> Story {
+    let mut story = Story::begin(complete("a", 1));
+    story.held = ["find_site"].into();
+    let mut sick = half("b", 2);
+    tune(&mut sick);
+    story.see(sick);
+    story.pass(Duration::from_secs(15 * 60));
+    assert_eq!(story.told(Kind::RolloutFailed), 0, "what it comes to is one write");
+    story
+}
+
+fn searches(story: &Story) -> usize {
+    story.effects.iter().filter(|effect| matches!(effect, Effect::FindSite(..))).count()
+}
+
+/// Decision 65.
+#[test]
+fn a_failure_without_a_site_is_told_and_needs_no_look() {
+    let mut story = failing(|_| {});
+    story.step(Event::SiteFound(FoundSite::default()));
+    story.step(Event::SiteFound(FoundSite::default()));
+    assert_eq!((searches(&story), story.told(Kind::RolloutFailed)), (2, 1), "not for want of a fresh look");
+    assert_eq!(story.last(), Some(&Outcome::Failed(Failure::TimedOut)));
+    assert_eq!(crate::unwell::reason(story.record()), None);
+    assert_eq!(story.effects.last(), Some(&Effect::End));
+
+    // Its next rollout may have a site.
+    let mut sick = half("c", 3);
+    sick.replicas.desired = 2;
+    story.see(sick);
+    story.pass(Duration::from_secs(15 * 60));
+    let host = BTreeSet::from(["www.example.com".parse().unwrap()]);
+    story.step(Event::SiteFound(FoundSite { hosts: host, ..FoundSite::default() }));
+    assert_eq!((searches(&story), story.told(Kind::RolloutFailed)), (3, 2));
+    assert_eq!(crate::unwell::reason(story.record()), Some(crate::unwell::Reason::Failed));
+}
+
+#[test]
+fn a_failure_whose_site_cannot_be_read_or_is_named_or_refused_needs_a_look() {
+    use crate::unwell::{Reason, reason};
+
+    let mut unread = failing(|_| {});
+    for _ in 0..3 {
+        unread.step(Event::SiteFailed("forbidden".to_owned()));
+        unread.pass(Duration::from_secs(60));
+    }
+    assert_eq!((searches(&unread), unread.told(Kind::RolloutFailed)), (3, 1));
+    assert_eq!(reason(unread.record()), Some(Reason::Failed), "unread is not none");
+    assert_eq!(unread.effects.last(), Some(&Effect::End), "nothing waits for it");
+
+    let mut named = failing(|sick| sick.tuning.distributions = Some(["E1EXAMPLE".parse().unwrap()].into()));
+    named.step(Event::SiteFound(FoundSite::default()));
+    assert_eq!(reason(named.record()), Some(Reason::Failed), "a distribution is a site");
+
+    let mut refused = failing(|_| {});
+    let others = FoundSite { refused: vec!["www.example.com: of another".to_owned()], ..FoundSite::default() };
+    refused.step(Event::SiteFound(others.clone()));
+    refused.step(Event::SiteFound(others));
+    assert_eq!(reason(refused.record()), Some(Reason::Failed), "what it may not purge serves it");
+}
