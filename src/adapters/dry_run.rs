@@ -34,11 +34,7 @@ impl Cdn for DryCdn {
     ) -> Result<Invalidation, CdnError> {
         let paths: Vec<&str> = paths.iter().map(|path| path.as_str()).collect();
         tracing::info!(%distribution, %reference, paths = paths.join(" "), "dry run: would create this invalidation");
-        Ok(Invalidation {
-            id: InvalidationId("dry-run".to_owned()),
-            status: InvalidationStatus::Completed,
-            created_ms: None,
-        })
+        Ok(Invalidation { id: InvalidationId::of_dry_run(), status: InvalidationStatus::Completed, created_ms: None })
     }
 
     async fn status(&self, _: &DistributionId, _: &InvalidationId) -> Result<InvalidationStatus, CdnError> {

@@ -235,6 +235,18 @@ name! {
     NoticeId
 }
 
+impl InvalidationId {
+    /// That of an invalidation that a dry run would have made. CloudFront's have no hyphen.
+    pub fn of_dry_run() -> Self {
+        Self::from("dry-run")
+    }
+
+    /// Whether nothing was made, so that nothing may be said to be.
+    pub fn is_of_dry_run(&self) -> bool {
+        *self == Self::of_dry_run()
+    }
+}
+
 impl Origin {
     /// Tells it apart from the few other ledgers one member ever has. 16 bits, because it is in every record of a group.
     pub fn brief(&self) -> String {

@@ -329,6 +329,11 @@ impl Notice {
         let name = kind.name();
         if detail.is_empty() { notice_id(rollout, name) } else { notice_id(rollout, &format!("{name}/{detail}")) }
     }
+
+    /// Whether its purges were rehearsed only.
+    pub fn is_of_dry_run(&self) -> bool {
+        self.purges.iter().filter_map(|purge| purge.invalidation.as_ref()).any(InvalidationId::is_of_dry_run)
+    }
 }
 
 #[cfg(test)]

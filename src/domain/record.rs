@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::distribution::DistributionId;
 use crate::host::Host;
-use crate::id::{NoticeId, Seq, Vector, WorkloadId};
+use crate::id::{InvalidationId, NoticeId, Seq, Vector, WorkloadId};
 use crate::image::Version;
 use crate::notice::Notice;
 use crate::paths::PathSet;
@@ -340,6 +340,11 @@ pub struct Vote {
 }
 
 impl Vote {
+    /// Whether its purges were rehearsed only.
+    pub fn is_of_dry_run(&self) -> bool {
+        self.purges.values().filter_map(|purge| purge.invalidation.as_ref()).any(InvalidationId::is_of_dry_run)
+    }
+
     /// Whether its rollout has ended, and purges of it have not.
     pub fn owes(&self) -> bool {
         self.closed.is_some() && (!self.is_begun() || self.purges.values().any(|purge| !purge.state.is_final()))

@@ -69,7 +69,12 @@ impl Chronicle {
             message: text::cut(&notice.message, MESSAGE_BYTES_MAX),
             hosts: notice.hosts.iter().take(ITEMS_MAX).map(ToString::to_string).collect(),
             purges: purges
-                .map(|fact| (fact.distribution.to_string(), fact.invalidation.as_ref().map(ToString::to_string)))
+                .map(|fact| {
+                    (
+                        fact.distribution.to_string(),
+                        fact.invalidation.as_ref().filter(|id| !id.is_of_dry_run()).map(ToString::to_string),
+                    )
+                })
                 .collect(),
             id: notice.id.clone(),
         });

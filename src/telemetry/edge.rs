@@ -87,7 +87,7 @@ impl Stopwatch {
                 self.completed.insert(notice.seq, notice.at_ms);
                 None
             }
-            Kind::PurgeCompleted => {
+            Kind::PurgeCompleted if !notice.is_of_dry_run() => {
                 let completed = self.completed.remove(&notice.seq)?;
                 // What came before it was overtaken, and is never measured.
                 self.completed.retain(|seq, _| *seq > notice.seq);

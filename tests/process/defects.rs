@@ -282,6 +282,16 @@ async fn a_dry_run_says_what_it_would_do_and_what_it_saw_is_not_purged_afterward
     };
     scene.wait_until("it says what it would do", says).await;
     assert!(scene.process().said(DISTRIBUTION), "it says to which distribution");
+    let told = format!("would be purged now: {DISTRIBUTION}");
+    scene.wait_until("it tells of the end", async |scene| scene.process().said(&told)).await;
+    assert!(scene.process().said(&format!("an invalidation of {DISTRIBUTION} would be created")));
+    let state = scene.process().state().await.to_string();
+    assert!(state.contains(&format!("would be purged ({DISTRIBUTION})")), "{state}");
+    let (_, metrics) = scene.process().get("/metrics").await.unwrap_or_default();
+    assert!(metrics.contains("allclear_rollout_fresh_seconds_count 0"), "no edge is fresh: {metrics}");
+    for untrue in ["was created", "is fresh", "completed\"", "by dry-run", "invalidation dry-run"] {
+        assert!(!scene.process().said(untrue) && !state.contains(untrue), "{untrue}: {state}");
+    }
     scene.take_process().kill();
     assert_eq!((scene.purged().len(), scene.calls(), scene.events_of(NAME).len()), (0, 0, 0));
     assert_eq!(scene.world.kubernetes.writes(), writes, "nothing at all was written to the cluster");

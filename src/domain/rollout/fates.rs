@@ -24,6 +24,10 @@ pub(super) const fn outcome(count: &Count) -> Outcome {
 pub(super) fn told(vote: &Vote, outcome: &Outcome) -> String {
     let unknown = vote.count().unknown > 0;
     match outcome {
+        Outcome::Purged if vote.is_of_dry_run() => format!("would be purged now: {}", fresh(vote)),
+        Outcome::Partly | Outcome::PartlyOwed if vote.is_of_dry_run() => {
+            format!("would be partly purged: {}; {}", fresh(vote), missing(vote))
+        }
         Outcome::Purged if unknown => {
             format!("purged, but it is not known whether it is complete everywhere: {}", fresh(vote))
         }
@@ -34,9 +38,10 @@ pub(super) fn told(vote: &Vote, outcome: &Outcome) -> String {
     }
 }
 
-/// Which distributions are fresh: `E1 by invalidation I1, E2 by another member`.
+/// Which distributions are fresh, or would be: `E1 by invalidation I1, E2 by another member`.
 fn fresh(vote: &Vote) -> String {
     let purges = vote.purges.iter().filter_map(|(distribution, purge)| match (&purge.state, &purge.invalidation) {
+        (PurgeState::Completed, Some(id)) if id.is_of_dry_run() => Some(distribution.to_string()),
         (PurgeState::Completed, Some(id)) => Some(format!("{distribution} by invalidation {id}")),
         (PurgeState::Completed, None) | (PurgeState::DoneByOther, _) => {
             Some(format!("{distribution} by another member"))

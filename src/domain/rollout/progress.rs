@@ -1,6 +1,6 @@
 //! What a report about a purge changes in the record, and which notices follow.
 
-use crate::id::{Reference, Vector};
+use crate::id::{InvalidationId, Reference, Vector};
 use crate::machine::Timestamp;
 use crate::notice::Kind;
 use crate::purge::Progress;
@@ -37,12 +37,12 @@ impl Rollout {
             Progress::Created(id) => {
                 purge.state = PurgeState::Created;
                 purge.invalidation = Some(id.clone());
-                (first.then_some(Kind::PurgeStarted), format!("invalidation {id} of {distribution} was created"))
+                (first.then_some(Kind::PurgeStarted), created(&id, &distribution))
             }
             Progress::Covered { by, invalidation } => {
                 purge.state = PurgeState::Covered(by);
                 purge.invalidation = Some(invalidation.clone());
-                let message = format!("covered by the later invalidation {invalidation} of {distribution}");
+                let message = covered(&invalidation, &distribution);
                 // Another member may have created one for it, and both notices must be the same.
                 ((first && alone).then_some(Kind::PurgeStarted), message)
             }
@@ -95,6 +95,20 @@ impl Rollout {
         } else {
             self.announce_vote(now, vector, kind, detail, message);
         }
+    }
+}
+
+fn created(id: &InvalidationId, distribution: &str) -> String {
+    match id.is_of_dry_run() {
+        true => format!("an invalidation of {distribution} would be created"),
+        false => format!("invalidation {id} of {distribution} was created"),
+    }
+}
+
+fn covered(by: &InvalidationId, distribution: &str) -> String {
+    match by.is_of_dry_run() {
+        true => format!("a later invalidation of {distribution} would cover it"),
+        false => format!("covered by the later invalidation {by} of {distribution}"),
     }
 }
 

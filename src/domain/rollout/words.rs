@@ -8,12 +8,12 @@ use serde::Serialize;
 use crate::call::Call;
 use crate::distribution::DistributionId;
 use crate::group::{self, Fate, Known};
-use crate::id::{Member, WorkloadId};
+use crate::id::{InvalidationId, Member, WorkloadId};
 use crate::image::{Version, brief, difference};
 use crate::machine::Timestamp;
 use crate::policy::Policy;
 use crate::readiness::{self, Pods, Standing, standing};
-use crate::record::{Closed, Phase, Published, Purge, PurgeState, Record, Vote};
+use crate::record::{Closed, Outcome, Phase, Published, Purge, PurgeState, Record, Vote};
 use crate::rollout::Rollout;
 use crate::rollout::barrier::Bounds;
 use crate::rollout::sight::Sight;
@@ -340,8 +340,10 @@ fn complete(record: &Record) -> (String, String) {
 }
 
 fn purge((distribution, purge): (&DistributionId, &Purge)) -> PurgeSummary {
-    let id = purge.invalidation.as_ref().map_or(String::new(), |id| format!(" {id}"));
+    let made = purge.invalidation.as_ref().filter(|id| !id.is_of_dry_run());
+    let id = made.map_or(String::new(), |id| format!(" {id}"));
     let state = match &purge.state {
+        _ if made.is_none() && purge.invalidation.is_some() => format!("invalidation of {distribution} would be made"),
         PurgeState::Wanted => format!("invalidation of {distribution} queued"),
         PurgeState::Owed(why) => format!("invalidation of {distribution} owed: {why}; it is tried again"),
         PurgeState::Created => format!("invalidation{id} of {distribution} in progress"),
@@ -351,7 +353,7 @@ fn purge((distribution, purge): (&DistributionId, &Purge)) -> PurgeSummary {
         PurgeState::Impossible(why) => format!("invalidation of {distribution} impossible: {why}"),
         PurgeState::Beyond(why) => format!("{distribution} is left out: {why}"),
     };
-    let invalidation = purge.invalidation.as_ref().map(ToString::to_string);
+    let invalidation = made.map(ToString::to_string);
     let reference = purge.reference.to_string();
     PurgeSummary { reference, distribution: distribution.to_string(), invalidation, state }
 }
@@ -383,13 +385,20 @@ pub fn closed(closed: &Closed) -> String {
         .purges
         .iter()
         .map(|(distribution, id)| match id {
+            Some(id) if id.is_of_dry_run() => distribution.to_string(),
             Some(id) => format!("{distribution} by {id}"),
             None => distribution.to_string(),
         })
         .collect();
     let all = purges.len() + closed.more;
     let what = if purges.is_empty() { String::new() } else { format!(" ({})", some(purges, all)) };
-    format!("{}: {}{what}", closed.change, closed.outcome)
+    let rehearsed = closed.purges.iter().filter_map(|(_, id)| id.as_ref()).any(InvalidationId::is_of_dry_run);
+    let outcome = match &closed.outcome {
+        Outcome::Purged if rehearsed => "would be purged".to_owned(),
+        Outcome::Partly | Outcome::PartlyOwed if rehearsed => "would be partly purged".to_owned(),
+        outcome => outcome.to_string(),
+    };
+    format!("{}: {outcome}{what}", closed.change)
 }
 
 /// As much of a reason as is kept.
