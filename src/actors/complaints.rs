@@ -4,11 +4,11 @@
 //! Not for what passes by itself: the actor that met it logs that.
 
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use domain::machine::Timestamp;
 use domain::ports::{CdnError, PortError, StoreError};
-use domain::refusal::{Cause, Refusals, Said};
+use domain::refusal::{Cause, Refusals, Refused, Said};
 
 /// Refusals that still last.
 #[derive(Debug, Default)]
@@ -19,7 +19,9 @@ impl Complaints {
     pub fn heard(&self, now: Timestamp, cause: Cause, place: &str, error: Option<&PortError>) -> bool {
         match error {
             None => self.worked(now, cause, place),
-            Some(error) if error.denied => self.refused(now, cause, place, error),
+            Some(error) if error.denied => {
+                self.refused(now, cause, error.refused().unwrap_or(Refused::Right), place, error);
+            }
             Some(_) => {}
         }
         error.is_some_and(|error| error.denied)
@@ -33,7 +35,7 @@ impl Complaints {
                 self.heard(now, Cause::WriteLedger, place, None)
             }
             Some(StoreError::NoRoom(error)) => {
-                self.refused(now, Cause::FullLedger, place, error);
+                self.refused(now, Cause::FullLedger, Refused::Request, place, error);
                 true
             }
             Some(StoreError::Unavailable(error)) => self.heard(now, Cause::WriteLedger, place, Some(error)),
@@ -51,29 +53,52 @@ impl Complaints {
         };
         match Cause::of_cdn(right, error.class, &error.message) {
             None => return false,
-            Some(Cause::Credentials) => self.refused(now, Cause::Credentials, "", error),
+            Some(Cause::Credentials) => self.refused(now, Cause::Credentials, Refused::Caller, "", error),
             Some(right) => {
                 // CloudFront knows us, so our credentials are valid.
                 self.worked(now, Cause::Credentials, "");
-                self.refused(now, right, place, error);
+                self.refused(now, right, Refused::Right, place, error);
             }
         }
         true
     }
 
-    fn refused(&self, now: Timestamp, cause: Cause, place: &str, error: &dyn fmt::Display) {
-        let said = self.0.lock().unwrap_or_else(PoisonError::into_inner).refused(now, cause, place);
-        let (name, remedy, cost) = (cause.name(), cause.remedy(), cause.cost());
+    /// The API server answered what is no part of any cause: it knows us, and what we may do.
+    pub fn answered(&self, now: Timestamp) {
+        self.kept().answered(now);
+    }
+
+    /// When the API server last answered anything.
+    pub fn last_answer(&self) -> Option<Timestamp> {
+        self.kept().last_answer()
+    }
+
+    /// Whether this cause lasts, and counts.
+    pub fn is_said(&self, cause: Cause) -> bool {
+        self.kept().is_said(cause)
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Refusals> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn refused(&self, now: Timestamp, cause: Cause, refused: Refused, place: &str, error: &dyn fmt::Display) {
+        let said = self.kept().refused(now, cause, refused, place);
+        let (name, remedy, cost) = (cause.name(), refused.remedy(cause), cause.cost());
         match said {
+            Said::Begins => {
+                tracing::warn!(cause = name, %error, "something was refused; it is tried again, and may pass");
+            }
             Said::Now => {
-                tracing::error!(cause = name, %error, remedy, cost, "something was refused that only a person with the rights can end");
+                let message = cause.sentence(refused);
+                tracing::error!(cause = name, %error, remedy, cost, %message);
             }
             Said::Before => tracing::debug!(cause = name, place, %error, "it is still refused"),
         }
     }
 
     fn worked(&self, now: Timestamp, cause: Cause, place: &str) {
-        let ended = self.0.lock().unwrap_or_else(PoisonError::into_inner).worked(now, cause, place);
+        let ended = self.kept().worked(now, cause, place);
         if let Some(lasted) = ended {
             tracing::info!(cause = cause.name(), place, for_s = lasted.as_secs(), "what was refused works again");
         }

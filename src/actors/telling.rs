@@ -14,13 +14,14 @@ impl Env {
     pub(crate) async fn publish(&self, notice: &Notice, uid: &str) -> Result<(), PortError> {
         let published = self.ports.events.publish(notice, uid).await;
         let said = self.heard(Cause::PublishEvents, notice.subject.namespace(), published.as_ref().err());
-        if let Err(error) = &published {
-            self.metrics.failure("publish_event");
-            if !said {
-                tracing::warn!(workload = %notice.subject.display_name(), %error, "could not publish an Event");
-            }
+        let Err(error) = published else { return Ok(()) };
+        self.metrics.failure("publish_event");
+        if !said {
+            tracing::warn!(workload = %notice.subject.display_name(), %error, "could not publish an Event");
         }
-        published
+        // A refusal that does not count may pass in a moment, and the Event would be lost.
+        let passes = said && !self.complaints.is_said(Cause::PublishEvents);
+        Err(if passes { PortError { retry: Retry::Later, ..error } } else { error })
     }
 
     /// Publishes a notice as an Event on the object `uid`, and hands it to the outbox if the errand says so; what came of both. It

@@ -171,6 +171,7 @@ impl StreamHandler<Sight> for DeploymentWatcher {
             }
             Sight::Synced { scope, all } => {
                 let scope = Scope::of(scope.as_deref());
+                self.env.complaints.answered(self.shell.now());
                 self.watch_works(&scope);
                 self.feed(Event::Listed(scope, all), ctx);
                 self.look_for_baselines();

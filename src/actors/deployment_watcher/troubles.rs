@@ -3,20 +3,19 @@
 use super::DeploymentWatcher;
 use domain::id::WorkloadId;
 use domain::listed::Scope;
-use domain::ports::{PortError, Retry};
+use domain::ports::PortError;
+use domain::watch::Loud;
 
 impl DeploymentWatcher {
     pub(super) fn watch_failed(&mut self, scope: Scope, error: &PortError) {
         self.env.metrics.failure("watch_workloads");
-        let refused = error.retry == Retry::Never;
-        let is_said = self.troubles.watch_failed(self.shell.now(), scope, refused, error.to_string());
-        match (refused, is_said) {
-            (true, true) => {
+        let (now, answered) = (self.shell.now(), self.env.complaints.last_answer());
+        match self.troubles.watch_failed(now, scope, error.refused(), answered, error.to_string()) {
+            Loud::Error => {
                 tracing::error!(%error, "the watch of workloads is refused; no change is noticed until a person ends that");
             }
-            (true, false) => {}
-            (false, true) => tracing::warn!(%error, "the watch of workloads was interrupted; starting it again"),
-            (false, false) => tracing::debug!(%error, "the watch of workloads is still interrupted"),
+            Loud::Warning => tracing::warn!(%error, "the watch of workloads was interrupted; starting it again"),
+            Loud::Quiet => tracing::debug!(%error, "the watch of workloads is still interrupted"),
         }
     }
 

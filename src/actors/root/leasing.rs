@@ -5,6 +5,7 @@ use std::time::Duration;
 use actix::Context;
 
 use super::Root;
+use crate::actors::Env;
 use crate::actors::shell::Drives;
 use domain::duty::Event;
 use domain::lease::{self, Claim};
@@ -15,14 +16,17 @@ pub(super) const RELEASE_WITHIN: Duration = Duration::from_secs(1);
 
 impl Root {
     pub(super) fn call_lease(&mut self, effect: lease::Effect, ctx: &mut Context<Self>) {
-        let Some(lease) = self.env.ports.lease.clone() else { return };
+        let env = self.env.clone();
+        let Some(lease) = env.ports.lease.clone() else { return };
         match effect {
             lease::Effect::Look => {
-                self.ask(ctx, async move { lease.look().await }, |found| answered(found, lease::Event::Looked));
+                self.ask(ctx, async move { lease.look().await }, move |found| {
+                    answered(&env, found, lease::Event::Looked)
+                });
             }
             lease::Effect::Take(over) => {
                 let taking = async move { lease.take(over.as_ref()).await };
-                self.ask(ctx, taking, |taken| answered(taken, lease::Event::Taken));
+                self.ask(ctx, taking, move |taken| answered(&env, taken, lease::Event::Taken));
             }
             lease::Effect::Release(claim) => {
                 let releasing = async move { tokio::time::timeout(RELEASE_WITHIN, lease.release(&claim)).await };
@@ -43,9 +47,17 @@ impl Root {
     }
 }
 
-fn answered(answer: Result<Option<Claim>, PortError>, event: impl Fn(Option<Claim>) -> lease::Event) -> Event {
+/// Takes in an answer about the lease; another request than those that are counted as causes of their own.
+fn answered(
+    env: &Env,
+    answer: Result<Option<Claim>, PortError>,
+    event: impl Fn(Option<Claim>) -> lease::Event,
+) -> Event {
     Event::Lease(match answer {
-        Ok(claim) => event(claim),
+        Ok(claim) => {
+            env.complaints.answered(env.ports.clock.now());
+            event(claim)
+        }
         Err(error) => lease::Event::Failed { why: error.to_string(), lasting: error.retry == Retry::Never },
     })
 }

@@ -72,7 +72,8 @@ async fn write(clients: &Clients, who: &Who, namespace: &str, pre: bool) -> Vec<
             ]
         }
         Err(error) => {
-            let hint = if error.denied { Cause::WriteLedger.remedy() } else { "" };
+            let hint =
+                error.refused().filter(|_| error.denied).map_or("", |refused| refused.remedy(Cause::WriteLedger));
             vec![LEDGER_NAMESPACE.good(namespace), LEDGER_WRITE.failed(error).hint(hint)]
         }
     }
@@ -98,7 +99,9 @@ pub fn read(read: &Result<Option<LedgerContents>, PortError>, missing: &str, who
         Err(error) if error.denied && who.is_some_and(|who| !who.is_controller) => {
             LEDGER_READ.untried(format!("not tried: the caller has no right to it: {error}"))
         }
-        Err(error) => LEDGER_READ.failed(error).hint(if error.denied { Cause::ReadLedger.remedy() } else { "" }),
+        Err(error) => LEDGER_READ
+            .failed(error)
+            .hint(error.refused().filter(|_| error.denied).map_or("", |refused| refused.remedy(Cause::ReadLedger))),
     }
 }
 

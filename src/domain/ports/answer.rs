@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use futures_core::Stream;
 
+use crate::refusal::Refused;
+
 /// A stream owned by its reader; dropping it ends the work behind it.
 pub type Flow<T> = std::pin::Pin<Box<dyn Stream<Item = T> + Send>>;
 
@@ -77,6 +79,8 @@ pub struct PortError {
     pub retry: Retry,
     /// The other side knows what we want and does not let us: a right is missing, or credentials are.
     pub denied: bool,
+    /// It is who asks that is not accepted, whatever was asked for.
+    pub unknown_caller: bool,
     /// The reason by its name, where it is one of a closed set.
     pub reason: Option<Reason>,
 }
@@ -84,12 +88,29 @@ pub struct PortError {
 impl PortError {
     /// A failure that may pass by itself.
     pub fn passing(attempted: impl Into<String>, cause: impl fmt::Display) -> Self {
-        Self { attempted: attempted.into(), cause: cause.to_string(), retry: Retry::Later, denied: false, reason: None }
+        Self {
+            attempted: attempted.into(),
+            cause: cause.to_string(),
+            retry: Retry::Later,
+            denied: false,
+            unknown_caller: false,
+            reason: None,
+        }
     }
 
     /// A failure that a person has to do something about.
     pub fn lasting(attempted: impl Into<String>, cause: impl fmt::Display) -> Self {
-        Self { attempted: attempted.into(), cause: cause.to_string(), retry: Retry::Never, denied: false, reason: None }
+        Self { retry: Retry::Never, ..Self::passing(attempted, cause) }
+    }
+
+    /// What was not accepted, if something was refused.
+    pub fn refused(&self) -> Option<Refused> {
+        match self.retry {
+            _ if self.denied && self.unknown_caller => Some(Refused::Caller),
+            _ if self.denied => Some(Refused::Right),
+            Retry::Never => Some(Refused::Request),
+            Retry::Later | Retry::After(_) => None,
+        }
     }
 
     /// A failure that only a person with the rights can end.

@@ -43,7 +43,7 @@ pub use event::{Baseline, Effect, End, Event, Start, Written};
 pub use kind::{Attention, Kind, Latest};
 pub use nursery::{Case, Nursery};
 pub use objects::Objects;
-pub use troubles::Troubles;
+pub use troubles::{Loud, Troubles};
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

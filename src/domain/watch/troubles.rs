@@ -6,10 +6,10 @@ use std::time::Duration;
 use crate::id::ObjectId;
 use crate::listed::Scope;
 use crate::machine::Timestamp;
-use crate::refusal::SAID_AGAIN_AFTER;
+use crate::refusal::{Refused, SAID_AGAIN_AFTER};
 
 /// How long a watch may be down before we count as blind. A shorter gap delays changes by a moment only; an API server
-/// that is replaced is back by then. A watch that is refused is blind at once.
+/// that is replaced is back by then. A watch that is refused is blind as soon as that counts.
 const BLIND_AFTER: Duration = Duration::from_secs(30);
 
 /// How often we log that one workload cannot be read, for changing reasons.
@@ -26,10 +26,22 @@ const TOLD_WITHIN: Duration = Duration::from_secs(60);
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Down {
     since: Timestamp,
+    /// It is refused, and that counts ([`Refused::counts`]).
     refused: bool,
     why: String,
     /// When it was last logged as an error.
     said: Option<Timestamp>,
+}
+
+/// How loudly the failure of a watch is logged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Loud {
+    /// Only a person can end it.
+    Error,
+    /// It has just begun, and may pass.
+    Warning,
+    /// It was logged before.
+    Quiet,
 }
 
 /// The troubles of one watch.
@@ -61,18 +73,27 @@ impl<I> Default for Troubles<I> {
 }
 
 impl<I: ObjectId> Troubles<I> {
-    /// The watch of a scope was interrupted, and why; `refused`: only a person can end that. Returns whether to log it now: once,
-    /// and a refusal daily.
-    pub fn watch_failed(&mut self, now: Timestamp, scope: Scope, refused: bool, why: String) -> bool {
+    /// The watch of a scope was interrupted, and why; `refused`: what was not accepted, where only a person can end that. `answered`
+    /// is when the API server last answered anything. Returns how to log it: when it begins, and a refusal that counts daily.
+    pub fn watch_failed(
+        &mut self,
+        now: Timestamp,
+        scope: Scope,
+        refused: Option<Refused>,
+        answered: Option<Timestamp>,
+        why: String,
+    ) -> Loud {
         let begins = !self.watches.contains_key(&scope);
-        let down = self.watches.entry(scope).or_insert(Down { since: now, refused, why: String::new(), said: None });
-        (down.refused, down.why) = (refused, why);
-        if !refused {
-            return begins;
+        let unsaid = Down { since: now, refused: false, why: String::new(), said: None };
+        let down = self.watches.entry(scope).or_insert(unsaid);
+        let answered = answered.is_some_and(|at| at >= down.since);
+        down.refused = refused.is_some_and(|refused| refused.counts(now.since(down.since), answered));
+        down.why = why;
+        if down.refused && down.said.is_none_or(|said| now.since(said) >= SAID_AGAIN_AFTER) {
+            down.said = Some(now);
+            return Loud::Error;
         }
-        let is_due = down.said.is_none_or(|said| now.since(said) >= SAID_AGAIN_AFTER);
-        down.said = if is_due { Some(now) } else { down.said };
-        is_due
+        if begins { Loud::Warning } else { Loud::Quiet }
     }
 
     /// The listing of a scope is complete, or its watch goes on. Returns for how long it was down, if it was.
@@ -172,21 +193,29 @@ mod tests {
     }
 
     #[test]
-    fn a_watch_that_is_refused_is_blind_at_once_and_one_that_is_down_after_a_while() {
+    fn a_watch_that_is_refused_is_blind_when_that_counts_and_one_that_is_down_after_a_while() {
         let at = |seconds: u64| Timestamp::from_millis(seconds * 1_000);
         let (all, shop) = (Scope::of(None), Scope::of(Some("shop")));
         let mut troubles = Troubles::<WorkloadId>::default();
-        assert!(troubles.watch_failed(at(0), all.clone(), false, "no answer".into()));
-        assert!(!troubles.watch_failed(at(29), all.clone(), false, "still none".into()));
+        let down = |troubles: &mut Troubles<WorkloadId>, at, why: &str| {
+            troubles.watch_failed(at, Scope::of(None), None, None, why.into())
+        };
+        assert_eq!(down(&mut troubles, at(0), "no answer"), Loud::Warning);
+        assert_eq!(down(&mut troubles, at(29), "still none"), Loud::Quiet);
         assert_eq!(troubles.blind(at(29)), None);
         assert!(troubles.blind(at(30)).unwrap().ends_with("for 30 s: still none"));
-        let refused =
-            |troubles: &mut Troubles<WorkloadId>, at| troubles.watch_failed(at, shop.clone(), true, "forbidden".into());
-        assert!(refused(&mut troubles, at(40)));
+        let refused = |troubles: &mut Troubles<WorkloadId>, seconds, answered: u64| {
+            let (scope, why) = (Scope::of(Some("shop")), "forbidden".to_owned());
+            troubles.watch_failed(at(seconds), scope, Some(Refused::Right), Some(at(answered)), why)
+        };
+        assert_eq!(refused(&mut troubles, 40, 39), Loud::Warning, "an API server that has just started");
         assert_eq!(troubles.watch_works(at(41), &all), Some(Duration::from_secs(41)));
-        assert!(troubles.blind(at(41)).unwrap().contains("forbidden"), "another scope's watch ends nothing");
-        assert!(!refused(&mut troubles, at(50)));
-        assert!(refused(&mut troubles, at(100_000)), "another day");
+        assert_eq!(refused(&mut troubles, 50, 39), Loud::Quiet);
+        assert_eq!(troubles.blind(at(50)), None);
+        assert_eq!(refused(&mut troubles, 51, 45), Loud::Error, "something else was answered");
+        assert!(troubles.blind(at(51)).unwrap().contains("forbidden"));
+        assert_eq!(refused(&mut troubles, 60, 45), Loud::Quiet);
+        assert_eq!(refused(&mut troubles, 100_000, 45), Loud::Error, "another day");
         troubles.watch_works(at(100_001), &shop);
         assert_eq!(troubles.blind(at(200_000)), None);
     }

@@ -57,7 +57,7 @@ impl Failure {
         }
         let cause = cause.split(|c: char| c.is_control() || c.is_whitespace()).filter(|word| !word.is_empty());
         let cause: String = cause.collect::<Vec<_>>().join(" ").chars().take(WORDS_CHARS_MAX).collect();
-        PortError { attempted, cause, retry, denied, reason: None }
+        PortError { retry, denied, ..PortError::passing(attempted, cause) }
     }
 }
 

@@ -198,7 +198,8 @@ impl Attempt<'_> {
             Some(code) => (format!("{message} (status {code})"), retry_after.map_or(Retry::Later, Retry::After)),
             None => (message, retry_after.map_or(Retry::Later, Retry::After)),
         };
-        PortError { attempted: self.to_string(), cause, retry, denied, reason: None }
+        let unknown_caller = status == Some(401);
+        PortError { attempted: self.to_string(), cause, retry, denied, unknown_caller, reason: None }
     }
 }
 
