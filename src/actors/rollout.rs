@@ -119,7 +119,7 @@ impl Drives<Attended> for RolloutActor {
             Effect::Look => self.look(None, ctx),
             Effect::Recheck(vector) => self.look(Some(vector), ctx),
             Effect::FindOldPods(workload) => self.find_old_pods(workload, ctx),
-            Effect::FindSite(workload, age) => self.find_site(workload, age, ctx),
+            Effect::FindSite(workload, age, had) => self.find_site(workload, age, had, ctx),
             Effect::Match(vector, plan) => self.match_plan(vector, plan, ctx),
             Effect::Purge(order) => self.order(order, ctx),
             Effect::Tell(notice) => self.tell(notice, ctx),

@@ -54,7 +54,7 @@ pub use traces::Traces;
 
 use domain::machine::millis;
 use domain::paths::PathSet;
-use domain::policy::{Agreement, AtTimeout, Choice, OnRollback, Policy};
+use domain::policy::{Agreement, AtTimeout, Choice, OnMissing, OnRollback, Policy};
 use domain::purge::{Pace, Rate};
 use domain::roster::Trust;
 use domain::rules::Rules;
@@ -176,6 +176,8 @@ pub struct Config {
     pub version: Version,
     /// What is purged, how fast, and when it is not.
     pub purge: Purge,
+    /// `site.*`
+    pub site: Site,
     /// Who may purge what.
     pub tenants: Tenants,
     /// The index of distributions.
@@ -255,6 +257,15 @@ pub enum ZeroReplicas {
 pub struct Version {
     /// A new tag for the same digest is no change (decision 12).
     pub same_digest_is_same: bool,
+}
+
+/// `site.*`
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Site {
+    /// How long hosts that a workload had and lost are looked for again.
+    pub missing_timeout: Duration,
+    /// What follows then.
+    pub missing: OnMissing,
 }
 
 /// `purge.*`
@@ -438,6 +449,8 @@ impl Config {
             tenants: self.tenants.clone(),
             on_recovered: self.purge.on_recovered,
             on_rollback: self.purge.on_rollback,
+            missing_timeout: self.site.missing_timeout,
+            on_missing: self.site.missing,
             group: Agreement {
                 timeout: self.group.timeout,
                 at_timeout: self.group.policy,

@@ -19,10 +19,10 @@ use super::values::Values;
 use super::webhooks::{self, HookDefaults, ReadFile};
 use super::{
     CloudFront, Config, Distributions, Group, Leader, Ledger, LedgerBackend, Log, LogFormat, Namespaces, Purge, Redis,
-    Rollout, Version, Watch, Webhooks, ZeroReplicas, unread,
+    Rollout, Site, Version, Watch, Webhooks, ZeroReplicas, unread,
 };
 use domain::paths::{self, PathSet};
-use domain::policy::{Choice, OnRollback};
+use domain::policy::{Choice, OnMissing, OnRollback};
 use domain::record::VOTE_PATH_BYTES_MAX;
 use domain::tenants::PATHS_SENT_MAX;
 
@@ -52,6 +52,7 @@ pub(super) fn config(values: &mut Values<'_>, read: ReadFile<'_>) -> Option<Conf
     let version =
         values.truth("version.same_digest_is_same").map(|same_digest_is_same| Version { same_digest_is_same });
     let purge = purge(values);
+    let site = site(values);
     let tenants = tenants::read(values);
     let distributions = distributions(values);
     let cloudfront = cloudfront(values);
@@ -79,6 +80,7 @@ pub(super) fn config(values: &mut Values<'_>, read: ReadFile<'_>) -> Option<Conf
         rollout: rollout?,
         version: version?,
         purge: purge?,
+        site: site?,
         tenants: tenants?,
         distributions: distributions?,
         cloudfront: cloudfront?,
@@ -122,6 +124,13 @@ fn rollout(values: &mut Values<'_>) -> Option<Rollout> {
     let choices = [("wait", ZeroReplicas::Wait), ("complete", ZeroReplicas::Complete)];
     let zero_replicas = values.choice("rollout.zero_replicas", &choices);
     Some(Rollout { timeout: timeout?, settle: settle?, drain_timeout: drain_timeout?, zero_replicas: zero_replicas? })
+}
+
+fn site(values: &mut Values<'_>) -> Option<Site> {
+    let missing_timeout = values.duration("site.missing_timeout", Duration::ZERO..=DAY);
+    let choices = [("last-known", OnMissing::LastKnown), ("skip", OnMissing::Skip)];
+    let missing = values.choice("site.missing", &choices);
+    Some(Site { missing_timeout: missing_timeout?, missing: missing? })
 }
 
 fn purge(values: &mut Values<'_>) -> Option<Purge> {

@@ -51,6 +51,8 @@ kinds! {
     RolloutFailed = "rollout.failed",
     /// The rollout cannot go on: something it needs from outside fails, or does not come; repeated daily.
     RolloutStuck = "rollout.stuck",
+    /// It is complete, and nothing leads to the workload any more; something did when it was last voted for.
+    SiteLost = "site.lost",
     /// The group has waited longer than its timeout for a member.
     GroupStalled = "group.stalled",
     /// Some members voted and one can no longer be asked.
@@ -114,9 +116,12 @@ impl Kind {
     /// How much it matters to the operator (decision 37).
     pub const fn severity(self) -> Severity {
         match self {
-            Self::PurgeFailed | Self::PurgeOwed | Self::WorkloadFaulty | Self::PipelineFaulty | Self::RepoFaulty => {
-                Severity::Error
-            }
+            Self::PurgeFailed
+            | Self::PurgeOwed
+            | Self::SiteLost
+            | Self::WorkloadFaulty
+            | Self::PipelineFaulty
+            | Self::RepoFaulty => Severity::Error,
             Self::RolloutFailed
             | Self::RolloutStuck
             | Self::GroupStalled
@@ -152,29 +157,30 @@ impl Kind {
             Self::WorkloadFaulty => 2,
             Self::RolloutFailed => 3,
             Self::RolloutCompleted => 4,
-            Self::RolloutStuck => 5,
-            Self::GroupStalled => 6,
-            Self::GroupInDoubt => 7,
-            Self::PurgeOwed => 8,
-            Self::PurgeStarted => 9,
-            Self::PurgeStalled => 10,
-            Self::PurgeFailed => 11,
-            Self::PurgeSkipped => 12,
-            Self::PurgeCompleted => 13,
-            Self::PipelineFaulty => 14,
-            Self::PromotionWithdrawn => 15,
-            Self::PromotionFailed => 16,
-            Self::PromotionWaiting => 17,
-            Self::PromotionStarted => 18,
-            Self::PromotionStalled => 19,
-            Self::PromotionCompleted => 20,
-            Self::RepoFaulty => 21,
-            Self::RunSuperseded => 22,
-            Self::RunFailed => 23,
-            Self::RunWaiting => 24,
-            Self::RunStarted => 25,
-            Self::RunStalled => 26,
-            Self::RunCompleted => 27,
+            Self::SiteLost => 5,
+            Self::RolloutStuck => 6,
+            Self::GroupStalled => 7,
+            Self::GroupInDoubt => 8,
+            Self::PurgeOwed => 9,
+            Self::PurgeStarted => 10,
+            Self::PurgeStalled => 11,
+            Self::PurgeFailed => 12,
+            Self::PurgeSkipped => 13,
+            Self::PurgeCompleted => 14,
+            Self::PipelineFaulty => 15,
+            Self::PromotionWithdrawn => 16,
+            Self::PromotionFailed => 17,
+            Self::PromotionWaiting => 18,
+            Self::PromotionStarted => 19,
+            Self::PromotionStalled => 20,
+            Self::PromotionCompleted => 21,
+            Self::RepoFaulty => 22,
+            Self::RunSuperseded => 23,
+            Self::RunFailed => 24,
+            Self::RunWaiting => 25,
+            Self::RunStarted => 26,
+            Self::RunStalled => 27,
+            Self::RunCompleted => 28,
         }
     }
 
@@ -198,6 +204,7 @@ impl Kind {
             Self::RolloutStarted
             | Self::RolloutCompleted
             | Self::RolloutStuck
+            | Self::SiteLost
             | Self::WorkloadFaulty
             | Self::GroupStalled
             | Self::PipelineFaulty
@@ -220,6 +227,11 @@ impl Kind {
     /// A program that knows only the first form of a record cannot read it.
     pub const fn is_new(self) -> bool {
         matches!(self, Self::PurgeOwed | Self::RolloutSuperseded | Self::RolloutStuck)
+    }
+
+    /// A program that knows only the first two forms of a record cannot read it.
+    pub const fn is_third(self) -> bool {
+        matches!(self, Self::SiteLost)
     }
 
     /// The kind of this name.
@@ -358,6 +370,8 @@ mod tests {
             Kind::PurgeFailed => Severity::Error,
             Kind::PurgeOwed => Severity::Error,
             Kind::WorkloadFaulty => Severity::Error,
+            // An Ingress is gone for good, or nothing was ever meant to lead there again: only a person knows.
+            Kind::SiteLost => Severity::Error,
             // A rollout failed, or something is late. The next rollout, or the other side, may end these.
             Kind::RolloutFailed => Severity::Warn,
             Kind::RolloutStuck => Severity::Warn,
@@ -398,7 +412,7 @@ mod tests {
         let as_severe = |severity| Kind::ALL.into_iter().filter(|kind| kind.severity() == severity).count();
         assert_eq!(
             [Severity::Error, Severity::Warn, Severity::Info].map(as_severe),
-            [5, 9, 14],
+            [6, 9, 14],
             "a kind is not in ALL"
         );
     }

@@ -6,8 +6,8 @@ use crate::paths::PathSet;
 use crate::rules::Rules;
 use crate::tenants::Tenants;
 
-/// How rollouts are judged and purges planned. All of it but the durations must be the same in all members of a group, and
-/// the group's configuration hash covers it (decision 11).
+/// How rollouts are judged and purges planned. All of it but the durations, and what only chooses the hosts of
+/// a member's own vote, must be the same in all members of a group, and the group's configuration hash covers it (decision 11).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Policy {
     /// How long a rollout may take before it is recorded as failed. A workload's annotation overrides it.
@@ -29,6 +29,10 @@ pub struct Policy {
     pub on_recovered: Choice,
     /// What to do when a version returns although no other one completed in between.
     pub on_rollback: OnRollback,
+    /// How long hosts that a workload had and lost are looked for again.
+    pub missing_timeout: Duration,
+    /// What follows then.
+    pub on_missing: OnMissing,
     /// How the members of a group agree. Without effect while alone.
     pub group: Agreement,
 }
@@ -87,6 +91,16 @@ pub enum OnRollback {
     Close,
 }
 
+/// What follows when a rollout is complete and the hosts that its workload had lead nowhere.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum OnMissing {
+    /// They are purged by what is last known.
+    #[default]
+    LastKnown,
+    /// No purge of them.
+    Skip,
+}
+
 /// Whether a purge follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Choice {
@@ -106,6 +120,9 @@ pub const SETTLE_DEFAULT: Duration = Duration::from_secs(3);
 /// Kubernetes gives a pod 30 s to end; twice that covers nearly all that ask for more (decision 33).
 pub const DRAIN_TIMEOUT_DEFAULT: Duration = Duration::from_secs(60);
 
+/// An Ingress that a pipeline replaces is gone for seconds, a controller of routes that is upgraded for a minute or two.
+pub const MISSING_TIMEOUT_DEFAULT: Duration = Duration::from_secs(5 * 60);
+
 impl Default for Policy {
     fn default() -> Self {
         Self {
@@ -118,6 +135,8 @@ impl Default for Policy {
             tenants: Tenants::default(),
             on_recovered: Choice::Purge,
             on_rollback: OnRollback::IfServed,
+            missing_timeout: MISSING_TIMEOUT_DEFAULT,
+            on_missing: OnMissing::LastKnown,
             group: Agreement::default(),
         }
     }

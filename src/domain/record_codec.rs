@@ -33,6 +33,7 @@ pub fn form(record: &Record) -> u32 {
 /// What came with decisions 48 to 56 (rules 3).
 fn is_third(record: &Record) -> bool {
     record.all_kept().any(|vote| vote.rules > Rules::SECOND)
+        || record.untold.iter().any(|notice| notice.kind.is_third())
 }
 
 /// What came with decisions 28 to 33 (rules 2).

@@ -24,6 +24,7 @@ mod group;
 mod hooks;
 mod kills;
 mod leader;
+mod lost;
 mod promises;
 mod promoting;
 mod running;

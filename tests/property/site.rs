@@ -44,7 +44,7 @@ fn service() -> impl Strategy<Value = ServiceFact> {
     (namespace(), name(), prop::option::weighted(0.9, word(&["web", "web", "api"])), annotations()).prop_map(
         |(namespace, name, app, annotations)| {
             let selector = app.into_iter().map(|app| ("app".to_owned(), app)).collect();
-            ServiceFact { namespace, name, selector, annotations }
+            ServiceFact { namespace, name, selector, external_name: None, annotations }
         },
     )
 }

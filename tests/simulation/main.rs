@@ -19,6 +19,7 @@ mod group;
 mod group_chaos;
 mod group_script;
 mod leading;
+mod lost;
 mod promoting;
 mod refused;
 mod restored;

@@ -19,7 +19,7 @@ use allclear::adapters::ledger::memory::MemoryLedger;
 use domain::delivery::{Content, Delivery};
 use domain::distribution::Distribution;
 use domain::id::{Member, NoticeId, Origin, Reference, Seq, Subject, WorkloadId};
-use domain::notice::{Kind, Notice};
+use domain::notice::Notice;
 use domain::ports::{CdnError, Ledger, PortError, Ports, Sight, StoreError};
 use domain::purge::CdnErrorClass;
 use domain::readiness::Pod;
@@ -77,6 +77,8 @@ pub struct State {
     pub publishes_unready: bool,
     /// What Ingresses and routes of all namespaces take.
     pub claims: Vec<RouteClaim>,
+    /// Names of workloads whose Ingress is gone.
+    pub unrouted: BTreeSet<String>,
     watches: Vec<mpsc::UnboundedSender<Shown>>,
     /// Watches under way, opened so far.
     pub watches_opened: usize,
@@ -143,6 +145,7 @@ impl World {
             pods: Ok(Vec::new()),
             publishes_unready: false,
             claims: Vec::new(),
+            unrouted: BTreeSet::new(),
             watches: Vec::new(),
             watches_opened: 0,
             ledger: MemoryLedger::new(Origin("ledger-0".to_owned())),
@@ -304,26 +307,6 @@ impl World {
         let state = self.state();
         let matching = state.created.values().filter(|created| created.distribution.to_string() == distribution);
         matching.map(|created| created.at).collect()
-    }
-
-    /// When receivers took deliveries about this workload of this kind.
-    pub fn told(&self, name: &str, kind: Kind) -> Vec<Millis> {
-        self.taken(name, kind).into_iter().map(|(at, _)| at).collect()
-    }
-
-    /// The ids of those deliveries: one that was taken twice has the same.
-    pub fn told_ids(&self, name: &str, kind: Kind) -> BTreeSet<String> {
-        self.taken(name, kind).into_iter().map(|(_, id)| id).collect()
-    }
-
-    fn taken(&self, name: &str, kind: Kind) -> Vec<(Millis, String)> {
-        let state = self.state();
-        let about = |id: &str| state.notices.values().find(|notice| id == format!("{}/ops", notice.id));
-        let matching = state
-            .delivered
-            .iter()
-            .filter(|(_, id, _)| about(id).is_some_and(|notice| notice.kind == kind && notice.subject.name() == name));
-        matching.map(|(at, id, _)| (*at, id.clone())).collect()
     }
 
     /// What happened to one workload, with its times: the effects others must not be able to change.

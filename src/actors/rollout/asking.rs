@@ -1,11 +1,14 @@
 //! What a rollout reads of the cluster. A failure is counted, logged, and handed to the machine in words; the machine decides
 //! when to read again.
 
+use std::collections::BTreeSet;
+
 use actix::{ActorFutureExt, AsyncContext, Context, WrapFuture};
 
 use super::{RolloutActor, hosts};
 use crate::actors::Env;
 use crate::actors::shell::Drives;
+use domain::host::Host;
 use domain::id::Vector;
 use domain::ports::PortError;
 use domain::rollout::Event;
@@ -69,9 +72,15 @@ impl RolloutActor {
         }
     }
 
-    pub(super) fn find_site(&mut self, workload: Box<Workload>, age: Option<Age>, ctx: &mut Context<Self>) {
+    pub(super) fn find_site(
+        &mut self,
+        workload: Box<Workload>,
+        age: Option<Age>,
+        had: BTreeSet<Host>,
+        ctx: &mut Context<Self>,
+    ) {
         let (cluster, tenants) = (self.env.ports.cluster.clone(), self.env.settings.policy.tenants.clone());
-        let found = async move { hosts::find(&*cluster, workload, age, tenants).await };
+        let found = async move { hosts::find(&*cluster, workload, age, had, tenants).await };
         self.read("read_site", found, |found| found.map_or_else(Event::SiteFailed, Event::SiteFound), ctx);
     }
 

@@ -1,14 +1,16 @@
 //! The search for a workload's hosts. A small one runs at once. If tenants wrote thousands of names, it leaves the actors'
 //! thread, waits for its turn, and has a bound: it delays the workloads of that namespace only (T2).
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::Semaphore;
 
+use domain::host::Host;
 use domain::ports::{ClusterView, PortError};
 use domain::rollout::FoundSite;
-use domain::site::{Age, Gathered, RouteClaim};
+use domain::site::{Age, Gathered, RouteClaim, lost as compared, missing};
 use domain::tenants::{Tenancy, Tenants};
 use domain::workload::Workload;
 
@@ -28,8 +30,39 @@ thread_local! {
 }
 
 /// Reads what leads to a workload's namespace, not older than `age`, and finds the workload's site in it; without an age, in what
-/// the workload says itself.
+/// the workload says itself. What became of the hosts that it `had` is looked for where some are not found.
 pub(super) async fn find(
+    cluster: &dyn ClusterView,
+    workload: Box<Workload>,
+    age: Option<Age>,
+    had: BTreeSet<Host>,
+    tenants: Tenants,
+) -> Result<FoundSite, PortError> {
+    let (who, judged) = (workload.clone(), tenants.default == Tenancy::Own);
+    let found = find_site(cluster, workload, age, tenants).await?;
+    let lost: BTreeSet<Host> = missing(&had, &found.hosts).cloned().collect();
+    if age.is_none() || lost.is_empty() {
+        return Ok(found);
+    }
+    let claims = match cluster.route_claims().await {
+        // One who may read their own namespace alone has no part in what others serve.
+        Err(error) if error.denied && !judged => Arc::default(),
+        claims => claims?,
+    };
+    let facts = cluster.site_facts(&who.id.namespace, Age::Recent).await?;
+    let (names, of) = (facts.names(), who.id.namespace.clone());
+    let compare = move || compared(lost.iter(), &of, &who.template_labels, &facts, &claims);
+    let lost = match names <= AT_ONCE_MAX {
+        true => compare(),
+        false => tokio::task::spawn_blocking(compare)
+            .await
+            .map_err(|error| PortError::passing("failed to find what became of hosts", error))?,
+    };
+    Ok(FoundSite { lost, ..found })
+}
+
+/// The site alone.
+async fn find_site(
     cluster: &dyn ClusterView,
     workload: Box<Workload>,
     age: Option<Age>,

@@ -218,7 +218,7 @@ const fn action(kind: Kind) -> &'static str {
         | Kind::RunFailed
         | Kind::RunStalled
         | Kind::RunSuperseded => "Run",
-        Kind::WorkloadFaulty | Kind::PipelineFaulty | Kind::RepoFaulty => "Configuration",
+        Kind::SiteLost | Kind::WorkloadFaulty | Kind::PipelineFaulty | Kind::RepoFaulty => "Configuration",
     }
 }
 

@@ -26,15 +26,23 @@ pub(super) type Counted<T> = (T, usize);
 
 /// Reads a Service.
 pub(super) fn service(json: &str) -> Result<Counted<ServiceFact>, String> {
-    #[derive(Deserialize)]
+    #[derive(Default, Deserialize)]
+    #[serde(rename_all = "camelCase")]
     struct Spec {
+        #[serde(rename = "type")]
+        kind: Option<String>,
         selector: Option<Labels>,
+        external_name: Option<String>,
     }
     let Object { metadata, spec, .. } = read::<Spec, IgnoredAny>(json)?;
+    let spec = spec.unwrap_or_default();
+    // Of that type, Kubernetes selects no pods, whatever the selector says.
+    let external = spec.kind.as_deref() == Some("ExternalName");
     let fact = ServiceFact {
         namespace: metadata.namespace,
         name: metadata.name,
-        selector: spec.and_then(|spec| spec.selector).unwrap_or_default(),
+        selector: spec.selector.filter(|_| !external).unwrap_or_default(),
+        external_name: spec.external_name.filter(|_| external),
         annotations: metadata.annotations,
     };
     Ok((fact, 0))
@@ -239,5 +247,12 @@ mod tests {
             "spec": {"type": "ExternalName", "selector": null}, "status": {"loadBalancer": {}},
         });
         assert_eq!(service(&object.to_string()).unwrap().0.selector, Labels::new());
+        let mut other = object;
+        other["spec"] = json!({"type": "ExternalName", "selector": {"app": "web"}, "externalName": "web.shop.svc"});
+        let fact = service(&other.to_string()).unwrap().0;
+        assert_eq!((fact.selector, fact.external_name.as_deref()), (Labels::new(), Some("web.shop.svc")));
+        other["spec"]["type"] = json!("ClusterIP");
+        let fact = service(&other.to_string()).unwrap().0;
+        assert_eq!((fact.selector.len(), fact.external_name), (1, None));
     }
 }

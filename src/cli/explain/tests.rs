@@ -171,7 +171,7 @@ fn facts() -> SiteFacts {
             namespace: "shop".into(),
             name: "web-svc".into(),
             selector: labels(),
-            annotations: Labels::new(),
+            ..ServiceFact::default()
         }],
         ingresses: vec![IngressFact {
             namespace: "shop".into(),

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::distribution::DistributionId;
 use crate::host::Host;
 use crate::id::Seq;
-use crate::record::{Outcome, Record};
+use crate::record::{Outcome, Record, Vote};
 
 /// Hosts that a record keeps. Nearly all sites have fewer; of a larger one the distributions are kept.
 pub const LAST_HOSTS_MAX: usize = 4;
@@ -33,6 +33,19 @@ pub enum LastSite {
 }
 
 impl LastSite {
+    /// What it was, in words; `None` where it was nothing.
+    pub fn words(&self) -> Option<String> {
+        fn all<T: ToString>(items: &BTreeSet<T>) -> String {
+            items.iter().map(T::to_string).collect::<Vec<_>>().join(", ")
+        }
+        match self {
+            Self::Hosts(hosts) => Some(all(hosts)),
+            Self::Distributions(ids) => Some(format!("distribution {}", all(ids))),
+            Self::Many => Some("more hosts than a record keeps".to_owned()),
+            Self::Nothing(_) => None,
+        }
+    }
+
     /// These hosts, if a record can keep them.
     pub fn of_hosts(hosts: &[&Host]) -> Option<Self> {
         let bytes: usize = hosts.iter().map(|host| host.as_str().len()).sum();
@@ -60,6 +73,22 @@ impl Record {
             || self.history.iter().rev().find(|closed| matches!(closed.outcome, Outcome::Purged | Outcome::NoSite));
         let purged = || LastSite::of_distributions(newest()?.purges.iter().map(|(distribution, _)| distribution));
         self.site.clone().or_else(purged)
+    }
+
+    /// The hosts of that, if they are kept.
+    pub fn last_hosts(&self) -> BTreeSet<Host> {
+        match &self.site {
+            Some(LastSite::Hosts(hosts)) => hosts.clone(),
+            Some(LastSite::Distributions(_) | LastSite::Many | LastSite::Nothing(_)) | None => BTreeSet::new(),
+        }
+    }
+
+    /// A vote was carried out: of a site whose hosts are not kept, its distributions are.
+    pub fn note_purged(&mut self, vote: &Vote) {
+        let made = matches!(vote.closed, Some(Outcome::Purged | Outcome::Partly | Outcome::PartlyOwed));
+        if made && matches!(self.site, Some(LastSite::Many | LastSite::Distributions(_))) {
+            self.site = LastSite::of_distributions(vote.purges.keys()).or(self.site.take());
+        }
     }
 
     /// Whether its newest rollout has looked for a site, and nothing served the workload.

@@ -78,6 +78,7 @@ impl Rollout {
         if outcome == Outcome::Purged {
             settle(draft, &vote, served, self.policy.same_digest_is_same);
         }
+        draft.note_purged(&vote);
         draft.close(Closed { seq: vote.seq, change, outcome, why: vote.why, purges, more });
         true
     }

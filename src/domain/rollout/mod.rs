@@ -51,10 +51,12 @@ mod words;
 mod write;
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use crate::call::Call;
 use crate::catalog::Found;
 use crate::group::{self, NumberedView, View};
+use crate::host::Host;
 use crate::id::{Member, NoticeId, Origin, Reference, Seq, Vector, WorkloadId, group_rollout_id};
 use crate::machine::{Machine, Timestamp};
 use crate::notice::Notice;
@@ -218,8 +220,9 @@ pub enum Effect {
     Look,
     /// Read afresh which pods of an earlier template may still answer.
     FindOldPods(Box<Workload>),
-    /// Find the hosts of the workload, from facts of this age; `None`: its annotation names them.
-    FindSite(Box<Workload>, Option<Age>),
+    /// Find the hosts of the workload, from facts of this age; `None`: its annotation names them. And see what became of the hosts that
+    /// it had.
+    FindSite(Box<Workload>, Option<Age>, BTreeSet<Host>),
     /// Read the workload afresh, after all members were seen complete (GA-4).
     Recheck(Vector),
     /// Find the distributions of a decided plan.
@@ -425,10 +428,7 @@ impl Machine for Rollout {
             Event::ViewChanged(view) => {
                 self.ballot.changed(view, &self.identity.member, self.record.durable.as_ref());
             }
-            Event::SiteFound(site) => {
-                let is_named = self.workload().is_some_and(|workload| workload.tuning.names_its_site());
-                self.site.answered(site, self.record.draft.as_ref().map(|draft| draft.seq), is_named);
-            }
+            Event::SiteFound(site) => self.site_found(now, site),
             Event::SiteFailed(why) => self.site.failed(&again, short(&why)),
             Event::Rechecked(vector, workload) => self.rechecked(now, &vector, workload),
             Event::RecheckFailed(why) => {

@@ -3,6 +3,7 @@
 //! Not for how they are found; that is `domain::site`.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use crate::call::Call;
 use crate::host::Host;
@@ -10,9 +11,13 @@ use crate::id::Seq;
 use crate::machine::Timestamp;
 use crate::paths::PathSet;
 use crate::rollout::Effect;
-use crate::site::{Age, RouteClaim, Site as Found, own};
+use crate::site::{Age, Lost, RouteClaim, Site as Found, own};
 use crate::tenants::{Tenancy, Tenants};
 use crate::workload::Workload;
+
+/// How often hosts that are lost are looked for again: sixty listings of one namespace in the default time, shared by all that look
+/// there at once.
+const LOOK_AGAIN_AFTER: Duration = Duration::from_secs(5);
 
 /// Most refusals of a site that a notice names: an Event has 1 KiB.
 const REFUSED_TOLD_MAX: usize = 5;
@@ -31,6 +36,8 @@ pub struct FoundSite {
     pub narrow: BTreeMap<Host, PathSet>,
     /// The first hosts and distributions of it that its namespace does not own, and why, in words.
     pub refused: Vec<String>,
+    /// What became of hosts that the workload had, and that are not among these.
+    pub lost: Lost,
 }
 
 impl FoundSite {
@@ -64,6 +71,8 @@ pub(super) struct Site {
     /// for want of hosts.
     age: Age,
     call: Call,
+    /// The rollout whose hosts are lost, and since when we know.
+    missing: Option<(Seq, Timestamp)>,
     /// The rollout whose site was asked for: an answer about another one says nothing about this one's hosts.
     seq: Seq,
 }
@@ -84,26 +93,63 @@ impl Site {
         &self.call
     }
 
+    /// Since when the hosts of the rollout `seq` are known to be lost.
+    pub(super) fn missing_since(&self, seq: Seq) -> Option<Timestamp> {
+        self.missing.filter(|(of, _)| *of == seq).map(|(_, since)| since)
+    }
+
     /// Starts the search for the rollout `seq`, unless it is under way. A site that the owner names and may name needs
-    /// no search in the cluster.
-    pub(super) fn find(&mut self, now: Timestamp, seq: Seq, workload: &Workload, tenants: &Tenants) -> Option<Effect> {
+    /// no search in the cluster. The workload `had` these hosts.
+    pub(super) fn find(
+        &mut self,
+        now: Timestamp,
+        seq: Seq,
+        workload: &Workload,
+        had: BTreeSet<Host>,
+        tenants: &Tenants,
+    ) -> Option<Effect> {
         let is_named = tenants.need_no_search(workload);
         self.call.is_due(now).then(|| {
             self.call.asked();
             self.seq = seq;
-            Effect::FindSite(Box::new(workload.clone()), (!is_named).then_some(self.age))
+            Effect::FindSite(Box::new(workload.clone()), (!is_named).then_some(self.age), had)
         })
     }
 
     /// It was found; `seq` is the present rollout. If nothing leads to the workload and it does not name its site itself, we
-    /// search once more, past all caches.
-    pub(super) fn answered(&mut self, site: FoundSite, seq: Option<Seq>, is_named: bool) {
+    /// search once more, past all caches. If something did (`is_lost`), we search again for `patience`: an Ingress that is replaced is
+    /// gone for a moment.
+    pub(super) fn answered(
+        &mut self,
+        now: Timestamp,
+        site: FoundSite,
+        (seq, is_named): (Option<Seq>, bool),
+        (is_lost, patience): (bool, Duration),
+    ) {
         self.call.answered();
-        let found = Some(site).filter(|_| seq == Some(self.seq));
-        let is_empty = found.as_ref().is_some_and(|site| site.hosts.is_empty() && site.origins.is_empty());
-        let doubtful = is_empty && !is_named && self.age == Age::Recent;
-        self.age = if doubtful { Age::Fresh } else { Age::Recent };
-        self.found = found.filter(|_| !doubtful);
+        self.found = None;
+        if seq != Some(self.seq) {
+            self.age = Age::Recent;
+            return;
+        }
+        let is_empty = !is_named && site.hosts.is_empty() && site.origins.is_empty();
+        if is_empty && self.age == Age::Recent {
+            self.age = Age::Fresh;
+            return;
+        }
+        self.age = Age::Recent;
+        if is_empty && is_lost {
+            let since = self.missing_since(self.seq).unwrap_or(now);
+            self.missing = Some((self.seq, since));
+            if now.since(since) < patience {
+                self.age = Age::Fresh;
+                self.call.answered_until(now.after(LOOK_AGAIN_AFTER).min(since.after(patience)));
+                return;
+            }
+        } else {
+            self.missing = None;
+        }
+        self.found = Some(site);
     }
 
     /// It was not found, for this reason.

@@ -19,7 +19,7 @@ use crate::record_codec;
 use crate::rollout::news::news;
 use crate::rollout::sight::Sight;
 use crate::rollout::words::fitting;
-use crate::rollout::{Effect, FoundSite, Rollout, ballot, request};
+use crate::rollout::{Effect, FoundSite, Rollout, ballot, last_site, request};
 use crate::workload::Workload;
 
 impl Rollout {
@@ -92,8 +92,8 @@ impl Rollout {
             return None;
         }
         if self.site.found().is_none() {
-            let (seq, workload) = (record.seq, self.workload().cloned()?);
-            return self.site.find(now, seq, &workload, &self.policy.tenants);
+            let (seq, workload, had) = (record.seq, self.workload().cloned()?, record.last_hosts());
+            return self.site.find(now, seq, &workload, had, &self.policy.tenants);
         }
         self.ballot.recheck.asked();
         Some(Effect::Recheck(vector))
@@ -151,10 +151,15 @@ impl Rollout {
         let at_ms = if self.identity.is_alone() { 0 } else { self.identity.wall_ms(now) };
         let alone = self.identity.is_alone();
         match (&mut self.record.draft, self.site.found()) {
-            (Some(draft), Some(site)) if still && confirmed => {
+            (Some(draft), Some(found)) if still && confirmed => {
                 let mut voted = draft.clone();
                 let paths = request::voted(draft, &workload, &self.ballot.view, vector, &self.policy);
-                voted.votes.push(vote(draft, vector, &workload, (site, paths), &self.policy, at_ms));
+                let (site, last) = last_site::to_vote(found, draft.last_site().as_ref(), &workload, &self.policy);
+                let lost = last_site::lost(found, draft.last_site().as_ref(), &workload, &self.policy);
+                let mut cast = vote(draft, vector, &workload, (&*site, paths), &self.policy, at_ms);
+                cast.distributions.extend(last);
+                voted.votes.push(cast);
+                voted.site = Some(last_site::seen(found, draft, &workload, &self.policy.tenants));
                 voted.last = (!alone).then(|| group::brief_of(&self.ballot.view, vector));
                 if !draft.votes.is_empty() && !has_room(voted.clone()) {
                     // No room beside the earlier votes; those close sooner or later.
@@ -168,6 +173,7 @@ impl Rollout {
                 self.purges.voted(vector, now);
                 self.ballot.recheck.answered();
                 self.mention_what_is_left_out(now, vector);
+                lost.into_iter().for_each(|message| self.announce(now, Kind::SiteLost, message));
             }
             _ => {
                 self.site.forget();
@@ -184,7 +190,9 @@ impl Rollout {
         else {
             return;
         };
-        let left_out = (site.hosts.len() + site.origins.len()) - (vote.hosts.len() + vote.origins.len());
+        let has_place = |host: &&Host| vote.hosts.contains(*host);
+        let left_out = site.hosts.len() - site.hosts.iter().filter(has_place).count();
+        let left_out = left_out + site.origins.len() - vote.origins.len();
         let refused = site.refused.join("; ");
         if left_out > 0 {
             let message = format!(

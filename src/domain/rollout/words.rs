@@ -232,6 +232,9 @@ impl Rollout {
         if let Some(why) = unfollowed(workload) {
             return Some(format!("complete, and not purged: {why}"));
         }
+        if let Some(lost) = self.loss_in_words(now) {
+            return Some(lost);
+        }
         let calls = [("cannot find its hosts", self.site.call()), ("cannot vote for it yet", &self.ballot.recheck)];
         if let Some(trouble) = calls.into_iter().find_map(|(what, call)| trouble(what, call, now)) {
             return Some(format!("complete; {trouble}"));

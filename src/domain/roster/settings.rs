@@ -24,6 +24,8 @@ pub fn settings(policy: &Policy, keyed: bool) -> BTreeMap<String, String> {
         tenants,
         on_recovered,
         on_rollback,
+        missing_timeout: _,
+        on_missing: _,
         group,
     } = policy;
     let Agreement { timeout: _, at_timeout, absent_left_out, takeover: _, repository_prefixes, rules } = group;

@@ -167,7 +167,8 @@ impl Bulky for ServiceFact {
 
     // A selector without one of its labels would select more.
     fn base(&self) -> usize {
-        1 + self.selector.iter().map(|(key, value)| cost(key) + cost(value)).sum::<usize>()
+        let name = self.external_name.as_deref().map_or(0, cost);
+        1 + name + self.selector.iter().map(|(key, value)| cost(key) + cost(value)).sum::<usize>()
     }
 
     fn cut(&mut self, room: &mut usize) -> usize {

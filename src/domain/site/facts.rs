@@ -59,6 +59,9 @@ pub struct ServiceFact {
     pub name: String,
     /// The labels its pods have. Empty means that Kubernetes selects no pods for it, so it leads to no workload.
     pub selector: Labels,
+    /// The name that it stands for instead, of type `ExternalName`.
+    #[serde(default)]
+    pub external_name: Option<String>,
     /// Its annotations; only external-dns' host names are read.
     pub annotations: BTreeMap<String, String>,
 }

@@ -17,6 +17,7 @@ mod bounds;
 mod facts;
 mod gathered;
 mod ingress;
+mod lost;
 mod names;
 mod others;
 mod own;
@@ -31,6 +32,7 @@ pub use self::bounds::{Bulky, OBJECT_NAMES_MAX, Room};
 pub use self::facts::{Age, GatewayFact, GrantFact, IngressFact, IngressRule, ListenerFact, ParentFact, ParentKind};
 pub use self::facts::{Reach, RouteFact, RouteKind, ServiceFact, SiteFacts};
 pub use self::gathered::{Gathered, beside};
+pub use self::lost::{Lost, lost, missing};
 use self::others::{Claim, Known, Others};
 pub use self::own::{Owned, PathMatch, RouteClaim, own, taken};
 use crate::host::Host;
@@ -78,34 +80,59 @@ pub fn site(
     tuning_hosts: Option<&[Host]>,
     facts: &SiteFacts,
 ) -> Site {
+    let Some(hosts) = tuning_hosts else {
+        return found_by(workload_name, namespace, &leading(namespace, template_labels, facts), facts);
+    };
     let nothing = SiteFacts::default();
-    let known = Known::new(if tuning_hosts.is_some() { &nothing } else { facts });
+    let known = Known::new(&nothing);
     let mut findings = Findings::default();
-    if let Some(hosts) = tuning_hosts {
-        for host in hosts {
-            findings.add(host.clone().at_any_depth(), Source::Annotation, Claim::All);
-        }
-        return findings.finish(&Others::new(&known));
+    for host in hosts {
+        findings.add(host.clone().at_any_depth(), Source::Annotation, Claim::All);
     }
-    let services: BTreeSet<&str> = facts
-        .services
-        .iter()
-        .filter(|service| service.namespace == namespace)
-        .filter(|service| !service.selector.is_empty() && is_subset(&service.selector, template_labels))
-        .map(|service| {
-            let place = format!("Service {namespace}/{}", service.name);
-            for host in annotation::hosts(&service.annotations, &place, &mut findings) {
-                findings.add(host, Source::ExternalDns(place.clone()), Claim::All);
-            }
-            service.name.as_str()
-        })
-        .collect();
+    findings.finish(&Others::new(&known))
+}
+
+/// The Services of a namespace that lead to pods with these labels: they select them, or are another name, of type `ExternalName`, for
+/// one that does. One step is followed, and no further.
+fn leading<'a>(namespace: &str, labels: &Labels, facts: &'a SiteFacts) -> BTreeSet<&'a str> {
+    let of_namespace = || facts.services.iter().filter(|service| service.namespace == namespace);
+    let selects = |service: &&ServiceFact| !service.selector.is_empty() && is_subset(&service.selector, labels);
+    let mut services: BTreeSet<&str> = of_namespace().filter(selects).map(|service| service.name.as_str()).collect();
+    let leads_on = |service: &&ServiceFact| {
+        let target = service.external_name.as_deref().and_then(|name| cluster_name(name, namespace));
+        target.is_some_and(|target| services.contains(target.as_str()))
+    };
+    let aliases: Vec<&str> = of_namespace().filter(leads_on).map(|service| service.name.as_str()).collect();
+    services.extend(aliases);
+    services
+}
+
+/// The Service of this namespace that a name of the cluster's DNS stands for: `web.shop.svc`, with the cluster's domain or without.
+/// <https://kubernetes.io/docs/concepts/services-networking/dns-pod-service/#services>
+fn cluster_name(name: &str, namespace: &str) -> Option<String> {
+    let name = name.trim_end_matches('.').to_ascii_lowercase();
+    let mut labels = name.split('.');
+    let (service, space, svc) = (labels.next()?, labels.next()?, labels.next()?);
+    (space == namespace && svc == "svc").then(|| service.to_owned())
+}
+
+/// The site of what is reached by these Services of a namespace, and by the Ingress of this name.
+fn found_by(workload_name: &str, namespace: &str, services: &BTreeSet<&str>, facts: &SiteFacts) -> Site {
+    let known = Known::new(facts);
+    let mut findings = Findings::default();
+    let here = |service: &&ServiceFact| service.namespace == namespace && services.contains(service.name.as_str());
+    for service in facts.services.iter().filter(here) {
+        let place = format!("Service {namespace}/{}", service.name);
+        for host in annotation::hosts(&service.annotations, &place, &mut findings) {
+            findings.add(host, Source::ExternalDns(place.clone()), Claim::All);
+        }
+    }
     let others = Others::new(&known);
     for ingress in known.ingresses.iter().filter(|(ingress, _)| ingress.namespace == namespace) {
-        ingress::find(ingress, workload_name, &services, &others, &mut findings);
+        ingress::find(ingress, workload_name, services, &others, &mut findings);
     }
     for route in &known.routes {
-        route::find(route, namespace, &services, facts, &others, &mut findings);
+        route::find(route, namespace, services, facts, &others, &mut findings);
     }
     findings.finish(&others)
 }

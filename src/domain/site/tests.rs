@@ -399,3 +399,71 @@ fn honest_set_ups_are_found() {
     twice.parents.push(ParentFact { name: "inner".into(), accepted: false, ..twice.parents[0].clone() });
     assert_eq!(hosts(&of_route(twice, edge(&[Some("*.example.com")]))), ["www.example.com"]);
 }
+
+#[test]
+fn a_service_that_is_another_name_for_one_of_ours_is_followed_one_step_within_the_namespace() {
+    let named = |name: &str, target: &str| ServiceFact {
+        selector: Labels::new(),
+        external_name: Some(target.to_owned()),
+        ..service(name, "")
+    };
+    let led = |services: Vec<ServiceFact>| {
+        let ingresses = vec![ingress("public", &[("www.example.com", "front")])];
+        !of(SiteFacts { services, ingresses, ..Default::default() }).is_empty()
+    };
+    for target in ["web-svc.shop.svc.cluster.local", "web-svc.shop.svc.", "Web-Svc.shop.svc"] {
+        assert!(led(vec![named("front", target)]), "{target}");
+    }
+    for target in ["web-svc.blog.svc.cluster.local", "api-svc.shop.svc", "web-svc", "web-svc.shop.example.com", ""] {
+        assert!(!led(vec![named("front", target)]), "{target}");
+    }
+    assert!(!led(vec![named("front", "next.shop.svc"), named("next", "web-svc.shop.svc")]), "two steps");
+}
+
+/// What became of hosts of `shop/web`.
+fn lost_of(had: &[&str], rules: &[(&str, &str)], claims: &[(&str, &str)]) -> Lost {
+    let facts = SiteFacts {
+        services: vec![service("web-svc", "web"), service("api-svc", "api")],
+        ingresses: vec![ingress("public", rules)],
+        ..Default::default()
+    };
+    let labels = labels(&[("app", "web")]);
+    let found: BTreeSet<Host> = site("web", "shop", &labels, None, &facts).hosts.into_keys().collect();
+    let had: BTreeSet<Host> = had.iter().map(|host| host.parse().unwrap()).collect();
+    let claim = |(namespace, host): &(&str, &str)| RouteClaim {
+        created: "2026".to_owned(),
+        namespace: (*namespace).to_owned(),
+        object: format!("Ingress {namespace}/other"),
+        accepted: false,
+        hosts: vec![(host.parse().unwrap(), Vec::new())],
+    };
+    let claims: Vec<RouteClaim> = claims.iter().map(claim).collect();
+    lost(missing(&had, &found), "shop", &labels, &facts, &claims)
+}
+
+#[test]
+fn a_host_is_lost_only_while_nothing_else_serves_it() {
+    let www = "www.example.com";
+    let lost = |rules: &[(&str, &str)], claims: &[(&str, &str)]| {
+        let lost = lost_of(&[www], rules, claims);
+        (lost.hosts.len(), lost.elsewhere.into_values().collect::<Vec<_>>())
+    };
+    let elsewhere = |by: &str| (0, vec![by.to_owned()]);
+    assert_eq!(lost(&[], &[]), (1, vec![]));
+    assert_eq!(lost(&[(www, "web-svc")], &[]), (0, vec![]), "it is there");
+    assert_eq!(lost(&[("*.example.com", "web-svc")], &[]), (0, vec![]), "by a wildcard");
+    assert_eq!(lost(&[(www, "gone-svc")], &[]), (1, vec![]), "a backend that does not exist serves nobody");
+    assert_eq!(lost(&[(www, "api-svc")], &[]), elsewhere("Ingress shop/public rule"));
+    assert_eq!(lost(&[("*.example.com", "api-svc")], &[]), elsewhere("Ingress shop/public rule"));
+    assert_eq!(lost(&[("api.example.com", "api-svc")], &[]), (1, vec![]));
+    assert_eq!(lost(&[], &[("shop", www)]), (1, vec![]), "of our namespace, and it leads nowhere");
+    assert_eq!(lost(&[], &[("blog", www)]), elsewhere("Ingress blog/other"));
+    assert_eq!(lost(&[], &[("blog", "*.example.com")]), elsewhere("Ingress blog/other"));
+}
+
+#[test]
+fn of_a_lost_wildcard_what_others_serve_beneath_it_is_left_out() {
+    let lost = lost_of(&["*.example.com"], &[("api.example.com", "api-svc")], &[("blog", "blog.example.com")]);
+    let names: Vec<String> = lost.except.iter().map(ToString::to_string).collect();
+    assert_eq!((lost.hosts.len(), names), (1, vec!["api.example.com".to_owned(), "blog.example.com".to_owned()]));
+}

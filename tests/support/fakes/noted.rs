@@ -1,13 +1,16 @@
 //! What a world writes down of all that is asked of it, for tests to judge.
 
+use std::collections::BTreeSet;
+
 use domain::distribution::DistributionId;
 use domain::id::{InvalidationId, Reference, WorkloadId};
+use domain::notice::Kind;
 use domain::paths::PathSet;
 use domain::readiness::{Standing, standing};
 use domain::record::Record;
 use domain::workload::Workload;
 
-use super::Millis;
+use super::{Millis, World};
 
 /// One thing that was asked of the outside.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,4 +67,26 @@ pub struct Written {
     pub workload: WorkloadId,
     /// `None` for a removal.
     pub record: Option<Record>,
+}
+
+impl World {
+    /// When receivers took deliveries about this workload of this kind.
+    pub fn told(&self, name: &str, kind: Kind) -> Vec<Millis> {
+        self.taken(name, kind).into_iter().map(|(at, _)| at).collect()
+    }
+
+    /// The ids of those deliveries: one that was taken twice has the same.
+    pub fn told_ids(&self, name: &str, kind: Kind) -> BTreeSet<String> {
+        self.taken(name, kind).into_iter().map(|(_, id)| id).collect()
+    }
+
+    fn taken(&self, name: &str, kind: Kind) -> Vec<(Millis, String)> {
+        let state = self.state();
+        let about = |id: &str| state.notices.values().find(|notice| id == format!("{}/ops", notice.id));
+        let matching = state
+            .delivered
+            .iter()
+            .filter(|(_, id, _)| about(id).is_some_and(|notice| notice.kind == kind && notice.subject.name() == name));
+        matching.map(|(at, id, _)| (*at, id.clone())).collect()
+    }
 }

@@ -117,7 +117,9 @@ impl ClusterView for World {
             rules: vec![IngressRule { host: Some(format!("{}.example.com", id.name)), ..IngressRule::default() }],
             ..IngressFact::default()
         };
-        let facts = SiteFacts { ingresses: self.state().cluster.keys().map(ingress).collect(), ..SiteFacts::default() };
+        let state = self.state();
+        let routed = state.cluster.keys().filter(|id| !state.unrouted.contains(&id.name));
+        let facts = SiteFacts { ingresses: routed.map(ingress).collect(), ..SiteFacts::default() };
         Ok(Arc::new(facts.into()))
     }
 
