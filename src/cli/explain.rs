@@ -5,6 +5,7 @@
 //!
 //! [`gather`] asks, [`model`] holds the answer, [`text`] and [`list`] print it. Nothing is changed anywhere.
 
+pub(crate) mod distributions;
 pub(crate) mod gather;
 mod list;
 pub mod live;

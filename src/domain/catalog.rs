@@ -270,12 +270,7 @@ impl Catalog {
         let mut found = named(plan.distributions.iter().cloned());
         for (id, reasons) in matches.by_distribution {
             let reached = found.entry(id).or_default();
-            for reason in reasons {
-                match reason.host() {
-                    Some(host) => drop(reached.hosts.insert(host.clone())),
-                    None => reached.otherwise = true,
-                }
-            }
+            reasons.iter().for_each(|reason| reached.note(reason.host()));
         }
         (found, complete)
     }

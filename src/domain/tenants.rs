@@ -139,6 +139,16 @@ pub struct Reached {
     pub otherwise: bool,
 }
 
+impl Reached {
+    /// By this host, or else by name or by a load balancer.
+    pub fn note(&mut self, host: Option<&Host>) {
+        match host {
+            Some(host) => drop(self.hosts.insert(host.clone())),
+            None => self.otherwise = true,
+        }
+    }
+}
+
 /// The distributions beyond the bounds, and why each is: the first by id are purged, so that everybody leaves out the same.
 pub fn beyond(found: &BTreeMap<DistributionId, Reached>, limits: Limits) -> BTreeMap<DistributionId, String> {
     let most = |bound: u32| usize::try_from(bound).unwrap_or(usize::MAX);

@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crate::cli::explain::distributions::distributions;
 use crate::cli::explain::model::{
-    DeploymentSeen, DistributionSeen, DistributionsSeen, Explanation, GroupSeen, PathsSeen, RecordSeen, Rejected,
-    SiteSeen, WebhookSeen,
+    DeploymentSeen, DistributionsSeen, Explanation, GroupSeen, PathsSeen, RecordSeen, Rejected, SiteSeen, WebhookSeen,
 };
 use crate::cli::read::listen::{UNREAD, listen};
 use crate::cli::read::{Question, Section, Sources, awaited, peeked, summarised};
 use domain::delivery::{Delivery, State};
-use domain::distribution::{Distribution, DistributionId, Index};
+use domain::distribution::Distribution;
 use domain::host::Host;
 use domain::id::WorkloadId;
 use domain::paths::PathSet;
@@ -21,7 +21,7 @@ use domain::record::{Outcome, Phase, Record};
 use domain::rollout::{Arrival, Preview, Summary, closed, faults, preview, timeout};
 use domain::site::{Age, Gathered, REJECTED_MAX, RouteClaim, Site, own};
 use domain::tally::Tally;
-use domain::tenants::{Tenancy, Tenants};
+use domain::tenants::Tenancy;
 use domain::workload::Workload;
 
 /// Whether there is such a workload.
@@ -146,8 +146,9 @@ impl Answers {
         let distributions =
             each(&workload, |workload| distributions(workload, &found, &self.distributions, &policy.tenants));
         let paths = each(&workload, |workload| Section::Known(paths(workload, policy)));
-        let (state, next) =
-            words(question, (&self.workload, &self.record, self.listed), summary.as_ref(), pods.as_ref());
+        let (state, next) = self.at_odds(policy, &found, &distributions).unwrap_or_else(|| {
+            words(question, (&self.workload, &self.record, self.listed), summary.as_ref(), pods.as_ref())
+        });
         Explanation {
             workload: id.clone(),
             group: None,
@@ -196,6 +197,49 @@ impl Answers {
     }
 }
 
+impl Answers {
+    /// State and next step where what is on record is not all of it: what leads to the workload is different now, or cannot be read.
+    fn at_odds(
+        &self,
+        policy: &Policy,
+        found: &Section<Site>,
+        distributions: &Section<DistributionsSeen>,
+    ) -> Option<(String, String)> {
+        let record = self.record.known().and_then(Option::as_ref)?;
+        let workload = self.workload.as_ref().ok().and_then(Option::as_ref).filter(|one| !one.tuning.disabled)?;
+        if preview(record, workload, policy).is_some() || !record.votes.is_empty() {
+            return None;
+        }
+        if record.awaits_vote() {
+            return match found {
+                Section::Missing { missing } if !workload.tuning.names_its_site() => Some((
+                    format!("complete, and not voted for yet; its hosts cannot be read from here: {missing}"),
+                    "votes for the purge once allclear can read its hosts; an Event says so if it cannot either"
+                        .to_owned(),
+                )),
+                Section::Known(site) if site.is_empty() && !workload.tuning.names_its_site() => Some((
+                    format!("complete; nothing leads to it any more, and it had {}", record.last_site()?.words()?),
+                    "looks for its hosts again for site.missing_timeout, and then goes by site.missing".to_owned(),
+                )),
+                Section::Known(_) | Section::Missing { .. } => None,
+            };
+        }
+        let ended = record.history.last().filter(|closed| closed.seq == record.seq)?;
+        let then = match ended.outcome {
+            Outcome::NoSite => "nothing led to it",
+            Outcome::NoDistribution => "no distribution served its hosts",
+            _ => return None,
+        };
+        let serve = distributions.known().filter(|seen| !seen.matched.is_empty())?;
+        let now = if serve.named { "its owner names distributions now" } else { "distributions serve its hosts now" };
+        Some((
+            format!("{}: not purged, because {then} when it was complete; {now}", ended.change),
+            "purges with the next version; for this one, set the annotation allclear.dev/requested-at to the time"
+                .to_owned(),
+        ))
+    }
+}
+
 /// What follows from a part; missing for the same reason if the part is.
 fn each<T, U>(part: &Section<T>, then: impl FnOnce(&T) -> Section<U>) -> Section<U> {
     match part {
@@ -219,61 +263,6 @@ fn shown(site: &Site, narrow: &BTreeMap<Host, PathSet>) -> SiteSeen {
         hosts: site.hosts.iter().map(|(host, sources)| (host.to_string(), words(host, sources))).collect(),
         load_balancers: site.origins.iter().cloned().collect(),
         rejected: site.rejected.iter().map(reject).collect(),
-    }
-}
-
-fn distributions(
-    workload: &Workload,
-    site: &Section<Site>,
-    listing: &Result<Vec<Distribution>, CdnError>,
-    tenants: &Tenants,
-) -> Section<DistributionsSeen> {
-    let index = listing.as_ref().map(|listing| Index::new(listing.clone()));
-    if let Some(named) = workload.tuning.distributions.as_ref().filter(|_| tenants.allows_named(workload)) {
-        return Section::Known(named_by_owner(named, index.ok().as_ref()));
-    }
-    let index = match index {
-        Ok(index) => index,
-        Err(error) => return Section::missing(error),
-    };
-    each(site, |site| {
-        let matches = index.matches_except(site.hosts.keys(), &site.origins, &site.except);
-        let seen = |id: &DistributionId, why: Vec<String>| DistributionSeen {
-            id: id.to_string(),
-            domain: index.get(id).map(|distribution| distribution.domain_name.clone()),
-            why,
-        };
-        let hosts = matches.unmatched.iter().map(ToString::to_string);
-        Section::Known(DistributionsSeen {
-            named: false,
-            matched: matches
-                .by_distribution
-                .iter()
-                .map(|(id, why)| seen(id, why.iter().map(ToString::to_string).collect()))
-                .collect(),
-            skipped: matches.skipped.iter().map(|(id, why)| seen(id, vec![why.clone()])).collect(),
-            unmatched: hosts.chain(matches.unmatched_origins.iter().cloned()).collect(),
-            listed: Some(index.iter().len()),
-        })
-    })
-}
-
-fn named_by_owner(named: &BTreeSet<DistributionId>, index: Option<&Index>) -> DistributionsSeen {
-    let seen = |id: &DistributionId| {
-        let known = index.map(|index| index.get(id));
-        let why = match known {
-            Some(None) => "annotation distribution-ids; this account has no such distribution",
-            Some(Some(_)) | None => "annotation distribution-ids",
-        };
-        let domain = known.flatten().map(|distribution| distribution.domain_name.clone());
-        DistributionSeen { id: id.to_string(), domain, why: vec![why.to_owned()] }
-    };
-    DistributionsSeen {
-        named: true,
-        matched: named.iter().map(seen).collect(),
-        skipped: Vec::new(),
-        unmatched: Vec::new(),
-        listed: index.map(|index| index.iter().len()),
     }
 }
 
@@ -424,7 +413,9 @@ fn would(
     let (distributions, paths) = (distributions.known()?, paths.known()?);
     let ids: Vec<&str> = distributions.matched.iter().map(|distribution| distribution.id.as_str()).collect();
     if !ids.is_empty() {
-        return Some(format!("{} of {}", paths.items.join(", "), ids.join(", ")));
+        let beyond = distributions.beyond.first().and_then(|first| first.why.first());
+        let beyond = beyond.map_or(String::new(), |why| format!("; {} more are {why}", distributions.beyond.len()));
+        return Some(format!("{} of {}{beyond}", paths.items.join(", "), ids.join(", ")));
     }
     if site.known().is_some_and(Site::is_empty) {
         return Some(

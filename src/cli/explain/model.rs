@@ -121,6 +121,9 @@ pub struct DistributionsSeen {
     pub named: bool,
     /// Those that are purged.
     pub matched: Vec<DistributionSeen>,
+    /// Those beyond a bound that all workloads have, and which.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub beyond: Vec<DistributionSeen>,
     /// Those that would match if they were not disabled, staging or for tenants only.
     pub skipped: Vec<DistributionSeen>,
     /// Hosts and load balancers no distribution serves.

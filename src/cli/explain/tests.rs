@@ -29,6 +29,7 @@ use domain::workload::{Replicas, Tuning, Workload};
 
 mod absent;
 mod lives;
+mod sites;
 
 type Labels = BTreeMap<String, String>;
 

@@ -1,5 +1,6 @@
 //! An explanation for people: one screen, the answer first and the reasons below it.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::cli::explain::model::{
@@ -95,12 +96,15 @@ fn host_lines(site: &SiteSeen) -> Vec<String> {
 }
 
 fn distribution_lines(distributions: &DistributionsSeen) -> Vec<String> {
-    let DistributionsSeen { named: _, matched, skipped, unmatched, listed } = distributions;
+    let DistributionsSeen { named: _, matched, beyond, skipped, unmatched, listed } = distributions;
     let line = |seen: &DistributionSeen| {
         let domain = seen.domain.as_ref().map_or(String::new(), |domain| format!(" ({domain})"));
         format!("{}{domain}: {}", seen.id, seen.why.join("; "))
     };
     let mut lines: Vec<String> = matched.iter().map(line).collect();
+    let mut bounds: BTreeMap<&[String], Vec<&str>> = BTreeMap::new();
+    beyond.iter().for_each(|seen| bounds.entry(&seen.why).or_default().push(&seen.id));
+    lines.extend(bounds.iter().map(|(why, ids)| format!("not {}: {}", ids.join(", "), why.join("; "))));
     lines.extend(skipped.iter().map(|seen| format!("not {}", line(seen))));
     let of = listed.map_or(String::new(), |listed| format!(" ({listed} looked at)"));
     lines.extend(unmatched.iter().map(|host| format!("none serves {host}{of}")));

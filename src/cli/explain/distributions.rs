@@ -1,0 +1,79 @@
+//! Which distributions are purged for a workload as things are, which are not, and why.
+
+use std::collections::BTreeSet;
+
+use crate::cli::explain::model::{DistributionSeen, DistributionsSeen};
+use crate::cli::read::Section;
+use domain::distribution::{Distribution, DistributionId, Index, Reason};
+use domain::ports::CdnError;
+use domain::site::Site;
+use domain::tenants::{Limits, Reached, Tenants, beyond};
+use domain::workload::Workload;
+
+/// The distributions that serve a site, or that its owner names, as far as the bounds allow.
+pub(super) fn distributions(
+    workload: &Workload,
+    site: &Section<Site>,
+    listing: &Result<Vec<Distribution>, CdnError>,
+    tenants: &Tenants,
+) -> Section<DistributionsSeen> {
+    let index = listing.as_ref().map(|listing| Index::new(listing.clone()));
+    if let Some(named) = workload.tuning.distributions.as_ref().filter(|_| tenants.allows_named(workload)) {
+        let limits = tenants.limits(&workload.id.namespace);
+        return Section::Known(named_by_owner(named, index.ok().as_ref(), limits));
+    }
+    let index = match index {
+        Ok(index) => index,
+        Err(error) => return Section::missing(error),
+    };
+    let site = match site {
+        Section::Known(site) => site,
+        Section::Missing { missing } => return Section::missing(missing),
+    };
+    let matches = index.matches_except(site.hosts.keys(), &site.origins, &site.except);
+    let seen = |id: &DistributionId, why: Vec<String>| DistributionSeen {
+        id: id.to_string(),
+        domain: index.get(id).map(|distribution| distribution.domain_name.clone()),
+        why,
+    };
+    let hosts = matches.unmatched.iter().map(ToString::to_string);
+    let reached = |reasons: &Vec<Reason>| {
+        let mut reached = Reached::default();
+        reasons.iter().for_each(|reason| reached.note(reason.host()));
+        reached
+    };
+    let found = matches.by_distribution.iter().map(|(id, reasons)| (id.clone(), reached(reasons))).collect();
+    let beyond = beyond(&found, tenants.limits(&workload.id.namespace));
+    let within = matches.by_distribution.iter().filter(|(id, _)| !beyond.contains_key(*id));
+    Section::Known(DistributionsSeen {
+        named: false,
+        matched: within.map(|(id, why)| seen(id, why.iter().map(ToString::to_string).collect())).collect(),
+        beyond: beyond.iter().map(|(id, why)| seen(id, vec![why.clone()])).collect(),
+        skipped: matches.skipped.iter().map(|(id, why)| seen(id, vec![why.clone()])).collect(),
+        unmatched: hosts.chain(matches.unmatched_origins.iter().cloned()).collect(),
+        listed: Some(index.iter().len()),
+    })
+}
+
+fn named_by_owner(named: &BTreeSet<DistributionId>, index: Option<&Index>, limits: Limits) -> DistributionsSeen {
+    let seen = |id: &DistributionId| {
+        let known = index.map(|index| index.get(id));
+        let why = match known {
+            Some(None) => "annotation distribution-ids; this account has no such distribution",
+            Some(Some(_)) | None => "annotation distribution-ids",
+        };
+        let domain = known.flatten().map(|distribution| distribution.domain_name.clone());
+        DistributionSeen { id: id.to_string(), domain, why: vec![why.to_owned()] }
+    };
+    let by_name = Reached { otherwise: true, ..Reached::default() };
+    let beyond = beyond(&named.iter().map(|id| (id.clone(), by_name.clone())).collect(), limits);
+    let left_out = |(id, why): (&DistributionId, &String)| DistributionSeen { why: vec![why.clone()], ..seen(id) };
+    DistributionsSeen {
+        named: true,
+        matched: named.iter().filter(|id| !beyond.contains_key(*id)).map(seen).collect(),
+        beyond: beyond.iter().map(left_out).collect(),
+        skipped: Vec::new(),
+        unmatched: Vec::new(),
+        listed: index.map(|index| index.iter().len()),
+    }
+}
