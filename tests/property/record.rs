@@ -249,7 +249,8 @@ proptest! {
     fn a_record_without_anything_new_is_of_the_first_form(mut record in record()) {
         record.owed.clear();
         (record.off, record.request) = (false, None);
-        record.untold.retain(|notice| !matches!(notice.kind, Kind::PurgeOwed | Kind::RolloutSuperseded | Kind::RolloutStuck));
+        let is_old = |kind: Kind| !kind.is_third() && !matches!(kind, Kind::PurgeOwed | Kind::RolloutSuperseded | Kind::RolloutStuck);
+        record.untold.retain(|notice| is_old(notice.kind));
         record.history.retain(|closed| !closed.outcome.is_new());
         for vote in &mut record.votes {
             (vote.rules, vote.owed_ms, vote.unlisted) = (Rules::FIRST, 0, None);
@@ -266,12 +267,20 @@ proptest! {
     #[test]
     fn a_record_with_a_vote_by_newer_rules_is_of_the_form_of_those_rules(mut record in record(), mut vote in vote()) {
         record.votes.iter_mut().chain(&mut record.owed).for_each(|vote| vote.rules = Rules::FIRST);
+        record.untold.retain(|notice| !notice.kind.is_third());
         for (rules, start) in [(Rules::SECOND, "{\"z\":2,"), (Rules::CURRENT, "{\"z\":3,")] {
             vote.rules = rules;
             record.votes.push(vote.clone());
             let written = encode(&record).unwrap();
             prop_assert!(written.starts_with(start), "{}", written);
         }
+    }
+
+    // That a site is lost is told in a word that came with the third form.
+    #[test]
+    fn a_record_that_tells_of_a_lost_site_is_of_the_third_form(record in record(), notice in notice()) {
+        let untold = vec![Notice { kind: Kind::SiteLost, ..notice }];
+        prop_assert_eq!(form(&Record { untold, ..record }), 3);
     }
 
     // A request that is not answered yet, and that a workload was switched off, must survive it too.
