@@ -31,6 +31,7 @@ use crate::adapters::ledger::fresh_origin;
 use crate::adapters::ledger::kubernetes::KubernetesLedger;
 use crate::adapters::ledger::memory::MemoryLedger;
 use crate::adapters::ledger::redis::RedisLedger;
+use crate::adapters::random::SystemRandom;
 use crate::adapters::redis::Server;
 use crate::adapters::redis::board::RedisBoard;
 use crate::adapters::webhook::Webhooks;
@@ -139,6 +140,7 @@ pub async fn start(config: &Config, overrides: Overrides) -> Result<Running, Sta
     let tempo = overrides.tempo;
     let ports = Ports {
         clock,
+        random: Arc::new(SystemRandom::new()?),
         cluster,
         events: if config.dry_run { Arc::new(DryEvents) } else { Arc::new(events) as Arc<dyn EventSink> },
         ledger,

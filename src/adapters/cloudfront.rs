@@ -199,7 +199,11 @@ impl CloudFront {
                     let items = batch.paths.and_then(|paths| paths.items).unwrap_or_default();
                     // One we could not have sent says nothing of what else was: it is left out.
                     let sent: Vec<Path> = items.iter().filter_map(|item| item.parse().ok()).collect();
-                    return Ok(PathSet::of(sent).map(|sent| Found { invalidation: found.id, sent }));
+                    return Ok(PathSet::of(sent).map(|sent| Found {
+                        invalidation: found.id,
+                        sent,
+                        created_ms: found.created_ms,
+                    }));
                 }
                 Ok(_) => {}
                 // Listed and gone a moment later: not the one.

@@ -15,6 +15,7 @@ pub mod http;
 pub mod kubernetes;
 pub mod ledger;
 pub mod needs;
+pub mod random;
 pub mod redis;
 pub mod source;
 pub mod verdict;

@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+use crate::adapters::random::SystemRandom;
 use crate::cli::answer::{EXIT_FAILED, EXIT_INVALID, Outcome, Output, answer, refused};
 use crate::cli::consent::{Answer, Consent};
 use crate::cli::page::{Page, count};
@@ -18,10 +19,10 @@ use crate::cli::read::listen::{Group, OwnCopy, listen};
 use crate::cli::read::{Question, Section, Sources, named, peek};
 use domain::adoption::{State, adopt as adopted, has_regressed, state};
 use domain::delivery;
-use domain::id::{Origin, Seq, WorkloadId};
+use domain::id::{Nonce, Origin, Seq, WorkloadId};
 use domain::image::brief;
 use domain::policy::Policy;
-use domain::ports::{LedgerContents, PortError, StoreError};
+use domain::ports::{LedgerContents, PortError, Random, StoreError};
 use domain::readiness::{self, Standing, standing};
 use domain::record::Record;
 use domain::rollout::closed;
@@ -244,7 +245,8 @@ async fn adoption(
     let floor = sources.ledger.seq_floor(&id).await?;
     let postings: Vec<_> =
         copies.iter().filter(|copy| copy.origin == ledgered.origin).map(|copy| copy.said.clone()).collect();
-    let record = adopted(workload.as_ref().zip(version), current.as_ref(), floor, &postings);
+    let nonce = Nonce(SystemRandom::new()?.bits());
+    let record = adopted(workload.as_ref().zip(version), current.as_ref(), floor, &postings, nonce);
     let words = words(&record, current.as_ref(), lost, workload.as_ref(), &question.policy);
     Ok(Some(Adoption { id, record, words }))
 }

@@ -4,7 +4,7 @@
 //! What was voted for is not forgotten by it (GA-5): the votes of every copy stay, until the group has closed them.
 
 use crate::board::Posting;
-use crate::id::Seq;
+use crate::id::{Nonce, Seq};
 use crate::image::Version;
 use crate::record::{Edge, HISTORY_MAX, Published, Record, Vote};
 use crate::rollout::baseline;
@@ -35,12 +35,13 @@ pub fn lacks(record: Option<&Record>, floor: Seq, there: State) -> bool {
 }
 
 /// The record to be stored in place of `current`: `workload`, if the cluster has it, as it is, counted above everything in
-/// the ledger (`floor`) and in the copies.
+/// the ledger (`floor`) and in the copies, with a nonce of its own.
 pub fn adopt(
     workload: Option<(&Workload, &Version)>,
     current: Option<&Record>,
     floor: Seq,
     copies: &[Posting],
+    nonce: Nonce,
 ) -> Record {
     let shown = copies.iter().filter_map(|copy| match copy {
         Posting::Show(published) => published.record(),
@@ -61,6 +62,7 @@ pub fn adopt(
     };
     record.revision = current.map_or(1, |current| current.revision.saturating_add(1));
     record.start_above(below);
+    record.nonce = nonce;
     record.votes = votes(&known);
     if let Some(newest) = newest {
         record.history.clone_from(&newest.history);
@@ -91,7 +93,7 @@ fn votes(known: &[&Record]) -> Vec<Vote> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::id::Vector;
+    use crate::id::{Component, Vector};
     use crate::record::{Change, Phase};
     use crate::testing::{settled, version};
 
@@ -104,7 +106,7 @@ mod tests {
     }
 
     fn vote(seq: u64) -> Vote {
-        let vector = Vector::of_one("a".into(), "o".into(), Seq(seq));
+        let vector = Vector::of_one("a".into(), Component::bare("o".into(), Seq(seq)));
         let json = serde_json::json!({"v": vector, "s": seq, "i": version("2"), "p": ["/*"]});
         serde_json::from_value(json).unwrap()
     }
@@ -119,11 +121,11 @@ mod tests {
         let copies = [record(7, 2, "2").into(), Posting::Forget(Seq(9), 1), absent(8)];
         let now = workload();
         let seen = version("3");
-        let adopted = adopt(Some((&now, &seen)), Some(&current), Seq(5), &copies);
-        assert_eq!((adopted.seq, adopted.closed, adopted.revision), (Seq(11), Seq(11), 41));
+        let adopted = adopt(Some((&now, &seen)), Some(&current), Seq(5), &copies, Nonce(7));
+        assert_eq!((adopted.seq, adopted.closed, adopted.revision, adopted.nonce), (Seq(11), Seq(11), 41, Nonce(7)));
         assert_eq!((adopted.version, adopted.change, adopted.phase), (version("3"), Change::Baseline, Phase::Complete));
         assert_eq!(adopted.edge, Edge::Unknown, "another version than the newest copy's: the edge may hold anything");
-        let fresh = adopt(Some((&now, &seen)), None, Seq(5), &[]);
+        let fresh = adopt(Some((&now, &seen)), None, Seq(5), &[], Nonce(8));
         assert_eq!((fresh.seq, fresh.revision), (Seq(7), 1));
     }
 
@@ -133,7 +135,7 @@ mod tests {
         current.votes = vec![vote(3)];
         let mut copy = record(7, 2, "2");
         copy.votes = vec![vote(3), vote(7)];
-        let adopted = adopt(None, Some(&current), Seq(0), &[copy.into()]);
+        let adopted = adopt(None, Some(&current), Seq(0), &[copy.into()], Nonce(9));
         assert_eq!(adopted.votes.iter().map(|vote| vote.seq.0).collect::<Vec<_>>(), [3, 7]);
         assert_eq!((adopted.seq, adopted.revision), (Seq(9), 41));
     }

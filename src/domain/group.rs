@@ -125,7 +125,7 @@ pub fn judge(view: &View, own: &Member, agreement: &Agreement) -> Verdict {
                 let reason = if member == own { reason } else { with_what_is_told(known, reason) };
                 waiting.insert(member.clone(), reason);
             }
-            None => drop(vector.insert(member.clone(), Component { origin: origin.clone(), seq: published.seq() })),
+            None => drop(vector.insert(member.clone(), published.component(origin))),
         }
     }
     let ready = |member: &&Member| vector.contains_key(*member);
@@ -296,16 +296,17 @@ pub fn all_have_closed(view: &View, vector: &Vector, dead: bool, own: &Member) -
 }
 
 /// True if the last voter for `last` has also voted for `vector`, or can no longer do so. If the two name different ledgers
-/// of a member, its present ledger is the later one.
+/// of a member, or different rollouts that one ledger gave a number, the present one is the later.
 pub fn has_moved_on(view: &View, last: &Brief, vector: &Vector) -> bool {
     let is_present = |member: &Member, component: &Component| {
-        view.members.get(member).and_then(Option::as_ref).is_some_and(|known| known.origin == component.origin)
+        let known = view.members.get(member).and_then(Option::as_ref);
+        known.is_some_and(|Known { origin, published, .. }| {
+            let there = published.component(origin);
+            *origin == component.origin && (there.seq != component.seq || there.nonce == component.nonce)
+        })
     };
     let mut components = vector.0.iter();
-    components.all(|(member, component)| match last.seq(member, &component.origin) {
-        Some(seq) => seq >= component.seq,
-        None => !is_present(member, component),
-    })
+    components.all(|(member, component)| last.reaches(member, component).unwrap_or(!is_present(member, component)))
 }
 
 /// A vector in brief, as its voters remember it.
@@ -319,7 +320,7 @@ pub fn brief_of(view: &View, vector: &Vector) -> Brief {
 pub fn leave_out(view: &View, vector: &Vector, brief: &mut Brief) {
     for (member, known) in view.members.iter().filter(|(member, _)| vector.component(member).is_none()) {
         if let Some(Known { origin, published, .. }) = known {
-            brief.leave_out(member, &Component { origin: origin.clone(), seq: published.seq() });
+            brief.leave_out(member, &published.component(origin));
         }
     }
 }
@@ -332,6 +333,10 @@ fn why_dead(known: &Known, component: &Component, vector: &Vector) -> Option<Str
     }
     if published.seq() > component.seq {
         return Some("it moved on to another version before it voted".to_owned());
+    }
+    let there = published.component(origin);
+    if there.seq == component.seq && there.nonce != component.nonce && published.record().is_some() {
+        return Some("its ledger was set back and gave the number to another rollout".to_owned());
     }
     let record = match published {
         Published::Record(record) => record,
@@ -379,9 +384,4 @@ pub fn alone(member: &Member, origin: &Origin, record: Option<&Record>) -> View 
         told: Told::default(),
     });
     View { members: BTreeMap::from([(member.clone(), known)]), ..View::default() }
-}
-
-/// The component of `member` in a vector, if it belongs to the ledger `origin`.
-pub fn own_seq(vector: &Vector, member: &Member, origin: &Origin) -> Option<Seq> {
-    vector.component(member).filter(|component| component.origin == *origin).map(|component| component.seq)
 }

@@ -2,6 +2,7 @@
 //!
 //! Not for parsing what users write; that is `workload`, `image`, `host` and `paths`.
 
+mod nonce;
 mod objects;
 
 use std::collections::BTreeMap;
@@ -13,6 +14,7 @@ use sha2::{Digest, Sha256};
 
 use crate::parsed::parsed;
 
+pub use nonce::{Nonce, Nonces};
 pub use objects::{Environment, PipelineId, PromotionSeq, RepoId, Revision, RunSeq, promotion_id, run_id};
 
 /// What kind of workload is watched.
@@ -281,9 +283,19 @@ pub struct Component {
     /// What it had counted to.
     #[serde(rename = "s")]
     pub seq: Seq,
+    /// What tells it apart from another rollout that the ledger counted as the same, because it was set back in between.
+    #[serde(rename = "n", default, skip_serializing_if = "Nonce::is_none")]
+    pub nonce: Nonce,
 }
 
-/// One rollout of every member at once: `{member → (origin, seq)}` over *all* members of the group. `A→B→A→B` gives four
+impl Component {
+    /// Without a nonce: an absent workload has none, and what was counted before rules 3.
+    pub fn bare(origin: Origin, seq: Seq) -> Self {
+        Self { origin, seq, nonce: Nonce::default() }
+    }
+}
+
+/// One rollout of every member at once: `{member → (origin, seq, nonce)}` over *all* members of the group. `A→B→A→B` gives four
 /// vectors although two tags repeat.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -291,8 +303,8 @@ pub struct Vector(pub BTreeMap<Member, Component>);
 
 impl Vector {
     /// The vector of a group with one member.
-    pub fn of_one(member: Member, origin: Origin, seq: Seq) -> Self {
-        Self(BTreeMap::from([(member, Component { origin, seq })]))
+    pub fn of_one(member: Member, component: Component) -> Self {
+        Self(BTreeMap::from([(member, component)]))
     }
 
     /// What this vector says of one member.
@@ -319,12 +331,16 @@ const DIGEST_BYTES: usize = 16;
 /// The id of a rollout across the group: `H(group, workload, vector)`. Every member computes the same one.
 pub fn group_rollout_id(group: &str, workload: &WorkloadId, vector: &Vector) -> String {
     let workload = workload.to_string();
-    let seqs: Vec<String> = vector.0.values().map(|component| component.seq.to_string()).collect();
-    let parts = vector
-        .0
-        .iter()
-        .zip(&seqs)
-        .flat_map(|((member, component), seq)| [member.0.as_str(), component.origin.0.as_str(), seq.as_str()]);
+    // One part for both, or the parts of rules 1 and 2 would not be what they were. A number alone has no dash.
+    let number = |component: &Component| match component.nonce {
+        nonce if nonce.is_none() => component.seq.to_string(),
+        nonce => format!("{}-{nonce}", component.seq),
+    };
+    let numbers: Vec<String> = vector.0.values().map(number).collect();
+    let parts =
+        vector.0.iter().zip(&numbers).flat_map(|((member, component), number)| {
+            [member.0.as_str(), component.origin.0.as_str(), number.as_str()]
+        });
     digest("rollout", [group, workload.as_str()].into_iter().chain(parts))
 }
 
@@ -370,10 +386,24 @@ pub fn config_hash<'a>(settings: impl IntoIterator<Item = (&'a str, &'a str)>) -
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     fn vector(seq: u64) -> Vector {
-        Vector::of_one("eu-1".into(), "origin".into(), Seq(seq))
+        Vector::of_one("eu-1".into(), Component::bare("origin".into(), Seq(seq)))
+    }
+
+    // Computed by the program before there were nonces.
+    #[test]
+    fn a_number_without_a_nonce_is_hashed_as_it_always_was_and_each_nonce_otherwise() {
+        let web = WorkloadId::deployment("shop", "web");
+        let id = |nonce| {
+            let component = Component { nonce: Nonce(nonce), ..Component::bare("origin".into(), Seq(3)) };
+            group_rollout_id("default", &web, &Vector::of_one("eu-1".into(), component))
+        };
+        assert_eq!(id(0), "e5027c4ec4438a779353a853d37890c3");
+        assert_eq!(BTreeSet::from([id(0), id(1), id(2)]).len(), 3);
     }
 
     #[test]

@@ -40,6 +40,12 @@ pub trait Clock: Send + Sync {
     fn wall_ms(&self) -> i64;
 }
 
+/// Randomness. The only way to it.
+pub trait Random: Send + Sync {
+    /// 64 bits that nobody can foretell, never the same twice from one of these.
+    fn bits(&self) -> u64;
+}
+
 /// What a watch of workloads says.
 #[derive(Clone, Debug)]
 pub enum Sight {
@@ -354,6 +360,8 @@ pub trait Board: Send + Sync {
 pub struct Ports {
     /// Time.
     pub clock: Arc<dyn Clock>,
+    /// Randomness.
+    pub random: Arc<dyn Random>,
     /// The cluster.
     pub cluster: Arc<dyn ClusterView>,
     /// Events on workloads.

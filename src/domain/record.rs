@@ -8,6 +8,7 @@ mod brief;
 mod count;
 mod ending;
 mod last_site;
+mod number;
 mod published;
 mod purge;
 mod times;
@@ -21,7 +22,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::distribution::DistributionId;
 use crate::host::Host;
-use crate::id::{InvalidationId, NoticeId, Seq, Vector, WorkloadId};
+use crate::id::{InvalidationId, Nonce, NoticeId, Seq, Vector, WorkloadId};
 use crate::image::Version;
 use crate::notice::Notice;
 use crate::paths::PathSet;
@@ -98,6 +99,9 @@ pub struct Record {
     /// Raised by one with every change of version or UID (GA-2).
     #[serde(rename = "s")]
     pub seq: Seq,
+    /// Drawn anew whenever `seq` is raised; none in records of rules 1 and 2 (decision 48).
+    #[serde(rename = "i", default, skip_serializing_if = "Nonce::is_none")]
+    pub nonce: Nonce,
     /// The images of the rollout `seq`.
     #[serde(rename = "v")]
     pub version: Version,
@@ -286,8 +290,9 @@ pub struct Vote {
     /// The configuration of the group it was cast under. All votes of a decided vector have the same.
     #[serde(rename = "m", default, skip_serializing_if = "String::is_empty")]
     pub config: String,
-    /// When it was cast, in milliseconds since the Unix epoch by the voter's clock; 0 while alone. The newest of a vector is
-    /// the time in the notices of it, so that they have the same bytes from every member.
+    /// When it was cast, in milliseconds since the Unix epoch by the voter's clock; 0 in votes of rules 1 and 2 while alone. The newest
+    /// of a vector is the time in the notices of it in a group, so that they have the same bytes from every member; and what
+    /// CloudFront created long before it is no purge of it (decision 48).
     #[serde(rename = "a", default, skip_serializing_if = "is_default")]
     pub at_ms: i64,
     /// The hosts this member serves the workload by.
@@ -358,6 +363,7 @@ impl Record {
             revision: 1,
             uid: String::new(),
             seq,
+            nonce: Nonce::default(),
             version: Version::default(),
             generation: 0,
             change: Change::Baseline,

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::id::Seq;
 use crate::image::Version;
 use crate::notice::{Kind, Notice};
-use crate::record::{ABSENT_REVISION, Outcome, Published, Purge, RECORD_BYTES_MAX, Record, SCHEMA, Vote};
+use crate::record::{ABSENT_REVISION, Brief, Outcome, Published, Purge, RECORD_BYTES_MAX, Record, SCHEMA, Vote};
 use crate::rules::Rules;
 
 /// The form of a record that does not name one.
@@ -32,7 +32,10 @@ pub fn form(record: &Record) -> u32 {
 
 /// What came with decisions 48 to 56 (rules 3).
 fn is_third(record: &Record) -> bool {
-    record.all_kept().any(|vote| vote.rules > Rules::SECOND)
+    let has_nonce = |vote: &Vote| vote.vector.0.values().any(|component| !component.nonce.is_none());
+    !record.nonce.is_none()
+        || record.last.as_ref().is_some_and(Brief::has_nonces)
+        || record.all_kept().any(|vote| vote.rules > Rules::SECOND || has_nonce(vote))
         || record.untold.iter().any(|notice| notice.kind.is_third())
 }
 

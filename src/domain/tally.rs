@@ -346,7 +346,7 @@ mod tests {
     fn votes_and_the_purge_that_follows_are_shown_with_who_makes_it() {
         let mut view = view([known("a", 2, "2", Phase::Complete), known("b", 7, "2", Phase::Complete)]);
         assert_eq!(of(&view).state, "complete in all members; each looks once more, and votes");
-        let component = |member: &str, seq| (member.into(), Component { origin: origin(member), seq: Seq(seq) });
+        let component = |member: &str, seq| (member.into(), Component::bare(origin(member), Seq(seq)));
         let vector = Vector([component("a", 2), component("b", 7)].into());
         vote(&mut view, "b", &vector);
         let seen = of(&view);

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use domain::distribution::DistributionId;
-use domain::id::{InvalidationId, Reference, Seq, Vector, group_rollout_id, purge_reference};
+use domain::id::{Component, InvalidationId, Reference, Seq, Vector, group_rollout_id, purge_reference};
 use domain::purge::{Order, Progress};
 use domain::record::Record;
 use domain::rollout::{Effect, Event, Identity};
@@ -63,7 +63,7 @@ impl World {
     /// The reference under which a rollout is purged by the policy's own paths.
     fn reference(&self, seq: Seq, distribution: &DistributionId) -> Reference {
         let Identity { workload, member, group, origin, .. } = identity();
-        let rollout = group_rollout_id(&group, &workload, &Vector::of_one(member, origin, seq));
+        let rollout = group_rollout_id(&group, &workload, &Vector::of_one(member, Component::bare(origin, seq)));
         purge_reference(&rollout, distribution.as_str(), self.policy.paths.iter().map(|path| path.as_str()))
     }
 

@@ -196,6 +196,7 @@ impl Field {
                     let found = self.made.get(&(reference.clone(), distribution)).map(|(_, sent, _)| Found {
                         invalidation: InvalidationId(format!("I-{reference}")),
                         sent: sent.clone(),
+                        created_ms: None,
                     });
                     self.feed(m, purge::Event::Searched(reference, found));
                 }

@@ -83,6 +83,7 @@ impl Account {
             invalidation: None,
             paths_per_hour: 20,
             voted_at: Some(self.now),
+            voted_ms: 0,
         };
         let reference = order.reference.clone();
         self.feed(member, Event::Ordered(order));
@@ -290,6 +291,7 @@ fn a_repetition_that_was_throttled_has_its_turn_again() {
             invalidation: None,
             paths_per_hour: 1_000,
             voted_at: Some(Timestamp::from_millis(0)),
+            voted_ms: 0,
         }
     };
     let mut now = Timestamp::from_millis(0);

@@ -46,6 +46,11 @@ enum Reply {
     Lost,
 }
 
+/// The wall clock of these worlds, an hour after its epoch at first.
+pub fn wall_ms(now: Timestamp) -> i64 {
+    3_600_000 + i64::try_from(now.as_millis()).unwrap()
+}
+
 pub fn order(n: u8, now: Timestamp) -> Order {
     let distribution: DistributionId = ["E1EXAMPLE", "E2EXAMPLE"][usize::from(n % 2)].parse().unwrap();
     let paths = if n.is_multiple_of(3) {
@@ -62,6 +67,7 @@ pub fn order(n: u8, now: Timestamp) -> Order {
         invalidation: None,
         paths_per_hour: 1_000,
         voted_at: Some(now),
+        voted_ms: wall_ms(now),
     }
 }
 
@@ -143,8 +149,8 @@ impl World {
             (Effect::Create(order), Reply::Works) => {
                 self.create(&order);
                 let id = InvalidationId(format!("I-{}", order.reference));
-                let age = self.now.since(self.cdn[&order.reference].1);
-                self.step(Event::Created(order.reference.clone(), id, Some(age)));
+                let created_ms = wall_ms(self.cdn[&order.reference].1);
+                self.step(Event::Created(order.reference.clone(), id, Some(created_ms)));
             }
             (Effect::Create(order), Reply::Lost) => {
                 self.create(&order);

@@ -16,6 +16,7 @@ fn order(namespace: &str, name: &str, distribution: usize, paths: &PathSet, now:
         invalidation: None,
         paths_per_hour: 1_000,
         voted_at: Some(now),
+        voted_ms: 0,
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use domain::distribution::DistributionId;
 use domain::host::Host;
-use domain::id::{Component, InvalidationId, Member, NoticeId, Origin, Reference, Seq, Vector, WorkloadId};
+use domain::id::{Component, InvalidationId, Member, Nonce, NoticeId, Origin, Reference, Seq, Vector, WorkloadId};
 use domain::image::{Container, Version};
 use domain::notice::{Kind, Notice, PurgeFact};
 use domain::paths::PathSet;
@@ -70,8 +70,24 @@ fn phase() -> impl Strategy<Value = Phase> {
 }
 
 fn vector() -> impl Strategy<Value = Vector> {
-    let component = (text(), seq()).prop_map(|(origin, seq)| Component { origin: Origin(origin), seq });
+    let component =
+        (text(), seq(), nonce()).prop_map(|(origin, seq, nonce)| Component { origin: Origin(origin), seq, nonce });
     btree_map(text().prop_map(Member), component, 0..3).prop_map(Vector)
+}
+
+fn nonce() -> impl Strategy<Value = Nonce> {
+    prop_oneof![Just(Nonce::default()), any::<u64>().prop_map(Nonce)]
+}
+
+/// The same of an earlier release, whose numbers have no nonces.
+fn without_nonces(vote: &mut Vote) {
+    vote.vector.0.values_mut().for_each(|component| component.nonce = Nonce::default());
+}
+
+/// The same of a record, and no vote remembered.
+fn before_nonces(mut record: Record) -> Record {
+    record.votes.iter_mut().chain(&mut record.owed).for_each(without_nonces);
+    Record { nonce: Nonce::default(), last: None, ..record }
 }
 
 fn purge() -> impl Strategy<Value = Purge> {
@@ -179,7 +195,7 @@ fn last_site() -> impl Strategy<Value = LastSite> {
 
 prop_compose! {
     fn record()(
-        (revision, uid, seq, version, generation) in (any::<u64>(), text(), seq(), version(), any::<i64>()),
+        (revision, uid, seq, nonce, version) in (any::<u64>(), text(), seq(), nonce(), version()), generation: i64,
         (change, phase, elapsed_ms, settled) in (change(), phase(), any::<u64>(), option::of(version())),
         (edge, closed) in (select(vec![Edge::Settled, Edge::Moved, Edge::Unknown]), seq()),
         requested_at in option::of(text()), (votes, owed) in (vec(vote(), 0..3), vec(vote(), 0..2)), history in vec(closed(), 0..3),
@@ -191,7 +207,7 @@ prop_compose! {
         times in times(), site in option::of(last_site()),
     ) -> Record {
         Record {
-            revision, uid, seq, version, generation, change, phase, elapsed_ms, settled, edge, closed, requested_at,
+            revision, uid, seq, nonce, version, generation, change, phase, elapsed_ms, settled, edge, closed, requested_at,
             votes, owed, history, untold, config, last, stalled, set_back, off, chosen, request, asked, from, site, times, conditions,
         }
     }
@@ -246,7 +262,8 @@ proptest! {
 
     // Before the members have voted by new rules, the program before this one can take the ledger back.
     #[test]
-    fn a_record_without_anything_new_is_of_the_first_form(mut record in record()) {
+    fn a_record_without_anything_new_is_of_the_first_form(record in record()) {
+        let mut record = before_nonces(record);
         record.owed.clear();
         (record.off, record.request) = (false, None);
         let is_old = |kind: Kind| !kind.is_third() && !matches!(kind, Kind::PurgeOwed | Kind::RolloutSuperseded | Kind::RolloutStuck);
@@ -265,7 +282,9 @@ proptest! {
 
     // The program before this one would pass over what is new, and drop it with its next write.
     #[test]
-    fn a_record_with_a_vote_by_newer_rules_is_of_the_form_of_those_rules(mut record in record(), mut vote in vote()) {
+    fn a_record_with_a_vote_by_newer_rules_is_of_the_form_of_those_rules(record in record(), mut vote in vote()) {
+        let mut record = before_nonces(record);
+        without_nonces(&mut vote);
         record.votes.iter_mut().chain(&mut record.owed).for_each(|vote| vote.rules = Rules::FIRST);
         record.untold.retain(|notice| !notice.kind.is_third());
         for (rules, start) in [(Rules::SECOND, "{\"z\":2,"), (Rules::CURRENT, "{\"z\":3,")] {
@@ -294,7 +313,9 @@ proptest! {
     // That a purge is owed, and what of it was sent otherwise than voted for, must survive the program before this one.
     #[test]
     fn a_record_that_says_of_a_purge_what_is_new_is_of_the_second_form(record in record(), vote in vote(), which in 0..6) {
-        let mut record = Record { votes: vec![], owed: vec![], history: vec![], untold: vec![], ..record };
+        let record = Record { votes: vec![], owed: vec![], history: vec![], untold: vec![], ..record };
+        let (mut record, mut vote) = (before_nonces(record), vote);
+        without_nonces(&mut vote);
         let mut vote =
             Vote { purges: BTreeMap::new(), closed: None, rules: Rules::FIRST, owed_ms: 0, unlisted: None, ..vote };
         let mut purge = Purge::wanted("r".into());
@@ -310,6 +331,24 @@ proptest! {
         record.votes.push(vote);
         let written = encode(&record).unwrap();
         prop_assert!(written.starts_with("{\"z\":2,"), "{}", written);
+    }
+
+    // Nor may it drop what tells two rollouts of one number apart, whoever counted it.
+    #[test]
+    fn a_record_with_a_nonce_anywhere_is_of_the_third_form(record in record(), mut vote in vote(), bits in 1_u64.., which in 0..4) {
+        let (mut record, nonce) = (before_nonces(record), Nonce(bits));
+        record.votes.iter_mut().chain(&mut record.owed).for_each(|vote| vote.rules = Rules::FIRST);
+        record.untold.clear();
+        prop_assert!(form(&record) < 3);
+        vote.rules = Rules::FIRST;
+        vote.vector.0.insert("eu-1".into(), Component { nonce, ..Component::bare("o".into(), Seq(1)) });
+        match which {
+            0 => record.nonce = nonce,
+            1 => record.last = Some(Brief::of(&vote.vector)),
+            2 => record.owed.push(vote),
+            _ => record.votes.push(vote),
+        }
+        prop_assert_eq!(form(&record), 3);
     }
 
     #[test]
@@ -352,6 +391,9 @@ fn an_idle_record_takes_no_more_than_200_bytes() {
     println!("{} bytes: {written}", written.len());
     assert!(written.len() <= 200, "{} bytes: {written}", written.len());
     assert!(!written.contains("\"z\""), "the first form is not named");
+    let numbered = encode(&Record { nonce: Nonce(u64::MAX), ..idle() }).unwrap();
+    println!("{} bytes: {numbered}", numbered.len());
+    assert!(numbered.len() <= 200, "{} bytes: {numbered}", numbered.len());
 }
 
 #[test]

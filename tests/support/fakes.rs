@@ -66,6 +66,7 @@ pub enum Fault {
 /// Everything that is and was.
 pub struct State {
     before: Millis,
+    draws: u64,
     life_began: Option<Instant>,
     /// The Deployments there are.
     pub cluster: BTreeMap<WorkloadId, Workload>,
@@ -139,6 +140,7 @@ impl World {
     pub fn new(seed: u64) -> Self {
         Self(Arc::new(Mutex::new(State {
             before: 0,
+            draws: 0,
             life_began: None,
             cluster: BTreeMap::new(),
             serving: BTreeMap::new(),
@@ -206,6 +208,7 @@ impl World {
     pub fn ports(&self) -> Ports {
         Ports {
             clock: Arc::new(FakeClock { began: Instant::now(), world: self.clone() }),
+            random: Arc::new(self.clone()),
             cluster: Arc::new(self.clone()),
             events: Arc::new(self.clone()),
             ledger: Arc::new(self.clone()),

@@ -9,7 +9,7 @@ use super::DeploymentWatcher;
 use crate::actors::message::Show;
 use crate::actors::shell::Drives;
 use crate::actors::{Env, LOAD, retry_until_ok};
-use domain::id::{Seq, WorkloadId};
+use domain::id::{Nonce, Seq, WorkloadId};
 use domain::listed::Scope;
 use domain::lives::LifeNote;
 use domain::ports::{PinError, StoreError};
@@ -167,7 +167,12 @@ async fn write(env: Env, found: Records, above: Seq) -> Outcome {
     while let Some((id, mut record)) = found.next() {
         match ledger.seq_floor(&id).await {
             Ok(floor) => {
-                Arc::make_mut(&mut record).start_above(floor.max(above));
+                let first = Arc::make_mut(&mut record);
+                first.start_above(floor.max(above));
+                if first.nonce.is_none() {
+                    // A write that is repeated, for nobody knows what became of it, is the same one.
+                    first.nonce = Nonce(env.ports.random.bits());
+                }
                 records.insert(id, record);
             }
             // If a floor cannot be read now, the next sweep reads it again, and the others: each attempt may take its whole time.

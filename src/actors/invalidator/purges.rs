@@ -1,7 +1,5 @@
 //! Carries purges out, and reports how they go.
 
-use std::time::Duration;
-
 use actix::prelude::SendError;
 use actix::{AsyncContext, Context};
 
@@ -36,7 +34,7 @@ impl Invalidator {
         let cdn = self.env.ports.cdn.clone();
         let clock = self.env.ports.clock.clone();
         let metrics = self.env.metrics.clone();
-        let (reference, place, wall) = (order.reference.clone(), order.distribution.clone(), clock.clone());
+        let (reference, place) = (order.reference.clone(), order.distribution.clone());
         let call = async move {
             let from = clock.now();
             metrics.edge.sent(order.subject.namespace(), &order.distribution, order.paths.len());
@@ -45,11 +43,7 @@ impl Invalidator {
             created
         };
         self.ask_cdn(ctx, call, (Cause::CreateInvalidation, place), move |created| match created {
-            Ok(Invalidation { id, created_ms, .. }) => {
-                let age = created_ms.map(|at| wall.wall_ms().saturating_sub(at));
-                let age = age.map(|age| Duration::from_millis(u64::try_from(age).unwrap_or_default()));
-                purge::Event::Created(reference, id, age)
-            }
+            Ok(Invalidation { id, created_ms, .. }) => purge::Event::Created(reference, id, created_ms),
             Err(error) => purge::Event::CreateFailed(reference, error.class, error.message),
         });
     }

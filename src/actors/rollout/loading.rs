@@ -10,7 +10,7 @@ use crate::actors::message::TellNotice;
 use crate::actors::shell::{Drives, Shell};
 use crate::actors::telling::tell_at_once;
 use crate::actors::{Env, LOAD};
-use domain::id::{Origin, Seq, WorkloadId};
+use domain::id::{Nonces, Origin, Seq, WorkloadId};
 use domain::machine::millis;
 use domain::ports::PortError;
 use domain::record::Record;
@@ -96,6 +96,7 @@ impl RolloutActor {
             keeps_times: self.env.metrics.traces.is_on(),
         };
         let machine = Rollout::resume(identity, settings.policy.clone(), floor, record).arriving(self.start.arrival);
+        let machine = machine.drawing(Nonces::seeded(self.env.ports.random.bits()));
         let machine = machine.remembering(self.start.known.take().as_deref(), self.start.spent);
         self.shell = Some(Shell::new(Attended::new(machine), &self.env));
         self.count();

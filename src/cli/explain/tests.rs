@@ -9,7 +9,7 @@ use super::*;
 use crate::adapters::ledger::memory::MemoryLedger;
 use crate::cli::read::Us;
 use domain::distribution::{Distribution, DistributionId};
-use domain::id::{InvalidationId, Origin, Reference, Seq, Vector, WorkloadId};
+use domain::id::{Component, InvalidationId, Origin, Reference, Seq, Vector, WorkloadId};
 use domain::image::{Container, Image, Version};
 use domain::listed::Scope;
 use domain::lives::LifeNote;
@@ -362,7 +362,7 @@ async fn an_open_vote_shows_its_purges() {
     let purge = Purge { state: PurgeState::Created, invalidation: Some("I2X".into()), ..Purge::wanted("ref".into()) };
     let record = &mut world.records[0].1;
     record.phase = Phase::Complete;
-    let vector = Vector::of_one("self".into(), "o".into(), Seq(7));
+    let vector = Vector::of_one("self".into(), Component::bare("o".into(), Seq(7)));
     let json = serde_json::json!({ "v": vector, "s": 7, "i": version("1.2.4"), "p": ["/*"], "h": ["www.example.com"] });
     let vote: Vote = serde_json::from_value(json).unwrap();
     record.votes.push(Vote { purges: BTreeMap::from([("E1".parse().unwrap(), purge)]), ..vote });

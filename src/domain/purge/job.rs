@@ -11,7 +11,7 @@ use crate::purge::{Effect, Order, Pace, Progress};
 /// minute.
 const POLL_EVERY_MAX: Duration = Duration::from_secs(30);
 
-/// How far our clock may be from AWS's. AWS refuses requests that are signed five minutes off, fifteen at some services
+/// How far a voter's clock may be from AWS's. AWS refuses requests that are signed five minutes off, fifteen at some services
 /// (<https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-troubleshooting.html>), so a clock that got an answer is closer.
 const CLOCKS_APART_MAX: Duration = Duration::from_secs(15 * 60);
 
@@ -78,10 +78,12 @@ impl Poll {
 }
 
 impl Waiter {
-    /// Whether an invalidation of this age was there before the vote for this purge.
-    pub(super) fn is_younger_than(&self, now: Timestamp, age: Option<Duration>) -> bool {
-        let voted = self.order.voted_at.map(|at| now.since(at).saturating_add(CLOCKS_APART_MAX));
-        voted.zip(age).is_some_and(|(voted, age)| age > voted)
+    /// Whether an invalidation that was created then was there before the vote for this purge. Both are times of the wall: no clock of
+    /// ours that stands still while a machine sleeps takes part.
+    pub(super) fn is_voted_after(&self, created_ms: Option<i64>) -> bool {
+        let apart_ms = i64::try_from(millis(CLOCKS_APART_MAX)).unwrap_or(i64::MAX);
+        let is_earlier = |created_ms: i64| self.order.voted_ms.saturating_sub(created_ms) > apart_ms;
+        self.order.voted_ms != 0 && created_ms.is_some_and(is_earlier)
     }
 
     pub(super) const fn new(now: Timestamp, order: Order, number: u64) -> Self {

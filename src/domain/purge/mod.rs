@@ -63,6 +63,9 @@ pub struct Order {
     /// When this process drafted its vote for it. The rollout was complete by then, and cannot have been decided or
     /// purged earlier. `None` if an earlier life or another worker voted: then neither is known.
     pub voted_at: Option<Timestamp>,
+    /// When the last vote for it was cast, by its voter's clock, in milliseconds since the Unix epoch; 0 if that was not recorded.
+    /// CloudFront made nothing for it before.
+    pub voted_ms: i64,
 }
 
 /// How a purge goes.
@@ -158,9 +161,9 @@ impl Default for Pace {
 pub enum Event {
     /// A rollout wants a purge. Ordering one that is known only asks for its progress again.
     Ordered(Order),
-    /// CloudFront accepted the creation. Last comes the age of the invalidation, where CloudFront says when it was created: that
-    /// time, by CloudFront's clock, against ours.
-    Created(Reference, InvalidationId, Option<Duration>),
+    /// CloudFront accepted the creation. Last comes when the invalidation was created, where CloudFront says so: by its clock, in
+    /// milliseconds since the Unix epoch.
+    Created(Reference, InvalidationId, Option<i64>),
     /// It did not.
     CreateFailed(Reference, CdnErrorClass, String),
     /// An invalidation is still in progress.
@@ -184,6 +187,8 @@ pub struct Found {
     pub invalidation: InvalidationId,
     /// What was sent.
     pub sent: PathSet,
+    /// When it was created, by CloudFront's clock, in milliseconds since the Unix epoch, where that is said.
+    pub created_ms: Option<i64>,
 }
 
 /// What is wanted.

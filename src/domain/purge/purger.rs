@@ -1,7 +1,6 @@
 //! The machine of purges: one job per creation, one lane per distribution, one governor.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use crate::call::Call;
 use crate::distribution::DistributionId;
@@ -241,7 +240,7 @@ impl Purger {
         now: Timestamp,
         reference: &Reference,
         id: InvalidationId,
-        age: Option<Duration>,
+        created_ms: Option<i64>,
     ) -> Vec<Effect> {
         let poll = Poll::begin(now, id.clone(), &self.pace);
         let Some(job) = self.jobs.get_mut(reference).filter(|job| !matches!(job.stage, Stage::Polling(_))) else {
@@ -250,7 +249,7 @@ impl Purger {
         if let (Stage::Calling, Some(sent)) = (&job.stage, job.sent) {
             self.governor.granted(sent);
         }
-        let is_spent = job.own.is_younger_than(now, age);
+        let is_spent = job.own.is_voted_after(created_ms);
         job.stage = Stage::Polling(poll);
         // The distribution answers: the others go on, and those that this one contains need not.
         if let Some(lane) = self.lanes.get_mut(&job.own.order.distribution) {
@@ -348,13 +347,13 @@ impl Purger {
     fn searched(&mut self, now: Timestamp, reference: &Reference, found: Option<Found>) -> Vec<Effect> {
         let asked = |job: &&mut Job| matches!(&job.stage, Stage::Searching(search) if search.is_asked());
         let Some(job) = self.jobs.get_mut(reference).filter(asked) else { return Vec::new() };
-        let Some(Found { invalidation, sent }) = found else {
+        let Some(Found { invalidation, sent, created_ms }) = found else {
             return self.conclude(reference, &Progress::DoneByOther);
         };
         job.own.order.paths = sent.clone();
         // Its time is unknown, so it covers no other purge.
         job.own.order.voted_at = None;
-        let mut effects = self.created(now, reference, invalidation, None);
+        let mut effects = self.created(now, reference, invalidation, created_ms);
         if let Some(job) = self.jobs.get(reference) {
             effects.push(job.tell_own(Progress::SentBefore(sent)));
         }
@@ -459,7 +458,7 @@ impl Machine for Purger {
     fn step(&mut self, now: Timestamp, event: Event) -> Vec<Effect> {
         let mut effects = match event {
             Event::Ordered(order) => self.ordered(now, order),
-            Event::Created(reference, id, age) => self.created(now, &reference, id, age),
+            Event::Created(reference, id, created_ms) => self.created(now, &reference, id, created_ms),
             Event::CreateFailed(reference, class, why) => self.create_failed(now, &reference, class, why),
             Event::StillInProgress(reference) => {
                 self.still(now, &reference);

@@ -1,7 +1,7 @@
 //! What the members of a group show each other of a workload.
 
 use super::{Phase, Record, Vote};
-use crate::id::{Seq, Vector};
+use crate::id::{Component, Origin, Seq, Vector};
 use crate::image::Version;
 
 /// Sorts [`Published::Absent`] above every record of its `seq`. The first release wrote it, and every board sorts by it.
@@ -32,6 +32,14 @@ impl Published {
         match self {
             Self::Record(record) => record.seq,
             Self::Absent(seq) => *seq,
+        }
+    }
+
+    /// Where the member stands, by the ledger `origin`.
+    pub fn component(&self, origin: &Origin) -> Component {
+        match self {
+            Self::Record(record) => record.component(origin),
+            Self::Absent(seq) => Component::bare(origin.clone(), *seq),
         }
     }
 

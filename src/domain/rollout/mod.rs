@@ -123,9 +123,14 @@ impl Identity {
         if self.keeps_times { self.wall_ms(now) } else { 0 }
     }
 
-    /// The number of our rollout in a vector, if it is one of our ledger.
-    fn own_seq(&self, vector: &Vector) -> Option<Seq> {
-        group::own_seq(vector, &self.member, &self.origin)
+    /// Whether the rollout of our record is the one that a vector means.
+    fn is_of(&self, record: &Record, vector: &Vector) -> bool {
+        vector.component(&self.member) == Some(&record.component(&self.origin))
+    }
+
+    /// The name of the rollout of our record, before a vote says in which vector it is.
+    fn own_rollout(&self, record: &Record) -> String {
+        self.group_rollout(&Vector::of_one(self.member.clone(), record.component(&self.origin)))
     }
 
     /// The name of a vector's rollout, the same in the whole group.
@@ -368,9 +373,10 @@ impl Rollout {
     /// Gives the rollout `seq`, if it is the present one, a new number, so that the group can agree on another vector
     /// with it.
     pub(super) fn bump_seq(&mut self, seq: Seq) {
-        let Some(draft) = self.record.draft.as_mut().filter(|draft| draft.seq == seq) else { return };
+        let OwnRecord { draft, nonces, .. } = &mut self.record;
+        let Some(draft) = draft.as_mut().filter(|draft| draft.seq == seq) else { return };
         let at_rest = draft.change == Change::Baseline || draft.closed >= draft.seq;
-        draft.seq = draft.seq.next();
+        draft.raise(draft.seq.next(), nonces);
         if at_rest {
             draft.closed = draft.seq;
         }

@@ -11,6 +11,7 @@ use crate::rollout::clock::{ELAPSED_STORED_EVERY, Suspicion};
 use crate::rollout::close::End;
 use crate::rollout::news::{baseline, faults, is_requested};
 use crate::rollout::served::Served;
+use crate::rollout::write::OwnRecord;
 use crate::rollout::{Arrival, Effect, Rollout, request, words};
 use crate::workload::Workload;
 
@@ -78,6 +79,7 @@ impl Rollout {
             record.times = Times::begun(self.identity.time_kept(now));
             self.stopwatch.start(now);
         }
+        record.raise(record.seq, &mut self.record.nonces);
         self.record.draft = Some(record);
         if let Some(message) = message {
             self.announce(now, Kind::RolloutStarted, message.to_owned());
@@ -109,10 +111,10 @@ impl Rollout {
     pub(super) fn begin(&mut self, now: Timestamp, workload: &Workload, version: &Version, change: Change) {
         let Some(previous) = self.record.draft.clone() else { return };
         let (digests, requested) = (self.policy.same_digest_is_same, is_requested(&previous, workload));
-        let Some(draft) = &mut self.record.draft else { return };
+        let OwnRecord { draft: Some(draft), nonces, spent, .. } = &mut self.record else { return };
         let settled = previous.settled().filter(|settled| !settled.same_content(version, digests)).cloned();
         draft.uid.clone_from(&workload.uid);
-        draft.seq = previous.seq.max(self.record.spent).next();
+        draft.raise(previous.seq.max(*spent).next(), nonces);
         draft.version = version.clone();
         draft.generation = workload.generation;
         draft.change = change;

@@ -171,6 +171,7 @@ impl Rollout {
                 invalidation: purge.invalidation.clone(),
                 paths_per_hour: self.policy.tenants.limits(&self.identity.workload.namespace).paths_per_hour,
                 voted_at: self.purges.voted_at(vector, &purge.reference),
+                voted_ms: self.voted_ms(vector, &purge.reference),
             });
         }
         orders.iter().for_each(|order| self.purges.ordered(&order.reference));

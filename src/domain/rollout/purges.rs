@@ -40,10 +40,15 @@ impl Purges {
         self.voted_at.insert(vector.clone(), now);
     }
 
-    /// When this life drafted the vote for that purge, if it did. Not for a purge that has its second reference: what is found under
-    /// that one counts, so a wrong clock costs one more purge and no third.
+    /// When this life drafted the vote for that purge, if it did.
     pub(super) fn voted_at(&self, vector: &Vector, reference: &Reference) -> Option<Timestamp> {
-        self.voted_at.get(vector).filter(|_| !self.second.contains(reference)).copied()
+        self.voted_at.get(vector).filter(|_| !self.is_second(reference)).copied()
+    }
+
+    /// Whether it took the place of another. What is found under such a one counts, whenever it was created, so a wrong clock costs one
+    /// more purge and no third.
+    pub(super) fn is_second(&self, reference: &Reference) -> bool {
+        self.second.contains(reference)
     }
 
     /// The reference that takes the place of one that was used before, for this invalidation.

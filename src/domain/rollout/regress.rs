@@ -13,11 +13,18 @@
 //! What an earlier life knew is lost with it. Not for finding out that a cluster was set back; that is `horizon`.
 
 use crate::adoption::lacks;
-use crate::id::Seq;
+use crate::id::{Nonces, Seq};
 use crate::record::{Change, Edge, Phase, Record};
 use crate::rollout::Rollout;
 
 impl Rollout {
+    /// Sets where the nonces of new numbers come from.
+    #[must_use]
+    pub fn drawing(mut self, nonces: Nonces) -> Self {
+        self.record.nonces = nonces;
+        self
+    }
+
     /// The same machine in a life that knew the ledger to hold `known`. Without `known` and after a set-back, `spent` is the
     /// highest number this life has seen.
     #[must_use]

@@ -6,7 +6,7 @@
 //! votes for the usual ones: then more is purged, not less.
 
 use crate::group::View;
-use crate::id::{Seq, Vector};
+use crate::id::{Component, Vector};
 use crate::paths::PathSet;
 use crate::policy::Policy;
 use crate::record::{Change, Edge, Published, Record, VOTE_PATH_BYTES_MAX};
@@ -61,7 +61,7 @@ fn asked_of_others(own: &Record, view: &View, vector: &Vector) -> Option<PathSet
     for (member, component) in &vector.0 {
         let known = view.members.get(member).and_then(Option::as_ref)?;
         let Published::Record(record) = &known.published else { return None };
-        if let Some(theirs) = news_of(record, vector, component.seq)? {
+        if let Some(theirs) = news_of(record, vector, component)? {
             asked = Some(asked.map_or(theirs.clone(), |before| before.union(theirs)));
         }
     }
@@ -69,12 +69,12 @@ fn asked_of_others(own: &Record, view: &View, vector: &Vector) -> Option<PathSet
 }
 
 /// The paths that a member asks for, `Some(None)` where it has no news; `None` where it has news that are not paths alone.
-fn news_of<'a>(record: &'a Record, vector: &Vector, seq: Seq) -> Option<Option<&'a PathSet>> {
+fn news_of<'a>(record: &'a Record, vector: &Vector, component: &Component) -> Option<Option<&'a PathSet>> {
     match record.vote(vector) {
         Some(vote) if vote.change == Change::Baseline => Some(None),
         Some(vote) if vote.change == Change::Requested => Some(Some(&vote.paths)),
         Some(_) => None,
-        None if record.seq != seq => None,
+        None if !record.is(component) => None,
         None if record.seq <= record.closed || record.change == Change::Baseline => Some(None),
         None => record.asked.as_ref().filter(|_| is_all(record)).map(Some),
     }

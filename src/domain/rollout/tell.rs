@@ -5,7 +5,7 @@
 
 use crate::distribution::DistributionId;
 use crate::host::Host;
-use crate::id::{Member, NoticeId, Vector, group_rollout_id};
+use crate::id::{Member, NoticeId, Vector};
 use crate::machine::Timestamp;
 use crate::notice::{Kind, Notice, PurgeFact};
 use crate::paths::Path;
@@ -25,8 +25,7 @@ impl Rollout {
     pub(super) fn announce(&mut self, now: Timestamp, kind: Kind, message: String) {
         let Some(draft) = &mut self.record.draft else { return };
         let identity = &self.identity;
-        let vector = Vector::of_one(identity.member.clone(), identity.origin.clone(), draft.seq);
-        let rollout = group_rollout_id(&identity.group, &identity.workload, &vector);
+        let rollout = identity.own_rollout(draft);
         // A fault may go and come again within one rollout: each time is a notice of its own.
         let faulty = kind == Kind::WorkloadFaulty;
         let detail = if faulty { format!("{}/{message}", draft.revision) } else { String::new() };
@@ -77,7 +76,7 @@ impl Rollout {
         let notice = Notice {
             id,
             kind,
-            at_ms: [agreed_at, vote.at_ms].into_iter().find(|agreed| *agreed > 0).unwrap_or(at_ms),
+            at_ms: [agreed_at, vote.at_ms].into_iter().find(|agreed| *agreed > 0 && !alone).unwrap_or(at_ms),
             subject,
             seq: vector.0.values().next().map_or(vote.seq, |first| first.seq),
             // What it replaces may differ from member to member.

@@ -19,6 +19,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::group as agreement;
+use crate::id::Component;
 use crate::image::Version;
 use crate::notice::Kind;
 use crate::policy::OnRollback;
@@ -397,7 +398,7 @@ fn after_a_refuted_look_it_says_what_is_missing() {
     story.held = ["recheck"].into();
     story.see(complete("b", 2));
     let replicas = Replicas { desired: 2, total: 2, updated: 2, ready: 1, available: 1 };
-    let vector = Vector::of_one("eu-1".into(), "ledger".into(), Seq(2));
+    let vector = Vector::of_one("eu-1".into(), Component::bare("ledger".into(), Seq(2)));
     let ill = Workload { replicas, ..complete("b", 2) };
     story.step(Event::Rechecked(vector, Some(Box::new(ill))));
     assert_eq!(story.state(), "was complete; now 1 of 2 pods available");

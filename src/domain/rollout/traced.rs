@@ -4,7 +4,7 @@
 //! here decides anything.
 
 use crate::distribution::DistributionId;
-use crate::id::{Vector, group_rollout_id};
+use crate::id::Vector;
 use crate::machine::Timestamp;
 use crate::record::{Closed, Outcome, Purge, PurgeState, Record, Times, Vote};
 use crate::rollout::Rollout;
@@ -66,9 +66,7 @@ impl Rollout {
         let Some(closed) = news else { return Vec::new() };
         let Times { began_ms, completed_ms, .. } = before.times;
         let now_ms = self.identity.wall_ms(now);
-        let identity = &self.identity;
-        let vector = Vector::of_one(identity.member.clone(), identity.origin.clone(), before.seq);
-        let rollout = group_rollout_id(&identity.group, &identity.workload, &vector);
+        let rollout = self.identity.own_rollout(before);
         let ready_ms = if completed_ms > 0 { completed_ms } else { now_ms };
         let failed = fault(&closed.outcome, &closed.why);
         let pods = self.span(&rollout, (Stage::Pods, ""), (began_ms, ready_ms), closed);

@@ -65,7 +65,7 @@ impl Rollout {
             |last: &Brief| last.precedes(&group::brief_of(&view, &vector)) && !last.contains(&Brief::of(&vector));
         let new = draft.vote(&vector).is_none() && draft.last.as_ref().is_none_or(follows);
         let sought = if self.identity.is_alone() { draft.awaits_vote() } else { group::is_sought(&view, &vector) };
-        (new && sought && self.identity.own_seq(&vector) == Some(draft.seq)).then_some(vector)
+        (new && sought && self.identity.is_of(draft, &vector)).then_some(vector)
     }
 
     /// The steps before a vote: find the site, then look at our own workload once more (GA-4).
@@ -148,7 +148,7 @@ impl Rollout {
                 && news(draft, &workload, policy).is_none()
                 && standing(&workload, policy.zero_is_complete) == Standing::Complete
         });
-        let at_ms = if self.identity.is_alone() { 0 } else { self.identity.wall_ms(now) };
+        let at_ms = self.identity.wall_ms(now);
         let alone = self.identity.is_alone();
         match (&mut self.record.draft, self.site.found()) {
             (Some(draft), Some(found)) if still && confirmed => {

@@ -13,19 +13,20 @@
 //! Not for waits whose end is decided in the rollout: for pods (`rollout.timeout`), for other members (`group.timeout`), for old
 //! pods (`rollout.drain_timeout`).
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::time::Duration;
 
 use crate::budget::Writes;
 use crate::call::Call;
-use crate::id::{Origin, Seq, Vector, WorkloadId, group_rollout_id};
+use crate::id::{Origin, Seq, WorkloadId};
 use crate::machine::{Machine, Timestamp};
 use crate::notice::{Kind, Notice};
 use crate::promise::Promise;
 use crate::record::{PurgeState, Record};
 use crate::rollout::words::short;
-use crate::rollout::{Effect, Event, Identity, Rollout, words};
+use crate::rollout::{Effect, Event, Rollout, words};
 use crate::telling::Telling;
 
 /// Failures in a row before a wait is reported: two may be passing.
@@ -381,16 +382,16 @@ impl Rollout {
     /// The notice about a wait. The time is part of its id: another life counts from zero, and its notices have other
     /// words.
     fn notice_of_wait(&self, now: Timestamp, wait: Wait, level: &str, message: String) -> Notice {
-        let Identity { workload, member, group, origin, .. } = &self.identity;
         let record: Option<&Record> = self.record.draft.as_ref().or(self.record.durable.as_ref());
         let seq = record.map_or_else(Seq::default, |record| record.seq);
         let at_ms = self.identity.wall_ms(now);
-        let rollout = group_rollout_id(group, workload, &Vector::of_one(member.clone(), origin.clone(), seq));
+        let unrecorded = || Record::first(Seq::default());
+        let rollout = self.identity.own_rollout(&record.map_or_else(|| Cow::Owned(unrecorded()), Cow::Borrowed));
         Notice {
             id: Notice::id_of(&rollout, Kind::RolloutStuck, &format!("{}/{level}/{at_ms}", wait.name())),
             kind: Kind::RolloutStuck,
             at_ms,
-            subject: workload.clone().into(),
+            subject: self.identity.workload.clone().into(),
             seq,
             rollout,
             change: record.map_or_else(String::new, |record| words::change(record.settled(), &record.version)),

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use crate::call::Call;
-use crate::id::{Seq, Vector};
+use crate::id::{Nonces, Seq, Vector};
 use crate::machine::Timestamp;
 use crate::notice::Notice;
 use crate::record::{Record, Vote};
@@ -29,6 +29,8 @@ pub(super) struct OwnRecord {
     pub(super) spent: Seq,
     /// A state of the record that the ledger has lost; kept in the record of a group's member.
     pub(super) lost: Option<(Seq, u64)>,
+    /// What comes with each number.
+    pub(super) nonces: Nonces,
     writing: Option<Write>,
     call: Call,
     /// Notices that the write under way has no room for.

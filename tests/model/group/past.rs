@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use domain::distribution::DistributionId;
-use domain::id::{Component, Origin, Reference, Seq, Vector};
+use domain::id::{Origin, Reference, Seq, Vector};
 use domain::image::Version;
 use domain::promise::Promise;
 use domain::purge::Order;
@@ -75,7 +75,7 @@ impl State {
                 break;
             }
             if let Some(record) = &place.record {
-                vector.insert(name(m), Component { origin: place.origin.clone(), seq: record.seq });
+                vector.insert(name(m), record.component(&place.origin));
                 instants.push(Vector(vector.clone()));
             }
         }

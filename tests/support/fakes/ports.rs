@@ -7,7 +7,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use domain::delivery::{Content, Delivery, Reply};
 use domain::distribution::{Distribution, DistributionId};
-use domain::id::{InvalidationId, Reference, Seq, Subject, WorkloadId};
+use domain::id::{InvalidationId, Nonces, Reference, Seq, Subject, WorkloadId};
 use domain::listed::Scope;
 use domain::lives::LifeNote;
 use domain::machine::Timestamp;
@@ -15,7 +15,7 @@ use domain::notice::{Kind, Notice};
 use domain::paths::PathSet;
 use domain::ports::{
     Cdn, CdnError, Clock, ClusterView, EventSink, Flow, Found, Invalidation, InvalidationStatus, Ledger,
-    LedgerContents, Notifier, PinError, PodSight, PortError, Receiver, Sight, StoreError,
+    LedgerContents, Notifier, PinError, PodSight, PortError, Random, Receiver, Sight, StoreError,
 };
 use domain::purge::CdnErrorClass;
 use domain::readiness::Pod;
@@ -44,6 +44,15 @@ impl Clock for FakeClock {
 
     fn wall_ms(&self) -> i64 {
         wall(self.world.now())
+    }
+}
+
+/// Counted: random enough that no two are alike, and the same in each run.
+impl Random for World {
+    fn bits(&self) -> u64 {
+        let mut state = self.state();
+        state.draws += 1;
+        Nonces::seeded(state.draws).draw().0
     }
 }
 
@@ -349,7 +358,11 @@ impl Cdn for World {
         let account = self.account();
         let state = account.state();
         let known = state.created.get(reference).filter(|created| created.distribution == *distribution);
-        Ok(known.map(|created| Found { invalidation: created.id.clone(), sent: created.paths.clone() }))
+        Ok(known.map(|created| Found {
+            invalidation: created.id.clone(),
+            sent: created.paths.clone(),
+            created_ms: Some(wall(created.at)),
+        }))
     }
 }
 

@@ -172,7 +172,7 @@ fn whoever_is_left_out_must_say_so_now() {
 
 #[test]
 fn a_vote_for_fewer_members_has_another_number() {
-    let component = |origin: &str, seq| Component { origin: origin.into(), seq: Seq(seq) };
+    let component = |origin: &str, seq| Component::bare(origin.into(), Seq(seq));
     let wide = Vector([("eu-1".into(), component("ledger", 2)), ("eu-2".into(), component("other", 2))].into());
     let mut member = Member::with(&[]);
     let mut record = member.machine.durable().unwrap().clone();

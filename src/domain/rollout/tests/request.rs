@@ -107,8 +107,7 @@ fn a_member_without_news_votes_for_what_another_asks_for_and_for_the_usual_where
             told: Told::default(),
         };
         let members: Vec<_> = names.into_iter().zip(records).collect();
-        let vector =
-            Vector(members.iter().map(|(m, r)| ((*m).into(), Component { origin: origin(m), seq: r.seq })).collect());
+        let vector = Vector(members.iter().map(|(m, r)| ((*m).into(), Component::bare(origin(m), r.seq))).collect());
         let view = View {
             members: members.iter().map(|(m, r)| ((*m).into(), Some(known(m, r)))).collect(),
             ..View::default()

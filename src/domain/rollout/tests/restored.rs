@@ -1,6 +1,7 @@
 //! Clusters and ledgers that come back from a backup.
 
 use super::*;
+use crate::id::Nonces;
 
 /// The story goes on in a life that begins with this record and knew another.
 fn resumed(story: Story, held: Option<Record>, known: Option<&Record>, spent: u64) -> Story {
@@ -110,4 +111,44 @@ fn in_a_group_what_the_ledger_has_lost_is_kept_in_the_record_until_it_is_adopted
     let mut machine = resume(&adopted).remembering(Some(&known), Seq(0));
     let effects = machine.step(Timestamp::from_millis(0), Event::Seen(Box::new(complete("a", 1))));
     assert!(!effects.iter().any(|effect| matches!(effect, Effect::Store(_))), "{effects:?}");
+}
+
+// A Redis that lost writes at its fail-over, or a backup that nobody noticed: only the nonce tells the two rollouts apart.
+#[test]
+fn a_number_that_is_given_out_twice_has_another_reference_each_time() {
+    let purged = |tag: &str, bits| {
+        let story = Story::begin(complete("a", 1));
+        let held = story.durable();
+        let machine = Rollout::resume(identity(), Policy::default(), Seq(0), Some(held)).drawing(Nonces::seeded(bits));
+        let mut story = Story { machine, effects: Vec::new(), ..story };
+        story.see(complete(tag, 2));
+        story.pass(Duration::from_secs(10));
+        (story.durable().seq, story.references())
+    };
+    let (first, second) = (purged("b", 1), purged("c", 2));
+    assert_eq!((first.0, second.0), (Seq(2), Seq(2)));
+    assert!(first.1.len() == 1 && second.1.len() == 1 && first.1 != second.1, "{first:?} {second:?}");
+}
+
+#[test]
+fn each_number_has_a_nonce_of_its_own_wherever_it_is_raised() {
+    let story = Story::begin(complete("a", 1));
+    let held = story.durable();
+    let mut known = Record { seq: Seq(9), ..held.clone() };
+    known.revision += 40;
+    let resumed = |held: Option<Record>, known: Option<&Record>, spent| {
+        let machine = Rollout::resume(identity(), Policy::default(), Seq(0), held).drawing(Nonces::seeded(7));
+        machine.remembering(known, Seq(spent)).arriving(Arrival::New)
+    };
+    let told = |machine| {
+        let mut story = Story { machine, effects: Vec::new(), ..Story::begin(complete("a", 1)) };
+        story.see(complete("b", 2));
+        story.durable().nonce
+    };
+    // Seen for the first time, changed, written again after a set-back, and counted above what was lost.
+    let first = told(resumed(None, None, 0));
+    let changed = told(resumed(Some(held.clone()), None, 0));
+    let again = told(resumed(Some(held.clone()), Some(&known), 0));
+    let above = told(resumed(Some(held), None, 12));
+    assert!([first, changed, again, above].iter().all(|nonce| !nonce.is_none()), "{first} {changed} {again} {above}");
 }
