@@ -283,8 +283,13 @@ impl From<GoalName> for Goal {
     }
 }
 
+/// The parser's own words are about offsets in the text.
+fn time(text: &str) -> Result<Duration, String> {
+    humantime::parse_duration(text).map_err(|_| "not a number with a unit; write it as 20m or 90s".to_owned())
+}
+
 fn at_most(text: &str) -> Result<Duration, String> {
-    let time = humantime::parse_duration(text).map_err(|error| format!("{error}; write it as 20m or 90s"))?;
+    let time = time(text)?;
     let day = Duration::from_hours(24);
     if (Duration::from_secs(1)..=day).contains(&time) { Ok(time) } else { Err("not from 1s to 24h".to_owned()) }
 }
@@ -349,7 +354,7 @@ pub(super) struct CheckArguments {
     #[arg(long)]
     pub(super) pre: bool,
     /// Look again until nothing fails; it gives up after 5 minutes, or after this time
-    #[arg(long, value_name = "DURATION", num_args = 0..=1, require_equals = true, default_missing_value = "5m", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "DURATION", num_args = 0..=1, require_equals = true, default_missing_value = "5m", value_parser = time)]
     pub(super) wait: Option<Duration>,
     /// The controller's service account [default: allclear in the namespace of the ledger]
     #[arg(long, value_name = "NAMESPACE/NAME", value_parser = account)]

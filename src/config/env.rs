@@ -10,7 +10,7 @@ use super::address::{RedisAddress, Refused, parse_port};
 use super::layers::{Layer, did_you_mean};
 use super::mask::shown;
 use super::problem::{Findings, Place};
-use super::suggest::recognised;
+use super::suggest::{nearest, unknown};
 use super::traces;
 
 /// Two underscores, because Kubernetes gives every pod variables such as `ALLCLEAR_PORT` for a Service of our name
@@ -90,7 +90,7 @@ pub(super) fn of_environment(environment: &BTreeMap<String, String>, known: &Lay
 
 fn new_layer(given: &BTreeMap<String, String>, known: &Layer, findings: &mut Findings) -> Layer {
     let mut layer = Layer::default();
-    let mut ours = HashMap::new();
+    let (mut ours, mut meant) = (HashMap::new(), Vec::new());
     for (name, value) in given {
         let place = Place::Environment(shown(name));
         match key_of(name) {
@@ -103,18 +103,20 @@ fn new_layer(given: &BTreeMap<String, String>, known: &Layer, findings: &mut Fin
             }
             Some(key) => {
                 // A misspelt name may be that of a secret, so its value is not shown.
-                let fix = if known.values.contains_key(&key) {
-                    format!("write it as {}", name_of(&key))
-                } else {
-                    did_you_mean(&key, known)
+                let near = nearest(&key, known.keys());
+                let fix = match near {
+                    Some(near) if near == key => format!("write it as {}", name_of(near)),
+                    Some(near) => format!("did you mean {}?", name_of(near)),
+                    None => did_you_mean(&key, known),
                 };
-                findings.refuse(&place, &recognised(&key, known.keys()), None, "is not a key", fix);
+                findings.refuse(&place, &unknown(&key), None, "is not a key", fix);
+                meant.extend(near.map(|near| (near.to_owned(), ValueKind::String(value.clone()), place)));
             }
             None if name.to_ascii_uppercase().starts_with(PREFIX) => {
                 let fix = format!("write it as {}", shown(&name.to_ascii_uppercase()));
                 findings.refuse(&place, "", None, format!("{} is not in capitals", shown(name)), fix);
             }
-            None => {}
+            None => meant.extend(near_miss(given, (name, value), known, findings)),
         }
     }
     // Names are checked above, so this only takes them apart; values stay text until their key's rule reads them.
@@ -130,7 +132,46 @@ fn new_layer(given: &BTreeMap<String, String>, known: &Layer, findings: &mut Fin
             findings.refuse(&place, "", None, "cannot be read", "check that every value is valid UTF-8");
         }
     }
+    layer.insert_meant(meant);
     layer
+}
+
+/// A variable that is none of ours and nearly has the name of one. With the very letters of a key (`ALLCLEAR_ROLLOUT_TIMEOUT`) it is
+/// refused, as nobody else gives a variable that name; what only resembles one is warned about.
+fn near_miss(
+    given: &BTreeMap<String, String>,
+    (name, value): (&str, &str),
+    known: &Layer,
+    findings: &mut Findings,
+) -> Option<(String, ValueKind, Place)> {
+    if is_service_link(name, value) {
+        return None;
+    }
+    let place = Place::Environment(shown(name));
+    let letters = |text: &str| text.to_ascii_lowercase().replace(['_', '.'], "");
+    let ours = letters(name).strip_prefix("allclear").map(str::to_owned).filter(|rest| !rest.is_empty());
+    if let Some(rest) = ours {
+        if let Some(key) = known.keys().find(|key| letters(key) == rest) {
+            findings.refuse(&place, key, None, "is not read", format!("write it as {}", name_of(key)));
+            return Some((key.to_owned(), ValueKind::String(value.to_owned()), place));
+        }
+        let spelt: BTreeMap<String, &str> = known.keys().map(|key| (letters(key), key)).collect();
+        let key = nearest(&rest, spelt.keys().map(String::as_str)).and_then(|near| spelt.get(near));
+        if let Some(key) = key {
+            findings.warn(&place, key, format!("is not read; did you mean {}?", name_of(key)));
+        }
+        return None;
+    }
+    let old = OLD_NAMES.iter().flat_map(|(key, names)| names.iter().map(move |old| (*key, *old)));
+    let near = |old: &str| old != name && !given.contains_key(old) && strsim::osa_distance(old, name) == 1;
+    if let Some((key, old)) = old.into_iter().find(|(_, old)| near(old)).filter(|_| !is_old_name(name)) {
+        findings.warn(&place, key, format!("is not read; did you mean {old}?"));
+    }
+    None
+}
+
+fn is_old_name(name: &str) -> bool {
+    OLD_NAMES.iter().any(|(_, names)| names.contains(&name))
 }
 
 /// Whether Kubernetes has set a variable for a Service of the pod's namespace: by its ending, and by a value as such a

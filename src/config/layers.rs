@@ -1,6 +1,6 @@
 //! The four layers and their merging. A layer is a map from dotted key to value, and remembers where each was given.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::Range;
 use std::path::Path;
@@ -9,7 +9,8 @@ use config::{ConfigError, Map, Source, Value, ValueKind};
 use toml::de::{DeTable, DeValue};
 
 use super::problem::{Findings, Place};
-use super::suggest::{listed, nearest, recognised};
+use super::suggest::{listed, nearest, unknown};
+use super::syntax::Broken;
 
 /// The built-in layer, and the list of all keys.
 pub(super) const DEFAULT_TOML: &str = include_str!("../../configs/default.toml");
@@ -35,6 +36,14 @@ pub(super) struct Layer {
 impl Layer {
     pub fn insert(&mut self, key: &str, value: ValueKind, place: Place) {
         self.values.insert(key.to_owned(), Given { value, place });
+    }
+
+    /// Takes a misspelt key's value for that of the key that was meant, unless that one is given too: what is said of the other
+    /// keys must not follow from the slip as well.
+    pub fn insert_meant(&mut self, meant: Vec<(String, ValueKind, Place)>) {
+        for (key, value, place) in meant {
+            self.values.entry(key).or_insert(Given { value, place });
+        }
     }
 
     /// All keys there are. Only the built-in layer may be asked.
@@ -66,7 +75,7 @@ pub(super) fn merged(layers: &[Layer]) -> Result<Layer, ConfigError> {
     let builder = layers.iter().fold(config::Config::builder(), |builder, layer| builder.add_source(layer.clone()));
     let root = builder.build()?.cache;
     let mut out = Layer::default();
-    let keys: std::collections::BTreeSet<&str> = layers.iter().flat_map(Layer::keys).collect();
+    let keys: BTreeSet<&str> = layers.iter().flat_map(Layer::keys).collect();
     for key in keys {
         let place = layers.iter().rev().find_map(|layer| layer.values.get(key)).map(|given| given.place.clone());
         if let (Some(value), Some(place)) = (value_at(&root, key), place) {
@@ -85,18 +94,14 @@ fn value_at<'a>(root: &'a Value, key: &str) -> Option<&'a Value> {
 
 /// The built-in layer.
 pub(super) fn built_in(findings: &mut Findings) -> Layer {
-    let mut reader = TomlReader { place: &|_| Place::Default, known: None, findings, layer: Layer::default() };
-    reader.read(DEFAULT_TOML);
-    reader.layer
+    TomlReader::new(&|_| Place::Default, None, findings).read(DEFAULT_TOML)
 }
 
 /// The layer of a file: every key must be one of `known`.
 pub(super) fn of_file(text: &str, path: &Path, known: &Layer, findings: &mut Findings) -> Layer {
     let lines = Lines::new(text);
     let place = |offset| lines.place(path, offset);
-    let mut reader = TomlReader { place: &place, known: Some(known), findings, layer: Layer::default() };
-    reader.read(text);
-    reader.layer
+    TomlReader::new(&place, Some(known), findings).read(text)
 }
 
 /// The layer of the command line.
@@ -107,7 +112,7 @@ pub(super) fn of_flags(flags: &BTreeMap<String, String>, known: &Layer, findings
         if known.values.contains_key(key) {
             layer.insert(key, ValueKind::String(text.clone()), place(key));
         } else {
-            let named = recognised(key, known.keys());
+            let named = unknown(key);
             findings.refuse(&place(&named), &named, None, "is not a key", did_you_mean(key, known));
         }
     }
@@ -125,14 +130,28 @@ pub(super) fn did_you_mean(key: &str, known: &Layer) -> String {
     if !homes.is_empty() {
         return format!("did you mean {}?", listed(homes));
     }
+    if let Some(section) = nearest_section(key, known) {
+        return format!("did you mean the section {section}?");
+    }
     let section = key.split_once('.').map(|(section, _)| format!("{section}."));
     let siblings: Vec<&str> =
         section.map(|section| known.keys().filter(|name| name.starts_with(&section)).collect()).unwrap_or_default();
     if siblings.is_empty() {
-        "remove it; `allclear config show` lists every key".to_owned()
+        format!("remove it, or use a key of {}", listed(sections(known)))
     } else {
         format!("remove it, or use {}", listed(siblings))
     }
+}
+
+fn sections(known: &Layer) -> BTreeSet<&str> {
+    known.keys().filter_map(|name| name.split_once('.')).map(|(section, _)| section).collect()
+}
+
+/// The section that was meant by a section that does not exist, or by the first part of a key.
+fn nearest_section<'a>(key: &str, known: &'a Layer) -> Option<&'a str> {
+    let section = key.split('.').next().unwrap_or(key);
+    let sections = sections(known);
+    if sections.contains(section) { None } else { nearest(section, sections) }
 }
 
 /// Byte offsets of lines, to turn an offset into a line and a column.
@@ -160,22 +179,34 @@ struct TomlReader<'a> {
     known: Option<&'a Layer>,
     findings: &'a mut Findings,
     layer: Layer,
+    /// Values of misspelt keys, by the key that was meant.
+    meant: Vec<(String, ValueKind, Place)>,
+    broken: Broken,
 }
 
-impl TomlReader<'_> {
-    fn read(&mut self, text: &str) {
+impl<'a> TomlReader<'a> {
+    fn new(place: &'a dyn Fn(usize) -> Place, known: Option<&'a Layer>, findings: &'a mut Findings) -> Self {
+        Self { place, known, findings, layer: Layer::default(), meant: Vec::new(), broken: Broken::default() }
+    }
+
+    fn read(mut self, text: &str) -> Layer {
         let (table, errors) = DeTable::parse_recoverable(text);
-        for error in errors {
-            // `Display` of this error quotes the line, which may hold a password; the message alone does not.
-            let place = (self.place)(error.span().map_or(0, |span| span.start));
-            let message = format!("is not valid TOML: {}", error.message());
-            self.findings.refuse(&place, "", None, message, "see https://toml.io/en/v1.1.0 for the syntax");
+        self.broken = Broken::of(text, &errors);
+        for mistake in &self.broken.mistakes {
+            let place = (self.place)(mistake.offset);
+            self.findings.refuse(&place, "", None, mistake.message.as_str(), mistake.fix);
+            self.findings.unread = true;
         }
         self.table("", table.get_ref());
+        self.layer.insert_meant(self.meant);
+        self.layer
     }
 
     fn table(&mut self, prefix: &str, table: &DeTable<'_>) {
         for (name, value) in table {
+            if !self.broken.judges(name.span().start) {
+                continue;
+            }
             let key = format!("{prefix}{}", name.get_ref());
             let is_section = prefix.is_empty() && self.is_section(&key);
             match value.get_ref() {
@@ -195,8 +226,19 @@ impl TomlReader<'_> {
             let fix = did_you_mean(key, known);
             // A misspelt key may be a misspelt secret, so its value is not shown.
             let what = if matches!(value, DeValue::Table(_)) { "is not a section" } else { "is not a key" };
-            let named = recognised(key, known.keys());
-            self.findings.refuse(&(self.place)(name_span.start), &named, None, what, fix);
+            self.findings.refuse(&(self.place)(name_span.start), &unknown(key), None, what, fix);
+            match (value, nearest_section(key, known), nearest(key, known.keys())) {
+                (DeValue::Table(inner), Some(section), _) => self.table(&format!("{section}."), inner),
+                (value, _, Some(meant)) => {
+                    let meant = plain(value).map(|kind| (meant.to_owned(), kind, (self.place)(value_span.start)));
+                    self.meant.extend(meant);
+                }
+                (_, _, None) => {}
+            }
+            return;
+        }
+        // Half a value is no value: what is wrong with it was told as a mistake of the syntax.
+        if !self.broken.judges_all(value_span) {
             return;
         }
         let place = (self.place)(value_span.start);
@@ -289,7 +331,7 @@ mod tests {
                 "c.toml:2:8: http: is a section, not a key; fix: write [http] on a line of its own, and its keys below",
                 "c.toml:4:1: purge.debonce: is not a key; fix: did you mean purge.debounce?",
                 "c.toml:5:9: purge.paths: cannot be a list of lists; fix: write a plain value",
-                "c.toml:7:2: purgee: is not a section; fix: remove it; `allclear config show` lists every key",
+                "c.toml:7:2: purgee: is not a section; fix: did you mean the section purge?",
             ]
         );
     }

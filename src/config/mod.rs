@@ -28,6 +28,7 @@ mod reference;
 mod serving;
 mod show;
 mod suggest;
+mod syntax;
 mod tenants;
 mod traces;
 mod validate;
@@ -110,7 +111,9 @@ pub fn load(inputs: &Inputs<'_>) -> Result<Loaded, Invalid> {
         findings.refuse(&Place::Default, "", None, "the layers cannot be put together", "report this as a bug");
         Layer::default()
     });
-    let config = validate::config(&mut Values::new(&merged, &mut findings), inputs.read);
+    // What seems to be missing may stand in the file, so nothing is said of that yet.
+    let config =
+        if findings.unread { None } else { validate::config(&mut Values::new(&merged, &mut findings), inputs.read) };
     if let Some(config) = &config {
         let Config { webhooks, pipeline, repo, .. } = config;
         let hooks = if webhooks.proxy.is_none() { webhooks.hooks.as_slice() } else { &[] };
@@ -118,7 +121,7 @@ pub fn load(inputs: &Inputs<'_>) -> Result<Loaded, Invalid> {
         let git = git.into_iter().filter(|(_, enabled)| *enabled == Enabled::On).map(|(key, _)| key);
         proxies::warn(&inputs.environment, hooks, git, &mut findings);
     }
-    let Findings { mut problems, mut warnings } = findings;
+    let Findings { mut problems, mut warnings, unread: _ } = findings;
     problems.sort();
     warnings.sort();
     match config {
@@ -160,6 +163,7 @@ fn file_layer(inputs: &Inputs<'_>, known: &Layer, findings: &mut Findings) -> La
                 "make it readable, or remove it"
             };
             findings.refuse(&Place::whole_file(path), "", None, message, fix);
+            findings.unread = true;
             Layer::default()
         }
     }

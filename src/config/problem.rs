@@ -130,6 +130,8 @@ pub(super) struct Findings {
     pub problems: Vec<Problem>,
     /// These do not.
     pub warnings: Vec<Warning>,
+    /// The file, or a part of it, could not be read; that was told.
+    pub unread: bool,
 }
 
 impl Findings {

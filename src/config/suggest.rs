@@ -1,6 +1,6 @@
 //! "Did you mean": the nearest of a few known names, and lists in words.
 
-use super::mask::MASK;
+use super::mask::{MASK, shown};
 
 /// The known name that was most likely meant: at most a third of its letters away, counting swapped neighbours as one.
 pub(super) fn nearest<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
@@ -15,21 +15,20 @@ pub(super) fn nearest<'a>(given: &str, known: impl IntoIterator<Item = &'a str>)
     (found <= name.len().min(given.len()) / 3).then_some(name)
 }
 
-/// A name that does not exist, as far as it may be shown: a slip of a known one is, anything else may be a secret in the
-/// wrong place. `known` are dotted; of an unknown key in a known section the section is shown.
-pub(super) fn recognised<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> String {
-    let known: Vec<&str> = known.into_iter().collect();
-    let parted: Vec<(&str, &str)> = known.iter().filter_map(|name| name.split_once('.')).collect();
-    if nearest(given, known.into_iter().chain(parted.iter().map(|(section, _)| *section))).is_some() {
-        return given.to_owned();
+/// A name that does not exist, as it is shown. People find a slip only by its name, so that is shown like any other text; what has
+/// not the form of a name (a blank, an `@`, a token) is more likely a value in the wrong place, and is not.
+pub(super) fn unknown(given: &str) -> String {
+    // No key of ours is half as long.
+    const CHARS_MAX: usize = 64;
+    let is_name = |part: &str| {
+        !part.is_empty()
+            && part.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))
+            && shown(part) == part
+    };
+    if given.len() > CHARS_MAX {
+        return MASK.to_owned();
     }
-    match given.split_once('.') {
-        Some((section, name)) if parted.iter().any(|(known, _)| *known == section) => {
-            let is_known = parted.iter().any(|(_, known)| *known == name);
-            format!("{section}.{}", if is_known { name } else { MASK })
-        }
-        Some(_) | None => MASK.to_owned(),
-    }
+    given.split('.').map(|part| if is_name(part) { part } else { MASK }).collect::<Vec<_>>().join(".")
 }
 
 /// `a, b or c`.
@@ -58,19 +57,20 @@ mod tests {
     }
 
     #[test]
-    fn only_slips_of_known_names_are_shown() {
-        let known = ["dry_run", "purge.paths", "log.format"];
+    fn names_are_shown_and_what_is_no_name_is_not() {
         for (given, shown) in [
             ("dry_rum", "dry_rum"),
             ("purge.pahts", "purge.pahts"),
-            ("purgee", "purgee"),
-            ("purge.format", "purge.format"),
-            ("log.hunter2", "log.•••"),
-            ("hunter2", "•••"),
-            ("hunter2.paths", "•••"),
+            ("log.colour", "log.colour"),
+            ("nosuch.section.x", "nosuch.section.x"),
+            ("log.hunter 2", "log.•••"),
+            ("redis.url@x", "redis.•••"),
+            ("redis.ghp_16C7e42F292c6912E7710c838347Ae178B4a", "redis.•••"),
+            ("", "•••"),
         ] {
-            assert_eq!(recognised(given, known), shown);
+            assert_eq!(unknown(given), shown);
         }
+        assert_eq!(unknown(&"x".repeat(65)), "•••");
     }
 
     #[test]

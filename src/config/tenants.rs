@@ -66,7 +66,9 @@ fn allowance(table: &Map<String, Value>) -> Result<Allowance, Problems> {
             _ => Err((None, unknown(name))),
         });
     }
-    if !table.contains_key("namespaces") {
+    // A slip is told once, and not again as what is missing.
+    let is_meant = table.keys().any(|name| nearest(name, NAMES) == Some("namespaces"));
+    if !is_meant {
         let fix = "add namespaces = [\"shop\"]; a name may end in a star, as in team-a-*";
         problems.push((None, Refused::new("names no namespaces", fix)));
     }

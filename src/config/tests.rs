@@ -4,6 +4,7 @@ use super::*;
 
 mod properties;
 mod proxies;
+mod slips;
 mod traces;
 
 /// Loads with some files (the first is `--config`), variables and flags.

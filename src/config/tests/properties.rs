@@ -231,7 +231,8 @@ fn file(text: String) -> Given {
     Given { file: Some(text), ..Given::default() }
 }
 
-/// A secret in every place in which it is refused, or is meant to be. It has no shape by which it could be known.
+/// A secret in every place in which it is refused, or is meant to be. It has no shape by which it could be known. The name of a key is
+/// no such place: a slip is found by its name (`suggest::unknown`).
 fn refused_places(secret: &str) -> Vec<Given> {
     let set = |name: &str, value: String| Given::default().set(name, value);
     let own = || Given::default().set("REDIS_HOST", "own");
@@ -258,14 +259,9 @@ fn refused_places(secret: &str) -> Vec<Given> {
         set("ALLCLEAR__GROUP__REPOSITORY_PREFIXES", format!("{secret} x")),
         set("ALLCLEAR__LEADER__REPLICA", format!("{secret}!")),
         set("LOGLEVEL", secret.to_owned()),
-        file(format!("[{secret}]\nx = 1\n")),
-        file(format!("[redis]\n{secret} = \"x\"\n")),
-        file(format!("{secret} = \"x\"\n")),
-        file(format!("[redis.{secret}]\nx = 1\n")),
         file(format!("[redis]\nurl = {secret}\n")),
         file(format!("[redis]\nurl = \"{secret}\n")),
         file(format!("{secret}\n")),
-        Given { flags: BTreeMap::from([(secret.to_owned(), "x".to_owned())]), ..Given::default() },
         Given { flags: BTreeMap::from([("http.listen".to_owned(), secret.to_owned())]), ..Given::default() },
     ];
     for key in
@@ -280,7 +276,6 @@ fn refused_places(secret: &str) -> Vec<Given> {
         format!(r#""headers": {{"authorization": "Bearer {secret}"}}"#),
         format!(r#""parameters": {{"{secret}": null}}"#),
         format!(r#""parameters": {{"{secret}": "{secret}"}}"#),
-        format!(r#""{secret}": "x""#),
         format!(r#""events": ["{secret}"]"#),
         format!(r#""format": "{secret}""#),
         format!(r#""workloads": ["{secret}!"]"#),

@@ -1,0 +1,96 @@
+//! Slips in names: each is told once, by its name and with what was meant; a value is never shown.
+
+use super::*;
+
+#[test]
+fn an_unknown_key_is_shown_with_its_section_and_its_value_is_not() {
+    let file = "[log]\ncolour = \"hunter2\"\n[nosuch]\nx = 1\n[nosuch.inner]\ny = 2\n";
+    let found = problems(&[("c.toml", file)], &[("ALLCLEAR__FOO__BAR", "hunter2")]);
+    let starts = [
+        "c.toml:2:1: log.colour: is not a key; fix: remove it, or use log.format or log.level",
+        "c.toml:3:2: nosuch: is not a section; fix: remove it, or use a key of cloudfront, ",
+        "environment ALLCLEAR__FOO__BAR: foo.bar: is not a key; fix: remove it, or use a key of cloudfront, ",
+    ];
+    assert!(found.len() == 3 && found.iter().zip(starts).all(|(found, start)| found.starts_with(start)), "{found:#?}");
+    assert!(!found.concat().contains("hunter2"));
+}
+
+#[test]
+fn a_slip_is_not_told_again_by_what_follows_from_it() {
+    // Without the slip there would be an address; so nothing is missing.
+    for file in [
+        "[ledger]\nbackend = \"redis\"\n[redis]\nulr = \"cache\"\n",
+        "[ledger]\nbackend = \"redis\"\n[rediss]\nurl = \"cache\"\n",
+    ] {
+        let found = problems(&[("c.toml", file)], &[]);
+        assert!(found.len() == 1 && found[0].contains("did you mean"), "{found:#?}");
+    }
+    let found = problems(&[("c.toml", "[[tenants.allow]]\nnamespace = [\"shop\"]\ndistributions_max = 20\n")], &[]);
+    assert!(
+        found.len() == 1 && found[0].contains("namespace is not a key; fix: did you mean namespaces?"),
+        "{found:#?}"
+    );
+    let hooks = r#"{"webhooks": [{"name": "web", "ulr": "https://u:hunter2@ci.example.com", "method": "GET"}]}"#;
+    let found = problems(&[("hooks.json", hooks)], &[("WEBHOOKS_CONFIG", "hooks.json")]);
+    assert!(
+        found.len() == 1 && found[0].contains("/webhooks/0/ulr: is not known here; fix: did you mean \"url\"?"),
+        "{found:#?}"
+    );
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_one_problem_whatever_depends_on_it() {
+    let redis = [("ALLCLEAR__LEDGER__BACKEND", "redis")];
+    assert_eq!(problems(&[("c.toml", "[redis\nurl = \"cache\"\n")], &redis).len(), 1);
+    // Alone, it would be told that there is no Redis.
+    assert_eq!(problems(&[], &redis).len(), 1);
+}
+
+#[test]
+fn near_misses_of_the_environment_are_named() {
+    for (name, meant) in [
+        ("ALLCLEAR_ROLLOUT_TIMEOUT", "ALLCLEAR__ROLLOUT__TIMEOUT"),
+        ("ALLCLEAR_ROLLOUT__TIMEOUT", "ALLCLEAR__ROLLOUT__TIMEOUT"),
+        ("allclear_dry_run", "ALLCLEAR__DRY_RUN"),
+    ] {
+        let found = problems(&[], &[(name, "hunter2")]);
+        assert!(found.len() <= 2 && found[0].starts_with(&format!("environment {name}: ")), "{found:#?}");
+        assert!(found[0].ends_with(&format!("is not read; fix: write it as {meant}")), "{found:#?}");
+        assert!(!found.concat().contains("hunter2"), "{found:#?}");
+    }
+    let found = problems(&[], &[("ALLCLEAR__ROLLOUT_TIMEOUT", "5m")]);
+    assert_eq!(
+        found,
+        [
+            "environment ALLCLEAR__ROLLOUT_TIMEOUT: rollout_timeout: is not a key; fix: did you mean ALLCLEAR__ROLLOUT__TIMEOUT?"
+        ]
+    );
+    let warned = [
+        ("ALLCLEAR_ROLLOUT_TIMOUT", "ALLCLEAR__ROLLOUT__TIMEOUT"),
+        ("REMOTE_REDIS_HOST", "REMOTE_REDIS_HOSTS"),
+        ("WEBHOOK_CONFIG", "WEBHOOKS_CONFIG"),
+        ("NAMESPACES", "NAMESPACE"),
+        ("LOG_LEVEL", "LOGLEVEL"),
+    ];
+    for (name, meant) in warned {
+        let found = warnings(&[], &[(name, "1m")]);
+        assert!(found.len() == 1 && found[0].ends_with(&format!("is not read; did you mean {meant}?")), "{found:#?}");
+    }
+}
+
+#[test]
+fn variables_of_others_are_no_near_misses() {
+    for (name, value) in [
+        ("ALLCLEAR_SERVICE_HOST", "10.96.0.7"),
+        ("ALLCLEAR_PORT", "tcp://10.96.0.7:80"),
+        ("ALLCLEAR_PORT_80_TCP_ADDR", "10.96.0.7"),
+        ("ALLCLEAR_HTTP_PAGE_SERVICE_PORT", "8081"),
+        ("ALLCLEAR_BIN", "/usr/bin/allclear"),
+        ("POD_NAMESPACE", "infra"),
+        ("HOSTNAME", "web-1"),
+    ] {
+        assert_eq!(warnings(&[], &[(name, value)]), Vec::<String>::new(), "{name}");
+    }
+    // The right name is given as well, so the other is another program's.
+    assert_eq!(warnings(&[], &[("LOG_LEVEL", "x"), ("LOGLEVEL", "info")]), Vec::<String>::new());
+}
