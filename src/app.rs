@@ -40,7 +40,7 @@ use crate::app::exporting::Exporting;
 use crate::app::others::Others;
 use crate::app::promoting::{Beside, hooks, promoting};
 use crate::app::running::running;
-use crate::config::{Config, LedgerBackend, Namespaces, RedisAddress};
+use crate::config::{Config, InForce, LedgerBackend, Namespaces, RedisAddress};
 use crate::http::hooks::Hooks;
 use crate::http::{About, Addresses, Explains, Fresh, Front, ListenError};
 use crate::telemetry::Metrics;
@@ -84,6 +84,8 @@ pub struct Overrides {
     /// Where hosts that Pipelines name are stood in for; kubeconfigs may lead to loopback then, too, and nothing needs TLS. Only the
     /// demo and tests have any.
     pub stand_ins: Option<BTreeMap<String, SocketAddr>>,
+    /// What is left beside the ledger for commands elsewhere; `None`: nothing is.
+    pub in_force: Option<InForce>,
     /// What answers `explain` on the page of a workload, made from the outside of this process; `None`: nothing does.
     pub explains: Option<MakeExplains>,
 }
@@ -163,7 +165,8 @@ pub async fn start(config: &Config, overrides: Overrides) -> Result<Running, Sta
     let explains = overrides.explains.map(|explains| explains(views, config));
     let exporting = Exporting::start(config, &member, grouped, &metrics).map_err(StartError::Traces)?;
     let grouping = if grouped { Some(grouping(config)?) } else { None };
-    let settings = settings(config, member, grouping, outbox);
+    let in_force = overrides.in_force.map(|in_force| in_force.text(ports.clock.wall_ms()));
+    let settings = Settings { in_force, ..settings(config, member, grouping, outbox) };
     let env = Env { ports, metrics, settings: Arc::new(settings), complaints: Arc::default() };
     begin(config, env, (hooks, explains), exporting).await
 }
@@ -216,6 +219,7 @@ fn settings(config: &Config, member: Member, grouping: Option<Grouping>, outbox:
         freshness: Freshness { refresh: config.distributions.refresh, miss_refresh: config.distributions.miss_refresh },
         outbox,
         grouping,
+        in_force: None,
         own_thread: true,
     }
 }

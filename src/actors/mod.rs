@@ -101,6 +101,8 @@ pub struct Settings {
     pub outbox: delivery::Settings,
     /// The group; `None` while alone.
     pub grouping: Option<Grouping>,
+    /// What is left beside the ledger for commands elsewhere: the settings in force, as a text without secrets.
+    pub in_force: Option<String>,
     /// Pipelines get a thread of their own, so that what other clusters send never holds up a purge.
     pub own_thread: bool,
 }

@@ -43,6 +43,8 @@ pub struct Root {
     tree: Option<Tree>,
     /// The opening or the end under way.
     under_way: Option<SpawnHandle>,
+    /// The settings are being left beside the ledger.
+    leaving: Option<SpawnHandle>,
     given_up: Option<oneshot::Sender<GivenUp>>,
     /// Callers that wait for the end. They learn of it when these drop with this actor.
     dismissed_by: Vec<oneshot::Sender<()>>,
@@ -59,6 +61,7 @@ impl Root {
             ledgered: None,
             tree: None,
             under_way: None,
+            leaving: None,
             given_up: Some(given_up),
             dismissed_by: Vec::new(),
         }

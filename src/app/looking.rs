@@ -9,6 +9,7 @@ use super::{StartError, addressed, alone, cloudfront_options, desk, ledger, memb
 use crate::adapters::cloudfront::CloudFront;
 use crate::adapters::kubernetes::desk::Desk;
 use crate::adapters::kubernetes::hand::Hand;
+use crate::adapters::kubernetes::installation::Installation;
 use crate::adapters::kubernetes::{self, Clients, Cluster, Scope, Tempo};
 use crate::adapters::ledger::unreachable::UnreachableLedger;
 use crate::config::{Config, Enabled, LedgerBackend};
@@ -31,8 +32,29 @@ pub async fn views(
     Ok((views_of(config, clients, namespace).await?, hand))
 }
 
+/// What the running controller left of its settings, beside the ledger that this configuration names.
+///
+/// # Errors
+/// Why that cannot be read, in words.
+pub async fn in_force(config: &Config, clients: &Clients) -> Result<Option<String>, String> {
+    let namespace = config.ledger.namespace.as_deref().unwrap_or(LEDGER_NAMESPACE);
+    let ledger = match config.ledger_backend() {
+        LedgerBackend::Memory => return Err("a ledger in memory is with its process alone".to_owned()),
+        LedgerBackend::Redis | LedgerBackend::Kubernetes => ledger(config, clients, namespace),
+    };
+    ledger.map_err(|error| error.to_string())?.in_force().await.map_err(|error| error.to_string())
+}
+
+/// Where the ledger is looked for, in words.
+pub fn place(config: &Config) -> String {
+    ledger_place(config, config.ledger.namespace.as_deref().unwrap_or(LEDGER_NAMESPACE))
+}
+
 /// The same, by what is connected to already.
-pub(super) async fn views_of(config: &Config, clients: Clients, namespace: Option<&str>) -> Result<Views, StartError> {
+///
+/// # Errors
+/// When the configuration cannot be used.
+pub async fn views_of(config: &Config, clients: Clients, namespace: Option<&str>) -> Result<Views, StartError> {
     let scope = namespace.map_or(Scope::All, |namespace| Scope::Namespaces([namespace.to_owned()].into()));
     let ledger_namespace = config.ledger.namespace.as_deref().unwrap_or(LEDGER_NAMESPACE);
     let ledger_place = ledger_place(config, ledger_namespace);
@@ -47,6 +69,8 @@ pub(super) async fn views_of(config: &Config, clients: Clients, namespace: Optio
         group: neighbours(config, &clients).await?,
         desk: (config.pipeline.enabled != Enabled::Off).then(|| desk(config, &clients)),
         repos: (config.repo.enabled != Enabled::Off).then(|| Desk::of_repos(&clients, installation(config, &clients))),
+        installation: (config.ledger_backend() != LedgerBackend::Memory)
+            .then(|| Installation::new(&clients.request, ledger_namespace)),
         own_namespace: clients.namespace,
         ledger_place,
         alone: Member(alone(config)),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::adapters::kubernetes::Clients;
 use crate::adapters::kubernetes::desk::Desk;
+use crate::adapters::kubernetes::installation::Installation;
 use crate::adapters::kubernetes::objects::RepoKind;
 use crate::config::{Config, LedgerBackend};
 use domain::id::Member;
@@ -43,6 +44,8 @@ pub struct Views {
     pub cdn: Arc<dyn Cdn>,
     /// The boards; `None` where no Redis is configured.
     pub group: Option<Neighbours>,
+    /// The installation itself; `None` where nobody else's can be meant.
+    pub installation: Option<Installation>,
     /// Pipelines; `None` where `pipeline.enabled` is off.
     pub desk: Option<Desk>,
     /// Repos; `None` where `repo.enabled` is off.
@@ -84,6 +87,7 @@ impl Views {
             ledger: ports.ledger.clone(),
             cdn: ports.cdn.clone(),
             group,
+            installation: None,
             desk: None,
             repos: None,
             own_namespace: clients.namespace.clone(),

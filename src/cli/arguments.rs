@@ -78,7 +78,7 @@ pub(super) enum Command {
         ledger_namespace: Option<String>,
         /// Of a Pipeline or a Repo: ask a running allclear, by the address of its status page, what it sees now, as in
         /// `allclear explain repo/shop/web --server http://localhost:8081`
-        #[arg(long, value_name = "URL", conflicts_with = "ledger_namespace")]
+        #[arg(long, value_name = "URL", conflicts_with = "ledger_namespace", value_parser = server)]
         server: Option<url::Url>,
         /// Answer again when it changes, until Ctrl-C
         #[arg(short, long)]
@@ -131,7 +131,7 @@ pub(super) enum Command {
         #[arg(long)]
         client: bool,
         /// Ask a running allclear, by the address of its status page
-        #[arg(long, value_name = "URL", conflicts_with = "client")]
+        #[arg(long, value_name = "URL", conflicts_with = "client", value_parser = server)]
         server: Option<url::Url>,
         /// The namespace of the Deployment and of its records [default: the configured ledger.namespace, or allclear]
         #[arg(long, value_name = "NAMESPACE", conflicts_with = "server")]
@@ -149,7 +149,7 @@ pub(super) enum Command {
         #[arg(short, long)]
         namespace: Option<String>,
         /// Ask a running allclear, by the address of its status page, instead of the cluster and the Redis servers
-        #[arg(long, value_name = "URL")]
+        #[arg(long, value_name = "URL", value_parser = server)]
         server: Option<url::Url>,
         /// Where the controller keeps its records [default: the configured ledger.namespace, or allclear]
         #[arg(long, value_name = "NAMESPACE", conflicts_with = "server")]
@@ -288,6 +288,15 @@ fn time(text: &str) -> Result<Duration, String> {
     humantime::parse_duration(text).map_err(|_| "not a number with a unit; write it as 20m or 90s".to_owned())
 }
 
+/// The address of a status page. `localhost:8081` is one: without this, `localhost` would be taken for its scheme.
+fn server(text: &str) -> Result<url::Url, String> {
+    let whole = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
+    let usual = "write it as http://localhost:8081";
+    let url = url::Url::parse(&whole).map_err(|_| format!("not an address; {usual}"))?;
+    let is_web = matches!(url.scheme(), "http" | "https") && url.host_str().is_some();
+    if is_web { Ok(url) } else { Err(format!("not the address of a web page; {usual}")) }
+}
+
 fn at_most(text: &str) -> Result<Duration, String> {
     let time = time(text)?;
     let day = Duration::from_hours(24);
@@ -356,7 +365,7 @@ pub(super) struct CheckArguments {
     /// Look again until nothing fails; it gives up after 5 minutes, or after this time
     #[arg(long, value_name = "DURATION", num_args = 0..=1, require_equals = true, default_missing_value = "5m", value_parser = time)]
     pub(super) wait: Option<Duration>,
-    /// The controller's service account [default: allclear in the namespace of the ledger]
+    /// The controller's service account [default: that of the Deployment in the namespace of the ledger, or allclear]
     #[arg(long, value_name = "NAMESPACE/NAME", value_parser = account)]
     pub(super) service_account: Option<(String, String)>,
     /// Where the ledger is [default: the configured ledger.namespace, or allclear]

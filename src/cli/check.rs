@@ -9,6 +9,7 @@
 mod aws;
 pub mod catalog;
 mod cluster;
+mod controller;
 mod group;
 pub mod install;
 mod ledger;
@@ -33,11 +34,15 @@ use self::cluster::Who;
 use self::rights::{needs, review};
 use crate::adapters::clock::SystemClock;
 use crate::adapters::kubernetes::api::Api;
+use crate::adapters::kubernetes::installation::Installation;
 use crate::adapters::kubernetes::reviews::Reviews;
 use crate::adapters::kubernetes::{Cluster, Scope, Tempo};
 use crate::app::Views;
 use crate::app::checking::{InCluster, Outside, ledger_namespace};
 use crate::cli::answer::{EXIT_FAILED, Outcome, Output, answer};
+use crate::cli::read::listed::list;
+use crate::cli::read::replicas;
+use crate::cli::read::whose::Whose;
 use crate::cli::read::{Question, Sources, Us, peeked};
 use crate::config::{Config, Enabled, LedgerBackend, Loaded};
 use domain::ports::{Clock, LedgerContents};
@@ -54,18 +59,20 @@ const AGAIN_AFTER: Duration = Duration::from_secs(5);
 pub struct Options {
     /// Only what has to hold before the installation.
     pub pre: bool,
-    /// The ServiceAccount of the controller, by namespace and name; `None`: `allclear` in the namespace of the ledger.
+    /// The ServiceAccount of the controller, by namespace and name; `None`: that of the Deployment in the namespace of the ledger, or
+    /// `allclear` where there is none.
     pub account: Option<(String, String)>,
     /// Look again until all is good, for so long.
     pub wait: Option<Duration>,
 }
 
-/// Checks everything, once or until all is good. Progress goes to standard error. `outside` connects anew for each look: what was
-/// refused may be kept by a connection.
-pub async fn check(loaded: &Loaded, outside: impl AsyncFn() -> Outside, options: &Options, output: Output) -> Outcome {
+/// Checks everything, once or until all is good. Progress goes to standard error. `look` connects anew each time: what was
+/// refused may be kept by a connection; and says by whose settings it is looked then.
+pub async fn check(look: impl AsyncFn() -> (Loaded, Whose, Outside), options: &Options, output: Output) -> Outcome {
     let deadline = options.wait.map(|wait| tokio::time::Instant::now() + wait);
     loop {
-        let report = once(loaded, outside().await, options).await;
+        let (loaded, whose, outside) = look().await;
+        let report = once(&loaded, &whose, outside, options).await;
         let code = if report.failed > 0 { EXIT_FAILED } else { 0 };
         match deadline {
             Some(deadline) if code != 0 && tokio::time::Instant::now() + AGAIN_AFTER < deadline => {
@@ -80,9 +87,9 @@ pub async fn check(loaded: &Loaded, outside: impl AsyncFn() -> Outside, options:
 }
 
 /// Checks everything once.
-pub async fn once(loaded: &Loaded, outside: Outside, options: &Options) -> Report {
+pub async fn once(loaded: &Loaded, whose: &Whose, outside: Outside, options: &Options) -> Report {
     let asked = asked(&outside);
-    match tokio::time::timeout(WITHIN, look(loaded, &outside, options)).await {
+    match tokio::time::timeout(WITHIN, look(loaded, whose, &outside, options)).await {
         Ok((rights_of, findings)) => Report::new(options.pre, Asked { rights_of, ..asked }, findings),
         Err(_) => {
             let late = API_SERVER.failed(format!("not all was answered within {} s", WITHIN.as_secs()));
@@ -106,9 +113,10 @@ fn asked(outside: &Outside) -> Asked {
     Asked { cluster, rights_of: String::new(), aws: aws.to_owned() }
 }
 
-async fn look(loaded: &Loaded, outside: &Outside, options: &Options) -> (String, Vec<Finding>) {
+async fn look(loaded: &Loaded, whose: &Whose, outside: &Outside, options: &Options) -> (String, Vec<Finding>) {
     let config = &loaded.config;
     let mut findings = configuration(loaded);
+    findings.extend((!options.pre).then(|| controller::settings(whose)));
     let (seen, servers, account, receivers, collector) = tokio::join!(
         in_cluster(config, outside, options),
         servers(config, outside),
@@ -123,17 +131,22 @@ async fn look(loaded: &Loaded, outside: &Outside, options: &Options) -> (String,
     findings.extend(receivers);
     findings.extend(collector);
     let policy = config.policy();
+    let mut of_hooks = Vec::new();
     let (found, agreed) = tokio::join!(
         async {
             match &sources {
                 Some(sources) => {
-                    sites::sites(sources, &policy, &outside.cdn, account.distributions.clone(), &account.name).await
+                    let workloads = list(sources).await;
+                    of_hooks = webhooks::workloads(&config.webhooks.hooks, &workloads);
+                    let account = (account.distributions.clone(), account.name.as_str());
+                    sites::sites(sources, workloads, &policy, &outside.cdn, account).await
                 }
                 None => sites::untried(API_SERVER),
             }
         },
         members(config, options, outside, ledgered.as_ref()),
     );
+    findings.extend(of_hooks);
     findings.extend(found.findings);
     findings.extend(agreed);
     if account.distributions.is_some() {
@@ -179,15 +192,17 @@ async fn in_cluster(config: &Config, outside: &Outside, options: &Options) -> Se
     let mut findings = cluster::server(&said, now_s, &clients.server);
     let reviews = Reviews::new(clients.request.clone());
     let namespace = ledger_namespace(config);
-    let account = options.account.clone().unwrap_or_else(|| (namespace.to_owned(), "allclear".to_owned()));
+    let installation = Installation::new(&clients.request, namespace);
+    let (account, installed) = account(options, &installation).await;
     let (who, caller) = cluster::who(&reviews, clients, options, &account).await;
     let (served, kinds) = cluster::kinds(&api, config).await;
     findings.push(caller);
     findings.extend(kinds.into_iter().filter(|_| !options.pre));
+    findings.extend(cluster::namespaces(&api, &config.watch.namespaces).await);
     let watched = cluster::watched(config, &reviews, &who.whom, namespace).await;
     let needed = rights::rights(&needs(config, served), &watched, namespace);
     let kubernetes_ledger = config.ledger_backend() == LedgerBackend::Kubernetes;
-    let (rights, installs, ledger, read) = tokio::join!(
+    let (rights, installs, ledger, read, works) = tokio::join!(
         review(&reviews, &who.whom, needed.clone(), &who.missing),
         async {
             let crds = config.pipeline.enabled == Enabled::On || config.repo.enabled == Enabled::On;
@@ -201,10 +216,12 @@ async fn in_cluster(config: &Config, outside: &Outside, options: &Options) -> Se
             }
         },
         read(config, views, &who, options.pre),
+        works(config, &installation, installed, &who, options.pre),
     );
     findings.extend(rights);
     findings.extend(installs);
     findings.extend(ledger);
+    findings.extend(works);
     let (reading, ledgered) = read;
     findings.extend(reading);
     let scope =
@@ -214,10 +231,34 @@ async fn in_cluster(config: &Config, outside: &Outside, options: &Options) -> Se
         ledger: views.ledger.clone(),
         cdn: views.cdn.clone(),
         group: None,
+        installation: None,
         desk: None,
         repos: None,
     });
     Seen { rights_of: who.words, findings, ledgered, sources }
+}
+
+/// The service account whose rights are looked at: the one that is named, or that of the Deployment, or the one that the manifests
+/// make; and whether there is a Deployment.
+async fn account(options: &Options, installation: &Installation) -> ((String, String), bool) {
+    let found = installation.controllers().await.unwrap_or_default();
+    let of_found = found.first().map(|one| (installation.namespace.clone(), one.account.clone()));
+    let installed = of_found.is_some();
+    let made = || (installation.namespace.clone(), "allclear".to_owned());
+    (options.account.clone().or(of_found).unwrap_or_else(made), installed)
+}
+
+/// Whether a replica works, and how its pods are.
+async fn works(config: &Config, installation: &Installation, installed: bool, who: &Who, pre: bool) -> Vec<Finding> {
+    // A dry run from a laptop, and records in memory, are no installation.
+    if pre || (config.ledger_backend() == LedgerBackend::Memory && !installed) {
+        return Vec::new();
+    }
+    let leased = config.leader.lease && config.ledger_backend() != LedgerBackend::Memory;
+    let (seen, replicas) = replicas::look(installation).await;
+    let mut findings: Vec<Finding> = leased.then(|| ledger::lease(&seen, &replicas, who)).into_iter().collect();
+    findings.extend(controller::controller(config, installation, &seen, &replicas, leased).await);
+    findings
 }
 
 /// The ledger, read without making one.
@@ -242,6 +283,7 @@ async fn read(
         policy: config.policy(),
         ledger_place: views.ledger_place.clone(),
         us: Us::default(),
+        whose: Whose::Itself,
     };
     let missing = match peeked(Ok(None), &question) {
         crate::cli::read::Section::Missing { missing } => missing,

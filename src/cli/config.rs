@@ -11,7 +11,7 @@ use domain::text::visible_json;
 /// Shows what is in effect and where each value came from. Nothing is shown of a configuration that is not valid, since
 /// none of it would be in effect.
 pub fn show(inputs: &Inputs<'_>, output: Output) -> Outcome {
-    let Loaded { config: _, effective, warnings } = match load(inputs) {
+    let Loaded { config: _, effective, in_force: _, warnings } = match load(inputs) {
         Ok(loaded) => loaded,
         Err(invalid) => return refused(&invalid, output),
     };

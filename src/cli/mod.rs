@@ -27,6 +27,7 @@ pub mod run;
 pub mod spoken;
 pub mod status;
 mod step;
+mod times;
 pub mod version;
 pub mod wait;
 pub mod webhook;
@@ -39,6 +40,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, FromArgMatches};
 
 use crate::adapters::clock::SystemClock;
+use crate::adapters::kubernetes::connect;
 use crate::adapters::kubernetes::crd;
 use crate::adapters::kubernetes::desk::Desk;
 use crate::adapters::kubernetes::hand::Hand;
@@ -52,7 +54,8 @@ use crate::cli::arguments::{
 };
 use crate::cli::connect::{connected, ledger_flag, with_inputs};
 use crate::cli::consent::Consent;
-use crate::config::load;
+use crate::cli::read::whose;
+use crate::config::{InForce, load, load_as_controller};
 use domain::goal::Goal;
 use domain::id::PipelineId;
 use domain::ports::Clock;
@@ -231,14 +234,25 @@ fn checked(global: Global, environment: BTreeMap<String, String>, arguments: Che
     let CheckArguments { pre, wait, service_account: account, ledger_namespace, output } = arguments;
     let (options, output) = (check::Options { pre, wait, account }, output.into());
     let kubernetes = global.kubernetes();
+    // A configuration that is named is meant: it may be the next one.
+    let is_named = global.config.is_some() || options.pre;
     with_inputs(global, environment, ledger_flag(ledger_namespace).into_iter().collect(), |inputs| {
-        let loaded = match load(inputs) {
+        let given = match load(inputs) {
             Ok(loaded) => loaded,
             Err(invalid) => return print(&config::refused(&invalid, output)),
         };
         actix::System::new().block_on(async {
-            let outside = async || app::checking::outside(&loaded.config, &kubernetes, None).await;
-            print(&check::check(&loaded, outside, &options, output).await)
+            let look = async || {
+                let reload = |in_force: &InForce| load_as_controller(inputs, in_force);
+                let (loaded, whose) = match connect(&kubernetes).await {
+                    Ok(clients) if is_named => (given.clone(), whose::beside(&given, &clients).await),
+                    Ok(clients) => whose::in_force(given.clone(), &clients, reload).await,
+                    Err(error) => (given.clone(), whose::Whose::Own(error.to_string())),
+                };
+                let outside = app::checking::outside(&loaded.config, &kubernetes, None).await;
+                (loaded, whose, outside)
+            };
+            print(&check::check(look, &options, output).await)
         })
     })
 }
@@ -392,11 +406,18 @@ fn connect_and(
             Err(invalid) => return print(&config::refused(&invalid, output)),
         };
         actix::System::new().block_on(async {
-            let (views, hand) = match app::looking::views(&loaded.config, &kubernetes, namespace.as_deref()).await {
-                Ok(connected) => connected,
+            let clients = match connect(&kubernetes).await {
+                Ok(clients) => clients,
                 Err(error) => return failed(&error),
             };
-            let (sources, question) = read::asking(views, &loaded.config, namespace, name);
+            let hand = Hand::new(&clients);
+            let reload = |in_force: &InForce| load_as_controller(inputs, in_force);
+            let (loaded, whose) = whose::in_force(loaded, &clients, reload).await;
+            let views = match app::looking::views_of(&loaded.config, clients, namespace.as_deref()).await {
+                Ok(views) => views,
+                Err(error) => return failed(&error),
+            };
+            let (sources, question) = read::asking(views, &loaded.config, whose, (namespace, name));
             answer(&sources, &question, &hand).await
         })
     })

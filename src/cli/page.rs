@@ -2,9 +2,8 @@
 
 use std::fmt;
 
-use jiff::Timestamp;
-
 use crate::cli::read::Section;
+pub(crate) use crate::cli::times::time;
 use domain::text::visible;
 
 /// Characters on a line.
@@ -84,10 +83,4 @@ impl Page<'_, '_> {
 /// `1 vote`, `2 votes`.
 pub(crate) fn count(number: usize, one: &str, many: &str) -> String {
     if number == 1 { format!("1 {one}") } else { format!("{number} {many}") }
-}
-
-/// `2026-11-22 22:10:05Z`.
-pub(crate) fn time(at_ms: i64) -> String {
-    let at = Timestamp::from_millisecond(at_ms).unwrap_or(Timestamp::UNIX_EPOCH);
-    at.strftime("%Y-%m-%d %H:%M:%SZ").to_string()
 }

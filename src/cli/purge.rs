@@ -53,14 +53,18 @@ pub async fn purge(
         Err(why) => return refused(&format!("{}: {why}", id.display_name())),
     };
     if request.dry_run {
-        let out = format!("{}: would purge {plan}\nnothing was asked for (--dry-run)\n", id.display_name());
+        let settings = seen.settings.line().map(|line| format!("settings: {line}\n")).unwrap_or_default();
+        let idle = seen.controller.as_ref().map(|why| format!("{why}\n")).unwrap_or_default();
+        let out =
+            format!("{}: would purge {plan}\n{idle}{settings}nothing was asked for (--dry-run)\n", id.display_name());
         let known = seen.distributions.known().is_some();
         return Outcome { out, err: String::new(), code: if known { 0 } else { EXIT_FAILED } };
     }
     if let Err(why) = ask(hand, &id, paths.as_ref(), at_ms).await {
         return refused(&why);
     }
-    let asked = format!("{}: asked allclear to purge {plan}\n", id.display_name());
+    let idle = seen.controller.as_ref().map(|why| format!("{why}\n")).unwrap_or_default();
+    let asked = format!("{}: asked allclear to purge {plan}\n{idle}", id.display_name());
     match request.wait {
         None => Outcome { out: asked, err: String::new(), code: 0 },
         Some(bounds) => {

@@ -16,11 +16,11 @@ use crate::telemetry;
 /// Runs until SIGTERM or SIGINT (exit code 0), or until it has to give up (1). A configuration that is refused is told
 /// with everything that is wrong with it (2).
 pub fn run(inputs: &Inputs<'_>, overrides: Overrides) -> ExitCode {
-    let overrides = Overrides { explains: Some(explain::live::explains), ..overrides };
-    let Loaded { config, effective: _, warnings } = match load(inputs) {
+    let Loaded { config, effective: _, in_force, warnings } = match load(inputs) {
         Ok(loaded) => loaded,
         Err(invalid) => return print(&refused(&invalid, Output::Table)),
     };
+    let overrides = Overrides { explains: Some(explain::live::explains), in_force: Some(in_force), ..overrides };
     if let Err(error) = telemetry::start_logging(&config.log.level, config.log.format) {
         return failed(&error);
     }

@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 use crate::cli::answer::{EXIT_FAILED, EXIT_INVALID, Outcome, refused};
 use crate::cli::explain::near;
 use crate::cli::read::listen::listen;
-use crate::cli::read::{Question, Section, Sources, awaited, named, peek, summarised};
+use crate::cli::read::{Question, Section, Sources, awaited, named, no_replica, peek, summarised};
 use domain::goal::{Goal, Way, way};
 use domain::id::WorkloadId;
 use domain::image::{Version, brief};
@@ -29,6 +29,9 @@ const LOOK_EVERY: Duration = Duration::from_secs(2);
 
 /// How long what the members of the group said is repeated before they are asked again: all boards and the whole ledger are read.
 const MEMBERS_ASKED_EVERY: Duration = Duration::from_secs(15);
+
+/// How long what was seen of the replicas is repeated before they are looked at again.
+const REPLICAS_SOUGHT_EVERY: Duration = Duration::from_secs(15);
 
 /// Time between two lines about one state: words that count seconds would fill the log of a CI job.
 const SAID_EVERY: Duration = Duration::from_secs(30);
@@ -56,7 +59,8 @@ pub async fn wait(sources: &Sources, question: &Question, wait: Wait, say: &mut 
         Ok(id) => id,
         Err(why) => return Outcome { code: EXIT_INVALID, ..refused(&why) },
     };
-    let mut waiting = Waiting { sources, question, id, goal: wait.goal, last: String::new(), members: None };
+    let mut waiting =
+        Waiting { sources, question, id, goal: wait.goal, last: String::new(), members: None, idle: None };
     match timeout_at(deadline, waiting.end(say)).await {
         Ok(outcome) => outcome,
         Err(_) => {
@@ -91,6 +95,8 @@ struct Waiting<'a> {
     last: String,
     /// What the members of the group were waited for with, and when they were asked.
     members: Option<(Instant, Option<String>)>,
+    /// Why no replica works, and when that was looked at.
+    idle: Option<(Instant, Option<String>)>,
 }
 
 impl Waiting<'_> {
@@ -98,6 +104,9 @@ impl Waiting<'_> {
     async fn end(&mut self, say: &mut dyn FnMut(&str)) -> Outcome {
         if let Section::Missing { missing } = peek(self.sources, self.question).await {
             return refused(&missing);
+        }
+        if let Some(doubt) = self.question.whose.doubt() {
+            say(&doubt);
         }
         let mut since: Option<Version> = None;
         let mut said: Option<(Instant, &'static str, String)> = None;
@@ -108,7 +117,11 @@ impl Waiting<'_> {
                 Err(error) => Ok(("unread", format!("{error}; tried again"))),
             };
             let (stage, words) = match looked {
-                Ok(awaited) => awaited,
+                Ok((stage, words)) => match self.idle().await {
+                    // What is waited for comes only once one works.
+                    Some(idle) => ("idle", format!("{idle}; {words}")),
+                    None => (stage, words),
+                },
                 Err(outcome) => return outcome,
             };
             let due = said
@@ -121,6 +134,18 @@ impl Waiting<'_> {
             self.last = words;
             sleep(LOOK_EVERY).await;
         }
+    }
+
+    /// Why nothing will happen, where no replica works.
+    async fn idle(&mut self) -> Option<String> {
+        if let Some((at, words)) = &self.idle
+            && at.elapsed() < REPLICAS_SOUGHT_EVERY
+        {
+            return words.clone();
+        }
+        let words = no_replica(self.sources).await.and_then(|replicas| replicas.trouble());
+        self.idle = Some((Instant::now(), words.clone()));
+        words
     }
 
     async fn look(&self) -> Result<Look, PortError> {

@@ -16,6 +16,7 @@ use crate::app;
 use crate::cli::answer::{EXIT_FAILED, EXIT_INVALID, Outcome, Output, failed, print, refused};
 use crate::cli::arguments::{Global, WebhookAction};
 use crate::cli::connect::{ledger_flag, with_inputs};
+use crate::cli::read::whose::Whose;
 use crate::cli::{config, read};
 use crate::config::{Config, load};
 use domain::ports::Clock;
@@ -23,6 +24,9 @@ use domain::ports::Clock;
 /// What a person does who wants to know what the running allclear has.
 const ELSEWHERE: &str = "the running allclear has its own: `kubectl -n allclear exec deploy/allclear -- allclear webhook list`, or --server with the \
                          address of its status page";
+
+/// Receivers have addresses and keys, which no controller leaves beside its ledger.
+const HERE: &str = "receivers are known to whoever was given their file";
 
 /// Does it.
 pub(super) fn webhook(global: Global, environment: BTreeMap<String, String>, action: WebhookAction) -> ExitCode {
@@ -35,7 +39,7 @@ pub(super) fn webhook(global: Global, environment: BTreeMap<String, String>, act
             with_config(global, environment, ledger_namespace, output, async |config, webhooks, kubernetes| {
                 let looked = async {
                     let (views, _) = app::looking::views(config, kubernetes, None).await.map_err(|e| e.to_string())?;
-                    Ok(read::asking(views, config, None, None))
+                    Ok(read::asking(views, config, Whose::Own(HERE.to_owned()), (None, None)))
                 };
                 let file = config.webhooks.file.as_deref();
                 print(&list::of_configuration(webhooks, file, looked.await, output).await)
@@ -54,7 +58,8 @@ pub(super) fn webhook(global: Global, environment: BTreeMap<String, String>, act
                     Ok(connected) => connected,
                     Err(error) => return failed(&error),
                 };
-                let (sources, question) = read::asking(views, config, namespace.clone(), name.clone());
+                let (sources, question) =
+                    read::asking(views, config, Whose::Own(HERE.to_owned()), (namespace.clone(), name.clone()));
                 let configured: Vec<String> = webhooks.hooks().map(|(name, _)| name.to_owned()).collect();
                 let at_ms = SystemClock::default().wall_ms();
                 print(&resend::resend((&sources, &question, &hand), &configured, &request, at_ms).await)

@@ -6,6 +6,7 @@
 
 use std::fmt;
 
+use config::ValueKind;
 use serde::{Serialize, Serializer};
 
 use domain::text::{first, visible};
@@ -92,6 +93,26 @@ pub fn shown(text: &str) -> String {
         },
     };
     shortened(&without_tokens(&masked))
+}
+
+/// A value as it may be shown, in JSON.
+pub(super) fn masked(value: &ValueKind) -> serde_json::Value {
+    json_of(value, shown)
+}
+
+/// A value as JSON, each text as `text` has it.
+pub(super) fn json_of(value: &ValueKind, text: fn(&str) -> String) -> serde_json::Value {
+    match value {
+        ValueKind::Boolean(value) => serde_json::json!(value),
+        ValueKind::I64(number) => serde_json::json!(number),
+        ValueKind::Float(number) => serde_json::json!(number),
+        ValueKind::Array(items) => items.iter().map(|item| json_of(&item.kind, text)).collect(),
+        ValueKind::String(value) => serde_json::json!(text(value)),
+        ValueKind::Table(entries) => {
+            entries.iter().map(|(name, value)| (name.clone(), json_of(&value.kind, text))).collect()
+        }
+        ValueKind::Nil | ValueKind::I128(_) | ValueKind::U64(_) | ValueKind::U128(_) => serde_json::Value::Null,
+    }
 }
 
 /// A refused value, if it can be no secret: a short number, perhaps with a unit.

@@ -18,6 +18,7 @@ mod env;
 mod filter;
 mod group;
 mod hook;
+mod in_force;
 mod json;
 mod layers;
 mod mask;
@@ -45,6 +46,7 @@ pub use address::{RedisAddress, Refused, WebUrl};
 pub use env::{key_of, name_of};
 pub use filter::cap;
 pub use hook::{Hook, HookFormat, HookMethod, WorkloadPattern, key as webhook_key};
+pub use in_force::InForce;
 pub use mask::{MASK, Secret, shown};
 pub use pipeline::{Enabled, Git, Pipeline, Repo};
 pub use problem::{Invalid, Place, Problem, Warning};
@@ -62,6 +64,7 @@ use domain::rules::Rules;
 use domain::tenants::Tenants;
 use layers::Layer;
 use problem::Findings;
+pub(crate) use problem::unread;
 use values::Values;
 
 /// The file that is read when `--config` is not given, if it exists.
@@ -92,6 +95,8 @@ pub struct Loaded {
     pub config: Config,
     /// What was given where, for `config show`.
     pub effective: Effective,
+    /// What of it a running controller leaves for commands elsewhere.
+    pub in_force: InForce,
     /// What the operator should know; to be logged at start.
     pub warnings: Vec<Warning>,
 }
@@ -101,16 +106,30 @@ pub struct Loaded {
 /// # Errors
 /// With every problem there is; the process ends with exit code 2 then.
 pub fn load(inputs: &Inputs<'_>) -> Result<Loaded, Invalid> {
+    load_over(inputs, None)
+}
+
+/// The same, with what the running controller wrote above all of it.
+///
+/// # Errors
+/// The same.
+pub fn load_as_controller(inputs: &Inputs<'_>, in_force: &InForce) -> Result<Loaded, Invalid> {
+    load_over(inputs, Some(in_force))
+}
+
+fn load_over(inputs: &Inputs<'_>, in_force: Option<&InForce>) -> Result<Loaded, Invalid> {
     let mut findings = Findings::default();
     let defaults = layers::built_in(&mut findings);
     let surroundings = env::surroundings(&inputs.environment, inputs.service_account_namespace.as_deref());
     let file = file_layer(inputs, &defaults, &mut findings);
     let environment = env::of_environment(&inputs.environment, &defaults, &mut findings);
     let flags = layers::of_flags(&inputs.flags, &defaults, &mut findings);
-    let merged = layers::merged(&[defaults.clone(), surroundings, file, environment, flags]).unwrap_or_else(|_| {
-        findings.refuse(&Place::Default, "", None, "the layers cannot be put together", "report this as a bug");
-        Layer::default()
-    });
+    let controller = in_force.map(|in_force| in_force.layer(&defaults)).unwrap_or_default();
+    let merged = layers::merged(&[defaults.clone(), surroundings, file, environment, flags, controller])
+        .unwrap_or_else(|_| {
+            findings.refuse(&Place::Default, "", None, "the layers cannot be put together", "report this as a bug");
+            Layer::default()
+        });
     // What seems to be missing may stand in the file, so nothing is said of that yet.
     let config =
         if findings.unread { None } else { validate::config(&mut Values::new(&merged, &mut findings), inputs.read) };
@@ -126,7 +145,8 @@ pub fn load(inputs: &Inputs<'_>) -> Result<Loaded, Invalid> {
     warnings.sort();
     match config {
         Some(config) if problems.is_empty() => {
-            Ok(Loaded { effective: Effective::of(&merged, &defaults, &config), config, warnings })
+            let (effective, in_force) = (Effective::of(&merged, &defaults, &config), InForce::of(&merged, &defaults));
+            Ok(Loaded { effective, in_force, config, warnings })
         }
         Some(_) | None => Err(Invalid { problems, warnings }),
     }
@@ -140,14 +160,6 @@ pub fn read_file(path: &Path) -> io::Result<String> {
     let mut text = String::new();
     std::fs::File::open(path)?.take(FILE_BYTES_MAX + 1).read_to_string(&mut text)?;
     if text.len() as u64 > FILE_BYTES_MAX { Err(io::ErrorKind::FileTooLarge.into()) } else { Ok(text) }
-}
-
-/// Why a file cannot be read, the way people say it.
-fn unread(error: &io::Error) -> String {
-    match error.kind() {
-        io::ErrorKind::NotFound => "there is no such file".to_owned(),
-        other => other.to_string(),
-    }
 }
 
 fn file_layer(inputs: &Inputs<'_>, known: &Layer, findings: &mut Findings) -> Layer {

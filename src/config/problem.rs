@@ -1,6 +1,7 @@
 //! What is wrong with a configuration, where, and how to put it right.
 
 use std::fmt;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use super::mask::{harmless, shown};
@@ -23,6 +24,8 @@ pub enum Place {
     Environment(String),
     /// A flag of the command line, with its dashes.
     Flag(String),
+    /// The running controller, as it wrote beside its ledger.
+    Controller,
 }
 
 impl Place {
@@ -39,6 +42,7 @@ impl Place {
             Self::File { path, line, column: _ } => format!("file {} line {line}", named(path)),
             Self::Environment(name) => format!("environment {name}"),
             Self::Flag(name) => format!("flag {name}"),
+            Self::Controller => "the running allclear".to_owned(),
         }
     }
 }
@@ -49,7 +53,7 @@ impl fmt::Display for Place {
         match self {
             Self::File { path, line: 0, column: _ } => write!(f, "{}", named(path)),
             Self::File { path, line, column } => write!(f, "{}:{line}:{column}", named(path)),
-            Self::Default | Self::Environment(_) | Self::Flag(_) => f.write_str(&self.layer()),
+            Self::Default | Self::Environment(_) | Self::Flag(_) | Self::Controller => f.write_str(&self.layer()),
         }
     }
 }
@@ -152,5 +156,13 @@ impl Findings {
 
     pub fn warn(&mut self, place: &Place, key: &str, message: impl Into<String>) {
         self.warnings.push(Warning { place: place.clone(), key: key.to_owned(), message: message.into() });
+    }
+}
+
+/// Why a file cannot be read, the way people say it.
+pub(crate) fn unread(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "there is no such file".to_owned(),
+        other => other.to_string(),
     }
 }

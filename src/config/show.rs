@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::hook::Hook;
 use super::layers::{Given, Layer};
-use super::mask::{MASK, shown, shown_item};
+use super::mask::{MASK, masked, shown, shown_item};
 use super::problem::{Place, Problem, Warning};
 use super::traces::{HEADERS, masked_header};
 use super::{Config, Invalid, Loaded};
@@ -184,18 +184,6 @@ fn masked_as(value: &ValueKind, default: Option<&ValueKind>) -> Value {
         (ValueKind::String(text), Some(ValueKind::Boolean(_))) => json!(text.trim().eq_ignore_ascii_case("true")),
         (ValueKind::String(text), Some(ValueKind::Float(_))) => json!(text.trim().parse::<f64>().ok()),
         (value, _) => masked(value),
-    }
-}
-
-fn masked(value: &ValueKind) -> Value {
-    match value {
-        ValueKind::Boolean(value) => json!(value),
-        ValueKind::I64(number) => json!(number),
-        ValueKind::Float(number) => json!(number),
-        ValueKind::Array(items) => items.iter().map(|item| masked(&item.kind)).collect(),
-        ValueKind::String(text) => json!(shown(text)),
-        ValueKind::Table(entries) => entries.iter().map(|(name, value)| (name.clone(), masked(&value.kind))).collect(),
-        ValueKind::Nil | ValueKind::I128(_) | ValueKind::U64(_) | ValueKind::U128(_) => Value::Null,
     }
 }
 

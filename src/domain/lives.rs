@@ -27,6 +27,10 @@ const REST_MAX: Duration = Duration::from_secs(3_600);
 /// How long a workload is tried alone. What takes a process down by reading too much does so within seconds.
 const TRIAL: Duration = Duration::from_secs(10);
 
+/// How long the ends of the lives before are a trouble of this one, where nothing rests for them. Where they go on, a new life begins
+/// sooner, or Kubernetes waits longer between two and says so at the pod.
+const NEWS: Duration = Duration::from_secs(60);
+
 /// A life that lasts so long has not been ended by what it works on.
 const CALM: Duration = Duration::from_secs(600);
 
@@ -152,6 +156,13 @@ impl<I: ObjectId> Lives<I> {
         Some(format!(
             "{how} ended abruptly (killed, out of memory, or with its node): {next}. Look at the last state of allclear's pod and at its memory limit"
         ))
+    }
+
+    /// The same as a trouble of now: while a workload rests for it, and for a minute after the start. One abrupt end may be a node that
+    /// was lost: that is worth a line in the log alone.
+    pub fn trouble(&self, now: Timestamp) -> Option<String> {
+        let matters = !self.note.suspects.is_empty() || now.since(self.began) < NEWS;
+        self.words().filter(|_| self.note.abrupt > 1 && matters)
     }
 
     /// Asks to work on a workload.

@@ -213,6 +213,14 @@ pub trait Ledger: Send + Sync {
     async fn store_listed(&self, scopes: &BTreeSet<Scope>) -> Result<(), PinError>;
     /// Stores what this life leaves for the next, in place of what is there; with `over`, only in place of that.
     async fn store_life(&self, life: &LifeNote, over: Option<&LifeNote>) -> Result<(), PinError>;
+    /// The settings in force, as a running controller left them for commands; `None` where none did, or where a ledger keeps none.
+    async fn in_force(&self) -> Result<Option<String>, PortError> {
+        Ok(None)
+    }
+    /// Leaves the settings in force, in place of what is there. Nothing of the ledger depends on them.
+    async fn store_in_force(&self, _: &str) -> Result<(), PinError> {
+        Ok(())
+    }
     /// All deliveries that are not finished, dead letters included.
     async fn deliveries(&self) -> Result<Vec<Delivery>, PortError>;
     /// Stores a delivery, replacing an earlier state of the same id.

@@ -107,6 +107,27 @@ pub fn first(text: &str, chars_max: usize) -> &str {
     text.char_indices().nth(chars_max).and_then(|(end, _)| text.get(..end)).unwrap_or(text)
 }
 
+/// The same, with whole words only, unless its last word alone is a fifth of it.
+pub fn phrase(text: &str, chars_max: usize) -> &str {
+    let begin = first(text, chars_max);
+    if begin.len() == text.len() || text.get(begin.len()..).is_some_and(|rest| rest.starts_with(char::is_whitespace)) {
+        return begin;
+    }
+    let end = begin.rfind(char::is_whitespace).filter(|end| begin.len() - end <= begin.len() / 5);
+    end.and_then(|end| begin.get(..end)).unwrap_or(begin)
+}
+
+/// [`clean`], which cuts no word in two, unless its last word alone is a fifth of it.
+pub fn clean_words(text: &str, bytes_max: usize) -> String {
+    let cut = clean(text, bytes_max);
+    if visible(text).len() <= bytes_max {
+        return cut;
+    }
+    let whole = cut.trim_end_matches(ELLIPSIS);
+    let end = whole.rfind(' ').filter(|end| whole.len() - end <= whole.len() / 5);
+    end.and_then(|end| whole.get(..end)).map_or_else(|| cut.clone(), |kept| format!("{kept}{ELLIPSIS}"))
+}
+
 /// The beginning of a text, at most so many bytes, whole characters only, and nothing that says so.
 pub fn head(text: &str, bytes_max: usize) -> &str {
     let end = (0..=bytes_max.min(text.len())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or_default();
@@ -122,4 +143,20 @@ fn replaced(text: &str, is_one: impl Fn(char) -> bool, with: impl Fn(char, &mut 
         if is_one(character) { with(character, &mut out) } else { out.push(character) }
     }
     Cow::Owned(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_cut_for_people_ends_with_a_whole_word() {
+        let text = "AccessDenied: User is not authorized to perform this";
+        assert_eq!(phrase(text, 30), "AccessDenied: User is not");
+        assert_eq!((phrase(text, 22), phrase(text, 900)), ("AccessDenied: User is", text));
+        assert_eq!(phrase("xxxxxxxxxx", 4), "xxxx");
+        assert_eq!(phrase("a bbbbbbbbbbbb", 10), "a bbbbbbbb");
+        assert_eq!(clean_words(text, 33), "AccessDenied: User is not…");
+        assert_eq!((clean_words(text, 900).as_str(), clean_words("xxxxxxxxxx", 8).as_str()), (text, "xxxxx…"));
+    }
 }

@@ -5,6 +5,7 @@ mod aws;
 mod cluster;
 mod documents;
 mod group;
+mod installation;
 mod redis;
 mod rights;
 mod sites;
@@ -23,6 +24,7 @@ use allclear::adapters::redis::Server as RedisServer;
 use allclear::adapters::redis::board::RedisBoard;
 use allclear::app::checking::{Outside, outside};
 use allclear::cli::check::{Mark, Options, Report, once};
+use allclear::cli::read::whose::Whose;
 use allclear::config::{Inputs, Loaded, Secret, load};
 use domain::id::{Member, config_hash};
 use domain::lease::Replica;
@@ -195,7 +197,7 @@ impl World {
 
     async fn report(&self) -> Report {
         let loaded = self.loaded();
-        once(&loaded, self.outside(&loaded).await, &self.options).await
+        once(&loaded, &Whose::Itself, self.outside(&loaded).await, &self.options).await
     }
 
     /// Takes a right from the controller.

@@ -111,6 +111,7 @@ impl World {
             ledger: Arc::new(KubernetesLedger::new(clients.request.clone(), "allclear")),
             cdn: Arc::new(nowhere),
             group: Some(neighbours),
+            installation: None,
             desk: Some(Desk::new(&clients, &[GROUP.to_owned()], false)),
             repos: Some(Desk::of_repos(&clients, Installation::default())),
         };
@@ -128,6 +129,7 @@ impl World {
             policy: Policy::default(),
             ledger_place: "namespace allclear".to_owned(),
             us: allclear::cli::read::Us::default(),
+            whose: allclear::cli::read::whose::Whose::Itself,
         }
     }
 
@@ -308,6 +310,7 @@ async fn the_records_of_a_dry_run_are_those_of_the_process_that_has_them() {
         ledger: views.ledger,
         cdn: views.cdn,
         group: views.group,
+        installation: None,
         desk: None,
         repos: None,
     };
@@ -467,4 +470,5 @@ async fn a_running_allclear_is_asked_over_http_and_what_is_no_allclear_is_named(
 }
 
 mod held;
+mod idle;
 mod promoting;

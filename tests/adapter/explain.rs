@@ -51,6 +51,7 @@ impl World {
             ledger: Arc::new(KubernetesLedger::new(clients.request.clone(), "allclear")),
             cdn: Arc::new(cdn),
             group: None,
+            installation: None,
             desk: None,
             repos: None,
         };
@@ -65,6 +66,7 @@ impl World {
             policy: Policy::default(),
             ledger_place: "namespace allclear".to_owned(),
             us: allclear::cli::read::Us::default(),
+            whose: allclear::cli::read::whose::Whose::Itself,
         };
         explain(&self.sources, &question, output).await
     }

@@ -50,6 +50,7 @@ async fn statuses(world: &World, life: &Life) -> [String; 2] {
         ledger: Arc::new(KubernetesLedger::new(clients.request.clone(), "default")),
         cdn: Arc::new(adapter("http://127.0.0.1:9", "AKIDONE", Default::default()).await),
         group: None,
+        installation: None,
         desk: None,
         repos: None,
     };
@@ -60,6 +61,7 @@ async fn statuses(world: &World, life: &Life) -> [String; 2] {
         policy: Policy::default(),
         ledger_place: "namespace default".to_owned(),
         us: Us::default(),
+        whose: allclear::cli::read::whose::Whose::Itself,
     };
     let recomputed = status(&Asked::Sources(&sources, &question), Output::Table).await.out;
     [asked, recomputed]

@@ -39,6 +39,7 @@ macro_rules! holds_the_contract {
             the_members_are_stored_over_those_that_are_known_and_no_others
             what_is_listed_stays_so_as_long_as_the_ledger_lives
             what_a_life_leaves_is_found_by_the_next
+            settings_in_force_are_left_for_whoever_only_looks
             deliveries_are_kept_until_they_are_removed
             two_writers_never_lose_a_field
             a_record_too_large_is_refused

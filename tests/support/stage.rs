@@ -136,6 +136,7 @@ pub fn settings() -> Settings {
         },
         pace: Pace::default(),
         freshness: Freshness::default(),
+        in_force: None,
         outbox: delivery::Settings { schedules: BTreeMap::from(schedules), ..delivery::Settings::default() },
     }
 }

@@ -117,8 +117,7 @@ impl Handler<Observe> for DeploymentWatcher {
     fn handle(&mut self, observe: Observe, _ctx: &mut Self::Context) -> Self::Result {
         let children: Vec<_> = self.children.values().map(|child| child.send(observe)).collect();
         let watch = self.watch();
-        // One abrupt end may be a node that was lost: that is worth a line in the log.
-        let lives = watch.lives().words().filter(|_| watch.lives().abrupt() > 1);
+        let lives = watch.lives().trouble(self.env.ports.clock.now());
         let troubles = self.troubles.words(lives, watch.nursery().left_alone());
         let barred = watch.barred().iter();
         let barred = barred.map(|(id, why)| format!("the record of {} cannot be read: {why}", id.display_name()));

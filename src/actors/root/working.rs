@@ -9,6 +9,7 @@ use super::tree::Tree;
 use crate::actors::retry_until_ok;
 use crate::actors::shell::Drives;
 use domain::duty::{Event, Singleton};
+use domain::ports::PinError;
 use domain::refusal::Cause;
 
 /// How long we wait before we open a lost ledger again: repeated losses must not make a hot loop.
@@ -45,14 +46,35 @@ impl Root {
         });
     }
 
-    pub(super) fn build(&mut self, ctx: &Context<Self>) {
+    pub(super) fn build(&mut self, ctx: &mut Context<Self>) {
         let Some(ledgered) = self.ledgered.take() else { return };
+        self.leave_settings(ctx);
         tracing::info!(records = ledgered.records.len(), origin = %ledgered.origin, "ledger opened");
         self.env.metrics.leads(true);
         match &mut self.tree {
             Some(tree) => tree.watch_again(ledgered),
             None => self.tree = Some(Tree::new(self.env.clone(), ctx.address(), ledgered)),
         }
+    }
+
+    /// Leaves the settings in force beside the ledger, for commands. Tried until it is done; a ledger that is lost is opened again,
+    /// and then this is done again as well.
+    pub(super) fn leave_settings(&mut self, ctx: &mut Context<Self>) {
+        if let Some(earlier) = self.leaving.take() {
+            ctx.cancel_future(earlier);
+        }
+        let Some(text) = self.env.settings.in_force.clone() else { return };
+        let ledger = self.env.ports.ledger.clone();
+        let leaving = retry_until_ok("store_settings", Cause::WriteLedger, self.env.clone(), move || {
+            let (ledger, text) = (ledger.clone(), text.clone());
+            async move {
+                match ledger.store_in_force(&text).await {
+                    Ok(()) | Err(PinError::Lost(_)) => Ok(()),
+                    Err(PinError::Unavailable(error)) => Err(error),
+                }
+            }
+        });
+        self.leaving = Some(ctx.spawn(leaving.into_actor(self)));
     }
 
     pub(super) fn rebuild(&mut self, who: Singleton) {
@@ -64,6 +86,9 @@ impl Root {
     }
 
     pub(super) fn end(&mut self, ctx: &mut Context<Self>) {
+        if let Some(leaving) = self.leaving.take() {
+            ctx.cancel_future(leaving);
+        }
         self.env.metrics.leads(false);
         let tree = self.tree.take();
         let ending = async move {

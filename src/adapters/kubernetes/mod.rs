@@ -15,6 +15,7 @@ mod events;
 mod gateway;
 mod gateways;
 pub mod hand;
+pub mod installation;
 pub mod jobs;
 pub mod kubeconfig;
 pub mod leaf;

@@ -2,7 +2,7 @@
 //!
 //! | object | holds |
 //! |---|---|
-//! | `allclear-ledger` | the form of the ledger, the members of the group, what is listed, and what the last life left; its UID is the origin |
+//! | `allclear-ledger` | the form of the ledger, the members of the group, what is listed, what the last life left, and the settings in force; its UID is the origin |
 //! | `allclear-ledger-00` … `-63` | a shard of the records each, created with its first record |
 //! | `allclear-ledger-07-<random>` | the records of one namespace that crowded shard 07, or its records in flight; the shard names it |
 //! | `allclear-outbox-<id>` | one delivery each |
@@ -18,6 +18,7 @@
 //! what a ledger is found, and [`maps`] makes the calls; this file joins them.
 
 pub mod find;
+mod in_force;
 mod journal;
 mod life;
 mod listed;
@@ -380,6 +381,14 @@ impl Ledger for KubernetesLedger {
 
     async fn store_life(&self, life: &LifeNote, over: Option<&LifeNote>) -> Result<(), PinError> {
         self.write_life(life, over).await
+    }
+
+    async fn in_force(&self) -> Result<Option<String>, PortError> {
+        self.read_in_force().await
+    }
+
+    async fn store_in_force(&self, text: &str) -> Result<(), PinError> {
+        self.write_in_force(text).await
     }
 
     async fn deliveries(&self) -> Result<Vec<Delivery>, PortError> {

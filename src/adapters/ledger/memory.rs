@@ -30,6 +30,7 @@ struct State {
     pin: Option<Pin>,
     listed: Listed,
     life: Option<LifeNote>,
+    in_force: Option<String>,
 }
 
 impl MemoryLedger {
@@ -143,6 +144,15 @@ impl Ledger for MemoryLedger {
         if over.is_none() || state.life.as_ref() == over {
             state.life = Some(life.clone());
         }
+        Ok(())
+    }
+
+    async fn in_force(&self) -> Result<Option<String>, PortError> {
+        Ok(self.state().in_force.clone())
+    }
+
+    async fn store_in_force(&self, text: &str) -> Result<(), PinError> {
+        self.state().in_force = Some(text.to_owned());
         Ok(())
     }
 

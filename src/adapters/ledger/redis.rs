@@ -121,6 +121,7 @@ pub struct RedisLedger {
     floors_key: String,
     deliveries_key: String,
     pin_key: String,
+    in_force_key: String,
     store: Script,
     remove: Script,
     origin: Mutex<Option<Origin>>,
@@ -137,6 +138,7 @@ impl RedisLedger {
             floors_key: key("floors"),
             deliveries_key: key("deliveries"),
             pin_key: key("pin"),
+            in_force_key: key("settings"),
             store: Script::new(STORE),
             remove: Script::new(REMOVE),
             origin: Mutex::default(),
@@ -361,6 +363,19 @@ impl Ledger for RedisLedger {
         let over = over.map(life_text).transpose()?.unwrap_or_default();
         let arguments = [LIFE.to_owned(), life_text(life)?, over];
         self.amend("store the note of this life", NOTE, &self.records_key, &arguments).await.map(drop)
+    }
+
+    async fn in_force(&self) -> Result<Option<String>, PortError> {
+        let get = command("GET", &[&self.in_force_key]);
+        self.server
+            .call("read the settings in force", |mut redis| async move { get.query_async(&mut redis).await })
+            .await
+    }
+
+    async fn store_in_force(&self, text: &str) -> Result<(), PinError> {
+        let set = command("SET", &[&self.in_force_key, text]);
+        let what = "leave the settings in force";
+        Ok(self.server.call(what, |mut redis| async move { set.query_async::<()>(&mut redis).await }).await?)
     }
 
     async fn deliveries(&self) -> Result<Vec<Delivery>, PortError> {

@@ -72,6 +72,14 @@ impl Ledger for UnreachableLedger {
         Err(unreachable().into())
     }
 
+    async fn in_force(&self) -> Result<Option<String>, PortError> {
+        Err(unreachable())
+    }
+
+    async fn store_in_force(&self, _: &str) -> Result<(), PinError> {
+        Err(unreachable().into())
+    }
+
     async fn deliveries(&self) -> Result<Vec<Delivery>, PortError> {
         Err(unreachable())
     }

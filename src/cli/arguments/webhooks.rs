@@ -23,7 +23,7 @@ pub(crate) enum WebhookAction {
     /// Show each receiver, the events it gets, what is on its way to it, and what was given up
     List {
         /// Ask a running allclear, by the address of its status page; it knows the last result and the next attempt
-        #[arg(long, value_name = "URL")]
+        #[arg(long, value_name = "URL", value_parser = super::server)]
         server: Option<url::Url>,
         /// Where the controller keeps its records [default: the configured ledger.namespace, or allclear]
         #[arg(long, value_name = "NAMESPACE", conflicts_with = "server")]

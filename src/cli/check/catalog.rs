@@ -70,6 +70,7 @@ macro_rules! checks {
 
 checks! {
     CONFIGURATION: Configuration = "configuration";
+    SETTINGS: Configuration = "settings";
     API_SERVER: Cluster = "api-server";
     API_VERSION: Cluster = "api-version";
     CALLER: Cluster = "caller";
@@ -77,6 +78,7 @@ checks! {
     CRD_PIPELINES: Cluster = "crd-pipelines";
     CRD_REPOS: Cluster = "crd-repos";
     CRD_VERSION: Cluster = "crd-version";
+    WATCHED_NAMESPACES: Cluster = "watched-namespaces";
     INSTALL_RIGHTS: Install = "install-rights";
     INSTALL_GRANTS: Install = "install-grants";
     RIGHT_DEPLOYMENTS: Rights = "right-deployments";
@@ -98,6 +100,9 @@ checks! {
     LEDGER_READ: Ledger = "ledger-read";
     LEDGER_SECOND: Ledger = "ledger-second";
     LEASE: Ledger = "lease";
+    CONTROLLER: Ledger = "controller";
+    DRY_RUN: Ledger = "dry-run";
+    CONTROLLER_VERSION: Ledger = "controller-version";
     REDIS_CONNECT: Redis = "redis-connect";
     REDIS_TLS: Redis = "redis-tls";
     REDIS_AUTH: Redis = "redis-auth";
@@ -127,10 +132,12 @@ checks! {
     HOST_SERVED: Sites = "host-served";
     DISTRIBUTION_USABLE: Sites = "distribution-usable";
     CACHE_TAGS: Sites = "cache-tags";
+    ANNOTATIONS: Sites = "annotations";
     WEBHOOK_NAME: Webhooks = "webhook-name";
     WEBHOOK_ALLOWED: Webhooks = "webhook-allowed";
     WEBHOOK_TLS: Webhooks = "webhook-tls";
     WEBHOOK_ANSWER: Webhooks = "webhook-answer";
+    WEBHOOK_WORKLOADS: Webhooks = "webhook-workloads";
     TRACES_COLLECTOR: Traces = "traces-collector";
 }
 

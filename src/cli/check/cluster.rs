@@ -4,16 +4,18 @@
 
 use std::collections::BTreeSet;
 
+use futures_util::future::join_all;
 use serde_json::Value;
 
 use super::Options;
 use super::catalog::{
     API_CLOCK, API_SERVER, API_VERSION, CALLER, CRD_PIPELINES, CRD_REPOS, CRD_VERSION, Check, RIGHT_DEPLOYMENTS,
+    WATCHED_NAMESPACES,
 };
 use super::report::{Finding, Mark};
 use super::rights::{Missing, Served};
 use crate::adapters::kubernetes::Clients;
-use crate::adapters::kubernetes::api::{Api, Collection, Resource, ServerSays};
+use crate::adapters::kubernetes::api::{Api, Collection, NAMESPACES, Resource, ServerSays};
 use crate::adapters::kubernetes::crd;
 use crate::adapters::kubernetes::objects::GROUP;
 use crate::adapters::kubernetes::reviews::{Reviews, Right, Whom};
@@ -142,6 +144,25 @@ pub async fn watched(config: &Config, reviews: &Reviews, whom: &Whom, own: &str)
             BTreeSet::from([only_own.then(|| own.to_owned())])
         }
     }
+}
+
+/// Whether the namespaces that are watched exist: a right is given in one that does not, too.
+pub async fn namespaces(api: &Api, watched: &Namespaces) -> Vec<Finding> {
+    let Namespaces::Listed(names) = watched else { return Vec::new() };
+    let looks = names.iter().map(|name| async move {
+        let finding = match api.get(&Collection::everywhere(NAMESPACES), name).await {
+            Ok(Some(_)) => WATCHED_NAMESPACES.good("exists"),
+            Ok(None) => WATCHED_NAMESPACES
+                .failed("there is no such namespace, so nothing of it is watched")
+                .hint("correct watch.namespaces (NAMESPACE), or make the namespace"),
+            Err(failed) if failed.error.denied => {
+                WATCHED_NAMESPACES.untried(format!("not tried: the caller may not see namespaces: {}", failed.error))
+            }
+            Err(failed) => WATCHED_NAMESPACES.warning(failed.error),
+        };
+        finding.of(name)
+    });
+    join_all(looks).await
 }
 
 /// Which of our kinds are served, and whether they are those of this version.

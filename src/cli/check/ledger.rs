@@ -9,16 +9,26 @@ use super::Options;
 use super::catalog::{API_SERVER, LEASE, LEDGER_NAMESPACE, LEDGER_READ, LEDGER_SECOND, LEDGER_WRITE};
 use super::cluster::Who;
 use super::report::Finding;
-use crate::adapters::clock::SystemClock;
-use crate::adapters::kubernetes::{Clients, KubernetesLease};
+use crate::adapters::kubernetes::Clients;
+use crate::adapters::kubernetes::installation::Seen;
 use crate::adapters::ledger::kubernetes::find::ledgers;
 use crate::adapters::ledger::kubernetes::rehearse::rehearse;
 use crate::app::by_hand::{PERHAPS_A_SECOND_LEDGER, SECOND_LEDGER};
 use crate::cli::page::count;
+use crate::cli::read::replicas::Replicas;
 use crate::config::{Config, LedgerBackend, Namespaces};
-use domain::lease::Replica;
-use domain::ports::{Lease as _, Ledger, LedgerContents, PortError};
+use domain::ports::{Ledger, LedgerContents, PortError};
 use domain::refusal::Cause;
+
+/// What the API server says where a quota is full
+/// (<https://kubernetes.io/docs/concepts/policy/resource-quotas/>).
+const QUOTA: &str = "exceeded quota";
+
+/// Whether the API server refused for want of a right. What a quota or an admission webhook refuses has the same status.
+fn lacks_right(error: &PortError) -> bool {
+    error.denied
+        && ![QUOTA, "admission webhook", "violates PodSecurity"].iter().any(|other| error.cause.contains(other))
+}
 
 /// Nothing of it could be asked.
 pub fn unreachable(config: &Config) -> Vec<Finding> {
@@ -38,13 +48,9 @@ pub async fn in_cluster(
     who: &Who,
     namespace: &str,
 ) -> Vec<Finding> {
-    let (mut written, second, lease) = tokio::join!(
-        write(clients, who, namespace, options.pre),
-        second(config, clients, namespace),
-        lease(config, options, clients, who, namespace),
-    );
+    let (mut written, second) =
+        tokio::join!(write(clients, who, namespace, options.pre), second(config, clients, namespace));
     written.push(second);
-    written.extend(lease);
     written
 }
 
@@ -65,15 +71,22 @@ async fn write(clients: &Clients, who: &Who, namespace: &str, pre: bool) -> Vec<
             };
             vec![missing, LEDGER_WRITE.after(LEDGER_NAMESPACE)]
         }
-        Err(error) if error.denied && !who.is_controller => {
+        // A quota and an admission webhook refuse with the status of a missing right, and refuse the controller as well.
+        Err(error) if error.denied && !who.is_controller && lacks_right(&error) => {
             vec![
                 LEDGER_NAMESPACE.good(namespace),
                 LEDGER_WRITE.untried(format!("not tried: the caller has no right to it: {error}")),
             ]
         }
         Err(error) => {
-            let hint =
-                error.refused().filter(|_| error.denied).map_or("", |refused| refused.remedy(Cause::WriteLedger));
+            let refused = error.refused().filter(|_| lacks_right(&error));
+            let hint = match refused {
+                Some(refused) => refused.remedy(Cause::WriteLedger),
+                None if error.cause.contains(QUOTA) => {
+                    "raise the ResourceQuota of the namespace: the ledger takes up to 65 ConfigMaps, and one for each webhook under way"
+                }
+                None => "",
+            };
             vec![LEDGER_NAMESPACE.good(namespace), LEDGER_WRITE.failed(error).hint(hint)]
         }
     }
@@ -138,25 +151,20 @@ async fn second(config: &Config, clients: &Clients, namespace: &str) -> Finding 
     if apart { LEDGER_SECOND.warning(reason).hint(hint) } else { LEDGER_SECOND.failed(reason).hint(hint) }
 }
 
-/// Which replica works. Nothing where none is chosen.
-async fn lease(config: &Config, options: &Options, clients: &Clients, who: &Who, namespace: &str) -> Option<Finding> {
-    if !config.leader.lease || options.pre {
-        return None;
-    }
-    let us = Replica { pod: "allclear-check".to_owned(), boot: String::new() };
-    let lease = KubernetesLease::new(clients.request.clone(), namespace, us, Arc::new(SystemClock::default()));
-    Some(match lease.look().await {
-        Ok(Some(claim)) if !claim.holder.is_empty() => {
-            LEASE.good(format!("{} works, since {}", claim.holder, claim.acquired))
+/// Which replica works, as the Lease has it.
+pub fn lease(seen: &Seen, replicas: &Replicas, who: &Who) -> Finding {
+    match (replicas, &seen.lease) {
+        (Replicas::Idle(why), Ok(_)) => {
+            LEASE.failed(why).hint("nothing is purged until one does; see the log of its pods, if there are any")
         }
-        Ok(Some(_) | None) => {
-            LEASE.warning("no replica works: none holds the lease").hint("see the log of the pods, if there are any")
-        }
-        Err(error) if error.denied && !who.is_controller => {
+        (Replicas::RunDry, Ok(_)) => LEASE.good("none is held in a dry run"),
+        (_, Ok(Some(claim))) => LEASE.good(format!("{} works, since {}", claim.holder, claim.acquired)),
+        (_, Ok(None)) => LEASE.failed("none holds it"),
+        (_, Err(error)) if error.denied && !who.is_controller => {
             LEASE.untried(format!("not tried: the caller has no right to it: {error}"))
         }
-        Err(error) => {
+        (_, Err(error)) => {
             LEASE.failed(error).hint("without this right all replicas work, which is safe and twice the work")
         }
-    })
+    }
 }

@@ -5,16 +5,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::catalog::{AWS_LIST_DISTRIBUTIONS, CACHE_TAGS, Check, DISTRIBUTION_USABLE, HOST_SERVED, RIGHT_DEPLOYMENTS};
+use super::catalog::{
+    ANNOTATIONS, AWS_LIST_DISTRIBUTIONS, CACHE_TAGS, Check, DISTRIBUTION_USABLE, HOST_SERVED, RIGHT_DEPLOYMENTS,
+};
 use super::report::Finding;
 use crate::adapters::cloudfront::CloudFront;
 use crate::cli::page::count;
 use crate::cli::read::Sources;
-use crate::cli::read::listed::list;
+use crate::cli::read::listed::Listed;
 use domain::distribution::{Distribution, DistributionId, Index};
 use domain::policy::Policy;
 use domain::ports::Cdn;
 use domain::refusal::Cause;
+use domain::rollout::faults;
 use domain::site::{Age, Gathered, own};
 use domain::tenants::Tenancy;
 use domain::workload::Workload;
@@ -22,7 +25,7 @@ use domain::workload::Workload;
 /// Hosts that are named in the report.
 const NAMED_MAX: usize = 20;
 
-const ALL: [Check; 3] = [HOST_SERVED, DISTRIBUTION_USABLE, CACHE_TAGS];
+const ALL: [Check; 4] = [HOST_SERVED, DISTRIBUTION_USABLE, CACHE_TAGS, ANNOTATIONS];
 
 /// What was found.
 pub struct Sites {
@@ -53,16 +56,21 @@ pub fn untried(after: Check) -> Sites {
 /// Looks at all watched workloads. `account`: its name, in words.
 pub async fn sites(
     sources: &Sources,
+    listed: Listed,
     policy: &Policy,
     cdn: &CloudFront,
-    distributions: Option<Vec<Distribution>>,
-    account: &str,
+    (distributions, account): (Option<Vec<Distribution>>, &str),
 ) -> Sites {
-    let listed = list(sources).await;
     if listed.workloads.is_empty() && !listed.troubles.is_empty() {
         return untried(RIGHT_DEPLOYMENTS);
     }
-    let Some(distributions) = distributions else { return untried(AWS_LIST_DISTRIBUTIONS) };
+    let annotated = annotations(listed.workloads.values());
+    let Some(distributions) = distributions else {
+        let mut sites = untried(AWS_LIST_DISTRIBUTIONS);
+        sites.findings.retain(|finding| finding.check.id != ANNOTATIONS.id);
+        sites.findings.extend(annotated);
+        return sites;
+    };
     let in_account = distributions.len();
     let index = Index::new(distributions);
     let mut found = Found { troubles: listed.troubles, ..Found::default() };
@@ -102,6 +110,7 @@ pub async fn sites(
     let mut findings = served(&found, in_account, account);
     findings.extend(usable(&found));
     findings.push(tags(&found, cdn).await);
+    findings.extend(annotated);
     Sites { matched: found.matched.into_iter().collect(), findings }
 }
 
@@ -160,6 +169,26 @@ fn served(found: &Found, in_account: usize, account: &str) -> Vec<Finding> {
             count(found.matched.len(), "distribution", "distributions"),
             count(found.hostless, "workload", "workloads")
         )));
+    }
+    findings
+}
+
+/// What owners wrote that cannot be used.
+fn annotations<'a>(workloads: impl Iterator<Item = &'a Workload> + Clone) -> Vec<Finding> {
+    let faulty = workloads.filter_map(|workload| {
+        let faults: Vec<String> = faults(workload).collect();
+        (!faults.is_empty()).then(|| (workload.id.display_name(), faults.join("; ")))
+    });
+    let line = |(name, faults): (String, String)| {
+        ANNOTATIONS.warning(faults).hint("docs/annotations.md says what each takes").of(name)
+    };
+    let mut findings: Vec<Finding> = faulty.clone().take(NAMED_MAX).map(line).collect();
+    match faulty.count().saturating_sub(NAMED_MAX) {
+        0 if findings.is_empty() => findings.push(ANNOTATIONS.good("each can be used as it is")),
+        0 => {}
+        more => {
+            findings.push(ANNOTATIONS.warning(format!("and {}", count(more, "further workload", "further workloads"))));
+        }
     }
     findings
 }

@@ -11,10 +11,13 @@ use futures_util::future::join_all;
 use http::{HeaderMap, Method};
 use url::Url;
 
-use super::catalog::{Check, WEBHOOK_ALLOWED, WEBHOOK_ANSWER, WEBHOOK_NAME, WEBHOOK_TLS};
+use super::catalog::{Check, WEBHOOK_ALLOWED, WEBHOOK_ANSWER, WEBHOOK_NAME, WEBHOOK_TLS, WEBHOOK_WORKLOADS};
 use super::report::Finding;
 use crate::adapters::http::{Client, Error, Request, TLS_FAILED, UNRESOLVED};
+use crate::cli::page::count;
+use crate::cli::read::listed::Listed;
 use crate::config::Hook;
+use domain::id::WorkloadId;
 
 /// Longest wait for one receiver.
 const WITHIN: Duration = Duration::from_secs(10);
@@ -56,6 +59,34 @@ pub async fn webhooks(hooks: &[Hook], http: &Result<Client, String>) -> Vec<Find
         findings.push(WEBHOOK_ANSWER.untried(format!("not tried: {left_out} further receivers")));
     }
     findings
+}
+
+/// Hooks that are about no workload there is: mostly a slip in a name. Nothing is said where not all workloads are known.
+pub fn workloads(hooks: &[Hook], listed: &Listed) -> Vec<Finding> {
+    if !listed.troubles.is_empty() {
+        return Vec::new();
+    }
+    let meant = |hook: &Hook| {
+        let of = |id: &WorkloadId| hook.workloads.iter().any(|pattern| pattern.matches(&id.namespace, &id.name));
+        listed.workloads.keys().filter(|id| of(id)).count()
+    };
+    let line = |hook: &Hook| match meant(hook) {
+        0 => {
+            let patterns: Vec<String> = hook.workloads.iter().map(ToString::to_string).collect();
+            let reason = format!("it is called for {}, and no such workload is watched", patterns.join(", "));
+            let hint = "correct \"workloads\" in the webhook file, or \"name\" where that is left out";
+            WEBHOOK_WORKLOADS.warning(reason).hint(hint)
+        }
+        found => WEBHOOK_WORKLOADS.good(count(found, "workload", "workloads")),
+    };
+    // Objects of other kinds are hooks' as well, and are not listed here.
+    hooks.iter().filter(|hook| is_about_workloads(hook)).map(|hook| line(hook).of(&hook.name)).collect()
+}
+
+/// Whether a hook is called for what becomes of workloads. Runs and promotions are about objects of other kinds.
+fn is_about_workloads(hook: &Hook) -> bool {
+    let of_others = ["promotion.", "pipeline.", "run.", "repo."];
+    hook.events.iter().any(|kind| !of_others.iter().any(|begin| kind.name().starts_with(begin)))
 }
 
 /// What an answer says of each check: those before the one that failed hold, those behind it were not tried.

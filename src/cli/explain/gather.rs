@@ -8,7 +8,7 @@ use crate::cli::explain::model::{
     DeploymentSeen, DistributionsSeen, Explanation, GroupSeen, PathsSeen, RecordSeen, Rejected, SiteSeen, WebhookSeen,
 };
 use crate::cli::read::listen::{UNREAD, listen};
-use crate::cli::read::{Question, Section, Sources, awaited, peeked, summarised};
+use crate::cli::read::{Question, Section, Sources, awaited, no_replica, peeked, summarised};
 use domain::delivery::{Delivery, State};
 use domain::distribution::Distribution;
 use domain::host::Host;
@@ -49,12 +49,13 @@ struct Answers {
 
 /// Everything there is to say about `id`.
 pub async fn explanation(sources: &Sources, question: &Question, id: &WorkloadId) -> Found {
-    let (workload, ledgered, facts, distributions, deliveries) = tokio::join!(
+    let (workload, ledgered, facts, distributions, deliveries, idle) = tokio::join!(
         sources.cluster.workload(id),
         sources.ledger.peek(),
         sources.cluster.site_facts(&id.namespace, Age::Fresh),
         sources.cdn.distributions(),
         sources.ledger.deliveries(),
+        no_replica(sources),
     );
     // One that is not there says all it can: nothing is recorded.
     let unread = ledgered.is_err();
@@ -92,6 +93,12 @@ pub async fn explanation(sources: &Sources, question: &Question, id: &WorkloadId
     let rests = ledger.as_ref().and_then(|ledger| ledger.life.as_ref()?.why_rests(id));
     if let Some(why) = rests {
         (explanation.state, explanation.next) = ("left alone for now".to_owned(), why);
+    }
+    if let Some(replicas) = idle {
+        if replicas.is_idle() {
+            explanation.next = format!("nothing, until a replica works. Then: {}", explanation.next);
+        }
+        explanation.controller = replicas.trouble();
     }
     if found && !unread { Found::Yes(explanation) } else { Found::Unknown(explanation) }
 }
@@ -154,6 +161,8 @@ impl Answers {
             group: None,
             state,
             next,
+            controller: None,
+            settings: question.whose.clone(),
             would: would(&found, &distributions, &paths),
             deployment: each(&workload, |workload| {
                 Section::Known(deployment(workload, pods.as_ref(), pods_missing.clone(), policy))
@@ -317,10 +326,17 @@ fn recorded(record: &Record, summary: Summary) -> RecordSeen {
         change: ended.map_or(summary.change, |closed| closed.change.clone()),
         settled: record.settled().map(ToString::to_string),
         purges: summary.purges,
+        asked: record.request.map(|_| joined(record)),
         votes: record.votes.len(),
         last_purge: purged.map(closed),
         history: summary.history,
     }
+}
+
+/// A purge that was asked for and is not made yet: it goes with the rollout that is under way.
+fn joined(record: &Record) -> String {
+    let about = record.asked.as_ref().map_or_else(String::new, |paths| format!(" of {paths}"));
+    format!("a purge{about} was asked for by allclear.dev/requested-at; it is made with rollout {}", record.seq.0)
 }
 
 fn conditions(workload: Option<&Workload>, summary: Option<&Summary>) -> Vec<String> {

@@ -9,7 +9,7 @@ use comfy_table::{ContentArrangement, Table, presets};
 use crate::cli::explain::gather::tags;
 use crate::cli::explain::model::{Listing, Row};
 use crate::cli::read::listed::list;
-use crate::cli::read::{Question, Section, Sources, peek};
+use crate::cli::read::{Question, Section, Sources, no_namespace, no_replica, peek};
 use domain::id::WorkloadId;
 use domain::policy::Policy;
 use domain::readiness::{Standing, standing};
@@ -23,9 +23,15 @@ const COLUMNS: u16 = 100;
 
 /// Every workload of the question's namespace, or of all, and whether all of it could be read.
 pub async fn all(sources: &Sources, question: &Question) -> (Listing, bool) {
-    let (listed, ledgered) = tokio::join!(list(sources), peek(sources, question));
+    let (listed, ledgered, idle) = tokio::join!(list(sources), peek(sources, question), no_replica(sources));
     let mut missing: Vec<String> = listed.troubles.iter().cloned().collect();
-    let complete = missing.is_empty() && ledgered.known().is_some();
+    let mut complete = missing.is_empty() && ledgered.known().is_some();
+    if let (Some(namespace), true) = (&question.namespace, listed.workloads.is_empty())
+        && let Some(words) = no_namespace(sources, namespace).await
+    {
+        missing.push(words);
+        complete = false;
+    }
     let (records, unreadable) = match ledgered {
         Section::Known(ledgered) => (ledgered.records, ledgered.unreadable),
         Section::Missing { missing: why } => {
@@ -42,7 +48,11 @@ pub async fn all(sources: &Sources, question: &Question) -> (Listing, bool) {
     let unrecorded = complete && shown.iter().any(|id| !records.contains_key(*id));
     let row = |id| row(id, listed.workloads.get(id), records.get(id).map(Arc::as_ref), &question.policy);
     let workloads = shown.into_iter().map(row).collect();
-    (Listing { workloads, unrecorded_in: unrecorded.then(|| question.ledger_place.clone()), missing }, complete)
+    let controller = idle.and_then(|replicas| replicas.trouble());
+    (
+        Listing { workloads, unrecorded_in: unrecorded.then(|| question.ledger_place.clone()), controller, missing },
+        complete,
+    )
 }
 
 fn row(id: &WorkloadId, workload: Option<&Workload>, record: Option<&Record>, policy: &Policy) -> Row {
@@ -94,6 +104,9 @@ impl fmt::Display for Listing {
         }
         if let Some(place) = &self.unrecorded_in {
             writeln!(f, "not recorded: in the ledger in {place}; --ledger-namespace looks into another")?;
+        }
+        if let Some(trouble) = &self.controller {
+            writeln!(f, "controller: {}", visible(trouble))?;
         }
         for why in &self.missing {
             writeln!(f, "missing: {}", visible(why))?;

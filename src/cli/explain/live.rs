@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::app::Views;
 use crate::cli::answer::{Outcome, Output};
 use crate::cli::explain::explain;
+use crate::cli::read::whose::Whose;
 use crate::cli::read::{Question, Sources, asking};
 use crate::config::Config;
 use crate::http::Explains;
@@ -12,7 +13,7 @@ use domain::id::WorkloadId;
 
 /// What answers through these views.
 pub fn explains(views: Views, config: &Config) -> Arc<dyn Explains> {
-    let (sources, question) = asking(views, config, None, None);
+    let (sources, question) = asking(views, config, Whose::Itself, (None, None));
     Arc::new(Live { sources, question })
 }
 

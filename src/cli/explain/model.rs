@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::cli::read::Section;
+use crate::cli::read::whose::Whose;
 use domain::id::WorkloadId;
 use domain::rollout::{PurgeSummary, Stage};
 use domain::tally::Tally;
@@ -18,6 +19,9 @@ pub struct Explanation {
     pub state: String,
     /// What happens next, in one sentence.
     pub next: String,
+    /// Why none of this happens by itself, or nobody knows: no replica works, or that could not be seen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub controller: Option<String>,
     /// What a purge would hit as things are, in one sentence; `None` where that is not known.
     pub would: Option<String>,
     /// The object in the cluster.
@@ -37,6 +41,8 @@ pub struct Explanation {
     pub webhooks: Section<Vec<WebhookSeen>>,
     /// What cannot be used about it: bad annotations, mostly.
     pub conditions: Vec<String>,
+    /// Whose settings this speaks of.
+    pub settings: Whose,
 }
 
 /// The object in the cluster.
@@ -77,6 +83,9 @@ pub struct RecordSeen {
     pub settled: Option<String>,
     /// The purges of open votes.
     pub purges: Vec<PurgeSummary>,
+    /// A purge that was asked for, and is made with this rollout.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub asked: Option<String>,
     /// Open votes.
     pub votes: usize,
     /// The last rollout that was purged, in words.
@@ -175,6 +184,9 @@ pub struct Listing {
     /// The ledger that has no record of some of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unrecorded_in: Option<String>,
+    /// Why nothing is done about any of them, or nobody knows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub controller: Option<String>,
     /// What could not be read; the rest is complete without it.
     pub missing: Vec<String>,
 }

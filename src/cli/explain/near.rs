@@ -1,7 +1,7 @@
 //! "Did you mean": the workloads whose names are near the one that does not exist.
 
-use crate::cli::read::Sources;
 use crate::cli::read::listed::list;
+use crate::cli::read::{Sources, no_namespace};
 use domain::id::WorkloadId;
 
 /// Names suggested.
@@ -9,7 +9,10 @@ const SUGGESTED_MAX: usize = 3;
 
 /// Says that there is no such workload, and which one may have been meant.
 pub async fn not_found(sources: &Sources, id: &WorkloadId) -> String {
-    let listed = list(sources).await;
+    let (listed, no_namespace) = tokio::join!(list(sources), no_namespace(sources, &id.namespace));
+    if let Some(words) = no_namespace {
+        return words;
+    }
     let mut words = format!("there is no Deployment {} in namespace {}", id.name, id.namespace);
     let near = nearest(id, listed.workloads.keys());
     if near.is_empty() {

@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use super::*;
 use crate::adapters::ledger::memory::MemoryLedger;
 use crate::cli::read::Us;
+use crate::cli::read::whose::Whose;
 use domain::distribution::{Distribution, DistributionId};
 use domain::id::{Component, InvalidationId, Origin, Reference, Seq, Vector, WorkloadId};
 use domain::image::{Container, Image, Version};
@@ -253,6 +254,7 @@ impl World {
             ledger: Arc::new(ledger),
             cdn: Arc::new(self.account),
             group: None,
+            installation: None,
             desk: None,
             repos: None,
         };
@@ -275,6 +277,7 @@ fn question(namespace: Option<&str>, name: Option<&str>) -> Question {
         policy: Policy::default(),
         ledger_place: "namespace allclear".into(),
         us: Us::default(),
+        whose: Whose::Itself,
     }
 }
 

@@ -15,6 +15,7 @@ impl fmt::Display for Explanation {
             workload,
             state,
             next,
+            controller,
             would,
             deployment,
             record,
@@ -24,14 +25,16 @@ impl fmt::Display for Explanation {
             paths,
             webhooks,
             conditions,
+            settings,
         } = self;
         writeln!(f, "{}", workload.display_name())?;
-        let mut page = Page { f };
-        page.part("State", [state.clone()])?;
-        page.part("Next", [next.clone()])?;
-        page.part("Would purge", would.clone())?;
-        page.part("Conditions", conditions.iter().cloned())?;
-        writeln!(page.f)?;
+        let mut page = Once { page: Page { f }, told: BTreeMap::new() };
+        page.page.part("State", [state.clone()])?;
+        page.page.part("Next", [next.clone()])?;
+        page.page.part("Controller", controller.clone())?;
+        page.page.part("Would purge", would.clone())?;
+        page.page.part("Conditions", conditions.iter().cloned())?;
+        writeln!(page.page.f)?;
         page.section("Deployment", deployment, deployment_lines)?;
         page.section("Record", record, |record| record.as_ref().map_or_else(|| vec!["none".to_owned()], record_lines))?;
         if let Some(group) = group {
@@ -42,7 +45,37 @@ impl fmt::Display for Explanation {
         page.section("Paths", paths, |paths| vec![format!("{} (from the {})", paths.items.join(", "), paths.from)])?;
         page.section("Webhooks", webhooks, |webhooks| webhooks.iter().map(webhook_line).collect())?;
         let history = record.known().and_then(Option::as_ref).map(|record| record.history.clone()).unwrap_or_default();
-        page.part("History", history)
+        page.page.part("History", history)?;
+        page.page.part("Settings", settings.line())
+    }
+}
+
+/// A page on which each refusal is told once: parts that are missing for the same reason name the first of them.
+struct Once<'a, 'b> {
+    page: Page<'a, 'b>,
+    /// What was refused, by the part that told it.
+    told: BTreeMap<String, &'static str>,
+}
+
+impl Once<'_, '_> {
+    fn section<T>(
+        &mut self,
+        name: &'static str,
+        section: &Section<T>,
+        lines: impl FnOnce(&T) -> Vec<String>,
+    ) -> fmt::Result {
+        let Section::Missing { missing } = section else { return self.page.section(name, section, lines) };
+        // Each call says what it attempted before why that failed.
+        let (attempt, why) = missing.split_once(": ").unwrap_or(("", missing));
+        match self.told.get(why) {
+            Some(first) if self.told.contains_key(missing) => self.page.part(name, [format!("missing, as {first}")]),
+            Some(first) => self.page.part(name, [format!("missing: {attempt}, as {first}")]),
+            None => {
+                self.told.insert(why.to_owned(), name);
+                self.told.insert(missing.clone(), name);
+                self.page.section(name, section, lines)
+            }
+        }
     }
 }
 
@@ -60,12 +93,24 @@ fn deployment_lines(deployment: &DeploymentSeen) -> Vec<String> {
 }
 
 fn record_lines(record: &RecordSeen) -> Vec<String> {
-    let RecordSeen { rollout, phase, stage: _, version: _, change, settled, purges, votes, last_purge, history: _ } =
-        record;
+    let RecordSeen {
+        rollout,
+        phase,
+        stage: _,
+        version: _,
+        change,
+        settled,
+        purges,
+        asked,
+        votes,
+        last_purge,
+        history: _,
+    } = record;
     let mut lines = vec![format!("rollout {rollout}, {phase}: {change}")];
     if let Some(settled) = settled {
         lines.push(format!("the edge has {settled}"));
     }
+    lines.extend(asked.iter().cloned());
     if *votes > 0 {
         lines.push(if *votes == 1 { "1 open vote".to_owned() } else { format!("{votes} open votes") });
     }

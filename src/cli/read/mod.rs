@@ -5,7 +5,9 @@ pub(crate) mod group_lines;
 pub(crate) mod listed;
 pub(crate) mod listen;
 pub(crate) mod pipeline_lines;
+pub mod replicas;
 pub(crate) mod repo_lines;
+pub mod whose;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,8 +15,11 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use crate::adapters::kubernetes::desk::Desk;
+use crate::adapters::kubernetes::installation::Installation;
 use crate::adapters::kubernetes::objects::RepoKind;
 use crate::app::{Neighbours, Views};
+use crate::cli::read::replicas::Replicas;
+use crate::cli::read::whose::Whose;
 use crate::config::Config;
 use domain::id::{Kind, WorkloadId};
 use domain::image::Version;
@@ -33,6 +38,8 @@ pub struct Sources {
     pub cdn: Arc<dyn Cdn>,
     /// The group's boards; `None` where no Redis is configured.
     pub group: Option<Neighbours>,
+    /// The installation itself; `None` where it is not looked at.
+    pub installation: Option<Installation>,
     /// Pipelines; `None` where they are not looked at.
     pub desk: Option<Desk>,
     /// Repos; `None` where they are not looked at.
@@ -54,6 +61,8 @@ pub struct Question {
     pub ledger_place: String,
     /// Who we are where there is no Redis.
     pub us: Us,
+    /// Whose `policy` and the like are.
+    pub whose: Whose,
 }
 
 /// A cluster without a Redis, as the controller calls it.
@@ -75,13 +84,13 @@ impl Default for Us {
 pub(crate) fn asking(
     views: Views,
     config: &Config,
-    namespace: Option<String>,
-    name: Option<String>,
+    whose: Whose,
+    (namespace, name): (Option<String>, Option<String>),
 ) -> (Sources, Question) {
-    let Views { cluster, ledger, cdn, group, desk, repos, own_namespace, ledger_place, alone } = views;
+    let Views { cluster, ledger, cdn, group, installation, desk, repos, own_namespace, ledger_place, alone } = views;
     let us = Us { member: alone.to_string(), group: config.group.name.clone() };
-    let question = Question { namespace, name, own_namespace, policy: config.policy(), ledger_place, us };
-    (Sources { cluster, ledger, cdn, group, desk, repos }, question)
+    let question = Question { namespace, name, own_namespace, policy: config.policy(), ledger_place, us, whose };
+    (Sources { cluster, ledger, cdn, group, installation, desk, repos }, question)
 }
 
 /// A part of the answer, or why it is missing.
@@ -131,6 +140,18 @@ pub(crate) fn peeked(
         )),
         Err(error) => Section::missing(error),
     }
+}
+
+/// What there is to know of the replicas before anything else; `None` while one works, or where it is not looked.
+pub(crate) async fn no_replica(sources: &Sources) -> Option<Replicas> {
+    let replicas = replicas::replicas(sources.installation.as_ref()?).await;
+    replicas.trouble().is_some().then_some(replicas)
+}
+
+/// That a namespace does not exist, in words, where that is seen.
+pub(crate) async fn no_namespace(sources: &Sources, namespace: &str) -> Option<String> {
+    let there = sources.installation.as_ref()?.has_namespace(namespace).await?;
+    (!there).then(|| format!("there is no namespace {namespace}"))
 }
 
 /// Pods of a namespace, with their labels.

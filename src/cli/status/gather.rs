@@ -9,7 +9,7 @@ use crate::actors::observation::{DeliverySeen, Observation, PromotingSeen, Runni
 use crate::adapters::kubernetes::desk::Listing;
 use crate::cli::read::listed::list;
 use crate::cli::read::listen::{self, Group};
-use crate::cli::read::{LabelledPods, Question, Section, Sources, Us, awaited, peek, summarised};
+use crate::cli::read::{LabelledPods, Question, Section, Sources, Us, awaited, no_replica, peek, summarised};
 use crate::http::{About, state_json};
 use domain::delivery::{Delivery, State};
 use domain::id::{ObjectId, PipelineId, RepoId, WorkloadId};
@@ -26,9 +26,15 @@ use domain::workload::Workload;
 
 /// The state, and whether all of it could be read.
 pub async fn state(sources: &Sources, question: &Question) -> (Value, bool) {
-    let (listed, ledgered, deliveries, (promoting, running)) =
-        tokio::join!(list(sources), peek(sources, question), sources.ledger.deliveries(), objects(sources, question));
-    let mut troubles: Vec<String> = listed.troubles.iter().cloned().collect();
+    let (listed, ledgered, deliveries, (promoting, running), idle) = tokio::join!(
+        list(sources),
+        peek(sources, question),
+        sources.ledger.deliveries(),
+        objects(sources, question),
+        no_replica(sources)
+    );
+    let idle = idle.and_then(|replicas| replicas.trouble());
+    let mut troubles: Vec<String> = idle.into_iter().chain(listed.troubles.iter().cloned()).collect();
     let ledgered = match ledgered {
         Section::Known(ledgered) => Some(ledgered),
         Section::Missing { missing } => {
@@ -36,20 +42,13 @@ pub async fn state(sources: &Sources, question: &Question) -> (Value, bool) {
             None
         }
     };
-    let mut complete = troubles.is_empty();
+    let mut complete = listed.troubles.is_empty() && ledgered.is_some();
     let unreadable = ledgered.iter().flat_map(|ledgered| &ledgered.unreadable);
     troubles.extend(unreadable.map(|(id, why)| format!("the record of {} cannot be read: {why}", id.display_name())));
-    let mut group = match &sources.group {
-        None => None,
-        Some(neighbours) => match &neighbours.member {
-            Ok(member) => Some(listen::listen(neighbours, member, ledgered.as_ref(), &question.policy).await),
-            Err(why) => {
-                troubles.push(why.clone());
-                complete = false;
-                None
-            }
-        },
-    };
+    let heard = heard(sources, question, ledgered.as_ref()).await;
+    complete &= heard.is_ok();
+    troubles.extend(heard.as_ref().err().cloned());
+    let mut group = heard.ok().flatten();
     troubles.extend(group.iter().flat_map(|group| group.troubles.iter().map(ToString::to_string)));
     let (ledger_read, ledgered) = (ledgered.is_some(), ledgered.unwrap_or_default());
     let seeing = Seeing { question, workloads: &listed.workloads, ledgered: &ledgered, ledger_read };
@@ -88,12 +87,27 @@ pub async fn state(sources: &Sources, question: &Question) -> (Value, bool) {
     observation.group = group.and_then(|group| group.seen);
     let mut state = state_json(&about, &observation);
     if let Some(fields) = state.as_object_mut() {
+        fields.extend(question.whose.line().map(|settings| ("settings".to_owned(), json!(settings))));
         fields.extend(boards.map(|boards| ("boards".to_owned(), json!(boards))));
         if !ledger_read {
             fields.remove("workloads");
         }
     }
     (state, complete)
+}
+
+/// What the boards say, where there are any.
+///
+/// # Errors
+/// Why they could not be asked.
+async fn heard(
+    sources: &Sources,
+    question: &Question,
+    ledgered: Option<&LedgerContents>,
+) -> Result<Option<Group>, String> {
+    let Some(neighbours) = &sources.group else { return Ok(None) };
+    let member = neighbours.member.as_ref().map_err(Clone::clone)?;
+    Ok(Some(listen::listen(neighbours, member, ledgered, &question.policy).await))
 }
 
 /// Pipelines and Repos.

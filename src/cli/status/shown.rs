@@ -34,6 +34,8 @@ pub struct Shown {
     deliveries: Vec<Delivery>,
     quarantined: Vec<String>,
     unwell: Vec<Unwell>,
+    /// Whose settings it speaks of, where a command found out.
+    settings: Option<String>,
     /// Read by itself, so that another form of it hides nothing else.
     promoting: Value,
     /// The same of Repos.
@@ -164,7 +166,8 @@ impl fmt::Display for Shown {
         page.part("Webhooks", self.deliveries.iter().map(delivery_line))?;
         page.part("Quarantined", self.quarantined.iter().map(|workload| display_name(workload).to_owned()))?;
         let shown = self.beside();
-        page.part("Troubles", troubles.iter().filter(|trouble| !shown.contains(*trouble)).cloned())
+        page.part("Troubles", troubles.iter().filter(|trouble| !shown.contains(*trouble)).cloned())?;
+        page.part("Settings", self.settings.clone())
     }
 }
 

@@ -107,6 +107,7 @@ proptest! {
             Place::Environment(name) => !in_flags && *name == name_of(key),
             Place::File { line, .. } => !in_flags && !in_environment && *line == 2,
             Place::Default => !in_flags && !in_environment && !in_file,
+            Place::Controller => false,
         };
         prop_assert!(is_expected, "{setting:?}");
         // Whatever the layer, the same text means the same.

@@ -488,5 +488,5 @@ fn report(delivery: &Delivery, outcome: Outcome) -> Effect {
 }
 
 fn shortened(reason: &str) -> String {
-    text::first(reason, REASON_CHARS_MAX).to_owned()
+    text::phrase(reason, REASON_CHARS_MAX).to_owned()
 }

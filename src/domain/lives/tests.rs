@@ -146,3 +146,17 @@ fn the_note_has_a_bound_and_what_is_beyond_it_is_worked_on_all_the_same() {
     assert_eq!(serde_json::from_str::<LifeNote>(&text).unwrap(), note);
     assert_eq!(serde_json::from_str::<LifeNote>("{}").unwrap(), LifeNote::default(), "an older note");
 }
+
+#[test]
+fn abrupt_ends_are_a_trouble_only_while_something_rests_for_them_or_for_a_minute() {
+    let after = |seconds: u64| Timestamp::from_millis(seconds * 1_000);
+    let well = LifeNote::<WorkloadId> { open: true, abrupt: 1, ..LifeNote::default() };
+    let lives = Lives::begin(Some(well.clone()), after(0));
+    assert!(lives.trouble(after(59)).is_some_and(|words| words.contains("the last 2 lives")));
+    assert_eq!(lives.trouble(after(60)), None);
+    let noted = LifeNote { under_way: BTreeSet::from([WorkloadId::deployment("shop", "web")]), ..well };
+    assert!(Lives::begin(Some(noted), after(0)).trouble(after(600)).is_some());
+    // One end alone is none.
+    let one = LifeNote::<WorkloadId> { open: true, ..LifeNote::default() };
+    assert_eq!(Lives::begin(Some(one), after(0)).trouble(after(0)), None);
+}

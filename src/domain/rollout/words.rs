@@ -406,7 +406,7 @@ pub fn closed(closed: &Closed) -> String {
 
 /// As much of a reason as is kept.
 pub(super) fn short(why: &str) -> &str {
-    text::first(why, WHY_CHARS_MAX)
+    text::phrase(why, WHY_CHARS_MAX)
 }
 
 /// As many items as fit into so many bytes, from the first on.

@@ -2,6 +2,7 @@
 
 use allclear::cli::answer::Output;
 use allclear::cli::check::check;
+use allclear::cli::read::whose::Whose;
 use sandbox::http::{Action, Fault, Reply, Request, When};
 
 use super::*;
@@ -112,10 +113,11 @@ async fn a_second_ledger_is_named() {
 }
 
 #[tokio::test]
-async fn a_lease_that_nobody_holds_is_known() {
+async fn a_lease_that_nobody_holds_is_a_failure() {
     let world = World::start().await;
     world.api.delete(sandbox::kubernetes::Kind::Lease, "allclear", "allclear-leader").unwrap();
-    world.warns("lease", "no replica works").await;
+    let report = world.fails("lease", "no replica works").await;
+    said(&report, "controller", "not tried: lease");
 }
 
 #[tokio::test]
@@ -179,10 +181,14 @@ async fn it_waits_until_nothing_fails_or_its_time_is_up() {
     world.forbid("list", "", "services");
     world.options.wait = Some(std::time::Duration::from_secs(1));
     let loaded = world.loaded();
-    let late = check(&loaded, async || world.outside(&loaded).await, &world.options, Output::Table).await;
+    let late =
+        check(async || (loaded.clone(), Whose::Itself, world.outside(&loaded).await), &world.options, Output::Table)
+            .await;
     assert_eq!(late.code, 1, "{}", late.out);
     world.api.allow_all();
-    let outcome = check(&loaded, async || world.outside(&loaded).await, &world.options, Output::Table).await;
+    let outcome =
+        check(async || (loaded.clone(), Whose::Itself, world.outside(&loaded).await), &world.options, Output::Table)
+            .await;
     assert_eq!(outcome.code, 0, "{}", outcome.out);
 }
 

@@ -275,6 +275,22 @@ pub async fn what_a_life_leaves_is_found_by_the_next(bench: &dyn Bench) {
     assert_eq!(bench.handle().await.open().await.unwrap().life, None, "another ledger");
 }
 
+pub async fn settings_in_force_are_left_for_whoever_only_looks(bench: &dyn Bench) {
+    assert_eq!(bench.handle().await.in_force().await.unwrap(), None, "there is no ledger, and none is made");
+    assert!(bench.handle().await.peek().await.unwrap().is_none());
+    let ledger = bench.handle().await;
+    ledger.open().await.unwrap();
+    ledger.store(&web(), &record(1)).await.unwrap();
+    for text in ["{\"one\":1}", "{\"one\":1}", "two"] {
+        ledger.store_in_force(text).await.unwrap();
+        assert_eq!(bench.handle().await.in_force().await.unwrap().as_deref(), Some(text), "without opening it");
+    }
+    let opened = bench.handle().await.open().await.unwrap();
+    assert_eq!((opened.records.len(), opened.unreadable.len()), (1, 0), "they are no workload");
+    bench.delete().await;
+    assert_eq!(bench.handle().await.in_force().await.unwrap(), None, "they were the ledger's");
+}
+
 pub async fn deliveries_are_kept_until_they_are_removed(bench: &dyn Bench) {
     let ledger = bench.handle().await;
     ledger.open().await.unwrap();

@@ -23,7 +23,7 @@ use tower::util::MapErr;
 
 use super::failure::failure_in_words;
 use super::proxy;
-use crate::config::shown;
+use crate::config::{shown, unread};
 
 /// Longest wait for a connection.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
@@ -242,7 +242,7 @@ fn quiet(mut kubeconfig: Kubeconfig, unattended: bool) -> Kubeconfig {
 pub fn unusable(error: &KubeconfigError) -> String {
     let data = |what: &str, error: &LoadDataError| match error {
         LoadDataError::DecodeBase64(_) => format!("{what} is not base64"),
-        LoadDataError::ReadFile(cause, _) => format!("{what} is in a file that cannot be read: {}", cause.kind()),
+        LoadDataError::ReadFile(cause, _) => format!("{what} is in a file that cannot be read: {}", unread(cause)),
         LoadDataError::NoBase64DataOrFile => format!("{what} is missing"),
     };
     match error {
@@ -250,7 +250,7 @@ pub fn unusable(error: &KubeconfigError) -> String {
         KubeconfigError::LoadContext(_) => "it has no such context".to_owned(),
         KubeconfigError::LoadClusterOfContext(_) => "it has no cluster of the name in its context".to_owned(),
         KubeconfigError::FindPath => "there is none".to_owned(),
-        KubeconfigError::ReadConfig(cause, _) => format!("it cannot be read: {}", cause.kind()),
+        KubeconfigError::ReadConfig(cause, _) => format!("it cannot be read: {}", unread(cause)),
         KubeconfigError::Parse(cause) => match cause.location() {
             Some(place) => format!("it is not valid at line {}, column {}", place.line(), place.column()),
             None => "it is not valid YAML of a kubeconfig".to_owned(),

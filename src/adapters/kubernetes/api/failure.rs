@@ -14,6 +14,7 @@ use serde::Deserialize;
 
 use super::connect::unusable;
 use crate::adapters::{in_words, whom};
+use crate::config::unread;
 use domain::ports::{PortError, Retry};
 
 /// Longest wait that a `Retry-After` can ask of us. API servers say seconds; minutes come from a broken proxy.
@@ -302,12 +303,16 @@ fn unauthenticated(error: &AuthError) -> String {
             )
         }
         AuthError::AuthExecStart(cause) => {
-            format!("the credential plugin of the kubeconfig cannot be started: {}", cause.kind())
+            let why = match cause.kind() {
+                std::io::ErrorKind::NotFound => "there is no such program".to_owned(),
+                other => other.to_string(),
+            };
+            format!("the credential plugin of the kubeconfig cannot be started: {why}")
         }
         AuthError::AuthExecParse(_) | AuthError::ExecPluginFailed | AuthError::AuthExec(_) => {
             "the credential plugin of the kubeconfig answered with something else than a credential".to_owned()
         }
-        AuthError::ReadTokenFile(cause, _) => format!("the token file cannot be read: {}", cause.kind()),
+        AuthError::ReadTokenFile(cause, _) => format!("the token file cannot be read: {}", unread(cause)),
         AuthError::InvalidBearerToken(_) => "the token has characters that none can have".to_owned(),
         AuthError::InvalidBasicAuth(_) => "user or password have characters that cannot be sent".to_owned(),
         AuthError::MissingCommand => "the credential plugin of the kubeconfig has no command".to_owned(),

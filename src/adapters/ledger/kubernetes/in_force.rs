@@ -1,0 +1,25 @@
+//! The settings in force, for commands elsewhere: an entry of the ledger's own object, so they need no right of their own.
+
+use super::pin::Meta;
+use super::{KubernetesLedger, META_NAME};
+use domain::ports::{PinError, PortError};
+
+/// The entry's name.
+const IN_FORCE_KEY: &str = "settings";
+
+impl KubernetesLedger {
+    /// One small read; the ledger need not be open.
+    pub(super) async fn read_in_force(&self) -> Result<Option<String>, PortError> {
+        let map = self.maps.get(META_NAME).await?;
+        Ok(map.and_then(|map| map.data?.remove(IN_FORCE_KEY)))
+    }
+
+    pub(super) async fn write_in_force(&self, text: &str) -> Result<(), PinError> {
+        let replace = |map: &k8s_openapi::api::core::v1::ConfigMap| {
+            let there = map.data.as_ref().and_then(|data| data.get(IN_FORCE_KEY)).map(String::as_str);
+            let due = there != Some(text);
+            Ok(Meta { answer: (), change: due.then(|| (IN_FORCE_KEY, text.to_owned())).into_iter().collect() })
+        };
+        self.change_meta(replace).await
+    }
+}

@@ -1,0 +1,111 @@
+//! What is said of a replica, by what was seen.
+
+use domain::image::Version;
+use domain::ports::Retry;
+use domain::selector::LabelSelector;
+use domain::workload::Replicas as Counts;
+
+use super::*;
+
+fn claim(holder: &str) -> Claim {
+    let at = "2026-11-24T11:20:05.000000Z".to_owned();
+    Claim { holder: holder.to_owned(), renewed: at.clone(), acquired: at, transitions: 0, version: "1".to_owned() }
+}
+
+fn deployment(desired: u32) -> Controller {
+    let workload = domain::workload::Workload {
+        id: domain::id::WorkloadId::deployment("allclear", "allclear"),
+        uid: "u".to_owned(),
+        generation: 1,
+        observed_generation: 1,
+        version: Ok(Version::default()),
+        replicas: Counts { desired, ..Counts::default() },
+        paused: false,
+        deleting: false,
+        refused: None,
+        progressing: None,
+        selector: LabelSelector::default(),
+        template_labels: Default::default(),
+        tuning: Default::default(),
+    };
+    Controller { workload, account: "allclear".to_owned(), dry_run: false, config_maps: Vec::new() }
+}
+
+fn pod(trouble: Option<&str>) -> Pod {
+    Pod {
+        name: "allclear-7d9-x4".to_owned(),
+        version: None,
+        ready: false,
+        terminating: false,
+        started: trouble.is_none(),
+        finished: false,
+        trouble: trouble.map(str::to_owned),
+    }
+}
+
+fn denied() -> PortError {
+    PortError { denied: true, retry: Retry::Never, ..PortError::lasting("failed to list", "403 Forbidden") }
+}
+
+fn seen(claim: Option<Claim>, controllers: Vec<Controller>, pods: Vec<Pod>) -> Seen {
+    Seen { lease: Ok(claim), controllers: Ok(controllers), pods: Ok(pods) }
+}
+
+fn idle(seen: &Seen) -> String {
+    match judge(seen, "allclear") {
+        Replicas::Idle(why) => why,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_holder_works_whatever_else_cannot_be_seen() {
+    let seen = Seen { lease: Ok(Some(claim("allclear-1_x"))), controllers: Err(denied()), pods: Err(denied()) };
+    let works = judge(&seen, "allclear");
+    assert!(works.trouble().is_none() && matches!(works, Replicas::Work { holder, .. } if holder == "allclear-1_x"));
+}
+
+#[test]
+fn each_way_not_to_run_is_named_with_the_last_sign_of_life() {
+    let since = "no replica works since 2026-11-24 11:20:05Z: ";
+    let given_back = || Some(claim(""));
+    let pulls = seen(given_back(), vec![deployment(1)], vec![pod(Some("ImagePullBackOff"))]);
+    assert_eq!(idle(&pulls), format!("{since}allclear-7d9-x4: ImagePullBackOff"));
+    let zero = seen(given_back(), vec![deployment(0)], vec![]);
+    assert_eq!(idle(&zero), format!("{since}Deployment allclear/allclear is scaled to zero"));
+    let gone = seen(given_back(), vec![], vec![]);
+    assert!(idle(&gone).starts_with(&format!("{since}there is no Deployment of it in namespace allclear (")));
+    let refused = pod(Some("CrashLoopBackOff after Error (exit code 2)"));
+    assert!(idle(&seen(given_back(), vec![deployment(1)], vec![refused])).contains("its configuration is refused"));
+    let mut quota = deployment(1);
+    quota.workload.refused = Some("exceeded quota".to_owned());
+    assert_eq!(idle(&seen(given_back(), vec![quota], vec![])), format!("{since}it has no pods: exceeded quota"));
+    let never = seen(None, vec![deployment(1)], vec![pod(None)]);
+    assert_eq!(idle(&never), "no replica works: allclear-7d9-x4 runs, and is not ready yet");
+}
+
+#[test]
+fn what_could_not_be_seen_is_never_taken_for_nothing() {
+    let blind = Seen { lease: Err(denied()), controllers: Err(denied()), pods: Err(denied()) };
+    let words = judge(&blind, "allclear").trouble().unwrap();
+    assert!(words.starts_with("whether a replica works is not known: ") && words.contains("403"), "{words}");
+    let no_pods = Seen { pods: Err(denied()), ..seen(None, vec![deployment(1)], vec![]) };
+    assert!(idle(&no_pods).starts_with("no replica works: why is not known: "));
+    // Without a right to Leases, a pod that is ready is enough, and one that is not is too little.
+    let ready = Pod { ready: true, ..pod(None) };
+    let by_pods = Seen { lease: Err(denied()), ..seen(None, vec![deployment(1)], vec![ready.clone()]) };
+    assert_eq!(judge(&by_pods, "allclear").trouble(), None);
+    let sick = Seen { lease: Err(denied()), ..seen(None, vec![deployment(1)], vec![pod(Some("ImagePullBackOff"))]) };
+    assert_eq!(idle(&sick), "no replica works: allclear-7d9-x4: ImagePullBackOff");
+    let dry = Controller { dry_run: true, ..deployment(1) };
+    assert_eq!(judge(&seen(None, vec![dry], vec![ready]), "allclear"), Replicas::RunDry);
+}
+
+#[test]
+fn a_renewal_is_recent_on_clocks_that_differ_a_little() {
+    let at_ms = at("2026-11-24T11:20:05Z").unwrap();
+    assert!(is_recent(&claim("x"), at_ms + 30_000) && is_recent(&claim("x"), at_ms - 30_000));
+    assert!(
+        !is_recent(&claim("x"), at_ms + 30_001) && !is_recent(&Claim { renewed: String::new(), ..claim("x") }, at_ms)
+    );
+}

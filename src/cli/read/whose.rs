@@ -1,0 +1,111 @@
+//! Whose configuration an answer speaks of (decision 64): that of the running controller, as it left it beside its ledger, or, where
+//! that cannot be had, the one that this command was given.
+
+use std::fmt;
+
+use serde::{Serialize, Serializer};
+
+use crate::adapters::kubernetes::Clients;
+use crate::app::looking;
+use crate::cli::times::time;
+use crate::config::{InForce, Invalid, Loaded};
+
+/// Whose it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Whose {
+    /// The controller's.
+    Controllers {
+        /// The version of the program that wrote it.
+        version: String,
+        /// When it did, in milliseconds since the Unix epoch.
+        at_ms: i64,
+        /// The keys that are this command's all the same.
+        left_out: Vec<String>,
+    },
+    /// This command's, and why.
+    Own(String),
+    /// Those that were named, on purpose; and the keys that the running controller has otherwise, where it left its own.
+    Given(Option<Vec<String>>),
+    /// The controller itself answers.
+    Itself,
+}
+
+impl fmt::Display for Whose {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Itself => f.write_str("those of the running allclear"),
+            Self::Controllers { version, at_ms, left_out } => {
+                write!(f, "those of allclear {version}, as it left them at {}", time(*at_ms))?;
+                if left_out.is_empty() { Ok(()) } else { write!(f, "; of this command: {}", left_out.join(", ")) }
+            }
+            Self::Given(None) => f.write_str("those that were given; allclear has left none of its own yet"),
+            Self::Given(Some(other)) if other.is_empty() => {
+                f.write_str("those that were given, which the running allclear has too")
+            }
+            Self::Given(Some(other)) => {
+                write!(f, "those that were given; the running allclear has other values of {}", other.join(", "))
+            }
+            Self::Own(why) => write!(f, "those of this command, which may not be the controller's: {why}"),
+        }
+    }
+}
+
+impl Serialize for Whose {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl Whose {
+    /// What a person has to know of it; nothing where the controller itself answers.
+    pub fn line(&self) -> Option<String> {
+        (*self != Self::Itself).then(|| self.to_string())
+    }
+
+    /// What a person has to know where it is not the controller's.
+    pub fn doubt(&self) -> Option<String> {
+        matches!(self, Self::Own(_)).then(|| format!("settings: {self}"))
+    }
+}
+
+/// How the settings in force differ from those that were given, which count.
+pub(crate) async fn beside(given: &Loaded, clients: &Clients) -> Whose {
+    let there = match looking::in_force(&given.config, clients).await {
+        Ok(Some(text)) => InForce::parse(&text),
+        Ok(None) => return Whose::Given(None),
+        Err(why) => Err(why),
+    };
+    match there {
+        Ok(there) => Whose::Given(Some(there.differing(&given.in_force).into_iter().map(str::to_owned).collect())),
+        Err(why) => Whose::Own(why),
+    }
+}
+
+/// The settings in force, put above those that were loaded, and whose they are now.
+pub(crate) async fn in_force(
+    loaded: Loaded,
+    clients: &Clients,
+    reload: impl Fn(&InForce) -> Result<Loaded, Invalid>,
+) -> (Loaded, Whose) {
+    let place = looking::place(&loaded.config);
+    let note = match looking::in_force(&loaded.config, clients).await {
+        Ok(Some(text)) => InForce::parse(&text),
+        Ok(None) => Err(format!("allclear has left none in {place}")),
+        Err(why) => Err(why),
+    };
+    let note = match note {
+        Ok(note) => note,
+        Err(why) => return (loaded, Whose::Own(why)),
+    };
+    match reload(&note) {
+        Ok(reloaded) => {
+            let InForce { version, at_ms, settings: _, left_out } = note;
+            (reloaded, Whose::Controllers { version, at_ms, left_out })
+        }
+        Err(Invalid { problems, .. }) => {
+            let first =
+                problems.first().map(|problem| format!("{}: {}", problem.key, problem.message)).unwrap_or_default();
+            (loaded, Whose::Own(format!("the two do not go together ({first})")))
+        }
+    }
+}
