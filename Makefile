@@ -34,14 +34,26 @@ SEEDS ?= 1000
 help: ## Lists what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
+# Says which part of `test` begins: a newcomer must see that it goes on, and with what.
+stage = @printf 'make test, %s: %s\n' '$(1)' '$(2)'
+
 .PHONY: test
-test: test-setup fmt linted ## Everything that must pass before a merge
+test: ## Everything that must pass before a merge
+	$(call stage,1 of 5,gets what the tests need beside Rust)
+	@$(MAKE) --no-print-directory test-setup
+	$(call stage,2 of 5,checks the formatting)
+	@$(MAKE) --no-print-directory fmt
+	$(call stage,3 of 5,builds and checks the tests; most of the time when there is no target yet)
+	@$(MAKE) --no-print-directory linted
+	$(call stage,4 of 5,plays four demos side by side for $(DEMO_SECONDS_MAX) s at most)
 	$(call play,$(patsubst %/release/allclear,%/debug/allclear,$(BINARY)))
+	$(call stage,5 of 5,runs the tests: cargo names each program and each test is a dot)
 	$(LINTED) $(RUN_TESTS)
 
+# Not quiet: cargo names each crate that it builds, and in a terminal how many of how many.
 .PHONY: linted
 linted: ## Builds the tests and checks everything meanwhile, as `lint` does
-	$(LINTED) $(CARGO) test $(LOCKED) --quiet --workspace --all-targets --no-run
+	$(LINTED) $(CARGO) test $(LOCKED) --workspace --all-targets --no-run
 
 .PHONY: test-setup
 test-setup: ## Gets what the tests need beside Rust: moto, dulwich, helm, kubectl, the API's schemas, git and redis-server
