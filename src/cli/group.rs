@@ -246,7 +246,9 @@ fn open_votes(mut heard: Group, ledgered: &LedgerContents, member: &Member) -> V
             let what = match fate(&view, &vote.vector) {
                 Fate::Open(missing) if missing.contains(member) => "waits for its vote".to_owned(),
                 Fate::Open(missing) => format!("waits for {}", listed(&missing)),
-                Fate::Decided(_) => "is decided; what is under way at CloudFront is not followed any more".to_owned(),
+                Fate::Decided(_) => {
+                    "is decided; a purge that a remaining cluster has on record is followed to its end".to_owned()
+                }
                 Fate::Dead(..) | Fate::Mixed => "has ended".to_owned(),
             };
             open.push((workload.clone(), format!("rollout {}: {what}", vote.seq)));

@@ -35,11 +35,7 @@ pub(super) fn read(values: &mut Values<'_>, redis: Option<&Redis>, read: ReadFil
     let absent = values.choice("group.absent", &[("wait", AbsentPolicy::Wait), ("ignore", AbsentPolicy::Ignore)]);
     let keys = group_keys(values, read);
     let unsigned = values.truth("group.unsigned");
-    let prefix = |text: &str| match text.is_empty() || text.contains(char::is_whitespace) {
-        true => Err(Refused::new("is not a prefix", "write the start of a repository name, such as project-eu/")),
-        false => Ok(text.to_owned()),
-    };
-    let prefixes = values.list("group.repository_prefixes", "list of prefixes", PREFIXES_MAX, prefix);
+    retired_prefixes(values)?;
     Some(Group {
         name: name?,
         member: member?,
@@ -51,8 +47,21 @@ pub(super) fn read(values: &mut Values<'_>, redis: Option<&Redis>, read: ReadFil
         absent: absent?,
         keys: keys?,
         unsigned: unsigned?,
-        repository_prefixes: prefixes?,
     })
+}
+
+/// `group.repository_prefixes` is still accepted, so that no configuration breaks: of a repository only the last segment counts
+/// between members now (decision 51).
+fn retired_prefixes(values: &mut Values<'_>) -> Option<()> {
+    let key = "group.repository_prefixes";
+    let given = values.list(key, "list of prefixes", PREFIXES_MAX, |text: &str| Ok(text.to_owned()))?;
+    if !given.is_empty() {
+        let place = values.place(key);
+        let why = "has no effect: between members an image is compared by the last segment of its repository and by its tag; \
+                   remove it";
+        values.findings.warn(&place, key, why);
+    }
+    Some(())
 }
 
 /// The names of all members. How many there must be is only known when the servers have said who they are.

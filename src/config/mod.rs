@@ -358,8 +358,6 @@ pub struct Group {
     pub keys: Vec<Secret<Vec<u8>>>,
     /// Unsigned records are meant.
     pub unsigned: bool,
-    /// Prefixes of repository names that are ignored between members, for regional registries (decision 12).
-    pub repository_prefixes: Vec<String>,
 }
 
 impl Group {
@@ -471,7 +469,6 @@ impl Config {
                 timeout: self.group.timeout,
                 at_timeout: self.group.policy,
                 absent_left_out: self.group.absent == AbsentPolicy::Ignore,
-                repository_prefixes: self.group.repository_prefixes.clone(),
                 takeover: self.group.takeover,
                 rules: Rules::CURRENT,
             },

@@ -381,6 +381,8 @@ fn more_members_than_servers_are_refused() {
 fn a_group_without_a_key_and_members_without_a_group_are_warned_about() {
     let unkeyed = warnings(&[("c.toml", "[redis]\nurl = \"a\"\n[group]\nremotes = [\"b\"]")], &[]);
     assert!(unkeyed.len() == 1 && unkeyed[0].contains("records are not signed"), "{unkeyed:?}");
+    let prefixes = warnings(&[("c.toml", "[group]\nrepository_prefixes = [\"mirror/\"]")], &[]);
+    assert!(prefixes.len() == 1 && prefixes[0].contains("has no effect: between members"), "{prefixes:?}");
     let alone = warnings(&[("c.toml", "[group]\nmembers = [\"eu-1\", \"eu-2\"]")], &[]);
     assert!(alone.len() == 1 && alone[0].contains("has no effect"), "{alone:?}");
 }

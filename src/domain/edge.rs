@@ -130,6 +130,7 @@ const fn is_fresh(outcome: &Outcome) -> bool {
         | Outcome::RolledBack
         | Outcome::Deleted
         | Outcome::Withdrawn
+        | Outcome::SwitchedOff
         | Outcome::Dead => false,
     }
 }

@@ -12,7 +12,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::id::{Component, Member, Origin, Seq, Vector};
-use crate::image::{Version, brief};
+use crate::image::Apart;
 use crate::plan::Plan;
 use crate::policy::Agreement;
 use crate::record::{Brief, Change, Outcome, Phase, Published, Record, Vote};
@@ -109,17 +109,17 @@ pub fn judge(view: &View, own: &Member, agreement: &Agreement) -> Verdict {
     let known = |member| view.members.get(member).and_then(Option::as_ref);
     let mut waiting = BTreeMap::new();
     let mut vector = BTreeMap::new();
-    let mut reference = known(own).map(|known| &known.published);
+    let mut reference = known(own).filter(|known| !is_left_out(known, agreement)).map(|known| (own, &known.published));
     for (member, known) in &view.members {
         let Some(known) = known else {
             waiting.insert(member.clone(), "has not published the workload yet".to_owned());
             continue;
         };
-        let Known { origin, published, current, alive, told: _ } = known;
-        if matches!(published, Published::Absent(_)) && agreement.absent_left_out && *current && *alive {
+        if is_left_out(known, agreement) {
             continue;
         }
-        let reference = reference.get_or_insert(published).version();
+        let Known { origin, published, .. } = known;
+        let reference = *reference.get_or_insert((member, published));
         match why_waited_for(known, reference, &view.config, agreement) {
             Some(reason) => {
                 let reason = if member == own { reason } else { with_what_is_told(known, reason) };
@@ -130,11 +130,21 @@ pub fn judge(view: &View, own: &Member, agreement: &Agreement) -> Verdict {
     }
     let ready = |member: &&Member| vector.contains_key(*member);
     for member in view.members.keys().filter(ready) {
-        if let Some(reason) = why_not_one_version(view, member, &vector, agreement) {
+        if let Some(reason) = why_not_one_version(view, member, &vector) {
             waiting.insert(member.clone(), reason);
         }
     }
     if waiting.is_empty() { Verdict::Candidate(Vector(vector)) } else { Verdict::Waiting(waiting) }
+}
+
+/// Whether a member is left out: its cluster does not have the workload, and `group.absent` says so, or its owner has switched it
+/// off there. Only while it says so itself, from its present ledger.
+pub fn is_left_out(known: &Known, agreement: &Agreement) -> bool {
+    let says_so = match &known.published {
+        Published::Absent(_) => agreement.absent_left_out,
+        Published::Record(record) => record.off && agreement.rules > Rules::SECOND,
+    };
+    says_so && known.current && known.alive
 }
 
 /// The reason to wait for a member, with what else is known of it.
@@ -162,24 +172,44 @@ pub fn cure(view: &View) -> Option<String> {
     (!cures.is_empty()).then(|| format!("{}; then it goes on by itself", cures.join("; ")))
 }
 
-/// That a member agrees with us, and not with another one: its digest is known, and so is another's (decision 30).
-fn why_not_one_version(
-    view: &View,
-    member: &Member,
-    ready: &BTreeMap<Member, Component>,
-    agreement: &Agreement,
-) -> Option<String> {
-    let version = |member| view.members.get(member)?.as_ref()?.published.version();
-    let own = version(member)?;
-    let other = ready.keys().filter(|other| *other != member).find(|other| {
-        version(other).is_some_and(|version| !own.same_across(version, &agreement.repository_prefixes))
-    })?;
-    Some(format!("is at {}, and {other} at {}", brief(own), version(other).map(brief)?))
+/// That a member agrees with us, and not with another one: two of them know digests, or what their owners call the version.
+fn why_not_one_version(view: &View, member: &Member, ready: &BTreeMap<Member, Component>) -> Option<String> {
+    let record = |member| view.members.get(member)?.as_ref()?.published.record();
+    let own = record(member)?.code();
+    let mut others = ready.keys().filter(|other| *other != member);
+    others.find_map(|other| Some(is_at(&own.apart(&record(other)?.code())?, None, other, true)))
 }
 
+/// What a member is at, where that is not what `other` is at.
+fn is_at(
+    Apart { one, other: theirs, is_plain, needs_owner }: &Apart,
+    phase: Option<&Phase>,
+    other: &Member,
+    both: bool,
+) -> String {
+    let phase = phase.map_or_else(String::new, |phase| format!(", {}", phase.name()));
+    let theirs = if *is_plain && !both { String::new() } else { format!(", and {other} at {theirs}") };
+    let cure = if *needs_owner { NEEDS_OWNER } else { "" };
+    format!("is at {one}{phase}{theirs}{cure}")
+}
+
+/// What only the owner of two workloads can say of them.
+const NEEDS_OWNER: &str =
+    "; by their images these are not the same: give both one allclear.dev/group-version where they are";
+
 /// Why a member keeps those that have this version from voting, if it does. A member without the workload has none.
-fn why_waited_for(known: &Known, reference: Option<&Version>, config: &str, agreement: &Agreement) -> Option<String> {
+fn why_waited_for(
+    known: &Known,
+    (other, reference): (&Member, &Published),
+    config: &str,
+    agreement: &Agreement,
+) -> Option<String> {
     let record = match &known.published {
+        Published::Record(record) if record.off && agreement.rules > Rules::SECOND => {
+            let said = "was switched off by allclear.dev/enabled when it was last heard from, and is to be left out only \
+                        while it says so";
+            return Some(said.to_owned());
+        }
         Published::Record(record) => record,
         Published::Absent(_) if agreement.absent_left_out => {
             let said =
@@ -188,11 +218,12 @@ fn why_waited_for(known: &Known, reference: Option<&Version>, config: &str, agre
         }
         Published::Absent(_) => return Some("does not have the workload".to_owned()),
     };
-    let is_same = |version| record.version.same_across(version, &agreement.repository_prefixes);
+    if let Some(reference) = reference.record()
+        && let Some(apart) = record.code().apart(&reference.code())
+    {
+        return Some(is_at(&apart, Some(&record.phase), other, false));
+    }
     match &record.phase {
-        _ if !reference.is_some_and(is_same) => {
-            Some(format!("is at {}, {}", brief(&record.version), record.phase.name()))
-        }
         _ if !known.current => Some("has not said yet whether its ledger is still the same".to_owned()),
         Phase::Rolling => Some("is still rolling out".to_owned()),
         Phase::Failed(failure) => Some(format!("failed: {failure}")),
@@ -220,15 +251,17 @@ pub fn others_seek(view: &View, own: &Member) -> bool {
 /// `own` has not.
 pub fn waiters(view: &View, own: &Member, agreement: &Agreement) -> BTreeMap<String, BTreeSet<Member>> {
     let mut waiters: BTreeMap<String, BTreeSet<Member>> = BTreeMap::new();
-    let Some(us) = view.members.get(own).and_then(Option::as_ref) else { return waiters };
+    let us = view.members.get(own).and_then(Option::as_ref).filter(|us| !is_left_out(us, agreement));
+    let Some(us) = us else { return waiters };
     for (member, known) in view.members.iter().filter(|(member, _)| *member != own) {
-        let Some(theirs) = known.as_ref().and_then(|known| known.published.record()) else { continue };
+        let Some(published) = known.as_ref().map(|known| &known.published) else { continue };
+        let Some(theirs) = published.record() else { continue };
         let lacks = |vote: &&Vote| {
             vote.closed.is_none() && vote.vector.0.contains_key(own) && us.published.vote(&vote.vector).is_none()
         };
         let why = match theirs.votes.iter().find(lacks) {
             Some(_) => Some("has not voted yet".to_owned()),
-            None if theirs.awaits_vote() => why_waited_for(us, Some(&theirs.version), &view.config, agreement),
+            None if theirs.awaits_vote() => why_waited_for(us, (member, published), &view.config, agreement),
             None => None,
         };
         if let Some(why) = why {
@@ -239,22 +272,36 @@ pub fn waiters(view: &View, own: &Member, agreement: &Agreement) -> BTreeMap<Str
 }
 
 /// What became of `vector`, for which at least one vote is stored. A member that holds an open vote for it never misses
-/// another's for having been dropped: votes stay until all have closed theirs (decision 2).
+/// another's for having been dropped: votes stay until all have closed theirs (decision 2). Purges are listed only by a member that
+/// has seen all votes, so where one lists them it stays decided, whoever is forgotten, renamed or begun anew since (decision 54).
 pub fn fate(view: &View, vector: &Vector) -> Fate {
     let mut votes: BTreeMap<&Member, &Vote> = BTreeMap::new();
-    let mut missing = BTreeSet::new();
+    let (mut missing, mut dead, mut gone) = (BTreeSet::new(), None, None);
     for (member, component) in &vector.0 {
         let Some(known) = view.members.get(member) else {
-            return Fate::Dead(member.clone(), "it is not a member of the group any more".to_owned());
+            gone.get_or_insert(member);
+            continue;
         };
         let known = known.as_ref();
         match known.and_then(|known| known.published.vote(vector)) {
             Some(vote) => drop(votes.insert(member, vote)),
             None => match known.and_then(|known| why_dead(known, component, vector)) {
-                Some(reason) => return Fate::Dead(member.clone(), reason),
+                Some(reason) => drop(dead.get_or_insert((member, reason))),
                 None => drop(missing.insert(member.clone())),
             },
         }
+    }
+    if votes.values().any(|vote| vote.is_listed()) {
+        return Fate::Decided(Decision::Execute(Plan::of(&votes.values().copied().collect::<Vec<_>>())));
+    }
+    if let Some((member, reason)) = dead {
+        return Fate::Dead(member.clone(), reason);
+    }
+    if let Some(member) = gone {
+        let unsure: BTreeSet<Member> =
+            vector.0.keys().filter(|member| may_list(view, vector, member)).cloned().collect();
+        let reason = "it is not a member of the group any more".to_owned();
+        return if unsure.is_empty() { Fate::Dead(member.clone(), reason) } else { Fate::Open(unsure) };
     }
     // The rules are part of the configuration, but a member that is alone has none.
     let configs: BTreeSet<(&str, Rules)> = votes.values().map(|vote| (vote.config.as_str(), vote.rules)).collect();
@@ -265,8 +312,20 @@ pub fn fate(view: &View, vector: &Vector) -> Fate {
     }
 }
 
+/// Whether a member may still list purges of a vector with a member that we do not count any more: it counts it, as far as we know.
+fn may_list(view: &View, vector: &Vector, member: &Member) -> bool {
+    let Some(known) = view.members.get(member) else { return false };
+    let record = known.as_ref().and_then(|known| known.published.record());
+    record.is_none_or(|record| {
+        record.config != view.config && record.vote(vector).is_none_or(|vote| vote.closed.is_none())
+    })
+}
+
 /// What is to be said of a member whose vote is missing. Its own words are as old as its last beat.
-pub fn missing_vote(view: &View, member: &Member) -> String {
+pub fn missing_vote(view: &View, vector: &Vector, member: &Member) -> String {
+    if has_voted(view, vector, member) {
+        return "has voted, counts other members than this cluster, and may know of a purge that was made".to_owned();
+    }
     let reason = "has not voted yet".to_owned();
     let Some(known) = view.members.get(member).and_then(Option::as_ref) else { return reason };
     let reason = match &known.told.own {
@@ -274,6 +333,11 @@ pub fn missing_vote(view: &View, member: &Member) -> String {
         Some(_) | None => reason,
     };
     with_what_is_told(known, reason)
+}
+
+/// Whether a member's vote for the vector is known.
+pub fn has_voted(view: &View, vector: &Vector, member: &Member) -> bool {
+    view.members.get(member).and_then(Option::as_ref).is_some_and(|known| known.published.vote(vector).is_some())
 }
 
 /// Whether every other member has recorded that `vector` is closed, as far as that matters: for a dead one, those who have
@@ -330,6 +394,9 @@ fn why_dead(known: &Known, component: &Component, vector: &Vector) -> Option<Str
     let Known { origin, published, current, alive: _, told: _ } = known;
     if *origin != component.origin {
         return current.then(|| "its ledger was re-created".to_owned());
+    }
+    if published.seq() > component.seq && published.record().is_some_and(|record| record.off) {
+        return Some("its owner switched it off there before it voted".to_owned());
     }
     if published.seq() > component.seq {
         return Some("it moved on to another version before it voted".to_owned());

@@ -7,6 +7,7 @@
 //!
 //! Not for: asking a registry anything. A tag that moved without the reference changing is invisible here.
 
+mod across;
 mod version;
 
 use std::fmt;
@@ -16,6 +17,7 @@ use crate::text;
 use container_image_dist_ref::ImgRef;
 use container_image_dist_ref::err::Kind;
 
+pub use self::across::{Apart, Code};
 pub use self::version::{Container, UnknownContainers, Version, brief, difference};
 
 /// Longest reference in characters. The grammar allows a name of 255, a tag of 128 and a digest; the longest registered
@@ -108,21 +110,6 @@ impl Image {
     #[must_use]
     pub fn digest(&self) -> Option<&str> {
         self.digest.as_deref()
-    }
-
-    /// The repository as its owner knows it wherever it is mirrored: without the registry, and without the longest of
-    /// `prefixes` it begins with. A prefix is whole path segments, with or without a registry: `mirror`,
-    /// `eu.registry.example.com/proxy`.
-    fn portable_repository(&self, prefixes: &[String]) -> &str {
-        let without = |prefix: &String| {
-            let prefix = prefix.trim_matches('/');
-            let in_repository = match prefix.strip_prefix(&*self.registry).and_then(|rest| rest.strip_prefix('/')) {
-                Some(with_registry) => with_registry,
-                None => prefix,
-            };
-            if in_repository.is_empty() { None } else { self.repository.strip_prefix(in_repository)?.strip_prefix('/') }
-        };
-        prefixes.iter().filter_map(without).min_by_key(|rest| rest.len()).unwrap_or(&self.repository)
     }
 
     /// Tag and digest, the digest shortened: `1.2.3`, `1.2.3@0a1b2c3d4e5f`.

@@ -48,8 +48,6 @@ pub struct Agreement {
     pub absent_left_out: bool,
     /// The lead a member of one rank has before the next one takes over.
     pub takeover: Duration,
-    /// Prefixes of repository names that do not count between members (decision 12).
-    pub repository_prefixes: Vec<String>,
     /// The rules to vote by. No setting: it is [`Rules::CURRENT`] in every program, and only the model has members of an earlier
     /// release beside it.
     pub rules: Rules,
@@ -63,7 +61,6 @@ impl Default for Agreement {
             at_timeout: AtTimeout::Wait,
             absent_left_out: false,
             takeover: Duration::from_secs(5),
-            repository_prefixes: Vec::new(),
             rules: Rules::CURRENT,
         }
     }

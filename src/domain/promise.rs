@@ -38,7 +38,7 @@ promises! {
     NumbersMeanOne, "GA-2", "a number means one rollout";
     PhasesInOrder, "GA-3", "phases have one order";
     VotesStay, "GA-5", "a vote stays until its vector is closed";
-    SameDigests, "GA-9", "members with other digests are not purged together";
+    SameCode, "GA-9", "members that run other code are not purged together";
     VotesAreAChain, "GA-10", "a member's votes are a chain";
     CreatedOnce, "SAFE-1", "one creation per vector and distribution";
     CompleteTogether, "SAFE-2/3", "all members were complete at one instant before the purge";
@@ -50,6 +50,7 @@ promises! {
     OneEnd, "TELL-1", "a vector ends in one way for all";
     NoticesKeepBytes, "TELL-2", "a notice keeps its bytes";
     ToldOfAWholeEdge, "TELL-3", "purge.completed is told of a whole edge";
+    MadeIsFollowed, "LIVE-1", "a purge that was made is followed to its end, whatever is on hold";
     NothingLeftOpen, "LIVE-1", "nothing is left open";
     AllTold, "LIVE-1", "every notice was told";
     AboutWhatRuns, "LIVE-1", "the record is about what runs";

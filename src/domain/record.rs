@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 use crate::distribution::DistributionId;
 use crate::host::Host;
 use crate::id::{InvalidationId, Nonce, NoticeId, Seq, Vector, WorkloadId};
-use crate::image::Version;
+use crate::image::{Code, Version};
 use crate::notice::Notice;
 use crate::paths::PathSet;
 use crate::rules::Rules;
@@ -111,6 +111,9 @@ pub struct Record {
     /// Why `seq` was raised.
     #[serde(rename = "c", default, skip_serializing_if = "is_default")]
     pub change: Change,
+    /// What their owner calls these images in the whole group (decision 51); read with them, and no change by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group_version: Option<String>,
     /// How far the rollout `seq` is.
     #[serde(rename = "p", default, skip_serializing_if = "is_default")]
     pub phase: Phase,
@@ -365,6 +368,7 @@ impl Record {
             seq,
             nonce: Nonce::default(),
             version: Version::default(),
+            group_version: None,
             generation: 0,
             change: Change::Baseline,
             phase: Phase::Complete,
@@ -408,6 +412,11 @@ impl Record {
     pub fn start_above(&mut self, floor: Seq) {
         (_, self.seq) = Self::above(floor);
         self.closed = self.seq;
+    }
+
+    /// What runs, as other members compare it.
+    pub fn code(&self) -> Code<'_> {
+        Code { version: &self.version, group_version: self.group_version.as_deref() }
     }
 
     /// The version the edge was last made to agree with, if that is known.

@@ -34,8 +34,10 @@ pub fn form(record: &Record) -> u32 {
 fn is_third(record: &Record) -> bool {
     let has_nonce = |vote: &Vote| vote.vector.0.values().any(|component| !component.nonce.is_none());
     !record.nonce.is_none()
+        || record.group_version.is_some()
         || record.last.as_ref().is_some_and(Brief::has_nonces)
         || record.all_kept().any(|vote| vote.rules > Rules::SECOND || has_nonce(vote))
+        || record.history.iter().any(|closed| closed.outcome.is_third())
         || record.untold.iter().any(|notice| notice.kind.is_third())
 }
 

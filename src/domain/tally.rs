@@ -44,7 +44,7 @@ pub struct Ballot {
     pub is_self: bool,
     /// The number of its newest rollout; `None` while nothing of it is known.
     pub seq: Option<u64>,
-    /// `rolling`, `complete`, `failed`, `withdrawn`, `absent` or `unknown`.
+    /// `rolling`, `complete`, `failed`, `withdrawn`, `off`, `absent` or `unknown`.
     pub phase: String,
     /// Its version, in brief.
     pub version: String,
@@ -75,13 +75,14 @@ impl Tally {
             return Some((blocks.clone(), UNBLOCKED_BY.to_owned()));
         }
         let others = self.members.iter().any(|ballot| ballot.awaited.is_some() && !ballot.is_self);
-        let next = || self.next.clone().unwrap_or_else(|| "goes on when they have completed it, and voted".to_owned());
+        let next =
+            || self.next.clone().unwrap_or_else(|| "goes on when all have completed one version, and voted".to_owned());
         (others || self.next.is_some()).then(|| (self.state.clone(), next()))
     }
 }
 
 /// What comes next if others wait for this cluster and it waits for no member.
-pub(crate) const UNBLOCKED_BY: &str = "they go on when it is complete here at their version, and votes";
+pub(crate) const UNBLOCKED_BY: &str = "they go on when all have completed one version, and this cluster has voted";
 
 /// The members that wait for this cluster and why, if it waits for no member itself: `eu-1 and us-1 wait for this cluster,
 /// since it is at web: 1, complete`.
@@ -124,7 +125,7 @@ pub fn tally(workload: &WorkloadId, view: &View, own: &Member, agreement: &Agree
     // A record at rest waits for no member, whatever its version elsewhere.
     let under_way = |known: &Known| known.published.seeks() || known.published.is_rolling();
     let is_at_rest = !view.members.values().flatten().any(under_way);
-    let awaited = if is_at_rest { BTreeMap::new() } else { awaited(view, fate.as_ref(), &verdict) };
+    let awaited = if is_at_rest { BTreeMap::new() } else { awaited(view, vector, fate.as_ref(), &verdict) };
     let ballot = |(member, known): (&Member, &Option<Known>)| {
         let published = known.as_ref().map(|known| &known.published);
         Ballot {
@@ -137,13 +138,13 @@ pub fn tally(workload: &WorkloadId, view: &View, own: &Member, agreement: &Agree
             awaited: awaited.get(member).cloned(),
         }
     };
+    let state = match is_at_rest && view.hold.is_none() {
+        true => at_rest(&verdict),
+        false => state(view, vector, fate.as_ref(), &verdict),
+    };
     Tally {
         workload: workload.clone(),
-        state: if is_at_rest && view.hold.is_none() {
-            at_rest(&verdict)
-        } else {
-            state(view, vector, fate.as_ref(), &verdict)
-        },
+        state: format!("{state}{}", left_out(view, agreement)),
         next: if is_at_rest { None } else { group::cure(view) },
         blocks: blocks(view, own, agreement),
         members: view.members.iter().map(ballot).collect(),
@@ -158,10 +159,11 @@ fn newest_open<'a>(view: &'a View, own: &Member) -> Option<&'a Vector> {
     view.members.get(own).and_then(of).or_else(|| view.members.values().find_map(of))
 }
 
-fn awaited(view: &View, fate: Option<&Fate>, verdict: &Verdict) -> BTreeMap<Member, String> {
+fn awaited(view: &View, vector: Option<&Vector>, fate: Option<&Fate>, verdict: &Verdict) -> BTreeMap<Member, String> {
     match (fate, verdict) {
         (Some(Fate::Open(missing)), _) => {
-            missing.iter().map(|member| (member.clone(), group::missing_vote(view, member))).collect()
+            let said = |member| vector.map(|vector| group::missing_vote(view, vector, member)).unwrap_or_default();
+            missing.iter().map(|member| (member.clone(), said(member))).collect()
         }
         (Some(Fate::Decided(_) | Fate::Dead(..) | Fate::Mixed), _) | (None, Verdict::Candidate(_)) => BTreeMap::new(),
         (None, Verdict::Waiting(waiting)) => waiting.clone(),
@@ -170,11 +172,17 @@ fn awaited(view: &View, fate: Option<&Fate>, verdict: &Verdict) -> BTreeMap<Memb
 
 fn state(view: &View, vector: Option<&Vector>, fate: Option<&Fate>, verdict: &Verdict) -> String {
     if let Some(hold) = &view.hold {
-        return format!("nothing is agreed on: {hold}");
+        let is_made = vector.is_some_and(|vector| !purges(view, vector).is_empty());
+        let decided = if is_made { "decided by all: what was made is followed; " } else { "" };
+        return format!("{decided}nothing is agreed on: {hold}");
     }
     match (fate, verdict) {
         (Some(Fate::Open(missing)), _) => {
             let all = vector.map_or(0, |vector| vector.0.len());
+            let has_voted = |member| vector.is_some_and(|vector| group::has_voted(view, vector, member));
+            if missing.iter().all(has_voted) {
+                return format!("all have voted; {} may know of a purge that was made", listed(missing));
+            }
             format!(
                 "{} of {all} have voted; the votes of {} are awaited",
                 all.saturating_sub(missing.len()),
@@ -194,6 +202,19 @@ fn state(view: &View, vector: Option<&Vector>, fate: Option<&Fate>, verdict: &Ve
             format!("waiting for {}", listed(&names))
         }
     }
+}
+
+/// Who is left out, and why.
+fn left_out(view: &View, agreement: &Agreement) -> String {
+    let said = view.members.iter().filter_map(|(member, known)| {
+        let known = known.as_ref().filter(|known| group::is_left_out(known, agreement))?;
+        let why = match known.published {
+            Published::Record(_) => "allclear.dev/enabled is \"false\" there",
+            Published::Absent(_) => "it does not have the workload, and group.absent is \"ignore\"",
+        };
+        Some(format!("; {member} is left out: {why}"))
+    });
+    said.collect()
 }
 
 /// The words for a workload without a rollout in any cluster, and without a member that waits.
@@ -340,6 +361,38 @@ mod tests {
         let failed = self::view([known("a", 2, "2", timed_out), done("b", "2"), known("c", 2, "2", Phase::Rolling)]);
         let blocks = of(&failed).blocks;
         assert_eq!(blocks.as_deref(), Some("b waits for this cluster, since it failed: the rollout timeout passed"));
+    }
+
+    /// Containers and their images.
+    type Images<'a> = &'a [(&'a str, &'a str)];
+
+    #[test]
+    fn two_members_that_do_not_run_the_same_are_never_said_to_be_at_the_same() {
+        let at = |member: &str, images: Images<'_>| {
+            let (name, mut known) = known(member, 2, "1", Phase::Complete);
+            let image = |(name, text): &(&str, &str)| (Container::Main((*name).into()), Image::parse(text).unwrap());
+            record_of(&mut known).version = images.iter().map(image).collect();
+            (name, known)
+        };
+        let (a, b) = (format!("sha256:{}", "a".repeat(64)), format!("sha256:{}b", "a".repeat(63)));
+        let many = |last: &'static str| {
+            ["c1", "c2", "c3", "c4", "c5", "c6"].map(|name| (name, if name == "c6" { last } else { "app:4" }))
+        };
+        let pairs: [(Images<'_>, Images<'_>); 5] = [
+            (&[("app", "eu/app:4")], &[("app", "eu/web:4")]),
+            (&[("app", "eu/app:4")], &[("app", &format!("eu/app@{a}"))]),
+            (&[("app", &format!("eu/app:4@{a}"))], &[("app", &format!("eu/app:4@{b}"))]),
+            (&[("app", "app:4")], &[("app", "app:4"), ("log", "log:1")]),
+            (&many("app:4"), &many("web:4")),
+        ];
+        for (ours, theirs) in pairs {
+            let seen = of(&view([at("a", ours), at("b", theirs)]));
+            let words = seen.members[1].awaited.clone().expect("it is waited for");
+            let (theirs, ours) = words.split_once(", complete, and a at ").unwrap_or_else(|| panic!("{words}"));
+            let ours = ours.split_once("; ").expect("what to do").0;
+            assert_ne!(theirs.strip_prefix("is at ").unwrap(), ours);
+            assert!(words.contains("allclear.dev/group-version"), "{words}");
+        }
     }
 
     #[test]

@@ -101,7 +101,8 @@ pub fn reason(record: &Record) -> Option<Reason> {
             | Outcome::NoDistribution
             | Outcome::Superseded
             | Outcome::RolledBack
-            | Outcome::Deleted => None,
+            | Outcome::Deleted
+            | Outcome::SwitchedOff => None,
         },
     }
 }

@@ -119,6 +119,8 @@ pub struct Tuning {
     pub requested_at: Option<String>,
     /// `requested-paths`: what that purge is about, instead of what is usually purged.
     pub requested_paths: Option<PathSet>,
+    /// `group-version`: what the owner calls the images in the whole group; compared where both members have it.
+    pub group_version: Option<String>,
     /// `resend`: webhook deliveries that are to be sent again.
     pub resend: Option<Resend>,
     /// Annotations that could not be used, and why; each becomes a condition, never a crash. The first [`FAULTS_MAX`], each cut to
@@ -140,7 +142,7 @@ pub const FAULT_BYTES_MAX: usize = 200;
 pub const ANNOTATION_BYTES_MAX: usize = 32 * 1024;
 
 /// The annotations that are understood, without their prefix.
-const ANNOTATIONS: [&str; 10] = [
+const ANNOTATIONS: [&str; 11] = [
     "enabled",
     "hosts",
     "distribution-ids",
@@ -150,6 +152,7 @@ const ANNOTATIONS: [&str; 10] = [
     "rollout-timeout",
     "requested-at",
     "requested-paths",
+    "group-version",
     "resend",
 ];
 
@@ -161,6 +164,9 @@ pub const REQUESTED_PATH_BYTES_MAX: usize = 1024;
 
 /// Longest value of `requested-at` that is kept; a timestamp needs 35.
 const REQUESTED_AT_BYTES_MAX: usize = 64;
+
+/// Longest value of `group-version`: an image's tag has at most 128 characters. Every record of the workload has it.
+const GROUP_VERSION_BYTES_MAX: usize = 128;
 
 /// Longest list in one annotation: CloudFront's own quota of paths in progress is 3,000, more than a person lists by
 /// hand.
@@ -238,6 +244,7 @@ impl Tuning {
             }
             "requested-at" => self.requested_at = Some(value.to_owned()),
             "requested-paths" => self.requested_paths = Some(requested_paths(value)?),
+            "group-version" => self.group_version = Some(group_version(value)?),
             "resend" => self.resend = Some(Resend::parse(value)?),
             // The caller has looked it up among those that are known.
             _ => {}
@@ -296,6 +303,14 @@ fn list<T>(value: &str, read: impl Fn(&str) -> Result<T, String>) -> Result<Vec<
         0 => Err("an empty list; remove the annotation instead".to_owned()),
         n if n > LIST_LEN_MAX => Err(format!("{n} items, {LIST_LEN_MAX} at most")),
         _ => Ok(read),
+    }
+}
+
+fn group_version(value: &str) -> Result<String, String> {
+    match value.trim() {
+        "" => Err("empty; remove the annotation instead".to_owned()),
+        long if long.len() > GROUP_VERSION_BYTES_MAX => Err(format!("longer than {GROUP_VERSION_BYTES_MAX} bytes")),
+        version => Ok(version.to_owned()),
     }
 }
 

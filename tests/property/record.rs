@@ -204,10 +204,10 @@ prop_compose! {
         set_back in option::of((seq(), any::<u64>())),
         (off, chosen, request, asked, from) in
             (any::<bool>(), any::<bool>(), option::of(seq()), option::of(paths()), option::of(version())),
-        times in times(), site in option::of(last_site()),
+        (times, site, group_version) in (times(), option::of(last_site()), option::of(text())),
     ) -> Record {
         Record {
-            revision, uid, seq, nonce, version, generation, change, phase, elapsed_ms, settled, edge, closed, requested_at,
+            revision, uid, seq, nonce, version, group_version, generation, change, phase, elapsed_ms, settled, edge, closed, requested_at,
             votes, owed, history, untold, config, last, stalled, set_back, off, chosen, request, asked, from, site, times, conditions,
         }
     }
@@ -265,7 +265,7 @@ proptest! {
     fn a_record_without_anything_new_is_of_the_first_form(record in record()) {
         let mut record = before_nonces(record);
         record.owed.clear();
-        (record.off, record.request) = (false, None);
+        (record.off, record.request, record.group_version) = (false, None, None);
         let is_old = |kind: Kind| !kind.is_third() && !matches!(kind, Kind::PurgeOwed | Kind::RolloutSuperseded | Kind::RolloutStuck);
         record.untold.retain(|notice| is_old(notice.kind));
         record.history.retain(|closed| !closed.outcome.is_new());
@@ -287,6 +287,7 @@ proptest! {
         without_nonces(&mut vote);
         record.votes.iter_mut().chain(&mut record.owed).for_each(|vote| vote.rules = Rules::FIRST);
         record.untold.retain(|notice| !notice.kind.is_third());
+        record.group_version = None;
         for (rules, start) in [(Rules::SECOND, "{\"z\":2,"), (Rules::CURRENT, "{\"z\":3,")] {
             vote.rules = rules;
             record.votes.push(vote.clone());
@@ -310,10 +311,16 @@ proptest! {
         prop_assert!(form(&record) >= 2);
     }
 
+    // What the owner calls the version decides what others compare: a program that dropped it would compare something else.
+    #[test]
+    fn a_record_with_a_version_of_the_group_is_of_the_third_form(record in record(), group_version in text()) {
+        prop_assert_eq!(form(&Record { group_version: Some(group_version), ..record }), 3);
+    }
+
     // That a purge is owed, and what of it was sent otherwise than voted for, must survive the program before this one.
     #[test]
     fn a_record_that_says_of_a_purge_what_is_new_is_of_the_second_form(record in record(), vote in vote(), which in 0..6) {
-        let record = Record { votes: vec![], owed: vec![], history: vec![], untold: vec![], ..record };
+        let record = Record { votes: vec![], owed: vec![], history: vec![], untold: vec![], group_version: None, ..record };
         let (mut record, mut vote) = (before_nonces(record), vote);
         without_nonces(&mut vote);
         let mut vote =

@@ -383,7 +383,7 @@ fn words(
     match (workload, record, summary) {
         (Ok(Some(workload)), _, _) if workload.tuning.disabled => (
             "taken out by its owner: annotation allclear.dev/enabled is \"false\"".to_owned(),
-            "nothing, until the annotation is removed".to_owned(),
+            "nothing, until the annotation is removed; other clusters of its group do not wait for it".to_owned(),
         ),
         (Ok(None), Section::Known(Some(_)), _) => {
             ("the Deployment does not exist any more".to_owned(), "allclear closes its record".to_owned())

@@ -127,21 +127,8 @@ impl Version {
         })
     }
 
-    /// Whether two members run the same (decisions 12 and 30): the same digest where both have one, else the same repository and
-    /// tag. The registry does not count, nor does the longest of `registry_prefixes` a repository begins with, so that regional registries and mirrors
-    /// are no obstacle.
-    #[must_use]
-    pub fn same_across(&self, other: &Self, registry_prefixes: &[String]) -> bool {
-        self.same_by(other, |mine, theirs| match (mine.digest(), theirs.digest()) {
-            (Some(mine), Some(theirs)) => mine == theirs,
-            _ => {
-                mine.tag() == theirs.tag()
-                    && mine.portable_repository(registry_prefixes) == theirs.portable_repository(registry_prefixes)
-            }
-        })
-    }
-
-    fn same_by(&self, other: &Self, same: impl Fn(&Image, &Image) -> bool) -> bool {
+    /// Whether both have the same containers, and `same` holds for the two images of each.
+    pub(super) fn same_by(&self, other: &Self, same: impl Fn(&Image, &Image) -> bool) -> bool {
         self.0.len() == other.0.len()
             && self.iter().zip(other.iter()).all(|((left, mine), (right, theirs))| left == right && same(mine, theirs))
     }
@@ -259,21 +246,6 @@ mod tests {
         assert!(!one.same_content(&version(&[("web", "app:1"), ("init:migrate", "app:1")]), true));
         assert!(!one.same_content(&version(&[("api", "app:1")]), true));
         assert!(!one.same_content(&version(&[("init:web", "app:1")]), true));
-    }
-
-    #[test]
-    fn between_members_the_registry_and_configured_prefixes_do_not_count() {
-        let eu = web("eu.registry.example.com/team/app:1");
-        assert!(eu.same_across(&web("us.registry.example.com/team/app:1"), &[]));
-        assert!(!eu.same_across(&web("us.registry.example.com/team/app:2"), &[]));
-        let mirrored = web("eu.registry.example.com/mirror/hub/team/app:1");
-        assert!(!eu.same_across(&mirrored, &[]));
-        for prefix in ["mirror/hub", "/mirror/hub/", "eu.registry.example.com/mirror/hub"] {
-            assert!(eu.same_across(&mirrored, &[prefix.to_owned()]), "{prefix}");
-        }
-        assert!(!eu.same_across(&mirrored, &["mirror/hu".to_owned()]), "a prefix is whole segments");
-        assert!(!eu.same_across(&mirrored, &["us.registry.example.com/mirror/hub".to_owned()]));
-        assert!(eu.same_across(&mirrored, &["mirror".to_owned(), "mirror/hub".to_owned()]), "the longest prefix");
     }
 
     #[test]

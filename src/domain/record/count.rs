@@ -85,6 +85,11 @@ impl Vote {
         count
     }
 
+    /// Whether its distributions were found out, all or some: it was decided.
+    pub fn is_listed(&self) -> bool {
+        !self.purges.is_empty() || self.unlisted.is_some()
+    }
+
     /// Whether its distributions are to be found out: none is known yet, or there are more, and half of the places are free or
     /// nothing is on its way.
     pub fn wants_match(&self) -> bool {

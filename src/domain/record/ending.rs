@@ -44,12 +44,19 @@ pub enum Outcome {
     Withdrawn,
     /// A member withdrew, or the vector died in another way.
     Dead,
+    /// Its owner took the workload out while members of the group still waited for each other (decision 53).
+    SwitchedOff,
 }
 
 impl Outcome {
     /// A program that knows only the first form of a record cannot read it.
     pub const fn is_new(&self) -> bool {
-        matches!(self, Self::Owed | Self::Partly | Self::PartlyOwed)
+        matches!(self, Self::Owed | Self::Partly | Self::PartlyOwed) || self.is_third()
+    }
+
+    /// A program that knows only the first two forms of a record cannot read it.
+    pub const fn is_third(&self) -> bool {
+        matches!(self, Self::SwitchedOff)
     }
 }
 
@@ -78,6 +85,7 @@ impl fmt::Display for Outcome {
             Self::RolledBack => f.write_str("not purged: it was rolled back before it was complete"),
             Self::Deleted => f.write_str("not purged: the workload was deleted"),
             Self::Withdrawn => f.write_str("not purged: the group did not agree in time, and group.policy is \"skip\""),
+            Self::SwitchedOff => f.write_str("not purged: its owner switched it off by allclear.dev/enabled"),
             Self::Dead => f.write_str("not purged: a member of the group could not complete it"),
         }
     }

@@ -51,9 +51,13 @@ impl Published {
         }
     }
 
-    /// One word for tables and logs: the phase of the record, or `absent`.
+    /// One word for tables and logs: the phase of the record, `off` or `absent`.
     pub fn phase(&self) -> &'static str {
-        self.record().map_or("absent", |record| record.phase.name())
+        match self {
+            Self::Record(record) if record.off => "off",
+            Self::Record(record) => record.phase.name(),
+            Self::Absent(_) => "absent",
+        }
     }
 
     /// The images of the newest rollout.

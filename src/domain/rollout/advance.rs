@@ -19,7 +19,7 @@ use crate::rollout::close::{Parting, VectorEnd};
 use crate::rollout::news::news;
 use crate::rollout::observe::Course;
 use crate::rollout::sight::Sight;
-use crate::rollout::{Effect, Rollout};
+use crate::rollout::{Effect, Rollout, fates};
 use crate::workload::Workload;
 
 impl Rollout {
@@ -54,13 +54,20 @@ impl Rollout {
                 self.absent()
             }
             Sight::Seen(workload) => {
-                if let Some(draft) = self.record.draft.as_mut().filter(|_| workload.tuning.disabled) {
-                    draft.off = true;
+                if workload.tuning.disabled {
+                    if let Some(end) = self.ends_by_switch() {
+                        self.leave_to_the_edge();
+                        self.close(now, end);
+                    }
+                    self.switch_off(&workload);
                 }
                 let effect = match &workload.version {
                     Ok(version) if !workload.tuning.disabled => self.follow(now, &workload, version, fresh),
                     // We cannot judge it, so its clock stands still.
-                    Ok(_) | Err(_) => {
+                    unread => {
+                        if unread.is_err() && !workload.tuning.disabled {
+                            self.switch_on_unread(now, &workload);
+                        }
                         self.stop_clock(now);
                         None
                     }
@@ -131,6 +138,8 @@ impl Rollout {
             for vote in votes {
                 effects.extend(self.carry_on(now, &vote));
             }
+        } else {
+            effects.extend(self.finish(now));
         }
         if let Some(end) = self.mind_group_timeout(now) {
             self.close(now, end);
@@ -160,6 +169,29 @@ impl Rollout {
             Fate::Decided(Decision::Execute(plan)) => return self.purge(now, vector, &plan),
         }
         Vec::new()
+    }
+
+    /// Under a hold nothing is decided, and no vote goes; what was decided and made before is completed and told (decision 54).
+    fn finish(&mut self, now: Timestamp) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        let votes: Vec<Vote> = self.record.durable.iter().flat_map(|record| record.all_kept().cloned()).collect();
+        for vote in votes.iter().rev() {
+            let vector = &vote.vector;
+            if vote.closed.is_none() && vote.is_listed() {
+                effects.extend(self.follow_made(now, vector));
+                let made = self.record.open_vote(vector).filter(|vote| vote.is_carried_out());
+                if let Some(end) = made.map(|vote| (fates::outcome(&vote.count()), fates::missing(vote))) {
+                    self.close_vote(now, vector, end);
+                }
+            } else if vote.closed.is_some() {
+                effects.extend(self.order_owed(vector));
+                if let Some(vote) = self.conclude_owed(vector) {
+                    self.close_owed(&vote);
+                }
+                self.see_told(now, vote);
+            }
+        }
+        effects
     }
 
     /// Goes on with a vector that is to be purged.

@@ -193,7 +193,12 @@ const fn kind_of_end(outcome: &Outcome) -> Option<Kind> {
         // An impossible purge was announced when it failed; the other outcomes are not announced.
         Outcome::Impossible | Outcome::NothingNew | Outcome::NoSite => None,
         // These close a rollout before its vote.
-        Outcome::Failed(_) | Outcome::Superseded | Outcome::RolledBack | Outcome::Deleted | Outcome::Withdrawn => None,
+        Outcome::Failed(_)
+        | Outcome::Superseded
+        | Outcome::RolledBack
+        | Outcome::Deleted
+        | Outcome::Withdrawn
+        | Outcome::SwitchedOff => None,
     }
 }
 

@@ -5,6 +5,7 @@ use std::ops::ControlFlow::{self, Break, Continue};
 
 use crate::catalog::Found;
 use crate::distribution::DistributionId;
+use crate::group;
 use crate::id::{Reference, Vector, purge_reference};
 use crate::machine::Timestamp;
 use crate::paths::PathSet;
@@ -69,6 +70,9 @@ impl Rollout {
         }
         let rollout = self.identity.group_rollout(vector);
         let own = &self.identity.member;
+        // A reference is of the paths of all votes; where not all are known any more, it is the one that was given.
+        let view = &self.ballot.view;
+        let complete = vector.0.keys().all(|member| group::has_voted(view, vector, member));
         let others = self.ballot.view.members.iter().filter(|(member, _)| *member != own);
         let theirs = others.filter_map(|(_, known)| known.as_ref()?.published.vote(vector));
         let theirs: Vec<Vote> = theirs.cloned().collect();
@@ -82,8 +86,9 @@ impl Rollout {
             if first || (vote.unlisted.is_none() && other.unlisted.is_none()) {
                 for (distribution, made) in &other.purges {
                     let sent = made.sent.clone();
-                    let wanted = || Purge { sent, ..wanted(&rollout, distribution, &plan.paths) };
-                    vote.purges.entry(distribution.clone()).or_insert_with(wanted);
+                    let own = || wanted(&rollout, distribution, &plan.paths);
+                    let given = || if complete { own() } else { Purge::wanted(made.reference.clone()) };
+                    vote.purges.entry(distribution.clone()).or_insert_with(|| Purge { sent, ..given() });
                 }
             }
             for (distribution, purge) in &mut vote.purges {
@@ -95,6 +100,31 @@ impl Rollout {
             vote.stalled |= other.stalled;
         }
         vote.fold();
+    }
+
+    /// Goes on with what was made of a vector, while nothing is decided: follows it, and sends again what an earlier life may have
+    /// sent. What was not sent waits.
+    pub(super) fn follow_made(&mut self, now: Timestamp, vector: &Vector) -> Vec<Effect> {
+        let Some(vote) = self.record.open_vote(vector).cloned() else { return Vec::new() };
+        let plan = ballot::plan(&self.ballot.view, vector).unwrap_or_else(|| Plan::of(&[&vote]));
+        let rollout = self.identity.group_rollout(vector);
+        let mut effects = Vec::new();
+        for (distribution, purge) in vote.purges.iter().filter(|(_, purge)| !purge.state.is_final()) {
+            let same =
+                || purge.sent.is_some() || wanted(&rollout, distribution, &plan.paths).reference == purge.reference;
+            let task = match purge.state {
+                PurgeState::Wanted if self.purges.may_be_sent(&purge.reference) && same() => {
+                    Task::Create(distribution.clone())
+                }
+                PurgeState::Wanted => continue,
+                _ => Task::Follow(distribution.clone()),
+            };
+            if !self.purges.is_ordered(&purge.reference) && self.is_turn(now, vector, task) {
+                self.purges.ordered(&purge.reference);
+                effects.push(Effect::Purge(Box::new(self.order(vector, distribution, purge, &plan))));
+            }
+        }
+        effects
     }
 
     fn order(&self, vector: &Vector, distribution: &DistributionId, purge: &Purge, plan: &Plan) -> Order {

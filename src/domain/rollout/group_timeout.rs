@@ -91,7 +91,10 @@ impl Rollout {
         let record = self.record.durable.as_ref()?;
         let vote = record.vote_for(record.seq)?;
         match group::fate(&self.ballot.view, &vote.vector) {
-            Fate::Open(missing) => Some((vote.vector.clone(), missing)),
+            Fate::Open(mut missing) => {
+                missing.retain(|member| !group::has_voted(&self.ballot.view, &vote.vector, member));
+                (!missing.is_empty()).then(|| (vote.vector.clone(), missing))
+            }
             Fate::Decided(_) | Fate::Dead(..) | Fate::Mixed => None,
         }
     }
@@ -133,12 +136,11 @@ impl Rollout {
 
     /// The members that wait as we do, with the same version.
     fn awaiting(&self) -> impl Iterator<Item = &Member> {
-        let own = self.record.draft.as_ref().map(|draft| &draft.version);
-        let prefixes = &self.policy.group.repository_prefixes;
+        let own = self.record.draft.as_ref().map(Record::code);
         let waits = move |known: &Option<Known>| {
             let record =
                 known.as_ref().and_then(|known| known.published.record()).filter(|record| record.awaits_vote());
-            record.zip(own).is_some_and(|(record, own)| record.version.same_across(own, prefixes))
+            record.zip(own).is_some_and(|(record, own)| record.code().is_same(&own))
         };
         self.ballot.view.members.iter().filter(move |(_, known)| waits(known)).map(|(member, _)| member)
     }

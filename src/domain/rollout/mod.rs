@@ -32,6 +32,7 @@ mod group_timeout;
 mod last_site;
 mod news;
 mod observe;
+mod off;
 mod owed;
 mod progress;
 mod promises;
@@ -265,6 +266,7 @@ impl Rollout {
     pub fn resume(identity: Identity, policy: Policy, floor: Seq, record: Option<Record>) -> Self {
         Self {
             served: Served::resumed(&policy, record.as_ref()),
+            purges: Purges::resumed(record.as_ref()),
             identity,
             policy,
             sighting: Sighting::new(record.is_some()),
@@ -273,7 +275,6 @@ impl Rollout {
             barrier: Barrier::default(),
             ballot: Ballot::default(),
             site: Site::default(),
-            purges: Purges::default(),
             telling: Telling::default(),
             ended: false,
         }
@@ -340,7 +341,7 @@ impl Rollout {
         }
         self.served.resume(&self.policy, self.record.draft.as_ref());
         self.stopwatch = Stopwatch::default();
-        self.purges.begin_anew();
+        self.purges.begin_anew(self.record.draft.as_ref());
         self.record.durable.as_ref().map(|record| Effect::Publish(Box::new(record.clone())))
     }
 

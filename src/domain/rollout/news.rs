@@ -71,6 +71,7 @@ pub fn baseline(workload: &Workload, version: &Version, floor: Seq) -> Record {
     Record {
         uid: workload.uid.clone(),
         version: version.clone(),
+        group_version: workload.tuning.group_version.clone(),
         generation: workload.generation,
         requested_at: workload.tuning.requested_at.clone(),
         chosen: workload.tuning.containers.is_some(),
@@ -141,10 +142,12 @@ pub(super) fn is_requested(record: &Record, workload: &Workload) -> bool {
     workload.tuning.requested_at.is_some() && workload.tuning.requested_at != record.requested_at
 }
 
-/// Whether the record names exactly the images that run, not only images with the same content.
+/// Whether the record names exactly the images that run, not only images with the same content, and what their owner calls them.
 fn is_exact(record: &Record, workload: &Workload) -> bool {
     let chosen = workload.tuning.containers.is_some();
-    workload.version.as_ref().map_or(true, |version| record.version == *version && record.chosen == chosen)
+    let called = record.group_version == workload.tuning.group_version;
+    let is_named = |version: &Version| record.version == *version && record.chosen == chosen && called;
+    workload.version.as_ref().map_or(true, is_named)
 }
 
 /// A rollout recorded as failed that completed after all.

@@ -92,6 +92,7 @@ impl Rollout {
         let Some(draft) = &mut self.record.draft else { return };
         draft.off = false;
         draft.chosen = workload.tuning.containers.is_some();
+        draft.group_version.clone_from(&workload.tuning.group_version);
         if draft.version != *version {
             let settled = draft.settled.take().map(|settled| settled.limited_to(version));
             draft.settled = settled.filter(|settled| !settled.same_content(version, digests));

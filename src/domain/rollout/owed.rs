@@ -153,7 +153,7 @@ impl Rollout {
     }
 
     /// Orders owed purges that no newer one carries, once their paths to send are durable.
-    fn order_owed(&mut self, vector: &Vector) -> Vec<Effect> {
+    pub(super) fn order_owed(&mut self, vector: &Vector) -> Vec<Effect> {
         let (Some(draft), Some(durable)) = (&self.record.draft, &self.record.durable) else { return Vec::new() };
         let Some((vote, stored)) = draft.kept(vector).zip(durable.kept(vector)) else { return Vec::new() };
         let mut orders = Vec::new();

@@ -20,6 +20,8 @@ pub(super) struct Purges {
     /// Vectors whose hosts no distribution serves, while their vote is not stored.
     none: BTreeSet<Vector>,
     ordered: BTreeSet<Reference>,
+    /// Purges that another life or another writer had listed: it may have sent them.
+    inherited: BTreeSet<Reference>,
     /// When this life drafted its votes; see [`crate::purge::Order::voted_at`].
     voted_at: BTreeMap<Vector, Timestamp>,
     /// References that took the place of others in this life.
@@ -35,6 +37,23 @@ pub(super) struct Purges {
 }
 
 impl Purges {
+    /// What is listed in a record that this life finds.
+    pub(super) fn resumed(record: Option<&Record>) -> Self {
+        let mut purges = Self::default();
+        purges.inherit(record);
+        purges
+    }
+
+    fn inherit(&mut self, record: Option<&Record>) {
+        let listed = record.iter().flat_map(|record| &record.votes).flat_map(|vote| vote.purges.values());
+        self.inherited = listed.map(|purge| purge.reference.clone()).collect();
+    }
+
+    /// Whether its creation may have been sent before this life orders it.
+    pub(super) fn may_be_sent(&self, reference: &Reference) -> bool {
+        self.inherited.contains(reference)
+    }
+
     /// This life has drafted its vote for the vector.
     pub(super) fn voted(&mut self, vector: &Vector, now: Timestamp) {
         self.voted_at.insert(vector.clone(), now);
@@ -176,9 +195,10 @@ impl Purges {
         self.ordered.clear();
     }
 
-    /// Another writer has changed the record.
-    pub(super) fn begin_anew(&mut self) {
+    /// Another writer has changed the record to this one.
+    pub(super) fn begin_anew(&mut self, record: Option<&Record>) {
         self.restart();
+        self.inherit(record);
         self.voted_at.clear();
         self.turns.clear();
     }

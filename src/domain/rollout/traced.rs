@@ -189,7 +189,8 @@ fn fault(outcome: &Outcome, why: &str) -> Option<Fault> {
         | Outcome::Superseded
         | Outcome::RolledBack
         | Outcome::Deleted
-        | Outcome::Withdrawn => false,
+        | Outcome::Withdrawn
+        | Outcome::SwitchedOff => false,
     };
     let message = if why.is_empty() { outcome.to_string() } else { format!("{outcome} ({why})") };
     is_fault.then(|| Fault { kind: name(outcome), message })
@@ -213,6 +214,7 @@ const fn name(outcome: &Outcome) -> &'static str {
         Outcome::RolledBack => "rolled-back",
         Outcome::Deleted => "deleted",
         Outcome::Withdrawn => "withdrawn",
+        Outcome::SwitchedOff => "switched-off",
         Outcome::Dead => "dead",
     }
 }

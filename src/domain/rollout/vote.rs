@@ -41,7 +41,9 @@ impl Rollout {
             return;
         };
         let seq = draft.seq;
-        if draft.vote_for(seq).is_some() || !group::is_sought(&self.ballot.view, &vector) {
+        // Where it is left out itself, it has nothing to vote for.
+        let is_ours = self.identity.own_seq(&vector) == Some(seq);
+        if !is_ours || draft.vote_for(seq).is_some() || !group::is_sought(&self.ballot.view, &vector) {
             return;
         }
         let fewer = |last: &&mut Brief| {
@@ -145,6 +147,7 @@ impl Rollout {
         let confirmed = self.record.draft.as_ref().is_some_and(|draft| {
             !workload.tuning.disabled
                 && workload.version.is_ok()
+                && draft.group_version == workload.tuning.group_version
                 && news(draft, &workload, policy).is_none()
                 && standing(&workload, policy.zero_is_complete) == Standing::Complete
         });

@@ -117,6 +117,12 @@ const AT_THE_BARRIER: (&str, &str) = (
     "purges when no old pod serves any more",
 );
 
+/// A workload that was switched off at rest, and what comes next.
+const OFF: (&str, &str) = (
+    "switched off by its annotation allclear.dev/enabled: it is not followed, and other clusters of its group do not wait for it",
+    "when it is switched on again, what it runs then is purged once it is complete",
+);
+
 impl Summary {
     /// Puts a record and what is known of its workload into words.
     pub fn new(
@@ -190,7 +196,8 @@ impl Rollout {
             Sight::Seen(_) if record.awaits_vote() || self.candidate().is_some() => {
                 if let Some(waiting) = self.waits_for_others() {
                     summary.state = waiting;
-                    summary.next = group::cure(&view).unwrap_or_else(|| "votes when they have completed it".to_owned());
+                    summary.next =
+                        group::cure(&view).unwrap_or_else(|| "votes when all have completed one version".to_owned());
                     summary.own = None;
                 } else if let Some(hindrance) = self.hindrance(now) {
                     summary.state.clone_from(&hindrance);
@@ -201,7 +208,7 @@ impl Rollout {
         }
         for vote in record.votes.iter().filter(|vote| vote.closed.is_none()) {
             if let Fate::Open(missing) = group::fate(&view, &vote.vector) {
-                let said = |member: &Member| group::missing_vote(&view, member);
+                let said = |member: &Member| group::missing_vote(&view, &vote.vector, member);
                 let missing: Vec<String> = missing.iter().map(|m| format!("{m}, which {}", said(m))).collect();
                 summary.state = format!("waiting for {}", missing.join("; "));
                 summary.next = group::cure(&view).unwrap_or_else(|| "purges when they have voted".to_owned());
@@ -299,6 +306,8 @@ fn state(
             "purges if it completes after all, or with the next version".to_owned(),
         ),
         Phase::Withdrawn => ("withdrawn; nothing was purged".to_owned(), "waits for the next version".to_owned()),
+        // Also after the annotation went: `begin` follows at once.
+        Phase::Complete if record.off => (OFF.0.to_owned(), OFF.1.to_owned()),
         Phase::Complete => complete(record),
     }
 }

@@ -28,13 +28,12 @@ pub fn settings(policy: &Policy, keyed: bool) -> BTreeMap<String, String> {
         on_missing: _,
         group,
     } = policy;
-    let Agreement { timeout: _, at_timeout, absent_left_out, takeover: _, repository_prefixes, rules } = group;
+    let Agreement { timeout: _, at_timeout, absent_left_out, takeover: _, rules } = group;
     let paths: Vec<&str> = paths.iter().map(|path| path.as_str()).collect();
     let words = [
         ("group.absent", if *absent_left_out { "ignore" } else { "wait" }.to_owned()),
         ("group.key_file", if keyed { "set" } else { "not set" }.to_owned()),
         ("group.policy", at_timeout_in_words(*at_timeout).to_owned()),
-        ("group.repository_prefixes", repository_prefixes.join(", ")),
         ("purge.on_recovered", recovered(*on_recovered).to_owned()),
         ("purge.on_rollback", rollback(*on_rollback).to_owned()),
         ("purge.paths", paths.join(", ")),
@@ -47,6 +46,9 @@ pub fn settings(policy: &Policy, keyed: bool) -> BTreeMap<String, String> {
     words.into_iter().map(|(name, value)| (name.to_owned(), shortened(value))).collect()
 }
 
+/// A setting that members of rules 1 and 2 compare, and that has no effect any more (decision 51).
+const RETIRED: &str = "group.repository_prefixes";
+
 /// In which settings `theirs` differs from `ours`, a sentence each.
 pub fn difference(theirs: &BTreeMap<String, String>, ours: &BTreeMap<String, String>) -> Vec<String> {
     let value = |settings: &BTreeMap<String, String>, name: &str| {
@@ -55,7 +57,8 @@ pub fn difference(theirs: &BTreeMap<String, String>, ours: &BTreeMap<String, Str
     let mut names: Vec<&String> = theirs.keys().chain(ours.keys()).collect();
     names.sort();
     names.dedup();
-    let differing = names.into_iter().filter(|name| theirs.get(*name) != ours.get(*name));
+    let counts = |name: &&String| *name != RETIRED;
+    let differing = names.into_iter().filter(counts).filter(|name| theirs.get(*name) != ours.get(*name));
     differing.map(|name| format!("{name} is {} there and {} here", value(theirs, name), value(ours, name))).collect()
 }
 

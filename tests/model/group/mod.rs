@@ -14,7 +14,7 @@ use domain::promise::Promise;
 use domain::record::{Outcome, Phase, PurgeState, Record};
 use stateright::{Checker, HasDiscoveries, Model, Property, UniformChooser};
 
-use crate::group::world::{Action, Cluster, State, World};
+use crate::group::world::{Action, Cluster, HELD, State, World};
 
 impl Model for World {
     type State = State;
@@ -54,24 +54,30 @@ const PROMISES: &[(Promise, Condition)] = promises![
     VotesStay,
     OneEnd,
     VotesAreAChain,
-    SameDigests,
+    SameCode,
 ];
 
 /// What holds when nothing but faults can happen any more.
 const QUIET: &[(Promise, Condition)] = &[
+    (Promise::MadeIsFollowed, |world, state| {
+        let votes = state.places.iter().filter_map(|place| place.record.as_deref()).flat_map(|record| &record.votes);
+        let mut made = votes.filter(|vote| vote.closed.is_none()).flat_map(|vote| vote.purges.values());
+        !state.quiet || has_dead(world, state) || made.all(|purge| purge.state != PurgeState::Created)
+    }),
     (Promise::NothingLeftOpen, |world, state| {
         !state.quiet
             || has_dead(world, state)
+            || is_held(world, state)
             || state.places.iter().all(|place| {
                 place.record.as_deref().is_none_or(|record| record.votes.is_empty() && record.phase != Phase::Rolling)
             })
     }),
     (Promise::EdgeAgrees, |world, state| {
-        if !state.quiet || has_dead(world, state) || state.past.gave_up {
+        if !state.quiet || has_dead(world, state) || is_held(world, state) || state.past.gave_up {
             return true;
         }
         let records: Vec<_> = state.places.iter().filter_map(|place| place.record.as_deref()).collect();
-        let versions: BTreeSet<_> = records.iter().map(|record| &record.version).collect();
+        let versions: BTreeSet<_> = records.iter().map(|record| past::build(&record.version)).collect();
         let complete = records.iter().all(|record| record.phase == Phase::Complete);
         let agrees = || state.past.edge.as_ref().is_none_or(|(version, moved)| versions.contains(version) && !moved);
         !complete || versions.len() != 1 || agrees()
@@ -96,6 +102,11 @@ fn distributions(cluster: &Cluster) -> BTreeSet<DistributionId> {
 fn has_dead(world: &World, state: &State) -> bool {
     let mut dead = world.members.iter().zip(&state.places);
     dead.any(|(cluster, place)| cluster.dies_after.is_some_and(|writes| place.written >= writes))
+}
+
+fn is_held(world: &World, state: &State) -> bool {
+    let mut places = world.members.iter().zip(&state.places);
+    places.any(|(cluster, place)| cluster.configs[place.config].0 == HELD)
 }
 
 /// Good ends; each search names those it must reach.

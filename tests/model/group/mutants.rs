@@ -2,7 +2,7 @@
 
 use domain::id::{Reference, Vector};
 use domain::purge::Order;
-use domain::record::{Edge, Phase, Record};
+use domain::record::{Change, Edge, Phase, Record};
 use domain::rules::Rules;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +27,14 @@ pub enum Mutant {
     ServedForgotten,
     /// A vote that names distributions is alone in saying what is purged.
     HostsForgotten,
+    /// What the owner calls the version is not read with the images.
+    OldGroupVersion,
+    /// Being switched off has the number of what was followed before.
+    OffWithoutNumber,
+    /// What was switched on again is nothing new.
+    SwitchedOnUnnoticed,
+    /// Under a hold not even what was made is followed.
+    HoldFreezes,
 }
 
 impl Mutant {
@@ -44,6 +52,17 @@ impl Mutant {
             Self::DropsAtOnce => record.votes.retain(|vote| vote.closed.is_none()),
             Self::ServedForgotten if record.edge == Edge::Moved => record.edge = Edge::Settled,
             Self::HostsForgotten => record.votes.iter_mut().for_each(|vote| vote.hosts.clear()),
+            Self::OldGroupVersion => {
+                record.group_version = held.map_or(record.group_version.take(), |held| held.group_version.clone());
+            }
+            Self::OffWithoutNumber => {
+                if let Some(held) = held.filter(|held| record.off && !held.off) {
+                    (record.seq, record.closed) = (held.seq, held.seq);
+                }
+            }
+            Self::SwitchedOnUnnoticed if held.is_some_and(|held| held.off) && !record.off => {
+                (record.change, record.closed) = (Change::Baseline, record.seq);
+            }
             _ => {}
         }
     }

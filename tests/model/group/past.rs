@@ -12,7 +12,7 @@ use domain::record::{Brief, Outcome, Phase, Record};
 use domain::rollout::baseline;
 use domain::rollout::may_follow;
 
-use crate::group::world::{State, World, name};
+use crate::group::world::{Cluster, State, World, name};
 use crate::hashed::Hashed;
 
 /// What has happened.
@@ -27,7 +27,7 @@ pub struct Past {
     /// What CloudFront has created.
     pub creations: BTreeMap<Reference, (Vector, DistributionId)>,
     /// The version the edge was last made to agree with, and whether another one has completed anywhere since.
-    pub edge: Option<(Version, bool)>,
+    pub edge: Option<(char, bool)>,
     /// Somebody gave up waiting, or lost its ledger.
     pub gave_up: bool,
     /// Somebody lost its ledger, and with it the votes that others may have seen.
@@ -37,11 +37,12 @@ pub struct Past {
 }
 
 impl Past {
-    /// Where somebody is served what never completes, it is known from the beginning what the edge has.
+    /// Where somebody is served what never completes, or is not followed, it is known from the beginning what the edge has.
     pub fn at_first(world: &World) -> Self {
-        let served = world.members.iter().any(|cluster| !cluster.served.is_empty());
+        let off = |cluster: &Cluster| cluster.script.iter().flatten().any(|workload| workload.tuning.disabled);
+        let served = world.members.iter().any(|cluster| !cluster.served.is_empty() || off(cluster));
         let record = world.members[0].record.as_ref().filter(|_| served);
-        Self { edge: record.map(|record| (record.version.clone(), false)), ..Self::default() }
+        Self { edge: record.map(|record| (build(&record.version), false)), ..Self::default() }
     }
 }
 
@@ -65,10 +66,10 @@ impl State {
                         && standing(workload, false) == Standing::Complete
                 },
             );
-            let absent = world.policy.group.absent_left_out
-                && place.record.is_none()
-                && world.members[m].script[place.at].is_none();
-            if absent {
+            let workload = world.members[m].script[place.at].as_ref();
+            let absent = world.policy.group.absent_left_out && place.record.is_none() && workload.is_none();
+            let off = || place.record.as_ref().zip(workload).is_some_and(|(record, w)| record.off && w.tuning.disabled);
+            if absent || off() {
                 continue;
             }
             if !complete {
@@ -84,15 +85,20 @@ impl State {
         }
     }
 
-    /// A pod of a version that a ledger follows answers requests: the edge may have it.
+    /// A pod of a version that a ledger follows answers requests, or one that it does not follow because its owner says so: the
+    /// edge may have it.
     pub fn note_served(&mut self, world: &World) {
         let followed = |record: &Record| matches!(record.phase, Phase::Rolling | Phase::Failed(_));
         let served = world.members.iter().zip(&self.places).find_map(|(cluster, place)| {
-            let workload = cluster.script[place.at].as_ref().filter(|_| cluster.served.contains(&place.at))?;
+            let workload = cluster.script[place.at].as_ref()?;
             let version = workload.version.as_ref().ok()?;
-            place.record.as_deref().is_some_and(|r| followed(r) && r.version == *version).then(|| version.clone())
+            if workload.tuning.disabled && place.record.as_deref().is_some_and(|record| record.off) {
+                return Some(build(version));
+            }
+            cluster.served.get(&place.at)?;
+            place.record.as_deref().is_some_and(|r| followed(r) && r.version == *version).then(|| build(version))
         });
-        let moves = |(edge, moved): &(Version, bool)| !moved && served.as_ref().is_some_and(|version| version != edge);
+        let moves = |(edge, moved): &(char, bool)| !moved && served.is_some_and(|version| version != *edge);
         if self.past.edge.as_ref().is_some_and(moves) {
             self.remember(|past| past.edge.iter_mut().for_each(|(_, moved)| *moved = true));
         }
@@ -113,10 +119,11 @@ impl State {
         let versions = self.versions_of(vector);
         let newest = self.past.creations.values().all(|(earlier, _)| !is_above(earlier, vector));
         let now_elsewhere = self.places.iter().any(|place| {
-            let other = |record: &Record| record.phase == Phase::Complete && !versions.contains(&record.version);
+            let other =
+                |record: &Record| record.phase == Phase::Complete && !versions.contains(&build(&record.version));
             place.record.as_deref().is_some_and(other)
         });
-        let version = versions.first().cloned();
+        let version = versions.first().copied();
         self.remember(|past| {
             if past.creations.values().any(|earlier| *earlier == (vector.clone(), order.distribution.clone())) {
                 past.broken.insert(Promise::CreatedOnce);
@@ -127,8 +134,8 @@ impl State {
             if condemned(past) {
                 past.broken.insert(Promise::NothingForFailed);
             }
-            if digests(&versions).len() > 1 {
-                past.broken.insert(Promise::SameDigests);
+            if versions.iter().filter(|build| **build != UNKNOWN).count() > 1 {
+                past.broken.insert(Promise::SameCode);
             }
             past.creations.insert(order.reference.clone(), (vector.clone(), order.distribution.clone()));
             if newest {
@@ -137,19 +144,22 @@ impl State {
         });
     }
 
-    /// The versions that the votes for a vector were cast for; one, if all is well.
-    fn versions_of(&self, vector: &Vector) -> BTreeSet<Version> {
+    /// The builds that the votes for a vector were cast for; one, if all is well.
+    fn versions_of(&self, vector: &Vector) -> BTreeSet<char> {
         let votes = self.places.iter().filter_map(|place| place.record.as_ref()?.vote(vector));
-        votes.map(|vote| vote.version.clone()).collect()
+        votes.map(|vote| build(&vote.version)).collect()
     }
 
     /// Judges a write by what the ledger held before, and by what the others' ledgers hold now.
-    pub fn note_write(&mut self, m: usize, held: Option<&Record>, record: Option<&Record>) {
+    pub fn note_write(&mut self, world: &World, m: usize, held: Option<&Record>, record: Option<&Record>) {
         let origin = self.places[m].origin.clone();
+        // Whom it does not count any more needs none of its votes.
+        let (_, members) = world.members[m].configs[self.places[m].config];
         let others: Vec<Option<Hashed<Record>>> = self
             .places
             .iter()
             .enumerate()
+            .take(members)
             .filter(|(other, _)| *other != m)
             .map(|(_, place)| place.record.clone())
             .collect();
@@ -203,12 +213,12 @@ impl State {
                 }
             }
             if held.is_none() && record.phase == Phase::Complete && past.edge.is_none() {
-                past.edge = Some((record.version.clone(), false));
+                past.edge = Some((build(&record.version), false));
             }
             if record.phase == Phase::Complete
                 && let Some((version, moved)) = &mut past.edge
             {
-                *moved |= record.version != *version;
+                *moved |= build(&record.version) != *version;
             }
         }
         self.past = Hashed::new(past);
@@ -226,11 +236,15 @@ impl State {
     }
 }
 
-/// The digests that are known of these versions, which have one container.
-fn digests(versions: &BTreeSet<Version>) -> BTreeSet<String> {
-    let images = versions.iter().flat_map(Version::iter).map(|(_, image)| image.to_string());
-    images.filter_map(|image| image.split_once('@').map(|(_, digest)| digest.to_owned())).collect()
+/// What runs, in truth, wherever its image is stored: here tags and digests begin with the letter of the build, and each version
+/// has one container.
+pub fn build(version: &Version) -> char {
+    let image = version.iter().next().map(|(_, image)| image.to_string()).expect("a container");
+    image.rsplit(':').next().and_then(|end| end.chars().next()).expect("a tag or a digest")
 }
+
+/// The build of `latest`: it may be any.
+const UNKNOWN: char = 'l';
 
 /// Whether a vector is later than another in some component.
 fn is_above(a: &Vector, b: &Vector) -> bool {

@@ -6,13 +6,14 @@ mod deep;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use domain::image::Container;
 use domain::policy::{Agreement, AtTimeout, OnRollback, Policy};
 use domain::promise::Promise;
 use domain::record::Record;
 use domain::workload::{Replicas, Tuning, Workload};
 
 use crate::group::past::settled;
-use crate::group::world::{BEFORE, Cluster, Faults, World};
+use crate::group::world::{BEFORE, Cluster, Faults, HELD, World};
 use crate::group::{search, search_part};
 use crate::rollout::{quick, sight};
 
@@ -227,6 +228,33 @@ fn third_is_forgotten() -> World {
     world
 }
 
+/// The same: it has voted before it died.
+fn third_is_forgotten_after(votes: u8) -> World {
+    let mut world = third_is_forgotten();
+    world.members[2].dies_after = Some(votes);
+    world
+}
+
+/// `b` is complete in both, and a hold begins in either at any moment and never ends.
+fn held() -> World {
+    let mut world = clusters(&[at_once(), at_once()]);
+    for cluster in &mut world.members {
+        cluster.configs = vec![("c1", 2), (HELD, 2)];
+    }
+    world
+}
+
+#[test]
+fn what_was_made_is_followed_under_any_hold() {
+    search("N=2 A→B, held", held(), &["ends purged once", "ends without a purge"], 3_187);
+}
+
+#[test]
+fn a_member_is_forgotten_after_its_vote_and_what_was_made_stays_made() {
+    let world = third_is_forgotten_after(1);
+    search_part("N=3-1 A→B, it had voted", world, &["ends purged once", "a vector dies"], 40_000);
+}
+
 #[test]
 fn a_workload_is_deleted_in_one_of_three_clusters() {
     search_part("N=3 one deleted", third_is_deleted(), &["ends purged once", "a vector dies"], 40_000);
@@ -298,4 +326,80 @@ fn named_in_one() -> World {
 #[test]
 fn what_one_member_names_is_purged_beside_what_serves_the_hosts_of_the_other() {
     search("N=2 named in one", named_in_one(), &["both distributions are purged"], 370);
+}
+
+/// These images one after the other, each complete when it is first seen, and what their owner calls them in the whole group.
+fn runs(steps: &[(&str, Option<&str>)]) -> Vec<Option<Workload>> {
+    let at = |(place, (image, group_version)): (usize, &(&str, Option<&str>))| {
+        let image = (Container::Main("web".to_owned()), image.parse().expect("an image"));
+        let workload = sight("a", i64::try_from(place).expect("a small number") + 1, true, 2)?;
+        let tuning = Tuning { group_version: group_version.map(str::to_owned), ..workload.tuning };
+        Some(Workload { version: Ok([image].into_iter().collect()), tuning, ..workload })
+    };
+    steps.iter().enumerate().map(at).collect()
+}
+
+#[test]
+fn the_same_image_in_another_registry_and_project_is_one_version() {
+    let world = swift(&[
+        runs(&[("eu.example.com/shop-eu/web:a", None), ("eu.example.com/shop-eu/web:b", None)]),
+        runs(&[
+            ("us.example.com/mirror/docker/shop-us/web:a", None),
+            ("us.example.com/mirror/docker/shop-us/web:b", None),
+        ]),
+    ]);
+    search("N=2 A→B, other repositories", world, &["ends purged once"], 370);
+}
+
+/// `b` has a tag in the one cluster and is pinned by digest alone in the other.
+fn by_tag_and_by_digest(versions: [Option<&str>; 2]) -> World {
+    let [a, b] = ["a", "b"].map(|letter| format!("web@sha256:{}", letter.repeat(64)));
+    swift(&[runs(&[("web:a", versions[0]), ("web:b", versions[1])]), runs(&[(&a, versions[0]), (&b, versions[1])])])
+}
+
+#[test]
+fn a_tag_and_a_digest_alone_are_one_version_only_if_their_owner_says_so() {
+    let unsaid = by_tag_and_by_digest([None, None]);
+    search("N=2 A→B, tag and digest", unsaid, &["ends without a purge"], 22);
+    let said = by_tag_and_by_digest([Some("1"), Some("2")]);
+    search("N=2 A→B, tag and digest under one name", said, &["ends purged once"], 370);
+}
+
+fn off(workload: Option<Workload>) -> Option<Workload> {
+    workload.map(|workload| Workload { tuning: Tuning { disabled: true, ..Tuning::default() }, ..workload })
+}
+
+/// `b` is complete in both, and the owner of the second one takes it out.
+fn one_is_switched_off() -> World {
+    swift(&[at_once(), [at_once(), vec![off(sight("b", 2, true, 2))]].concat()])
+}
+
+#[test]
+fn a_workload_is_switched_off_in_one_cluster_at_any_moment() {
+    let ends = ["ends purged once", "a vector dies"];
+    search_part("N=2 one is switched off", one_is_switched_off(), &ends, 20_000);
+}
+
+#[test]
+fn a_workload_that_was_always_off_in_one_cluster_is_left_out_there() {
+    let mut world = swift(&[a_to_b(), vec![off(sight("c", 1, true, 2))]]);
+    world.members[1].record = None;
+    search("N=2 one is off", world, &["ends purged once"], 49);
+}
+
+/// The second one serves `c` while it is off, and then `a` again.
+fn switched_on_again() -> World {
+    swift(&[stays_at("a"), vec![sight("a", 1, true, 2), off(sight("c", 2, true, 2)), sight("a", 3, true, 2)]])
+}
+
+#[test]
+fn what_is_switched_on_again_is_purged() {
+    search_part("N=2 one is off and on", switched_on_again(), &["ends purged once"], 20_000);
+}
+
+#[test]
+fn a_member_that_is_switched_on_during_a_rollout_is_waited_for() {
+    let on = vec![off(sight("a", 1, true, 2)), sight("b", 2, true, 1), sight("b", 2, true, 2)];
+    let world = swift(&[at_once(), on]);
+    search_part("N=2 one is switched on", world, &["ends purged once", "ends purged twice"], 20_000);
 }

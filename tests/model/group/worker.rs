@@ -16,7 +16,7 @@ use domain::testing::{answers, web};
 use domain::workload::Workload;
 
 use crate::group::mutants::Mutant;
-use crate::group::world::{Done, Job, Patience, World, name, rules};
+use crate::group::world::{Done, HELD, Job, Patience, World, name, rules};
 use crate::hashed::Hashed;
 
 const NOW: Timestamp = Timestamp::from_millis(1_000);
@@ -127,10 +127,15 @@ impl<'a> Worker<'a> {
                     let found: BTreeSet<_> = plan.distributions.iter().cloned().chain(by_hosts).collect();
                     self.step(Event::Matched(vector, plan, found.into()));
                 }
+                Effect::Purge(_) if self.is_held() && self.world.mutant == Some(Mutant::HoldFreezes) => {}
                 Effect::Purge(order) => self.purge(*order),
                 effect => answers(&effect, None).into_iter().for_each(|event| self.step(event)),
             }
         }
+    }
+
+    fn is_held(&self) -> bool {
+        self.world.members[self.job.member].configs[self.job.config].0 == HELD
     }
 
     /// The same reference returns the earlier invalidation. One that exists is complete at the next look.
@@ -198,7 +203,7 @@ impl<'a> Worker<'a> {
             Some(Known { origin, current, alive: true, published, told: Told::default() })
         };
         let members: BTreeMap<Member, Option<Known>> = (0..members).map(|m| (name(m), known(m))).collect();
-        View { config: config.to_owned(), members, ..View::default() }
+        View { config: config.to_owned(), hold: self.is_held().then(|| HELD.to_owned()), members, ..View::default() }
     }
 }
 

@@ -57,6 +57,9 @@ pub struct Cluster {
 /// what the hash covers.
 pub const BEFORE: &str = "rules 2";
 
+/// The configuration of a member that is on hold: nothing is agreed on there, for ever.
+pub const HELD: &str = "on hold";
+
 /// By which rules a member votes that runs with this configuration.
 pub fn rules(config: &str) -> Rules {
     if config == BEFORE { Rules::SECOND } else { Rules::CURRENT }
@@ -417,7 +420,7 @@ impl World {
         if (held != write.from || below) && self.mutant != Some(Mutant::NoCompareAndSet) {
             return;
         }
-        next.note_write(m, held.as_deref(), write.to.as_deref());
+        next.note_write(self, m, held.as_deref(), write.to.as_deref());
         let counts = self.members[m].dies_after.is_some();
         let place = &mut next.places[m];
         place.written += u8::from(counts);

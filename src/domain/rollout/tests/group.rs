@@ -2,9 +2,11 @@
 
 use super::*;
 use crate::group::{Known, NumberedView, Told, View};
-use crate::id::{Component, Vector};
+use crate::id::{Component, Vector, purge_reference};
 use crate::policy::Agreement;
-use crate::record::{Published, Vote};
+use crate::record::{Published, Purge, PurgeState, Vote};
+use crate::testing::web;
+use crate::workload::Tuning;
 
 const TIMEOUT: Duration = Duration::from_secs(1_800);
 
@@ -18,6 +20,10 @@ struct Member {
     now: Timestamp,
     view: View,
     told: Vec<(Kind, String)>,
+    /// The last vector that was to be confirmed by a fresh look, and when.
+    recheck: Option<(Vector, Timestamp)>,
+    /// What was ordered.
+    orders: Vec<Order>,
 }
 
 impl Member {
@@ -32,7 +38,8 @@ impl Member {
         let machine = Rollout::resume(identity, policy, Seq(0), Some(record));
         let members = others.iter().map(|(member, known)| ((*member).into(), known.clone())).collect();
         let view = View { members, ..View::default() };
-        let mut member = Self { machine, now: Timestamp::from_millis(0), view, told: Vec::new() };
+        let mut member =
+            Self { machine, now: Timestamp::from_millis(0), view, told: Vec::new(), recheck: None, orders: Vec::new() };
         member.step(Event::Seen(Box::new(complete("b", 2))));
         member
     }
@@ -49,6 +56,12 @@ impl Member {
                 Effect::Publish(record) => {
                     self.view.members.insert("eu-1".into(), known("ledger", *record));
                     self.look();
+                }
+                Effect::Purge(order) => self.orders.push(*order),
+                Effect::Recheck(vector) => self.recheck = Some((vector, self.now)),
+                Effect::FindSite(..) => {
+                    let answer = answers(&effect, None);
+                    answer.into_iter().for_each(|event| self.step(event));
                 }
                 Effect::Tell(notice) => {
                     self.told.push((notice.kind, notice.message.clone()));
@@ -187,4 +200,172 @@ fn a_vote_for_fewer_members_has_another_number() {
     let record = member.machine.durable().unwrap();
     assert_eq!(record.history.last().map(|closed| &closed.outcome), Some(&Outcome::Dead));
     assert_eq!((record.seq, record.phase.clone(), record.closed), (Seq(3), Phase::Complete, Seq(1)));
+}
+
+/// `web` by a digest alone.
+fn pinned() -> Version {
+    let image = format!("web@sha256:{}", "b".repeat(64)).parse().unwrap();
+    [(crate::image::Container::Main("web".to_owned()), image)].into_iter().collect()
+}
+
+#[test]
+fn what_the_owner_calls_a_version_is_read_with_the_images_and_confirmed_before_a_vote() {
+    let named = |name: &str, tag, generation| {
+        let workload = complete(tag, generation);
+        let tuning = Tuning { group_version: Some(name.to_owned()), ..workload.tuning };
+        Box::new(Workload { tuning, ..workload })
+    };
+    let other = Record { version: pinned(), group_version: Some("b1".to_owned()), ..at("b", 2) };
+    let mut member = Member::with(&[("eu-2", known("other", other))]);
+    let seq = member.machine.durable().unwrap().seq;
+    assert!(member.machine.summary(member.now).unwrap().state.contains("allclear.dev/group-version"));
+    member.step(Event::Seen(named("b1", "b", 2)));
+    assert_eq!(member.machine.durable().unwrap().group_version.as_deref(), Some("b1"));
+    assert_eq!(member.machine.durable().unwrap().seq, seq, "no change by itself");
+    let (vector, _) = member.recheck.clone().expect("all are complete at b1");
+    member.step(Event::Rechecked(vector.clone(), Some(named("b2", "b", 2))));
+    assert_eq!(member.machine.durable().unwrap().votes, [], "it has another name by now");
+    member.step(Event::Seen(named("b1", "b", 2)));
+    member.pass(Duration::from_secs(60));
+    let (vector, _) = member.recheck.clone().expect("it is asked again");
+    member.step(Event::Rechecked(vector, Some(named("b1", "b", 2))));
+    assert_eq!(member.machine.durable().unwrap().votes.len(), 1);
+}
+
+#[test]
+fn switched_off_has_a_number_of_its_own_and_switched_on_is_a_rollout() {
+    let mut member = Member::with(&[("eu-2", known("other", at("a", 1)))]);
+    let mut out = complete("b", 2);
+    out.tuning.disabled = true;
+    member.step(Event::Seen(Box::new(out.clone())));
+    let off = member.machine.durable().unwrap().clone();
+    assert_eq!((off.seq, off.closed, off.off, off.change), (Seq(3), Seq(3), true, Change::Baseline));
+    assert_eq!(off.history.last().map(|closed| (closed.seq, &closed.outcome)), Some((Seq(2), &Outcome::SwitchedOff)));
+    assert_eq!(member.told(Kind::PurgeSkipped), ["not purged: its owner switched it off by allclear.dev/enabled"]);
+    assert_eq!(crate::record_codec::form(&off), 3, "a release that does not know this end must not read it");
+    assert!(!off.seeks());
+    member.step(Event::Seen(Box::new(Workload { version: Err("no image".to_owned()), ..out })));
+    assert_eq!(member.machine.durable().unwrap().seq, Seq(3));
+    let unreadable = Workload { version: Err("no image".to_owned()), ..complete("b", 3) };
+    member.step(Event::Seen(Box::new(unreadable)));
+    let on = member.machine.durable().unwrap();
+    assert_eq!((on.seq, on.off, on.change, on.phase.clone()), (Seq(4), false, Change::Changed, Phase::Rolling));
+}
+
+#[test]
+fn whoever_is_off_is_left_out_only_while_it_says_so_now() {
+    let off = known("other", Record { off: true, ..at("a", 3) }).unwrap();
+    let state =
+        |known| Member::with(&[("eu-2", Some(known))]).machine.summary(Timestamp::from_millis(0)).unwrap().state;
+    assert!(!state(off.clone()).contains("eu-2"), "{}", state(off));
+    for silent in [Known { alive: false, ..off.clone() }, Known { current: false, ..off.clone() }] {
+        let words = state(silent);
+        assert!(words.contains("waiting for eu-2, which was switched off by allclear.dev/enabled when"), "{words}");
+    }
+    let before = Agreement { rules: crate::rules::Rules::SECOND, ..Agreement::default() };
+    let member = Member::under(before, &[("eu-2", Some(off))]);
+    let words = member.machine.summary(Timestamp::from_millis(0)).unwrap().state;
+    assert!(words.contains("waiting for eu-2, which is at web: a"), "{words}");
+}
+
+/// The vote of everybody in the vector of `b`, which has these members.
+fn vote_of(members: &[(&str, &str)], purge: Option<PurgeState>) -> Vote {
+    let component = |(name, origin): &(&str, &str)| {
+        let component = Component { origin: (*origin).into(), seq: Seq(2) };
+        ((*name).into(), component)
+    };
+    let vector = Vector(members.iter().map(component).collect());
+    let json = serde_json::json!({"v": vector, "s": 2, "i": version("b"), "c": "changed", "p": ["/*"],
+        "h": ["www.example.com"], "j": 3});
+    let mut vote: Vote = serde_json::from_value(json).unwrap();
+    let rollout = group_rollout_id("default", &web(), &vote.vector);
+    let reference = purge_reference(&rollout, "E1EXAMPLE", ["/*"]);
+    if let Some(state) = purge {
+        let invalidation = (state != PurgeState::Wanted).then(|| "I1".into());
+        vote.purges.insert("E1EXAMPLE".parse().unwrap(), Purge { state, invalidation, ..Purge::wanted(reference) });
+    }
+    vote
+}
+
+const THREE: [(&str, &str); 3] = [("eu-1", "ledger"), ("eu-2", "other"), ("us-1", "third")];
+
+/// `eu-1`, which has stored its vote for all three and begins a new life, beside these.
+fn after_voting(purge: Option<PurgeState>, others: &[(&str, Option<Known>)]) -> Member {
+    let mut member = Member::with(&[]);
+    let vote = vote_of(&THREE, purge);
+    let last = Some(crate::record::Brief::of(&vote.vector));
+    let record = Record { votes: vec![vote], last, ..member.machine.durable().unwrap().clone() };
+    let identity = Identity { grouped: true, ..identity() };
+    member.machine = Rollout::resume(identity, Policy::default(), Seq(0), Some(record));
+    let members = others.iter().map(|(member, known)| ((*member).into(), known.clone())).collect();
+    member.view = View { members, ..View::default() };
+    member
+}
+
+fn voted(origin: &str, config: &str) -> Option<Known> {
+    let record = Record { config: config.to_owned(), votes: vec![vote_of(&THREE, None)], ..at("b", 2) };
+    known(origin, Record { change: Change::Changed, closed: Seq(1), ..record })
+}
+
+#[test]
+fn a_hold_stops_no_purge_that_was_made_and_begins_none() {
+    let others = [("eu-2", voted("other", "")), ("us-1", voted("third", ""))];
+    let hold = Some("a third cluster speaks".to_owned());
+    // Not even the distributions are looked for.
+    let mut unlisted = after_voting(None, &others);
+    unlisted.view.hold.clone_from(&hold);
+    unlisted.step(Event::Seen(Box::new(complete("b", 2))));
+    unlisted.pass(Duration::from_secs(60));
+    assert!(unlisted.orders.is_empty() && unlisted.machine.durable().unwrap().votes[0].closed.is_none());
+
+    for state in [PurgeState::Created, PurgeState::Wanted] {
+        let mut member = after_voting(Some(state.clone()), &others);
+        member.view.hold.clone_from(&hold);
+        member.step(Event::Seen(Box::new(complete("b", 2))));
+        member.pass(Duration::from_secs(120));
+        let order = member.orders.first().cloned().expect("it goes on");
+        assert_eq!(order.invalidation.is_some(), state == PurgeState::Created, "the earlier life may have sent it");
+        assert_eq!(order.reference, vote_of(&THREE, Some(state)).purges.values().next().unwrap().reference);
+        member.step(Event::Purged(order.reference.clone(), Progress::Created("I1".into())));
+        member.step(Event::Purged(order.reference, Progress::Completed));
+        member.pass(Duration::from_secs(120));
+        let vote = &member.machine.durable().unwrap().votes[0];
+        assert_eq!(vote.closed, Some(Outcome::Purged), "and the vote stays while others may need it");
+        assert_eq!(member.told(Kind::PurgeCompleted), ["the edge is fresh: E1EXAMPLE by invalidation I1"]);
+    }
+}
+
+#[test]
+fn whoever_is_forgotten_makes_no_failure_of_a_purge_that_was_made() {
+    let mut member = after_voting(Some(PurgeState::Created), &[("eu-2", voted("other", ""))]);
+    member.step(Event::Seen(Box::new(complete("b", 2))));
+    member.pass(Duration::from_secs(120));
+    let order = member.orders.first().cloned().expect("it is followed");
+    member.step(Event::Purged(order.reference, Progress::Completed));
+    member.pass(Duration::from_secs(120));
+    assert_eq!(member.told(Kind::PurgeFailed), [""; 0]);
+    assert_eq!(member.told(Kind::PurgeCompleted).len(), 1);
+
+    // Another one may have made it: it counts the forgotten one still.
+    let mut member = after_voting(None, &[("eu-2", voted("other", "with us-1"))]);
+    member.step(Event::Seen(Box::new(complete("b", 2))));
+    member.pass(Duration::from_secs(120));
+    assert_eq!(member.machine.durable().unwrap().votes[0].closed, None);
+    let state = member.machine.summary(member.now).unwrap().state;
+    assert!(state.contains("eu-2, which has voted, counts other members than this cluster"), "{state}");
+    // It has; its purge is taken over with the reference that it gave.
+    let Some(Some(other)) = member.view.members.get_mut(&"eu-2".into()) else { panic!("it is known") };
+    let Published::Record(record) = &mut other.published else { panic!("a record") };
+    let mut made = vote_of(&THREE, Some(PurgeState::Created));
+    made.purges.values_mut().for_each(|purge| purge.reference = "with the paths of us-1".into());
+    record.votes = vec![made];
+    member.look();
+    let purges = &member.machine.durable().unwrap().votes[0].purges;
+    let taken: Vec<_> = purges.values().map(|purge| (purge.reference.0.as_str(), &purge.state)).collect();
+    assert_eq!(taken, [("with the paths of us-1", &PurgeState::Created)]);
+
+    // It has not, and will not.
+    let mut member = after_voting(None, &[("eu-2", voted("other", ""))]);
+    member.step(Event::Seen(Box::new(complete("b", 2))));
+    assert_eq!(member.machine.durable().unwrap().history.last().map(|c| &c.outcome), Some(&Outcome::Dead));
 }

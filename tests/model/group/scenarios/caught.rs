@@ -70,7 +70,29 @@ fn hosts_that_count_for_nothing_beside_a_name() {
 }
 
 #[test]
+fn a_name_of_the_version_that_is_older_than_the_images() {
+    let mut world = by_tag_and_by_digest([Some("1"), Some("2")]);
+    world.members[1].script.truncate(1);
+    breaks(Mutant::OldGroupVersion, world, Promise::SameCode);
+}
+
+#[test]
 fn a_vote_that_is_dropped_before_the_others_know() {
     let world = clusters(&[a_to_b(), a_to_b()]);
     breaks(Mutant::DropsAtOnce, world, Promise::VotesStay);
+}
+
+#[test]
+fn being_off_without_a_number_of_its_own() {
+    breaks(Mutant::OffWithoutNumber, one_is_switched_off(), Promise::NothingLeftOpen);
+}
+
+#[test]
+fn what_was_switched_on_again_and_is_nothing_new() {
+    breaks(Mutant::SwitchedOnUnnoticed, switched_on_again(), Promise::EdgeAgrees);
+}
+
+#[test]
+fn a_hold_that_freezes_what_was_made() {
+    breaks(Mutant::HoldFreezes, held(), Promise::MadeIsFollowed);
 }

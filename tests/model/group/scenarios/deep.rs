@@ -95,3 +95,9 @@ fn a_ledger_is_lost_at_every_moment() {
     let world = World { faults: Faults { ledgers: 1, ..Faults::default() }, ..swift(&[at_once(), at_once()]) };
     search("N=2 A→B, a ledger lost", world, &["ends purged once"], 0);
 }
+
+#[test]
+#[ignore = "minutes to hours: make model-deep"]
+fn one_of_three_members_is_forgotten_after_its_vote() {
+    search("N=3-1 A→B, it had voted", third_is_forgotten_after(1), &["ends purged once", "a vector dies"], 0);
+}
