@@ -108,6 +108,10 @@ scale: ## Prints what the whole process costs in a cluster of 10,000 Deployments
 model-deep: ## Searches the larger groups to the end; minutes to hours
 	$(CARGO) test $(LOCKED) --quiet --package allclear-domain --test model -- --ignored deep --nocapture --test-threads 1
 
+.PHONY: mutants
+mutants: ## Breaks the domain in each way of tests/mutants.txt and names what no test catches; hours (MUTANTS=3..8, or words of a title, for some)
+	@scripts/mutants.py
+
 .PHONY: faults
 faults: test-setup ## Runs the whole table of faults for groups and prints what came of each; takes minutes (FAULTS=K6,R2 for some)
 	$(CARGO) test $(LOCKED) --quiet --test process -- --ignored faults_table --nocapture
@@ -135,8 +139,8 @@ latency: ## Prints how soon a purge follows the last fact, alone and in a group 
 	$(CARGO) bench $(LOCKED) --quiet --bench latency
 
 .PHONY: bench
-bench: ## Measures the hot paths: decoding, deciding, matching
-	$(CARGO) bench $(LOCKED) --bench decode --bench rollout --bench distribution
+bench: ## Measures the hot paths: decoding, deciding, matching, purging
+	$(CARGO) bench $(LOCKED) --bench decode --bench rollout --bench distribution --bench purge
 
 .PHONY: deny
 deny: ## Checks licences, sources, banned crates and, where their database can be had, advisories; needs cargo-deny

@@ -4,7 +4,7 @@
 use actix::{Message, Recipient};
 
 use crate::actors::message::{
-    Absent, Forget, LedgerLost, MatchPlan, PlaceOrder, Publish, ResendDeliveries, Show, TellNotice,
+    Absent, Forget, LedgerLost, MatchPlan, PlaceOrder, Publish, ResendDeliveries, RetryPurges, Show, TellNotice,
 };
 use domain::id::Origin;
 
@@ -23,6 +23,8 @@ pub struct Directory {
     pub match_plan: Recipient<MatchPlan>,
     /// To the invalidator.
     pub place_order: Recipient<PlaceOrder>,
+    /// To the invalidator.
+    pub retry: Recipient<RetryPurges>,
     /// To the sender of webhooks.
     pub tell_notice: Recipient<TellNotice>,
     /// To the sender of webhooks.

@@ -10,7 +10,7 @@ use actix::{Actor, Context, Handler, MessageResult, Recipient, ResponseFuture};
 use tokio::sync::oneshot;
 
 use crate::actors::lifecycle::{Obituary, StopListener};
-use crate::actors::message::{MatchPlan, Matched, Observe, PlaceOrder, PurgeReported};
+use crate::actors::message::{MatchPlan, Matched, Observe, PlaceOrder, PurgeReported, RetryPurges};
 use crate::actors::observation::{Observation, PurgeSeen};
 use crate::actors::shell::{Drives, Shell};
 use crate::actors::{Env, MAILBOX_MAX};
@@ -31,6 +31,8 @@ pub struct Invalidator {
     asked: catalog::Token,
     /// Where reports go: one recipient for each rollout with orders, kept while it lives.
     reports: BTreeMap<Subject, Recipient<PurgeReported>>,
+    /// How many of them there may be before those that ended are looked for.
+    swept_at: usize,
     /// CloudFront's last refusal, until a call succeeds.
     trouble: Option<String>,
 }
@@ -46,6 +48,7 @@ impl Invalidator {
             questions: BTreeMap::new(),
             asked: 0,
             reports: BTreeMap::new(),
+            swept_at: 0,
             trouble: None,
             env,
         }
@@ -66,11 +69,12 @@ impl Actor for Invalidator {
 impl Handler<MatchPlan> for Invalidator {
     type Result = ResponseFuture<Matched>;
 
-    fn handle(&mut self, MatchPlan(plan): MatchPlan, ctx: &mut Self::Context) -> Self::Result {
+    fn handle(&mut self, MatchPlan { plan, newer }: MatchPlan, ctx: &mut Self::Context) -> Self::Result {
         let (question, answer) = oneshot::channel();
         self.asked = self.asked.wrapping_add(1);
         self.questions.insert(self.asked, question);
-        Drives::<Catalog>::feed(self, catalog::Event::Asked(self.asked, *plan), ctx);
+        let asked = if newer { catalog::Event::Compared } else { catalog::Event::Asked };
+        Drives::<Catalog>::feed(self, asked(self.asked, *plan), ctx);
         Box::pin(async move { answer.await.ok() })
     }
 }
@@ -79,9 +83,21 @@ impl Handler<PlaceOrder> for Invalidator {
     type Result = ();
 
     fn handle(&mut self, PlaceOrder { order, report_to }: PlaceOrder, ctx: &mut Self::Context) {
-        self.reports.retain(|_, recipient| recipient.connected());
         self.reports.insert(order.subject.clone(), report_to);
+        if self.reports.len() > self.swept_at {
+            // Each is looked at as often as others come: however many there are, an order costs little.
+            self.reports.retain(|_, recipient| recipient.connected());
+            self.swept_at = self.reports.len() * 2;
+        }
         Drives::<Purger>::feed(self, purge::Event::Ordered(*order), ctx);
+    }
+}
+
+impl Handler<RetryPurges> for Invalidator {
+    type Result = ();
+
+    fn handle(&mut self, RetryPurges(workload): RetryPurges, ctx: &mut Self::Context) {
+        Drives::<Purger>::feed(self, purge::Event::Retried(workload.into()), ctx);
     }
 }
 

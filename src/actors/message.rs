@@ -92,7 +92,17 @@ pub type Matched = Option<Result<Found, String>>;
 /// Rollout → invalidator: which distributions serve this plan?
 #[derive(Message)]
 #[rtype(result = "Matched")]
-pub struct MatchPlan(pub Box<Plan>);
+pub struct MatchPlan {
+    /// What was decided.
+    pub plan: Box<Plan>,
+    /// By a listing that begins from now on.
+    pub newer: bool,
+}
+
+/// Watcher → invalidator: its owner wants the refused purges of this workload to be tried now.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub struct RetryPurges(pub WorkloadId);
 
 /// Rollout → invalidator: carry this out, and report.
 #[derive(Message)]

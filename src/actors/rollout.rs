@@ -120,7 +120,8 @@ impl Drives<Attended> for RolloutActor {
             Effect::Recheck(vector) => self.look(Some(vector), ctx),
             Effect::FindOldPods(workload) => self.find_old_pods(workload, ctx),
             Effect::FindSite(workload, age, had) => self.find_site(workload, age, had, ctx),
-            Effect::Match(vector, plan) => self.match_plan(vector, plan, ctx),
+            Effect::Match(vector, plan) => self.match_plan(vector, plan, false, ctx),
+            Effect::Compare(vector, plan) => self.match_plan(vector, plan, true, ctx),
             Effect::Purge(order) => self.order(order, ctx),
             Effect::Tell(notice) => self.tell(notice, ctx),
             Effect::End => {

@@ -110,6 +110,9 @@ pub(super) enum Command {
         /// Only say what would be purged
         #[arg(long)]
         dry_run: bool,
+        /// Have what CloudFront refused tried now, instead of another purge: for when the cause is mended
+        #[arg(long, conflicts_with_all = ["dry_run", "paths"])]
+        retry: bool,
         /// Wait until it is purged
         #[arg(long, conflicts_with = "dry_run")]
         wait: bool,
@@ -258,7 +261,8 @@ Words:
 
 const PURGE_HELP: &str = "\
 It writes the annotations allclear.dev/requested-at and allclear.dev/requested-paths on the Deployment. The running allclear does the \
-rest, once for a group of clusters. While an earlier change still waits for its purge, the usual paths are purged as well.
+rest, once for a group of clusters. While an earlier change still waits for its purge, the usual paths are purged as well. With --retry \
+it writes allclear.dev/retry-at instead, and nothing new is purged: run it in the cluster that tries.
 
 Exit codes: 0 asked for (with --wait: purged), 1 not, 2 arguments refused, 3 the time is over.";
 

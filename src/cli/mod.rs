@@ -117,9 +117,9 @@ pub fn main(cli: Cli, environment: BTreeMap<String, String>) -> ExitCode {
         Command::Version { server, ledger_namespace, output, .. } => {
             version_command(global, environment, ledger_namespace, server, output.into())
         }
-        Command::Purge { about, paths, dry_run, wait, timeout } => {
+        Command::Purge { about, paths, dry_run, retry, wait, timeout } => {
             let wait = wait.then_some(wait::Wait { goal: Goal::Purged, at_most: timeout });
-            purge_command(global, environment, about, purge::Request { paths, dry_run, wait })
+            purge_command(global, environment, about, purge::Request { paths, dry_run, retry, wait })
         }
         Command::Group { ledger_namespace, action } => group_command(global, environment, ledger_namespace, action),
         Command::Ledger { ledger_namespace, action } => ledger_command(global, environment, ledger_namespace, action),

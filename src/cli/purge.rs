@@ -1,9 +1,9 @@
-//! `allclear purge NAME [--paths PATHS] [--dry-run] [--wait]`: asks the running allclear for a purge.
+//! `allclear purge NAME [--paths PATHS] [--dry-run] [--retry] [--wait]`: asks the running allclear for a purge.
 //!
 //! The request is two annotations on the workload, written with the caller's own rights; allclear takes it from there as it takes
 //! a change: the group votes, and purges once. Nothing here calls CloudFront to change anything.
 
-use crate::adapters::kubernetes::desk::{REQUESTED_AT, REQUESTED_PATHS, requested_at};
+use crate::adapters::kubernetes::desk::{REQUESTED_AT, REQUESTED_PATHS, RETRY_AT, requested_at};
 use crate::adapters::kubernetes::hand::{Hand, Marked};
 use crate::cli::answer::{EXIT_FAILED, EXIT_INVALID, Outcome, refused};
 use crate::cli::explain::gather::{Found, explanation};
@@ -22,6 +22,8 @@ pub struct Request {
     pub paths: Vec<String>,
     /// Only say what would be purged.
     pub dry_run: bool,
+    /// Nothing new: what was refused is tried now.
+    pub retry: bool,
     /// Wait until it is made.
     pub wait: Option<Wait>,
 }
@@ -44,6 +46,14 @@ pub async fn purge(
         Some(Ok(paths)) => Some(paths),
         None => None,
     };
+    if request.retry {
+        let retry_at = requested_at(at_ms);
+        if let Err(why) = mark(hand, &id, &[(RETRY_AT, Some(retry_at.as_str()))]).await {
+            return refused(&why);
+        }
+        let asked = format!("{}: asked allclear to try now what CloudFront refused\n", id.display_name());
+        return waited((sources, question), asked, request.wait, say).await;
+    }
     let seen = match explanation(sources, question, &id).await {
         Found::Yes(seen) | Found::Unknown(seen) => seen,
         Found::No => return refused(&near::not_found(sources, &id).await),
@@ -65,7 +75,17 @@ pub async fn purge(
     }
     let idle = seen.controller.as_ref().map(|why| format!("{why}\n")).unwrap_or_default();
     let asked = format!("{}: asked allclear to purge {plan}\n{idle}", id.display_name());
-    match request.wait {
+    waited((sources, question), asked, request.wait, say).await
+}
+
+/// It is asked for; with `bounds`, what becomes of it.
+async fn waited(
+    (sources, question): (&Sources, &Question),
+    asked: String,
+    bounds: Option<Wait>,
+    say: &mut dyn FnMut(&str),
+) -> Outcome {
+    match bounds {
         None => Outcome { out: asked, err: String::new(), code: 0 },
         Some(bounds) => {
             let ended = wait(sources, question, bounds, say).await;
@@ -79,7 +99,11 @@ async fn ask(hand: &Hand, id: &WorkloadId, paths: Option<&PathSet>, at_ms: i64) 
     let at = requested_at(at_ms);
     let list = paths.map(|paths| paths.iter().map(|path| path.as_str()).collect::<Vec<_>>().join(","));
     let marks = [(REQUESTED_AT, Some(at.as_str())), (REQUESTED_PATHS, list.as_deref())];
-    match hand.annotate(id, &marks).await.map_err(|error| error.to_string())? {
+    mark(hand, id, &marks).await
+}
+
+async fn mark(hand: &Hand, id: &WorkloadId, marks: &[(&str, Option<&str>)]) -> Result<(), String> {
+    match hand.annotate(id, marks).await.map_err(|error| error.to_string())? {
         Marked::Done => Ok(()),
         Marked::Gone => Err(format!("there is no Deployment {} any more", id.display_name())),
     }

@@ -19,13 +19,17 @@ const KEY: &str = "tenants.allow";
 /// Entries at most, and items of a list in one: a cluster has some hundred namespaces, and a pattern can name many.
 const ENTRIES_MAX: usize = 1_000;
 
-const NAMES: [&str; 5] = ["namespaces", "hosts", "distributions", "distributions_max", "paths_per_hour"];
+const NAMES: [&str; 6] =
+    ["namespaces", "hosts", "distributions", "distributions_max", "paths_per_hour", "purges_per_hour"];
 
 /// Distributions of an account, by its highest quota (<https://docs.aws.amazon.com/general/latest/gr/cf_region.html>).
 const DISTRIBUTIONS: i64 = 10_000;
 
 /// Paths in an hour at most: 5,000 USD of them.
 const PATHS: i64 = 1_000_000;
+
+/// Purges of one distribution in an hour at most: one a second, or twice what AWS staff name for an account.
+const PURGES: i64 = 3_600;
 
 pub(super) fn read(values: &mut Values<'_>) -> Option<Tenants> {
     let default = values.choice("tenants.default", &[("trusted", Tenancy::Trusted), ("own", Tenancy::Own)]);
@@ -63,6 +67,7 @@ fn allowance(table: &Map<String, Value>) -> Result<Allowance, Problems> {
                 number(name, value, DISTRIBUTIONS).map(|read| allowance.distributions_max = Some(read))
             }
             "paths_per_hour" => number(name, value, PATHS).map(|read| allowance.paths_per_hour = Some(read)),
+            "purges_per_hour" => number(name, value, PURGES).map(|read| allowance.purges_per_hour = Some(read)),
             _ => Err((None, unknown(name))),
         });
     }

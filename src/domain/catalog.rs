@@ -6,7 +6,11 @@
 //! asked ──▶ known and matched ─────────────────────────────────────▶ answered at once
 //!      └──▶ no current listing, a host it does not have, or a distribution of it that is gone
 //!           ──▶ listed, then answered; at most once per miss interval
+//! compared ──▶ listed after that, then answered; at most once in five seconds, or by what is known after a miss interval
 //! ```
+//!
+//! A purge does not wait for a listing where the last one knows all its hosts. But aliases move: what was found by a listing from before
+//! the vote is compared with one begun after it (decision 50).
 //!
 //! Of the distributions of a plan with cache tags it is also read which have them switched on, for the listing does not tell.
 //!
@@ -45,6 +49,22 @@ impl Default for Freshness {
 /// are purged by paths, which is correct and only costs cache misses.
 pub const TAGS_READ_MAX: usize = 20;
 
+/// Listings begun for comparisons are so far apart: all rollouts that were decided meanwhile share one. A listing is a call for each
+/// hundred distributions.
+const COMPARED_EVERY: Duration = Duration::from_secs(5);
+
+/// By which listing the distributions of a plan were found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Listing {
+    /// One that began after the question, or none was needed.
+    #[default]
+    After,
+    /// One that began so long before the answer, and before the question.
+    Before(Duration),
+    /// None: this process has not had a listing yet.
+    Missing,
+}
+
 /// The distributions of a plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Found {
@@ -52,6 +72,18 @@ pub struct Found {
     pub distributions: BTreeMap<DistributionId, Reached>,
     /// Those that have cache tags switched on; known only where the plan has tags.
     pub tagged: BTreeSet<DistributionId>,
+    /// By which listing.
+    pub listing: Listing,
+}
+
+/// A question that waits.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Question {
+    plan: Plan,
+    /// When it was asked.
+    asked: Timestamp,
+    /// Only a listing that began after that answers it.
+    compares: bool,
 }
 
 /// These by their names.
@@ -63,7 +95,7 @@ fn named(distributions: impl IntoIterator<Item = DistributionId>) -> BTreeMap<Di
 /// All of them by their names.
 impl From<BTreeSet<DistributionId>> for Found {
     fn from(distributions: BTreeSet<DistributionId>) -> Self {
-        Self { distributions: named(distributions), tagged: BTreeSet::new() }
+        Self { distributions: named(distributions), ..Self::default() }
     }
 }
 
@@ -77,6 +109,8 @@ pub enum Event {
     Begun,
     /// A rollout asks for the distributions of a plan.
     Asked(Token, Plan),
+    /// A rollout whose plan was answered by a listing from before its vote asks what a newer one says.
+    Compared(Token, Plan),
     /// The account was listed.
     Listed(Vec<Distribution>),
     /// It could not be.
@@ -115,15 +149,19 @@ pub struct Catalog {
     freshness: Freshness,
     index: Index,
     listed_at: Option<Timestamp>,
+    /// When the listing began that is known.
+    known_from: Timestamp,
+    /// When the last one began.
+    begun: Timestamp,
     list: Call,
-    waiting: BTreeMap<Token, Plan>,
+    waiting: BTreeMap<Token, Question>,
     /// Distributions of the last listing that are gone since. One that replaces them may serve their hosts now.
     gone: BTreeSet<DistributionId>,
     /// Which distributions have cache tags switched on, and when that was read.
     tags: BTreeMap<DistributionId, (Timestamp, bool)>,
     reading: BTreeSet<DistributionId>,
     /// Questions whose distributions are found, while we read whether those have tags.
-    untagged: BTreeMap<Token, BTreeMap<DistributionId, Reached>>,
+    untagged: BTreeMap<Token, Found>,
     /// Why we may not read it, while that is so.
     denied: Option<String>,
 }
@@ -135,6 +173,8 @@ impl Catalog {
             freshness,
             index: Index::default(),
             listed_at: None,
+            known_from: Timestamp::default(),
+            begun: Timestamp::default(),
             list: Call::default(),
             waiting: BTreeMap::new(),
             gone: BTreeSet::new(),
@@ -161,43 +201,67 @@ impl Catalog {
     }
 
     fn asked(&mut self, now: Timestamp, token: Token, plan: Plan) -> Vec<Effect> {
-        if plan.hosts.is_empty() && plan.origins.is_empty() {
-            let named = named(plan.distributions.iter().cloned());
-            return self.answer(now, token, &plan, Ok(named));
+        if names_all(&plan) {
+            return self.answer_named(now, token, &plan);
         }
         let (found, complete) = self.find(&plan);
         let current = self.listed_at.is_some_and(|at| now.since(at) < self.freshness.refresh);
+        let question = Question { plan, asked: now, compares: false };
         if current && complete && self.are_there(&found) {
-            return self.answer(now, token, &plan, Ok(found));
+            return self.answer(now, token, &question, Ok(found));
         }
         if self.list.deadline().is_some_and(|until| now < until) {
-            let old = self.answer_of_old(&plan);
-            return self.answer(now, token, &plan, old);
+            let old = self.answer_of_old(&question.plan);
+            return self.answer(now, token, &question, old);
         }
         // A distribution made a moment ago is not in a listing made before it: only a newer one may say "none", or what is in the place
         // of one that is gone.
-        self.waiting.insert(token, plan);
+        self.waiting.insert(token, question);
         self.list_if_due(now).into_iter().collect()
     }
 
-    /// Answers, as soon as it is known which of the distributions have cache tags, where the plan has some.
+    fn compared(&mut self, now: Timestamp, token: Token, plan: Plan) -> Vec<Effect> {
+        if names_all(&plan) {
+            return self.answer_named(now, token, &plan);
+        }
+        self.waiting.insert(token, Question { plan, asked: now, compares: true });
+        self.list_if_due(now).into_iter().collect()
+    }
+
+    /// A plan that names all its distributions needs no listing.
+    fn answer_named(&mut self, now: Timestamp, token: Token, plan: &Plan) -> Vec<Effect> {
+        let distributions = named(plan.distributions.iter().cloned());
+        self.answer_in_full(now, token, plan, Found { distributions, ..Found::default() })
+    }
+
     fn answer(
         &mut self,
         now: Timestamp,
         token: Token,
-        plan: &Plan,
+        question: &Question,
         found: Result<BTreeMap<DistributionId, Reached>, String>,
     ) -> Vec<Effect> {
+        let listing = match self.listed_at {
+            None => Listing::Missing,
+            Some(_) if self.known_from >= question.asked => Listing::After,
+            Some(_) => Listing::Before(now.since(self.known_from)),
+        };
         match found {
-            Ok(found) if plan.paths.has_tags() => {
-                drop(self.untagged.insert(token, found));
-                self.answer_known(now)
+            Ok(distributions) => {
+                let found = Found { distributions, listing, ..Found::default() };
+                self.answer_in_full(now, token, &question.plan, found)
             }
-            found => {
-                let answer = found.map(|distributions| Found { distributions, tagged: BTreeSet::new() });
-                vec![Effect::Answer(token, answer)]
-            }
+            Err(why) => vec![Effect::Answer(token, Err(why))],
         }
+    }
+
+    /// Answers, as soon as it is known which of the distributions have cache tags, where the plan has some.
+    fn answer_in_full(&mut self, now: Timestamp, token: Token, plan: &Plan, found: Found) -> Vec<Effect> {
+        if !plan.paths.has_tags() {
+            return vec![Effect::Answer(token, Ok(found))];
+        }
+        self.untagged.insert(token, found);
+        self.answer_known(now)
     }
 
     /// Answers the questions of whose distributions all is known, and has the others read.
@@ -206,12 +270,12 @@ impl Catalog {
         self.tags.retain(|_, (at, _)| now.since(*at) < refresh);
         let mut effects = Vec::new();
         for (token, found) in std::mem::take(&mut self.untagged) {
-            let few = || found.keys().take(TAGS_READ_MAX);
+            let few = || found.distributions.keys().take(TAGS_READ_MAX);
             let unknown: Vec<DistributionId> = few().filter(|id| !self.tags.contains_key(*id)).cloned().collect();
             if unknown.is_empty() {
                 let on = |id: &&DistributionId| self.tags.get(*id).is_some_and(|(_, on)| *on);
                 let tagged = few().filter(on).cloned().collect();
-                effects.push(Effect::Answer(token, Ok(Found { distributions: found, tagged })));
+                effects.push(Effect::Answer(token, Ok(Found { tagged, ..found })));
             } else {
                 let unasked = unknown.into_iter().filter(|id| self.reading.insert(id.clone()));
                 effects.extend(unasked.map(Effect::ReadTags));
@@ -252,8 +316,7 @@ impl Catalog {
                 | CdnErrorClass::Unexpected,
                 why,
             )) => {
-                let concerned =
-                    |found: &BTreeMap<DistributionId, Reached>| found.keys().take(TAGS_READ_MAX).any(|of| *of == id);
+                let concerned = |found: &Found| found.distributions.keys().take(TAGS_READ_MAX).any(|of| *of == id);
                 let failed = self.untagged.iter().filter(|(_, found)| concerned(found));
                 effects.extend(failed.map(|(token, _)| Effect::Answer(*token, Err(why.clone()))));
                 self.untagged.retain(|_, found| !concerned(found));
@@ -278,14 +341,18 @@ impl Catalog {
     /// When the account is to be listed next: soon for a question, or because the listing names what is gone; at the interval
     /// otherwise; never while it rests.
     fn due(&self) -> Timestamp {
-        let is_old = !self.waiting.is_empty() || !self.gone.is_empty();
+        let asks = |compares: bool| self.waiting.values().any(|question| question.compares == compares);
+        let is_old = asks(false) || !self.gone.is_empty();
         let wait = if is_old { self.freshness.miss_refresh } else { self.freshness.refresh };
-        self.listed_at.map_or(Timestamp::default(), |at| at.after(wait)).max(self.list.deadline().unwrap_or_default())
+        let due = self.listed_at.map_or(Timestamp::default(), |at| at.after(wait));
+        let due = if asks(true) { due.min(self.begun.after(COMPARED_EVERY)) } else { due };
+        due.max(self.list.deadline().unwrap_or_default())
     }
 
     fn list_if_due(&mut self, now: Timestamp) -> Option<Effect> {
         (!self.list.is_asked() && now >= self.due()).then(|| {
             self.list.asked();
+            self.begun = now;
             Effect::List
         })
     }
@@ -293,14 +360,30 @@ impl Catalog {
     fn listed(&mut self, now: Timestamp, listing: Vec<Distribution>) -> Vec<Effect> {
         self.index = Index::new(listing);
         self.gone.clear();
-        self.listed_at = Some(now);
+        (self.listed_at, self.known_from) = (Some(now), self.begun);
         self.list.answered();
-        let waiting = std::mem::take(&mut self.waiting);
-        let found = |(token, plan): (Token, Plan)| {
-            let found = Ok(self.find(&plan).0);
-            self.answer(now, token, &plan, found)
+        let from = self.known_from;
+        let answered = self.waiting.extract_if(.., |_, question| !question.compares || question.asked <= from);
+        let answered: Vec<(Token, Question)> = answered.collect();
+        let found = |(token, question): (Token, Question)| {
+            let found = Ok(self.find(&question.plan).0);
+            self.answer(now, token, &question, found)
         };
-        waiting.into_iter().flat_map(found).collect()
+        let mut effects: Vec<Effect> = answered.into_iter().flat_map(found).collect();
+        effects.extend(self.list_if_due(now));
+        effects
+    }
+
+    /// Answers the comparisons that have waited for a listing for long enough, by what is known.
+    fn give_up(&mut self, now: Timestamp) -> Vec<Effect> {
+        let patience = self.freshness.miss_refresh;
+        let waited = |question: &Question| question.compares && question.asked.after(patience) <= now;
+        let given_up: Vec<(Token, Question)> = self.waiting.extract_if(.., |_, question| waited(question)).collect();
+        let old = |(token, question): (Token, Question)| {
+            let found = Ok(self.find(&question.plan).0);
+            self.answer(now, token, &question, found)
+        };
+        given_up.into_iter().flat_map(old).collect()
     }
 
     fn lose(&mut self, now: Timestamp, id: DistributionId) -> Vec<Effect> {
@@ -312,13 +395,15 @@ impl Catalog {
     }
 
     fn list_failed(&mut self, now: Timestamp, why: String) -> Vec<Effect> {
-        self.list.failed(retry::SERVICE.from(now, "list distributions"), why);
-        let waiting = std::mem::take(&mut self.waiting);
-        let old = |(token, plan): (Token, Plan)| {
-            let found = self.answer_of_old(&plan);
-            self.answer(now, token, &plan, found)
+        self.list.failed(retry::MENDED.from(now, "list distributions"), why);
+        let waiting: Vec<_> = self.waiting.extract_if(.., |_, question| !question.compares).collect();
+        let old = |(token, question): (Token, Question)| {
+            let found = self.answer_of_old(&question.plan);
+            self.answer(now, token, &question, found)
         };
-        waiting.into_iter().flat_map(old).collect()
+        let mut effects: Vec<Effect> = waiting.into_iter().flat_map(old).collect();
+        effects.extend(self.give_up(now));
+        effects
     }
 
     /// Whether none of them is gone since the last listing.
@@ -344,6 +429,7 @@ impl Machine for Catalog {
         match event {
             Event::Begun => self.list_if_due(now).into_iter().collect(),
             Event::Asked(token, plan) => self.asked(now, token, plan),
+            Event::Compared(token, plan) => self.compared(now, token, plan),
             Event::Listed(listing) => self.listed(now, listing),
             Event::ListFailed(why) => self.list_failed(now, why),
             Event::TagsRead(id, read) => self.tags_read(now, id, read),
@@ -353,14 +439,23 @@ impl Machine for Catalog {
     }
 
     fn tick(&mut self, now: Timestamp) -> Vec<Effect> {
-        self.list_if_due(now).into_iter().collect()
+        let mut effects = self.give_up(now);
+        effects.extend(self.list_if_due(now));
+        effects
     }
 
     /// Nothing before the first listing: the beginning, or a question, causes that.
     fn next_deadline(&self) -> Option<Timestamp> {
         let begun = self.listed_at.is_some() || self.list.is_failing();
-        (begun && !self.list.is_asked()).then(|| self.due())
+        let list = (begun && !self.list.is_asked()).then(|| self.due());
+        let comparisons = self.waiting.values().filter(|question| question.compares);
+        comparisons.map(|question| question.asked.after(self.freshness.miss_refresh)).chain(list).min()
     }
+}
+
+/// Whether nothing has to be found out for it.
+fn names_all(plan: &Plan) -> bool {
+    plan.hosts.is_empty() && plan.origins.is_empty()
 }
 
 #[cfg(test)]

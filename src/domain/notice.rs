@@ -65,7 +65,7 @@ kinds! {
     PurgeFailed = "purge.failed",
     /// The invalidation cannot be made yet; we keep trying after its rollout has ended; repeated daily (decision 29).
     PurgeOwed = "purge.owed",
-    /// The invalidation takes longer than the completion timeout.
+    /// The invalidation takes longer than the completion timeout, or waits because its namespace has had many.
     PurgeStalled = "purge.stalled",
     /// The rollout is complete and no purge follows, for the reason given.
     PurgeSkipped = "purge.skipped",

@@ -21,6 +21,10 @@ pub struct Backoff {
 /// Calls to a service of ours or of AWS: from half a second to a minute, so an hour's outage costs about sixty calls.
 pub const SERVICE: Backoff = Backoff { base: Duration::from_millis(500), cap: Duration::from_secs(60) };
 
+/// The same, where a person may just have given the right that was missing: two such waits one after the other are noticed within
+/// half a minute.
+pub const MENDED: Backoff = Backoff { base: Duration::from_millis(500), cap: Duration::from_secs(12) };
+
 impl Backoff {
     /// The wait before attempt `attempt` (the first retry is 1) of whatever `key` names: uniformly spread over the upper
     /// half of `[0, min(cap, base · 2^attempt)]`, so it is never a hot loop and never a stampede.

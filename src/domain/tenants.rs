@@ -24,6 +24,10 @@ pub const BY_WILDCARD_MAX: u32 = 5;
 /// 9 USD at most.
 pub const PATHS_PER_HOUR: u32 = 1_000;
 
+/// Purges of one distribution that a namespace may have in an hour; then they are a minute apart, and each covers what waits. A release
+/// each minute is more than people make, and each purge empties the cache of a distribution: at 0.005 USD each that is 7.20 USD a day.
+pub const PURGES_PER_HOUR: u32 = 60;
+
 /// Paths of one invalidation; more become the longest beginnings they have in common.
 pub const PATHS_SENT_MAX: usize = 10;
 
@@ -59,6 +63,8 @@ pub struct Allowance {
     pub distributions_max: Option<u32>,
     /// Paths to one distribution in an hour.
     pub paths_per_hour: Option<u32>,
+    /// Purges of one distribution in an hour.
+    pub purges_per_hour: Option<u32>,
 }
 
 /// The bounds of one namespace.
@@ -70,6 +76,8 @@ pub struct Limits {
     pub by_wildcard: u32,
     /// See [`PATHS_PER_HOUR`].
     pub paths_per_hour: u32,
+    /// See [`PURGES_PER_HOUR`].
+    pub purges_per_hour: u32,
 }
 
 impl Tenants {
@@ -78,10 +86,12 @@ impl Tenants {
         let allowed = || self.allowed.iter().filter(|allowance| allowance.is_for(namespace));
         let most = allowed().filter_map(|allowance| allowance.distributions_max).max();
         let paths = allowed().filter_map(|allowance| allowance.paths_per_hour).max();
+        let purges = allowed().filter_map(|allowance| allowance.purges_per_hour).max();
         Limits {
             distributions: most.map_or(DISTRIBUTIONS_MAX, |most| most.max(DISTRIBUTIONS_MAX)),
             by_wildcard: most.map_or(BY_WILDCARD_MAX, |most| most.max(BY_WILDCARD_MAX)),
             paths_per_hour: paths.map_or(PATHS_PER_HOUR, |paths| paths.max(PATHS_PER_HOUR)),
+            purges_per_hour: purges.map_or(PURGES_PER_HOUR, |purges| purges.max(PURGES_PER_HOUR)),
         }
     }
 
@@ -200,10 +210,12 @@ mod tests {
         Reached { hosts: hosts.iter().map(|host| host.parse().unwrap()).collect(), otherwise }
     }
 
+    /// So many distributions and paths, and a tenth as many purges as paths.
     fn allowing(namespaces: &[&str], most: u32, paths: u32) -> Tenants {
         let namespaces = namespaces.iter().map(|&name| name.to_owned()).collect();
-        let (distributions_max, paths_per_hour) = (Some(most), Some(paths));
-        let allowance = Allowance { namespaces, distributions_max, paths_per_hour, ..Allowance::default() };
+        let (distributions_max, paths_per_hour, purges_per_hour) = (Some(most), Some(paths), Some(paths / 10));
+        let allowance =
+            Allowance { namespaces, distributions_max, paths_per_hour, purges_per_hour, ..Allowance::default() };
         Tenants { allowed: vec![allowance], ..Tenants::default() }
     }
 
@@ -233,13 +245,14 @@ mod tests {
     #[test]
     fn the_operator_raises_bounds_for_namespaces_by_name_and_never_lowers_them() {
         let tenants = allowing(&["shop", "team-a-*"], 12, 5_000);
-        for (namespace, distributions, by_wildcard, paths_per_hour) in [
-            ("shop", 12, 12, 5_000),
-            ("team-a-web", 12, 12, 5_000),
-            ("team-b", 10, 5, 1_000),
-            ("shopping", 10, 5, 1_000),
+        for (namespace, distributions, by_wildcard, paths_per_hour, purges_per_hour) in [
+            ("shop", 12, 12, 5_000, 500),
+            ("team-a-web", 12, 12, 5_000, 500),
+            ("team-b", 10, 5, 1_000, 60),
+            ("shopping", 10, 5, 1_000, 60),
         ] {
-            assert_eq!(tenants.limits(namespace), Limits { distributions, by_wildcard, paths_per_hour }, "{namespace}");
+            let limits = Limits { distributions, by_wildcard, paths_per_hour, purges_per_hour };
+            assert_eq!(tenants.limits(namespace), limits, "{namespace}");
         }
         let less = allowing(&["shop"], 1, 1).limits("shop");
         assert_eq!(less, Tenants::default().limits("shop"));

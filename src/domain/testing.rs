@@ -89,7 +89,7 @@ pub fn answers(effect: &Effect, fresh: Option<&Workload>) -> Vec<Event> {
             vec![Event::SiteFound(FoundSite { hosts, ..FoundSite::default() })]
         }
         Effect::Recheck(vector) => vec![Event::Rechecked(vector.clone(), fresh())],
-        Effect::Match(vector, plan) => {
+        Effect::Match(vector, plan) | Effect::Compare(vector, plan) => {
             vec![Event::Matched(vector.clone(), plan.clone(), distributions().into())]
         }
         Effect::Purge(order) => vec![

@@ -121,6 +121,8 @@ pub struct Tuning {
     pub requested_paths: Option<PathSet>,
     /// `group-version`: what the owner calls the images in the whole group; compared where both members have it.
     pub group_version: Option<String>,
+    /// `retry-at`: a changed value has purges tried now that CloudFront refused.
+    pub retry_at: Option<String>,
     /// `resend`: webhook deliveries that are to be sent again.
     pub resend: Option<Resend>,
     /// Annotations that could not be used, and why; each becomes a condition, never a crash. The first [`FAULTS_MAX`], each cut to
@@ -142,7 +144,7 @@ pub const FAULT_BYTES_MAX: usize = 200;
 pub const ANNOTATION_BYTES_MAX: usize = 32 * 1024;
 
 /// The annotations that are understood, without their prefix.
-const ANNOTATIONS: [&str; 11] = [
+const ANNOTATIONS: [&str; 12] = [
     "enabled",
     "hosts",
     "distribution-ids",
@@ -153,6 +155,7 @@ const ANNOTATIONS: [&str; 11] = [
     "requested-at",
     "requested-paths",
     "group-version",
+    "retry-at",
     "resend",
 ];
 
@@ -239,10 +242,11 @@ impl Tuning {
             })?),
             "containers" => self.containers = Some(list(value, |item| Ok(item.to_owned()))?.into_iter().collect()),
             "rollout-timeout" => self.rollout_timeout = Some(timeout(value)?),
-            "requested-at" if value.len() > REQUESTED_AT_BYTES_MAX => {
+            "requested-at" | "retry-at" if value.len() > REQUESTED_AT_BYTES_MAX => {
                 return Err(format!("longer than {REQUESTED_AT_BYTES_MAX} bytes"));
             }
             "requested-at" => self.requested_at = Some(value.to_owned()),
+            "retry-at" => self.retry_at = Some(value.to_owned()),
             "requested-paths" => self.requested_paths = Some(requested_paths(value)?),
             "group-version" => self.group_version = Some(group_version(value)?),
             "resend" => self.resend = Some(Resend::parse(value)?),

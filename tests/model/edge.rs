@@ -170,7 +170,7 @@ mod searches {
             "partly owed",
             world,
             &["is owed in part", "ends purged after it was owed", "ends fresh everywhere"],
-            39_334,
+            39_342,
         );
     }
 

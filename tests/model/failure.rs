@@ -10,7 +10,9 @@ pub fn failure(effect: &Effect) -> Option<Event> {
         Effect::FindOldPods(_) => Event::OldPodsUnseen("no answer".to_owned()),
         Effect::FindSite(..) => Event::SiteFailed("no answer".to_owned()),
         Effect::Recheck(_) => Event::RecheckFailed("no answer".to_owned()),
-        Effect::Match(vector, _) => Event::MatchFailed(vector.clone(), "the listing failed".to_owned()),
+        Effect::Match(vector, _) | Effect::Compare(vector, _) => {
+            Event::MatchFailed(vector.clone(), "the listing failed".to_owned())
+        }
         Effect::Tell(notice) => Event::TellFailed(notice.id.clone(), "no answer".to_owned()),
         // Whoever carries purges out was rebuilt, and has forgotten it.
         Effect::Purge(_) => Event::PeersRestarted,

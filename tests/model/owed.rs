@@ -137,8 +137,8 @@ impl Field {
                     self.nodes[m].shown = Some(*record);
                     self.show();
                 }
-                Effect::Match(..) | Effect::Purge(_) if self.nodes[m].idle => {}
-                Effect::Match(vector, plan) => {
+                Effect::Match(..) | Effect::Compare(..) | Effect::Purge(_) if self.nodes[m].idle => {}
+                Effect::Match(vector, plan) | Effect::Compare(vector, plan) => {
                     let found = BTreeSet::from([E1, E2].map(|id| id.parse().unwrap()));
                     self.step(m, Event::Matched(vector, plan, found.into()));
                 }

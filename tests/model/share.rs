@@ -15,6 +15,7 @@ fn order(namespace: &str, name: &str, distribution: usize, paths: &PathSet, now:
         subject: WorkloadId::deployment(namespace, name).into(),
         invalidation: None,
         paths_per_hour: 1_000,
+        purges_per_hour: u32::MAX,
         voted_at: Some(now),
         voted_ms: 0,
     }

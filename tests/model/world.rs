@@ -317,7 +317,9 @@ impl World {
                 let skips = self.mutant == Some(Mutant::NoRecheck);
                 Event::Rechecked(vector.clone(), if skips { seen } else { workload })
             }
-            Effect::Match(vector, plan) => Event::Matched(vector.clone(), plan.clone(), self.distributions().into()),
+            Effect::Match(vector, plan) | Effect::Compare(vector, plan) => {
+                Event::Matched(vector.clone(), plan.clone(), self.distributions().into())
+            }
             Effect::Purge(order) => self.purge(next, order),
             Effect::Tell(notice) => {
                 let notice = self.mutant.map_or_else(|| (**notice).clone(), |m| m.told(notice, next.now));
@@ -451,7 +453,9 @@ impl World {
 impl World {
     /// Without failing calls, when these are answered makes no difference to anything but the size of the search.
     fn answer_at_once(&self, next: &mut State, w: usize) {
-        let quick = |call: &Call| matches!(*call.effect, Effect::FindSite(..) | Effect::Match(..) | Effect::Tell(_));
+        let quick = |call: &Call| {
+            matches!(*call.effect, Effect::FindSite(..) | Effect::Match(..) | Effect::Compare(..) | Effect::Tell(_))
+        };
         while self.faults.lost == 0
             && let Some(c) = next.workers[w].calls.iter().position(quick)
         {

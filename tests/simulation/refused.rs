@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use domain::notice::Kind;
 use support::fakes::{Fault, World};
-use support::stage::{Life, life, roll_out, settled};
+use support::stage::{Life, Stage, deployment, life, roll_out, settled};
 
 /// What was logged, as lines.
 #[derive(Clone, Default)]
@@ -137,4 +137,43 @@ fn what_is_refused_for_a_moment_is_no_missing_right_and_loses_no_event() {
     assert_all_went_well(&world);
     let published = world.state().published.iter().filter(|(_, _, notice)| notice.kind == Kind::RolloutStarted).count();
     assert_eq!(published, 3, "each of three rollouts");
+}
+
+#[test]
+fn a_refused_purge_is_tried_at_once_when_its_owner_says_that_the_cause_is_mended() {
+    let world = settled(1, &["web"]);
+    life(&world, async |life: &mut Life| {
+        life.pass(2_000).await;
+        for _ in 0..3 {
+            world.plan("cdn.create", "", 0, Fault::Deny);
+        }
+        roll_out(life, "web", 2, "2", 10_000).await;
+        life.until("three refusals", 10 * 60_000, |world| world.asked("cdn.create", "").len() == 3).await;
+        life.pass(1_000).await;
+        assert!(world.creations("EWEB").is_empty());
+        let mut workload = deployment("web", 1, 2, "2", Stage::Complete);
+        workload.tuning.retry_at = Some("2026-11-24T12:00:00Z".to_owned());
+        world.set(workload);
+        let waited = life.until("its purge", 60_000, |world| !world.creations("EWEB").is_empty()).await;
+        assert!(waited <= 1_000, "{waited} ms after the annotation");
+    });
+    assert!(world.plan_is_done());
+    assert_eq!(world.creations("EWEB").len(), 1, "no other purge was asked for");
+}
+
+#[test]
+fn an_alias_that_moved_since_the_last_listing_is_purged_where_it_is_now_too() {
+    let world = settled(1, &["web"]);
+    life(&world, async |life: &mut Life| {
+        life.pass(2_000).await;
+        // As AssociateAlias does it, in one step.
+        world.state().distributions.clear();
+        world.distribution("EWEB", &[]);
+        world.distribution("EMOVED", &["web.example.com"]);
+        roll_out(life, "web", 2, "2", 10_000).await;
+        life.until("its end", 5 * 60_000, |world| !world.told("web", Kind::PurgeCompleted).is_empty()).await;
+    });
+    let purged = ["EWEB", "EMOVED"].map(|id| world.creations(id));
+    assert!(purged.iter().all(|created| created.len() == 1), "{purged:?}");
+    assert!(world.told("web", Kind::PurgeCompleted)[0] >= purged[1][0], "told after both");
 }

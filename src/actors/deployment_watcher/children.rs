@@ -6,7 +6,7 @@ use actix::{Actor, AsyncContext, Context, Handler, Message};
 use super::DeploymentWatcher;
 use crate::actors::directory::PeersRestarted;
 use crate::actors::lifecycle::Obituary;
-use crate::actors::message::{Died, End, FollowPods, ResendDeliveries, Wanted, Who};
+use crate::actors::message::{Died, End, FollowPods, ResendDeliveries, RetryPurges, Wanted, Who};
 use crate::actors::pod_watcher::PodWatcher;
 use crate::actors::rollout::{self, RolloutActor};
 use crate::actors::shell::Drives;
@@ -68,10 +68,12 @@ impl Handler<Died> for DeploymentWatcher {
 }
 
 impl DeploymentWatcher {
-    /// Gives the outbox what owners ask to be sent again. What finds its mailbox full waits for the next sweep.
-    pub(super) fn hand_over_resends(&mut self) {
-        let outbox = &self.directory.resend;
+    /// Gives the outbox what owners ask to be sent again, and the invalidator what they ask to be tried again. What finds a mailbox full
+    /// waits for the next sweep.
+    pub(super) fn hand_over_requests(&mut self) {
+        let (outbox, invalidator) = (&self.directory.resend, &self.directory.retry);
         self.resends.hand_over(|id, request| outbox.try_send(ResendDeliveries(id.clone(), request.clone())).is_ok());
+        self.retries.hand_over(|id, _| invalidator.try_send(RetryPurges(id.clone())).is_ok());
     }
 }
 
@@ -89,7 +91,8 @@ impl Handler<PeersRestarted> for DeploymentWatcher {
 
     fn handle(&mut self, message: PeersRestarted, ctx: &mut Self::Context) {
         self.directory = message.0;
-        self.resends.outbox_rebuilt();
+        // An invalidator that was rebuilt tries everything at once.
+        self.resends.rebuilt();
         self.feed(Event::PeersRebuilt, ctx);
         for _ in self.watch().nursery().needing_peers() {
             self.env.metrics.overflow("rollout");

@@ -21,7 +21,7 @@ use crate::actors::rollout::RolloutActor;
 use crate::actors::shell::{Drives, Shell};
 use crate::actors::{Env, MAILBOX_MAX};
 use crate::telemetry::Share;
-use domain::delivery::Resends;
+use domain::delivery::{Requests, Resends};
 use domain::id::{Origin, WorkloadId};
 use domain::listed::Scope;
 use domain::lives::Lives;
@@ -45,6 +45,8 @@ pub struct DeploymentWatcher {
     pods: BTreeMap<String, Addr<PodWatcher>>,
     troubles: Troubles<WorkloadId>,
     resends: Resends,
+    /// Owners who want refused purges to be tried now, by the times that they gave.
+    retries: Requests<String>,
     recent: Vec<Summary>,
     unwell: Share,
 }
@@ -74,6 +76,7 @@ impl DeploymentWatcher {
             pods: BTreeMap::new(),
             troubles: Troubles::default(),
             resends: Resends::default(),
+            retries: Requests::default(),
             recent: Vec::new(),
             unwell,
         }
@@ -90,7 +93,7 @@ impl DeploymentWatcher {
             self.died(id, End::Crashed, ctx);
         }
         self.feed(Event::Swept, ctx);
-        self.hand_over_resends();
+        self.hand_over_requests();
         self.look_for_baselines();
         // A few nanoseconds for each record.
         self.count_unwell();
@@ -151,7 +154,8 @@ impl StreamHandler<Sight> for DeploymentWatcher {
             }
             Sight::Seen(workload) => {
                 self.resends.seen(&workload.id, workload.tuning.resend.as_ref());
-                self.hand_over_resends();
+                self.retries.seen(&workload.id, workload.tuning.retry_at.as_ref());
+                self.hand_over_requests();
                 match self.watch().unusable(&workload) {
                     Some(why) => self.leave_out(&workload.id, why),
                     None => self.troubles.readable(&workload.id),
@@ -165,6 +169,7 @@ impl StreamHandler<Sight> for DeploymentWatcher {
             }
             Sight::Gone(id) => {
                 self.resends.gone(&id);
+                self.retries.gone(&id);
                 self.troubles.readable(&id);
                 self.troubles.stored(&id);
                 self.feed(Event::Gone(id), ctx);

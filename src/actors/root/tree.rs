@@ -92,6 +92,7 @@ impl Tree {
             forget: self.group.clone().recipient(),
             match_plan: self.invalidator.clone().recipient(),
             place_order: self.invalidator.clone().recipient(),
+            retry: self.invalidator.clone().recipient(),
             tell_notice: self.webhook.clone().recipient(),
             resend: self.webhook.clone().recipient(),
             ledger_lost: self.parent.root.clone().recipient(),

@@ -29,6 +29,8 @@ pub const OVERRIDE: &str = "allclear.dev/override";
 pub const REQUESTED_AT: &str = "allclear.dev/requested-at";
 /// What a purge that is asked for so is about.
 pub const REQUESTED_PATHS: &str = "allclear.dev/requested-paths";
+/// Has purges tried now that CloudFront refused.
+pub const RETRY_AT: &str = "allclear.dev/retry-at";
 /// Asks for webhook deliveries again: the time, and their ids.
 pub const RESEND: &str = "allclear.dev/resend";
 /// Nothing new starts, for this reason.

@@ -181,3 +181,110 @@ fn of_very_many_distributions_only_the_first_are_read() {
     let names: Vec<&str> = ids.iter().map(String::as_str).collect();
     assert_eq!(catalog.step(at(0), tagged(1, &names)).len(), TAGS_READ_MAX);
 }
+
+fn found(effects: &[Effect]) -> Vec<(Token, Vec<String>, Listing)> {
+    let found = effects.iter().filter_map(|effect| match effect {
+        Effect::Answer(token, Ok(found)) => {
+            let ids = found.distributions.keys().map(ToString::to_string).collect();
+            Some((*token, ids, found.listing))
+        }
+        Effect::Answer(_, Err(_)) | Effect::List | Effect::ReadTags(_) => None,
+    });
+    found.collect()
+}
+
+fn of(token: Token, ids: &[&str], listing: Listing) -> (Token, Vec<String>, Listing) {
+    (token, ids.iter().map(|id| (*id).to_owned()).collect(), listing)
+}
+
+/// A catalog that was listed from second 0 to second 1: `shop` is served by E1.
+fn listed() -> Catalog {
+    let mut catalog = Catalog::new(Freshness::default());
+    catalog.step(at(0), Event::Begun);
+    catalog.step(at(1), Event::Listed(vec![distribution("E1", "shop.example.com")]));
+    catalog
+}
+
+#[test]
+fn an_alias_that_moved_twenty_seconds_ago_is_answered_at_once_and_found_by_the_comparison() {
+    let mut catalog = listed();
+    let shop = || plan("shop.example.com");
+    let at_once = catalog.step(at(100), Event::Asked(1, shop()));
+    assert_eq!(found(&at_once), [of(1, &["E1"], Listing::Before(Duration::from_secs(100)))]);
+    assert_eq!(catalog.step(at(100), Event::Compared(2, shop())), [Effect::List]);
+    // A question while that listing is under way is older than what it says; a comparison needs the next one.
+    assert_eq!(catalog.step(at(101), Event::Compared(3, shop())), []);
+    let moved = || Event::Listed(vec![distribution("E2", "shop.example.com")]);
+    assert_eq!(found(&catalog.step(at(102), moved())), [of(2, &["E2"], Listing::After)]);
+    assert_eq!(catalog.next_deadline(), Some(at(105)), "five seconds after the one before it began");
+    assert_eq!(catalog.tick(at(105)), [Effect::List]);
+    assert_eq!(found(&catalog.step(at(106), moved())), [of(3, &["E2"], Listing::After)]);
+    assert_eq!(catalog.next_deadline(), Some(at(706)), "and no more than the interval wants");
+}
+
+#[test]
+fn a_listing_that_was_waited_for_began_after_the_question_and_needs_no_comparison() {
+    let mut catalog = listed();
+    assert_eq!(catalog.step(at(100), Event::Asked(1, plan("new.example.com"))), [Effect::List]);
+    let listed = catalog.step(at(101), Event::Listed(vec![distribution("E2", "new.example.com")]));
+    assert_eq!(found(&listed), [of(1, &["E2"], Listing::After)]);
+}
+
+#[test]
+fn a_plan_of_ids_only_is_compared_with_nothing() {
+    let mut catalog = listed();
+    let named = Plan { distributions: ["E9".parse().expect("an id")].into(), ..Plan::default() };
+    assert_eq!(found(&catalog.step(at(100), Event::Compared(1, named))), [of(1, &["E9"], Listing::After)]);
+    assert_eq!(catalog.next_deadline(), Some(at(601)));
+}
+
+#[test]
+fn a_hundred_comparisons_share_a_listing_each_five_seconds() {
+    let mut catalog = listed();
+    let (mut lists, mut answers, mut under_way) = (0, 0, false);
+    for second in 100..120 {
+        let mut effects = if under_way {
+            catalog.step(at(second), Event::Listed(vec![distribution("E1", "shop.example.com")]))
+        } else {
+            catalog.tick(at(second))
+        };
+        for number in 0..5 {
+            effects.extend(catalog.step(at(second), Event::Compared(second * 10 + number, plan("shop.example.com"))));
+        }
+        under_way = effects.contains(&Effect::List);
+        lists += usize::from(under_way);
+        answers += found(&effects).len();
+    }
+    assert_eq!(lists, 4, "at 100, 105, 110 and 115 s");
+    assert!(answers >= 70, "{answers}");
+}
+
+#[test]
+fn a_comparison_that_gets_no_listing_for_a_minute_is_answered_by_what_is_known() {
+    let down = || Event::ListFailed("AccessDenied".into());
+    let mut catalog = listed();
+    assert_eq!(catalog.step(at(100), Event::Compared(1, plan("shop.example.com"))), [Effect::List]);
+    assert_eq!(catalog.step(at(101), down()), [], "it is tried again first");
+    let mut now = at(101);
+    let mut answers = Vec::new();
+    while now < at(160) {
+        now = catalog.next_deadline().expect("it is tried again").max(now);
+        for effect in catalog.tick(now) {
+            match effect {
+                Effect::List => answers.extend(catalog.step(now, down())),
+                answer => answers.push(answer),
+            }
+        }
+    }
+    assert_eq!(now, at(160));
+    assert_eq!(found(&answers), [of(1, &["E1"], Listing::Before(Duration::from_secs(160)))]);
+    // One whose call never ends is given up as well.
+    let mut hung = listed();
+    assert_eq!(hung.step(at(100), Event::Compared(1, plan("shop.example.com"))), [Effect::List]);
+    assert_eq!(hung.next_deadline(), Some(at(160)));
+    assert_eq!(found(&hung.tick(at(160))), [of(1, &["E1"], Listing::Before(Duration::from_secs(160)))]);
+    // And a process that has had none says so.
+    let mut new = Catalog::new(Freshness::default());
+    assert_eq!(new.step(at(100), Event::Compared(1, plan("shop.example.com"))), [Effect::List]);
+    assert_eq!(found(&new.tick(at(160))), [of(1, &[], Listing::Missing)]);
+}

@@ -64,16 +64,26 @@ impl fmt::Display for Resend {
 /// Requests of a workload that wait at once; beyond it the oldest is forgotten.
 const WAITING_MAX: usize = 8;
 
-/// The requests of each workload, until the outbox has them, and the newest of those that it has. One may be handed over twice.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Resends {
-    waiting: BTreeMap<WorkloadId, Vec<Resend>>,
-    handed: BTreeMap<WorkloadId, Resend>,
+/// Requests by annotations of workloads, until whoever carries them out has them, and the newest of those that it has. One may be
+/// handed over twice.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Requests<R> {
+    waiting: BTreeMap<WorkloadId, Vec<R>>,
+    handed: BTreeMap<WorkloadId, R>,
 }
 
-impl Resends {
+/// Those for the outbox.
+pub type Resends = Requests<Resend>;
+
+impl<R> Default for Requests<R> {
+    fn default() -> Self {
+        Self { waiting: BTreeMap::new(), handed: BTreeMap::new() }
+    }
+}
+
+impl<R: Clone + PartialEq> Requests<R> {
     /// A workload was seen with this request, or without one.
-    pub fn seen(&mut self, id: &WorkloadId, request: Option<&Resend>) {
+    pub fn seen(&mut self, id: &WorkloadId, request: Option<&R>) {
         let Some(request) = request else { return self.gone(id) };
         let waiting = self.waiting.get(id).and_then(|waiting| waiting.last());
         if waiting.or_else(|| self.handed.get(id)) == Some(request) {
@@ -93,7 +103,7 @@ impl Resends {
     }
 
     /// Hands over what waits, as far as `hand` takes it; the rest waits for the next time.
-    pub fn hand_over(&mut self, mut hand: impl FnMut(&WorkloadId, &Resend) -> bool) {
+    pub fn hand_over(&mut self, mut hand: impl FnMut(&WorkloadId, &R) -> bool) {
         while let Some((id, requests)) = self.waiting.pop_first() {
             let mut requests = requests.into_iter();
             while let Some(request) = requests.next() {
@@ -106,8 +116,8 @@ impl Resends {
         }
     }
 
-    /// The outbox was rebuilt, and what it had been handed may not have been stored.
-    pub fn outbox_rebuilt(&mut self) {
+    /// Whoever carries them out was rebuilt, and may not have stored what it had been handed.
+    pub fn rebuilt(&mut self) {
         let handed = std::mem::take(&mut self.handed);
         for (id, request) in handed {
             self.waiting.entry(id).or_default().insert(0, request);
@@ -161,10 +171,10 @@ mod tests {
         resends.gone(&api);
         assert_eq!(taken(&mut resends, 1), ["3"]);
         assert_eq!(taken(&mut resends, 9), ["4"], "one that another followed before it was handed over is not lost");
-        resends.outbox_rebuilt();
+        resends.rebuilt();
         assert_eq!(taken(&mut resends, 9), ["4"], "without the one of a workload that is gone");
         resends.seen(&web, None);
-        resends.outbox_rebuilt();
+        resends.rebuilt();
         assert!(taken(&mut resends, 9).is_empty());
     }
 }

@@ -11,6 +11,9 @@ use crate::purge::{Effect, Order, Pace, Progress};
 /// minute.
 const POLL_EVERY_MAX: Duration = Duration::from_secs(30);
 
+/// How often an invalidation just created may be unknown to CloudFront before it is created again (decision 17).
+const UNKNOWN_TOLERATED: u32 = 3;
+
 /// How far a voter's clock may be from AWS's. AWS refuses requests that are signed five minutes off, fifteen at some services
 /// (<https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-troubleshooting.html>), so a clock that got an answer is closer.
 const CLOCKS_APART_MAX: Duration = Duration::from_secs(15 * 60);
@@ -123,6 +126,10 @@ impl Job {
         Self { own, stage, sent: None, repeats: false, covers: Vec::new() }
     }
 
+    pub(super) fn namespace(&self) -> &str {
+        self.own.order.subject.namespace()
+    }
+
     pub(super) fn is_waiting(&self) -> bool {
         self.stage == Stage::Waiting
     }
@@ -172,6 +179,26 @@ impl Job {
         told.collect()
     }
 
+    /// What it waits to ask again is asked now.
+    pub(super) fn ask_now(&mut self, now: Timestamp) {
+        match &mut self.stage {
+            Stage::Searching(search) => search.hurry(now),
+            Stage::Polling(poll) => poll.ask.hurry(now),
+            Stage::Waiting | Stage::Calling => {}
+        }
+    }
+
+    /// CloudFront does not know the invalidation: after some such answers it is created again.
+    pub(super) fn lost(&mut self, now: Timestamp, why: &str) -> Vec<Effect> {
+        let Stage::Polling(poll) = &mut self.stage else { return Vec::new() };
+        poll.unknown = poll.unknown.saturating_add(1);
+        if poll.unknown < UNKNOWN_TOLERATED {
+            return Vec::new();
+        }
+        (self.stage, self.repeats, self.sent) = (Stage::Waiting, true, Some(now));
+        self.tell_failing(&format!("{why}; it is created again under the same reference"))
+    }
+
     /// No operator has to act any more.
     pub(super) fn forget_failing(&mut self) {
         self.all_mut().for_each(|waiter| waiter.failing = None);
@@ -193,8 +220,18 @@ impl Job {
         effects
     }
 
+    /// When something is to be done about it beside its creation.
+    pub(super) fn deadline(&self, pace: &Pace) -> Option<Timestamp> {
+        let look = match &self.stage {
+            Stage::Waiting | Stage::Calling => None,
+            Stage::Searching(search) => search.deadline(),
+            Stage::Polling(poll) => poll.ask.deadline(),
+        };
+        self.late_at(pace).into_iter().chain(look).min()
+    }
+
     /// When the next of them is told so.
-    pub(super) fn late_at(&self, pace: &Pace) -> Option<Timestamp> {
+    fn late_at(&self, pace: &Pace) -> Option<Timestamp> {
         let since = self.polling_since();
         let told = |waiter: &&Waiter| if since.is_some() { waiter.stalled } else { waiter.overdue };
         let untold = self.all().filter(|waiter| !told(waiter));

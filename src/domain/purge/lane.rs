@@ -1,13 +1,19 @@
 //! What is known of one distribution: whether others are to go along with the last creation, and whether it refuses.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::distribution::DistributionId;
 use crate::machine::Timestamp;
+use crate::purge::lanes::Seat;
 use crate::retry::{self, Backoff};
 
-/// If an operator has to act, there is no hurry.
-const SLOWLY: Backoff = Backoff { base: Duration::from_secs(15), cap: Duration::from_secs(5 * 60) };
+/// If an operator has to act, there is no hurry at first. But whoever has given a right looks whether it helps: that is noticed within
+/// half a minute.
+const SLOWLY: Backoff = Backoff { base: Duration::from_secs(15), cap: TRIED_EVERY };
+
+/// How often it is tried then.
+pub const TRIED_EVERY: Duration = Duration::from_secs(25);
 
 /// A distribution that is throttled stands aside so long, lest it be the cause: longer each time in a row.
 const ASIDE: Backoff = Backoff { base: Duration::from_millis(250), cap: Duration::from_secs(60) };
@@ -25,6 +31,14 @@ pub(super) struct Lane {
     pub(super) refusal: Option<Refusal>,
     /// Its last creations were throttled.
     pub(super) throttled: Option<Throttled>,
+    /// Its jobs, whatever they are at.
+    pub(super) jobs: usize,
+    /// Creations of it that are under way.
+    pub(super) calling: usize,
+    /// Namespaces for which something waits, while it does not refuse.
+    pub(super) wanted: usize,
+    /// What waits for it, by namespace.
+    pub(super) seats: BTreeMap<String, Seat>,
 }
 
 /// How often in a row, and until when it stands aside.
@@ -51,19 +65,22 @@ pub(super) struct Refusal {
 }
 
 impl Lane {
-    /// Nothing is known of it that the next order has to know.
-    pub(super) fn is_blank(&self, now: Timestamp) -> bool {
-        self.window <= now && self.is_open()
-    }
-
     /// It has neither refused nor been throttled.
     pub(super) const fn is_open(&self) -> bool {
         self.refusal.is_none() && self.throttled.is_none()
     }
 
-    /// From when on something may be created for it, unless it refuses.
+    /// It refuses, and what became of the last try is not known yet.
+    pub(super) const fn is_being_tried(&self) -> bool {
+        self.refusal.is_some() && self.calling > 0
+    }
+
+    /// From when on something may be created for it: once it refuses, a try.
     pub(super) fn opens(&self) -> Timestamp {
-        self.throttled.as_ref().map_or(self.window, |throttled| throttled.until.max(self.window))
+        let aside = self.throttled.as_ref().map(|throttled| throttled.until);
+        // A throttling puts off the next try of one that refuses as well.
+        let until = self.refusal.as_ref().map(|refusal| refusal.until).or(aside);
+        self.window.max(until.unwrap_or_default())
     }
 
     /// A creation for it was throttled, and the account pauses until then: another one is to be the first after it, if one waits.
@@ -119,6 +136,13 @@ impl Lane {
     pub(super) fn hurry(&mut self, now: Timestamp) {
         if let Some(refusal) = &mut self.refusal {
             refusal.until = refusal.until.min(refusal.at.after(PROBED_AGAIN_AFTER).max(now));
+        }
+    }
+
+    /// It refuses, and is tried now.
+    pub(super) fn try_now(&mut self, now: Timestamp) {
+        if let Some(refusal) = &mut self.refusal {
+            refusal.until = refusal.until.min(now);
         }
     }
 

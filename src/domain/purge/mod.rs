@@ -21,14 +21,16 @@
 //!
 //! How many creations there are a second follows from what CloudFront grants (`governor`, decision 44).
 //!
-//! What namespaces may take of the account is shared out: they have creations in turn, and each has a number of paths an hour for
-//! one distribution (decision 39).
+//! What namespaces may take of the account is shared out: they have creations in turn, and each has a number of purges and of paths an
+//! hour for one distribution (decisions 39 and 61).
 //!
 //! Not for deciding whether to purge, nor for remembering: the record does both.
 
 mod governor;
 mod job;
+mod jobs;
 mod lane;
+mod lanes;
 mod purger;
 mod share;
 mod unheard;
@@ -43,6 +45,7 @@ use crate::machine::Timestamp;
 use crate::paths::PathSet;
 
 pub use governor::{CREATIONS_BURST, Rate};
+pub use lane::TRIED_EVERY;
 pub use purger::{Purger, REPEAT_EVERY};
 
 /// A purge to be carried out.
@@ -60,6 +63,8 @@ pub struct Order {
     pub invalidation: Option<InvalidationId>,
     /// Paths that its namespace may send to one distribution in an hour.
     pub paths_per_hour: u32,
+    /// Purges of one distribution that its namespace may have in an hour; further ones are so far apart that no more come to it.
+    pub purges_per_hour: u32,
     /// When this process drafted its vote for it. The rollout was complete by then, and cannot have been decided or
     /// purged earlier. `None` if an earlier life or another worker voted: then neither is known.
     pub voted_at: Option<Timestamp>,
@@ -95,9 +100,12 @@ pub enum Progress {
     Failing(String),
     /// It could not be made within the completion timeout, for this reason; it is tried again.
     Overdue(String),
-    /// Its namespace has used up its paths of this hour for the distribution. Everything is to be sent instead, which is one path:
-    /// it is ordered again when that is on record.
+    /// Its namespace has used up its paths or purges of this hour for the distribution. Everything is to be sent instead, which is one
+    /// path and covers all that waits: it is ordered again when that is on record.
     OverBudget,
+    /// Its namespace has used up its purges of this hour for the distribution: so many. Those that wait share one from time to time.
+    /// Reported once, until all have come back.
+    Spaced(u32),
     /// It can never be made.
     Impossible(String),
 }
@@ -172,6 +180,8 @@ pub enum Event {
     Completed(Reference),
     /// A poll failed.
     PollFailed(Reference, CdnErrorClass, String),
+    /// The owner of a workload wants what was refused to be tried now.
+    Retried(Subject),
     /// A reference was looked for among the recent invalidations.
     Searched(Reference, Option<Found>),
     /// It could not be.
@@ -215,3 +225,6 @@ impl Effect {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,15 +1,14 @@
 //! The machine of purges: one job per creation, one lane per distribution, one governor.
 
-use std::collections::BTreeMap;
 
 use crate::call::Call;
 use crate::distribution::DistributionId;
-use crate::id::{InvalidationId, Reference};
+use crate::id::{InvalidationId, Reference, Subject};
 use crate::machine::{Machine, Timestamp};
 use crate::purge::governor::{Governor, Rate};
 use crate::purge::job::{Job, Poll, Stage, Waiter};
+use crate::purge::jobs::Jobs;
 use crate::purge::lane::Lane;
-use crate::purge::share::{Budgets, Turn, Turns};
 use crate::purge::unheard::Unheard;
 use crate::purge::{CdnErrorClass, Effect, Event, Found, Order, Pace, Progress};
 use crate::retry;
@@ -18,39 +17,28 @@ use crate::retry;
 /// cannot be made.
 const BURST_KEPT: u32 = 2;
 
+/// The longest gap between two creations of one distribution. A release that takes a minute empties a cache six times by it.
+const GAP_MAX: Duration = Duration::from_secs(10);
+
+/// How long the others of a namespace wait for an order that is to send everything: its record is written first.
+const WIDENED_WITHIN: Duration = Duration::from_secs(1);
+
 /// What an order says that waits while others may join it.
 const COMPANY: &str = "waits for its turn, so that others can go with it";
 
 /// One creation in so many is a repetition, if one waits: however much is rolled out, what is owed gets its turn.
 pub const REPEAT_EVERY: u32 = 8;
 
-/// How often an invalidation just created may be unknown to CloudFront before it is created again (decision 17).
-const UNKNOWN_TOLERATED: u32 = 3;
-
 /// The machine. See the module's text.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Purger {
     pace: Pace,
-    jobs: BTreeMap<Reference, Job>,
-    lanes: BTreeMap<DistributionId, Lane>,
+    jobs: Jobs,
     governor: Governor,
     /// First sendings since the last repetition.
     fresh_in_a_row: u32,
     orders: u64,
-    /// Which namespaces have had a creation while others wait, and in which order.
-    turns: Turns,
-    budgets: Budgets,
     unheard: Unheard,
-}
-
-/// A creation that could be sent, and from when on, as far as its distribution is concerned.
-struct Candidate {
-    from: Timestamp,
-    /// When its namespace had its turn.
-    turn: Turn,
-    number: u64,
-    reference: Reference,
-    repeated: bool,
 }
 
 impl Purger {
@@ -58,13 +46,10 @@ impl Purger {
     pub fn new(pace: Pace) -> Self {
         Self {
             governor: Governor::new(pace.creations_per_second, pace.creations_per_second_max),
+            jobs: Jobs::new(pace.clone()),
             pace,
-            jobs: BTreeMap::new(),
-            lanes: BTreeMap::new(),
             fresh_in_a_row: 0,
             orders: 0,
-            turns: Turns::default(),
-            budgets: Budgets::default(),
             unheard: Unheard::default(),
         }
     }
@@ -72,7 +57,7 @@ impl Purger {
     /// Purges on their way, each in words: what an operator reads while waiting.
     pub fn describe(&self, now: Timestamp) -> Vec<(Reference, DistributionId, String)> {
         let waiting = |job: &Job| {
-            let lane = self.lanes.get(&job.own.order.distribution);
+            let lane = self.jobs.lanes.get(&job.own.order.distribution);
             let closed = lane.and_then(|lane| lane.words(now));
             let joins = || lane.is_some_and(|lane| lane.window > now);
             closed.unwrap_or_else(|| if joins() { COMPANY.to_owned() } else { self.waits_for_its_turn() })
@@ -85,8 +70,10 @@ impl Purger {
                 format!("invalidation {} in progress for {} s", poll.id, now.since(poll.since).as_secs())
             }
         };
-        let jobs = self.jobs.values();
-        jobs.map(|job| (job.own.order.reference.clone(), job.own.order.distribution.clone(), words(job))).collect()
+        self.jobs
+            .iter()
+            .map(|job| (job.own.order.reference.clone(), job.own.order.distribution.clone(), words(job)))
+            .collect()
     }
 
     /// The creations a second that CloudFront grants us, as far as we know.
@@ -101,138 +88,127 @@ impl Purger {
     }
 
     fn ordered(&mut self, now: Timestamp, order: Order) -> Vec<Effect> {
-        if let Some(job) = self.jobs.get_mut(&order.reference) {
+        if let Some(job) = self.jobs.get(&order.reference) {
             let mut effects = job.progress(&job.own);
-            if let (true, Some(id)) = (job.is_waiting(), order.invalidation) {
+            let (is_waiting, reference) = (job.is_waiting(), order.reference);
+            if let (true, Some(id)) = (is_waiting, order.invalidation) {
                 // Another member has made it, or one that covers it.
-                job.stage = Stage::Polling(Poll::begin(now, id, &self.pace));
-            } else if job.is_waiting() {
+                let poll = Poll::begin(now, id, &self.pace);
+                self.jobs.change(now, &reference, |job| job.stage = Stage::Polling(poll));
+            } else if is_waiting {
                 // What is to be sent may have grown by what an older one owed.
-                job.own.order.paths = order.paths;
+                self.jobs.change(now, &reference, |job| job.own.order.paths = order.paths);
             } else if job.own.order.paths != order.paths {
                 // Too late: it was sent as it was.
                 effects.push(job.tell_own(Progress::SentBefore(job.own.order.paths.clone())));
             }
             return effects;
         }
-        let covered = self.jobs.values().find_map(|job| {
-            let waiter = job.covers.iter().find(|covered| covered.order.reference == order.reference)?;
-            Some(job.progress(waiter))
-        });
-        if let Some(progress) = covered {
-            return progress;
+        if let Some((job, waiter)) = self.jobs.covering(&order.reference) {
+            return job.progress(waiter);
         }
         self.orders = self.orders.saturating_add(1);
         let distribution = order.distribution.clone();
         let mut job = Job::new(now, Waiter::new(now, order, self.orders), &self.pace);
         let mut effects = Vec::new();
-        if let Some(lane) = self.lanes.get_mut(&distribution).filter(|_| job.is_waiting()) {
-            lane.hurry(now);
-            effects = lane.why_failing().map_or_else(Vec::new, |why| job.tell_failing(why));
+        if job.is_waiting() && self.jobs.lanes.get(&distribution).is_some_and(|lane| lane.refusal.is_some()) {
+            self.jobs.lanes.edit(now, &distribution, |lane| lane.hurry(now));
+            let why = self.jobs.lanes.get(&distribution).and_then(Lane::why_failing);
+            effects = why.map_or_else(Vec::new, |why| job.tell_failing(why));
         }
-        self.jobs.insert(job.own.order.reference.clone(), job);
+        if job.is_waiting() && self.jobs.lanes.budgets.tells(now, &job.own.order) {
+            effects.push(job.tell_own(Progress::Spaced(job.own.order.purges_per_hour)));
+        }
+        self.jobs.put(now, job);
         effects
+    }
+
+    /// An owner says that the cause is mended: what refused is tried now, and what is not answered is asked for.
+    fn retried(&mut self, now: Timestamp, subject: &Subject) {
+        let concerned = self.jobs.iter().filter(|job| job.all().any(|waiter| waiter.order.subject == *subject));
+        let concerned: Vec<(Reference, DistributionId)> =
+            concerned.map(|job| (job.own.order.reference.clone(), job.own.order.distribution.clone())).collect();
+        for (reference, distribution) in concerned {
+            self.jobs.lanes.edit(now, &distribution, |lane| lane.try_now(now));
+            self.jobs.change(now, &reference, |job| job.ask_now(now));
+        }
     }
 
     /// Sends what is due and what the governor allows, each with those it contains.
     fn send(&mut self, now: Timestamp) -> Vec<Effect> {
         let mut effects = Vec::new();
-        while let Some(Candidate { reference, repeated, .. }) = self.next_creation(now) {
+        while let Some((reference, repeated)) = self.next_creation(now) {
             if let Some(order) = self.take_unaffordable(now, &reference) {
-                effects.push(Effect::Report(order.subject, reference, Progress::OverBudget));
+                effects.push(Effect::Report(order.subject, order.reference, Progress::OverBudget));
                 continue;
             }
             self.governor.spend(now);
             self.fresh_in_a_row = if repeated { 0 } else { self.fresh_in_a_row.saturating_add(1) };
-            self.cover_waiting(&reference);
-            let Some(job) = self.jobs.get_mut(&reference) else { break };
-            job.stage = Stage::Calling;
-            let is_paid = job.sent.replace(now).is_some() && !job.repeats;
-            let order = job.own.order.clone();
-            self.turns.taken(&order.subject);
+            let gap = self.gap();
+            self.jobs.cover_waiting(now, &reference);
+            let call = |job: &mut Job| {
+                job.stage = Stage::Calling;
+                let is_paid = job.sent.replace(now).is_some() && !job.repeats;
+                (job.own.order.clone(), is_paid)
+            };
+            let Some((order, is_paid)) = self.jobs.change(now, &reference, call) else { break };
+            self.jobs.lanes.taken(&order.subject);
             if !is_paid {
-                self.budgets.spend(now, &order);
+                self.jobs.lanes.budgets.spend(now, &order);
             }
-            self.lanes.entry(order.distribution.clone()).or_default().window = now.after(self.pace.debounce);
+            self.jobs.lanes.edit(now, &order.distribution, |lane| lane.window = now.after(gap));
             effects.push(Effect::Create(order));
         }
         effects
     }
 
+    /// How long the next creation of a distribution waits for company after one that is sent now: the more distributions are waited
+    /// for, the longer. So what CloudFront grants serves different distributions first, and no cache is emptied again and again.
+    fn gap(&self) -> Duration {
+        let wanted = u32::try_from(self.jobs.lanes.wanted()).unwrap_or(u32::MAX).max(1);
+        let longest = GAP_MAX.max(self.pace.debounce);
+        self.pace.debounce.saturating_mul(wanted).min(longest)
+    }
+
     /// Takes back an order of more than one path whose namespace has none left for its distribution in this hour, and says that
     /// everything is to be sent instead, which is one path. What was sent before is what it is.
     fn take_unaffordable(&mut self, now: Timestamp, reference: &Reference) -> Option<Order> {
-        let job = self.jobs.get(reference).filter(|job| job.sent.is_none())?;
-        if job.own.order.paths.len() == 1 || self.budgets.affords(now, &job.own.order) {
+        let widened = self.jobs.to_widen(now, reference);
+        let is_too_much = |job: &&Job| {
+            let affords = || self.jobs.lanes.budgets.affords(now, &job.own.order);
+            job.sent.is_none() && job.own.order.paths.len() > 1 && !affords()
+        };
+        if widened.is_none() && self.jobs.get(reference).filter(is_too_much).is_none() {
             return None;
         }
-        self.release(now, reference);
-        Some(self.jobs.remove(reference)?.own.order)
-    }
-
-    /// What is sent next, if anything is now: what was never sent before what was; the namespaces in turn; and of one namespace
-    /// each in the order in which it came.
-    fn next_creation(&self, now: Timestamp) -> Option<Candidate> {
-        let due = |candidate: &Candidate| candidate.from <= now && self.allows(candidate.repeated) <= now;
-        let candidates = self.candidates();
-        let turn = self.fresh_in_a_row.saturating_add(1) >= REPEAT_EVERY;
-        let first = |one: &Candidate| {
-            (one.repeated != turn, one.turn, if one.repeated { one.from } else { Timestamp::default() }, one.number)
-        };
-        candidates.into_iter().filter(due).min_by_key(first)
-    }
-
-    /// One for each distribution for which something waits and nothing stands in the way.
-    fn candidates(&self) -> Vec<Candidate> {
-        let mut waiting: BTreeMap<&DistributionId, Vec<&Job>> = BTreeMap::new();
-        for job in self.jobs.values().filter(|job| job.is_waiting()) {
-            waiting.entry(&job.own.order.distribution).or_default().push(job);
+        let taken = widened.as_ref().unwrap_or(reference);
+        self.jobs.release(now, taken);
+        let order = self.jobs.remove(now, taken)?.own.order;
+        if widened.is_some() {
+            // Until it is back, or for a while.
+            let until = now.after(WIDENED_WITHIN);
+            self.jobs.lanes.budgets.hold(&order, until);
+            self.jobs.lanes.edit(now, &order.distribution, |_| ());
         }
-        let blank = Lane::default();
-        let candidate = |(distribution, waiting): (&DistributionId, Vec<&Job>)| {
-            let lane = self.lanes.get(distribution).unwrap_or(&blank);
-            let probing = || {
-                self.jobs.values().any(|job| job.own.order.distribution == *distribution && job.stage == Stage::Calling)
-            };
-            let (job, from) = match &lane.refusal {
-                Some(_) if probing() => return None,
-                Some(refusal) => (newest(&waiting)?, refusal.until.max(lane.window)),
-                None => (self.leader(&waiting)?, lane.opens()),
-            };
-            let repeated = lane.refusal.is_some() || job.repeats;
-            let reference = job.own.order.reference.clone();
-            let turn = waiting.iter().map(|job| self.turns.of(&job.own.order.subject)).min()?;
-            Some(Candidate { from, turn, number: job.own.number, reference, repeated })
-        };
-        waiting.into_iter().filter_map(candidate).collect()
+        Some(order)
     }
 
-    /// The newest of those that contain the first in turn: it takes along as many as it can, and however many come after it, the
-    /// first in turn is never left behind.
-    fn leader<'a>(&self, waiting: &[&'a Job]) -> Option<&'a Job> {
-        let turn = |job: &&Job| (self.turns.of(&job.own.order.subject), job.own.number);
-        let first = waiting.iter().copied().min_by_key(turn)?;
-        let leads = waiting.iter().copied().filter(|job| job.own.contains(&first.own));
-        Some(leads.max_by_key(|job| job.own.age()).unwrap_or(first))
+    /// What is sent next, if anything is now, and whether that is a repetition: what was never sent before what was; the namespaces in
+    /// turn; and of one namespace each in the order in which it came.
+    fn next_creation(&self, now: Timestamp) -> Option<(Reference, bool)> {
+        let kinds = if self.is_turn_of_repetitions() { [true, false] } else { [false, true] };
+        let first = |repeated: &bool| self.jobs.lanes.first(*repeated).filter(|_| self.allows(*repeated) <= now);
+        let (repeated, (distribution, namespace)) = kinds.into_iter().find_map(|kind| Some((kind, first(&kind)?)))?;
+        Some((self.jobs.leader(now, &distribution, &namespace)?, repeated))
+    }
+
+    const fn is_turn_of_repetitions(&self) -> bool {
+        self.fresh_in_a_row.saturating_add(1) >= REPEAT_EVERY
     }
 
     /// From when on the account's pace allows a creation.
     fn allows(&self, repeated: bool) -> Timestamp {
-        let turn = self.fresh_in_a_row.saturating_add(1) >= REPEAT_EVERY;
-        self.governor.allows(if repeated && !turn { BURST_KEPT } else { 0 })
-    }
-
-    /// All that wait and that this one contains travel with it.
-    fn cover_waiting(&mut self, reference: &Reference) {
-        let Some(own) = self.jobs.get(reference).map(|job| job.own.clone()) else { return };
-        let travels =
-            |job: &&Job| job.is_waiting() && job.own.order.reference != own.order.reference && own.contains(&job.own);
-        let covered: Vec<Reference> =
-            self.jobs.values().filter(travels).map(|job| job.own.order.reference.clone()).collect();
-        let jobs: Vec<Job> = covered.iter().filter_map(|reference| self.jobs.remove(reference)).collect();
-        if let Some(job) = self.jobs.get_mut(reference) {
-            job.covers.extend(jobs.into_iter().flat_map(|job| [job.own].into_iter().chain(job.covers)));
-        }
+        self.governor.allows(if repeated && !self.is_turn_of_repetitions() { BURST_KEPT } else { 0 })
     }
 
     fn created(
@@ -242,28 +218,39 @@ impl Purger {
         id: InvalidationId,
         created_ms: Option<i64>,
     ) -> Vec<Effect> {
-        let poll = Poll::begin(now, id.clone(), &self.pace);
-        let Some(job) = self.jobs.get_mut(reference).filter(|job| !matches!(job.stage, Stage::Polling(_))) else {
+        let Some(job) = self.jobs.get(reference).filter(|job| !matches!(job.stage, Stage::Polling(_))) else {
             return Vec::new();
         };
         if let (Stage::Calling, Some(sent)) = (&job.stage, job.sent) {
             self.governor.granted(sent);
         }
-        let is_spent = job.own.is_voted_after(created_ms);
-        job.stage = Stage::Polling(poll);
+        let (is_spent, distribution) = (job.own.is_voted_after(created_ms), job.own.order.distribution.clone());
+        if job.stage == Stage::Calling {
+            let order = job.own.order.clone();
+            self.jobs.lanes.budgets.made(now, &order);
+        }
+        let poll = Poll::begin(now, id.clone(), &self.pace);
+        self.jobs.change(now, reference, |job| job.stage = Stage::Polling(poll));
         // The distribution answers: the others go on, and those that this one contains need not.
-        if let Some(lane) = self.lanes.get_mut(&job.own.order.distribution) {
-            lane.refusal = None;
-            lane.throttled = None;
+        let helped = self.jobs.lanes.edit(now, &distribution, |lane| {
+            let helped = lane.why_failing().is_some();
+            (lane.refusal, lane.throttled) = (None, None);
+            helped
+        });
+        if helped {
+            // One right is often that of many, and so is a token.
+            self.jobs.lanes.try_refused(now);
         }
         if is_spent {
-            self.release(now, reference);
-            return self.conclude(reference, &Progress::Spent(id));
+            self.jobs.release(now, reference);
+            return self.jobs.conclude(now, reference, &Progress::Spent(id));
         }
-        self.cover_waiting(reference);
-        let Some(job) = self.jobs.get_mut(reference) else { return Vec::new() };
-        job.forget_failing();
-        job.report_to_all()
+        self.jobs.cover_waiting(now, reference);
+        let tell = |job: &mut Job| {
+            job.forget_failing();
+            job.report_to_all()
+        };
+        self.jobs.change(now, reference, tell).unwrap_or_default()
     }
 
     fn create_failed(
@@ -273,32 +260,33 @@ impl Purger {
         class: CdnErrorClass,
         why: String,
     ) -> Vec<Effect> {
-        let Some(job) = self.jobs.get_mut(reference).filter(|job| job.stage == Stage::Calling) else {
+        if self.jobs.get(reference).is_none_or(|job| job.stage != Stage::Calling) {
             return Vec::new();
-        };
+        }
+        let waits_again = |job: &mut Job| (job.stage, job.repeats) = (Stage::Waiting, true);
         match class {
             CdnErrorClass::Throttled => {
-                job.stage = Stage::Waiting;
+                self.jobs.change(now, reference, |job| job.stage = Stage::Waiting);
                 self.throttled(now, reference, why);
                 Vec::new()
             }
             CdnErrorClass::TooManyInProgress | CdnErrorClass::Ambiguous => {
-                (job.stage, job.repeats) = (Stage::Waiting, true);
+                self.jobs.change(now, reference, waits_again);
                 self.refused(now, reference, why, false)
             }
             CdnErrorClass::Denied | CdnErrorClass::Unexpected | CdnErrorClass::NoSuchInvalidation => {
-                (job.stage, job.repeats) = (Stage::Waiting, true);
+                self.jobs.change(now, reference, waits_again);
                 self.refused(now, reference, why, true)
             }
             CdnErrorClass::ReferenceReused => {
-                job.stage = Stage::Searching(Call::default());
-                self.release(now, reference);
+                self.jobs.change(now, reference, |job| job.stage = Stage::Searching(Call::due(now)));
+                self.jobs.release(now, reference);
                 Vec::new()
             }
-            CdnErrorClass::Gone => self.conclude(reference, &Progress::Impossible(why)),
+            CdnErrorClass::Gone => self.jobs.conclude(now, reference, &Progress::Impossible(why)),
             CdnErrorClass::Refused => {
-                self.release(now, reference);
-                self.conclude(reference, &Progress::Impossible(why))
+                self.jobs.release(now, reference);
+                self.jobs.conclude(now, reference, &Progress::Impossible(why))
             }
         }
     }
@@ -309,14 +297,14 @@ impl Purger {
     fn throttled(&mut self, now: Timestamp, reference: &Reference, why: String) {
         let Some(job) = self.jobs.get(reference) else { return };
         self.governor.throttled(now, job.sent.unwrap_or(now));
-        let Order { distribution, subject, .. } = &job.own.order;
-        let lane = self.lanes.entry(distribution.clone()).or_default();
-        lane.throttled(now, self.governor.allows(0), distribution, why);
-        if job.repeats {
+        let Order { distribution, subject, .. } = job.own.order.clone();
+        let (repeats, paused) = (job.repeats, self.governor.allows(0));
+        self.jobs.lanes.edit(now, &distribution, |lane| lane.throttled(now, paused, &distribution, why));
+        if repeats {
             self.fresh_in_a_row = REPEAT_EVERY.saturating_sub(1);
         } else {
             self.fresh_in_a_row = self.fresh_in_a_row.saturating_sub(1);
-            self.turns.returned(subject);
+            self.jobs.lanes.returned(&subject);
         }
     }
 
@@ -326,129 +314,113 @@ impl Purger {
         let Some(job) = self.jobs.get(reference) else { return Vec::new() };
         let distribution = job.own.order.distribution.clone();
         let sent = job.sent.unwrap_or(now);
-        let lane = self.lanes.entry(distribution.clone()).or_default();
-        lane.refused(now, sent, &distribution, why, needs_help);
-        let Some(why) = lane.why_failing() else { return Vec::new() };
-        let waiting =
-            self.jobs.values_mut().filter(|job| job.is_waiting() && job.own.order.distribution == distribution);
-        waiting.flat_map(|job| job.tell_failing(why)).collect()
-    }
-
-    /// Covered orders go on by themselves: what became of the one they travelled with says nothing of them.
-    fn release(&mut self, now: Timestamp, reference: &Reference) {
-        let covers = self.jobs.get_mut(reference).map(|job| std::mem::take(&mut job.covers)).unwrap_or_default();
-        for waiter in covers {
-            let job = Job::new(now, waiter, &self.pace);
-            self.jobs.insert(job.own.order.reference.clone(), job);
-        }
+        let why = self.jobs.lanes.edit(now, &distribution, |lane| {
+            lane.refused(now, sent, &distribution, why, needs_help);
+            lane.why_failing().map(str::to_owned)
+        });
+        why.map_or_else(Vec::new, |why| self.jobs.tell_failing(&distribution, &why))
     }
 
     /// It was created before, with what was sent then: that counts, not what would have been sent now.
     fn searched(&mut self, now: Timestamp, reference: &Reference, found: Option<Found>) -> Vec<Effect> {
-        let asked = |job: &&mut Job| matches!(&job.stage, Stage::Searching(search) if search.is_asked());
-        let Some(job) = self.jobs.get_mut(reference).filter(asked) else { return Vec::new() };
-        let Some(Found { invalidation, sent, created_ms }) = found else {
-            return self.conclude(reference, &Progress::DoneByOther);
-        };
-        job.own.order.paths = sent.clone();
-        // Its time is unknown, so it covers no other purge.
-        job.own.order.voted_at = None;
-        let mut effects = self.created(now, reference, invalidation, created_ms);
-        if let Some(job) = self.jobs.get(reference) {
-            effects.push(job.tell_own(Progress::SentBefore(sent)));
+        let asked = |job: &&Job| matches!(&job.stage, Stage::Searching(search) if search.is_asked());
+        if self.jobs.get(reference).filter(asked).is_none() {
+            return Vec::new();
         }
+        let Some(Found { invalidation, sent, created_ms }) = found else {
+            return self.jobs.conclude(now, reference, &Progress::DoneByOther);
+        };
+        self.jobs.change(now, reference, |job| {
+            job.own.order.paths = sent.clone();
+            // Its time is unknown, so it covers no other purge.
+            job.own.order.voted_at = None;
+        });
+        let mut effects = self.created(now, reference, invalidation, created_ms);
+        effects.extend(self.jobs.get(reference).map(|job| job.tell_own(Progress::SentBefore(sent))));
         effects
     }
 
     fn search_failed(&mut self, now: Timestamp, reference: &Reference) {
-        let Some(Stage::Searching(search)) = self.jobs.get_mut(reference).map(|job| &mut job.stage) else { return };
-        if search.is_asked() {
-            search.repeat(retry::SERVICE.from(now, &reference.0));
-        }
+        self.jobs.change(now, reference, |job| match &mut job.stage {
+            Stage::Searching(search) if search.is_asked() => search.repeat(retry::MENDED.from(now, &reference.0)),
+            Stage::Waiting | Stage::Calling | Stage::Searching(_) | Stage::Polling(_) => {}
+        });
     }
 
     /// Asks about every invalidation whose time has come, looks again for those that were not found out, and reports what
     /// takes too long.
     fn look_after(&mut self, now: Timestamp) -> Vec<Effect> {
         let mut effects = Vec::new();
-        let turn = self.waits_for_its_turn();
-        for job in self.jobs.values_mut() {
-            let (reference, distribution) = (job.own.order.reference.clone(), job.own.order.distribution.clone());
-            let why = self.lanes.get(&distribution).and_then(Lane::why);
-            let why = why.unwrap_or_else(|| if job.is_waiting() { &turn } else { "CloudFront does not answer" });
-            effects.extend(job.tell_late(now, &self.pace, why));
-            match &mut job.stage {
-                Stage::Polling(poll) if poll.ask.is_due(now) => {
-                    poll.ask.asked();
-                    effects.push(Effect::Poll(reference, distribution, poll.id.clone()));
+        for reference in self.jobs.due(now) {
+            let Some(job) = self.jobs.get(&reference) else { continue };
+            let lane = self.jobs.lanes.get(&job.own.order.distribution).and_then(Lane::why);
+            let why = match lane {
+                Some(why) => why.to_owned(),
+                None if job.is_waiting() => self.waits_for_its_turn(),
+                None => "CloudFront does not answer".to_owned(),
+            };
+            let pace = &self.pace;
+            let looked = self.jobs.change(now, &reference, |job| {
+                let distribution = job.own.order.distribution.clone();
+                let mut effects = job.tell_late(now, pace, &why);
+                match &mut job.stage {
+                    Stage::Polling(poll) if poll.ask.is_due(now) => {
+                        poll.ask.asked();
+                        effects.push(Effect::Poll(reference.clone(), distribution, poll.id.clone()));
+                    }
+                    Stage::Searching(search) if search.is_due(now) => {
+                        search.asked();
+                        effects.push(Effect::Search(reference.clone(), distribution));
+                    }
+                    Stage::Waiting | Stage::Calling | Stage::Searching(_) | Stage::Polling(_) => {}
                 }
-                Stage::Searching(search) if search.is_due(now) => {
-                    search.asked();
-                    effects.push(Effect::Search(reference, distribution));
-                }
-                Stage::Waiting | Stage::Calling | Stage::Searching(_) | Stage::Polling(_) => {}
-            }
+                effects
+            });
+            effects.extend(looked.unwrap_or_default());
         }
         effects
     }
 
     fn still(&mut self, now: Timestamp, reference: &Reference) {
         let first = self.pace.poll_first;
-        if let Some(Stage::Polling(poll)) = self.jobs.get_mut(reference).map(|job| &mut job.stage) {
-            poll.later(now, first);
-        }
+        self.jobs.change(now, reference, |job| {
+            if let Stage::Polling(poll) = &mut job.stage {
+                poll.later(now, first);
+            }
+        });
     }
 
     fn poll_failed(&mut self, now: Timestamp, reference: &Reference, class: CdnErrorClass, why: String) -> Vec<Effect> {
         self.still(now, reference);
-        let Some(job) = self.jobs.get_mut(reference) else { return Vec::new() };
-        let Stage::Polling(poll) = &mut job.stage else { return Vec::new() };
-        match class {
-            CdnErrorClass::NoSuchInvalidation => {
-                poll.unknown = poll.unknown.saturating_add(1);
-                if poll.unknown < UNKNOWN_TOLERATED {
-                    return Vec::new();
-                }
-                (job.stage, job.repeats) = (Stage::Waiting, true);
-                job.sent = Some(now);
-                job.tell_failing(&format!("{why}; it is created again under the same reference"))
+        if self.jobs.get(reference).is_none_or(|job| !matches!(job.stage, Stage::Polling(_))) {
+            return Vec::new();
+        }
+        let told = match class {
+            CdnErrorClass::NoSuchInvalidation => self.jobs.change(now, reference, |job| job.lost(now, &why)),
+            CdnErrorClass::Gone => Some(self.jobs.conclude(now, reference, &Progress::Impossible(why))),
+            CdnErrorClass::Denied | CdnErrorClass::Unexpected | CdnErrorClass::Refused => {
+                self.jobs.change(now, reference, |job| job.tell_failing(&why))
             }
-            CdnErrorClass::Gone => self.conclude(reference, &Progress::Impossible(why)),
-            CdnErrorClass::Denied | CdnErrorClass::Unexpected | CdnErrorClass::Refused => job.tell_failing(&why),
             // A passing error of the poll never ends the wait.
             CdnErrorClass::Throttled
             | CdnErrorClass::TooManyInProgress
             | CdnErrorClass::Ambiguous
-            | CdnErrorClass::ReferenceReused => Vec::new(),
-        }
-    }
-
-    /// Reports the end of a purge and of those it covers, and forgets them.
-    fn conclude(&mut self, reference: &Reference, progress: &Progress) -> Vec<Effect> {
-        self.jobs.remove(reference).map_or_else(Vec::new, |job| job.tell_all(progress))
+            | CdnErrorClass::ReferenceReused => None,
+        };
+        told.unwrap_or_default()
     }
 
     fn advance(&mut self, now: Timestamp) -> Vec<Effect> {
-        let waited_for =
-            |distribution: &DistributionId| self.jobs.values().any(|job| job.own.order.distribution == *distribution);
-        self.lanes.retain(|distribution, lane| !lane.is_blank(now) && (lane.is_open() || waited_for(distribution)));
-        self.budgets.forget(now);
-        if !self.jobs.values().any(Job::is_waiting) {
-            self.turns = Turns::default();
-        }
+        self.jobs.lanes.pass(now);
+        self.jobs.lanes.budgets.forget(now);
         self.governor.pass(now);
         let mut effects = self.send(now);
-        if self.candidates().iter().any(|one| one.from <= now) {
+        if [false, true].into_iter().any(|repeated| self.jobs.lanes.are_ready(repeated)) {
             self.governor.wanted(now);
         }
         effects.extend(self.look_after(now));
         effects
     }
-}
-
-/// The newest that waits: the one whose success says most.
-fn newest<'a>(waiting: &[&'a Job]) -> Option<&'a Job> {
-    waiting.iter().copied().max_by_key(|job| job.own.age())
 }
 
 impl Machine for Purger {
@@ -464,11 +436,15 @@ impl Machine for Purger {
                 self.still(now, &reference);
                 Vec::new()
             }
-            Event::Completed(reference) => self.conclude(&reference, &Progress::Completed),
+            Event::Completed(reference) => self.jobs.conclude(now, &reference, &Progress::Completed),
             Event::PollFailed(reference, class, why) => self.poll_failed(now, &reference, class, why),
             Event::Searched(reference, found) => self.searched(now, &reference, found),
             Event::SearchFailed(reference, _) => {
                 self.search_failed(now, &reference);
+                Vec::new()
+            }
+            Event::Retried(subject) => {
+                self.retried(now, &subject);
                 Vec::new()
             }
             Event::Unheard(subject, reference, progress) => {
@@ -486,13 +462,10 @@ impl Machine for Purger {
     }
 
     fn next_deadline(&self) -> Option<Timestamp> {
-        let sends = self.candidates().into_iter().map(|one| one.from.max(self.allows(one.repeated)));
-        let looks = self.jobs.values().filter_map(|job| match &job.stage {
-            Stage::Waiting | Stage::Calling => None,
-            Stage::Searching(search) => search.deadline(),
-            Stage::Polling(poll) => poll.ask.deadline(),
-        });
-        let late = self.jobs.values().filter_map(|job| job.late_at(&self.pace));
-        sends.chain(looks).chain(late).chain(self.unheard.deadline()).min()
+        let lanes = &self.jobs.lanes;
+        let ready = [false, true].into_iter().filter(|repeated| lanes.are_ready(*repeated));
+        let ready = ready.map(|repeated| self.allows(repeated));
+        let later = lanes.deadline().map(|at| at.max(self.allows(false)));
+        ready.chain(later).chain(self.jobs.deadline()).chain(self.unheard.deadline()).min()
     }
 }

@@ -174,7 +174,9 @@ impl Rollout {
             return;
         };
         let message = match outcome {
-            Outcome::Purged | Outcome::Partly | Outcome::PartlyOwed | Outcome::Owed => fates::told(vote, outcome),
+            Outcome::Purged | Outcome::Partly | Outcome::PartlyOwed | Outcome::Owed => {
+                fates::told(vote, outcome, self.purges.stale(&vote.vector).as_deref())
+            }
             _ if vote.why.is_empty() => outcome.to_string(),
             _ => format!("{outcome} ({})", vote.why),
         };

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow::{self, Break, Continue};
 
-use crate::catalog::Found;
+use crate::catalog::{Found, Listing};
 use crate::distribution::DistributionId;
 use crate::group;
 use crate::id::{Reference, Vector, purge_reference};
@@ -13,10 +13,10 @@ use crate::plan::Plan;
 use crate::purge::Order;
 use crate::record::{Outcome, Purge, PurgeState, Record, Vote};
 use crate::rollout::close::VectorEnd;
+use crate::rollout::compare::{self, Compared};
 use crate::rollout::turn::Task;
 use crate::rollout::{Effect, Rollout, ballot, fates, window, words};
 use crate::rules::Rules;
-use crate::tenants::{self, PATHS_SENT_MAX};
 
 impl Rollout {
     /// Goes on with a decided vector: matches it, and orders what this life has not ordered yet. Once all is final, returns how
@@ -28,7 +28,7 @@ impl Rollout {
         plan: &Plan,
     ) -> ControlFlow<VectorEnd, Vec<Effect>> {
         let Some(vote) = self.record.open_vote(vector).cloned() else { return Continue(Vec::new()) };
-        if vote.is_carried_out() {
+        if vote.is_carried_out() && !self.awaits_comparison(&vote, plan) {
             return Break((fates::outcome(&vote.count()), fates::missing(&vote)));
         }
         if vote.wants_match() && self.purges.takes_none(vector) {
@@ -38,6 +38,7 @@ impl Rollout {
         if vote.wants_match() && self.is_turn(now, vector, Task::Match) && self.purges.begins_match(now, vector) {
             effects.push(Effect::Match(vector.clone(), Box::new(plan.clone())));
         }
+        effects.extend(self.ask_newer(now, &vote, plan));
         for (distribution, purge) in vote.purges.iter().filter(|(_, purge)| !purge.state.is_final()) {
             let task = match purge.state {
                 PurgeState::Wanted => Task::Create(distribution.clone()),
@@ -130,13 +131,15 @@ impl Rollout {
     fn order(&self, vector: &Vector, distribution: &DistributionId, purge: &Purge, plan: &Plan) -> Order {
         // Covered by an existing invalidation: we wait for that one and create none.
         let exists = matches!(purge.state, PurgeState::Created | PurgeState::Covered(_) | PurgeState::Owed(_));
+        let limits = self.policy.tenants.limits(&self.identity.workload.namespace);
         Order {
             reference: purge.reference.clone(),
             distribution: distribution.clone(),
             paths: purge.sent.clone().unwrap_or_else(|| plan.paths.clone()),
             subject: self.identity.workload.clone().into(),
             invalidation: purge.invalidation.clone().filter(|_| exists),
-            paths_per_hour: self.policy.tenants.limits(&self.identity.workload.namespace).paths_per_hour,
+            paths_per_hour: limits.paths_per_hour,
+            purges_per_hour: limits.purges_per_hour,
             voted_at: self.purges.voted_at(vector, &purge.reference),
             voted_ms: self.voted_ms(vector, &purge.reference),
         }
@@ -152,8 +155,12 @@ impl Rollout {
     /// The distributions of a decided plan are known.
     pub(super) fn matched(&mut self, vector: &Vector, asked: &Plan, found: &Found) -> Option<VectorEnd> {
         self.purges.matched(vector);
-        // A second answer, because we asked again after a peer was rebuilt: the purges of the first are under way.
-        let vote = self.record.kept_mut(vector).filter(|vote| vote.wants_match())?;
+        let vote = self.record.kept_mut(vector)?;
+        if !vote.wants_match() {
+            // Of the first answer the purges are under way.
+            self.compared(vector, asked, found);
+            return None;
+        }
         let plan = if vote.closed.is_some() {
             Plan::of(&[vote])
         } else {
@@ -177,30 +184,20 @@ impl Rollout {
         let limits = self.policy.tenants.limits(&self.identity.workload.namespace);
         let vote = self.record.kept_mut(vector)?;
         let (first, bounded) = (vote.purges.is_empty(), vote.rules > Rules::FIRST);
-        let beyond = if bounded { tenants::beyond(&found.distributions, limits) } else { BTreeMap::new() };
-        let mut beyond = beyond;
-        for (id, reached) in found.distributions.iter().filter(|_| bounded) {
-            if plan.paths_of(reached, &plan.paths).is_none() {
-                let why = "none of its paths is among those that routes of the workload's namespace take there";
-                beyond.insert(id.clone(), why.to_owned());
-            }
-        }
+        let beyond = if bounded { compare::beyond(&plan, &found.distributions, limits) } else { BTreeMap::new() };
         let within = found.distributions.keys().filter(|id| !beyond.contains_key(*id)).cloned().collect();
         // An owed purge always records its paths.
         let late = vote.closed.is_some();
-        // The reference is of what was voted for. What is sent follows from what the distribution understands (decision 41).
-        let sent = |distribution: &DistributionId| {
-            let understood = !plan.paths.has_tags() || found.tagged.contains(distribution);
-            let paths = if understood { plan.paths.clone() } else { plan.paths.without_tags() };
-            let reached = found.distributions.get(distribution).filter(|_| bounded);
-            let paths = reached.and_then(|reached| plan.paths_of(reached, &paths)).unwrap_or(paths);
-            let paths = paths.at_most(PATHS_SENT_MAX);
-            (late || paths != plan.paths).then_some(paths)
-        };
+        // The reference is of what was voted for.
+        let sent =
+            |id: &DistributionId| compare::sent(&plan, found, id, bounded).or_else(|| late.then(|| plan.paths.clone()));
         let purge = |id: &DistributionId| Purge { sent: sent(id), ..wanted(&rollout, id, &plan.paths) };
         window::list(vote, &within, room, purge);
         if first {
             window::leave_out(vote, beyond, |id| wanted(&rollout, id, &plan.paths));
+        }
+        if found.listing == Listing::After {
+            self.purges.compare(vector, Compared::Newer);
         }
         None
     }
@@ -220,6 +217,6 @@ fn no_distribution(plan: &Plan) -> VectorEnd {
     (Outcome::NoDistribution, words::some(plan.hosts.iter().map(ToString::to_string), plan.hosts.len()))
 }
 
-fn wanted(rollout: &str, distribution: &DistributionId, paths: &PathSet) -> Purge {
+pub(super) fn wanted(rollout: &str, distribution: &DistributionId, paths: &PathSet) -> Purge {
     Purge::wanted(purge_reference(rollout, distribution.as_str(), paths.iter().map(|path| path.as_str())))
 }

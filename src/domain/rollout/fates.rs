@@ -20,20 +20,24 @@ pub(super) const fn outcome(count: &Count) -> Outcome {
     }
 }
 
-/// The announcement of such an end.
-pub(super) fn told(vote: &Vote, outcome: &Outcome) -> String {
+/// The announcement of such an end; `stale` says by which listing, where none was to be had that began after the votes.
+pub(super) fn told(vote: &Vote, outcome: &Outcome, stale: Option<&str>) -> String {
     let unknown = vote.count().unknown > 0;
+    let listed = stale.map_or_else(String::new, |stale| format!("; {stale}"));
     match outcome {
         Outcome::Purged if vote.is_of_dry_run() => format!("would be purged now: {}", fresh(vote)),
         Outcome::Partly | Outcome::PartlyOwed if vote.is_of_dry_run() => {
             format!("would be partly purged: {}; {}", fresh(vote), missing(vote))
         }
         Outcome::Purged if unknown => {
-            format!("purged, but it is not known whether it is complete everywhere: {}", fresh(vote))
+            format!("purged, but it is not known whether it is complete everywhere{listed}: {}", fresh(vote))
         }
+        Outcome::Purged if stale.is_some() => format!("purged{listed}: {}", fresh(vote)),
         Outcome::Purged if vote.owed_ms != 0 => format!("the edge is fresh, late, for it was owed: {}", fresh(vote)),
         Outcome::Purged => format!("the edge is fresh: {}", fresh(vote)),
-        Outcome::Partly | Outcome::PartlyOwed => format!("partly purged: {}; {}", fresh(vote), missing(vote)),
+        Outcome::Partly | Outcome::PartlyOwed => {
+            format!("partly purged{listed}: {}; {}", fresh(vote), missing(vote))
+        }
         _ => format!("not purged: {}", missing(vote)),
     }
 }

@@ -25,6 +25,7 @@ mod ballot;
 mod barrier;
 mod clock;
 mod close;
+mod compare;
 mod cover;
 mod execute;
 mod fates;
@@ -197,7 +198,7 @@ pub enum Event {
     Rechecked(Vector, Option<Box<Workload>>),
     /// It was not, for this reason.
     RecheckFailed(String),
-    /// An [`Effect::Match`] about this plan was answered.
+    /// An [`Effect::Match`] or [`Effect::Compare`] about this plan was answered.
     Matched(Vector, Box<Plan>, Found),
     /// It was not, for this reason.
     MatchFailed(Vector, String),
@@ -233,6 +234,8 @@ pub enum Effect {
     Recheck(Vector),
     /// Find the distributions of a decided plan.
     Match(Vector, Box<Plan>),
+    /// Find by a newer listing the distributions of a plan whose purges are ordered. Answered as [`Effect::Match`] is.
+    Compare(Vector, Box<Plan>),
     /// Carry out a purge, or go on with it.
     Purge(Box<Order>),
     /// Tell a notice.
@@ -254,6 +257,7 @@ impl Effect {
             Self::FindSite(..) => "find_site",
             Self::Recheck(_) => "recheck",
             Self::Match(..) => "match",
+            Self::Compare(..) => "compare",
             Self::Purge(_) => "purge",
             Self::Tell(_) => "tell",
             Self::End => "end",
@@ -447,7 +451,10 @@ impl Machine for Rollout {
                     self.end_vote(now, &vector, end);
                 }
             }
-            Event::MatchFailed(vector, why) => self.purges.match_failed(&vector, &again, short(&why)),
+            Event::MatchFailed(vector, why) => {
+                let again = retry::MENDED.from(now, &self.identity.workload.to_string());
+                self.purges.match_failed(&vector, again, short(&why));
+            }
             Event::Purged(reference, progress) => {
                 self.note_waits(now, &reference, &progress);
                 self.purged(now, &reference, progress);

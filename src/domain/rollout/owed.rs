@@ -64,7 +64,7 @@ impl Rollout {
                 // It is ordered again with that, once it is durable.
                 self.purges.order_again(reference);
             }
-            Progress::Stalled(_) | Progress::Spent(_) => {}
+            Progress::Stalled(_) | Progress::Spent(_) | Progress::Spaced(_) => {}
             Progress::Created(_)
             | Progress::Covered { .. }
             | Progress::Completed
@@ -157,6 +157,7 @@ impl Rollout {
         let (Some(draft), Some(durable)) = (&self.record.draft, &self.record.durable) else { return Vec::new() };
         let Some((vote, stored)) = draft.kept(vector).zip(durable.kept(vector)) else { return Vec::new() };
         let mut orders = Vec::new();
+        let limits = self.policy.tenants.limits(&self.identity.workload.namespace);
         for (distribution, purge) in vote.purges.iter().filter(|(_, purge)| !purge.state.is_final()) {
             let known = stored.purges.get(distribution).is_some_and(|stored| stored.is_sent_as(purge));
             if !known || self.purges.is_ordered(&purge.reference) || self.is_carried(draft, vote, distribution, purge) {
@@ -169,7 +170,8 @@ impl Rollout {
                 paths,
                 subject: self.identity.workload.clone().into(),
                 invalidation: purge.invalidation.clone(),
-                paths_per_hour: self.policy.tenants.limits(&self.identity.workload.namespace).paths_per_hour,
+                paths_per_hour: limits.paths_per_hour,
+                purges_per_hour: limits.purges_per_hour,
                 voted_at: self.purges.voted_at(vector, &purge.reference),
                 voted_ms: self.voted_ms(vector, &purge.reference),
             });

@@ -1,5 +1,7 @@
 //! What a report about a purge changes in the record, and which notices follow.
 
+use std::time::Duration;
+
 use crate::id::{InvalidationId, Reference, Vector};
 use crate::machine::Timestamp;
 use crate::notice::Kind;
@@ -69,9 +71,14 @@ impl Rollout {
                 }
                 // A notice of its own: the purge may still prove to be impossible.
                 detail.push_str("/failing");
-                (untold.then_some(Kind::PurgeFailed), format!("{why}; it is tried again"))
+                (untold.then_some(Kind::PurgeFailed), format!("{why}; {}", words::retried()))
             }
             Progress::Overdue(_) | Progress::SentBefore(_) | Progress::OverBudget => (None, String::new()),
+            Progress::Spaced(purges) => {
+                // A notice of its own: it may take long besides.
+                detail.push_str("/spaced");
+                (Some(Kind::PurgeStalled), spaced(purges, &distribution, &self.identity.workload.namespace))
+            }
             Progress::Stalled(waited) => {
                 vote.stalled = true;
                 let waited = words::duration(waited);
@@ -110,6 +117,14 @@ fn covered(by: &InvalidationId, distribution: &str) -> String {
         true => format!("a later invalidation of {distribution} would cover it"),
         false => format!("covered by the later invalidation {by} of {distribution}"),
     }
+}
+
+fn spaced(purges: u32, distribution: &str, namespace: &str) -> String {
+    format!(
+        "namespace {namespace} has used up its {purges} purges of {distribution} an hour: until they have come back, what it orders \
+         shares one each {}; the operator can allow more by purges_per_hour in tenants.allow",
+        words::duration(Duration::from_secs(60 * 60) / purges.max(1))
+    )
 }
 
 fn used_for_others(reference: &Reference, distribution: &str) -> String {

@@ -23,6 +23,7 @@ pub(super) fn broken_by(durable: Option<&Record>, effect: &Effect) -> Vec<Promis
         | Effect::FindSite(..)
         | Effect::Recheck(_)
         | Effect::Match(..)
+        | Effect::Compare(..)
         | Effect::Absent(_)
         | Effect::End => None,
     };

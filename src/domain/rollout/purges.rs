@@ -11,12 +11,16 @@ use crate::call::Call;
 use crate::id::{InvalidationId, Reference, Vector, renewed_reference};
 use crate::machine::Timestamp;
 use crate::record::{Record, Vote};
+use crate::rollout::compare::Compared;
 use crate::rollout::turn::Task;
+use crate::rollout::words;
 
 /// See the module's text.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Purges {
     matching: BTreeMap<Vector, Call>,
+    /// By which listing the purges of a vector are all known.
+    compared: BTreeMap<Vector, Compared>,
     /// Vectors whose hosts no distribution serves, while their vote is not stored.
     none: BTreeSet<Vector>,
     ordered: BTreeSet<Reference>,
@@ -98,6 +102,7 @@ impl Purges {
     /// Nothing more follows from the vector.
     pub(super) fn release(&mut self, vector: &Vector) {
         self.decided_at.remove(vector);
+        self.compared.remove(vector);
         self.turns.retain(|(of, _), _| of != vector);
     }
 
@@ -114,6 +119,25 @@ impl Purges {
     /// The distributions of the vector are known.
     pub(super) fn matched(&mut self, vector: &Vector) {
         self.matching.remove(vector);
+    }
+
+    /// By which listing the purges of the vector are all known, if they are.
+    pub(super) fn compared(&self, vector: &Vector) -> Option<Compared> {
+        self.compared.get(vector).copied()
+    }
+
+    /// How old the listing was, in words, where no newer one was to be had.
+    pub(super) fn stale(&self, vector: &Vector) -> Option<String> {
+        match self.compared.get(vector)? {
+            Compared::Newer => None,
+            Compared::Stale(Some(age)) => Some(format!("distributions as listed {} ago", words::duration(*age))),
+            Compared::Stale(None) => Some("distributions as listed before the last restart".to_owned()),
+        }
+    }
+
+    /// They are all known.
+    pub(super) fn compare(&mut self, vector: &Vector, by: Compared) {
+        self.compared.insert(vector.clone(), by);
     }
 
     /// There are none, and the vote is not stored yet.
@@ -199,6 +223,7 @@ impl Purges {
     pub(super) fn begin_anew(&mut self, record: Option<&Record>) {
         self.restart();
         self.inherit(record);
+        self.compared.clear();
         self.voted_at.clear();
         self.turns.clear();
     }

@@ -78,7 +78,7 @@ impl Wait {
             Effect::Look => Some(Self::Look),
             Effect::FindSite(..) => Some(Self::Site),
             Effect::Recheck(_) => Some(Self::Recheck),
-            Effect::Match(..) => Some(Self::Match),
+            Effect::Match(..) | Effect::Compare(..) => Some(Self::Match),
             Effect::Purge(_) => Some(Self::Purge),
             Effect::Tell(_) => Some(Self::Tell),
             // The barrier bounds the first wait itself, and reports it; for the second, the member that waits asks again; after

@@ -12,6 +12,7 @@ use crate::id::{InvalidationId, Member, WorkloadId};
 use crate::image::{Version, brief, difference};
 use crate::machine::Timestamp;
 use crate::policy::Policy;
+use crate::purge::TRIED_EVERY;
 use crate::readiness::{self, Pods, Standing, standing};
 use crate::record::{Closed, Outcome, Phase, Published, Purge, PurgeState, Record, Vote};
 use crate::rollout::Rollout;
@@ -351,13 +352,18 @@ fn complete(record: &Record) -> (String, String) {
     (state, "tells the webhooks when all are completed".into())
 }
 
+/// When a refused purge is tried again.
+pub(super) fn retried() -> String {
+    format!("it is tried again about every {}, and at once by allclear purge --retry", duration(TRIED_EVERY))
+}
+
 fn purge((distribution, purge): (&DistributionId, &Purge)) -> PurgeSummary {
     let made = purge.invalidation.as_ref().filter(|id| !id.is_of_dry_run());
     let id = made.map_or(String::new(), |id| format!(" {id}"));
     let state = match &purge.state {
         _ if made.is_none() && purge.invalidation.is_some() => format!("invalidation of {distribution} would be made"),
         PurgeState::Wanted => format!("invalidation of {distribution} queued"),
-        PurgeState::Owed(why) => format!("invalidation of {distribution} owed: {why}; it is tried again"),
+        PurgeState::Owed(why) => format!("invalidation of {distribution} owed: {why}; {}", retried()),
         PurgeState::Created => format!("invalidation{id} of {distribution} in progress"),
         PurgeState::Covered(_) => format!("covered by a later invalidation{id} of {distribution}, in progress"),
         PurgeState::Completed => format!("invalidation{id} of {distribution} completed"),

@@ -81,7 +81,7 @@ fn leaving_out() -> Policy {
 
 #[test]
 fn two_members_and_one_rollout_with_every_fault_at_every_step() {
-    search("N=2 A→B", clusters(&[a_to_b(), a_to_b()]), &["ends purged once"], 1_297);
+    search("N=2 A→B", clusters(&[a_to_b(), a_to_b()]), &["ends purged once"], 2_053);
 }
 
 #[test]

@@ -122,7 +122,7 @@ impl<'a> Worker<'a> {
                     let fresh = if skips { self.sight(self.job.seen) } else { self.sight(self.job.at) };
                     self.step(Event::Rechecked(vector, fresh));
                 }
-                Effect::Match(vector, plan) => {
+                Effect::Match(vector, plan) | Effect::Compare(vector, plan) => {
                     let by_hosts = (!plan.hosts.is_empty()).then(by_host);
                     let found: BTreeSet<_> = plan.distributions.iter().cloned().chain(by_hosts).collect();
                     self.step(Event::Matched(vector, plan, found.into()));

@@ -109,7 +109,7 @@ impl Site {
         if let Effect::Tell(notice) = effect {
             self.told.push((**notice).clone());
         }
-        if let Effect::Match(vector, plan) = effect {
+        if let Effect::Match(vector, plan) | Effect::Compare(vector, plan) = effect {
             let found = Found { tagged: self.tagged.clone(), ..Found::from(self.distributions.clone()) };
             return vec![Event::Matched(vector.clone(), plan.clone(), found)];
         }

@@ -99,7 +99,7 @@ fn failed(effect: Effect) -> Option<Event> {
         Effect::FindOldPods(_) => Event::OldPodsUnseen(why()),
         Effect::FindSite(..) => Event::SiteFailed(why()),
         Effect::Recheck(_) => Event::RecheckFailed(why()),
-        Effect::Match(vector, _) => Event::MatchFailed(vector, why()),
+        Effect::Match(vector, _) | Effect::Compare(vector, _) => Event::MatchFailed(vector, why()),
         Effect::Tell(notice) => Event::TellFailed(notice.id, why()),
         // These cannot fail: the one is answered from memory, and of the other the machine of purges tells.
         Effect::Publish(_) | Effect::Purge(_) => return None,
