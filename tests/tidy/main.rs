@@ -15,6 +15,7 @@ mod code;
 mod deploy;
 mod documents;
 mod imports;
+mod mutants;
 mod pages;
 mod shipped;
 mod source;
