@@ -1,7 +1,7 @@
 //! How soon a purge follows: `make latency`.
 //!
 //! What is measured is the time from the status that completes the rollout in the last cluster to the arrival of CreateInvalidation,
-//! with nothing settling: in a cluster that is alone, and in three clusters with the program in each and a real `redis-server` per
+//! with nothing settling: in a cluster that is alone; there also from the moment the last old pod stops serving; and in three clusters with the program in each and a real `redis-server` per
 //! member, all on this machine; there with a member that is killed as soon as it has told its vote, each in turn, where another takes
 //! over after `group.takeover`; with wake-ups, with the clusters close to each other; and without wake-ups, when members hear of each
 //! other only by looking every few seconds. The figures are printed beside their aims; nothing fails by time.
@@ -60,6 +60,12 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// From one rollout to the next.
 const BETWEEN: Duration = Duration::from_millis(500);
 
+/// How long pods take to end by the cluster's clock, which the bench moves on.
+const DRAINS_FOR: Duration = Duration::from_secs(20);
+
+/// How long old pods are waited for by the clock of this machine: no look at them happens to be due when they end.
+const DRAINS_AT_LEAST: Duration = Duration::from_millis(333);
+
 /// How often something that is waited for is looked at. The moments that are measured are not: the stand-ins note them.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 
@@ -74,6 +80,14 @@ async fn main() -> io::Result<()> {
     let alone = Group::start(&program, 1, true).await?;
     print("alone", alone.roll_outs(ROLLOUTS).await?, "p50 12 ms, p99 30 ms on a real API server, after settling");
     drop(alone);
+    let draining = Group::start_with(&program, 1, true, Timings { pod_gone: DRAINS_FOR, ..Timings::IMMEDIATE }).await?;
+    let mut times = Vec::new();
+    for number in 0..ROLLOUTS {
+        times.push(draining.drain(number).await?);
+        tokio::time::sleep(BETWEEN).await;
+    }
+    print_from("last old pod stops serving", "alone, an old pod drains", times, "p50 25 ms, p99 60 ms");
+    drop(draining);
     let mut group = Group::start(&program, MEMBERS, true).await?;
     let mut times = Vec::new();
     for number in 0..KILLS {
@@ -90,11 +104,15 @@ async fn main() -> io::Result<()> {
     Ok(())
 }
 
-fn print(what: &str, mut times: Vec<Duration>, aim: &str) {
+fn print(what: &str, times: Vec<Duration>, aim: &str) {
+    print_from("last completion", what, times, aim);
+}
+
+fn print_from(from: &str, what: &str, mut times: Vec<Duration>, aim: &str) {
     times.sort();
     let percentile = |percent: usize| times[(times.len() * percent).div_ceil(100).saturating_sub(1)].as_millis();
     println!(
-        "{what}: last completion to CreateInvalidation p50 {} ms, p90 {} ms, p99 {} ms, p100 {} ms of {} (aim {aim})",
+        "{what}: {from} to CreateInvalidation p50 {} ms, p90 {} ms, p99 {} ms, p100 {} ms of {} (aim {aim})",
         percentile(50),
         percentile(90),
         percentile(99),
@@ -116,11 +134,15 @@ struct Group {
 
 impl Group {
     async fn start(program: &str, members: usize, wakes: bool) -> io::Result<Self> {
+        Self::start_with(program, members, wakes, Timings::IMMEDIATE).await
+    }
+
+    async fn start_with(program: &str, members: usize, wakes: bool, timings: Timings) -> io::Result<Self> {
         let (worlds, web) = if members == 1 {
-            (vec![World::new(Timings::IMMEDIATE, Some(COMPLETES_AFTER)).await?], None)
+            (vec![World::new(timings, Some(COMPLETES_AFTER)).await?], None)
         } else {
             let web = Web::new(members, None, if wakes { &[] } else { &DEAF })?;
-            let group = GroupWorld::joined(members, Timings::IMMEDIATE, Some(COMPLETES_AFTER), web).await?;
+            let group = GroupWorld::joined(members, timings, Some(COMPLETES_AFTER), web).await?;
             (group.worlds, Some(group.web))
         };
         let (mut controllers, mut environments) = (Vec::new(), Vec::new());
@@ -174,6 +196,18 @@ impl Group {
         let purges = || self.worlds[0].cloudfront.invalidations();
         wait("the purge", || purges().len() > number).await?;
         self.controllers.insert(member, Controller::start(&self.program, &self.environments[member]).await?);
+        self.end(number, &image, last).await
+    }
+
+    /// Rolls the next version out in the one cluster, where old pods serve on for a while, and ends them.
+    async fn drain(&self, number: usize) -> io::Result<Duration> {
+        let (image, _) = self.complete(number).await?;
+        tokio::time::sleep(DRAINS_AT_LEAST).await;
+        let last = Instant::now();
+        for world in &self.worlds {
+            world.kubernetes.skip(DRAINS_FOR);
+            world.kubernetes.settle();
+        }
         self.end(number, &image, last).await
     }
 

@@ -16,8 +16,10 @@ use crate::actors::message::{FollowPods, PodsReported};
 use domain::id::WorkloadId;
 use domain::own_pods::OwnPods;
 use domain::ports::PodSight;
+use domain::readiness::Pods;
 
-/// Changes within this time are reported together: pods come in swarms, and each report is a message.
+/// Changes within this time are reported together: pods come in swarms, and each report is a message. The one change that a purge may
+/// wait for is reported at once.
 const REPORT_EVERY: Duration = Duration::from_millis(100);
 
 /// How often we check for remaining followers.
@@ -71,16 +73,30 @@ impl PodWatcher {
         if !self.synced {
             return;
         }
-        for (workload, pods) in self.pods.news() {
+        let news = self.pods.news();
+        self.tell(news);
+    }
+}
+
+impl PodWatcher {
+    /// What a rollout at the barrier waits for is reported at once: each moment counts towards its purge.
+    fn report_urgent(&mut self) {
+        if self.synced {
+            let news = self.pods.urgent_news();
+            self.tell(news);
+        }
+    }
+
+    /// Who cannot take it now is told with the next report.
+    fn tell(&mut self, news: Vec<(WorkloadId, Pods)>) {
+        for (workload, pods) in news {
             let report_to = self.followers.get(&workload);
             if report_to.is_some_and(|report_to| report_to.try_send(PodsReported(Some(pods.clone()))).is_ok()) {
                 self.pods.told(&workload, pods);
             }
         }
     }
-}
 
-impl PodWatcher {
     /// Reports to every follower that for a time we cannot see its pods.
     fn report_blindness(&mut self) {
         for report_to in self.followers.values() {
@@ -124,6 +140,7 @@ impl StreamHandler<PodSight> for PodWatcher {
                 tracing::debug!(%error, namespace = %self.namespace, "the watch of pods was interrupted");
             }
         }
+        self.report_urgent();
         self.report_soon(ctx);
     }
 }

@@ -21,14 +21,15 @@ use crate::actors::root::tree::Tree;
 use crate::actors::shell::{Drives, Shell};
 use crate::actors::{Env, MAILBOX_MAX};
 use domain::duty::{Duty, Effect, Event, Singleton};
-use domain::lease::Election;
+use domain::lease::{Election, RESIGNS_WITHIN};
 use domain::ports::LedgerContents;
 
 /// How often we check the singletons for a death whose notice was lost.
 const SWEEP_EVERY: Duration = Duration::from_secs(1);
 
-/// How long an end in order takes at most: for the writes under way, and then for the lease.
-pub const ENDS_WITHIN: Duration = tree::DRAIN_WITHIN.saturating_add(leasing::RELEASE_WITHIN);
+/// How long an end in order takes at most: for the writes under way, and then for the lease, a renewal of it included.
+pub const ENDS_WITHIN: Duration =
+    tree::DRAIN_WITHIN.saturating_add(RESIGNS_WITHIN).saturating_add(leasing::RELEASE_WITHIN);
 
 /// Why the process ends by itself.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -13,7 +13,7 @@ use crate::app::exporting::{Exporting, FLUSHED_WITHIN};
 use crate::http::{Addresses, Serving};
 
 /// Everything ends within this, whatever hangs (fault K16); Kubernetes would kill us 30 s after its SIGTERM.
-const STOP_WITHIN: Duration = Duration::from_secs(4);
+const STOP_WITHIN: Duration = Duration::from_millis(4_500);
 
 const _: () = assert!(
     ENDS_WITHIN.as_millis() + FLUSHED_WITHIN.as_millis() < STOP_WITHIN.as_millis(),

@@ -121,7 +121,7 @@ impl fmt::Display for History {
 }
 
 fn lines(ended: &Ended) -> Vec<String> {
-    let why = Some(&ended.why).filter(|why| !why.is_empty());
+    let why = Some(&ended.why).filter(|why| !why.is_empty() && !ended.words.contains(why.as_str()));
     let line = |made: &Made| match &made.at {
         Section::Known(at) => format!("{}: {at}", made.distribution),
         Section::Missing { missing } => format!("{}: time not known: {missing}", made.distribution),

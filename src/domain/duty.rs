@@ -228,7 +228,7 @@ impl Duty {
             }
             State::Draining => {
                 let released = self.elect(|election| election.step(now, lease::Event::Resigned));
-                if released.is_empty() { vec![Effect::Stop] } else { released }
+                self.stop_unless(released)
             }
             State::Idle | State::Opening | State::Working { .. } => Vec::new(),
         }
@@ -240,6 +240,18 @@ impl Duty {
             // All is ending already.
             State::Clearing | State::StandingDown | State::Draining => Vec::new(),
         }
+    }
+
+    /// Whether the election goes on. An end in order is far shorter than a lease, and a renewal that is under way when the lease is
+    /// given back would be in its way.
+    fn keeps_lease(&self) -> bool {
+        self.state != State::Draining || self.election.as_ref().is_some_and(Election::is_resigning)
+    }
+
+    /// Stops, unless the lease is being given back, or what is written of it is still to be answered.
+    fn stop_unless(&self, released: Vec<Effect>) -> Vec<Effect> {
+        let waits = self.election.as_ref().is_some_and(Election::is_resigning);
+        if released.is_empty() && !waits { vec![Effect::Stop] } else { released }
     }
 
     fn released(&self) -> Vec<Effect> {
@@ -318,13 +330,13 @@ impl Machine for Duty {
     }
 
     fn tick(&mut self, now: Timestamp) -> Vec<Effect> {
-        let mut effects = self.elect(|election| election.tick(now));
+        let mut effects = if self.keeps_lease() { self.elect(|election| election.tick(now)) } else { Vec::new() };
         effects.extend(self.follow());
         effects
     }
 
     fn next_deadline(&self) -> Option<Timestamp> {
-        self.election.as_ref().and_then(Election::next_deadline)
+        self.election.as_ref().filter(|_| self.keeps_lease()).and_then(Election::next_deadline)
     }
 }
 

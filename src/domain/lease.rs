@@ -32,6 +32,9 @@ const DENIED_LOOK_EVERY: Duration = Duration::from_secs(60);
 /// How long the first answer is waited for before work begins without one. A start is late by this at most.
 const START_WITHIN: Duration = Duration::from_secs(10);
 
+/// How long the end of a life waits for the answer to a write that is under way: what is given back must not come back by it.
+pub const RESIGNS_WITHIN: Duration = Duration::from_millis(500);
+
 /// How long who stands by goes without an answer before it works all the same: four leases, so that an API server that
 /// restarts does not wake everybody.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
@@ -99,8 +102,8 @@ pub enum Effect {
     Look,
     /// Write our name into it, if it is still this one; `None`: if there is none.
     Take(Option<Claim>),
-    /// Take our name out of it, if it is still this one.
-    Release(Claim),
+    /// Take our name out of it, if it is there. It was this one when we last saw it.
+    Release(Option<Claim>),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -111,6 +114,8 @@ enum Stance {
     Leading { held: bool },
     /// Another works.
     StandingBy,
+    /// It is over, but for the answer to a write that may put our name into the lease.
+    Resigning,
     /// It is over.
     Resigned,
 }
@@ -157,7 +162,7 @@ impl Election {
             Stance::Leading { held: true } => {
                 format!("the lease cannot be renewed, another replica may begin to work: {why}")
             }
-            Stance::Undecided | Stance::StandingBy | Stance::Resigned => why.to_owned(),
+            Stance::Undecided | Stance::StandingBy | Stance::Resigning | Stance::Resigned => why.to_owned(),
         })
     }
 
@@ -186,7 +191,7 @@ impl Election {
             // The holder may be long dead; it gets a chance to show that it lives.
             Stance::Leading { held: false } if !has_changed => {}
             Stance::Undecided | Stance::StandingBy | Stance::Leading { .. } => self.stance = Stance::StandingBy,
-            Stance::Resigned => return Vec::new(),
+            Stance::Resigning | Stance::Resigned => return Vec::new(),
         }
         self.call.answered_until(now.after(LOOK_EVERY).min(since.after(LEASE_FOR)));
         Vec::new()
@@ -221,11 +226,33 @@ impl Election {
         vec![Effect::Take(over)]
     }
 
+    /// Whether the end of this life waits for the answer to a write.
+    pub fn is_resigning(&self) -> bool {
+        self.stance == Stance::Resigning
+    }
+
+    /// This life ends. What is written now may have put our name into the lease: nothing is given back before it is answered.
+    fn resign(&mut self, now: Timestamp) -> Vec<Effect> {
+        let held = self.stance == Stance::Leading { held: true };
+        if self.call.is_asked() && self.writes {
+            (self.stance, self.silent_since) = (Stance::Resigning, now);
+            return Vec::new();
+        }
+        self.stance = Stance::Resigned;
+        if held { self.release() } else { Vec::new() }
+    }
+
+    fn release(&mut self) -> Vec<Effect> {
+        self.stance = Stance::Resigned;
+        vec![Effect::Release(self.seen.take().map(|(claim, _)| claim))]
+    }
+
     /// When the patience with an unanswered call ends.
     fn patience_ends(&self) -> Option<Timestamp> {
         match self.stance {
             Stance::Undecided => Some(self.silent_since.after(START_WITHIN)),
             Stance::StandingBy => Some(self.silent_since.after(SILENCE_MAX)),
+            Stance::Resigning => Some(self.silent_since.after(RESIGNS_WITHIN)),
             Stance::Leading { .. } | Stance::Resigned => None,
         }
     }
@@ -237,12 +264,16 @@ impl Machine for Election {
 
     fn step(&mut self, now: Timestamp, event: Event) -> Vec<Effect> {
         if event == Event::Resigned {
-            let held = std::mem::replace(&mut self.stance, Stance::Resigned) == Stance::Leading { held: true };
-            let ours = self.seen.take().filter(|(claim, _)| held && claim.holder == self.us.to_string());
-            return ours.map(|(claim, _)| Effect::Release(claim)).into_iter().collect();
+            return self.resign(now);
         }
         if self.stance == Stance::Resigned || !self.call.is_asked() {
             return Vec::new();
+        }
+        if self.stance == Stance::Resigning {
+            if let Event::Taken(Some(claim)) = event {
+                self.seen = Some((claim, now));
+            }
+            return self.release();
         }
         if let Event::Looked(_) | Event::Taken(_) = event {
             self.silent_since = now;
@@ -259,6 +290,9 @@ impl Machine for Election {
 
     fn tick(&mut self, now: Timestamp) -> Vec<Effect> {
         if self.patience_ends().is_some_and(|end| now >= end) {
+            if self.stance == Stance::Resigning {
+                return self.release();
+            }
             self.stance = Stance::Leading { held: false };
             self.call.overdue("the API server does not answer");
         }

@@ -20,6 +20,8 @@ pub struct OwnPods {
     index: Index,
     /// What they follow may not be what they were told last.
     touched: BTreeSet<WorkloadId>,
+    /// Those of them whose last pod on its way out has stopped being ready, or has gone, since they were told.
+    urgent: BTreeSet<WorkloadId>,
 }
 
 /// One pod, as it was last seen.
@@ -66,6 +68,7 @@ impl OwnPods {
         }
         self.index.remove(workload, &selector);
         self.touched.remove(workload);
+        self.urgent.remove(workload);
     }
 
     /// A pod was seen.
@@ -77,26 +80,49 @@ impl OwnPods {
             self.followers.get(*workload).is_some_and(|follower| follower.selector.matches(&labels))
         };
         let of: BTreeSet<WorkloadId> = self.index.candidates(&labels).filter(selects).cloned().collect();
+        let was_ready = self.pods.get(&pod.name).is_some_and(|known| known.pod.ready);
         // Its labels may have changed, and with them whose it is.
-        self.gone(&pod.name);
+        self.forget(&pod.name);
         for workload in &of {
             if let Some(follower) = self.followers.get_mut(workload) {
                 follower.own.insert(pod.name.clone());
             }
         }
         self.touched.extend(of.iter().cloned());
+        if was_ready && pod.terminating && !pod.ready {
+            self.note_last(&of, |pod| pod.ready);
+        }
         self.pods.insert(pod.name.clone(), Seen { labels, pod, of });
     }
 
     /// A pod is gone.
     pub fn gone(&mut self, name: &str) {
-        let Some(seen) = self.pods.remove(name) else { return };
+        let Some(Seen { pod, of, .. }) = self.forget(name) else { return };
+        if pod.terminating {
+            self.note_last(&of, |other| other.ready || !pod.ready);
+        }
+    }
+
+    /// What these followers wait for may be over: none of their pods on its way out is one that `counts`.
+    fn note_last(&mut self, followers: &BTreeSet<WorkloadId>, counts: impl Fn(&Pod) -> bool) {
+        let goes = |name: &String| self.pods.get(name).is_some_and(|seen| seen.pod.terminating && counts(&seen.pod));
+        let is_last = |workload: &&WorkloadId| {
+            self.followers.get(*workload).is_some_and(|follower| !follower.own.iter().any(goes))
+        };
+        let last: Vec<WorkloadId> = followers.iter().filter(is_last).cloned().collect();
+        self.urgent.extend(last);
+    }
+
+    /// A pod is known no longer, and belongs to nobody.
+    fn forget(&mut self, name: &str) -> Option<Seen> {
+        let seen = self.pods.remove(name)?;
         for workload in &seen.of {
             if let Some(follower) = self.followers.get_mut(workload) {
                 follower.own.remove(name);
             }
         }
-        self.touched.extend(seen.of);
+        self.touched.extend(seen.of.iter().cloned());
+        Some(seen)
     }
 
     /// No pod is known any more: all are listed again.
@@ -110,13 +136,28 @@ impl OwnPods {
     ///
     /// [`told`]: Self::told
     pub fn news(&mut self) -> Vec<(WorkloadId, Pods)> {
+        self.urgent.clear();
+        let touched = std::mem::take(&mut self.touched);
+        self.news_of(touched)
+    }
+
+    /// The same, of those alone whose last pod on its way out has stopped being ready or has gone: what a rollout at the barrier
+    /// waits for. It comes once for each time, so a swarm of pods that end makes one or two.
+    ///
+    /// [`told`]: Self::told
+    pub fn urgent_news(&mut self) -> Vec<(WorkloadId, Pods)> {
+        let urgent = std::mem::take(&mut self.urgent);
+        self.news_of(urgent)
+    }
+
+    fn news_of(&mut self, followers: BTreeSet<WorkloadId>) -> Vec<(WorkloadId, Pods)> {
         let of = |workload: WorkloadId| {
             let follower = self.followers.get(&workload)?;
             let own = follower.own.iter().filter_map(|name| self.pods.get(name)).map(|seen| &seen.pod);
             let pods = summarise(own, &follower.version);
             (follower.told.as_ref() != Some(&pods)).then_some((workload, pods))
         };
-        let news: Vec<_> = std::mem::take(&mut self.touched).into_iter().filter_map(of).collect();
+        let news: Vec<_> = followers.into_iter().filter_map(of).collect();
         self.touched.extend(news.iter().map(|(workload, _)| workload.clone()));
         news
     }
@@ -297,6 +338,44 @@ mod tests {
             ids.iter().for_each(|id| own_pods.unfollow(id));
             prop_assert_eq!(&own_pods.index, &Index::default(), "the index keeps followers that are gone");
         }
+    }
+
+    /// A pod of the one follower that is on its way out.
+    fn leaving(number: u8, ready: bool) -> Pod {
+        Pod { terminating: true, ..pod(number, ready) }
+    }
+
+    #[test]
+    fn only_the_last_pod_on_its_way_out_is_urgent_when_it_stops_and_when_it_goes() {
+        let mut own_pods = OwnPods::default();
+        own_pods.follow(workload(0), LabelSelector::default(), testing::version("1"));
+        let urgent = |own_pods: &mut OwnPods| {
+            let news = own_pods.urgent_news();
+            news.iter().for_each(|(workload, pods)| own_pods.told(workload, pods.clone()));
+            news.first().map(|(_, pods)| (pods.leaving, pods.leaving_ready))
+        };
+        for number in 0..3 {
+            own_pods.seen(Labels::new(), pod(number, true));
+            own_pods.seen(Labels::new(), leaving(number, true));
+        }
+        assert_eq!(urgent(&mut own_pods), None, "a pod that begins to go is no end of a wait");
+        own_pods.seen(Labels::new(), leaving(0, false));
+        own_pods.gone("pod-1");
+        assert_eq!(urgent(&mut own_pods), None, "another one still answers");
+        own_pods.seen(Labels::new(), leaving(2, false));
+        assert_eq!(urgent(&mut own_pods), Some((2, 0)));
+        assert_eq!(urgent(&mut own_pods), None, "once");
+        own_pods.gone("pod-0");
+        assert_eq!(urgent(&mut own_pods), None);
+        own_pods.gone("pod-2");
+        assert_eq!(urgent(&mut own_pods), Some((0, 0)), "without a Service it answers until it is gone");
+        own_pods.seen(Labels::new(), pod(3, false));
+        own_pods.seen(Labels::new(), pod(3, true));
+        own_pods.gone("pod-3");
+        assert_eq!(urgent(&mut own_pods), None, "it was not on its way out");
+        own_pods.seen(Labels::new(), pod(4, true));
+        own_pods.seen(Labels::new(), leaving(4, false));
+        assert_eq!(urgent(&mut own_pods), Some((1, 0)), "both in one sight");
     }
 
     #[test]

@@ -239,8 +239,8 @@ pub trait Lease: Send + Sync {
     /// Makes it ours, or renews it, if it is still `over` (`None`: if there is none). `None` if another replica wrote
     /// first.
     async fn take(&self, over: Option<&Claim>) -> Result<Option<Claim>, PortError>;
-    /// Gives it back, if it is still `over`, so that another takes it at once.
-    async fn release(&self, over: &Claim) -> Result<(), PortError>;
+    /// Gives it back if it is ours, so that another takes it at once. It was `over` when it was last seen.
+    async fn release(&self, over: Option<&Claim>) -> Result<(), PortError>;
 }
 
 /// An invalidation as CloudFront tells of it.

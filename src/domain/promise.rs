@@ -57,6 +57,7 @@ promises! {
     EdgeAgrees, "LIVE-2", "the edge agrees with what completed last";
     NoneLeftOut, "LIVE-2", "a purge leaves out no distribution";
     RequestsPurged, "LIVE-3", "a request is purged";
+    PurgedBesideWriters, "LIVE-4", "what completed is purged within a bound, while a writer of the workload never rests";
     OneChild, "WATCH-1", "an object has one child at most";
     NewestSight, "WATCH-2", "a child is shown the newest sight, and never an older one after it";
     NewsArrives, "WATCH-3", "after a sweep, a child that has room knows what was said since its start";
@@ -70,6 +71,7 @@ promises! {
     LedgersApart, "LEAD-2", "what was built from one ledger never meets what was built from another";
     WholeEnds, "LEAD-3", "an end is never cut short";
     LeaseLast, "LEAD-4", "the lease is given back, and the process stops, after all has ended";
+    LeaseLeft, "LEAD-6", "a replica that has stopped holds no lease";
     NoNeedlessRebuild, "LEAD-5", "nothing is rebuilt that lives";
     PromotionsDurable, "PL-1", "a promotion is carried out only once it is durable";
     RestsOnFreshReads, "PL-2", "a promotion starts only if a fresh look finds all it rests on ready at the revision";

@@ -114,6 +114,44 @@ pub fn standing(workload: &Workload, zero_is_complete: bool) -> Standing {
     Standing::Complete
 }
 
+/// What a rollout had when its predicate first held. From then on neither a count nor a generation takes that back, only another
+/// version: whatever writes the workload over and over must not keep a purge from being made (decision 49).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Held {
+    /// Pods wanted then. More of them come from an autoscaler or a person, and are not waited for.
+    pub wanted: u32,
+    /// `metadata.generation` then: counts of this one and of those after it are about the version.
+    pub generation: i64,
+}
+
+impl Held {
+    /// As of this sight.
+    pub const fn of(workload: &Workload) -> Self {
+        Self { wanted: workload.replicas.desired, generation: workload.generation }
+    }
+
+    /// What a rollout of the same version waits for now, if anything. `overdue` means that it has waited long enough for a sight at
+    /// which all is as wanted: then it takes the pods of the newest template that there are, and they have to be available.
+    pub fn misses(self, workload: &Workload, zero_is_complete: bool, overdue: bool) -> Option<Wait> {
+        let Standing::Waiting(wait) = standing(workload, zero_is_complete) else { return None };
+        let replicas = workload.replicas;
+        let old = replicas.total.saturating_sub(replicas.updated);
+        let available = replicas.available.saturating_sub(old);
+        let goes_on = match &wait {
+            Wait::Deleting | Wait::Paused | Wait::ScaledToZero => false,
+            // What of these counts is about the version may be about an earlier spec; but no other version was seen since.
+            Wait::NotObserved { .. } | Wait::Pods { .. } | Wait::OldPods { .. } if overdue => {
+                let some = if replicas.desired == 0 { zero_is_complete } else { replicas.updated > 0 };
+                let about_it = workload.observed_generation >= self.generation && !workload.paused;
+                about_it && some && available >= replicas.updated
+            }
+            Wait::NotObserved { .. } | Wait::OldPods { .. } => false,
+            Wait::Pods { .. } => old == 0 && available >= self.wanted.min(replicas.desired),
+        };
+        (!goes_on).then_some(wait)
+    }
+}
+
 /// What the counts say of the new pods. While old pods serve, `available` counts them too, so at least so many are new as
 /// are more than the old ones.
 pub fn pods_wanting(workload: &Workload) -> Wait {

@@ -60,6 +60,9 @@ pub const VERSION_BYTES_MAX: usize = 4 * 1024;
 /// Bytes of the words in which a rollout is remembered: what changed, and why it ended so.
 pub const WORDS_BYTES_MAX: usize = 1024;
 
+/// Bytes of the words in which a vote remembers what it changes: some five containers with their tags.
+pub const CHANGE_WORDS_BYTES_MAX: usize = 256;
+
 /// Bytes of host names in one vote: about a thousand hosts, far above CloudFront's quota of 100 aliases a distribution.
 pub const VOTE_HOST_BYTES_MAX: usize = 24 * 1024;
 
@@ -179,6 +182,10 @@ pub struct Record {
     /// site counts as one that did not end well, until the next.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub site: Option<LastSite>,
+    /// The last words about its pods: why it failed, or what it did not wait for any longer. Shown until the next rollout; an older
+    /// program drops them.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub remark: String,
     /// When its stations began, while it is open and where traces are exported.
     #[serde(rename = "t", default, skip_serializing_if = "Times::is_blank")]
     pub times: Times,
@@ -336,6 +343,9 @@ pub struct Vote {
     /// When purges of it became owed, in milliseconds since the Unix epoch by this member's clock; 0 if none did.
     #[serde(rename = "w", default, skip_serializing_if = "is_default")]
     pub owed_ms: i64,
+    /// What it changes in words, once a newer rollout has taken its place: the record says then what that one replaces.
+    #[serde(rename = "f", default, skip_serializing_if = "String::is_empty")]
+    pub change_words: String,
     /// When the stations of this member's rollout began, where traces are exported and the component is news.
     #[serde(rename = "b", default, skip_serializing_if = "Times::is_blank")]
     pub times: Times,
@@ -391,6 +401,7 @@ impl Record {
             asked: None,
             from: None,
             site: None,
+            remark: String::new(),
             times: Times::default(),
             conditions: BTreeSet::new(),
         }

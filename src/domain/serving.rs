@@ -46,9 +46,16 @@ pub struct Endpoint {
 pub struct OldPods {
     count: usize,
     named: Vec<String>,
+    /// There are old pods that have not ended, whether they serve or not.
+    stay: bool,
 }
 
 impl OldPods {
+    /// Whether one that is still there may answer again.
+    pub fn may_serve_again(&self) -> bool {
+        self.stay
+    }
+
     /// Whether there are none.
     pub fn is_none(&self) -> bool {
         self.count == 0
@@ -79,11 +86,11 @@ pub fn old_pods(seen: &Serving) -> OldPods {
     let running = || seen.pods.iter().filter(|(_, pod)| !pod.finished);
     let staying: BTreeSet<Option<&String>> =
         running().filter(|(_, pod)| !pod.terminating).map(|(labels, _)| labels.get(TEMPLATE_HASH)).collect();
-    let old = running().filter(|(labels, pod)| pod.terminating && !staying.contains(&labels.get(TEMPLATE_HASH)));
+    let old = || running().filter(|(labels, pod)| pod.terminating && !staying.contains(&labels.get(TEMPLATE_HASH)));
     let answers = |pod: &Pod| !has_service || serving.contains(pod.name.as_str());
-    let names: BTreeSet<&str> = old.filter(|(_, pod)| answers(pod)).map(|(_, pod)| pod.name.as_str()).collect();
+    let names: BTreeSet<&str> = old().filter(|(_, pod)| answers(pod)).map(|(_, pod)| pod.name.as_str()).collect();
     let named = names.iter().take(NAMED_MAX).map(|name| text::first(name, NAME_CHARS_MAX).to_owned()).collect();
-    OldPods { count: names.len(), named }
+    OldPods { count: names.len(), named, stay: old().next().is_some() }
 }
 
 #[cfg(test)]

@@ -101,7 +101,12 @@ impl State {
                 Effect::Lease(effect) => {
                     let releases = matches!(effect, lease::Effect::Release(_));
                     self.promise(Promise::LeaseLast, !releases || self.built.is_none() && self.dying.is_none());
-                    self.call = Some(effect);
+                    // A write that is not waited for has been done all the same.
+                    if let Some(lease::Effect::Take(over)) = self.call.replace(effect)
+                        && over == self.lease
+                    {
+                        self.write("a_1");
+                    }
                 }
                 Effect::Open => {
                     self.promise(Promise::WholeEnds, self.dying.is_none());
@@ -162,8 +167,8 @@ impl State {
                 Event::Lease(lease::Event::Taken(self.lease.clone()))
             }
             lease::Effect::Take(_) => Event::Lease(lease::Event::Taken(None)),
-            lease::Effect::Release(over) => {
-                if self.lease.as_ref() == Some(&over) {
+            lease::Effect::Release(_) => {
+                if self.lease.as_ref().is_some_and(|claim| claim.holder == "a_1") {
                     self.write("");
                 }
                 Event::Released
@@ -302,8 +307,12 @@ impl Model for World {
                 state.leads || state.built.is_none()
             }),
             Property::always("a replica that was dismissed stops, or is on its way there", |_, state: &State| {
-                let releases = matches!(state.call, Some(lease::Effect::Release(_)));
-                !state.dismissed || state.stopped || state.work.is_some() || releases
+                let answers = matches!(state.call, Some(lease::Effect::Release(_) | lease::Effect::Take(_)));
+                !state.dismissed || state.stopped || state.work.is_some() || answers
+            }),
+            Property::always(Promise::LeaseLeft.words(), |_, state: &State| {
+                let held = state.lease.as_ref().is_some_and(|claim| claim.holder == "a_1");
+                !state.stopped || !held
             }),
             Property::sometimes("another ledger is worked from", |_, state: &State| {
                 state.built.as_ref().is_some_and(|built| built.ledger == LEDGERS_MAX)

@@ -30,6 +30,7 @@ mod pipeline;
 mod pods;
 mod purge;
 mod repo;
+mod restless;
 mod restore;
 mod rollout;
 mod share;

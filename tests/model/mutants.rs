@@ -25,6 +25,8 @@ pub enum Mutant {
     ObservedGenerationIgnored,
     /// Votes are dropped when another version comes.
     VoteWithdrawn,
+    /// Every other generation begins the waits at the barrier anew.
+    GenerationRestartsClocks,
     /// Nobody looks whether old pods still serve.
     OldPodsIgnored,
     /// Nobody sees that a pod was ready before its version was left.

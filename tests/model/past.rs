@@ -38,6 +38,8 @@ pub struct Past {
     pub edges: Edges,
     /// Since when an old pod has served, and since when none does, in searches that are about it.
     pub served: (Option<Timestamp>, Option<Timestamp>),
+    /// What has been complete and still runs, in searches where that may be written over and over.
+    pub stood: Option<Vec<String>>,
     /// Broken promises, by name.
     pub broken: BTreeSet<Promise>,
 }

@@ -38,6 +38,7 @@ impl Model for World {
     fn properties(&self) -> Vec<Property<Self>> {
         let mut properties: Vec<Property<Self>> =
             PROMISES.iter().chain(QUIET).map(|(promise, holds)| Property::always(promise.words(), *holds)).collect();
+        properties.push(Self::is_live());
         properties.extend(ENDS.iter().map(|(name, reached)| Property::sometimes(name, *reached)));
         properties
     }
@@ -181,6 +182,7 @@ pub fn world(script: Vec<Option<Workload>>) -> World {
         served,
         sited: true,
         second: None,
+        restless: None,
         mutant: None,
     }
 }

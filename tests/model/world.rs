@@ -20,6 +20,7 @@ use crate::failure::failure;
 use crate::hashed::Hashed;
 use crate::mutants::Mutant;
 use crate::past::{self, Past};
+use crate::restless::Restless;
 
 /// One search: a script, faults and a policy.
 #[derive(Clone)]
@@ -40,6 +41,8 @@ pub struct World {
     /// Whether the workload has a host.
     pub sited: bool,
     pub second: Option<Second>,
+    /// Who moves the script on, if not anybody at any time.
+    pub restless: Option<Restless>,
     pub mutant: Option<Mutant>,
 }
 
@@ -121,6 +124,8 @@ pub enum Action {
     Restore,
     /// Time passes to the worker's next deadline.
     Tick(usize),
+    /// Time passes until the script moves on.
+    Wait(Timestamp),
 }
 
 impl World {
@@ -145,9 +150,7 @@ impl World {
     /// What happens by itself, sooner or later.
     pub fn steps(&self, state: &State) -> Vec<Action> {
         let mut actions = Vec::new();
-        if state.at + 1 < self.script.len() {
-            actions.push(Action::Script);
-        }
+        actions.extend(self.moves_at(state).filter(|at| *at <= state.now).map(|_| Action::Script));
         for (w, worker) in state.workers.iter().enumerate() {
             let news = worker.cursor.map_or(state.at, |cursor| cursor + 1);
             actions.extend((news..=state.at).map(|place| Action::Watch(w, place)));
@@ -164,7 +167,11 @@ impl World {
     /// Only the worker whose deadline comes first: time is one.
     fn ticks(&self, state: &State) -> Option<Action> {
         let deadline = |(w, worker): (usize, &Worker)| Some((worker.machine.as_ref()?.next_deadline()?, w));
-        state.workers.iter().enumerate().filter_map(deadline).min().map(|(_, w)| Action::Tick(w))
+        let first = state.workers.iter().enumerate().filter_map(deadline).min();
+        match self.moves_at(state).filter(|at| *at > state.now) {
+            Some(at) if first.is_none_or(|(deadline, _)| at <= deadline) => Some(Action::Wait(at)),
+            Some(_) | None => first.map(|(_, w)| Action::Tick(w)),
+        }
     }
 
     /// What goes wrong, as far as there are faults left.
@@ -204,6 +211,7 @@ impl World {
                 past::note_serving(&mut next, &self.serving);
                 let served = self.script[next.at].as_ref().filter(|_| self.served.contains(&next.at));
                 past::note_served(&mut next, served);
+                self.note_stood(&mut next);
                 self.try_again(&mut next);
             }
             Action::Watch(w, place) => self.watch(&mut next, w, place),
@@ -236,6 +244,7 @@ impl World {
             }
             Action::Restore => self.restore(&mut next),
             Action::Tick(w) => self.tick(&mut next, w, state),
+            Action::Wait(at) => next.now = at,
         }
         next
     }
@@ -275,6 +284,7 @@ impl World {
             next.workers[w].machine = Some(Hashed::new(self.resume(next, w).arriving(arrival)));
         }
         (unseen..=place).for_each(|place| self.show_pods(next, w, place));
+        self.restart_clocks(next, w, sight.as_ref());
         let event = sight.map_or(Event::Missed, |workload| Event::Seen(Box::new(workload)));
         self.step(next, w, event);
         self.show_pods(next, w, place);
@@ -340,7 +350,8 @@ impl World {
     /// found it so before. The ledger may say so only later, with the vote.
     fn prove(&self, next: &mut State, w: usize, vector: &Vector) {
         let (Some(record), Some(workload)) = (next.ledger.clone(), &self.script[next.at]) else { return };
-        let complete = standing(workload, self.policy.zero_is_complete) == Standing::Complete;
+        let complete = standing(workload, self.policy.zero_is_complete) == Standing::Complete
+            || self.restless.is_some() && self.has_stood(next, workload);
         let same =
             workload.version.as_ref().is_ok_and(|version| past::content(version) == past::content(&record.version));
         let same = same && record.uid == workload.uid;

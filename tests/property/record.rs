@@ -131,14 +131,14 @@ prop_compose! {
         except in hosts(), origins in btree_set(text(), 0..2), distributions in btree_set(distribution(), 0..2), paths in paths(),
         purges in btree_map(distribution(), purge(), 0..2), stalled: bool,
         noticed in btree_set("msg_[0-9a-f]{32}".prop_map(NoticeId), 0..3), late: bool, config in "[0-9a-f]{0,16}",
-        at_ms: i64, (overtaken, owed_ms) in any::<(bool, i64)>(), closed in option::of(outcome()), why in text(),
+        at_ms: i64, (overtaken, owed_ms) in any::<(bool, i64)>(), closed in option::of(outcome()), (why, change_words) in (text(), text()),
         times in times(), rules in select(vec![Rules::FIRST, Rules::SECOND, Rules::CURRENT]), unlisted in option::of(unlisted()),
         narrow in btree_map(select(vec!["example.com", "www.example.org"]).prop_map(|host| Host::parse(host).unwrap()), paths(), 0..2),
     ) -> Vote {
         Vote {
             vector, seq, version, change, returned, hosts, except, origins, distributions, paths, purges, stalled, noticed, late,
             rules, config, at_ms, overtaken, owed_ms, closed, why, unlisted, narrow,
-            times,
+            times, change_words,
         }
     }
 }
@@ -204,11 +204,12 @@ prop_compose! {
         set_back in option::of((seq(), any::<u64>())),
         (off, chosen, request, asked, from) in
             (any::<bool>(), any::<bool>(), option::of(seq()), option::of(paths()), option::of(version())),
-        (times, site, group_version) in (times(), option::of(last_site()), option::of(text())),
+        (times, site, group_version, remark) in (times(), option::of(last_site()), option::of(text()), text()),
     ) -> Record {
         Record {
             revision, uid, seq, nonce, version, group_version, generation, change, phase, elapsed_ms, settled, edge, closed, requested_at,
             votes, owed, history, untold, config, last, stalled, set_back, off, chosen, request, asked, from, site, times, conditions,
+            remark,
         }
     }
 }

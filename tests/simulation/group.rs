@@ -68,7 +68,7 @@ fn start_with(world: &World, settings: Settings, clock: impl FnOnce(Arc<dyn Cloc
     Life { world: world.clone(), root: Root::new(env, give_up).start(), given_up }
 }
 
-fn start_all(worlds: &[World]) -> Vec<Life> {
+pub fn start_all(worlds: &[World]) -> Vec<Life> {
     worlds.iter().zip(NAMES).map(|(world, name)| start(world, member(name))).collect()
 }
 
@@ -84,7 +84,7 @@ pub async fn pass(millis: Millis) {
 }
 
 /// Waits until every member has agreed on who the members are.
-async fn agreed(lives: &[Life]) {
+pub async fn agreed(lives: &[Life]) {
     for _ in 0..200 {
         let mut held = false;
         for life in lives {

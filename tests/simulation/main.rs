@@ -22,6 +22,7 @@ mod leading;
 mod lost;
 mod promoting;
 mod refused;
+mod restless;
 mod restored;
 mod running;
 mod sights;

@@ -52,6 +52,7 @@ impl RolloutActor {
 
     pub(super) fn find_old_pods(&mut self, workload: Box<Workload>, ctx: &mut Context<Self>) {
         let (cluster, failed) = (self.env.ports.cluster.clone(), self.failed("read_serving"));
+        self.read_ahead(&workload, ctx);
         let seen = async move { (cluster.serving(&workload).await, workload) };
         ctx.spawn(seen.into_actor(self).map(|(seen, workload), actor, ctx| {
             let found = seen.map(|seen| old_pods(&seen)).map_err(failed);
@@ -62,8 +63,9 @@ impl RolloutActor {
         }));
     }
 
-    /// What leads to the workload is looked up after `rollout.settle`, in facts that may be a few seconds old. Reading them takes
-    /// several calls, which fit into that time. Whether that went well is seen then.
+    /// What leads to the workload is looked up once no old pod serves, in facts that may be a few seconds old. Reading them takes
+    /// several calls, which fit into the look at the old pods, or into `rollout.settle`. All rollouts of a namespace share them, and
+    /// whether that went well is seen then.
     fn read_ahead(&self, workload: &Workload, ctx: &mut Context<Self>) {
         if !self.env.settings.policy.tenants.need_no_search(workload) {
             let (cluster, namespace) = (self.env.ports.cluster.clone(), workload.id.namespace.clone());

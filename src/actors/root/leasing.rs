@@ -29,7 +29,8 @@ impl Root {
                 self.ask(ctx, taking, move |taken| answered(&env, taken, lease::Event::Taken));
             }
             lease::Effect::Release(claim) => {
-                let releasing = async move { tokio::time::timeout(RELEASE_WITHIN, lease.release(&claim)).await };
+                let releasing =
+                    async move { tokio::time::timeout(RELEASE_WITHIN, lease.release(claim.as_ref())).await };
                 self.ask(ctx, releasing, |released| {
                     match released {
                         Ok(Ok(())) => {}

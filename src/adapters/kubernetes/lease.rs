@@ -135,8 +135,17 @@ impl Lease for KubernetesLease {
         self.write(&self.us.to_string(), over).await
     }
 
-    async fn release(&self, over: &Claim) -> Result<(), PortError> {
-        self.write("", Some(over)).await.map(drop)
+    async fn release(&self, over: Option<&Claim>) -> Result<(), PortError> {
+        if let Some(over) = over
+            && self.write("", Some(over)).await?.is_some()
+        {
+            return Ok(());
+        }
+        // A renewal whose answer was lost has made it another one.
+        match self.look().await?.filter(|found| found.holder == self.us.to_string()) {
+            Some(ours) => self.write("", Some(&ours)).await.map(drop),
+            None => Ok(()),
+        }
     }
 }
 

@@ -19,6 +19,7 @@ use domain::ports::{CdnError, LedgerContents, PortError};
 use domain::readiness::{self, Pods, Standing, standing};
 use domain::record::{Outcome, Phase, Record};
 use domain::rollout::{Arrival, Preview, Summary, closed, faults, preview, timeout};
+use domain::serving::{OldPods, old_pods};
 use domain::site::{Age, Gathered, REJECTED_MAX, RouteClaim, Site, own};
 use domain::tally::Tally;
 use domain::tenants::Tenancy;
@@ -82,8 +83,9 @@ pub async fn explanation(sources: &Sources, question: &Question, id: &WorkloadId
         Ok(Some(workload)) => pods(sources, workload, &question.policy).await,
         Ok(None) | Err(_) => Ok(None),
     };
+    let old = old_pods_at_the_barrier(sources, &answers, &question.policy).await;
     let group = group(sources, question, id, ledger.as_ref()).await;
-    let mut explanation = Box::new(Explanation { group, ..answers.explain(question, id, pods) });
+    let mut explanation = Box::new(Explanation { group, ..answers.explain(question, id, (pods, old)) });
     let own = ledger.as_ref().and_then(|ledger| ledger.records.get(id));
     let seeks = own.is_some_and(|record| record.phase == Phase::Complete && record.seeks());
     let tally = explanation.group.as_ref().and_then(Section::known).map(|group| &group.tally);
@@ -128,8 +130,26 @@ async fn pods(sources: &Sources, workload: &Workload, policy: &Policy) -> Result
     Ok(Some(summarised(workload, version, &sources.cluster.pods(&workload.id.namespace).await?)))
 }
 
+/// What a rollout at the barrier waits for, as the controller sees it.
+async fn old_pods_at_the_barrier(
+    sources: &Sources,
+    answers: &Answers,
+    policy: &Policy,
+) -> Option<Result<OldPods, String>> {
+    let workload = answers.workload.as_ref().ok()?.as_ref()?;
+    let rolling = answers.record.known()?.as_ref().is_some_and(|record| record.phase == Phase::Rolling);
+    if !rolling || standing(workload, policy.zero_is_complete) != Standing::Complete {
+        return None;
+    }
+    let seen = sources.cluster.serving(workload).await;
+    Some(seen.map(|seen| old_pods(&seen)).map_err(|error| error.to_string()))
+}
+
+/// The pods of a workload, and those of an earlier version that may still answer where that is waited for.
+type PodsSeen = (Result<Option<Pods>, PortError>, Option<Result<OldPods, String>>);
+
 impl Answers {
-    fn explain(self, question: &Question, id: &WorkloadId, pods: Result<Option<Pods>, PortError>) -> Explanation {
+    fn explain(self, question: &Question, id: &WorkloadId, (pods, old): PodsSeen) -> Explanation {
         let policy = &question.policy;
         let workload = match &self.workload {
             Ok(Some(workload)) => Section::Known(workload),
@@ -143,6 +163,7 @@ impl Answers {
         let summary = self.record.known().and_then(Option::as_ref).map(|record| {
             let clock = (record.elapsed(), timeout(workload.known().copied(), policy));
             Summary::new(id, record, workload.known().copied(), pods.as_ref(), clock, policy)
+                .beside(old.as_ref(), policy)
         });
         let found = each(&workload, |workload| match &self.facts {
             _ if workload.tuning.hosts.is_some() => Section::Known(find_site(workload, &Gathered::default())),

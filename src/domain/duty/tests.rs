@@ -102,11 +102,26 @@ fn the_lease_is_given_back_when_all_has_ended_and_then_it_stops() {
     let mut duty = leading();
     assert_eq!(duty.step(NOW, Event::Dismissed), [Effect::End]);
     assert_eq!(duty.step(NOW, Event::Dismissed), []);
-    assert_eq!(duty.step(NOW, Event::Ended), [Effect::Lease(lease::Effect::Release(claim("a_1")))]);
+    assert_eq!(duty.step(NOW, Event::Ended), [Effect::Lease(lease::Effect::Release(Some(claim("a_1"))))]);
     assert_eq!(duty.step(NOW, Event::Released), [Effect::Stop]);
     let mut alone = working();
     assert_eq!(alone.step(NOW, Event::Dismissed), [Effect::End]);
     assert_eq!(alone.step(NOW, Event::Ended), [Effect::Stop]);
+}
+
+#[test]
+fn it_does_not_stop_while_a_renewal_may_put_its_name_back() {
+    let mut duty = leading();
+    let renewal = NOW.after(lease::RENEW_EVERY);
+    assert_eq!(duty.tick(renewal), [Effect::Lease(lease::Effect::Take(Some(claim("a_1"))))]);
+    duty.step(renewal, Event::Dismissed);
+    assert_eq!(duty.step(renewal, Event::Ended), []);
+    let taken = duty.step(renewal, Event::Lease(lease::Event::Taken(Some(claim("a_1")))));
+    assert_eq!(taken, [Effect::Lease(lease::Effect::Release(Some(claim("a_1"))))]);
+    assert_eq!(duty.step(renewal, Event::Released), [Effect::Stop]);
+    let mut draining = leading();
+    draining.step(NOW, Event::Dismissed);
+    assert_eq!((draining.tick(renewal), draining.next_deadline()), (vec![], None), "it is not renewed any more");
 }
 
 #[test]

@@ -180,9 +180,47 @@ fn who_stands_by_and_gets_no_answer_for_a_minute_works() {
 #[test]
 fn an_orderly_end_gives_the_lease_back_if_it_is_ours() {
     let mut leader = leading();
-    assert_eq!(leader.step(at(1), Event::Resigned), [Effect::Release(claim("a_1", 0))]);
+    assert_eq!(leader.step(at(1), Event::Resigned), [Effect::Release(Some(claim("a_1", 0)))]);
     assert_eq!((leader.leads(), leader.next_deadline(), leader.tick(at(9))), (false, None, vec![]));
     assert_eq!(standing_by().step(at(1), Event::Resigned), []);
+}
+
+/// One life whose write is under way when it is told to end.
+fn renewing() -> Election {
+    let mut leader = leading();
+    assert_eq!(leader.tick(at(5)), [Effect::Take(Some(claim("a_1", 0)))]);
+    assert_eq!(leader.step(at(5), Event::Resigned), [], "the renewal would put the name back");
+    leader
+}
+
+#[test]
+fn what_is_given_back_is_what_a_renewal_under_way_has_written() {
+    let mut leader = renewing();
+    assert!(leader.is_resigning());
+    assert_eq!(leader.step(at(5), Event::Taken(Some(claim("a_1", 5)))), [Effect::Release(Some(claim("a_1", 5)))]);
+    assert_eq!((leader.is_resigning(), leader.next_deadline(), leader.tick(at(9))), (false, None, vec![]));
+}
+
+#[test]
+fn a_write_with_an_unknown_outcome_may_have_left_the_name_and_it_is_taken_out() {
+    let mut failed = renewing();
+    let why = || Event::Failed { why: "no answer".to_owned(), lasting: false };
+    assert_eq!(failed.step(at(6), why()), [Effect::Release(Some(claim("a_1", 0)))]);
+    let mut silent = renewing();
+    let patient = silent.next_deadline().unwrap();
+    assert_eq!(patient, at(5).after(RESIGNS_WITHIN));
+    assert_eq!(silent.tick(patient), [Effect::Release(Some(claim("a_1", 0)))]);
+    assert_eq!(silent.step(at(7), Event::Taken(Some(claim("a_1", 5)))), [], "too late");
+    // The answer to the renewal was that another version is there: perhaps of a renewal whose answer was lost.
+    let mut lost = leading();
+    lost.tick(at(5));
+    lost.step(at(5), Event::Taken(None));
+    assert_eq!(lost.step(at(5), Event::Resigned), [Effect::Release(None)]);
+    // One that stands by and has just begun to take over.
+    let mut heir = standing_by();
+    look(&mut heir, at(4), claim("", 4));
+    assert_eq!(heir.step(at(4), Event::Resigned), []);
+    assert_eq!(heir.step(at(4), Event::Taken(Some(claim("a_1", 4)))), [Effect::Release(Some(claim("a_1", 4)))]);
 }
 
 /// Goal: exactly one leads, and another within 17 s of its death. Method: three replicas on one lease, second by second.

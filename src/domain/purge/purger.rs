@@ -1,5 +1,6 @@
 //! The machine of purges: one job per creation, one lane per distribution, one governor.
 
+use std::time::Duration;
 
 use crate::call::Call;
 use crate::distribution::DistributionId;

@@ -104,7 +104,8 @@ impl Rollout {
         match self.supervise(now, workload, fresh) {
             Course::Waits => None,
             Course::Looks => self.sighting.look(now),
-            Course::Stands => self.hold(now, workload),
+            Course::Stands => self.hold(now, workload, true),
+            Course::Stood => self.hold(now, workload, false),
             Course::Ends(end) => {
                 self.close(now, end);
                 None

@@ -2,11 +2,15 @@
 //!
 //! ```text
 //! predicate holds ──▶ Draining ──no old pod serves──▶ Settling ──rollout.settle──▶ Complete
-//!                        └──────────── rollout.drain_timeout ───────────────────────▶ Complete, and told
+//!                        │  ◀──an old pod serves again────┘                           ▲
+//!                        └──────────── rollout.drain_timeout ──────────────────▶ and told
 //! ```
 //!
-//! If the predicate stops holding, both begin anew. Neither counts towards the rollout timeout. The record needs no field
-//! for the passed bound: the phase is Complete then, and neither a re-check nor a restart goes back behind it.
+//! Only another version, or an old pod that serves again, begins both anew. Counts and generations do not: while they say that
+//! something is missing the decision waits, and the clocks go on ([`Held`]). [`GIVES_UP_AFTER`] both bounds it takes what there is, and
+//! says so: a writer that never rests must not keep a purge from being made (decision 49). Neither wait counts towards the rollout
+//! timeout. The record needs no field for a passed bound: the phase is Complete then, and neither a re-check nor a restart goes back
+//! behind it.
 //!
 //! Old pods are looked for at once, when the watch of pods shows that something has changed, and every [`LOOK_EVERY`]. Only a
 //! fresh reading ends the wait: a watch may be late. Not for which pods are old; see [`crate::serving`].
@@ -18,8 +22,10 @@ use crate::id::Seq;
 use crate::machine::Timestamp;
 use crate::notice::Kind;
 use crate::policy::Policy;
+use crate::readiness::{self, Held, Pods, Standing, Wait, standing};
 use crate::record::Phase;
 use crate::rollout::served::move_edge;
+use crate::rollout::words::short;
 use crate::rollout::{Effect, Rollout, words};
 use crate::serving::OldPods;
 use crate::workload::Workload;
@@ -28,28 +34,54 @@ use crate::workload::Workload;
 /// readings and delays a purge by a second on average, and only where an endpoint stops serving long before its pod ends.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
+/// How soon old pods are looked for again after the watch has shown that the last one is not ready any more: EndpointSlices follow
+/// some ten milliseconds later. Each next look takes twice as long to come, up to [`LOOK_EVERY`]: eight for each time.
+const LOOK_SOON: Duration = Duration::from_millis(10);
+
+/// How much longer than `rollout.drain_timeout` and `rollout.settle` a rollout waits for a sight of what was wanted, once there was
+/// one: a minute of a controller that lags, or of pods that an autoscaler adds (decision 49).
+const GIVES_UP_AFTER: Duration = Duration::from_secs(60);
+
 /// The barrier, and the looks for old pods.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Barrier {
+    stood: Option<Stood>,
     waiting: Option<Waiting>,
     look: Call,
     /// The last rollout that came through because no old pod served.
     quiet: Option<Seq>,
 }
 
+/// A rollout whose predicate has held.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Stood {
+    /// Which rollout it is.
+    seq: Seq,
+    /// Since when, as far as this life knows.
+    since: Timestamp,
+    /// How long the rollout had taken then.
+    took: Duration,
+    /// What it had then.
+    held: Held,
+}
+
 /// A rollout that waits at the barrier.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Waiting {
-    /// Which rollout it is about.
-    seq: Seq,
-    /// Since when the predicate holds.
+    /// Since when old pods are waited for.
     since: Timestamp,
     /// When old pods are looked for again although nothing was seen to change.
     again: Option<Timestamp>,
+    /// How long after the next look the one after it follows; `None`: as usual.
+    pace: Option<Duration>,
+    /// Something was seen to change while a look was under way.
+    nudged: bool,
     /// What the last look found.
     found: Option<OldPods>,
     /// Since when no old pod serves.
     quiet_since: Option<Timestamp>,
+    /// When it may go on, or goes on without what is missing.
+    next: Option<Timestamp>,
 }
 
 /// How long a rollout waits at the barrier.
@@ -66,6 +98,11 @@ impl Bounds {
     pub(super) const fn of(policy: &Policy) -> Self {
         Self { settle: policy.settle, drain: policy.drain_timeout }
     }
+
+    /// How long after the predicate has held it goes on with what there is.
+    const fn all(self) -> Duration {
+        self.drain.saturating_add(self.settle).saturating_add(GIVES_UP_AFTER)
+    }
 }
 
 /// What a rollout at the barrier does now.
@@ -75,11 +112,15 @@ pub(super) enum Pass {
     Look,
     /// No old pod served for long enough.
     Quiet,
-    /// The bound passed; this is what the rollout still waited for.
-    Late(String),
+    /// This bound passed.
+    Late(Duration),
 }
 
 impl Waiting {
+    const fn new(since: Timestamp) -> Self {
+        Self { since, again: None, pace: None, nudged: false, found: None, quiet_since: None, next: None }
+    }
+
     /// Why an old pod may still serve.
     fn hindrance(&self, look: &Call) -> String {
         match (look.reason(), &self.found) {
@@ -88,36 +129,66 @@ impl Waiting {
             (None, None) => "it is not known yet whether old pods still serve".to_owned(),
         }
     }
+
+    /// Whether it is worth looking for old pods. One that stays may serve again; one that is gone does not come back.
+    fn wants_look(&self, now: Timestamp) -> bool {
+        let stays = self.quiet_since.is_none() || self.found.as_ref().is_some_and(OldPods::may_serve_again);
+        stays && self.again.is_none_or(|at| at <= now)
+    }
 }
 
 impl Barrier {
-    /// The rollout `seq` comes to the barrier, or is there still.
-    pub(super) fn pass(&mut self, now: Timestamp, seq: Seq, bounds: Bounds) -> Pass {
-        if self.waiting.as_ref().is_none_or(|waiting| waiting.seq != seq) {
+    /// The predicate of the rollout `seq` holds, or held already.
+    fn stands(&mut self, now: Timestamp, seq: Seq, took: Duration, workload: &Workload) {
+        if !self.has_stood(seq) {
             self.leave();
+            self.stood = Some(Stood { seq, since: now, took, held: Held::of(workload) });
         }
-        let fresh = || Waiting { seq, since: now, again: None, found: None, quiet_since: None };
-        let waiting = self.waiting.get_or_insert_with(fresh);
+    }
+
+    /// Whether the predicate of the rollout `seq` has held.
+    pub(super) fn has_stood(&self, seq: Seq) -> bool {
+        self.stood.as_ref().is_some_and(|stood| stood.seq == seq)
+    }
+
+    /// What a rollout whose predicate has held misses now.
+    fn misses(&self, now: Timestamp, workload: &Workload, policy: &Policy) -> Option<Wait> {
+        let Stood { since, held, .. } = self.stood.as_ref()?;
+        held.misses(workload, policy.zero_is_complete, now.since(*since) >= Bounds::of(policy).all())
+    }
+
+    /// Whether a rollout whose predicate has held misses nothing now only because it has waited for so long.
+    fn is_short(&self, workload: &Workload, policy: &Policy) -> bool {
+        let held = self.stood.as_ref().map(|stood| stood.held);
+        held.is_some_and(|held| held.misses(workload, policy.zero_is_complete, false).is_some())
+    }
+
+    /// The rollout whose predicate has held comes to the barrier, or is there still. `decides`: nothing is missing now; `short`: or
+    /// something is, and it is not waited for any longer.
+    fn pass(&mut self, now: Timestamp, bounds: Bounds, decides: bool, short: bool) -> Pass {
+        let Some(Stood { seq, since: stood_since, .. }) = self.stood else { return Pass::Wait };
+        let waiting = self.waiting.get_or_insert_with(|| Waiting::new(now));
         if bounds.drain.is_zero() {
             waiting.quiet_since.get_or_insert(waiting.since);
         }
-        match waiting.quiet_since {
-            Some(since) if now.since(since) >= bounds.settle => {
-                self.quiet = Some(seq);
-                Pass::Quiet
-            }
-            Some(_) => Pass::Wait,
-            None if now.since(waiting.since) >= bounds.drain => {
-                self.quiet = None;
-                Pass::Late(waiting.hindrance(&self.look))
-            }
-            None if self.look.is_due(now) && waiting.again.is_none_or(|at| at <= now) => {
-                self.look.asked();
-                waiting.again = None;
-                Pass::Look
-            }
-            None => Pass::Wait,
+        let ends = waiting.quiet_since.map_or(waiting.since.after(bounds.drain), |since| since.after(bounds.settle));
+        let gives_up = stood_since.after(bounds.all());
+        waiting.next = [ends, gives_up].into_iter().filter(|at| *at > now).min();
+        let (quiet, ended) = (waiting.quiet_since.is_some() && !short, ends <= now && !short);
+        if decides && (ended || gives_up <= now) {
+            self.quiet = Some(seq).filter(|_| quiet && ended);
+            return match self.quiet {
+                Some(_) => Pass::Quiet,
+                None if ended => Pass::Late(bounds.drain),
+                None => Pass::Late(bounds.all()),
+            };
         }
+        if self.look.is_due(now) && waiting.wants_look(now) {
+            self.look.asked();
+            (waiting.again, waiting.nudged) = (None, false);
+            return Pass::Look;
+        }
+        Pass::Wait
     }
 
     /// Whether the rollout `seq` came through because no old pod served.
@@ -127,14 +198,21 @@ impl Barrier {
 
     /// A look for old pods was answered.
     pub(super) fn looked(&mut self, now: Timestamp, found: OldPods) {
-        // An answer to a question from before the predicate held again says nothing about now.
+        // An answer to a question about another version says nothing about now.
         let current = self.look.is_asked() && !self.look.is_outdated();
         self.look.answered();
         let Some(waiting) = self.waiting.as_mut().filter(|_| current) else { return };
         if found.is_none() {
             waiting.quiet_since.get_or_insert(now);
+        } else if waiting.quiet_since.take().is_some() {
+            waiting.since = now;
+        }
+        if waiting.nudged {
+            waiting.again = None;
         } else {
-            waiting.again = Some(now.after(LOOK_EVERY));
+            let pace = waiting.pace.take().filter(|pace| *pace < LOOK_EVERY && !found.is_none());
+            waiting.pace = pace.map(|pace| pace.saturating_mul(2));
+            waiting.again = Some(now.after(pace.unwrap_or(LOOK_EVERY)));
         }
         waiting.found = Some(found);
     }
@@ -146,93 +224,205 @@ impl Barrier {
         }
     }
 
-    /// The predicate no longer holds, or cannot be judged.
+    /// Another version, or none that can be judged.
     pub(super) fn leave(&mut self) {
         self.waiting = None;
         self.look.outdate();
     }
+}
 
-    /// Something about the pods has changed, so it is worth looking now.
-    pub(super) fn nudge(&mut self) {
-        self.waiting.iter_mut().for_each(|waiting| waiting.again = None);
+impl Barrier {
+    /// Other pods are on their way out than `before`, or others of them are ready: it is worth looking now.
+    pub(super) fn nudge(&mut self, before: Option<&Pods>, pods: &Pods) {
+        let going = |pods: &Pods| (pods.leaving, pods.leaving_ready);
+        let Some(waiting) = self.waiting.as_mut().filter(|_| before.map(going) != Some(going(pods))) else { return };
+        (waiting.again, waiting.nudged) = (None, true);
+        if pods.leaving_ready == 0 {
+            waiting.pace = Some(LOOK_SOON);
+        }
     }
 
-    /// What a rollout at the barrier waits for, in words.
-    pub(super) fn words(&self, now: Timestamp, bounds: Bounds) -> Option<String> {
-        let waiting = self.waiting.as_ref()?;
+    /// What a rollout at the barrier waits for, in words. `missing` says so of what it misses.
+    fn words(
+        &self,
+        now: Timestamp,
+        workload: &Workload,
+        policy: &Policy,
+        missing: impl FnOnce(&Wait) -> String,
+    ) -> Option<String> {
+        let (stood, waiting) = (self.stood.as_ref()?, self.waiting.as_ref()?);
+        let bounds = Bounds::of(policy);
+        let ago = words::duration(now.since(stood.since));
+        let has = match (standing(workload, policy.zero_is_complete), self.misses(now, workload, policy)) {
+            (Standing::Complete, _) => NEW_AND_AVAILABLE.to_owned(),
+            (_, None) => format!(
+                "every pod was new and available {ago} ago, and pods wanted since then are not waited for ({} of {})",
+                workload.replicas.available, workload.replicas.desired
+            ),
+            (_, Some(wait)) => format!("every pod was new and available {ago} ago; now {}", missing(&wait)),
+        };
         let waits = match waiting.quiet_since {
-            Some(_) => format!("no old pod serves any more; settling for {}", words::duration(bounds.settle)),
+            Some(since) if now.since(since) >= bounds.settle => "no old pod serves any more".to_owned(),
+            Some(_) => settling(policy),
             None => {
                 let waited = words::duration(now.since(waiting.since));
                 let hindrance = waiting.hindrance(&self.look);
                 format!("{hindrance}, {waited} of {} at most", words::duration(bounds.drain))
             }
         };
-        Some(format!("every pod is new and available; {waits}"))
+        Some(format!("{has}; {waits}"))
     }
 
-    /// Ends a rest that is over.
+    /// Why it goes on although it has not waited for all: what is missing when the bound passes.
+    fn late(&self, now: Timestamp, workload: &Workload, policy: &Policy) -> String {
+        let missing = match standing(workload, policy.zero_is_complete) {
+            Standing::Waiting(wait) => Some(wait.to_string()),
+            Standing::Complete | Standing::DeadlineExceeded { .. } => None,
+        };
+        let old = self.waiting.as_ref().and_then(|waiting| match waiting.quiet_since {
+            None => Some(waiting.hindrance(&self.look)),
+            Some(since) if now.since(since) >= policy.settle => None,
+            Some(since) => {
+                let quiet = words::duration(now.since(since));
+                Some(format!("an old pod served until {quiet} ago"))
+            }
+        });
+        missing.into_iter().chain(old).collect::<Vec<_>>().join("; ")
+    }
+
+    /// Ends every rest that is over.
     pub(super) fn wake(&mut self, now: Timestamp) {
         self.look.wake(now);
-    }
-
-    /// When old pods may be looked for again after a failure or, while the rollout `seq` waits here, something is due.
-    pub(super) fn deadline(&self, seq: Option<Seq>, bounds: Bounds) -> Option<Timestamp> {
-        let due = |waiting: &Waiting| match waiting.quiet_since {
-            Some(since) => since.after(bounds.settle),
-            None => {
-                let end = waiting.since.after(bounds.drain);
-                waiting.again.map_or(end, |at| at.min(end))
-            }
-        };
-        let waiting = self.waiting.as_ref().filter(|waiting| Some(waiting.seq) == seq);
-        waiting.map(due).into_iter().chain(self.look.deadline()).min()
-    }
-}
-
-impl Rollout {
-    /// Holds a rollout whose predicate holds until no old pod serves any more, and then completes it.
-    pub(super) fn hold(&mut self, now: Timestamp, workload: &Workload) -> Option<Effect> {
-        let seq = self.record.draft.as_ref()?.seq;
-        self.stopwatch.stop(now, &mut self.record.draft);
-        match self.barrier.pass(now, seq, Bounds::of(&self.policy)) {
-            Pass::Wait => None,
-            Pass::Look => Some(Effect::FindOldPods(Box::new(workload.clone()))),
-            Pass::Quiet => {
-                self.complete(now, "");
-                None
-            }
-            Pass::Late(why) => {
-                let bound = words::duration(self.policy.drain_timeout);
-                self.complete(now, &format!("; not waited for any longer than {bound}: {why}"));
-                let message = format!(
-                    "{why}, {bound} after all pods were new and available; what an old pod answers from now on may bring \
-                     the old version back to the edge. Let pods end sooner, or raise rollout.drain_timeout"
-                );
-                self.announce(now, Kind::WorkloadFaulty, message);
-                None
-            }
+        if let Some(waiting) = &mut self.waiting {
+            waiting.again = waiting.again.filter(|at| *at > now);
+            waiting.next = waiting.next.filter(|at| *at > now);
         }
     }
 
+    /// When old pods may be looked for again after a failure or, while the rollout `seq` waits here, something is due.
+    fn deadline(&self, seq: Option<Seq>) -> Option<Timestamp> {
+        let waiting = self.waiting.as_ref().filter(|_| seq.is_some_and(|seq| self.has_stood(seq)));
+        let look = |waiting: &Waiting| waiting.again.filter(|at| waiting.wants_look(*at));
+        let due = waiting.into_iter().flat_map(|waiting| [waiting.next, look(waiting)]).flatten();
+        due.chain(self.look.deadline()).min()
+    }
+}
+
+/// A rollout that is complete by its counts.
+const NEW_AND_AVAILABLE: &str = "every pod is new and available";
+
+/// What comes after the barrier.
+pub(super) const AFTER_THE_BARRIER: &str = "purges when no old pod serves any more";
+
+/// No old pod serves, and it waits on.
+fn settling(policy: &Policy) -> String {
+    format!("no old pod serves any more; settling for {}", words::duration(policy.settle))
+}
+
+/// A rollout at the barrier in words, for who does not know how long it has waited: by one look at its old pods, if there was one.
+pub(super) fn from_outside(old: Option<&Result<OldPods, String>>, policy: &Policy) -> String {
+    let waits = match old {
+        None => "waiting until no old pod serves any more".to_owned(),
+        Some(Ok(old)) if old.is_none() => return format!("{NEW_AND_AVAILABLE}; {}", settling(policy)),
+        Some(Ok(old)) => old.to_string(),
+        Some(Err(why)) => format!("cannot see whether old pods still serve: {why}"),
+    };
+    format!("{NEW_AND_AVAILABLE}; {waits}, {} at most", words::duration(policy.drain_timeout))
+}
+
+impl Rollout {
+    /// Holds a rollout whose predicate has held until no old pod serves any more, and then completes it. `decides`: nothing of what
+    /// it had then is missing now.
+    pub(super) fn hold(&mut self, now: Timestamp, workload: &Workload, decides: bool) -> Option<Effect> {
+        let seq = self.record.draft.as_ref()?.seq;
+        if decides {
+            self.stopwatch.stop(now, &mut self.record.draft);
+            self.barrier.stands(now, seq, self.elapsed(now), workload);
+        }
+        let bounds = Bounds::of(&self.policy);
+        let short = self.barrier.is_short(workload, &self.policy);
+        match self.barrier.pass(now, bounds, decides, short) {
+            Pass::Wait => {}
+            Pass::Look => return Some(Effect::FindOldPods(Box::new(workload.clone()))),
+            Pass::Quiet => self.complete(now, workload, ""),
+            Pass::Late(bound) => {
+                let why = self.barrier.late(now, workload, &self.policy);
+                let after = words::duration(bound);
+                self.complete(now, workload, &format!("; not waited for any longer than {after}: {why}"));
+                if let Some(draft) = &mut self.record.draft {
+                    draft.remark = format!("went on after {after}{}", words::then(short(&why)));
+                }
+                let what = if bound == bounds.drain {
+                    "what an old pod answers from now on may bring the old version back to the edge. Let pods end sooner, or \
+                     raise rollout.drain_timeout"
+                } else {
+                    "it goes on with the pods there are. See whether something changes the Deployment over and over (its \
+                     managedFields name the writers), and whether the Deployment controller lags"
+                };
+                let message = format!("{why}, {after} after all pods were new and available; {what}");
+                self.announce(now, Kind::WorkloadFaulty, message);
+            }
+        }
+        None
+    }
+
     /// The wait is over; `remark` names what was still missing.
-    fn complete(&mut self, now: Timestamp, remark: &str) {
+    fn complete(&mut self, now: Timestamp, workload: &Workload, remark: &str) {
         self.stop_clock(now);
-        let elapsed = self.elapsed(now);
+        let Some(Stood { took, held, .. }) = self.barrier.stood else { return };
         // A life that began just now cannot say how long it took.
-        let after = if elapsed.as_secs() == 0 { String::new() } else { format!(" after {}", words::duration(elapsed)) };
-        let pods = self.workload().map_or(0, |workload| workload.replicas.updated);
+        let after = if took.as_secs() == 0 { String::new() } else { format!(" after {}", words::duration(took)) };
+        let wanted = workload.replicas.desired;
+        let more = if wanted == held.wanted { String::new() } else { format!("; {wanted} are wanted now") };
         let Some(draft) = &mut self.record.draft else { return };
         draft.phase = Phase::Complete;
         draft.times.completed_ms = self.identity.time_kept(now);
         move_edge(draft, self.policy.same_digest_is_same);
-        self.announce(now, Kind::RolloutCompleted, format!("all {pods} pods available{after}{remark}"));
+        self.announce(now, Kind::RolloutCompleted, format!("all {} pods available{after}{more}{remark}", held.wanted));
+    }
+
+    /// Whether the present rollout still has, by this look, what it had when its predicate held.
+    pub(super) fn still_stands(&mut self, now: Timestamp, workload: &Workload) -> bool {
+        match (standing(workload, self.policy.zero_is_complete), self.record.draft.as_ref().map(|draft| draft.seq)) {
+            (Standing::DeadlineExceeded { .. }, _) | (_, None) => false,
+            (Standing::Complete, _) => true,
+            (Standing::Waiting(_), Some(seq)) => {
+                // An earlier life has seen it, and does not say with how many pods: those of now are wanted.
+                self.barrier.stands(now, seq, Duration::ZERO, workload);
+                self.barrier.misses(now, workload, &self.policy).is_none()
+            }
+        }
+    }
+
+    /// What a rollout whose predicate has held misses now; one of which this life has not seen that, misses what its sight says.
+    pub(super) fn misses(&self, now: Timestamp, workload: &Workload) -> Option<Wait> {
+        let seq = self.record.draft.as_ref().map(|draft| draft.seq);
+        match standing(workload, self.policy.zero_is_complete) {
+            Standing::Waiting(_) if seq.is_some_and(|seq| self.barrier.has_stood(seq)) => {
+                self.barrier.misses(now, workload, &self.policy)
+            }
+            Standing::Waiting(wait) => Some(wait),
+            Standing::Complete | Standing::DeadlineExceeded { .. } => None,
+        }
+    }
+
+    /// A rollout at the barrier in words.
+    pub(super) fn words_at_the_barrier(&self, now: Timestamp) -> Option<String> {
+        let missing = |wait: &Wait| match wait {
+            // Its clock stands still; this has a bound of its own.
+            Wait::NotObserved { .. } => {
+                format!("{wait}, waited for {} at most", words::duration(Bounds::of(&self.policy).all()))
+            }
+            wait if !wait.counts() => wait.to_string(),
+            wait => format!("{}, {}", readiness::words(wait, self.served.pods()), self.clock(now).left()),
+        };
+        self.barrier.words(now, self.workload()?, &self.policy, missing)
     }
 
     /// When a rollout at the barrier next needs attention without any event.
     pub(super) fn barrier_deadline(&self) -> Option<Timestamp> {
         let draft = self.record.draft.as_ref().filter(|draft| draft.phase == Phase::Rolling);
         let seq = draft.filter(|_| self.workload().is_some()).map(|draft| draft.seq);
-        self.barrier.deadline(seq, Bounds::of(&self.policy))
+        self.barrier.deadline(seq)
     }
 }

@@ -6,6 +6,7 @@ use crate::machine::{Timestamp, millis};
 use crate::policy::Policy;
 use crate::record::Record;
 use crate::rollout::Rollout;
+use crate::rollout::words::duration;
 use crate::workload::Workload;
 
 /// How often the elapsed part of the rollout timeout is stored: a restart forgets at most this much of it.
@@ -79,10 +80,41 @@ impl Stopwatch {
     }
 }
 
+/// How much of a rollout's time has passed.
+#[derive(Clone, Copy)]
+pub(super) struct Clock {
+    pub(super) elapsed: Duration,
+    pub(super) timeout: Duration,
+    /// As of now. The record is up to a minute behind ([`ELAPSED_STORED_EVERY`]), so by it at most so much is left.
+    pub(super) runs_here: bool,
+}
+
+impl Clock {
+    /// What is left.
+    pub(super) fn left(self) -> String {
+        let left = duration(self.timeout.saturating_sub(self.elapsed));
+        let most = if self.runs_here { "" } else { "at most " };
+        format!("{most}{left} of {} left", duration(self.timeout))
+    }
+
+    /// Words for a clock that does not run: a number that never changes would look like a running one.
+    pub(super) fn stopped(self) -> String {
+        if self.elapsed < Duration::from_secs(1) {
+            return "the clock stands still".to_owned();
+        }
+        format!("the clock stands still at {} of {}", duration(self.elapsed), duration(self.timeout))
+    }
+}
+
 impl Rollout {
     /// The time waited for this rollout so far, not counting pauses.
     pub(super) fn elapsed(&self, now: Timestamp) -> Duration {
         self.stopwatch.elapsed(now, self.record.draft.as_ref())
+    }
+
+    /// How much of its time has passed by now.
+    pub(super) fn clock(&self, now: Timestamp) -> Clock {
+        Clock { elapsed: self.elapsed(now), timeout: self.timeout(), runs_here: true }
     }
 
     /// Nothing counts towards a timeout for now, and nothing waits at the barrier.

@@ -73,13 +73,15 @@ impl Rollout {
         }
         let served = self.may_be_served();
         let Some(draft) = &mut self.record.draft else { return false };
-        let change = words::change(draft.before().filter(|_| vote.seq == draft.seq), &vote.version);
+        let change = words::changed_by(&vote, draft.before(), draft.seq);
         let (purges, more) = named(&vote);
         if outcome == Outcome::Purged {
             settle(draft, &vote, served, self.policy.same_digest_is_same);
         }
         draft.note_purged(&vote);
-        draft.close(Closed { seq: vote.seq, change, outcome, why: vote.why, purges, more });
+        let said = [vote.why.as_str()].into_iter().chain((vote.seq == draft.seq).then_some(draft.remark.as_str()));
+        let why = said.filter(|words| !words.is_empty()).collect::<Vec<_>>().join("; ");
+        draft.close(Closed { seq: vote.seq, change, outcome, why, purges, more });
         true
     }
 

@@ -424,7 +424,7 @@ impl Machine for Rollout {
             }
             Event::LookFailed(why) => self.sighting.failed(&again, short(&why)),
             Event::PodsSeen(pods) => {
-                self.barrier.nudge();
+                self.barrier.nudge(self.served.pods(), &pods);
                 self.served.note_pods(pods);
             }
             Event::PodsUnseen => self.served.note_blindness(),

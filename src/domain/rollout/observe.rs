@@ -5,14 +5,15 @@ use std::time::Duration;
 use crate::image::Version;
 use crate::machine::Timestamp;
 use crate::notice::Kind;
-use crate::readiness::{self, Standing, standing};
-use crate::record::{Change, Edge, Failure, Outcome, Phase, Record, Times};
+use crate::readiness::{self, Standing, Wait, standing};
+use crate::record::{CHANGE_WORDS_BYTES_MAX, Change, Edge, Failure, Outcome, Phase, Record, Times};
 use crate::rollout::clock::{ELAPSED_STORED_EVERY, Suspicion};
 use crate::rollout::close::End;
 use crate::rollout::news::{baseline, faults, is_requested};
 use crate::rollout::served::Served;
 use crate::rollout::write::OwnRecord;
 use crate::rollout::{Arrival, Effect, Rollout, request, words};
+use crate::text;
 use crate::workload::Workload;
 
 /// A missed progress deadline must be seen twice, this far apart: a stale report can survive the first status write of a
@@ -25,8 +26,10 @@ pub(super) enum Course {
     Waits,
     /// A fresh look is needed to judge it.
     Looks,
-    /// All its pods are new and available.
+    /// All its pods are new and available, or were, and nothing that counts is missing.
     Stands,
+    /// All its pods were new and available; now something is missing.
+    Stood,
     /// It will not complete.
     Ends(End),
 }
@@ -114,7 +117,12 @@ impl Rollout {
         let (digests, requested) = (self.policy.same_digest_is_same, is_requested(&previous, workload));
         let OwnRecord { draft: Some(draft), nonces, spent, .. } = &mut self.record else { return };
         let settled = previous.settled().filter(|settled| !settled.same_content(version, digests)).cloned();
+        let replaced = text::cut(&words::change(previous.before(), &previous.version), CHANGE_WORDS_BYTES_MAX);
+        for vote in draft.votes.iter_mut().filter(|vote| vote.seq == previous.seq) {
+            vote.change_words.clone_from(&replaced);
+        }
         draft.uid.clone_from(&workload.uid);
+        draft.remark.clear();
         draft.raise(previous.seq.max(*spent).next(), nonces);
         draft.version = version.clone();
         draft.generation = workload.generation;
@@ -164,19 +172,17 @@ impl Rollout {
     /// Supervises a rollout in flight: complete, failed, or waiting with a reason. `fresh` means that the sight is a look made just
     /// now.
     pub(super) fn supervise(&mut self, now: Timestamp, workload: &Workload, fresh: bool) -> Course {
-        let standing = standing(workload, self.policy.zero_is_complete);
-        if standing != Standing::Complete {
+        let stood = self.record.draft.as_ref().is_some_and(|draft| self.barrier.has_stood(draft.seq));
+        if let Standing::DeadlineExceeded { last_update } = standing(workload, self.policy.zero_is_complete) {
             self.barrier.leave();
+            return self.suspect(now, workload, last_update, fresh);
         }
-        match standing {
-            Standing::Complete => return Course::Stands,
-            Standing::DeadlineExceeded { last_update } => return self.suspect(now, workload, last_update, fresh),
-            Standing::Waiting(wait) => {
-                self.stopwatch.suspicion = None;
-                if wait.counts() != self.stopwatch.runs() {
-                    self.stopwatch.keep(now, wait.counts(), &mut self.record.draft);
-                }
-            }
+        let Some(wait) = self.misses(now, workload) else { return Course::Stands };
+        self.stopwatch.suspicion = None;
+        // Once all was as wanted, a writer that is faster than the controller costs a rollout none of its time.
+        let counts = wait.counts() && !(stood && matches!(wait, Wait::NotObserved { .. }));
+        if counts != self.stopwatch.runs() {
+            self.stopwatch.keep(now, counts, &mut self.record.draft);
         }
         if self.stopwatch.runs() && self.elapsed(now) >= self.timeout() {
             // Declared on a fresh look only: a watch that was cut may have hidden the completion.
@@ -185,7 +191,7 @@ impl Rollout {
         if self.stopwatch.is_store_due(now) {
             self.stopwatch.keep(now, true, &mut self.record.draft);
         }
-        Course::Waits
+        if stood { Course::Stood } else { Course::Waits }
     }
 
     /// A missed progress deadline is seen, for the first time or again.
@@ -216,7 +222,10 @@ impl Rollout {
             Standing::DeadlineExceeded { .. } | Standing::Complete => self.pods_in_words(workload),
         };
         self.leave_to_the_edge();
-        self.record.draft.iter_mut().for_each(|draft| draft.phase = Phase::Failed(failure));
+        self.record.draft.iter_mut().for_each(|draft| {
+            draft.phase = Phase::Failed(failure);
+            words::short(&waited_for).clone_into(&mut draft.remark);
+        });
         Course::Ends(End {
             kind: Kind::RolloutFailed,
             outcome: Outcome::Failed(failure),

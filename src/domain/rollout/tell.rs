@@ -80,7 +80,11 @@ impl Rollout {
             subject,
             seq: vector.0.values().next().map_or(vote.seq, |first| first.seq),
             // What it replaces may differ from member to member.
-            change: words::change(before.as_ref().filter(|_| alone && vote.seq == present), &vote.version),
+            change: if alone {
+                words::changed_by(vote, before.as_ref(), present)
+            } else {
+                words::change(None, &vote.version)
+            },
             rollout,
             message,
             cut: mentioned.len() < hosts.len() || is_cut(vote, &purges),

@@ -149,6 +149,24 @@ fn going_back_to_an_old_version_is_purged_under_a_new_reference() {
 }
 
 #[test]
+fn a_rollout_that_is_overtaken_while_its_purge_is_under_way_keeps_where_it_came_from() {
+    let mut story = Story::begin(complete("a", 1));
+    story.held.insert("purge");
+    story.see(complete("b", 2));
+    story.see(complete("c", 3));
+    let orders: Vec<Reference> = story.purges().into_iter().cloned().collect();
+    for reference in orders {
+        story.step(Event::Purged(reference.clone(), Progress::Created("I1".into())));
+        story.step(Event::Purged(reference, Progress::Completed));
+    }
+    let history = &story.record().history;
+    let of = |seq: u64| history.iter().find(|closed| closed.seq == Seq(seq)).map(|closed| closed.change.as_str());
+    assert_eq!((of(2), of(3).is_some_and(|change| change.ends_with("→ c"))), (Some("web: a → b"), true), "{history:?}");
+    let completed = |effect: &&Effect| matches!(effect, Effect::Tell(told) if told.kind == Kind::PurgeCompleted && told.change == "web: a → b");
+    assert_eq!(story.effects.iter().filter(completed).count(), 1);
+}
+
+#[test]
 fn a_version_that_comes_back_before_another_was_complete_is_skipped_where_that_is_wanted() {
     let mut story = Story::under(without_barrier(OnRollback::Close), complete("a", 1));
     story.see(half("b", 2));

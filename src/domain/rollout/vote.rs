@@ -10,7 +10,6 @@ use crate::notice::Kind;
 use crate::paths::PathSet;
 use crate::plan;
 use crate::policy::{Choice, OnRollback, Policy};
-use crate::readiness::{Standing, standing};
 use crate::record::{
     Brief, Change, Edge, Phase, RECORD_BYTES_MAX, Record, Times, VOTE_EXCEPT_BYTES_MAX, VOTE_GROWTH_BYTES,
     VOTE_HOST_BYTES_MAX, VOTE_ORIGIN_BYTES_MAX, VOTES_MAX, Vote,
@@ -142,6 +141,7 @@ impl Rollout {
             return;
         };
         self.sighting.read(now, workload.clone(), &mut self.record.draft);
+        let stands = self.still_stands(now, &workload);
         let policy = &self.policy;
         let still = self.ballot.view.hold.is_none() && self.candidate().as_ref() == Some(vector);
         let confirmed = self.record.draft.as_ref().is_some_and(|draft| {
@@ -149,7 +149,7 @@ impl Rollout {
                 && workload.version.is_ok()
                 && draft.group_version == workload.tuning.group_version
                 && news(draft, &workload, policy).is_none()
-                && standing(&workload, policy.zero_is_complete) == Standing::Complete
+                && stands
         });
         let at_ms = self.identity.wall_ms(now);
         let alone = self.identity.is_alone();
@@ -266,6 +266,7 @@ fn vote(
         noticed: BTreeSet::new(),
         overtaken: false,
         owed_ms: 0,
+        change_words: String::new(),
         times: if change == Change::Baseline { Times::default() } else { draft.times },
         closed: None,
         why: String::new(),

@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::call::Call;
 use crate::distribution::DistributionId;
 use crate::group::{self, Fate, Known};
-use crate::id::{InvalidationId, Member, WorkloadId};
+use crate::id::{InvalidationId, Member, Seq, WorkloadId};
 use crate::image::{Version, brief, difference};
 use crate::machine::Timestamp;
 use crate::policy::Policy;
@@ -16,8 +16,10 @@ use crate::purge::TRIED_EVERY;
 use crate::readiness::{self, Pods, Standing, standing};
 use crate::record::{Closed, Outcome, Phase, Published, Purge, PurgeState, Record, Vote};
 use crate::rollout::Rollout;
-use crate::rollout::barrier::Bounds;
+use crate::rollout::barrier::{self, AFTER_THE_BARRIER};
+use crate::rollout::clock::Clock;
 use crate::rollout::sight::Sight;
+use crate::serving::OldPods;
 use crate::tally;
 use crate::text;
 use crate::workload::Workload;
@@ -112,12 +114,6 @@ pub struct PurgeSummary {
     pub state: String,
 }
 
-/// A rollout that is complete by its counts and has no other known wait, and what comes next.
-const AT_THE_BARRIER: (&str, &str) = (
-    "every pod is new and available; waiting until no old pod serves any more",
-    "purges when no old pod serves any more",
-);
-
 /// A workload that was switched off at rest, and what comes next.
 const OFF: (&str, &str) = (
     "switched off by its annotation allclear.dev/enabled: it is not followed, and other clusters of its group do not wait for it",
@@ -125,13 +121,25 @@ const OFF: (&str, &str) = (
 );
 
 impl Summary {
-    /// Puts a record and what is known of its workload into words.
+    /// Puts a record and what is known of its workload into words. The clock is the record's: the time that had passed when it was
+    /// last written, and the bound.
     pub fn new(
         id: &WorkloadId,
         record: &Record,
         workload: Option<&Workload>,
         pods: Option<&Pods>,
-        clock: (Duration, Duration),
+        (elapsed, timeout): (Duration, Duration),
+        policy: &Policy,
+    ) -> Self {
+        Self::at(id, record, workload, pods, Clock { elapsed, timeout, runs_here: false }, policy)
+    }
+
+    fn at(
+        id: &WorkloadId,
+        record: &Record,
+        workload: Option<&Workload>,
+        pods: Option<&Pods>,
+        clock: Clock,
         policy: &Policy,
     ) -> Self {
         let (state, next) = state(record, workload, pods, clock, policy);
@@ -149,6 +157,16 @@ impl Summary {
             history: record.history.iter().rev().map(closed).collect(),
             conditions: record.conditions.iter().cloned().collect(),
         }
+    }
+
+    /// The same of a rollout at the barrier, by one look at its old pods.
+    #[must_use]
+    pub fn beside(mut self, old: Option<&Result<OldPods, String>>, policy: &Policy) -> Self {
+        if old.is_some() && self.state == barrier::from_outside(None, policy) {
+            self.state = barrier::from_outside(old, policy);
+            self.own = Some(self.state.clone());
+        }
+        self
     }
 
     /// For a workload with an unknown record: only the reason.
@@ -176,9 +194,9 @@ impl Rollout {
         // While its removal is being written, the record is the one that is still there.
         let record = self.record.draft.as_ref().or(self.record.durable.as_ref())?;
         let view = self.outlook();
-        let clock = (self.elapsed(now), self.timeout());
+        let clock = self.clock(now);
         let id = &self.identity.workload;
-        let mut summary = Summary::new(id, record, self.workload(), self.served.pods(), clock, &self.policy);
+        let mut summary = Summary::at(id, record, self.workload(), self.served.pods(), clock, &self.policy);
         summary.members = view.members.iter().map(member).collect();
         match self.sighting.sight {
             Sight::Missing if record.votes.is_empty() => {
@@ -188,8 +206,8 @@ impl Rollout {
                 "the workload was deleted; its record goes too".clone_into(&mut summary.state);
             }
             Sight::Seen(_) if record.phase == Phase::Rolling => {
-                if let Some(words) = self.barrier.words(now, Bounds::of(&self.policy)) {
-                    AT_THE_BARRIER.1.clone_into(&mut summary.next);
+                if let Some(words) = self.words_at_the_barrier(now) {
+                    AFTER_THE_BARRIER.clone_into(&mut summary.next);
                     summary.own = Some(words.clone());
                     summary.state = words;
                 }
@@ -247,12 +265,12 @@ impl Rollout {
         if let Some(trouble) = calls.into_iter().find_map(|(what, call)| trouble(what, call, now)) {
             return Some(format!("complete; {trouble}"));
         }
-        match standing(workload, self.policy.zero_is_complete) {
-            Standing::Complete => self.record.call().reason().map(|_| "complete".to_owned()),
-            Standing::Waiting(wait) => Some(format!("was complete; now {wait}")),
-            Standing::DeadlineExceeded { .. } => {
+        match (standing(workload, self.policy.zero_is_complete), self.misses(now, workload)) {
+            (Standing::DeadlineExceeded { .. }, _) => {
                 Some("was complete; now the Deployment missed its progress deadline".to_owned())
             }
+            (_, Some(wait)) => Some(format!("was complete; now {wait}")),
+            (_, None) => self.record.call().reason().map(|_| "complete".to_owned()),
         }
     }
 
@@ -278,32 +296,33 @@ fn state(
     record: &Record,
     workload: Option<&Workload>,
     pods: Option<&Pods>,
-    (elapsed, timeout): (Duration, Duration),
+    clock: Clock,
     policy: &Policy,
 ) -> (String, String) {
     match &record.phase {
         Phase::Rolling => {
             let next = "purges when every pod is of the new version and available".to_owned();
             if let Some(why) = workload.and_then(unfollowed) {
-                return (format!("{why}; {}", stopped(elapsed, timeout)), next);
+                return (format!("{why}; {}", clock.stopped()), next);
             }
             let waits = match workload.map(|workload| standing(workload, policy.zero_is_complete)) {
                 None => "the workload has not been seen since the start".to_owned(),
                 // The clock stands still.
-                Some(Standing::Complete) => return (AT_THE_BARRIER.0.to_owned(), AT_THE_BARRIER.1.to_owned()),
+                Some(Standing::Complete) => {
+                    return (barrier::from_outside(None, policy), AFTER_THE_BARRIER.to_owned());
+                }
                 Some(Standing::DeadlineExceeded { .. }) => {
                     "the Deployment missed its progress deadline; being confirmed by a second look".to_owned()
                 }
                 Some(Standing::Waiting(wait)) if !wait.counts() => {
-                    return (format!("{}; {}", readiness::words(&wait, pods), stopped(elapsed, timeout)), next);
+                    return (format!("{}; {}", readiness::words(&wait, pods), clock.stopped()), next);
                 }
                 Some(Standing::Waiting(wait)) => readiness::words(&wait, pods),
             };
-            let state = format!("{waits}, {} of {} left", duration(timeout.saturating_sub(elapsed)), duration(timeout));
-            (state, next)
+            (format!("{waits}, {}", clock.left()), next)
         }
         Phase::Failed(failure) => (
-            format!("failed: {failure}; nothing was purged"),
+            format!("failed: {failure}; nothing was purged{}", then(&record.remark)),
             "purges if it completes after all, or with the next version".to_owned(),
         ),
         Phase::Withdrawn => ("withdrawn; nothing was purged".to_owned(), "waits for the next version".to_owned()),
@@ -311,14 +330,6 @@ fn state(
         Phase::Complete if record.off => (OFF.0.to_owned(), OFF.1.to_owned()),
         Phase::Complete => complete(record),
     }
-}
-
-/// Words for a clock that does not run: a number that never changes would look like a running one.
-fn stopped(elapsed: Duration, timeout: Duration) -> String {
-    if elapsed < Duration::from_secs(1) {
-        return "the clock stands still".to_owned();
-    }
-    format!("the clock stands still at {} of {}", duration(elapsed), duration(timeout))
 }
 
 /// Why a workload's rollout cannot be judged now.
@@ -410,13 +421,23 @@ pub fn closed(closed: &Closed) -> String {
         .collect();
     let all = purges.len() + closed.more;
     let what = if purges.is_empty() { String::new() } else { format!(" ({})", some(purges, all)) };
+    let about = match closed.outcome {
+        Outcome::Failed(_) => then(&closed.why),
+        Outcome::Purged if !closed.why.is_empty() => format!("; {}", closed.why),
+        _ => String::new(),
+    };
     let rehearsed = closed.purges.iter().filter_map(|(_, id)| id.as_ref()).any(InvalidationId::is_of_dry_run);
     let outcome = match &closed.outcome {
         Outcome::Purged if rehearsed => "would be purged".to_owned(),
         Outcome::Partly | Outcome::PartlyOwed if rehearsed => "would be partly purged".to_owned(),
         outcome => outcome.to_string(),
     };
-    format!("{}: {outcome}{what}", closed.change)
+    format!("{}: {outcome}{what}{about}", closed.change)
+}
+
+/// The last words about the pods of a rollout that has ended, to follow how it ended.
+pub(super) fn then(pods: &str) -> String {
+    if pods.is_empty() { String::new() } else { format!("; its pods at that time: {pods}") }
 }
 
 /// As much of a reason as is kept.
@@ -455,6 +476,14 @@ pub(super) fn change(from: Option<&Version>, to: &Version) -> String {
         Some(from) if from != to => difference(from, to),
         Some(_) | None => brief(to),
     }
+}
+
+/// What a vote changes, in words. `before` is what the rollout `present` replaces.
+pub(super) fn changed_by(vote: &Vote, before: Option<&Version>, present: Seq) -> String {
+    if vote.seq != present && !vote.change_words.is_empty() {
+        return vote.change_words.clone();
+    }
+    change(before.filter(|_| vote.seq == present), &vote.version)
 }
 
 /// A duration the way people say it: `45s`, `4m 10s`, `2h 3m`.

@@ -81,7 +81,10 @@ impl Walk {
 
     fn refuted(&self, effect: Effect) -> Option<Event> {
         match effect {
-            Effect::Recheck(vector) => Some(Event::Rechecked(vector, Some(Box::new(half("b", 2))))),
+            Effect::Recheck(vector) => {
+                let replicas = Replicas { ready: 1, available: 1, ..complete("b", 2).replicas };
+                Some(Event::Rechecked(vector, Some(Box::new(Workload { replicas, ..complete("b", 2) }))))
+            }
             Effect::Store(_) => {
                 let theirs = self.machine.durable().cloned().map(Box::new);
                 Some(Event::Conflicted(theirs, Seq(0)))
