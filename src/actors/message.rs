@@ -25,14 +25,12 @@ use domain::workload::Workload;
 #[rtype(result = "()")]
 pub struct Sighted(pub Option<Box<Workload>>);
 
-/// Watcher, rollout, cluster group → root: the ledger of this origin no longer exists. Repeated with every write that
-/// fails for this reason, and in a group with every reading of the members.
+/// Watcher, rollout, cluster group → root: the ledger of this origin no longer exists. Repeated whenever a write or a reading shows it.
 #[derive(Message, Clone)]
 #[rtype(result = "()")]
 pub struct LedgerLost(pub Origin);
 
-/// Rollout → group: this is durable now. The answer is the group's records as known here. Whenever they change, the follower
-/// gets them again, until it ends.
+/// Rollout → group: this is durable now. The answer is the group's records; the follower gets them again whenever they change.
 #[derive(Message)]
 #[rtype(result = "NumberedView")]
 pub struct Publish {
@@ -63,8 +61,7 @@ pub struct ViewReported(pub NumberedView);
 #[rtype(result = "()")]
 pub struct Absent(pub WorkloadId, pub Seq);
 
-/// Group → root → watcher: another member waits for our part in a rollout of this workload; start a rollout for it,
-/// even if we do not have it.
+/// Group → root → watcher: another member waits for our part in a rollout of this workload; start one, even if we do not have it.
 #[derive(Message)]
 #[rtype(result = "()")]
 pub struct Wanted(pub WorkloadId);

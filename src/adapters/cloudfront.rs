@@ -55,9 +55,6 @@ const LISTING_ATTEMPTS_MAX: u32 = 3;
 /// progress is 15.
 const FIND_MAX: u16 = 20;
 
-/// Longest text of the service repeated in an error, in characters. Known ones are below 300.
-const SERVICE_TEXT_CHARS_MAX: usize = 500;
-
 /// Deepest chain of causes looked at.
 const CAUSES_MAX: usize = 16;
 
@@ -327,7 +324,7 @@ where
     let (class, cause) = match (refused, error) {
         (Some(status), _) => {
             let (code, text) = (answer::code(error.code()), error.message().unwrap_or_default());
-            (answered(status, code, text), format!("{code} (HTTP {status}){}", spoken(code, text)))
+            (answered(status, code, text), format!("{code} (HTTP {status}){}", answer::spoken(code, text)))
         }
         (None, error) if is_about_credentials(error) => (CdnErrorClass::Denied, causes(error)),
         // Not sent at all: something in the request cannot be written down, such as an impossible endpoint. A person can
@@ -390,23 +387,6 @@ fn answered(status: u16, code: &str, text: &str) -> CdnErrorClass {
     }
 }
 
-/// The service's own text, when it is fit to be shown. A refused signature is explained with what was signed, which
-/// includes the session token.
-fn spoken(code: &str, text: &str) -> String {
-    let lower = text.to_ascii_lowercase();
-    let echoes_request = ["x-amz-", "aws4-hmac", "authorization"].iter().any(|mark| lower.contains(mark));
-    if text.is_empty() || echoes_request || code.contains("Signature") {
-        return String::new();
-    }
-    format!(": {}", shown(text))
-}
-
-/// On one line, and not for ever.
-fn shown(text: &str) -> String {
-    let printable = text.chars().map(|character| if character.is_control() { ' ' } else { character });
-    printable.take(SERVICE_TEXT_CHARS_MAX).collect()
-}
-
 /// What was too large is told as such. Otherwise: an error and its causes, outermost first, each in its own words. Not their Debug, which shows whole answers.
 fn causes(error: &(dyn std::error::Error + 'static)) -> String {
     if chain(error).any(|cause| cause.is::<LengthLimitError>()) {
@@ -415,7 +395,7 @@ fn causes(error: &(dyn std::error::Error + 'static)) -> String {
     let mut words: Vec<String> = Vec::new();
     for cause in chain(error) {
         // An answer that cannot be read may be quoted by the reader.
-        let said = shown(&cause.to_string());
+        let said = answer::shown(&cause.to_string());
         // Many wrappers repeat what they wrap.
         if !words.iter().any(|earlier| earlier.contains(&said)) {
             words.push(said);
@@ -483,15 +463,6 @@ mod tests {
         ] {
             assert_eq!(answered(status, code, text), class, "{status} {code} {text}");
         }
-    }
-
-    #[test]
-    fn an_explanation_that_echoes_the_request_is_withheld() {
-        let echo = "The Canonical String should have been 'GET\\nx-amz-security-token:hunter2'";
-        assert_eq!(spoken("SignatureDoesNotMatch", "anything"), "");
-        assert_eq!(spoken("SomethingNew", echo), "");
-        assert_eq!(spoken("AccessDenied", "User is\nnot authorized"), ": User is not authorized");
-        assert_eq!(spoken("X", &"é".repeat(9_999)).chars().count(), SERVICE_TEXT_CHARS_MAX + 2);
     }
 
     #[test]

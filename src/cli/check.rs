@@ -255,8 +255,10 @@ async fn works(config: &Config, installation: &Installation, installed: bool, wh
         return Vec::new();
     }
     let leased = config.leader.lease && config.ledger_backend() != LedgerBackend::Memory;
-    let (seen, replicas) = replicas::look(installation).await;
-    let mut findings: Vec<Finding> = leased.then(|| ledger::lease(&seen, &replicas, who)).into_iter().collect();
+    let ((seen, replicas), there) =
+        tokio::join!(replicas::look(installation), installation.has_namespace(&installation.namespace));
+    let there = there != Some(false);
+    let mut findings: Vec<Finding> = leased.then(|| ledger::lease(&seen, &replicas, who, there)).into_iter().collect();
     findings.extend(controller::controller(config, installation, &seen, &replicas, leased).await);
     findings
 }

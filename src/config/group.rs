@@ -54,7 +54,11 @@ pub(super) fn read(values: &mut Values<'_>, redis: Option<&Redis>, read: ReadFil
 /// between members now (decision 51).
 fn retired_prefixes(values: &mut Values<'_>) -> Option<()> {
     let key = "group.repository_prefixes";
-    let given = values.list(key, "list of prefixes", PREFIXES_MAX, |text: &str| Ok(text.to_owned()))?;
+    let prefix = |text: &str| match text.is_empty() || text.contains(char::is_whitespace) {
+        true => Err(Refused::new("is not a prefix", "remove it: the setting has no effect any more")),
+        false => Ok(text.to_owned()),
+    };
+    let given = values.list(key, "list of prefixes", PREFIXES_MAX, prefix)?;
     if !given.is_empty() {
         let place = values.place(key);
         let why = "has no effect: between members an image is compared by the last segment of its repository and by its tag; \

@@ -16,7 +16,7 @@ use super::problem::Place;
 
 /// The keys that are published: each is about what becomes of a workload, and none names a file, an address or a credential. A name
 /// that ends in a dot stands for all keys of a section.
-const PUBLISHED: [&str; 18] = [
+const PUBLISHED: [&str; 19] = [
     "watch.",
     "rollout.",
     "version.",
@@ -32,6 +32,7 @@ const PUBLISHED: [&str; 18] = [
     "group.absent",
     "group.unsigned",
     "group.repository_prefixes",
+    "site.",
     "leader.lease",
     "pipeline.",
     "repo.",

@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::io;
 use std::ops::Range;
 use std::path::Path;
 
 use config::{ConfigError, Map, Source, Value, ValueKind};
 use toml::de::{DeTable, DeValue};
 
-use super::problem::{Findings, Place};
+use super::problem::{Findings, Place, unread};
 use super::suggest::{listed, nearest, unknown};
 use super::syntax::Broken;
 
@@ -49,6 +50,28 @@ impl Layer {
     /// All keys there are. Only the built-in layer may be asked.
     pub fn keys(&self) -> impl Iterator<Item = &str> + Clone {
         self.values.keys().map(String::as_str)
+    }
+}
+
+/// The layer of the file that was `named`, or of the `usual` one where there is one.
+pub(super) fn file_layer(
+    (named, usual): (Option<&Path>, &str),
+    read: impl Fn(&Path) -> io::Result<String>,
+    known: &Layer,
+    findings: &mut Findings,
+) -> Layer {
+    let path = named.unwrap_or(Path::new(usual));
+    match read(path) {
+        Ok(text) => of_file(&text, path, known, findings),
+        Err(error) if error.kind() == io::ErrorKind::NotFound && named.is_none() => Layer::default(),
+        Err(error) => {
+            let message = format!("cannot be read: {}", unread(&error));
+            let fix =
+                if named.is_some() { "name an existing file with --config" } else { "make it readable, or remove it" };
+            findings.refuse(&Place::whole_file(path), "", None, message, fix);
+            findings.unread = true;
+            Layer::default()
+        }
     }
 }
 
@@ -332,6 +355,9 @@ mod tests {
                 "c.toml:4:1: purge.debonce: is not a key; fix: did you mean purge.debounce?",
                 "c.toml:5:9: purge.paths: cannot be a list of lists; fix: write a plain value",
                 "c.toml:7:2: purgee: is not a section; fix: did you mean the section purge?",
+                "c.toml:8:1: purge.x: is not a key; fix: remove it, or use purge.completion_timeout, \
+                 purge.creations_per_second, purge.creations_per_second_max, purge.debounce, purge.on_recovered, \
+                 purge.on_rollback, purge.paths or purge.poll_first",
             ]
         );
     }

@@ -121,7 +121,7 @@ fn load_over(inputs: &Inputs<'_>, in_force: Option<&InForce>) -> Result<Loaded, 
     let mut findings = Findings::default();
     let defaults = layers::built_in(&mut findings);
     let surroundings = env::surroundings(&inputs.environment, inputs.service_account_namespace.as_deref());
-    let file = file_layer(inputs, &defaults, &mut findings);
+    let file = layers::file_layer((inputs.file.as_deref(), FILE_DEFAULT), inputs.read, &defaults, &mut findings);
     let environment = env::of_environment(&inputs.environment, &defaults, &mut findings);
     let flags = layers::of_flags(&inputs.flags, &defaults, &mut findings);
     let controller = in_force.map(|in_force| in_force.layer(&defaults)).unwrap_or_default();
@@ -160,25 +160,6 @@ pub fn read_file(path: &Path) -> io::Result<String> {
     let mut text = String::new();
     std::fs::File::open(path)?.take(FILE_BYTES_MAX + 1).read_to_string(&mut text)?;
     if text.len() as u64 > FILE_BYTES_MAX { Err(io::ErrorKind::FileTooLarge.into()) } else { Ok(text) }
-}
-
-fn file_layer(inputs: &Inputs<'_>, known: &Layer, findings: &mut Findings) -> Layer {
-    let path = inputs.file.as_deref().unwrap_or(Path::new(FILE_DEFAULT));
-    match (inputs.read)(path) {
-        Ok(text) => layers::of_file(&text, path, known, findings),
-        Err(error) if error.kind() == io::ErrorKind::NotFound && inputs.file.is_none() => Layer::default(),
-        Err(error) => {
-            let message = format!("cannot be read: {}", unread(&error));
-            let fix = if inputs.file.is_some() {
-                "name an existing file with --config"
-            } else {
-                "make it readable, or remove it"
-            };
-            findings.refuse(&Place::whole_file(path), "", None, message, fix);
-            findings.unread = true;
-            Layer::default()
-        }
-    }
 }
 
 /// The validated configuration. Take it apart without `..`, so that a new field stops the build where it is forgotten.

@@ -185,7 +185,7 @@ mod tests {
         assert_one("[roll out]\ntimeout = \"5m\"\n", "c:1:6: is not valid TOML");
         assert_one("[rollout]\ntimeout: 5m\n", "c:2:8: is not valid TOML: a key is followed by an equals sign");
         assert_one("[log]\nformat = text\n", "c:2:10: is not valid TOML: a text has no quotes; fix: put it in quotes");
-        assert_one("[rollout]\ntimeout = 5m\n", "c:2:10: is not valid TOML");
+        assert_one("[rollout]\ntimeout = 5m\n", "c:2:11: is not valid TOML: a text has no quotes");
         assert_one(
             "[purge]\npaths = [\"/a\"\ndebounce = \"1s\"\n[logg]\nx = 1\n",
             "c:3:1: is not valid TOML: missing comma",

@@ -150,7 +150,7 @@ fn links_to_a_service_whose_name_begins_like_ours_are_passed_over_and_told() {
         ("ALLCLEAR__X_PORT_443_TCP", "443"),
         ("ALLCLEAR__X_PORT_443_TCP_NAME", "10.96.0.7"),
         ("ALLCLEAR__PURGE__PORT_TCP", "tcp"),
-        ("ALLCLEAR__WEBHOOK__FILE", "10.96.0.7"),
+        ("ALLCLEAR__ZEBRA__QUUX", "10.96.0.7"),
     ] {
         let found = problems(&[], &[(name, value)]);
         assert!(found.len() == 1 && found[0].contains("is not a key"), "{name}: {found:?}");
@@ -256,7 +256,7 @@ fn all_layers_are_judged_at_once() {
     let expected = [
         "c.toml:2:1: purge.debonce: is not a key; fix: did you mean purge.debounce?",
         "c.toml:4:10: log.format: is not a choice; fix: write json or text",
-        "environment ALLCLEAR__PURGE__PATH: purge.path: is not a key; fix: did you mean purge.paths?",
+        "environment ALLCLEAR__PURGE__PATH: purge.path: is not a key; fix: did you mean ALLCLEAR__PURGE__PATHS?",
         "environment WEBHOOKS_CONFIG: webhooks.file: names a file that cannot be read: there is no such file; \
          fix: mount the file there, or leave webhooks.file (WEBHOOKS_CONFIG) empty",
         "environment allclear__log__level: allclear__log__level is not in capitals; fix: write it as ALLCLEAR__LOG__LEVEL",

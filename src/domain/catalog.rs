@@ -38,6 +38,18 @@ pub struct Freshness {
     pub miss_refresh: Duration,
 }
 
+impl Freshness {
+    /// Listings begun for comparisons are so far apart. Who has the account listed more often for a host that it lacks may have that too.
+    fn compared_every(&self) -> Duration {
+        COMPARED_EVERY.min(self.miss_refresh)
+    }
+
+    /// How long a comparison waits for a listing: for its turn, and then for an answer.
+    fn patience(&self) -> Duration {
+        self.compared_every().saturating_add(self.miss_refresh)
+    }
+}
+
 impl Default for Freshness {
     /// What tests use: ten minutes and one minute. The configuration says both in production.
     fn default() -> Self {
@@ -49,8 +61,8 @@ impl Default for Freshness {
 /// are purged by paths, which is correct and only costs cache misses.
 pub const TAGS_READ_MAX: usize = 20;
 
-/// Listings begun for comparisons are so far apart: all rollouts that were decided meanwhile share one. A listing is a call for each
-/// hundred distributions.
+/// Listings begun for comparisons are so far apart at most: all rollouts that were decided meanwhile share one. A listing is a call for
+/// each hundred distributions.
 const COMPARED_EVERY: Duration = Duration::from_secs(5);
 
 /// By which listing the distributions of a plan were found.
@@ -345,7 +357,7 @@ impl Catalog {
         let is_old = asks(false) || !self.gone.is_empty();
         let wait = if is_old { self.freshness.miss_refresh } else { self.freshness.refresh };
         let due = self.listed_at.map_or(Timestamp::default(), |at| at.after(wait));
-        let due = if asks(true) { due.min(self.begun.after(COMPARED_EVERY)) } else { due };
+        let due = if asks(true) { due.min(self.begun.after(self.freshness.compared_every())) } else { due };
         due.max(self.list.deadline().unwrap_or_default())
     }
 
@@ -376,7 +388,7 @@ impl Catalog {
 
     /// Answers the comparisons that have waited for a listing for long enough, by what is known.
     fn give_up(&mut self, now: Timestamp) -> Vec<Effect> {
-        let patience = self.freshness.miss_refresh;
+        let patience = self.freshness.patience();
         let waited = |question: &Question| question.compares && question.asked.after(patience) <= now;
         let given_up: Vec<(Token, Question)> = self.waiting.extract_if(.., |_, question| waited(question)).collect();
         let old = |(token, question): (Token, Question)| {
@@ -449,7 +461,7 @@ impl Machine for Catalog {
         let begun = self.listed_at.is_some() || self.list.is_failing();
         let list = (begun && !self.list.is_asked()).then(|| self.due());
         let comparisons = self.waiting.values().filter(|question| question.compares);
-        comparisons.map(|question| question.asked.after(self.freshness.miss_refresh)).chain(list).min()
+        comparisons.map(|question| question.asked.after(self.freshness.patience())).chain(list).min()
     }
 }
 

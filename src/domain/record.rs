@@ -494,20 +494,4 @@ impl Record {
             && self.vote_for(self.seq).is_none()
             && self.seq > self.closed
     }
-
-    /// Remembers how a rollout ended; forgets the oldest beyond [`HISTORY_MAX`]. One whose vector died has not ended: the
-    /// others may still come to the same version.
-    pub fn close(&mut self, closed: Closed) {
-        if closed.outcome != Outcome::Dead {
-            self.closed = self.closed.max(closed.seq);
-            // The history has it in words now.
-            self.from = self.from.take().filter(|_| self.closed < self.seq);
-            if self.closed >= self.seq {
-                self.times = Times::default();
-            }
-        }
-        self.history.push(closed);
-        let excess = self.history.len().saturating_sub(HISTORY_MAX);
-        self.history.drain(..excess);
-    }
 }

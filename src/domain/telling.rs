@@ -51,6 +51,11 @@ impl Telling {
         }
     }
 
+    /// Whether this notice is told without being in the record.
+    pub(crate) fn is_loose(&self, notice: &Notice) -> bool {
+        self.loose.get(&notice.id) == Some(notice)
+    }
+
     /// Whether all loose notices were told.
     pub(crate) fn is_done(&self) -> bool {
         self.loose.is_empty()

@@ -115,16 +115,10 @@ pub struct Tuning {
     /// How long its own spec lets a rollout go without progress: `progressDeadlineSeconds` and `minReadySeconds`. `None` where
     /// there is no deadline.
     pub own_deadline: Option<Duration>,
-    /// `requested-at`: a changed value asks for a purge now.
-    pub requested_at: Option<String>,
-    /// `requested-paths`: what that purge is about, instead of what is usually purged.
-    pub requested_paths: Option<PathSet>,
     /// `group-version`: what the owner calls the images in the whole group; compared where both members have it.
     pub group_version: Option<String>,
-    /// `retry-at`: a changed value has purges tried now that CloudFront refused.
-    pub retry_at: Option<String>,
-    /// `resend`: webhook deliveries that are to be sent again.
-    pub resend: Option<Resend>,
+    /// What is to be done once.
+    pub asks: Asks,
     /// Annotations that could not be used, and why; each becomes a condition, never a crash. The first [`FAULTS_MAX`], each cut to
     /// [`FAULT_BYTES_MAX`]; add one by [`Tuning::fault`].
     pub faults: Vec<String>,
@@ -132,12 +126,26 @@ pub struct Tuning {
     pub more_faults: usize,
 }
 
+/// What an owner wants done once: each changed value asks for it again. Anything unset asks for nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Asks {
+    /// `requested-at`: a changed value asks for a purge now.
+    pub requested_at: Option<String>,
+    /// `requested-paths`: what that purge is about, instead of what is usually purged.
+    pub requested_paths: Option<PathSet>,
+    /// `retry-at`: a changed value has purges tried now that CloudFront refused.
+    pub retry_at: Option<String>,
+    /// `resend`: webhook deliveries that are to be sent again.
+    pub resend: Option<Resend>,
+}
+
 /// Faults of one workload that are named; of the others only how many there are. An owner mends what is named and sees the next
 /// ones then. Kubernetes takes 256 KiB of annotations of one object, so there may be thousands.
 pub const FAULTS_MAX: usize = 10;
 
-/// Bytes of one fault in words: the name of an annotation, at most 76, and a sentence. A value may be repeated in it.
-pub const FAULT_BYTES_MAX: usize = 200;
+/// Bytes of one fault in words: the name of an annotation, at most 76, and a sentence; the longest names all [`ANNOTATIONS`]. A value may
+/// be repeated in it.
+pub const FAULT_BYTES_MAX: usize = 256;
 
 /// Longest value of one of our annotations that is looked at, in bytes: [`LIST_LEN_MAX`] hosts of at most 253 bytes, with commas and
 /// blanks, are 25 KiB.
@@ -245,11 +253,11 @@ impl Tuning {
             "requested-at" | "retry-at" if value.len() > REQUESTED_AT_BYTES_MAX => {
                 return Err(format!("longer than {REQUESTED_AT_BYTES_MAX} bytes"));
             }
-            "requested-at" => self.requested_at = Some(value.to_owned()),
-            "retry-at" => self.retry_at = Some(value.to_owned()),
-            "requested-paths" => self.requested_paths = Some(requested_paths(value)?),
+            "requested-at" => self.asks.requested_at = Some(value.to_owned()),
+            "retry-at" => self.asks.retry_at = Some(value.to_owned()),
+            "requested-paths" => self.asks.requested_paths = Some(requested_paths(value)?),
             "group-version" => self.group_version = Some(group_version(value)?),
-            "resend" => self.resend = Some(Resend::parse(value)?),
+            "resend" => self.asks.resend = Some(Resend::parse(value)?),
             // The caller has looked it up among those that are known.
             _ => {}
         }
@@ -349,7 +357,7 @@ mod tests {
         assert_eq!(tuning.rollout_timeout, None);
         assert_eq!(tuning.faults.len(), 2);
         assert!(tuning.faults[0].contains("rollout-timeout"));
-        assert!(tuning.faults[1].contains("known are"));
+        assert!(tuning.faults[1].contains("known are") && tuning.faults[1].ends_with("resend"), "{:?}", tuning.faults);
     }
 
     #[test]
@@ -362,7 +370,11 @@ mod tests {
         assert_eq!(tuning.faults[0], "annotation allclear.dev/rollout-timeout: 240000 bytes, 32768 at most");
         let long = format!("allclear.dev/{}", "ü".repeat(500));
         let tuning = read(&[(&long, ""), ("allclear.dev/enabled", &value[..30_000])]);
-        assert!(tuning.faults.iter().all(|fault| fault.len() <= 200 && fault.ends_with('…')), "{:?}", tuning.faults);
+        assert!(
+            tuning.faults.iter().all(|fault| fault.len() <= FAULT_BYTES_MAX && fault.ends_with('…')),
+            "{:?}",
+            tuning.faults
+        );
     }
 
     #[test]
@@ -380,11 +392,11 @@ mod tests {
     #[test]
     fn what_a_request_is_about_is_bounded_and_read_as_paths_are() {
         let tuning = read(&[("allclear.dev/requested-paths", "/a b, #Tag")]);
-        assert_eq!(tuning.requested_paths.map(|paths| paths.to_string()).as_deref(), Some("#tag /a%20b"));
+        assert_eq!(tuning.asks.requested_paths.map(|paths| paths.to_string()).as_deref(), Some("#tag /a%20b"));
         let many = (0..11).map(|number| format!("/{number}")).collect::<Vec<_>>().join(",");
         for bad in ["a", "/*/b", "", &many, &format!("/{}", "x".repeat(1_024))] {
             let tuning = read(&[("allclear.dev/requested-paths", bad)]);
-            assert_eq!((tuning.requested_paths, tuning.faults.len()), (None, 1), "{bad}");
+            assert_eq!((tuning.asks.requested_paths, tuning.faults.len()), (None, 1), "{bad}");
         }
     }
 

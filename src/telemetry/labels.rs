@@ -155,6 +155,7 @@ pub const EFFECTS: [(&str, &[&str]); 7] = [
             "find_site",
             "recheck",
             "match",
+            "compare",
             "purge",
             "tell",
             "end",

@@ -339,7 +339,7 @@ fn search(world: World, states: usize) {
 
 #[test]
 fn a_replica_works_while_it_leads_and_ends_in_order() {
-    search(World { elected: true, crashes_max: 1 }, 119_629);
+    search(World { elected: true, crashes_max: 1 }, 108_638);
 }
 
 #[test]

@@ -83,7 +83,7 @@ mod caught {
     use std::collections::BTreeSet;
 
     use domain::promise::Promise;
-    use domain::workload::{Tuning, Workload};
+    use domain::workload::{Asks, Tuning, Workload};
     use stateright::{Checker, HasDiscoveries, Model};
 
     use super::Mutant;
@@ -167,7 +167,8 @@ mod caught {
 
     #[test]
     fn a_request_that_is_forgotten_with_its_rollout() {
-        let tuning = Tuning { requested_at: Some("1".to_owned()), ..Tuning::default() };
+        let tuning =
+            Tuning { asks: Asks { requested_at: Some("1".to_owned()), ..Asks::default() }, ..Tuning::default() };
         let asking = |workload: Option<Workload>| workload.map(|w| Workload { tuning: tuning.clone(), ..w });
         let script = vec![sight("a", 1, true, 2), asking(sight("b", 2, true, 1)), asking(sight("a", 3, true, 2))];
         let world = World { faults: Faults { crashes: 1, ..Faults::default() }, ..world(script) };

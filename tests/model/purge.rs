@@ -74,18 +74,16 @@ pub fn order(n: u8, now: Timestamp) -> Order {
 
 impl World {
     fn new() -> Self {
-        let purger = Purger::new(Pace::default());
-        let (now, calls) = (Timestamp::from_millis(0), Vec::new());
-        let (ended, stalled) = (BTreeSet::new(), BTreeSet::new());
+        let now = Timestamp::from_millis(0);
         Self {
-            purger,
+            purger: Purger::new(Pace::default()),
             now,
-            calls,
+            calls: Vec::new(),
             forgets: false,
             cdn: BTreeMap::new(),
             orders: BTreeMap::new(),
-            ended,
-            stalled,
+            ended: BTreeSet::new(),
+            stalled: BTreeSet::new(),
             creations: Vec::new(),
             deaf_until: now,
         }
@@ -291,10 +289,9 @@ fn an_order_of_an_earlier_life_covers_nothing_newer_than_itself() {
     world.purger = Purger::new(Pace::default());
     world.calls.clear();
     world.now = world.now.after(Duration::from_secs(60));
-    let now = Some(world.now);
+    let (now, later) = (Some(world.now), Some(world.now.after(Duration::from_millis(1))));
     place(&mut world, "opens the window", now);
-    let now = Some(world.now.after(Duration::from_millis(1)));
-    place(&mut world, "newer", now);
+    place(&mut world, "newer", later);
     place(&mut world, "earlier", None);
     world.settle();
     assert!(world.cdn.contains_key(&Reference::from("newer")), "it was created by itself");

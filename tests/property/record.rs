@@ -347,6 +347,8 @@ proptest! {
         let (mut record, nonce) = (before_nonces(record), Nonce(bits));
         record.votes.iter_mut().chain(&mut record.owed).for_each(|vote| vote.rules = Rules::FIRST);
         record.untold.clear();
+        record.history.clear();
+        record.group_version = None;
         prop_assert!(form(&record) < 3);
         vote.rules = Rules::FIRST;
         vote.vector.0.insert("eu-1".into(), Component { nonce, ..Component::bare("o".into(), Seq(1)) });

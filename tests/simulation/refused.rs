@@ -66,9 +66,12 @@ fn assert_said_once(log: &Log, cause: &str, remedy: &str, (call, message): (&str
     assert!(!log.lines("DEBUG", &["it is still refused"]).is_empty());
     assert_eq!(log.lines("INFO", &["what was refused works again", cause]).len(), 1);
     for words in ["no right, as simulated", "AccessDenied"] {
+        // That a rollout is stuck is told once as well; that is a notice, and no attempt.
         let warnings = log.lines("WARN", &[words]);
+        let warnings: Vec<_> = warnings.into_iter().filter(|line| !line.contains("kind=\"rollout.stuck\"")).collect();
         let expected = usize::from(call == "events.publish" || call == "ledger.store");
-        assert!(warnings.iter().filter(|line| !line.contains("it is tried again, and may pass")).count() == 0);
+        let other: Vec<_> = warnings.iter().filter(|line| !line.contains("it is tried again, and may pass")).collect();
+        assert!(other.is_empty(), "{other:#?}");
         assert!(warnings.len() <= expected, "{warnings:#?}");
     }
 }
@@ -152,10 +155,12 @@ fn a_refused_purge_is_tried_at_once_when_its_owner_says_that_the_cause_is_mended
         life.pass(1_000).await;
         assert!(world.creations("EWEB").is_empty());
         let mut workload = deployment("web", 1, 2, "2", Stage::Complete);
-        workload.tuning.retry_at = Some("2026-11-24T12:00:00Z".to_owned());
+        workload.tuning.asks.retry_at = Some("2026-11-24T12:00:00Z".to_owned());
         world.set(workload);
-        let waited = life.until("its purge", 60_000, |world| !world.creations("EWEB").is_empty()).await;
-        assert!(waited <= 1_000, "{waited} ms after the annotation");
+        let from = world.now();
+        life.until("its purge", 60_000, |world| !world.creations("EWEB").is_empty()).await;
+        let waited = world.now() - from;
+        assert!(waited <= 1_100, "{waited} ms after the annotation");
     });
     assert!(world.plan_is_done());
     assert_eq!(world.creations("EWEB").len(), 1, "no other purge was asked for");

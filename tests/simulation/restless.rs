@@ -258,6 +258,7 @@ fn an_autoscaler_in_one_member_holds_up_no_group() {
         let [restless, other] = lives;
         show(&worlds[0], Some(true));
         worlds[0].set(complete(2));
+        pass(1_000).await;
         let writer = Writer { every: 15_000, lags: 40, sight: grows };
         let next = writer.writes(&restless, 3, 30_000).await;
         show(&worlds[0], None);

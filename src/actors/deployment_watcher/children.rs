@@ -12,6 +12,7 @@ use crate::actors::rollout::{self, RolloutActor};
 use crate::actors::shell::Drives;
 use domain::id::WorkloadId;
 use domain::watch::{Case, Deployments, Event, Start};
+use domain::workload::Asks;
 
 impl DeploymentWatcher {
     /// Starts a rollout actor.
@@ -68,6 +69,13 @@ impl Handler<Died> for DeploymentWatcher {
 }
 
 impl DeploymentWatcher {
+    /// Takes in what the owner of a workload asks for.
+    pub(super) fn note_requests(&mut self, id: &WorkloadId, asks: &Asks) {
+        self.resends.seen(id, asks.resend.as_ref());
+        self.retries.seen(id, asks.retry_at.as_ref());
+        self.hand_over_requests();
+    }
+
     /// Gives the outbox what owners ask to be sent again, and the invalidator what they ask to be tried again. What finds a mailbox full
     /// waits for the next sweep.
     pub(super) fn hand_over_requests(&mut self) {

@@ -153,9 +153,7 @@ impl StreamHandler<Sight> for DeploymentWatcher {
                 self.feed(Event::Relisting(Scope::of(scope.as_deref())), ctx);
             }
             Sight::Seen(workload) => {
-                self.resends.seen(&workload.id, workload.tuning.resend.as_ref());
-                self.retries.seen(&workload.id, workload.tuning.retry_at.as_ref());
-                self.hand_over_requests();
+                self.note_requests(&workload.id, &workload.tuning.asks);
                 match self.watch().unusable(&workload) {
                     Some(why) => self.leave_out(&workload.id, why),
                     None => self.troubles.readable(&workload.id),
@@ -187,12 +185,7 @@ impl StreamHandler<Sight> for DeploymentWatcher {
                 self.count();
             }
             Sight::SetBack { from, to } => {
-                tracing::warn!(
-                    %from, %to,
-                    "the cluster was set back, as after a restore from a backup: its resource versions went down; listing \
-                     all workloads and reading the ledger again"
-                );
-                self.env.metrics.standing.set_back();
+                self.was_set_back(&from, &to);
                 self.feed(Event::SetBack, ctx);
             }
         }

@@ -1,6 +1,7 @@
 //! Logs what the watcher cannot do. `domain::watch` decides what to log, and when.
 
 use super::DeploymentWatcher;
+use domain::horizon::Mark;
 use domain::id::WorkloadId;
 use domain::listed::Scope;
 use domain::ports::PortError;
@@ -23,6 +24,15 @@ impl DeploymentWatcher {
         if let Some(lasted) = self.troubles.watch_works(self.shell.now(), scope) {
             tracing::info!(for_s = lasted.as_secs(), "the watch of workloads works again");
         }
+    }
+
+    pub(super) fn was_set_back(&self, from: &Mark, to: &Mark) {
+        tracing::warn!(
+            %from, %to,
+            "the cluster was set back, as after a restore from a backup: its resource versions went down; listing all workloads \
+             and reading the ledger again"
+        );
+        self.env.metrics.standing.set_back();
     }
 
     /// A workload cannot be read.

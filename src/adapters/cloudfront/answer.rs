@@ -28,6 +28,9 @@ const NAMES_MAX: usize = 5_000;
 /// Longest code of an error in characters; the longest known one has 45.
 const CODE_CHARS_MAX: usize = 100;
 
+/// Longest text of the service repeated in an error, in characters. Known ones are below 300.
+const SERVICE_TEXT_CHARS_MAX: usize = 500;
+
 /// An id as it may be put into an address, or nothing.
 pub(super) fn invalidation_id(text: &str) -> Option<InvalidationId> {
     let is_id = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
@@ -110,9 +113,35 @@ impl Names {
     }
 }
 
+/// The service's own text, when it is fit to be shown. A refused signature is explained with what was signed, which
+/// includes the session token.
+pub(super) fn spoken(code: &str, text: &str) -> String {
+    let lower = text.to_ascii_lowercase();
+    let echoes_request = ["x-amz-", "aws4-hmac", "authorization"].iter().any(|mark| lower.contains(mark));
+    if text.is_empty() || echoes_request || code.contains("Signature") {
+        return String::new();
+    }
+    format!(": {}", shown(text))
+}
+
+/// On one line, and not for ever.
+pub(super) fn shown(text: &str) -> String {
+    let printable = text.chars().map(|character| if character.is_control() { ' ' } else { character });
+    printable.take(SERVICE_TEXT_CHARS_MAX).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_explanation_that_echoes_the_request_is_withheld() {
+        let echo = "The Canonical String should have been 'GET\\nx-amz-security-token:hunter2'";
+        assert_eq!(spoken("SignatureDoesNotMatch", "anything"), "");
+        assert_eq!(spoken("SomethingNew", echo), "");
+        assert_eq!(spoken("AccessDenied", "User is\nnot authorized"), ": User is not authorized");
+        assert_eq!(spoken("X", &"é".repeat(9_999)).chars().count(), SERVICE_TEXT_CHARS_MAX + 2);
+    }
 
     #[test]
     fn only_a_status_that_says_completed_is_completion() {

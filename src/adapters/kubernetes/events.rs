@@ -263,7 +263,7 @@ mod tests {
     #[test]
     fn the_name_of_an_event_is_a_legal_one_whatever_the_workload_is_called() {
         let at = Notice { at_ms: 1_700_000_000_123, ..notice("web", "msg_0a1b") };
-        assert_eq!(name_of(&at), "web.17979cfe3d7ed4cb.msg0a1b");
+        assert_eq!(name_of(&at), "web.17979cfe3d7ed4cc.msg0a1b");
         let long =
             name_of(&notice(&format!("{}.{}", "a".repeat(219), "b".repeat(30)), &format!("msg_{}", "f".repeat(32))));
         assert!(long.len() <= NAME_BYTES_MAX, "{}", long.len());

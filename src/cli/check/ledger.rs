@@ -151,9 +151,10 @@ async fn second(config: &Config, clients: &Clients, namespace: &str) -> Finding 
     if apart { LEDGER_SECOND.warning(reason).hint(hint) } else { LEDGER_SECOND.failed(reason).hint(hint) }
 }
 
-/// Which replica works, as the Lease has it.
-pub fn lease(seen: &Seen, replicas: &Replicas, who: &Who) -> Finding {
+/// Which replica works, as the Lease has it; `there`: its namespace exists, as far as that is seen.
+pub fn lease(seen: &Seen, replicas: &Replicas, who: &Who, there: bool) -> Finding {
     match (replicas, &seen.lease) {
+        _ if !there => LEASE.after(LEDGER_NAMESPACE),
         (Replicas::Idle(why), Ok(_)) => {
             LEASE.failed(why).hint("nothing is purged until one does; see the log of its pods, if there are any")
         }

@@ -26,7 +26,8 @@ pub async fn all(sources: &Sources, question: &Question) -> (Listing, bool) {
     let (listed, ledgered, idle) = tokio::join!(list(sources), peek(sources, question), no_replica(sources));
     let mut missing: Vec<String> = listed.troubles.iter().cloned().collect();
     let mut complete = missing.is_empty() && ledgered.known().is_some();
-    if let (Some(namespace), true) = (&question.namespace, listed.workloads.is_empty())
+    if let Some(namespace) = &question.namespace
+        && !listed.workloads.keys().any(|id| id.namespace == *namespace)
         && let Some(words) = no_namespace(sources, namespace).await
     {
         missing.push(words);

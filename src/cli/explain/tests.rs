@@ -26,7 +26,7 @@ use domain::selector::LabelSelector;
 use domain::serving::Serving;
 use domain::site::{Age, Gathered, IngressFact, IngressRule, RouteClaim, ServiceFact, SiteFacts};
 use domain::testing;
-use domain::workload::{Replicas, Tuning, Workload};
+use domain::workload::{Asks, Replicas, Tuning, Workload};
 
 mod absent;
 mod barrier;
@@ -404,7 +404,7 @@ async fn what_nobody_reaches_would_purge_nothing_and_the_remedy_is_named() {
 async fn a_change_nobody_recorded_and_a_workload_without_a_record_are_told_apart() {
     let text = World::new(Workload { version: Ok(version("1.2.5")), ..web() }).text().await;
     assert!(text.contains("State         web: 1.2.4 → 1.2.5; allclear has not recorded this yet\n"), "{text}");
-    let asking = Tuning { requested_at: Some("1".into()), ..Tuning::default() };
+    let asking = Tuning { asks: Asks { requested_at: Some("1".into()), ..Asks::default() }, ..Tuning::default() };
     let text = World::new(Workload { tuning: asking, ..web() }).text().await;
     assert!(text.contains("a purge was requested by annotation; allclear has not recorded this yet\n"), "{text}");
     for (listed, next) in [(false, "taken as it is, without a purge"), (true, "on record, so it is new")] {
@@ -455,10 +455,10 @@ async fn without_a_name_all_workloads_are_listed() {
     };
     let outcome = world().ask_in(Some("shop"), None, Output::Table).await;
     let expected = "\
-NAMESPACE  NAME    VERSION  PHASE    STATE                                  LAST PURGE
-shop       web     1.2.4    rolling  2 of 5 pods available, 13m 30s of 15m  web: 1.2.2 → 1.2.3
-                                     left
-shop       worker  1.2.4    –        complete; not recorded                 –
+NAMESPACE  NAME    VERSION  PHASE    STATE                                      LAST PURGE
+shop       web     1.2.4    rolling  2 of 5 pods available, at most 13m 30s of  web: 1.2.2 → 1.2.3
+                                     15m left
+shop       worker  1.2.4    –        complete; not recorded                     –
 not recorded: in the ledger in namespace allclear; --ledger-namespace looks into another
 ";
     assert_eq!((outcome.code, outcome.out.as_str()), (0, expected));

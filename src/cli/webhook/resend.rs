@@ -69,7 +69,7 @@ pub async fn resend(
     }
     let (mut out, mut err) = (String::new(), String::new());
     for (id, deliveries) in &chosen.asked {
-        let before = sources.cluster.workload(id).await.ok().flatten().and_then(|workload| workload.tuning.resend);
+        let before = sources.cluster.workload(id).await.ok().flatten().and_then(|workload| workload.tuning.asks.resend);
         let unmet = before.map(|before| unmet(&before, &all)).unwrap_or_default();
         match ask(hand, id, deliveries, unmet, at_ms).await {
             Ok(words) => out.push_str(&words),

@@ -267,7 +267,7 @@ fn a_comparison_that_gets_no_listing_for_a_minute_is_answered_by_what_is_known()
     assert_eq!(catalog.step(at(101), down()), [], "it is tried again first");
     let mut now = at(101);
     let mut answers = Vec::new();
-    while now < at(160) {
+    while now < at(165) {
         now = catalog.next_deadline().expect("it is tried again").max(now);
         for effect in catalog.tick(now) {
             match effect {
@@ -276,15 +276,15 @@ fn a_comparison_that_gets_no_listing_for_a_minute_is_answered_by_what_is_known()
             }
         }
     }
-    assert_eq!(now, at(160));
-    assert_eq!(found(&answers), [of(1, &["E1"], Listing::Before(Duration::from_secs(160)))]);
+    assert_eq!(now, at(165));
+    assert_eq!(found(&answers), [of(1, &["E1"], Listing::Before(Duration::from_secs(165)))]);
     // One whose call never ends is given up as well.
     let mut hung = listed();
     assert_eq!(hung.step(at(100), Event::Compared(1, plan("shop.example.com"))), [Effect::List]);
-    assert_eq!(hung.next_deadline(), Some(at(160)));
-    assert_eq!(found(&hung.tick(at(160))), [of(1, &["E1"], Listing::Before(Duration::from_secs(160)))]);
+    assert_eq!(hung.next_deadline(), Some(at(165)));
+    assert_eq!(found(&hung.tick(at(165))), [of(1, &["E1"], Listing::Before(Duration::from_secs(165)))]);
     // And a process that has had none says so.
     let mut new = Catalog::new(Freshness::default());
     assert_eq!(new.step(at(100), Event::Compared(1, plan("shop.example.com"))), [Effect::List]);
-    assert_eq!(found(&new.tick(at(160))), [of(1, &[], Listing::Missing)]);
+    assert_eq!(found(&new.tick(at(165))), [of(1, &[], Listing::Missing)]);
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::distribution::DistributionId;
 use crate::id::{InvalidationId, Seq};
-use crate::record::Failure;
+use crate::record::{Failure, HISTORY_MAX, Record, Times};
 
 /// How a rollout ended.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -112,6 +112,24 @@ pub struct Closed {
     /// How many more there were.
     #[serde(rename = "m", default, skip_serializing_if = "is_zero")]
     pub more: usize,
+}
+
+impl Record {
+    /// Remembers how a rollout ended; forgets the oldest beyond [`HISTORY_MAX`]. One whose vector died has not ended: the
+    /// others may still come to the same version.
+    pub fn close(&mut self, closed: Closed) {
+        if closed.outcome != Outcome::Dead {
+            self.closed = self.closed.max(closed.seq);
+            // The history has it in words now.
+            self.from = self.from.take().filter(|_| self.closed < self.seq);
+            if self.closed >= self.seq {
+                self.times = Times::default();
+            }
+        }
+        self.history.push(closed);
+        let excess = self.history.len().saturating_sub(HISTORY_MAX);
+        self.history.drain(..excess);
+    }
 }
 
 const fn is_zero(number: &usize) -> bool {

@@ -8,10 +8,10 @@ use std::collections::BTreeSet;
 use crate::call::Call;
 use crate::group::{self, Decision, Fate, NumberedView, View};
 use crate::host::Host;
-use crate::id::{Member, Seq, Vector};
+use crate::id::{Member, Reference, Seq, Vector};
 use crate::plan::Plan;
 use crate::record::{Published, Record, Vote};
-use crate::rollout::Effect;
+use crate::rollout::{Effect, Rollout};
 
 /// See the module's text.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -98,6 +98,34 @@ impl Ballot {
     /// The group actor was rebuilt, and numbers its views anew.
     pub(super) fn restart(&mut self) {
         self.number = 0;
+    }
+}
+
+impl Rollout {
+    /// Whether the view contains our own record as the ledger has it: what others may have seen of us.
+    pub(super) fn view_is_current(&self) -> bool {
+        self.ballot.is_current(&self.identity.member, self.record.durable.as_ref())
+    }
+
+    /// The view by which a vote is approached. Members of a group see each other's stored records; a group of one is what it drafts.
+    pub(super) fn outlook(&self) -> Cow<'_, View> {
+        match self.record.draft.as_ref().filter(|_| self.identity.is_alone()) {
+            Some(draft) => self.ballot.once_stored(&self.identity.member, draft),
+            None => Cow::Borrowed(&self.ballot.view),
+        }
+    }
+
+    /// Whether another member may need something of this one. Before the group's records are known, it may.
+    pub(super) fn is_wanted_by_others(&self) -> bool {
+        let known = self.record.durable.is_none() || self.view_is_current();
+        !self.identity.is_alone() && (!known || group::others_seek(&self.ballot.view, &self.identity.member))
+    }
+
+    /// When the last vote for a purge was cast, by its voter's clock; 0 if that is not known, or must not count.
+    pub(super) fn voted_ms(&self, vector: &Vector, reference: &Reference) -> i64 {
+        let kept = self.record.draft.as_ref().and_then(|draft| draft.kept(vector));
+        let (agreed_ms, _) = self.ballot.agreed(vector);
+        kept.filter(|_| !self.purges.is_second(reference)).map_or(0, |vote| vote.at_ms.max(agreed_ms))
     }
 }
 

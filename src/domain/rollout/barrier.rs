@@ -139,7 +139,7 @@ impl Waiting {
 
 impl Barrier {
     /// The predicate of the rollout `seq` holds, or held already.
-    fn stands(&mut self, now: Timestamp, seq: Seq, took: Duration, workload: &Workload) {
+    pub(super) fn stands(&mut self, now: Timestamp, seq: Seq, took: Duration, workload: &Workload) {
         if !self.has_stood(seq) {
             self.leave();
             self.stood = Some(Stood { seq, since: now, took, held: Held::of(workload) });
@@ -152,9 +152,14 @@ impl Barrier {
     }
 
     /// What a rollout whose predicate has held misses now.
-    fn misses(&self, now: Timestamp, workload: &Workload, policy: &Policy) -> Option<Wait> {
-        let Stood { since, held, .. } = self.stood.as_ref()?;
-        held.misses(workload, policy.zero_is_complete, now.since(*since) >= Bounds::of(policy).all())
+    pub(super) fn lacks(&self, now: Timestamp, workload: &Workload, policy: &Policy) -> Option<Wait> {
+        let held = self.stood.as_ref()?.held;
+        held.misses(workload, policy.zero_is_complete, self.gives_up(now, policy))
+    }
+
+    /// Whether a rollout whose predicate has held goes on with what there is.
+    pub(super) fn gives_up(&self, now: Timestamp, policy: &Policy) -> bool {
+        self.stood.as_ref().is_some_and(|stood| now.since(stood.since) >= Bounds::of(policy).all())
     }
 
     /// Whether a rollout whose predicate has held misses nothing now only because it has waited for so long.
@@ -253,7 +258,7 @@ impl Barrier {
         let (stood, waiting) = (self.stood.as_ref()?, self.waiting.as_ref()?);
         let bounds = Bounds::of(policy);
         let ago = words::duration(now.since(stood.since));
-        let has = match (standing(workload, policy.zero_is_complete), self.misses(now, workload, policy)) {
+        let has = match (standing(workload, policy.zero_is_complete), self.lacks(now, workload, policy)) {
             (Standing::Complete, _) => NEW_AND_AVAILABLE.to_owned(),
             (_, None) => format!(
                 "every pod was new and available {ago} ago, and pods wanted since then are not waited for ({} of {})",
@@ -340,8 +345,8 @@ impl Rollout {
             self.barrier.stands(now, seq, self.elapsed(now), workload);
         }
         let bounds = Bounds::of(&self.policy);
-        let short = self.barrier.is_short(workload, &self.policy);
-        match self.barrier.pass(now, bounds, decides, short) {
+        let overdue = self.barrier.is_short(workload, &self.policy);
+        match self.barrier.pass(now, bounds, decides, overdue) {
             Pass::Wait => {}
             Pass::Look => return Some(Effect::FindOldPods(Box::new(workload.clone()))),
             Pass::Quiet => self.complete(now, workload, ""),
@@ -379,31 +384,6 @@ impl Rollout {
         draft.times.completed_ms = self.identity.time_kept(now);
         move_edge(draft, self.policy.same_digest_is_same);
         self.announce(now, Kind::RolloutCompleted, format!("all {} pods available{after}{more}{remark}", held.wanted));
-    }
-
-    /// Whether the present rollout still has, by this look, what it had when its predicate held.
-    pub(super) fn still_stands(&mut self, now: Timestamp, workload: &Workload) -> bool {
-        match (standing(workload, self.policy.zero_is_complete), self.record.draft.as_ref().map(|draft| draft.seq)) {
-            (Standing::DeadlineExceeded { .. }, _) | (_, None) => false,
-            (Standing::Complete, _) => true,
-            (Standing::Waiting(_), Some(seq)) => {
-                // An earlier life has seen it, and does not say with how many pods: those of now are wanted.
-                self.barrier.stands(now, seq, Duration::ZERO, workload);
-                self.barrier.misses(now, workload, &self.policy).is_none()
-            }
-        }
-    }
-
-    /// What a rollout whose predicate has held misses now; one of which this life has not seen that, misses what its sight says.
-    pub(super) fn misses(&self, now: Timestamp, workload: &Workload) -> Option<Wait> {
-        let seq = self.record.draft.as_ref().map(|draft| draft.seq);
-        match standing(workload, self.policy.zero_is_complete) {
-            Standing::Waiting(_) if seq.is_some_and(|seq| self.barrier.has_stood(seq)) => {
-                self.barrier.misses(now, workload, &self.policy)
-            }
-            Standing::Waiting(wait) => Some(wait),
-            Standing::Complete | Standing::DeadlineExceeded { .. } => None,
-        }
     }
 
     /// A rollout at the barrier in words.

@@ -6,7 +6,7 @@ use std::ops::ControlFlow::{self, Break, Continue};
 use crate::catalog::{Found, Listing};
 use crate::distribution::DistributionId;
 use crate::group;
-use crate::id::{Reference, Vector, purge_reference};
+use crate::id::{Vector, purge_reference};
 use crate::machine::Timestamp;
 use crate::paths::PathSet;
 use crate::plan::Plan;
@@ -143,13 +143,6 @@ impl Rollout {
             voted_at: self.purges.voted_at(vector, &purge.reference),
             voted_ms: self.voted_ms(vector, &purge.reference),
         }
-    }
-
-    /// When the last vote for a purge was cast, by its voter's clock; 0 if that is not known, or must not count.
-    pub(super) fn voted_ms(&self, vector: &Vector, reference: &Reference) -> i64 {
-        let kept = self.record.draft.as_ref().and_then(|draft| draft.kept(vector));
-        let (agreed_ms, _) = self.ballot.agreed(vector);
-        kept.filter(|_| !self.purges.is_second(reference)).map_or(0, |vote| vote.at_ms.max(agreed_ms))
     }
 
     /// The distributions of a decided plan are known.

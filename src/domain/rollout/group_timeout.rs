@@ -39,7 +39,7 @@ impl Rollout {
         }
         self.stopwatch.keep(now, false, &mut self.record.draft);
         match undecided {
-            None if self.gives_up() => return self.withdraw(),
+            None if self.ends_the_wait() => return self.withdraw(),
             undecided if self.is_wait_told(undecided.as_ref()) => {
                 self.record.draft.iter_mut().for_each(|draft| draft.stalled = true);
             }
@@ -54,7 +54,7 @@ impl Rollout {
     fn wait_for_group(&self, undecided: Option<&Undecided>) -> Duration {
         let own = &self.identity.member;
         let rank = match undecided {
-            None if self.gives_up() => 0,
+            None if self.ends_the_wait() => 0,
             None => rank(&self.identity.workload.to_string(), own, self.awaiting()),
             Some((vector, missing)) => {
                 let voted = vector.0.keys().filter(|member| !missing.contains(*member));
@@ -67,7 +67,7 @@ impl Rollout {
 
     /// Whether the timeout ends the wait. Never while the group is on hold, when we cannot judge what the silence
     /// means.
-    fn gives_up(&self) -> bool {
+    fn ends_the_wait(&self) -> bool {
         self.policy.group.at_timeout == AtTimeout::Skip && self.ballot.view.hold.is_none()
     }
 

@@ -43,6 +43,7 @@ mod request;
 mod served;
 mod sight;
 mod site;
+mod stands;
 mod tell;
 mod traced;
 mod turn;
@@ -52,12 +53,11 @@ mod window;
 mod words;
 mod write;
 
-use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use crate::call::Call;
 use crate::catalog::Found;
-use crate::group::{self, NumberedView, View};
+use crate::group::NumberedView;
 use crate::host::Host;
 use crate::id::{Member, NoticeId, Origin, Reference, Seq, Vector, WorkloadId, group_rollout_id};
 use crate::machine::{Machine, Timestamp};
@@ -356,25 +356,6 @@ impl Rollout {
         }
     }
 
-    /// Whether the view contains our own record as the ledger has it: what others may have seen of us.
-    pub(super) fn view_is_current(&self) -> bool {
-        self.ballot.is_current(&self.identity.member, self.record.durable.as_ref())
-    }
-
-    /// The view by which a vote is approached. Members of a group see each other's stored records; a group of one is what it drafts.
-    pub(super) fn outlook(&self) -> Cow<'_, View> {
-        match self.record.draft.as_ref().filter(|_| self.identity.is_alone()) {
-            Some(draft) => self.ballot.once_stored(&self.identity.member, draft),
-            None => Cow::Borrowed(&self.ballot.view),
-        }
-    }
-
-    /// Whether another member may need something of this one. Before the group's records are known, it may.
-    fn is_wanted_by_others(&self) -> bool {
-        let known = self.record.durable.is_none() || self.view_is_current();
-        !self.identity.is_alone() && (!known || group::others_seek(&self.ballot.view, &self.identity.member))
-    }
-
     /// Gives the rollout `seq`, if it is the present one, a new number, so that the group can agree on another vector
     /// with it.
     pub(super) fn bump_seq(&mut self, seq: Seq) {
@@ -478,7 +459,11 @@ impl Machine for Rollout {
     }
 
     fn breaks(&self, effect: &Effect) -> Vec<Promise> {
-        promises::broken_by(self.durable(), effect)
+        match effect {
+            // The record had no room for it, and what it is about is durable.
+            Effect::Tell(notice) if self.telling.is_loose(notice) => Vec::new(),
+            _ => promises::broken_by(self.durable(), effect),
+        }
     }
 
     fn next_deadline(&self) -> Option<Timestamp> {

@@ -73,7 +73,7 @@ pub fn baseline(workload: &Workload, version: &Version, floor: Seq) -> Record {
         version: version.clone(),
         group_version: workload.tuning.group_version.clone(),
         generation: workload.generation,
-        requested_at: workload.tuning.requested_at.clone(),
+        requested_at: workload.tuning.asks.requested_at.clone(),
         chosen: workload.tuning.containers.is_some(),
         ..Record::first(seq)
     }
@@ -139,7 +139,7 @@ fn is_same(record: &Record, workload: &Workload, version: &Version, policy: &Pol
 
 /// Whether `requested-at` has another value than the one that was last acted on.
 pub(super) fn is_requested(record: &Record, workload: &Workload) -> bool {
-    workload.tuning.requested_at.is_some() && workload.tuning.requested_at != record.requested_at
+    workload.tuning.asks.requested_at.is_some() && workload.tuning.asks.requested_at != record.requested_at
 }
 
 /// Whether the record names exactly the images that run, not only images with the same content, and what their owner calls them.

@@ -107,7 +107,7 @@ impl Rollout {
     pub(super) fn join(&mut self, workload: &Workload) {
         if let Some(draft) = &mut self.record.draft {
             request::ask(draft, workload, &self.policy);
-            draft.requested_at.clone_from(&workload.tuning.requested_at);
+            draft.requested_at.clone_from(&workload.tuning.asks.requested_at);
         }
     }
 
@@ -137,7 +137,7 @@ impl Rollout {
         if requested {
             request::ask(draft, workload, &self.policy);
         }
-        draft.requested_at.clone_from(&workload.tuning.requested_at);
+        draft.requested_at.clone_from(&workload.tuning.asks.requested_at);
         if std::mem::take(&mut draft.off) {
             // We did not follow what completed meanwhile, so the edge may have it.
             draft.edge = draft.edge.max(Edge::Moved);
@@ -191,7 +191,12 @@ impl Rollout {
         if self.stopwatch.is_store_due(now) {
             self.stopwatch.keep(now, true, &mut self.record.draft);
         }
-        if stood { Course::Stood } else { Course::Waits }
+        match stood {
+            // A sight may be older than the one before it, and no later one need come. So the last word is a fresh look.
+            true if !fresh && self.barrier.gives_up(now, &self.policy) => Course::Looks,
+            true => Course::Stood,
+            false => Course::Waits,
+        }
     }
 
     /// A missed progress deadline is seen, for the first time or again.

@@ -6,7 +6,7 @@ use crate::id::{InvalidationId, Reference, Vector};
 use crate::machine::Timestamp;
 use crate::notice::Kind;
 use crate::purge::Progress;
-use crate::record::{PurgeState, Vote};
+use crate::record::{Purge, PurgeState, Vote};
 use crate::rollout::Rollout;
 use crate::rollout::words::{self, short};
 
@@ -44,9 +44,8 @@ impl Rollout {
             Progress::Covered { by, invalidation } => {
                 purge.state = PurgeState::Covered(by);
                 purge.invalidation = Some(invalidation.clone());
-                let message = covered(&invalidation, &distribution);
                 // Another member may have created one for it, and both notices must be the same.
-                ((first && alone).then_some(Kind::PurgeStarted), message)
+                ((first && alone).then_some(Kind::PurgeStarted), covered(&invalidation, &distribution))
             }
             Progress::Completed => {
                 purge.state = PurgeState::Completed;
@@ -65,10 +64,7 @@ impl Rollout {
                 (Some(Kind::PurgeFailed), format!("invalidation of {distribution} is impossible: {why}"))
             }
             Progress::Failing(why) => {
-                // On a large site its turn comes after its rollout has ended.
-                if !untold && purge.state == PurgeState::Wanted {
-                    purge.state = PurgeState::Owed(short(&why).to_owned());
-                }
+                owe_late(purge, untold, &why);
                 // A notice of its own: the purge may still prove to be impossible.
                 detail.push_str("/failing");
                 (untold.then_some(Kind::PurgeFailed), format!("{why}; {}", words::retried()))
@@ -81,8 +77,7 @@ impl Rollout {
             }
             Progress::Stalled(waited) => {
                 vote.stalled = true;
-                let waited = words::duration(waited);
-                (Some(Kind::PurgeStalled), format!("invalidation of {distribution} is not completed after {waited}"))
+                (Some(Kind::PurgeStalled), late(waited, &distribution))
             }
         };
         let vector = vote.vector.clone();
@@ -103,6 +98,17 @@ impl Rollout {
             self.announce_vote(now, vector, kind, detail, message);
         }
     }
+}
+
+/// On a large site the turn of a purge comes after its rollout has ended: then it is owed at once.
+fn owe_late(purge: &mut Purge, untold: bool, why: &str) {
+    if !untold && purge.state == PurgeState::Wanted {
+        purge.state = PurgeState::Owed(short(why).to_owned());
+    }
+}
+
+fn late(waited: Duration, distribution: &str) -> String {
+    format!("invalidation of {distribution} is not completed after {}", words::duration(waited))
 }
 
 fn created(id: &InvalidationId, distribution: &str) -> String {

@@ -20,7 +20,7 @@ fn usual(workload: &Workload, policy: &Policy) -> PathSet {
 /// Takes a request into the record, beside those that nothing has purged yet.
 pub(super) fn ask(draft: &mut Record, workload: &Workload, policy: &Policy) {
     let all = || usual(workload, policy);
-    let wanted = workload.tuning.requested_paths.clone();
+    let wanted = workload.tuning.asks.requested_paths.clone();
     draft.asked = match (draft.request, draft.asked.take(), wanted) {
         (None, _, wanted) => wanted,
         (Some(_), None, None) => None,

@@ -342,7 +342,7 @@ fn hosts_found_for_one_rollout_are_not_those_of_the_next() {
 fn a_request_during_a_rollout_joins_it_and_costs_one_purge() {
     let request = |at: &str| {
         let mut workload = half("a", 1);
-        workload.tuning.requested_at = Some(at.into());
+        workload.tuning.asks.requested_at = Some(at.into());
         workload
     };
     let mut story = Story::begin(complete("a", 1));
@@ -350,7 +350,7 @@ fn a_request_during_a_rollout_joins_it_and_costs_one_purge() {
     story.see(request("2"));
     assert_eq!(story.last(), None, "the rollout in flight goes on");
     let mut done = complete("a", 1);
-    done.tuning.requested_at = Some("2".into());
+    done.tuning.asks.requested_at = Some("2".into());
     story.see(done);
     assert_eq!((story.last(), story.purges().len()), (Some(&Outcome::Purged), 1));
 }

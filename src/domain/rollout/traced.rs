@@ -38,7 +38,9 @@ impl Rollout {
         let now_ms = self.identity.wall_ms(now);
         let rollout = self.identity.group_rollout(&vote.vector);
         let dead = closed.outcome == Outcome::Dead;
-        let decided_ms = [vote.at_ms, purge_ms].into_iter().find(|time_ms| *time_ms > 0 && !dead).unwrap_or(now_ms);
+        // Alone, the vote is cast in the write that begins its purges.
+        let voted_ms = if self.identity.is_alone() { 0 } else { vote.at_ms };
+        let decided_ms = [voted_ms, purge_ms].into_iter().find(|time_ms| *time_ms > 0 && !dead).unwrap_or(now_ms);
         let pods = (began_ms > 0 && completed_ms > 0)
             .then(|| self.span(&rollout, (Stage::Pods, ""), (began_ms, completed_ms), closed))
             .flatten();
@@ -48,7 +50,7 @@ impl Rollout {
             .map(|span| span.failed(fault(&closed.outcome, &closed.why).filter(|_| dead)));
         let is_first = vote.vector.0.keys().next() == Some(&self.identity.member);
         let root = is_first.then(|| {
-            let begun = [self.earliest(&vote.vector), began_ms, vote.at_ms];
+            let begun = [self.earliest(&vote.vector), began_ms, voted_ms];
             let start_ms = begun.into_iter().find(|time_ms| *time_ms > 0).unwrap_or(now_ms);
             let span = self.span(&rollout, (Stage::Rollout, ""), (start_ms, now_ms), closed)?;
             let hosts = vote.hosts.iter().take(HOSTS_MAX).map(ToString::to_string).collect();

@@ -41,7 +41,7 @@ impl Rollout {
         };
         let seq = draft.seq;
         // Where it is left out itself, it has nothing to vote for.
-        let is_ours = self.identity.own_seq(&vector) == Some(seq);
+        let is_ours = self.identity.is_of(draft, &vector);
         if !is_ours || draft.vote_for(seq).is_some() || !group::is_sought(&self.ballot.view, &vector) {
             return;
         }

@@ -3,7 +3,7 @@
 use allclear::adapters::kubernetes::reviews::Right;
 use allclear::cli::check::install::{IN_CLUSTER, IN_NAMESPACE};
 use allclear::cli::check::rights::{Served, needs, rights};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::*;
 
@@ -60,6 +60,7 @@ async fn the_name_of_the_cluster_needs_a_right_where_the_member_has_none() {
 #[tokio::test]
 async fn a_right_is_asked_for_in_each_namespace_that_is_watched() {
     let mut world = World::start().await;
+    world.api.apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "blog"}})).unwrap();
     world.sections.insert("watch", "namespaces = [\"shop\", \"blog\"]".to_owned());
     let right = Forbidden::everywhere("list", "", "services");
     let namespace = Some("blog".to_owned());

@@ -79,7 +79,7 @@ async fn a_notice_told_twice_is_one_event_on_its_workload() {
     let stored = bench.api.list(Kind::Event, "shop");
     assert_eq!(stored.len(), 1);
     let event = &listed(&bench, &uid).await[0];
-    assert_eq!(event["metadata"]["name"], "web.17979cfe3d7ed4cb.msg0a1b2c");
+    assert_eq!(event["metadata"]["name"], "web.17979cfe3d7ed4cc.msg0a1b2c");
     assert_eq!((&event["reason"], &event["type"]), (&json!("PurgeFailed"), &json!("Warning")));
     assert_eq!(event["eventTime"], "2023-11-14T22:13:20.123000Z");
     for field in ["firstTimestamp", "lastTimestamp"] {

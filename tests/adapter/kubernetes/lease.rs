@@ -28,7 +28,7 @@ async fn it_is_taken_renewed_given_back_and_taken_by_another() {
     assert!(renewed.version != taken.version);
     assert_eq!(b.take(Some(&taken)).await.unwrap(), None, "it has changed since");
     assert_eq!(b.look().await.unwrap(), Some(renewed.clone()));
-    a.release(&renewed).await.unwrap();
+    a.release(Some(&renewed)).await.unwrap();
     let free = b.look().await.unwrap().expect("it is there");
     assert_eq!(free.holder, "");
     let passed = b.take(Some(&free)).await.unwrap().expect("nobody was faster");

@@ -79,6 +79,10 @@ const QUIET: &[(Promise, Condition)] = &[
         let records: Vec<_> = state.places.iter().filter_map(|place| place.record.as_deref()).collect();
         let versions: BTreeSet<_> = records.iter().map(|record| past::build(&record.version)).collect();
         let complete = records.iter().all(|record| record.phase == Phase::Complete);
+        // What is served where its owner has switched it off is followed once it is switched on again (decision 53).
+        if records.iter().any(|record| record.off) {
+            return true;
+        }
         let agrees = || state.past.edge.as_ref().is_none_or(|(version, moved)| versions.contains(version) && !moved);
         !complete || versions.len() != 1 || agrees()
     }),

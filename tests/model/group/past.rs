@@ -44,6 +44,18 @@ impl Past {
         let record = world.members[0].record.as_ref().filter(|_| served);
         Self { edge: record.map(|record| (build(&record.version), false)), ..Self::default() }
     }
+
+    /// All who close a vector close it with the same outcome.
+    fn note_ends(&mut self, m: usize, record: &Record) {
+        for vote in &record.votes {
+            let closings = self.voted.entry(vote.vector.clone()).or_default();
+            closings.insert(m, vote.closed.clone());
+            let outcomes: BTreeSet<&Outcome> = closings.values().flatten().collect();
+            if outcomes.len() > 1 && !self.forgot {
+                self.broken.insert(Promise::OneEnd);
+            }
+        }
+    }
 }
 
 impl State {
@@ -204,14 +216,7 @@ impl State {
                 past.condemned.insert((m, origin, record.seq));
                 past.gave_up |= record.phase == Phase::Withdrawn;
             }
-            for vote in &record.votes {
-                let closings = past.voted.entry(vote.vector.clone()).or_default();
-                closings.insert(m, vote.closed.clone());
-                let outcomes: BTreeSet<&Outcome> = closings.values().flatten().collect();
-                if outcomes.len() > 1 && !past.forgot {
-                    past.broken.insert(Promise::OneEnd);
-                }
-            }
+            past.note_ends(m, record);
             if held.is_none() && record.phase == Phase::Complete && past.edge.is_none() {
                 past.edge = Some((build(&record.version), false));
             }

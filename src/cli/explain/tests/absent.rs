@@ -72,6 +72,7 @@ async fn a_missing_ledger_is_not_created_and_where_it_was_looked_for_is_said() {
         group: None,
         desk: None,
         repos: None,
+        installation: None,
     };
     let outcome = explain(&sources, &question(None, Some("web")), Output::Table).await;
     assert_eq!(outcome.code, 0);

@@ -13,6 +13,11 @@ fn complete(outcome: Option<Ended>) -> Record {
     record
 }
 
+/// Without the breaks of its lines.
+fn flat(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 fn world(record: Record) -> World {
     let mut world = World::new(web());
     world.records = vec![(world.records[0].0.clone(), record)];
@@ -24,19 +29,17 @@ async fn what_was_not_purged_then_is_told_apart_from_what_would_be_purged_now() 
     let text = world(complete(Some(Ended::NoSite))).text().await;
     let state = "State         web: 1.2.3 → 1.2.4: not purged, because nothing led to it when it was complete; distributions \
                  serve its hosts now\n";
-    let plain = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let expected = state.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(plain.contains(&expected), "{text}");
+    assert!(flat(&text).contains(&flat(state)), "{text}");
     assert!(text.contains("Would purge   /* of E1"), "{text}");
     assert!(text.contains("allclear.dev/requested-at"), "{text}");
 
     let mut still = world(complete(Some(Ended::NoSite)));
     still.cluster.facts = Ok(SiteFacts::default());
     let text = still.text().await;
-    assert!(text.contains("not purged: no Ingress, route or annotation gives the workload a host"), "{text}");
+    assert!(flat(&text).contains("not purged: no Ingress, route or annotation gives the workload a host"), "{text}");
 
     let text = world(complete(Some(Ended::NoDistribution))).text().await;
-    assert!(text.contains("no distribution served its hosts"), "{text}");
+    assert!(flat(&text).contains("no distribution served its hosts"), "{text}");
 }
 
 #[tokio::test]
@@ -44,9 +47,9 @@ async fn hosts_that_cannot_be_read_are_what_a_complete_rollout_waits_for() {
     let mut world = world(complete(None));
     world.cluster.facts = Err(forbidden("failed to list ingresses.networking.k8s.io in shop"));
     let text = world.text().await;
-    assert!(text.contains("State         complete, and not voted for yet; its hosts cannot be read"), "{text}");
+    assert!(flat(&text).contains("State complete, and not voted for yet; its hosts cannot be read"), "{text}");
     assert!(!text.contains("checking once more"), "{text}");
-    assert!(text.contains("failed to list ingresses.networking.k8s.io in shop"), "{text}");
+    assert!(flat(&text).contains("failed to list ingresses.networking.k8s.io in shop"), "{text}");
 }
 
 #[tokio::test]
@@ -55,7 +58,7 @@ async fn hosts_that_are_lost_are_named() {
     let mut world = world(Record { site: Some(LastSite::Hosts(host)), ..complete(None) });
     world.cluster.facts = Ok(SiteFacts::default());
     let text = world.text().await;
-    assert!(text.contains("complete; nothing leads to it any more, and it had www.example.com"), "{text}");
+    assert!(flat(&text).contains("complete; nothing leads to it any more, and it had www.example.com"), "{text}");
     assert!(text.contains("site.missing_timeout"), "{text}");
 }
 

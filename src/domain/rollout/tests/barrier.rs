@@ -190,7 +190,7 @@ fn one_that_serves_now_and_then_is_not_waited_for_without_end() {
     let mut story = at_the_barrier();
     while story.purges().is_empty() {
         assert!(story.now < Timestamp::from_millis(123_001), "it never goes on");
-        let serves = story.looks() % 2 == 0;
+        let serves = story.looks().is_multiple_of(2);
         story.step(Event::OldPodsFound(lingering(serves)));
         story.pass(Duration::from_millis(500));
     }

@@ -42,7 +42,7 @@ fn a_change_that_was_not_seen_yet_is_never_taken_for_purged() {
 fn a_purge_that_was_asked_for_and_not_seen_yet_is_awaited() {
     let mut story = Story::begin(complete("a", 1));
     let mut asked = complete("a", 1);
-    asked.tuning.requested_at = Some("now".to_owned());
+    asked.tuning.asks.requested_at = Some("now".to_owned());
     story.cluster = Some(asked);
     assert!(ways(&story, "a").iter().all(is_awaited));
 }

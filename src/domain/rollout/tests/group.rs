@@ -59,6 +59,10 @@ impl Member {
                 }
                 Effect::Purge(order) => self.orders.push(*order),
                 Effect::Recheck(vector) => self.recheck = Some((vector, self.now)),
+                Effect::Compare(vector, plan) => {
+                    let found = BTreeSet::from(["E1EXAMPLE".parse().unwrap()]);
+                    self.step(Event::Matched(vector, plan, found.into()));
+                }
                 Effect::FindSite(..) => {
                     let answer = answers(&effect, None);
                     answer.into_iter().for_each(|event| self.step(event));
@@ -271,7 +275,7 @@ fn whoever_is_off_is_left_out_only_while_it_says_so_now() {
 /// The vote of everybody in the vector of `b`, which has these members.
 fn vote_of(members: &[(&str, &str)], purge: Option<PurgeState>) -> Vote {
     let component = |(name, origin): &(&str, &str)| {
-        let component = Component { origin: (*origin).into(), seq: Seq(2) };
+        let component = Component::bare((*origin).into(), Seq(2));
         ((*name).into(), component)
     };
     let vector = Vector(members.iter().map(component).collect());

@@ -14,8 +14,8 @@ fn paths(items: &[&str]) -> PathSet {
 /// A request of this value, about these paths.
 fn asking(workload: Workload, at: &str, about: Option<&[&str]>) -> Workload {
     let mut workload = workload;
-    workload.tuning.requested_at = Some(at.into());
-    workload.tuning.requested_paths = about.map(paths);
+    workload.tuning.asks.requested_at = Some(at.into());
+    workload.tuning.asks.requested_paths = about.map(paths);
     workload
 }
 

@@ -23,7 +23,7 @@ fn of(all: &[(&str, &str)], chosen: Option<&str>, generation: i64) -> Workload {
 }
 
 fn asking(at: &str, mut workload: Workload) -> Workload {
-    workload.tuning.requested_at = Some(at.into());
+    workload.tuning.asks.requested_at = Some(at.into());
     workload
 }
 
@@ -179,7 +179,7 @@ fn members_whose_known_digests_differ_wait_though_each_agrees_with_us() {
     let waits_for = |tags: [&str; 3]| {
         let names = ["eu-1", "us-1", "us-2"].map(Member::from);
         let members = names.into_iter().zip(tags.map(known)).collect();
-        let view = View { members, ..View::default() };
+        let view = agreement::View { members, ..agreement::View::default() };
         match agreement::judge(&view, &"eu-1".into(), &Policy::default().group) {
             agreement::Verdict::Candidate(_) => Vec::new(),
             agreement::Verdict::Waiting(who) => who.into_keys().map(|member| member.to_string()).collect(),
