@@ -180,9 +180,10 @@ impl Rollout {
             let vector = &vote.vector;
             if vote.closed.is_none() && vote.is_listed() {
                 effects.extend(self.follow_made(now, vector));
-                let made = self.record.open_vote(vector).filter(|vote| vote.is_carried_out());
-                if let Some(end) = made.map(|vote| (fates::outcome(&vote.count()), fates::missing(vote))) {
-                    self.close_vote(now, vector, end);
+                let made = self.record.open_vote(vector).filter(|vote| vote.is_carried_out()).cloned();
+                if let Some(made) = made {
+                    let listed = self.awaits_comparison(&made, &Plan::of(&[&made])).then_some("before the hold");
+                    self.close_vote(now, vector, (fates::outcome(&made.count()), fates::why(&made, listed)));
                 }
             } else if vote.closed.is_some() {
                 effects.extend(self.order_owed(vector));

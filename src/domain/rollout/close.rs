@@ -68,9 +68,7 @@ impl Rollout {
         vote.hosts.extend(mentioned.cloned());
         short(&why).clone_into(&mut vote.why);
         let vote = vote.clone();
-        if self.is_turn(now, vector, Task::Tell) {
-            self.announce_end(now, &vote);
-        }
+        self.see_told(now, &vote);
         let served = self.may_be_served();
         let Some(draft) = &mut self.record.draft else { return false };
         let change = words::changed_by(&vote, draft.before(), draft.seq);
@@ -88,7 +86,7 @@ impl Rollout {
     /// Goes on with a vote whose end is durable: we announce it when our turn comes, unless another member has.
     pub(super) fn see_told(&mut self, now: Timestamp, vote: &Vote) {
         let vector = &vote.vector;
-        if let Some(id) = self.id_of_end(vote, &self.identity.member)
+        if let Some(id) = self.id_of_end(vote, vote, &self.identity.member)
             && !vote.noticed.contains(&id)
         {
             if self.is_told_elsewhere(vote) {
@@ -104,10 +102,9 @@ impl Rollout {
         let own = &self.identity.member;
         let dead = vote.closed == Some(Outcome::Dead);
         // Theirs may still be owed where ours is complete.
-        let kind = vote.closed.as_ref().and_then(kind_of_end);
         let told = |member: &Member, record: &Record| match record.kept(&vote.vector) {
-            Some(theirs) => kind
-                .map(|kind| self.notice_id(&vote.vector, kind, "", member))
+            Some(theirs) => self
+                .id_of_end(vote, theirs, member)
                 .is_some_and(|id| theirs.noticed.contains(&id) && record.untold.iter().all(|notice| notice.id != id)),
             // A member drops its vote only after the announcement; but for a dead vector it may never have voted.
             None => {
@@ -135,7 +132,7 @@ impl Rollout {
         let dead = vote.closed == Some(Outcome::Dead);
         let known = group::all_have_closed(&self.ballot.view, vector, dead, &self.identity.member);
         match () {
-            () if !known || !self.id_of_end(vote, &self.identity.member).is_none_or(told) => Parting::Stays,
+            () if !known || !self.id_of_end(vote, vote, &self.identity.member).is_none_or(told) => Parting::Stays,
             () if vote.owes() => Parting::Owes,
             () if vote.owed_ms == 0 || !self.ballot.others_owe(vector, &self.identity.member) => Parting::Goes,
             () => Parting::Stays,
@@ -165,9 +162,10 @@ impl Rollout {
         }
     }
 
-    fn id_of_end(&self, vote: &Vote, member: &Member) -> Option<NoticeId> {
+    /// The notice by which `member`, whose vote of the vector is `theirs`, announces that it ended as `vote` did.
+    fn id_of_end(&self, vote: &Vote, theirs: &Vote, member: &Member) -> Option<NoticeId> {
         let kind = vote.closed.as_ref().and_then(kind_of_end)?;
-        Some(self.notice_id(&vote.vector, kind, "", member))
+        Some(self.notice_id(&vote.vector, kind, &detail_of_end(theirs, member), member))
     }
 
     fn announce_end(&mut self, now: Timestamp, vote: &Vote) {
@@ -176,14 +174,18 @@ impl Rollout {
             return;
         };
         let message = match outcome {
-            Outcome::Purged | Outcome::Partly | Outcome::PartlyOwed | Outcome::Owed => {
-                fates::told(vote, outcome, self.purges.stale(&vote.vector).as_deref())
-            }
+            Outcome::Purged | Outcome::Partly | Outcome::PartlyOwed | Outcome::Owed => fates::told(vote, outcome),
             _ if vote.why.is_empty() => outcome.to_string(),
             _ => format!("{outcome} ({})", vote.why),
         };
-        self.announce_vote(now, &vote.vector, kind, "", message);
+        let detail = detail_of_end(vote, &self.identity.member);
+        self.announce_vote(now, &vote.vector, kind, &detail, message);
     }
+}
+
+/// By which listing its distributions were found is what one member knows, so that it says so in a notice of its own.
+fn detail_of_end(vote: &Vote, member: &Member) -> String {
+    fates::listed(vote).map_or_else(String::new, |_| format!("listed/{member}"))
 }
 
 /// The announcement of an end, if there is one.

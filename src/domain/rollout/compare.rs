@@ -6,8 +6,8 @@
 //!                                                └── none to be had for a while ──▶ the vote may be closed, and says so
 //! ```
 //!
-//! Each member compares for itself, in each life: so no member has to believe another one's listing, and nothing of it is in a
-//! record. Not for a vector that is closed: what is owed has been compared before.
+//! Each member compares for itself, in each life, until one of them has closed the vector: its purges are in its record, which the
+//! others take over. Not for a vector that is closed: what is owed has been compared before.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use crate::paths::PathSet;
 use crate::plan::Plan;
 use crate::record::{Purge, PurgeState, Vote};
 use crate::rollout::execute::wanted;
-use crate::rollout::{Effect, Rollout, ballot, window};
+use crate::rollout::{Effect, Rollout, ballot, fates, window};
 use crate::rules::Rules;
 use crate::tenants::{self, PATHS_SENT_MAX, Reached};
 
@@ -43,7 +43,15 @@ impl Rollout {
     /// Whether its purges are ordered, and it is not known whether they are all.
     pub(super) fn awaits_comparison(&self, vote: &Vote, plan: &Plan) -> bool {
         let searched = !plan.hosts.is_empty() || !plan.origins.is_empty();
-        searched && vote.rules > Rules::SECOND && !vote.wants_match() && self.purges.compared(&vote.vector).is_none()
+        let done = || self.purges.compared(&vote.vector).is_some() || self.is_compared_elsewhere(&vote.vector);
+        searched && vote.rules > Rules::SECOND && !vote.wants_match() && !done()
+    }
+
+    /// Whether another member has closed it after its own comparison: who asks again then would only tell the end a second time.
+    fn is_compared_elsewhere(&self, vector: &Vector) -> bool {
+        let others = self.ballot.view.members.iter().filter(|(member, _)| **member != self.identity.member);
+        let mut theirs = others.filter_map(|(_, known)| known.as_ref()?.published.kept(vector));
+        theirs.any(|vote| vote.is_carried_out() && vote.closed.is_some() && fates::listed(vote).is_none())
     }
 
     /// What the listing says of the plan. What is ordered stays ordered; what is not is purged too, within the bounds on both together.

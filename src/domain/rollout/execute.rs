@@ -29,7 +29,7 @@ impl Rollout {
     ) -> ControlFlow<VectorEnd, Vec<Effect>> {
         let Some(vote) = self.record.open_vote(vector).cloned() else { return Continue(Vec::new()) };
         if vote.is_carried_out() && !self.awaits_comparison(&vote, plan) {
-            return Break((fates::outcome(&vote.count()), fates::missing(&vote)));
+            return Break((fates::outcome(&vote.count()), fates::why(&vote, self.purges.listed(vector).as_deref())));
         }
         if vote.wants_match() && self.purges.takes_none(vector) {
             return Break(no_distribution(plan));

@@ -20,9 +20,25 @@ pub(super) const fn outcome(count: &Count) -> Outcome {
     }
 }
 
-/// The announcement of such an end; `stale` says by which listing, where none was to be had that began after the votes.
-pub(super) fn told(vote: &Vote, outcome: &Outcome, stale: Option<&str>) -> String {
+/// Begins the words that say by which listing the distributions were found, where none was to be had that began after the votes.
+const LISTED: &str = "distributions as listed ";
+
+/// Why it ended so: from when the listing is, where it is old, and what is missing.
+pub(super) fn why(vote: &Vote, listed: Option<&str>) -> String {
+    let listed = listed.map(|from| format!("{LISTED}{from}"));
+    let missing = Some(missing(vote)).filter(|words| !words.is_empty());
+    listed.into_iter().chain(missing).collect::<Vec<_>>().join("; ")
+}
+
+/// By which listing, if [`why`] said so.
+pub(super) fn listed(vote: &Vote) -> Option<&str> {
+    vote.why.split("; ").next().filter(|words| words.starts_with(LISTED))
+}
+
+/// The announcement of such an end.
+pub(super) fn told(vote: &Vote, outcome: &Outcome) -> String {
     let unknown = vote.count().unknown > 0;
+    let stale = listed(vote);
     let listed = stale.map_or_else(String::new, |stale| format!("; {stale}"));
     match outcome {
         Outcome::Purged if vote.is_of_dry_run() => format!("would be purged now: {}", fresh(vote)),

@@ -126,12 +126,12 @@ impl Purges {
         self.compared.get(vector).copied()
     }
 
-    /// How old the listing was, in words, where no newer one was to be had.
-    pub(super) fn stale(&self, vector: &Vector) -> Option<String> {
+    /// From when the listing was, where no newer one was to be had.
+    pub(super) fn listed(&self, vector: &Vector) -> Option<String> {
         match self.compared.get(vector)? {
             Compared::Newer => None,
-            Compared::Stale(Some(age)) => Some(format!("distributions as listed {} ago", words::duration(*age))),
-            Compared::Stale(None) => Some("distributions as listed before the last restart".to_owned()),
+            Compared::Stale(Some(age)) => Some(format!("{} ago", words::duration(*age))),
+            Compared::Stale(None) => Some("before the last restart".to_owned()),
         }
     }
 

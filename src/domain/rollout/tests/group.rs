@@ -24,6 +24,8 @@ struct Member {
     recheck: Option<(Vector, Timestamp)>,
     /// What was ordered.
     orders: Vec<Order>,
+    /// How often a newer listing was asked for.
+    compared: usize,
 }
 
 impl Member {
@@ -38,8 +40,9 @@ impl Member {
         let machine = Rollout::resume(identity, policy, Seq(0), Some(record));
         let members = others.iter().map(|(member, known)| ((*member).into(), known.clone())).collect();
         let view = View { members, ..View::default() };
+        let at_second_0 = Timestamp::from_millis(0);
         let mut member =
-            Self { machine, now: Timestamp::from_millis(0), view, told: Vec::new(), recheck: None, orders: Vec::new() };
+            Self { machine, now: at_second_0, view, told: Vec::new(), recheck: None, orders: Vec::new(), compared: 0 };
         member.step(Event::Seen(Box::new(complete("b", 2))));
         member
     }
@@ -60,6 +63,7 @@ impl Member {
                 Effect::Purge(order) => self.orders.push(*order),
                 Effect::Recheck(vector) => self.recheck = Some((vector, self.now)),
                 Effect::Compare(vector, plan) => {
+                    self.compared += 1;
                     let found = BTreeSet::from(["E1EXAMPLE".parse().unwrap()]);
                     self.step(Event::Matched(vector, plan, found.into()));
                 }
@@ -335,7 +339,8 @@ fn a_hold_stops_no_purge_that_was_made_and_begins_none() {
         member.pass(Duration::from_secs(120));
         let vote = &member.machine.durable().unwrap().votes[0];
         assert_eq!(vote.closed, Some(Outcome::Purged), "and the vote stays while others may need it");
-        assert_eq!(member.told(Kind::PurgeCompleted), ["the edge is fresh: E1EXAMPLE by invalidation I1"]);
+        let told = "purged; distributions as listed before the hold: E1EXAMPLE by invalidation I1";
+        assert_eq!(member.told(Kind::PurgeCompleted), [told], "nothing is compared under a hold");
     }
 }
 
@@ -372,4 +377,38 @@ fn whoever_is_forgotten_makes_no_failure_of_a_purge_that_was_made() {
     let mut member = after_voting(None, &[("eu-2", voted("other", ""))]);
     member.step(Event::Seen(Box::new(complete("b", 2))));
     assert_eq!(member.machine.durable().unwrap().history.last().map(|c| &c.outcome), Some(&Outcome::Dead));
+}
+
+/// Another member, which has closed its vote as purged; where it had no newer listing, it says so.
+fn has_told(listed: &str) -> Option<Known> {
+    let mut vote = vote_of(&THREE, Some(PurgeState::Completed));
+    vote.closed = Some(Outcome::Purged);
+    listed.clone_into(&mut vote.why);
+    let detail = if listed.is_empty() { "" } else { "listed/eu-2" };
+    let rollout = group_rollout_id("default", &web(), &vote.vector);
+    vote.noticed.insert(Notice::id_of(&rollout, Kind::PurgeCompleted, detail));
+    known("other", Record { change: Change::Changed, closed: Seq(2), votes: vec![vote], ..at("b", 2) })
+}
+
+#[test]
+fn an_end_that_another_member_has_told_is_not_told_again() {
+    for (listed, compared) in [("", 0), ("distributions as listed 40s ago", 1)] {
+        let others = [("eu-2", has_told(listed)), ("us-1", voted("third", ""))];
+        let mut member = after_voting(Some(PurgeState::Created), &others);
+        member.step(Event::Seen(Box::new(complete("b", 2))));
+        member.pass(Duration::from_secs(120));
+        assert_eq!(member.machine.durable().unwrap().votes[0].closed, Some(Outcome::Purged));
+        assert_eq!(member.compared, compared, "whoever had a newer listing has compared for all: {listed}");
+        assert_eq!(member.told(Kind::PurgeCompleted), [""; 0]);
+    }
+    // Of the two who closed it, nobody has told it.
+    let mut silent = has_told("");
+    silent.as_mut().map(|known| &mut known.published).into_iter().for_each(|published| {
+        let Published::Record(record) = published else { return };
+        record.votes[0].noticed.clear();
+    });
+    let mut member = after_voting(Some(PurgeState::Created), &[("eu-2", silent), ("us-1", voted("third", ""))]);
+    member.step(Event::Seen(Box::new(complete("b", 2))));
+    member.pass(Duration::from_secs(120));
+    assert_eq!(member.told(Kind::PurgeCompleted).len(), 1);
 }
