@@ -5,13 +5,15 @@ pub mod by_hand;
 pub mod checking;
 mod exporting;
 pub mod looking;
+mod naming;
 mod others;
 mod process;
 mod promoting;
 mod running;
+mod start_error;
 mod views;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -37,29 +39,25 @@ use crate::adapters::redis::board::RedisBoard;
 use crate::adapters::webhook::Webhooks;
 use crate::app::by_hand::ByHand;
 use crate::app::exporting::Exporting;
+use crate::app::naming::alone;
 use crate::app::others::Others;
 use crate::app::promoting::{Beside, hooks, promoting};
 use crate::app::running::running;
 use crate::config::{Config, InForce, LedgerBackend, Namespaces, RedisAddress};
 use crate::http::hooks::Hooks;
-use crate::http::{About, Addresses, Explains, Fresh, Front, ListenError};
+use crate::http::{About, Addresses, Explains, Fresh, Front};
 use crate::telemetry::Metrics;
 use domain::catalog::Freshness;
 use domain::delivery;
 use domain::id::Member;
 use domain::lease::Replica;
-use domain::ports::{Board, Cdn, Clock, ClusterView, EventSink, Lease, Ledger, Notifier, PortError, Ports, Retry};
-use domain::retry;
+use domain::ports::{Board, Cdn, Clock, ClusterView, EventSink, Lease, Ledger, Notifier, Ports};
 
 pub use process::Running;
 pub use promoting::desk;
+pub use start_error::StartError;
+use start_error::ask;
 pub use views::{LEDGER_NAMESPACE, Neighbours, Views};
-
-/// The name of the only member of a group of one. It is part of every purge reference, so it never changes.
-const ALONE: &str = "self";
-
-/// Digits of a cluster's UID in its name. Two of 32 members share them once in eight million groups, and that is noticed.
-const NAME_DIGITS: usize = 8;
 
 /// Digits that distinguish two lives of the process.
 const BOOT_CHARS: usize = 8;
@@ -90,29 +88,6 @@ pub struct Overrides {
     pub explains: Option<MakeExplains>,
 }
 
-/// Why the program did not start.
-#[derive(Debug, thiserror::Error)]
-pub enum StartError {
-    /// The configuration asks for something this version cannot do, or leaves out something it needs.
-    #[error("{0}")]
-    Unusable(String),
-    /// There is no cluster to run in.
-    #[error(transparent)]
-    Cluster(#[from] kubernetes::ConnectError),
-    /// Something outside did not answer as it must before anything can begin.
-    #[error(transparent)]
-    Outside(#[from] PortError),
-    /// The outbound HTTP client cannot be made.
-    #[error("failed to prepare webhooks: {0}")]
-    Webhooks(String),
-    /// The way to the collector of traces cannot be made.
-    #[error("failed to prepare traces: {0}")]
-    Traces(String),
-    /// An address for probes or the status page cannot be used.
-    #[error(transparent)]
-    Listen(#[from] ListenError),
-}
-
 /// Builds everything and starts it. Must be called within an actix system.
 ///
 /// # Errors
@@ -129,13 +104,13 @@ pub async fn start(config: &Config, overrides: Overrides) -> Result<Running, Sta
     let (notifier, outbox) = webhooks(config, clock.clone())?;
     let scope = scope(config, &clients).await?;
     let cdn = Arc::new(CloudFront::new(cloudfront_options(config, overrides.aws)).await);
-    let grouped = config.is_grouped() || overrides.boards.len() > 1;
-    let member = if grouped { member(config, &clients).await? } else { Member(alone(config)) };
-    let boards = if overrides.boards.is_empty() { boards(config, &member)? } else { overrides.boards };
     let ledger_namespace = config.ledger.namespace.as_deref().unwrap_or(&clients.namespace);
+    let ledger = ledger(config, &clients, ledger_namespace)?;
+    let named = naming::of(config, &clients, &ledger, overrides.boards.len()).await?;
+    let (config, member, grouped, is_derived) = (&named.config, named.member, named.grouped, named.is_derived);
+    let boards = if overrides.boards.is_empty() { boards(config, &member, is_derived)? } else { overrides.boards };
     let lease = lease(config, &clients, ledger_namespace, &clock)?;
     let events = Events::new(clients.request.clone(), &instance());
-    let ledger = ledger(config, &clients, ledger_namespace)?;
     let cluster: Arc<dyn ClusterView> = Arc::new(Cluster::new(&clients, scope.clone(), overrides.tempo.clone()));
     let beside = Beside { ledger: ledger.clone(), cluster: cluster.clone() };
     let others = Others::new(config, &clients, clock.clone(), overrides.stand_ins);
@@ -157,14 +132,14 @@ pub async fn start(config: &Config, overrides: Overrides) -> Result<Running, Sta
     let hooks = hooks(config, &clients, &scope, &ports.clock, &metrics);
     // Those of the demo are in memory, and no others can be had.
     let read = match &config.redis.url {
-        Some(_) => addressed(config, &Member(views::READER.to_owned()))?,
+        Some(_) => addressed(config, &Member(views::READER.to_owned()), false)?,
         None => ports.boards.clone(),
     };
     let group = grouped.then(|| Neighbours::of(config, Ok(member.clone()), read));
     let views = Views::of(config, &clients, &ports, group, Member(alone(config)));
     let explains = overrides.explains.map(|explains| explains(views, config));
     let exporting = Exporting::start(config, &member, grouped, &metrics).map_err(StartError::Traces)?;
-    let grouping = if grouped { Some(grouping(config)?) } else { None };
+    let grouping = if grouped { Some(grouping(config, &scope, is_derived)?) } else { None };
     let in_force = overrides.in_force.map(|in_force| in_force.text(ports.clock.wall_ms()));
     let settings = Settings { in_force, ..settings(config, member, grouping, outbox) };
     let env = Env { ports, metrics, settings: Arc::new(settings), complaints: Arc::default() };
@@ -262,25 +237,6 @@ async fn scope(config: &Config, clients: &Clients) -> Result<Scope, StartError> 
     }
 }
 
-/// Asks the API server until it answers or a person has to change something: that it is away for a moment is no reason to
-/// end. `wanted` is what it is asked for.
-async fn ask<T, F>(wanted: &'static str, question: impl Fn() -> F) -> Result<T, PortError>
-where
-    F: Future<Output = Result<T, PortError>>,
-{
-    let mut attempt = 0;
-    loop {
-        match question().await {
-            Err(error) if error.retry != Retry::Never => {
-                attempt += 1;
-                tracing::warn!(%error, wanted, "the API server did not answer a question of the start; trying again");
-                tokio::time::sleep(retry::SERVICE.delay(attempt, wanted)).await;
-            }
-            answer => return answer,
-        }
-    }
-}
-
 fn cloudfront_options(config: &Config, credentials: Option<cloudfront::StaticCredentials>) -> cloudfront::Options {
     cloudfront::Options {
         endpoint_url: config.cloudfront.endpoint.as_ref().map(|url| url.expose().to_string()),
@@ -303,18 +259,20 @@ fn ledger(config: &Config, clients: &Clients, namespace: &str) -> Result<Arc<dyn
 
 /// Our own Redis first, then those of the other members. Nothing is shown anywhere in a dry run, so alone there is nothing to do
 /// with them then; in a group the others are listened to.
-fn boards(config: &Config, member: &Member) -> Result<Vec<Arc<dyn Board>>, StartError> {
+fn boards(config: &Config, member: &Member, is_derived: bool) -> Result<Vec<Arc<dyn Board>>, StartError> {
     if config.dry_run && !config.is_grouped() {
         return Ok(Vec::new());
     }
-    addressed(config, member)
+    addressed(config, member, is_derived)
 }
 
-fn addressed(config: &Config, member: &Member) -> Result<Vec<Arc<dyn Board>>, StartError> {
+/// `is_derived`: the group's name was derived, so the one called `default` is looked for beside it.
+fn addressed(config: &Config, member: &Member, is_derived: bool) -> Result<Vec<Arc<dyn Board>>, StartError> {
     let addresses = config.redis.url.iter().chain(&config.group.remotes);
     let board = |address: &RedisAddress| -> Result<Arc<dyn Board>, StartError> {
         let server = server(config, address)?;
-        Ok(Arc::new(RedisBoard::new(server, &config.group.name, member, config.group.keys.clone())))
+        let board = RedisBoard::new(server, &config.group.name, member, config.group.keys.clone());
+        Ok(Arc::new(if is_derived { board.beside_default(config.group.keys.clone()) } else { board }))
     };
     addresses.map(board).collect()
 }
@@ -349,47 +307,20 @@ fn server(config: &Config, address: &RedisAddress) -> Result<Server, StartError>
     })
 }
 
-fn grouping(config: &Config) -> Result<Grouping, StartError> {
+fn grouping(config: &Config, scope: &Scope, is_derived: bool) -> Result<Grouping, StartError> {
     let boot = boot()?;
     Ok(Grouping {
         members: config.group.members.iter().cloned().map(Member).collect(),
         trust: config.group.trust(),
         boot,
         listen_only: config.dry_run,
+        only_own: config.group.only_own,
+        is_derived,
+        watch: match scope {
+            Scope::All => BTreeSet::new(),
+            Scope::Namespaces(names) => names.iter().cloned().collect(),
+        },
     })
-}
-
-fn alone(config: &Config) -> String {
-    config.group.member.clone().unwrap_or_else(|| ALONE.to_owned())
-}
-
-/// Our name in a group: as configured, or a short form of what identifies the cluster (decision 5).
-async fn member(config: &Config, clients: &Clients) -> Result<Member, StartError> {
-    let name = match &config.group.member {
-        Some(name) => name.clone(),
-        None => cluster_name(clients).await.map_err(|error| {
-            StartError::Unusable(format!(
-                "group.member is not set, and the UID of the namespace kube-system, which would name this cluster in the group, \
-                 cannot be read: {error}; set group.member (ALLCLEAR__GROUP__MEMBER) to a name that no other member has, such \
-                 as eu-1"
-            ))
-        })?,
-    };
-    let members = &config.group.members;
-    if !members.is_empty() && !members.contains(&name) {
-        return Err(StartError::Unusable(format!(
-            "group.members ({}) does not name this cluster, which is called {name}; add it, or set group.member",
-            members.iter().map(String::as_str).collect::<Vec<_>>().join(", ")
-        )));
-    }
-    Ok(Member(name))
-}
-
-/// A short form of what identifies the cluster.
-async fn cluster_name(clients: &Clients) -> Result<String, PortError> {
-    let uid = ask("the name of this cluster", || kubernetes::cluster_uid(clients)).await?;
-    let digits: String = uid.chars().filter(char::is_ascii_hexdigit).take(NAME_DIGITS).collect();
-    Ok(format!("c-{digits}"))
 }
 
 /// Who we are in Events: the pod's name, which is its host name.

@@ -20,11 +20,11 @@ use crate::actors::cluster_group::followers::{Followers, SWEEP_EVERY};
 use crate::actors::lifecycle::{Obituary, StopListener};
 use crate::actors::message::{LedgerLost, Wanted};
 use crate::actors::shell::{Drives, Shell};
-use crate::actors::{Env, MAILBOX_MAX};
+use crate::actors::{Env, Grouping, MAILBOX_MAX};
 use domain::broker::{Broker, Effect, Identity};
 use domain::id::Origin;
 use domain::ports::Board;
-use domain::roster::{Pin, Roster, settings};
+use domain::roster::{Pin, Roster, Stands, settings};
 
 /// Brokers made in this process. Each counts its beats from zero, so other members see each as a new life.
 static LIVES: AtomicU64 = AtomicU64::new(0);
@@ -61,21 +61,29 @@ impl ClusterGroupActor {
         obituary: Obituary,
     ) -> Self {
         let own = &env.settings;
-        let boards = env.ports.boards.clone();
-        let roster = own.grouping.as_ref().map(|grouping| {
+        // Members that the ledger got after our start had looked: we hold, and post under no name that is not ours.
+        let is_lost = own.grouping.is_none() && pin.as_ref().is_some_and(|pin| pin.names_others(&own.member));
+        let grouping = own.grouping.clone().or_else(|| is_lost.then(Grouping::default));
+        let boards = if is_lost { Vec::new() } else { env.ports.boards.clone() };
+        let roster = grouping.as_ref().map(|grouping| {
             let settings = settings(&own.policy, grouping.trust.is_proof());
-            Roster::new(own.member.clone(), origin.clone(), grouping.members.clone(), settings, pin)
+            let roster = Roster::new(own.member.clone(), origin.clone(), grouping.members.clone(), settings, pin)
+                .on_own_redis_only(grouping.only_own);
+            if grouping.is_derived { roster.derived_from(own.group.clone(), grouping.watch.clone()) } else { roster }
         });
         let names: Vec<String> = boards.iter().map(|board| board.name().to_owned()).collect();
         let identity = Identity {
             member: own.member.clone(),
             origin: origin.clone(),
-            boot: own.grouping.as_ref().map(|grouping| life_of(&grouping.boot)).unwrap_or_default(),
+            boot: grouping.as_ref().map(|grouping| life_of(&grouping.boot)).unwrap_or_default(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            // Our own comes first. Its address tells people more than a name made from a UID.
-            place: names.first().cloned().unwrap_or_default(),
-            listen_only: own.grouping.as_ref().is_some_and(|grouping| grouping.listen_only),
-            trust: own.grouping.as_ref().map(|grouping| grouping.trust).unwrap_or_default(),
+            stands: Stands {
+                watch: grouping.as_ref().map(|grouping| grouping.watch.clone()).unwrap_or_default(),
+                // Our own comes first. Its address tells people more than a name made from a UID.
+                place: names.first().cloned().unwrap_or_default(),
+            },
+            listen_only: grouping.as_ref().is_some_and(|grouping| grouping.listen_only),
+            trust: grouping.as_ref().map(|grouping| grouping.trust).unwrap_or_default(),
         };
         let shell = Shell::new(Broker::new(identity, roster, names), &env);
         Self {

@@ -118,6 +118,12 @@ pub struct Grouping {
     pub boot: String,
     /// Only listen: others must not count on us (decision 23).
     pub listen_only: bool,
+    /// The configuration names our own Redis, and no other one.
+    pub only_own: bool,
+    /// The group's name was derived from the namespaces that are watched.
+    pub is_derived: bool,
+    /// The namespaces that are watched; empty: all.
+    pub watch: BTreeSet<String>,
 }
 
 /// Messages an actor's mailbox holds before it refuses more and senders must try again. A rollout produces a handful a

@@ -77,6 +77,10 @@ const REASONS: &[(&str, bool, &str)] = &[
 /// A connection begins with `HELLO 3`, which came with Redis 6 (<https://redis.io/docs/latest/commands/hello/>).
 const RESP3: (&str, bool, &str) = ("RESP3", false, "the server is older than Redis 6, or its HELLO is renamed away");
 
+/// A Sentinel answers `INFO` as any server, and knows no scripts (<https://redis.io/docs/latest/develop/reference/sentinel-clients/>).
+const SENTINEL: &str = "this is a Sentinel, which holds no data, or EVALSHA is renamed away; give the address of the primary, by a \
+                        name or a Service that leads to it";
+
 /// Parts of what the TLS library says of a certificate, and what to do about it.
 const CERTIFICATE: &[(&str, &str)] = &[
     (
@@ -271,6 +275,9 @@ fn classify(error: &RedisError) -> (&str, bool, &str) {
     // The client knows the words of Redis 5 only (`get_resp3_hello_command_error`, redis 1.8.1); 4 and earlier quote otherwise.
     if said.starts_with("unknown command") && said.contains("HELLO") {
         return RESP3;
+    }
+    if said.starts_with("unknown command") && said.to_ascii_uppercase().contains("EVALSHA") {
+        return ("error", false, SENTINEL);
     }
     if error.is_timeout() {
         return ("timeout", true, "no answer in time; is the server up, and does all that is between let us through?");

@@ -6,7 +6,8 @@
 
 use std::collections::BTreeSet;
 
-use super::{LEDGER_NAMESPACE, StartError, ask};
+use super::LEDGER_NAMESPACE;
+use super::start_error::{StartError, ask};
 use crate::adapters::kubernetes::Clients;
 use crate::adapters::ledger::kubernetes::find::{Ledgers, ledgers};
 use crate::config::{Config, Namespaces};

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::naming::{self, alone, member};
 use super::running::installation;
 use super::views::{LEDGER_NAMESPACE, Neighbours, READER, Views, ledger_place};
-use super::{StartError, addressed, alone, cloudfront_options, desk, ledger, member};
+use super::{StartError, addressed, cloudfront_options, desk, ledger};
 use crate::adapters::cloudfront::CloudFront;
 use crate::adapters::kubernetes::desk::Desk;
 use crate::adapters::kubernetes::hand::Hand;
@@ -14,6 +15,7 @@ use crate::adapters::kubernetes::{self, Clients, Cluster, Scope, Tempo};
 use crate::adapters::ledger::unreachable::UnreachableLedger;
 use crate::config::{Config, Enabled, LedgerBackend};
 use domain::id::Member;
+use domain::ports::Ledger;
 
 /// How long a command waits for the cluster to tell its name.
 const NAMED_WITHIN: Duration = Duration::from_secs(10);
@@ -62,11 +64,12 @@ pub async fn views_of(config: &Config, clients: Clients, namespace: Option<&str>
         LedgerBackend::Memory => Arc::new(UnreachableLedger),
         LedgerBackend::Redis | LedgerBackend::Kubernetes => ledger(config, &clients, ledger_namespace)?,
     };
+    let group = neighbours(config, &clients, ledger.as_ref()).await?;
     Ok(Views {
         cluster: Arc::new(Cluster::new(&clients, scope, Tempo::default())),
         ledger,
         cdn: Arc::new(CloudFront::new(cloudfront_options(config, None)).await),
-        group: neighbours(config, &clients).await?,
+        group,
         desk: (config.pipeline.enabled != Enabled::Off).then(|| desk(config, &clients)),
         repos: (config.repo.enabled != Enabled::Off).then(|| Desk::of_repos(&clients, installation(config, &clients))),
         installation: (config.ledger_backend() != LedgerBackend::Memory)
@@ -77,19 +80,28 @@ pub async fn views_of(config: &Config, clients: Clients, namespace: Option<&str>
     })
 }
 
-async fn neighbours(config: &Config, clients: &Clients) -> Result<Option<Neighbours>, StartError> {
-    if config.redis.url.is_none() {
+async fn neighbours(config: &Config, clients: &Clients, ledger: &dyn Ledger) -> Result<Option<Neighbours>, StartError> {
+    let grouped = config.is_grouped();
+    // What the ledger has is asked for only where the configuration does not say it.
+    let is_said = grouped && config.group.derived.is_none();
+    let pinned = async { if is_said { None } else { naming::pinned(ledger).await.ok().flatten() } };
+    let pin = tokio::time::timeout(NAMED_WITHIN, pinned).await.ok().flatten();
+    let config = &naming::named(config, pin.as_ref()).0;
+    let is_lost = !grouped && pin.is_some_and(|pin| pin.members.len() > 1);
+    if config.redis.url.is_none() && !grouped && !is_lost {
         return Ok(None);
     }
-    let named = async { if config.is_grouped() { member(config, clients).await } else { Ok(Member(alone(config))) } };
+    let is_named = config.means_others() || is_lost;
+    let named = async { if is_named { member(config, clients).await } else { Ok(Member(alone(config))) } };
     let late = || Err(StartError::Unusable("the cluster does not tell its name; set group.member".to_owned()));
     let member = tokio::time::timeout(NAMED_WITHIN, named).await.unwrap_or_else(|_| late());
     Ok(Some(Neighbours {
         name: config.group.name.clone(),
         member: member.map_err(|error| error.to_string()),
-        grouped: config.is_grouped(),
+        grouped,
+        is_lost,
         members: config.group.members.iter().cloned().map(Member).collect(),
         trust: config.group.trust(),
-        boards: addressed(config, &Member(READER.to_owned()))?,
+        boards: addressed(config, &Member(READER.to_owned()), false)?,
     }))
 }

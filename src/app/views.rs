@@ -24,8 +24,10 @@ pub struct Neighbours {
     pub name: String,
     /// Our own name in it, or why that is not known.
     pub member: Result<Member, String>,
-    /// Other members are configured.
+    /// A group is configured.
     pub grouped: bool,
+    /// None is, and the ledger has other members all the same.
+    pub is_lost: bool,
     /// The members' names, where they are given.
     pub members: BTreeSet<Member>,
     /// Whether records are signed, or are not on purpose.
@@ -65,6 +67,7 @@ impl Neighbours {
             name: config.group.name.clone(),
             member,
             grouped: true,
+            is_lost: false,
             members: config.group.members.iter().cloned().map(Member).collect(),
             trust: config.group.trust(),
             boards,

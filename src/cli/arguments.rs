@@ -320,6 +320,12 @@ pub(super) enum GroupAction {
         /// Its name
         member: String,
     },
+    /// Let this cluster leave the group: it waits for no other member from then on, and works alone
+    Leave {
+        /// Do it without asking
+        #[arg(long)]
+        yes: bool,
+    },
     /// Take a member that will not come back out of the members that this cluster's ledger has pinned
     Forget {
         /// Its name

@@ -318,16 +318,19 @@ async fn members(
     outside: &Outside,
     ledgered: Option<&LedgerContents>,
 ) -> Vec<Finding> {
-    if options.pre || !config.is_grouped() {
+    if options.pre {
         return Vec::new();
     }
     let now_ms = SystemClock::default().wall_ms();
     match &outside.cluster {
         Ok(InCluster { views: Ok(views), .. }) => match &views.group {
-            Some(neighbours) => group::group(neighbours, ledgered, &config.policy(), now_ms).await,
-            None => Vec::new(),
+            Some(neighbours) if neighbours.grouped || neighbours.is_lost => {
+                group::group(neighbours, ledgered, &config.policy(), now_ms).await
+            }
+            Some(_) | None => Vec::new(),
         },
-        Ok(InCluster { views: Err(why), .. }) => vec![GROUP_NAME.failed(why)],
-        Err(_) => group::untried(API_SERVER),
+        Ok(InCluster { views: Err(why), .. }) if config.is_grouped() => vec![GROUP_NAME.failed(why)],
+        Err(_) if config.is_grouped() => group::untried(API_SERVER),
+        Ok(InCluster { views: Err(_), .. }) | Err(_) => Vec::new(),
     }
 }

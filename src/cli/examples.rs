@@ -26,6 +26,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("group show", "allclear group show -o json"),
     ("group add", "allclear group add eu-2"),
     ("group forget", "allclear group forget eu-2"),
+    ("group leave", "allclear group leave"),
     ("ledger", "allclear ledger show"),
     ("ledger show", "allclear ledger show shop/web"),
     ("ledger adopt", "allclear ledger adopt --all"),

@@ -1,7 +1,9 @@
-//! `allclear group show`, `allclear group forget MEMBER` and `allclear group add MEMBER`.
+//! `allclear group show`, `allclear group forget MEMBER`, `allclear group add MEMBER` and, in its own file, `allclear group leave`.
 //!
 //! What is shown is what was heard on the boards just now and what the ledger has pinned. Forgetting is a write to the pin
 //! of this cluster's ledger, by compare-and-set; the same is to be done in each remaining member (decision 5).
+
+pub(crate) mod leave;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -19,6 +21,7 @@ use domain::broker::{BoardSeen, MemberSeen, Trouble};
 use domain::group::{Fate, fate};
 use domain::id::{Member, WorkloadId};
 use domain::ports::LedgerContents;
+use domain::record::Vote;
 use domain::roster::{Hold, Pin, Trust, listed};
 use domain::text::visible;
 
@@ -108,9 +111,7 @@ pub async fn forget(sources: &Sources, question: &Question, name: &str, consent:
              group.remotes"
         ));
     }
-    let members: BTreeSet<Member> = pin.members.iter().filter(|other| **other != member).cloned().collect();
-    let forgotten = pin.forgotten.iter().cloned().chain([member.clone()]).collect();
-    let next = Pin { members, forgotten, ..pin.clone() };
+    let next = pin.without(&BTreeSet::from([member.clone()]));
     let heard = listen(neighbours, own, Some(&ledgered), &question.policy).await;
     let named = neighbours.members.contains(&member);
     // A member that agrees with others without it has forgotten it already.
@@ -128,7 +129,11 @@ pub async fn forget(sources: &Sources, question: &Question, name: &str, consent:
             let elsewhere = if rest.is_empty() {
                 String::new()
             } else {
-                format!("now run it in {} too: until then they wait for {name}\n", listed(&rest))
+                format!(
+                    "now run it in {} too, where that is not done yet: as far as they have reported, up to 30 s ago, they count \
+                     {name}, and wait for it\n",
+                    listed(&rest)
+                )
             };
             let named = if named { named_too(&member) + "\n" } else { String::new() };
             let left = clean(neighbours, &member).await;
@@ -209,7 +214,7 @@ fn plan(
         "The configuration hash changes with the members: nothing is agreed on before every remaining member has forgotten it."
             .to_owned(),
     );
-    let open = open_votes(heard, ledgered, member);
+    let open = open_votes(heard, ledgered, &BTreeSet::from([member.clone()]));
     if open.is_empty() {
         lines.push(format!("No open vote waits for {member}."));
     } else {
@@ -238,14 +243,15 @@ fn named_too(member: &Member) -> String {
     )
 }
 
-fn open_votes(mut heard: Group, ledgered: &LedgerContents, member: &Member) -> Vec<(WorkloadId, String)> {
+/// The open votes with any of these members in them, and how each stands.
+fn open_votes(mut heard: Group, ledgered: &LedgerContents, left: &BTreeSet<Member>) -> Vec<(WorkloadId, String)> {
     let mut open = Vec::new();
     for (workload, record) in &ledgered.records {
-        for vote in record.votes.iter().filter(|vote| vote.closed.is_none() && vote.vector.0.contains_key(member)) {
+        let contains = |vote: &&Vote| vote.vector.0.keys().any(|member| left.contains(member));
+        for vote in record.votes.iter().filter(|vote| vote.closed.is_none()).filter(contains) {
             let view = heard.view(workload, Some(record));
             let what = match fate(&view, &vote.vector) {
-                Fate::Open(missing) if missing.contains(member) => "waits for its vote".to_owned(),
-                Fate::Open(missing) => format!("waits for {}", listed(&missing)),
+                Fate::Open(missing) => format!("waits for the votes of {}", listed(&missing)),
                 Fate::Decided(_) => {
                     "is decided; a purge that a remaining cluster has on record is followed to its end".to_owned()
                 }
@@ -259,7 +265,8 @@ fn open_votes(mut heard: Group, ledgered: &LedgerContents, member: &Member) -> V
 
 /// The group and our name in it, or why there is none.
 pub(crate) fn grouped(sources: &Sources) -> Result<(&Neighbours, &Member), String> {
-    let Some(neighbours) = sources.group.as_ref().filter(|neighbours| neighbours.grouped) else {
+    let is_group = |neighbours: &&Neighbours| neighbours.grouped || neighbours.is_lost;
+    let Some(neighbours) = sources.group.as_ref().filter(is_group) else {
         return Err("this configuration names no group: set group.remotes (REMOTE_REDIS_HOSTS) and redis.url (REDIS_HOST), or give \
                     the configuration the controller runs with by --config"
             .to_owned());
@@ -316,7 +323,8 @@ fn in_words<S: Serializer>(troubles: &[Trouble], to: S) -> Result<S::Ok, S::Erro
 }
 
 fn member_line(member: &MemberSeen, pinned: bool) -> String {
-    let MemberSeen { name, is_self, agreed, heard_s, version, differences, disbelieved, place, cure: _ } = member;
+    let MemberSeen { name, is_self, agreed, heard_s, heard: _, version, differences, disbelieved, place, cure: _ } =
+        member;
     let heard = match (is_self, disbelieved, heard_s, version) {
         (true, ..) => "this member".to_owned(),
         (false, Some(why), ..) => format!("heard from, and not believed: {why}"),

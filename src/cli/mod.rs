@@ -209,12 +209,13 @@ fn group_command(
 ) -> ExitCode {
     let output = match action {
         GroupAction::Show { output } => output.into(),
-        GroupAction::Add { .. } | GroupAction::Forget { .. } => Output::Table,
+        GroupAction::Add { .. } | GroupAction::Forget { .. } | GroupAction::Leave { .. } => Output::Table,
     };
     look(global, environment, ledger_namespace, (None, None), output, async |sources, question| {
         print(&match &action {
             GroupAction::Show { .. } => group::show(sources, question, output).await,
             GroupAction::Add { member } => group::add(sources, question, member).await,
+            GroupAction::Leave { yes } => group::leave::leave(sources, question, Consent::new(*yes)).await,
             GroupAction::Forget { member, yes } => group::forget(sources, question, member, Consent::new(*yes)).await,
         })
     })

@@ -11,7 +11,9 @@ use tokio::time::{Instant, sleep, timeout_at};
 use crate::cli::answer::{EXIT_FAILED, EXIT_INVALID, Outcome, refused};
 use crate::cli::explain::near;
 use crate::cli::read::listen::listen;
-use crate::cli::read::{Question, Section, Sources, awaited, named, no_replica, peek, summarised};
+use crate::cli::read::{
+    Question, Section, Sources, awaited, named, no_replica, old_pods_at_the_barrier, peek, summarised,
+};
 use domain::goal::{Goal, Way, way};
 use domain::id::WorkloadId;
 use domain::image::{Version, brief};
@@ -202,7 +204,8 @@ impl Waiting<'_> {
             None => None,
         };
         let clock = (record.elapsed(), timeout(Some(workload), policy));
-        Summary::new(&self.id, record, Some(workload), pods.as_ref(), clock, policy)
+        let old = old_pods_at_the_barrier(self.sources, workload, record, policy).await;
+        Summary::new(&self.id, record, Some(workload), pods.as_ref(), clock, policy).beside(old.as_ref(), policy)
     }
 
     /// How it stands by its record, or what the other members are waited for with.

@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use super::address::{RedisAddress, Refused};
 use super::mask::{Secret, shown};
+use super::problem::Place;
 use super::validate::{DAY, MINUTE, SECOND};
 use super::values::Values;
 use super::webhooks::ReadFile;
-use super::{AbsentPolicy, Group, Redis, unread};
-use domain::id::is_key_part;
+use super::{AbsentPolicy, Group, Namespaces, Redis, Watch, unread};
+use domain::id::{config_hash, is_key_part};
 use domain::policy::AtTimeout;
 
 /// Members of a group at most: a vector has one component for each, and a record (4 KiB) holds several vectors.
@@ -21,6 +22,9 @@ const PREFIXES_MAX: usize = 50;
 /// Bytes of the group's key at least: what HMAC-SHA256 needs (RFC 2104, 3: "not less than L", the 32 bytes of the hash).
 const GROUP_KEY_BYTES_MIN: usize = 32;
 
+/// What a derived name begins with, so that it is not `default` where the namespace is.
+const DERIVED: &str = "ns-";
+
 /// Keys of a group: the present one, and the one before or after it.
 const GROUP_KEYS_MAX: usize = 2;
 
@@ -28,7 +32,7 @@ pub(super) fn read(values: &mut Values<'_>, redis: Option<&Redis>, read: ReadFil
     let name = values.parsed("group.name", "name", name_in_keys);
     let member = values.optional("group.member", "name", name_in_keys);
     let members = members(values, member.as_ref().and_then(Option::as_deref));
-    let remotes = remotes(values, redis);
+    let (remotes, only_own) = remotes(values, redis).unzip();
     let timeout = values.duration("group.timeout", SECOND..=7 * DAY);
     let takeover = values.duration("group.takeover", Duration::from_millis(100)..=5 * MINUTE);
     let policy = values.choice("group.policy", &[("wait", AtTimeout::Wait), ("skip", AtTimeout::Skip)]);
@@ -38,8 +42,10 @@ pub(super) fn read(values: &mut Values<'_>, redis: Option<&Redis>, read: ReadFil
     retired_prefixes(values)?;
     Some(Group {
         name: name?,
+        derived: None,
         member: member?,
         remotes: remotes?,
+        only_own: only_own?,
         members: members?,
         timeout: timeout?,
         takeover: takeover?,
@@ -66,6 +72,24 @@ fn retired_prefixes(values: &mut Values<'_>) -> Option<()> {
         values.findings.warn(&place, key, why);
     }
     Some(())
+}
+
+/// What the group is called where the configuration is that of the old program, which knew groups by no name.
+pub(super) fn derive(values: &Values<'_>, watch: Option<&Watch>, group: Option<&mut Group>) {
+    let (Some(Watch { namespaces: Namespaces::Listed(namespaces) }), Some(group)) = (watch, group) else { return };
+    let is_old = |key: &str, name: &str| values.place(key) == Place::Environment(name.to_owned());
+    let of_group = values.given.values.keys().filter(|key| key.starts_with("group.") && *key != "group.remotes");
+    let others_are_default = of_group.into_iter().all(|key| values.place(key) == Place::Default);
+    if is_old("watch.namespaces", "NAMESPACE") && is_old("group.remotes", "REMOTE_REDIS_HOSTS") && others_are_default {
+        group.derived = Some(name_of(namespaces));
+    }
+}
+
+/// The name of the group of those who watch these namespaces. No namespace has a dot in its name.
+fn name_of(namespaces: &BTreeSet<String>) -> String {
+    let joined = namespaces.iter().map(String::as_str).collect::<Vec<_>>().join(".");
+    let name = format!("{DERIVED}{joined}");
+    if is_key_part(&name) { name } else { format!("{DERIVED}{}", config_hash([("", joined.as_str())])) }
 }
 
 /// The names of all members. How many there must be is only known when the servers have said who they are.
@@ -120,8 +144,9 @@ fn group_keys(values: &mut Values<'_>, read: ReadFile<'_>) -> Option<Vec<Secret<
     Some(keys.into_iter().map(|key| Secret::new(key.as_bytes().to_vec())).collect())
 }
 
-/// The other members' servers. The old program's list was the same in every cluster, so ours may be among them.
-fn remotes(values: &mut Values<'_>, redis: Option<&Redis>) -> Option<Vec<RedisAddress>> {
+/// The other members' servers, and whether only our own was given. The old program's list was the same in every cluster, so ours
+/// may be among them.
+fn remotes(values: &mut Values<'_>, redis: Option<&Redis>) -> Option<(Vec<RedisAddress>, bool)> {
     let key = "group.remotes";
     let accepts = "list of Redis addresses: `host`, `host:port`, `host__port` or URL";
     let listed = values.list(key, accepts, REMOTES_MAX, RedisAddress::parse)?;
@@ -142,10 +167,13 @@ fn remotes(values: &mut Values<'_>, redis: Option<&Redis>) -> Option<Vec<RedisAd
         values.findings.warn(&place, key, "names a server twice; it is counted once");
     }
     remotes.retain(|remote| Some(remote.board()) != own);
-    if remotes.is_empty() && given > 0 {
-        values.findings.warn(&place, key, "names only our own Redis, so this cluster is in no group");
+    let only_own = remotes.is_empty() && given > 0;
+    if only_own {
+        let message =
+            "names only our own Redis: this cluster works alone, and purges nothing while another one reports there";
+        values.findings.warn(&place, key, message);
     }
-    Some(remotes)
+    Some((remotes, only_own))
 }
 
 /// The name of a member or a group.
@@ -162,7 +190,12 @@ pub(super) fn check(values: &mut Values<'_>, group: Option<&Group>) {
     if group.remotes.is_empty() {
         if !group.members.is_empty() {
             let place = values.place("group.members");
-            values.findings.warn(&place, "group.members", "has no effect, because group.remotes names no other member");
+            let message = format!(
+                "names {} members, and group.remotes (REMOTE_REDIS_HOSTS) names the Redis of no other one: nothing is purged before \
+                 it does; for a cluster that works alone, leave both empty",
+                group.members.len()
+            );
+            values.findings.warn(&place, "group.members", message);
         }
         return;
     }

@@ -319,12 +319,17 @@ pub struct Redis {
 pub struct Group {
     /// The group's name, part of every key in Redis.
     pub name: String,
+    /// The name instead of that where only the old program's variables are given, `NAMESPACE` among them: one worker for each
+    /// namespace is a group for each. Not where the ledger has members by the default name (decision 56).
+    pub derived: Option<String>,
     /// Our own name in the group; `None` for `self` while there is no group, and for one that is made from the
     /// cluster's identity in a group (decision 5).
     pub member: Option<String>,
     /// The other members' Redis servers: distinct, and without our own where it could be told by its text. Empty: no
     /// group. One that is ours under another name is recognised later, by its `run_id` (decision 6).
     pub remotes: Vec<RedisAddress>,
+    /// `remotes` was given and names our own Redis only: another cluster may use it as its own.
+    pub only_own: bool,
     /// The members' names, where they are given: two at least, ours among them if it is set. Empty: they are learnt.
     pub members: BTreeSet<String>,
     /// After this, `policy` applies.
@@ -472,9 +477,15 @@ impl Config {
         }
     }
 
-    /// Whether other members were configured. `false` does not mean that none exist: see decision 6.
+    /// Whether a group was configured. `false` does not mean that there is none: the ledger may have members (decision 56).
     pub fn is_grouped(&self) -> bool {
-        !self.group.remotes.is_empty()
+        let Group { remotes, only_own, members, .. } = &self.group;
+        !remotes.is_empty() || *only_own || !members.is_empty()
+    }
+
+    /// Whether other members are meant, so that ours needs a name that no other cluster has.
+    pub fn means_others(&self) -> bool {
+        !self.group.remotes.is_empty() || !self.group.members.is_empty()
     }
 
     /// Where records are really kept: in memory during a dry run, so that nothing seen then counts as purged later.

@@ -2,6 +2,7 @@
 
 use super::*;
 
+mod derived;
 mod properties;
 mod proxies;
 mod slips;
@@ -299,11 +300,15 @@ fn a_dry_run_keeps_its_records_in_memory() {
 }
 
 #[test]
-fn a_list_of_only_ourselves_is_no_group() {
+fn a_list_of_only_ourselves_means_no_others_and_looks_for_them() {
     let variables = [("REDIS_HOST", "cache"), ("REMOTE_REDIS_HOSTS", "cache:6379,redis://CACHE/0")];
     let found = warnings(&[], &variables);
     assert!(found[0].contains("names a server twice") && found[1].contains("only our own"), "{found:?}");
-    assert!(!load_with(&[], &variables, &[]).unwrap().config.is_grouped());
+    let config = load_with(&[], &variables, &[]).unwrap().config;
+    assert!(
+        config.is_grouped() && !config.means_others(),
+        "another one may report there, and until then none is meant"
+    );
 }
 
 #[test]

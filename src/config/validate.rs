@@ -60,7 +60,8 @@ pub(super) fn config(values: &mut Values<'_>, read: ReadFile<'_>) -> Option<Conf
         values.optional("redis.url", "`host`, `host:port` or a `redis://` or `rediss://` URL", RedisAddress::parse);
     let ca = authorities(values, "redis.ca_file", read);
     let redis = redis.zip(ca).map(|(url, ca)| Redis { url, ca });
-    let group = group::read(values, redis.as_ref(), read);
+    let mut group = group::read(values, redis.as_ref(), read);
+    group::derive(values, watch.as_ref(), group.as_mut());
     let ledger = ledger(values);
     let leader = leader(values);
     let webhooks = webhooks(values, read);

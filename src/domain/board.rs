@@ -13,9 +13,6 @@ use crate::roster::Heartbeat;
 /// Postings in one call of `Board::post`: at 1 KiB for a record in flight half a megabyte, which Redis takes in milliseconds.
 pub const POSTINGS_MAX: usize = 500;
 
-/// How long a beat stays: six times the 5 s between two, so a member that lost five of them is still named.
-pub const BEAT_TTL: Duration = Duration::from_secs(30);
-
 /// How long a board knows that a workload was removed, or that a cluster does not have it. Who has not read it by then
 /// learns it when it matters: a member posts `Absent` again whenever another waits for it. Records have no such limit:
 /// keys with a time to live are evicted first.
@@ -103,6 +100,8 @@ pub struct News {
     pub heard: Vec<Heard>,
     /// The beats that have not expired, of all members, our own too.
     pub beats: Vec<Heartbeat>,
+    /// The beats of the group called `default`, where ours has a derived name and looks for it; `None` where it does not look.
+    pub elders: Option<Vec<Heartbeat>>,
     /// Copies that were not believed, in words: a wrong MAC, a body that is no record. Never with their content.
     pub rejected: Vec<String>,
     /// Members whose beat was not believed, and why, in words.

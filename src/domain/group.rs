@@ -228,10 +228,13 @@ fn why_waited_for(
         Phase::Rolling => Some("is still rolling out".to_owned()),
         Phase::Failed(failure) => Some(format!("failed: {failure}")),
         Phase::Withdrawn => Some("has withdrawn".to_owned()),
-        Phase::Complete if record.config != config => {
-            Some("has completed it under another configuration of the group".to_owned())
+        Phase::Complete if record.config == config => None,
+        Phase::Complete if record.config.is_empty() => {
+            Some("has completed it, and has not recorded yet under which configuration of the group".to_owned())
         }
-        Phase::Complete => None,
+        Phase::Complete => {
+            Some("has completed it, and its record is under another configuration of the group than ours".to_owned())
+        }
     }
 }
 

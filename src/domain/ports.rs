@@ -323,9 +323,8 @@ pub struct Receiver {
     pub workloads: Vec<String>,
 }
 
-pub use crate::board::{
-    AGAIN_MAX, BEAT_TTL, Cursor, Heard, Interest, News, PASSING_TTL, POSTINGS_MAX, Posted, Posting,
-};
+pub use crate::board::{AGAIN_MAX, Cursor, Heard, Interest, News, PASSING_TTL, POSTINGS_MAX, Posted, Posting};
+pub use crate::roster::BEAT_TTL;
 
 /// One Redis through which the members' records travel, bounded in time and size. It is never the memory: what is on it may
 /// be lost, stale or wiped at any moment. Calls may overlap, except that those that write must not overlap each other.

@@ -438,7 +438,7 @@ impl Record {
         }
     }
 
-    /// What the version replaces, in words: what the edge was made to agree with, or what ran before.
+    /// What the version replaces, in words: what ran before, or what the edge was made to agree with.
     pub fn before(&self) -> Option<&Version> {
         self.from.as_ref().or_else(|| self.settled())
     }

@@ -33,10 +33,11 @@ pub fn form(record: &Record) -> u32 {
 /// What came with decisions 48 to 56 (rules 3).
 fn is_third(record: &Record) -> bool {
     let has_nonce = |vote: &Vote| vote.vector.0.values().any(|component| !component.nonce.is_none());
+    let was_refused = |vote: &Vote| vote.purges.values().any(|purge| !purge.refused.is_empty());
     !record.nonce.is_none()
         || record.group_version.is_some()
         || record.last.as_ref().is_some_and(Brief::has_nonces)
-        || record.all_kept().any(|vote| vote.rules > Rules::SECOND || has_nonce(vote))
+        || record.all_kept().any(|vote| vote.rules > Rules::SECOND || has_nonce(vote) || was_refused(vote))
         || record.history.iter().any(|closed| closed.outcome.is_third())
         || record.untold.iter().any(|notice| notice.kind.is_third())
 }

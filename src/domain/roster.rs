@@ -4,14 +4,17 @@
 //! configured names, or as many heard names as there are servers ──▶ pinned in the ledger ──▶ agreed
 //! ```
 //!
-//! No member acts before the members are agreed. Then they stay until the number of servers changes or an operator forgets
-//! one (decision 5). A beat is a report: it names members and explains waiting. Liveness alone never causes a purge, and
-//! silence alone never excludes a member.
+//! No member acts before the members are agreed. Then they stay until further ones come or an operator forgets one (decision 5):
+//! losing a server from the configuration is no way to lose a member (decision 56, `pins`). A beat is a report: it names members and
+//! explains waiting. Liveness alone never causes a purge, and silence alone never excludes a member.
 
+mod derived;
 mod hold;
 mod peer_status;
+mod pins;
 mod settings;
 mod trust;
+mod twins;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -21,16 +24,21 @@ use serde::{Deserialize, Serialize};
 use crate::id::{Member, Origin, Seq, WorkloadId, config_hash};
 use crate::machine::Timestamp;
 
+use derived::Derived;
 pub use hold::{Hold, Reason};
 pub use peer_status::{Brought, PeerStatus};
 pub use settings::{difference, settings};
 pub use trust::Trust;
+use twins::Twin;
+
+/// How long a beat stays: six times the 5 s between two, so a member that lost five of them is still named.
+pub const BEAT_TTL: Duration = Duration::from_secs(30);
 
 /// How long a beat speaks for its member. It is left every 5 s and kept for 30 s by a board, and a board is read at least
 /// every 6 s.
 pub const HEARD_FOR: Duration = Duration::from_secs(40);
 
-/// How long a second cluster of one name is remembered after it was last noticed.
+/// How long it is remembered that two ledgers report under one name of another member.
 const TWINS_FOR: Duration = Duration::from_secs(60);
 
 /// Changes between two ledgers of one name, within [`TWINS_FOR`], that make two clusters of them. A ledger that was
@@ -73,11 +81,22 @@ pub struct Heartbeat {
     /// shown (decision 36).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub seqs: BTreeMap<WorkloadId, Seq>,
+    /// What it watches, and where it runs.
+    #[serde(flatten)]
+    pub stands: Stands,
+    /// Milliseconds since the Unix epoch by its own clock, and later than in the beat before. Older programs order by it.
+    pub at_ms: i64,
+}
+
+/// What an allclear watches, and where it runs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Stands {
+    /// The namespaces it watches; empty: all, or an older program, which does not say.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub watch: BTreeSet<String>,
     /// Where it runs, for people: a name that says more than one made from a UID. Empty where it is not known.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub place: String,
-    /// Milliseconds since the Unix epoch by its own clock, and later than in the beat before. Older programs order by it.
-    pub at_ms: i64,
 }
 
 impl Heartbeat {
@@ -99,12 +118,15 @@ impl Heartbeat {
 pub struct Pin {
     /// Their names, our own included.
     pub members: BTreeSet<Member>,
-    /// The number of servers there were then. When another number is configured, the members are learnt anew.
+    /// The number of servers there were then. When more are configured, the members are learnt anew; when fewer, that is a hold.
     pub of: usize,
     /// Former members that were forgotten, until they are added again. Any other name that is no member is new, and makes us
     /// learn the members anew.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub forgotten: BTreeSet<Member>,
+    /// The name of the group these are the members of, where it was derived from the namespaces; empty: it is the configured one.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub group: String,
     /// The servers that have answered once, by address: one that never has may be a mistake, or may hide a member that
     /// we do not wait for. Empty in pins of older programs; then we take all of them as having answered.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
@@ -120,19 +142,26 @@ pub struct Servers {
     pub identified: BTreeSet<String>,
     /// Those that have not said so, by address.
     pub unidentified: BTreeSet<String>,
+    /// Why they have not, by address, as far as that is known.
+    pub reasons: BTreeMap<String, String>,
     /// Not all of them have been asked yet.
     pub untried: bool,
 }
 
 impl Servers {
+    /// Whether none is configured.
+    fn is_none(&self) -> bool {
+        self.distinct == 0 && self.unidentified.is_empty()
+    }
+
     /// Whether there may be this many.
     fn may_be(&self, number: usize) -> bool {
         (self.distinct..=self.most()).contains(&number)
     }
 
-    /// How many there may be at most.
+    /// How many members there may be at most: where no server is configured, ourselves.
     fn most(&self) -> usize {
-        self.distinct + self.unidentified.len()
+        (self.distinct + self.unidentified.len()).max(1)
     }
 }
 
@@ -156,8 +185,12 @@ pub struct Roster {
     settings: BTreeMap<String, String>,
     pin: Option<Pin>,
     peers: BTreeMap<Member, PeerStatus>,
-    /// Another ledger under our own name, and when it was noticed.
-    twin: Option<(Origin, Timestamp)>,
+    /// Another ledger under our own name.
+    twin: Option<Twin>,
+    /// The configuration names our own Redis and no other one.
+    only_own: bool,
+    /// The group whose name was derived, and what is known of the one called `default`.
+    derived: Option<Derived>,
 }
 
 impl Roster {
@@ -170,7 +203,17 @@ impl Roster {
         settings: BTreeMap<String, String>,
         pin: Option<Pin>,
     ) -> Self {
-        Self { own, origin, configured, settings, pin, peers: BTreeMap::new(), twin: None }
+        Self {
+            own,
+            origin,
+            configured,
+            settings,
+            pin,
+            peers: BTreeMap::new(),
+            twin: None,
+            only_own: false,
+            derived: None,
+        }
     }
 
     /// Takes in a beat of another member, from this board.
@@ -193,13 +236,6 @@ impl Roster {
         strangers.sort();
         let excess = strangers.len().saturating_sub(STRANGERS_MAX);
         strangers.iter().take(excess).for_each(|(_, name)| drop(self.peers.remove(name)));
-    }
-
-    /// Takes in a beat of our own name that was found where we had left ours before.
-    pub fn hear_own(&mut self, now: Timestamp, beat: &Heartbeat) {
-        if beat.origin != self.origin {
-            self.twin = Some((beat.origin.clone(), now));
-        }
     }
 
     /// Takes in what the ledger holds.
@@ -228,45 +264,6 @@ impl Roster {
         let mut settings = self.settings.clone();
         settings.insert(MEMBERS.to_owned(), members);
         settings
-    }
-
-    /// What is to be stored in the ledger over [`Roster::pin`], if anything.
-    pub fn wanted_pin(&self, now: Timestamp, servers: &Servers) -> Option<Pin> {
-        if servers.untried || self.twins(now).is_some() {
-            return None;
-        }
-        if let Some(pin) = self.usable_pin(now, servers) {
-            let answered = self.answered(servers);
-            return (answered != pin.answered).then(|| Pin { answered, ..pin.clone() });
-        }
-        let mut known = self.known(now, servers);
-        known.extend(self.fitting_pin(servers).into_iter().flat_map(|pin| pin.members.clone()));
-        let pin = |members: BTreeSet<Member>, of| {
-            // If the pin lacks our name, we had another one before, and the old name no longer has an owner.
-            let renamed = self.pin.iter().filter(|pin| !pin.members.contains(&self.own)).flat_map(|pin| &pin.members);
-            let forgotten = self.pin.iter().flat_map(|pin| &pin.forgotten).chain(renamed);
-            let forgotten = forgotten.filter(|name| !members.contains(*name));
-            Pin { forgotten: forgotten.cloned().collect(), answered: self.answered(servers), members, of }
-        };
-        if !self.configured.is_empty() {
-            let of = self.configured.len();
-            let fits = self.configured.contains(&self.own) && servers.may_be(of);
-            return (fits && known.is_subset(&self.configured)).then(|| pin(self.configured.clone(), of));
-        }
-        let complete = servers.unidentified.is_empty() && known.len() == servers.distinct;
-        complete.then(|| pin(known, servers.distinct))
-    }
-
-    /// The servers that have answered once, of those that are configured now. Where an older program did not say, they are
-    /// taken down in the moment in which as many answer as there are members.
-    fn answered(&self, servers: &Servers) -> BTreeSet<String> {
-        let before = self.pin.as_ref().map(|pin| &pin.answered);
-        let unsaid = before.is_some_and(BTreeSet::is_empty);
-        if unsaid && self.pin.as_ref().is_some_and(|pin| servers.distinct < pin.of) {
-            return BTreeSet::new();
-        }
-        let still = before.into_iter().flatten().filter(|name| servers.unidentified.contains(*name));
-        still.chain(&servers.identified).cloned().collect()
     }
 
     /// Who the members are, or why that is not known.
@@ -337,40 +334,11 @@ impl Roster {
 
     /// Since when, roughly, nothing has been heard from a member; `None` if it was heard from just now.
     pub fn silence(&self, now: Timestamp, member: &Member) -> Option<String> {
-        let Some(peer) = self.peers.get(member) else { return Some("has not been heard from yet".to_owned()) };
+        let Some(peer) = self.peers.get(member) else {
+            return Some("has left no report that was read here".to_owned());
+        };
         let silent = now.since(peer.at);
         (silent > HEARD_FOR).then(|| format!("has not been heard from for {}", roughly(silent)))
-    }
-
-    /// Ourselves and all that reported lately, but for those that were forgotten.
-    fn known(&self, now: Timestamp, servers: &Servers) -> BTreeSet<Member> {
-        let heard = self.peers.iter().filter(|(_, peer)| now.since(peer.at) <= HEARD_FOR).map(|(member, _)| member);
-        let heard: BTreeSet<&Member> = heard.chain([&self.own]).collect();
-        let Some(Pin { forgotten, of, .. }) = &self.pin else { return heard.into_iter().cloned().collect() };
-        let new: BTreeSet<Member> = heard.iter().copied().filter(|name| !forgotten.contains(*name)).cloned().collect();
-        // A further server that no other name came with adds each name that reports again.
-        let is_added = servers.distinct > *of && new.len() < servers.distinct;
-        if is_added { heard.into_iter().cloned().collect() } else { new }
-    }
-
-    /// The pin, if it still fits the configuration and contains every name that reports or is configured, except forgotten
-    /// ones.
-    fn usable_pin(&self, now: Timestamp, servers: &Servers) -> Option<&Pin> {
-        let known = self.known(now, servers);
-        self.fitting_pin(servers).filter(|pin| {
-            let mut others = known.iter().chain(&self.configured);
-            others.all(|member| pin.members.contains(member) || pin.forgotten.contains(member))
-        })
-    }
-
-    /// The pin, where it still fits what is configured. Its members are waited for, no matter who else reports.
-    fn fitting_pin(&self, servers: &Servers) -> Option<&Pin> {
-        let Self { own, configured, pin, .. } = self;
-        pin.as_ref().filter(|pin| {
-            pin.members.contains(own)
-                && servers.may_be(pin.of)
-                && (configured.is_empty() || pin.members.is_subset(configured))
-        })
     }
 }
 
@@ -383,7 +351,7 @@ pub fn listed(members: &BTreeSet<Member>) -> String {
 fn roughly(time: Duration) -> String {
     let steps = [(86_400, "a day"), (3_600, "an hour"), (600, "10 minutes"), (300, "5 minutes"), (60, "a minute")];
     let step = steps.iter().find(|(seconds, _)| time.as_secs() >= *seconds);
-    step.map_or_else(|| format!("{} s", HEARD_FOR.as_secs()), |(_, words)| format!("more than {words}"))
+    step.map_or_else(|| format!("more than {} s", HEARD_FOR.as_secs()), |(_, words)| format!("more than {words}"))
 }
 
 #[cfg(test)]

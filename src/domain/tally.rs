@@ -3,6 +3,8 @@
 //!
 //! For people only. It asks `group`, as the rollouts do, so what is shown cannot differ from what is decided.
 
+mod story;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -12,7 +14,7 @@ use crate::group::{self, Decision, Fate, Known, Verdict, View};
 use crate::id::{Member, Vector, WorkloadId, rank};
 use crate::image::brief;
 use crate::policy::Agreement;
-use crate::record::{Published, PurgeState, Record};
+use crate::record::{Published, Purge, PurgeState};
 use crate::rollout::duration;
 use crate::roster::listed;
 
@@ -21,8 +23,11 @@ use crate::roster::listed;
 pub struct Tally {
     /// The workload.
     pub workload: WorkloadId,
-    /// How it is, in one sentence.
+    /// How the newest rollout is, in one sentence.
     pub state: String,
+    /// How each older rollout is whose votes are open still, with its number.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub older: Vec<String>,
     /// Who waits for this cluster, and since when it is the one: what it has not done that they have.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub blocks: Option<String>,
@@ -119,13 +124,18 @@ fn measure<'a>(view: &'a View, own: &'a Member) -> &'a Member {
 
 /// The tally of `workload` as `own` sees it.
 pub fn tally(workload: &WorkloadId, view: &View, own: &Member, agreement: &Agreement) -> Tally {
-    let vector = newest_open(view, own);
+    let vector = story::newest(view, own);
     let fate = vector.map(|vector| group::fate(view, vector));
     let verdict = group::judge(view, measure(view, own), agreement);
     // A record at rest waits for no member, whatever its version elsewhere.
     let under_way = |known: &Known| known.published.seeks() || known.published.is_rolling();
     let is_at_rest = !view.members.values().flatten().any(under_way);
-    let awaited = if is_at_rest { BTreeMap::new() } else { awaited(view, vector, fate.as_ref(), &verdict) };
+    // While the group is held up nothing is judged, so no member is said to keep the others from anything.
+    let awaited = if is_at_rest || view.hold.is_some() {
+        BTreeMap::new()
+    } else {
+        awaited(view, vector, fate.as_ref(), &verdict)
+    };
     let ballot = |(member, known): (&Member, &Option<Known>)| {
         let published = known.as_ref().map(|known| &known.published);
         Ballot {
@@ -145,18 +155,12 @@ pub fn tally(workload: &WorkloadId, view: &View, own: &Member, agreement: &Agree
     Tally {
         workload: workload.clone(),
         state: format!("{state}{}", left_out(view, agreement)),
+        older: story::older(view, own, vector),
         next: if is_at_rest { None } else { group::cure(view) },
         blocks: blocks(view, own, agreement),
         members: view.members.iter().map(ballot).collect(),
         purges: vector.map_or_else(Vec::new, |vector| purges(view, vector)),
     }
-}
-
-/// The vector that is being agreed on or executed: the newest open vote of ours, else of any member.
-fn newest_open<'a>(view: &'a View, own: &Member) -> Option<&'a Vector> {
-    let open = |record: &'a Record| record.votes.iter().rfind(|vote| vote.closed.is_none()).map(|vote| &vote.vector);
-    let of = |known: &'a Option<Known>| known.as_ref().and_then(|known| open(known.published.record()?));
-    view.members.get(own).and_then(of).or_else(|| view.members.values().find_map(of))
 }
 
 fn awaited(view: &View, vector: Option<&Vector>, fate: Option<&Fate>, verdict: &Verdict) -> BTreeMap<Member, String> {
@@ -237,18 +241,19 @@ fn purges(view: &View, vector: &Vector) -> Vec<Executed> {
             state: "queued".to_owned(),
         });
         // A member that knows CloudFront's id knows more than one that does not.
-        if purge.invalidation.is_some() || purge.state != PurgeState::Wanted {
+        if purge.invalidation.is_some() || purge.state != PurgeState::Wanted || !purge.refused.is_empty() {
             seen.invalidation = purge.invalidation.as_ref().map(ToString::to_string).or(seen.invalidation.take());
             if seen.state != "completed" {
-                seen.state = purge_state(&purge.state);
+                seen.state = purge_state(purge);
             }
         }
     }
     found.into_values().collect()
 }
 
-fn purge_state(state: &PurgeState) -> String {
-    match state {
+fn purge_state(purge: &Purge) -> String {
+    match &purge.state {
+        PurgeState::Wanted if !purge.refused.is_empty() => format!("not made yet: {}", purge.refused),
         PurgeState::Wanted => "queued".to_owned(),
         PurgeState::Owed(why) => format!("owed: {why}"),
         PurgeState::Created => "in progress".to_owned(),
@@ -279,13 +284,13 @@ mod tests {
     use crate::group::{Known, Told};
     use crate::id::{Component, Origin, Seq};
     use crate::image::{Container, Image, Version};
-    use crate::record::{Change, Phase, Purge, Vote};
+    use crate::record::{Change, Phase, Record, Vote};
 
     fn version(tag: &str) -> Version {
         [(Container::Main("web".into()), Image::parse(&format!("shop/web:{tag}")).unwrap())].into_iter().collect()
     }
 
-    fn known(member: &str, seq: u64, tag: &str, phase: Phase) -> (Member, Option<Known>) {
+    pub(super) fn known(member: &str, seq: u64, tag: &str, phase: Phase) -> (Member, Option<Known>) {
         let record = Record {
             uid: "u".to_owned(),
             version: version(tag),
@@ -301,27 +306,27 @@ mod tests {
         )
     }
 
-    fn origin(member: &str) -> Origin {
+    pub(super) fn origin(member: &str) -> Origin {
         Origin(format!("o-{member}"))
     }
 
-    fn view(members: impl IntoIterator<Item = (Member, Option<Known>)>) -> View {
+    pub(super) fn view(members: impl IntoIterator<Item = (Member, Option<Known>)>) -> View {
         View { members: members.into_iter().collect(), ..View::default() }
     }
 
-    fn vote(view: &mut View, member: &str, vector: &Vector) {
+    pub(super) fn vote(view: &mut View, member: &str, vector: &Vector) {
         let record = record_of(view.members.get_mut(&member.into()).unwrap());
         let json = serde_json::json!({"v": vector, "s": record.seq, "i": record.version, "c": "changed",
             "h": ["www.example.com"], "p": ["/*"]});
         record.votes.push(serde_json::from_value::<Vote>(json).unwrap());
     }
 
-    fn record_of(known: &mut Option<Known>) -> &mut Record {
+    pub(super) fn record_of(known: &mut Option<Known>) -> &mut Record {
         let Published::Record(record) = &mut known.as_mut().unwrap().published else { panic!("a record") };
         record
     }
 
-    fn of(view: &View) -> Tally {
+    pub(super) fn of(view: &View) -> Tally {
         tally(&WorkloadId::deployment("shop", "web"), view, &"a".into(), &Agreement::default())
     }
 

@@ -24,7 +24,7 @@ use domain::id::WorkloadId;
 use domain::pipeline::spec::Purged;
 use domain::ports::pipeline::Edges;
 use domain::ports::{Clock, PortError};
-use domain::rollout::{MemberSummary, PurgeSummary, Stage, Summary};
+use domain::rollout::{MemberSummary, Past, PurgeSummary, Stage, Summary};
 use domain::tally::{Ballot, Tally};
 use domain::unwell::{Reason, Unwell};
 
@@ -358,7 +358,7 @@ fn busy(name: &str) -> Observation {
             invalidation: Some(name.to_owned()),
             state: "in progress".to_owned(),
         }],
-        history: vec![name.to_owned()],
+        past: Past { history: vec![name.to_owned()], ..Past::default() },
         conditions: vec![name.to_owned()],
     };
     Observation {
@@ -405,6 +405,7 @@ async fn the_page_is_not_green_while_a_rollout_has_ended_badly_or_a_cluster_is_w
     let tally = Tally {
         workload,
         state: String::new(),
+        older: Vec::new(),
         next: None,
         blocks: Some(blocks.to_owned()),
         members,
@@ -425,19 +426,15 @@ async fn the_page_is_not_green_while_a_rollout_has_ended_badly_or_a_cluster_is_w
 
 #[actix::test]
 async fn the_page_shows_who_is_in_the_group_and_what_holds_it() {
-    let member = |name: &str, heard_s| MemberSeen { name: name.into(), agreed: true, heard_s, ..MemberSeen::default() };
-    let group = Seen {
-        members: vec![member("eu-1", None), member("eu-2", Some(3))],
-        boards: vec![BoardSeen {
-            name: "redis-b:6379".into(),
-            trouble: Some("<timeout>".into()),
-            ..BoardSeen::default()
-        }],
-        ..Seen::default()
-    };
+    let heard = Some("heard from in the last 20 s".to_owned());
+    let seen = MemberSeen { agreed: true, heard, ..MemberSeen::default() };
+    let member = |name: &str, heard_s| MemberSeen { name: name.into(), heard_s, ..seen.clone() };
+    let members = vec![member("eu-1", None), member("eu-2", Some(3))];
+    let board = BoardSeen { name: "redis-b:6379".into(), trouble: Some("<timeout>".into()), ..BoardSeen::default() };
+    let group = Seen { members, boards: vec![board], ..Seen::default() };
     let serving = start(showing(Observation { group: Some(group), ..synced() })).await;
     let page = ask(serving.addresses().page, "GET", "/").await;
-    for words in ["eu-2", "heard from just now", "redis-b:6379", "&lt;timeout&gt;"] {
+    for words in ["eu-2", "heard from in the last 20 s", "redis-b:6379", "&lt;timeout&gt;"] {
         assert!(page.contains(words), "{words}: {page}");
     }
     let json: serde_json::Value =

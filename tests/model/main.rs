@@ -26,6 +26,7 @@ mod mutants;
 mod owed;
 mod pace;
 mod past;
+mod pins;
 mod pipeline;
 mod pods;
 mod purge;

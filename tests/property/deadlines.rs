@@ -15,7 +15,7 @@ use domain::plan::Plan;
 use domain::policy::Policy;
 use domain::purge::CdnErrorClass;
 use domain::record_codec::decode;
-use domain::roster::{Pin, Roster, Trust, settings};
+use domain::roster::{Pin, Roster, Stands, Trust, settings};
 use proptest::prelude::*;
 
 /// What comes next: a call is answered (which, how), something happens by itself, or time passes.
@@ -89,7 +89,7 @@ fn a_broker(member_count: usize, boards: usize, listen_only: bool) -> Broker {
         origin: "o1".into(),
         boot: "b".to_owned(),
         version: "0".to_owned(),
-        place: String::new(),
+        stands: Stands::default(),
         listen_only,
         trust: Trust::default(),
     };

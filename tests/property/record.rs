@@ -82,6 +82,7 @@ fn nonce() -> impl Strategy<Value = Nonce> {
 /// The same of an earlier release, whose numbers have no nonces.
 fn without_nonces(vote: &mut Vote) {
     vote.vector.0.values_mut().for_each(|component| component.nonce = Nonce::default());
+    vote.purges.values_mut().for_each(|purge| purge.refused.clear());
 }
 
 /// The same of a record, and no vote remembered.
@@ -102,12 +103,9 @@ fn purge() -> impl Strategy<Value = Purge> {
         text().prop_map(PurgeState::Impossible),
         text().prop_map(PurgeState::Beyond),
     ];
-    (reference(), state, invalidation(), option::of(paths())).prop_map(|(reference, state, invalidation, sent)| Purge {
-        reference,
-        state,
-        invalidation,
-        sent,
-    })
+    (reference(), state, invalidation(), option::of(paths()), text()).prop_map(
+        |(reference, state, invalidation, sent, refused)| Purge { reference, state, invalidation, sent, refused },
+    )
 }
 
 prop_compose! {

@@ -23,6 +23,8 @@ enum Turn {
     Pin,
     /// Somebody writes another pin.
     Forget,
+    /// It is started again with other servers in its configuration.
+    Servers(Servers),
 }
 
 fn turn() -> impl Strategy<Value = Turn> {
@@ -32,6 +34,7 @@ fn turn() -> impl Strategy<Value = Turn> {
         3 => (1..60_u64).prop_map(Turn::Pass),
         3 => Just(Turn::Pin),
         1 => Just(Turn::Forget),
+        1 => servers().prop_map(Turn::Servers),
     ]
 }
 
@@ -41,6 +44,7 @@ fn servers() -> impl Strategy<Value = Servers> {
         identified: (0..distinct).map(|number| format!("redis-up-{number}")).collect(),
         unidentified: (0..silent).map(|number| format!("redis-{number}")).collect(),
         untried,
+        ..Servers::default()
     })
 }
 
@@ -48,7 +52,7 @@ proptest! {
     #[test]
     fn nothing_is_agreed_on_that_is_not_pinned_and_fits_the_servers(
         configured in prop::sample::subsequence(&NAMES[..], 0..=3),
-        servers in servers(),
+        mut servers in servers(),
         turns in prop::collection::vec(turn(), 0..60),
     ) {
         let configured: BTreeSet<Member> = configured.into_iter().map(Member::from).collect();
@@ -67,24 +71,29 @@ proptest! {
                 }
                 Turn::Own(ledger) => {
                     let origin = format!("o{ledger}").as_str().into();
-                    roster.hear_own(at, &Heartbeat { member: own.clone(), origin, ..Heartbeat::default() });
+                    roster.hear_own(at, &Heartbeat { member: own.clone(), origin, ..Heartbeat::default() }, false);
                 }
                 Turn::Pass(seconds) => now += seconds,
+                Turn::Servers(others) => servers = others,
                 Turn::Pin => {
                     if let Some(pin) = roster.wanted_pin(at, &servers) {
                         prop_assert!(pin.members.contains(&own) && !servers.untried);
-                        prop_assert_eq!(pin.members.len(), pin.of);
-                        prop_assert!(configured.is_empty() || pin.members == configured);
-                        prop_assert!(!configured.is_empty() || pin.of == servers.distinct);
+                        // Else only the servers that have answered are others.
+                        let is_same = roster.pin().is_some_and(|old| (&old.members, old.of) == (&pin.members, pin.of));
+                        prop_assert!(is_same || pin.members.len() == pin.of);
+                        prop_assert!(is_same || configured.is_empty() || pin.members == configured);
+                        prop_assert!(is_same || !configured.is_empty() || pin.of == servers.distinct.max(1));
+                        let before = roster.pin().map(|pin| pin.members.clone()).unwrap_or_default();
+                        prop_assert!(before.is_subset(&pin.members), "only a person makes the group smaller");
                         roster.pinned(Some(pin));
                         prop_assert_eq!(roster.wanted_pin(at, &servers), None, "once is enough");
                     }
                 }
                 Turn::Forget => {
-                    let kept = roster.pin().cloned().map(|Pin { mut members, of, mut forgotten, answered }| {
+                    let kept = roster.pin().cloned().map(|Pin { mut members, of, mut forgotten, group, answered }| {
                         forgotten.extend(members.iter().filter(|member| **member != own).cloned());
                         members.retain(|member| *member == own);
-                        Pin { members, of, forgotten, answered }
+                        Pin { members, of, forgotten, group, answered }
                     });
                     roster.pinned(kept);
                 }
@@ -94,7 +103,7 @@ proptest! {
                 let pin = roster.pin().cloned();
                 prop_assert_eq!(Some(&standing.members), pin.as_ref().map(|pin| &pin.members));
                 prop_assert!(standing.members.contains(&own));
-                prop_assert!(standing.members.len() <= servers.distinct + servers.unidentified.len());
+                prop_assert!(standing.members.len() <= (servers.distinct + servers.unidentified.len()).max(1));
                 prop_assert!(configured.is_empty() || standing.members.is_subset(&configured));
                 let left_out = configured.difference(&standing.members);
                 for member in left_out {

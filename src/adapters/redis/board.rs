@@ -25,6 +25,7 @@
 //! are lost as well. Evicted copies are found by looking at some of our own with every read.
 
 mod copy;
+mod elders;
 pub(super) mod role;
 mod scripts;
 mod seal;
@@ -38,7 +39,9 @@ use ::redis::{ErrorKind, Pipeline, RedisError, RedisResult, Script, ServerErrorK
 use async_trait::async_trait;
 
 use self::copy::{BoardCopy, problem};
-use super::Server;
+use self::elders::prefix;
+use self::scripts::Answer;
+use super::{SENTINEL, Server};
 use crate::config::Secret;
 use domain::id::{Member, Origin, WorkloadId, is_key_part};
 use domain::ports::{BEAT_TTL, Board, Cursor, Flow, Heard, Interest, News, PortError, Posted, Posting};
@@ -80,6 +83,8 @@ pub struct RedisBoard {
     member: Member,
     prefix: String,
     copies: CopyCodec,
+    /// The group called `default`, where ours has a derived name: its prefix, and what believes its beats.
+    elders: Option<(String, CopyCodec)>,
     merge: Script,
     read: Script,
     forget: Script,
@@ -104,14 +109,14 @@ struct Stamps {
 }
 
 impl RedisBoard {
-    /// `member`'s view of `group` in `server`. Nothing is sent yet. The braces keep the keys of a group in one slot.
-    /// Of the `keys` the first signs and all verify; without any nothing is signed.
+    /// `member`'s view of `group` in `server`. Nothing is sent yet. Of the `keys` the first signs and all verify; without any nothing is signed.
     pub fn new(server: Server, group: &str, member: &Member, keys: impl IntoIterator<Item = Secret<Vec<u8>>>) -> Self {
         Self {
             server,
             member: member.clone(),
-            prefix: format!("allclear:{{{group}}}:"),
+            prefix: prefix(group),
             copies: CopyCodec::new(group, keys),
+            elders: None,
             merge: Script::new(scripts::MERGE),
             read: Script::new(scripts::READ),
             forget: Script::new(scripts::FORGET),
@@ -271,11 +276,6 @@ impl RedisBoard {
     }
 }
 
-/// What the reading script answers: see [`scripts::READ`].
-type Answer = (Vec<u8>, Vec<usize>, bool, Strings, Strings, Strings);
-/// The content of Redis: anyone with access may have written it.
-type Strings = Vec<Vec<u8>>;
-
 /// What became of a copy that was sent.
 enum Merged {
     There,
@@ -291,6 +291,7 @@ impl Board for RedisBoard {
     }
 
     async fn identity(&self) -> Result<String, PortError> {
+        const WHAT: &str = "learn which server answers";
         let key = format!("{}server", self.prefix);
         let nonce = format!("{:016x}", getrandom::u64().unwrap_or_default());
         let database = self.server.client.get_connection_info().redis_settings().db();
@@ -298,6 +299,8 @@ impl Board for RedisBoard {
         let ask = |mut redis: ConnectionManager| async move {
             let info = cmd("INFO").arg("server").query_async::<String>(&mut redis).await;
             let run_id = match info {
+                // It has an id, and would count as a server of the group.
+                Ok(info) if info.lines().any(|line| line.trim() == "redis_mode:sentinel") => return Ok(String::new()),
                 Ok(info) => info.lines().find_map(|line| line.strip_prefix("run_id:")).map(|id| id.trim().to_owned()),
                 // Forbidden, or renamed away.
                 Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoPerm) => None,
@@ -310,7 +313,10 @@ impl Board for RedisBoard {
             }
             name.key(&key).arg(&nonce).invoke_async::<String>(&mut redis).await
         };
-        self.server.call("learn which server answers", ask).await
+        match self.server.call(WHAT, ask).await {
+            Ok(name) if name.is_empty() => Err(PortError::lasting(self.server.attempted(WHAT), SENTINEL)),
+            answer => answer,
+        }
     }
 
     async fn post(&self, origin: &Origin, postings: &[(WorkloadId, Posting)]) -> Result<Vec<Posted>, PortError> {
@@ -412,6 +418,7 @@ impl Board for RedisBoard {
             }
         }
         news.cursor = Cursor(cursor);
+        news.elders = self.elders().await?;
         Ok(news)
     }
 

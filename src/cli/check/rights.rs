@@ -77,7 +77,7 @@ pub fn needs(config: &Config, served: Served) -> Vec<Need> {
     if !config.dry_run {
         needs.push(watched(RIGHT_EVENTS, "", "events", &["create"]));
     }
-    if config.is_grouped() && config.group.member.is_none() {
+    if config.means_others() && config.group.member.is_none() {
         let need = watched(RIGHT_NAMESPACES, "", "namespaces", &["get"]);
         needs.push(Need { name: Some("kube-system"), place: Place::Cluster, ..need });
     }

@@ -8,7 +8,7 @@ use crate::cli::explain::model::{
     DeploymentSeen, DistributionsSeen, Explanation, GroupSeen, PathsSeen, RecordSeen, Rejected, SiteSeen, WebhookSeen,
 };
 use crate::cli::read::listen::{UNREAD, listen};
-use crate::cli::read::{Question, Section, Sources, awaited, no_replica, peeked, summarised};
+use crate::cli::read::{Question, Section, Sources, awaited, no_replica, old_pods_at_the_barrier, peeked, summarised};
 use domain::delivery::{Delivery, State};
 use domain::distribution::Distribution;
 use domain::host::Host;
@@ -19,7 +19,7 @@ use domain::ports::{CdnError, LedgerContents, PortError};
 use domain::readiness::{self, Pods, Standing, standing};
 use domain::record::{Outcome, Phase, Record};
 use domain::rollout::{Arrival, Preview, Summary, closed, faults, preview, timeout};
-use domain::serving::{OldPods, old_pods};
+use domain::serving::OldPods;
 use domain::site::{Age, Gathered, REJECTED_MAX, RouteClaim, Site, own};
 use domain::tally::Tally;
 use domain::tenants::Tenancy;
@@ -83,7 +83,11 @@ pub async fn explanation(sources: &Sources, question: &Question, id: &WorkloadId
         Ok(Some(workload)) => pods(sources, workload, &question.policy).await,
         Ok(None) | Err(_) => Ok(None),
     };
-    let old = old_pods_at_the_barrier(sources, &answers, &question.policy).await;
+    let at_barrier = answers.workload.as_ref().ok().and_then(Option::as_ref);
+    let old = match at_barrier.zip(answers.record.known().and_then(Option::as_ref)) {
+        Some((workload, record)) => old_pods_at_the_barrier(sources, workload, record, &question.policy).await,
+        None => None,
+    };
     let group = group(sources, question, id, ledger.as_ref()).await;
     let mut explanation = Box::new(Explanation { group, ..answers.explain(question, id, (pods, old)) });
     let own = ledger.as_ref().and_then(|ledger| ledger.records.get(id));
@@ -128,21 +132,6 @@ async fn group(
 async fn pods(sources: &Sources, workload: &Workload, policy: &Policy) -> Result<Option<Pods>, PortError> {
     let Some(version) = awaited(workload, policy) else { return Ok(None) };
     Ok(Some(summarised(workload, version, &sources.cluster.pods(&workload.id.namespace).await?)))
-}
-
-/// What a rollout at the barrier waits for, as the controller sees it.
-async fn old_pods_at_the_barrier(
-    sources: &Sources,
-    answers: &Answers,
-    policy: &Policy,
-) -> Option<Result<OldPods, String>> {
-    let workload = answers.workload.as_ref().ok()?.as_ref()?;
-    let rolling = answers.record.known()?.as_ref().is_some_and(|record| record.phase == Phase::Rolling);
-    if !rolling || standing(workload, policy.zero_is_complete) != Standing::Complete {
-        return None;
-    }
-    let seen = sources.cluster.serving(workload).await;
-    Some(seen.map(|seen| old_pods(&seen)).map_err(|error| error.to_string()))
 }
 
 /// The pods of a workload, and those of an earlier version that may still answer where that is waited for.
@@ -350,7 +339,7 @@ fn recorded(record: &Record, summary: Summary) -> RecordSeen {
         asked: record.request.map(|_| joined(record)),
         votes: record.votes.len(),
         last_purge: purged.map(closed),
-        history: summary.history,
+        history: summary.past.history,
     }
 }
 

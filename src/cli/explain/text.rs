@@ -122,6 +122,7 @@ fn record_lines(record: &RecordSeen) -> Vec<String> {
 fn group_lines(group: &GroupSeen) -> Vec<String> {
     let GroupSeen { tally, troubles } = group;
     let mut lines = vec![tally.state.clone()];
+    lines.extend(tally.older.iter().cloned());
     lines.extend(group_lines::members(&tally.members));
     lines.extend(tally.purges.iter().map(group_lines::purge));
     lines.extend(troubles.iter().cloned());

@@ -15,7 +15,7 @@ use domain::machine::{Machine, Timestamp};
 use domain::policy::{Agreement, Policy};
 use domain::ports::{BEAT_TTL, Board, Cursor, Heard, LedgerContents, News, Posting};
 use domain::record::Record;
-use domain::roster::{Heartbeat, Hold, Reason, Roster, Trust, settings};
+use domain::roster::{Heartbeat, Hold, Reason, Roster, Stands, Trust, settings};
 use domain::tally::{Tally, tally};
 
 /// How long one board is listened to. 10,000 records of a member come in 20 answers of a few milliseconds each.
@@ -105,9 +105,9 @@ pub async fn listen(
     ledgered: Option<&LedgerContents>,
     policy: &Policy,
 ) -> Group {
-    let Neighbours { boards, grouped, members, trust, .. } = neighbours;
+    let Neighbours { boards, grouped, is_lost, members, trust, .. } = neighbours;
     let origin = ledgered.map(|ledgered| ledgered.origin.clone()).unwrap_or_default();
-    let roster = grouped.then(|| {
+    let roster = (*grouped || *is_lost).then(|| {
         let settings = settings(policy, trust.is_proof());
         let pin = ledgered.and_then(|ledgered| ledgered.pin.clone());
         Roster::new(member.clone(), origin.clone(), members.clone(), settings, pin)
@@ -123,16 +123,16 @@ pub async fn listen(
         heard.take(Event::Identified(index, told.identity.clone()));
     }
     let mut beats = BTreeMap::new();
-    let mut twins = BTreeSet::new();
+    let (goes_on, twins) = twins(member, &origin, &told);
     let mut own: BTreeMap<WorkloadId, Vec<OwnCopy>> = BTreeMap::new();
     // All beats first: they say which ledger of a member counts.
     for (index, told) in told.iter().enumerate() {
         for page in &told.pages {
             let said = page.beats.iter().map(|beat| (beat.member.clone(), beat.clone()));
             beats.extend(said);
-            let namesakes = page.beats.iter().filter(|beat| beat.member == *member && beat.origin != origin);
-            twins.extend(namesakes.map(|beat| beat.origin.clone()));
-            heard.take(Event::Read(index, Ok(Box::new(News { beats: page.beats.clone(), ..News::default() }))));
+            let is_heard = |beat: &&Heartbeat| !goes_on || beat.member != *member || beat.origin == origin;
+            let beats = page.beats.iter().filter(is_heard).cloned().collect();
+            heard.take(Event::Read(index, Ok(Box::new(News { beats, ..News::default() }))));
         }
     }
     for ((index, told), board) in told.into_iter().enumerate().zip(&names) {
@@ -157,16 +157,26 @@ pub async fn listen(
         troubles.push(Trouble::Board(why));
     }
     let ledger_read = ledgered.is_some();
-    let hold = if ledger_read { shared(member, &origin, &twins) } else { Some(UNREAD.to_owned()) };
+    if goes_on && !twins.is_empty() {
+        troubles.push(Trouble::Other(namesakes(member, &origin, &twins)));
+    }
+    let hold = (!ledger_read).then(|| UNREAD.to_owned());
     if let (Some(seen), Some(hold)) = (&mut seen, &hold) {
-        let reason = if ledger_read { Reason::Twins } else { Reason::Members };
-        overrule(seen, &mut troubles, Hold::new(reason, hold));
-        if !ledger_read {
-            compare_nothing(seen, &mut troubles);
-        }
+        overrule(seen, &mut troubles, Hold::new(Reason::Members, hold));
+        compare_nothing(seen, &mut troubles);
     }
     let (member, agreement) = (member.clone(), policy.group.clone());
     Group { member, seen, boards, troubles, own, beats, sought, hold, ledger_read, broker, agreement }
+}
+
+/// Whether we leave beats ourselves, and the ledgers of others that do by our name. Whoever leaves beats does not give way to another
+/// one of its name.
+fn twins(member: &Member, origin: &Origin, told: &[Told]) -> (bool, BTreeSet<Origin>) {
+    let beats = told.iter().flat_map(|told| &told.pages).flat_map(|page| &page.beats);
+    let origins: BTreeSet<Origin> =
+        beats.filter(|beat| beat.member == *member).map(|beat| beat.origin.clone()).collect();
+    let goes_on = origins.contains(origin);
+    (goes_on, origins.into_iter().filter(|other| other != origin).collect())
 }
 
 /// Who listens. What only other members look at is left empty: they never hear from us.
@@ -176,7 +186,7 @@ fn listener(member: &Member, origin: &Origin, trust: Trust) -> Identity {
         origin: origin.clone(),
         boot: String::new(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        place: String::new(),
+        stands: Stands::default(),
         listen_only: false,
         trust,
     }
@@ -212,18 +222,16 @@ fn unwritten(member: &Member, names: &[String], told: &[Told]) -> Vec<(usize, St
     told.iter().zip(names).map(why).enumerate().filter_map(|(index, why)| Some((index, why?))).collect()
 }
 
-/// Two clusters that took one name. A running allclear finds the other's beat in place of its own. A single look sees only
-/// a beat of another ledger, and a ledger that was created anew leaves one as well, for as long as a beat is kept.
-fn shared(member: &Member, origin: &Origin, others: &BTreeSet<Origin>) -> Option<String> {
+/// Two allclears of one name, of which ours is at work. A ledger that was made anew leaves a beat of the former as well, for as long as
+/// one is kept.
+fn namesakes(member: &Member, origin: &Origin, others: &BTreeSet<Origin>) -> String {
     let others: Vec<&str> = others.iter().map(|other| other.0.as_str()).collect();
-    (!others.is_empty()).then(|| {
-        format!(
-            "two clusters of the group are called {member} (ledgers {origin} and {}); give one of them another name by \
-             group.member, unless this ledger was created anew less than {} s ago",
-            others.join(" and "),
-            BEAT_TTL.as_secs()
-        )
-    })
+    format!(
+        "another allclear reports by the name {member} (ledger {}, and ours is {origin}), unless our ledger was made anew less than \
+         {} s ago: if this cluster runs both, give each its group.name; if they are two clusters, give one another group.member",
+        others.join(" and "),
+        BEAT_TTL.as_secs()
+    )
 }
 
 /// Puts a hold in the place of the one that the broker came to.

@@ -26,6 +26,8 @@ use domain::image::Version;
 use domain::policy::Policy;
 use domain::ports::{Cdn, ClusterView, Ledger, LedgerContents, PortError};
 use domain::readiness::{Pod, Pods, Standing, standing, summarise};
+use domain::record::{Phase, Record};
+use domain::serving::{OldPods, old_pods};
 use domain::workload::Workload;
 
 /// Where answers come from. Only read.
@@ -167,6 +169,20 @@ pub(crate) fn awaited<'a>(workload: &'a Workload, policy: &Policy) -> Option<&'a
 pub(crate) fn summarised(workload: &Workload, version: &Version, listed: &LabelledPods) -> Pods {
     let own = listed.iter().filter(|(labels, _)| workload.selector.matches(labels)).map(|(_, pod)| pod);
     summarise(own, version)
+}
+
+/// What the old pods of a rollout at the barrier do, as the controller sees it; `None` where it is not there.
+pub(crate) async fn old_pods_at_the_barrier(
+    sources: &Sources,
+    workload: &Workload,
+    record: &Record,
+    policy: &Policy,
+) -> Option<Result<OldPods, String>> {
+    if record.phase != Phase::Rolling || standing(workload, policy.zero_is_complete) != Standing::Complete {
+        return None;
+    }
+    let seen = sources.cluster.serving(workload).await;
+    Some(seen.map(|seen| old_pods(&seen)).map_err(|error| error.to_string()))
 }
 
 /// The workload that is meant by a name as people write it.

@@ -58,6 +58,7 @@ struct Rollout {
     change: String,
     state: String,
     next: String,
+    older: Vec<String>,
     purges: Vec<RolloutPurge>,
     conditions: Vec<String>,
 }
@@ -75,6 +76,7 @@ struct RolloutPurge {
 struct Tally {
     workload: String,
     state: String,
+    older: Vec<String>,
     blocks: Option<String>,
     members: Vec<Ballot>,
     purges: Vec<Executed>,
@@ -101,6 +103,7 @@ struct Member {
     is_self: bool,
     agreed: bool,
     heard_s: Option<u64>,
+    heard: Option<String>,
     version: Option<String>,
     differences: Vec<String>,
     cure: Option<String>,
@@ -259,7 +262,9 @@ impl Shown {
     }
 
     fn headline(&self) -> String {
-        let known = self.workloads.map(|number| count(number, "workload", "workloads"));
+        // A workload that is followed and not listed, as while the first listing is under way, is none of these.
+        let known = self.workloads.filter(|number| *number >= self.rollouts.len());
+        let known = known.map(|number| count(number, "workload", "workloads"));
         let none =
             known.as_ref().map_or_else(|| "none in flight".to_owned(), |known| format!("{known} and none in flight"));
         match (&self.standing_by, self.rollouts.len(), known) {
@@ -273,12 +278,17 @@ impl Shown {
     }
 
     fn rollout(&self, page: &mut Page<'_, '_>, rollout: &Rollout, tally: Option<&Tally>) -> fmt::Result {
-        let Rollout { workload, seq, phase, change, state, next, purges, conditions } = rollout;
+        let Rollout { workload, seq, phase, change, state, next, older, purges, conditions } = rollout;
         let number = if *seq == 0 { String::new() } else { format!("  rollout {seq}, {}", visible(phase)) };
         writeln!(page.f, "{}{number}  {}", visible(display_name(workload)), visible(change))?;
-        let agreed = tally.filter(|_| phase != "rolling" && phase != "failed").map(|tally| tally.state.clone());
-        page.part("State", std::iter::once(state.clone()).chain(agreed.filter(|agreed| agreed != state)))?;
+        page.part("State", [state.clone()])?;
         page.part("Next", [next.clone()])?;
+        // What holds the whole group up is said above, once.
+        let is_held = self.agreement.as_ref().is_some_and(|agreement| !agreement.holds.is_empty());
+        let agreed = tally.filter(|_| !is_held && phase != "rolling" && phase != "failed");
+        page.part("Group", agreed.map(|tally| tally.state.clone()).filter(|agreed| !state.contains(agreed.as_str())))?;
+        let told = tally.map(|tally| &tally.older).filter(|older| !older.is_empty()).unwrap_or(older);
+        page.part("Older", told.iter().cloned())?;
         if let Some(tally) = tally {
             page.part("Blocks", tally.blocks.iter().filter(|blocks| !state.starts_with(blocks.as_str())).cloned())?;
             page.part("Members", group_lines::members(&tally.members))?;
@@ -299,10 +309,12 @@ impl Shown {
 
 /// `pinned`: the members are known. Otherwise the hold among the troubles is about all of them.
 fn member_line(member: &Member, pinned: bool) -> String {
-    let Member { name, is_self, agreed, heard_s, version, differences, cure: _ } = member;
+    let Member { name, is_self, agreed, heard_s, heard, version, differences, cure: _ } = member;
     let heard = match (is_self, heard_s) {
         (true, _) => "this member".to_owned(),
-        (false, Some(age)) => format!("heard from {}", ago(*age)),
+        (false, Some(_)) if heard.is_some() => heard.clone().unwrap_or_default(),
+        // As an older program says it.
+        (false, Some(age)) => format!("a report of it was read {}", ago(*age)),
         (false, None) => "not heard from".to_owned(),
     };
     let version =

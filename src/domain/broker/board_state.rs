@@ -88,7 +88,7 @@ impl BoardState {
         news: News,
         members: &BTreeSet<Member>,
     ) -> (Vec<Heard>, Vec<Heartbeat>) {
-        let News { heard, beats, rejected, disbelieved, lost, cursor, more, again } = news;
+        let News { heard, beats, elders: _, rejected, disbelieved, lost, cursor, more, again } = news;
         self.answered = Some(now);
         self.reading.answered(now, &self.name, cursor, again, more);
         if lost {

@@ -52,7 +52,7 @@ impl Membership {
             let words = "this is a dry run: nothing is agreed on with other members";
             standing.hold = Some(Hold::new(Reason::DryRun, words));
         } else if standing.hold.is_some()
-            && roster.pin().is_none()
+            && (roster.pin().is_none() || roster.wanted_pin(now, servers).is_some())
             && let Some(why) = self.pinning.reason()
         {
             standing.hold =

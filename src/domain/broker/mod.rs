@@ -48,7 +48,7 @@ use crate::id::{Member, Origin, Seq, WorkloadId};
 use crate::machine::{Machine, Timestamp};
 use crate::record::{Record, Records};
 use crate::retry::Backoff;
-use crate::roster::{Heartbeat, Hold, Pin, Reason, Roster, Servers, Standing, Trust};
+use crate::roster::{Heartbeat, Hold, Pin, Reason, Roster, Servers, Standing, Stands, Trust};
 
 use board_state::BoardState;
 use doubts::Doubts;
@@ -79,8 +79,8 @@ pub struct Identity {
     pub boot: String,
     /// The program's version.
     pub version: String,
-    /// Where it runs, for people; empty if unknown.
-    pub place: String,
+    /// What it watches, and where it runs.
+    pub stands: Stands,
     /// Nothing is posted, and no beat is left: others must not count on us (decision 23).
     pub listen_only: bool,
     /// Whether a copy on a board proves anything.
@@ -283,6 +283,10 @@ impl Broker {
             distinct: identified.iter().map(|board| board.server.identity()).collect::<BTreeSet<_>>().len(),
             identified: names(&identified),
             unidentified: names(&unidentified),
+            reasons: unidentified
+                .iter()
+                .filter_map(|board| Some((board.name.clone(), board.server.trouble()?.to_owned())))
+                .collect(),
             untried: self.boards.iter().any(|board| !board.server.is_tried()),
         }
     }

@@ -41,6 +41,9 @@ pub struct MemberSeen {
     pub agreed: bool,
     /// Seconds since its last beat; `None` without one, and for ourselves.
     pub heard_s: Option<u64>,
+    /// The same in words that are true: how long ago it left what was read last is known within bounds only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub heard: Option<String>,
     /// The program's version there.
     pub version: Option<String>,
     /// In which settings it differs from us.
@@ -94,13 +97,14 @@ impl Broker {
                 is_self: *name == own,
                 agreed: roster.pin().is_some_and(|pin| pin.members.contains(*name)),
                 heard_s: peer.map(|peer| now.since(peer.at).as_secs()),
+                heard: peer.map(|peer| peer.heard(now)),
                 version,
                 differences: if *name == own { Vec::new() } else { roster.differences(name) },
                 cure: roster.cure(name).filter(|_| *name != own),
                 disbelieved: self.disbelieved(now).find(|(member, _)| member == name).map(|(_, why)| why.clone()),
                 place: match peer {
-                    Some(peer) => Some(peer.beat.place.clone()),
-                    None => (*name == own).then(|| self.identity.place.clone()),
+                    Some(peer) => Some(peer.beat.stands.place.clone()),
+                    None => (*name == own).then(|| self.identity.stands.place.clone()),
                 }
                 .filter(|place| !place.is_empty()),
             }
@@ -144,6 +148,8 @@ impl Broker {
             self.refill.trouble().map(|why| Trouble::Other(format!("cannot read the ledger for the boards: {why}"))),
         );
         let Some(Seen { hold, holds, members, .. }) = self.seen(now) else { return troubles };
+        // Whoever is down takes its Redis with it, which is the smaller part of the news.
+        troubles.splice(0..0, self.silent(now).into_iter().map(Trouble::Other));
         let warning = self.identity.trust.warning().map(str::to_owned);
         troubles.extend(warning.into_iter().chain(self.doubt()).chain(self.overfull()).map(Trouble::Other));
         let keys = holds.into_iter().filter(|hold| hold.reason == Reason::Key).map(|hold| hold.words);
@@ -157,8 +163,29 @@ impl Broker {
             differences,
             cure,
         }));
-        troubles.extend(self.strangers(now).map(Trouble::Other));
+        troubles.extend(self.namesakes(now).chain(self.strangers(now)).map(Trouble::Other));
         troubles
+    }
+
+    /// The members that a purge waits for and that are not heard from, each with its own Redis if that fails, too.
+    fn silent(&self, now: Timestamp) -> Vec<String> {
+        let Some(roster) = &self.membership.roster else { return Vec::new() };
+        let members =
+            roster.pin().into_iter().flat_map(|pin| &pin.members).filter(|member| **member != self.identity.member);
+        let mut silent = Vec::new();
+        for member in members {
+            // One that we have never heard of may be on its way to us, and one that is not believed is named with its key.
+            let (Some(peer), Some(silence)) = (roster.peer(member), roster.silence(now, member)) else { continue };
+            if self.disbelieved(now).any(|(other, _)| other == member) {
+                continue;
+            }
+            let fails =
+                self.boards.iter().any(|board| board.name == peer.beat.stands.place && board.trouble().is_some());
+            let redis =
+                if fails { format!("; its own Redis, {}, fails", peer.beat.stands.place) } else { String::new() };
+            silent.push(format!("{member} {silence}, and purges wait for it{redis}"));
+        }
+        silent
     }
 
     /// The boards with copies that were rejected lately.
@@ -177,6 +204,19 @@ impl Broker {
         })
     }
 
+    /// Two allclears under one name, of which the first counts.
+    fn namesakes(&self, now: Timestamp) -> impl Iterator<Item = String> {
+        let namesakes = self.membership.roster.iter().flat_map(move |roster| roster.namesakes(now));
+        namesakes.map(|(name, ledgers)| {
+            let ledgers: Vec<String> = ledgers.iter().map(ToString::to_string).collect();
+            format!(
+                "two allclears report by the name {name} (ledgers {}); the one that was known first counts: if one cluster runs \
+                 both, give each its group.name; if they are two clusters, give one of them another group.member",
+                ledgers.join(" and ")
+            )
+        })
+    }
+
     /// Those that report, and are not among the members that are agreed on.
     fn strangers(&self, now: Timestamp) -> impl Iterator<Item = String> {
         let pinned = self.membership.roster.iter().filter_map(|roster| Some((roster, roster.pin()?)));
@@ -191,7 +231,7 @@ impl Broker {
                          group add {name} in every other member to have it back"
                     )
                 } else {
-                    format!("{name} reports but is not a member: its servers are not configured here")
+                    format!("{name} reports but is not among the members that the ledger has")
                 }
             })
         })

@@ -77,7 +77,7 @@ impl Broker {
             Event::Read(index, news) => return self.read(now, index, news),
             Event::Posted(index, answers) => return self.posted(now, index, answers),
             Event::Beaten(index, before) => self.beaten(now, index, before),
-            Event::WordsGathered(words, at_ms) => self.beat(words, at_ms),
+            Event::WordsGathered(words, at_ms) => self.beat(now, words, at_ms),
             Event::LedgerRead(read) => self.refilled(now, read),
             Event::RecordLoaded(workload, read) => return self.compared(&workload, read),
             Event::PinRead(pin) => self.membership.pin_read(now, pin),
@@ -123,7 +123,12 @@ impl Broker {
     fn read(&mut self, now: Timestamp, index: usize, news: Result<Box<News>, String>) -> Vec<Effect> {
         let Some(board) = self.boards.get_mut(index) else { return Vec::new() };
         let news = match news {
-            Ok(news) => *news,
+            Ok(mut news) => {
+                if let (Some(elders), Some(roster)) = (news.elders.take(), &mut self.membership.roster) {
+                    roster.hear_elders(now, elders);
+                }
+                *news
+            }
             Err(why) => {
                 board.read_failed(now, why);
                 return Vec::new();
@@ -169,8 +174,8 @@ impl Broker {
     ) {
         let Some(roster) = &mut self.membership.roster else { return };
         if beat.member == self.identity.member {
-            if beaten {
-                roster.hear_own(now, &beat);
+            if !is_same_process(&beat.boot, &self.identity.boot) {
+                roster.hear_own(now, &beat, beaten);
             }
             return;
         }
@@ -232,17 +237,18 @@ impl Broker {
             Ok(before) => {
                 board.answered = Some(now);
                 let ours_was_there = board.queue.beaten(now);
-                if let (Some(before), Some(roster), true) = (before, &mut self.membership.roster, ours_was_there) {
-                    roster.hear_own(now, &before);
+                let before = before.filter(|before| !is_same_process(&before.boot, &self.identity.boot));
+                if let (Some(before), Some(roster)) = (before, &mut self.membership.roster) {
+                    roster.hear_own(now, &before, ours_was_there);
                 }
             }
             Err(why) => board.queue.beat_failed(BACKOFF.from(now, &board.name), why),
         }
     }
 
-    /// Leaves a beat on every board.
-    fn beat(&mut self, words: BTreeMap<WorkloadId, (Seq, String)>, wall_ms: i64) {
-        let Some(roster) = &self.membership.roster else { return };
+    /// Leaves a beat on every board, unless another allclear of our name is to be heard.
+    fn beat(&mut self, now: Timestamp, words: BTreeMap<WorkloadId, (Seq, String)>, wall_ms: i64) {
+        let Some(roster) = self.membership.roster.as_ref().filter(|roster| !roster.gives_way(now)) else { return };
         let (count, at_ms) = self.pulse.next(wall_ms);
         let beat = Heartbeat {
             member: self.identity.member.clone(),
@@ -255,7 +261,7 @@ impl Broker {
             settings: roster.settings(),
             seqs: words.iter().map(|(workload, (seq, _))| (workload.clone(), *seq)).collect(),
             words: words.into_iter().map(|(workload, (_, words))| (workload, words)).collect(),
-            place: self.identity.place.clone(),
+            stands: self.identity.stands.clone(),
             at_ms,
         };
         self.boards.iter_mut().for_each(|board| board.queue.leave(Box::new(beat.clone())));
@@ -341,6 +347,12 @@ impl Broker {
         let wanted = self.peer_records.seeking().iter().filter(|workload| self.is_wanted(workload)).cloned().collect();
         self.waking.next(now, &wanted).into_iter().map(Effect::Want).collect()
     }
+}
+
+/// Whether two lives are of one process: an earlier one of ours, over a ledger that is gone, is no other allclear.
+fn is_same_process(one: &str, other: &str) -> bool {
+    let process = |boot: &str| boot.rsplit_once('-').map(|(process, _)| process.to_owned());
+    process(one).is_some_and(|one| !one.is_empty() && Some(one) == process(other))
 }
 
 /// The words a member has about its rollouts, and which of them each is about.

@@ -6,10 +6,11 @@ use crate::board::{Heard, POSTINGS_MAX};
 use crate::policy::Policy;
 use crate::record::Change;
 use crate::record_codec::decode;
-use crate::roster::settings;
+use crate::roster::{Stands, settings};
 
 mod notice;
 mod strangers;
+mod twins;
 
 fn at(seconds: u64) -> Timestamp {
     Timestamp::from_millis(seconds * 1_000)
@@ -29,7 +30,7 @@ fn identity(trust: Trust) -> Identity {
         origin: "o1".into(),
         boot: String::new(),
         version: "0.1.0".into(),
-        place: String::new(),
+        stands: Stands::default(),
         listen_only: false,
         trust,
     }
@@ -304,13 +305,6 @@ fn beats_go_to_every_board_and_say_whom_we_agree_with() {
     let beat = beats[0].1;
     assert_eq!((beat.members.len(), beat.at_ms, beat.words.len()), (2, 77, 1));
     assert_eq!(beat.config, broker.view(at(5), &id("web")).config);
-    // Ours was there before, so one of another ledger is another cluster's.
-    let other = Heartbeat { member: "eu-1".into(), origin: "o9".into(), ..Heartbeat::default() };
-    broker.step(at(5), Event::Beaten(0, Ok(Some(Box::new(other.clone())))));
-    assert_eq!(broker.view(at(5), &id("web")).hold, None, "it may be what an earlier ledger of ours left");
-    broker.step(at(10), Event::WordsGathered(BTreeMap::new(), 78));
-    broker.step(at(10), Event::Beaten(0, Ok(Some(Box::new(other)))));
-    assert!(broker.view(at(10), &id("web")).hold.unwrap().contains("two clusters of the group are called eu-1"));
 }
 
 #[test]

@@ -21,6 +21,9 @@ pub struct Purge {
     /// never part of the reference (decision 41).
     #[serde(rename = "p", default, skip_serializing_if = "Option::is_none")]
     pub sent: Option<PathSet>,
+    /// Why it could not be made yet, in short, while it is wanted.
+    #[serde(rename = "e", default, skip_serializing_if = "String::is_empty")]
+    pub refused: String,
 }
 
 /// How far a purge is.
@@ -48,7 +51,21 @@ pub enum PurgeState {
 impl Purge {
     /// One to be created, of what was voted for.
     pub const fn wanted(reference: Reference) -> Self {
-        Self { reference, state: PurgeState::Wanted, invalidation: None, sent: None }
+        Self { reference, state: PurgeState::Wanted, invalidation: None, sent: None, refused: String::new() }
+    }
+
+    /// An attempt failed, for this reason. Of one that is owed it is why from now on.
+    pub fn note_refused(&mut self, why: &str) {
+        match &mut self.state {
+            PurgeState::Owed(known) => why.clone_into(known),
+            PurgeState::Wanted => why.clone_into(&mut self.refused),
+            PurgeState::Created
+            | PurgeState::Covered(_)
+            | PurgeState::Completed
+            | PurgeState::DoneByOther
+            | PurgeState::Impossible(_)
+            | PurgeState::Beyond(_) => {}
+        }
     }
 
     /// Whether the other one sends the same under the same reference.

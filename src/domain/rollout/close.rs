@@ -68,7 +68,9 @@ impl Rollout {
         vote.hosts.extend(mentioned.cloned());
         short(&why).clone_into(&mut vote.why);
         let vote = vote.clone();
-        self.see_told(now, &vote);
+        if !self.is_told_elsewhere(&vote) && self.is_turn(now, vector, Task::Tell) {
+            self.announce_end(now, &vote);
+        }
         let served = self.may_be_served();
         let Some(draft) = &mut self.record.draft else { return false };
         let change = words::changed_by(&vote, draft.before(), draft.seq);

@@ -89,7 +89,7 @@ pub use promises::may_follow;
 pub use sight::{Arrival, SET_BACK_AFTER};
 pub use site::FoundSite;
 pub use waits::{Attended, Unloaded, Wait};
-pub use words::{MemberSummary, PurgeSummary, Stage, Summary, closed, duration};
+pub use words::{MemberSummary, Past, PurgeSummary, Stage, Summary, closed, duration};
 
 /// Whose rollout it is, and where. Constant for the machine's life.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -131,8 +131,9 @@ impl Rollout {
         draft.elapsed_ms = 0;
         draft.times = Times::begun(self.identity.time_kept(now));
         draft.stalled = false;
-        // In words, it replaces what the edge has; if that is unknown, or is this version, what ran before it.
-        draft.from = (settled.is_none() && previous.version != *version).then(|| previous.version.clone());
+        // In words, it replaces what ran before it, as people saw; if that is this version, what the edge has.
+        let ran = Some(&previous.version).filter(|ran| *ran != version && settled.as_ref() != Some(*ran));
+        draft.from = ran.cloned();
         draft.settled = settled;
         if requested {
             request::ask(draft, workload, &self.policy);

@@ -54,6 +54,7 @@ impl Rollout {
         let Some((members, purge)) = found else { return };
         match progress {
             Progress::Failing(why) => {
+                purge.note_refused(short(why));
                 let exists = purge.invalidation.is_some();
                 self.note_denied(now, members, reference, exists, why);
             }
@@ -69,7 +70,10 @@ impl Rollout {
             | Progress::Covered { .. }
             | Progress::Completed
             | Progress::DoneByOther
-            | Progress::Impossible(_) => self.purges.settle(reference),
+            | Progress::Impossible(_) => {
+                purge.refused.clear();
+                self.purges.settle(reference);
+            }
         }
     }
 
@@ -102,6 +106,7 @@ impl Rollout {
             }
             let Some(purge) = vote.purges.get_mut(&distribution) else { return };
             purge.state = PurgeState::Owed(why);
+            purge.refused.clear();
             // It is ordered anew, with the paths to send from now on.
             let reference = purge.reference.clone();
             self.purges.order_again(&reference);

@@ -1,20 +1,20 @@
 //! A rollout in words: what it waits for and what comes next. The status page, `explain` and the logs say the same thing,
 //! because they all ask here.
 
+mod purging;
+
 use std::time::Duration;
 
 use serde::Serialize;
 
 use crate::call::Call;
-use crate::distribution::DistributionId;
 use crate::group::{self, Fate, Known};
 use crate::id::{InvalidationId, Member, Seq, WorkloadId};
 use crate::image::{Version, brief, difference};
 use crate::machine::Timestamp;
 use crate::policy::Policy;
-use crate::purge::TRIED_EVERY;
 use crate::readiness::{self, Pods, Standing, standing};
-use crate::record::{Closed, Outcome, Phase, Published, Purge, PurgeState, Record, Vote};
+use crate::record::{Closed, Outcome, Phase, Published, Record, Vote};
 use crate::rollout::Rollout;
 use crate::rollout::barrier::{self, AFTER_THE_BARRIER};
 use crate::rollout::clock::Clock;
@@ -23,6 +23,9 @@ use crate::serving::OldPods;
 use crate::tally;
 use crate::text;
 use crate::workload::Workload;
+
+pub(super) use purging::retried;
+use purging::{complete, older, purge};
 
 /// Most items that a sentence names: distributions, hosts. Most sites have fewer; the sentence counts the rest.
 const ITEMS_NAMED_MAX: usize = 10;
@@ -55,10 +58,21 @@ pub struct Summary {
     pub members: Vec<MemberSummary>,
     /// The purges of its open votes.
     pub purges: Vec<PurgeSummary>,
-    /// How the last rollouts ended, newest first.
-    pub history: Vec<String>,
+    /// The rollouts before it.
+    #[serde(flatten)]
+    pub past: Past,
     /// What cannot be used about the workload.
     pub conditions: Vec<String>,
+}
+
+/// What is told of the rollouts before.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Past {
+    /// How each is whose purge is not over yet, with its number.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub older: Vec<String>,
+    /// How the last ones ended, newest first.
+    pub history: Vec<String>,
 }
 
 /// The stations of a rollout's way, in order.
@@ -154,7 +168,7 @@ impl Summary {
             stage: stage(record),
             members: Vec::new(),
             purges: record.all_kept().flat_map(|vote| &vote.purges).map(purge).collect(),
-            history: record.history.iter().rev().map(closed).collect(),
+            past: Past { older: older(record), history: record.history.iter().rev().map(closed).collect() },
             conditions: record.conditions.iter().cloned().collect(),
         }
     }
@@ -182,7 +196,7 @@ impl Summary {
             stage: Stage::Idle,
             members: Vec::new(),
             purges: Vec::new(),
-            history: Vec::new(),
+            past: Past::default(),
             conditions: Vec::new(),
         }
     }
@@ -225,7 +239,8 @@ impl Rollout {
             }
             Sight::Unknown | Sight::Missing | Sight::Gone | Sight::Seen(_) => {}
         }
-        for vote in record.votes.iter().filter(|vote| vote.closed.is_none()) {
+        let newest = |vote: &&Vote| vote.closed.is_none() && vote.seq == record.seq;
+        for vote in record.votes.iter().filter(newest) {
             if let Fate::Open(missing) = group::fate(&view, &vote.vector) {
                 let said = |member: &Member| group::missing_vote(&view, &vote.vector, member);
                 let missing: Vec<String> = missing.iter().map(|m| format!("{m}, which {}", said(m))).collect();
@@ -339,52 +354,6 @@ fn unfollowed(workload: &Workload) -> Option<String> {
         Err(why) => Some(format!("its image cannot be read: {why}")),
         Ok(_) => None,
     }
-}
-
-fn complete(record: &Record) -> (String, String) {
-    let Some(vote) = record.votes.iter().rfind(|vote| vote.closed.is_none()) else {
-        if record.awaits_vote() {
-            return ("complete; checking once more before it is purged".into(), "votes for the purge".into());
-        }
-        let ended = record.history.last().filter(|closed| closed.seq == record.seq).map(closed);
-        return (ended.unwrap_or_else(|| "complete; nothing has changed".into()), "waits for the next version".into());
-    };
-    if vote.purges.is_empty() {
-        return ("complete everywhere; looking for the distributions of its hosts".into(), "purges them".into());
-    }
-    let count = vote.count();
-    let open = vote.purges.iter().filter(|(_, purge)| vote.unlisted.is_none() || !purge.state.is_final());
-    let purges: Vec<String> = open.take(ITEMS_NAMED_MAX).map(|made| purge(made).state).collect();
-    let mut state = purges.join("; ");
-    if count.all() > purges.len() {
-        let done = count.all() - count.open;
-        state.push_str(&format!("; {done} of {} distributions are done with", count.all()));
-    }
-    (state, "tells the webhooks when all are completed".into())
-}
-
-/// When a refused purge is tried again.
-pub(super) fn retried() -> String {
-    format!("it is tried again about every {}, and at once by allclear purge --retry", duration(TRIED_EVERY))
-}
-
-fn purge((distribution, purge): (&DistributionId, &Purge)) -> PurgeSummary {
-    let made = purge.invalidation.as_ref().filter(|id| !id.is_of_dry_run());
-    let id = made.map_or(String::new(), |id| format!(" {id}"));
-    let state = match &purge.state {
-        _ if made.is_none() && purge.invalidation.is_some() => format!("invalidation of {distribution} would be made"),
-        PurgeState::Wanted => format!("invalidation of {distribution} queued"),
-        PurgeState::Owed(why) => format!("invalidation of {distribution} owed: {why}; {}", retried()),
-        PurgeState::Created => format!("invalidation{id} of {distribution} in progress"),
-        PurgeState::Covered(_) => format!("covered by a later invalidation{id} of {distribution}, in progress"),
-        PurgeState::Completed => format!("invalidation{id} of {distribution} completed"),
-        PurgeState::DoneByOther => format!("invalidation of {distribution} was made by another"),
-        PurgeState::Impossible(why) => format!("invalidation of {distribution} impossible: {why}"),
-        PurgeState::Beyond(why) => format!("{distribution} is left out: {why}"),
-    };
-    let invalidation = made.map(ToString::to_string);
-    let reference = purge.reference.to_string();
-    PurgeSummary { reference, distribution: distribution.to_string(), invalidation, state }
 }
 
 fn member((member, known): (&Member, &Option<Known>)) -> MemberSummary {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-use super::{HEARD_FOR, Pin, Roster, Servers, TWINS_FOR, listed};
+use super::{HEARD_FOR, Pin, Roster, Servers, listed};
 use crate::id::Member;
 use crate::machine::Timestamp;
 
@@ -16,7 +16,7 @@ pub enum Reason {
     Starting,
     /// A dry run takes no part.
     DryRun,
-    /// Two clusters have one name.
+    /// Another allclear of our name was there first.
     Twins,
     /// Who the members are is not known, or not agreed on.
     Members,
@@ -75,19 +75,6 @@ impl Hold {
 }
 
 impl Roster {
-    /// Two clusters that took one name.
-    pub(super) fn twins(&self, now: Timestamp) -> Option<String> {
-        let (name, ledgers) = match &self.twin {
-            Some((other, at)) if now.since(*at) <= TWINS_FOR => (&self.own, vec![&self.origin, other]),
-            Some(_) | None => self.peers.values().find_map(|peer| Some((&peer.beat.member, peer.twins(now)?)))?,
-        };
-        let ledgers: Vec<_> = ledgers.iter().map(|origin| origin.to_string()).collect();
-        Some(format!(
-            "two clusters of the group are called {name} (ledgers {}); give one of them another name by group.member",
-            ledgers.join(" and ")
-        ))
-    }
-
     /// Why nothing may be done, if so.
     pub(super) fn hold(&self, now: Timestamp, servers: &Servers) -> Option<Hold> {
         let Self { own, configured, .. } = self;
@@ -100,10 +87,17 @@ impl Roster {
         if servers.untried {
             return Some(Hold::new(Reason::Starting, "the group's servers are being asked who they are"));
         }
-        let pin = self.fitting_pin(servers);
-        let counted = match pin {
-            Some(pin) => &pin.members,
-            None => configured,
+        if self.has_to_look() {
+            let words = "the group's servers are being asked whether a group called default works there";
+            return Some(Hold::new(Reason::Starting, words));
+        }
+        if let Some(words) = self.divided(now).or_else(|| self.lost(servers)) {
+            return Some(Hold::new(Reason::Members, words));
+        }
+        let counted = match &self.pin {
+            Some(pin) if self.fitting_pin(servers).is_some() => &pin.members,
+            Some(pin) if configured.is_empty() && pin.members.contains(own) => &pin.members,
+            Some(_) | None => configured,
         };
         let all: BTreeSet<Member> = self.known(now, servers).union(counted).cloned().collect();
         if all.len() > servers.most() {
@@ -112,7 +106,7 @@ impl Roster {
         if self.usable_pin(now, servers).is_some() {
             return self.unanswered(servers).map(|words| Hold::new(Reason::Servers, words));
         }
-        Some(Hold::new(Reason::Members, self.unpinned(&all, servers)))
+        Some(Hold::new(Reason::Members, self.unpinned(now, &all, servers)))
     }
 
     /// The configuration names members, and not this one.
@@ -130,8 +124,10 @@ impl Roster {
         let Pin { answered, .. } = self.pin.as_ref().filter(|pin| !pin.answered.is_empty())?;
         let never: Vec<&str> = servers.unidentified.difference(answered).map(String::as_str).collect();
         (!never.is_empty()).then(|| {
+            let why: Vec<&str> = never.iter().filter_map(|name| Some(servers.reasons.get(*name)?.as_str())).collect();
+            let why = if why.is_empty() { String::new() } else { format!(" ({})", why.join("; ")) };
             format!(
-                "{} has never answered, so it is not known whether a member is behind it that is to be waited for; mend the \
+                "{} has never answered{why}, so it is not known whether a member is behind it that is to be waited for; mend the \
                  address in redis.url or group.remotes, or take it out, and restart; once it has answered it may be away",
                 never.join(", ")
             )
@@ -148,7 +144,8 @@ impl Roster {
         let members = pinned.unwrap_or(&self.configured);
         let silent: BTreeSet<Member> = members.iter().filter(|name| !is_heard(name)).cloned().collect();
         let new: BTreeSet<Member> = all.difference(members).cloned().collect();
-        let begin = format!("more members than servers: {}, and {most} different servers are configured", listed(all));
+        let servers = if most == 1 { "1 server is".to_owned() } else { format!("{most} different servers are") };
+        let begin = format!("more members than servers: {}, and {servers} configured", listed(all));
         if !silent.is_empty() && !new.is_empty() {
             let called: Vec<String> = new.iter().map(|name| self.called(name)).collect();
             let (silent, called, new) = (listed(&silent), called.join(", "), listed(&new));
@@ -169,14 +166,14 @@ impl Roster {
 
     /// A member's name, with where it runs if it says so.
     fn called(&self, name: &Member) -> String {
-        match self.peers.get(name).map(|peer| &peer.beat.place).filter(|place| !place.is_empty()) {
+        match self.peers.get(name).map(|peer| &peer.beat.stands.place).filter(|place| !place.is_empty()) {
             Some(place) => format!("{name} (whose own Redis is {place})"),
             None => name.to_string(),
         }
     }
 
     /// Why there is no usable pin.
-    fn unpinned(&self, known: &BTreeSet<Member>, servers: &Servers) -> String {
+    fn unpinned(&self, now: Timestamp, known: &BTreeSet<Member>, servers: &Servers) -> String {
         let Self { configured, .. } = self;
         let least = servers.distinct;
         if !configured.is_empty() && configured.len() < least {
@@ -187,10 +184,14 @@ impl Roster {
             );
         }
         if configured.is_empty() && !servers.unidentified.is_empty() {
-            let silent: Vec<&str> = servers.unidentified.iter().map(String::as_str).collect();
+            let silent = |name: &String| match servers.reasons.get(name) {
+                Some(why) => format!("{name} has not said which server it is ({why})"),
+                None => format!("{name} has not said which server it is"),
+            };
+            let silent: Vec<String> = servers.unidentified.iter().map(silent).collect();
             return format!(
-                "it is not known how many members the group has: {} has not said which server it is; known are {}",
-                silent.join(", "),
+                "it is not known how many members the group has: {}; known are {}",
+                silent.join("; "),
                 listed(known)
             );
         }
@@ -203,6 +204,22 @@ impl Roster {
             };
             return format!("{} of {} members are known: {}; {missing}", known.len(), servers.distinct, listed(known));
         }
-        "the members are being written to the ledger".to_owned()
+        if self.wanted_pin(now, servers).is_some() {
+            return "the members are being written to the ledger".to_owned();
+        }
+        let unnamed: Vec<String> = known.difference(configured).map(|name| self.called(name)).collect();
+        if !configured.is_empty() && !unnamed.is_empty() {
+            return format!(
+                "{} is heard from, and group.members here does not name it: name it there, in place of its former name if it \
+                 has another one now, and restart; or stop its allclear",
+                unnamed.join(", ")
+            );
+        }
+        format!(
+            "the ledger has the members {}, and of these {} are not heard from: if they have retired, run allclear group forget \
+             with their names here",
+            self.pin.as_ref().map_or_else(String::new, |pin| listed(&pin.members)),
+            listed(&self.dropped_by(known))
+        )
     }
 }

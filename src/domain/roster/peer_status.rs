@@ -9,14 +9,18 @@
 //! take the place of the present one when they are seen to count on, on one board, and the present one is not meanwhile.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
-use super::{Heartbeat, TURNS_MIN, TWINS_FOR};
+use super::{BEAT_TTL, Heartbeat, TURNS_MIN, TWINS_FOR};
 use crate::id::Origin;
 use crate::machine::Timestamp;
 
 /// Lives of one member that are remembered. A board keeps a beat for 30 s, in which a process that crashes again and again
 /// starts a few times; one that was forgotten is as one that was never heard from.
 const LIVES_MAX: usize = 64;
+
+/// How long after it was left a beat is read at most, and the answer to that read.
+const READ_WITHIN: Duration = Duration::from_secs(11);
 
 /// One start of a process over one ledger. Older programs go on with one name after their ledger was made anew.
 type Life = (Origin, String);
@@ -44,6 +48,8 @@ pub struct PeerStatus {
 struct Heard {
     newest: Age,
     at: Timestamp,
+    /// Beats of it that were news; two are as good as more.
+    beats: u32,
     /// The how manieth life it is.
     number: u64,
     /// What each board showed of it since the life that counts was last heard to count on.
@@ -72,9 +78,23 @@ fn age(beat: &Heartbeat) -> Age {
 impl PeerStatus {
     /// Of a member whose first beat was just heard, on this board.
     pub(super) fn new(now: Timestamp, board: usize, beat: Heartbeat) -> Self {
-        let heard = Heard { newest: age(&beat), at: now, number: 0, shown: BTreeMap::from([(board, age(&beat))]) };
+        let heard =
+            Heard { newest: age(&beat), at: now, beats: 1, number: 0, shown: BTreeMap::from([(board, age(&beat))]) };
         let lives = BTreeMap::from([(life(&beat), heard)]);
         Self { last: beat.origin.clone(), at: now, lives, number: 1, turns: Vec::new(), beat }
+    }
+
+    /// When it left what we have read last, in words: a beat is left every 5 s and read at most 6 s later, and one that we found at
+    /// our start may have been there for as long as a board keeps it.
+    pub fn heard(&self, now: Timestamp) -> String {
+        let age = now.since(self.at);
+        let is_first = self.number == 1 && self.lives.values().all(|heard| heard.beats == 1);
+        let most = age + if is_first { BEAT_TTL } else { READ_WITHIN };
+        let step = [20, 40, 60].into_iter().find(|seconds| most.as_secs() <= *seconds);
+        step.map_or_else(
+            || format!("not heard from for {} s at least", age.as_secs() / 10 * 10),
+            |seconds| format!("heard from in the last {seconds} s"),
+        )
     }
 
     /// Takes in a beat that a board shows.
@@ -89,6 +109,7 @@ impl PeerStatus {
             return Brought::Nothing;
         }
         (heard.newest, heard.at) = (age, now);
+        heard.beats = heard.beats.saturating_add(1).min(2);
         let counts_on = shown_before.is_some_and(|before| before < age);
         self.number = number.saturating_add(u64::from(never_heard));
         self.limit();

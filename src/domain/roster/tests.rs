@@ -1,3 +1,5 @@
+mod sentences;
+
 use super::*;
 use crate::policy::Policy;
 
@@ -7,6 +9,10 @@ fn at(seconds: u64) -> Timestamp {
 
 fn names(names: &[&str]) -> BTreeSet<Member> {
     names.iter().map(|name| Member::from(*name)).collect()
+}
+
+fn at_place(place: &str) -> Stands {
+    Stands { place: place.to_owned(), ..Stands::default() }
 }
 
 fn beat(member: &str, origin: &str, at_ms: i64) -> Heartbeat {
@@ -54,10 +60,85 @@ fn members_are_learnt_pinned_and_stay() {
 fn another_number_of_servers_makes_the_members_unknown() {
     let mut roster = roster(&[], Some((&["eu-1", "eu-2"], 2)));
     assert_eq!(hold(&roster, 0, &servers(2)), "");
-    assert!(hold(&roster, 0, &servers(3)).contains("1 of 3 members are known"));
+    assert!(hold(&roster, 0, &servers(3)).contains("2 of 3 members are known: eu-1, eu-2; the third"));
     roster.hear(at(1), 0, beat("eu-2", "o2", 1));
     roster.hear(at(1), 0, beat("us-1", "o3", 1));
     assert_eq!(roster.wanted_pin(at(1), &servers(3)).unwrap().of, 3);
+}
+
+#[test]
+fn a_group_that_has_lost_servers_from_its_configuration_holds_until_a_person_makes_it_smaller() {
+    let three: &[&str] = &["eu-1", "eu-2", "us-1"];
+    for configured in [&[][..], &["eu-1", "eu-2"]] {
+        // One of two remotes: the others are heard, as many as servers are left.
+        let mut roster = roster(configured, Some((three, 3)));
+        roster.hear(at(1), 0, beat("eu-2", "o2", 1));
+        let words = hold(&roster, 1, &servers(2));
+        assert!(
+            words.starts_with("the ledger has 3 members (eu-1, eu-2, us-1), and 2 different Redis servers are"),
+            "{words}"
+        );
+        assert!(
+            words.contains("REMOTE_REDIS_HOSTS") && words.contains("group forget") && words.contains("group leave")
+        );
+        assert_eq!(roster.wanted_pin(at(1), &servers(2)), None);
+        let pin = roster.pin().unwrap().without(&names(&["us-1"]));
+        roster.pinned(Some(pin));
+        let pin = roster.wanted_pin(at(2), &servers(2)).unwrap();
+        assert_eq!((&pin.members, pin.of, &pin.forgotten), (&names(&["eu-1", "eu-2"]), 2, &names(&["us-1"])));
+    }
+    // All of them, with our own and without.
+    for (left, words) in
+        [(servers(1), "and 1 Redis server is configured here"), (servers(0), "and no Redis is configured here")]
+    {
+        let mut roster = roster(&[], Some((three, 3)));
+        assert!(hold(&roster, 1, &left).contains(words), "{}", hold(&roster, 1, &left));
+        assert_eq!(roster.wanted_pin(at(1), &left), None);
+        // As `allclear group leave` writes it, and as two times `forget` does.
+        for of in [1, 3] {
+            roster.pinned(Some(Pin {
+                members: names(&["eu-1"]),
+                of,
+                forgotten: names(&["eu-2", "us-1"]),
+                ..Pin::default()
+            }));
+            if let Some(pin) = roster.wanted_pin(at(2), &left) {
+                roster.pinned(Some(pin));
+            }
+            assert_eq!((hold(&roster, 2, &left).as_str(), roster.pin().unwrap().members.len()), ("", 1), "of {of}");
+        }
+    }
+}
+
+#[test]
+fn a_member_that_is_silent_while_others_come_is_not_dropped() {
+    let mut two = roster(&[], Some((&["eu-1", "eu-2"], 2)));
+    two.hear(at(1), 0, beat("us-1", "o3", 1));
+    two.hear(at(1), 0, beat("ap-1", "o4", 1));
+    assert_eq!(two.wanted_pin(at(1), &servers(3)), None);
+    assert!(hold(&two, 1, &servers(3)).starts_with("more members than servers: ap-1, eu-1, eu-2, us-1"));
+    // A member that is named no more has to be forgotten too.
+    let named = roster(&["ap-1", "eu-1"], Some((&["eu-1", "eu-2"], 2)));
+    assert_eq!(named.wanted_pin(at(1), &servers(2)), None);
+    let words = hold(&named, 1, &servers(2));
+    assert!(
+        words.starts_with("the ledger has eu-2 among the members, and group.members here does not name it"),
+        "{words}"
+    );
+}
+
+#[test]
+fn a_name_that_is_heard_and_not_configured_is_named_as_what_is_in_the_way() {
+    // The recipe for a rename, in a cluster whose own group.members still has the old name.
+    let mut other = roster(&["eu-1", "eu-2", "us-1"], None);
+    other.pinned(Some(Pin { members: names(&["eu-1", "eu-2"]), of: 3, forgotten: names(&["us-1"]), ..Pin::default() }));
+    other.hear(at(1), 0, Heartbeat { stands: at_place("redis-c:6379"), ..beat("us-east", "o3", 1) });
+    assert_eq!(other.wanted_pin(at(1), &servers(3)), None);
+    let words = hold(&other, 1, &servers(3));
+    assert!(
+        words.starts_with("us-east (whose own Redis is redis-c:6379) is heard from, and group.members here"),
+        "{words}"
+    );
 }
 
 #[test]
@@ -147,25 +228,18 @@ fn configured_members_must_name_us_and_fit_the_servers() {
 }
 
 #[test]
-fn our_own_name_with_another_ledger_holds_for_a_while() {
-    let mut roster = roster(&[], Some((&["eu-1", "eu-2"], 2)));
-    roster.hear_own(at(1), &beat("eu-1", "o1", 1));
-    assert_eq!(hold(&roster, 1, &servers(2)), "");
-    roster.hear_own(at(2), &beat("eu-1", "o9", 1));
-    let words = "two clusters of the group are called eu-1 (ledgers o1 and o9)";
-    assert!(hold(&roster, 2, &servers(2)).starts_with(words), "{}", hold(&roster, 2, &servers(2)));
-    assert_eq!(hold(&roster, 100, &servers(2)), "");
-}
-
-#[test]
-fn two_ledgers_that_take_turns_under_one_name_are_two_clusters() {
+fn two_ledgers_that_take_turns_under_a_members_name_are_named_and_the_first_counts() {
     let mut roster = roster(&[], Some((&["eu-1", "eu-2"], 2)));
     for turn in 0..4 {
         roster.hear(at(5 * turn), 0, beat("eu-2", "a", 5_000 * i64::try_from(turn).unwrap()));
         // Its clock is an hour behind.
         roster.hear(at(5 * turn + 2), 0, beat("eu-2", "b", 5_000 * i64::try_from(turn).unwrap() - 3_600_000));
     }
-    assert!(hold(&roster, 20, &servers(2)).contains("two clusters of the group are called eu-2 (ledgers a and b)"));
+    assert_eq!(roster.namesakes(at(20)), [("eu-2".into(), vec!["a".into(), "b".into()])]);
+    assert_eq!(
+        (hold(&roster, 20, &servers(2)).as_str(), roster.peer(&"eu-2".into()).unwrap().beat.origin.0.as_str()),
+        ("", "a")
+    );
 }
 
 /// A beat as programs leave it: of this life, the how manieth in it, by a clock that is of no account.
@@ -253,7 +327,7 @@ fn made_up_names_fill_no_memory_and_drive_no_member_out() {
 
 fn answering(answered: &[&str], silent: &[&str]) -> Servers {
     let set = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
-    Servers { distinct: answered.len(), identified: set(answered), unidentified: set(silent), untried: false }
+    Servers { distinct: answered.len(), identified: set(answered), unidentified: set(silent), ..Servers::default() }
 }
 
 #[test]

@@ -62,7 +62,7 @@ fn row(member: &MemberSeen) -> Markup {
                 @match (member.is_self, member.heard_s) {
                     (true, _) => "this member",
                     (false, _) if member.disbelieved.is_some() => "heard from, and not believed",
-                    (false, Some(age)) => { "heard from " (since(age)) }
+                    (false, Some(_)) => { (member.heard.as_deref().unwrap_or("heard from")) }
                     (false, None) => "not heard from since this process started",
                 }
                 @for difference in &member.differences { p.fault { (difference) } }

@@ -30,10 +30,10 @@ pub(super) fn card(view: &View<'_>, seen: &Observation, summary: &Summary) -> Ma
         article.card {
             h3 { (link::workload(&summary.workload)) " " small { "rollout " (summary.seq) } }
             (inside(view, seen, summary))
-            @if !summary.history.is_empty() {
+            @if !summary.past.history.is_empty() {
                 details.before data-key={ "before " (summary.workload) } {
                     summary { "Before" }
-                    ul { @for closed in &summary.history { li { (closed) } } }
+                    ul { @for closed in &summary.past.history { li { (closed) } } }
                 }
             }
         }
@@ -47,11 +47,18 @@ pub(super) fn inside(view: &View<'_>, seen: &Observation, summary: &Summary) -> 
         (way(view, summary))
         p.state.over[summary.phase == "failed"] { (summary.state) }
         p.next { span.kind { "Next: " } (summary.next) }
+        @for older in older(seen, summary) { p.next { span.kind { "Older: " } (older) } }
         @for condition in &summary.conditions { p.fault { (condition) } }
         (blocks(seen, summary))
         (hosts(view, summary))
         (tree(view, seen, summary))
     }
+}
+
+/// A line for each older rollout that is not over: as the group has it, if there is one.
+fn older<'a>(seen: &'a Observation, summary: &'a Summary) -> &'a [String] {
+    let tally = seen.tallies.iter().find(|tally| tally.workload == summary.workload);
+    tally.map(|tally| tally.older.as_slice()).filter(|older| !older.is_empty()).unwrap_or(&summary.past.older)
 }
 
 /// What was told of this very rollout.

@@ -92,9 +92,9 @@ fn history(view: &View<'_>, id: &WorkloadId, row: Option<&Row>) -> Markup {
                 }
             }
             @if told.len() > MOMENTS_MAX { p.more { "and " (count(told.len() - MOMENTS_MAX, "earlier one", "earlier ones")) } }
-            @if let Some(row) = row.filter(|row| !row.summary.history.is_empty()) {
+            @if let Some(row) = row.filter(|row| !row.summary.past.history.is_empty()) {
                 h3 { "How the last rollouts ended" }
-                ul.before { @for closed in &row.summary.history { li { (closed) } } }
+                ul.before { @for closed in &row.summary.past.history { li { (closed) } } }
             }
         }
     }

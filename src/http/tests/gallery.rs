@@ -63,10 +63,13 @@ fn summary(name: &str, stage: Stage, phase: &'static str, state: &str) -> Summar
         conditions: Vec::new(),
         purges: Vec::new(),
         members: Vec::new(),
-        history: vec![
-            format!("{name}: 4.1.8 → 4.1.9: purged (E1A2B3C4D5E6F7 by I1111111111111)"),
-            format!("{name}: 4.1.7 → 4.1.8: overtaken by a newer version"),
-        ],
+        past: Past {
+            history: vec![
+                format!("{name}: 4.1.8 → 4.1.9: purged (E1A2B3C4D5E6F7 by I1111111111111)"),
+                format!("{name}: 4.1.7 → 4.1.8: overtaken by a newer version"),
+            ],
+            ..Past::default()
+        },
         ..busy(name).rollouts.remove(0)
     }
 }
@@ -118,6 +121,10 @@ fn three(trouble: Option<&str>) -> Seen {
         is_self,
         agreed: true,
         heard_s,
+        heard: heard_s.map(|age: u64| match age {
+            0..20 => "heard from in the last 20 s".to_owned(),
+            _ => format!("not heard from for {} s at least", age / 10 * 10),
+        }),
         version: Some("0.1.0".to_owned()),
         ..MemberSeen::default()
     };
@@ -147,6 +154,7 @@ fn votes(name: &str, phases: [(&str, Option<&str>); 3], blocks: Option<&str>) ->
     Tally {
         workload: WorkloadId::deployment("shop", name),
         state: String::new(),
+        older: Vec::new(),
         next: None,
         blocks: blocks.map(str::to_owned),
         members: ["ap-1", "eu-1", "us-1"].into_iter().zip(phases).map(ballot).collect(),

@@ -177,6 +177,7 @@ async fn a_cluster_that_holds_the_others_up_says_so_first() {
     let tally = |phase: &str| Tally {
         workload: WorkloadId::deployment("shop", "web"),
         state: String::new(),
+        older: Vec::new(),
         next: None,
         blocks: Some(blocks.to_owned()),
         members: vec![Ballot {

@@ -16,7 +16,7 @@ use domain::policy::Policy;
 use domain::ports::{Board, Cursor, Interest, Posted};
 use domain::record::Record;
 use domain::record_codec::encode;
-use domain::roster::{Pin, Roster, Trust, settings};
+use domain::roster::{Pin, Roster, Stands, Trust, settings};
 use support::redis::Redis;
 
 use crate::board::contract::{app, beat, heard, post, record, show, web};
@@ -54,7 +54,7 @@ fn broker(trust: Trust) -> Broker {
         origin: "o1".into(),
         boot: "b".to_owned(),
         version: "0".to_owned(),
-        place: String::new(),
+        stands: Stands::default(),
         listen_only: true,
         trust,
     };

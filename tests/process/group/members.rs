@@ -1,4 +1,4 @@
-//! Who the members are, and whether they are of one mind (rows D1–D3).
+//! Who the members are, and whether they are of one mind (rows D1–D3 and D5; D4 is proved by the roster's own tests).
 
 use std::time::Duration;
 
@@ -16,6 +16,7 @@ pub fn rows() -> Vec<Row> {
         Row::new("D1", "two programs in one cluster", || d1().boxed_local()),
         Row::new("D2", "one member has another configuration", || d2().boxed_local()),
         Row::new("D3", "a member too few, and one too many", || d3().boxed_local()),
+        Row::new("D5", "a configuration loses the other members", || d5().boxed_local()),
     ]
 }
 
@@ -96,6 +97,50 @@ async fn d3() -> Outcome {
     drop(intruder);
     forget_and_replace().await;
     Outcome::passed("two of three, four of three: waited; one forgotten: went on; its place taken: waited for and with")
+}
+
+/// An optional Secret was deleted, and made again without the addresses of the others, or without one of them.
+async fn d5() -> Outcome {
+    const REMOTES: &str = "REMOTE_REDIS_HOSTS";
+    let mut field = Field::new().await;
+    field.roll_out("1.1");
+    judge(&field, Want::purged(1, 2)).await;
+    let remotes = field[2].environment.get(REMOTES).cloned().expect("it has two");
+    let (one, _) = remotes.split_once(',').expect("they are two");
+    for (left, says) in [(None, "1 Redis server is"), (Some(one), "2 different Redis servers are")] {
+        field.kill(2);
+        match left {
+            Some(left) => field[2].set(REMOTES, left),
+            None => drop(field[2].environment.remove(REMOTES)),
+        }
+        // What it was holding for the others, and what it finds at its start.
+        field[2].roll_out("1.2");
+        field.revive(2).await;
+        let held = async |field: &Field| {
+            let words = words(field, 2).await;
+            words.contains("the ledger has 3 members") && words.contains(says) && words.contains("group leave")
+        };
+        field.wait_until("it says what it has lost", held).await;
+        let still = async |field: &Field| field.purges().len() == 1;
+        field.holds_for(PATIENTLY, "nothing is purged alone", still).await;
+    }
+    field.kill(2);
+    field[2].set(REMOTES, &remotes);
+    field.revive(2).await;
+    for at in [0, 1] {
+        field[at].roll_out("1.2");
+    }
+    field.wait_until("it is purged with the others", async |field| field.purges().len() == 2).await;
+
+    field.kill(2);
+    field[2].environment.remove(REMOTES);
+    field.revive(2).await;
+    let mut command = Process::start(&["group", "leave", "--yes"], field[2].environment.clone());
+    let status = command.ended(PATIENCE).await.expect("the command ends");
+    assert!(status.success(), "allclear group leave: {status}\n{}", command.tail());
+    field[2].roll_out("1.3");
+    field.wait_until("who has left purges alone", async |field| field.purges().len() == 3).await;
+    Outcome::passed("all others lost, and one of two: held with the cure; given back: one purge with them; left: alone")
 }
 
 /// A cluster is lost, forgotten, and another one takes its place.

@@ -87,3 +87,26 @@ fn a_member_is_renamed_by_the_recipe_and_its_old_name_comes_back_to_nobodys_harm
         drop(old);
     });
 }
+
+#[test]
+fn a_second_allclear_under_a_members_name_waits_and_the_group_goes_on_with_the_first() {
+    play(async {
+        let (worlds, boards) = group(2);
+        let lives = start_all(&worlds);
+        agreed(&lives).await;
+        // Another namespace of the same cluster: another ledger, and the name of the cluster.
+        let beside = World::new(9);
+        beside.joins("eu-1", &boards);
+        beside.lose_ledger();
+        let second = start(&beside, member("eu-1"));
+        pass(90_000).await;
+        let held = hold(&second.observe().await).expect("a hold");
+        assert!(held.contains("give each its group.name"), "{held}");
+        for life in &lives {
+            assert_eq!(hold(&life.observe().await), None);
+        }
+        release(&lives, 2, "2").await;
+        pass(60_000).await;
+        assert_eq!(creations(&worlds), 1);
+    });
+}

@@ -9,7 +9,7 @@ use domain::id::{Member, Origin, Seq, WorkloadId, is_key_part};
 use domain::ports::{PASSING_TTL, Posting};
 use domain::record::RECORD_BYTES_MAX;
 use domain::record_codec::{CodecError, decode_published, encode_published};
-use domain::roster::Heartbeat;
+use domain::roster::{Heartbeat, Stands};
 
 /// The phase of what was removed, for people; its body is `gone <seq> <revision>`, for readers.
 const GONE: &str = "gone";
@@ -138,7 +138,7 @@ impl CopyCodec {
         if beat.member != *member {
             return Err("the beat of another member".to_owned());
         }
-        let Heartbeat { origin, boot, version, config, place, members, .. } = &beat;
+        let Heartbeat { origin, boot, version, config, stands: Stands { place, .. }, members, .. } = &beat;
         let are_plain = [&origin.0, boot, version, config, place].into_iter().all(|text| is_plain(text));
         if !are_plain || !members.iter().all(|name| is_key_part(&name.0)) {
             return Err("not a beat of ours: a part of it is too long, or no plain text".to_owned());
@@ -147,6 +147,7 @@ impl CopyCodec {
         let texts = beat.words.values_mut().chain(beat.settings.values_mut());
         texts.for_each(|text| text.retain(|c| !c.is_control()));
         beat.settings.retain(|name, _| is_plain(name));
+        beat.stands.watch.retain(|name| is_plain(name));
         Ok(beat)
     }
 }

@@ -3,6 +3,11 @@
 //! Numbers of records are compared as decimal strings, length first: Lua's own are exact to 2^53 only. Stamps are Lua
 //! numbers and stay below that. Times to live are counted by Redis; no script asks for the time.
 
+/// What the reading script answers: see [`READ`].
+pub type Answer = (Vec<u8>, Vec<usize>, bool, Strings, Strings, Strings);
+/// The content of Redis: anyone with access may have written it.
+pub type Strings = Vec<Vec<u8>>;
+
 /// Stores one copy, or the end of one, if it is newer than what is there, so that late writes of a paused client change
 /// nothing.
 ///

@@ -420,7 +420,7 @@ fn what_it_did_not_wait_for_stays_in_state_and_history_until_the_next_rollout() 
     let said =
         "b: purged (E1EXAMPLE by I1EXAMPLE); went on after 1m; its pods at that time: old pod old-1 still serves";
     let summary = story.machine.summary(story.now).unwrap();
-    assert!(summary.history[0].ends_with(said), "{:?}", summary.history);
+    assert!(summary.past.history[0].ends_with(said), "{:?}", summary.past.history);
     assert!(summary.state.ends_with(said), "{}", summary.state);
     story.held.insert("find_old_pods");
     story.see(complete("c", 3));

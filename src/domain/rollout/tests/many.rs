@@ -82,8 +82,12 @@ impl Site {
         self.go_on([Event::Seen(Box::new(self.workload.clone()))].into());
     }
 
-    fn go_on(&mut self, mut events: VecDeque<Event>) {
-        let until = self.now.after(Duration::from_secs(60 * 60));
+    fn go_on(&mut self, events: VecDeque<Event>) {
+        self.go_on_for(Duration::from_secs(60 * 60), events);
+    }
+
+    fn go_on_for(&mut self, time: Duration, mut events: VecDeque<Event>) {
+        let until = self.now.after(time);
         loop {
             let purged = || self.pending.pop_front().map(|(reference, progress)| Event::Purged(reference, progress));
             let effects = match (events.pop_front().or_else(purged), self.machine.next_deadline()) {
@@ -276,6 +280,38 @@ fn of_a_large_site_that_was_denied_all_is_purged_once_it_is_allowed() {
     let record = site.machine.durable().unwrap();
     assert_eq!((record.edge == Edge::Settled, record.owed.len()), (true, 0));
     assert!(site.longest < RECORD_BYTES_MAX / 2, "{} bytes", site.longest);
+}
+
+#[test]
+fn why_a_purge_is_refused_is_in_the_record_until_it_is_made() {
+    let refused = |id: &DistributionId| match id.as_str() {
+        "E0000000000000" => fresh(id),
+        _ => vec![Progress::Failing("AccessDenied: cloudfront:CreateInvalidation".to_owned())],
+    };
+    let mut site = Site::begin(2, refused);
+    site.workload = complete("b", 2);
+    site.go_on_for(Duration::from_secs(30), [Event::Seen(Box::new(site.workload.clone()))].into());
+    // What a person reads who has the ledger alone.
+    let words = |site: &Site| {
+        let (workload, clock) = (identity().workload, (Duration::ZERO, Duration::ZERO));
+        let record = site.machine.durable().unwrap();
+        let words = Summary::new(&workload, record, None, None, clock, &Policy::default());
+        (words.state, words.next)
+    };
+    let (state, next) = words(&site);
+    let why = "invalidation of E0000000000001 is not made yet: AccessDenied: cloudfront:CreateInvalidation";
+    assert!(state.contains(why) && !state.contains("E0000000000000 is not"), "{state}");
+    assert!(next.starts_with("it is tried again about every "), "{next}");
+
+    site.go_on(VecDeque::new());
+    assert_eq!(site.ends(), [&Outcome::PartlyOwed]);
+    let (_, next) = words(&site);
+    assert!(next.starts_with("makes the owed purge: it is tried again about every "), "{next}");
+    let order = site.orders.iter().find(|order| order.distribution.as_str() == "E0000000000001").unwrap();
+    let reference = order.reference.clone();
+    site.pending.extend([Progress::Created("I2".into()), Progress::Completed].map(|made| (reference.clone(), made)));
+    site.go_on(VecDeque::new());
+    assert_eq!((site.ends(), words(&site).1.as_str()), (vec![&Outcome::Purged], "waits for the next version"));
 }
 
 #[test]

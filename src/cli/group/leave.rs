@@ -1,0 +1,68 @@
+//! `allclear group leave`: this cluster waits for no other member from then on (decision 56).
+
+use std::collections::BTreeSet;
+
+use super::{grouped, open_votes};
+use crate::cli::answer::{Outcome, refused};
+use crate::cli::consent::{Answer, Consent};
+use crate::cli::page::count;
+use crate::cli::read::listen::listen;
+use crate::cli::read::{Question, Section, Sources, peek};
+use domain::id::Member;
+use domain::roster::{Pin, listed};
+
+/// Takes all others out of the members that the ledger has, if the person who asks agrees. Exit codes: 0 left; 1 not done.
+pub(crate) async fn leave(sources: &Sources, question: &Question, consent: Consent) -> Outcome {
+    let (neighbours, own) = match grouped(sources) {
+        Ok(grouped) => grouped,
+        Err(why) => return refused(&why),
+    };
+    if neighbours.boards.len() > 1 || !neighbours.members.is_empty() {
+        return refused(
+            "group.remotes (REMOTE_REDIS_HOSTS) or group.members still names other members, so this cluster would join them again: \
+             take both out of the configuration, restart the controller, which then holds, and run this again",
+        );
+    }
+    let ledgered = match peek(sources, question).await {
+        Section::Known(ledgered) => ledgered,
+        Section::Missing { missing } => return refused(&missing),
+    };
+    let Some(pin) = ledgered.pin.clone().filter(|pin| pin.names_others(own)) else {
+        return refused("the ledger has no other member, so there is no group to leave");
+    };
+    let others: BTreeSet<Member> = pin.members.iter().filter(|member| *member != own).cloned().collect();
+    let next = Pin { members: BTreeSet::from([own.clone()]), of: 1, ..pin.without(&others) };
+    let heard = listen(neighbours, own, Some(&ledgered), &question.policy).await;
+    let mut lines = vec![
+        format!("In the ledger in {}, the entry of the members becomes", question.ledger_place),
+        format!("  {}", listed(&next.members)),
+        format!("instead of {}.", listed(&pin.members)),
+        format!(
+            "From then on this cluster purges when it is complete itself, and no longer waits for {}.",
+            listed(&others)
+        ),
+        format!("They wait for {own} until each of them has run allclear group forget {own}."),
+        format!("It is called {own} there: set group.member = \"{own}\" here if it is to keep that name."),
+    ];
+    let open = open_votes(heard, &ledgered, &others);
+    if !open.is_empty() {
+        lines.push(format!("{} the others:", count(open.len(), "open vote contains", "open votes contain")));
+        lines.extend(open.into_iter().map(|(workload, what)| format!("  {}: {what}", workload.display_name())));
+    }
+    match consent.ask(&(lines.join("\n") + "\n")) {
+        Answer::Yes => {}
+        Answer::No => return Outcome { out: "nothing was changed\n".to_owned(), err: String::new(), code: 0 },
+        Answer::Unasked => return refused("nothing was changed: there is no terminal to ask on; say --yes to do it"),
+    }
+    match sources.ledger.store_pin(&next, Some(&pin)).await {
+        Ok(true) => Outcome {
+            out: format!("{own} has left the group\nnow run allclear group forget {own} in {}\n", listed(&others)),
+            err: String::new(),
+            code: 0,
+        },
+        Ok(false) => refused(
+            "nothing was changed: the members in the ledger changed at the same moment; look again with allclear group show",
+        ),
+        Err(error) => refused(&error.to_string()),
+    }
+}
