@@ -19,6 +19,7 @@ use crate::cli::read::listen::{Group, OwnCopy, listen};
 use crate::cli::read::{Question, Section, Sources, named, peek};
 use domain::adoption::{State, adopt as adopted, has_regressed, state};
 use domain::delivery;
+use domain::floor::Floor;
 use domain::id::{Nonce, Origin, Seq, WorkloadId};
 use domain::image::brief;
 use domain::policy::Policy;
@@ -206,10 +207,10 @@ async fn lost(
     let seen = ledgered.records.get(id).map(Arc::as_ref);
     let is_noted = seen.is_some_and(|record| record.set_back.is_some());
     // Most are not: only what looks like it is asked for again.
-    if !is_noted && !of_ours.iter().any(|copy| has_regressed(seen, Seq::default(), &copy.said)) {
+    if !is_noted && !of_ours.iter().any(|copy| has_regressed(seen, Floor::default(), &copy.said)) {
         return Ok(None);
     }
-    let (record, floor) = (sources.ledger.load(id).await?, sources.ledger.seq_floor(id).await?);
+    let (record, floor) = (sources.ledger.load(id).await?, sources.ledger.floor(id).await?);
     let newer = of_ours.into_iter().filter(|copy| has_regressed(record.as_ref(), floor, &copy.said));
     let noted = record.as_ref().and_then(|record| record.set_back).map(|state| (state, "the group".to_owned()));
     Ok(newer.map(|copy| (state(&copy.said), copy.board.clone())).chain(noted).max())
@@ -242,7 +243,7 @@ async fn adoption(
         None => None,
     };
     let current = sources.ledger.load(&id).await?;
-    let floor = sources.ledger.seq_floor(&id).await?;
+    let floor = sources.ledger.floor(&id).await?;
     let postings: Vec<_> =
         copies.iter().filter(|copy| copy.origin == ledgered.origin).map(|copy| copy.said.clone()).collect();
     let nonce = Nonce(SystemRandom::new()?.bits());
@@ -279,10 +280,11 @@ fn words(
     let votes = record.votes.iter().filter(|vote| vote.closed.is_none()).count();
     let votes =
         if votes == 0 { String::new() } else { format!("; {} kept", count(votes, "open vote is", "open votes are")) };
-    format!(
-        "rollout {} (revision {}), {as_it_is}{votes}; {here}, and {board} has seen rollout {seq} (revision {revision})",
-        record.seq, record.revision
-    )
+    let seen = match revision {
+        0 => "what it had before was lost with a part of the ledger".to_owned(),
+        _ => format!("{board} has seen rollout {seq} (revision {revision})"),
+    };
+    format!("rollout {} (revision {}), {as_it_is}{votes}; {here}, and {seen}", record.seq, record.revision)
 }
 
 fn plan(question: &Question, adoptions: &[Adoption]) -> String {

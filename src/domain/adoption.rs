@@ -4,6 +4,7 @@
 //! What was voted for is not forgotten by it (GA-5): the votes of every copy stay, until the group has closed them.
 
 use crate::board::Posting;
+use crate::floor::Floor;
 use crate::id::{Nonce, Seq};
 use crate::image::Version;
 use crate::record::{Edge, HISTORY_MAX, Published, Record, Vote};
@@ -22,15 +23,20 @@ pub fn state(posting: &Posting) -> State {
 }
 
 /// Whether the ledger, which holds `record` and otherwise this `floor`, has lost what a copy shows.
-pub fn has_regressed(record: Option<&Record>, floor: Seq, copy: &Posting) -> bool {
-    lacks(record, floor, state(copy))
+pub fn has_regressed(record: Option<&Record>, floor: Floor, copy: &Posting) -> bool {
+    match copy {
+        Posting::Show(Published::Record(_)) => lacks(record, floor, state(copy)),
+        // There is nothing to lose of a workload without a record.
+        Posting::Show(Published::Absent(_)) | Posting::Forget(..) => lacks(record, floor.seq.into(), state(copy)),
+    }
 }
 
 /// Whether the ledger, which holds `record` and otherwise this `floor`, does not reach a state it had before.
-pub fn lacks(record: Option<&Record>, floor: Seq, there: State) -> bool {
+pub fn lacks(record: Option<&Record>, floor: Floor, there: State) -> bool {
     match record {
         Some(record) => (record.seq, record.revision) < there,
-        None => Record::above(floor).0 < there.0,
+        // Where a part of the ledger was lost, a floor does not say that a record was removed. Without a revision it is none.
+        None => (there.1 > 0 && floor.is_behind(there.0)) || Record::above(floor.seq).0 < there.0,
     }
 }
 
@@ -39,7 +45,7 @@ pub fn lacks(record: Option<&Record>, floor: Seq, there: State) -> bool {
 pub fn adopt(
     workload: Option<(&Workload, &Version)>,
     current: Option<&Record>,
-    floor: Seq,
+    floor: Floor,
     copies: &[Posting],
     nonce: Nonce,
 ) -> Record {
@@ -50,7 +56,7 @@ pub fn adopt(
     let mut known: Vec<&Record> = shown.chain(current).collect();
     known.sort_by_key(|record| std::cmp::Reverse((record.seq, record.revision)));
     let noted = current.and_then(|record| record.set_back).map(|(seq, _)| seq);
-    let ours = current.map(|record| record.seq).into_iter().chain(noted).chain([floor]);
+    let ours = current.map(|record| record.seq).into_iter().chain(noted).chain([floor.seq, floor.lost]);
     let highest = copies.iter().map(|copy| state(copy).0).chain(ours).max();
     let below = highest.unwrap_or_default();
     let newest = known.first().copied();
@@ -60,8 +66,8 @@ pub fn adopt(
         // Only that it was removed is known. What the cluster does not have, the controller removes.
         (None, None) => Record::first(below),
     };
-    record.revision = current.map_or(1, |current| current.revision.saturating_add(1));
-    record.start_above(below);
+    record.start_above(below.into());
+    record.revision = floor.follows(current, record.seq).saturating_add(1);
     record.nonce = nonce;
     record.votes = votes(&known);
     if let Some(newest) = newest {
@@ -121,11 +127,11 @@ mod tests {
         let copies = [record(7, 2, "2").into(), Posting::Forget(Seq(9), 1), absent(8)];
         let now = workload();
         let seen = version("3");
-        let adopted = adopt(Some((&now, &seen)), Some(&current), Seq(5), &copies, Nonce(7));
+        let adopted = adopt(Some((&now, &seen)), Some(&current), Seq(5).into(), &copies, Nonce(7));
         assert_eq!((adopted.seq, adopted.closed, adopted.revision, adopted.nonce), (Seq(11), Seq(11), 41, Nonce(7)));
         assert_eq!((adopted.version, adopted.change, adopted.phase), (version("3"), Change::Baseline, Phase::Complete));
         assert_eq!(adopted.edge, Edge::Unknown, "another version than the newest copy's: the edge may hold anything");
-        let fresh = adopt(Some((&now, &seen)), None, Seq(5), &[], Nonce(8));
+        let fresh = adopt(Some((&now, &seen)), None, Seq(5).into(), &[], Nonce(8));
         assert_eq!((fresh.seq, fresh.revision), (Seq(7), 1));
     }
 
@@ -135,7 +141,7 @@ mod tests {
         current.votes = vec![vote(3)];
         let mut copy = record(7, 2, "2");
         copy.votes = vec![vote(3), vote(7)];
-        let adopted = adopt(None, Some(&current), Seq(0), &[copy.into()], Nonce(9));
+        let adopted = adopt(None, Some(&current), Seq(0).into(), &[copy.into()], Nonce(9));
         assert_eq!(adopted.votes.iter().map(|vote| vote.seq.0).collect::<Vec<_>>(), [3, 7]);
         assert_eq!((adopted.seq, adopted.revision), (Seq(9), 41));
     }
@@ -143,11 +149,15 @@ mod tests {
     #[test]
     fn a_ledger_has_lost_what_a_copy_shows_and_it_and_its_floor_do_not_reach() {
         let current = record(3, 40, "1");
-        assert!(has_regressed(Some(&current), Seq(0), &record(3, 41, "1").into()));
-        assert!(!has_regressed(Some(&current), Seq(0), &record(3, 40, "1").into()));
-        assert!(has_regressed(None, Seq(8), &Posting::Forget(Seq(10), 1)));
-        assert!(!has_regressed(None, Seq(9), &absent(9)));
+        assert!(has_regressed(Some(&current), Seq(0).into(), &record(3, 41, "1").into()));
+        assert!(!has_regressed(Some(&current), Seq(0).into(), &record(3, 40, "1").into()));
+        assert!(has_regressed(None, Seq(8).into(), &Posting::Forget(Seq(10), 1)));
+        assert!(!has_regressed(None, Seq(9).into(), &absent(9)));
+        // Where a part of the ledger was lost, no floor says that it was removed, and of one that was there is nothing to lose.
+        let floor = Floor { seq: Seq(90), lost: Seq(90) };
+        assert!(has_regressed(None, floor, &record(3, 41, "1").into()));
+        assert!(!has_regressed(None, floor, &absent(9)) && !has_regressed(None, floor, &Posting::Forget(Seq(9), 4)));
         // A workload that came after it was absent has a record of its own.
-        assert!(!has_regressed(Some(&record(10, 1, "1")), Seq(0), &absent(9)));
+        assert!(!has_regressed(Some(&record(10, 1, "1")), Seq(0).into(), &absent(9)));
     }
 }

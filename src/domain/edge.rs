@@ -131,6 +131,7 @@ const fn is_fresh(outcome: &Outcome) -> bool {
         | Outcome::Deleted
         | Outcome::Withdrawn
         | Outcome::SwitchedOff
+        | Outcome::SetBack
         | Outcome::Dead => false,
     }
 }

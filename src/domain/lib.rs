@@ -29,6 +29,7 @@ pub mod distribution;
 pub mod duty;
 pub mod edge;
 pub mod feature;
+pub mod floor;
 pub mod goal;
 pub mod group;
 pub mod groups;

@@ -3,8 +3,9 @@
 //! What is not listed yet is a first listing, in which a workload is taken as it is. What is listed stays so, in every later
 //! life: a workload that was created while nothing ran is a change like any other.
 //!
-//! A ledger may keep its records in parts. A part that is missing, or is another object than it was, has forgotten
-//! workloads: to them a scope counts as not listed. Not for where this is kept; that is the ledger's business.
+//! A ledger may keep its records in parts. A part that is missing, or is another object than it was, has forgotten workloads. They
+//! are no first listing: what was done for them is not known, so each is a change, as a new one is (decision 48). Not for where this
+//! is kept; that is the ledger's business.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -65,12 +66,17 @@ impl Listed {
         self.0.values_mut().for_each(|forgotten| forgotten.extend([shard]));
     }
 
-    /// Whether an object without a record is new.
+    /// Whether an object without a record is new, or was forgotten.
     pub fn covers(&self, id: &impl ObjectId) -> bool {
-        let holds = |(scope, forgotten): (&Scope, &BTreeSet<usize>)| {
-            scope.contains(id) && (forgotten.is_empty() || !forgotten.contains(&shard_of(id)))
+        self.0.keys().any(|scope| scope.contains(id))
+    }
+
+    /// Whether an object without a record may have had one: its part of the ledger was lost.
+    pub fn has_forgotten(&self, id: &impl ObjectId) -> bool {
+        let forgets = |(scope, forgotten): (&Scope, &BTreeSet<usize>)| {
+            scope.contains(id) && !forgotten.is_empty() && forgotten.contains(&shard_of(id))
         };
-        self.0.iter().any(holds)
+        self.0.iter().any(forgets)
     }
 
     /// Whether this scope is listed, without exception.
@@ -118,15 +124,16 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_shard_counts_as_not_listed_until_it_is_listed_again() {
+    fn what_a_lost_shard_forgot_is_no_first_listing_and_is_forgotten_until_it_is_listed_again() {
         let mut listed = Listed::default();
         listed.add(Scope::of(None));
         listed.forget(shard_of(&id("shop", "web")));
-        assert!(!listed.covers(&id("shop", "web")), "shard 7");
+        assert!(listed.has_forgotten(&id("shop", "web")), "shard 7");
         assert_ne!(shard_of(&id("shop", "api")), 7);
-        assert!(listed.covers(&id("shop", "api")));
+        assert!(!listed.has_forgotten(&id("shop", "api")));
+        assert!(listed.covers(&id("shop", "web")) && listed.covers(&id("shop", "api")));
         assert!(!listed.is_whole(&Scope::of(None)));
         listed.add(Scope::of(None));
-        assert!(listed.covers(&id("shop", "web")));
+        assert!(listed.covers(&id("shop", "web")) && !listed.has_forgotten(&id("shop", "web")));
     }
 }

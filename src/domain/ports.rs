@@ -14,8 +14,9 @@ use async_trait::async_trait;
 
 use crate::delivery::{Delivery, Reply};
 use crate::distribution::{Distribution, DistributionId};
+use crate::floor::Floor;
 use crate::horizon::Mark;
-use crate::id::{InvalidationId, Member, Origin, Reference, Seq, Subject, WorkloadId};
+use crate::id::{InvalidationId, Member, Origin, Reference, Subject, WorkloadId};
 use crate::lease::{Claim, Replica};
 use crate::listed::{Listed, Scope};
 use crate::lives::LifeNote;
@@ -180,6 +181,24 @@ pub struct LedgerContents {
     pub layout: String,
     /// What the life of the program before this one left; `None` where it left nothing that can be read.
     pub life: Option<LifeNote>,
+    /// What of it is lost.
+    pub set_back: SetBack,
+}
+
+/// What a ledger is known to have had, and has not any more (decision 48).
+#[derive(Clone, Debug, Default)]
+pub struct SetBack {
+    /// The objects, each with what is wrong with it, in words: `allclear-ledger-07 is gone`. Not those of which a ledger has taken note.
+    pub lost: BTreeSet<String>,
+    /// Records that may be older than what was done for them.
+    pub records: BTreeSet<WorkloadId>,
+}
+
+impl SetBack {
+    /// Whether nothing is.
+    pub fn is_empty(&self) -> bool {
+        self.lost.is_empty() && self.records.is_empty()
+    }
 }
 
 /// Where a member keeps its records: durable, compare-and-set, one writer cluster (GA-1).
@@ -193,7 +212,8 @@ pub trait Ledger: Send + Sync {
     async fn load(&self, workload: &WorkloadId) -> Result<Option<Record>, PortError>;
     /// Stores `record` if the ledger still holds revision `record.revision - 1` of it (none, for revision 1). Storing what
     /// is already there succeeds, so a lost answer may simply be tried again. Writes of one moment may travel together.
-    /// A new record must start above [`Ledger::seq_floor`]; one that does not is refused as a conflict with nothing.
+    /// A new record must start above [`Ledger::floor`]; one that does not is refused as a conflict with nothing. The first number
+    /// above a loss comes with another revision: see [`Floor::follows`].
     async fn store(&self, workload: &WorkloadId, record: &Record) -> Result<(), StoreError>;
     /// Stores many records in few writes, each as [`Ledger::store`] would; returns those that failed. For the baselines of
     /// a first start: 10,000 records cost one write for each shard.
@@ -201,8 +221,8 @@ pub trait Ledger: Send + Sync {
     /// Removes a record of this revision and raises the floor below which no `seq` of its shard may start (decision 2).
     /// Removing what is not there succeeds.
     async fn remove(&self, workload: &WorkloadId, revision: u64) -> Result<(), StoreError>;
-    /// The lowest `seq` a new record of this workload may start *after*.
-    async fn seq_floor(&self, workload: &WorkloadId) -> Result<Seq, PortError>;
+    /// What a new record of this workload starts *above*.
+    async fn floor(&self, workload: &WorkloadId) -> Result<Floor, PortError>;
     /// The members of the group as they were agreed on, not from a cache; `None` before that.
     async fn pin(&self) -> Result<Option<Pin>, PinError>;
     /// Stores who the members are, if the ledger still holds `over`. Says whether it holds `pin` now; storing what is already

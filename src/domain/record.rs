@@ -21,6 +21,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::distribution::DistributionId;
+use crate::floor::Floor;
 use crate::host::Host;
 use crate::id::{InvalidationId, Nonce, NoticeId, Seq, Vector, WorkloadId};
 use crate::image::{Code, Version};
@@ -420,8 +421,9 @@ impl Record {
     }
 
     /// Counts a baseline that is not stored yet from another floor.
-    pub fn start_above(&mut self, floor: Seq) {
-        (_, self.seq) = Self::above(floor);
+    pub fn start_above(&mut self, floor: Floor) {
+        (_, self.seq) = Self::above(floor.seq);
+        self.revision = floor.follows(None, self.seq).saturating_add(1);
         self.closed = self.seq;
     }
 

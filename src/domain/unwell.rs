@@ -93,6 +93,7 @@ pub fn reason(record: &Record) -> Option<Reason> {
             Outcome::Owed
             | Outcome::PartlyOwed
             | Outcome::Dead
+            | Outcome::SetBack
             | Outcome::Purged
             | Outcome::NothingNew
             | Outcome::Returned

@@ -39,6 +39,8 @@ pub enum Mutant {
     ListedForgotten,
     /// After a restore, the process knows only what the ledger does.
     ForgetsWhatItKnew,
+    /// A part of the ledger that is gone reads as one that was never there.
+    LossReadsAsEmpty,
     /// The edge is settled although a part of it could not be purged.
     PartSettles,
     /// A purge that cannot be made is reported as complete.
@@ -200,5 +202,11 @@ mod caught {
     fn a_process_that_forgets_what_it_knew() {
         let world = World { faults: Faults { restores: 1, ..Faults::default() }, ..world(quick(&[("b", 2)])) };
         breaks(Mutant::ForgetsWhatItKnew, world, Promise::EdgeAgrees);
+    }
+
+    #[test]
+    fn a_lost_part_of_the_ledger_that_reads_as_empty() {
+        let world = World { faults: Faults { losses: 1, ..Faults::default() }, ..world(quick(&[("b", 2), ("c", 3)])) };
+        breaks(Mutant::LossReadsAsEmpty, world, Promise::NumbersMeanOne);
     }
 }

@@ -101,7 +101,7 @@ pub fn content(version: &Version) -> Vec<String> {
 /// Judges a write by what the ledger held before. `listed`: a workload that is written for the first time is new, so the edge
 /// may have anything.
 pub fn note_write(next: &mut State, record: &Record, listed: bool, distributions: BTreeSet<DistributionId>) {
-    let floor = next.floor;
+    let floor = next.floor.seq;
     let held = next.ledger.clone();
     let mut past = (*next.past).clone();
     let meaning = (record.uid.clone(), record.version.clone());

@@ -451,6 +451,15 @@ fn a_cluster_that_is_restored_at_any_moment_is_purged_for_what_runs_then() {
     search("A→B, restored", world, &["ends purged", "is purged twice"], 12_565);
 }
 
+#[test]
+fn a_workload_whose_part_of_the_ledger_is_lost_at_any_moment_is_purged_once_more_for_what_runs() {
+    let faults = Faults { losses: 1, ..Faults::default() };
+    let one = World { faults, ..world(quick(&[("b", 2)])) };
+    search("A→B, a part lost", one, &["ends purged", "is purged twice"], 2696);
+    let crashing = World { faults: Faults { crashes: 1, ..faults }, ..world(quick(&[("b", 2)])) };
+    search("A→B, a part lost, a crash", crashing, &["ends purged", "is purged twice"], 8071);
+}
+
 /// Too large for every run.
 mod deep {
     use super::*;

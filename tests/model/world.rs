@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use domain::distribution::DistributionId;
+use domain::floor::Floor;
 use domain::id::{Reference, Seq, Vector};
 use domain::machine::{Machine, Timestamp};
 use domain::policy::Policy;
@@ -59,6 +60,17 @@ pub struct Faults {
     pub early: u8,
     /// The cluster, its ledger included, is restored from the backup made at the beginning.
     pub restores: u8,
+    /// A part of the ledger that has the record is lost while nothing runs.
+    pub losses: u8,
+}
+
+/// What of the ledger is lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// What is left of the record is from the beginning.
+    Journal,
+    /// Nothing is left of it.
+    Shard,
 }
 
 /// One worker process.
@@ -90,7 +102,7 @@ pub struct State {
     /// Where the script is.
     pub at: usize,
     pub ledger: Option<Hashed<Record>>,
-    pub floor: Seq,
+    pub floor: Floor,
     pub workers: Vec<Worker>,
     pub left: Faults,
     pub cdn: BTreeMap<Reference, Creation>,
@@ -122,6 +134,8 @@ pub enum Action {
     Crash(usize),
     /// The cluster is restored, and every process that lives has found out.
     Restore,
+    /// Every process ends, a part of the ledger is lost, and they begin again.
+    LosePart(Part),
     /// Time passes to the worker's next deadline.
     Tick(usize),
     /// Time passes until the script moves on.
@@ -139,7 +153,7 @@ impl World {
             now: Timestamp::from_millis(0),
             at: 0,
             ledger: self.record.clone().map(Hashed::new),
-            floor: Seq(0),
+            floor: Floor::default(),
             workers: vec![self.newborn(self.record.as_ref()); self.workers],
             left: self.faults,
             cdn: BTreeMap::new(),
@@ -197,6 +211,11 @@ impl World {
         if left.restores > 0 && state.at > 0 {
             actions.push(Action::Restore);
         }
+        if left.losses > 0 && state.at > 0 {
+            actions.push(Action::LosePart(Part::Journal));
+            // A ledger knows which shards it had once all is listed.
+            actions.extend(self.listed.then_some(Action::LosePart(Part::Shard)));
+        }
         if left.early > 0 && !self.steps(state).is_empty() {
             actions.extend(self.ticks(state));
         }
@@ -240,8 +259,9 @@ impl World {
             }
             Action::Crash(w) => {
                 next.left.crashes -= 1;
-                next.workers[w] = self.newborn(next.ledger.as_deref());
+                self.begin(&mut next, w);
             }
+            Action::LosePart(part) => self.lose(&mut next, part),
             Action::Restore => self.restore(&mut next),
             Action::Tick(w) => self.tick(&mut next, w, state),
             Action::Wait(at) => next.now = at,
@@ -376,8 +396,8 @@ impl World {
         if held == Some(&record) {
             return Event::Stored;
         }
-        let expected = held.map_or(0, |held| held.revision) + 1;
-        let below = held.is_none() && record.seq <= next.floor;
+        let expected = next.floor.follows(held, record.seq) + 1;
+        let below = held.is_none() && record.seq <= next.floor.seq;
         if (record.revision != expected || below) && self.mutant != Some(Mutant::NoCompareAndSet) {
             return Event::Conflicted(held.cloned().map(Box::new), next.floor);
         }
@@ -390,7 +410,7 @@ impl World {
     fn remove(&self, next: &mut State, revision: u64) -> Event {
         match next.ledger.as_deref() {
             Some(held) if held.revision == revision => {
-                next.floor = next.floor.max(held.seq);
+                next.floor.seq = next.floor.seq.max(held.seq);
                 next.ledger = None;
                 // What comes back is judged by its own first record.
                 next.remember(|past| past.edges.clear());

@@ -29,6 +29,7 @@ mod promises;
 mod promoting;
 mod running;
 mod scene;
+mod set_back;
 mod signals;
 mod steps;
 mod strangers;

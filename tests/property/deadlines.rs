@@ -114,7 +114,7 @@ fn of_the_outside(effect: broker::Effect, how: u8) -> Option<broker::Event> {
         Effect::Heartbeat(board, _) => Event::Beaten(board, if fails { Err(no()) } else { Ok(None) }),
         Effect::GatherWords => Event::WordsGathered(BTreeMap::new(), i64::from(how)),
         Effect::ReadLedger => Event::LedgerRead(if fails { Err(no()) } else { Ok(None) }),
-        Effect::LoadRecord(id) => Event::RecordLoaded(id, if fails { Err(no()) } else { Ok((None, Seq(0))) }),
+        Effect::LoadRecord(id) => Event::RecordLoaded(id, if fails { Err(no()) } else { Ok((None, Seq(0).into())) }),
         Effect::ReadPin => Event::PinRead(if fails { Err(no()) } else { Ok(None) }),
         Effect::StorePin(pin, _) => Event::PinStored(pin, if fails { Err(no()) } else { Ok(how.is_multiple_of(2)) }),
         Effect::Tell(_)

@@ -109,7 +109,7 @@ fn a_crash_of_a_singleton_costs_no_rollout_its_purge_or_its_webhook() {
         ("ledger.remove_delivery", ""),
         ("ledger.deliveries", ""),
         ("ledger.store_all", "shop/web"),
-        ("ledger.seq_floor", "shop/web"),
+        ("ledger.floor", "shop/web"),
     ] {
         panics.insert(method, panic_at_every_call(method, about, |_| ()));
     }
@@ -217,7 +217,7 @@ fn a_singleton_that_keeps_crashing_ends_the_process() {
         ("cdn.create", "EWEB", "invalidator"),
         ("notifier.send", "shop/web", "webhook"),
         ("board.post", "shop/web", "cluster_group"),
-        ("ledger.seq_floor", "shop/cart", "deployment_watcher"),
+        ("ledger.floor", "shop/cart", "deployment_watcher"),
     ] {
         let world = settled(1, &["web"]);
         for _ in 0..20 {

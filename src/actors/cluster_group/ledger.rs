@@ -38,7 +38,7 @@ impl ClusterGroupActor {
         let (ledger, id) = (self.env.ports.ledger.clone(), workload.clone());
         let read = async move {
             let record = ledger.load(&id).await?;
-            let floor = ledger.seq_floor(&id).await?;
+            let floor = ledger.floor(&id).await?;
             // A deleted ledger has no records either, but it was not set back.
             ledger.pin().await?;
             Ok((record.map(Box::new), floor))

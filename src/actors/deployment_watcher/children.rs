@@ -17,10 +17,10 @@ use domain::workload::Asks;
 impl DeploymentWatcher {
     /// Starts a rollout actor.
     pub(super) fn start(&mut self, start: Start<Deployments>, ctx: &mut Context<Self>) {
-        let Start { id, case: Case { latest, arrival }, known, spent } = start;
+        let Start { id, case: Case { latest, arrival }, known, spent, forgotten } = start;
         let (workload, origin) = (id.clone(), self.origin.clone());
         let child = RolloutActor::new(
-            rollout::Start { workload, origin, sight: latest, arrival, known, spent },
+            rollout::Start { workload, origin, sight: latest, arrival, known, spent, forgotten },
             self.env.clone(),
             self.directory.clone(),
             ctx.address().recipient(),

@@ -165,10 +165,10 @@ async fn write(env: Env, found: Records, above: Seq) -> Outcome {
     let (mut records, mut unnumbered, mut trouble) = (BTreeMap::new(), BTreeMap::new(), None);
     let mut found = found.into_iter();
     while let Some((id, mut record)) = found.next() {
-        match ledger.seq_floor(&id).await {
+        match ledger.floor(&id).await {
             Ok(floor) => {
                 let first = Arc::make_mut(&mut record);
-                first.start_above(floor.max(above));
+                first.start_above(floor.max(above.into()));
                 if first.nonce.is_none() {
                     // A write that is repeated, for nobody knows what became of it, is the same one.
                     first.nonce = Nonce(env.ports.random.bits());

@@ -61,11 +61,11 @@ impl DeploymentWatcher {
         stop_listener: StopListener,
         obituary: Obituary,
     ) -> Self {
-        let LedgerContents { origin, records, unreadable, pin: _, listed, layout: _, life: _ } = ledgered;
+        let LedgerContents { origin, records, unreadable, pin: _, listed, layout: _, life: _, set_back } = ledgered;
         let kind = Deployments { policy: env.settings.policy.clone() };
         let unwell = env.metrics.standing.unwell();
         Self {
-            shell: Shell::new(Watch::new(kind, records, unreadable, listed, lives), &env),
+            shell: Shell::new(Watch::new(kind, records, unreadable, listed, lives).set_back(set_back.records), &env),
             env,
             directory,
             stop_signal: StopSignal::under(stop_listener.clone()),

@@ -10,7 +10,8 @@ use crate::actors::message::TellNotice;
 use crate::actors::shell::{Drives, Shell};
 use crate::actors::telling::tell_at_once;
 use crate::actors::{Env, LOAD};
-use domain::id::{Nonces, Origin, Seq, WorkloadId};
+use domain::floor::Floor;
+use domain::id::{Nonces, Origin, WorkloadId};
 use domain::machine::millis;
 use domain::ports::PortError;
 use domain::record::Record;
@@ -36,7 +37,7 @@ struct Loading {
 
 impl Loading {
     /// The record, if there is one, and the floor a new one starts above.
-    async fn read(self) -> (Option<Record>, Seq) {
+    async fn read(self) -> (Option<Record>, Floor) {
         let clock = self.env.ports.clock.clone();
         let mut unloaded = Unloaded::new(self.workload.clone(), self.origin.clone(), clock.now());
         loop {
@@ -63,9 +64,9 @@ impl Loading {
         }
     }
 
-    async fn attempt(&self) -> Result<(Option<Record>, Seq), PortError> {
+    async fn attempt(&self) -> Result<(Option<Record>, Floor), PortError> {
         let ledger = &self.env.ports.ledger;
-        Ok((ledger.load(&self.workload).await?, ledger.seq_floor(&self.workload).await?))
+        Ok((ledger.load(&self.workload).await?, ledger.floor(&self.workload).await?))
     }
 }
 
@@ -82,7 +83,7 @@ impl RolloutActor {
         ctx.spawn(loading.read().into_actor(self).map(|(record, floor), actor, ctx| actor.begin(record, floor, ctx)));
     }
 
-    fn begin(&mut self, record: Option<Record>, floor: Seq, ctx: &mut Context<Self>) {
+    fn begin(&mut self, record: Option<Record>, floor: Floor, ctx: &mut Context<Self>) {
         let settings = &self.env.settings;
         let clock = &self.env.ports.clock;
         let now = i64::try_from(clock.now().as_millis()).unwrap_or(i64::MAX);
@@ -97,7 +98,8 @@ impl RolloutActor {
         };
         let machine = Rollout::resume(identity, settings.policy.clone(), floor, record).arriving(self.start.arrival);
         let machine = machine.drawing(Nonces::seeded(self.env.ports.random.bits()));
-        let machine = machine.remembering(self.start.known.take().as_deref(), self.start.spent);
+        let machine =
+            machine.remembering(self.start.known.take().as_deref(), self.start.spent).bereft(self.start.forgotten);
         self.shell = Some(Shell::new(Attended::new(machine), &self.env));
         self.count();
         let sight = self.start.sight.take().map_or(Event::Missed, Event::Seen);

@@ -20,4 +20,6 @@ pub struct Start {
     pub known: Option<Box<Record>>,
     /// See `known`.
     pub spent: Seq,
+    /// The ledger has lost what it had of it, in part or as a whole, and no life knows it.
+    pub forgotten: bool,
 }

@@ -54,7 +54,7 @@ impl RolloutActor {
                 }
                 Err(StoreError::Conflict(current)) => {
                     metrics.failure("store_record_conflict");
-                    match ports.ledger.seq_floor(&workload).await {
+                    match ports.ledger.floor(&workload).await {
                         Ok(floor) => (Event::Conflicted(current, floor), None),
                         Err(error) => {
                             if !env.heard(Cause::ReadLedger, LOAD, Some(&error)) {

@@ -10,8 +10,7 @@
 //! A shard is owned by the `allclear-ledger` it was created under. So `kubectl delete configmap allclear-ledger` deletes
 //! the ledger (the garbage collector takes the shards), and shards of an earlier ledger, restored from some backup, are
 //! recognised and count as empty. Deleting one shard under a running process is healed from its copy where a rollout of
-//! it is in flight; deleting it at rest, or while nothing runs, forgets its records and their numbers, and its workloads are taken as they are: delete the ledger, never a
-//! shard.
+//! it is in flight. Deleting it at rest, or while nothing runs, sets it back (see [`lost`]): delete the ledger, never a shard.
 //!
 //! [`shard`] knows what is in a shard, [`stored`] where it is, [`writer`] when it is written, [`journal`] how a large one is written
 //! in small pieces, and [`moved`] what becomes of one that is crowded. [`outbox`] keeps the deliveries, [`pin`] the members and [`listed`] the scopes that are listed, [`find`] knows by
@@ -22,6 +21,7 @@ mod in_force;
 mod journal;
 mod life;
 mod listed;
+mod lost;
 mod maps;
 mod moved;
 mod outbox;
@@ -49,7 +49,8 @@ use self::writer::{ShardCopy, ShardQueue, WRITES_AT_ONCE_MAX, Writes};
 use super::{SHARDS, pin_of, shard_of};
 use crate::adapters::kubernetes::no_namespace;
 use domain::delivery::Delivery;
-use domain::id::{Origin, Seq, WorkloadId};
+use domain::floor::Floor;
+use domain::id::{Origin, WorkloadId};
 use domain::listed::Scope;
 use domain::lives::LifeNote;
 use domain::ports::{Ledger, LedgerContents, PinError, PortError, StoreError};
@@ -154,32 +155,6 @@ impl KubernetesLedger {
         }
     }
 
-    /// All shards of this ledger, and the parts that they name.
-    async fn read_shards(&self, meta: &OwnerReference) -> Result<Contents, PortError> {
-        let (mut found, mut shards, mut beside) = (Contents::default(), BTreeMap::new(), BTreeMap::new());
-        for map in self.maps.list("shard").await? {
-            let name = map.metadata.name.clone().unwrap_or_default();
-            if let Some(index) = (0..SHARDS).find(|index| name == shard_name(*index)) {
-                if is_ours(&map, meta) {
-                    found.present.shards.insert(index, listed::brief(&map));
-                }
-                shards.insert(index, map);
-            } else if moved::index_of(&name).is_some() && is_ours(&map, meta) {
-                found.present.moved.insert(name.clone(), listed::brief(&map));
-                beside.insert(name, map);
-            }
-        }
-        for (index, map) in shards {
-            let copy = whole(map, &mut beside, meta);
-            for (namespace, name) in copy.shard.moved() {
-                let part = beside.remove(name).map(|map| whole(map, &mut beside, meta)).unwrap_or_default();
-                found.parts.push((index, namespace.to_owned(), part));
-            }
-            found.shards.insert(index, copy);
-        }
-        Ok(found)
-    }
-
     /// The meta object of the open ledger; opens it first if necessary.
     async fn meta(&self) -> Result<OwnerReference, PortError> {
         if let Some(meta) = self.known_meta() {
@@ -243,11 +218,14 @@ impl KubernetesLedger {
         }
     }
 
+    fn shard(&self, index: usize, meta: &OwnerReference) -> Stored<'_> {
+        Stored { ledger: self, index, name: shard_name(index), namespace: None, meta: meta.clone() }
+    }
+
     /// Where the record of a workload is, as far as is known. A queue that knows better does not answer, and then so does this.
     async fn place(&self, workload: &WorkloadId) -> Result<Place<'_>, PortError> {
         let index = shard_of(workload);
-        let name = shard_name(index);
-        let shard = Stored { ledger: self, index, name, namespace: None, meta: self.meta().await? };
+        let shard = self.shard(index, &self.meta().await?);
         Ok(match self.routes.of(index, &workload.namespace) {
             Some(route) => Place { queue: route.queue, store: shard.for_namespace(&workload.namespace, &route.name) },
             None => Place { queue: self.queues.get(index).ok_or_else(|| no_such_shard(index))?.clone(), store: shard },
@@ -267,9 +245,17 @@ type Failures = BTreeMap<WorkloadId, StoreError>;
 #[derive(Default)]
 struct Contents {
     shards: BTreeMap<usize, ShardCopy>,
-    /// The parts that shards name, each with its shard and its namespace.
-    parts: Vec<(usize, String, ShardCopy)>,
+    /// The parts that shards name.
+    parts: Vec<Part>,
     present: Present,
+}
+
+/// The records of a namespace that have an object of their own.
+struct Part {
+    index: usize,
+    namespace: String,
+    name: String,
+    copy: ShardCopy,
 }
 
 impl Contents {
@@ -285,9 +271,10 @@ impl Contents {
                 belongs && !copy.shard.is_moved(&workload.namespace)
             });
         }
-        for (index, namespace, copy) in &self.parts {
+        for Part { index, namespace, copy, .. } in &self.parts {
             gather(&copy.shard, read, |workload| workload.namespace == *namespace && shard_of(workload) == *index);
         }
+        read.set_back.lost = self.copies().flat_map(|copy| copy.lost.iter().cloned()).collect();
     }
 }
 
@@ -295,21 +282,22 @@ impl Contents {
 impl Ledger for KubernetesLedger {
     async fn open(&self) -> Result<LedgerContents, PortError> {
         let (meta, map) = self.find_or_create_meta().await?;
-        let mut contents = self.read_shards(&meta).await?;
+        let mut contents = self.read_shards(&meta, &map).await?;
         self.label(&map).await;
         *self.meta.lock().unwrap_or_else(PoisonError::into_inner) = Some(meta.clone());
-        let mut opened = ledgered(meta, &map, &contents.present);
+        let mut opened = ledgered(&meta, &map, &contents.present);
         contents.gather(&mut opened);
         self.shards.adopt(std::mem::take(&mut contents.present), &opened.listed);
         self.routes.clear();
         for (index, queue) in self.queues.iter().enumerate() {
             let copy = contents.shards.remove(&index).unwrap_or_default();
             self.routes.note(index, &copy.shard);
-            queue.adopt(copy).await;
+            queue.adopt(self.shard(index, &meta).kept(copy).await).await;
         }
-        for (index, namespace, copy) in contents.parts {
+        for Part { index, namespace, name, copy } in contents.parts {
             if let Some(route) = self.routes.of(index, &namespace) {
-                route.queue.adopt(copy).await;
+                let store = self.shard(index, &meta).for_namespace(&namespace, &name);
+                route.queue.adopt(store.kept(copy).await).await;
             }
         }
         Ok(opened)
@@ -318,8 +306,8 @@ impl Ledger for KubernetesLedger {
     async fn peek(&self) -> Result<Option<LedgerContents>, PortError> {
         let Some(map) = self.maps.get(META_NAME).await? else { return Ok(None) };
         let meta = self.read_meta(&map)?;
-        let contents = self.read_shards(&meta).await?;
-        let mut seen = ledgered(meta, &map, &contents.present);
+        let contents = self.read_shards(&meta, &map).await?;
+        let mut seen = ledgered(&meta, &map, &contents.present);
         contents.gather(&mut seen);
         // The caller looks again because the cluster may have been set back. Then a shard may have back what was moved out of it.
         for queue in &self.queues {
@@ -362,7 +350,7 @@ impl Ledger for KubernetesLedger {
         self.settle(workload, Change::Remove(revision)).await
     }
 
-    async fn seq_floor(&self, workload: &WorkloadId) -> Result<Seq, PortError> {
+    async fn floor(&self, workload: &WorkloadId) -> Result<Floor, PortError> {
         // The copy will do: a record that starts at or below the real floor is refused, after a fresh read.
         self.look(workload, false, Shard::floor).await
     }
@@ -428,7 +416,12 @@ fn owner(meta: &ConfigMap) -> Option<OwnerReference> {
 fn gather(shard: &Shard, read: &mut LedgerContents, belongs: impl Fn(&WorkloadId) -> bool) {
     for workload in shard.workloads().filter(belongs) {
         match shard.record(&workload) {
-            Ok(Some(record)) => drop(read.records.insert(workload, Arc::new(record))),
+            Ok(Some(record)) => {
+                if shard.is_behind(record.seq) {
+                    read.set_back.records.insert(workload.clone());
+                }
+                drop(read.records.insert(workload, Arc::new(record)));
+            }
             Ok(None) => {}
             Err(error) => drop(read.unreadable.insert(workload, error.to_string())),
         }
@@ -436,11 +429,11 @@ fn gather(shard: &Shard, read: &mut LedgerContents, belongs: impl Fn(&WorkloadId
 }
 
 /// What the ledger's own object says.
-fn ledgered(meta: OwnerReference, map: &ConfigMap, present: &Present) -> LedgerContents {
+fn ledgered(meta: &OwnerReference, map: &ConfigMap, present: &Present) -> LedgerContents {
     let pin = pin::of(map).and_then(|text| pin_of(text).ok());
     let (listed, life) = (listed::of(map, present), life::of(map));
     let layout = map.data.as_ref().and_then(|data| data.get(LAYOUT_KEY)).cloned().unwrap_or_default();
-    LedgerContents { origin: Origin(meta.uid), pin, listed, layout, life, ..LedgerContents::default() }
+    LedgerContents { origin: Origin(meta.uid.clone()), pin, listed, layout, life, ..LedgerContents::default() }
 }
 
 fn is_ours(map: &ConfigMap, meta: &OwnerReference) -> bool {
@@ -454,11 +447,5 @@ fn copy_of(base: ConfigMap, journal: Option<ConfigMap>, meta: &OwnerReference) -
         return ShardCopy { version, ..ShardCopy::default() };
     }
     let (journal, entries) = journal.map(|map| (map.metadata.resource_version, map.data)).unwrap_or_default();
-    ShardCopy { shard: Shard::of(base.data.unwrap_or_default(), entries), version, journal }
-}
-
-/// The same, from one listing, which shows all objects as they were at one moment.
-fn whole(base: ConfigMap, beside: &mut BTreeMap<String, ConfigMap>, meta: &OwnerReference) -> ShardCopy {
-    let journal = base.data.as_ref().and_then(|data| beside.remove(data.get(journal::JOURNAL_KEY)?));
-    copy_of(base, journal, meta)
+    ShardCopy { shard: Shard::of(base.data.unwrap_or_default(), entries), version, journal, lost: Vec::new() }
 }

@@ -7,6 +7,7 @@ use async_trait::async_trait;
 
 use super::{Ruling, judge_removal, judge_store, shard_of, unwritable};
 use domain::delivery::Delivery;
+use domain::floor::Floor;
 use domain::id::{Origin, Seq, WorkloadId};
 use domain::listed::{Listed, Scope};
 use domain::lives::LifeNote;
@@ -58,7 +59,7 @@ impl State {
         record_codec::encode(record).map_err(|error| unwritable(workload, &error))?;
         let current = self.records.get(workload);
         let floor = self.floors.get(&shard_of(workload)).copied().unwrap_or_default();
-        match judge_store(current, floor, record) {
+        match judge_store(current, floor.into(), record) {
             Ruling::Apply => drop(self.records.insert(workload.clone(), record.clone())),
             Ruling::Done => {}
             Ruling::Refuse => return Err(StoreError::Conflict(current.cloned().map(Box::new))),
@@ -74,11 +75,10 @@ impl Ledger for MemoryLedger {
         Ok(LedgerContents {
             origin: self.origin.clone(),
             records: records.iter().map(|(id, record)| (id.clone(), Arc::new(record.clone()))).collect(),
-            unreadable: BTreeMap::new(),
             pin: pin.clone(),
             listed: listed.clone(),
-            layout: String::new(),
             life: life.clone(),
+            ..LedgerContents::default()
         })
     }
 
@@ -117,8 +117,8 @@ impl Ledger for MemoryLedger {
         Ok(())
     }
 
-    async fn seq_floor(&self, workload: &WorkloadId) -> Result<Seq, PortError> {
-        Ok(self.state().floors.get(&shard_of(workload)).copied().unwrap_or_default())
+    async fn floor(&self, workload: &WorkloadId) -> Result<Floor, PortError> {
+        Ok(self.state().floors.get(&shard_of(workload)).copied().unwrap_or_default().into())
     }
 
     async fn pin(&self) -> Result<Option<Pin>, PinError> {

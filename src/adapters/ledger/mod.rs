@@ -16,7 +16,8 @@ pub mod unreachable;
 
 pub use domain::listed::{SHARDS, shard_of};
 
-use domain::id::{Origin, Seq, WorkloadId};
+use domain::floor::Floor;
+use domain::id::{Origin, WorkloadId};
 use domain::lives::LifeNote;
 use domain::ports::{PortError, StoreError};
 use domain::record::Record;
@@ -49,13 +50,12 @@ enum Ruling {
 /// Whether `record` may be stored where `current` is. A new record starts above the floor (decision 2): a number that was
 /// counted before the last removal would repeat a vector, and with it the reference of a purge that is long over. For the same reason
 /// no number goes down: after a removal and a return, revisions begin anew, and one who knows neither may have the next one in hand.
-fn judge_store(current: Option<&Record>, floor: Seq, record: &Record) -> Ruling {
+fn judge_store(current: Option<&Record>, floor: Floor, record: &Record) -> Ruling {
     match current {
         Some(current) if current == record => Ruling::Done,
-        Some(current) if current.revision.checked_add(1) == Some(record.revision) && record.seq >= current.seq => {
-            Ruling::Apply
-        }
-        None if record.revision == 1 && record.seq > floor => Ruling::Apply,
+        _ if floor.follows(current, record.seq).checked_add(1) != Some(record.revision) => Ruling::Refuse,
+        Some(current) if record.seq >= current.seq => Ruling::Apply,
+        None if record.seq > floor.seq => Ruling::Apply,
         Some(_) | None => Ruling::Refuse,
     }
 }

@@ -21,6 +21,7 @@ use async_trait::async_trait;
 use super::{fresh_origin, life_of, life_text, pin_of, pin_text, shard_of, unusable, unwritable};
 use crate::adapters::redis::Server;
 use domain::delivery::Delivery;
+use domain::floor::Floor;
 use domain::id::{Origin, Seq, WorkloadId};
 use domain::listed::Scope;
 use domain::lives::LifeNote;
@@ -337,11 +338,11 @@ impl Ledger for RedisLedger {
         judged(workload, None, answers.first().map_or(LOST, String::as_str))
     }
 
-    async fn seq_floor(&self, workload: &WorkloadId) -> Result<Seq, PortError> {
+    async fn floor(&self, workload: &WorkloadId) -> Result<Floor, PortError> {
         let get = command("HGET", &[&self.floors_key, &shard_of(workload).to_string()]);
         let floor: Option<u64> =
             self.server.call("read a floor", |mut redis| async move { get.query_async(&mut redis).await }).await?;
-        Ok(Seq(floor.unwrap_or_default()))
+        Ok(Seq(floor.unwrap_or_default()).into())
     }
 
     async fn pin(&self) -> Result<Option<Pin>, PinError> {

@@ -7,7 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use async_trait::async_trait;
 
 use domain::delivery::Delivery;
-use domain::id::{Seq, WorkloadId};
+use domain::floor::Floor;
+use domain::id::WorkloadId;
 use domain::listed::Scope;
 use domain::lives::LifeNote;
 use domain::ports::{Ledger, LedgerContents, PinError, PortError, StoreError};
@@ -52,7 +53,7 @@ impl Ledger for UnreachableLedger {
         Err(unreachable().into())
     }
 
-    async fn seq_floor(&self, _: &WorkloadId) -> Result<Seq, PortError> {
+    async fn floor(&self, _: &WorkloadId) -> Result<Floor, PortError> {
         Err(unreachable())
     }
 

@@ -17,7 +17,7 @@ use crate::app::by_hand::{PERHAPS_A_SECOND_LEDGER, SECOND_LEDGER};
 use crate::cli::page::count;
 use crate::cli::read::replicas::Replicas;
 use crate::config::{Config, LedgerBackend, Namespaces};
-use domain::ports::{Ledger, LedgerContents, PortError};
+use domain::ports::{Ledger, LedgerContents, PortError, SetBack};
 use domain::refusal::Cause;
 
 /// What the API server says where a quota is full
@@ -95,6 +95,7 @@ async fn write(clients: &Clients, who: &Who, namespace: &str, pre: bool) -> Vec<
 /// What reading it came to.
 pub fn read(read: &Result<Option<LedgerContents>, PortError>, missing: &str, who: Option<&Who>, pre: bool) -> Finding {
     match read {
+        Ok(Some(found)) if !found.set_back.is_empty() => set_back(&found.set_back),
         Ok(Some(found)) if found.unreadable.is_empty() => {
             LEDGER_READ.good(count(found.records.len(), "record", "records"))
         }
@@ -116,6 +117,20 @@ pub fn read(read: &Result<Option<LedgerContents>, PortError>, missing: &str, who
             .failed(error)
             .hint(error.refused().filter(|_| error.denied).map_or("", |refused| refused.remedy(Cause::ReadLedger))),
     }
+}
+
+/// A part of it is lost, or was.
+fn set_back(SetBack { lost, records }: &SetBack) -> Finding {
+    let behind = count(records.len(), "record that is left may be old", "records that are left may be old");
+    let finding = match lost.len() {
+        0 => LEDGER_READ.warning(format!("a part of it was lost: {behind}, and had no rollout since")),
+        _ => {
+            let lost = lost.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+            let behind = if records.is_empty() { String::new() } else { format!("; {behind}") };
+            LEDGER_READ.failed(format!("a part of it is lost: {lost}{behind}"))
+        }
+    };
+    finding.hint("alone, each workload concerned is purged once more; in a group, see allclear ledger show and allclear ledger adopt")
 }
 
 /// Reads it, without making one.

@@ -43,6 +43,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::board::{Cursor, Interest, News, Posted, Posting};
+use crate::floor::Floor;
 use crate::group::{self, Known, Told, View};
 use crate::id::{Member, Origin, Seq, WorkloadId};
 use crate::machine::{Machine, Timestamp};
@@ -136,7 +137,7 @@ pub enum Event {
     /// An [`Effect::ReadLedger`] was answered: with what the ledger holds, if there is one.
     LedgerRead(Result<Option<Kept>, String>),
     /// An [`Effect::LoadRecord`] was: the record, and the floor no `seq` of a later one can fall below.
-    RecordLoaded(WorkloadId, Result<(Option<Box<Record>>, Seq), String>),
+    RecordLoaded(WorkloadId, Result<(Option<Box<Record>>, Floor), String>),
     /// An [`Effect::ReadPin`] was.
     PinRead(Result<Option<Pin>, String>),
     /// An [`Effect::StorePin`] was: whether the ledger holds it now.

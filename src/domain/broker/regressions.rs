@@ -13,6 +13,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use crate::adoption::lacks;
+use crate::floor::Floor;
 use crate::id::{Seq, WorkloadId};
 use crate::machine::Timestamp;
 use crate::record::{Change, Record};
@@ -28,6 +30,10 @@ const LET_BE_FOR: Duration = Duration::from_secs(60);
 /// How far ahead of ours a number may be for us to count above it. Honest ones are a few ahead; without this bound a forger
 /// could soon exhaust the numbers.
 const COUNTED_MAX: u64 = 1 << 32;
+
+/// Why a workload is held whose record was in a part of the ledger that is gone.
+const LOST: &str = "StateRegressed: a part of our ledger was lost, and the record of this workload with it, so what was voted for it \
+                    is not known; a later rollout does not end this: if it is right, run allclear ledger adopt";
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Regression {
@@ -91,7 +97,7 @@ impl Regressions {
 
     /// The ledger holds this record, or none and this floor. Returns whether it knows of the board's state; for a workload
     /// already held, whether the state was adopted.
-    pub(super) fn compare(&mut self, workload: &WorkloadId, record: Option<&Record>, floor: Seq) -> bool {
+    pub(super) fn compare(&mut self, workload: &WorkloadId, record: Option<&Record>, floor: Floor) -> bool {
         let known = self.settle(workload, record, floor);
         if let Some(regression) = self.all.get_mut(workload) {
             regression.asked = false;
@@ -114,17 +120,17 @@ impl Regressions {
             }
         }
         let doubted = self.above(workload).is_some();
-        if self.settle(workload, Some(record), Seq::default()) && doubted {
+        if self.settle(workload, Some(record), Floor::default()) && doubted {
             self.counted.insert(workload.clone(), now);
         }
     }
 
     /// Resolves what this record, or this floor without a record, settles. Returns whether nothing is left.
-    fn settle(&mut self, workload: &WorkloadId, record: Option<&Record>, floor: Seq) -> bool {
+    fn settle(&mut self, workload: &WorkloadId, record: Option<&Record>, floor: Floor) -> bool {
         let Some(regression) = self.all.get(workload) else { return true };
         let reaches = match (record, regression.ledger) {
-            // Where there is none and the floor is as high, it was removed.
-            (None, _) => Record::above(floor).0 >= regression.seq,
+            // Where there is none and the floor is as high, it was removed, unless a loss has set that floor.
+            (None, _) => !lacks(None, floor, (regression.seq, regression.revision)),
             (Some(record), Ledger::Unasked) => (record.seq, record.revision) >= (regression.seq, regression.revision),
             (Some(record), _) if !regression.proven => record.seq > regression.seq,
             (Some(record), Ledger::Behind(..) | Ledger::Without) => {
@@ -164,6 +170,10 @@ impl Regressions {
             self.all.get(workload).filter(|regression| regression.proven)?;
         let here = match ledger {
             Ledger::Unasked => return None,
+            // The ledger's own finding: no copy has such a revision.
+            Ledger::Without if *revision == 0 => {
+                return Some(LOST.to_owned());
+            }
             Ledger::Behind(seq, revision) => format!("had only rollout {seq} (revision {revision})"),
             Ledger::Without => "had less".to_owned(),
         };
@@ -224,7 +234,7 @@ mod tests {
     fn held() -> Regressions {
         let mut regressions = Regressions::default();
         assert!(regressions.found(NOW, &web(), Seq(3), 4));
-        assert!(!regressions.compare(&web(), Some(&record(2, 1, Change::Changed)), Seq(0)));
+        assert!(!regressions.compare(&web(), Some(&record(2, 1, Change::Changed)), Seq(0).into()));
         regressions
     }
 
@@ -233,7 +243,7 @@ mod tests {
         let mut regressions = held();
         let words = regressions.hold(&web()).unwrap();
         for later in [record(3, 5, Change::Changed), record(4, 9, Change::Changed), record(9, 1, Change::Recovered)] {
-            assert!(!regressions.compare(&web(), Some(&later), Seq(0)));
+            assert!(!regressions.compare(&web(), Some(&later), Seq(0).into()));
             assert_eq!(regressions.hold(&web()), Some(words.clone()), "it says what was found, and what to do");
         }
         assert!(words.contains("a later rollout does not end this"), "{words}");
@@ -247,8 +257,8 @@ mod tests {
         assert!(regressions.hold(&web()).unwrap().contains("rollout 3 (revision 4)"));
         assert_eq!(regressions.set_back(&web()), Some((Seq(3), 4)));
         assert_eq!(regressions.ask_again(), [web()], "the ledger is asked whether it was adopted meanwhile");
-        assert!(!regressions.compare(&web(), Some(&Record { change: Change::Baseline, ..noted }), Seq(0)));
-        assert!(regressions.compare(&web(), Some(&record(10, 2, Change::Baseline)), Seq(0)));
+        assert!(!regressions.compare(&web(), Some(&Record { change: Change::Baseline, ..noted }), Seq(0).into()));
+        assert!(regressions.compare(&web(), Some(&record(10, 2, Change::Baseline)), Seq(0).into()));
         assert_eq!((regressions.hold(&web()), regressions.set_back(&web())), (None, None));
     }
 
@@ -259,7 +269,7 @@ mod tests {
         // The answer to our own write is late: another worker has overwritten it.
         regressions.stored(NOW, &web(), &record(2, 6, Change::Changed));
         assert_eq!(regressions.hold(&web()), None);
-        assert!(regressions.compare(&web(), Some(&record(2, 7, Change::Changed)), Seq(0)));
+        assert!(regressions.compare(&web(), Some(&record(2, 7, Change::Changed)), Seq(0).into()));
         assert!(!regressions.contains(&web()));
     }
 
@@ -267,25 +277,41 @@ mod tests {
     fn a_hold_ends_when_the_record_was_adopted_above_the_copy() {
         let mut regressions = held();
         assert!(
-            !regressions.compare(&web(), Some(&record(3, 9, Change::Baseline)), Seq(0)),
+            !regressions.compare(&web(), Some(&record(3, 9, Change::Baseline)), Seq(0).into()),
             "that seq was given out before"
         );
-        assert!(regressions.compare(&web(), Some(&record(4, 2, Change::Baseline)), Seq(0)));
+        assert!(regressions.compare(&web(), Some(&record(4, 2, Change::Baseline)), Seq(0).into()));
         assert_eq!(regressions.hold(&web()), None);
     }
 
     #[test]
     fn a_hold_ends_when_the_record_was_removed_with_its_numbers() {
         let mut regressions = held();
-        assert!(!regressions.compare(&web(), None, Seq(1)));
-        assert!(regressions.compare(&web(), None, Seq(3)));
+        assert!(!regressions.compare(&web(), None, Seq(1).into()));
+        assert!(regressions.compare(&web(), None, Seq(3).into()));
+    }
+
+    #[test]
+    fn a_record_that_was_lost_with_its_part_of_the_ledger_holds_its_workload_in_words_of_its_own() {
+        let lost = Floor { seq: Seq(90), lost: Seq(90) };
+        let mut regressions = Regressions::default();
+        let noted = Record { set_back: Some((Seq(90), 0)), ..record(91, 91, Change::Changed) };
+        regressions.stored(NOW, &web(), &noted);
+        assert_eq!(regressions.hold(&web()).unwrap(), LOST);
+        assert!(!regressions.compare(&web(), Some(&noted), lost));
+        assert!(regressions.clone().compare(&web(), Some(&record(92, 92, Change::Baseline)), lost), "adopted");
+        assert!(regressions.compare(&web(), None, Floor { seq: Seq(91), ..lost }), "removed");
+
+        // A copy of a record that is gone: no floor of a loss reaches it.
+        assert!(regressions.found(NOW, &web(), Seq(3), 4));
+        assert!(!regressions.compare(&web(), None, lost));
     }
 
     #[test]
     fn without_a_key_a_copy_holds_nothing_and_is_counted_above() {
         let mut regressions = Regressions::new(false);
         assert!(regressions.found(NOW, &web(), Seq(90), 4));
-        assert!(!regressions.compare(&web(), Some(&record(2, 1, Change::Changed)), Seq(0)));
+        assert!(!regressions.compare(&web(), Some(&record(2, 1, Change::Changed)), Seq(0).into()));
         assert_eq!(
             (regressions.hold(&web()), regressions.set_back(&web()), regressions.held().count()),
             (None, None, 0)
@@ -302,7 +328,7 @@ mod tests {
     fn without_a_key_no_copy_uses_up_the_numbers() {
         let mut regressions = Regressions::new(false);
         regressions.found(NOW, &web(), Seq(u64::MAX), 4);
-        regressions.compare(&web(), Some(&record(2, 1, Change::Changed)), Seq(0));
+        regressions.compare(&web(), Some(&record(2, 1, Change::Changed)), Seq(0).into());
         assert_eq!((regressions.above(&web()), regressions.doubted().count()), (None, 1));
     }
 

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{BACKOFF, BoardState, Broker, Effect, Event, Machine};
 use crate::board::{AGAIN_MAX, News, Posted, Posting};
+use crate::floor::Floor;
 use crate::id::{Member, Seq, WorkloadId};
 use crate::machine::Timestamp;
 use crate::record::{Published, Record};
@@ -212,7 +213,7 @@ impl Broker {
     }
 
     /// The ledger was asked for a record of ours, because a board has a newer state of it.
-    fn compared(&mut self, workload: &WorkloadId, read: Result<(Option<Box<Record>>, Seq), String>) -> Vec<Effect> {
+    fn compared(&mut self, workload: &WorkloadId, read: Result<(Option<Box<Record>>, Floor), String>) -> Vec<Effect> {
         let Ok((record, floor)) = read else {
             self.regressions.failed(workload);
             return Vec::new();

@@ -274,7 +274,7 @@ fn a_newer_copy_of_our_own_record_is_compared_with_the_ledger() {
     let effects = broker.step(at(2), Event::Posted(0, Ok(vec![Posted::Newer(Seq(3), 4)])));
     assert!(effects.contains(&Effect::LoadRecord(id("web"))));
     assert_eq!(broker.view(at(2), &id("web")).hold, None, "another process of ours may have written it");
-    let effects = broker.step(at(2), Event::RecordLoaded(id("web"), Ok((Some(Box::new(record(2, 1))), Seq(0)))));
+    let effects = broker.step(at(2), Event::RecordLoaded(id("web"), Ok((Some(Box::new(record(2, 1))), Seq(0).into()))));
     assert!(effects.contains(&Effect::Tell(id("web"))));
     let hold = broker.view(at(2), &id("web")).hold.unwrap();
     assert!(hold.starts_with("StateRegressed") && hold.contains("rollout 3 (revision 4)"), "{hold}");
@@ -286,7 +286,7 @@ fn a_newer_copy_of_our_own_record_is_compared_with_the_ledger() {
     // What was removed meanwhile is no loss.
     published(&mut broker, "api", record(2, 1));
     broker.step(at(4), Event::Posted(1, Ok(vec![Posted::Newer(Seq(2), 1), Posted::Newer(Seq(2), 1)])));
-    broker.step(at(4), Event::RecordLoaded(id("api"), Ok((None, Seq(2)))));
+    broker.step(at(4), Event::RecordLoaded(id("api"), Ok((None, Seq(2).into()))));
     assert_eq!(broker.view(at(4), &id("api")).hold, None);
 }
 
@@ -364,7 +364,8 @@ fn what_was_published_since_is_not_overwritten_by_what_the_ledger_said_before() 
     // Revision 6 was another process's, and 7 followed it, before the ledger's answer came.
     let newest = record(2, 7);
     let mut effects = published(&mut broker, "web", newest.clone());
-    effects.extend(broker.step(at(2), Event::RecordLoaded(id("web"), Ok((Some(Box::new(record(2, 6))), Seq(0))))));
+    effects
+        .extend(broker.step(at(2), Event::RecordLoaded(id("web"), Ok((Some(Box::new(record(2, 6))), Seq(0).into())))));
     effects.extend(broker.step(at(2), Event::Posted(1, posted(1))));
     effects.extend(broker.step(at(3), Event::Posted(0, posted(1))));
     effects.extend(broker.tick(at(4)));

@@ -46,6 +46,8 @@ pub enum Outcome {
     Dead,
     /// Its owner took the workload out while members of the group still waited for each other (decision 53).
     SwitchedOff,
+    /// What the ledger knew of it may be older than what was done for it (decision 48). Another purge takes its place.
+    SetBack,
 }
 
 impl Outcome {
@@ -56,7 +58,7 @@ impl Outcome {
 
     /// A program that knows only the first two forms of a record cannot read it.
     pub const fn is_third(&self) -> bool {
-        matches!(self, Self::SwitchedOff)
+        matches!(self, Self::SwitchedOff | Self::SetBack)
     }
 }
 
@@ -87,6 +89,7 @@ impl fmt::Display for Outcome {
             Self::Withdrawn => f.write_str("not purged: the group did not agree in time, and group.policy is \"skip\""),
             Self::SwitchedOff => f.write_str("not purged: its owner switched it off by allclear.dev/enabled"),
             Self::Dead => f.write_str("not purged: a member of the group could not complete it"),
+            Self::SetBack => f.write_str("not known: a part of the ledger was lost, so it is purged once more instead"),
         }
     }
 }

@@ -29,6 +29,7 @@ impl Rollout {
         let mut effects = Vec::new();
         self.wake(now);
         effects.extend(self.ballot.publish(self.record.durable.as_ref()));
+        self.recover(now);
         effects.extend(self.observe(now, fresh));
         effects.extend(self.judge_failure(now));
         effects.extend(self.agree(now));

@@ -199,7 +199,7 @@ const fn kind_of_end(outcome: &Outcome) -> Option<Kind> {
         Outcome::Partly => Some(Kind::PurgeFailed),
         Outcome::Owed | Outcome::PartlyOwed => Some(Kind::PurgeOwed),
         // An impossible purge was announced when it failed; the other outcomes are not announced.
-        Outcome::Impossible | Outcome::NothingNew | Outcome::NoSite => None,
+        Outcome::Impossible | Outcome::NothingNew | Outcome::NoSite | Outcome::SetBack => None,
         // These close a rollout before its vote.
         Outcome::Failed(_)
         | Outcome::Superseded

@@ -57,6 +57,7 @@ use std::collections::BTreeSet;
 
 use crate::call::Call;
 use crate::catalog::Found;
+use crate::floor::Floor;
 use crate::group::NumberedView;
 use crate::host::Host;
 use crate::id::{Member, NoticeId, Origin, Reference, Seq, Vector, WorkloadId, group_rollout_id};
@@ -185,7 +186,7 @@ pub enum Event {
     /// The write under way is durable.
     Stored,
     /// Another writer was first; this is what the ledger holds, and the floor a new record must start above.
-    Conflicted(Option<Box<Record>>, Seq),
+    Conflicted(Option<Box<Record>>, Floor),
     /// The write has an unknown outcome, for this reason.
     StoreFailed(String),
     /// The group's records changed.
@@ -266,15 +267,15 @@ impl Effect {
 }
 
 impl Rollout {
-    /// The machine of a workload whose record the ledger holds in this state. `floor` matters only if there is none.
-    pub fn resume(identity: Identity, policy: Policy, floor: Seq, record: Option<Record>) -> Self {
+    /// The machine of a workload whose record the ledger holds in this state.
+    pub fn resume(identity: Identity, policy: Policy, floor: impl Into<Floor>, record: Option<Record>) -> Self {
         Self {
             served: Served::resumed(&policy, record.as_ref()),
             purges: Purges::resumed(record.as_ref()),
             identity,
             policy,
             sighting: Sighting::new(record.is_some()),
-            record: OwnRecord::resumed(floor, record),
+            record: OwnRecord::resumed(floor.into(), record),
             stopwatch: Stopwatch::default(),
             barrier: Barrier::default(),
             ballot: Ballot::default(),
@@ -336,7 +337,7 @@ impl Rollout {
     }
 
     /// Another writer was first: its record holds, and we judge the facts again by it.
-    fn conflicted(&mut self, now: Timestamp, current: Option<Record>, floor: Seq) -> Option<Effect> {
+    fn conflicted(&mut self, now: Timestamp, current: Option<Record>, floor: Floor) -> Option<Effect> {
         if !self.record.is_writing() {
             return None;
         }

@@ -10,6 +10,7 @@ use crate::record::{CHANGE_WORDS_BYTES_MAX, Change, Edge, Failure, Outcome, Phas
 use crate::rollout::clock::{ELAPSED_STORED_EVERY, Suspicion};
 use crate::rollout::close::End;
 use crate::rollout::news::{baseline, faults, is_requested};
+use crate::rollout::regress::FORGOTTEN;
 use crate::rollout::served::Served;
 use crate::rollout::write::OwnRecord;
 use crate::rollout::{Arrival, Effect, Rollout, request, words};
@@ -44,7 +45,7 @@ impl Rollout {
         }
         if record.all_kept().next().is_none() && record.untold.is_empty() {
             // Its numbers are not used again even if the workload returns before the record is gone (decision 2).
-            self.record.floor = self.record.floor.max(record.seq);
+            self.record.floor.seq = self.record.floor.seq.max(record.seq);
             self.record.draft = None;
         }
         None
@@ -57,7 +58,7 @@ impl Rollout {
         if !gone || self.identity.is_alone() {
             return None;
         }
-        self.ballot.absent(Record::above(self.record.floor).0)
+        self.ballot.absent(Record::above(self.record.floor.seq).0)
     }
 
     /// The workload has no record yet.
@@ -71,14 +72,15 @@ impl Rollout {
         let message = match self.sighting.arrival {
             Arrival::Open | Arrival::Baseline => None,
             Arrival::UnderWay => Some("first seen in the middle of a rollout"),
+            Arrival::New if std::mem::take(&mut self.record.forgotten) => Some(FORGOTTEN),
             Arrival::New => Some("a new workload was seen"),
         };
-        let mut record = baseline(workload, version, self.record.floor.max(self.record.spent));
+        let mut record = baseline(workload, version, self.record.floor.seq.max(self.record.spent));
         if message.is_some() {
             record.change = Change::Changed;
             record.phase = Phase::Rolling;
             record.edge = Edge::Unknown;
-            record.closed = self.record.floor.max(self.record.spent);
+            record.closed = self.record.floor.seq.max(self.record.spent);
             record.times = Times::begun(self.identity.time_kept(now));
             self.stopwatch.start(now);
         }
@@ -115,7 +117,7 @@ impl Rollout {
     pub(super) fn begin(&mut self, now: Timestamp, workload: &Workload, version: &Version, change: Change) {
         let Some(previous) = self.record.draft.clone() else { return };
         let (digests, requested) = (self.policy.same_digest_is_same, is_requested(&previous, workload));
-        let OwnRecord { draft: Some(draft), nonces, spent, .. } = &mut self.record else { return };
+        let OwnRecord { draft: Some(draft), nonces, spent, floor, .. } = &mut self.record else { return };
         let settled = previous.settled().filter(|settled| !settled.same_content(version, digests)).cloned();
         let replaced = text::cut(&words::change(previous.before(), &previous.version), CHANGE_WORDS_BYTES_MAX);
         for vote in draft.votes.iter_mut().filter(|vote| vote.seq == previous.seq) {
@@ -123,7 +125,7 @@ impl Rollout {
         }
         draft.uid.clone_from(&workload.uid);
         draft.remark.clear();
-        draft.raise(previous.seq.max(*spent).next(), nonces);
+        draft.raise(previous.seq.max(*spent).max(floor.lost).next(), nonces);
         draft.version = version.clone();
         draft.generation = workload.generation;
         draft.change = change;

@@ -28,7 +28,8 @@ impl Rollout {
 
     /// Its owner has switched it off.
     pub(super) fn switch_off(&mut self, workload: &Workload) {
-        let (alone, spent) = (self.identity.is_alone(), self.record.floor.max(self.record.spent));
+        let (alone, spent) =
+            (self.identity.is_alone(), self.record.floor.seq.max(self.record.spent).max(self.record.floor.lost));
         let Some(draft) = &mut self.record.draft else {
             if !alone && !workload.deleting {
                 let version = workload.version.clone().unwrap_or_default();

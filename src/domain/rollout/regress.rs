@@ -13,9 +13,16 @@
 //! What an earlier life knew is lost with it. Not for finding out that a cluster was set back; that is `horizon`.
 
 use crate::adoption::lacks;
-use crate::id::{Nonces, Seq};
-use crate::record::{Change, Edge, Phase, Record};
+use crate::floor::Floor;
+use crate::id::{Nonces, Seq, Vector};
+use crate::machine::Timestamp;
+use crate::notice::Kind;
+use crate::record::{Change, Edge, Outcome, Phase, Record};
 use crate::rollout::Rollout;
+
+/// What is told of a workload whose record was lost, in part or as a whole.
+pub(super) const FORGOTTEN: &str =
+    "the ledger was set back, so what was purged for this workload is not known: it is purged once more";
 
 impl Rollout {
     /// Sets where the nonces of new numbers come from.
@@ -40,6 +47,25 @@ impl Rollout {
         self
     }
 
+    /// The same machine if the ledger has `forgotten` what it had of this workload, in part or as a whole, and no life knows it.
+    #[must_use]
+    pub fn bereft(mut self, forgotten: bool) -> Self {
+        let Floor { lost, .. } = self.record.floor;
+        let counted = self.record.durable.as_ref().map_or(Seq::default(), |record| record.seq);
+        if !forgotten || !self.record.floor.is_behind(counted) {
+            return self;
+        }
+        if self.identity.is_alone() {
+            self.record.forgotten = true;
+            self.count_above(lost, true);
+            self.served.resume(&self.policy, self.record.draft.as_ref());
+        } else if self.record.draft.is_none() {
+            // A new record would overwrite the copies that prove what the group knows. What is left of an old one does not.
+            self.record.lost = Some((lost, 0));
+        }
+        self
+    }
+
     /// Compares the ledger's record with the one this life knew it to hold.
     pub(super) fn compare(&mut self, known: &Record) {
         let there = (known.seq, known.revision);
@@ -53,10 +79,24 @@ impl Rollout {
             let held = self.record.durable.as_ref();
             let ran = held.is_some_and(|held| held.version != known.version || held.uid != known.uid);
             self.record.draft = Some(known.clone());
-            self.count_above(known.seq, ran);
+            self.count_above(known.seq.max(self.record.floor.lost), ran);
         } else {
             self.record.lost = self.record.lost.max(Some(there));
         }
+    }
+
+    /// Ends what was open when the ledger lost what it knew of it, and says what happens now.
+    pub(super) fn recover(&mut self, now: Timestamp) {
+        if !self.record.forgotten || self.record.draft.is_none() {
+            return;
+        }
+        self.record.forgotten = false;
+        let votes = self.record.draft.iter().flat_map(|draft| &draft.votes);
+        let open: Vec<Vector> = votes.filter(|vote| vote.closed.is_none()).map(|vote| vote.vector.clone()).collect();
+        for vector in open {
+            self.end_vote(now, &vector, (Outcome::SetBack, String::new()));
+        }
+        self.announce(now, Kind::RolloutStarted, FORGOTTEN.to_owned());
     }
 
     /// Keeps for later lives that the ledger was set back: what this one writes may overwrite the copies that prove it.

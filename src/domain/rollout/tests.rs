@@ -294,7 +294,7 @@ fn a_conflict_with_what_the_draft_says_leaves_no_deadline_behind() {
     story.held = ["store"].into();
     story.see(half("b", 2));
     let Some(Effect::Store(theirs)) = story.effects.last().cloned() else { panic!("no write") };
-    story.step(Event::Conflicted(Some(theirs), Seq(0)));
+    story.step(Event::Conflicted(Some(theirs), Seq(0).into()));
     story.pass(Duration::from_secs(5));
     assert!(story.machine.next_deadline().is_none_or(|next| next > story.now));
 }

@@ -192,7 +192,8 @@ fn fault(outcome: &Outcome, why: &str) -> Option<Fault> {
         | Outcome::RolledBack
         | Outcome::Deleted
         | Outcome::Withdrawn
-        | Outcome::SwitchedOff => false,
+        | Outcome::SwitchedOff
+        | Outcome::SetBack => false,
     };
     let message = if why.is_empty() { outcome.to_string() } else { format!("{outcome} ({why})") };
     is_fault.then(|| Fault { kind: name(outcome), message })
@@ -218,5 +219,6 @@ const fn name(outcome: &Outcome) -> &'static str {
         Outcome::Withdrawn => "withdrawn",
         Outcome::SwitchedOff => "switched-off",
         Outcome::Dead => "dead",
+        Outcome::SetBack => "set-back",
     }
 }

@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use crate::call::Call;
+use crate::floor::Floor;
 use crate::id::{Nonces, Seq, Vector};
 use crate::machine::Timestamp;
 use crate::notice::Notice;
@@ -24,13 +25,15 @@ pub(super) struct OwnRecord {
     /// What it should contain.
     pub(super) draft: Option<Record>,
     /// No `seq` at or below this may be used: an earlier record of the workload may have had them (decision 2).
-    pub(super) floor: Seq,
+    pub(super) floor: Floor,
     /// No `seq` at or below this may be given out again: this life has seen it used, and the ledger has forgotten it.
     pub(super) spent: Seq,
     /// A state of the record that the ledger has lost; kept in the record of a group's member.
     pub(super) lost: Option<(Seq, u64)>,
     /// What comes with each number.
     pub(super) nonces: Nonces,
+    /// The ledger has lost what it had of this workload, and no life knows it: that is still to be told, and votes to be closed.
+    pub(super) forgotten: bool,
     writing: Option<Write>,
     call: Call,
     /// Notices that the write under way has no room for.
@@ -47,8 +50,8 @@ enum Write {
 }
 
 impl OwnRecord {
-    /// As the ledger holds it. `floor` matters only if there is none.
-    pub(super) fn resumed(floor: Seq, record: Option<Record>) -> Self {
+    /// As the ledger holds it.
+    pub(super) fn resumed(floor: Floor, record: Option<Record>) -> Self {
         Self { durable: record.clone(), draft: record, floor, ..Self::default() }
     }
 
@@ -71,9 +74,9 @@ impl OwnRecord {
                 }
             }
             self.held_since = None;
-            let revision = self.durable.as_ref().map_or(0, |record| record.revision).saturating_add(1);
+            let (durable, floor) = (self.durable.as_ref(), self.floor);
             self.writing = Some(self.draft.as_mut().map_or(Write::Removal, |draft| {
-                draft.revision = revision;
+                draft.revision = floor.follows(durable, draft.seq).saturating_add(1);
                 self.shed = record_codec::shed(draft);
                 Write::Record(Box::new(draft.clone()))
             }));
@@ -119,7 +122,7 @@ impl OwnRecord {
     pub(super) fn conflicted(
         &mut self,
         current: Option<Record>,
-        floor: Seq,
+        floor: Floor,
         again: impl FnOnce(u32) -> Timestamp,
     ) -> Option<Record> {
         self.writing = None;

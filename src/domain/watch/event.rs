@@ -121,4 +121,6 @@ pub struct Start<K: Kind> {
     pub known: Option<Box<K::Record>>,
     /// See `known`.
     pub spent: Seq,
+    /// The ledger has lost what it had of it, in part or as a whole, and no life knows it.
+    pub forgotten: bool,
 }

@@ -32,6 +32,11 @@ impl<I: ObjectId> Listings<I> {
         self.listed.covers(id)
     }
 
+    /// Whether an object without a record may have had one that the ledger lost.
+    pub fn has_forgotten(&self, id: &I) -> bool {
+        self.listed.has_forgotten(id)
+    }
+
     pub fn begin(&mut self, scope: Scope) {
         self.under_way.insert(scope, BTreeSet::new());
     }

@@ -105,6 +105,13 @@ impl<K: Kind> Watch<K> {
         }
     }
 
+    /// The ledger has lost a part: the records of these objects may be older than what was done for them.
+    #[must_use]
+    pub fn set_back(mut self, behind: BTreeSet<K::Id>) -> Self {
+        self.setback.was_before(behind);
+        self
+    }
+
     /// The records, as this life knows them.
     pub const fn records(&self) -> &BTreeMap<K::Id, Arc<K::Record>> {
         &self.records
@@ -164,7 +171,12 @@ impl<K: Kind> Watch<K> {
                     self.write_baselines(effects);
                 }
             }
-            Attention::Child(arrival) => self.start(id, Case { latest: sight, arrival }, effects),
+            Attention::Child(arrival) => {
+                if self.record(id).is_none() && self.listings.has_forgotten(id) {
+                    self.setback.forgot(id.clone());
+                }
+                self.start(id, Case { latest: sight, arrival }, effects);
+            }
         }
     }
 
@@ -205,9 +217,11 @@ impl<K: Kind> Watch<K> {
         if self.draining {
             return;
         }
-        let known = self.records.get(id).map(|record| Box::new(K::Record::clone(record)));
+        let forgotten = self.setback.has_forgotten(id);
+        let known = self.records.get(id).filter(|_| !forgotten);
+        let known = known.map(|record| Box::new(K::Record::clone(record)));
         let spent = if known.is_some() { Seq::default() } else { self.setback.spent };
-        effects.push(Effect::Start(Box::new(Start { id: id.clone(), case: case.clone(), known, spent })));
+        effects.push(Effect::Start(Box::new(Start { id: id.clone(), case: case.clone(), known, spent, forgotten })));
         self.nursery.add(id.clone(), case);
     }
 
@@ -224,6 +238,7 @@ impl<K: Kind> Watch<K> {
         self.lives.ended(id);
         match end {
             End::Finished(record) => {
+                self.setback.recovered(id);
                 if let Some(record) = record {
                     self.records.insert(id.clone(), record.into());
                 } else if let Some(record) = self.records.remove(id) {

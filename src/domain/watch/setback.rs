@@ -17,11 +17,13 @@ pub(super) struct Setback<I> {
     pub spent: Seq,
     /// Objects whose record is to be compared with the ledger since then.
     fallen: BTreeSet<I>,
+    /// Objects that the ledger had something of, which it lost before this life.
+    forgotten: BTreeSet<I>,
 }
 
 impl<I: ObjectId> Default for Setback<I> {
     fn default() -> Self {
-        Self { removed: None, spent: Seq::default(), fallen: BTreeSet::new() }
+        Self { removed: None, spent: Seq::default(), fallen: BTreeSet::new(), forgotten: BTreeSet::new() }
     }
 }
 
@@ -39,6 +41,27 @@ impl<I: ObjectId> Setback<I> {
     /// The cluster was set back. Numbers that were given out in this life are not given out again.
     pub fn begin(&mut self, known: impl Iterator<Item = Seq>) {
         self.spent = known.chain(self.removed).chain([self.spent]).max().unwrap_or_default();
+    }
+
+    /// The ledger had lost a part before this life: the records of these objects may be older than what was done for them.
+    pub fn was_before(&mut self, behind: BTreeSet<I>) {
+        self.fallen.extend(behind.iter().cloned());
+        self.forgotten = behind;
+    }
+
+    /// So it had, and the record of this object with it.
+    pub fn forgot(&mut self, id: I) {
+        self.forgotten.insert(id);
+    }
+
+    /// Whether no life knows what the ledger had of this object.
+    pub fn has_forgotten(&self, id: &I) -> bool {
+        self.forgotten.contains(id)
+    }
+
+    /// A child has seen to it.
+    pub fn recovered(&mut self, id: &I) {
+        self.forgotten.remove(id);
     }
 
     /// These objects are to be looked into.

@@ -135,15 +135,15 @@ pub async fn a_removed_record_leaves_a_floor_for_the_next_one(bench: &dyn Bench)
     let (ledger, other) = (bench.handle().await, bench.handle().await);
     ledger.open().await.unwrap();
     other.open().await.unwrap();
-    assert_eq!(other.seq_floor(&web()).await.unwrap(), Seq(0));
+    assert_eq!(other.floor(&web()).await.unwrap().seq, Seq(0));
     ledger.store(&web(), &record(5)).await.unwrap();
     ledger.remove(&web(), 1).await.unwrap();
     assert_eq!(ledger.load(&web()).await.unwrap(), None);
-    assert_eq!(ledger.seq_floor(&web()).await.unwrap(), Seq(5));
+    assert_eq!(ledger.floor(&web()).await.unwrap().seq, Seq(5));
 
     // A writer that knew the ledger before is told, and knows better from then on.
     assert_eq!(conflict(other.store(&web(), &record(5)).await), None);
-    assert_eq!(other.seq_floor(&web()).await.unwrap(), Seq(5));
+    assert_eq!(other.floor(&web()).await.unwrap().seq, Seq(5));
     other.store(&web(), &record(6)).await.unwrap();
 
     // The floor never falls, and survives restarts.
@@ -152,7 +152,7 @@ pub async fn a_removed_record_leaves_a_floor_for_the_next_one(bench: &dyn Bench)
     other.remove(&web(), 1).await.unwrap();
     let reopened = bench.handle().await;
     assert!(reopened.open().await.unwrap().records.is_empty());
-    assert_eq!(reopened.seq_floor(&web()).await.unwrap(), Seq(6));
+    assert_eq!(reopened.floor(&web()).await.unwrap().seq, Seq(6));
 }
 
 /// Revisions begin anew when a record comes back, so that a writer of its earlier life may have the next one in hand.

@@ -15,7 +15,7 @@ use sandbox::kubernetes::Kind;
 use serde_json::{Value, json};
 
 use super::contract::{neighbours, next, record, web};
-use super::kubernetes::{Cluster, NAMESPACE, status};
+use super::kubernetes::{ABOVE_ONE, Cluster, NAMESPACE, status};
 
 /// A shard as large as those of a large cluster, by an entry that is no record; the first write of a record in flight gives it a
 /// journal.
@@ -42,6 +42,14 @@ fn base_and_journals(cluster: &Cluster) -> (Value, Vec<Value>) {
     let (base, journals): (Vec<_>, Vec<_>) =
         cluster.shards().into_iter().partition(|map| map["metadata"]["name"] == *name);
     (base.into_iter().next().unwrap(), journals)
+}
+
+/// Deletes the journal of that shard, and names it.
+fn delete_journal(cluster: &Cluster) -> String {
+    let (_, journals) = base_and_journals(cluster);
+    let name = journals[0]["metadata"]["name"].as_str().unwrap().to_owned();
+    cluster.api.delete(Kind::ConfigMap, NAMESPACE, &name).unwrap();
+    name
 }
 
 /// Counts the bytes that are written from now on.
@@ -103,7 +111,7 @@ async fn a_rollout_in_a_large_shard_writes_little_and_all_of_it_is_found_again()
     for gone in [first, last] {
         reopened.remove(gone, expected[gone].revision).await.unwrap();
         assert!(!cluster.ledger().open().await.unwrap().records.contains_key(gone), "{gone}");
-        assert_eq!(cluster.opened().await.seq_floor(gone).await.unwrap(), Seq(1));
+        assert_eq!(cluster.opened().await.floor(gone).await.unwrap().seq, Seq(1));
         assert!(matches!(reopened.store(gone, &record(1)).await, Err(StoreError::Conflict(None))), "{gone}");
     }
 }
@@ -178,32 +186,56 @@ async fn a_shard_whose_journal_is_refused_is_written_itself() {
 }
 
 #[tokio::test]
-async fn a_journal_that_is_lost_while_nothing_runs_counts_as_not_listed_and_one_that_is_lost_under_us_is_healed() {
+async fn a_journal_that_is_lost_while_nothing_runs_sets_its_shard_back_and_one_that_is_lost_under_us_is_healed() {
     let cluster = Cluster::start().await;
     let ledger = enlarged(&cluster).await;
     ledger.store_listed(&BTreeSet::from([Scope::of(None)])).await.unwrap();
     let first = flying(&record(1));
     ledger.store(&web(), &first).await.unwrap();
     assert!(cluster.ledger().open().await.unwrap().listed.covers(&web()));
-    let delete = || {
-        let (_, journals) = base_and_journals(&cluster);
-        let name = journals[0]["metadata"]["name"].as_str().unwrap().to_owned();
-        cluster.api.delete(Kind::ConfigMap, NAMESPACE, &name).unwrap();
-    };
+    let delete = || delete_journal(&cluster);
     delete();
     ledger.store(&web(), &flying(&first)).await.unwrap();
     let opened = cluster.ledger().open().await.unwrap();
-    assert_eq!(
-        (opened.listed.covers(&web()), &*opened.records[&web()]),
-        (true, &flying(&first)),
-        "healed from the copy"
-    );
-    delete();
+    assert_eq!((opened.set_back.lost.len(), &*opened.records[&web()]), (0, &flying(&first)), "healed from the copy");
+    let name = delete();
     let opened = cluster.ledger().open().await.unwrap();
-    assert_eq!((opened.listed.covers(&web()), &*opened.records[&web()]), (false, &record(1)), "what the base has");
+    assert_eq!(opened.set_back.lost, BTreeSet::from([format!("{name} is gone")]));
+    assert_eq!(*opened.records[&web()], record(1), "what the base has");
+    assert_eq!(opened.set_back.records, BTreeSet::from([web()]));
     let ledger = cluster.opened().await;
     ledger.store(&web(), &flying(&record(1))).await.unwrap();
     assert_eq!(cluster.opened().await.load(&web()).await.unwrap(), Some(flying(&record(1))));
+}
+
+#[tokio::test]
+async fn a_journal_that_is_lost_or_replaced_under_us_without_a_copy_sets_its_shard_back_at_the_next_look() {
+    for replaced in [false, true] {
+        let cluster = Cluster::start().await;
+        let ledger = enlarged(&cluster).await;
+        ledger.store_listed(&BTreeSet::from([Scope::of(None)])).await.unwrap();
+        let first = flying(&record(1));
+        ledger.store(&web(), &first).await.unwrap();
+        let (_, journals) = base_and_journals(&cluster);
+        let ledger = cluster.opened().await;
+        delete_journal(&cluster);
+        if replaced {
+            let mut backup = journals[0].clone();
+            for field in ["uid", "resourceVersion", "creationTimestamp"] {
+                backup["metadata"].as_object_mut().unwrap().remove(field);
+            }
+            cluster.api.apply(backup).unwrap();
+        }
+        assert_eq!(ledger.load(&web()).await.unwrap(), Some(record(1)), "what the base has");
+        assert_eq!(ledger.floor(&web()).await.unwrap().seq, ABOVE_ONE);
+        let opened = cluster.ledger().open().await.unwrap();
+        assert!(opened.set_back.lost.is_empty(), "it is noted: {:?}", opened.set_back.lost);
+        assert_eq!(opened.set_back.records, BTreeSet::from([web()]));
+        let above = Record { seq: ABOVE_ONE.next(), revision: ABOVE_ONE.0 + 1, ..flying(&record(1)) };
+        ledger.store(&web(), &above).await.unwrap();
+        let opened = cluster.ledger().open().await.unwrap();
+        assert_eq!((&*opened.records[&web()], opened.set_back.records.len()), (&above, 0));
+    }
 }
 
 /// What is in the journal when a namespace crowds the shard goes with its namespace, or stays.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use allclear::adapters::ledger::kubernetes::{KubernetesLedger, META_NAME};
 use allclear::adapters::ledger::shard_of;
 use async_trait::async_trait;
-use domain::id::WorkloadId;
+use domain::id::{Seq, WorkloadId};
 use domain::listed::{Listed, Scope};
 use domain::ports::{Ledger, PinError, Retry, StoreError};
 use domain::record::Record;
@@ -367,8 +367,11 @@ async fn an_expired_listing_is_read_again_in_one_piece() {
     assert_eq!(cluster.ledger().open().await.unwrap().records.len(), 1_000);
 }
 
+/// What the numbers of a ledger go on above, of which only records of number and revision 1 are left.
+pub const ABOVE_ONE: Seq = Seq((1 << 32) + 1);
+
 #[tokio::test]
-async fn a_shard_that_is_lost_or_was_set_back_while_nothing_ran_counts_as_not_listed() {
+async fn a_shard_that_is_lost_or_was_replaced_while_nothing_ran_is_set_back_and_not_empty() {
     let cluster = Cluster::start().await;
     let ledger = cluster.opened().await;
     ledger.store(&web(), &record(1)).await.unwrap();
@@ -378,8 +381,9 @@ async fn a_shard_that_is_lost_or_was_set_back_while_nothing_ran_counts_as_not_li
     let shards = [&web(), &later, &never].map(shard_of);
     assert_eq!(BTreeSet::from(shards).len(), 3);
     ledger.store(&later, &record(1)).await.unwrap();
-    let listed = |listed: Listed| [web(), later.clone(), never.clone()].map(|id| listed.covers(&id));
-    assert_eq!(listed(cluster.ledger().open().await.unwrap().listed), [true, true, true]);
+    let forgotten = |listed: &Listed| [web(), later.clone(), never.clone()].map(|id| listed.has_forgotten(&id));
+    let opened = cluster.ledger().open().await.unwrap();
+    assert_eq!((forgotten(&opened.listed), opened.set_back.lost.len()), ([false; 3], 0));
 
     let name = |workload: &WorkloadId| format!("{META_NAME}-{:02}", shard_of(workload));
     let shard =
@@ -391,16 +395,71 @@ async fn a_shard_that_is_lost_or_was_set_back_while_nothing_ran_counts_as_not_li
         backup["metadata"].as_object_mut().unwrap().remove(field);
     }
     cluster.api.apply(backup).unwrap();
-    let ledger = cluster.opened().await;
-    assert_eq!(listed(ledger.peek().await.unwrap().unwrap().listed), [false, false, true]);
+    let seen = cluster.ledger().peek().await.unwrap().unwrap();
+    let lost = BTreeSet::from([
+        format!("{} is gone", name(&web())),
+        format!("{} is another object than it was", name(&later)),
+    ]);
+    assert_eq!((forgotten(&seen.listed), &seen.set_back.lost), ([true, true, false], &lost));
 
-    // Once all is on record again, it holds again, also for a shard that nobody needs any more.
-    ledger.store_listed(&BTreeSet::from([Scope::of(None)])).await.unwrap();
-    assert_eq!(listed(cluster.ledger().open().await.unwrap().listed), [true, true, true]);
+    let ledger = cluster.ledger();
+    let opened = ledger.open().await.unwrap();
+    assert_eq!(opened.set_back.lost, lost, "who looks writes nothing");
+    assert_eq!(opened.set_back.records, BTreeSet::from([later.clone()]));
+    assert_eq!(*opened.records[&later], record(1), "what is left of it");
+    for id in [web(), later.clone()] {
+        assert_eq!(ledger.floor(&id).await.unwrap().seq, ABOVE_ONE);
+    }
+    assert_eq!(ledger.floor(&never).await.unwrap().seq, Seq(0));
+    let above = |revision| Record { seq: ABOVE_ONE.next(), revision, ..record(1) };
+    for below in [record(1), above(1)] {
+        assert!(matches!(ledger.store(&web(), &below).await, Err(StoreError::Conflict(None))), "{below:?}");
+    }
+    ledger.store(&web(), &above(ABOVE_ONE.0 + 1)).await.unwrap();
+    assert!(opened.listed.covers(&web()), "it is no first listing");
+
+    // What is found out is noted, until a rollout of the record goes on above the floor.
+    let again = cluster.ledger().open().await.unwrap();
+    assert_eq!((again.set_back.lost.len(), again.set_back.records.len()), (0, 1));
+    assert_eq!(forgotten(&again.listed), [true, true, false], "until all are listed again");
+    assert!(matches!(ledger.store(&later, &above(2)).await, Err(StoreError::Conflict(Some(_)))));
+    ledger.store(&later, &above(ABOVE_ONE.0 + 1)).await.unwrap();
+    assert!(cluster.ledger().open().await.unwrap().set_back.records.is_empty());
 }
 
 #[tokio::test]
-async fn a_shard_that_was_healed_under_us_stays_listed() {
+async fn a_shard_that_only_lost_its_label_is_not_set_back() {
+    let cluster = Cluster::start().await;
+    let ledger = cluster.opened().await;
+    ledger.store(&web(), &record(1)).await.unwrap();
+    ledger.store_listed(&BTreeSet::from([Scope::of(None)])).await.unwrap();
+    let mut shard = cluster.shards().remove(0);
+    shard["metadata"]["labels"] = json!({});
+    cluster.api.put(shard).unwrap();
+    let opened = cluster.ledger().open().await.unwrap();
+    assert!(opened.set_back.lost.is_empty(), "{:?}", opened.set_back.lost);
+    assert_eq!(*opened.records[&web()], record(1));
+}
+
+#[tokio::test]
+async fn a_shard_that_is_lost_under_us_without_a_copy_is_set_back_at_the_next_look() {
+    let cluster = Cluster::start().await;
+    let ledger = cluster.opened().await;
+    let [first, second] = <[_; 2]>::try_from(neighbours(2)).unwrap();
+    ledger.store(&first, &record(1)).await.unwrap();
+    ledger.store_listed(&BTreeSet::from([Scope::of(None)])).await.unwrap();
+    let shard = cluster.shards()[0]["metadata"]["name"].as_str().unwrap().to_owned();
+    cluster.api.delete(Kind::ConfigMap, NAMESPACE, &shard).unwrap();
+    assert_eq!(ledger.load(&first).await.unwrap(), None);
+    assert_eq!(ledger.floor(&second).await.unwrap().seq, Seq(1 << 32), "nothing is left to count from");
+    assert!(matches!(ledger.store(&second, &record(1)).await, Err(StoreError::Conflict(None))));
+    let opened = cluster.ledger().open().await.unwrap();
+    assert!(opened.set_back.lost.is_empty(), "it is noted: {:?}", opened.set_back.lost);
+    assert_eq!(cluster.opened().await.floor(&first).await.unwrap().seq, Seq(1 << 32));
+}
+
+#[tokio::test]
+async fn a_shard_that_was_healed_under_us_is_not_set_back() {
     let cluster = Cluster::start().await;
     let ledger = cluster.opened().await;
     ledger.store(&web(), &record(1)).await.unwrap();
@@ -408,5 +467,6 @@ async fn a_shard_that_was_healed_under_us_stays_listed() {
     let name = format!("{META_NAME}-{:02}", shard_of(&web()));
     cluster.api.delete(Kind::ConfigMap, NAMESPACE, &name).unwrap();
     ledger.store(&web(), &next(&record(1))).await.unwrap();
-    assert!(cluster.ledger().open().await.unwrap().listed.covers(&web()));
+    let opened = cluster.ledger().open().await.unwrap();
+    assert!(opened.set_back.lost.is_empty() && !opened.listed.has_forgotten(&web()));
 }

@@ -222,7 +222,7 @@ async fn the_rights_we_ask_for_are_enough() {
     assert_eq!(ledger.deliveries().await.unwrap(), std::slice::from_ref(&delivery));
     ledger.remove_delivery(&delivery.id).await.unwrap();
     ledger.remove(&web(), 1).await.unwrap();
-    assert_eq!(ledger.seq_floor(&web()).await.unwrap(), record(1).seq);
+    assert_eq!(ledger.floor(&web()).await.unwrap().seq, record(1).seq);
 }
 
 #[tokio::test]

@@ -119,7 +119,7 @@ async fn records_that_come_together_are_divided_as_well_and_no_number_is_given_o
     assert_eq!(cluster.ledger().open().await.unwrap().records, all);
     for ledger in [ledger, cluster.ledger()] {
         for id in [&gone, &hostile[0], &web()] {
-            assert_eq!(ledger.seq_floor(id).await.unwrap(), Seq(7), "{id}");
+            assert_eq!(ledger.floor(id).await.unwrap().seq, Seq(7), "{id}");
         }
         assert!(matches!(ledger.store(&gone, &record(5)).await, Err(StoreError::Conflict(None))));
     }

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use domain::delivery::{Content, Delivery, Reply};
 use domain::distribution::{Distribution, DistributionId};
-use domain::id::{InvalidationId, Nonces, Reference, Seq, Subject, WorkloadId};
+use domain::floor::Floor;
+use domain::id::{InvalidationId, Nonces, Reference, Subject, WorkloadId};
 use domain::listed::Scope;
 use domain::lives::LifeNote;
 use domain::machine::Timestamp;
@@ -243,10 +244,10 @@ impl Ledger for World {
         answer("ledger.remove", lost, removed)
     }
 
-    async fn seq_floor(&self, workload: &WorkloadId) -> Result<Seq, PortError> {
-        let lost = self.port("ledger.seq_floor", &workload.to_string()).await?;
-        let floor = self.ledger().seq_floor(workload).await;
-        if lost { Err(failed("ledger.seq_floor")) } else { floor }
+    async fn floor(&self, workload: &WorkloadId) -> Result<Floor, PortError> {
+        let lost = self.port("ledger.floor", &workload.to_string()).await?;
+        let floor = self.ledger().floor(workload).await;
+        if lost { Err(failed("ledger.floor")) } else { floor }
     }
 
     async fn pin(&self) -> Result<Option<Pin>, PinError> {

@@ -18,7 +18,7 @@
 //!
 //! Not for when a shard is written; that is `writer`.
 
-use super::shard::{Entries, FLOOR_KEY, MOVED_PREFIX, REMOVED, Shard, text_of, workload_of};
+use super::shard::{Entries, FLOOR_KEY, MOVED_PREFIX, REMOVED, SET_BACK_KEY, Shard, text_of, workload_of};
 use domain::record_codec::decode;
 
 /// The entry of the base that names its journal. Like all entries without two dots, it is no workload's.
@@ -55,6 +55,13 @@ impl Shard {
         journal.extend(self.base.get_key_value(FOLDS_KEY).map(|(key, value)| (key.clone(), value.clone())));
         self.journal = Some(journal);
         (self.unwritten.base, self.unwritten.journal) = (true, true);
+        self.count();
+    }
+
+    /// Its journal is gone: what is left is the base.
+    pub(super) fn lose_journal(&mut self) {
+        self.journal = None;
+        self.unwritten.base |= self.base.remove(JOURNAL_KEY).is_some();
         self.count();
     }
 
@@ -115,7 +122,7 @@ impl Shard {
 fn rests(key: &str, value: &str) -> bool {
     match key {
         FOLDS_KEY => false,
-        FLOOR_KEY => true,
+        FLOOR_KEY | SET_BACK_KEY => true,
         _ if key.starts_with(MOVED_PREFIX) || value == REMOVED => true,
         _ => decode(text_of(key, value).as_bytes()).is_ok_and(|record| !record.is_open()),
     }

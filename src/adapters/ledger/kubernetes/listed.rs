@@ -1,9 +1,9 @@
 //! Which scopes are listed: an entry of the ledger's own object, beside the members.
 //!
-//! With it is kept which object each shard was, and each object beside one: those that namespaces were moved to, and journals. One that is missing later, or is
-//! another object (deleted, and restored from some backup), has forgotten workloads, so for those of that shard the scopes count as
-//! not listed. A shard that was put back in place
-//! cannot be distinguished from one that was written: what it forgot is purged once too often, which is the safe side.
+//! With it is kept which object each shard was, and each object beside one: those that namespaces were moved to, and journals. One
+//! that is missing later, or is another object (deleted, and restored from some backup), has forgotten workloads: see
+//! [`super::lost`]. A shard that was put back in place cannot be distinguished from one that was written: what it forgot is purged
+//! once too often, which is the safe side.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +13,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use serde::{Deserialize, Serialize};
 
 use super::pin::Meta;
-use super::{KubernetesLedger, LAYOUT_KEY, moved};
+use super::{KubernetesLedger, LAYOUT_KEY, SHARDS, moved, shard_name};
 use domain::listed::{Listed, Scope};
 use domain::ports::{PinError, PortError};
 
@@ -52,7 +52,29 @@ pub(super) struct Shards {
     noted: AtomicBool,
 }
 
+impl Present {
+    /// The beginning of the UID of the object of this name.
+    pub(super) fn uid(&self, name: &str) -> Option<&String> {
+        let is_shard = |(index, _): &(&usize, &String)| shard_name(**index) == name;
+        self.moved.get(name).or_else(|| self.shards.iter().find(is_shard).map(|(_, uid)| uid))
+    }
+}
+
 impl Shards {
+    /// The beginning of the UID of the object of this name, if there is to be one.
+    pub(super) fn uid(&self, name: &str) -> Option<String> {
+        self.present.lock().unwrap_or_else(PoisonError::into_inner).uid(name).cloned()
+    }
+
+    /// Another worker has made this object anew.
+    pub(super) fn replace(&self, name: &str, uid: String) {
+        let mut present = self.present.lock().unwrap_or_else(PoisonError::into_inner);
+        match (0..SHARDS).find(|index| shard_name(*index) == name) {
+            Some(index) => drop(present.shards.insert(index, uid)),
+            None => drop(present.moved.insert(name.to_owned(), uid)),
+        }
+    }
+
     /// Starts anew with those that were found.
     pub(super) fn adopt(&self, present: Present, listed: &Listed) {
         *self.present.lock().unwrap_or_else(PoisonError::into_inner) = present;
@@ -77,6 +99,12 @@ pub(super) fn of(meta: &ConfigMap, present: &Present) -> Listed {
     let lost = moved.iter().filter(|(name, uid)| present.moved.get(*name) != Some(*uid));
     lost.filter_map(|(name, _)| moved::index_of(name)).for_each(|index| scopes.forget(index));
     scopes
+}
+
+/// The objects that the ledger's object counts.
+pub(super) fn known(meta: &ConfigMap) -> Present {
+    let Entry { shards, moved, .. } = entry(meta);
+    Present { shards, moved }
 }
 
 fn entry(meta: &ConfigMap) -> Entry {
@@ -119,6 +147,20 @@ impl KubernetesLedger {
         };
         if let Err(error) = self.change_meta(note).await {
             tracing::debug!(index, %error, "a new shard could not be noted");
+        }
+    }
+
+    /// Takes note that a part of a shard was lost, so that later lives know which workloads may have had a record, until all are listed
+    /// again. If that fails they are taken for new ones.
+    pub(super) async fn note_loss(&self, index: usize) {
+        let note = |meta: &ConfigMap| {
+            let (before, mut now) = (entry(meta), entry(meta));
+            now.scopes.forget(index);
+            let change = if now == before { Vec::new() } else { vec![(LISTED_KEY, text_of(&now)?)] };
+            Ok(Meta { answer: (), change })
+        };
+        if let Err(error) = self.change_meta(note).await {
+            tracing::warn!(index, %error, "it could not be noted that a part of the ledger was lost");
         }
     }
 

@@ -11,6 +11,7 @@ use sha2::{Digest, Sha256};
 
 use super::shard_name;
 use crate::adapters::ledger::{Ruling, judge_removal, judge_store, shard_of, unusable, unwritable};
+use domain::floor::Floor;
 use domain::id::{Seq, WorkloadId};
 use domain::ports::{PortError, StoreError};
 use domain::record::Record;
@@ -25,6 +26,9 @@ const KEY_CHARS_MAX: usize = 253;
 
 /// The entry of the floor. It has no dot, so it is no workload's.
 pub(super) const FLOOR_KEY: &str = "seq_floor";
+
+/// The entry of a shard of which something was lost: a record at or below this number may be older than what was done for it.
+pub(super) const SET_BACK_KEY: &str = "set_back";
 
 /// The entries that name a namespace whose records are elsewhere. There is no second dot in them, so they are no workload's.
 pub(super) const MOVED_PREFIX: &str = "moved.";
@@ -142,13 +146,42 @@ impl Shard {
         }
     }
 
-    /// The lowest seq a new record of this shard may start after.
-    pub(super) fn floor(&self) -> Result<Seq, PortError> {
-        let Some(text) = self.entry(FLOOR_KEY) else { return Ok(Seq::default()) };
+    /// What a new record of this shard starts above.
+    pub(super) fn floor(&self) -> Result<Floor, PortError> {
+        Ok(Floor { seq: self.number(FLOOR_KEY)?, lost: self.number(SET_BACK_KEY)? })
+    }
+
+    fn number(&self, key: &str) -> Result<Seq, PortError> {
+        let Some(text) = self.entry(key) else { return Ok(Seq::default()) };
         // Guessing 0 could repeat a vector (GA-2), so a damaged floor stops new records of this shard, not the old ones.
         text.parse().map(Seq).map_err(|_| {
-            PortError::lasting(format!("failed to read {FLOOR_KEY} {text:?} of the ledger"), "it is not a whole number")
+            PortError::lasting(format!("failed to read {key} {text:?} of the ledger"), "it is not a whole number")
         })
+    }
+
+    /// Whether a record of this number may be older than what was done for it, because something of the shard was lost.
+    pub(super) fn is_behind(&self, seq: Seq) -> bool {
+        self.passed().is_behind(seq)
+    }
+
+    /// The floor as a record that is there has to do with it.
+    fn passed(&self) -> Floor {
+        Floor { seq: Seq::default(), lost: self.number(SET_BACK_KEY).unwrap_or_default() }
+    }
+
+    /// Something of it was lost: what is left may be old, and new numbers start above `floor`.
+    pub(super) fn set_back(&mut self, floor: Seq) {
+        for key in [FLOOR_KEY, SET_BACK_KEY] {
+            self.open().insert(key.to_owned(), floor.to_string());
+        }
+        self.count();
+    }
+
+    /// The highest number or revision in it that can be read.
+    pub(super) fn highest(&self) -> u64 {
+        let records = self.workloads().filter_map(|workload| self.record(&workload).ok().flatten());
+        let floor = self.number(FLOOR_KEY).unwrap_or_default().0;
+        records.map(|record| record.seq.0.max(record.revision)).chain([floor]).max().unwrap_or_default()
     }
 
     /// One record.
@@ -190,10 +223,10 @@ impl Shard {
     }
 
     /// Takes the records of a namespace out, to be found in the object `name`, and returns what that begins with: them, whether
-    /// they can be read or not, and the floor.
+    /// they can be read or not, and the floors.
     pub(super) fn move_out(&mut self, namespace: &str, name: &str) -> Self {
         let is_theirs = |key: &str, value: &str| workload_of(key, value).is_some_and(|id| id.namespace == namespace);
-        let goes = |(key, value): &(&str, &str)| *key == FLOOR_KEY || is_theirs(key, value);
+        let goes = |(key, value): &(&str, &str)| [FLOOR_KEY, SET_BACK_KEY].contains(key) || is_theirs(key, value);
         let theirs = self.entries().filter(goes).map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
         let open = self.open();
         open.retain(|key, value| !is_theirs(key, value));
@@ -214,8 +247,7 @@ impl Shard {
         let current = self.record(workload)?;
         let ruling = match change {
             Change::Store(record) => {
-                // Only a new record has to do with the floor.
-                let floor = if current.is_none() { self.floor()? } else { Seq::default() };
+                let floor = if current.is_none() { self.floor()? } else { self.passed() };
                 judge_store(current.as_ref(), floor, record)
             }
             Change::Remove(revision) => judge_removal(current.as_ref(), *revision),
@@ -231,7 +263,7 @@ impl Shard {
             }
             (Ruling::Apply, Change::Remove(_)) => {
                 let removed = current.map(|record| record.seq).unwrap_or_default();
-                let floor = self.floor()?.max(removed);
+                let floor = self.floor()?.seq.max(removed);
                 self.take_out(key_of(workload));
                 if let Err(full) = self.put(workload, FLOOR_KEY.to_owned(), floor.to_string()) {
                     return Ok(Applied::Full(full));
@@ -371,7 +403,7 @@ mod tests {
             (names(&own), names(&shard)),
             (vec!["odd".into(), "web".into(), long.name.clone()], vec!["blog".into()])
         );
-        assert_eq!((own.floor().unwrap(), shard.floor().unwrap()), (Seq(1), Seq(1)));
+        assert_eq!((own.floor().unwrap().seq, shard.floor().unwrap().seq), (Seq(1), Seq(1)));
         assert_eq!(shard.moved().collect::<Vec<_>>(), [("shop", "allclear-ledger-07-0a1b")]);
         assert!(matches!(store(&mut shard, &web, record(2, 100)), Applied::UnreachableLedger));
         assert!(matches!(store(&mut shard, &blog, record(2, 100)), Applied::Changed));

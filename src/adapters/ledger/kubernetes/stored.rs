@@ -10,7 +10,7 @@ use super::maps::Failed;
 use super::maps::config_map;
 use super::shard::{Entries, Shard};
 use super::writer::{ShardCopy, ShardStore, Spare};
-use super::{KubernetesLedger, LAYOUT_DIVIDED, LAYOUT_JOURNALED, META_NAME, SHARDS, copy_of, moved};
+use super::{KubernetesLedger, LAYOUT_DIVIDED, LAYOUT_JOURNALED, META_NAME, SHARDS, moved};
 use domain::ports::PortError;
 
 /// How often we read a shard that is folded at that moment. It is folded once in minutes.
@@ -77,15 +77,8 @@ impl Stored<'_> {
 
     /// The base first: it names the journal.
     async fn read_once(&self) -> Result<ShardCopy, PortError> {
-        let Some(base) = self.ledger.maps.get(&self.name).await? else { return Ok(ShardCopy::default()) };
-        let mut copy = copy_of(base, None, &self.meta);
-        if let Some(name) = copy.shard.journal_name()
-            && let Some(journal) = self.ledger.maps.get(name).await?
-        {
-            copy.journal = journal.metadata.resource_version;
-            copy.shard = Shard::of(copy.shard.base, journal.data);
-        }
-        Ok(copy)
+        let base = self.ledger.maps.get(&self.name).await?;
+        self.examined(base).await
     }
 
     /// Writes its base if it is still of that version, or creates it if there was none.
@@ -106,7 +99,7 @@ impl Stored<'_> {
     }
 
     /// The same of its journal.
-    async fn put_journal(&self, shard: &Shard, version: Option<String>) -> Result<ConfigMap, Failed> {
+    pub(super) async fn put_journal(&self, shard: &Shard, version: Option<String>) -> Result<ConfigMap, Failed> {
         let (name, entries) = (shard.journal_name().unwrap_or_default(), shard.journal.clone().unwrap_or_default());
         let about = format!("The records in flight of {}, which names this object.", self.name);
         let mut map = self.owned(config_map(name, "shard", &about, entries));
@@ -156,16 +149,21 @@ impl Stored<'_> {
     async fn create(&self, map: &ConfigMap) -> Result<ConfigMap, Failed> {
         self.still_our_ledger().await?;
         let created = self.ledger.maps.create(&self.name, map).await?;
+        self.note_object(&created).await;
+        Ok(created)
+    }
+
+    /// Notes which object it is now.
+    pub(super) async fn note_object(&self, map: &ConfigMap) {
         match &self.namespace {
-            None => self.ledger.note_shard(self.index, &created).await,
+            None => self.ledger.note_shard(self.index, map).await,
             // A new one is noted before it counts, and one that was deleted under us here.
             Some(_) => {
-                if let Err(error) = self.ledger.note_beside(&created, LAYOUT_DIVIDED).await {
+                if let Err(error) = self.ledger.note_beside(map, LAYOUT_DIVIDED).await {
                     tracing::debug!(name = self.name, %error, "a part of a shard could not be noted");
                 }
             }
         }
-        Ok(created)
     }
 
     /// Checks that the ledger itself was not deleted: shards of a deleted ledger must not rise again. A shard that is created

@@ -67,6 +67,8 @@ pub(super) struct ShardCopy {
     pub(super) version: Option<String>,
     /// The same of its journal.
     pub(super) journal: Option<String>,
+    /// What of it was found to be lost by this reading, in words.
+    pub(super) lost: Vec<String>,
 }
 
 /// Reading and writing one shard, each in one call; the calls differ, the order of them is this module's.

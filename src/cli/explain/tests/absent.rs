@@ -6,7 +6,8 @@ use async_trait::async_trait;
 
 use super::{Arc, Output, Sources, World, explain, question, web};
 use domain::delivery::Delivery;
-use domain::id::{Seq, WorkloadId};
+use domain::floor::Floor;
+use domain::id::WorkloadId;
 use domain::listed::Scope;
 use domain::lives::LifeNote;
 use domain::ports::{Ledger, LedgerContents, PinError, PortError, StoreError};
@@ -36,8 +37,8 @@ impl Ledger for Absent {
     async fn remove(&self, _: &WorkloadId, _: u64) -> Result<(), StoreError> {
         panic!("explain only looks")
     }
-    async fn seq_floor(&self, _: &WorkloadId) -> Result<Seq, PortError> {
-        Ok(Seq::default())
+    async fn floor(&self, _: &WorkloadId) -> Result<Floor, PortError> {
+        Ok(Floor::default())
     }
     async fn pin(&self) -> Result<Option<Pin>, PinError> {
         Ok(None)

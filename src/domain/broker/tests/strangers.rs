@@ -60,7 +60,7 @@ fn copies_that_ask_for_us_take_a_bounded_memory_and_no_place_from_what_is_under_
 fn own_copy_is_newer(broker: &mut Broker) -> Vec<Effect> {
     published(broker, "web", record(2, 1));
     broker.step(at(2), Event::Posted(0, Ok(vec![Posted::Newer(Seq(90), 4)])));
-    broker.step(at(2), Event::RecordLoaded(id("web"), Ok((Some(Box::new(record(2, 1))), Seq(0)))))
+    broker.step(at(2), Event::RecordLoaded(id("web"), Ok((Some(Box::new(record(2, 1))), Seq(0).into()))))
 }
 
 #[test]

@@ -126,7 +126,7 @@ fn an_answer_about_a_vote_that_another_worker_has_replaced_is_not_taken_for_one_
     let mut theirs = written.unwrap().clone();
     theirs.votes[0].hosts.insert("shop.example.com".parse().unwrap());
     story.held.remove("store");
-    story.step(Event::Conflicted(Some(theirs), Seq(0)));
+    story.step(Event::Conflicted(Some(theirs), Seq(0).into()));
     story.step(Event::Matched(vector, early, distributions().into()));
     assert_eq!(story.purges().len(), 0, "it does not know the second host");
     let Some(Effect::Match(vector, plan)) = story.effects.last().cloned() else { panic!("it is not asked again") };

@@ -1,6 +1,7 @@
 //! Clusters and ledgers that come back from a backup.
 
 use super::*;
+use crate::floor::Floor;
 use crate::id::Nonces;
 
 /// The story goes on in a life that begins with this record and knew another.
@@ -75,7 +76,7 @@ fn a_rollout_under_way_finds_out_by_the_conflict_of_its_next_write() {
     story.held = ["store"].into();
     story.see(complete("b", 2));
     story.held.clear();
-    story.step(Event::Conflicted(Some(Box::new(backup)), Seq(0)));
+    story.step(Event::Conflicted(Some(Box::new(backup)), Seq(0).into()));
     story.pass(Duration::from_secs(10));
     assert!(story.durable().seq > known.seq);
     assert_eq!(story.durable().version, version("b"));
@@ -151,4 +152,46 @@ fn each_number_has_a_nonce_of_its_own_wherever_it_is_raised() {
     let again = told(resumed(Some(held.clone()), Some(&known), 0));
     let above = told(resumed(Some(held), None, 12));
     assert!([first, changed, again, above].iter().all(|nonce| !nonce.is_none()), "{first} {changed} {again} {above}");
+}
+
+#[test]
+fn what_a_lost_part_of_the_ledger_forgot_is_purged_once_and_its_votes_are_closed() {
+    let mut story = Story::begin(complete("a", 1));
+    story.held.insert("purge");
+    story.see(complete("b", 2));
+    let (held, before) = (story.durable(), story.references());
+    assert!(held.votes.iter().any(|vote| vote.closed.is_none()), "its purge is under way");
+    let lost = Seq(1 << 32);
+    let machine = Rollout::resume(identity(), Policy::default(), Floor { seq: lost, lost }, Some(held)).bereft(true);
+    let mut story = Story { machine, effects: Vec::new(), ..story };
+    story.held.remove("purge");
+    story.see(complete("b", 2));
+    story.pass(Duration::from_secs(10));
+    let now = story.durable();
+    assert!(now.seq > lost && now.revision > lost.0 && !now.is_open(), "{now:?}");
+    let ends: Vec<Outcome> = now.history.iter().map(|closed| closed.outcome.clone()).collect();
+    assert_eq!(ends[ends.len() - 2..], [Outcome::SetBack, Outcome::Purged]);
+    assert_eq!(story.references().len(), 1);
+    assert_ne!(story.references(), before);
+    let said = |effect: &Effect| matches!(effect, Effect::Tell(notice) if notice.message.contains("was set back"));
+    assert_eq!(story.effects.iter().filter(|effect| said(effect)).count(), 1);
+}
+
+#[test]
+fn in_a_group_a_workload_whose_record_was_lost_is_held_until_it_is_adopted() {
+    let lost = Seq(1 << 32);
+    let grouped = || Identity { grouped: true, ..identity() };
+    let resume = |record| Rollout::resume(grouped(), Policy::default(), Floor { seq: lost, lost }, record);
+    let first = |machine: Rollout| {
+        let mut machine = machine.arriving(Arrival::New);
+        let effects = machine.step(Timestamp::from_millis(0), Event::Seen(Box::new(complete("a", 1))));
+        effects.into_iter().find_map(|effect| if let Effect::Store(record) = effect { Some(*record) } else { None })
+    };
+    let forgotten = first(resume(None).bereft(true)).unwrap();
+    assert_eq!((forgotten.set_back, forgotten.seq > lost, forgotten.revision > lost.0), (Some((lost, 0)), true, true));
+    assert_eq!(first(resume(None).bereft(false)).unwrap().set_back, None, "it is new");
+
+    // Of what is left, the boards know whether others have seen more. It keeps its number until then.
+    let held = Story::begin(complete("a", 1)).durable();
+    assert_eq!(first(resume(Some(held)).bereft(true)), None);
 }

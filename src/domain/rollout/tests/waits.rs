@@ -87,7 +87,7 @@ impl Walk {
             }
             Effect::Store(_) => {
                 let theirs = self.machine.durable().cloned().map(Box::new);
-                Some(Event::Conflicted(theirs, Seq(0)))
+                Some(Event::Conflicted(theirs, Seq(0).into()))
             }
             other => panic!("{} is not refuted", other.name()),
         }

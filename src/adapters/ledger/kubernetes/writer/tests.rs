@@ -102,7 +102,7 @@ impl ShardStore for Objects {
             let (entries, journal) = journal.map(|(entries, version)| (entries, version.to_string())).unzip();
             let shard = Shard::of(base, entries);
             if !shard.is_torn() {
-                return Ok(ShardCopy { shard, version: Some(version.to_string()), journal });
+                return Ok(ShardCopy { shard, version: Some(version.to_string()), journal, lost: Vec::new() });
             }
         }
         Err(PortError::passing("failed to read", "the journal is always newer"))
@@ -301,7 +301,7 @@ async fn two_workers_never_both_win_whatever_becomes_of_their_calls() {
             let wins = wins.lock().unwrap();
             let last = wins.keys().filter(of).max().copied().unwrap_or_default();
             let found = shard.record(&workload(number)).unwrap();
-            let none = (number, shard.floor().unwrap().0, u64::MAX);
+            let none = (number, shard.floor().unwrap().seq.0, u64::MAX);
             let found = found.map_or(none, |record| (number, record.seq.0, record.revision));
             assert!(found >= last, "seed {seed}: {found:?} was told to be {last:?}");
         }
@@ -327,7 +327,8 @@ async fn work(name: &str, objects: &Objects, wins: &Mutex<BTreeMap<(u64, u64, u6
             continue;
         };
         let (record, floor) = (record.unwrap(), floor.unwrap());
-        let (seq, revision) = record.as_ref().map_or((floor.0 + 1, 1), |record| (record.seq.0, record.revision + 1));
+        let (seq, revision) =
+            record.as_ref().map_or((floor.seq.0 + 1, 1), |record| (record.seq.0, record.revision + 1));
         let me = format!("{name}{turn}");
         let change = match (objects.luck(8), &record) {
             (0, Some(record)) => Change::Remove(record.revision),
