@@ -29,6 +29,7 @@ macro_rules! holds_the_contract {
             an_older_state_changes_nothing
             a_new_ledger_replaces_the_records_of_the_old_one
             a_workload_that_was_created_again_is_shown_although_its_revisions_begin_anew
+            a_rollout_that_another_one_had_the_number_of_takes_the_place_of_its_copy
             a_removal_is_heard_and_holds_against_a_late_record
             a_loss_is_noticed_once_even_if_something_was_posted_since
             what_was_posted_anew_after_a_loss_is_heard_again

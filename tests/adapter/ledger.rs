@@ -31,6 +31,7 @@ macro_rules! holds_the_contract {
             storing_what_is_there_succeeds_again
             a_conflict_shows_what_is_there
             a_writer_of_an_earlier_life_is_refused
+            a_writer_of_another_rollout_of_the_same_number_is_refused
             a_record_is_loaded_as_it_is_now
             a_removed_record_leaves_a_floor_for_the_next_one
             removing_is_by_revision_and_removing_nothing_succeeds

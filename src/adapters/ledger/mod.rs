@@ -49,12 +49,14 @@ enum Ruling {
 
 /// Whether `record` may be stored where `current` is. A new record starts above the floor (decision 2): a number that was
 /// counted before the last removal would repeat a vector, and with it the reference of a purge that is long over. For the same reason
-/// no number goes down: after a removal and a return, revisions begin anew, and one who knows neither may have the next one in hand.
+/// no number goes down, and none changes its nonce: after a removal and a return, or a set-back, revisions begin anew, and one who
+/// knows neither may have the next one in hand.
 fn judge_store(current: Option<&Record>, floor: Floor, record: &Record) -> Ruling {
     match current {
         Some(current) if current == record => Ruling::Done,
         _ if floor.follows(current, record.seq).checked_add(1) != Some(record.revision) => Ruling::Refuse,
-        Some(current) if record.seq >= current.seq => Ruling::Apply,
+        Some(current) if record.seq > current.seq => Ruling::Apply,
+        Some(current) if record.seq == current.seq && record.nonce == current.nonce => Ruling::Apply,
         None if record.seq > floor.seq => Ruling::Apply,
         Some(_) | None => Ruling::Refuse,
     }

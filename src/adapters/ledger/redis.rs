@@ -51,6 +51,10 @@ local function above(a, b)
   if #a ~= #b then return #a > #b end
   return a > b
 end
+local function nonce(value)
+  local known, record = pcall(cjson.decode, string.match(value, '^%d+ %d+ (.*)$'))
+  return known and record.i or ''
+end
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return {'lost'} end
 local answers = {}
 for i = 2, #ARGV, 6 do
@@ -59,7 +63,7 @@ for i = 2, #ARGV, 6 do
   local allowed
   if current then
     local known, counted = string.match(current, '^(%d+) (%d+) ')
-    allowed = known == before and not above(counted, seq)
+    allowed = known == before and (above(seq, counted) or counted == seq and nonce(current) == nonce(value))
   else
     allowed = revision == '1' and above(seq, redis.call('HGET', KEYS[3], shard) or '0')
   end

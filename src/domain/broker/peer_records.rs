@@ -99,7 +99,10 @@ impl PeerRecords {
         // For the same state, a removal is newer.
         let age = |copy: &PeerRecord| (copy.seq, copy.revision, copy.text.is_none());
         let known = shelf.copies.get(&workload).and_then(|members| members.get(&member));
-        if known.is_some_and(|known| age(known) >= age(&copy)) {
+        // A ledger that was set back may reach a state again, with another rollout in it.
+        let is_known =
+            |known: &PeerRecord| age(known) > age(&copy) || (age(known) == age(&copy) && known.text == copy.text);
+        if known.is_some_and(is_known) {
             return false;
         }
         let was_there = known.is_some();
@@ -319,6 +322,7 @@ fn bytes_of(workload: &WorkloadId, copy: &PeerRecord) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::id::Nonce;
     use crate::record::{Change, Record};
     use crate::record_codec::decode;
 
@@ -354,6 +358,18 @@ mod tests {
             assert_eq!(shown(&copies), Some(expected));
         }
         assert!(!copies.hear(heard("a", record(3, 1))), "the same from another board is no news");
+    }
+
+    #[test]
+    fn a_rollout_that_another_one_had_the_number_of_takes_the_place_of_its_copy() {
+        let mut copies = followed();
+        let nonce =
+            |copies: &PeerRecords| copies.of(&web(), &"eu-2".into())?.published.record().map(|known| known.nonce);
+        for number in [7, 8] {
+            assert!(copies.hear(heard("a", Record { nonce: Nonce(number), ..record(3, 5) })));
+            assert_eq!(nonce(&copies), Some(Nonce(number)));
+        }
+        assert!(!copies.hear(heard("a", Posting::Forget(Seq(3), 4))));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use domain::id::{Member, Origin, Seq, WorkloadId};
+use domain::id::{Member, Nonce, Origin, Seq, WorkloadId};
 use domain::ports::{Board, Cursor, Flow, Heard, News, POSTINGS_MAX, Posted, Posting};
 use domain::record::{Published, Record};
 use domain::record_codec::decode;
@@ -144,6 +144,17 @@ pub async fn a_workload_that_was_created_again_is_shown_although_its_revisions_b
     }
     assert_eq!(post(&*one, "a", forget(9, 31)).await, newer(10, 1), "what it is about is gone, another one is there");
     assert_eq!(all(&*two).await, [heard("a", show(10, 1))]);
+}
+
+/// A ledger that was set back gives a number out again: only the nonce tells the two apart.
+pub async fn a_rollout_that_another_one_had_the_number_of_takes_the_place_of_its_copy(bench: &dyn Bench) {
+    let (one, two) = (bench.handle("eu-1"), bench.handle("eu-2"));
+    let with = |nonce| Posting::from(Record { nonce: Nonce(nonce), ..record(3, 5) });
+    let mut cursor = Cursor::default();
+    for nonce in [7, 8] {
+        assert_eq!(post(&*one, "a", with(nonce)).await, Posted::Current);
+        assert_eq!(read(&*two, &mut cursor).await.heard, [heard("a", with(nonce))]);
+    }
 }
 
 pub async fn a_removal_is_heard_and_holds_against_a_late_record(bench: &dyn Bench) {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use allclear::adapters::ledger::shard_of;
 use domain::delivery::{Content, Delivery, State};
-use domain::id::{Member, NoticeId, Seq, WorkloadId};
+use domain::id::{Member, Nonce, NoticeId, Seq, WorkloadId};
 use domain::image::Container;
 use domain::listed::Scope;
 use domain::lives::LifeNote;
@@ -166,6 +166,20 @@ pub async fn a_writer_of_an_earlier_life_is_refused(bench: &dyn Bench) {
     assert_eq!(conflict(late.store(&web(), &next(&record(9))).await), Some(record(10)));
     assert_eq!(ledger.load(&web()).await.unwrap(), Some(record(10)));
     late.store(&web(), &next(&record(10))).await.unwrap();
+}
+
+/// A ledger that was set back gives a number out again, and revisions begin anew with it.
+pub async fn a_writer_of_another_rollout_of_the_same_number_is_refused(bench: &dyn Bench) {
+    let (ledger, late) = (bench.handle().await, bench.handle().await);
+    ledger.open().await.unwrap();
+    late.open().await.unwrap();
+    let with = |nonce, seq| Record { nonce: Nonce(nonce), ..record(seq) };
+    ledger.store(&web(), &with(7, 3)).await.unwrap();
+    for other in [with(8, 3), with(0, 3)] {
+        assert_eq!(conflict(late.store(&web(), &next(&other)).await), Some(with(7, 3)));
+    }
+    ledger.store(&web(), &next(&with(7, 3))).await.unwrap();
+    ledger.store(&web(), &next(&next(&with(8, 4)))).await.unwrap();
 }
 
 pub async fn removing_is_by_revision_and_removing_nothing_succeeds(bench: &dyn Bench) {
