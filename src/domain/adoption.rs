@@ -67,7 +67,7 @@ pub fn adopt(
         (None, None) => Record::first(below),
     };
     record.start_above(below.into());
-    record.revision = floor.follows(current, record.seq).saturating_add(1);
+    record.revision = floor.follows(Record::state_of(current), record.seq).saturating_add(1);
     record.nonce = nonce;
     record.votes = votes(&known);
     if let Some(newest) = newest {

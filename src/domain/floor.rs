@@ -4,7 +4,6 @@
 //! ledger was deleted or replaced, so nothing is known of what was at or below it (decision 48).
 
 use crate::id::Seq;
-use crate::record::Record;
 
 /// What a new record of a part of the ledger starts above.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -33,10 +32,9 @@ impl Floor {
         self.lost > Seq::default() && seq <= self.lost
     }
 
-    /// The revision that a write of this number follows, over this record. The first number above what was lost brings a revision
+    /// The revision that a write of this number follows, over a record of that number and revision. The first number above what was lost brings a revision
     /// above it: then whoever knows an older record under some revision does not take the new one for it.
-    pub fn follows(self, current: Option<&Record>, seq: Seq) -> u64 {
-        let (counted, revision) = current.map_or((Seq::default(), 0), |record| (record.seq, record.revision));
+    pub fn follows(self, (counted, revision): (Seq, u64), seq: Seq) -> u64 {
         if self.is_behind(counted) && !self.is_behind(seq) { revision.max(self.lost.0) } else { revision }
     }
 }
@@ -48,11 +46,11 @@ mod tests {
     #[test]
     fn the_first_number_above_a_loss_brings_a_revision_above_it_and_no_other_does() {
         let floor = Floor { seq: Seq(12), lost: Seq(10) };
-        let record = |seq, revision| Record { revision, ..Record::first(Seq(seq)) };
-        assert_eq!(floor.follows(None, Seq(13)), 10);
-        assert_eq!(floor.follows(Some(&record(3, 4)), Seq(11)), 10);
-        assert_eq!(floor.follows(Some(&record(3, 4)), Seq(3)), 4, "what is left of it is still finished");
-        assert_eq!(floor.follows(Some(&record(11, 11)), Seq(12)), 11);
-        assert_eq!(Floor::from(Seq(12)).follows(None, Seq(13)), 0, "a removal has no say in revisions");
+        let none = (Seq::default(), 0);
+        assert_eq!(floor.follows(none, Seq(13)), 10);
+        assert_eq!(floor.follows((Seq(3), 4), Seq(11)), 10);
+        assert_eq!(floor.follows((Seq(3), 4), Seq(3)), 4, "what is left of it is still finished");
+        assert_eq!(floor.follows((Seq(11), 11), Seq(12)), 11);
+        assert_eq!(Floor::from(Seq(12)).follows(none, Seq(13)), 0, "a removal has no say in revisions");
     }
 }

@@ -363,14 +363,14 @@ impl Vote {
     pub fn is_of_dry_run(&self) -> bool {
         self.purges.values().filter_map(|purge| purge.invalidation.as_ref()).any(InvalidationId::is_of_dry_run)
     }
-
-    /// Whether its rollout has ended, and purges of it have not.
-    pub fn owes(&self) -> bool {
-        self.closed.is_some() && (!self.is_begun() || self.purges.values().any(|purge| !purge.state.is_final()))
-    }
 }
 
 impl Record {
+    /// The number and revision of a record; none is below the first.
+    pub fn state_of(record: Option<&Self>) -> (Seq, u64) {
+        record.map_or((Seq::default(), 0), |record| (record.seq, record.revision))
+    }
+
     /// The first record of a workload with this number, at rest. Nothing else is known yet.
     pub fn first(seq: Seq) -> Self {
         Self {
@@ -423,7 +423,7 @@ impl Record {
     /// Counts a baseline that is not stored yet from another floor.
     pub fn start_above(&mut self, floor: Floor) {
         (_, self.seq) = Self::above(floor.seq);
-        self.revision = floor.follows(None, self.seq).saturating_add(1);
+        self.revision = floor.follows(Self::state_of(None), self.seq).saturating_add(1);
         self.closed = self.seq;
     }
 

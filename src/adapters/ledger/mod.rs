@@ -54,7 +54,9 @@ enum Ruling {
 fn judge_store(current: Option<&Record>, floor: Floor, record: &Record) -> Ruling {
     match current {
         Some(current) if current == record => Ruling::Done,
-        _ if floor.follows(current, record.seq).checked_add(1) != Some(record.revision) => Ruling::Refuse,
+        _ if floor.follows(Record::state_of(current), record.seq).checked_add(1) != Some(record.revision) => {
+            Ruling::Refuse
+        }
         Some(current) if record.seq > current.seq => Ruling::Apply,
         Some(current) if record.seq == current.seq && record.nonce == current.nonce => Ruling::Apply,
         None if record.seq > floor.seq => Ruling::Apply,

@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::distribution::DistributionId;
-use crate::record::{PurgeState, Vote};
+use crate::record::{Outcome, PurgeState, Vote};
 
 /// Purges that are named in a notice or in the history; of the others only how many there are. Two members that tell the
 /// same end name the same ones, the first by id, so these never leave the list of a vote.
@@ -97,6 +97,12 @@ impl Vote {
         let idle = || self.purges.values().all(|purge| purge.state.ends_rollout());
         let short = places >= PURGES_OPEN_MAX / 2 || (places > 0 && idle());
         self.purges.is_empty() || self.unlisted.as_ref().is_some_and(|unlisted| unlisted.waiting > 0 && short)
+    }
+
+    /// Whether its rollout has ended, and purges of it have not. One that was set back owes nothing: its workload is purged anew.
+    pub fn owes(&self) -> bool {
+        let ended = self.closed.as_ref().is_some_and(|outcome| *outcome != Outcome::SetBack);
+        ended && (!self.is_begun() || self.purges.values().any(|purge| !purge.state.is_final()))
     }
 
     /// Whether each of its distributions is listed, or done with.

@@ -76,7 +76,7 @@ impl OwnRecord {
             self.held_since = None;
             let (durable, floor) = (self.durable.as_ref(), self.floor);
             self.writing = Some(self.draft.as_mut().map_or(Write::Removal, |draft| {
-                draft.revision = floor.follows(durable, draft.seq).saturating_add(1);
+                draft.revision = floor.follows(Record::state_of(durable), draft.seq).saturating_add(1);
                 self.shed = record_codec::shed(draft);
                 Write::Record(Box::new(draft.clone()))
             }));
