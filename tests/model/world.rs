@@ -396,7 +396,7 @@ impl World {
         if held == Some(&record) {
             return Event::Stored;
         }
-        let expected = next.floor.follows(held, record.seq) + 1;
+        let expected = next.floor.follows(Record::state_of(held), record.seq) + 1;
         let below = held.is_none() && record.seq <= next.floor.seq;
         if (record.revision != expected || below) && self.mutant != Some(Mutant::NoCompareAndSet) {
             return Event::Conflicted(held.cloned().map(Box::new), next.floor);
