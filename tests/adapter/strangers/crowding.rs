@@ -225,7 +225,7 @@ async fn two_workers_divide_a_shard_once_and_go_on_side_by_side() {
 }
 
 #[tokio::test]
-async fn a_part_that_is_lost_while_nothing_runs_counts_as_not_listed_and_one_that_is_lost_under_us_is_healed() {
+async fn a_part_that_is_lost_while_nothing_runs_was_forgotten_and_one_that_is_lost_under_us_is_healed() {
     let cluster = Cluster::start().await;
     let ledger = cluster.opened().await;
     ledger.store(&web(), &record(1)).await.unwrap();
@@ -243,5 +243,5 @@ async fn a_part_that_is_lost_while_nothing_runs_counts_as_not_listed_and_one_tha
     cluster.api.delete(Kind::ConfigMap, NAMESPACE, &part).unwrap();
     let opened = cluster.opened().await.open().await.unwrap();
     assert_eq!(opened.records.len(), 1);
-    assert!(!opened.listed.covers(&first));
+    assert!(opened.listed.has_forgotten(&first));
 }
