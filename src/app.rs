@@ -141,7 +141,7 @@ pub async fn start(config: &Config, overrides: Overrides) -> Result<Running, Sta
     let exporting = Exporting::start(config, &member, grouped, &metrics).map_err(StartError::Traces)?;
     let grouping = if grouped { Some(grouping(config, &scope, is_derived)?) } else { None };
     let in_force = overrides.in_force.map(|in_force| in_force.text(ports.clock.wall_ms()));
-    let settings = Settings { in_force, ..settings(config, member, grouping, outbox) };
+    let settings = Settings { in_force, is_unread: named.is_unread, ..settings(config, member, grouping, outbox) };
     let env = Env { ports, metrics, settings: Arc::new(settings), complaints: Arc::default() };
     begin(config, env, (hooks, explains), exporting).await
 }
@@ -195,6 +195,7 @@ fn settings(config: &Config, member: Member, grouping: Option<Grouping>, outbox:
         outbox,
         grouping,
         in_force: None,
+        is_unread: false,
         own_thread: true,
     }
 }

@@ -70,9 +70,13 @@ impl Root {
 
     fn give_up(&mut self, who: Singleton) {
         self.env.metrics.restart(who.name());
+        self.say_given_up(format!("{} crashed more often than it may be rebuilt", who.name()));
+    }
+
+    fn say_given_up(&mut self, why: String) {
         if let Some(given_up) = self.given_up.take() {
             // The listener may be ending already.
-            let _ = given_up.send(GivenUp(format!("{} crashed more often than it may be rebuilt", who.name())));
+            let _ = given_up.send(GivenUp(why));
         }
     }
 

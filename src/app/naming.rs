@@ -24,6 +24,8 @@ pub(super) struct Named {
     pub(super) grouped: bool,
     /// Its name was derived from the namespaces.
     pub(super) is_derived: bool,
+    /// The members in the ledger could not be read.
+    pub(super) is_unread: bool,
 }
 
 /// Our name, and whether there is a group: one is configured, `boards` of several members were given, or the ledger has members
@@ -34,7 +36,13 @@ pub(super) async fn of(
     ledger: &Arc<dyn Ledger>,
     boards: usize,
 ) -> Result<Named, StartError> {
-    let pin = ask("the members in the ledger", || pinned(ledger.as_ref())).await?;
+    let pin = pinned(ledger.as_ref()).await;
+    // Probes and metrics do not wait for it. The root finds the members when it opens the ledger, and has us begin anew.
+    let is_unread = pin.is_err();
+    if let Err(error) = &pin {
+        tracing::warn!(%error, "the members in the ledger cannot be read yet; going on as configured");
+    }
+    let pin = pin.ok().flatten();
     let (config, is_derived) = named(config, pin.as_ref());
     let has_lost_others = pin.is_some_and(|pin| pin.members.len() > 1);
     let is_named = config.means_others() || boards > 1 || has_lost_others;
@@ -46,7 +54,7 @@ pub(super) async fn of(
         }
         false => Member(alone(&config)),
     };
-    Ok(Named { grouped: is_named || config.is_grouped(), config, member, is_derived })
+    Ok(Named { grouped: is_named || config.is_grouped(), config, member, is_derived, is_unread })
 }
 
 /// The configuration with the name that the group has, and whether that was derived: the pin keeps the name that was, and one

@@ -128,6 +128,7 @@ pub fn settings() -> Settings {
         member: "eu-1".into(),
         group: "default".to_owned(),
         grouping: None,
+        is_unread: false,
         own_thread: false,
         policy: Policy {
             rollout_timeout: Duration::from_secs(600),

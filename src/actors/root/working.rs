@@ -41,7 +41,12 @@ impl Root {
         });
         self.start(ctx, opening, |root, ledgered| {
             let origin = ledgered.origin.clone();
-            root.ledgered = Some(ledgered);
+            if root.env.settings.is_unread && ledgered.pin.is_some() {
+                // Alone, or under another name, we would purge what a group has to agree on.
+                root.say_given_up("the ledger has members, and could not be read when this process began".to_owned());
+            } else {
+                root.ledgered = Some(ledgered);
+            }
             Event::Opened(origin)
         });
     }
