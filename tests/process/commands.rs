@@ -34,7 +34,8 @@ async fn a_wait_behind_an_apply_ends_after_the_purge_of_what_was_applied() {
     assert_eq!(code, 0, "{err}");
     assert_eq!(scene.purged().len(), 1, "it did not answer by the record of 1.0: {out}");
     assert!(out.starts_with("shop/web is purged at web: 1.1: ") && out.contains("purged ("), "{out}");
-    assert!(err.starts_with("shop/web: "), "it says what it waits for: {err}");
+    // On a busy machine the purge may be over before the command has looked once; then there is nothing to say.
+    assert!(err.is_empty() || err.starts_with("shop/web: "), "it says what it waits for: {err}");
 }
 
 #[tokio::test]
