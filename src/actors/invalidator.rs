@@ -116,6 +116,7 @@ impl Handler<Observe> for Invalidator {
         MessageResult(Observation {
             purges,
             distributions: self.catalog.machine().known(now).map(|(count, age)| (count, age.as_secs())),
+            asking: self.questions.len(),
             troubles: self.trouble.iter().cloned().chain(listing).collect(),
             ..Observation::default()
         })

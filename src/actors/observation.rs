@@ -40,6 +40,8 @@ pub struct Observation {
     pub purges: Vec<PurgeSeen>,
     /// Distributions known, and for how many seconds; `None` before the first listing.
     pub distributions: Option<(usize, u64)>,
+    /// Rollouts that wait for a listing of the distributions.
+    pub asking: usize,
     /// Webhook deliveries on their way, and dead letters.
     pub deliveries: Vec<DeliverySeen>,
     /// The receivers of webhooks.
@@ -112,6 +114,7 @@ impl Observation {
             unwell,
             purges,
             distributions,
+            asking,
             deliveries,
             receivers,
             tallies,
@@ -130,6 +133,7 @@ impl Observation {
         self.unwell.extend(unwell);
         self.purges.extend(purges);
         self.distributions = self.distributions.or(distributions);
+        self.asking += asking;
         self.deliveries.extend(deliveries);
         self.receivers.extend(receivers);
         self.tallies.extend(tallies);

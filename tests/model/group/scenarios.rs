@@ -132,7 +132,7 @@ fn a_member_that_dies_leaves_the_purge_to_the_others_or_in_doubt() {
         (1, "ends without a purge", 80),
         (2, "a purge is in doubt", 169),
         (3, "ends purged once", 343),
-        (4, "ends purged once", 523),
+        (4, "ends purged once", 595),
     ];
     for (writes, end, states) in ends {
         let mut world = swift(&[a_to_b(), a_to_b()]);

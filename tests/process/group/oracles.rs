@@ -122,7 +122,9 @@ async fn silence(field: &Field) -> Vec<String> {
         for member in field.members.iter().filter(|member| member.is_started()) {
             let state = member.process().state().await;
             let none = |name: &str| state[name].as_array().is_some_and(Vec::is_empty);
-            if !(none("rollouts") && none("purges") && none("deliveries")) {
+            // A member that asked what a newer listing says is answered later, also when another member has closed the vector.
+            let asks = state["asking"] != 0;
+            if asks || !(none("rollouts") && none("purges") && none("deliveries")) {
                 return false;
             }
         }
