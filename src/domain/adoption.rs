@@ -62,7 +62,7 @@ pub fn adopt(
     let newest = known.first().copied();
     let mut record = match (workload, newest) {
         (Some((workload, version)), _) => baseline(workload, version, below),
-        (None, Some(newest)) => Record { untold: Vec::new(), set_back: None, ..newest.clone() },
+        (None, Some(newest)) => Record { untold: Vec::new(), set_back: None, passed: Vec::new(), ..newest.clone() },
         // Only that it was removed is known. What the cluster does not have, the controller removes.
         (None, None) => Record::first(below),
     };

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! waiting ──all Complete, one version──▶ candidate ──own fresh re-check──▶ vote ──everybody's vote──▶ decided
-//!    └──────── a member Failed, Withdrew, or moved past without voting ──▶ dead
+//!    └── a member Failed, Withdrew, or moved past without voting and dropped it ──▶ dead
 //! ```
 //!
 //! A single cluster is a group of one, and takes exactly this path. Nothing here is remembered: a member that holds the records
@@ -12,10 +12,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::id::{Component, Member, Origin, Seq, Vector};
-use crate::image::Apart;
+use crate::image::{Apart, Code};
 use crate::plan::Plan;
 use crate::policy::Agreement;
-use crate::record::{Brief, Change, Outcome, Phase, Published, Record, Vote};
+use crate::record::{Brief, Change, Outcome, Passed, Phase, Published, Record, Vote};
 use crate::rules::Rules;
 
 /// What is known of one member: its ledger's origin, and what it published of the workload.
@@ -104,12 +104,23 @@ pub enum Decision {
     Close(Outcome),
 }
 
-/// Judges the newest rollout of every member, as `own` sees them.
+/// Judges the newest rollout of `own` by the records of all members, as it sees them.
 pub fn judge(view: &View, own: &Member, agreement: &Agreement) -> Verdict {
-    let known = |member| view.members.get(member).and_then(Option::as_ref);
+    let known = view.members.get(own).and_then(Option::as_ref).filter(|known| !is_left_out(known, agreement));
+    judge_by(view, own, known.map(|known| (own, known.published.record().map(Record::code))), agreement)
+}
+
+/// The same of a rollout that `own` went past.
+pub fn judge_passed(view: &View, own: &Member, passed: &Passed, agreement: &Agreement) -> Verdict {
+    judge_by(view, own, Some((own, Some(passed.code()))), agreement)
+}
+
+/// What a member runs that the others are measured by; `None` where it does not have the workload.
+type Measure<'a> = (&'a Member, Option<Code<'a>>);
+
+fn judge_by<'a>(view: &'a View, own: &'a Member, mut measure: Option<Measure<'a>>, agreement: &Agreement) -> Verdict {
     let mut waiting = BTreeMap::new();
-    let mut vector = BTreeMap::new();
-    let mut reference = known(own).filter(|known| !is_left_out(known, agreement)).map(|known| (own, &known.published));
+    let mut ready = BTreeMap::new();
     for (member, known) in &view.members {
         let Some(known) = known else {
             waiting.insert(member.clone(), "has not published the workload yet".to_owned());
@@ -118,23 +129,27 @@ pub fn judge(view: &View, own: &Member, agreement: &Agreement) -> Verdict {
         if is_left_out(known, agreement) {
             continue;
         }
-        let Known { origin, published, .. } = known;
-        let reference = *reference.get_or_insert((member, published));
-        match why_waited_for(known, reference, &view.config, agreement) {
-            Some(reason) => {
+        let measure = *measure.get_or_insert((member, known.published.record().map(Record::code)));
+        match standing(known, measure, &view.config, agreement) {
+            Err(reason) => {
                 let reason = if member == own { reason } else { with_what_is_told(known, reason) };
                 waiting.insert(member.clone(), reason);
             }
-            None => drop(vector.insert(member.clone(), published.component(origin))),
+            Ok(stands) => drop(ready.insert(member, stands)),
         }
     }
-    let ready = |member: &&Member| vector.contains_key(*member);
-    for member in view.members.keys().filter(ready) {
-        if let Some(reason) = why_not_one_version(view, member, &vector) {
-            waiting.insert(member.clone(), reason);
-        }
+    for (member, (_, code)) in &ready {
+        let mut others = ready.iter().filter(|(other, _)| *other != member);
+        // Two of them know digests, or what their owners call the version.
+        let reason = others.find_map(|(other, (_, theirs))| Some(is_at(&code.apart(theirs)?, None, other, true)));
+        waiting.extend(reason.map(|reason| ((*member).clone(), reason)));
     }
-    if waiting.is_empty() { Verdict::Candidate(Vector(vector)) } else { Verdict::Waiting(waiting) }
+    let component = |(member, (component, _)): (&Member, (Component, Code<'_>))| (member.clone(), component);
+    if waiting.is_empty() {
+        Verdict::Candidate(Vector(ready.into_iter().map(component).collect()))
+    } else {
+        Verdict::Waiting(waiting)
+    }
 }
 
 /// Whether a member is left out: its cluster does not have the workload, and `group.absent` says so, or its owner has switched it
@@ -172,14 +187,6 @@ pub fn cure(view: &View) -> Option<String> {
     (!cures.is_empty()).then(|| format!("{}; then it goes on by itself", cures.join("; ")))
 }
 
-/// That a member agrees with us, and not with another one: two of them know digests, or what their owners call the version.
-fn why_not_one_version(view: &View, member: &Member, ready: &BTreeMap<Member, Component>) -> Option<String> {
-    let record = |member| view.members.get(member)?.as_ref()?.published.record();
-    let own = record(member)?.code();
-    let mut others = ready.keys().filter(|other| *other != member);
-    others.find_map(|other| Some(is_at(&own.apart(&record(other)?.code())?, None, other, true)))
-}
-
 /// What a member is at, where that is not what `other` is at.
 fn is_at(
     Apart { one, other: theirs, is_plain, needs_owner }: &Apart,
@@ -197,51 +204,81 @@ fn is_at(
 const NEEDS_OWNER: &str =
     "; by their images these are not the same: give both one allclear.dev/group-version where they are";
 
-/// Why a member keeps those that have this version from voting, if it does. A member without the workload has none.
-fn why_waited_for(
-    known: &Known,
-    (other, reference): (&Member, &Published),
+/// Where a member has completed what is measured by: its newest rollout, or else one that it went past. Or why it keeps those that
+/// have that version from voting.
+fn standing<'a>(
+    known: &'a Known,
+    (other, measure): Measure<'_>,
     config: &str,
     agreement: &Agreement,
-) -> Option<String> {
+) -> Result<(Component, Code<'a>), String> {
     let record = match &known.published {
         Published::Record(record) if record.off && agreement.rules > Rules::SECOND => {
             let said = "was switched off by allclear.dev/enabled when it was last heard from, and is to be left out only \
                         while it says so";
-            return Some(said.to_owned());
+            return Err(said.to_owned());
         }
         Published::Record(record) => record,
         Published::Absent(_) if agreement.absent_left_out => {
             let said =
                 "did not have the workload when it was last heard from, and is to be left out only while it says so";
-            return Some(said.to_owned());
+            return Err(said.to_owned());
         }
-        Published::Absent(_) => return Some("does not have the workload".to_owned()),
+        Published::Absent(_) => return Err("does not have the workload".to_owned()),
     };
-    if let Some(reference) = reference.record()
-        && let Some(apart) = record.code().apart(&reference.code())
-    {
-        return Some(is_at(&apart, Some(&record.phase), other, false));
-    }
-    match &record.phase {
-        _ if !known.current => Some("has not said yet whether its ledger is still the same".to_owned()),
-        Phase::Rolling => Some("is still rolling out".to_owned()),
-        Phase::Failed(failure) => Some(format!("failed: {failure}")),
-        Phase::Withdrawn => Some("has withdrawn".to_owned()),
-        Phase::Complete if record.config == config => None,
+    let apart = measure.and_then(|measure| record.code().apart(&measure));
+    let is_newest = apart.is_none() && record.phase == Phase::Complete;
+    let passed = measure.filter(|_| !is_newest).and_then(|measure| record.passed_as(&measure));
+    let (component, code, phase) = match (passed, apart) {
+        (Some(passed), _) => (passed.component(&known.origin), passed.code(), &Phase::Complete),
+        (None, Some(apart)) => return Err(is_at(&apart, Some(&record.phase), other, false)),
+        (None, None) => (record.component(&known.origin), record.code(), &record.phase),
+    };
+    let reason = match phase {
+        _ if !known.current => "has not said yet whether its ledger is still the same".to_owned(),
+        Phase::Rolling => "is still rolling out".to_owned(),
+        Phase::Failed(failure) => format!("failed: {failure}"),
+        Phase::Withdrawn => "has withdrawn".to_owned(),
+        // Alone, there is none.
+        Phase::Complete if record.config == config => return Ok((component, code)),
         Phase::Complete if record.config.is_empty() => {
-            Some("has completed it, and has not recorded yet under which configuration of the group".to_owned())
+            "has completed it, and has not recorded yet under which configuration of the group".to_owned()
         }
         Phase::Complete => {
-            Some("has completed it, and its record is under another configuration of the group than ours".to_owned())
+            "has completed it, and its record is under another configuration of the group than ours".to_owned()
         }
-    }
+    };
+    Err(reason)
 }
 
-/// Whether any member asks for votes for `vector`: one with news of its own, or one that has voted for it.
+/// Whether any member asks for votes for `vector`: one with news of its own, one that went past such news, or one that has voted
+/// for it.
 pub fn is_sought(view: &View, vector: &Vector) -> bool {
-    let seeks = |record: &Record| record.awaits_vote() || record.vote(vector).is_some_and(|vote| vote.closed.is_none());
-    vector.0.keys().filter_map(|member| view.members.get(member)?.as_ref()?.published.record()).any(seeks)
+    let seeks = |(member, component): (&Member, &Component)| {
+        let record = view.members.get(member).and_then(Option::as_ref).and_then(|known| known.published.record());
+        record.is_some_and(|record| {
+            let has_voted = record.vote(vector).is_some_and(|vote| vote.closed.is_none());
+            record.awaits_vote() || record.passed_at(component).is_some() || has_voted
+        })
+    };
+    vector.0.iter().any(seeks)
+}
+
+/// A vector with this component of ours that another member has voted for, and that may still be decided. That member has seen all others
+/// complete, and never takes its vote back (GA-5): where it has gone on since, to wait for it would be to wait for ever.
+pub fn voted_elsewhere(view: &View, own: &Member, component: &Component, agreement: &Agreement) -> Option<Vector> {
+    let others = view.members.iter().filter(|(member, _)| *member != own);
+    let votes = others.filter_map(|(_, known)| known.as_ref()?.published.record()).flat_map(|record| &record.votes);
+    let may_be_ours = |vector: &&Vector| {
+        let is_in = |(member, known): (&Member, &Option<Known>)| {
+            vector.component(member).is_some() || known.as_ref().is_some_and(|known| is_left_out(known, agreement))
+        };
+        vector.component(own) == Some(component)
+            && view.members.iter().all(is_in)
+            && matches!(fate(view, vector), Fate::Open(_))
+    };
+    let open = votes.filter(|vote| vote.closed.is_none() && vote.config == view.config);
+    open.map(|vote| &vote.vector).find(may_be_ours).cloned()
 }
 
 /// Whether any other member asks something of `own`.
@@ -257,15 +294,15 @@ pub fn waiters(view: &View, own: &Member, agreement: &Agreement) -> BTreeMap<Str
     let us = view.members.get(own).and_then(Option::as_ref).filter(|us| !is_left_out(us, agreement));
     let Some(us) = us else { return waiters };
     for (member, known) in view.members.iter().filter(|(member, _)| *member != own) {
-        let Some(published) = known.as_ref().map(|known| &known.published) else { continue };
-        let Some(theirs) = published.record() else { continue };
+        let Some(theirs) = known.as_ref().and_then(|known| known.published.record()) else { continue };
         let lacks = |vote: &&Vote| {
             vote.closed.is_none() && vote.vector.0.contains_key(own) && us.published.vote(&vote.vector).is_none()
         };
         let why = match theirs.votes.iter().find(lacks) {
             Some(_) => Some("has not voted yet".to_owned()),
-            None if theirs.awaits_vote() => why_waited_for(us, (member, published), &view.config, agreement),
-            None => None,
+            None => {
+                theirs.awaiting().and_then(|code| standing(us, (member, Some(code)), &view.config, agreement).err())
+            }
         };
         if let Some(why) = why {
             waiters.entry(why).or_default().insert(member.clone());
@@ -401,7 +438,8 @@ fn why_dead(known: &Known, component: &Component, vector: &Vector) -> Option<Str
     if published.seq() > component.seq && published.record().is_some_and(|record| record.off) {
         return Some("its owner switched it off there before it voted".to_owned());
     }
-    if published.seq() > component.seq {
+    let is_passed = published.record().is_some_and(|record| record.passed_at(component).is_some());
+    if published.seq() > component.seq && !is_passed {
         return Some("it moved on to another version before it voted".to_owned());
     }
     let there = published.component(origin);
@@ -418,7 +456,7 @@ fn why_dead(known: &Known, component: &Component, vector: &Vector) -> Option<Str
         return Some("it has voted for what came after".to_owned());
     }
     match &record.phase {
-        _ if record.seq < component.seq => None,
+        _ if is_passed || record.seq < component.seq => None,
         Phase::Rolling | Phase::Complete => None,
         Phase::Failed(failure) => Some(failure.to_string()),
         Phase::Withdrawn => Some("it has withdrawn".to_owned()),

@@ -41,7 +41,7 @@ promises! {
     SameCode, "GA-9", "members that run other code are not purged together";
     VotesAreAChain, "GA-10", "a member's votes are a chain";
     CreatedOnce, "SAFE-1", "one creation per vector and distribution";
-    CompleteTogether, "SAFE-2/3", "all members were complete at one instant before the purge";
+    CompleteTogether, "SAFE-2/3", "before the purge all had completed it, at one instant but for those gone past it";
     NothingForFailed, "SAFE-4", "nothing for a failed, withdrawn or superseded rollout";
     SettledAsAWhole, "SAFE-5", "an edge is settled only when all of it is";
     FailedAfterALook, "WAIT-1", "a rollout fails only after a fresh look";
@@ -58,6 +58,7 @@ promises! {
     NoneLeftOut, "LIVE-2", "a purge leaves out no distribution";
     RequestsPurged, "LIVE-3", "a request is purged";
     PurgedBesideWriters, "LIVE-4", "what completed is purged within a bound, while a writer of the workload never rests";
+    AheadWaitsForNone, "LIVE-5", "a cluster that is ahead keeps no version from being purged for the others";
     OneChild, "WATCH-1", "an object has one child at most";
     NewestSight, "WATCH-2", "a child is shown the newest sight, and never an older one after it";
     NewsArrives, "WATCH-3", "after a sweep, a child that has room knows what was said since its start";

@@ -9,6 +9,8 @@ mod count;
 mod ending;
 mod last_site;
 mod number;
+mod open;
+mod passed;
 mod published;
 mod purge;
 mod times;
@@ -33,6 +35,7 @@ pub use brief::Brief;
 pub use count::{Count, FAILURES_LISTED_MAX, PURGES_NAMED_MAX, PURGES_OPEN_MAX, Unlisted};
 pub use ending::{Closed, Outcome};
 pub use last_site::{LAST_HOSTS_MAX, LAST_SITE_BYTES_MAX, LastSite};
+pub use passed::{PASSED_MAX, Passed};
 pub(crate) use published::ABSENT_REVISION;
 pub use published::Published;
 pub use purge::{Purge, PurgeState};
@@ -136,6 +139,9 @@ pub struct Record {
     /// The last value of the annotation `requested-at` that was acted on.
     #[serde(rename = "q", default, skip_serializing_if = "Option::is_none")]
     pub requested_at: Option<String>,
+    /// What it completed before its newest and has not closed, oldest first; only in a group (decision 52).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub passed: Vec<Passed>,
     /// Votes whose vectors are not closed, oldest first.
     #[serde(rename = "b", default, skip_serializing_if = "Vec::is_empty")]
     pub votes: Vec<Vote>,
@@ -388,6 +394,7 @@ impl Record {
             edge: Edge::Settled,
             closed: seq,
             requested_at: None,
+            passed: Vec::new(),
             votes: Vec::new(),
             owed: Vec::new(),
             history: Vec::new(),
@@ -468,32 +475,5 @@ impl Record {
     /// The open vote whose own component is the rollout `seq`.
     pub fn vote_for(&self, seq: Seq) -> Option<&Vote> {
         self.votes.iter().find(|vote| vote.seq == seq && vote.closed.is_none())
-    }
-
-    /// Whether it needs the other members: their votes, or that they have seen how one ended. A member that sees this
-    /// takes part, even with a workload at rest or absent.
-    pub fn seeks(&self) -> bool {
-        self.awaits_vote() || !self.votes.is_empty()
-    }
-
-    /// Whether anything is left to do for it, whatever the workload looks like.
-    pub fn is_open(&self) -> bool {
-        self.phase == Phase::Rolling
-            || self.all_kept().next().is_some()
-            || !self.untold.is_empty()
-            || self.awaits_vote()
-    }
-
-    /// Its rollout is neither voted for nor closed.
-    pub fn is_in_flight(&self) -> bool {
-        self.phase == Phase::Rolling || self.awaits_vote()
-    }
-
-    /// Complete, news, and neither voted for nor closed.
-    pub fn awaits_vote(&self) -> bool {
-        self.phase == Phase::Complete
-            && self.change != Change::Baseline
-            && self.vote_for(self.seq).is_none()
-            && self.seq > self.closed
     }
 }

@@ -36,6 +36,7 @@ fn is_third(record: &Record) -> bool {
     let was_refused = |vote: &Vote| vote.purges.values().any(|purge| !purge.refused.is_empty());
     !record.nonce.is_none()
         || record.group_version.is_some()
+        || !record.passed.is_empty()
         || record.last.as_ref().is_some_and(Brief::has_nonces)
         || record.all_kept().any(|vote| vote.rules > Rules::SECOND || has_nonce(vote) || was_refused(vote))
         || record.history.iter().any(|closed| closed.outcome.is_third())
@@ -120,8 +121,9 @@ pub fn encode(record: &Record) -> Result<String, CodecError> {
 }
 
 /// Makes a record fit, and hands back the notices it has no room for, oldest first: the caller tells them, since nothing
-/// else will. Then how the oldest rollouts ended is forgotten; each was announced, and is in the log. That a purge is
-/// complete, and what a purge depends on, is never taken out: a record that is too long with these alone is not written.
+/// else will. Then how the oldest rollouts ended is forgotten; each was announced, and is in the log. Then the oldest that were gone
+/// past are dropped. That a purge is complete, and what a purge depends on, is never taken out: a record that is too long with these
+/// alone is not written.
 pub fn shed(record: &mut Record) -> Vec<Notice> {
     let mut excess = Vec::new();
     // Once for the notices and once for the history, and again only where what was taken out said more than its own text.
@@ -136,10 +138,11 @@ pub fn shed(record: &mut Record) -> Vec<Notice> {
         record.untold = kept;
         excess.extend::<Vec<Notice>>(out);
         if excess.len() == shed_before {
-            if record.history.is_empty() {
-                break;
+            match (record.history.is_empty(), record.passed.is_empty()) {
+                (false, _) => drop(record.history.remove(0)),
+                (true, false) => drop(record.passed.remove(0)),
+                (true, true) => break,
             }
-            record.history.remove(0);
         }
     }
     excess

@@ -155,7 +155,7 @@ pub fn tally(workload: &WorkloadId, view: &View, own: &Member, agreement: &Agree
     Tally {
         workload: workload.clone(),
         state: format!("{state}{}", left_out(view, agreement)),
-        older: story::older(view, own, vector),
+        older: story::older(view, own, vector, agreement),
         next: if is_at_rest { None } else { group::cure(view) },
         blocks: blocks(view, own, agreement),
         members: view.members.iter().map(ballot).collect(),

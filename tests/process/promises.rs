@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::group::field::Field;
+use crate::group::oracles::deliveries;
 
 /// "We need only one cache invalidation when a deployment is rolled out in all clusters."
 #[tokio::test]
@@ -11,7 +12,9 @@ async fn one_rollout_in_three_clusters_causes_one_invalidation() {
     clusters.roll_out("1.1");
     clusters.wait_until_over(2).await;
     assert_eq!(clusters.purges().len(), 1, "one invalidation");
-    assert_eq!(clusters.calls(), 1, "one webhook");
+    // Where a member is slow another takes over, and may send the same again: a receiver knows it by its id.
+    let sent = deliveries(&clusters);
+    assert!(sent.len() == 1 && sent.values().all(|bodies| bodies.len() == 1), "one webhook: {sent:#?}");
 }
 
 /// "Only when the last cluster has completed its rollout the cache is invalidated."

@@ -9,8 +9,8 @@ use domain::image::{Container, Version};
 use domain::notice::{Kind, Notice, PurgeFact};
 use domain::paths::PathSet;
 use domain::record::{
-    Brief, Change, Closed, Edge, Failure, LastSite, Outcome, Phase, Purge, PurgeState, RECORD_BYTES_MAX, Record,
-    SCHEMA, Times, Unlisted, Vote,
+    Brief, Change, Closed, Edge, Failure, LastSite, Outcome, Passed, Phase, Purge, PurgeState, RECORD_BYTES_MAX,
+    Record, SCHEMA, Times, Unlisted, Vote,
 };
 use domain::record_codec::{CodecError, decode, encode, form, shed};
 use domain::rules::Rules;
@@ -88,7 +88,7 @@ fn without_nonces(vote: &mut Vote) {
 /// The same of a record, and no vote remembered.
 fn before_nonces(mut record: Record) -> Record {
     record.votes.iter_mut().chain(&mut record.owed).for_each(without_nonces);
-    Record { nonce: Nonce::default(), last: None, ..record }
+    Record { nonce: Nonce::default(), last: None, passed: Vec::new(), ..record }
 }
 
 fn purge() -> impl Strategy<Value = Purge> {
@@ -192,6 +192,14 @@ fn last_site() -> impl Strategy<Value = LastSite> {
 }
 
 prop_compose! {
+    fn passed()(
+        (seq, nonce, version, group_version, change) in (seq(), nonce(), version(), option::of(text()), change()),
+    ) -> Passed {
+        Passed { seq, nonce, version, group_version, change }
+    }
+}
+
+prop_compose! {
     fn record()(
         (revision, uid, seq, nonce, version) in (any::<u64>(), text(), seq(), nonce(), version()), generation: i64,
         (change, phase, elapsed_ms, settled) in (change(), phase(), any::<u64>(), option::of(version())),
@@ -203,10 +211,11 @@ prop_compose! {
         (off, chosen, request, asked, from) in
             (any::<bool>(), any::<bool>(), option::of(seq()), option::of(paths()), option::of(version())),
         (times, site, group_version, remark) in (times(), option::of(last_site()), option::of(text()), text()),
+        passed in vec(passed(), 0..3),
     ) -> Record {
         Record {
             revision, uid, seq, nonce, version, group_version, generation, change, phase, elapsed_ms, settled, edge, closed, requested_at,
-            votes, owed, history, untold, config, last, stalled, set_back, off, chosen, request, asked, from, site, times, conditions,
+            passed, votes, owed, history, untold, config, last, stalled, set_back, off, chosen, request, asked, from, site, times, conditions,
             remark,
         }
     }

@@ -18,7 +18,7 @@ use domain::notice::Kind;
 use domain::policy::AtTimeout;
 use domain::readiness::{Standing, standing};
 use domain::record::{Outcome, Phase};
-use support::fakes::{Created, Dice, Millis, Odds, Server, World};
+use support::fakes::{Created, Dice, Millis, Odds, Read, Server, World};
 use support::stage::{Life, Stage, deployment, id, in_system, sweep, unexpected_panics};
 use tokio::task::{JoinHandle, LocalSet};
 
@@ -229,6 +229,13 @@ impl Run {
         versions
     }
 
+    /// What the clusters had come to, from when until when.
+    fn spans(&self, name: &str) -> Vec<(Millis, Millis, &Reached)> {
+        let spans = self.common.get(name).into_iter().flatten();
+        let ends = spans.clone().skip(1).map(|(at, _)| *at).chain([Millis::MAX]);
+        spans.zip(ends).map(|((from, reached), end)| (*from, end, reached)).collect()
+    }
+
     fn note_common(&mut self) {
         for name in SITES {
             let (now, versions) = (self.account.now(), self.come_to(name));
@@ -356,11 +363,13 @@ fn creations_are_right(run: &Run) -> Vec<String> {
     problems
 }
 
-/// Whether every member of the vector had voted for it after a look of its own, all of them complete at one instant.
+/// Whether every member of the vector had voted for it after a look of its own: all of them complete at one instant, but for those that
+/// had completed it and gone on.
 fn was_agreed(run: &Run, workload: &WorkloadId, vector: &Vector, created: &Created) -> Option<String> {
     let wrong = |what: &str| Some(format!("{workload} {vector:?} was purged although {what}: {created:?}"));
-    let (mut last_begun, mut last_voted, mut versions) = (0, 0, BTreeSet::new());
-    for (world, name) in run.worlds.iter().zip(NAMES) {
+    let (mut last_begun, mut last_voted, mut versions, mut stayed) = (0, 0, BTreeSet::new(), Vec::new());
+    let spans = run.spans(&workload.name);
+    for (index, (world, name)) in run.worlds.iter().zip(NAMES).enumerate() {
         let Some(component) = vector.0.get(&name.into()) else { continue };
         let state = world.state();
         let of_it = || state.written.iter().filter(|written| written.workload == *workload);
@@ -372,24 +381,45 @@ fn was_agreed(run: &Run, workload: &WorkloadId, vector: &Vector, created: &Creat
         let (begun, Some((voted, version))) = (begun.map_or(0, |begun| begun.at), voted) else {
             return wrong(&format!("{name} had not voted"));
         };
-        let looked = state.reads.iter().any(|read| {
-            let same = read.sight.as_ref().is_some_and(|sight| sight.version.as_ref() == Ok(&version));
-            read.workload == *workload && (begun..=voted).contains(&read.at) && read.was_complete() && same
-        });
-        if !looked || voted > created.at {
+        let looks =
+            || state.reads.iter().filter(|read| read.workload == *workload && (begun..=voted).contains(&read.at));
+        let shown = |read: &Read| read.sight.as_ref().and_then(|sight| sight.version.clone().ok());
+        let looked = looks().any(|read| read.was_complete() && shown(read).as_ref() == Some(&version));
+        let went_on =
+            || went_past(&spans, index, (begun, voted), &version, looks().next_back().and_then(shown).as_ref());
+        if voted > created.at || !(looked || went_on()) {
             return wrong(&format!("{name} had not seen it complete"));
         }
-        (last_begun, last_voted) = (last_begun.max(begun), last_voted.max(voted));
+        if looked {
+            (last_begun, last_voted) = (last_begun.max(begun), last_voted.max(voted));
+            stayed.push(index);
+        }
         versions.insert(version);
     }
-    let spans = run.common.get(workload.name.as_str()).into_iter().flatten();
-    let ends = spans.clone().skip(1).map(|(at, _)| *at).chain([Millis::MAX]);
-    let voters: Vec<_> = (0..run.worlds.len()).filter(|index| vector.0.contains_key(&NAMES[*index].into())).collect();
-    let together = spans.zip(ends).any(|((from, reached), end)| {
-        let agreed = voters.iter().all(|voter| reached[*voter].as_ref() == versions.first());
-        agreed && *from <= last_voted && last_begun <= end
+    let together = spans.iter().any(|(from, end, reached)| {
+        let agreed = stayed.iter().all(|voter| reached[*voter].as_ref() == versions.first());
+        agreed && *from <= last_voted && last_begun <= *end
     });
     if versions.len() != 1 || !together { wrong("the members were never complete on it together") } else { None }
+}
+
+/// Whether a member had come to `version` while that was its rollout, and was, when it looked before its vote, at one that is not the one
+/// it had come from (decision 52).
+fn went_past(
+    spans: &[(Millis, Millis, &Reached)],
+    index: usize,
+    (begun, voted): (Millis, Millis),
+    version: &Version,
+    looked_at: Option<&Version>,
+) -> bool {
+    let came_to = |span: &&(Millis, Millis, &Reached)| {
+        let (from, end, reached) = span;
+        reached[index].as_ref() == Some(version) && *from <= voted && begun <= *end
+    };
+    let Some((came, ..)) = spans.iter().find(came_to) else { return false };
+    let mut earlier = spans.iter().filter(|(from, ..)| from < came).filter_map(|(.., reached)| reached[index].as_ref());
+    let before = earlier.rfind(|earlier| *earlier != version);
+    looked_at.is_some_and(|now| now != version && Some(now) != before)
 }
 
 /// O4, O5: whatever the ledgers held was told by somebody, always in the same words.

@@ -13,13 +13,14 @@ use crate::group::{self, Decision, Fate};
 use crate::id::Vector;
 use crate::image::Version;
 use crate::machine::Timestamp;
+use crate::notice::Kind;
 use crate::plan::Plan;
 use crate::record::{Change, Outcome, Phase, Vote};
 use crate::rollout::close::{Parting, VectorEnd};
 use crate::rollout::news::news;
 use crate::rollout::observe::Course;
 use crate::rollout::sight::Sight;
-use crate::rollout::{Effect, Rollout, fates};
+use crate::rollout::{Effect, Rollout, ballot, fates};
 use crate::workload::Workload;
 
 impl Rollout {
@@ -49,6 +50,7 @@ impl Rollout {
             Sight::Unknown => None,
             Sight::Missing => self.sighting.look(now),
             Sight::Gone => {
+                self.let_go(now, Kind::RolloutFailed, &Outcome::Deleted, |_| true);
                 if let Some(end) = self.depart(now) {
                     self.close(now, end);
                 }
@@ -56,6 +58,7 @@ impl Rollout {
             }
             Sight::Seen(workload) => {
                 if workload.tuning.disabled {
+                    self.let_go(now, Kind::PurgeSkipped, &Outcome::SwitchedOff, |_| true);
                     if let Some(end) = self.ends_by_switch() {
                         self.leave_to_the_edge();
                         self.close(now, end);
@@ -92,6 +95,7 @@ impl Rollout {
             Some(Change::Requested) if record.is_in_flight() => self.join(workload),
             Some(change) => {
                 self.leave_to_the_edge();
+                self.go_past(now, workload, version);
                 if let Some(end) = self.replaced_by(version) {
                     self.close(now, end);
                 }
@@ -144,6 +148,7 @@ impl Rollout {
             effects.extend(self.finish(now));
         }
         if let Some(end) = self.mind_group_timeout(now) {
+            self.let_go(now, end.kind, &end.outcome, |_| true);
             self.close(now, end);
         }
         effects
@@ -161,6 +166,9 @@ impl Rollout {
             Fate::Open(_) => {}
             Fate::Dead(member, reason) => {
                 self.end_vote(now, vector, (Outcome::Dead, format!("{member}: {reason}")));
+                if ballot::keeps(&self.ballot.view, vector, &member) {
+                    self.bump_seq(vote.seq);
+                }
             }
             Fate::Mixed => {
                 let why = "the members voted under different configurations";

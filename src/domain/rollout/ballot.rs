@@ -137,6 +137,16 @@ pub(super) fn plan(view: &View, vector: &Vector) -> Option<Plan> {
     }
 }
 
+/// Whether a member that a vector died of has voted for it, and still keeps its part: it was first to find that the votes were cast
+/// under two configurations. What was gone past cannot be given another number, so ours is.
+pub(super) fn keeps(view: &View, vector: &Vector, member: &Member) -> bool {
+    let known = view.members.get(member).and_then(Option::as_ref);
+    let record = known.and_then(|known| known.published.record());
+    record.zip(vector.component(member)).is_some_and(|(record, component)| {
+        record.passed_at(component).is_some() && record.last == Some(group::brief_of(view, vector))
+    })
+}
+
 /// What the group knows of us.
 fn known<'a>(view: &'a View, own: &Member) -> Option<&'a Record> {
     view.members.get(own)?.as_ref()?.published.record()

@@ -81,6 +81,9 @@ impl Rollout {
         draft.note_purged(&vote);
         let said = [vote.why.as_str()].into_iter().chain((vote.seq == draft.seq).then_some(draft.remark.as_str()));
         let why = said.filter(|words| !words.is_empty()).collect::<Vec<_>>().join("; ");
+        if outcome != Outcome::Dead {
+            draft.passed.retain(|passed| passed.seq > vote.seq);
+        }
         draft.close(Closed { seq: vote.seq, change, outcome, why, purges, more });
         true
     }

@@ -35,6 +35,7 @@ mod news;
 mod observe;
 mod off;
 mod owed;
+mod passed;
 mod progress;
 mod promises;
 mod purges;
@@ -86,6 +87,7 @@ use crate::workload::Workload;
 
 pub use clock::timeout;
 pub use news::{Attention, Preview, attention, baseline, faults, news, preview, unusable};
+pub use passed::passed;
 pub use promises::may_follow;
 pub use sight::{Arrival, SET_BACK_AFTER};
 pub use site::FoundSite;

@@ -166,7 +166,7 @@ impl Rollout {
         let outcome = match previous.phase {
             Phase::Rolling if returns => Outcome::RolledBack,
             Phase::Rolling => Outcome::Superseded,
-            Phase::Complete if previous.awaits_vote() => Outcome::Superseded,
+            Phase::Complete if previous.awaits_vote() && !previous.is_passed() => Outcome::Superseded,
             Phase::Complete | Phase::Failed(_) | Phase::Withdrawn => return None,
         };
         Some(End::plainly(Kind::RolloutSuperseded, outcome))

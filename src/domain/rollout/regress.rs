@@ -122,6 +122,8 @@ impl Rollout {
             draft.closed = spent;
         }
         draft.seq = spent;
+        // The ledger may have dropped them before it was set back.
+        draft.passed.clear();
         self.bump_seq(spent);
         if let Some(draft) = self.record.draft.as_mut().filter(|_| ran) {
             draft.closed = draft.closed.min(spent);

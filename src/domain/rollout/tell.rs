@@ -9,9 +9,9 @@ use crate::id::{Member, NoticeId, Vector};
 use crate::machine::Timestamp;
 use crate::notice::{Kind, Notice, PurgeFact};
 use crate::paths::Path;
-use crate::record::{NOTICE_LIST_BYTES_MAX, PURGES_NAMED_MAX, Purge, Vote};
+use crate::record::{NOTICE_LIST_BYTES_MAX, PURGES_NAMED_MAX, Purge, Record, Vote};
 use crate::rollout::words::fitting;
-use crate::rollout::{Effect, Rollout, words};
+use crate::rollout::{Effect, Identity, Rollout, words};
 
 impl Rollout {
     /// Tells what is durable and not yet told, and what is loose.
@@ -24,31 +24,14 @@ impl Rollout {
     /// Writes a notice about the present rollout into the draft, to be told once that is durable.
     pub(super) fn announce(&mut self, now: Timestamp, kind: Kind, message: String) {
         let Some(draft) = &mut self.record.draft else { return };
-        let identity = &self.identity;
-        let rollout = identity.own_rollout(draft);
-        // A fault may go and come again within one rollout: each time is a notice of its own.
-        let faulty = kind == Kind::WorkloadFaulty;
-        let detail = if faulty { format!("{}/{message}", draft.revision) } else { String::new() };
-        let id = Notice::id_of(&rollout, kind, &detail);
-        if draft.untold.iter().any(|notice| notice.id == id) {
-            return;
-        }
-        draft.untold.push(Notice {
-            id,
-            kind,
-            at_ms: identity.epoch_ms.saturating_add_unsigned(now.as_millis()),
-            subject: identity.workload.clone().into(),
-            seq: draft.seq,
-            change: words::change(draft.before(), &draft.version),
-            rollout,
-            message,
-            hosts: Vec::new(),
-            purges: Vec::new(),
-            cut: false,
-            late: false,
-            promotion: None,
-            run: None,
-        });
+        let notice = notice_of(&self.identity, now, draft, kind, message);
+        add(draft, notice);
+    }
+
+    /// The same about the rollout of this record.
+    pub(super) fn announce_of(&mut self, now: Timestamp, of: &Record, kind: Kind, message: String) {
+        let notice = notice_of(&self.identity, now, of, kind, message);
+        self.record.draft.iter_mut().for_each(|draft| add(draft, notice.clone()));
     }
 
     /// Writes a notice about a vector into the draft. In a group, all of it follows from the votes, so each member's notice is
@@ -108,6 +91,37 @@ impl Rollout {
         } else {
             Notice::id_of(&rollout, kind, &format!("{detail}/{member}"))
         }
+    }
+}
+
+/// A notice about the rollout of a record.
+fn notice_of(identity: &Identity, now: Timestamp, of: &Record, kind: Kind, message: String) -> Notice {
+    let rollout = identity.own_rollout(of);
+    // A fault may go and come again within one rollout: each time is a notice of its own.
+    let faulty = kind == Kind::WorkloadFaulty;
+    let detail = if faulty { format!("{}/{message}", of.revision) } else { String::new() };
+    Notice {
+        id: Notice::id_of(&rollout, kind, &detail),
+        kind,
+        at_ms: identity.wall_ms(now),
+        subject: identity.workload.clone().into(),
+        seq: of.seq,
+        change: words::change(of.before(), &of.version),
+        rollout,
+        message,
+        hosts: Vec::new(),
+        purges: Vec::new(),
+        cut: false,
+        late: false,
+        promotion: None,
+        run: None,
+    }
+}
+
+/// Once each.
+fn add(draft: &mut Record, notice: Notice) {
+    if draft.untold.iter().all(|untold| untold.id != notice.id) {
+        draft.untold.push(notice);
     }
 }
 

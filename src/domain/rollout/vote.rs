@@ -11,20 +11,24 @@ use crate::paths::PathSet;
 use crate::plan;
 use crate::policy::{Choice, OnRollback, Policy};
 use crate::record::{
-    Brief, Change, Edge, Phase, RECORD_BYTES_MAX, Record, Times, VOTE_EXCEPT_BYTES_MAX, VOTE_GROWTH_BYTES,
-    VOTE_HOST_BYTES_MAX, VOTE_ORIGIN_BYTES_MAX, VOTES_MAX, Vote,
+    Brief, Change, Edge, Outcome, Passed, Phase, RECORD_BYTES_MAX, Record, Times, VOTE_EXCEPT_BYTES_MAX,
+    VOTE_GROWTH_BYTES, VOTE_HOST_BYTES_MAX, VOTE_ORIGIN_BYTES_MAX, VOTES_MAX, Vote,
 };
 use crate::record_codec;
 use crate::rollout::news::news;
 use crate::rollout::sight::Sight;
 use crate::rollout::words::fitting;
-use crate::rollout::{Effect, FoundSite, Rollout, ballot, last_site, request};
+use crate::rollout::{Effect, FoundSite, Rollout, ballot, last_site, passed, request};
 use crate::workload::Workload;
 
 impl Rollout {
     /// Brings the record up to the group's configuration. A vote under another one stays as it is: we may not have seen all
     /// votes, so it may be decided. If the others vote under the new one, it is [`Fate::Mixed`].
     pub(super) fn reconfigure(&mut self) {
+        if self.identity.is_alone() {
+            // Of a time with others. Nobody comes to them any more.
+            self.record.draft.iter_mut().for_each(|draft| draft.passed.clear());
+        }
         if let Some(draft) = self.record.draft.as_mut().filter(|draft| draft.config != self.ballot.view.config) {
             draft.config.clone_from(&self.ballot.view.config);
         }
@@ -57,16 +61,36 @@ impl Rollout {
     /// The vector to vote for now, if there is one that this member has neither voted for nor moved past. A member whose own
     /// workload is at rest votes as well, when another one asks for it.
     pub(super) fn candidate(&self) -> Option<Vector> {
-        let draft = self.record.draft.as_ref().filter(|draft| draft.phase == Phase::Complete)?;
-        let view = self.outlook();
-        let Verdict::Candidate(vector) = group::judge(&view, &self.identity.member, &self.policy.group) else {
-            return None;
+        let draft = self.record.draft.as_ref()?;
+        let (view, own, agreement) = (self.outlook(), &self.identity.member, &self.policy.group);
+        let origin = &self.identity.origin;
+        let newest = draft.component(origin);
+        let newest = (draft.phase == Phase::Complete).then(|| (newest, group::judge(&view, own, agreement)));
+        // A later one first: its purge is one for those before.
+        let passed = draft.passed.iter().rev();
+        let passed =
+            passed.map(|passed| (passed.component(origin), group::judge_passed(&view, own, passed, agreement)));
+        let mut vectors = newest.into_iter().chain(passed).flat_map(|(component, verdict)| {
+            let judged = match verdict {
+                Verdict::Candidate(vector) => Some(vector),
+                Verdict::Waiting(_) => None,
+            };
+            judged.into_iter().chain(group::voted_elsewhere(&view, own, &component, agreement))
+        });
+        let is_due = |vector: &Vector| {
+            let follows =
+                |last: &Brief| last.precedes(&group::brief_of(&view, vector)) && !last.contains(&Brief::of(vector));
+            let new = draft.vote(vector).is_none() && draft.last.as_ref().is_none_or(follows);
+            let sought = if self.identity.is_alone() { draft.awaits_vote() } else { group::is_sought(&view, vector) };
+            let is_held = self.identity.is_of(draft, vector) || self.passed_in(draft, vector).is_some();
+            new && sought && is_held
         };
-        let follows =
-            |last: &Brief| last.precedes(&group::brief_of(&view, &vector)) && !last.contains(&Brief::of(&vector));
-        let new = draft.vote(&vector).is_none() && draft.last.as_ref().is_none_or(follows);
-        let sought = if self.identity.is_alone() { draft.awaits_vote() } else { group::is_sought(&view, &vector) };
-        (new && sought && self.identity.is_of(draft, &vector)).then_some(vector)
+        vectors.find(is_due)
+    }
+
+    /// The rollout of ours that a vector means, if we went past it.
+    fn passed_in<'a>(&self, draft: &'a Record, vector: &Vector) -> Option<&'a Passed> {
+        draft.passed_at(vector.component(&self.identity.member)?)
     }
 
     /// The steps before a vote: find the site, then look at our own workload once more (GA-4).
@@ -141,7 +165,10 @@ impl Rollout {
             return;
         };
         self.sighting.read(now, workload.clone(), &mut self.record.draft);
-        let stands = self.still_stands(now, &workload);
+        // Of what was gone past, nothing has to stand any more. What runs now is the draft's version, or there is news; and where
+        // that ran before, the draft has not kept what came after.
+        let then = self.record.draft.as_ref().and_then(|draft| Some(draft.as_of(self.passed_in(draft, vector)?)));
+        let stands = then.is_some() || self.still_stands(now, &workload);
         let policy = &self.policy;
         let still = self.ballot.view.hold.is_none() && self.candidate().as_ref() == Some(vector);
         let confirmed = self.record.draft.as_ref().is_some_and(|draft| {
@@ -156,10 +183,15 @@ impl Rollout {
         match (&mut self.record.draft, self.site.found()) {
             (Some(draft), Some(found)) if still && confirmed => {
                 let mut voted = draft.clone();
-                let paths = request::voted(draft, &workload, &self.ballot.view, vector, &self.policy);
+                let of = then.as_ref().unwrap_or(draft);
+                let paths = request::voted(of, &workload, &self.ballot.view, vector, &self.policy);
                 let (site, last) = last_site::to_vote(found, draft.last_site().as_ref(), &workload, &self.policy);
                 let lost = last_site::lost(found, draft.last_site().as_ref(), &workload, &self.policy);
-                let mut cast = vote(draft, vector, &workload, (&*site, paths), &self.policy, at_ms);
+                let mut cast = vote(of, vector, &workload, (&*site, paths), &self.policy, at_ms);
+                if let Some(then) = &then {
+                    cast = passed::overtaken(cast, then);
+                }
+                let seq = cast.seq;
                 cast.distributions.extend(last);
                 voted.votes.push(cast);
                 voted.site = Some(last_site::seen(found, draft, &workload, &self.policy.tenants));
@@ -175,6 +207,8 @@ impl Rollout {
                 *draft = voted;
                 self.purges.voted(vector, now);
                 self.ballot.recheck.answered();
+                // Votes are a chain: none for an earlier number follows.
+                self.let_go(now, Kind::RolloutSuperseded, &Outcome::Superseded, |passed| passed.seq < seq);
                 self.mention_what_is_left_out(now, vector);
                 lost.into_iter().for_each(|message| self.announce(now, Kind::SiteLost, message));
             }

@@ -226,7 +226,9 @@ impl Rollout {
                     summary.state = words;
                 }
             }
-            Sight::Seen(_) if record.awaits_vote() || self.candidate().is_some() => {
+            Sight::Seen(_)
+                if record.phase == Phase::Complete && (record.awaits_vote() || self.candidate().is_some()) =>
+            {
                 if let Some(waiting) = self.waits_for_others() {
                     summary.state = waiting;
                     summary.next =

@@ -4,8 +4,11 @@
 use std::collections::BTreeMap;
 
 use super::purges;
-use crate::group::{self, Decision, Fate, View};
+use crate::group::{self, Decision, Fate, Verdict, View};
 use crate::id::{Member, Vector};
+use crate::policy::Agreement;
+use crate::record::Passed;
+use crate::rollout::passed;
 use crate::roster::listed;
 
 /// The open vectors, each with the number that its rollout has here, or in the first member that has voted for it.
@@ -45,8 +48,8 @@ pub(super) fn newest<'a>(view: &'a View, own: &'a Member) -> Option<&'a Vector> 
     of(true).or_else(|| of(false))
 }
 
-/// A line for each other open vector, the oldest first.
-pub(super) fn older(view: &View, own: &Member, newest: Option<&Vector>) -> Vec<String> {
+/// A line for each other open vector, the oldest first, and for each rollout of ours that waits for others to come to it.
+pub(super) fn older(view: &View, own: &Member, newest: Option<&Vector>, agreement: &Agreement) -> Vec<String> {
     let open = open(view, own);
     let mut others: Vec<(u64, &Member, &Vector)> = open
         .into_iter()
@@ -58,7 +61,23 @@ pub(super) fn older(view: &View, own: &Member, newest: Option<&Vector>) -> Vec<S
         let of = if member == own { String::new() } else { format!(" of {member}") };
         format!("rollout {seq}{of}: {}", stands(view, vector))
     };
-    others.into_iter().map(line).collect()
+    let record = view.members.get(own).and_then(|known| known.as_ref()?.published.record());
+    let passed = record.into_iter().flat_map(|record| passed(record, |passed| awaited(view, own, passed, agreement)));
+    others.into_iter().map(line).chain(passed).collect()
+}
+
+/// What a rollout that we went past waits for.
+fn awaited(view: &View, own: &Member, passed: &Passed, agreement: &Agreement) -> String {
+    if let Some(hold) = &view.hold {
+        return format!("nothing is agreed on: {hold}");
+    }
+    match group::judge_passed(view, own, passed, agreement) {
+        Verdict::Candidate(_) => "complete in all members; each looks once more, and votes".to_owned(),
+        Verdict::Waiting(reasons) => {
+            let reasons = reasons.iter().map(|(member, reason)| format!("{member}, which {reason}"));
+            format!("waiting for {}", reasons.collect::<Vec<_>>().join("; "))
+        }
+    }
 }
 
 /// How an older rollout stands.

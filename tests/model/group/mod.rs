@@ -86,6 +86,10 @@ const QUIET: &[(Promise, Condition)] = &[
         let agrees = || state.past.edge.as_ref().is_none_or(|(version, moved)| versions.contains(version) && !moved);
         !complete || versions.len() != 1 || agrees()
     }),
+    (Promise::AheadWaitsForNone, |world, state| {
+        let counts = state.quiet && !has_dead(world, state) && !is_held(world, state) && !state.past.gave_up;
+        !counts || state.is_last_purged(world)
+    }),
     (Promise::NoneLeftOut, |world, state| {
         let wanted: BTreeSet<_> = world.members.iter().flat_map(distributions).collect();
         let of = |vector: &Vector| -> BTreeSet<_> {

@@ -35,6 +35,10 @@ pub enum Mutant {
     SwitchedOnUnnoticed,
     /// Under a hold not even what was made is followed.
     HoldFreezes,
+    /// What was complete is forgotten when another version comes.
+    NothingKept,
+    /// What came after is kept, too, when what ran before comes back.
+    KeptAfterAReturn,
 }
 
 impl Mutant {
@@ -58,6 +62,13 @@ impl Mutant {
             Self::OffWithoutNumber => {
                 if let Some(held) = held.filter(|held| record.off && !held.off) {
                     (record.seq, record.closed) = (held.seq, held.seq);
+                }
+            }
+            Self::NothingKept => record.passed.clear(),
+            Self::KeptAfterAReturn => {
+                if let Some(held) = held.filter(|held| held.seq < record.seq && record.passed.len() < held.passed.len())
+                {
+                    record.passed.clone_from(&held.passed);
                 }
             }
             Self::SwitchedOnUnnoticed if held.is_some_and(|held| held.off) && !record.off => {

@@ -1,18 +1,20 @@
 //! What has happened in a run, as far as a property asks for it, and the judgement of every write and every purge.
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 use domain::distribution::DistributionId;
-use domain::id::{Origin, Reference, Seq, Vector};
+use domain::id::{Component, Member, Origin, Reference, Seq, Vector};
 use domain::image::Version;
 use domain::promise::Promise;
 use domain::purge::Order;
 use domain::readiness::{Standing, standing};
-use domain::record::{Brief, Outcome, Phase, Record};
+use domain::record::{Brief, Change, Outcome, Phase, Record};
 use domain::rollout::baseline;
 use domain::rollout::may_follow;
+use domain::workload::Workload;
 
-use crate::group::world::{Cluster, State, World, name};
+use crate::group::world::{Cluster, Place, State, World, name};
 use crate::hashed::Hashed;
 
 /// What has happened.
@@ -20,6 +22,14 @@ use crate::hashed::Hashed;
 pub struct Past {
     /// Vectors of which there was an instant at which every component was complete, in truth and on record.
     pub together: BTreeSet<Vector>,
+    /// What each has had complete, in truth and on record: the build, and whether it was news there.
+    pub completed: BTreeSet<(usize, Component, char, bool)>,
+    /// Vectors that were voted for where a later build runs.
+    pub ahead: BTreeSet<Vector>,
+    /// Vectors that were voted for where an earlier build runs, or what was voted for is not complete.
+    pub unfounded: BTreeSet<Vector>,
+    /// The builds that were purged.
+    pub purged: BTreeSet<char>,
     /// Components that were recorded as failed or withdrawn.
     pub condemned: BTreeSet<(usize, Origin, Seq)>,
     /// Every vector that was voted for, and who has closed it with which outcome.
@@ -59,7 +69,7 @@ impl Past {
 }
 
 impl State {
-    fn remember(&mut self, change: impl FnOnce(&mut Past)) {
+    pub fn remember(&mut self, change: impl FnOnce(&mut Past)) {
         let mut past = (*self.past).clone();
         change(&mut past);
         self.past = Hashed::new(past);
@@ -67,17 +77,15 @@ impl State {
 
     /// Which vectors are complete in all members right now: of all members, and of those that one of them lists.
     pub fn note_instant(&mut self, world: &World) {
+        self.note_completed(world);
         let mut vector = BTreeMap::new();
         let mut instants = Vec::new();
         for (m, place) in self.places.iter().enumerate() {
-            let complete = place.record.as_ref().zip(world.members[m].script[place.at].as_ref()).is_some_and(
-                |(record, workload)| {
-                    record.phase == Phase::Complete
-                        && record.uid == workload.uid
-                        && workload.version.as_ref() == Ok(&record.version)
-                        && standing(workload, false) == Standing::Complete
-                },
-            );
+            let complete = place
+                .record
+                .as_ref()
+                .zip(world.members[m].script[place.at].as_ref())
+                .is_some_and(|(record, workload)| record.phase == Phase::Complete && stands(workload, record));
             let workload = world.members[m].script[place.at].as_ref();
             let absent = world.policy.group.absent_left_out && place.record.is_none() && workload.is_none();
             let off = || place.record.as_ref().zip(workload).is_some_and(|(record, w)| record.off && w.tuning.disabled);
@@ -140,9 +148,15 @@ impl State {
             if past.creations.values().any(|earlier| *earlier == (vector.clone(), order.distribution.clone())) {
                 past.broken.insert(Promise::CreatedOnce);
             }
-            if !past.together.contains(vector) {
+            let has_completed = |(member, component): (&Member, &Component)| {
+                past.completed.iter().any(|(m, completed, ..)| name(*m) == *member && completed == component)
+            };
+            let is_one = past.together.contains(vector);
+            let is_founded = !past.unfounded.contains(vector) && vector.0.iter().all(has_completed);
+            if !is_founded || !(is_one || past.ahead.contains(vector)) {
                 past.broken.insert(Promise::CompleteTogether);
             }
+            past.purged.extend(&versions);
             if condemned(past) {
                 past.broken.insert(Promise::NothingForFailed);
             }
@@ -154,6 +168,59 @@ impl State {
                 past.edge = version.map(|version| (version, now_elsewhere));
             }
         });
+    }
+
+    /// What is complete on record, and was so in truth, now or before.
+    fn note_completed(&mut self, world: &World) {
+        let completed = |(m, (cluster, place)): (usize, (&Cluster, &Place))| {
+            let record = place.record.as_deref().filter(|record| record.phase == Phase::Complete)?;
+            let stood = cluster.script[..=place.at].iter().flatten().any(|workload| stands(workload, record));
+            let is_news = record.change != Change::Baseline;
+            stood.then(|| (m, record.component(&place.origin), build(&record.version), is_news))
+        };
+        let all = world.members.iter().zip(&self.places).enumerate();
+        let new: Vec<_> = all.filter_map(completed).filter(|one| !self.past.completed.contains(one)).collect();
+        if !new.is_empty() {
+            self.remember(|past| past.completed.extend(new));
+        }
+    }
+
+    /// Judges what a member is about to vote for by what runs there while it looks. Builds go forward by the letter.
+    pub fn note_votes(&mut self, world: &World, m: usize, to: &Record) {
+        let place = &self.places[m];
+        let held = place.record.as_deref();
+        let cast: Vec<_> = to.votes.iter().filter(|v| held.is_none_or(|held| held.vote(&v.vector).is_none())).collect();
+        let Some(workload) = world.members[m].script[place.at].clone().filter(|_| !cast.is_empty()) else { return };
+        let Ok(version) = &workload.version else { return };
+        self.remember(|past| {
+            for vote in cast {
+                let complete = standing(&workload, false) == Standing::Complete;
+                match build(version).cmp(&build(&vote.version)) {
+                    Ordering::Greater => drop(past.ahead.insert(vote.vector.clone())),
+                    Ordering::Equal if complete => {}
+                    Ordering::Equal | Ordering::Less => drop(past.unfounded.insert(vote.vector.clone())),
+                }
+            }
+        });
+    }
+
+    /// Whether the build at which the last member is was purged, if it is complete there and news, and every other one has completed it
+    /// too before it went on. Asked only where all go forward, and all name what runs by tag: what cannot be compared is never one version.
+    pub fn is_last_purged(&self, world: &World) -> bool {
+        let follows = |cluster: &Cluster| {
+            let by_tag = |version: &Version| version.iter().all(|(_, image)| image.tag().is_some());
+            let on = |workload: &Workload| !workload.tuning.disabled && workload.version.as_ref().is_ok_and(by_tag);
+            cluster.script.iter().all(|state| state.as_ref().is_some_and(on)) && cluster.builds().is_sorted()
+        };
+        let records: Vec<&Record> = self.places.iter().filter_map(|place| place.record.as_deref()).collect();
+        let Some(last) = records.iter().map(|record| build(&record.version)).min() else { return true };
+        let is_news = world.members.iter().any(|cluster| cluster.builds().first().is_some_and(|first| *first < last));
+        let all_have = records.iter().enumerate().all(|(m, record)| match build(&record.version) {
+            there if there == last => record.phase == Phase::Complete,
+            _ => self.past.completed.iter().any(|(of, _, build, is_news)| *of == m && *build == last && *is_news),
+        });
+        let counts = world.members.iter().all(follows) && records.len() == world.members.len() && is_news && all_have;
+        !counts || self.past.purged.iter().any(|build| *build >= last)
     }
 
     /// The builds that the votes for a vector were cast for; one, if all is well.
@@ -251,13 +318,28 @@ pub fn build(version: &Version) -> char {
 /// The build of `latest`: it may be any.
 const UNKNOWN: char = 'l';
 
+impl Cluster {
+    /// What runs, one after the other.
+    fn builds(&self) -> Vec<char> {
+        let versions = self.script.iter().flatten().filter_map(|workload| workload.version.as_ref().ok());
+        versions.map(build).collect()
+    }
+}
+
+/// Whether the workload is complete as the record says.
+fn stands(workload: &Workload, record: &Record) -> bool {
+    record.uid == workload.uid
+        && workload.version.as_ref() == Ok(&record.version)
+        && standing(workload, false) == Standing::Complete
+}
+
 /// Whether a vector is later than another in some component.
 fn is_above(a: &Vector, b: &Vector) -> bool {
     a.0.iter().any(|(member, component)| b.component(member).is_some_and(|other| component.seq > other.seq))
 }
 
 /// The record of a workload that has been there for long.
-pub fn settled(workload: &domain::workload::Workload, config: &str) -> Record {
+pub fn settled(workload: &Workload, config: &str) -> Record {
     let version = workload.version.as_ref().expect("a version");
     Record { config: config.to_owned(), ..baseline(workload, version, Seq(0)) }
 }

@@ -1,5 +1,6 @@
 //! What is searched, and what catches each mutant.
 
+mod ahead;
 mod caught;
 mod deep;
 

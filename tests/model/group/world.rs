@@ -9,7 +9,10 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex};
 
-use domain::id::{Member, Origin, Seq, Vector};
+use domain::adoption::adopt;
+use domain::board::Posting;
+use domain::floor::Floor;
+use domain::id::{Member, Nonce, Origin, Seq, Vector};
 use domain::policy::Policy;
 use domain::purge::Order;
 use domain::record::{Edge, Published, Record, SCHEMA};
@@ -77,6 +80,8 @@ pub struct Faults {
     pub impatience: u8,
     /// A ledger is deleted and begun anew.
     pub ledgers: u8,
+    /// A ledger is restored from the backup made at the beginning, and adopted.
+    pub restores: u8,
 }
 
 /// One member, at one instant.
@@ -129,6 +134,8 @@ pub enum Action {
     Crash(usize, usize),
     /// The ledger is deleted; the next one begins with the workload as it is.
     LoseLedger(usize),
+    /// The ledger is restored, and its person has it adopted; until then it was on hold.
+    Restore(usize),
 }
 
 /// What a worker knows when it begins.
@@ -273,6 +280,9 @@ impl World {
             if state.left.ledgers > 0 && place.record.is_some() && place.pending.iter().all(Option::is_none) {
                 actions.push(Action::LoseLedger(m));
             }
+            if state.left.restores > 0 && place.record != self.members[m].record.clone().map(Hashed::new) {
+                actions.push(Action::Restore(m));
+            }
         }
         if state.left.impatience > 0 {
             actions.extend(self.timeouts(state));
@@ -376,6 +386,10 @@ impl World {
                 next.left.ledgers -= 1;
                 next.lose_ledger(*m);
             }
+            Action::Restore(m) => {
+                next.left.restores -= 1;
+                self.restore(&mut next, *m);
+            }
         }
         if let Action::Work(_, _, done) = action
             && done.patience == Patience::Timeout
@@ -389,8 +403,29 @@ impl World {
         next
     }
 
+    /// The copies of the others are all there: who has lost them knows nothing of a restore, and is covered by the nonces.
+    fn restore(&self, next: &mut State, m: usize) {
+        next.remember(|past| past.gave_up = true);
+        let place = &mut next.places[m];
+        let workload = self.members[m].script[place.at].as_ref();
+        let now = workload.and_then(|workload| Some((workload, workload.version.as_ref().ok()?)));
+        let shown = place.published.iter().filter(|(origin, _)| *origin == place.origin);
+        // No copy is numbered here, so the newest says so.
+        let newest = place.record.as_deref().map(|record| Record { revision: 2, ..record.clone() });
+        let copies = shown.map(|(_, copy)| Posting::Show((**copy).clone())).chain(newest.map(Posting::from));
+        let copies: Vec<Posting> = copies.collect();
+        let backup = self.members[m].record.as_ref();
+        let adopted = Record { revision: 1, ..adopt(now, backup, Floor::default(), &copies, Nonce::default()) };
+        place.pending.iter_mut().for_each(|pending| *pending = None);
+        place.published.insert((place.origin.clone(), copy(&adopted)));
+        place.record = Some(Hashed::new(adopted));
+    }
+
     fn apply(&self, next: &mut State, m: usize, w: usize, done: &Done) {
         let from = next.places[m].record.clone();
+        if let Some(Some(to)) = &done.write {
+            next.note_votes(self, m, to);
+        }
         for (vector, order) in &done.created {
             let mut order = order.clone();
             if let Some(mutant) = self.mutant {

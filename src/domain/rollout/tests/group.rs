@@ -1,5 +1,7 @@
 //! One member of a group, by what the others have published.
 
+mod passed;
+
 use super::*;
 use crate::group::{Known, NumberedView, Told, View};
 use crate::id::{Component, Vector, purge_reference};

@@ -5,6 +5,7 @@ use crate::distribution::DistributionId;
 use crate::image::brief;
 use crate::purge::TRIED_EVERY;
 use crate::record::{Purge, PurgeState, Record, Vote};
+use crate::rollout::passed::passed;
 
 /// What a complete rollout waits for, and what comes next.
 pub(super) fn complete(record: &Record) -> (String, String) {
@@ -47,7 +48,8 @@ pub(super) fn older(record: &Record) -> Vec<String> {
         let stands = if purges.is_empty() { "voted for, and not purged yet".to_owned() } else { purges.join("; ") };
         format!("rollout {} ({}): {stands}", vote.seq, brief(&vote.version))
     };
-    open.map(line).collect()
+    let passed = passed(record, |_| "purged when the others have completed it".to_owned());
+    open.map(line).chain(passed).collect()
 }
 
 pub(super) fn purge((distribution, purge): (&DistributionId, &Purge)) -> PurgeSummary {

@@ -96,3 +96,13 @@ fn what_was_switched_on_again_and_is_nothing_new() {
 fn a_hold_that_freezes_what_was_made() {
     breaks(Mutant::HoldFreezes, held(), Promise::MadeIsFollowed);
 }
+
+#[test]
+fn a_cluster_ahead_that_keeps_nothing() {
+    breaks(Mutant::NothingKept, ahead::delivered(&["abc", "ab"]), Promise::AheadWaitsForNone);
+}
+
+#[test]
+fn a_cluster_ahead_that_goes_back_and_votes_for_what_it_left() {
+    breaks(Mutant::KeptAfterAReturn, ahead::delivered(&["abca", "ab"]), Promise::CompleteTogether);
+}

@@ -73,7 +73,7 @@ fn both_members_come_to_know_a_digest() {
 #[test]
 #[ignore = "minutes to hours: make model-deep"]
 fn long_random_walks_break_nothing() {
-    let faults = Faults { ledgers: 1, impatience: 1 };
+    let faults = Faults { ledgers: 1, impatience: 1, ..Faults::default() };
     let worlds = [
         ("N=2 A→B→A, every step", clusters(&[a_to_b_to_a(), a_to_b_to_a()]), 200_000),
         ("N=2 A→B, reconfigured", reconfigured(), 200_000),
@@ -100,4 +100,19 @@ fn a_ledger_is_lost_at_every_moment() {
 #[ignore = "minutes to hours: make model-deep"]
 fn one_of_three_members_is_forgotten_after_its_vote() {
     search("N=3-1 A→B, it had voted", third_is_forgotten_after(1), &["ends purged once", "a vector dies"], 0);
+}
+
+#[test]
+#[ignore = "minutes to hours: make model-deep"]
+fn clusters_that_are_ahead_to_the_end() {
+    let worlds: [(&str, &[&str], &[&str]); 5] = [
+        ("N=2 ABC", &["abc", "abc"], &["ends purged once", "ends purged twice"]),
+        ("N=2 ABCD in one", &["abcd", "ab"], &["ends purged once"]),
+        ("N=2 ABCA in one", &["abca", "ab"], &["ends purged once", "ends without a purge", "a vector dies"]),
+        ("N=2 ABCB in one", &["abcb", "ab"], &["ends purged once", "ends purged twice"]),
+        ("N=3 ABC, AB, AB", &["abc", "ab", "ab"], &["ends purged once"]),
+    ];
+    for (name, scripts, ends) in worlds {
+        search(name, ahead::delivered(scripts), ends, 0);
+    }
 }
