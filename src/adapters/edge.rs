@@ -15,6 +15,7 @@ use ::http::header::{ACCEPT, AUTHORIZATION};
 use ::http::{HeaderValue, Request, StatusCode};
 use async_trait::async_trait;
 use bytes::Bytes;
+use domain::destination::Purpose;
 use domain::edge;
 use domain::id::WorkloadId;
 use domain::pipeline::spec::{Purged, PurgedBy};
@@ -146,7 +147,7 @@ impl Others {
 
     async fn token(&self, by: &PurgedBy) -> Result<Option<HeaderValue>, PortError> {
         let Some(name) = &by.secret else { return Ok(None) };
-        let secret = self.secrets.read(&by.namespace, name).await?;
+        let secret = self.secrets.read(&by.namespace, name, Purpose::sent_to(&by.server)).await?;
         let attempted = || format!("failed to read the token in Secret {name} in {}", by.namespace);
         let token = secret.get(TOKEN).and_then(|token| str::from_utf8(token).ok()).map(str::trim).unwrap_or_default();
         if token.is_empty() {

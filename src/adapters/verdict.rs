@@ -25,6 +25,7 @@ use tokio::sync::Semaphore;
 use super::http::{ANSWER_BYTES_MAX, retry_after};
 use super::webhook::sign::sign;
 use crate::config::{Secret, webhook_key};
+use domain::destination::Purpose;
 use domain::id::{Environment, Revision, Subject, notice_id};
 use domain::pipeline::Opening;
 use domain::ports::Clock;
@@ -110,7 +111,7 @@ impl HttpVerdicts {
         let asked = Asked { subject: about, environment, revision, from: from.as_ref(), seq: *seq };
         let body = Bytes::from(serde_json::to_vec(&asked).map_err(|_| "the question cannot be written".to_owned())?);
         let keys = match &source.secret {
-            Some(secret) => vec![self.key(namespace, secret).await?],
+            Some(secret) => vec![self.key(namespace, secret, &source.url).await?],
             None => Vec::new(),
         };
         let mut request = Request::post(source.url.as_str()).body(body.clone()).map_err(|_| "its address is no URL")?;
@@ -125,8 +126,9 @@ impl HttpVerdicts {
         Ok(request)
     }
 
-    async fn key(&self, namespace: &str, name: &str) -> Result<Secret<Vec<u8>>, String> {
-        let mut secret = self.secrets.read(namespace, name).await.map_err(|error| error.to_string())?;
+    async fn key(&self, namespace: &str, name: &str, url: &str) -> Result<Secret<Vec<u8>>, String> {
+        let mut secret =
+            self.secrets.read(namespace, name, Purpose::sent_to(url)).await.map_err(|error| error.to_string())?;
         let key = secret.remove(KEY).filter(|key| !key.is_empty());
         let key = key.ok_or_else(|| format!("Secret {name} in {namespace} has no key {KEY}"))?;
         match str::from_utf8(&key) {

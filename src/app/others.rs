@@ -43,7 +43,7 @@ impl Others {
             None => (Origin::Others, http),
             Some(stand_ins) => (Origin::StandIn, http.with_stand_ins(stand_ins)),
         };
-        let secrets = Arc::new(KubernetesSecrets::new(clients));
+        let secrets = Arc::new(KubernetesSecrets::new(clients, config.secrets.hosts.clone()));
         Self { clock, http: Arc::new(http), secrets, origin, stand_ins: named }
     }
 

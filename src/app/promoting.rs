@@ -89,7 +89,7 @@ pub(super) fn hooks(
     Some(Hooks {
         marks: Arc::new(Desk::new(clients, &config.pipeline.groups, !config.pipeline.cross_namespace)),
         repos: Arc::new(Desk::of_repos(clients, installation(config, clients))),
-        secrets: Arc::new(KubernetesSecrets::new(clients)),
+        secrets: Arc::new(KubernetesSecrets::new(clients, config.secrets.hosts.clone())),
         clock: clock.clone(),
         metrics: metrics.clone(),
         trust,

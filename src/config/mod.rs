@@ -48,7 +48,7 @@ pub use filter::cap;
 pub use hook::{Hook, HookFormat, HookMethod, WorkloadPattern, key as webhook_key};
 pub use in_force::InForce;
 pub use mask::{MASK, Secret, shown};
-pub use pipeline::{Enabled, Git, Pipeline, Repo};
+pub use pipeline::{Enabled, Git, Pipeline, Repo, Secrets};
 pub use problem::{Invalid, Place, Problem, Warning};
 pub use reference::{Reference, reference, reference_tables};
 pub use serving::Hooks;
@@ -197,6 +197,8 @@ pub struct Config {
     pub repo: Repo,
     /// Where git hosts and forges may be.
     pub git: Git,
+    /// Where Secrets may be sent.
+    pub secrets: Secrets,
     /// Our own HTTP server.
     pub http: Http,
     /// Requests of other programs.

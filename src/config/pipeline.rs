@@ -1,17 +1,21 @@
 //! `pipeline.*`, `repo.*` and `git.*`: whether revisions are promoted and commits are run, and where git hosts, forges and other systems
 //! may be.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use super::address::Refused;
 use super::values::Values;
+use domain::destination::Destination;
 
 /// API groups at most: ours, and the one we took over from.
 const GROUPS_MAX: usize = 8;
 
 /// Hosts at most: one for each git host, forge, verdict and other allclear of a company.
 const HOSTS_MAX: usize = 100;
+
+/// Pairs of a Secret and a host at most: a cluster has some hundred namespaces with Pipelines.
+const SECRET_HOSTS_MAX: usize = 1_000;
 
 /// Characters of an image: a name of 255, a tag of 128 and a digest.
 const IMAGE_CHARS_MAX: usize = 512;
@@ -57,6 +61,13 @@ pub enum Enabled {
 pub struct Git {
     /// Hosts, in lower case and without port, that may have private addresses: git hosts, forges, and those that Pipelines ask.
     pub private_hosts: BTreeSet<String>,
+}
+
+/// `secrets.*`
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Secrets {
+    /// Where Secrets may be sent beside the hosts that they list themselves, by `namespace/name`.
+    pub hosts: BTreeMap<String, BTreeSet<Destination>>,
 }
 
 const CHOICES: [(&str, Enabled); 3] = [("auto", Enabled::Auto), ("on", Enabled::On), ("off", Enabled::Off)];
@@ -116,6 +127,24 @@ pub(super) fn git(values: &mut Values<'_>) -> Option<Git> {
     };
     let hosts = values.list("git.private_hosts", "list of hosts", HOSTS_MAX, host)?;
     Some(Git { private_hosts: hosts.into_iter().collect() })
+}
+
+pub(super) fn secrets(values: &mut Values<'_>) -> Option<Secrets> {
+    let entry = |text: &str| {
+        let refused =
+            || Refused::new("is not a Secret and a host", "write shop/forge=git.example.com, or …:8443 for a port");
+        let (secret, host) = text.split_once('=').ok_or_else(refused)?;
+        let (namespace, name) = secret.trim().split_once('/').ok_or_else(refused)?;
+        if !is_dns_name(namespace) || !is_dns_name(name) {
+            return Err(refused());
+        }
+        Ok((format!("{namespace}/{name}"), host.parse::<Destination>().map_err(|()| refused())?))
+    };
+    let mut hosts: BTreeMap<String, BTreeSet<Destination>> = BTreeMap::new();
+    for (secret, host) in values.list("secrets.hosts", "list of namespace/name=host", SECRET_HOSTS_MAX, entry)? {
+        hosts.entry(secret).or_default().insert(host);
+    }
+    Some(Secrets { hosts })
 }
 
 fn is_dns_name(text: &str) -> bool {

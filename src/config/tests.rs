@@ -5,6 +5,7 @@ use super::*;
 mod derived;
 mod properties;
 mod proxies;
+mod secrets;
 mod slips;
 mod traces;
 

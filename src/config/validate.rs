@@ -68,6 +68,7 @@ pub(super) fn config(values: &mut Values<'_>, read: ReadFile<'_>) -> Option<Conf
     let pipeline = pipeline::pipeline(values);
     let repo = pipeline::repo(values);
     let git = pipeline::git(values);
+    let secrets = pipeline::secrets(values);
     let http = serving::http(values, read);
     let hooks = serving::hooks(values, http.as_ref(), pipeline.as_ref(), read);
     let log = log(values);
@@ -93,6 +94,7 @@ pub(super) fn config(values: &mut Values<'_>, read: ReadFile<'_>) -> Option<Conf
         pipeline: pipeline?,
         repo: repo?,
         git: git?,
+        secrets: secrets?,
         http: http?,
         hooks: hooks?,
         log: log?,

@@ -140,8 +140,8 @@ impl Story {
         let wire = Proxy::start(there.api.address())?;
         let kubeconfig = there.kubernetes.kubeconfig_at(&format!("http://{}", wire.address()));
         for object in [
-            secret("us-1", &[("kubeconfig", &kubeconfig)]),
-            secret("forge", &[("token", TOKEN)]),
+            secret("us-1", &[("kubeconfig", &kubeconfig)], None),
+            secret("forge", &[("token", TOKEN)], Some(FORGE)),
             pipeline(first.is_purged(), false),
         ] {
             here.kubernetes.apply(object).map_err(|failure| refused(&failure))?;

@@ -25,6 +25,7 @@ pub mod call;
 pub mod catalog;
 pub mod clusters;
 pub mod delivery;
+pub mod destination;
 pub mod distribution;
 pub mod duty;
 pub mod edge;

@@ -37,6 +37,30 @@ const READY_VALUE_DEFAULT: &str = "True";
 /// Where Flux says which commit an OCI artifact was made of.
 const ORIGIN: &str = "/status/lastAppliedOriginRevision";
 
+/// Longest text that is repeated from where people point: what is there was not written to be shown.
+const POINTED_BYTES_MAX: usize = 256;
+
+/// The annotation in which kubectl keeps the whole object.
+const LAST_APPLIED: &str = "/metadata/annotations/kubectl.kubernetes.io~1last-applied-configuration";
+
+/// Whether the author of a spec may point there in another's object (decision 58): what is found is shown to all who may read his. A
+/// spec may hold passwords, as values of the environment.
+///
+/// # Errors
+/// In words.
+pub fn may_point_at(pointer: &str) -> Result<(), String> {
+    let is_within = |part: &str| pointer.strip_prefix(part).is_some_and(|rest| rest.starts_with('/'));
+    let is_image = pointer.rsplit('/').next() == Some("image");
+    match () {
+        () if !pointer.starts_with('/') => Err("is no JSON pointer, such as /status/version".to_owned()),
+        () if pointer == LAST_APPLIED => Err("leads to the whole object, which is never shown".to_owned()),
+        () if ["/status", "/metadata/labels", "/metadata/annotations"].into_iter().any(is_within) || is_image => Ok(()),
+        () => Err("leads elsewhere than into status, metadata.labels, metadata.annotations or to an image; what is there may be \
+                   secret, so let its controller or its author say the version in one of these"
+            .to_owned()),
+    }
+}
+
 /// Judges one look at an object; `name` is the app's own.
 ///
 /// # Errors
@@ -48,7 +72,7 @@ pub fn look(app: &AppKind, name: &str, object: &Value) -> Result<Look, String> {
     let acted = Acted::read(rules, object)?;
     let unready = unready(app, rules, acted, object)?;
     let revision = match &app.revision_at {
-        Some(at) => object.scalar(at).and_then(|text| found(text, &dotted(at))),
+        Some(at) => object.scalar(at).and_then(|text| found(text, &dotted(at))).and_then(|text| pointed(text, at)),
         None => revision(app, name, rules, object),
     };
     Ok(Look { present: Present { uid, unready, revision: revision.and_then(checked) }, twice: acted == Acted::Unsaid })
@@ -304,9 +328,18 @@ fn rollout(object: Object<'_>) -> Result<Option<String>, String> {
 /// Whether what stands there is what it shall be.
 fn value(object: Object<'_>, at: &str, wanted: &str) -> Result<Option<String>, String> {
     let Some(found) = object.scalar(at)? else { return Ok(Some(format!("it has no {}", dotted(at)))) };
+    let found = pointed(found, at)?;
     let is_flag = matches!(object.at(at), Some(Value::Bool(_)));
     let is_so = if is_flag { found.eq_ignore_ascii_case(wanted) } else { found == wanted };
     Ok((!is_so).then(|| format!("{} is {}, not {}", dotted(at), repeated(&found), repeated(wanted))))
+}
+
+/// A text that people pointed at.
+fn pointed(text: String, at: &str) -> Result<String, String> {
+    if text.len() <= POINTED_BYTES_MAX {
+        return Ok(text);
+    }
+    Err(format!("{} has more than {POINTED_BYTES_MAX} bytes", dotted(at)))
 }
 
 /// The revision it says, in the words of its kind.

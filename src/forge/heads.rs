@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use domain::destination::Purpose;
 use domain::id::{RepoId, Revision};
 use domain::machine::Timestamp;
 use domain::ports::pipeline::Secrets;
@@ -114,7 +115,7 @@ impl Heads for GitHeads {
         let (visit, host_places) = Visit::begin(shared, &host);
         visit.check()?;
         let keys = match &source.secret {
-            Some(name) => keys(&*shared.secrets, &repo.namespace, name).await?,
+            Some(name) => keys(&*shared.secrets, &repo.namespace, name, &source.url).await?,
             None => GitKeys::default(),
         };
         let waited = timeout(shared.patience.place, async {
@@ -326,8 +327,8 @@ fn is_name(name: &str) -> bool {
     name.len() <= NAME_BYTES_MAX && !name.contains(odd) && !name.contains("..") && !name.ends_with('/')
 }
 
-async fn keys(secrets: &dyn Secrets, namespace: &str, name: &str) -> Result<GitKeys, Unresolved> {
-    let secret = secrets.read(namespace, name).await.map_err(unresolved)?;
+async fn keys(secrets: &dyn Secrets, namespace: &str, name: &str, url: &str) -> Result<GitKeys, Unresolved> {
+    let secret = secrets.read(namespace, name, Purpose::sent_to(url)).await.map_err(unresolved)?;
     GitKeys::of(&secret).map_err(|why| lasting(format!("failed to use Secret {namespace}/{name}: {why}")))
 }
 

@@ -23,6 +23,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use domain::destination::Purpose;
 use domain::pipeline::marker::{self, Refused};
 use domain::pipeline::proposal::{ForgeKind, Order, Proposed, RequestState};
 use domain::ports::PortError;
@@ -116,8 +117,10 @@ impl Forges {
             let why = "no Secret is named: set secretRef to one with username, password and token";
             PortError::lasting(format!("failed to use {place}"), why)
         })?;
-        let keys = Keys::of(&self.secrets.read(&order.pipeline.namespace, name).await?, order)?;
         let url = &order.repository.url;
+        // The forge's API is on the same host, but for that of GitHub, which is GitHub's own.
+        let secret = self.secrets.read(&order.pipeline.namespace, name, Purpose::sent_to(url)).await?;
+        let keys = Keys::of(&secret, order)?;
         let remote = Remote::new(Arc::clone(&self.http), url, Some(&keys.git), keys.authorities.clone())?;
         let api = place.api(kind);
         let requests = self.requests(kind, &place, keys)?;

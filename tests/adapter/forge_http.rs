@@ -12,6 +12,7 @@ use allclear::adapters::forge_http::ForgeHttp;
 use allclear::adapters::heads::heads;
 use allclear::adapters::http::Lookup;
 use bytes::Bytes;
+use domain::destination::Purpose;
 use domain::id::RepoId;
 use domain::ports::pipeline::Secrets;
 use domain::ports::repo::Heads;
@@ -202,7 +203,7 @@ struct Vouched(Option<Vec<u8>>);
 
 #[async_trait::async_trait]
 impl Secrets for Vouched {
-    async fn read(&self, _: &str, _: &str) -> Result<BTreeMap<String, Vec<u8>>, PortError> {
+    async fn read(&self, _: &str, _: &str, _: Purpose) -> Result<BTreeMap<String, Vec<u8>>, PortError> {
         let keys = [("ca.crt", self.0.clone()), ("bearerToken", Some(b"hunter2".to_vec()))];
         Ok(keys.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect())
     }

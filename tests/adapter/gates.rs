@@ -15,6 +15,7 @@ use async_trait::async_trait;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use bytes::Bytes;
+use domain::destination::Purpose;
 use domain::id::{Environment, PipelineId, PromotionSeq, Revision, Subject};
 use domain::machine::Timestamp;
 use domain::pipeline::Opening;
@@ -53,7 +54,12 @@ struct Safe;
 
 #[async_trait]
 impl Secrets for Safe {
-    async fn read(&self, namespace: &str, name: &str) -> Result<BTreeMap<String, Vec<u8>>, PortError> {
+    async fn read(
+        &self,
+        namespace: &str,
+        name: &str,
+        _: Purpose,
+    ) -> Result<BTreeMap<String, Vec<u8>>, PortError> {
         match (namespace, name) {
             ("shop", "key") => {
                 let pairs = [("hmac-key", KEY), ("token", TOKEN)];

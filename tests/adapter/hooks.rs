@@ -111,7 +111,7 @@ impl Bench {
         let hooks = Hooks {
             marks: Arc::new(Desk::new(&clients, &[GROUP.to_owned()], false)),
             repos: Arc::new(Desk::of_repos(&clients, Installation::default())),
-            secrets: Arc::new(KubernetesSecrets::new(&clients)),
+            secrets: Arc::new(KubernetesSecrets::new(&clients, BTreeMap::new())),
             clock: Arc::new(SystemClock::default()),
             metrics: metrics.clone(),
             trust,

@@ -1,5 +1,6 @@
 //! What an API server answers: objects of workloads, lists however they are cut, watches, refusals.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use allclear::adapters::clock::SystemClock;
@@ -10,6 +11,7 @@ use allclear::adapters::kubernetes::secrets::KubernetesSecrets;
 use allclear::adapters::kubernetes::{Cluster, KubernetesLease, Scope, cluster_uid, decode_deployment};
 use bytes::Bytes;
 use domain::app::{AppKind, ClusterKey, LeafId, LeafKind};
+use domain::destination::Purpose;
 use domain::id::WorkloadId;
 use domain::lease::Replica;
 use domain::ports::pipeline::{Leaves, Link, Objects, Secrets};
@@ -226,7 +228,7 @@ fn secret(bytes: &[u8]) -> bool {
     api::run(async move {
         let length = bytes.len();
         let clients = api::clients(move |_| Answer::whole(bytes.clone()));
-        match KubernetesSecrets::new(&clients).read("shop", "keys").await {
+        match KubernetesSecrets::new(&clients, BTreeMap::new()).read("shop", "keys", Purpose::Compared).await {
             Ok(keys) => {
                 let bytes: usize = keys.iter().map(|(key, value)| key.len() + value.len()).sum();
                 assert!(bytes <= length, "{bytes} bytes from {length}");

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use domain::destination::Purpose;
 use domain::id::{Environment, PipelineId, PromotionSeq, Revision};
 use domain::pipeline::proposal::{ForgeKind, Order, Repository, RequestState};
 use domain::ports::PortError;
@@ -53,7 +54,7 @@ struct Keys;
 
 #[async_trait]
 impl Secrets for Keys {
-    async fn read(&self, _: &str, _: &str) -> Result<BTreeMap<String, Vec<u8>>, PortError> {
+    async fn read(&self, _: &str, _: &str, _: Purpose) -> Result<BTreeMap<String, Vec<u8>>, PortError> {
         let keys = [("username", "ann"), ("password", TOKEN), ("token", TOKEN)];
         Ok(keys.into_iter().map(|(key, value)| (key.to_owned(), value.as_bytes().to_vec())).collect())
     }

@@ -12,6 +12,7 @@ use allclear::adapters::kubernetes::crd;
 use allclear::http::hooks::{Hooks, Key, Trust, endpoints};
 use allclear::telemetry::Metrics;
 use async_trait::async_trait;
+use domain::destination::Purpose;
 use domain::id::{PipelineId, RepoId};
 use domain::pipeline::callers::{Called, Mark};
 use domain::ports::PortError;
@@ -57,7 +58,7 @@ impl Pokes for Cluster {
 
 #[async_trait]
 impl Secrets for Cluster {
-    async fn read(&self, _: &str, _: &str) -> Result<BTreeMap<String, Vec<u8>>, PortError> {
+    async fn read(&self, _: &str, _: &str, _: Purpose) -> Result<BTreeMap<String, Vec<u8>>, PortError> {
         Ok(BTreeMap::from([("hmac-key".to_owned(), KEY.to_vec())]))
     }
 }

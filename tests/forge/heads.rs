@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use domain::destination::Purpose;
 use domain::id::{RepoId, Revision};
 use domain::machine::Timestamp;
 use domain::ports::pipeline::Secrets;
@@ -51,7 +52,12 @@ impl Safe {
 
 #[async_trait]
 impl Secrets for Safe {
-    async fn read(&self, namespace: &str, name: &str) -> Result<BTreeMap<String, Vec<u8>>, PortError> {
+    async fn read(
+        &self,
+        namespace: &str,
+        name: &str,
+        _: Purpose,
+    ) -> Result<BTreeMap<String, Vec<u8>>, PortError> {
         match (namespace, name) {
             ("platform", "git") => Ok(self.0.lock().expect("lock").clone()),
             _ => Err(PortError::lasting(format!("failed to get Secret {namespace}/{name}"), "there is none")),

@@ -1,48 +1,64 @@
 //! Secrets of this cluster as [`Secrets`]: read by name when they are used, and kept by nobody.
 //!
-//! Rights to them are given one by one, so a refusal says where the Role for that is. What is in a Secret is in no error.
+//! Rights to them are given one by one, so a refusal says where the Role for that is. What is in a Secret is in no error, and goes
+//! nowhere that the Secret's annotation or the operator does not name (decision 57).
 //!
 //! Not for kubeconfigs, which are followed; that is `leaf_config`'s.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
 use super::api::{Api, Clients, Collection, Resource, is_object_name};
+use domain::destination::{Destination, Purpose, SEND_TO, judge};
 use domain::ports::PortError;
 use domain::ports::pipeline::Secrets;
 
 pub(super) const SECRETS: Resource = Resource::new("", "v1", "secrets");
 
+/// Where the operator allows a Secret to be sent, by `namespace/name`.
+pub type Allowed = BTreeMap<String, BTreeSet<Destination>>;
+
 /// The Secrets of one cluster.
-pub struct KubernetesSecrets(Api);
+pub struct KubernetesSecrets {
+    api: Api,
+    allowed: Allowed,
+}
 
 impl KubernetesSecrets {
     /// Those of the cluster that these clients talk to. Nothing is asked for yet.
-    pub fn new(clients: &Clients) -> Self {
-        Self(Api::new(clients.request.clone()))
+    pub fn new(clients: &Clients, allowed: Allowed) -> Self {
+        Self { api: Api::new(clients.request.clone()), allowed }
     }
 }
 
 #[async_trait]
 impl Secrets for KubernetesSecrets {
-    async fn read(&self, namespace: &str, name: &str) -> Result<BTreeMap<String, Vec<u8>>, PortError> {
+    async fn read(
+        &self,
+        namespace: &str,
+        name: &str,
+        purpose: Purpose,
+    ) -> Result<BTreeMap<String, Vec<u8>>, PortError> {
         let of = Collection::of(SECRETS, namespace);
         let attempted = of.attempt_one("get", name).to_string();
         // People wrote it into a Pipeline, and it becomes a part of a path.
         if !is_object_name(name) {
             return Err(PortError::lasting(attempted, "no Secret can have that name"));
         }
-        let found = self.0.get(&of, name).await.map_err(|failed| advised(failed.error))?;
+        let found = self.api.get(&of, name).await.map_err(|failed| advised(failed.error))?;
         let answer = found.ok_or_else(|| {
             let why = format!("there is none of that name; create Secret {name} in namespace {namespace}");
             PortError::lasting(attempted.as_str(), why)
         })?;
+        let none = BTreeSet::new();
+        let allowed = self.allowed.get(&format!("{namespace}/{name}")).unwrap_or(&none);
         let decoded = answer.object(|json| {
-            let data = data(json)?;
+            let Content { metadata, data } = content(json)?;
+            judge((namespace, name), &purpose, metadata.annotations.get(SEND_TO).map(String::as_str), allowed)?;
             data.iter().map(|(key, value)| Ok((key.clone(), decoded(key, value)?))).collect()
         });
         decoded.map_err(|why: String| PortError::lasting(attempted, why))
@@ -59,14 +75,33 @@ pub(super) fn advised(error: PortError) -> PortError {
     PortError { cause, ..error }
 }
 
+/// What of a Secret matters.
+#[derive(Deserialize)]
+struct Content {
+    #[serde(default)]
+    metadata: Metadata,
+    /// By keys, still in base64.
+    #[serde(default, deserialize_with = "or_default")]
+    data: BTreeMap<String, String>,
+}
+
+#[derive(Default, Deserialize)]
+struct Metadata {
+    #[serde(default, deserialize_with = "or_default")]
+    annotations: BTreeMap<String, String>,
+}
+
+fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(from: D) -> Result<T, D::Error> {
+    Ok(Option::deserialize(from)?.unwrap_or_default())
+}
+
+fn content(json: &str) -> Result<Content, String> {
+    serde_json::from_str(json).map_err(|_| "it is not what a Secret is".to_owned())
+}
+
 /// What is in a Secret, by its keys, still in base64. Why it cannot be read never repeats any of it.
 pub(super) fn data(json: &str) -> Result<BTreeMap<String, String>, String> {
-    #[derive(Deserialize)]
-    struct Secret {
-        data: Option<BTreeMap<String, String>>,
-    }
-    let secret: Secret = serde_json::from_str(json).map_err(|_| "it is not what a Secret is".to_owned())?;
-    Ok(secret.data.unwrap_or_default())
+    content(json).map(|secret| secret.data)
 }
 
 /// The value of a key.

@@ -51,10 +51,12 @@ pub(super) fn pipeline(purged: bool, manual: bool) -> Value {
     })
 }
 
-/// A Secret beside the Pipeline.
-pub(super) fn secret(name: &str, data: &[(&str, &str)]) -> Value {
+/// A Secret beside the Pipeline, which may be sent to that host.
+pub(super) fn secret(name: &str, data: &[(&str, &str)], to: Option<&str>) -> Value {
     let data: BTreeMap<_, _> = data.iter().map(|(key, value)| (*key, STANDARD.encode(value))).collect();
-    json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": NAMESPACE, "name": name}, "data": data})
+    let annotations = to.map(|host| json!({"allclear.dev/send-to": host}));
+    let metadata = json!({"namespace": NAMESPACE, "name": name, "annotations": annotations});
+    json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data})
 }
 
 /// Rolls out what the branch says, whenever that changes, until nobody else needs git: a small Flux.

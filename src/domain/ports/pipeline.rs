@@ -9,6 +9,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use crate::app::{ClusterKey, Look, TargetKey};
+use crate::destination::Purpose;
 use crate::id::{Environment, ObjectId, PipelineId, RepoId, Revision, Subject};
 use crate::leaf::{Collection, News};
 use crate::pipeline::Opening;
@@ -209,11 +210,12 @@ pub trait Forge: Send + Sync {
 /// Secrets of this cluster, read by name when they are used and kept by nobody.
 #[async_trait]
 pub trait Secrets: Send + Sync {
-    /// The content of a Secret.
+    /// The content of a Secret, for this purpose and no other.
     ///
     /// # Errors
-    /// In words; lasting where it is not there, denied where we have no right to it.
-    async fn read(&self, namespace: &str, name: &str) -> Result<BTreeMap<String, Vec<u8>>, PortError>;
+    /// In words; lasting where it is not there or may not be sent there, denied where we have no right to it.
+    async fn read(&self, namespace: &str, name: &str, purpose: Purpose)
+    -> Result<BTreeMap<String, Vec<u8>>, PortError>;
 }
 
 /// The wall clock and the time zones of the world. The only way by which a decision learns what time it is.

@@ -419,8 +419,8 @@ fn a_revision_that_cannot_be_shown_or_kept_is_none() {
         let object = json!({"metadata": metadata(), "spec": {"version": text}, "status": {}});
         look(&app, "web", &object).unwrap().present.revision
     };
-    assert_eq!(revision(&"x".repeat(REVISION_BYTES_MAX)).map(|kept| kept.0.len()), Ok(REVISION_BYTES_MAX));
-    assert_eq!(revision(&"x".repeat(REVISION_BYTES_MAX + 1)), Err("its revision has more than 512 bytes".to_owned()));
+    assert_eq!(revision(&"x".repeat(POINTED_BYTES_MAX)).map(|kept| kept.0.len()), Ok(POINTED_BYTES_MAX));
+    assert_eq!(revision(&"x".repeat(POINTED_BYTES_MAX + 1)), Err(".spec.version has more than 256 bytes".to_owned()));
     assert!(revision("1.2\n").is_err() && revision("1.2\u{202e}").is_err() && revision("").is_err());
     assert_eq!(revision("1.2 ä").map(|kept| kept.0), Ok("1.2 ä".to_owned()));
 }
@@ -432,4 +432,45 @@ fn what_is_repeated_of_others_is_one_short_line() {
     let conditions = json!([{"type": "Ready", "status": "False", "reason": "Broken", "message": message}]);
     let (unready, _) = words(&app, &json!({"metadata": metadata(), "status": {"conditions": conditions}}));
     assert!(unready.len() <= 200 && !unready.contains(is_hidden), "{unready}");
+}
+
+#[test]
+fn a_spec_points_only_at_what_its_object_was_made_to_show() {
+    for open in [
+        "/status/version",
+        "/status/conditions/0/reason",
+        "/metadata/labels/app.kubernetes.io~1version",
+        "/metadata/annotations/version",
+        "/spec/template/spec/containers/0/image",
+        "/spec/image",
+    ] {
+        assert_eq!(may_point_at(open), Ok(()), "{open}");
+    }
+    for closed in [
+        "/spec/template/spec/containers/0/env/0/value",
+        "/spec/version",
+        "/statusx/a",
+        "/metadata/annotationsx/a",
+        "/metadata/annotations/kubectl.kubernetes.io~1last-applied-configuration",
+        "/data/token",
+        "/status",
+        "status/version",
+        "",
+    ] {
+        assert!(may_point_at(closed).is_err(), "{closed}");
+    }
+}
+
+#[test]
+fn what_is_too_long_to_be_a_revision_is_not_repeated() {
+    let app = AppKind { revision_at: Some("/status/version".to_owned()), ..kind("db.example.com/v1", "Cluster") };
+    let of = |version: &str| {
+        let conditions = json!([{"type": "Ready", "status": "True"}]);
+        let status = json!({"version": version, "conditions": conditions, "observedGeneration": 1});
+        let object = json!({"metadata": {"uid": "u", "generation": 1}, "status": status});
+        look(&app, "web", &object).unwrap().present.revision
+    };
+    assert_eq!(of("1.2"), Ok(Revision("1.2".to_owned())));
+    let refused = of(&"secret".repeat(43)).unwrap_err();
+    assert!(refused.contains(".status.version has more than 256 bytes") && !refused.contains("secret"), "{refused}");
 }

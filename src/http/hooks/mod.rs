@@ -37,6 +37,7 @@ use super::reply;
 use crate::telemetry::Metrics;
 use body::Unread;
 pub use client::Network;
+use domain::destination::Purpose;
 use domain::id::{ObjectId, PipelineId, RepoId};
 use domain::pipeline::callers::{Called, Mark};
 use domain::ports::pipeline::{Marks, Secrets};
@@ -284,12 +285,13 @@ impl Porter {
         if let Err(wrong @ (Wrong::Missing(_) | Wrong::Malformed(_))) = judge(&[]) {
             return Err(unknown(&wrong.to_string(), wrong.remedy()));
         }
-        let read = self.outside(self.hooks.secrets.read(namespace, secret)).await.map_err(|error| {
-            let refused =
-                unknown(&error.to_string(), "make the Secret readable to allclear: deploy/components/secrets");
-            // What passes by itself is no reason to stop asking.
-            if error.retry == Retry::Never { refused } else { broken(&error) }
-        })?;
+        let read =
+            self.outside(self.hooks.secrets.read(namespace, secret, Purpose::Compared)).await.map_err(|error| {
+                let refused =
+                    unknown(&error.to_string(), "make the Secret readable to allclear: deploy/components/secrets");
+                // What passes by itself is no reason to stop asking.
+                if error.retry == Retry::Never { refused } else { broken(&error) }
+            })?;
         let values = [SECRET_KEY, SECRET_KEY_BEFORE].into_iter().filter_map(|key| read.get(key));
         let keys: Vec<Key> = values.flat_map(|value| Key::of_secret(value)).collect();
         if keys.is_empty() {

@@ -206,15 +206,25 @@ async fn in_a_dry_run_statuses_are_kept_over_the_real_objects_and_nothing_is_wri
 async fn a_cluster_of_another_namespace_can_be_forbidden() {
     let bench = Bench::start().await;
     bench.api.set_installed(OURS, true);
-    let mut remote = pipeline(OURS, "web");
+    let pipelines = || Pipelines::new(&bench.clients, OURS, None, brisk());
+    bench.api.apply(pipeline(OURS, "web")).unwrap();
+    let why = pipelines().confined().read(&id()).await.unwrap().unwrap().spec.unwrap_err();
+    assert!(why.contains("namespace staging is another one, which pipeline.cross_namespace"), "{why}");
+    let at_home = || {
+        let mut own = pipeline(OURS, "web");
+        for environment in own["spec"]["environments"].as_array_mut().unwrap() {
+            environment["targets"][0]["namespace"] = json!("shop");
+        }
+        own
+    };
+    let mut remote = at_home();
     let elsewhere = json!({"kind": "GitopsCluster", "name": "eu-1", "namespace": "infra"});
     remote["spec"]["environments"][1]["targets"][0]["clusterRef"] = elsewhere;
     bench.api.apply(remote).unwrap();
-    let pipelines = || Pipelines::new(&bench.clients, OURS, None, brisk());
     assert!(pipelines().read(&id()).await.unwrap().unwrap().spec.is_ok());
     let why = pipelines().confined().read(&id()).await.unwrap().unwrap().spec.unwrap_err();
     assert!(why.contains("GitopsCluster/infra/eu-1") && why.contains("pipeline.cross_namespace"), "{why}");
-    let mut own = pipeline(OURS, "web");
+    let mut own = at_home();
     own["spec"]["environments"][1]["targets"][0]["clusterRef"] = json!({"kind": "GitopsCluster", "name": "eu-1"});
     bench.api.apply(own).unwrap();
     assert!(pipelines().confined().read(&id()).await.unwrap().unwrap().spec.is_ok());

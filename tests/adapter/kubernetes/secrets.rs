@@ -1,6 +1,9 @@
 //! Secrets, read by name: what is in them, and what is said where one is missing, forbidden or broken.
 
+use std::collections::BTreeMap;
+
 use allclear::adapters::kubernetes::secrets::KubernetesSecrets;
+use domain::destination::Purpose;
 use domain::ports::Retry;
 use domain::ports::pipeline::Secrets;
 use serde_json::{Value, json};
@@ -14,10 +17,10 @@ fn secret(data: &Value) -> Value {
 #[tokio::test]
 async fn a_secret_is_read_by_its_name_and_anew_each_time() {
     let bench = Bench::start().await;
-    let secrets = KubernetesSecrets::new(&bench.clients);
+    let secrets = KubernetesSecrets::new(&bench.clients, BTreeMap::new());
     for (encoded, token) in [("aHVudGVyMg==", "hunter2"), ("aHVudGVyMw==", "hunter3")] {
         bench.api.apply(secret(&json!({"token": encoded, "empty": ""}))).unwrap();
-        let read = secrets.read("shop", "forge").await.unwrap();
+        let read = secrets.read("shop", "forge", Purpose::Compared).await.unwrap();
         assert_eq!(read["token"], token.as_bytes());
         assert!(read["empty"].is_empty());
     }
@@ -28,23 +31,55 @@ async fn a_secret_is_read_by_its_name_and_anew_each_time() {
 #[tokio::test]
 async fn what_keeps_a_secret_from_being_read_is_said_and_nothing_that_is_in_it() {
     let bench = Bench::start().await;
-    let secrets = KubernetesSecrets::new(&bench.clients);
-    let missing = secrets.read("shop", "forge").await.unwrap_err();
+    let secrets = KubernetesSecrets::new(&bench.clients, BTreeMap::new());
+    let missing = secrets.read("shop", "forge", Purpose::Compared).await.unwrap_err();
     assert_eq!((missing.retry, missing.denied), (Retry::Never, false));
     assert!(missing.to_string().contains("create Secret forge in namespace shop"), "{missing}");
     for bad in ["../forge", "", "a b", "forge?watch=1"] {
         assert!(
-            secrets.read("shop", bad).await.unwrap_err().to_string().contains("no Secret can have that name"),
+            secrets
+                .read("shop", bad, Purpose::Compared)
+                .await
+                .unwrap_err()
+                .to_string()
+                .contains("no Secret can have that name"),
             "{bad}"
         );
     }
     bench.api.apply(secret(&json!({"token": "hunter2!"}))).unwrap();
-    let broken = secrets.read("shop", "forge").await.unwrap_err();
+    let broken = secrets.read("shop", "forge", Purpose::Compared).await.unwrap_err();
     assert!(broken.to_string().contains("its key token is not base64"), "{broken}");
     assert!(!broken.to_string().contains("hunter2"));
     bench.refuse(403, 1, |request| request.path.contains("/secrets"));
-    let denied = secrets.read("shop", "forge").await.unwrap_err();
+    let denied = secrets.read("shop", "forge", Purpose::Compared).await.unwrap_err();
     assert!(denied.denied && denied.to_string().contains("deploy/components/secrets"), "{denied}");
     bench.refuse(500, 1, |request| request.path.contains("/secrets"));
-    assert_eq!(secrets.read("shop", "forge").await.unwrap_err().retry, Retry::Later);
+    assert_eq!(secrets.read("shop", "forge", Purpose::Compared).await.unwrap_err().retry, Retry::Later);
+}
+
+#[tokio::test]
+async fn a_secret_goes_only_where_it_says_or_the_operator_says() {
+    let bench = Bench::start().await;
+    let allowed = ("shop/forge".to_owned(), ["forge.example.com:8443".parse().unwrap()].into());
+    let secrets = KubernetesSecrets::new(&bench.clients, [allowed].into());
+    let mut sent = secret(&json!({"token": "aHVudGVyMg=="}));
+    let ask = async |url: &str| secrets.read("shop", "forge", Purpose::sent_to(url)).await.map(|read| read.len());
+    bench.api.apply(sent.clone()).unwrap();
+    let refused = ask("https://evil.example.net/x").await.unwrap_err();
+    assert_eq!((refused.retry, refused.denied), (Retry::Never, false));
+    let command = "kubectl annotate secret forge -n shop allclear.dev/send-to=evil.example.net";
+    assert!(refused.to_string().contains(command), "{refused}");
+    assert_eq!(ask("https://forge.example.com:8443/shop/web").await, Ok(1), "the operator's");
+
+    sent["metadata"]["annotations"] = json!({"allclear.dev/send-to": "git.example.com, other.example.com"});
+    bench.api.apply(sent).unwrap();
+    assert_eq!(ask("https://git.example.com/shop/web").await, Ok(1));
+    for elsewhere in
+        ["https://git.example.com@evil.example.net/", "https://git.example.com:8443/", "https://forge.example.com/"]
+    {
+        let refused = ask(elsewhere).await.unwrap_err().to_string();
+        assert!(refused.contains("it is not sent to") && !refused.contains("other.example.com"), "{refused}");
+    }
+    // What a request is verified with goes nowhere.
+    assert!(secrets.read("shop", "forge", Purpose::Compared).await.is_ok());
 }

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use domain::destination::Purpose;
 use domain::id::{Environment, PipelineId, PromotionSeq, Revision};
 use domain::pipeline::proposal::{ForgeKind, Order, Proposed, Repository, Request};
 use domain::ports::PortError;
@@ -229,7 +230,12 @@ impl Safe {
 
 #[async_trait]
 impl Secrets for Safe {
-    async fn read(&self, namespace: &str, name: &str) -> Result<BTreeMap<String, Vec<u8>>, PortError> {
+    async fn read(
+        &self,
+        namespace: &str,
+        name: &str,
+        _: Purpose,
+    ) -> Result<BTreeMap<String, Vec<u8>>, PortError> {
         assert!(["shop", "shop-web"].contains(&namespace) && name == "forge", "{namespace}/{name}");
         Ok(self.0.lock().expect("lock").clone())
     }

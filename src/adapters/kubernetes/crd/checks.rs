@@ -131,12 +131,16 @@ pub fn is_shown(api_version: &str, kind: &str) -> Result<(), InvalidSpec> {
     if kind == "Secret" && !api_version.contains('/') { invalid("a Secret is never read as an app") } else { Ok(()) }
 }
 
-/// Why this may not be looked at for an object of this namespace where `pipeline.cross_namespace` is off: another namespace has the
-/// kubeconfig.
+/// Why this may not be looked at for an object of this namespace where `pipeline.cross_namespace` is off: another namespace has it, or
+/// the kubeconfig for it.
 pub fn is_elsewhere(target: &TargetKey, namespace: &str) -> Option<String> {
     match &target.cluster {
         ClusterKey::Leaf(leaf) if leaf.namespace != namespace => {
             Some(format!("{leaf} is in another namespace, which pipeline.cross_namespace = false forbids"))
+        }
+        ClusterKey::Here if target.namespace != namespace => {
+            let elsewhere = &target.namespace;
+            Some(format!("namespace {elsewhere} is another one, which pipeline.cross_namespace = false forbids"))
         }
         ClusterKey::Leaf(_) | ClusterKey::Here => None,
     }

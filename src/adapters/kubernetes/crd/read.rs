@@ -12,6 +12,7 @@ use domain::pipeline::proposal::{ForgeKind, Repository};
 use domain::pipeline::spec::{
     Advance, EnvironmentSpec, Gates, Object, PromotionSpec, Purged, PurgedBy, Spec, Strategy,
 };
+use domain::ready;
 use domain::text::clean;
 use serde_json::value::RawValue;
 
@@ -245,12 +246,9 @@ fn repository(raw: &raw::PullRequest) -> Result<Repository, InvalidSpec> {
 }
 
 fn pointer(text: &Option<String>, field: &str) -> Result<Option<String>, InvalidSpec> {
-    match given(text) {
-        Some(pointer) if !pointer.starts_with('/') => {
-            invalid(format!("appRef.{field} is no JSON pointer, such as /status/version"))
-        }
-        pointer => Ok(pointer),
-    }
+    let pointer = given(text);
+    let judged = pointer.as_deref().map_or(Ok(()), ready::may_point_at);
+    judged.map(|()| pointer).map_err(|why| InvalidSpec(format!("appRef.{field} {why}")))
 }
 
 #[cfg(test)]
