@@ -19,8 +19,8 @@ const KEY: &str = "tenants.allow";
 /// Entries at most, and items of a list in one: a cluster has some hundred namespaces, and a pattern can name many.
 const ENTRIES_MAX: usize = 1_000;
 
-const NAMES: [&str; 6] =
-    ["namespaces", "hosts", "distributions", "distributions_max", "paths_per_hour", "purges_per_hour"];
+const NAMES: [&str; 7] =
+    ["namespaces", "hosts", "distributions", "distributions_max", "paths_per_hour", "purges_per_hour", "group_names"];
 
 /// Distributions of an account, by its highest quota (<https://docs.aws.amazon.com/general/latest/gr/cf_region.html>).
 const DISTRIBUTIONS: i64 = 10_000;
@@ -68,6 +68,7 @@ fn allowance(table: &Map<String, Value>) -> Result<Allowance, Problems> {
             }
             "paths_per_hour" => number(name, value, PATHS).map(|read| allowance.paths_per_hour = Some(read)),
             "purges_per_hour" => number(name, value, PURGES).map(|read| allowance.purges_per_hour = Some(read)),
+            "group_names" => texts(name, value, namespaces).map(|read| allowance.group_names = read),
             _ => Err((None, unknown(name))),
         });
     }

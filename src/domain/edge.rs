@@ -97,7 +97,7 @@ fn settled(record: &Record) -> Freshness {
         Some((outcome, why)) if !is_fresh(outcome) => {
             let why = if why.is_empty() { String::new() } else { format!(" ({why})") };
             let words = format!("its rollout ended: {outcome}{why}");
-            if is_tried_on(outcome) { Freshness::Awaited(words) } else { Freshness::Stuck(words) }
+            if outcome.is_owed() { Freshness::Awaited(words) } else { Freshness::Stuck(words) }
         }
         // No site, no edge.
         Some((outcome @ (Outcome::NoSite | Outcome::NoDistribution), _)) => Freshness::Edgeless(outcome.to_string()),
@@ -109,11 +109,6 @@ fn settled(record: &Record) -> Freshness {
             Edge::Unknown => stuck("nothing was purged since allclear first saw it in the middle of a rollout"),
         },
     }
-}
-
-/// Whether an end that left something older at the edge is not the last word: its purge is owed.
-const fn is_tried_on(outcome: &Outcome) -> bool {
-    matches!(outcome, Outcome::Owed | Outcome::PartlyOwed)
 }
 
 /// Whether nothing older is left at the edge after a rollout that ended so.

@@ -33,6 +33,7 @@ pub mod feature;
 pub mod floor;
 pub mod goal;
 pub mod group;
+pub mod group_name;
 pub mod groups;
 pub mod horizon;
 pub mod host;

@@ -16,7 +16,7 @@ use crate::delivery::{Delivery, Reply};
 use crate::distribution::{Distribution, DistributionId};
 use crate::floor::Floor;
 use crate::horizon::Mark;
-use crate::id::{InvalidationId, Member, Origin, Reference, Subject, WorkloadId};
+use crate::id::{InvalidationId, Member, Origin, Reference, Seq, Subject, WorkloadId};
 use crate::lease::{Claim, Replica};
 use crate::listed::{Listed, Scope};
 use crate::lives::LifeNote;
@@ -223,6 +223,15 @@ pub trait Ledger: Send + Sync {
     async fn remove(&self, workload: &WorkloadId, revision: u64) -> Result<(), StoreError>;
     /// What a new record of this workload starts *above*.
     async fn floor(&self, workload: &WorkloadId) -> Result<Floor, PortError>;
+    /// Leaves a number that another workload had under this name behind as a floor, so that no later record of the name begins at or
+    /// below it. Where a record of the name is there, nothing happens.
+    async fn leave_number(&self, name: &WorkloadId, seq: Seq) -> Result<(), StoreError> {
+        match self.store(name, &Record::first(seq)).await {
+            Ok(()) => self.remove(name, 1).await,
+            Err(StoreError::Conflict(_)) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
     /// The members of the group as they were agreed on, not from a cache; `None` before that.
     async fn pin(&self) -> Result<Option<Pin>, PinError>;
     /// Stores who the members are, if the ledger still holds `over`. Says whether it holds `pin` now; storing what is already

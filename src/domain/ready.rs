@@ -172,6 +172,7 @@ fn deployment(object: Object<'_>) -> Result<Option<String>, String> {
     let workload = Workload {
         id: WorkloadId::deployment("", ""),
         uid: String::new(),
+        created: String::new(),
         // Judged already, for all kinds.
         generation: 0,
         observed_generation: 0,

@@ -5,6 +5,7 @@
 //! waiting to be delivered; those have objects of their own in the ledger.
 
 mod brief;
+mod called;
 mod count;
 mod ending;
 mod last_site;
@@ -24,6 +25,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::distribution::DistributionId;
 use crate::floor::Floor;
+use crate::group_name::Alias;
 use crate::host::Host;
 use crate::id::{InvalidationId, Nonce, NoticeId, Seq, Vector, WorkloadId};
 use crate::image::{Code, Version};
@@ -121,6 +123,9 @@ pub struct Record {
     /// What their owner calls these images in the whole group (decision 51); read with them, and no change by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group_version: Option<String>,
+    /// What it goes by in its group, where that is not its own name (decision 55). No vote of it is open under another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group_name: Option<Box<Alias>>,
     /// How far the rollout `seq` is.
     #[serde(rename = "p", default, skip_serializing_if = "is_default")]
     pub phase: Phase,
@@ -285,6 +290,9 @@ pub struct Vote {
     /// What was voted for.
     #[serde(rename = "v")]
     pub vector: Vector,
+    /// The name under which it was cast, where that is not the workload's own (decision 55): part of the rollout's id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<WorkloadId>,
     /// The voter's own component.
     #[serde(rename = "s")]
     pub seq: Seq,
@@ -386,6 +394,7 @@ impl Record {
             nonce: Nonce::default(),
             version: Version::default(),
             group_version: None,
+            group_name: None,
             generation: 0,
             change: Change::Baseline,
             phase: Phase::Complete,

@@ -37,6 +37,8 @@ fn is_third(record: &Record) -> bool {
     !record.nonce.is_none()
         || record.group_version.is_some()
         || !record.passed.is_empty()
+        || record.group_name.is_some()
+        || record.all_kept().any(|vote| vote.name.is_some())
         || record.last.as_ref().is_some_and(Brief::has_nonces)
         || record.all_kept().any(|vote| vote.rules > Rules::SECOND || has_nonce(vote) || was_refused(vote))
         || record.history.iter().any(|closed| closed.outcome.is_third())

@@ -23,6 +23,9 @@ use crate::roster::listed;
 pub struct Tally {
     /// The workload.
     pub workload: WorkloadId,
+    /// What the group knows it by, where that is not its own name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub known_as: Option<String>,
     /// How the newest rollout is, in one sentence.
     pub state: String,
     /// How each older rollout is whose votes are open still, with its number.
@@ -152,8 +155,10 @@ pub fn tally(workload: &WorkloadId, view: &View, own: &Member, agreement: &Agree
         true => at_rest(&verdict),
         false => state(view, vector, fate.as_ref(), &verdict),
     };
+    let ours = view.members.get(own).and_then(Option::as_ref).and_then(|known| known.published.record());
     Tally {
         workload: workload.clone(),
+        known_as: ours.and_then(|ours| ours.group_name.as_ref()).map(|alias| alias.name.display_name()),
         state: format!("{state}{}", left_out(view, agreement)),
         older: story::older(view, own, vector, agreement),
         next: if is_at_rest { None } else { group::cure(view) },

@@ -10,7 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::distribution::DistributionId;
 use crate::host::Host;
-use crate::workload::Workload;
+use crate::id::WorkloadId;
+use crate::workload::{ANNOTATION_PREFIX, Workload};
 
 /// Distributions that one workload may purge. Most have one; ten is a shop with its country sites.
 pub const DISTRIBUTIONS_MAX: u32 = 10;
@@ -65,6 +66,8 @@ pub struct Allowance {
     pub paths_per_hour: Option<u32>,
     /// Purges of one distribution in an hour.
     pub purges_per_hour: Option<u32>,
+    /// Namespaces that `allclear.dev/group-name` of their workloads may name.
+    pub group_names: BTreeSet<String>,
 }
 
 /// The bounds of one namespace.
@@ -118,6 +121,24 @@ impl Tenants {
         named.is_some_and(|named| named.iter().all(|id| self.allows_distribution(&workload.id.namespace, id)))
     }
 
+    /// What a workload is to be called in its group: its own name, or the one that its annotation asks for.
+    ///
+    /// # Errors
+    /// Where that is of another namespace and the operator has not allowed it, in words.
+    pub fn group_name(&self, workload: &Workload) -> Result<WorkloadId, String> {
+        let Workload { id, tuning, .. } = workload;
+        let Some(name) = tuning.group_name.as_ref().map(|name| name.of(id)) else { return Ok(id.clone()) };
+        let mut allowed = self.allowed.iter().filter(|one| one.is_for(&id.namespace));
+        if name.namespace == id.namespace || allowed.any(|one| is_among(&one.group_names, &name.namespace)) {
+            return Ok(name);
+        }
+        Err(format!(
+            "annotation {ANNOTATION_PREFIX}group-name: {} is another namespace; the operator can allow it by group_names in \
+             tenants.allow",
+            name.namespace
+        ))
+    }
+
     /// What of it has to be the same in all members, in words: the bounds on distributions, which every executor applies to the
     /// same plan. Budgets are each member's own.
     pub fn shared(&self) -> String {
@@ -133,11 +154,16 @@ impl Tenants {
 impl Allowance {
     /// Whether it is about this namespace.
     pub fn is_for(&self, namespace: &str) -> bool {
-        self.namespaces.iter().any(|name| match name.strip_suffix('*') {
-            Some(beginning) => namespace.starts_with(beginning),
-            None => name == namespace,
-        })
+        is_among(&self.namespaces, namespace)
     }
+}
+
+/// Whether a namespace is among these names and beginnings of names.
+fn is_among(names: &BTreeSet<String>, namespace: &str) -> bool {
+    names.iter().any(|name| match name.strip_suffix('*') {
+        Some(beginning) => namespace.starts_with(beginning),
+        None => name == namespace,
+    })
 }
 
 /// By what a plan comes to a distribution.

@@ -33,6 +33,7 @@ pub fn settled(version: Version, generation: i64, pods: u32) -> Workload {
     Workload {
         id: web(),
         uid: "uid-1".to_owned(),
+        created: "2026-01-01T00:00:00Z".to_owned(),
         generation,
         observed_generation: generation,
         version: Ok(version),

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use crate::delivery::Resend;
 use crate::distribution::DistributionId;
+use crate::group_name::GroupName;
 use crate::host::Host;
 use crate::id::WorkloadId;
 use crate::image::Version;
@@ -26,6 +27,8 @@ pub struct Workload {
     pub id: WorkloadId,
     /// Kubernetes' own identity: another UID under the same name is another object.
     pub uid: String,
+    /// `metadata.creationTimestamp` as written, which sorts as text: of two workloads under one name in the group the older one stays.
+    pub created: String,
     /// `metadata.generation`: raised by the API server on every change of the spec.
     pub generation: i64,
     /// `status.observedGeneration`: what the controller has acted on. The rest of the status means nothing before it
@@ -117,6 +120,8 @@ pub struct Tuning {
     pub own_deadline: Option<Duration>,
     /// `group-version`: what the owner calls the images in the whole group; compared where both members have it.
     pub group_version: Option<String>,
+    /// `group-name`: what the workload is called in the whole group.
+    pub group_name: Option<GroupName>,
     /// What is to be done once.
     pub asks: Asks,
     /// Annotations that could not be used, and why; each becomes a condition, never a crash. The first [`FAULTS_MAX`], each cut to
@@ -152,7 +157,7 @@ pub const FAULT_BYTES_MAX: usize = 256;
 pub const ANNOTATION_BYTES_MAX: usize = 32 * 1024;
 
 /// The annotations that are understood, without their prefix.
-const ANNOTATIONS: [&str; 12] = [
+const ANNOTATIONS: [&str; 13] = [
     "enabled",
     "hosts",
     "distribution-ids",
@@ -163,6 +168,7 @@ const ANNOTATIONS: [&str; 12] = [
     "requested-at",
     "requested-paths",
     "group-version",
+    "group-name",
     "retry-at",
     "resend",
 ];
@@ -257,6 +263,7 @@ impl Tuning {
             "retry-at" => self.asks.retry_at = Some(value.to_owned()),
             "requested-paths" => self.asks.requested_paths = Some(requested_paths(value)?),
             "group-version" => self.group_version = Some(group_version(value)?),
+            "group-name" => self.group_name = Some(GroupName::parse(value.trim())?),
             "resend" => self.asks.resend = Some(Resend::parse(value)?),
             // The caller has looked it up among those that are known.
             _ => {}

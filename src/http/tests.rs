@@ -404,6 +404,7 @@ async fn the_page_is_not_green_while_a_rollout_has_ended_badly_or_a_cluster_is_w
     let members = vec![ballot("eu-1", Some("is at web: 1, complete")), ballot("eu-2", None)];
     let tally = Tally {
         workload,
+        known_as: None,
         state: String::new(),
         older: Vec::new(),
         next: None,

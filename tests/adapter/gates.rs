@@ -54,12 +54,7 @@ struct Safe;
 
 #[async_trait]
 impl Secrets for Safe {
-    async fn read(
-        &self,
-        namespace: &str,
-        name: &str,
-        _: Purpose,
-    ) -> Result<BTreeMap<String, Vec<u8>>, PortError> {
+    async fn read(&self, namespace: &str, name: &str, _: Purpose) -> Result<BTreeMap<String, Vec<u8>>, PortError> {
         match (namespace, name) {
             ("shop", "key") => {
                 let pairs = [("hmac-key", KEY), ("token", TOKEN)];

@@ -52,12 +52,7 @@ impl Safe {
 
 #[async_trait]
 impl Secrets for Safe {
-    async fn read(
-        &self,
-        namespace: &str,
-        name: &str,
-        _: Purpose,
-    ) -> Result<BTreeMap<String, Vec<u8>>, PortError> {
+    async fn read(&self, namespace: &str, name: &str, _: Purpose) -> Result<BTreeMap<String, Vec<u8>>, PortError> {
         match (namespace, name) {
             ("platform", "git") => Ok(self.0.lock().expect("lock").clone()),
             _ => Err(PortError::lasting(format!("failed to get Secret {namespace}/{name}"), "there is none")),

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use domain::distribution::DistributionId;
+use domain::group_name::Alias;
 use domain::host::Host;
 use domain::id::{Component, InvalidationId, Member, Nonce, NoticeId, Origin, Reference, Seq, Vector, WorkloadId};
 use domain::image::{Container, Version};
@@ -91,6 +92,12 @@ fn before_nonces(mut record: Record) -> Record {
     Record { nonce: Nonce::default(), last: None, passed: Vec::new(), ..record }
 }
 
+/// The same of a record without a word on what the group calls anything.
+fn before_names(mut record: Record) -> Record {
+    record.votes.iter_mut().chain(&mut record.owed).for_each(|vote| vote.name = None);
+    Record { group_version: None, group_name: None, ..record }
+}
+
 fn purge() -> impl Strategy<Value = Purge> {
     let reference = || "allclear-[0-9a-f]{32}".prop_map(Reference);
     let state = prop_oneof![
@@ -129,12 +136,13 @@ prop_compose! {
         except in hosts(), origins in btree_set(text(), 0..2), distributions in btree_set(distribution(), 0..2), paths in paths(),
         purges in btree_map(distribution(), purge(), 0..2), stalled: bool,
         noticed in btree_set("msg_[0-9a-f]{32}".prop_map(NoticeId), 0..3), late: bool, config in "[0-9a-f]{0,16}",
-        at_ms: i64, (overtaken, owed_ms) in any::<(bool, i64)>(), closed in option::of(outcome()), (why, change_words) in (text(), text()),
+        at_ms: i64, (overtaken, owed_ms, name) in any::<(bool, i64, bool)>(), closed in option::of(outcome()), (why, change_words) in (text(), text()),
         times in times(), rules in select(vec![Rules::FIRST, Rules::SECOND, Rules::CURRENT]), unlisted in option::of(unlisted()),
         narrow in btree_map(select(vec!["example.com", "www.example.org"]).prop_map(|host| Host::parse(host).unwrap()), paths(), 0..2),
     ) -> Vote {
         Vote {
-            vector, seq, version, change, returned, hosts, except, origins, distributions, paths, purges, stalled, noticed, late,
+            vector, name: name.then(|| WorkloadId::deployment("shop", "web")), seq, version, change, returned, hosts, except, origins,
+            distributions, paths, purges, stalled, noticed, late,
             rules, config, at_ms, overtaken, owed_ms, closed, why, unlisted, narrow,
             times, change_words,
         }
@@ -200,6 +208,12 @@ prop_compose! {
 }
 
 prop_compose! {
+    fn alias()(created in text()) -> Box<Alias> {
+        Box::new(Alias { name: WorkloadId::deployment("shop", "web"), created })
+    }
+}
+
+prop_compose! {
     fn record()(
         (revision, uid, seq, nonce, version) in (any::<u64>(), text(), seq(), nonce(), version()), generation: i64,
         (change, phase, elapsed_ms, settled) in (change(), phase(), any::<u64>(), option::of(version())),
@@ -210,12 +224,14 @@ prop_compose! {
         set_back in option::of((seq(), any::<u64>())),
         (off, chosen, request, asked, from) in
             (any::<bool>(), any::<bool>(), option::of(seq()), option::of(paths()), option::of(version())),
-        (times, site, group_version, remark) in (times(), option::of(last_site()), option::of(text()), text()),
+        (times, site, group_version, group_name, remark) in
+            (times(), option::of(last_site()), option::of(text()), option::of(alias()), text()),
         passed in vec(passed(), 0..3),
     ) -> Record {
         Record {
-            revision, uid, seq, nonce, version, group_version, generation, change, phase, elapsed_ms, settled, edge, closed, requested_at,
-            passed, votes, owed, history, untold, config, last, stalled, set_back, off, chosen, request, asked, from, site, times, conditions,
+            revision, uid, seq, nonce, version, group_version, group_name, generation, change, phase, elapsed_ms, settled, edge, closed,
+            requested_at, passed, votes, owed, history, untold, config, last, stalled, set_back, off, chosen, request, asked, from, site, times,
+            conditions,
             remark,
         }
     }
@@ -273,7 +289,8 @@ proptest! {
     fn a_record_without_anything_new_is_of_the_first_form(record in record()) {
         let mut record = before_nonces(record);
         record.owed.clear();
-        (record.off, record.request, record.group_version) = (false, None, None);
+        (record.off, record.request) = (false, None);
+        let mut record = before_names(record);
         let is_old = |kind: Kind| !kind.is_third() && !matches!(kind, Kind::PurgeOwed | Kind::RolloutSuperseded | Kind::RolloutStuck);
         record.untold.retain(|notice| is_old(notice.kind));
         record.history.retain(|closed| !closed.outcome.is_new());
@@ -295,7 +312,8 @@ proptest! {
         without_nonces(&mut vote);
         record.votes.iter_mut().chain(&mut record.owed).for_each(|vote| vote.rules = Rules::FIRST);
         record.untold.retain(|notice| !notice.kind.is_third());
-        record.group_version = None;
+        let mut record = before_names(record);
+        vote.name = None;
         for (rules, start) in [(Rules::SECOND, "{\"z\":2,"), (Rules::CURRENT, "{\"z\":3,")] {
             vote.rules = rules;
             record.votes.push(vote.clone());
@@ -325,12 +343,22 @@ proptest! {
         prop_assert_eq!(form(&Record { group_version: Some(group_version), ..record }), 3);
     }
 
+    // Nor may it drop what the others know the workload by, or knew it by when it voted.
+    #[test]
+    fn a_record_with_a_name_in_the_group_is_of_the_third_form(record in record(), alias in alias(), mut vote in vote(), voted: bool) {
+        vote.name = Some(alias.name.clone());
+        let mut record = before_names(record);
+        if voted { record.votes.push(vote) } else { record.group_name = Some(alias) }
+        prop_assert_eq!(form(&record), 3);
+    }
+
     // That a purge is owed, and what of it was sent otherwise than voted for, must survive the program before this one.
     #[test]
     fn a_record_that_says_of_a_purge_what_is_new_is_of_the_second_form(record in record(), vote in vote(), which in 0..6) {
-        let record = Record { votes: vec![], owed: vec![], history: vec![], untold: vec![], group_version: None, ..record };
-        let (mut record, mut vote) = (before_nonces(record), vote);
+        let record = Record { votes: vec![], owed: vec![], history: vec![], untold: vec![], ..record };
+        let (mut record, mut vote) = (before_nonces(before_names(record)), vote);
         without_nonces(&mut vote);
+        vote.name = None;
         let mut vote =
             Vote { purges: BTreeMap::new(), closed: None, rules: Rules::FIRST, owed_ms: 0, unlisted: None, ..vote };
         let mut purge = Purge::wanted("r".into());
@@ -355,9 +383,9 @@ proptest! {
         record.votes.iter_mut().chain(&mut record.owed).for_each(|vote| vote.rules = Rules::FIRST);
         record.untold.clear();
         record.history.clear();
-        record.group_version = None;
+        let mut record = before_names(record);
         prop_assert!(form(&record) < 3);
-        vote.rules = Rules::FIRST;
+        (vote.rules, vote.name) = (Rules::FIRST, None);
         vote.vector.0.insert("eu-1".into(), Component { nonce, ..Component::bare("o".into(), Seq(1)) });
         match which {
             0 => record.nonce = nonce,

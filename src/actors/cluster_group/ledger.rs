@@ -36,9 +36,11 @@ impl ClusterGroupActor {
 
     pub(super) fn load_record(&mut self, workload: WorkloadId, ctx: &mut Context<Self>) {
         let (ledger, id) = (self.env.ports.ledger.clone(), workload.clone());
+        let name = self.shell.machine().name_in_group(&workload).clone();
         let read = async move {
             let record = ledger.load(&id).await?;
-            let floor = ledger.floor(&id).await?;
+            // Other workloads may have gone by its name, and left their numbers there.
+            let floor = ledger.floor(&id).await?.max(ledger.floor(&name).await?);
             // A deleted ledger has no records either, but it was not set back.
             ledger.pin().await?;
             Ok((record.map(Box::new), floor))

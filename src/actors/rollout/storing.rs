@@ -6,8 +6,8 @@ use super::RolloutActor;
 use crate::actors::message::{End, Forget};
 use crate::actors::shell::Drives;
 use crate::actors::{Env, LOAD};
-use domain::id::WorkloadId;
-use domain::ports::StoreError;
+use domain::id::{Seq, WorkloadId};
+use domain::ports::{Ledger, StoreError};
 use domain::record::Record;
 use domain::refusal::Cause;
 use domain::rollout::Event;
@@ -32,19 +32,34 @@ impl Storing {
     }
 }
 
+/// Writes or removes a record. A name that it leaves first gets the number it had there as a floor.
+async fn write_record(
+    ledger: &dyn Ledger,
+    workload: &WorkloadId,
+    record: Option<&Record>,
+    (revision, left): (u64, Option<(WorkloadId, Seq)>),
+) -> Result<(), StoreError> {
+    if let Some((name, seq)) = left {
+        ledger.leave_number(&name, seq).await?;
+    }
+    match record {
+        Some(record) => ledger.store(workload, record).await,
+        None => ledger.remove(workload, revision).await,
+    }
+}
+
 impl RolloutActor {
     pub(super) fn store(&mut self, record: Option<Box<Record>>, revision: u64, ctx: &mut Context<Self>) {
         let (env, workload) = (self.env.clone(), self.start.workload.clone());
         let Env { ports, metrics, .. } = env.clone();
         let (directory, origin) = (self.directory.clone(), self.start.origin.clone());
         let removes = record.is_none();
+        let durable = self.shell.as_ref().and_then(|shell| shell.machine().durable());
+        let left = durable.and_then(|durable| durable.leaves(record.as_deref()));
         self.storing.under_way = true;
         let write = async move {
             let from = ports.clock.now();
-            let written = match record {
-                Some(record) => ports.ledger.store(&workload, &record).await,
-                None => ports.ledger.remove(&workload, revision).await,
-            };
+            let written = write_record(&*ports.ledger, &workload, record.as_deref(), (revision, left)).await;
             metrics.took("store_record", ports.clock.now().since(from));
             let place = workload.display_name();
             match written {

@@ -36,6 +36,8 @@ pub fn deployment(json: &str) -> Result<Workload, String> {
     Ok(Workload {
         id: WorkloadId::deployment(metadata.namespace, metadata.name),
         uid: metadata.uid,
+        // One without a time takes no name from another.
+        created: metadata.creation_timestamp.unwrap_or_else(|| "9999".to_owned()),
         generation: metadata.generation.unwrap_or_default(),
         observed_generation: status.observed_generation.unwrap_or_default(),
         version,
@@ -83,6 +85,7 @@ struct Metadata {
     namespace: String,
     name: String,
     uid: String,
+    creation_timestamp: Option<String>,
     generation: Option<i64>,
     deletion_timestamp: Option<IgnoredAny>,
     #[serde(default, deserialize_with = "own_annotations")]

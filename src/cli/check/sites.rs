@@ -64,7 +64,7 @@ pub async fn sites(
     if listed.workloads.is_empty() && !listed.troubles.is_empty() {
         return untried(RIGHT_DEPLOYMENTS);
     }
-    let annotated = annotations(listed.workloads.values());
+    let annotated = annotations(listed.workloads.values(), policy);
     let Some(distributions) = distributions else {
         let mut sites = untried(AWS_LIST_DISTRIBUTIONS);
         sites.findings.retain(|finding| finding.check.id != ANNOTATIONS.id);
@@ -174,9 +174,9 @@ fn served(found: &Found, in_account: usize, account: &str) -> Vec<Finding> {
 }
 
 /// What owners wrote that cannot be used.
-fn annotations<'a>(workloads: impl Iterator<Item = &'a Workload> + Clone) -> Vec<Finding> {
+fn annotations<'a>(workloads: impl Iterator<Item = &'a Workload> + Clone, policy: &Policy) -> Vec<Finding> {
     let faulty = workloads.filter_map(|workload| {
-        let faults: Vec<String> = faults(workload).collect();
+        let faults: Vec<String> = faults(workload, policy).collect();
         (!faults.is_empty()).then(|| (workload.id.display_name(), faults.join("; ")))
     });
     let line = |(name, faults): (String, String)| {

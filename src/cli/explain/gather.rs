@@ -177,7 +177,7 @@ impl Answers {
             deployment: each(&workload, |workload| {
                 Section::Known(deployment(workload, pods.as_ref(), pods_missing.clone(), policy))
             }),
-            conditions: conditions(workload.known().copied(), summary.as_ref()),
+            conditions: conditions(workload.known().copied(), summary.as_ref(), policy),
             record: match (&self.record, summary) {
                 (Section::Known(Some(record)), Some(summary)) => Section::Known(Some(recorded(record, summary))),
                 (Section::Missing { missing }, _) => Section::missing(missing),
@@ -349,11 +349,11 @@ fn joined(record: &Record) -> String {
     format!("a purge{about} was asked for by allclear.dev/requested-at; it is made with rollout {}", record.seq.0)
 }
 
-fn conditions(workload: Option<&Workload>, summary: Option<&Summary>) -> Vec<String> {
+fn conditions(workload: Option<&Workload>, summary: Option<&Summary>, policy: &Policy) -> Vec<String> {
     let recorded = summary.into_iter().flat_map(|summary| summary.conditions.iter().cloned());
     match workload {
         // The record follows the object; what was mended a moment ago must not be shown any more.
-        Some(workload) => faults(workload).collect(),
+        Some(workload) => faults(workload, policy).collect(),
         None => recorded.collect(),
     }
 }

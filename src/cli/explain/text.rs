@@ -121,7 +121,8 @@ fn record_lines(record: &RecordSeen) -> Vec<String> {
 
 fn group_lines(group: &GroupSeen) -> Vec<String> {
     let GroupSeen { tally, troubles } = group;
-    let mut lines = vec![tally.state.clone()];
+    let mut lines: Vec<String> = tally.known_as.iter().map(|name| format!("known in the group as {name}")).collect();
+    lines.push(tally.state.clone());
     lines.extend(tally.older.iter().cloned());
     lines.extend(group_lines::members(&tally.members));
     lines.extend(tally.purges.iter().map(group_lines::purge));

@@ -119,34 +119,22 @@ pub async fn listen(
         broker: Broker::new(listener(member, &origin, *trust), roster, names.clone()).listening(),
         effects: Vec::new(),
     };
+    heard.take(Event::LedgerRead(Ok(ledgered.map(|ledgered| (origin.clone(), ledgered.records.clone())))));
     for (index, told) in told.iter().enumerate() {
         heard.take(Event::Identified(index, told.identity.clone()));
     }
     let mut beats = BTreeMap::new();
     let (goes_on, twins) = twins(member, &origin, &told);
-    let mut own: BTreeMap<WorkloadId, Vec<OwnCopy>> = BTreeMap::new();
     // All beats first: they say which ledger of a member counts.
     for (index, told) in told.iter().enumerate() {
         for page in &told.pages {
-            let said = page.beats.iter().map(|beat| (beat.member.clone(), beat.clone()));
-            beats.extend(said);
+            beats.extend(page.beats.iter().map(|beat| (beat.member.clone(), beat.clone())));
             let is_heard = |beat: &&Heartbeat| !goes_on || beat.member != *member || beat.origin == origin;
             let beats = page.beats.iter().filter(is_heard).cloned().collect();
             heard.take(Event::Read(index, Ok(Box::new(News { beats, ..News::default() }))));
         }
     }
-    for ((index, told), board) in told.into_iter().enumerate().zip(&names) {
-        for page in told.pages {
-            let of_ours = page.heard.iter().filter(|heard| heard.member == *member);
-            for Heard { workload, origin, said, .. } in of_ours.cloned() {
-                own.entry(workload).or_default().push(OwnCopy { board: board.clone(), origin, said });
-            }
-            heard.take(Event::Read(index, Ok(Box::new(News { beats: Vec::new(), ..page }))));
-        }
-        if let Some(why) = told.broken {
-            heard.take(Event::Read(index, Err(why)));
-        }
-    }
+    let own = heard.take_all(member, told, &names);
     let Hearing { broker, effects } = heard;
     let wanted = |effect| if let Effect::Want(workload) = effect { Some(workload) } else { None };
     let sought = effects.into_iter().filter_map(wanted).collect();
@@ -156,17 +144,28 @@ pub async fn listen(
         shown.filter(|board| board.trouble.is_none()).for_each(|board| board.trouble = Some(why.clone()));
         troubles.push(Trouble::Board(why));
     }
-    let ledger_read = ledgered.is_some();
     if goes_on && !twins.is_empty() {
         troubles.push(Trouble::Other(namesakes(member, &origin, &twins)));
     }
-    let hold = (!ledger_read).then(|| UNREAD.to_owned());
+    let hold = ledgered.is_none().then(|| UNREAD.to_owned());
     if let (Some(seen), Some(hold)) = (&mut seen, &hold) {
         overrule(seen, &mut troubles, Hold::new(Reason::Members, hold));
         compare_nothing(seen, &mut troubles);
     }
     let (member, agreement) = (member.clone(), policy.group.clone());
-    Group { member, seen, boards, troubles, own, beats, sought, hold, ledger_read, broker, agreement }
+    Group {
+        member,
+        seen,
+        boards,
+        troubles,
+        own,
+        beats,
+        sought,
+        hold,
+        ledger_read: ledgered.is_some(),
+        broker,
+        agreement,
+    }
 }
 
 /// Whether we leave beats ourselves, and the ledgers of others that do by our name. Whoever leaves beats does not give way to another
@@ -264,6 +263,25 @@ struct Hearing {
 impl Hearing {
     fn take(&mut self, event: Event) {
         self.effects.extend(self.broker.step(NOW, event));
+    }
+
+    /// What the boards show of workloads. Returns the copies of our own.
+    fn take_all(&mut self, member: &Member, told: Vec<Told>, names: &[String]) -> BTreeMap<WorkloadId, Vec<OwnCopy>> {
+        let mut own: BTreeMap<WorkloadId, Vec<OwnCopy>> = BTreeMap::new();
+        for ((index, told), board) in told.into_iter().enumerate().zip(names) {
+            for page in told.pages {
+                let of_ours = page.heard.iter().filter(|heard| heard.member == *member);
+                for Heard { workload, origin, said, .. } in of_ours.cloned() {
+                    let copies = own.entry(self.broker.local(&workload)).or_default();
+                    copies.push(OwnCopy { board: board.clone(), origin, said });
+                }
+                self.take(Event::Read(index, Ok(Box::new(News { beats: Vec::new(), ..page }))));
+            }
+            if let Some(why) = told.broken {
+                self.take(Event::Read(index, Err(why)));
+            }
+        }
+        own
     }
 }
 

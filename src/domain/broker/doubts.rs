@@ -4,7 +4,6 @@
 use std::time::Duration;
 
 use super::{Broker, Effect};
-use crate::id::WorkloadId;
 use crate::machine::Timestamp;
 
 /// How often we report rejected copies of one board.
@@ -60,7 +59,8 @@ impl Broker {
     /// That boards have newer copies of our own records, which prove nothing.
     pub(super) fn doubt(&self) -> Option<String> {
         let number = self.regressions.doubted().count();
-        let named: Vec<String> = self.regressions.doubted().take(NAMED_MAX).map(WorkloadId::display_name).collect();
+        let named: Vec<String> =
+            self.regressions.doubted().take(NAMED_MAX).map(|name| self.local(name).display_name()).collect();
         (number > 0).then(|| {
             format!(
                 "the Redis servers of the group have newer copies of {number} of our records than our ledger ({}{}): somebody \

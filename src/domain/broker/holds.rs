@@ -56,7 +56,7 @@ impl Broker {
             holds.push(Hold::new(Reason::Configuration, differing.join("; ")));
         }
         let regressed: BTreeSet<Member> =
-            self.regressions.held().map(|workload| Member(workload.display_name())).collect();
+            self.regressions.held().map(|name| Member(self.local(name).display_name())).collect();
         if !regressed.is_empty() {
             let words = format!(
                 "StateRegressed: the ledger was set back behind what the group has seen of {}; if its records are right, run \

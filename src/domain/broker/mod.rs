@@ -13,8 +13,8 @@
 //! What it holds is in rooms that own their fields: who the members are (`membership`); each board (`board_state`) with its
 //! server (`server`), what is read there (`reading`) and what is still to be written (`queue`), and the ledger read for those
 //! that lack it (`refill`); our heartbeat (`pulse`); the others' records (`peer_records`) and our own (`ours`), and those that
-//! a board holds in a newer state than our ledger (`regressions`); the rollouts to wake (`waking`); and what was reported
-//! (`holds`, `doubts`). `step` is where they meet.
+//! a board holds in a newer state than our ledger (`regressions`); the rollouts to wake (`waking`); what our workloads go by
+//! (`names`); and what was reported (`holds`, `doubts`). `step` is where they meet.
 //!
 //! A single cluster is a group of one: its view is its own record, and its boards are only posted to. Nothing here decides
 //! about a rollout; that is `rollout` and `group`. Everything it remembers may be lost: it comes again from the ledger,
@@ -24,6 +24,7 @@ mod board_state;
 mod doubts;
 mod holds;
 mod membership;
+mod names;
 mod notice;
 mod ours;
 mod pace;
@@ -55,6 +56,7 @@ use board_state::BoardState;
 use doubts::Doubts;
 use holds::Holds;
 use membership::Membership;
+use names::Names;
 use ours::Ours;
 use peer_records::PeerRecords;
 use pulse::Pulse;
@@ -98,6 +100,8 @@ pub struct Broker {
     pulse: Pulse,
     peer_records: PeerRecords,
     ours: Ours,
+    /// What our workloads go by in the group. Everything else knows them by that.
+    names: Names,
     regressions: Regressions,
     waking: Waking,
     /// What holds the group up, and what of that was reported.
@@ -110,7 +114,7 @@ pub struct Broker {
 pub type Kept = (Origin, Records);
 
 /// What can happen to it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Event {
     /// A record of ours is durable; the rollout that says so follows the workload from now on.
     Published(WorkloadId, Box<Record>),
@@ -208,7 +212,9 @@ impl Effect {
 impl Broker {
     /// The broker over the boards of these names, our own first. Without a `roster` it is alone.
     pub fn new(identity: Identity, roster: Option<Roster>, boards: Vec<String>) -> Self {
+        let reads = !identity.listen_only && !boards.is_empty();
         let mut broker = Self {
+            names: Names::new(roster.is_some(), reads),
             regressions: Regressions::new(identity.trust.is_proof()),
             identity,
             membership: Membership::new(roster),
@@ -233,7 +239,11 @@ impl Broker {
     }
 
     /// What is known of the group and this workload.
-    pub fn view(&self, now: Timestamp, workload: &WorkloadId) -> View {
+    pub fn view(&self, now: Timestamp, local: &WorkloadId) -> View {
+        if let Some(unnamed) = self.unnamed(local) {
+            return unnamed;
+        }
+        let workload = self.names.of(local).unwrap_or(local);
         let Identity { member: own, origin, .. } = &self.identity;
         let record = self.ours.record(workload);
         let Some(roster) = &self.membership.roster else { return group::alone(own, origin, record) };
@@ -258,6 +268,7 @@ impl Broker {
             hold: hold.as_ref().map(|hold| hold.words.clone()).or_else(|| self.regressions.hold(workload)),
             set_back: self.regressions.set_back(workload),
             above: self.regressions.above(workload),
+            naming: self.names.naming(local),
             members: members.iter().map(|member| (member.clone(), known(member))).collect(),
         }
     }
@@ -309,7 +320,8 @@ impl Broker {
 
     /// Whether another member waits for our part in it and no rollout of ours follows it.
     fn is_wanted(&self, workload: &WorkloadId) -> bool {
-        self.peer_records.is_sought_by(workload, self.members())
+        self.names.are_known()
+            && self.peer_records.is_sought_by(workload, self.members())
             && !self.ours.follows(workload)
             && self.ours.absent_up_to(workload).is_none()
             && !self.identity.listen_only

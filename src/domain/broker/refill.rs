@@ -23,9 +23,9 @@ impl Refill {
         Self { call: Call::due(Timestamp::default()), boards: BTreeSet::new(), removed: BTreeSet::new() }
     }
 
-    /// Begins to read the ledger, if one of the boards wants it.
-    pub(super) fn begin(&mut self, now: Timestamp, boards: &mut [BoardState]) -> Option<Effect> {
-        if !self.call.is_due(now) || !boards.iter().any(BoardState::wants_refill) {
+    /// Begins to read the ledger, if one of the boards wants it, or it is `wanted` otherwise.
+    pub(super) fn begin(&mut self, now: Timestamp, boards: &mut [BoardState], wanted: bool) -> Option<Effect> {
+        if !self.call.is_due(now) || !(wanted || boards.iter().any(BoardState::wants_refill)) {
             return None;
         }
         self.call.asked();
@@ -66,9 +66,9 @@ impl Refill {
         waiting.for_each(|(_, board)| board.queue.refill());
     }
 
-    /// When the ledger may be read again, if one of the boards wants it.
-    pub(super) fn deadline(&self, boards: &[BoardState]) -> Option<Timestamp> {
-        self.call.deadline().filter(|_| boards.iter().any(BoardState::wants_refill))
+    /// When the ledger may be read again, if one of the boards wants it, or it is `wanted` otherwise.
+    pub(super) fn deadline(&self, boards: &[BoardState], wanted: bool) -> Option<Timestamp> {
+        self.call.deadline().filter(|_| wanted || boards.iter().any(BoardState::wants_refill))
     }
 
     /// Why the ledger could not be read.

@@ -44,6 +44,8 @@ struct Regression {
     ledger: Ledger,
     /// Only a member can have written the copy, or an earlier life found it.
     proven: bool,
+    /// Another workload of ours had the number under this name (decision 55): nothing is lost.
+    explained: bool,
 }
 
 impl Regression {
@@ -87,9 +89,13 @@ impl Regressions {
         if self.doubts && (is_held || self.counted.contains_key(workload)) {
             return false;
         }
-        let regression = Regression { seq, revision, asked: false, ledger: Ledger::Unasked, proven: !self.doubts };
-        let regression = self.all.entry(workload.clone()).or_insert(regression);
+        let (asked, ledger, proven, explained) = (false, Ledger::Unasked, !self.doubts, false);
+        let found = Regression { seq, revision, asked, ledger, proven, explained };
+        let regression = self.all.entry(workload.clone()).or_insert_with(|| found.clone());
         if (seq, revision) > (regression.seq, regression.revision) {
+            if regression.explained {
+                *regression = found;
+            }
             (regression.seq, regression.revision) = (seq, revision);
         }
         !std::mem::replace(&mut regression.asked, true)
@@ -113,7 +119,8 @@ impl Regressions {
     pub(super) fn stored(&mut self, now: Timestamp, workload: &WorkloadId, record: &Record) {
         if let Some((seq, revision)) = record.set_back {
             // An earlier life found it. What that one had to compare with is not known any more.
-            let noted = Regression { seq, revision, asked: false, ledger: Ledger::Without, proven: true };
+            let (asked, ledger, proven, explained) = (false, Ledger::Without, true, false);
+            let noted = Regression { seq, revision, asked, ledger, proven, explained };
             let regression = self.all.entry(workload.clone()).or_insert_with(|| noted.clone());
             if !regression.proven {
                 *regression = noted;
@@ -143,6 +150,26 @@ impl Regressions {
         reaches
     }
 
+    /// Other workloads of ours had numbers up to this one under the name. A copy that is not above it is theirs: it holds nothing, and
+    /// later numbers go above it.
+    pub(super) fn explain(&mut self, workload: &WorkloadId, highest: Seq) {
+        let found = self.all.get_mut(workload).filter(|found| found.ledger == Ledger::Unasked && found.seq <= highest);
+        if let Some(found) = found {
+            (found.proven, found.explained) = (false, true);
+        }
+    }
+
+    /// Whether a workload is to be counted above what others of ours had under its name.
+    pub(super) fn is_explained(&self, workload: &WorkloadId) -> bool {
+        self.all.get(workload).is_some_and(|found| found.explained)
+    }
+
+    /// What was found is about another workload of ours.
+    pub(super) fn forget(&mut self, workload: &WorkloadId) {
+        self.all.remove(workload);
+        self.counted.remove(workload);
+    }
+
     /// Whether a board has something newer, as far as is known.
     pub(super) fn contains(&self, workload: &WorkloadId) -> bool {
         self.all.contains_key(workload)
@@ -166,8 +193,7 @@ impl Regressions {
 
     /// Why a workload is held.
     pub(super) fn hold(&self, workload: &WorkloadId) -> Option<String> {
-        let Regression { seq, revision, ledger, asked: _, proven: _ } =
-            self.all.get(workload).filter(|regression| regression.proven)?;
+        let Regression { seq, revision, ledger, .. } = self.all.get(workload).filter(|regression| regression.proven)?;
         let here = match ledger {
             Ledger::Unasked => return None,
             // The ledger's own finding: no copy has such a revision.
@@ -202,7 +228,8 @@ impl Regressions {
 
     /// The workloads whose copies on boards are newer than our records, and prove nothing.
     pub(super) fn doubted(&self) -> impl Iterator<Item = &WorkloadId> {
-        let doubted = self.all.iter().filter(|(_, regression)| regression.is_compared() && !regression.proven);
+        let is_doubted = |found: &Regression| found.is_compared() && !found.proven && !found.explained;
+        let doubted = self.all.iter().filter(move |(_, found)| is_doubted(found));
         doubted.map(|(workload, _)| workload)
     }
 

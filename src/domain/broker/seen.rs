@@ -115,7 +115,7 @@ impl Broker {
             config: standing.config.clone(),
             members: names.iter().map(member).collect(),
             boards: self.boards_seen(now),
-            regressed: self.regressions.held().cloned().collect(),
+            regressed: self.regressions.held().map(|name| self.local(name)).collect(),
         })
     }
 
@@ -155,7 +155,7 @@ impl Broker {
         let keys = holds.into_iter().filter(|hold| hold.reason == Reason::Key).map(|hold| hold.words);
         troubles.extend(keys.chain(hold).map(Trouble::Hold));
         let held =
-            |workload: &WorkloadId| Some(format!("{}: {}", workload.display_name(), self.regressions.hold(workload)?));
+            |name: &WorkloadId| Some(format!("{}: {}", self.local(name).display_name(), self.regressions.hold(name)?));
         troubles.extend(self.regressions.held().filter_map(held).map(Trouble::Other));
         let differing = members.into_iter().filter(|member| !member.differences.is_empty());
         troubles.extend(differing.map(|MemberSeen { name: member, differences, cure, .. }| Trouble::Difference {
@@ -200,7 +200,7 @@ impl Broker {
     fn refusals(&self) -> impl Iterator<Item = String> {
         let refused = self.boards.iter().flat_map(|board| board.queue.refused().map(move |refused| (board, refused)));
         refused.map(|(board, (workload, why))| {
-            format!("{} does not take the record of {}: {why}", board.name, workload.display_name())
+            format!("{} does not take the record of {}: {why}", board.name, self.local(workload).display_name())
         })
     }
 

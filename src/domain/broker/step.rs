@@ -15,7 +15,11 @@ impl Machine for Broker {
     type Effect = Effect;
 
     fn step(&mut self, now: Timestamp, event: Event) -> Vec<Effect> {
-        let mut effects = self.take(now, event);
+        if self.keeps(&event) {
+            return self.tick(now);
+        }
+        let effects = self.take(now, event);
+        let mut effects = self.outward(effects);
         effects.extend(self.tick(now));
         effects
     }
@@ -39,13 +43,13 @@ impl Machine for Broker {
         }
         effects.extend(self.mind_holds(now));
         effects.extend(self.mind_doubts(now));
-        effects
+        self.outward(effects)
     }
 
     fn next_deadline(&self) -> Option<Timestamp> {
         let grouped = self.is_grouped();
         let boards = self.boards.iter().filter_map(|board| board.next_deadline(grouped));
-        let refill = self.refill.deadline(&self.boards).filter(|_| !self.identity.listen_only);
+        let refill = self.refill.deadline(&self.boards, !self.names.are_known()).filter(|_| !self.identity.listen_only);
         let pulse = grouped.then(|| self.pulse.deadline());
         let rest = [refill, self.membership.deadline(), pulse, self.holds.deadline()];
         boards.chain(rest.into_iter().flatten()).min()
@@ -55,42 +59,75 @@ impl Machine for Broker {
 impl Broker {
     fn take(&mut self, now: Timestamp, event: Event) -> Vec<Effect> {
         match event {
-            Event::Published(workload, record) => {
-                self.own(now, &workload, &record);
-                if self.is_grouped() && self.peer_records.follow(&workload) {
-                    self.boards.iter_mut().for_each(|board| board.reading.ask_again(now, &workload));
+            Event::Published(local, record) => {
+                if let Some(name) = self.name(now, &local, &record, true) {
+                    self.follow(now, &local, name, record);
                 }
-                self.ours.follow(workload, record);
             }
-            Event::Shown(records) => records.iter().for_each(|(workload, record)| self.own(now, workload, record)),
-            Event::Absent(workload, seq) => {
-                self.post(&workload, &absent(seq));
-                self.ours.note_absent(workload, seq, self.peer_records.seeking());
+            Event::Shown(records) => {
+                for (local, record) in &records {
+                    if let Some(name) = self.name(now, local, record, false) {
+                        self.own(now, local, &name, record);
+                    }
+                }
             }
-            Event::Forgotten(workload, seq, revision) => {
-                self.post(&workload, &Posting::Forget(seq, revision));
-                self.ours.remove(&workload);
-                self.refill.note_removed(workload);
+            Event::Absent(local, seq) => {
+                if let Some(name) = self.names.of(&local).cloned() {
+                    self.post(&name, &absent(seq));
+                    self.ours.note_absent(name, seq, self.peer_records.seeking());
+                }
             }
-            Event::Left(workload) => self.left(now, workload),
+            Event::Forgotten(local, seq, revision) => self.forgotten(now, local, seq, revision),
+            Event::Left(local) => {
+                self.forget_refused(&local);
+                if let Some(name) = self.names.of(&local).cloned() {
+                    self.left(now, name);
+                }
+            }
             Event::Woken(index) => self.boards.get_mut(index).into_iter().for_each(|board| board.reading.wake(now)),
             Event::Identified(index, identity) => self.identified(now, index, identity),
             Event::Read(index, news) => return self.read(now, index, news),
             Event::Posted(index, answers) => return self.posted(now, index, answers),
             Event::Beaten(index, before) => self.beaten(now, index, before),
             Event::WordsGathered(words, at_ms) => self.beat(now, words, at_ms),
-            Event::LedgerRead(read) => self.refilled(now, read),
-            Event::RecordLoaded(workload, read) => return self.compared(&workload, read),
+            Event::LedgerRead(read) => return self.refilled(now, read),
+            Event::RecordLoaded(local, read) => {
+                let name = self.names.of(&local).cloned();
+                return name.map_or_else(Vec::new, |name| self.compared(&name, read));
+            }
             Event::PinRead(pin) => self.membership.pin_read(now, pin),
             Event::PinStored(pin, stored) => self.membership.pin_stored(now, &pin, stored),
         }
         Vec::new()
     }
 
+    /// A rollout follows a workload, which goes by this name, with this record.
+    pub(super) fn follow(&mut self, now: Timestamp, local: &WorkloadId, name: WorkloadId, record: Box<Record>) {
+        self.own(now, local, &name, &record);
+        if self.is_grouped() && self.peer_records.follow(&name) {
+            self.boards.iter_mut().for_each(|board| board.reading.ask_again(now, &name));
+        }
+        self.ours.follow(name, record);
+    }
+
+    /// A record of ours was removed.
+    fn forgotten(&mut self, now: Timestamp, local: WorkloadId, seq: Seq, revision: u64) {
+        let had = self.unname(now, &local);
+        if let Some(name) = had.filter(|name| self.names.is_free(name)) {
+            self.post(&name, &Posting::Forget(seq, revision));
+            if name == local {
+                self.ours.remove(&name);
+            } else {
+                self.leave_followed(&name);
+            }
+        }
+        self.refill.note_removed(local);
+    }
+
     /// A record of ours as it is now.
-    fn own(&mut self, now: Timestamp, workload: &WorkloadId, record: &Record) {
+    fn own(&mut self, now: Timestamp, local: &WorkloadId, workload: &WorkloadId, record: &Record) {
         self.ours.note_present(workload);
-        self.refill.note_present(workload);
+        self.refill.note_present(local);
         self.regressions.stored(now, workload, record);
         self.post(workload, &show(record));
     }
@@ -219,6 +256,7 @@ impl Broker {
             return Vec::new();
         };
         let before = (self.regressions.hold(workload), self.regressions.above(workload));
+        self.explain_by_names(workload, floor.seq);
         // Where none is left, a newer state was published since we asked the ledger.
         if self.regressions.contains(workload)
             && self.regressions.compare(workload, record.as_deref(), floor)
@@ -227,9 +265,13 @@ impl Broker {
             // Another process of ours wrote it.
             self.post(workload, &(*record).into());
         }
-        let changed = before != (self.regressions.hold(workload), self.regressions.above(workload))
-            && self.ours.follows(workload);
-        changed.then(|| Effect::Tell(workload.clone())).into_iter().collect()
+        let changed = before != (self.regressions.hold(workload), self.regressions.above(workload));
+        let told = match self.ours.follows(workload) {
+            true => changed.then(|| Effect::Tell(workload.clone())),
+            // At rest, it is to be counted above what others of ours had under its name.
+            false => self.regressions.is_explained(workload).then(|| Effect::Want(workload.clone())),
+        };
+        told.into_iter().collect()
     }
 
     fn beaten(&mut self, now: Timestamp, index: usize, before: Result<Option<Box<Heartbeat>>, String>) {
@@ -251,6 +293,8 @@ impl Broker {
     fn beat(&mut self, now: Timestamp, words: BTreeMap<WorkloadId, (Seq, String)>, wall_ms: i64) {
         let Some(roster) = self.membership.roster.as_ref().filter(|roster| !roster.gives_way(now)) else { return };
         let (count, at_ms) = self.pulse.next(wall_ms);
+        let named = |(local, said)| Some((self.names.of(&local)?.clone(), said));
+        let words: BTreeMap<WorkloadId, (Seq, String)> = words.into_iter().filter_map(named).collect();
         let beat = Heartbeat {
             member: self.identity.member.clone(),
             origin: self.identity.origin.clone(),
@@ -268,19 +312,25 @@ impl Broker {
         self.boards.iter_mut().for_each(|board| board.queue.leave(Box::new(beat.clone())));
     }
 
-    fn refilled(&mut self, now: Timestamp, read: Result<Option<super::Kept>, String>) {
+    fn refilled(&mut self, now: Timestamp, read: Result<Option<super::Kept>, String>) -> Vec<Effect> {
         let records = match read {
             // A record of another ledger; the group of that ledger reads it.
             Ok(read) => read.filter(|(origin, _)| *origin == self.identity.origin).map(|(_, records)| records),
-            Err(why) => return self.refill.failed(now, why, &mut self.boards),
+            Err(why) => {
+                self.refill.failed(now, why, &mut self.boards);
+                return Vec::new();
+            }
         };
         let records = records.unwrap_or_default();
         let (boards, removed) = self.refill.answered(now);
+        let present = || records.iter().filter(|(local, _)| !removed.contains(*local));
+        self.learn_names(now, present().map(|(local, record)| (local, record.as_ref())));
         for index in boards {
             let Some(BoardState { queue, .. }) = self.boards.get_mut(index) else { continue };
-            queue.fill(records.iter().filter(|(id, _)| !removed.contains(*id)).map(|(id, record)| (id, show(record))));
+            queue.fill(present().filter_map(|(local, record)| Some((self.names.of(local)?, show(record)))));
             queue.fill(self.ours.absent().map(|(id, seq)| (id, absent(seq))));
         }
+        self.early().into_iter().flat_map(|event| self.take(now, event)).collect()
     }
 
     /// Everything that is due.
@@ -301,7 +351,7 @@ impl Broker {
             effects.extend(board.work(index, now, Some(members).filter(|_| grouped)));
         }
         if !self.identity.listen_only {
-            effects.extend(self.refill.begin(now, &mut self.boards));
+            effects.extend(self.refill.begin(now, &mut self.boards, !self.names.are_known()));
         }
         if let Some(pin) = self.membership.mind_pin(now, &self.servers(), self.identity.listen_only) {
             effects.extend(self.regressions.ask_again().into_iter().map(Effect::LoadRecord));
@@ -369,6 +419,6 @@ fn show(record: &Record) -> Posting {
 }
 
 /// What is posted of a workload that this cluster does not have.
-fn absent(seq: Seq) -> Posting {
+pub(super) fn absent(seq: Seq) -> Posting {
     Posting::Show(Published::Absent(seq))
 }

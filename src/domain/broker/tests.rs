@@ -8,6 +8,7 @@ use crate::record::Change;
 use crate::record_codec::decode;
 use crate::roster::{Stands, settings};
 
+mod names;
 mod notice;
 mod strangers;
 mod twins;

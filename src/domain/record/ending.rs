@@ -51,6 +51,11 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    /// Whether it is not the last word, though something older was left at the edge: the purge is tried again until it is made.
+    pub const fn is_owed(&self) -> bool {
+        matches!(self, Self::Owed | Self::PartlyOwed)
+    }
+
     /// A program that knows only the first form of a record cannot read it.
     pub const fn is_new(&self) -> bool {
         matches!(self, Self::Owed | Self::Partly | Self::PartlyOwed) || self.is_third()

@@ -9,7 +9,7 @@
 
 use std::ops::ControlFlow::{Break, Continue};
 
-use crate::group::{self, Decision, Fate};
+use crate::group::{self, Decision, Fate, Naming};
 use crate::id::Vector;
 use crate::image::Version;
 use crate::machine::Timestamp;
@@ -57,6 +57,7 @@ impl Rollout {
                 self.absent()
             }
             Sight::Seen(workload) => {
+                self.take_name(&workload);
                 if workload.tuning.disabled {
                     self.let_go(now, Kind::PurgeSkipped, &Outcome::SwitchedOff, |_| true);
                     if let Some(end) = self.ends_by_switch() {
@@ -122,6 +123,9 @@ impl Rollout {
     /// wait.
     fn agree(&mut self, now: Timestamp) -> Vec<Effect> {
         let mut effects = Vec::new();
+        if let Naming::Refused(why) = self.ballot.view.naming.clone() {
+            return self.yield_name(now, &why);
+        }
         self.note_set_back();
         self.outnumber();
         if !self.view_is_current() {
@@ -203,6 +207,19 @@ impl Rollout {
             }
         }
         effects
+    }
+
+    /// Another workload of this cluster has the name in the group. A vote that was cast at that moment was shown to nobody, and cannot be
+    /// decided.
+    fn yield_name(&mut self, now: Timestamp, why: &str) -> Vec<Effect> {
+        let votes: Vec<Vote> = self.record.durable.iter().flat_map(|record| record.votes.iter().cloned()).collect();
+        for vote in votes.iter().filter(|vote| !vote.is_listed()) {
+            match vote.closed {
+                None => self.end_vote(now, &vote.vector, (Outcome::Dead, why.to_owned())),
+                Some(_) => self.part(&vote.vector),
+            }
+        }
+        self.finish(now)
     }
 
     /// Goes on with a vector that is to be purged.

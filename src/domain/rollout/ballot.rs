@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use crate::call::Call;
-use crate::group::{self, Decision, Fate, NumberedView, View};
+use crate::group::{self, Decision, Fate, Naming, NumberedView, View};
 use crate::host::Host;
 use crate::id::{Member, Reference, Seq, Vector};
 use crate::plan::Plan;
@@ -42,7 +42,9 @@ impl Ballot {
         }
         let revision = |record: Option<&Record>| record.map_or(0, |record| record.revision);
         let shown = revision(known(&view, own));
-        if shown >= revision(known(&self.view, own)) || shown == revision(durable) {
+        // One that is refused its name is shown nothing of the group, itself neither.
+        let refused = matches!(view.naming, Naming::Refused(_));
+        if refused || shown >= revision(known(&self.view, own)) || shown == revision(durable) {
             (self.view, self.number) = (view, number);
         }
     }

@@ -65,7 +65,7 @@ impl Rollout {
             Listing::Missing => return self.purges.compare(vector, Compared::Stale(None)),
             Listing::After => {}
         }
-        let (rollout, room) = (self.identity.group_rollout(vector), self.room_for_purges().max(1));
+        let (rollout, room) = (self.group_rollout(vector), self.room_for_purges().max(1));
         let limits = self.policy.tenants.limits(&self.identity.workload.namespace);
         let Some(vote) = self.record.open_vote(vector) else { return };
         let ordered = vote.purges.iter().filter(|(_, purge)| !matches!(purge.state, PurgeState::Beyond(_)));

@@ -69,7 +69,7 @@ impl Rollout {
         if self.identity.is_alone() {
             return;
         }
-        let rollout = self.identity.group_rollout(vector);
+        let rollout = self.group_rollout(vector);
         let own = &self.identity.member;
         // A reference is of the paths of all votes; where not all are known any more, it is the one that was given.
         let view = &self.ballot.view;
@@ -108,7 +108,7 @@ impl Rollout {
     pub(super) fn follow_made(&mut self, now: Timestamp, vector: &Vector) -> Vec<Effect> {
         let Some(vote) = self.record.open_vote(vector).cloned() else { return Vec::new() };
         let plan = ballot::plan(&self.ballot.view, vector).unwrap_or_else(|| Plan::of(&[&vote]));
-        let rollout = self.identity.group_rollout(vector);
+        let rollout = self.group_rollout(vector);
         let mut effects = Vec::new();
         for (distribution, purge) in vote.purges.iter().filter(|(_, purge)| !purge.state.is_final()) {
             let same =
@@ -163,7 +163,7 @@ impl Rollout {
         if plan != *asked {
             return None;
         }
-        let (rollout, room) = (self.identity.group_rollout(vector), self.room_for_purges());
+        let (rollout, room) = (self.group_rollout(vector), self.room_for_purges());
         let unstored = self.record.unstored_vote().is_some_and(|vote| vote.vector == *vector);
         let vote = self.record.kept_mut(vector)?;
         if found.distributions.is_empty() && vote.purges.is_empty() {

@@ -55,10 +55,10 @@ impl Rollout {
         let own = &self.identity.member;
         let rank = match undecided {
             None if self.ends_the_wait() => 0,
-            None => rank(&self.identity.workload.to_string(), own, self.awaiting()),
+            None => rank(&self.called_now().to_string(), own, self.awaiting()),
             Some((vector, missing)) => {
                 let voted = vector.0.keys().filter(|member| !missing.contains(*member));
-                rank(&self.identity.group_rollout(vector), own, voted)
+                rank(&self.group_rollout(vector), own, voted)
             }
         };
         let Agreement { timeout, takeover, .. } = &self.policy.group;

@@ -31,6 +31,7 @@ mod execute;
 mod fates;
 mod group_timeout;
 mod last_site;
+mod naming;
 mod news;
 mod observe;
 mod off;
@@ -135,12 +136,8 @@ impl Identity {
 
     /// The name of the rollout of our record, before a vote says in which vector it is.
     fn own_rollout(&self, record: &Record) -> String {
-        self.group_rollout(&Vector::of_one(self.member.clone(), record.component(&self.origin)))
-    }
-
-    /// The name of a vector's rollout, the same in the whole group.
-    fn group_rollout(&self, vector: &Vector) -> String {
-        group_rollout_id(&self.group, &self.workload, vector)
+        let vector = Vector::of_one(self.member.clone(), record.component(&self.origin));
+        group_rollout_id(&self.group, record.name_in_group(&self.workload), &vector)
     }
 }
 

@@ -8,6 +8,7 @@ use crate::policy::{OnRollback, Policy};
 use crate::readiness::{Standing, standing};
 use crate::record::{Change, Phase, Record};
 use crate::rollout::Arrival;
+use crate::rollout::naming::is_called;
 use crate::rollout::served::{is_edge_elsewhere, is_proved_by_counts};
 use crate::text::cut;
 use crate::workload::{FAULT_BYTES_MAX, Workload};
@@ -39,20 +40,20 @@ pub fn attention(record: Option<&Record>, workload: &Workload, listed: bool, pol
         };
         return match Arrival::of(workload, listed) {
             _ if workload.tuning.disabled || workload.deleting => Attention::Idle,
-            Arrival::Baseline if workload.tuning.faults.is_empty() => {
+            Arrival::Baseline if workload.tuning.faults.is_empty() && workload.tuning.group_name.is_none() => {
                 Attention::Baseline(Box::new(baseline(workload, version, Seq::default())))
             }
             Arrival::Open | Arrival::Baseline | Arrival::UnderWay | Arrival::New => Attention::Rollout,
         };
     };
     let quiet = if workload.tuning.disabled {
-        record.off
+        record.off && is_called(record, workload, policy)
     } else {
         let usable = workload.version.is_ok();
         let unserved = !usable || !serves_after_all(record, workload, policy);
-        unserved && is_exact(record, workload) && news(record, workload, policy).is_none()
+        unserved && is_exact(record, workload, policy) && news(record, workload, policy).is_none()
     };
-    if quiet && !record.is_open() && faults(workload).eq(record.conditions.iter().cloned()) {
+    if quiet && !record.is_open() && faults(workload, policy).eq(record.conditions.iter().cloned()) {
         Attention::Idle
     } else {
         Attention::Rollout
@@ -60,9 +61,9 @@ pub fn attention(record: Option<&Record>, workload: &Workload, listed: bool, pol
 }
 
 /// Why a workload without a record gets none, if its owner has to do something about it. There is no record to say it.
-pub fn unusable(record: Option<&Record>, workload: &Workload) -> Option<String> {
+pub fn unusable(record: Option<&Record>, workload: &Workload, policy: &Policy) -> Option<String> {
     let wanted = record.is_none() && !workload.tuning.disabled && !workload.deleting;
-    (wanted && workload.version.is_err()).then(|| faults(workload).collect::<Vec<_>>().join("; "))
+    (wanted && workload.version.is_err()).then(|| faults(workload, policy).collect::<Vec<_>>().join("; "))
 }
 
 /// The record of a workload at first sight: nothing has changed yet.
@@ -143,9 +144,9 @@ pub(super) fn is_requested(record: &Record, workload: &Workload) -> bool {
 }
 
 /// Whether the record names exactly the images that run, not only images with the same content, and what their owner calls them.
-fn is_exact(record: &Record, workload: &Workload) -> bool {
+fn is_exact(record: &Record, workload: &Workload, policy: &Policy) -> bool {
     let chosen = workload.tuning.containers.is_some();
-    let called = record.group_version == workload.tuning.group_version;
+    let called = record.group_version == workload.tuning.group_version && is_called(record, workload, policy);
     let is_named = |version: &Version| record.version == *version && record.chosen == chosen && called;
     workload.version.as_ref().map_or(true, is_named)
 }
@@ -165,10 +166,11 @@ fn serves_after_all(record: &Record, workload: &Workload, policy: &Policy) -> bo
 
 /// The faults of the workload, sorted and bounded as in a record: each is cut to [`FAULT_BYTES_MAX`], the first that fit into
 /// [`CONDITIONS_BYTES_MAX`] are named, and the rest is counted. This form is compared with the record and written into it.
-pub fn faults(workload: &Workload) -> impl Iterator<Item = String> {
+pub fn faults(workload: &Workload, policy: &Policy) -> impl Iterator<Item = String> + use<> {
     let unreadable = workload.version.as_ref().err().map(|why| cut(&format!("image: {why}"), FAULT_BYTES_MAX));
     let (mut named, mut bytes, mut more) = (BTreeSet::new(), 0, workload.tuning.more_faults);
-    for fault in unreadable.iter().chain(&workload.tuning.faults) {
+    let refused = policy.tenants.group_name(workload).err();
+    for fault in unreadable.iter().chain(&refused).chain(&workload.tuning.faults) {
         if bytes + fault.len() > CONDITIONS_BYTES_MAX - MORE_BYTES {
             more += 1;
         } else if named.insert(cut(fault, FAULT_BYTES_MAX)) {

@@ -13,7 +13,7 @@ use crate::rollout::news::{baseline, faults, is_requested};
 use crate::rollout::regress::FORGOTTEN;
 use crate::rollout::served::Served;
 use crate::rollout::write::OwnRecord;
-use crate::rollout::{Arrival, Effect, Rollout, request, words};
+use crate::rollout::{Arrival, Effect, Rollout, naming, request, words};
 use crate::text;
 use crate::workload::Workload;
 
@@ -84,6 +84,7 @@ impl Rollout {
             record.times = Times::begun(self.identity.time_kept(now));
             self.stopwatch.start(now);
         }
+        record.group_name = naming::wanted(workload, &self.policy);
         record.raise(record.seq, &mut self.record.nonces);
         self.record.draft = Some(record);
         if let Some(message) = message {
@@ -247,8 +248,8 @@ impl Rollout {
     }
 
     pub(super) fn note_faults(&mut self, now: Timestamp, workload: &Workload) {
+        let faults: std::collections::BTreeSet<String> = faults(workload, &self.policy).collect();
         let Some(draft) = &mut self.record.draft else { return };
-        let faults: std::collections::BTreeSet<String> = faults(workload).collect();
         if draft.conditions == faults {
             return;
         }

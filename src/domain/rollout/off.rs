@@ -15,7 +15,7 @@ use crate::notice::Kind;
 use crate::record::{Change, Outcome, Phase, Record, Times};
 use crate::rollout::close::End;
 use crate::rollout::news::baseline;
-use crate::rollout::{Rollout, Served};
+use crate::rollout::{Rollout, Served, naming};
 use crate::workload::Workload;
 
 impl Rollout {
@@ -33,7 +33,8 @@ impl Rollout {
         let Some(draft) = &mut self.record.draft else {
             if !alone && !workload.deleting {
                 let version = workload.version.clone().unwrap_or_default();
-                self.record.draft = Some(Record { off: true, ..baseline(workload, &version, spent) });
+                let group_name = naming::wanted(workload, &self.policy);
+                self.record.draft = Some(Record { off: true, group_name, ..baseline(workload, &version, spent) });
             }
             return;
         };

@@ -25,7 +25,8 @@ use crate::paths::{Path, PathSet};
 use crate::plan::{self, Plan};
 use crate::purge::{Order, Progress};
 use crate::record::{
-    NOTICE_LIST_BYTES_MAX, Purge, PurgeState, VOTE_EXCEPT_BYTES_MAX, VOTE_HOST_BYTES_MAX, VOTE_ORIGIN_BYTES_MAX, Vote,
+    NOTICE_LIST_BYTES_MAX, Outcome, Purge, PurgeState, VOTE_EXCEPT_BYTES_MAX, VOTE_HOST_BYTES_MAX,
+    VOTE_ORIGIN_BYTES_MAX, Vote,
 };
 use crate::rollout::execute::progress;
 use crate::rollout::turn::FOLLOW_AFTER;
@@ -187,12 +188,9 @@ impl Rollout {
 
     /// All of it was made, or cannot be: that is the rollout's end, and the edge may have its version now.
     pub(super) fn conclude_owed(&mut self, vector: &Vector) -> Option<Vote> {
-        let vote = self.record.kept_mut(vector).filter(|vote| vote.closed.is_some() && !vote.owes())?;
-        let ended = Some(fates::outcome(&vote.count()));
-        if vote.closed == ended {
-            return None;
-        }
-        vote.closed = ended;
+        let owed = |vote: &&mut Vote| vote.closed.as_ref().is_some_and(Outcome::is_owed) && !vote.owes();
+        let vote = self.record.kept_mut(vector).filter(owed)?;
+        vote.closed = Some(fates::outcome(&vote.count()));
         let vote = vote.clone();
         self.purges.tell_again(vector);
         Some(vote)
@@ -206,7 +204,7 @@ impl Rollout {
             **member == own
                 || self.ballot.view.members.get(*member).and_then(Option::as_ref).is_some_and(|known| known.alive)
         };
-        let first = rank(&self.identity.group_rollout(vector), &own, vector.0.keys().filter(hears)) == 0;
+        let first = rank(&self.group_rollout(vector), &own, vector.0.keys().filter(hears)) == 0;
         let Some(vote) = self.record.draft.as_ref().and_then(|draft| draft.kept(vector)).filter(|vote| vote.owes())
         else {
             return;

@@ -37,7 +37,7 @@ impl Rollout {
     /// Writes a notice about a vector into the draft. In a group, all of it follows from the votes, so each member's notice is
     /// the same (O5).
     pub(super) fn announce_vote(&mut self, now: Timestamp, vector: &Vector, kind: Kind, detail: &str, message: String) {
-        let (rollout, at_ms) = (self.identity.group_rollout(vector), self.identity.wall_ms(now));
+        let (rollout, at_ms) = (self.group_rollout(vector), self.identity.wall_ms(now));
         let id = self.notice_id(vector, kind, detail, &self.identity.member);
         let alone = self.identity.is_alone();
         let (agreed_at, mut hosts) = self.ballot.agreed(vector);
@@ -85,7 +85,7 @@ impl Rollout {
     /// way has a notice of its own.
     pub(super) fn notice_id(&self, vector: &Vector, kind: Kind, detail: &str, member: &Member) -> NoticeId {
         let shared = matches!(kind, Kind::PurgeStarted | Kind::PurgeCompleted | Kind::PurgeSkipped);
-        let rollout = self.identity.group_rollout(vector);
+        let rollout = self.group_rollout(vector);
         if shared || self.identity.is_alone() {
             Notice::id_of(&rollout, kind, detail)
         } else {

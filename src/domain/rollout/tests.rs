@@ -449,8 +449,8 @@ fn a_clock_that_stands_still_says_why() {
 fn a_first_sight_of_an_unreadable_image_is_unusable_until_it_is_readable() {
     let ill = Workload { version: Err("\"WEB\" is not an image".into()), ..complete("a", 1) };
     assert_eq!(attention(None, &ill, true, &Policy::default()), Attention::Idle);
-    assert_eq!(unusable(None, &ill).as_deref(), Some("image: \"WEB\" is not an image"));
-    assert_eq!(unusable(None, &complete("a", 1)), None);
+    assert_eq!(unusable(None, &ill, &Policy::default()).as_deref(), Some("image: \"WEB\" is not an image"));
+    assert_eq!(unusable(None, &complete("a", 1), &Policy::default()), None);
 }
 
 #[test]

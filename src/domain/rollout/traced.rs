@@ -36,7 +36,7 @@ impl Rollout {
     fn voted(&self, vote: &Vote, closed: &Closed, now: Timestamp) -> Vec<Span> {
         let Times { began_ms, completed_ms, purge_ms } = vote.times;
         let now_ms = self.identity.wall_ms(now);
-        let rollout = self.identity.group_rollout(&vote.vector);
+        let rollout = self.rollout_under(vote.name.as_ref(), &vote.vector);
         let dead = closed.outcome == Outcome::Dead;
         // Alone, the vote is cast in the write that begins its purges.
         let voted_ms = if self.identity.is_alone() { 0 } else { vote.at_ms };
@@ -95,7 +95,7 @@ impl Rollout {
         let now_ms = self.identity.wall_ms(now);
         let begun = [known.times.purge_ms, known.times.completed_ms];
         let start_ms = begun.into_iter().find(|time_ms| *time_ms > 0).unwrap_or(now_ms);
-        let rollout = self.identity.group_rollout(&was.vector);
+        let rollout = self.rollout_under(was.name.as_ref(), &was.vector);
         let purged = closed.is_some_and(|closed| closed.outcome == Outcome::Purged);
         let open = was.purges.iter().filter(|(_, purge)| !purge.state.is_final());
         let ended = open.filter_map(|(id, purge)| {

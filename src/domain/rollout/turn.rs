@@ -35,7 +35,7 @@ impl Rollout {
         let (key, after) = match &task {
             Task::Create(distribution) => (distribution.to_string(), 1),
             Task::Follow(distribution) => (distribution.to_string(), FOLLOW_AFTER),
-            Task::Match => (self.identity.group_rollout(vector), 1),
+            Task::Match => (self.group_rollout(vector), 1),
             Task::Tell => (self.teller_key(vector), 1),
         };
         let rank = rank(&key, &self.identity.member, vector.0.keys());
@@ -47,6 +47,6 @@ impl Rollout {
     fn teller_key(&self, vector: &Vector) -> String {
         let vote = self.record.draft.as_ref().and_then(|draft| draft.vote(vector));
         let first = vote.and_then(|vote| vote.purges.keys().next()).map(ToString::to_string);
-        first.unwrap_or_else(|| self.identity.group_rollout(vector))
+        first.unwrap_or_else(|| self.group_rollout(vector))
     }
 }

@@ -18,7 +18,7 @@ use crate::record_codec;
 use crate::rollout::news::news;
 use crate::rollout::sight::Sight;
 use crate::rollout::words::fitting;
-use crate::rollout::{Effect, FoundSite, Rollout, ballot, last_site, passed, request};
+use crate::rollout::{Effect, FoundSite, Rollout, ballot, last_site, naming, passed, request};
 use crate::workload::Workload;
 
 impl Rollout {
@@ -61,7 +61,7 @@ impl Rollout {
     /// The vector to vote for now, if there is one that this member has neither voted for nor moved past. A member whose own
     /// workload is at rest votes as well, when another one asks for it.
     pub(super) fn candidate(&self) -> Option<Vector> {
-        let draft = self.record.draft.as_ref()?;
+        let draft = self.record.draft.as_ref().filter(|draft| self.may_vote_by_name(draft))?;
         let (view, own, agreement) = (self.outlook(), &self.identity.member, &self.policy.group);
         let origin = &self.identity.origin;
         let newest = draft.component(origin);
@@ -175,6 +175,7 @@ impl Rollout {
             !workload.tuning.disabled
                 && workload.version.is_ok()
                 && draft.group_version == workload.tuning.group_version
+                && naming::is_called(draft, &workload, policy)
                 && news(draft, &workload, policy).is_none()
                 && stands
         });
@@ -187,10 +188,8 @@ impl Rollout {
                 let paths = request::voted(of, &workload, &self.ballot.view, vector, &self.policy);
                 let (site, last) = last_site::to_vote(found, draft.last_site().as_ref(), &workload, &self.policy);
                 let lost = last_site::lost(found, draft.last_site().as_ref(), &workload, &self.policy);
-                let mut cast = vote(of, vector, &workload, (&*site, paths), &self.policy, at_ms);
-                if let Some(then) = &then {
-                    cast = passed::overtaken(cast, then);
-                }
+                let cast = vote(of, vector, &workload, (&*site, paths), &self.policy, at_ms);
+                let mut cast = then.iter().fold(cast, passed::overtaken);
                 let seq = cast.seq;
                 cast.distributions.extend(last);
                 voted.votes.push(cast);
@@ -280,6 +279,7 @@ fn vote(
     let namespace = &workload.id.namespace;
     Vote {
         vector: vector.clone(),
+        name: draft.group_name.as_ref().map(|alias| alias.name.clone()),
         seq: draft.seq,
         version: draft.version.clone(),
         change,

@@ -357,7 +357,7 @@ impl Rollout {
                 .flatten()
                 .collect();
         let matching = self.purges.matching().filter(|(_, call)| !call.is_idle());
-        pending.extend(matching.map(|(vector, call)| asked(Wait::Match, self.identity.group_rollout(vector), call)));
+        pending.extend(matching.map(|(vector, call)| asked(Wait::Match, self.group_rollout(vector), call)));
         // Of all notices that cannot be sent, the one with most failures stands for the others.
         let telling = self.telling.calls().filter(|call| !call.is_idle()).max_by_key(|call| call.failures());
         pending.extend(telling.map(|call| asked(Wait::Tell, String::new(), call)));

@@ -229,7 +229,7 @@ impl Rollout {
             Sight::Seen(_)
                 if record.phase == Phase::Complete && (record.awaits_vote() || self.candidate().is_some()) =>
             {
-                if let Some(waiting) = self.waits_for_others() {
+                if let Some(waiting) = self.name_in_words(record).or_else(|| self.waits_for_others()) {
                     summary.state = waiting;
                     summary.next =
                         group::cure(&view).unwrap_or_else(|| "votes when all have completed one version".to_owned());

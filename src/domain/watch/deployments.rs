@@ -37,8 +37,8 @@ impl Kind for Deployments {
         }
     }
 
-    fn unusable(record: Option<&Record>, workload: &Workload) -> Option<String> {
-        rollout::unusable(record, workload)
+    fn unusable(&self, record: Option<&Record>, workload: &Workload) -> Option<String> {
+        rollout::unusable(record, workload, &self.policy)
     }
 
     fn state(record: &Record) -> State {

@@ -41,7 +41,7 @@ pub trait Kind: Clone + Debug + Eq + Hash {
     fn attention(&self, record: Option<&Self::Record>, sight: &Self::Sight, is_listed: bool) -> Attention<Self>;
 
     /// Why an object without a record gets none, if its owner has to do something about it.
-    fn unusable(record: Option<&Self::Record>, sight: &Self::Sight) -> Option<String>;
+    fn unusable(&self, record: Option<&Self::Record>, sight: &Self::Sight) -> Option<String>;
 
     /// The record's state: of two records, the one with the higher state is newer.
     fn state(record: &Self::Record) -> State;

@@ -151,7 +151,7 @@ impl<K: Kind> Watch<K> {
     /// record says what is wrong.
     pub fn unusable(&self, sight: &K::Sight) -> Option<String> {
         let id = K::id(sight);
-        K::unusable(self.record(id), sight).filter(|_| !self.nursery.has_child(id))
+        self.kind.unusable(self.record(id), sight).filter(|_| !self.nursery.has_child(id))
     }
 
     /// Passes a sight to the child or the baseline of its object, or starts what it asks for.

@@ -38,7 +38,7 @@ impl<T: Kept> Kind for Objects<T> {
         }
     }
 
-    fn unusable(_: Option<&Infallible>, _: &T) -> Option<String> {
+    fn unusable(&self, _: Option<&Infallible>, _: &T) -> Option<String> {
         None
     }
 

@@ -139,7 +139,10 @@ fn tree(view: &View<'_>, seen: &Observation, summary: &Summary) -> Markup {
     html! {
         @if !is_empty {
             div.tree {
-                @if tally.is_some() || !members.is_empty() { span.kind { "group" } (view.about.group) }
+                @if tally.is_some() || !members.is_empty() {
+                    span.kind { "group" } (view.about.group)
+                    @if let Some(name) = tally.and_then(|tally| tally.known_as.as_ref()) { ", where it is called " (name) }
+                }
                 ul {
                     @if let Some(tally) = tally {
                         @for ballot in &tally.members { (part(ballot)) }

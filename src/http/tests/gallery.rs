@@ -153,6 +153,7 @@ fn votes(name: &str, phases: [(&str, Option<&str>); 3], blocks: Option<&str>) ->
     };
     Tally {
         workload: WorkloadId::deployment("shop", name),
+        known_as: None,
         state: String::new(),
         older: Vec::new(),
         next: None,

@@ -176,6 +176,7 @@ async fn a_cluster_that_holds_the_others_up_says_so_first() {
     let blocks = "eu-2 waits for this cluster, since it is at web: 1, complete";
     let tally = |phase: &str| Tally {
         workload: WorkloadId::deployment("shop", "web"),
+        known_as: None,
         state: String::new(),
         older: Vec::new(),
         next: None,

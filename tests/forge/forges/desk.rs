@@ -230,12 +230,7 @@ impl Safe {
 
 #[async_trait]
 impl Secrets for Safe {
-    async fn read(
-        &self,
-        namespace: &str,
-        name: &str,
-        _: Purpose,
-    ) -> Result<BTreeMap<String, Vec<u8>>, PortError> {
+    async fn read(&self, namespace: &str, name: &str, _: Purpose) -> Result<BTreeMap<String, Vec<u8>>, PortError> {
         assert!(["shop", "shop-web"].contains(&namespace) && name == "forge", "{namespace}/{name}");
         Ok(self.0.lock().expect("lock").clone())
     }

@@ -74,7 +74,7 @@ impl Kind for Toy {
         }
     }
 
-    fn unusable(_: Option<&Record>, _: &Sight) -> Option<String> {
+    fn unusable(&self, _: Option<&Record>, _: &Sight) -> Option<String> {
         None
     }
 

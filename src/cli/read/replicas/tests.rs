@@ -16,6 +16,7 @@ fn deployment(desired: u32) -> Controller {
     let workload = domain::workload::Workload {
         id: domain::id::WorkloadId::deployment("allclear", "allclear"),
         uid: "u".to_owned(),
+        created: String::new(),
         generation: 1,
         observed_generation: 1,
         version: Ok(Version::default()),

@@ -10,6 +10,8 @@ use crate::record::{Published, Purge, PurgeState, Vote};
 use crate::testing::web;
 use crate::workload::Tuning;
 
+mod naming;
+
 const TIMEOUT: Duration = Duration::from_secs(1_800);
 
 fn known(origin: &str, record: Record) -> Option<Known> {
@@ -315,6 +317,18 @@ fn after_voting(purge: Option<PurgeState>, others: &[(&str, Option<Known>)]) -> 
 fn voted(origin: &str, config: &str) -> Option<Known> {
     let record = Record { config: config.to_owned(), votes: vec![vote_of(&THREE, None)], ..at("b", 2) };
     known(origin, Record { change: Change::Changed, closed: Seq(1), ..record })
+}
+
+#[test]
+fn what_came_to_nothing_is_no_other_end_under_a_hold() {
+    let mut member = after_voting(None, &[("eu-2", voted("other", "")), ("us-1", awaiting("b"))]);
+    member.step(Event::Seen(Box::new(complete("b", 2))));
+    member.view.hold = Some("a third cluster speaks".to_owned());
+    member.look();
+    member.pass(Duration::from_secs(60));
+    let record = member.machine.durable().unwrap();
+    assert_eq!(record.history.last().map(|closed| &closed.outcome), Some(&Outcome::Dead), "us-1 has another ledger");
+    assert_eq!(record.closed, Seq(1), "its rollout goes on");
 }
 
 #[test]
