@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use futures_util::FutureExt;
+use sandbox::http::{Action, Fault, Reply, Request, When};
 use serde_json::Value;
 use support::process::{PATIENCE, Process};
 
@@ -125,6 +126,9 @@ async fn d5() -> Outcome {
         field.holds_for(PATIENTLY, "nothing is purged alone", still).await;
     }
     field.kill(2);
+    field[2].environment.remove(REMOTES);
+    begins_anew_once_it_knows_of_members(&mut field).await;
+    field.kill(2);
     field[2].set(REMOTES, &remotes);
     field.revive(2).await;
     for at in [0, 1] {
@@ -141,6 +145,26 @@ async fn d5() -> Outcome {
     field[2].roll_out("1.3");
     field.wait_until("who has left purges alone", async |field| field.purges().len() == 3).await;
     Outcome::passed("all others lost, and one of two: held with the cure; given back: one purge with them; left: alone")
+}
+
+/// The third has lost the others, and its ledger is away while it starts: it serves probes as if alone. Once it can open its ledger it
+/// finds the members there, and ends before it has done anything; the next one holds.
+async fn begins_anew_once_it_knows_of_members(field: &mut Field) {
+    let away = Fault::once(When::Before, Action::Answer(Reply::empty(500))).times(u32::MAX);
+    let is_ledger = |request: &Request| request.path.contains("/namespaces/default/configmaps");
+    field[2].world.api.inject(away.matching(is_ledger));
+    field[2].launch(&["run"]);
+    let unread = async |field: &Field| field.process(2).said("the members in the ledger cannot be read yet");
+    field.wait_until("it goes on as configured", unread).await;
+    field.clear_faults();
+    let mut process = field[2].take_process();
+    let status = process.ended(PATIENCE).await.expect("it begins anew");
+    let why = "the ledger has members, and could not be read when this process began";
+    assert!(!status.success() && process.said(why), "{status}\n{}", process.tail());
+    assert_eq!(field.purges().len(), 1, "nothing was purged alone");
+    field.revive(2).await;
+    let held = async |field: &Field| words(field, 2).await.contains("the ledger has 3 members");
+    field.wait_until("the next one holds", held).await;
 }
 
 /// A cluster is lost, forgotten, and another one takes its place.
