@@ -3,11 +3,12 @@
 use std::process::Output;
 use std::time::Duration;
 
+use sandbox::kubernetes::{Kind, Timings};
 use support::process::program;
 use tokio::process::Command;
 
 use crate::group::field::Field;
-use crate::scene::{NAME, Scene};
+use crate::scene::{NAME, NAMESPACE, Scene};
 
 /// Runs a command to its end.
 pub async fn allclear(scene: &Scene, arguments: &[&str]) -> Output {
@@ -38,6 +39,20 @@ async fn a_wait_behind_an_apply_ends_after_the_purge_of_what_was_applied() {
     let (code, out, err) = said(&allclear(&scene, &["wait", "shop/web", "--timeout", "50s"]).await);
     assert_eq!((code, scene.purged().len()), (0, 1), "{err}");
     assert!(out.starts_with("shop/web is purged at web: 1.1: ") && out.contains("purged ("), "{out}");
+}
+
+#[tokio::test]
+async fn the_status_names_the_old_pod_that_holds_up_a_purge() {
+    let mut scene = Scene::new().await;
+    scene.world.kubernetes.set_timings(Timings { pod_gone: Duration::from_secs(3600), ..Timings::IMMEDIATE });
+    scene.start().await;
+    scene.roll_out("1.1");
+    let waits = async |scene: &Scene| scene.waits_for().await.contains("still serve");
+    scene.wait_until("it waits for old pods", waits).await;
+    let (_, out, err) = said(&allclear(&scene, &["status"]).await);
+    let pods = scene.world.kubernetes.list(Kind::Pod, NAMESPACE);
+    let names: Vec<&str> = pods.iter().filter_map(|pod| pod["metadata"]["name"].as_str()).collect();
+    assert!(out.contains("still serve") && names.iter().any(|name| out.contains(name)), "{names:?}\n{out}\n{err}");
 }
 
 #[tokio::test]
@@ -84,7 +99,7 @@ async fn a_purge_by_hand_is_of_the_paths_it_names_and_is_in_the_history_with_its
     let refused = ["purge", "shop/web", "--paths", "a"];
     let (code, _, err) = said(&allclear(&scene, &refused).await);
     assert!(code == 2 && err.starts_with("error: --paths: ") && err.contains("starts with /"), "{code} {err}");
-    let deployment = || scene.world.kubernetes.get(sandbox::kubernetes::Kind::Deployment, "shop", NAME).unwrap();
+    let deployment = || scene.world.kubernetes.get(Kind::Deployment, "shop", NAME).unwrap();
     assert_eq!(deployment()["metadata"]["annotations"]["allclear.dev/requested-at"], serde_json::Value::Null);
 
     let wanted = ["purge", "shop/web", "--paths", "/a,/b/*", "--wait", "--timeout", "50s"];

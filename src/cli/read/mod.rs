@@ -171,6 +171,11 @@ pub(crate) fn summarised(workload: &Workload, version: &Version, listed: &Labell
     summarise(own, version)
 }
 
+/// Whether a rollout waits for its old pods alone, as far as can be seen from outside.
+pub(crate) fn is_at_the_barrier(workload: &Workload, record: &Record, policy: &Policy) -> bool {
+    record.phase == Phase::Rolling && standing(workload, policy.zero_is_complete) == Standing::Complete
+}
+
 /// What the old pods of a rollout at the barrier do, as the controller sees it; `None` where it is not there.
 pub(crate) async fn old_pods_at_the_barrier(
     sources: &Sources,
@@ -178,7 +183,7 @@ pub(crate) async fn old_pods_at_the_barrier(
     record: &Record,
     policy: &Policy,
 ) -> Option<Result<OldPods, String>> {
-    if record.phase != Phase::Rolling || standing(workload, policy.zero_is_complete) != Standing::Complete {
+    if !is_at_the_barrier(workload, record, policy) {
         return None;
     }
     let seen = sources.cluster.serving(workload).await;

@@ -9,7 +9,10 @@ use crate::actors::observation::{DeliverySeen, Observation, PromotingSeen, Runni
 use crate::adapters::kubernetes::desk::Listing;
 use crate::cli::read::listed::list;
 use crate::cli::read::listen::{self, Group};
-use crate::cli::read::{LabelledPods, Question, Section, Sources, Us, awaited, no_replica, peek, summarised};
+use crate::cli::read::{
+    LabelledPods, Question, Section, Sources, Us, awaited, is_at_the_barrier, no_replica, old_pods_at_the_barrier,
+    peek, summarised,
+};
 use crate::http::{About, state_json};
 use domain::delivery::{Delivery, State};
 use domain::id::{ObjectId, PipelineId, RepoId, WorkloadId};
@@ -20,9 +23,13 @@ use domain::readiness::{Pods, Standing, standing};
 use domain::record::Record;
 use domain::repo::view as repo;
 use domain::rollout::{Preview, Summary, news, preview, timeout};
+use domain::serving::OldPods;
 use domain::tally::Tally;
-use domain::unwell::unwell;
+use domain::unwell::{Unwell, unwell};
 use domain::workload::Workload;
+
+/// Rollouts of which the old pods are looked at: each costs a request.
+const OLD_PODS_TOLD_MAX: usize = 32;
 
 /// The state, and whether all of it could be read.
 pub async fn state(sources: &Sources, question: &Question) -> (Value, bool) {
@@ -53,16 +60,16 @@ pub async fn state(sources: &Sources, question: &Question) -> (Value, bool) {
     let (ledger_read, ledgered) = (ledgered.is_some(), ledgered.unwrap_or_default());
     let seeing = Seeing { question, workloads: &listed.workloads, ledgered: &ledgered, ledger_read };
     let in_flight = seeing.in_flight(group.as_ref());
-    let (pods, unlisted) = pods(sources, &seeing, &in_flight).await;
+    let ((pods, unlisted), old) =
+        tokio::join!(pods(sources, &seeing, &in_flight), at_the_barrier(sources, &seeing, &in_flight));
     complete &= unlisted.is_empty();
     troubles.extend(unlisted);
-    let wanted = ledgered.records.iter().filter(|(id, _)| seeing.is_wanted(&id.namespace));
-    let unwell = wanted.filter_map(|(id, record)| unwell(id, record)).collect();
+    let unwell = seeing.unwell();
     let mut observation =
         Observation { workloads: seeing.count(), unwell, promoting, running, ..Observation::default() };
     for id in &in_flight {
         let record = ledgered.records.get(id).map(Arc::as_ref);
-        let mut summary = seeing.summary(id, &pods);
+        let mut summary = seeing.summary(id, &pods).beside(old.get(id), &question.policy);
         let tally = group.as_mut().and_then(|group| group.tally(id, record));
         if let Some((state, next)) = tally.as_ref().filter(|_| summary.phase == "complete").and_then(Tally::awaits) {
             (summary.state, summary.next) = (state, next);
@@ -178,6 +185,11 @@ impl Seeing<'_> {
         self.ledgered.records.keys().filter(|id| self.is_wanted(&id.namespace)).count()
     }
 
+    fn unwell(&self) -> Vec<Unwell> {
+        let wanted = self.ledgered.records.iter().filter(|(id, _)| self.is_wanted(&id.namespace));
+        wanted.filter_map(|(id, record)| unwell(id, record)).collect()
+    }
+
     /// The workloads in which something is going on, here or in another member.
     fn in_flight(&self, group: Option<&Group>) -> BTreeSet<WorkloadId> {
         let policy = &self.question.policy;
@@ -238,6 +250,22 @@ async fn pods(
         }
     }
     (found, troubles)
+}
+
+/// What the old pods do of those rollouts that wait for them. Of more than a person reads, the wait alone is told.
+async fn at_the_barrier(
+    sources: &Sources,
+    seeing: &Seeing<'_>,
+    in_flight: &BTreeSet<WorkloadId>,
+) -> BTreeMap<WorkloadId, Result<OldPods, String>> {
+    let policy = &seeing.question.policy;
+    let known = |id| Some((seeing.workloads.get(id)?, seeing.ledgered.records.get(id)?));
+    let waiting =
+        in_flight.iter().filter_map(known).filter(|(workload, record)| is_at_the_barrier(workload, record, policy));
+    let looks = waiting.take(OLD_PODS_TOLD_MAX).map(|(workload, record)| async {
+        Some((workload.id.clone(), old_pods_at_the_barrier(sources, workload, record, policy).await?))
+    });
+    futures_util::future::join_all(looks).await.into_iter().flatten().collect()
 }
 
 fn delivery(delivery: &Delivery) -> DeliverySeen {
