@@ -186,6 +186,7 @@ mod tests {
             "leader.replica",
             "webhooks.",
             "git.",
+            "secrets.",
             "http.",
             "hooks.",
             "log.",
