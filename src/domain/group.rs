@@ -301,7 +301,8 @@ pub fn waiters(view: &View, own: &Member, agreement: &Agreement) -> BTreeMap<Str
     for (member, known) in view.members.iter().filter(|(member, _)| *member != own) {
         let Some(theirs) = known.as_ref().and_then(|known| known.published.record()) else { continue };
         let lacks = |vote: &&Vote| {
-            vote.closed.is_none() && vote.vector.0.contains_key(own) && us.published.vote(&vote.vector).is_none()
+            let lacks_ours = vote.closed.is_none() && us.published.vote(&vote.vector).is_none();
+            lacks_ours && matches!(fate(view, &vote.vector), Fate::Open(missing) if missing.contains(own))
         };
         let why = match theirs.votes.iter().find(lacks) {
             Some(_) => Some("has not voted yet".to_owned()),

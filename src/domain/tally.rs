@@ -159,7 +159,7 @@ pub fn tally(workload: &WorkloadId, view: &View, own: &Member, agreement: &Agree
     Tally {
         workload: workload.clone(),
         known_as: ours.and_then(|ours| ours.group_name.as_ref()).map(|alias| alias.name.display_name()),
-        state: format!("{state}{}", left_out(view, agreement)),
+        state: format!("{state}{}", left_out(view, vector, agreement)),
         older: story::older(view, own, vector, agreement),
         next: if is_at_rest { None } else { group::cure(view) },
         blocks: blocks(view, own, agreement),
@@ -185,23 +185,9 @@ fn state(view: &View, vector: Option<&Vector>, fate: Option<&Fate>, verdict: &Ve
         let decided = if is_made { "decided by all: what was made is followed; " } else { "" };
         return format!("{decided}nothing is agreed on: {hold}");
     }
-    match (fate, verdict) {
-        (Some(Fate::Open(missing)), _) => {
-            let all = vector.map_or(0, |vector| vector.0.len());
-            let has_voted = |member| vector.is_some_and(|vector| group::has_voted(view, vector, member));
-            if missing.iter().all(has_voted) {
-                return format!("all have voted; {} may know of a purge that was made", listed(missing));
-            }
-            format!(
-                "{} of {all} have voted; the votes of {} are awaited",
-                all.saturating_sub(missing.len()),
-                listed(missing)
-            )
-        }
-        (Some(Fate::Decided(Decision::Execute(_))), _) => "decided by all: it is purged".to_owned(),
-        (Some(Fate::Decided(Decision::Close(outcome))), _) => format!("decided by all: {outcome}"),
-        (Some(Fate::Dead(member, why)), _) => format!("given up because of {member}: {why}"),
-        (Some(Fate::Mixed), _) => "given up: the members voted under different configurations".to_owned(),
+    match (vector.zip(fate), verdict) {
+        (Some((_, Fate::Decided(Decision::Execute(_)))), _) => "decided by all: it is purged".to_owned(),
+        (Some((vector, fate)), _) => story::stands(view, vector, fate),
         (None, Verdict::Candidate(vector)) if group::is_sought(view, vector) => {
             "complete in all members; each looks once more, and votes".to_owned()
         }
@@ -213,9 +199,11 @@ fn state(view: &View, vector: Option<&Vector>, fate: Option<&Fate>, verdict: &Ve
     }
 }
 
-/// Who is left out, and why.
-fn left_out(view: &View, agreement: &Agreement) -> String {
-    let said = view.members.iter().filter_map(|(member, known)| {
+/// Who is left out, and why; of a vector that was voted for when they were not, they are a part.
+fn left_out(view: &View, vector: Option<&Vector>, agreement: &Agreement) -> String {
+    let is_part = |member: &Member| vector.is_some_and(|vector| vector.component(member).is_some());
+    let others = view.members.iter().filter(|(member, _)| !is_part(member));
+    let said = others.filter_map(|(member, known)| {
         let known = known.as_ref().filter(|known| group::is_left_out(known, agreement))?;
         let why = match known.published {
             Published::Record(_) => "allclear.dev/enabled is \"false\" there",

@@ -248,7 +248,7 @@ async fn a_second_allclear_of_our_name_is_shown_and_holds_us_up_only_where_it_wa
     let ours = Heartbeat { member: "eu-1".into(), origin: world.origin.clone(), at_ms: 1, ..Heartbeat::default() };
     let other = Heartbeat { origin: "o-9".into(), ..ours.clone() };
     world.board(1, "eu-1").beat(&other).await.unwrap();
-    let words = "another allclear reports by the name eu-1 (its ledger is o-9) and was there first";
+    let words = "another allclear reports by the name eu-1 (its ledger is o-9) and comes first";
     let shown = group::show(&world.sources, &World::question(None), Output::Json).await;
     let shown: Value = serde_json::from_str(&shown.out).unwrap();
     assert!(shown["hold"].as_str().unwrap().starts_with(words), "{shown:#}");

@@ -22,6 +22,7 @@ mod paths;
 mod plan;
 mod record;
 mod roster;
+mod sentences;
 mod site;
 mod site_requests;
 mod text;

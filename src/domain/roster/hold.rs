@@ -16,7 +16,7 @@ pub enum Reason {
     Starting,
     /// A dry run takes no part.
     DryRun,
-    /// Another allclear of our name was there first.
+    /// Another allclear of our name comes first.
     Twins,
     /// Who the members are is not known, or not agreed on.
     Members,
@@ -144,8 +144,7 @@ impl Roster {
         let members = pinned.unwrap_or(&self.configured);
         let silent: BTreeSet<Member> = members.iter().filter(|name| !is_heard(name)).cloned().collect();
         let new: BTreeSet<Member> = all.difference(members).cloned().collect();
-        let servers = if most == 1 { "1 server is".to_owned() } else { format!("{most} different servers are") };
-        let begin = format!("more members than servers: {}, and {servers} configured", listed(all));
+        let begin = format!("more members than servers: {}, and {} configured", listed(all), counted(most));
         if !silent.is_empty() && !new.is_empty() {
             let called: Vec<String> = new.iter().map(|name| self.called(name)).collect();
             let (silent, called, new) = (listed(&silent), called.join(", "), listed(&new));
@@ -175,12 +174,13 @@ impl Roster {
     /// Why there is no usable pin.
     fn unpinned(&self, now: Timestamp, known: &BTreeSet<Member>, servers: &Servers) -> String {
         let Self { configured, .. } = self;
-        let least = servers.distinct;
-        if !configured.is_empty() && configured.len() < least {
+        if !configured.is_empty() && !servers.may_be(configured.len()) {
+            let servers = if servers.most() < configured.len() { servers.most() } else { servers.distinct };
             return format!(
-                "group.members names {} members ({}), and {least} different servers are configured; each member has one",
+                "group.members names {} members ({}), and {} configured; each member has one",
                 configured.len(),
-                listed(configured)
+                listed(configured),
+                counted(servers)
             );
         }
         if configured.is_empty() && !servers.unidentified.is_empty() {
@@ -219,7 +219,12 @@ impl Roster {
             "the ledger has the members {}, and of these {} are not heard from: if they have retired, run allclear group forget \
              with their names here",
             self.pin.as_ref().map_or_else(String::new, |pin| listed(&pin.members)),
-            listed(&self.dropped_by(known))
+            listed(&self.dropped_by(&self.known(now, servers)))
         )
     }
+}
+
+/// So many servers, and the verb.
+fn counted(servers: usize) -> String {
+    if servers == 1 { "1 server is".to_owned() } else { format!("{servers} different servers are") }
 }

@@ -1,5 +1,3 @@
-mod sentences;
-
 use super::*;
 use crate::policy::Policy;
 

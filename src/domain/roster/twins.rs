@@ -83,7 +83,7 @@ impl Roster {
         }
         self.is_second(now).then(|| {
             format!(
-                "another allclear reports by the name {own} (its ledger is {}) and was there first, so this one waits: if this cluster \
+                "another allclear reports by the name {own} (its ledger is {}) and comes first, so this one waits: if this cluster \
                  runs two allclears, give each its group.name; if two clusters have one name, give one of them another \
                  group.member; if the ledger was made anew, it goes on by itself {} s after the former was last heard from",
                 twin.origin,
@@ -142,7 +142,7 @@ mod tests {
             // The new one finds the beat of the old one when it leaves its first, and leaves no other.
             new.hear_own(at(0), &beat(first, 7), false);
             old.hear_own(at(1), &beat(second, 1), true);
-            assert!(hold(&new, 1).contains("was there first, so this one waits") && new.gives_way(at(1)));
+            assert!(hold(&new, 1).contains("comes first, so this one waits") && new.gives_way(at(1)));
             assert_eq!((hold(&old, 1).as_str(), old.gives_way(at(1))), ("", false), "{first} was first");
             for count in 0..20 {
                 new.hear_own(at(5 * count), &beat(first, 8 + count), false);

@@ -1,7 +1,7 @@
 //! Which of several open votes the story is about. A vote stays open until its purge is complete everywhere, and a newer rollout does
 //! not wait for that: what is told of the older one would be taken for the newer one's.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::purges;
 use crate::group::{self, Decision, Fate, Verdict, View};
@@ -59,7 +59,7 @@ pub(super) fn older(view: &View, own: &Member, newest: Option<&Vector>, agreemen
     others.sort();
     let line = |(seq, member, vector): (u64, &Member, &Vector)| {
         let of = if member == own { String::new() } else { format!(" of {member}") };
-        format!("rollout {seq}{of}: {}", stands(view, vector))
+        format!("rollout {seq}{of}: {}", stands(view, vector, &group::fate(view, vector)))
     };
     let record = view.members.get(own).and_then(|known| known.as_ref()?.published.record());
     let passed = record.into_iter().flat_map(|record| passed(record, |passed| awaited(view, own, passed, agreement)));
@@ -80,10 +80,27 @@ fn awaited(view: &View, own: &Member, passed: &Passed, agreement: &Agreement) ->
     }
 }
 
-/// How an older rollout stands.
-fn stands(view: &View, vector: &Vector) -> String {
-    match group::fate(view, vector) {
-        Fate::Open(missing) => format!("voted for, and not decided: {} has not voted", listed(&missing)),
+/// How a vector stands that was voted for.
+pub(super) fn stands(view: &View, vector: &Vector, fate: &Fate) -> String {
+    match fate {
+        Fate::Open(missing) => {
+            let gone: BTreeSet<Member> =
+                vector.0.keys().filter(|member| !view.members.contains_key(*member)).cloned().collect();
+            // It is open for those that may have seen the vote of one that we do not count any more.
+            if !gone.is_empty() {
+                return format!(
+                    "{} left the group; {} may know of a purge that was made",
+                    listed(&gone),
+                    listed(missing)
+                );
+            }
+            let all = vector.0.len();
+            format!(
+                "{} of {all} have voted; the votes of {} are awaited",
+                all.saturating_sub(missing.len()),
+                listed(missing)
+            )
+        }
         Fate::Decided(Decision::Execute(_)) => {
             let purges = purges(view, vector);
             if purges.is_empty() {
