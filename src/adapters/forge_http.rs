@@ -133,6 +133,11 @@ fn spoken(error: http::Error) -> HttpError {
     match error {
         http::Error::Blocked(words) | http::Error::Unusable(words) => HttpError::Refused(words),
         http::Error::Failed(words) if words.starts_with(http::TLS_FAILED) => HttpError::Untrusted(words),
+        http::Error::Failed(words)
+            if [http::NOT_CONNECTED, http::UNRESOLVED].iter().any(|no| words.starts_with(no)) =>
+        {
+            HttpError::Unreachable(words)
+        }
         http::Error::Failed(words) => HttpError::Failed(words),
     }
 }

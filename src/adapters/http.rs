@@ -43,6 +43,9 @@ const WORDS_CHARS_MAX: usize = 200;
 /// How the words of a server begin that is not who it should be, or does not speak TLS.
 pub const TLS_FAILED: &str = "TLS failed";
 
+/// How the words begin where there is no connection.
+pub const NOT_CONNECTED: &str = "no connection";
+
 /// How the words begin where a name leads nowhere.
 pub const UNRESOLVED: &str = "the name could not be resolved";
 
@@ -347,8 +350,8 @@ fn explained(error: &reqwest::Error) -> Error {
     Error::Failed(match tls {
         Some(tls) => format!("{TLS_FAILED}: {}", cut(&tls.to_string())),
         None if error.is_dns() => format!("{UNRESOLVED}: {words}"),
-        None if error.is_connect() && error.is_timeout() => format!("no connection in time: {words}"),
-        None if error.is_connect() => format!("no connection: {words}"),
+        None if error.is_connect() && error.is_timeout() => format!("{NOT_CONNECTED} in time: {words}"),
+        None if error.is_connect() => format!("{NOT_CONNECTED}: {words}"),
         None if error.is_body() || error.is_decode() => format!("the connection broke within the answer: {words}"),
         None => format!("the connection broke before there was an answer: {words}"),
     })

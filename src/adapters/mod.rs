@@ -9,7 +9,6 @@ pub mod dry_run;
 pub mod dry_running;
 pub mod edge;
 pub mod forge_http;
-pub mod forge_pool;
 pub mod heads;
 pub mod http;
 pub mod kubernetes;

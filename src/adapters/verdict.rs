@@ -182,9 +182,10 @@ pub(super) fn host(uri: &Uri) -> String {
 /// Why there is no answer.
 pub(super) fn unsaid(host: &str, error: &HttpError) -> String {
     match error {
-        HttpError::Refused(words) | HttpError::Failed(words) | HttpError::Untrusted(words) => {
-            format!("{host}: {words}")
-        }
+        HttpError::Refused(words)
+        | HttpError::Unreachable(words)
+        | HttpError::Failed(words)
+        | HttpError::Untrusted(words) => format!("{host}: {words}"),
         HttpError::TooLong => format!("{host} answered more than {ANSWER_BYTES_MAX} bytes"),
     }
 }

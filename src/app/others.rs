@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use crate::adapters::forge_http::ForgeHttp;
-use crate::adapters::heads::heads;
+use crate::adapters::heads::{Keeper, heads};
 use crate::adapters::kubernetes::Clients;
 use crate::adapters::kubernetes::jobs::Ours;
 use crate::adapters::kubernetes::kubeconfig::Origin;
@@ -24,6 +24,8 @@ pub(super) struct Others {
     pub http: Arc<ForgeHttp>,
     /// What they want to know of us.
     pub secrets: Arc<dyn Secrets>,
+    /// Whose turn it is at git hosts and forges.
+    pub keeper: Arc<Keeper>,
     /// Who made the kubeconfigs of other clusters.
     pub origin: Origin,
     stand_ins: Vec<String>,
@@ -44,7 +46,8 @@ impl Others {
             Some(stand_ins) => (Origin::StandIn, http.with_stand_ins(stand_ins)),
         };
         let secrets = Arc::new(KubernetesSecrets::new(clients, config.secrets.hosts.clone()));
-        Self { clock, http: Arc::new(http), secrets, origin, stand_ins: named }
+        let keeper = Keeper::new(clock.clone());
+        Self { clock, http: Arc::new(http), secrets, keeper, origin, stand_ins: named }
     }
 
     /// What the steps inside Jobs need, which have the same way out.
@@ -60,6 +63,6 @@ impl Others {
 
     /// Git hosts, for what their refs point to.
     pub fn heads(&self) -> Arc<dyn Heads> {
-        Arc::new(heads(self.http.clone(), self.secrets.clone(), self.clock.clone()))
+        Arc::new(heads(self.http.clone(), self.secrets.clone(), self.keeper.clone()))
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::adapters::calendar::WallCalendar;
 use crate::adapters::dry_objects::{DryForge, DryObjects};
 use crate::adapters::edge::FreshEdges;
-use crate::adapters::forge_pool::Pooled;
+use crate::adapters::heads::Forges;
 use crate::adapters::kubernetes::desk::Desk;
 use crate::adapters::kubernetes::leaf::Clusters;
 use crate::adapters::kubernetes::objects::Pipelines;
@@ -43,9 +43,12 @@ pub(super) fn promoting(
         Enabled::Auto => false,
         Enabled::On => true,
     };
-    let Others { clock, http, secrets, origin, .. } = others;
-    let forge: Arc<dyn Forge> =
-        if config.dry_run { Arc::new(DryForge) } else { Arc::new(Pooled::forges(http.clone(), secrets.clone())) };
+    let Others { clock, http, secrets, keeper, origin, .. } = others;
+    let forge: Arc<dyn Forge> = if config.dry_run {
+        Arc::new(DryForge)
+    } else {
+        Arc::new(Forges::new(http.clone(), secrets.clone(), keeper.clone()))
+    };
     Some(Promoting {
         objects: objects(config, clients, scope, &tempo),
         leaves: Arc::new(Clusters::new(clients.clone(), tempo, *origin)),

@@ -17,17 +17,18 @@ mod gitea;
 mod github;
 mod gitlab;
 pub mod heads;
-mod hosts;
+pub mod keeper;
 pub mod keys;
 mod limits;
 mod near;
-mod pace;
 mod place;
 pub mod propose;
 mod pulls;
 mod requests;
 mod rest;
+mod rests;
 mod session;
+mod witness;
 mod words;
 
 use async_trait::async_trait;
@@ -57,7 +58,9 @@ pub struct Authorities(pub Bytes);
 pub enum HttpError {
     /// We may not talk to this address, or the request or the authorities cannot be used: a person must change something.
     Refused(String),
-    /// It was tried.
+    /// There is no connection to it.
+    Unreachable(String),
+    /// There is a connection, and no whole answer.
     Failed(String),
     /// The server is not believed to be who it should: its certificate, or who is trusted here, must change.
     Untrusted(String),

@@ -1,6 +1,6 @@
 //! What a forge says of its limits: in the status and the headers of any answer.
 //!
-//! Not for what follows from it (`pace`, and the class of an error in `rest`).
+//! Not for what follows from it (`rests`, and the class of an error in `rest`).
 
 use std::time::Duration;
 
@@ -11,8 +11,8 @@ use http::{HeaderMap, StatusCode};
 /// (<https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api>).
 pub(crate) const REST: Duration = Duration::from_secs(60);
 
-/// Longest rest that a server can ask for: GitHub's limits are by the hour.
-const REST_MAX: Duration = Duration::from_secs(3600);
+/// Longest rest that a server can ask for. Limits are by the hour, and whether it is too early is found out by one call.
+pub(crate) const REST_MAX: Duration = Duration::from_secs(600);
 
 /// Whether a refusal is about pace. GitHub refuses so with 403, too, and says it in headers or in words.
 pub(crate) fn is_limit(status: StatusCode, headers: &HeaderMap, said: &str) -> bool {

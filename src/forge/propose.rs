@@ -15,7 +15,10 @@
 //!   rewritten, for no forge has two open ones from one branch.
 //! - A refusal to create is never believed: the requests are read again.
 //!
-//! Not for when something is proposed (`domain::pipeline`), nor for how often (`pace`).
+//! A call is made on a thread of the blocking pool: packs, trees and YAML take milliseconds to seconds, and an actor's thread has none
+//! of them to spare.
+//!
+//! Not for when something is proposed (`domain::pipeline`), nor for whose turn it is (`keeper`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,27 +26,30 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use domain::destination::Purpose;
+use domain::destination;
 use domain::pipeline::marker::{self, Refused};
 use domain::pipeline::proposal::{ForgeKind, Order, Proposed, RequestState};
-use domain::ports::PortError;
 use domain::ports::pipeline::{Forge, Secrets};
+use domain::ports::{PortError, Retry};
 use domain::text;
 use http::StatusCode;
+use tokio::runtime::Handle;
+use tokio::time::timeout;
 
-use crate::Http;
 use crate::bitbucket_server::BitbucketServer;
 use crate::git::{Commit, File, Objects, Oid, Remote};
 use crate::gitea::Gitea;
 use crate::github::GitHub;
 use crate::gitlab::GitLab;
+use crate::keeper::{Errand, Keeper, NoTurn, Purpose};
 use crate::keys::Keys;
-use crate::pace::{Errand, Pace};
 use crate::place::Place;
 use crate::requests::{Branches, Found, Requests};
 use crate::rest::{self, Api};
+use crate::rests::{Outcome, Whom};
 use crate::session::{Session, attempted, ended, ours};
-use crate::words;
+use crate::witness::Witness;
+use crate::{Http, words};
 
 /// Longest time of one call. A promotion in a repository of 2,000 files takes less than a second and eight exchanges.
 const CALL_MAX: Duration = Duration::from_secs(120);
@@ -67,10 +73,12 @@ const SKEW: i64 = 86_400;
 const WHY_BYTES_MAX: usize = 500;
 
 /// All git hosts and forges.
-pub struct Forges {
+pub struct Forges(Arc<Shared>);
+
+struct Shared {
     http: Arc<dyn Http>,
     secrets: Arc<dyn Secrets>,
-    pace: Arc<Pace>,
+    keeper: Arc<Keeper>,
     /// Contents of files, without any marker. They never change.
     plain: Mutex<BTreeSet<Oid>>,
     /// The states that were looked at, by the request's place in its API, each with its mark.
@@ -89,76 +97,131 @@ struct Edits {
 
 impl Forges {
     /// All of them, behind this way out, with these Secrets.
-    pub fn new(http: Arc<dyn Http>, secrets: Arc<dyn Secrets>) -> Self {
-        Self { http, secrets, pace: Arc::default(), plain: Mutex::default(), seen: Mutex::default() }
+    pub fn new(http: Arc<dyn Http>, secrets: Arc<dyn Secrets>, keeper: Arc<Keeper>) -> Self {
+        Self(Arc::new(Shared { http, secrets, keeper, plain: Mutex::default(), seen: Mutex::default() }))
     }
 
-    /// Does a call when it is its turn, within its time.
-    async fn paced<T>(&self, order: &Order, call: impl Future<Output = Result<T, PortError>>) -> Result<T, PortError> {
-        let place = Place::of(order.repository.forge, &order.repository.url)?;
-        let repository = place.to_string();
-        let errand = Errand { promotion: &order.id, repository: &repository, host: &place.host };
-        let late = |what: &str, most: Duration| {
-            PortError::passing(attempted(order), format!("{what} took longer than {} s", most.as_secs()))
+    /// Does a call when it is its turn, within its time, and elsewhere.
+    async fn paced<T, F>(
+        &self,
+        order: &Order,
+        call: impl FnOnce(Arc<Shared>, Session, Order) -> F,
+    ) -> Result<T, PortError>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, PortError>> + Send + 'static,
+    {
+        let Self(shared) = self;
+        let (place, keys) = shared.opened(order).await?;
+        let key = shared.keeper.key(&order.pipeline.namespace, Some((&keys.git, &keys.token)));
+        let errand = Errand {
+            purpose: Purpose::Promotion,
+            namespace: order.pipeline.namespace.clone(),
+            subject: order.id.clone(),
+            whom: Whom { host: place.host.clone(), repository: place.to_string(), key },
         };
-        let turn = tokio::time::timeout(WAIT_MAX, self.pace.turn(errand, &attempted(order))).await;
-        let _served = turn.unwrap_or_else(|_elapsed| Err(late("the wait for other promotions", WAIT_MAX)))?;
-        let result = tokio::time::timeout(CALL_MAX, call).await;
-        let result = result.unwrap_or_else(|_elapsed| Err(late("git host and forge together", CALL_MAX)));
-        self.pace.ended(errand, result.as_ref().err());
-        result
+        let attempted = attempted(order);
+        let turn = shared.keeper.turn(errand, WAIT_MAX).await.map_err(|none| no_turn(&attempted, none))?;
+        let witness = Witness::of(&shared.http);
+        let session = session(Arc::clone(&witness) as Arc<dyn Http>, order, &place, keys)?;
+        let (call, runtime) = (call(Arc::clone(shared), session, order.clone()), Handle::current());
+        let broke_off = PortError::passing(attempted.clone(), "the work broke off; the log says where");
+        // It holds its place until it ends, even if nobody waits for it any more.
+        let work = tokio::task::spawn_blocking(move || {
+            let (result, outcome) = match runtime.block_on(timeout(CALL_MAX, call)) {
+                Ok(result) => {
+                    let outcome = outcome(&result, witness.outcome());
+                    (result, outcome)
+                }
+                Err(_elapsed) => {
+                    let why = format!("git host and forge together took longer than {} s", CALL_MAX.as_secs());
+                    (Err(PortError::passing(attempted, why.clone())), Outcome::Fails(why, None))
+                }
+            };
+            turn.ended(result.is_ok(), outcome);
+            witness.spare().into_iter().for_each(|rest| turn.spare(rest));
+            result
+        });
+        work.await.unwrap_or(Err(broke_off))
     }
+}
 
-    async fn session(&self, order: &Order) -> Result<Session, PortError> {
-        let kind = order.repository.forge;
-        let place = Place::of(kind, &order.repository.url)?;
+/// What a call says of its host: what its last exchange does; or that the repository fails, where it was answered and there is still
+/// nothing that a person could mend.
+fn outcome<T>(result: &Result<T, PortError>, seen: Outcome) -> Outcome {
+    match (result, seen) {
+        (Ok(_), _) => Outcome::Answers,
+        (Err(error), Outcome::Answers) if error.retry == Retry::Later => Outcome::Fails(error.cause.clone(), None),
+        (Err(_), seen) => seen,
+    }
+}
+
+fn no_turn(attempted: &str, none: NoTurn) -> PortError {
+    match none {
+        NoTurn::Rests(resting) => {
+            let left = resting.left.as_millis().div_ceil(1000);
+            let why = format!("{} is left alone for {left} s more: {}", resting.what, resting.why);
+            PortError { retry: Retry::After(resting.left), ..PortError::passing(attempted, why) }
+        }
+        NoTurn::Busy(why) => {
+            PortError::passing(attempted, format!("there was no place for it within {} s: {why}", WAIT_MAX.as_secs()))
+        }
+    }
+}
+
+fn session(http: Arc<dyn Http>, order: &Order, place: &Place, keys: Keys) -> Result<Session, PortError> {
+    let (kind, url) = (order.repository.forge, &order.repository.url);
+    let remote = Remote::new(Arc::clone(&http), url, Some(&keys.git), keys.authorities.clone())?;
+    let requests = requests(http, kind, place, keys)?;
+    let base = order.repository.base.clone();
+    let branches = Branches { head: words::branch(order), base, since: order.started_at.saturating_sub(SKEW) };
+    if branches.head == branches.base {
+        return Err(PortError::lasting(attempted(order), "the base branch is the branch of this promotion"));
+    }
+    Ok(Session { remote, requests, api: place.api(kind), branches })
+}
+
+fn requests(http: Arc<dyn Http>, kind: ForgeKind, place: &Place, keys: Keys) -> Result<Box<dyn Requests>, PortError> {
+    let (scheme, accept) = match kind {
+        ForgeKind::GitHub => ("Bearer", "application/vnd.github+json"),
+        ForgeKind::Gitea => ("token", "application/json"),
+        ForgeKind::GitLab | ForgeKind::BitbucketServer => ("Bearer", "application/json"),
+    };
+    let api = Api {
+        http,
+        root: place.api(kind),
+        name: place.to_string(),
+        headers: rest::headers(&format!("{scheme} {}", keys.token), accept)?,
+        secret: keys.token,
+        authorities: keys.authorities,
+    };
+    let (owner, name) = (place.owner.clone(), place.name.clone());
+    Ok(match kind {
+        ForgeKind::GitHub => Box::new(GitHub { api, owner }),
+        ForgeKind::GitLab => Box::new(GitLab { api }),
+        ForgeKind::BitbucketServer => Box::new(BitbucketServer { api, owner, name }),
+        ForgeKind::Gitea => Box::new(Gitea { api }),
+    })
+}
+
+impl Shared {
+    /// Where an order's repository is, and what opens it.
+    async fn opened(&self, order: &Order) -> Result<(Place, Keys), PortError> {
+        let url = &order.repository.url;
+        let place = Place::of(order.repository.forge, url)?;
         let name = order.repository.secret.as_deref().filter(|name| !name.is_empty());
         let name = name.ok_or_else(|| {
             let why = "no Secret is named: set secretRef to one with username, password and token";
             PortError::lasting(format!("failed to use {place}"), why)
         })?;
-        let url = &order.repository.url;
         // The forge's API is on the same host, but for that of GitHub, which is GitHub's own.
-        let secret = self.secrets.read(&order.pipeline.namespace, name, Purpose::sent_to(url)).await?;
+        let purpose = destination::Purpose::sent_to(url);
+        let secret = self.secrets.read(&order.pipeline.namespace, name, purpose).await?;
         let keys = Keys::of(&secret, order)?;
-        let remote = Remote::new(Arc::clone(&self.http), url, Some(&keys.git), keys.authorities.clone())?;
-        let api = place.api(kind);
-        let requests = self.requests(kind, &place, keys)?;
-        let base = order.repository.base.clone();
-        let branches = Branches { head: words::branch(order), base, since: order.started_at.saturating_sub(SKEW) };
-        if branches.head == branches.base {
-            return Err(PortError::lasting(attempted(order), "the base branch is the branch of this promotion"));
-        }
-        Ok(Session { remote, requests, api, branches })
+        Ok((place, keys))
     }
 
-    fn requests(&self, kind: ForgeKind, place: &Place, keys: Keys) -> Result<Box<dyn Requests>, PortError> {
-        let (scheme, accept) = match kind {
-            ForgeKind::GitHub => ("Bearer", "application/vnd.github+json"),
-            ForgeKind::Gitea => ("token", "application/json"),
-            ForgeKind::GitLab | ForgeKind::BitbucketServer => ("Bearer", "application/json"),
-        };
-        let api = Api {
-            http: Arc::clone(&self.http),
-            root: place.api(kind),
-            name: place.to_string(),
-            host: place.host.clone(),
-            pace: Arc::clone(&self.pace),
-            headers: rest::headers(&format!("{scheme} {}", keys.token), accept)?,
-            secret: keys.token,
-            authorities: keys.authorities,
-        };
-        let (owner, name) = (place.owner.clone(), place.name.clone());
-        Ok(match kind {
-            ForgeKind::GitHub => Box::new(GitHub { api, owner }),
-            ForgeKind::GitLab => Box::new(GitLab { api }),
-            ForgeKind::BitbucketServer => Box::new(BitbucketServer { api, owner, name }),
-            ForgeKind::Gitea => Box::new(Gitea { api }),
-        })
-    }
-
-    async fn proposed(&self, order: &Order) -> Result<Proposed, PortError> {
-        let session = self.session(order).await?;
+    async fn proposed(&self, session: &Session, order: &Order) -> Result<Proposed, PortError> {
         let Branches { head, base, .. } = &session.branches;
         let names = [base, head].map(|branch| format!("refs/heads/{branch}"));
         let refs = session.remote.refs(&names.each_ref().map(String::as_str)).await?;
@@ -176,12 +239,37 @@ impl Forges {
         {
             return Ok(in_the_way);
         }
-        let edits = self.edits(order, &session, &mut objects, base).await?;
+        let edits = self.edits(order, session, &mut objects, base).await?;
         let Some(commit) = session.pushed(order, &objects, base, tip, &edits.changes).await? else {
             return Ok(Proposed::NothingToChange);
         };
         let set: Vec<&str> = edits.changes.keys().map(String::as_str).collect();
         session.opened(order, found, &words::request(order, &set, &edits.left), commit).await
+    }
+
+    async fn looked(&self, session: &Session, order: &Order, number: u64) -> Result<RequestState, PortError> {
+        let key = format!("{}#{number}", session.api);
+        let known = lock(&self.seen).get(&key).cloned();
+        match session.requests.look(number, known.as_ref().map(|(etag, _)| etag.as_str())).await {
+            Ok(None) => known.map(|(_, state)| state).ok_or_else(|| {
+                PortError::passing(attempted(order), "the forge says that nothing changed, and was not asked that")
+            }),
+            Ok(Some(now)) => {
+                let mut seen = lock(&self.seen);
+                if seen.len() >= SEEN_MAX {
+                    seen.clear();
+                }
+                seen.remove(&key);
+                seen.extend(now.etag.map(|etag| (key, (etag, now.value.state))));
+                Ok(now.value.state)
+            }
+            Err(gone) if gone.status == Some(StatusCode::NOT_FOUND) => {
+                // A token that was taken away looks the same: the list tells them apart.
+                session.requests.list(&session.branches).await?;
+                Ok(RequestState::Closed)
+            }
+            Err(failed) => Err(failed.error),
+        }
     }
 
     /// Sets the markers of all files below the order's folder.
@@ -250,50 +338,26 @@ impl Edits {
 #[async_trait]
 impl Forge for Forges {
     async fn propose(&self, order: &Order) -> Result<Proposed, PortError> {
-        self.paced(order, self.proposed(order)).await
+        self.paced(order, |shared, session, order| async move { shared.proposed(&session, &order).await }).await
     }
 
     async fn look(&self, order: &Order, number: u64) -> Result<RequestState, PortError> {
-        let look = async {
-            let session = self.session(order).await?;
-            let key = format!("{}#{number}", session.api);
-            let known = lock(&self.seen).get(&key).cloned();
-            match session.requests.look(number, known.as_ref().map(|(etag, _)| etag.as_str())).await {
-                Ok(None) => known.map(|(_, state)| state).ok_or_else(|| {
-                    PortError::passing(attempted(order), "the forge says that nothing changed, and was not asked that")
-                }),
-                Ok(Some(now)) => {
-                    let mut seen = lock(&self.seen);
-                    if seen.len() >= SEEN_MAX {
-                        seen.clear();
-                    }
-                    seen.remove(&key);
-                    seen.extend(now.etag.map(|etag| (key, (etag, now.value.state))));
-                    Ok(now.value.state)
-                }
-                Err(gone) if gone.status == Some(StatusCode::NOT_FOUND) => {
-                    // A token that was taken away looks the same: the list tells them apart.
-                    session.requests.list(&session.branches).await?;
-                    Ok(RequestState::Closed)
-                }
-                Err(failed) => Err(failed.error),
-            }
-        };
-        self.paced(order, look).await
+        self.paced(order, move |shared, session, order| async move { shared.looked(&session, &order, number).await })
+            .await
     }
 
     async fn withdraw(&self, order: &Order, number: Option<u64>, why: &str) -> Result<(), PortError> {
-        let withdraw = async {
-            let session = self.session(order).await?;
-            match session.of_promotion(order, number).await? {
+        let why = text::clean(why, WHY_BYTES_MAX);
+        let withdraw = move |_shared, session: Session, order: Order| async move {
+            match session.of_promotion(&order, number).await? {
                 Some(found) if found.state == RequestState::Merged => return Ok(()),
                 Some(found) if found.state == RequestState::Open => {
-                    session.requests.comment(found.number, &text::clean(why, WHY_BYTES_MAX)).await?;
+                    session.requests.comment(found.number, &why).await?;
                     session.requests.close(found.number).await?;
                 }
                 Some(_) | None => {}
             }
-            session.remove_branch(order).await
+            session.remove_branch(&order).await
         };
         self.paced(order, withdraw).await
     }

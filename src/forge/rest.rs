@@ -11,7 +11,6 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::limits::{self, text_of};
-use crate::pace::Pace;
 use crate::{Authorities, Http, HttpError};
 
 /// Longest answer that is read, in bytes. One request of GitHub takes about 25 KiB with what it says of its repositories, and
@@ -28,9 +27,6 @@ pub(crate) struct Api {
     pub(crate) root: String,
     /// The repository, for people.
     pub(crate) name: String,
-    /// Its host, which says how much it allows us.
-    pub(crate) host: String,
-    pub(crate) pace: Arc<Pace>,
     /// Headers of every request.
     pub(crate) headers: HeaderMap,
     /// What no error may repeat.
@@ -131,12 +127,13 @@ impl Api {
         let answer = self.http.send(request, self.authorities.as_ref(), ANSWER_BYTES_MAX).await;
         let answer = answer.map_err(|error| match error {
             HttpError::Refused(why) => self.lasting(attempted, &why),
-            HttpError::Failed(why) | HttpError::Untrusted(why) => self.passing(attempted, &why),
+            HttpError::Unreachable(why) | HttpError::Failed(why) | HttpError::Untrusted(why) => {
+                self.passing(attempted, &why)
+            }
             HttpError::TooLong => {
                 self.passing(attempted, &format!("the answer is longer than {ANSWER_BYTES_MAX} bytes"))
             }
         })?;
-        self.pace.heed(&self.host, answer.headers());
         let is_unchanged = etag.is_some() && answer.status() == StatusCode::NOT_MODIFIED;
         if answer.status().is_success() || is_unchanged { Ok(answer) } else { Err(self.refused(attempted, &answer)) }
     }

@@ -19,6 +19,7 @@ use domain::ports::repo::Heads;
 use domain::ports::{PortError, Retry};
 use domain::repo::spec::{Approving, Gates, Keep, Runner, Source, Spec};
 use forge::git::{Credentials, Remote};
+use forge::keeper::Keeper;
 use forge::{Authorities, Http, HttpError};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -224,7 +225,7 @@ async fn a_host_that_one_repo_does_not_trust_is_looked_at_by_others() {
     let repo = RepoId::new("platform", "infra");
     let heads_of = |secret: Option<Vec<u8>>| {
         let http = Arc::new(to("127.0.0.1", &["localhost"]));
-        heads(http, Arc::new(Vouched(secret)), Arc::new(SystemClock::default()))
+        heads(http, Arc::new(Vouched(secret)), Keeper::new(Arc::new(SystemClock::default())))
     };
 
     let trusting = heads_of(Some(ours.clone()));
@@ -234,14 +235,14 @@ async fn a_host_that_one_repo_does_not_trust_is_looked_at_by_others() {
     let distrusting = heads_of(None);
     let unresolved = distrusting.resolve(&repo, &spec(port), &|| ()).await.expect_err("no trust");
     assert!(unresolved.why.contains("TLS failed") && unresolved.rest.is_zero(), "{unresolved:?}");
-    assert_eq!(distrusting.resting(), []);
+    assert_eq!(distrusting.troubles(), [""; 0]);
 
-    // A port on which nothing listens any more.
+    // A port on which nothing listens.
     let closed = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address").port();
     let unresolved = trusting.resolve(&repo, &spec(closed), &|| ()).await.expect_err("refused");
     assert!(unresolved.why.contains("no connection") && unresolved.rest > Duration::from_secs(25), "{unresolved:?}");
-    let resting: Vec<String> = trusting.resting().into_iter().map(|resting| resting.host).collect();
-    assert_eq!(resting, [format!("localhost:{closed}")]);
+    let [resting]: [String; 1] = trusting.troubles().try_into().expect("one host");
+    assert!(resting.starts_with(&format!("git host localhost:{closed} rests for ")), "{resting}");
     server.stop().await;
 }
 

@@ -1,14 +1,11 @@
-//! Gates that others judge, on the wire: verdicts and edges of other allclears, with every answer that is none. And forges off the
-//! thread of those who call them.
+//! Gates that others judge, on the wire: verdicts and edges of other allclears, with every answer that is none.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use allclear::adapters::edge::FreshEdges;
 use allclear::adapters::forge_http::ForgeHttp;
-use allclear::adapters::forge_pool::Pooled;
 use allclear::adapters::ledger::memory::MemoryLedger;
 use allclear::adapters::verdict::HttpVerdicts;
 use async_trait::async_trait;
@@ -16,13 +13,12 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use bytes::Bytes;
 use domain::destination::Purpose;
-use domain::id::{Environment, PipelineId, PromotionSeq, Revision, Subject};
+use domain::id::{Environment, PipelineId, Revision, Subject};
 use domain::machine::Timestamp;
 use domain::pipeline::Opening;
-use domain::pipeline::proposal::{ForgeKind, Order, Proposed, Repository, RequestState};
 use domain::pipeline::spec::{Purged, PurgedBy, VerdictSource};
 use domain::policy::Policy;
-use domain::ports::pipeline::{Asking, Edges, Forge, Secrets, Unanswered, Verdicts};
+use domain::ports::pipeline::{Asking, Edges, Secrets, Unanswered, Verdicts};
 use domain::ports::{Clock, PortError};
 use hmac::{Hmac, KeyInit, Mac};
 use sandbox::http::{Action, Fault, Server, StandIn, When};
@@ -257,90 +253,4 @@ async fn our_own_edges_are_read_afresh_ten_in_a_second() {
         bench.edges.are_fresh(&purged(&["web"]), &prod).await.unwrap().unwrap_err();
     }
     assert!(began.elapsed() >= Duration::from_millis(450), "{:?}", began.elapsed());
-}
-
-/// A forge that is busy, and says on which thread.
-#[derive(Default)]
-struct Busy {
-    now: AtomicUsize,
-    most: AtomicUsize,
-    threads: Mutex<BTreeSet<String>>,
-}
-
-#[async_trait]
-impl Forge for Busy {
-    async fn propose(&self, order: &Order) -> Result<Proposed, PortError> {
-        assert!(order.seq != PromotionSeq(13), "a panic of the test's");
-        self.threads.lock().unwrap().insert(format!("{:?}", std::thread::current().id()));
-        let now = self.now.fetch_add(1, Ordering::SeqCst) + 1;
-        self.most.fetch_max(now, Ordering::SeqCst);
-        // Work that gives the thread back only once.
-        std::thread::sleep(Duration::from_millis(30));
-        tokio::time::sleep(Duration::from_millis(10)).await;
-        self.now.fetch_sub(1, Ordering::SeqCst);
-        Ok(Proposed::NothingToChange)
-    }
-
-    async fn look(&self, _: &Order, number: u64) -> Result<RequestState, PortError> {
-        Ok(if number == 7 { RequestState::Merged } else { RequestState::Open })
-    }
-
-    async fn withdraw(&self, _: &Order, _: Option<u64>, why: &str) -> Result<(), PortError> {
-        Err(PortError::lasting("failed", why))
-    }
-}
-
-fn order(seq: u64) -> Order {
-    Order {
-        id: format!("id-{seq}"),
-        pipeline: PipelineId::new("shop", "web"),
-        environment: Environment("prod".to_owned()),
-        seq: PromotionSeq(seq),
-        from: None,
-        revision: Revision("1".to_owned()),
-        repository: Repository {
-            forge: ForgeKind::GitHub,
-            url: "https://git.example.com/shop/web".to_owned(),
-            base: "main".to_owned(),
-            path: None,
-            secret: None,
-        },
-        started_at: 0,
-        approved_by: None,
-        gates: Vec::new(),
-        overwrite: false,
-    }
-}
-
-#[tokio::test]
-async fn a_forge_works_on_other_threads_two_calls_at_a_time() {
-    let busy = Arc::new(Busy::default());
-    let pooled = Arc::new(Pooled::new(busy.clone()));
-    let mut turns = 0;
-    let calls = (0..6).map(|seq| {
-        let pooled = pooled.clone();
-        async move { pooled.propose(&order(seq)).await }
-    });
-    let all = futures_util::future::join_all(calls);
-    let ticking = async {
-        loop {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-            turns += 1;
-        }
-    };
-    tokio::select! {
-        done = all => assert!(done.iter().all(|done| *done == Ok(Proposed::NothingToChange))),
-        () = ticking => {}
-    }
-    assert_eq!(busy.most.load(Ordering::SeqCst), 2);
-    assert!(turns >= 10, "this thread was held up: {turns} turns");
-    let here = format!("{:?}", std::thread::current().id());
-    assert!(!busy.threads.lock().unwrap().contains(&here));
-    assert_eq!(pooled.look(&order(1), 7).await, Ok(RequestState::Merged));
-    assert_eq!(pooled.withdraw(&order(1), None, "why").await.unwrap_err().cause, "why");
-    // A panic is an error, and leaves both places free.
-    for _ in 0..3 {
-        assert!(pooled.propose(&order(13)).await.unwrap_err().to_string().contains("broke off"));
-    }
-    assert_eq!(pooled.propose(&order(1)).await, Ok(Proposed::NothingToChange));
 }

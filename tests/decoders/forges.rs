@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use allclear::adapters::clock::SystemClock;
 use async_trait::async_trait;
 use bytes::Bytes;
 use domain::destination::Purpose;
@@ -11,6 +12,7 @@ use domain::id::{Environment, PipelineId, PromotionSeq, Revision};
 use domain::pipeline::proposal::{ForgeKind, Order, Repository, RequestState};
 use domain::ports::PortError;
 use domain::ports::pipeline::{Forge, Secrets};
+use forge::keeper::Keeper;
 use forge::keys::GitKeys;
 use forge::propose::Forges;
 use forge::{Authorities, Http, HttpError};
@@ -89,7 +91,7 @@ fn forge(kind: ForgeKind, bytes: &[u8]) -> bool {
     for missing in [0, 1] {
         let look = || {
             let answer = Answering { answer: Bytes::copy_from_slice(bytes), missing, asked: AtomicUsize::new(0) };
-            let forges = Forges::new(Arc::new(answer), Arc::new(Keys));
+            let forges = Forges::new(Arc::new(answer), Arc::new(Keys), Keeper::new(Arc::new(SystemClock::default())));
             api::run(async { forges.look(&order(kind), 7).await }).map_err(|error| error.to_string())
         };
         let (one, other) = (look(), look());

@@ -4,6 +4,7 @@ mod crashes;
 mod desk;
 mod faults;
 mod hosts;
+mod turns;
 
 use domain::id::PromotionSeq;
 use domain::pipeline::proposal::{ForgeKind, Proposed, RequestState};

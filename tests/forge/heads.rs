@@ -18,10 +18,11 @@ use domain::ports::{Clock, PortError};
 use domain::repo::spec::{Approving, Gates, Keep, Retry, Runner, Source, Spec, Wanted};
 use forge::Http;
 use forge::heads::{GitHeads, Patience};
+use forge::keeper::Keeper;
 
 /// A clock that stands still until it is moved.
 #[derive(Default)]
-struct Stopped(AtomicU64);
+pub struct Stopped(AtomicU64);
 
 impl Stopped {
     fn forward(&self, seconds: u64) {
@@ -74,8 +75,8 @@ impl Desk {
 
     fn patient(http: Arc<dyn Http>, patience: Patience) -> Self {
         let (clock, safe) = (Arc::new(Stopped::default()), Arc::new(Safe::default()));
-        let heads =
-            GitHeads::new(http, Arc::clone(&safe) as Arc<dyn Secrets>, Arc::clone(&clock) as Arc<dyn Clock>, patience);
+        let keeper = Keeper::new(Arc::clone(&clock) as Arc<dyn Clock>);
+        let heads = GitHeads::new(http, Arc::clone(&safe) as Arc<dyn Secrets>, keeper, patience);
         Self { heads: Arc::new(heads), clock, safe }
     }
 
@@ -88,9 +89,14 @@ impl Desk {
         self.heads.resolve(&repo(), &spec(url, Wanted::Head, Some("git")), &|| ()).await
     }
 
-    /// Which hosts rest, and for how many seconds.
-    fn resting(&self) -> Vec<(String, u64)> {
-        self.heads.resting().into_iter().map(|resting| (resting.host, resting.left.as_secs())).collect()
+    /// A look of a Repo in this namespace.
+    async fn look_from(&self, namespace: &str, url: &str) -> Result<Found, Unresolved> {
+        self.heads.resolve(&RepoId::new(namespace, "infra"), &spec(url, Wanted::Head, None), &|| ()).await
+    }
+
+    /// Which hosts rest, in words.
+    fn resting(&self) -> Vec<String> {
+        self.heads.troubles()
     }
 }
 

@@ -20,8 +20,8 @@ pub type Begins<'a> = dyn Fn() + Send + Sync + 'a;
 /// Git hosts, of which only refs are read.
 #[async_trait]
 pub trait Heads: Send + Sync {
-    /// The commit that a Repo wants, read afresh. Bounded in time, bytes and connections; a host that fails rests as a whole, and
-    /// takes no places from others. `begins` is called when the look has its place and is about to ask; never where nothing is asked.
+    /// The commit that a Repo wants, read afresh. Bounded in time, bytes and connections; what fails rests, and takes no
+    /// places from others. `begins` is called when the look has its place and is about to ask; never where nothing is asked.
     ///
     /// # Errors
     /// In words.

@@ -37,7 +37,7 @@ pub struct Unresolved {
     pub why: String,
     /// Only a person can mend it: no such ref, a wrong password.
     pub lasting: bool,
-    /// Not to be asked again before this time has passed: what the host demands, or how long it rests as a whole.
+    /// Not to be asked again before this time has passed: what the host demands, or how long what failed is left alone.
     pub rest: Duration,
 }
 

@@ -15,7 +15,7 @@ use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri};
 
 use super::failure::Failure;
 use super::packet::WORDS_BYTES_MAX;
-use crate::{Authorities, Http};
+use crate::{Authorities, Http, limits};
 
 /// GitHub and Bitbucket answer only clients whose name begins with `git/` ([dulwich#562], [ocaml-git#66]), and some hosts refuse
 /// those before 1.6.6, which had no smart protocol ([libgit2#4041]).
@@ -25,11 +25,8 @@ use crate::{Authorities, Http};
 /// [libgit2#4041]: https://github.com/libgit2/libgit2/pull/4041
 const NAME: &str = concat!("git/2.0 (allclear ", env!("CARGO_PKG_VERSION"), ")");
 
-/// How long a server can make us wait. Longer is no pace but a mistake.
-const PATIENCE_MAX: Duration = Duration::from_secs(3600);
-
 /// What proves to the server who we are. Sent with every request to the repository's own URL, and never said.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub enum Credentials {
     /// User and password, or user and token.
     Basic {
@@ -142,7 +139,7 @@ impl Door {
             Some(_) | None => String::new(),
         };
         let after = header(answer.headers(), RETRY_AFTER.as_str()).and_then(|seconds| seconds.parse().ok());
-        let after = after.map(|seconds| Duration::from_secs(seconds).min(PATIENCE_MAX));
+        let after = after.map(|seconds| Duration::from_secs(seconds).min(limits::REST_MAX));
         match status {
             StatusCode::UNAUTHORIZED if self.proof.is_none() => Failure::denied("it asks for credentials (401)"),
             StatusCode::UNAUTHORIZED => Failure::denied(format!("the credentials are refused (401){said}")),

@@ -44,7 +44,9 @@ impl Failure {
     pub(super) fn of_http(error: HttpError, answer_max: usize) -> Self {
         match error {
             HttpError::Refused(words) => Self::lasting(words),
-            HttpError::Failed(words) | HttpError::Untrusted(words) => Self::passing(words, None),
+            HttpError::Unreachable(words) | HttpError::Failed(words) | HttpError::Untrusted(words) => {
+                Self::passing(words, None)
+            }
             HttpError::TooLong => Self::lasting(too_much(&format!("{} in one answer", spoken_bytes(answer_max)))),
         }
     }

@@ -11,6 +11,7 @@ use domain::id::{Environment, PipelineId, PromotionSeq, Revision};
 use domain::pipeline::proposal::{ForgeKind, Order, Proposed, Repository, Request};
 use domain::ports::PortError;
 use domain::ports::pipeline::{Forge, Secrets};
+use forge::keeper::Keeper;
 use forge::propose::Forges;
 use forge::{Authorities, Http, HttpError};
 use sandbox::forge::{ForgeHost, Hosted, Kind, Pull, Site};
@@ -18,6 +19,7 @@ use sandbox::git::GitHost;
 use sandbox::http::{Request as Seen, Server, StandIn};
 use tokio::sync::Notify;
 
+use crate::heads::Stopped;
 use crate::scene::Plain;
 
 pub const KINDS: [ForgeKind; 4] = [ForgeKind::GitHub, ForgeKind::GitLab, ForgeKind::BitbucketServer, ForgeKind::Gitea];
@@ -132,7 +134,8 @@ impl Desk {
 }
 
 fn next_life(http: &Arc<Gate>, secrets: &Arc<Safe>) -> Forges {
-    Forges::new(Arc::clone(http) as Arc<dyn Http>, Arc::clone(secrets) as Arc<dyn Secrets>)
+    let keeper = Keeper::new(Arc::new(Stopped::default()));
+    Forges::new(Arc::clone(http) as Arc<dyn Http>, Arc::clone(secrets) as Arc<dyn Secrets>, keeper)
 }
 
 pub fn is_api(request: &Seen) -> bool {

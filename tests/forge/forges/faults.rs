@@ -37,7 +37,7 @@ fn table() -> Vec<(Reply, Expected)> {
             (after(61), false, "patience (403)"),
         ),
         (said(403, "You have exceeded a secondary rate limit"), (after(60), false, "patience (403)")),
-        (said(429, "come back in a year").header("retry-after", "31536000"), (after(3600), false, "patience")),
+        (said(429, "come back in a year").header("retry-after", "31536000"), (after(600), false, "patience")),
         (said(500, "oops"), (Retry::Later, false, "answers 500: oops")),
         (said(503, "maintenance").header("retry-after", "10"), (after(11), false, "503")),
         (
@@ -78,23 +78,26 @@ async fn each_refusal_has_its_class_its_pace_and_words_without_secrets() {
 }
 
 #[tokio::test]
-async fn a_forge_that_asks_for_patience_or_fails_is_left_alone_by_all() {
+async fn a_forge_that_asks_for_patience_or_fails_is_left_alone_with_its_cause_in_words() {
     let with_little_left = Reply::full(200, "application/json", "[]")
         .header("date", "Sun, 22 Nov 2026 18:00:00 GMT")
         .header("ratelimit-limit", "2000")
         .header("ratelimit-remaining", "199")
         .header("ratelimit-reset", "1795371000");
     for (reply, words) in [
-        (said(429, "slow down").header("retry-after", "60"), "its host is left alone for 61 s more"),
-        (said(500, "oops"), "its repository is left alone for 2 s more"),
-        (with_little_left, "its host is left alone for 601 s more"),
+        (
+            said(429, "slow down").header("retry-after", "60"),
+            ", for these credentials, is left alone for 61 s more: it answers 429",
+        ),
+        (said(500, "oops"), "the repository is left alone for 2 s more: it answers 500"),
+        (with_little_left, "is left alone for 600 s more: less than a tenth is left of what it allows us"),
     ] {
         let desk = Desk::new(ForgeKind::GitLab).await;
         let (order, mut other) = (desk.order(1, "1.2.3"), desk.order(2, "1.2.3"));
         other.environment.0 = "staging".to_owned();
         desk.server.inject(Fault::once(When::Before, Action::Answer(reply)).matching(is_api));
         let first = desk.forges.propose(&order).await;
-        assert_eq!(first.is_ok(), words.contains("601"), "what is under way goes on: {first:?}");
+        assert_eq!(first.is_ok(), words.contains("600"), "what is under way goes on: {first:?}");
         let sent = desk.http.sent();
         let resting = desk.forges.propose(&other).await.expect_err("rest");
         assert!(resting.to_string().contains(words), "{resting}");

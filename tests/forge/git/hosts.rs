@@ -84,7 +84,7 @@ async fn each_answer_that_is_not_gits_is_a_reason_of_its_own() {
         (
             Reply::empty(503).header("retry-after", "99999999999"),
             "the server asks for patience (503)",
-            Retry::After(Duration::from_secs(3600)),
+            Retry::After(Duration::from_secs(600)),
         ),
         (Reply::empty(503).header("retry-after", "tomorrow"), "the server asks for patience (503)", Retry::Later),
         (Reply::full(502, "text/html", "<html>"), "the server answers 502", Retry::Later),

@@ -79,7 +79,9 @@ impl Http for Hosts {
         }
         self.open.fetch_sub(1, Ordering::SeqCst);
         let (status, after) = match manner {
-            Some(Manner::Refuses) => return Err(HttpError::Failed("no connection: connection refused".to_owned())),
+            Some(Manner::Refuses) => {
+                return Err(HttpError::Unreachable("no connection: connection refused".to_owned()));
+            }
             Some(Manner::Distrusted) => return Err(HttpError::Untrusted("TLS failed: unknown issuer".to_owned())),
             Some(Manner::Says(status, after)) => (status, after),
             Some(Manner::Waits) | None => (200, None),
@@ -113,30 +115,34 @@ async fn three_hundred_repos_of_a_dead_host_cost_a_few_requests_and_others_are_l
         assert!(unresolved.why.contains("connection refused"), "{}", unresolved.why);
         assert_eq!((unresolved.lasting, unresolved.rest.as_secs()), (false, 30));
     }
-    assert!((1..=4).contains(&hosts.sent("dead.example.com")), "{}", hosts.sent("dead.example.com"));
-    assert_eq!(desk.resting(), [("dead.example.com".to_owned(), 30)]);
+    assert!((1..=3).contains(&hosts.sent("dead.example.com")), "{}", hosts.sent("dead.example.com"));
+    let rests = |seconds| {
+        let why = "no connection: connection refused";
+        [format!("git host dead.example.com rests for {seconds} s, and is asked again then: {why}")]
+    };
+    assert_eq!(desk.resting(), rests(30));
 
     let sent = hosts.sent("dead.example.com");
     desk.clock.forward(29);
-    let rests = desk.look(&urls[0], Wanted::Head).await.expect_err("it rests");
-    assert_eq!((rests.rest.as_secs(), hosts.sent("dead.example.com")), (1, sent));
-    assert!(rests.why.starts_with("dead.example.com is left alone for a while: "), "{}", rests.why);
+    let resting = desk.look(&urls[0], Wanted::Head).await.expect_err("it rests");
+    assert_eq!((resting.rest.as_secs(), hosts.sent("dead.example.com")), (1, sent));
+    assert!(resting.why.starts_with("dead.example.com is left alone for a while: "), "{}", resting.why);
     desk.clock.forward(1);
     let looks = urls.iter().filter(|url| url.contains("dead")).map(|url| desk.look(url, Wanted::Head));
     let said: BTreeSet<String> =
         join_all(looks).await.into_iter().map(|look| look.expect_err("it is dead").why).collect();
-    assert_eq!(said, BTreeSet::from([rests.why]), "the one that probed says the same, so no status is written anew");
-    assert_eq!(hosts.sent("dead.example.com"), sent + 1, "one probe");
-    assert_eq!(desk.resting(), [("dead.example.com".to_owned(), 60)]);
+    assert_eq!(said, BTreeSet::from([resting.why]), "whoever asked says the same, so no status is written anew");
+    assert!(hosts.sent("dead.example.com") <= sent + 3);
+    assert_eq!(desk.resting(), rests(60), "those that asked together are one failure");
     hosts.mend("dead.example.com");
     desk.clock.forward(60);
     assert!(desk.look(&urls[0], Wanted::Head).await.is_ok());
     assert!(join_all(urls.iter().map(|url| desk.look(url, Wanted::Head))).await.iter().all(Result::is_ok));
-    assert_eq!(desk.resting(), []);
+    assert_eq!(desk.resting(), [""; 0]);
 }
 
 #[tokio::test]
-async fn slow_hosts_have_four_places_each_and_all_have_sixteen() {
+async fn repositories_that_hang_leave_places_to_others_at_their_host_and_elsewhere() {
     let slow: Vec<String> = (0..3).map(|number| format!("slow-{number}.example.com")).collect();
     let manners: Vec<(&str, Manner)> = slow.iter().map(|host| (host.as_str(), Manner::Waits)).collect();
     let hosts = Hosts::new(&manners);
@@ -144,31 +150,38 @@ async fn slow_hosts_have_four_places_each_and_all_have_sixteen() {
     let waiting: Vec<String> = slow.iter().flat_map(|host| (0..20).map(move |number| url(host, number))).collect();
     let looks = join_all(waiting.iter().map(|url| desk.look(url, Wanted::Head)));
     let others = async {
-        hosts.arrivals(12).await;
+        hosts.arrivals(9).await;
         for number in 0..20 {
             let host = format!("fast-{number}.example.com");
             assert!(desk.look(&url(&host, 0), branch("main")).await.is_ok(), "not behind those that wait");
         }
         let sent: Vec<usize> = slow.iter().map(|host| hosts.sent(host)).collect();
-        assert_eq!(sent, [4, 4, 4]);
+        assert_eq!(sent, [3, 3, 3]);
+        slow.iter().for_each(|host| hosts.mend(host));
+        assert!(desk.look_from("shop", &url(&slow[0], 0)).await.is_ok(), "a place of that host is left to others");
         hosts.gate.add_permits(1000);
     };
     let (looks, ()) = tokio::join!(looks, others);
     assert!(looks.iter().all(Result::is_ok));
+    assert!(hosts.open_max.load(Ordering::SeqCst) <= 16);
+}
 
-    let slow: Vec<String> = (0..10).map(|number| format!("slower-{number}.example.com")).collect();
-    hosts.manners.lock().expect("lock").extend(slow.iter().map(|host| (host.clone(), Manner::Waits)));
-    hosts.gate.forget_permits(1000);
-    hosts.arrived.forget_permits(1000);
-    let waiting: Vec<String> = slow.iter().flat_map(|host| (0..20).map(move |number| url(host, number))).collect();
-    let looks = join_all(waiting.iter().map(|url| desk.look(url, Wanted::Head)));
-    let gate = async {
-        hosts.arrivals(16).await;
-        hosts.gate.add_permits(1000);
-    };
-    let (looks, ()) = tokio::join!(looks, gate);
-    assert!(looks.iter().all(Result::is_ok));
-    assert_eq!(hosts.open_max.load(Ordering::SeqCst), 16);
+#[tokio::test]
+async fn a_repository_that_fails_rests_alone_and_all_others_of_its_host_are_looked_at() {
+    let hosts = Hosts::new(&[("git.example.com", Manner::Says(500, None))]);
+    let desk = Desk::new(hosts.clone());
+    let bad = url("git.example.com", 0);
+    let fails = desk.look_from("shop", &bad).await.expect_err("500");
+    assert_eq!((fails.lasting, fails.rest.as_secs()), (false, 2), "{}", fails.why);
+    hosts.mend("git.example.com");
+    let rests = desk.look_from("shop", &bad).await.expect_err("it rests");
+    assert_eq!(rests.why, "the repository is left alone for a while: it answers 500");
+    for (namespace, number) in [("shop", 1), ("blog", 0), ("blog", 1)] {
+        assert!(desk.look_from(namespace, &url("git.example.com", number)).await.is_ok(), "{namespace} {number}");
+    }
+    assert_eq!(desk.resting(), [""; 0]);
+    desk.clock.forward(2);
+    assert!(desk.look_from("shop", &bad).await.is_ok());
 }
 
 #[tokio::test]
@@ -181,8 +194,8 @@ async fn a_look_begins_when_it_has_its_place_and_not_at_all_at_a_host_that_rests
     let repo = super::repo();
     let looks = join_all((0..6).map(|_| desk.heads.resolve(&repo, &spec, &begins)));
     let others = async {
-        hosts.arrivals(4).await;
-        assert_eq!(begun.load(Ordering::SeqCst), 4, "the others wait for their places");
+        hosts.arrivals(3).await;
+        assert_eq!(begun.load(Ordering::SeqCst), 3, "the others wait for their places");
         hosts.gate.add_permits(1000);
     };
     let (looks, ()) = tokio::join!(looks, others);
@@ -196,23 +209,26 @@ async fn a_look_begins_when_it_has_its_place_and_not_at_all_at_a_host_that_rests
 }
 
 #[tokio::test]
-async fn a_host_is_left_alone_for_as_long_as_it_asks() {
-    for (status, after, rest) in [
-        (429, Some("100"), 101),
-        (503, Some("7"), 8),
-        (503, Some("99999999"), 3600),
-        (503, None, 30),
-        (429, None, 30),
-        (500, None, 30),
-        (502, Some("100"), 30),
+async fn whom_a_host_asks_for_patience_leaves_it_alone_and_others_go_on() {
+    for (status, after, rest, rests_too) in [
+        (429, Some("100"), 101, true),
+        (429, Some("99999999"), 600, true),
+        (429, None, 60, true),
+        (503, Some("7"), 8, false),
+        (503, Some("99999999"), 600, false),
+        (503, None, 2, false),
+        (502, Some("100"), 101, false),
     ] {
         let hosts = Hosts::new(&[("busy.example.com", Manner::Says(status, after))]);
         let desk = Desk::new(hosts.clone());
         let look = desk.look(&url("busy.example.com", 0), Wanted::Head).await.expect_err("it is busy");
         assert_eq!((look.lasting, look.rest.as_secs()), (false, rest), "{status} {after:?}: {}", look.why);
-        let rests = desk.look(&url("busy.example.com", 1), Wanted::Head).await.expect_err("it rests");
-        assert_eq!(rests.why, format!("busy.example.com is left alone for a while: it answers {status}"));
-        assert_eq!(hosts.sent("busy.example.com"), 1);
+        hosts.mend("busy.example.com");
+        let sibling = desk.look(&url("busy.example.com", 1), Wanted::Head).await;
+        assert_eq!(sibling.is_err(), rests_too, "{status} {after:?}");
+        let rests = "busy.example.com, without credentials from platform, is left alone for a while: it answers 429";
+        assert!(sibling.is_ok() || sibling.is_err_and(|none| none.why == rests));
+        assert!(desk.look_from("shop", &url("busy.example.com", 0)).await.is_ok(), "{status} {after:?}");
     }
 }
 
@@ -221,10 +237,10 @@ async fn what_one_repository_is_refused_is_no_reason_to_leave_its_host_alone() {
     for manner in [Manner::Says(401, None), Manner::Says(403, None), Manner::Says(404, None), Manner::Says(301, None)] {
         let desk = Desk::new(Hosts::new(&[("git.example.com", manner)]));
         lasting(desk.look(&url("git.example.com", 0), Wanted::Head).await);
-        assert_eq!(desk.resting(), []);
+        assert_eq!(desk.resting(), [""; 0]);
     }
     let desk = Desk::new(Hosts::new(&[("git.example.com", Manner::Distrusted)]));
     let distrusted = desk.look(&url("git.example.com", 0), Wanted::Head).await.expect_err("no trust");
     assert!(distrusted.why.contains("unknown issuer") && distrusted.rest.is_zero(), "{}", distrusted.why);
-    assert_eq!(desk.resting(), [], "others may trust what it does not");
+    assert_eq!(desk.resting(), [""; 0], "others may trust what it does not");
 }
