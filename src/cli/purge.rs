@@ -94,10 +94,13 @@ async fn waited(
     }
 }
 
-/// Writes the request. Paths of an earlier one are taken away: they are not those of this one.
+/// Writes the request. Paths name it, so that they are not those of a later one; those of an earlier one are taken away.
 async fn ask(hand: &Hand, id: &WorkloadId, paths: Option<&PathSet>, at_ms: i64) -> Result<(), String> {
     let at = requested_at(at_ms);
-    let list = paths.map(|paths| paths.iter().map(|path| path.as_str()).collect::<Vec<_>>().join(","));
+    let list = paths.map(|paths| {
+        let paths: Vec<&str> = paths.iter().map(|path| path.as_str()).collect();
+        format!("{at} {}", paths.join(","))
+    });
     let marks = [(REQUESTED_AT, Some(at.as_str())), (REQUESTED_PATHS, list.as_deref())];
     mark(hand, id, &marks).await
 }

@@ -136,7 +136,7 @@ pub struct Tuning {
 pub struct Asks {
     /// `requested-at`: a changed value asks for a purge now.
     pub requested_at: Option<String>,
-    /// `requested-paths`: what that purge is about, instead of what is usually purged.
+    /// `requested-paths`: what that purge is about, instead of what is usually purged. None where they name another request.
     pub requested_paths: Option<PathSet>,
     /// `retry-at`: a changed value has purges tried now that CloudFront refused.
     pub retry_at: Option<String>,
@@ -201,9 +201,12 @@ impl Tuning {
     /// Reads the annotations of a workload. A bad one is left out and named in [`Tuning::faults`].
     pub fn read<'a>(annotations: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
         let mut tuning = Self::default();
-        let (mut items, mut unknown) = (Vec::new(), Vec::new());
+        let (mut items, mut unknown, mut of) = (Vec::new(), Vec::new(), None);
         for (key, value) in annotations {
             let Some(name) = key.strip_prefix(ANNOTATION_PREFIX) else { continue };
+            if name == "requested-paths" {
+                of = of_request(value).0;
+            }
             if !ANNOTATIONS.contains(&name) {
                 unknown.push(key);
             } else if value.len() > ANNOTATION_BYTES_MAX {
@@ -212,6 +215,9 @@ impl Tuning {
             } else if let Err(why) = tuning.read_one(name, value, &mut items) {
                 tuning.fault(|| format!("annotation {key}: {why}"));
             }
+        }
+        if of.is_some_and(|of| tuning.asks.requested_at.as_deref() != Some(of)) {
+            tuning.asks.requested_paths = None;
         }
         // After the known ones, because what an owner wanted and does not get comes first.
         for key in unknown {
@@ -261,7 +267,7 @@ impl Tuning {
             }
             "requested-at" => self.asks.requested_at = Some(value.to_owned()),
             "retry-at" => self.asks.retry_at = Some(value.to_owned()),
-            "requested-paths" => self.asks.requested_paths = Some(requested_paths(value)?),
+            "requested-paths" => self.asks.requested_paths = Some(requested_paths(of_request(value).1)?),
             "group-version" => self.group_version = Some(group_version(value)?),
             "group-name" => self.group_name = Some(GroupName::parse(value.trim())?),
             "resend" => self.asks.resend = Some(Resend::parse(value)?),
@@ -269,6 +275,16 @@ impl Tuning {
             _ => {}
         }
         Ok(())
+    }
+}
+
+/// Takes a list of paths apart from the `requested-at` of the request that it is of, if it begins with one: `TIME /a,/b`. Without
+/// one, it is of each request for as long as it stands there.
+fn of_request(value: &str) -> (Option<&str>, &str) {
+    let value = value.trim_start();
+    match value.split_once(char::is_whitespace) {
+        Some((at, paths)) if !at.starts_with(['/', '#']) => (Some(at), paths),
+        Some(_) | None => (None, value),
     }
 }
 
@@ -394,6 +410,18 @@ mod tests {
         let why = recordable(version(1_000)).unwrap_err();
         assert!(why.contains("1000 containers") && why.contains("allclear.dev/containers"), "{why}");
         assert!(why.len() < FAULT_BYTES_MAX, "{why}");
+    }
+
+    #[test]
+    fn paths_that_name_another_request_are_not_those_of_this_one() {
+        let asked = |at: &str, paths: &str| {
+            let tuning = read(&[("allclear.dev/requested-paths", paths), ("allclear.dev/requested-at", at)]);
+            assert_eq!(tuning.faults, [""; 0]);
+            tuning.asks.requested_paths.map(|paths| paths.to_string())
+        };
+        assert_eq!(asked("10:00", "10:00 /a, /b").as_deref(), Some("/a /b"));
+        assert_eq!(asked("11:00", "10:00 /a, /b"), None, "somebody asked again and left them");
+        assert_eq!(asked("11:00", " /a, /b c").as_deref(), Some("/a /b%20c"), "they name none");
     }
 
     #[test]
