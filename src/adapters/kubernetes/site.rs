@@ -27,9 +27,9 @@ use domain::site::{
     Age, Bulky, GatewayFact, Gathered, GrantFact, IngressFact, Room, RouteFact, RouteKind, SiteFacts, beside,
 };
 
-/// How long facts are used again. A hundred rollouts of one release in one namespace then cost one reading, and an
-/// Ingress found five seconds later does no harm.
-const FACTS_AGE_MAX: Duration = Duration::from_secs(5);
+/// How long facts are used again. A hundred rollouts of one release in one namespace then cost a reading a second. Longer, and a host
+/// that was added while a rollout settled (three seconds, by default) would not be purged with it.
+const FACTS_AGE_MAX: Duration = Duration::from_secs(1);
 
 /// How long a kind the API server does not know is not asked for again.
 const UNKNOWN_FOR: Duration = Duration::from_secs(5 * 60);

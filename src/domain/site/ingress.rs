@@ -16,15 +16,16 @@ use super::others::{Claim, Others};
 use super::{Findings, IngressFact, Source, annotation};
 use crate::host::Host;
 
-/// Adds what `ingress` says about the workload whose Services are `services`.
+/// Adds what `ingress` says about the workload whose Services are `services`; `of_others` are those that select other pods.
 pub(super) fn find<'a>(
     (ingress, hosts): &'a (&'a IngressFact, Vec<Option<Host>>),
     workload_name: &str,
-    services: &BTreeSet<&str>,
+    (services, of_others): (&BTreeSet<&str>, &BTreeSet<&str>),
     others: &Others<'a>,
     findings: &mut Findings<'a>,
 ) {
-    let view = View::new(ingress, hosts, workload_name, services, others);
+    let mut view = View::new(ingress, hosts, workload_name, services, others);
+    view.by_name &= !backends(ingress).any(|service| of_others.contains(service.as_str()));
     if !view.leads_here && !view.by_name {
         return;
     }
@@ -63,6 +64,11 @@ pub(super) fn find<'a>(
     }
 }
 
+/// All Services that it leads to.
+fn backends(ingress: &IngressFact) -> impl Iterator<Item = &String> + Clone {
+    ingress.rules.iter().flat_map(|rule| &rule.backends).chain(&ingress.default_backend)
+}
+
 /// An Ingress as one workload sees it.
 struct View<'a, 'b> {
     ingress: &'a IngressFact,
@@ -70,7 +76,7 @@ struct View<'a, 'b> {
     others: &'b Others<'a>,
     /// Something in it leads to a Service of the workload.
     leads_here: bool,
-    /// Nothing in it does, but it has the workload's name.
+    /// Nothing in it does, but it has the workload's name, and leads to no pods that we know of.
     by_name: bool,
     /// What no rule with a host takes leads to the workload.
     rest_leads_here: bool,
@@ -91,7 +97,7 @@ impl<'a, 'b> View<'a, 'b> {
         others: &'b Others<'a>,
     ) -> Self {
         let here = |service: &&str| services.contains(service);
-        let mut all = ingress.rules.iter().flat_map(|rule| &rule.backends).chain(&ingress.default_backend);
+        let mut all = backends(ingress);
         let leads_here = all.clone().any(|service| here(&service.as_str()));
         let mut view = Self {
             ingress,

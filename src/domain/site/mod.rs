@@ -128,8 +128,12 @@ fn found_by(workload_name: &str, namespace: &str, services: &BTreeSet<&str>, fac
         }
     }
     let others = Others::new(&known);
+    let of_others = facts.services.iter().filter(|service| {
+        service.namespace == namespace && !service.selector.is_empty() && !services.contains(service.name.as_str())
+    });
+    let of_others: BTreeSet<&str> = of_others.map(|service| service.name.as_str()).collect();
     for ingress in known.ingresses.iter().filter(|(ingress, _)| ingress.namespace == namespace) {
-        ingress::find(ingress, workload_name, services, &others, &mut findings);
+        ingress::find(ingress, workload_name, (services, &of_others), &others, &mut findings);
     }
     for route in &known.routes {
         route::find(route, namespace, services, facts, &others, &mut findings);

@@ -86,6 +86,10 @@ fn the_ingress_of_the_workloads_own_name_counts_when_nothing_leads_to_its_servic
     let site = of_ingress(ingress("web", &[("www.example.com", "external")]));
     assert_eq!(words(&site), ["www.example.com: Ingress shop/web of the workload's own name"]);
     assert!(of_ingress(ingress("other", &[("www.example.com", "external")])).is_empty());
+    assert!(
+        of_ingress(ingress("web", &[("www.example.com", "api-svc")])).is_empty(),
+        "it leads to pods of another one"
+    );
     let elsewhere = IngressFact { namespace: "blog".into(), ..ingress("web", &[("www.example.com", "web-svc")]) };
     assert!(of_ingress(elsewhere).is_empty());
 }
