@@ -153,7 +153,7 @@ pub struct Record {
     /// Votes that all members have closed while purges of them were owed, in brief, oldest first (decision 29).
     #[serde(rename = "y", default, skip_serializing_if = "Vec::is_empty")]
     pub owed: Vec<Vote>,
-    /// How the last rollouts ended, oldest first.
+    /// How the last rollouts ended, by their numbers, oldest first.
     #[serde(rename = "h", default, skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<Closed>,
     /// Notices of transitions already in this record that may not have been announced yet.

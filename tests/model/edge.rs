@@ -151,7 +151,7 @@ mod searches {
     fn going_back_after_a_part_was_purged_is_purged() {
         let script = vec![sight("a", 1, true, 2), sight("b", 2, true, 2), sight("a", 3, true, 2)];
         let world = with_a_second(Refusal::Impossible, usize::MAX, script);
-        search("partly, then back", world, &["ends partly purged", "is purged twice"], 9033);
+        search("partly, then back", world, &["ends partly purged", "is purged twice"], 8993);
     }
 
     /// `b` is purged in part; then the second distribution is mended, `c` never completes, and `b` comes back.

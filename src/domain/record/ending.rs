@@ -123,7 +123,7 @@ pub struct Closed {
 }
 
 impl Record {
-    /// Remembers how a rollout ended; forgets the oldest beyond [`HISTORY_MAX`]. One whose vector died has not ended: the
+    /// Remembers how a rollout ended, in its place among the others; forgets the oldest beyond [`HISTORY_MAX`]. One whose vector died has not ended: the
     /// others may still come to the same version.
     pub fn close(&mut self, closed: Closed) {
         if closed.outcome != Outcome::Dead {
@@ -134,7 +134,9 @@ impl Record {
                 self.times = Times::default();
             }
         }
-        self.history.push(closed);
+        // A purge that was owed for long ends after later rollouts: that it did is no word about the newest.
+        let after = self.history.iter().rposition(|known| known.seq <= closed.seq).map_or(0, |index| index + 1);
+        self.history.insert(after, closed);
         let excess = self.history.len().saturating_sub(HISTORY_MAX);
         self.history.drain(..excess);
     }
@@ -142,4 +144,29 @@ impl Record {
 
 const fn is_zero(number: &usize) -> bool {
     *number == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_ends_late_is_remembered_in_its_place_and_the_newest_stays_last() {
+        let mut record = Record::first(Seq(9));
+        let mut close = |seq| {
+            let closed = Closed {
+                seq: Seq(seq),
+                change: String::new(),
+                outcome: Outcome::Purged,
+                why: String::new(),
+                purges: Vec::new(),
+                more: 0,
+            };
+            record.close(closed);
+            record.history.iter().map(|closed| closed.seq.0).collect::<Vec<_>>()
+        };
+        assert_eq!([close(5), close(9), close(7)], [vec![5], vec![5, 9], vec![5, 7, 9]]);
+        assert_eq!(close(6), [6, 7, 9], "the oldest is forgotten");
+        assert_eq!(close(2), [6, 7, 9], "what would be the oldest is not remembered");
+    }
 }

@@ -8,7 +8,8 @@ use crate::id::{InvalidationId, Member, NoticeId, Vector};
 use crate::machine::Timestamp;
 use crate::notice::Kind;
 use crate::record::{
-    Closed, Edge, NOTICE_LIST_BYTES_MAX, Outcome, PURGES_NAMED_MAX, Phase, Record, Vote, WORDS_BYTES_MAX,
+    Closed, Edge, NOTICE_LIST_BYTES_MAX, Outcome, PURGES_NAMED_MAX, Phase, Purge, PurgeState, Record, Vote,
+    WORDS_BYTES_MAX,
 };
 use crate::rollout::turn::Task;
 use crate::rollout::words::{fitting, short};
@@ -231,8 +232,12 @@ fn settle(draft: &mut Record, vote: &Vote, served: bool, same_digest_is_same: bo
 
 /// The first purges of a vote as the history names them, and how many more there are.
 fn named(vote: &Vote) -> (Vec<(DistributionId, Option<InvalidationId>)>, usize) {
-    let purges = vote.purges.iter().map(|(id, purge)| (id.clone(), purge.invalidation.clone()));
-    let purges: Vec<_> = purges.take(PURGES_NAMED_MAX).collect();
+    let is_made =
+        |purge: &Purge| matches!(purge.state, PurgeState::Completed | PurgeState::Covered(_) | PurgeState::DoneByOther);
+    let (made, unmade): (Vec<_>, Vec<_>) = vote.purges.iter().partition(|(_, purge)| is_made(purge));
+    let unmade = unmade.into_iter().map(|(id, _)| (id.clone(), None));
+    let made = made.into_iter().map(|(id, purge)| (id.clone(), purge.invalidation.clone()));
+    let purges: Vec<_> = unmade.chain(made).take(PURGES_NAMED_MAX).collect();
     let more = vote.count().all().saturating_sub(purges.len());
     (purges, more)
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::call::Call;
+use crate::distribution::DistributionId;
 use crate::group::{self, Fate, Known};
 use crate::id::{InvalidationId, Member, Seq, WorkloadId};
 use crate::image::{Version, brief, difference};
@@ -16,7 +17,7 @@ use crate::policy::Policy;
 use crate::readiness::{self, Pods, Standing, standing};
 use crate::record::{Closed, Outcome, Phase, Published, Record, Vote};
 use crate::rollout::Rollout;
-use crate::rollout::barrier::{self, AFTER_THE_BARRIER};
+use crate::rollout::barrier;
 use crate::rollout::clock::Clock;
 use crate::rollout::sight::Sight;
 use crate::serving::OldPods;
@@ -176,8 +177,9 @@ impl Summary {
     /// The same of a rollout at the barrier, by one look at its old pods.
     #[must_use]
     pub fn beside(mut self, old: Option<&Result<OldPods, String>>, policy: &Policy) -> Self {
-        if old.is_some() && self.state == barrier::from_outside(None, policy) {
-            self.state = barrier::from_outside(old, policy);
+        if old.is_some() && self.state == barrier::from_outside(None, policy).0 {
+            let (state, next) = barrier::from_outside(old, policy);
+            (self.state, self.next) = (state, next.to_owned());
             self.own = Some(self.state.clone());
         }
         self
@@ -220,8 +222,8 @@ impl Rollout {
                 "the workload was deleted; its record goes too".clone_into(&mut summary.state);
             }
             Sight::Seen(_) if record.phase == Phase::Rolling => {
-                if let Some(words) = self.words_at_the_barrier(now) {
-                    AFTER_THE_BARRIER.clone_into(&mut summary.next);
+                if let Some((words, next)) = self.words_at_the_barrier(now) {
+                    next.clone_into(&mut summary.next);
                     summary.own = Some(words.clone());
                     summary.state = words;
                 }
@@ -326,7 +328,8 @@ fn state(
                 None => "the workload has not been seen since the start".to_owned(),
                 // The clock stands still.
                 Some(Standing::Complete) => {
-                    return (barrier::from_outside(None, policy), AFTER_THE_BARRIER.to_owned());
+                    let (waits, next) = barrier::from_outside(None, policy);
+                    return (waits, next.to_owned());
                 }
                 Some(Standing::DeadlineExceeded { .. }) => {
                     "the Deployment missed its progress deadline; being confirmed by a second look".to_owned()
@@ -381,15 +384,14 @@ fn stage(record: &Record) -> Stage {
 
 /// How a rollout ended, in one line.
 pub fn closed(closed: &Closed) -> String {
-    let purges: Vec<String> = closed
-        .purges
-        .iter()
-        .map(|(distribution, id)| match id {
-            Some(id) if id.is_of_dry_run() => distribution.to_string(),
-            Some(id) => format!("{distribution} by {id}"),
-            None => distribution.to_string(),
-        })
-        .collect();
+    let is_partly = matches!(closed.outcome, Outcome::Partly | Outcome::PartlyOwed);
+    let purge = |(distribution, id): &(DistributionId, Option<InvalidationId>)| match id {
+        Some(id) if id.is_of_dry_run() => distribution.to_string(),
+        Some(id) => format!("{distribution} by {id}"),
+        None if is_partly => format!("not {distribution}"),
+        None => distribution.to_string(),
+    };
+    let purges: Vec<String> = closed.purges.iter().map(purge).collect();
     let all = purges.len() + closed.more;
     let what = if purges.is_empty() { String::new() } else { format!(" ({})", some(purges, all)) };
     let about = match closed.outcome {
