@@ -4,7 +4,8 @@
 //! life: nothing of it is left to count. So a life that works on something says so in the ledger ([`LifeNote`]), and takes
 //! that back when it ends in order. The life after an abrupt end is careful: it notes each workload *before* it begins to work on
 //! it. If that life ends abruptly too, the third knows what was under way. It lets these workloads rest while it works on all
-//! others, then tries them one at a time, so that a further abrupt end names the one that causes it.
+//! others, then tries them: one alone, and twice as many each time that went well. An abrupt end names those that were tried; they
+//! rest longer, and are tried alone from then on, so one that causes the ends is found and the others are soon free.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -47,22 +48,36 @@ pub struct LifeNote<I = WorkloadId> {
     pub abrupt: u32,
     /// What it works on. Kept only by a life that follows an abrupt end.
     pub under_way: BTreeSet<I>,
-    /// The workload that is tried alone: if this life ends abruptly, only that one is taken for the cause.
+    /// The workload that is tried: if this life ends abruptly, only what is tried is taken for the cause.
     pub tried: Option<I>,
+    /// Those that are tried beside it. A program that does not know them goes on with that one.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub beside: BTreeSet<I>,
     /// Workloads that were under way at abrupt ends, and at how many.
     pub suspects: BTreeMap<I, u32>,
 }
 
 impl<I> Default for LifeNote<I> {
     fn default() -> Self {
-        Self { open: false, abrupt: 0, under_way: BTreeSet::new(), tried: None, suspects: BTreeMap::new() }
+        Self {
+            open: false,
+            abrupt: 0,
+            under_way: BTreeSet::new(),
+            tried: None,
+            beside: BTreeSet::new(),
+            suspects: BTreeMap::new(),
+        }
     }
 }
 
 impl<I: ObjectId> LifeNote<I> {
+    fn tries(&self, workload: &I) -> bool {
+        self.tried.as_ref() == Some(workload) || self.beside.contains(workload)
+    }
+
     /// Why this workload rests, if it does, and what helps; a person reads it.
     pub fn why_rests(&self, workload: &I) -> Option<String> {
-        let rests = self.open && self.tried.as_ref() != Some(workload);
+        let rests = self.open && !self.tries(workload);
         let ends = self.suspects.get(workload).filter(|_| rests)?;
         let times = if *ends == 1 { "while".to_owned() } else { format!("{ends} times while") };
         Some(format!(
@@ -104,8 +119,10 @@ pub struct Lives<I = WorkloadId> {
     /// Workloads that wait for the next note, and those that wait for the one that is being stored.
     waiting: BTreeSet<I>,
     free: BTreeSet<I>,
-    /// Since when one is tried alone, if one is.
+    /// Since when some are tried, if any are.
     trial_since: Timestamp,
+    /// How many of those that may have caused one end are tried together.
+    together: usize,
 }
 
 impl<I: ObjectId> Lives<I> {
@@ -116,7 +133,7 @@ impl<I: ObjectId> Lives<I> {
         if stored.open {
             note.abrupt = stored.abrupt.saturating_add(1);
             note.suspects.clone_from(&stored.suspects);
-            let tried: BTreeSet<I> = stored.tried.iter().cloned().collect();
+            let tried: BTreeSet<I> = stored.tried.iter().chain(&stored.beside).cloned().collect();
             for id in if tried.is_empty() { &stored.under_way } else { &tried } {
                 *note.suspects.entry(id.clone()).or_default() += 1;
             }
@@ -127,12 +144,22 @@ impl<I: ObjectId> Lives<I> {
     /// The same life goes on: only the watcher was built anew.
     pub fn go_on(found: Option<LifeNote<I>>, now: Timestamp) -> Self {
         let stored = found.unwrap_or_default();
-        let note = LifeNote { under_way: BTreeSet::new(), tried: None, ..stored.clone() };
+        let none = BTreeSet::new();
+        let note = LifeNote { under_way: none.clone(), tried: None, beside: none, ..stored.clone() };
         Self::new(now, note, stored)
     }
 
     const fn new(began: Timestamp, note: LifeNote<I>, stored: LifeNote<I>) -> Self {
-        Self { began, note, stored, storing: None, waiting: BTreeSet::new(), free: BTreeSet::new(), trial_since: began }
+        Self {
+            began,
+            note,
+            stored,
+            storing: None,
+            waiting: BTreeSet::new(),
+            free: BTreeSet::new(),
+            trial_since: began,
+            together: 1,
+        }
     }
 
     /// How many lives before this one ended abruptly, one after the other.
@@ -151,7 +178,9 @@ impl<I: ObjectId> Lives<I> {
             (0, 1) => "each workload is noted before it is worked on".to_owned(),
             (0, _) => "no workload is put aside".to_owned(),
             (1, _) => "one workload that was being worked on rests, and is then tried alone".to_owned(),
-            (some, _) => format!("{some} workloads that were being worked on rest, and are then tried one at a time"),
+            (some, _) => format!(
+                "{some} workloads that were being worked on rest, and are then tried, one alone and then more at a time"
+            ),
         };
         Some(format!(
             "{how} ended abruptly (killed, out of memory, or with its node): {next}. Look at the last state of allclear's pod and at its memory limit"
@@ -167,7 +196,7 @@ impl<I: ObjectId> Lives<I> {
 
     /// Asks to work on a workload.
     pub fn ask(&mut self, id: &I) -> Leave {
-        if self.note.suspects.contains_key(id) && self.note.tried.as_ref() != Some(id) {
+        if self.note.suspects.contains_key(id) && !self.note.tries(id) {
             return Leave::Rests;
         }
         let careful = self.note.abrupt > 0;
@@ -184,7 +213,9 @@ impl<I: ObjectId> Lives<I> {
 
     /// The note, if the ledger lacks something of it. That work has ended is worth no write of its own.
     fn lacks(&self) -> Option<&LifeNote<I>> {
-        let differs = |note: &LifeNote<I>| (note.open, note.abrupt, note.tried.clone(), note.suspects.clone());
+        let differs = |note: &LifeNote<I>| {
+            (note.open, note.abrupt, note.tried.clone(), note.beside.clone(), note.suspects.clone())
+        };
         let more = !self.note.under_way.is_subset(&self.stored.under_way);
         Some(&self.note).filter(|note| note.open && (more || differs(note) != differs(&self.stored)))
     }
@@ -219,24 +250,44 @@ impl<I: ObjectId> Lives<I> {
         free
     }
 
-    /// Names a resting workload whose turn has come: it is tried now, alone.
-    pub fn tick(&mut self, now: Timestamp) -> Option<I> {
+    /// Names the resting workloads whose turn has come: they are tried now.
+    pub fn tick(&mut self, now: Timestamp) -> Vec<I> {
         if now.since(self.trial_since) >= TRIAL
             && let Some(tried) = self.note.tried.take()
         {
-            self.note.suspects.remove(&tried);
+            let beside = std::mem::take(&mut self.note.beside);
+            self.note.suspects.retain(|id, _| *id != tried && !beside.contains(id));
+            self.together = self.together.saturating_mul(2);
         }
         let passed = now.since(self.began);
         if passed >= CALM && self.note.suspects.is_empty() && self.note.abrupt > 0 {
             (self.note.abrupt, self.note.under_way) = (0, BTreeSet::new());
         }
         if self.note.tried.is_some() {
-            return None;
+            return Vec::new();
         }
-        let rested = self.note.suspects.iter().filter(|(_, ends)| passed >= rest(**ends));
-        let next = rested.min_by_key(|(_, ends)| **ends).map(|(id, _)| id.clone())?;
-        (self.note.tried, self.trial_since) = (Some(next.clone()), now);
-        Some(next)
+        let mut rested: Vec<(u32, &I)> = self
+            .note
+            .suspects
+            .iter()
+            .filter(|(_, ends)| passed >= rest(**ends))
+            .map(|(id, ends)| (*ends, id))
+            .collect();
+        rested.sort();
+        let turn: Vec<I> = match rested.first() {
+            Some((1, _)) => rested
+                .into_iter()
+                .filter(|(ends, _)| *ends == 1)
+                .take(self.together)
+                .map(|(_, id)| id.clone())
+                .collect(),
+            Some((_, id)) => vec![(*id).clone()],
+            None => return Vec::new(),
+        };
+        self.trial_since = now;
+        self.note.tried = turn.first().cloned();
+        self.note.beside = turn.iter().skip(1).cloned().collect();
+        turn
     }
 
     /// The note of a life that ends in order, and the note it replaces; `None` if the ledger says nothing else already.

@@ -369,7 +369,7 @@ impl<K: Kind> Watch<K> {
             self.note_listed(effects);
             self.look_into_fallen(effects);
         }
-        if let Some(id) = self.lives.tick(now) {
+        for id in self.lives.tick(now) {
             effects.push(Effect::TellTried(id.clone()));
             self.resume(&id, effects);
         }
