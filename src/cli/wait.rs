@@ -219,7 +219,7 @@ impl Waiting<'_> {
     }
 
     async fn awaits_members(&mut self) -> Option<String> {
-        let neighbours = self.sources.group.as_ref().filter(|neighbours| neighbours.grouped)?;
+        let neighbours = self.sources.group.as_ref().filter(|neighbours| neighbours.grouped || neighbours.is_lost)?;
         let member = neighbours.member.as_ref().ok()?;
         if let Some((at, words)) = &self.members
             && at.elapsed() < MEMBERS_ASKED_EVERY

@@ -243,14 +243,18 @@ pub fn summarise<'a>(pods: impl IntoIterator<Item = &'a Pod>, version: &Version)
 pub fn words(wait: &Wait, pods: Option<&Pods>) -> String {
     let Some(pods) = pods else { return wait.to_string() };
     let counted = match wait {
-        // Counted pod by pod this is exact, where the workload's own counts mix old and new.
-        Wait::Pods { desired, refused, .. } => {
-            let ready = format!("{} of {desired} pods ready", pods.ready.min(*desired));
+        // Counted pod by pod this is exact, where the workload's own counts mix old and new. Where all are ready, it is not that which
+        // is waited for.
+        Wait::Pods { desired, refused, .. } if pods.ready < *desired => {
+            let ready = format!("{} of {desired} pods ready", pods.ready);
             refused.iter().fold(ready, |words, why| format!("{words}; {why}"))
         }
-        Wait::Deleting | Wait::NotObserved { .. } | Wait::Paused | Wait::ScaledToZero | Wait::OldPods { .. } => {
-            wait.to_string()
-        }
+        Wait::Pods { .. }
+        | Wait::Deleting
+        | Wait::NotObserved { .. }
+        | Wait::Paused
+        | Wait::ScaledToZero
+        | Wait::OldPods { .. } => wait.to_string(),
     };
     pods.troubled.iter().fold(counted, |words, (pod, trouble)| format!("{words}; {pod}: {trouble}"))
 }

@@ -116,7 +116,7 @@ async fn group(
     id: &WorkloadId,
     ledger: Option<&LedgerContents>,
 ) -> Option<Section<GroupSeen>> {
-    let neighbours = sources.group.as_ref().filter(|neighbours| neighbours.grouped)?;
+    let neighbours = sources.group.as_ref().filter(|neighbours| neighbours.grouped || neighbours.is_lost)?;
     let member = match &neighbours.member {
         Ok(member) => member,
         Err(why) => return Some(Section::missing(why)),

@@ -254,7 +254,7 @@ impl Barrier {
         workload: &Workload,
         policy: &Policy,
         missing: impl FnOnce(&Wait) -> String,
-    ) -> Option<String> {
+    ) -> Option<(String, &'static str)> {
         let (stood, waiting) = (self.stood.as_ref()?, self.waiting.as_ref()?);
         let bounds = Bounds::of(policy);
         let ago = words::duration(now.since(stood.since));
@@ -275,7 +275,8 @@ impl Barrier {
                 format!("{hindrance}, {waited} of {} at most", words::duration(bounds.drain))
             }
         };
-        Some(format!("{has}; {waits}"))
+        let next = if waiting.quiet_since.is_some() { AFTER_SETTLING } else { AFTER_THE_BARRIER };
+        Some((format!("{has}; {waits}"), next))
     }
 
     /// Why it goes on although it has not waited for all: what is missing when the bound passes.
@@ -316,23 +317,27 @@ impl Barrier {
 /// A rollout that is complete by its counts.
 const NEW_AND_AVAILABLE: &str = "every pod is new and available";
 
-/// What comes after the barrier.
+/// What comes after the barrier, and after what it waits for then.
 pub(super) const AFTER_THE_BARRIER: &str = "purges when no old pod serves any more";
+const AFTER_SETTLING: &str = "purges when that is over, if still no old pod serves";
 
 /// No old pod serves, and it waits on.
 fn settling(policy: &Policy) -> String {
     format!("no old pod serves any more; settling for {}", words::duration(policy.settle))
 }
 
-/// A rollout at the barrier in words, for who does not know how long it has waited: by one look at its old pods, if there was one.
-pub(super) fn from_outside(old: Option<&Result<OldPods, String>>, policy: &Policy) -> String {
+/// A rollout at the barrier in words, and what comes next, for who does not know how long it has waited: by one look at its old pods,
+/// if there was one.
+pub(super) fn from_outside(old: Option<&Result<OldPods, String>>, policy: &Policy) -> (String, &'static str) {
     let waits = match old {
         None => "waiting until no old pod serves any more".to_owned(),
-        Some(Ok(old)) if old.is_none() => return format!("{NEW_AND_AVAILABLE}; {}", settling(policy)),
+        Some(Ok(old)) if old.is_none() => {
+            return (format!("{NEW_AND_AVAILABLE}; {}", settling(policy)), AFTER_SETTLING);
+        }
         Some(Ok(old)) => old.to_string(),
         Some(Err(why)) => format!("cannot see whether old pods still serve: {why}"),
     };
-    format!("{NEW_AND_AVAILABLE}; {waits}, {} at most", words::duration(policy.drain_timeout))
+    (format!("{NEW_AND_AVAILABLE}; {waits}, {} at most", words::duration(policy.drain_timeout)), AFTER_THE_BARRIER)
 }
 
 impl Rollout {
@@ -387,7 +392,7 @@ impl Rollout {
     }
 
     /// A rollout at the barrier in words.
-    pub(super) fn words_at_the_barrier(&self, now: Timestamp) -> Option<String> {
+    pub(super) fn words_at_the_barrier(&self, now: Timestamp) -> Option<(String, &'static str)> {
         let missing = |wait: &Wait| match wait {
             // Its clock stands still; this has a bound of its own.
             Wait::NotObserved { .. } => {

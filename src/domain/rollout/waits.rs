@@ -119,10 +119,15 @@ impl Wait {
     /// What cannot be done, and what a person can do about it.
     const fn words(self) -> (&'static str, &'static str) {
         match self {
-            Self::Load => ("its record cannot be read", "see whether the ledger can be reached and read"),
+            Self::Load => (
+                "its record cannot be read",
+                "see whether the ledger can be reached and read; a record of a newer release wants an upgrade, and one that is damaged wants \
+                 its key taken out",
+            ),
             Self::Store => (
                 "its record cannot be written, and nothing is purged before it is",
-                "see whether the ledger can be reached and written to",
+                "see whether the ledger can be reached and written to; what stands there of a newer release wants an upgrade, and what is \
+                 damaged wants its key taken out",
             ),
             Self::Publish => ("the group's records do not arrive", "see what allclear status says of the group"),
             Self::Look => ("the workload cannot be read", "see whether allclear may get Deployments there"),

@@ -335,7 +335,8 @@ async fn a_record_of_a_newer_program_is_told_of_and_left_alone() {
 
     let opened = ledger.open().await.unwrap();
     assert!(opened.records.is_empty());
-    assert!(opened.unreadable[&first].contains("form 99"), "{:?}", opened.unreadable);
+    let why = &opened.unreadable[&first];
+    assert!(why.contains("form 99") && why.contains(&format!("the key {key} in a ConfigMap")), "{why}");
     assert_eq!(unavailable(ledger.store(&first, &next(&record(1))).await).retry, Retry::Never);
     ledger.store(&second, &record(1)).await.unwrap();
     assert_eq!(cluster.shards()[0]["data"][&key], r#"{"z":99,"r":7}"#);

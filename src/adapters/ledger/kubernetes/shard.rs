@@ -188,7 +188,10 @@ impl Shard {
     pub(super) fn record(&self, workload: &WorkloadId) -> Result<Option<Record>, PortError> {
         let key = key_of(workload);
         let Some(value) = self.entry(&key) else { return Ok(None) };
-        decode(text_of(&key, value).as_bytes()).map(Some).map_err(|error| unusable(workload, &error))
+        decode(text_of(&key, value).as_bytes()).map(Some).map_err(|error| {
+            let failed = unusable(workload, &error);
+            PortError { cause: format!("{}; it is the key {key} in a ConfigMap of the ledger", failed.cause), ..failed }
+        })
     }
 
     /// Every workload with an entry. Entries that name none are not ours and are passed over.

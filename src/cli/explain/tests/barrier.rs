@@ -24,18 +24,19 @@ fn world(old_serves: bool) -> World {
 
 #[tokio::test]
 async fn the_pod_that_is_waited_for_and_the_bound_are_named() {
-    let says = async |world: World, words: &str| {
+    let served = "purges when no old pod serves any more";
+    let says = async |world: World, words: &str, next: &str| {
         let text = world.text().await;
         let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(flat.contains(&format!("State every pod is new and available; {words} Next")), "{text}");
-        assert!(flat.contains("Next purges when no old pod serves any more"), "{text}");
+        assert!(flat.contains(&format!("Next {next}")), "{text}");
     };
-    says(world(true), "old pod web-old still serves, 1m at most").await;
-    says(world(false), "no old pod serves any more; settling for 3s").await;
+    says(world(true), "old pod web-old still serves, 1m at most", served).await;
+    says(world(false), "no old pod serves any more; settling for 3s", "purges when that is over").await;
     let mut blind = world(true);
     blind.cluster.serving = Err(forbidden("failed to list endpointslices in shop"));
     let why = "cannot see whether old pods still serve: failed to list endpointslices in shop: forbidden, 1m at most";
-    says(blind, why).await;
+    says(blind, why, served).await;
 }
 
 #[tokio::test]
