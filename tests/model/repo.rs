@@ -100,6 +100,7 @@ const NO_FAULTS: Faults = Faults {
     suspended: 0,
     before: 0,
     broken: 0,
+    forgotten: 0,
     lingers: 0,
     drifts: 0,
     yes: 0,
@@ -135,6 +136,7 @@ fn what_fails_is_repeated_by_itself_only_if_nothing_was_applied() {
     let late = Faults { waits: 2, ..NO_FAULTS };
     search("before the apply", auto(TWO, Faults { before: 1, ..late }), 2945);
     search("in the apply", auto(TWO, Faults { broken: 2, yes: 1, ..NO_FAULTS }), 9510);
+    search("in the apply, and its pod is gone", auto(TWO, Faults { forgotten: 1, yes: 1, ..NO_FAULTS }), 5712);
     search("its pod goes on", auto(TWO, Faults { lingers: 1, ..late }), 2896);
 }
 

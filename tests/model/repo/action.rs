@@ -22,6 +22,8 @@ pub enum Fate {
     Before,
     /// The user's `apply` failed.
     Broken,
+    /// The user's `apply` failed, and the pod was collected before anybody read it.
+    Forgotten,
     /// It counts as failed, and its pod still applies.
     Lingers,
 }
@@ -85,7 +87,12 @@ impl State {
         actions.extend(each().filter(|_| left.crashes > 0).map(Action::Crash));
         actions.extend((0..self.late.len()).map(Action::Late));
         for (index, truth) in self.jobs.iter().enumerate() {
-            let fates = [(left.before, Fate::Before), (left.broken, Fate::Broken), (left.lingers, Fate::Lingers)];
+            let fates = [
+                (left.before, Fate::Before),
+                (left.broken, Fate::Broken),
+                (left.forgotten, Fate::Forgotten),
+                (left.lingers, Fate::Lingers),
+            ];
             let can = |fate: Fate| truth.runs() && (fate == Fate::Before || truth.is_apply());
             actions.extend(
                 fates.into_iter().filter(|(left, fate)| *left > 0 && can(*fate)).map(|it| Action::End(index, it.1)),
@@ -131,6 +138,7 @@ impl Faults {
             Fate::Works => {}
             Fate::Before => self.before -= 1,
             Fate::Broken => self.broken -= 1,
+            Fate::Forgotten => self.forgotten -= 1,
             Fate::Lingers => self.lingers -= 1,
         }
     }

@@ -278,7 +278,7 @@ impl State {
         }
         let (end, steps) = match fate {
             Fate::Before => (failed, vec![step(StepKind::Source, 1, ""), apply_waits]),
-            Fate::Works | Fate::Broken | Fate::Lingers if differs => {
+            Fate::Works | Fate::Broken | Fate::Forgotten | Fate::Lingers if differs => {
                 let said = Message::Differs(planned).to_json().unwrap();
                 (failed, vec![step(StepKind::Verify, PLAN_DIFFERS, &said), apply_waits])
             }
@@ -288,6 +288,7 @@ impl State {
                 (End::Complete, vec![step(StepKind::Report, 0, &said)])
             }
             Fate::Broken => (failed, vec![step(StepKind::Apply, 1, "")]),
+            Fate::Forgotten => (failed, Vec::new()),
             Fate::Lingers => (failed, vec![Step { kind: StepKind::Apply, state: StepState::Running }]),
         };
         if begins && end == End::Complete {

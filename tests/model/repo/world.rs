@@ -84,6 +84,8 @@ pub struct Faults {
     pub before: u8,
     /// An apply fails.
     pub broken: u8,
+    /// An apply fails, and its pod is collected before anybody read it.
+    pub forgotten: u8,
     /// A Job counts as failed while its pod runs.
     pub lingers: u8,
     pub drifts: u8,

@@ -216,3 +216,47 @@ fn numbers_begin_above_those_of_the_jobs_that_there_are() {
     stage.pass(Duration::from_secs(5));
     assert_eq!((stage.run().attempt.seq, stage.started.len()), (RunSeq(8), 1));
 }
+
+/// Its pod was collected, and what its steps came to with it.
+#[test]
+fn an_apply_that_failed_and_has_no_pod_any_more_may_have_begun() {
+    let mut stage = staged(Approving::Auto);
+    let end = Some(End::Failed("BackoffLimitExceeded".to_owned(), String::new()));
+    let ended = Job { end, pods: Pods::default(), version: stage.next_version(), ..stage.job() };
+    stage.jobs.insert(ended.name.clone(), ended.clone());
+    stage.feed(Event::JobSeen(Box::new(ended)));
+    stage.pass(Duration::from_hours(3));
+    assert_eq!((stage.run().phase, stage.started.len()), (Phase::Failed, 1), "{}", stage.run().message);
+}
+
+#[test]
+fn a_job_that_is_found_is_not_begun_while_the_object_does_not_keep_its_order() {
+    let mut stage = Stage::new(spec(Approving::Auto));
+    stage.held = vec!["make_job", "store"];
+    while !stage.run_waits_for_its_job() {
+        stage.pass(Duration::from_secs(1));
+        stage.store_kept(true);
+    }
+    stage.pass(Duration::from_hours(2));
+    assert!(stage.store_kept(false), "a wait this long is written, and now the CRD drops it");
+    let made = stage.kept.iter().position(|effect| effect.name() == "make_job").expect("a Job was to be made");
+    let made = stage.kept.remove(made);
+    let made = stage.answer(made).expect("it is made");
+    stage.feed(made);
+    assert_eq!(stage.repo.status.draft.run.as_ref().map(|run| run.phase), Some(Phase::Starting));
+}
+
+impl Stage {
+    fn run_waits_for_its_job(&self) -> bool {
+        self.kept.iter().any(|effect| effect.name() == "make_job")
+    }
+
+    /// Carries out the write that was held back, if there is one; `whole`: the object keeps all of it.
+    fn store_kept(&mut self, whole: bool) -> bool {
+        let Some(at) = self.kept.iter().position(|effect| effect.name() == "store") else { return false };
+        let store = self.kept.remove(at);
+        let Some(Event::Stored { version, .. }) = self.answer(store) else { return false };
+        self.feed(Event::Stored { version, whole });
+        true
+    }
+}
