@@ -60,6 +60,17 @@ pub(super) enum Step {
         #[command(flatten)]
         log: Log,
     },
+    /// Fail where Terraform would keep its state in the pod
+    Backend {
+        /// Where the commands run
+        #[arg(long, value_name = "DIR")]
+        folder: PathBuf,
+        /// Where Terraform keeps what it knows of that folder
+        #[arg(long, value_name = "DIR")]
+        data: PathBuf,
+        #[command(flatten)]
+        log: Log,
+    },
     /// Say what a plan would change
     Report {
         #[command(flatten)]
@@ -125,6 +136,7 @@ pub(super) fn step(step: Step) -> Outcome {
             let fetched = fetched(&wanted, private_hosts, stand_ins);
             (fetched.and_then(|end| has(&into, path.as_deref()).map(|()| end)), log)
         }
+        Step::Backend { folder, data, log } => (keeps_its_state(&folder.join(data)), log),
         Step::Report { plan, log } => (plan.read().and_then(|planned| reported(Message::Planned(planned), 0)), log),
         Step::Verify { plan, fingerprint, log } => {
             let verified = plan.read().and_then(|planned| match planned.fingerprint == fingerprint {
@@ -156,6 +168,31 @@ fn has(into: &Path, path: Option<&Path>) -> Result<(), String> {
             Err(format!("the commit has no folder {}: correct spec.path", path.display()))
         }
         Some(_) | None => Ok(()),
+    }
+}
+
+/// Whether the state is kept elsewhere, by what `terraform init` has written
+/// (`internal/command/workdir/backend_state.go` of <https://github.com/hashicorp/terraform/tree/v1.9.0>). Without a backend it writes
+/// nothing.
+fn keeps_its_state(data: &Path) -> Result<End, String> {
+    let file = data.join("terraform.tfstate");
+    let text = match bounded(&file) {
+        Ok(text) => text,
+        Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
+        Err(error) => return Err(format!("failed to read {}: {error}", file.display())),
+    };
+    let known: serde_json::Value = serde_json::from_slice(&text).unwrap_or_default();
+    match known.pointer("/backend/type").and_then(serde_json::Value::as_str) {
+        Some(kind) if kind != "local" => Ok(End {
+            message: String::new(),
+            words: format!("the state is kept by the backend {}", clean(kind, 64)),
+            code: 0,
+        }),
+        Some(_) | None => {
+            Err("Terraform would keep its state in this pod, and lose it: name a backend in the configuration, or set \
+                               runner.allowLocalState where a mount keeps it"
+                .to_owned())
+        }
     }
 }
 
@@ -216,7 +253,7 @@ impl Plan {
     }
 }
 
-/// A plan, and one byte more than a plan may have.
+/// A plan or less, and one byte more than a plan may have.
 fn bounded(file: &Path) -> std::io::Result<Vec<u8>> {
     let mut plan = Vec::new();
     let most = u64::try_from(PLAN_BYTES_MAX).unwrap_or(u64::MAX).saturating_add(1);

@@ -7,25 +7,28 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::Arc;
 
+use allclear::adapters::kubernetes::crd::repo::{Installation, object};
 use domain::repo::job::PLAN_DIFFERS;
 use domain::repo::plan::{Message, Planned};
+use domain::repo::spec::Steps;
 use domain::repo::status::Counts;
 use sandbox::git::GitHost;
 use sandbox::http::{Server, StandIn};
-use support::process::program;
+use serde_json::json;
+use support::process::{comes_true, program};
 use tempfile::TempDir;
 
 const REPOSITORY: &str = "platform/infra.git";
 const URL: &str = "https://git.example.com/platform/infra.git";
 
-/// What the Terraform preset runs; `/workspace` is where the pod has its volume.
-const PREPARE: &[&str] = &["terraform", "init", "-input=false", "-no-color"];
-const PLAN: &[&str] = &[
-    "sh",
-    "-c",
-    "terraform plan -input=false -no-color -out=/workspace/out/plan.bin && terraform show -json /workspace/out/plan.bin > /workspace/out/plan.json",
-];
-const APPLY: &[&str] = &["terraform", "apply", "-input=false", "-no-color", "/workspace/out/plan.bin"];
+/// What the preset Terraform runs; `/workspace` is where the pod has its volume.
+fn preset() -> Steps {
+    let spec = json!({"url": URL, "approval": "Plan"});
+    let metadata = json!({"name": "infra", "namespace": "platform", "uid": "u", "resourceVersion": "1"});
+    let json = json!({"apiVersion": "allclear.dev/v1alpha1", "kind": "Repo", "metadata": metadata, "spec": spec});
+    let installation = Installation { terraform_image: "terraform:1".to_owned(), ..Installation::default() };
+    object(&json.to_string(), &installation).expect("a Repo").spec.expect("a spec").runner.steps
+}
 
 /// Keeps to terraform's exit codes (1 for any error), to its plan files that go stale, to its JSON, and to its lock. A resource is a
 /// line `NAME VALUE` of infra.tf; the state is such lines in $STATE, with its serial in $STATE.serial.
@@ -62,11 +65,14 @@ plan() {
 case $1 in
   init)
     [ -f infra.tf ] || fail 'the directory has no Terraform configuration files'
-    mkdir -p .terraform ;;
+    mkdir -p .terraform
+    grep -q '^backend' infra.tf && printf '{"version":3,"backend":{"type":"%s"}}' "$(value infra.tf backend)" > .terraform/terraform.tfstate
+    true ;;
   plan)
     [ -d .terraform ] || fail 'Backend initialization required, please run "terraform init"'
     for argument; do case $argument in -out=*) out=${argument#-out=} ;; esac; done
     lock
+    [ -z "${SLOW-}" ] || { trap 'rmdir "$STATE.lock"; exit 1' TERM; touch "$STATE.slow"; while :; do sleep 0.1; done; }
     plan > "$out" ;;
   show) tail -n 1 "$3" ;;
   apply)
@@ -142,21 +148,33 @@ impl Pod<'_> {
     }
 
     /// A container of the user's: its exit code and its words.
-    fn user(&self, command: &[&str]) -> (i32, String) {
+    fn user(&self, command: &[String]) -> (i32, String) {
+        let Output { status, stderr, .. } = self.command(command).output().expect("it runs");
+        (status.code().expect("a code"), String::from_utf8(stderr).expect("text"))
+    }
+
+    fn command(&self, command: &[String]) -> Command {
         let root = self.root.to_str().expect("text");
         let words: Vec<String> = command.iter().map(|word| word.replace("/workspace", root)).collect();
         let path = format!("{}:/usr/local/bin:/usr/bin:/bin", self.scene.folder.path().join("bin").display());
         let mut command = Command::new("env");
         command.env_clear().env("PATH", path).env("STATE", self.scene.state()).args(&words);
-        let Output { status, stderr, .. } = command.current_dir(self.root.join("source")).output().expect("it runs");
-        (status.code().expect("a code"), String::from_utf8(stderr).expect("text"))
+        command.current_dir(self.root.join("source"));
+        command
+    }
+
+    /// What `backend` says after `prepare`.
+    fn backend(&self) -> (i32, String) {
+        let (code, message, _) = self.step(&["backend", "--folder", &self.path("source"), "--data", ".terraform"]);
+        (code, message)
     }
 
     fn planned(&self, revision: &str) {
         let (code, _, words) = self.source(revision, &[]);
         assert_eq!(code, 0, "{words}");
-        for command in [PREPARE, PLAN] {
-            let (code, words) = self.user(command);
+        let Steps { prepare, plan, .. } = preset();
+        for command in [prepare, plan] {
+            let (code, words) = self.user(&command);
             assert_eq!(code, 0, "{words}");
         }
     }
@@ -196,14 +214,15 @@ async fn a_commit_is_planned_reported_verified_and_applied_as_its_pods_do_it() {
     let (code, message, words) = second.verify(&planned.fingerprint);
     assert_eq!((code, &message), (0, &Message::Planned(planned.clone())), "{words}");
     assert!(words.contains("would add 2, change 0 and destroy 0"), "{words}");
-    assert_eq!(second.user(APPLY).0, 0);
+    let apply = preset().apply;
+    assert_eq!(second.user(&apply).0, 0);
     assert_eq!(fs::read_to_string(scene.state()).expect("a state"), "bucket one\nqueue two\n");
 
     let third = scene.pod("again");
     third.planned(&revision);
     assert!(third.report().empty, "nothing is left to change");
     assert_eq!(
-        second.user(APPLY),
+        second.user(&apply),
         (1, "Error: Saved plan is stale\n".to_owned()),
         "the stand-in keeps terraform's rule"
     );
@@ -235,9 +254,10 @@ async fn a_plan_that_failed_is_reported_as_none() {
     let revision = scene.commit("bucket one\n");
     let pod = scene.pod("plan");
     assert_eq!(pod.source(&revision, &[]).0, 0);
-    assert_eq!(pod.user(PREPARE).0, 0);
+    let Steps { prepare, plan, .. } = preset();
+    assert_eq!(pod.user(&prepare).0, 0);
     fs::create_dir(scene.folder.path().join("state.lock")).expect("held by another");
-    assert_eq!(pod.user(PLAN), (1, "Error: Error acquiring the state lock\n".to_owned()));
+    assert_eq!(pod.user(&plan), (1, "Error: Error acquiring the state lock\n".to_owned()));
     let out = pod.path("out");
     let (code, message, words) = pod.step(&["report", "--preset", "Terraform", "--out", &out]);
     assert!(code == 1 && message.contains("the step plan wrote no ") && words.contains(&message), "{words}");
@@ -252,6 +272,41 @@ async fn a_plan_that_failed_is_reported_as_none() {
     let nowhere = ["report", "--preset", "Command", "--out", &out, "--termination-log", "nowhere/log"];
     let output = Command::new(program()).arg("step").args(nowhere).output().expect("the program runs");
     assert_eq!(output.status.code(), Some(1), "what the controller is not told did not happen");
+}
+
+/// The state of a configuration without a backend, as of the sample of the program before ours, is a file of the pod.
+#[tokio::test]
+async fn a_state_that_would_be_lost_with_the_pod_ends_the_job_before_anything_is_planned() {
+    let scene = Scene::new().await;
+    for (backend, kept) in [("", false), ("backend local\n", false), ("backend s3\n", true)] {
+        let pod = scene.pod(&format!("pod{}", backend.trim().replace(' ', "-")));
+        let revision = scene.commit(&format!("bucket one\n{backend}"));
+        assert_eq!(pod.source(&revision, &[]).0, 0);
+        assert_eq!(pod.user(&preset().prepare).0, 0);
+        let (code, message) = pod.backend();
+        assert_eq!(code == 0, kept, "{message}");
+        assert!(
+            kept || (message.contains("name a backend") && message.contains("runner.allowLocalState")),
+            "{message}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_plan_that_is_told_to_end_gives_the_lock_of_its_state_back() {
+    let scene = Scene::new().await;
+    let pod = scene.pod("pod");
+    assert_eq!(pod.source(&scene.commit("bucket one\n"), &[]).0, 0);
+    let Steps { prepare, plan, .. } = preset();
+    assert_eq!(pod.user(&prepare).0, 0);
+    let mut planning = pod.command(&plan).env("SLOW", "1").spawn().expect("it runs");
+    let state = scene.state().display().to_string();
+    assert!(comes_true(async || Path::new(&format!("{state}.slow")).exists()).await, "it never planned");
+    assert!(Path::new(&format!("{state}.lock")).exists());
+    let told = Command::new("kill").args(["-TERM", &planning.id().to_string()]).status().expect("it runs");
+    assert!(told.success());
+    assert_eq!(planning.wait().expect("it ends").code(), Some(1));
+    assert!(!Path::new(&format!("{state}.lock")).exists());
 }
 
 #[tokio::test]

@@ -5,6 +5,7 @@
 //! Not for when one is made, started or removed; that is `domain::repo`'s.
 
 mod extras;
+mod lock;
 mod read;
 mod template;
 
@@ -36,6 +37,9 @@ const STARTED: &str = "allclear.dev/started";
 /// The label by which the Job controller of every version finds its pods
 /// (<https://kubernetes.io/docs/reference/labels-annotations-taints/#job-name>).
 const JOB_NAME: &str = "job-name";
+
+/// The kubelet takes the end of a log for the termination message of a container that failed and wrote none.
+const LOG_ON_ERROR: &str = "FallbackToLogsOnError";
 
 /// How the API server refuses what a quota has no room for (its admission plugin *ResourceQuota*).
 const OVER_QUOTA: &str = "exceeded quota";

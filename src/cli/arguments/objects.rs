@@ -127,5 +127,5 @@ pub(crate) struct WhichRepos {
 }
 
 fn step(name: &str) -> Result<StepKind, String> {
-    StepKind::named(name).ok_or_else(|| "a step is source, prepare, plan, report, verify or apply".to_owned())
+    StepKind::named(name).ok_or_else(|| "a step is source, prepare, backend, plan, report, verify or apply".to_owned())
 }

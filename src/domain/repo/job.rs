@@ -145,6 +145,8 @@ pub enum StepKind {
     Source,
     /// The user's `prepare`.
     Prepare,
+    /// Ends the Job if Terraform would lose its state with the pod.
+    Backend,
     /// The user's `plan`.
     Plan,
     /// Says what a plan would change.
@@ -157,13 +159,15 @@ pub enum StepKind {
 
 impl StepKind {
     /// Every step.
-    pub const ALL: [Self; 6] = [Self::Source, Self::Prepare, Self::Plan, Self::Report, Self::Verify, Self::Apply];
+    pub const ALL: [Self; 7] =
+        [Self::Source, Self::Prepare, Self::Backend, Self::Plan, Self::Report, Self::Verify, Self::Apply];
 
     /// The container's name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Source => "source",
             Self::Prepare => "prepare",
+            Self::Backend => "backend",
             Self::Plan => "plan",
             Self::Report => "report",
             Self::Verify => "verify",

@@ -18,8 +18,8 @@ const BEFORE_CAP: Duration = Duration::from_mins(30);
 /// Longest pause between two applies.
 const APPLIES_CAP: Duration = Duration::from_hours(1);
 
-/// Bytes of a container's words that are repeated.
-const WORDS_BYTES_MAX: usize = 200;
+/// Bytes of a container's words that are repeated: whose lock is in the way, and the cure, take 300.
+const WORDS_BYTES_MAX: usize = 400;
 
 /// What a Job that has ended comes to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -149,7 +149,7 @@ impl Repo {
                 let rest = rest(BEFORE_BASE, BEFORE_CAP, run.failing.before);
                 run.failing.not_before_ms = Some(wall_ms.saturating_add(rest));
                 let log = step.map(|step| format!("; {}", log(step))).unwrap_or_default();
-                let message = format!("{why}. Nothing was changed; it is tried again in {} s{log}", rest / 1_000);
+                let message = format!("{why}. Nothing was applied; it is tried again in {} s{log}", rest / 1_000);
                 run.message.clone_from(&message);
                 if run.failing.before == 1 {
                     self.announce(now, Kind::RunFailed, &job.attempt.number.to_string(), &message);

@@ -8,8 +8,8 @@ use crate::repo::run::Stand;
 use crate::repo::status::{Condition, ConditionKind, Late, Phase, Question};
 use crate::text;
 
-/// Bytes of a message.
-const MESSAGE_BYTES_MAX: usize = 400;
+/// Bytes of a message. A cause, its cure and the command that shows the log fit.
+const MESSAGE_BYTES_MAX: usize = 1024;
 
 /// Begins the command that shows a log.
 const LOG: &str = "kubectl logs ";

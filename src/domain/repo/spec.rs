@@ -130,12 +130,14 @@ pub struct Runner {
     pub service_account: Option<String>,
     /// The pod gets the ServiceAccount's token for the API server.
     pub kubernetes_token: bool,
+    /// Terraform's state may be kept in the pod, and be lost with it.
+    pub local_state: bool,
     /// How long a Job may take from its start.
     pub deadline: Duration,
     /// How long its programs may take to end after they are told to.
     pub grace: Duration,
     /// Kubernetes' own parts of the pod, as one JSON object that the template takes apart: `env`, `envFrom`, `mounts`, `resources`,
-    /// `nodeSelector`, `tolerations`, `imagePullSecrets`. Empty for none.
+    /// `stepResources`, `nodeSelector`, `tolerations`, `imagePullSecrets`. Empty for none.
     pub extras: String,
 }
 
@@ -190,8 +192,7 @@ impl Spec {
 
     /// All that what would run depends on, beside the commit. A yes is a yes to this, too.
     pub fn settings(&self) -> String {
-        let Runner { preset, image, steps, service_account, kubernetes_token, deadline: _, grace: _, extras } =
-            &self.runner;
+        let Runner { preset, image, steps, service_account, kubernetes_token, local_state, extras, .. } = &self.runner;
         let Steps { prepare, plan, apply } = steps;
         let counts = [prepare.len(), plan.len(), apply.len()].map(|count| count.to_string());
         let words = [prepare, plan, apply].into_iter().flatten().map(String::as_str);
@@ -203,6 +204,7 @@ impl Spec {
             image,
             service_account.as_deref().unwrap_or_default(),
             if *kubernetes_token { "token" } else { "" },
+            if *local_state { "local state" } else { "" },
             extras,
         ];
         digest("settings", fixed.into_iter().chain(counts.iter().map(String::as_str)).chain(words))

@@ -17,6 +17,8 @@ pub(super) struct Extras {
     pub mounts: Vec<Mount>,
     /// Of each of the user's containers.
     pub resources: Option<Value>,
+    /// Of each of ours.
+    pub step_resources: Option<Value>,
     /// Of the pod.
     pub node_selector: Option<Value>,
     /// Of the pod.

@@ -9,7 +9,7 @@ use serde::de::IgnoredAny;
 
 use super::super::parts::{self, Condition, explained};
 use super::super::pods::{FINISHED, ORDINARY, PLAIN, WORDS_CHARS_MAX};
-use super::{ACTION, ATTEMPT, REVISION, SEQ, STARTED};
+use super::{ACTION, ATTEMPT, LOG_ON_ERROR, REVISION, SEQ, STARTED, lock};
 use domain::id::{Revision, RunSeq};
 use domain::repo::job::{End, Job, Pod, Pods, Step, StepKind, StepState};
 use domain::repo::status::{Action, Attempt};
@@ -73,8 +73,24 @@ fn steps(spec: PodSpec, status: PodStatus) -> Vec<Step> {
         states.insert(one.name, one.state);
     }
     let names = spec.init_containers.into_iter().flatten().chain(spec.containers);
-    let known = names.filter_map(|container| Some((StepKind::named(&container.name)?, container.name)));
-    known.map(|(kind, name)| Step { kind, state: states.remove(&name).flatten().unwrap_or_default().read() }).collect()
+    let known = names.filter_map(|container| Some((StepKind::named(&container.name)?, container)));
+    known
+        .map(|(kind, Container { name, termination_message_policy: policy })| {
+            let state = states.remove(&name).flatten().unwrap_or_default().read();
+            Step { kind, state: if policy.as_deref() == Some(LOG_ON_ERROR) { without_log(state) } else { state } }
+        })
+        .collect()
+}
+
+/// The message of a container that failed may be the end of its log, which may hold secrets: all that is kept of it is whose lock is
+/// in the way.
+fn without_log(state: StepState) -> StepState {
+    match state {
+        StepState::Ended(code, reason, message) if code != 0 => {
+            StepState::Ended(code, reason, lock::held(&message).unwrap_or_default())
+        }
+        StepState::Ended(..) | StepState::Running | StepState::Waiting => state,
+    }
 }
 
 fn end(condition: Condition) -> Option<End> {
@@ -159,8 +175,10 @@ struct PodSpec {
 }
 
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct Container {
     name: String,
+    termination_message_policy: Option<String>,
 }
 
 #[derive(Default, Deserialize)]

@@ -9,9 +9,9 @@
 use serde_json::{Map, Value, json};
 
 use super::extras::Extras;
-use super::{ACTION, ATTEMPT, Ours, REPO_UID, REVISION, SEQ};
+use super::{ACTION, ATTEMPT, LOG_ON_ERROR, Ours, REPO_UID, REVISION, SEQ};
 use domain::repo::job::{Order, StepKind};
-use domain::repo::spec::Wanted;
+use domain::repo::spec::{Preset, Wanted};
 use domain::repo::status::Action;
 
 /// The label of the program before ours, so that selectors of its users go on working.
@@ -36,6 +36,10 @@ const LABEL_CHARS_MAX: usize = 63;
 
 /// The user and the group of every container: `nonroot` of the images that have one.
 const USER: u32 = 65532;
+
+/// Where Terraform keeps what it knows of a folder, unless this variable names another place.
+const DATA_DIR: &str = ".terraform";
+const DATA_DIR_VARIABLE: &str = "TF_DATA_DIR";
 
 /// The git Secret is read by the group of the pod, and by no one else.
 const SECRET_MODE: u32 = 0o440;
@@ -159,10 +163,13 @@ fn pod(order: &Order, extras: &Extras, before: Vec<Value>, last: Value) -> Value
 fn containers(order: &Order, extras: &Extras, ours: &Ours) -> Result<(Vec<Value>, Value), String> {
     let steps = &order.runner.steps;
     let user = |kind, command: &[String]| users(order, extras, kind, command);
-    let step = |kind, arguments: Vec<String>| own(&ours.image, kind, &arguments);
-    let mut before = vec![source(order, ours)];
+    let step = |kind, arguments: Vec<String>| own(extras, ours, kind, &arguments);
+    let mut before = vec![source(order, extras, ours)];
     if !steps.prepare.is_empty() {
         before.push(user(StepKind::Prepare, &steps.prepare));
+    }
+    if order.runner.preset == Preset::Terraform && !order.runner.local_state {
+        before.push(backend(order, extras, ours));
     }
     let planned = order.attempt.action == Action::Plan || order.planned || order.fingerprint.is_some();
     if planned {
@@ -188,7 +195,7 @@ fn containers(order: &Order, extras: &Extras, ours: &Ours) -> Result<(Vec<Value>
 }
 
 /// Fetches the commit: the only container with the git Secret.
-fn source(order: &Order, ours: &Ours) -> Value {
+fn source(order: &Order, extras: &Extras, ours: &Ours) -> Value {
     let wanted = match &order.source.wanted {
         Wanted::Head => "HEAD".to_owned(),
         Wanted::Branch(name) => format!("refs/heads/{name}"),
@@ -212,30 +219,38 @@ fn source(order: &Order, ours: &Ours) -> Value {
     for stand_in in &ours.stand_ins {
         arguments.extend(words(["--stand-in", stand_in]));
     }
-    let mut container = own(&ours.image, StepKind::Source, &arguments);
+    let mut container = own(extras, ours, StepKind::Source, &arguments);
+    set(&mut container, [("volumeMounts", Some(json!(mounts)))]);
+    container
+}
+
+/// Looks where `terraform init` says that the state is.
+fn backend(order: &Order, extras: &Extras, ours: &Ours) -> Value {
+    let directory = directory(order);
+    let named = extras.env.iter().rfind(|entry| named(entry) == Some(DATA_DIR_VARIABLE));
+    let data = named.and_then(|entry| entry.get("value")).and_then(Value::as_str).unwrap_or(DATA_DIR);
+    let mut container = own(extras, ours, StepKind::Backend, &words(["--folder", &directory, "--data", data]));
+    let mounts = [mounted("workspace", WORKSPACE, true), mounted("tmp", "/tmp", true)];
     set(&mut container, [("volumeMounts", Some(json!(mounts)))]);
     container
 }
 
 /// A container of ours: our image's own program, which needs little and gets nothing of the user's.
-fn own(image: &str, kind: StepKind, arguments: &[String]) -> Value {
+fn own(extras: &Extras, ours: &Ours, kind: StepKind, arguments: &[String]) -> Value {
     let arguments: Vec<String> =
         words(["step", kind.name()]).into_iter().chain(arguments.iter().cloned()).map(|word| literal(&word)).collect();
     json!({
         "name": kind.name(),
-        "image": image,
+        "image": ours.image,
         "args": arguments,
         "securityContext": security(),
-        // Fetching holds some pages of the pack, and the rest goes to the disk.
-        "resources": {"requests": {"cpu": "50m", "memory": "64Mi"}},
+        "resources": extras.step_resources.clone().unwrap_or_else(of_ours),
         "volumeMounts": [mounted("out", OUT, true), mounted("tmp", "/tmp", false)],
     })
 }
 
 /// A container of the user's, with the whole command.
 fn users(order: &Order, extras: &Extras, kind: StepKind, command: &[String]) -> Value {
-    let path = order.source.path.trim_matches('/');
-    let directory = if path.is_empty() { SOURCE.to_owned() } else { format!("{SOURCE}/{path}") };
     // What a plan writes has a volume of its own, so that its folder is there from the beginning.
     let fixed = [("workspace", WORKSPACE), ("out", OUT), ("tmp", "/tmp")];
     let mut mounts = fixed.map(|(volume, path)| mounted(volume, path, false)).to_vec();
@@ -248,14 +263,36 @@ fn users(order: &Order, extras: &Extras, kind: StepKind, command: &[String]) -> 
         "name": kind.name(),
         "image": order.runner.image,
         "command": command.iter().map(|word| literal(word)).collect::<Vec<_>>(),
-        "workingDir": directory,
+        "workingDir": directory(order),
         "env": environment(order, extras),
         "securityContext": security(),
+        "resources": extras.resources.clone().unwrap_or_else(of_users),
         "volumeMounts": mounts,
     });
+    // The end of the log, of which no more is read than whose lock is in the way.
+    let policy = (order.runner.preset == Preset::Terraform).then(|| json!(LOG_ON_ERROR));
     let env_from = Some(&extras.env_from).filter(|sources| !sources.is_empty());
-    set(&mut container, [("envFrom", env_from.map(|sources| json!(sources))), ("resources", extras.resources.clone())]);
+    set(&mut container, [("envFrom", env_from.map(|sources| json!(sources))), ("terminationMessagePolicy", policy)]);
     container
+}
+
+/// What a container of ours needs. Fetching holds some pages of the pack, and the rest goes to the disk. Limits, because a quota on
+/// limits refuses every pod without.
+fn of_ours() -> Value {
+    json!({"requests": {"cpu": "50m", "memory": "64Mi"}, "limits": {"cpu": "500m", "memory": "256Mi"}})
+}
+
+/// What a container of the user's needs, unless its Repo says it: a provider of Terraform holds some hundred MiB.
+fn of_users() -> Value {
+    json!({"requests": {"cpu": "100m", "memory": "256Mi"}, "limits": {"cpu": "1", "memory": "1Gi"}})
+}
+
+/// Where commands run.
+fn directory(order: &Order) -> String {
+    match order.source.path.trim_matches('/') {
+        "" => SOURCE.to_owned(),
+        path => format!("{SOURCE}/{path}"),
+    }
 }
 
 /// What a command of the user's finds in its environment. Defaults come first and give way to the user's; what says which run this

@@ -109,6 +109,26 @@ fn steps_are_read_in_the_order_in_which_they_run_and_without_those_of_others() {
     assert_eq!((running.steps, running.alive, running.waits), (expected.to_vec(), true, None));
 }
 
+/// With the preset Terraform the message of a failed container may be the end of its log.
+#[test]
+fn of_the_end_of_a_log_nothing_is_kept_but_whose_lock_is_in_the_way() {
+    let message = |code: i32, log: &str| {
+        let ended = json!({"terminated": {"exitCode": code, "reason": "Error", "message": log}});
+        let pod = json!({
+            "metadata": {"name": "infra-1-x", "uid": "p-1", "resourceVersion": "18"},
+            "spec": {"containers": [{"name": "apply", "terminationMessagePolicy": "FallbackToLogsOnError"}]},
+            "status": {"phase": "Failed", "containerStatuses": [{"name": "apply", "state": ended}]},
+        });
+        match read::pod(&pod.to_string()).unwrap().1.steps.remove(0).state {
+            StepState::Ended(_, _, message) => message,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(message(1, "token = hunter2"), "");
+    assert_eq!(message(0, "3 added"), "3 added", "it was written to be read");
+    assert!(message(1, "Error: Error acquiring the state lock\n  ID:   a-1\n  Who:  me@host").contains("lock a-1"));
+}
+
 #[test]
 fn why_a_pod_does_not_run_is_said_by_the_scheduler_or_a_container() {
     let unscheduled = json!({"phase": "Pending", "conditions": [

@@ -22,7 +22,7 @@ const WORKSPACE: &str = "workspace";
 
 /// The extras of a runner; empty for none.
 pub fn extras(raw: &RunnerSpec) -> Result<String, InvalidSpec> {
-    let RunnerSpec { env, env_from, mounts, resources, node_selector, tolerations, image_pull_secrets, .. } = raw;
+    let RunnerSpec { env, env_from, mounts, node_selector, tolerations, image_pull_secrets, .. } = raw;
     let mut parts = Map::new();
     let mut put = |name: &str, count: usize, value: Value| {
         at_most(ENTRIES_MAX, count, &format!("runner.{name}"))?;
@@ -41,10 +41,12 @@ pub fn extras(raw: &RunnerSpec) -> Result<String, InvalidSpec> {
     }
     let names = image_pull_secrets.iter().map(|secret| json!({"name": secret.name}));
     put("imagePullSecrets", image_pull_secrets.len(), names.collect())?;
-    match resources {
-        None => {}
-        Some(Value::Object(fields)) => put("resources", fields.len(), Value::Object(fields.clone()))?,
-        Some(_) => return invalid("runner.resources is no object"),
+    for (name, resources) in [("resources", &raw.resources), ("stepResources", &raw.step_resources)] {
+        match resources {
+            None => {}
+            Some(Value::Object(fields)) => put(name, fields.len(), Value::Object(fields.clone()))?,
+            Some(_) => return invalid(format!("runner.{name} is no object")),
+        }
     }
     if env.iter().any(|one| one.get("name").and_then(Value::as_str).is_none_or(str::is_empty)) {
         return invalid("a variable in runner.env has no name");

@@ -104,8 +104,10 @@ pub struct RunnerSpec {
     /// Files for the commands.
     #[cfg_attr(test, schemars(length(max = 50)))]
     pub mounts: Vec<Mount>,
-    /// What each container with your commands needs, as in a container.
+    /// What each container with your commands needs, as in a container. Unless given: 100m and 256Mi, at most 1 CPU and 1Gi.
     pub resources: Option<Value>,
+    /// What each container of allclear in the same pod needs, as in a container. Unless given: 50m and 64Mi, at most 500m and 256Mi.
+    pub step_resources: Option<Value>,
     /// On which nodes it may run.
     #[cfg_attr(test, schemars(extend("maxProperties" = 50)))]
     pub node_selector: BTreeMap<String, String>,
@@ -123,6 +125,11 @@ pub struct RunnerSpec {
     /// How long a Job may take from its start: 1h unless given, from 1m to 24h.
     #[cfg_attr(test, schemars(length(max = 32)))]
     pub deadline: Option<String>,
+    /// Terraform may keep its state in the pod, where it is lost with it: without this, such a configuration is not run.
+    pub allow_local_state: bool,
+    /// How long Terraform waits for the lock of its state, as -lock-timeout: not at all unless given, up to 1h.
+    #[cfg_attr(test, schemars(length(max = 32)))]
+    pub lock_timeout: Option<String>,
     /// How long a command may take to end after it is told to, so that Terraform can give its lock back: 5m unless given, up to 1h.
     #[cfg_attr(test, schemars(length(max = 32)))]
     pub grace: Option<String>,

@@ -44,6 +44,15 @@ const WORD_BYTES_MAX: usize = 4096;
 const IMAGE_BYTES_MAX: usize = 512;
 /// Longest name of a workspace (<https://developer.hashicorp.com/terraform/cloud-docs/workspaces/create>).
 const WORKSPACE_BYTES_MAX: usize = 90;
+/// Plans, and writes the plan as JSON. A first process of a container gets no signal that it does not handle, so this shell hands
+/// SIGTERM on and waits: Terraform gives the lock of its state back.
+const PLAN: &str = "plan='' stopped=''
+trap 'stopped=1; [ -z \"$plan\" ] || kill -TERM \"$plan\"' TERM
+terraform plan -input=false -no-color -out=/workspace/out/plan.bin \"$@\" & plan=$!
+[ -z \"$stopped\" ] || kill -TERM \"$plan\"
+while wait \"$plan\"; code=$?; kill -0 \"$plan\" 2>/dev/null; do :; done
+[ \"$code\" -eq 0 ] || exit \"$code\"
+exec terraform show -json /workspace/out/plan.bin > /workspace/out/plan.json";
 /// What to do about a status that is not ours: nothing else than a hand or a later version writes one.
 const MEND_STATUS: &str = "If a later version wrote it, use that one; if it was edited, put it back (kubectl edit \
                            --subresource=status), or remove it: then the newest commit is run once more";
@@ -131,9 +140,10 @@ fn runner(raw: &raw::RunnerSpec, approval: Approving, installation: &Installatio
     Ok(Runner {
         preset,
         image,
-        steps: steps(&raw.steps, preset, approval)?,
+        steps: steps(raw, preset, approval)?,
         service_account: given(&raw.service_account_name),
         kubernetes_token: raw.kubernetes_token,
+        local_state: raw.allow_local_state,
         deadline: between(&raw.deadline, "runner.deadline", DEADLINE, MINUTE..=DAY)?,
         grace: between(&raw.grace, "runner.grace", GRACE, Duration::ZERO..=HOUR)?,
         extras: extras(raw)?,
@@ -141,11 +151,13 @@ fn runner(raw: &raw::RunnerSpec, approval: Approving, installation: &Installatio
 }
 
 /// The commands: those of the spec before those of the preset.
-fn steps(raw: &raw::Steps, preset: Preset, approval: Approving) -> Result<Steps, InvalidSpec> {
+fn steps(raw: &raw::RunnerSpec, preset: Preset, approval: Approving) -> Result<Steps, InvalidSpec> {
+    let lock = between(&raw.lock_timeout, "runner.lockTimeout", Duration::ZERO, Duration::ZERO..=HOUR)?;
     let presets = match preset {
-        Preset::Terraform => terraform(approval),
+        Preset::Terraform => terraform(approval, lock),
         Preset::Command => Steps::default(),
     };
+    let raw = &raw.steps;
     let steps = Steps {
         prepare: command(&raw.prepare, "prepare", presets.prepare)?,
         plan: command(&raw.plan, "plan", presets.plan)?,
@@ -161,17 +173,16 @@ fn steps(raw: &raw::Steps, preset: Preset, approval: Approving) -> Result<Steps,
 }
 
 /// The steps of Terraform. A plan file exists only where a plan is asked for.
-fn terraform(approval: Approving) -> Steps {
-    const PLAN: &str = "terraform plan -input=false -no-color -out=/workspace/out/plan.bin && \
-                        terraform show -json /workspace/out/plan.bin > /workspace/out/plan.json";
+fn terraform(approval: Approving, lock: Duration) -> Steps {
+    let lock = Vec::from_iter((!lock.is_zero()).then(|| format!("-lock-timeout={}s", lock.as_secs())));
     let last = match approval {
         Approving::Plan => ["-no-color", "/workspace/out/plan.bin"],
         Approving::Auto | Approving::Revision => ["-auto-approve", "-no-color"],
     };
     Steps {
         prepare: words(&["terraform", "init", "-input=false", "-no-color"]),
-        plan: words(&["sh", "-c", PLAN]),
-        apply: words(&["terraform", "apply", "-input=false"]).into_iter().chain(words(&last)).collect(),
+        plan: [words(&["sh", "-c", PLAN, "plan"]), lock.clone()].concat(),
+        apply: [words(&["terraform", "apply", "-input=false"]), lock, words(&last)].concat(),
     }
 }
 

@@ -58,17 +58,51 @@ fn names(job: &Value) -> Vec<String> {
 #[test]
 fn each_action_has_the_steps_that_it_needs_and_no_others() {
     let mut plan = order(Action::Plan);
-    assert_eq!(names(&made(&plan)), ["source", "prepare", "plan", "report"]);
+    assert_eq!(names(&made(&plan)), ["source", "prepare", "backend", "plan", "report"]);
     plan.runner.steps.prepare.clear();
+    plan.runner.local_state = true;
+    assert_eq!(names(&made(&plan)), ["source", "plan", "report"]);
+    plan.runner = Runner { preset: Preset::Command, local_state: false, ..plan.runner };
     assert_eq!(names(&made(&plan)), ["source", "plan", "report"]);
     let mut apply = order(Action::Apply);
-    assert_eq!(names(&made(&apply)), ["source", "prepare", "apply"]);
+    assert_eq!(names(&made(&apply)), ["source", "prepare", "backend", "apply"]);
     apply.planned = true;
-    assert_eq!(names(&made(&apply)), ["source", "prepare", "plan", "apply"]);
+    assert_eq!(names(&made(&apply)), ["source", "prepare", "backend", "plan", "apply"]);
     apply.fingerprint = Some("f1".to_owned());
-    assert_eq!(names(&made(&apply)), ["source", "prepare", "plan", "verify", "apply"]);
+    assert_eq!(names(&made(&apply)), ["source", "prepare", "backend", "plan", "verify", "apply"]);
     let last = &made(&apply)["spec"]["template"]["spec"]["containers"];
     assert_eq!((last.as_array().unwrap().len(), &last[0]["name"]), (1, &json!("apply")));
+}
+
+#[test]
+fn where_the_state_is_said_to_be_is_looked_at_where_the_commands_run() {
+    let mut order = order(Action::Apply);
+    let of = |order: &Order| container(&made(order), "backend")["args"].clone();
+    assert_eq!(of(&order), json!(["step", "backend", "--folder", "/workspace/source", "--data", ".terraform"]));
+    order.source.path = "envs/prod".to_owned();
+    order.runner.extras = r#"{"env": [{"name": "TF_DATA_DIR", "value": "/tmp/data"}]}"#.to_owned();
+    assert_eq!(
+        of(&order),
+        json!(["step", "backend", "--folder", "/workspace/source/envs/prod", "--data", "/tmp/data"])
+    );
+}
+
+/// A quota on limits refuses every pod with a container that has none.
+#[test]
+fn each_container_has_requests_and_limits_and_both_can_be_set() {
+    let limits = |order: &Order| {
+        let of = |one: &Value| {
+            let needs = &one["resources"];
+            assert!(["requests", "limits"].iter().all(|part| needs[part]["cpu"].is_string()), "{one}");
+            needs["limits"]["memory"].as_str().unwrap().to_owned()
+        };
+        containers(&made(order)).iter().map(of).collect::<Vec<_>>().join(" ")
+    };
+    let mut order = order(Action::Plan);
+    assert_eq!(limits(&order), "256Mi 1Gi 256Mi 1Gi 256Mi");
+    let set = |memory: &str| json!({"requests": {"cpu": "1m"}, "limits": {"cpu": "2", "memory": memory}});
+    order.runner.extras = json!({"resources": set("3Gi"), "stepResources": set("64Mi")}).to_string();
+    assert_eq!(limits(&order), "64Mi 3Gi 64Mi 3Gi 64Mi");
 }
 
 #[test]
@@ -376,7 +410,7 @@ proptest! {
             let has_git = mounts.iter().any(|mount| git.contains(mount["name"].as_str().unwrap()));
             prop_assert_eq!(has_git, container["name"] == "source" && order.source.secret.is_some());
             prop_assert!(!container["env"].to_string().contains("git-credentials"));
-            let ours = ["source", "report", "verify"].contains(&container["name"].as_str().unwrap());
+            let ours = ["source", "backend", "report", "verify"].contains(&container["name"].as_str().unwrap());
             prop_assert_eq!(&container["image"], if ours { "allclear:1" } else { "terraform:1" });
             prop_assert!(!ours || (container.get("env").is_none() && container.get("envFrom").is_none()));
         }

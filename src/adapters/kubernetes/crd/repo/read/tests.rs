@@ -71,20 +71,36 @@ fn a_manifest_of_the_program_before_ours_means_the_same() {
 fn a_plan_that_is_asked_for_is_what_is_applied() {
     let steps = spec(&json!({"approval": "Plan"})).runner.steps;
     assert_eq!(steps.apply.join(" "), "terraform apply -input=false -no-color /workspace/out/plan.bin");
-    let [shell, flag, script] = &steps.plan[..] else { panic!("{steps:?}") };
+    let [shell, flag, script, _] = &steps.plan[..] else { panic!("{steps:?}") };
     assert_eq!((shell.as_str(), flag.as_str()), ("sh", "-c"));
-    assert_eq!(
-        script,
-        "terraform plan -input=false -no-color -out=/workspace/out/plan.bin && terraform show -json \
-         /workspace/out/plan.bin > /workspace/out/plan.json"
+    assert!(
+        script.contains("\nterraform plan -input=false -no-color -out=/workspace/out/plan.bin \"$@\" &"),
+        "{script}"
+    );
+    assert!(
+        script.ends_with("\nexec terraform show -json /workspace/out/plan.bin > /workspace/out/plan.json"),
+        "{script}"
     );
     assert!(spec(&json!({"approval": "Revision"})).runner.steps.apply.contains(&"-auto-approve".to_owned()));
 }
 
 #[test]
+fn a_lock_is_waited_for_as_long_as_the_spec_says_by_what_takes_it() {
+    let steps = spec(&json!({"approval": "Plan", "runner": {"lockTimeout": "5m"}})).runner.steps;
+    assert_eq!(steps.plan.last().unwrap(), "-lock-timeout=300s");
+    assert_eq!(
+        steps.apply.join(" "),
+        "terraform apply -input=false -lock-timeout=300s -no-color /workspace/out/plan.bin"
+    );
+    assert!(
+        !spec(&json!({})).runner.local_state && spec(&json!({"runner": {"allowLocalState": true}})).runner.local_state
+    );
+}
+
+#[test]
 fn a_step_that_is_given_replaces_that_of_the_preset_and_an_empty_one_leaves_it_out() {
     let steps = spec(&json!({"runner": {"steps": {"prepare": [], "apply": ["make", "apply"]}}})).runner.steps;
-    assert_eq!((steps.prepare.len(), steps.apply.join(" ").as_str(), steps.plan.len()), (0, "make apply", 3));
+    assert_eq!((steps.prepare.len(), steps.apply.join(" ").as_str(), steps.plan.len()), (0, "make apply", 4));
     let command = json!({"preset": "Command", "image": "node:24", "steps": {"apply": ["npm", "run", "publish"]}});
     let runner = spec(&json!({"runner": command})).runner;
     assert_eq!((runner.preset, runner.image.as_str()), (Preset::Command, "node:24"));
