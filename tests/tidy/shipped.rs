@@ -114,6 +114,23 @@ fn every_configuration_that_is_proposed_is_good_once_what_it_names_is_there() {
     none("docs/ shows webhooks that do not work", &wrong.collect::<Vec<_>>());
 }
 
+/// A question that is left out, or that goes with its object, is answered by who could not answer it. What the expressions come to is
+/// the API server's to say: it was asked by hand, as the commit says.
+#[test]
+fn what_asks_people_is_changed_and_deleted_by_those_alone_who_may_answer() {
+    let text = file("deploy/policies/manual.yaml").text;
+    let policy: Value = serde_saphyr::from_str(text.split("\n---\n").next().unwrap()).unwrap();
+    let rule = &policy["spec"]["matchConstraints"]["resourceRules"][0];
+    assert_eq!(rule["operations"], serde_json::json!(["UPDATE", "DELETE"]));
+    assert_eq!(rule["resources"], serde_json::json!(["pipelines", "repos"]));
+    for guard in ["one.manual", "oldObject.spec.approval != \"Auto\"", "namespaceObject.metadata.deletionTimestamp"] {
+        assert!(text.contains(guard), "{guard}");
+    }
+    let checked =
+        "!variables.asks || variables.namespaceGoes || authorizer.requestResource.check(\"approve\").allowed()";
+    assert_eq!(policy["spec"]["validations"][0]["expression"], checked);
+}
+
 /// `# key = value` and `# [section]` without the sign.
 fn uncommented(line: &str) -> &str {
     let bare = line.strip_prefix("# ").unwrap_or(line);
