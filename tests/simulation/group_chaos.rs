@@ -4,6 +4,8 @@
 //!
 //! One seed is one run: `make sim SEEDS=17..18` repeats number 17.
 
+mod past;
+
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::pin::Pin;
@@ -385,8 +387,14 @@ fn was_agreed(run: &Run, workload: &WorkloadId, vector: &Vector, created: &Creat
             || state.reads.iter().filter(|read| read.workload == *workload && (begun..=voted).contains(&read.at));
         let shown = |read: &Read| read.sight.as_ref().and_then(|sight| sight.version.clone().ok());
         let looked = looks().any(|read| read.was_complete() && shown(read).as_ref() == Some(&version));
-        let went_on =
-            || went_past(&spans, index, (begun, voted), &version, looks().next_back().and_then(shown).as_ref());
+        let now = looks().next_back().and_then(shown);
+        let went_on = || {
+            let came = past::came_to(&spans, index, (begun, voted), &version);
+            came.is_some_and(|came| {
+                past::is_past(&spans, index, came, &version, now.as_ref())
+                    || past::is_joined(run, (workload, vector), name, voted)
+            })
+        };
         if voted > created.at || !(looked || went_on()) {
             return wrong(&format!("{name} had not seen it complete"));
         }
@@ -401,25 +409,6 @@ fn was_agreed(run: &Run, workload: &WorkloadId, vector: &Vector, created: &Creat
         agreed && *from <= last_voted && last_begun <= *end
     });
     if versions.len() != 1 || !together { wrong("the members were never complete on it together") } else { None }
-}
-
-/// Whether a member had come to `version` while that was its rollout, and was, when it looked before its vote, at one that is not the one
-/// it had come from (decision 52).
-fn went_past(
-    spans: &[(Millis, Millis, &Reached)],
-    index: usize,
-    (begun, voted): (Millis, Millis),
-    version: &Version,
-    looked_at: Option<&Version>,
-) -> bool {
-    let came_to = |span: &&(Millis, Millis, &Reached)| {
-        let (from, end, reached) = span;
-        reached[index].as_ref() == Some(version) && *from <= voted && begun <= *end
-    };
-    let Some((came, ..)) = spans.iter().find(came_to) else { return false };
-    let mut earlier = spans.iter().filter(|(from, ..)| from < came).filter_map(|(.., reached)| reached[index].as_ref());
-    let before = earlier.rfind(|earlier| *earlier != version);
-    looked_at.is_some_and(|now| now != version && Some(now) != before)
 }
 
 /// O4, O5: whatever the ledgers held was told by somebody, always in the same words.
