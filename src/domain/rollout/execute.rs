@@ -175,7 +175,10 @@ impl Rollout {
             return Some(no_distribution(&plan));
         }
         let limits = self.policy.tenants.limits(&self.identity.workload.namespace);
+        let (agreed_at, _) = self.ballot.agreed(vector);
         let vote = self.record.kept_mut(vector)?;
+        // Whoever knows of the decision by this list may not see all votes, and tells it with the same time.
+        vote.at_ms = vote.at_ms.max(agreed_at);
         let (first, bounded) = (vote.purges.is_empty(), vote.rules > Rules::FIRST);
         let beyond = if bounded { compare::beyond(&plan, &found.distributions, limits) } else { BTreeMap::new() };
         let within = found.distributions.keys().filter(|id| !beyond.contains_key(*id)).cloned().collect();

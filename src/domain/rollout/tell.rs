@@ -59,7 +59,7 @@ impl Rollout {
         let notice = Notice {
             id,
             kind,
-            at_ms: [agreed_at, vote.at_ms].into_iter().find(|agreed| *agreed > 0 && !alone).unwrap_or(at_ms),
+            at_ms: Some(agreed_at.max(vote.at_ms)).filter(|agreed| *agreed > 0 && !alone).unwrap_or(at_ms),
             subject,
             seq: vector.0.values().next().map_or(vote.seq, |first| first.seq),
             // What it replaces may differ from member to member.
