@@ -79,6 +79,10 @@ impl Rollout {
         let theirs: Vec<Vote> = theirs.cloned().collect();
         let Some(vote) = self.record.open_vote(vector) else { return };
         for other in theirs {
+            if !other.purges.is_empty() {
+                // Whoever made the list had seen all votes: what follows from it has the time that they have together.
+                vote.at_ms = vote.at_ms.max(other.at_ms);
+            }
             // A list and the count of what is not on it belong together: we take both over, or neither.
             let first = vote.purges.is_empty();
             if first {
@@ -177,7 +181,7 @@ impl Rollout {
         let limits = self.policy.tenants.limits(&self.identity.workload.namespace);
         let (agreed_at, _) = self.ballot.agreed(vector);
         let vote = self.record.kept_mut(vector)?;
-        // Whoever knows of the decision by this list may not see all votes, and tells it with the same time.
+        // Whoever takes this list over may not see all votes, and tells what follows with the same time.
         vote.at_ms = vote.at_ms.max(agreed_at);
         let (first, bounded) = (vote.purges.is_empty(), vote.rules > Rules::FIRST);
         let beyond = if bounded { compare::beyond(&plan, &found.distributions, limits) } else { BTreeMap::new() };
