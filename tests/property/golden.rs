@@ -1,5 +1,5 @@
-//! What the first release wrote is read as it was meant, and finished by the rules of its time (decision 41). The records are
-//! those that its program wrote into its ledgers in two demos; `tests/fixtures/53842b8/README.md` says how.
+//! What earlier releases wrote is read as it was meant, and finished by the rules of their time (decision 41). The records are
+//! those that their programs wrote into their ledgers in two demos; the README of each below `tests/fixtures` says how.
 
 use std::collections::BTreeSet;
 
@@ -16,6 +16,10 @@ use domain::rules::Rules;
 
 const ALONE: &str = include_str!("../fixtures/53842b8/alone.jsonl");
 const GROUP: &str = include_str!("../fixtures/53842b8/group.jsonl");
+
+/// The last release before a number of a rollout had a nonce (decision 48).
+const BEFORE_NONCES: [&str; 2] =
+    [include_str!("../fixtures/9be76b7/alone.jsonl"), include_str!("../fixtures/9be76b7/group.jsonl")];
 
 fn records(text: &str) -> Vec<Record> {
     text.lines().map(|line| decode(line.as_bytes()).unwrap()).collect()
@@ -75,8 +79,8 @@ fn matched(group: &str, before: &Record, view: impl Fn(&Record) -> View) -> Reco
 
 // A new field that is written at its default would grow ten thousand idle records, and hide them from the release before.
 #[test]
-fn each_record_of_the_first_release_is_written_back_as_it_was() {
-    for line in ALONE.lines().chain(GROUP.lines()) {
+fn each_record_of_an_earlier_release_is_written_back_as_it_was() {
+    for line in [ALONE, GROUP].into_iter().chain(BEFORE_NONCES).flat_map(str::lines) {
         assert_eq!(encode(&decode(line.as_bytes()).unwrap()).unwrap(), line);
     }
 }
@@ -100,26 +104,31 @@ fn what_the_first_release_recorded_is_read_as_it_was_meant() {
 }
 
 #[test]
-fn a_vote_of_the_first_release_is_gone_on_with_under_the_reference_of_that_release() {
-    let (before, after) = before_and_after(&records(ALONE));
-    let (member, Component { origin, .. }) = before.votes[0].vector.0.first_key_value().unwrap();
-    let stored = matched("default", &before, |record| alone(member, origin, Some(record)));
-    assert_eq!(stored.votes[0].purges, after.votes[0].purges);
-    assert!(encode(&stored).unwrap().starts_with("{\"r\""), "that release could take the ledger back");
+fn a_vote_of_an_earlier_release_is_gone_on_with_under_the_reference_of_that_release() {
+    for release in [ALONE, BEFORE_NONCES[0]] {
+        let (before, after) = before_and_after(&records(release));
+        let (member, Component { origin, .. }) = before.votes[0].vector.0.first_key_value().unwrap();
+        let stored = matched("default", &before, |record| alone(member, origin, Some(record)));
+        assert_eq!(stored.votes[0].purges, after.votes[0].purges);
+        let form = |record| encode(record).unwrap()[..6].to_owned();
+        assert_eq!(form(&stored), form(&after), "that release could take the ledger back");
+    }
 }
 
 #[test]
-fn members_that_voted_under_the_first_release_purge_under_its_reference() {
-    let (before, after) = before_and_after(&records(GROUP));
-    let vector = &before.votes[0].vector;
-    let stored = matched("default", &before, |record| {
-        let known = |(member, component): (&Member, &Component)| {
-            let (origin, published) = (component.origin.clone(), record.clone().into());
-            (member.clone(), Some(Known { origin, current: true, alive: true, published, told: Told::default() }))
-        };
-        View { members: vector.0.iter().map(known).collect(), ..View::default() }
-    });
-    assert_eq!(stored.votes[0].purges, after.votes[0].purges);
+fn members_that_voted_under_an_earlier_release_purge_under_its_reference() {
+    for release in [GROUP, BEFORE_NONCES[1]] {
+        let (before, after) = before_and_after(&records(release));
+        let vector = &before.votes[0].vector;
+        let stored = matched("default", &before, |record| {
+            let known = |(member, component): (&Member, &Component)| {
+                let (origin, published) = (component.origin.clone(), record.clone().into());
+                (member.clone(), Some(Known { origin, current: true, alive: true, published, told: Told::default() }))
+            };
+            View { members: vector.0.iter().map(known).collect(), ..View::default() }
+        });
+        assert_eq!(stored.votes[0].purges, after.votes[0].purges);
+    }
 }
 
 // A board of the first release sorts copies by these numbers, and its members read this text.
