@@ -128,6 +128,17 @@ pub fn clean_words(text: &str, bytes_max: usize) -> String {
     end.and_then(|end| whole.get(..end)).map_or_else(|| cut.clone(), |kept| format!("{kept}{ELLIPSIS}"))
 }
 
+/// [`visible`], and at most so many bytes of it, cut in its middle: what is said first is the cause, and last what to do.
+pub fn clean_ends(text: &str, bytes_max: usize) -> String {
+    let whole = visible(text);
+    let Some(kept) = bytes_max.checked_sub(ELLIPSIS.len_utf8()).filter(|_| whole.len() > bytes_max) else {
+        return whole.into_owned();
+    };
+    let begin = head(&whole, kept / 2);
+    let end = (whole.len() - (kept - begin.len())..=whole.len()).find_map(|from| whole.get(from..)).unwrap_or_default();
+    format!("{begin}{ELLIPSIS}{end}")
+}
+
 /// The beginning of a text, at most so many bytes, whole characters only, and nothing that says so.
 pub fn head(text: &str, bytes_max: usize) -> &str {
     let end = (0..=bytes_max.min(text.len())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or_default();

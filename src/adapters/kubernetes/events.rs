@@ -28,7 +28,7 @@ use domain::id::{Kind as WorkloadKind, PipelineId, RepoId, Subject, WorkloadId};
 use domain::notice::{Kind, Notice};
 use domain::ports::{EventSink, PortError};
 use domain::remark::{Remark, Remarked};
-use domain::text::{clean_words, head};
+use domain::text::{clean_ends, head};
 
 const EVENTS: Resource = Resource::new("", "v1", "events");
 
@@ -81,7 +81,7 @@ impl Events {
             "action": said.action,
             "type": if said.is_warning { "Warning" } else { "Normal" },
             // `kubectl describe` prints it as it is, between lines of its own.
-            "message": clean_words(&said.message, MESSAGE_BYTES_MAX),
+            "message": clean_ends(&said.message, MESSAGE_BYTES_MAX),
             "involvedObject": on,
         })
     }

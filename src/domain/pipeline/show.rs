@@ -9,8 +9,11 @@ use crate::pipeline::spec::Spec;
 use crate::pipeline::status::{Condition, ConditionKind, Question, TargetStatus};
 use crate::text;
 
-/// Bytes of a message; a status of 20 environments with 50 targets stays below 400 KB.
-const MESSAGE_BYTES_MAX: usize = 200;
+/// Bytes of a sentence about the Pipeline or one of its environments: a cause and its cure.
+const MESSAGE_BYTES_MAX: usize = 1024;
+
+/// Bytes of what is wrong with a target: a status of 20 environments with 50 targets each stays below 400 KB.
+const TARGET_BYTES_MAX: usize = 200;
 
 /// The reason of a condition: the object does not keep what we write.
 pub(super) const PRUNED: &str = "StatusPruned";
@@ -137,7 +140,7 @@ fn condition(kind: ConditionKind, holds: bool, reason: &str, message: &str) -> C
 }
 
 fn short(message: &str) -> String {
-    text::clean(message, MESSAGE_BYTES_MAX)
+    text::clean_ends(message, MESSAGE_BYTES_MAX)
 }
 
 /// What is said of a target before anything is known of it.
@@ -154,15 +157,16 @@ pub(super) fn shown(target: &TargetKey, sight: Option<&Sight>) -> TargetStatus {
         ClusterKey::Here => None,
         ClusterKey::Leaf(leaf) => Some(leaf.clone()),
     };
+    let wrong = |why: &str| text::clean_ends(why, TARGET_BYTES_MAX);
     let said = match sight {
         None => TargetStatus { error: Some(NOT_LOOKED_AT.to_owned()), ..TargetStatus::default() },
-        Some(Sight::Unknown(why)) => TargetStatus { error: Some(short(why)), ..TargetStatus::default() },
+        Some(Sight::Unknown(why)) => TargetStatus { error: Some(wrong(why)), ..TargetStatus::default() },
         Some(Sight::Absent) => TargetStatus { error: Some(not_found(target)), ..TargetStatus::default() },
         Some(Sight::Present(Present { uid, unready, revision })) => TargetStatus {
             uid: Some(uid.clone()),
             ready: unready.is_none(),
             revision: revision.as_ref().ok().cloned(),
-            error: unready.as_ref().or(revision.as_ref().err()).map(|why| short(why)),
+            error: unready.as_ref().or(revision.as_ref().err()).map(|why| wrong(why)),
             ..TargetStatus::default()
         },
     };

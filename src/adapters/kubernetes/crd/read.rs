@@ -13,7 +13,7 @@ use domain::pipeline::spec::{
     Advance, EnvironmentSpec, Gates, Object, PromotionSpec, Purged, PurgedBy, Spec, Strategy,
 };
 use domain::ready;
-use domain::text::clean;
+use domain::text::clean_ends;
 use serde_json::value::RawValue;
 
 use super::checks::{
@@ -50,7 +50,7 @@ pub fn object(json: &str) -> Result<Object, String> {
         uid: metadata.uid,
         generation: metadata.generation.unwrap_or_default(),
         version: metadata.resource_version,
-        spec: spec.map_err(|why| clean(&why.0, MESSAGE_BYTES_MAX)),
+        spec: spec.map_err(|why| clean_ends(&why.0, MESSAGE_BYTES_MAX)),
         status: remembered::read(status.map(RawValue::get), &id.namespace)
             .map_err(|why| format!("its status: {why}. {MEND_STATUS}"))?,
         id,
@@ -90,7 +90,7 @@ pub fn confined(mut object: Object) -> Object {
     let elsewhere =
         object.spec.as_ref().ok().and_then(|spec| spec.targets().find_map(|one| is_elsewhere(one, namespace)));
     if let Some(why) = elsewhere {
-        object.spec = Err(clean(&why, MESSAGE_BYTES_MAX));
+        object.spec = Err(clean_ends(&why, MESSAGE_BYTES_MAX));
     }
     object
 }

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 /// Most of what is said about an object in one place.
-pub const MESSAGE_BYTES_MAX: usize = 200;
+pub const MESSAGE_BYTES_MAX: usize = 1024;
 
 /// Most that is counted: whole numbers above it are not the same to every reader of JSON
 /// (<https://www.rfc-editor.org/rfc/rfc8259#section-6>), and a write a second would take 285 million years.
