@@ -200,8 +200,10 @@ pub(super) enum Command {
     },
     /// Print the CustomResourceDefinitions of this release, for kubectl apply -f -
     Crds {
+        /// The one of this kind alone
+        kind: Option<OwnKind>,
         /// Those for objects of pipelines.weave.works that are stored already
-        #[arg(long)]
+        #[arg(long, conflicts_with = "kind")]
         weave: bool,
     },
     /// Do one step of a Repo's Job, inside its pod
@@ -265,6 +267,15 @@ rest, once for a group of clusters. While an earlier change still waits for its 
 it writes allclear.dev/retry-at instead, and nothing new is purged: run it in the cluster that tries.
 
 Exit codes: 0 asked for (with --wait: purged), 1 not, 2 arguments refused, 3 the time is over.";
+
+/// A kind of ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum OwnKind {
+    /// Pipelines
+    Pipeline,
+    /// Repos
+    Repo,
+}
 
 /// What is waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

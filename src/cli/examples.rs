@@ -50,7 +50,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("config", "allclear config validate"),
     ("config show", "allclear config show --config config.toml"),
     ("config validate", "allclear config validate --config config.toml"),
-    ("crds", "allclear crds | kubectl apply -f -"),
+    ("crds", "allclear crds pipeline | kubectl apply -f -"),
     ("completion", "allclear completion bash > ~/.local/share/bash-completion/completions/allclear"),
 ];
 

@@ -49,7 +49,7 @@ use crate::app::by_hand::ByHand;
 use crate::app::{self, Overrides};
 use crate::cli::answer::{EXIT_INVALID, Outcome, Output, failed, print, progress, refused};
 use crate::cli::arguments::{
-    About, CheckArguments, Command, ConfigAction, Global, GroupAction, LedgerAction, Listing, PipelineAction,
+    About, CheckArguments, Command, ConfigAction, Global, GroupAction, LedgerAction, Listing, OwnKind, PipelineAction,
     WhichPipelines,
 };
 use crate::cli::connect::{connected, ledger_flag, with_inputs};
@@ -128,9 +128,14 @@ pub fn main(cli: Cli, environment: BTreeMap<String, String>) -> ExitCode {
         Command::Webhook { action } => webhook::webhook(global, environment, action),
         Command::Config { action } => config_command(global, environment, action),
         Command::Step { step } => print(&step::step(step)),
-        Command::Crds { weave } => {
-            let out = if weave { crd::CRD_WEAVE.to_owned() } else { [crd::CRD, crd::repo::CRD].join("---\n") };
-            print(&Outcome { out, err: String::new(), code: 0 })
+        Command::Crds { kind, weave } => {
+            let all = match (kind, weave) {
+                (_, true) => vec![crd::CRD_WEAVE],
+                (Some(OwnKind::Pipeline), false) => vec![crd::CRD],
+                (Some(OwnKind::Repo), false) => vec![crd::repo::CRD],
+                (None, false) => vec![crd::CRD, crd::repo::CRD],
+            };
+            print(&Outcome { out: all.join("---\n"), err: String::new(), code: 0 })
         }
         Command::Completion { shell } => completion::script(shell),
         Command::Complete { words } => completion::complete(&words, environment),
