@@ -243,6 +243,13 @@ impl<S: Remembered> OwnStatus<S> {
         }
     }
 
+    /// What was decided and is not durable was decided of an object that is another one now: it is decided once more.
+    pub(crate) fn decide_anew(&mut self) {
+        if self.writing.is_none() {
+            self.draft = self.durable.clone();
+        }
+    }
+
     /// Whether this is what the write under way makes of the object.
     fn is_written(&self, status: &S) -> bool {
         self.writing.as_deref() == Some(status)

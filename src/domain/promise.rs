@@ -83,6 +83,7 @@ promises! {
     YesCountsOnce, "PL-5", "a yes counts for the question it names, once";
     StandsUntilLeft, "PL-6", "a started promotion stands until the environment before it settles elsewhere";
     UnknownDecidesNothing, "PL-7", "what is unknown starts and withdraws nothing";
+    AnswersBelong, "PL-10", "an answer counts for what was asked, and for that alone";
     PromotedInTheEnd, "PL-LIVE", "without further faults a revision is everywhere, or something that was told holds it";
     JobsDurable, "RP-1", "a Job is made or started only once that is durable";
     RunSeqsRise, "RP-2", "the numbers of a Repo's runs never decrease";

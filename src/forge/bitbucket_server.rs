@@ -80,12 +80,17 @@ impl From<PullRequest> for Found {
         };
         let url = request.links.own.into_iter().next().map(|link| link.href).unwrap_or_default();
         let words = Words { title: request.title, body: request.description };
-        Self { number: request.id, version: request.version, state, words, url, commit: request.from_ref.latest_commit }
+        let Side { id, latest_commit: commit, .. } = request.from_ref;
+        let head = id.strip_prefix(HEADS).unwrap_or(&id).to_owned();
+        Self { number: request.id, version: request.version, state, words, url, head, commit }
     }
 }
 
+/// Begins the name of a branch, in full.
+const HEADS: &str = "refs/heads/";
+
 fn of_branch(branch: &str) -> String {
-    format!("refs/heads/{branch}")
+    format!("{HEADS}{branch}")
 }
 
 impl BitbucketServer {

@@ -63,7 +63,8 @@ impl From<Pull> for Found {
             (false, _) => RequestState::Closed,
         };
         let words = Words { title: pull.title, body: pull.body };
-        Self { number: pull.number, version: 0, state, words, url: pull.html_url, commit: pull.head.sha }
+        let Side { label: head, sha: commit, .. } = pull.head;
+        Self { number: pull.number, version: 0, state, words, url: pull.html_url, head, commit }
     }
 }
 

@@ -52,7 +52,8 @@ impl From<Pull> for Found {
             (_, None) => RequestState::Closed,
         };
         let words = Words { title: pull.title, body: pull.body };
-        Self { number: pull.number, version: 0, state, words, url: pull.html_url, commit: pull.head.sha }
+        let Side { branch: head, sha: commit, .. } = pull.head;
+        Self { number: pull.number, version: 0, state, words, url: pull.html_url, head, commit }
     }
 }
 

@@ -24,6 +24,7 @@ struct MergeRequest {
     title: String,
     #[serde(deserialize_with = "or_empty", default)]
     description: String,
+    source_branch: String,
     sha: Option<String>,
     /// Another project's, where it comes from a fork; `null` where that is gone.
     source_project_id: Option<u64>,
@@ -39,7 +40,8 @@ impl From<MergeRequest> for Found {
             _ => RequestState::Closed,
         };
         let words = Words { title: request.title, body: request.description };
-        Self { number: request.iid, version: 0, state, words, url: request.web_url, commit: request.sha }
+        let (url, head, commit) = (request.web_url, request.source_branch, request.sha);
+        Self { number: request.iid, version: 0, state, words, url, head, commit }
     }
 }
 

@@ -11,7 +11,7 @@
 //!
 //! - Nothing is written before the push, and the push is its own lease.
 //! - The same order makes the same commit on the same base, so a second push finds its branch as it should be.
-//! - A request is known by the promotion's id in its body, in all states; an open one of an earlier promotion of this branch is
+//! - A request is known by its branch and by the promotion's id in its body, in all states, never by its number alone; an open one of an earlier promotion of this branch is
 //!   rewritten, for no forge has two open ones from one branch.
 //! - A refusal to create is never believed: the requests are read again.
 //!
@@ -37,7 +37,7 @@ use tokio::runtime::Handle;
 use tokio::time::timeout;
 
 use crate::bitbucket_server::BitbucketServer;
-use crate::git::{Commit, File, Objects, Oid, Remote};
+use crate::git::{Commit, Draft, File, Objects, Oid, Remote};
 use crate::gitea::Gitea;
 use crate::github::GitHub;
 use crate::gitlab::GitLab;
@@ -83,6 +83,8 @@ struct Shared {
     plain: Mutex<BTreeSet<Oid>>,
     /// The states that were looked at, by the request's place in its API, each with its mark.
     seen: Mutex<BTreeMap<String, (String, RequestState)>>,
+    /// The base and the branch that were last found to fit each other, by the branch's place.
+    kept: Mutex<BTreeMap<String, (Oid, Oid)>>,
 }
 
 /// What an order changes in its base.
@@ -98,7 +100,8 @@ struct Edits {
 impl Forges {
     /// All of them, behind this way out, with these Secrets.
     pub fn new(http: Arc<dyn Http>, secrets: Arc<dyn Secrets>, keeper: Arc<Keeper>) -> Self {
-        Self(Arc::new(Shared { http, secrets, keeper, plain: Mutex::default(), seen: Mutex::default() }))
+        let (plain, seen, kept) = (Mutex::default(), Mutex::default(), Mutex::default());
+        Self(Arc::new(Shared { http, secrets, keeper, plain, seen, kept }))
     }
 
     /// Does a call when it is its turn, within its time, and elsewhere.
@@ -248,28 +251,84 @@ impl Shared {
     }
 
     async fn looked(&self, session: &Session, order: &Order, number: u64) -> Result<RequestState, PortError> {
+        let state = self.state(session, order, number).await?;
+        if state != RequestState::Open {
+            return Ok(state);
+        }
+        // It is open, whatever becomes of that; what passes by itself is tried again at the next look.
+        Ok(match self.kept(session, order).await {
+            Ok(held) => held.map_or(RequestState::Open, RequestState::Held),
+            Err(error) if error.retry == Retry::Never => RequestState::Held(error.cause),
+            Err(_) => RequestState::Open,
+        })
+    }
+
+    /// How the request of this number stands, if it is this promotion's; else this promotion's own.
+    async fn state(&self, session: &Session, order: &Order, number: u64) -> Result<RequestState, PortError> {
         let key = format!("{}#{number}", session.api);
         let known = lock(&self.seen).get(&key).cloned();
         match session.requests.look(number, known.as_ref().map(|(etag, _)| etag.as_str())).await {
             Ok(None) => known.map(|(_, state)| state).ok_or_else(|| {
                 PortError::passing(attempted(order), "the forge says that nothing changed, and was not asked that")
             }),
-            Ok(Some(now)) => {
+            Ok(Some(now)) if now.value.is_of(order, &session.branches) => {
                 let mut seen = lock(&self.seen);
                 if seen.len() >= SEEN_MAX {
                     seen.clear();
                 }
                 seen.remove(&key);
-                seen.extend(now.etag.map(|etag| (key, (etag, now.value.state))));
+                seen.extend(now.etag.map(|etag| (key, (etag, now.value.state.clone()))));
                 Ok(now.value.state)
             }
-            Err(gone) if gone.status == Some(StatusCode::NOT_FOUND) => {
-                // A token that was taken away looks the same: the list tells them apart.
-                session.requests.list(&session.branches).await?;
-                Ok(RequestState::Closed)
+            // A token that was taken away looks as if it were gone: the list tells them apart. The number may be another one's.
+            looked => {
+                looked.map(|_strangers| ()).or_else(|failed| match failed.status {
+                    Some(StatusCode::NOT_FOUND) => Ok(()),
+                    Some(_) | None => Err(failed.error),
+                })?;
+                let listed = session.requests.list(&session.branches).await?;
+                let own = listed.into_iter().find(|found| found.promotion() == Some(&order.id));
+                Ok(own.map_or(RequestState::Closed, |own| own.state))
             }
-            Err(failed) => Err(failed.error),
         }
+    }
+
+    /// Makes an open request anew where what it sets has changed on its base, so that it can be merged. Only while the branch holds our
+    /// own commits alone: else it says why it is as it is.
+    async fn kept(&self, session: &Session, order: &Order) -> Result<Option<String>, PortError> {
+        let Branches { head, base, .. } = &session.branches;
+        let names = [base, head].map(|branch| format!("refs/heads/{branch}"));
+        let refs = session.remote.refs(&names.each_ref().map(String::as_str)).await?;
+        let (Some(base), Some(mut tip)) = (refs.branch(base), refs.branch(head)) else { return Ok(None) };
+        let place = format!("{} {head}", session.api);
+        if lock(&self.kept).get(&place) == Some(&(base, tip)) {
+            return Ok(None);
+        }
+        let mut objects = session.remote.fetch(&[base, tip].into()).await?;
+        let commit = objects.commit(tip)?;
+        let edits = self.edits(order, session, &mut objects, base).await?;
+        let draft = Draft { base: tip, parent: tip, author: words::AUTHOR, at: order.started_at, message: "" };
+        let mut stale = Vec::new();
+        for (path, content) in &edits.changes {
+            if objects.build(&draft, &[(path.clone(), content.clone())].into())?.is_some() {
+                stale.push(path.as_str());
+            }
+        }
+        match ours(order, &commit) {
+            _ if stale.is_empty() => {}
+            Some(trailers) if trailers.id == order.id => {
+                let pushed = session.pushed(order, &objects, base, Some(tip), &edits.changes).await?;
+                tip = pushed.unwrap_or(tip);
+            }
+            Some(_) => {}
+            None => return Ok(Some(words::held(order, &tip.to_string(), &commit, &stale))),
+        }
+        let mut kept = lock(&self.kept);
+        if kept.len() >= SEEN_MAX {
+            kept.clear();
+        }
+        kept.insert(place, (base, tip));
+        Ok(None)
     }
 
     /// Sets the markers of all files below the order's folder.
@@ -349,13 +408,9 @@ impl Forge for Forges {
     async fn withdraw(&self, order: &Order, number: Option<u64>, why: &str) -> Result<(), PortError> {
         let why = text::clean(why, WHY_BYTES_MAX);
         let withdraw = move |_shared, session: Session, order: Order| async move {
-            match session.of_promotion(&order, number).await? {
-                Some(found) if found.state == RequestState::Merged => return Ok(()),
-                Some(found) if found.state == RequestState::Open => {
-                    session.requests.comment(found.number, &why).await?;
-                    session.requests.close(found.number).await?;
-                }
-                Some(_) | None => {}
+            for open in session.open_ones(&order, number).await? {
+                session.requests.comment(open.number, &why).await?;
+                session.requests.close(open.number).await?;
             }
             session.remove_branch(&order).await
         };

@@ -1,7 +1,7 @@
 //! Pull requests of one repository: what every forge can do, in words that fit all of them.
 
 use async_trait::async_trait;
-use domain::pipeline::proposal::{Request, RequestState};
+use domain::pipeline::proposal::{Order, Request, RequestState};
 use domain::text;
 
 use crate::rest::{Failure, Versioned};
@@ -60,6 +60,8 @@ pub(crate) struct Found {
     pub(crate) words: Words,
     /// For people, to open in a browser.
     pub(crate) url: String,
+    /// The branch that it is from.
+    pub(crate) head: String,
     /// The commit at its head.
     pub(crate) commit: Option<String>,
 }
@@ -68,6 +70,19 @@ impl Found {
     /// The id of the promotion that it is for.
     pub(crate) fn promotion(&self) -> Option<&str> {
         words::promotion(&self.words.body)
+    }
+
+    /// Whether it is this promotion's, or an earlier one's of the same environment, which becomes this one's.
+    pub(crate) fn precedes(&self, order: &Order) -> bool {
+        let body = &self.words.body;
+        self.promotion() == Some(&order.id)
+            || words::is_for(body, order) && words::seq(body).is_some_and(|seq| seq <= order.seq)
+    }
+
+    /// Whether the one of this number is the promotion's. A number alone says nothing: the repository may be another one by now. A
+    /// person may have taken the mark out.
+    pub(crate) fn is_of(&self, order: &Order, branches: &Branches) -> bool {
+        self.head == branches.head && self.promotion().is_none_or(|id| id == order.id)
     }
 
     /// What others are told of it.

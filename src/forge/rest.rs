@@ -48,6 +48,14 @@ pub(crate) struct Versioned<T> {
     pub(crate) etag: Option<String>,
 }
 
+impl Failure {
+    /// A refusal that does not pass by itself, unless the forge says when to come again.
+    pub(crate) fn for_good(self) -> PortError {
+        let retry = if self.error.retry == Retry::Later { Retry::Never } else { self.error.retry };
+        PortError { retry, ..self.error }
+    }
+}
+
 impl From<Failure> for PortError {
     fn from(failure: Failure) -> Self {
         failure.error

@@ -69,7 +69,8 @@ impl Session {
                     if let Some(ended) = ended(order, &found) {
                         return Ok(ended);
                     }
-                    open_one(order, found).ok_or(refused.error)?
+                    // What is refused though nothing is in its way is refused for good: a merge queue, a rule about branches.
+                    open_one(order, found).ok_or_else(|| refused.for_good())?
                 }
                 Err(failed) => return Err(failed.error),
             },
@@ -85,19 +86,20 @@ impl Session {
         }
     }
 
-    /// This promotion's request. One of this number that was rewritten for another promotion is not.
-    pub(crate) async fn of_promotion(&self, order: &Order, number: Option<u64>) -> Result<Option<Found>, PortError> {
-        let listed = self.requests.list(&self.branches).await?;
-        if let Some(own) = listed.into_iter().find(|found| found.promotion() == Some(&order.id)) {
-            return Ok(Some(own));
-        }
-        let Some(number) = number else { return Ok(None) };
-        match self.requests.look(number, None).await {
-            Err(gone) if gone.status == Some(StatusCode::NOT_FOUND) => Ok(None),
-            looked => {
-                Ok(looked?.map(|now| now.value).filter(|found| found.promotion().is_none_or(|id| id == order.id)))
+    /// The open requests of a promotion that is withdrawn: those of its branch with its mark, or with that of an earlier one, which it
+    /// may not have rewritten yet; and the one of this number, wherever a person has directed it by now.
+    pub(crate) async fn open_ones(&self, order: &Order, number: Option<u64>) -> Result<Vec<Found>, PortError> {
+        let mut found = self.requests.list(&self.branches).await?;
+        if let Some(number) = number.filter(|number| !found.iter().any(|found| found.number == *number)) {
+            match self.requests.look(number, None).await {
+                Err(gone) if gone.status == Some(StatusCode::NOT_FOUND) => {}
+                looked => found.extend(looked?.map(|now| now.value).filter(|now| now.is_of(order, &self.branches))),
             }
         }
+        let is_ours =
+            |found: &Found| found.precedes(order) || Some(found.number) == number && found.is_of(order, &self.branches);
+        found.retain(|found| found.state == RequestState::Open && is_ours(found));
+        Ok(found)
     }
 
     /// Removes the promotion's branch, unless somebody else has been there since.
@@ -106,7 +108,7 @@ impl Session {
         let Some(tip) = self.remote.refs(&[&format!("refs/heads/{head}")]).await?.branch(head) else { return Ok(()) };
         let objects = self.remote.fetch(&BTreeSet::from([tip])).await?;
         let commit = objects.commit(tip)?;
-        if ours(order, &commit).is_some_and(|trailers| trailers.id == order.id) {
+        if ours(order, &commit).is_some_and(|trailers| trailers.seq <= order.seq) {
             self.remote.push(head, Some(tip), None).await?;
         }
         Ok(())
@@ -122,7 +124,7 @@ pub(crate) fn attempted(order: &Order) -> String {
 pub(crate) fn ended(order: &Order, found: &[Found]) -> Option<Proposed> {
     let own = found.iter().find(|found| found.promotion() == Some(&order.id))?.clone();
     match own.state {
-        RequestState::Open => None,
+        RequestState::Open | RequestState::Held(_) => None,
         RequestState::Merged => Some(Proposed::Merged(own.into_request())),
         RequestState::Closed => Some(Proposed::Closed(own.into_request())),
     }

@@ -10,6 +10,8 @@ use domain::pipeline::marker;
 use domain::pipeline::proposal::Order;
 use domain::text;
 
+use crate::git::Commit;
+
 /// Author and committer of promotions.
 pub(crate) const AUTHOR: &str = "allclear <allclear@users.noreply.allclear.dev>";
 
@@ -105,6 +107,12 @@ pub(crate) fn promotion(body: &str) -> Option<&str> {
     value(body, PROMOTION)
 }
 
+/// Whether a request with this body is for the environment of an order, though perhaps for another promotion.
+pub(crate) fn is_for(body: &str, order: &Order) -> bool {
+    let place = place(order);
+    body.lines().any(|line| line.trim() == place)
+}
+
 /// The number of that promotion.
 pub(crate) fn seq(body: &str) -> Option<PromotionSeq> {
     value(body, SEQ)?.parse().ok().map(PromotionSeq)
@@ -134,6 +142,20 @@ fn files(count: usize) -> String {
 pub(crate) fn stranger(id: &str, author: &str, message: &str) -> String {
     let subject = message.lines().next().unwrap_or_default();
     format!("{} by {}: {}", text::head(id, 12), shown(author), shown(subject))
+}
+
+/// Why an open request is not made anew, though its base has changed.
+pub(crate) fn held(order: &Order, id: &str, commit: &Commit, stale: &[&str]) -> String {
+    let base = &order.repository.base;
+    let paths: Vec<String> = stale.iter().take(3).map(|path| shown(path)).collect();
+    let more = stale.len().saturating_sub(paths.len());
+    let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+    format!(
+        "{}{more} is not what the promotion makes of it on {base} now, and the branch holds commits of others ({}), so it is left \
+         as it is: merge {base} into it, or remove them",
+        paths.join(", "),
+        stranger(id, &commit.author, &commit.message)
+    )
 }
 
 /// What a commit's trailers say of its promotion.

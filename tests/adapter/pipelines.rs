@@ -49,10 +49,10 @@ fn asking(ticket: &str, revision: &str) -> Value {
             "staging": {"targets": target(revision)},
             "prod": {
                 "targets": target("1.2"), "seq": 1,
+                "trail": {"of": "1", "revisions": [revision], "since": "2026-11-22T22:10:00Z"},
                 "waitingApproval": {"revision": revision, "ticket": ticket, "for": "Approval", "since": "2026-11-22T22:10:00Z"},
                 "promotion": {
                     "seq": 1, "revision": revision, "from": "1.2", "phase": "Waiting",
-                    "candidateSince": "2026-11-22T22:10:00Z",
                     "message": "it has not been good for long enough; it waits for a yes",
                 },
             },

@@ -94,6 +94,36 @@ async fn what_a_person_did_to_the_request_is_what_became_of_the_promotion() {
     }
 }
 
+/// Two apps in one file of values: the request of one is merged, and that of the other no longer fits.
+#[tokio::test]
+async fn an_open_request_is_made_anew_where_its_file_has_changed_on_the_base() {
+    for kind in KINDS {
+        let desk = Desk::new(kind).await;
+        let order = desk.order(1, "1.2.3");
+        let request = desk.opened(&order).await;
+        let first = desk.tip();
+        desk.git.commit(REPOSITORY, "main", &[("other", b"")]).expect("a commit");
+        assert_eq!(desk.forges.look(&order, request.number).await, Ok(RequestState::Open));
+        assert_eq!(desk.tip(), first, "{kind:?}: it can be merged as it is");
+
+        let both = format!("{VALUES}other: 2\n");
+        desk.git.commit(REPOSITORY, "main", &[(FILE, both.as_bytes())]).expect("a commit");
+        assert_eq!(desk.forges.look(&order, request.number).await, Ok(RequestState::Open));
+        assert_eq!(desk.git(&["show", &format!("{HEAD}:{FILE}")]), both.replace("1.2.2", "1.2.3").trim(), "{kind:?}");
+        assert_eq!(desk.git(&["rev-parse", &format!("{HEAD}^")]), desk.git(&["rev-parse", "main"]));
+        assert_eq!((desk.pull().state, desk.forge.pulls().len()), (PullState::Open, 1));
+
+        desk.git.commit(REPOSITORY, HEAD, &[("more", b"")]).expect("a commit");
+        let by_hand = desk.tip();
+        desk.git
+            .commit(REPOSITORY, "main", &[(FILE, both.replace("other: 2", "other: 3").as_bytes())])
+            .expect("a commit");
+        let Ok(RequestState::Held(why)) = desk.forges.look(&order, request.number).await else { panic!("{kind:?}") };
+        assert!(why.starts_with(FILE) && why.contains("by Ann <ann@example.com>: change"), "{why}");
+        assert_eq!(desk.tip(), by_hand, "{kind:?}: commits of others stay");
+    }
+}
+
 #[tokio::test]
 async fn nothing_is_pushed_where_nothing_changes() {
     let desk = Desk::new(ForgeKind::GitHub).await;
@@ -163,6 +193,37 @@ async fn a_request_from_a_fork_or_without_our_id_is_not_taken_for_ours() {
         desk.forge.add(Pull { state: PullState::Merged, ..Pull::new(HEAD, "main", "an earlier one", "") });
         desk.forge.add(Pull { state: PullState::Closed, ..Pull::new(HEAD, "release", "elsewhere", body) });
         assert_eq!(desk.opened(&order).await.number, 4, "{kind:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_number_alone_is_no_request_of_ours() {
+    for kind in KINDS {
+        let desk = Desk::new(kind).await;
+        let order = desk.order(1, "1.2.3");
+        desk.forge.add(Pull { state: PullState::Merged, ..Pull::new("feature", "main", "theirs", "") });
+        desk.forge
+            .add(Pull { state: PullState::Merged, ..Pull::new(HEAD, "main", "another life", "promotion: id-of-9") });
+        desk.forge.add(Pull::new("feature", "main", "theirs", ""));
+        for number in 1..=3 {
+            assert_eq!(desk.forges.look(&order, number).await, Ok(RequestState::Closed), "{kind:?}, {number}");
+        }
+        desk.forges.withdraw(&order, Some(3), "why").await.expect("nothing to do");
+        assert_eq!(desk.forge.pulls()[2].comments, Vec::<String>::new(), "{kind:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_withdrawal_takes_along_what_an_earlier_promotion_left_open() {
+    for kind in KINDS {
+        let desk = Desk::new(kind).await;
+        desk.opened(&desk.order(1, "1.2.3")).await;
+        desk.forges.withdraw(&desk.order(2, "1.3.0"), None, "why").await.expect("closed");
+        assert_eq!(
+            (desk.pull().state, desk.git(&["branch", "--list", HEAD])),
+            (PullState::Closed, String::new()),
+            "{kind:?}"
+        );
     }
 }
 

@@ -216,7 +216,8 @@ impl Watched {
         let known = self.known.get(target).filter(|_| self.synced);
         match known.and_then(|known| known.seen.as_ref()) {
             None => {
-                let why = known.and_then(|known| known.read.last_reason());
+                let trouble = self.trouble.as_ref().map(|trouble| trouble.why.as_str());
+                let why = known.and_then(|known| known.read.last_reason()).or(trouble);
                 Err(why.unwrap_or(NOT_SYNCED).to_owned())
             }
             Some(Seen::Absent) => Ok(Sight::Absent),

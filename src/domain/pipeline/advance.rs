@@ -9,9 +9,9 @@ use crate::pipeline::promote::Pending;
 use crate::pipeline::spec::Spec;
 use crate::pipeline::{Effect, Pipeline};
 
-/// How long leaves may take to answer after a start, before people are told that they do not: the bound on a connection and a
-/// listing, twice.
-const STARTING: Duration = Duration::from_secs(30);
+/// How long leaves may take to answer after a start, before people are told that they do not. Those who come from
+/// pipelines.weave.works wait no longer for a condition.
+const STARTING: Duration = Duration::from_secs(10);
 
 impl Pipeline {
     pub(super) fn advance(&mut self, now: Timestamp) -> Vec<Effect> {
@@ -52,7 +52,7 @@ impl Pipeline {
         for (index, environment) in spec.environments.iter().enumerate().skip(1) {
             judged.push(self.attend(now, spec, environment, index, effects));
         }
-        self.close_requests(now, spec, effects);
+        self.close_requests(now, effects);
         judged
     }
 

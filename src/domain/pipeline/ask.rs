@@ -10,17 +10,20 @@ use crate::pipeline::status::{Approval, Promotion, Question, Waiting};
 /// Hexadecimal digits of a ticket: enough that nobody guesses one, and that a person can copy it.
 const TICKET_DIGITS: usize = 12;
 
-/// What an answer has to name, so that it counts for one question about one promotion and for no other (PL-5).
+/// What an answer has to name, so that it counts for one question about one promotion and for no other (PL-5). `detail` is what else
+/// was asked about, if anything was.
 pub fn ticket(
     uid: &str,
     environment: &Environment,
     seq: PromotionSeq,
     revision: &Revision,
     question: Question,
+    detail: &str,
 ) -> String {
     let seq = seq.to_string();
-    let parts = [uid, environment.0.as_str(), seq.as_str(), revision.0.as_str(), question.name()];
-    digest("ticket", parts).chars().take(TICKET_DIGITS).collect()
+    let parts = [uid, environment.0.as_str(), seq.as_str(), revision.0.as_str(), question.name(), detail];
+    let parts = parts.iter().take(if detail.is_empty() { 5 } else { parts.len() });
+    digest("ticket", parts.copied()).chars().take(TICKET_DIGITS).collect()
 }
 
 impl Question {
@@ -49,9 +52,10 @@ impl Pipeline {
         seq: PromotionSeq,
         revision: &Revision,
         question: Question,
+        detail: &str,
     ) -> Option<Approval> {
         let since_ms = self.wall_ms(now);
-        let ticket = ticket(&self.object.uid, name, seq, revision, question);
+        let ticket = ticket(&self.object.uid, name, seq, revision, question, detail);
         let known = self.status.draft.environments.entry(name.clone()).or_default();
         if known.waiting.as_ref().is_some_and(|waiting| waiting.ticket == ticket) {
             // Only what was asked can be answered: the question is durable, or will be with the answer.
@@ -79,7 +83,7 @@ impl Pipeline {
             known.waiting.take_if(|waiting| waiting.question == Question::Approval);
             return Some(promotion);
         }
-        let approval = self.answered(now, name, seq, &promotion.revision, Question::Approval);
+        let approval = self.answered(now, name, seq, &promotion.revision, Question::Approval, "");
         let known = self.status.draft.environments.get_mut(name)?;
         if approval.is_some() {
             known.waiting = None;

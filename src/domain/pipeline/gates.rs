@@ -8,12 +8,12 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::app::{Sight, TargetKey};
-use crate::asked::Asked;
+use crate::asked::{Asked, Topic};
 use crate::call::Call;
-use crate::id::{Environment, PromotionSeq, Revision};
+use crate::id::{Environment, PromotionSeq};
 use crate::machine::{Timestamp, millis};
 use crate::pipeline::judge::{self, Edges, Obstacle, Sights};
-use crate::pipeline::spec::{EnvironmentSpec, Spec};
+use crate::pipeline::spec::{Advance, EnvironmentSpec, Spec};
 use crate::pipeline::status::{Phase, Promotion};
 use crate::pipeline::{Effect, Opening, Pipeline, Question};
 
@@ -72,8 +72,6 @@ pub(super) struct Gatekeeper {
 struct Doors {
     calendar: Asked,
     verdict: Asked,
-    /// The promotion that the verdict is about.
-    verdict_of: PromotionSeq,
     recheck: Call,
     /// The promotion that a fresh look agreed to start, or to end, of what was seen when it was asked for.
     agreed: Option<PromotionSeq>,
@@ -111,36 +109,48 @@ impl Gatekeeper {
         self.doors.entry(environment.clone()).or_default()
     }
 
-    /// Forgets what was asked about the gates of an environment that needs none.
+    /// Forgets what was asked about the gates of an environment that needs none. A fresh look that is on its way says nothing of what
+    /// is asked later.
     pub(super) fn rest_gates(&mut self, environment: &Environment) {
         if let Some(doors) = self.doors.get_mut(environment) {
-            *doors = Doors { edge: std::mem::take(&mut doors.edge), ..Doors::default() };
+            let (edge, mut recheck) = (std::mem::take(&mut doors.edge), std::mem::take(&mut doors.recheck));
+            recheck.outdate();
+            let recheck = if recheck.is_asked() { recheck } else { Call::default() };
+            *doors = Doors { edge, recheck, ..Doors::default() };
         }
     }
 
-    pub(super) fn calendar_read(&mut self, now: Timestamp, environment: &Environment, opening: Opening) {
-        self.doors(environment).calendar.read(now, opening);
+    /// The doors of an environment, if what is asked there is what this answer is about.
+    fn answered(
+        &mut self,
+        environment: &Environment,
+        topic: Topic,
+        asked: impl FnOnce(&mut Doors) -> &mut Asked,
+    ) -> Option<&mut Asked> {
+        self.doors.get_mut(environment).map(asked).filter(|asked| asked.is_about(topic))
+    }
+
+    pub(super) fn calendar_read(&mut self, now: Timestamp, environment: &Environment, topic: Topic, opening: Opening) {
+        if let Some(calendar) = self.answered(environment, topic, |doors| &mut doors.calendar) {
+            calendar.read(now, opening);
+        }
     }
 
     pub(super) fn calendar_failed(
         &mut self,
         environment: &Environment,
+        topic: Topic,
         again: impl FnOnce(u32) -> Timestamp,
         why: String,
     ) {
-        self.doors(environment).calendar.call.failed(again, why);
+        if let Some(calendar) = self.answered(environment, topic, |doors| &mut doors.calendar) {
+            calendar.call.failed(again, why);
+        }
     }
 
-    pub(super) fn verdict_given(
-        &mut self,
-        now: Timestamp,
-        environment: &Environment,
-        seq: PromotionSeq,
-        opening: Opening,
-    ) {
-        let doors = self.doors(environment);
-        if doors.verdict_of == seq {
-            doors.verdict.given(now, opening);
+    pub(super) fn verdict_given(&mut self, now: Timestamp, environment: &Environment, topic: Topic, opening: Opening) {
+        if let Some(verdict) = self.answered(environment, topic, |doors| &mut doors.verdict) {
+            verdict.given(now, opening);
         }
     }
 
@@ -148,22 +158,21 @@ impl Gatekeeper {
         &mut self,
         now: Timestamp,
         environment: &Environment,
-        seq: PromotionSeq,
+        topic: Topic,
         why: String,
         rest: Duration,
     ) {
-        let doors = self.doors(environment);
-        if doors.verdict_of == seq {
-            doors.verdict.refused(now, why, rest);
+        if let Some(verdict) = self.answered(environment, topic, |doors| &mut doors.verdict) {
+            verdict.refused(now, why, rest);
         }
     }
 
-    /// Whether the edge of an environment is fresh for a revision.
+    /// Whether the edge of an environment is fresh, in answer to this question.
     pub(super) fn edge_seen(
         &mut self,
         now: Timestamp,
         environment: &Environment,
-        revision: &Revision,
+        topic: Topic,
         fresh: Result<(), String>,
     ) {
         let call = &mut self.doors(environment).edge;
@@ -172,7 +181,7 @@ impl Gatekeeper {
         } else {
             call.answered_until(now.after(EDGE_PAUSE));
         }
-        self.edges.insert(environment.clone(), (revision.clone(), fresh));
+        self.edges.insert(environment.clone(), (topic, fresh));
     }
 
     /// A fresh look at what a promotion rests on agrees, or says what differs.
@@ -241,12 +250,13 @@ impl Pipeline {
                 self.keeper.doors(&environment.name).edge.answered();
                 continue;
             };
+            let topic = judge::edge_topic(environment, revision);
             let is_fresh =
-                self.keeper.edges.get(&environment.name).is_some_and(|(of, fresh)| of == revision && fresh.is_ok());
+                self.keeper.edges.get(&environment.name).is_some_and(|(of, fresh)| *of == topic && fresh.is_ok());
             let call = &mut self.keeper.doors.entry(environment.name.clone()).or_default().edge;
             if !is_fresh && call.is_due(now) {
                 call.asked();
-                effects.push(Effect::SeeEdge(environment.name.clone(), revision.clone()));
+                effects.push(Effect::SeeEdge(environment.name.clone(), topic));
             }
         }
         effects
@@ -263,9 +273,11 @@ impl Pipeline {
     ) -> Vec<Gate> {
         let mut closed = Vec::new();
         closed.extend(suspension(spec, environment).map(Gate::Suspended));
+        // A no breaks the soak.
+        let verdict = self.verdict(now, environment, promotion, effects);
         closed.extend(self.soak(now, environment, promotion));
         closed.extend(self.calendar(now, environment, effects));
-        closed.extend(self.verdict(now, environment, promotion, effects));
+        closed.extend(verdict);
         closed.extend(needs(environment, &self.sights));
         let overrides = promotion.approval.as_ref().is_some_and(|approval| approval.overrides);
         closed.retain(|gate| !(overrides && gate.yields()));
@@ -275,11 +287,15 @@ impl Pipeline {
     }
 
     fn soak(&self, now: Timestamp, environment: &EnvironmentSpec, promotion: &Promotion) -> Option<Gate> {
-        let soak = i64::try_from(millis(environment.gates.soak)).unwrap_or(i64::MAX);
-        let since = promotion.candidate_since_ms.unwrap_or(i64::MAX);
-        let left = since.saturating_add(soak).saturating_sub(self.wall_ms(now)).min(soak);
-        let left = u64::try_from(left).ok().filter(|left| *left > 0)?;
-        Some(Gate::Soak(now.after(Duration::from_millis(left))))
+        let soak = environment.gates.soak;
+        let trail = self.status.draft.environment(&environment.name).and_then(|known| known.trail.as_ref());
+        let trail = trail.filter(|_| !soak.is_zero());
+        let left = match trail.filter(|trail| trail.newest() == Some(&promotion.revision)) {
+            _ if trail.is_none_or(|trail| trail.passed.as_ref() == Some(&promotion.revision)) => return None,
+            Some(newest) => newest.soak_left_ms(self.wall_ms(now), i64::try_from(millis(soak)).unwrap_or(i64::MAX)),
+            None => millis(soak),
+        };
+        (left > 0).then(|| Gate::Soak(now.after(Duration::from_millis(left))))
     }
 
     fn calendar(&mut self, now: Timestamp, environment: &EnvironmentSpec, effects: &mut Vec<Effect>) -> Option<Gate> {
@@ -288,8 +304,11 @@ impl Pipeline {
             return None;
         }
         let calendar = &mut self.keeper.doors(&environment.name).calendar;
+        let topic = Topic::of(&(&gates.windows, &gates.freezes));
+        calendar.ask_about(topic);
         if calendar.is_due(now) {
-            effects.push(Effect::ReadCalendar(environment.name.clone(), gates.windows.clone(), gates.freezes.clone()));
+            let (windows, freezes) = (gates.windows.clone(), gates.freezes.clone());
+            effects.push(Effect::ReadCalendar(environment.name.clone(), topic, windows, freezes));
         }
         calendar.closed("the calendar").map(Gate::Calendar)
     }
@@ -301,22 +320,22 @@ impl Pipeline {
         promotion: &Promotion,
         effects: &mut Vec<Effect>,
     ) -> Option<Gate> {
-        let source = environment.gates.verdict.as_ref()?;
-        let doors = self.keeper.doors(&environment.name);
-        if doors.verdict_of != promotion.seq {
-            doors.verdict_of = promotion.seq;
-            doors.verdict = Asked::default();
-        }
-        if doors.verdict.is_due(now) {
-            let question = Question {
-                source: source.clone(),
-                seq: promotion.seq,
-                revision: promotion.revision.clone(),
-                from: promotion.from.clone(),
-            };
+        let question = Question {
+            source: environment.gates.verdict.clone()?,
+            seq: promotion.seq,
+            revision: promotion.revision.clone(),
+            from: promotion.from.clone(),
+        };
+        let verdict = &mut self.keeper.doors(&environment.name).verdict;
+        verdict.ask_about(question.topic());
+        if verdict.is_due(now) {
             effects.push(Effect::AskVerdict(environment.name.clone(), Box::new(question)));
         }
-        doors.verdict.closed("the verdict").map(Gate::Verdict)
+        let closed = verdict.closed("the verdict").map(Gate::Verdict);
+        if let Some(open) = verdict.is_open() {
+            self.note_verdict(now, &environment.name, promotion, open);
+        }
+        closed
     }
 
     /// Looks afresh at everything that a promotion rests on: after all of it was seen as it must be, before it starts (PL-2); after it
@@ -353,12 +372,15 @@ impl Pipeline {
         let again = self.again(now);
         let Ok(spec) = &self.object.spec else { return };
         let Some(index) = spec.environments.iter().position(|one| one.name == *environment) else { return };
-        let promotion = self.status.draft.environment(environment).and_then(|known| known.open());
+        let known = self.status.draft.environment(environment);
+        let trail = known.and_then(|known| known.trail.as_ref()).filter(|_| spec.advance == Advance::Stepwise);
+        let promotion = known.and_then(|known| known.open());
         let Some(promotion) = promotion.filter(|promotion| promotion.seq == seq) else {
+            self.keeper.doors(environment).recheck.answered();
             return self.keeper.rest_gates(environment);
         };
         let found = match promotion.phase {
-            Phase::Waiting => judge::confirms(spec, index, &promotion.revision, &self.sights, &fresh),
+            Phase::Waiting => judge::confirms(spec, index, &promotion.revision, &self.sights, trail, &fresh),
             _ => judge::has_left(spec, index, &promotion.revision, &fresh),
         };
         self.keeper.looked_afresh(environment, seq, again, found);

@@ -3,7 +3,7 @@
 //! ```text
 //! settled(E) = R      all targets are there and ready, with one revision R
 //! done(E)    = R      settled(E) = R, and its edge is fresh where that is asked for
-//! candidate(E_i) = R  Latest: E_0 … E_i-1 are all done at R        Stepwise: E_i-1 is done at R
+//! candidate(E_i) = R  Latest: E_0 … E_i-1 are all done at R        Stepwise: E_i-1 is done at R, or was and has moved on (`trail`)
 //! ```
 //!
 //! Unknown is neither: an environment with a target that cannot be read is not settled, and has not left a revision either (PL-7).
@@ -12,14 +12,25 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::app::{Present, Sight, TargetKey};
+use crate::asked::Topic;
 use crate::id::{Environment, Revision};
+use crate::leaf::NOT_SYNCED;
 use crate::pipeline::spec::{EnvironmentSpec, Spec};
+use crate::pipeline::trail::Trail;
+
+/// What is said of a target before anything is known of it.
+pub(super) const NOT_LOOKED_AT: &str = "it was not looked at yet";
 
 /// What is known of every target.
 pub type Sights = BTreeMap<TargetKey, Sight>;
 
-/// Whether the edge of an environment is fresh for a revision, as far as it was asked: `Err` says why not.
-pub type Edges = BTreeMap<Environment, (Revision, Result<(), String>)>;
+/// Whether the edge of an environment is fresh, as far as that was asked, and what was asked: `Err` says why not.
+pub type Edges = BTreeMap<Environment, (Topic, Result<(), String>)>;
+
+/// What is asked about an environment's edge: whose, where, and for which revision.
+pub fn edge_topic(environment: &EnvironmentSpec, revision: &Revision) -> Topic {
+    Topic::of(&(&environment.purged, &environment.targets, revision))
+}
 
 /// Why an environment is not done at a revision: the first thing that is not as it must be.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -110,7 +121,7 @@ pub fn settled<'a>(environment: &EnvironmentSpec, sights: &'a Sights) -> Result<
 fn judged<'a>(target: &TargetKey, sights: &'a Sights) -> Result<&'a Revision, What> {
     let name = || target.display_name();
     match sights.get(target) {
-        None => Err(What::Unknown(name(), "it was not looked at yet".to_owned())),
+        None => Err(What::Unknown(name(), NOT_LOOKED_AT.to_owned())),
         Some(Sight::Unknown(why)) => Err(What::Unknown(name(), why.clone())),
         Some(Sight::Absent) => Err(What::Absent(name())),
         Some(Sight::Present(Present { unready: Some(why), .. })) => Err(What::Unready(name(), why.clone())),
@@ -121,16 +132,52 @@ fn judged<'a>(target: &TargetKey, sights: &'a Sights) -> Result<&'a Revision, Wh
 
 /// The first target of an environment that cannot be read, or is not there. Nothing is promoted over it.
 pub fn unseen(environment: &EnvironmentSpec, sights: &Sights) -> Option<Obstacle> {
-    let what = environment.targets.iter().find_map(|target| match judged(target, sights) {
-        Err(what @ (What::Unknown(..) | What::Absent(_))) => Some(what),
+    unseen_of(std::slice::from_ref(environment), sights)
+}
+
+/// The same of several environments. One that cannot be read goes before one that was not looked at yet.
+pub fn unseen_of(environments: &[EnvironmentSpec], sights: &Sights) -> Option<Obstacle> {
+    let targets = environments.iter().flat_map(|own| own.targets.iter().map(move |target| (own, target)));
+    let mut all = targets.filter_map(|(own, target)| match judged(target, sights) {
+        Err(what @ (What::Unknown(..) | What::Absent(_))) => Some(Obstacle { environment: own.name.clone(), what }),
         Err(_) | Ok(_) => None,
-    })?;
-    Some(Obstacle { environment: environment.name.clone(), what })
+    });
+    let first = all.next()?;
+    let is_silent =
+        |one: &Obstacle| matches!(&one.what, What::Unknown(_, why) if why == NOT_LOOKED_AT || why == NOT_SYNCED);
+    if is_silent(&first) { all.find(|one| !is_silent(one)).or(Some(first)) } else { Some(first) }
+}
+
+/// What the targets of an environment say, ready or not.
+pub fn revisions<'a>(environment: &EnvironmentSpec, sights: &'a Sights) -> impl Iterator<Item = &'a Revision> {
+    environment.targets.iter().filter_map(|target| sights.get(target).and_then(Sight::revision))
 }
 
 /// Whether a target of the environment says this revision, ready or not.
 pub fn is_arriving(environment: &EnvironmentSpec, revision: &Revision, sights: &Sights) -> bool {
-    environment.targets.iter().any(|target| sights.get(target).and_then(Sight::revision) == Some(revision))
+    revisions(environment, sights).any(|said| said == revision)
+}
+
+/// Whether an environment is at a revision that it was done at, or has moved on from it: nothing of it is unseen, and nothing went back.
+///
+/// # Errors
+/// What stands against that.
+pub fn stands(
+    environment: &EnvironmentSpec,
+    revision: &Revision,
+    trail: &Trail,
+    sights: &Sights,
+) -> Result<(), Obstacle> {
+    let wrong = environment.targets.iter().find_map(|target| {
+        let judged = judged(target, sights);
+        match sights.get(target).and_then(Sight::revision) {
+            None => judged.err(),
+            Some(said) if said == revision => judged.err(),
+            Some(said) if trail.is_before(said, revision) => Some(What::Behind(said.clone(), revision.clone())),
+            Some(_newer) => None,
+        }
+    });
+    wrong.map_or(Ok(()), |what| Err(Obstacle { environment: environment.name.clone(), what }))
 }
 
 /// The revision that an environment is done at.
@@ -143,7 +190,8 @@ pub fn done<'a>(environment: &EnvironmentSpec, sights: &'a Sights, edges: &Edges
     if environment.purged.is_none() {
         return Ok(revision);
     }
-    match edges.get(&environment.name).filter(|(of, _)| of == revision) {
+    let topic = edge_topic(environment, revision);
+    match edges.get(&environment.name).filter(|(of, _)| *of == topic) {
         Some((_, Ok(()))) => Ok(revision),
         Some((_, Err(why))) => obstacle(What::EdgeStale(why.clone())),
         None => obstacle(What::EdgeUnseen),
@@ -171,9 +219,9 @@ pub fn candidate<'a>(spec: &Spec, index: usize, sights: &'a Sights, edges: &Edge
 
 /// The only revision that targets of the environment say, where they all say one; for people.
 pub fn said<'a>(environment: &EnvironmentSpec, sights: &'a Sights) -> Option<&'a Revision> {
-    let mut revisions = environment.targets.iter().map(|target| sights.get(target).and_then(Sight::revision));
-    let first = revisions.next().flatten()?;
-    revisions.all(|revision| revision == Some(first)).then_some(first)
+    let mut said = environment.targets.iter().map(|target| sights.get(target).and_then(Sight::revision));
+    let first = said.next().flatten()?;
+    said.all(|revision| revision == Some(first)).then_some(first)
 }
 
 /// The fresh sights of what a promotion rests on, against those it was decided by: the same objects, settled at the revision. And
@@ -186,13 +234,19 @@ pub fn confirms(
     index: usize,
     revision: &Revision,
     known: &Sights,
+    trail: Option<&Trail>,
     fresh: &Sights,
 ) -> Result<(), Obstacle> {
     for environment in spec.rests_on(index) {
-        let found = settled(environment, fresh)?;
         let obstacle = |what| Err(Obstacle { environment: environment.name.clone(), what });
-        if found != revision {
-            return obstacle(What::Differs("a fresh look".to_owned(), found.clone(), revision.clone()));
+        match trail.filter(|trail| trail.passed.as_ref() == Some(revision)) {
+            Some(trail) => stands(environment, revision, trail, fresh)?,
+            None => {
+                let found = settled(environment, fresh)?;
+                if found != revision {
+                    return obstacle(What::Differs("a fresh look".to_owned(), found.clone(), revision.clone()));
+                }
+            }
         }
         let uid = |sights: &'_ Sights, target| match sights.get(target) {
             Some(Sight::Present(present)) => Some(present.uid.clone()),
@@ -213,15 +267,17 @@ pub fn confirms(
     Ok(())
 }
 
-/// Whether fresh sights say that the environment before the one at `index` has left a revision: it is settled at another.
+/// Whether fresh sights say that the environment before the one at `index` has left a revision: all of it is seen, and none is at it.
 ///
 /// # Errors
 /// What stands against that.
 pub fn has_left(spec: &Spec, index: usize, revision: &Revision, fresh: &Sights) -> Result<(), Obstacle> {
     let Some(before) = spec.rests_on(index).last() else { return Ok(()) };
-    let found = settled(before, fresh)?;
-    if found == revision {
-        let what = What::Differs("what a watch showed".to_owned(), found.clone(), revision.clone());
+    if let Some(unseen) = unseen(before, fresh) {
+        return Err(unseen);
+    }
+    if is_arriving(before, revision, fresh) {
+        let what = What::Differs("what a watch showed".to_owned(), revision.clone(), revision.clone());
         return Err(Obstacle { environment: before.name.clone(), what });
     }
     Ok(())

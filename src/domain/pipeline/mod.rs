@@ -20,6 +20,7 @@
 mod advance;
 mod ask;
 pub mod callers;
+mod candidate;
 mod gates;
 pub mod judge;
 pub mod marker;
@@ -32,6 +33,7 @@ mod show;
 pub mod spec;
 pub mod status;
 mod tell;
+pub mod trail;
 pub mod view;
 mod write;
 
@@ -53,7 +55,7 @@ use crate::promise::Promise;
 use crate::retry;
 use crate::telling::Telling;
 
-pub use crate::asked::Opening;
+pub use crate::asked::{Opening, Topic};
 pub use promises::may_follow;
 
 /// The machine of one object. See the module's text.
@@ -69,6 +71,8 @@ pub struct Pipeline {
     keeper: Gatekeeper,
     proposals: Proposals,
     telling: Telling,
+    /// A webhook takes its promotions by notification.
+    heard: bool,
     gone: bool,
     /// What is wrong with the object, and was told.
     faulty: Option<String>,
@@ -115,27 +119,27 @@ pub enum Event {
     /// It was not, for this reason.
     RecheckFailed(Environment, PromotionSeq, String),
     /// An [`Effect::ReadCalendar`] was answered.
-    CalendarRead(Environment, Opening),
+    CalendarRead(Environment, Topic, Opening),
     /// It was not, for this reason.
-    CalendarFailed(Environment, String),
+    CalendarFailed(Environment, Topic, String),
     /// An [`Effect::AskVerdict`] was answered.
-    VerdictGiven(Environment, PromotionSeq, Opening),
+    VerdictGiven(Environment, Topic, Opening),
     /// It was not, for this reason; not to be asked again before this time has passed.
-    VerdictFailed(Environment, PromotionSeq, String, Duration),
-    /// An [`Effect::SeeEdge`] was answered: whether the edge is fresh for this revision, or why not.
-    EdgeSeen(Environment, Revision, Result<(), String>),
+    VerdictFailed(Environment, Topic, String, Duration),
+    /// An [`Effect::SeeEdge`] was answered: whether the edge is fresh, or why not.
+    EdgeSeen(Environment, Topic, Result<(), String>),
     /// An [`Effect::Propose`] was answered.
-    Proposed(Environment, PromotionSeq, Proposed),
+    Proposed(Box<Order>, Proposed),
     /// It was not, for this reason; `lasting` if only a person can mend it.
-    ProposeFailed(Environment, PromotionSeq, String, bool),
+    ProposeFailed(Box<Order>, String, bool),
     /// An [`Effect::LookAtProposal`] was answered.
-    ProposalSeen(Environment, PromotionSeq, RequestState),
+    ProposalSeen(Box<Order>, RequestState),
     /// It was not, for this reason.
-    ProposalUnseen(Environment, PromotionSeq, String),
+    ProposalUnseen(Box<Order>, String),
     /// An [`Effect::Withdraw`] was carried out.
-    Withdrawn(Environment, PromotionSeq),
-    /// It was not, for this reason.
-    WithdrawFailed(Environment, String),
+    Withdrawn(Box<Order>),
+    /// It was not, for this reason; `lasting` if only a person can mend it.
+    WithdrawFailed(Box<Order>, String, bool),
     /// A notice is on its way in the durable outbox.
     Told(NoticeId),
     /// It is not, for this reason.
@@ -156,11 +160,11 @@ pub enum Effect {
     /// Read these targets afresh.
     Recheck(Environment, PromotionSeq, Vec<TargetKey>),
     /// Say whether it is in a window and in no freeze.
-    ReadCalendar(Environment, Vec<Window>, Vec<Freeze>),
+    ReadCalendar(Environment, Topic, Vec<Window>, Vec<Freeze>),
     /// Ask another system.
     AskVerdict(Environment, Box<Question>),
     /// Say whether the edge of an environment is fresh for what it is settled at.
-    SeeEdge(Environment, Revision),
+    SeeEdge(Environment, Topic),
     /// Make the pull request of a promotion, or find it.
     Propose(Box<Order>),
     /// Say how the pull request of this number stands.
@@ -184,6 +188,13 @@ pub struct Question {
     pub revision: Revision,
     /// What is there.
     pub from: Option<Revision>,
+}
+
+impl Question {
+    /// What an answer to it is about.
+    pub fn topic(&self) -> Topic {
+        Topic::of(self)
+    }
 }
 
 impl Effect {
@@ -218,10 +229,17 @@ impl Pipeline {
             keeper: Gatekeeper::default(),
             proposals: Proposals::default(),
             telling: Telling::default(),
+            heard: true,
             gone: false,
             faulty: None,
             ended: false,
         }
+    }
+
+    /// The same, which says whether a webhook takes its promotions by notification.
+    #[must_use]
+    pub fn heard(self, heard: bool) -> Self {
+        Self { heard, ..self }
     }
 
     /// The newest sight of the object. Its status may be older than [`Pipeline::durable`].
@@ -286,23 +304,25 @@ impl Machine for Pipeline {
             Event::Reported(sights) => self.reported(sights),
             Event::Rechecked(environment, seq, sights) => self.rechecked(now, &environment, seq, sights),
             Event::RecheckFailed(environment, seq, why) => self.keeper.recheck_failed(&environment, seq, &again, why),
-            Event::CalendarRead(environment, opening) => self.keeper.calendar_read(now, &environment, opening),
-            Event::CalendarFailed(environment, why) => self.keeper.calendar_failed(&environment, &again, why),
-            Event::VerdictGiven(environment, seq, opening) => {
-                self.keeper.verdict_given(now, &environment, seq, opening);
+            Event::CalendarRead(environment, topic, opening) => {
+                self.keeper.calendar_read(now, &environment, topic, opening);
             }
-            Event::VerdictFailed(environment, seq, why, rest) => {
-                self.keeper.verdict_failed(now, &environment, seq, why, rest);
+            Event::CalendarFailed(environment, topic, why) => {
+                self.keeper.calendar_failed(&environment, topic, &again, why);
             }
-            Event::EdgeSeen(environment, revision, fresh) => self.keeper.edge_seen(now, &environment, &revision, fresh),
-            Event::Proposed(environment, seq, outcome) => self.proposed(now, &environment, seq, outcome),
-            Event::ProposeFailed(environment, seq, why, lasting) => {
-                self.propose_failed(now, &environment, seq, &why, lasting);
+            Event::VerdictGiven(environment, topic, opening) => {
+                self.keeper.verdict_given(now, &environment, topic, opening);
             }
-            Event::ProposalSeen(environment, seq, state) => self.proposal_seen(now, &environment, seq, state),
-            Event::ProposalUnseen(environment, seq, why) => self.proposals.look_failed(&environment, seq, &again, why),
-            Event::Withdrawn(environment, seq) => self.request_closed(&environment, seq),
-            Event::WithdrawFailed(environment, why) => self.proposals.withdraw_failed(&environment, &again, why),
+            Event::VerdictFailed(environment, topic, why, rest) => {
+                self.keeper.verdict_failed(now, &environment, topic, why, rest);
+            }
+            Event::EdgeSeen(environment, topic, fresh) => self.keeper.edge_seen(now, &environment, topic, fresh),
+            Event::Proposed(order, outcome) => self.proposed(now, &order, outcome),
+            Event::ProposeFailed(order, why, lasting) => self.propose_failed(now, &order, why, lasting),
+            Event::ProposalSeen(order, state) => self.proposal_seen(now, &order, state),
+            Event::ProposalUnseen(order, why) => self.proposals.look_failed(&order, &again, why),
+            Event::Withdrawn(order) => self.request_closed(&order),
+            Event::WithdrawFailed(order, why, lasting) => self.withdraw_failed(now, &order, &why, lasting),
             Event::Told(id) => {
                 self.telling.told(&id);
                 self.status.draft.untold.retain(|notice| notice.id != id);

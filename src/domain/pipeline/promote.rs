@@ -17,7 +17,7 @@ use crate::notice::Kind;
 use crate::pipeline::gates::Gate;
 use crate::pipeline::judge::{self, Obstacle, What};
 use crate::pipeline::spec::{EnvironmentSpec, PromotionSpec, Spec};
-use crate::pipeline::status::{Behind, Ended, EnvironmentStatus, HISTORY_MAX, OpenRequest, Phase, Promotion, Question};
+use crate::pipeline::status::{Behind, Ended, EnvironmentStatus, HISTORY_MAX, Phase, Promotion, Question};
 use crate::pipeline::{Effect, Pipeline};
 
 /// What an environment waits for.
@@ -35,12 +35,14 @@ pub(super) enum Pending {
     Person(Question),
     /// The pull request is being made, or that fails.
     Proposing(Option<String>),
-    /// The pull request is open.
-    Proposed(String),
+    /// The pull request is open, and may be held.
+    Proposed(String, Option<String>),
     /// It was started, and the notice is on its way.
     Telling,
-    /// It is on its way, or was merged, and not done: the first thing that is not so.
-    Arriving(Option<Obstacle>),
+    /// It was told or merged, and no target is at the revision yet.
+    Deploying(Environment, Revision),
+    /// It is on its way, and not done: the first thing that is not so.
+    Arriving(Obstacle),
 }
 
 /// Whether an open promotion is to end because the environment before it went elsewhere.
@@ -91,23 +93,30 @@ impl Pipeline {
             self.withdraw(now, name, "nothing is promoted into it any more");
             return None;
         };
-        let edges = self.keeper.edges();
+        self.leave_repository(now, name, how.repository());
         let before = index.checked_sub(1).and_then(|before| spec.environments.get(before))?;
         let elsewhere = judge::settled(before, &self.sights).ok().cloned();
-        let revision = match judge::candidate(spec, index, &self.sights, edges).cloned() {
+        let revision = match self.candidate(now, spec, index) {
             Ok(revision) => revision,
             Err(obstacle) => {
+                let elsewhere = elsewhere.filter(|at| self.went_elsewhere(spec, name, at));
                 let leaving = elsewhere.as_ref().map_or(Leaving::No, |at| self.leaving(now, spec, index, at, effects));
                 if leaving == Leaving::Asked {
                     return Some(self.rechecking(name));
                 }
-                self.lose_candidate(now, name, (leaving == Leaving::Yes).then_some(&before.name), &obstacle);
+                let open = self.status.draft.environment(name).and_then(EnvironmentStatus::open);
+                if leaving == Leaving::Yes && open.is_some_and(|open| open.phase != Phase::Landed) {
+                    self.withdraw(now, name, &format!("{} is at another revision now", before.name));
+                }
                 elsewhere.iter().for_each(|elsewhere| self.drop_question(name, elsewhere));
                 return Some(Pending::Before(obstacle));
             }
         };
         match self.leaving(now, spec, index, &revision, effects) {
             Leaving::Asked => return Some(self.rechecking(name)),
+            Leaving::Yes if judge::settled(environment, &self.sights) == Ok(&revision) => {
+                self.withdraw(now, name, &format!("{} is at {revision} now, which {name} has", before.name));
+            }
             Leaving::Yes => self.end(now, name, Phase::Superseded, &format!("{revision} took its place")),
             Leaving::No => {}
         }
@@ -120,7 +129,7 @@ impl Pipeline {
         }
         if judge::is_arriving(environment, &revision, &self.sights) {
             self.land(name);
-            return Some(Pending::Arriving(judge::settled(environment, &self.sights).err()));
+            return judge::settled(environment, &self.sights).err().map(Pending::Arriving);
         }
         let known = self.status.draft.environments.entry(name.clone()).or_default();
         if known.open().is_none() {
@@ -156,19 +165,6 @@ impl Pipeline {
         Leaving::Asked
     }
 
-    /// The environments before it are not all done at one revision; `left`: the one just before it is settled at another.
-    fn lose_candidate(&mut self, now: Timestamp, name: &Environment, left: Option<&Environment>, obstacle: &Obstacle) {
-        let Some(known) = self.status.draft.environments.get_mut(name) else { return };
-        if let Some(promotion) = known.promotion.as_mut().filter(|promotion| promotion.phase == Phase::Waiting)
-            && !obstacle.what.is_unknown()
-        {
-            promotion.candidate_since_ms = None;
-        }
-        if let Some(before) = left {
-            self.withdraw(now, name, &format!("{before} is at another revision now"));
-        }
-    }
-
     /// What was asked about another revision is no question any more.
     fn drop_question(&mut self, name: &Environment, revision: &Revision) {
         if let Some(known) = self.status.draft.environments.get_mut(name) {
@@ -185,7 +181,7 @@ impl Pipeline {
         let name = &environment.name;
         self.land(name);
         if let Err(obstacle) = judge::done(environment, &self.sights, self.keeper.edges()) {
-            return Some(Pending::Arriving(Some(obstacle)));
+            return Some(Pending::Arriving(obstacle));
         }
         let is_open = self.status.draft.environment(name).is_some_and(|known| known.open().is_some());
         if is_open {
@@ -210,7 +206,7 @@ impl Pipeline {
     /// Whether a person allowed to promote once more what an environment has had; asks otherwise.
     fn may_repeat(&mut self, now: Timestamp, name: &Environment, revision: &Revision, question: Question) -> bool {
         let seq = self.status.draft.environment(name).map(|known| known.seq).unwrap_or_default();
-        self.answered(now, name, seq, revision, question).is_some()
+        self.answered(now, name, seq, revision, question, "").is_some()
     }
 
     /// Begins a promotion. It has a new number, so no answer to an earlier question counts for it.
@@ -228,7 +224,6 @@ impl Pipeline {
             revision: revision.clone(),
             from,
             phase: Phase::Waiting,
-            candidate_since_ms: Some(now_ms),
             started_ms: None,
             approval,
             message: String::new(),
@@ -251,7 +246,9 @@ impl Pipeline {
             Phase::Waiting => self.approach(now, spec, index, &promotion, effects),
             Phase::Started | Phase::Proposed => Some(self.carry_out(now, environment, how, &promotion, effects)),
             Phase::Landed | Phase::Completed | Phase::Superseded | Phase::Withdrawn | Phase::Abandoned => {
-                Some(Pending::Arriving(judge::settled(environment, &self.sights).err()))
+                let obstacle = judge::settled(environment, &self.sights).err();
+                let deploying = || Pending::Deploying(name.clone(), promotion.revision.clone());
+                Some(obstacle.map_or_else(deploying, Pending::Arriving))
             }
         }
     }
@@ -267,9 +264,6 @@ impl Pipeline {
     ) -> Option<Pending> {
         let environment = spec.environments.get(index)?;
         let (name, seq) = (&environment.name, promotion.seq);
-        let now_ms = self.wall_ms(now);
-        let since = &mut self.status.draft.environments.get_mut(name)?.promotion.as_mut()?.candidate_since_ms;
-        since.get_or_insert(now_ms);
         let promotion = self.ask_approval(now, environment, seq)?;
         let closed = self.closed_gates(now, spec, environment, &promotion, effects);
         for gate in &closed {
@@ -305,18 +299,25 @@ impl Pipeline {
         known.waiting = None;
         // It leaves what it had because we say so.
         known.reached = None;
+        if let Some(trail) = &mut known.trail {
+            // A person may have opened its soak.
+            trail.passed = known.promotion.as_ref().map(|promotion| promotion.revision.clone());
+        }
         let Some(promotion) = known.promotion.as_mut().filter(|promotion| promotion.seq == seq) else { return };
         promotion.phase = Phase::Started;
         promotion.started_ms = Some(now_ms);
         let message = format!("{} is promoted to {}", promotion.revision, environment.name);
+        if let Some(repository) = environment.promotion.as_ref().and_then(PromotionSpec::repository) {
+            known.expect_request(seq, repository);
+        }
         self.announce(now, Kind::PromotionStarted, name, &message);
     }
 
-    /// A promotion that had not landed is not wanted any more.
+    /// A promotion is not wanted any more. Whoever heard of it hears that, too.
     pub(super) fn withdraw(&mut self, now: Timestamp, name: &Environment, why: &str) {
-        let open = self.status.draft.environment(name).and_then(EnvironmentStatus::open);
-        let Some(promotion) = open.filter(|promotion| promotion.phase != Phase::Landed) else { return };
-        if promotion.phase != Phase::Waiting {
+        let Some(known) = self.status.draft.environment(name) else { return };
+        let Some(promotion) = known.open() else { return };
+        if promotion.phase != Phase::Waiting || known.waiting.is_some() {
             let message = format!("{} is not promoted to {name} any more: {why}", promotion.revision);
             self.announce(now, Kind::PromotionWithdrawn, name, &message);
         }
@@ -326,14 +327,9 @@ impl Pipeline {
     /// Ends the open promotion of an environment.
     pub(super) fn end(&mut self, now: Timestamp, name: &Environment, outcome: Phase, why: &str) {
         let at_ms = self.wall_ms(now);
-        let proposes = outcome != Phase::Abandoned && self.proposes(name);
         let draft = &mut self.status.draft;
         let Some(known) = draft.environments.get_mut(name) else { return };
         let Some(promotion) = known.promotion.as_mut().filter(|promotion| promotion.phase.is_open()) else { return };
-        if promotion.phase == Phase::Started && proposes && known.request.is_none() {
-            // It may have been made, and we were not told.
-            known.request = Some(OpenRequest { seq: promotion.seq, number: None, url: String::new(), commit: None });
-        }
         promotion.phase = outcome;
         why.clone_into(&mut promotion.message);
         known.waiting = None;
@@ -414,7 +410,7 @@ impl EnvironmentStatus {
 impl std::fmt::Display for Pending {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Before(obstacle) | Self::Unseen(obstacle) | Self::Arriving(Some(obstacle)) => obstacle.fmt(f),
+            Self::Before(obstacle) | Self::Unseen(obstacle) | Self::Arriving(obstacle) => obstacle.fmt(f),
             Self::Gates(closed) => {
                 let words: Vec<String> = closed.iter().map(Gate::to_string).collect();
                 f.write_str(&words.join("; "))
@@ -424,9 +420,10 @@ impl std::fmt::Display for Pending {
             Self::Person(question) => f.write_str(question.words()),
             Self::Proposing(None) => f.write_str("its pull request is being made"),
             Self::Proposing(Some(why)) => write!(f, "its pull request cannot be made: {why}"),
-            Self::Proposed(url) => write!(f, "its pull request is open: {url}"),
+            Self::Proposed(url, None) => write!(f, "its pull request is open: {url}"),
+            Self::Proposed(url, Some(why)) => write!(f, "its pull request is open: {url}; {why}"),
             Self::Telling => f.write_str("it is started"),
-            Self::Arriving(None) => f.write_str("it is on its way"),
+            Self::Deploying(name, revision) => write!(f, "waits for somebody to deploy {revision} in {name}"),
         }
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Not for how git and the forges do it; that is the crate `forge`.
 
+use crate::asked::Topic;
 use crate::id::{Environment, PipelineId, PromotionSeq, Revision};
 
 /// Where pull requests live.
@@ -47,6 +48,13 @@ pub struct Repository {
     pub secret: Option<String>,
 }
 
+impl Repository {
+    /// Whether requests of both are the same ones: markers and credentials may differ.
+    pub fn is_place_of(&self, other: &Self) -> bool {
+        (self.forge, &self.url, &self.base) == (other.forge, &other.url, &other.base)
+    }
+}
+
 /// One promotion, to be proposed. The same order always makes the same commit.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Order {
@@ -72,6 +80,13 @@ pub struct Order {
     pub gates: Vec<String>,
     /// A person allowed to replace a branch that holds commits of others (ticket `Overwrite`).
     pub overwrite: bool,
+}
+
+impl Order {
+    /// What an answer to it is about.
+    pub fn topic(&self) -> Topic {
+        Topic::of(&(self.seq, &self.repository))
+    }
 }
 
 /// A pull request that exists.
@@ -117,10 +132,12 @@ impl Proposed {
 }
 
 /// How an open request stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum RequestState {
     /// It waits for people.
     Open,
+    /// The same, and it cannot be made anew though its base has changed. Why, in words.
+    Held(String),
     /// It was merged.
     Merged,
     /// It was closed without a merge, or is gone.
@@ -129,9 +146,10 @@ pub enum RequestState {
 
 impl RequestState {
     /// One word, for counts.
-    pub const fn name(self) -> &'static str {
+    pub const fn name(&self) -> &'static str {
         match self {
             Self::Open => "open",
+            Self::Held(_) => "held",
             Self::Merged => "merged",
             Self::Closed => "closed",
         }

@@ -6,14 +6,15 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use crate::asked::Topic;
 use crate::call::Call;
 use crate::id::{Environment, PromotionSeq, promotion_id};
 use crate::machine::Timestamp;
 use crate::notice::Kind;
 use crate::pipeline::promote::Pending;
 use crate::pipeline::proposal::{Order, Proposed, Repository, Request, RequestState};
-use crate::pipeline::spec::{EnvironmentSpec, PromotionSpec, Spec, Strategy};
-use crate::pipeline::status::{EnvironmentStatus, OpenRequest, Phase, Promotion, Question};
+use crate::pipeline::spec::{EnvironmentSpec, PromotionSpec};
+use crate::pipeline::status::{CLOSING_MAX, EnvironmentStatus, OpenRequest, Phase, Promotion, Question};
 use crate::pipeline::{Effect, Pipeline};
 
 /// How often an open request is looked at in its first hour.
@@ -25,36 +26,42 @@ const LOOK_LATER: Duration = Duration::from_mins(10);
 /// How long a request is new.
 const NEW_FOR_MS: i64 = 60 * 60 * 1000;
 
+/// Why a promotion ends, and its request is closed, whose repository the spec no longer names.
+const ELSEWHERE: &str = "its spec proposes elsewhere now";
+
 /// What is asked of forges, one call of each kind for an environment.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Proposals(BTreeMap<Environment, Calls>);
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Calls {
-    /// The promotion that the calls are about.
-    seq: PromotionSeq,
+    /// The order that the calls are about.
+    topic: Topic,
     propose: Call,
     look: Call,
     withdraw: Call,
     /// The branch holds commits of others, in words.
     foreign: Option<String>,
+    /// Why the open request is not made anew on a base that has changed.
+    held: Option<String>,
     /// A lasting failure that was told.
     told: Option<String>,
 }
 
 impl Proposals {
-    /// The calls about this promotion. What was asked about an earlier one is forgotten.
-    fn about(&mut self, environment: &Environment, seq: PromotionSeq) -> &mut Calls {
-        let calls = self.0.entry(environment.clone()).or_default();
-        if calls.seq != seq {
-            *calls = Calls { seq, withdraw: std::mem::take(&mut calls.withdraw), ..Calls::default() };
+    /// The calls about this order. What was asked about an earlier one is forgotten.
+    fn about(&mut self, order: &Order) -> &mut Calls {
+        let calls = self.0.entry(order.environment.clone()).or_default();
+        let topic = order.topic();
+        if calls.topic != topic {
+            *calls = Calls { topic, withdraw: std::mem::take(&mut calls.withdraw), ..Calls::default() };
         }
         calls
     }
 
-    /// The same for an answer: one about another promotion says nothing of these calls.
-    fn answer(&mut self, environment: &Environment, seq: PromotionSeq) -> Option<&mut Calls> {
-        self.0.get_mut(environment).filter(|calls| calls.seq == seq)
+    /// The same for an answer: one about another order says nothing of these calls.
+    fn answer(&mut self, order: &Order) -> Option<&mut Calls> {
+        self.0.get_mut(&order.environment).filter(|calls| calls.topic == order.topic())
     }
 
     /// What was asked may have been forgotten.
@@ -69,33 +76,16 @@ impl Proposals {
         }
     }
 
-    pub(super) fn look_failed(
-        &mut self,
-        environment: &Environment,
-        seq: PromotionSeq,
-        again: impl FnOnce(u32) -> Timestamp,
-        why: String,
-    ) {
-        if let Some(calls) = self.answer(environment, seq) {
+    pub(super) fn look_failed(&mut self, order: &Order, again: impl FnOnce(u32) -> Timestamp, why: String) {
+        if let Some(calls) = self.answer(order) {
             calls.look.failed(again, why);
-        }
-    }
-
-    pub(super) fn withdraw_failed(
-        &mut self,
-        environment: &Environment,
-        again: impl FnOnce(u32) -> Timestamp,
-        why: String,
-    ) {
-        if let Some(calls) = self.0.get_mut(environment) {
-            calls.withdraw.failed(again, why);
         }
     }
 
     /// The promotion has ended. Only its request may have to be closed.
     pub(super) fn rest(&mut self, environment: &Environment) {
         if let Some(calls) = self.0.get_mut(environment) {
-            *calls = Calls { seq: calls.seq, withdraw: std::mem::take(&mut calls.withdraw), ..Calls::default() };
+            *calls = Calls { withdraw: std::mem::take(&mut calls.withdraw), ..Calls::default() };
         }
     }
 
@@ -127,38 +117,39 @@ impl Pipeline {
         effects: &mut Vec<Effect>,
     ) -> Pending {
         let name = &environment.name;
-        let is_durable = self
-            .status
-            .durable
-            .environment(name)
-            .and_then(EnvironmentStatus::open)
-            .is_some_and(|durable| durable.seq == promotion.seq && durable.phase >= Phase::Started);
-        match &how.strategy {
-            Strategy::Notification => {
-                let told = self.id_of(Kind::PromotionStarted, name, promotion.seq, "");
-                if is_durable && !self.status.draft.untold.iter().any(|notice| notice.id == told) {
-                    self.land(name);
-                    return Pending::Arriving(None);
-                }
-                Pending::Telling
+        let repository = how.repository();
+        if let Some(known) = self.status.draft.environments.get_mut(name)
+            && let Some(repository) = repository
+        {
+            known.expect_request(promotion.seq, repository);
+        }
+        let is_durable = self.status.durable.environment(name).is_some_and(|durable| {
+            let started = durable.open().is_some_and(|open| open.seq == promotion.seq && open.phase >= Phase::Started);
+            started && repository.is_none_or(|repository| durable.expects(promotion.seq, repository))
+        });
+        let Some(repository) = repository else {
+            let told = self.id_of(Kind::PromotionStarted, name, promotion.seq, "");
+            if is_durable && !self.status.draft.untold.iter().any(|notice| notice.id == told) {
+                self.land(name);
+                return Pending::Deploying(name.clone(), promotion.revision.clone());
             }
-            Strategy::PullRequest(_) if !is_durable => Pending::Telling,
-            Strategy::PullRequest(repository) => {
-                let order = self.order(name, promotion, repository);
-                if promotion.phase == Phase::Proposed {
-                    self.watch_request(now, name, order, effects)
-                } else {
-                    self.propose(now, name, order, effects)
-                }
-            }
+            return Pending::Telling;
+        };
+        if !is_durable {
+            return Pending::Telling;
+        }
+        let order = self.order(name, promotion, repository);
+        if promotion.phase == Phase::Proposed {
+            self.watch_request(now, name, order, effects)
+        } else {
+            self.propose(now, name, order, effects)
         }
     }
 
-    /// Whether promotions into this environment are pull requests.
-    pub(super) fn proposes(&self, name: &Environment) -> bool {
-        let environments = self.spec().into_iter().flat_map(|spec| &spec.environments);
-        let how = environments.filter(|environment| environment.name == *name).find_map(|one| one.promotion.as_ref());
-        how.is_some_and(|how| matches!(how.strategy, Strategy::PullRequest(_)))
+    /// Where promotions into this environment are proposed, if they are.
+    fn repository(&self, name: &Environment) -> Option<&Repository> {
+        let own = self.spec()?.environments.iter().find(|environment| environment.name == *name)?;
+        own.promotion.as_ref()?.repository()
     }
 
     fn order(&self, name: &Environment, promotion: &Promotion, repository: &Repository) -> Order {
@@ -179,15 +170,16 @@ impl Pipeline {
 
     /// Makes the request, or asks a person first where the branch is not ours.
     fn propose(&mut self, now: Timestamp, name: &Environment, mut order: Order, effects: &mut Vec<Effect>) -> Pending {
-        let calls = self.proposals.about(name, order.seq);
-        if calls.foreign.is_some() {
+        if let Some(foreign) = self.proposals.about(&order).foreign.clone() {
             let (seq, revision) = (order.seq, order.revision.clone());
-            if self.answered(now, name, seq, &revision, Question::Overwrite).is_none() {
+            // A yes is to what was on the branch, and where.
+            let detail = format!("{} {foreign}", order.repository.url);
+            if self.answered(now, name, seq, &revision, Question::Overwrite, &detail).is_none() {
                 return Pending::Person(Question::Overwrite);
             }
             order.overwrite = true;
         }
-        let calls = self.proposals.about(name, order.seq);
+        let calls = self.proposals.about(&order);
         if calls.propose.is_due(now) {
             calls.propose.asked();
             effects.push(Effect::Propose(Box::new(order)));
@@ -207,42 +199,52 @@ impl Pipeline {
         let Some((number, request)) = request.and_then(|request| Some((request.number?, request))) else {
             return Pending::Proposing(None);
         };
-        let look = &mut self.proposals.about(name, order.seq).look;
+        let Calls { look, held, .. } = self.proposals.about(&order);
+        let held = held.clone();
         if look.is_due(now) {
             look.asked();
             effects.push(Effect::LookAtProposal(Box::new(order), number));
         }
-        Pending::Proposed(request.url)
+        Pending::Proposed(request.url, held)
     }
 
     /// What became of an order.
-    pub(super) fn proposed(&mut self, now: Timestamp, name: &Environment, seq: PromotionSeq, outcome: Proposed) {
-        if let Some(calls) = self.proposals.answer(name, seq) {
+    pub(super) fn proposed(&mut self, now: Timestamp, order: &Order, outcome: Proposed) {
+        if let Some(calls) = self.proposals.answer(order) {
             calls.propose.answered();
             calls.look = Call::due(now.after(LOOK_SOON));
         }
-        let at = |Request { url, number, commit }| Some(OpenRequest { seq, number: Some(number), url, commit });
+        let (name, seq) = (&order.environment, order.seq);
         let Some(known) = self.status.draft.environments.get_mut(name) else { return };
-        let open = known.promotion.as_mut().filter(|promotion| promotion.seq == seq && promotion.phase.is_open());
-        let Some(promotion) = open else {
+        let at = |Request { url, number, commit }| OpenRequest {
+            seq,
+            number: Some(number),
+            url,
+            commit,
+            repository: Some(order.repository.clone()),
+        };
+        if !known.is_carried_out_by(order) {
             // It ended meanwhile. Its request is remembered, to be rewritten or closed.
-            if let Proposed::Open(request) = outcome
-                && known.request.as_ref().is_none_or(|known| known.seq == seq)
-            {
-                known.request = at(request);
+            if let Proposed::Open(request) = outcome {
+                known.remember(at(request));
             }
             return;
-        };
+        }
         match outcome {
             Proposed::Open(request) => {
-                known.request = at(request);
+                known.request = Some(at(request));
                 known.waiting = None;
-                promotion.phase = promotion.phase.max(Phase::Proposed);
+                if let Some(promotion) = &mut known.promotion {
+                    promotion.phase = promotion.phase.max(Phase::Proposed);
+                }
             }
-            Proposed::NothingToChange => self.land(name),
+            Proposed::NothingToChange => {
+                known.request.take_if(|request| request.number.is_none());
+                self.land(name);
+            }
             Proposed::Merged(_) => self.merged(name),
             Proposed::Closed(request) => {
-                known.request = at(request);
+                known.request = Some(at(request));
                 self.abandoned(now, name);
             }
             Proposed::Outdated(newer) => {
@@ -250,45 +252,39 @@ impl Pipeline {
                 known.seq = known.seq.max(newer);
                 self.end(now, name, Phase::Superseded, &format!("its branch holds promotion {newer} already"));
             }
-            Proposed::Foreign(words) => self.proposals.about(name, seq).foreign = Some(words),
+            Proposed::Foreign(words) => self.proposals.about(order).foreign = Some(words),
         }
     }
 
-    pub(super) fn propose_failed(
-        &mut self,
-        now: Timestamp,
-        name: &Environment,
-        seq: PromotionSeq,
-        why: &str,
-        lasting: bool,
-    ) {
+    pub(super) fn propose_failed(&mut self, now: Timestamp, order: &Order, why: String, lasting: bool) {
         let again = self.again(now);
-        let Some(calls) = self.proposals.answer(name, seq) else { return };
+        let Some(calls) = self.proposals.answer(order) else { return };
         if !lasting {
             return calls.propose.failed(again, why);
         }
-        calls.propose.failed(|_| now.after(LOOK_LATER), why);
-        if calls.told.as_deref() != Some(why) {
-            calls.told = Some(why.to_owned());
+        calls.propose.failed(|_| now.after(LOOK_LATER), why.as_str());
+        if calls.told.as_ref() != Some(&why) {
+            calls.told = Some(why.clone());
             let message = format!("its pull request cannot be made: {why}");
-            self.announce(now, Kind::PromotionFailed, name, &message);
+            self.announce(now, Kind::PromotionFailed, &order.environment, &message);
         }
     }
 
     /// How the open request stands.
-    pub(super) fn proposal_seen(&mut self, now: Timestamp, name: &Environment, seq: PromotionSeq, state: RequestState) {
+    pub(super) fn proposal_seen(&mut self, now: Timestamp, order: &Order, state: RequestState) {
         let now_ms = self.wall_ms(now);
-        let known = self.status.draft.environment(name);
-        let Some(promotion) = known.and_then(EnvironmentStatus::open).filter(|promotion| promotion.seq == seq) else {
-            return;
-        };
+        let name = &order.environment;
+        let known = self.status.draft.environment(name).filter(|known| known.is_carried_out_by(order));
+        let Some(promotion) = known.and_then(EnvironmentStatus::open) else { return };
         let is_new = now_ms.saturating_sub(promotion.started_ms.unwrap_or_default()) < NEW_FOR_MS;
         let next = now.after(if is_new { LOOK_SOON } else { LOOK_LATER });
-        if let Some(calls) = self.proposals.answer(name, seq) {
+        if let Some(calls) = self.proposals.answer(order) {
             calls.look.answered_until(next);
+            calls.held = None;
         }
         match state {
             RequestState::Open => {}
+            RequestState::Held(why) => self.proposals.about(order).held = Some(why),
             RequestState::Merged => self.merged(name),
             RequestState::Closed => self.abandoned(now, name),
         }
@@ -311,46 +307,132 @@ impl Pipeline {
         self.end(now, name, Phase::Abandoned, &why);
     }
 
-    /// Closes requests that nothing follows.
-    pub(super) fn close_requests(&mut self, now: Timestamp, spec: &Spec, effects: &mut Vec<Effect>) {
+    /// The open promotion of an environment ends if the spec proposes elsewhere by now: its request is there, and a yes was to it.
+    pub(super) fn leave_repository(&mut self, now: Timestamp, name: &Environment, repository: Option<&Repository>) {
+        let Some(known) = self.status.draft.environment(name) else { return };
+        let is_moved = |request: &OpenRequest| repository.is_none_or(|repository| !request.is_in(repository));
+        let is_proposed = known.open().is_some_and(|open| matches!(open.phase, Phase::Started | Phase::Proposed));
+        if is_proposed && known.request.as_ref().is_some_and(is_moved) {
+            self.end(now, name, Phase::Superseded, ELSEWHERE);
+        }
+    }
+
+    /// Sets requests that nothing follows apart, and closes them once that is durable.
+    pub(super) fn close_requests(&mut self, now: Timestamp, effects: &mut Vec<Effect>) {
         let names: Vec<Environment> = self.status.draft.environments.keys().cloned().collect();
         for name in names {
-            let Some(known) = self.status.durable.environment(&name) else { continue };
-            let (Some(request), Some(promotion)) = (&known.request, &known.promotion) else { continue };
-            let follows = promotion.phase < Phase::Landed;
-            let same = self.status.draft.environment(&name).is_some_and(|draft| draft.request == known.request);
-            if follows || !same {
-                continue;
-            }
-            let (request, promotion) = (request.clone(), promotion.clone());
-            let how = spec.environments.iter().find(|environment| environment.name == name);
-            let Some(Strategy::PullRequest(repository)) =
-                how.and_then(|how| how.promotion.as_ref()).map(|how| &how.strategy)
-            else {
-                if request.number.is_some() {
-                    let url = &request.url;
-                    let message = format!("pull request {url} is left open: the spec no longer says how to close it");
-                    self.announce(now, Kind::PromotionWithdrawn, &name, &message);
-                }
-                self.request_closed(&name, request.seq);
+            let repository = self.repository(&name).cloned();
+            let Some(known) = self.status.draft.environments.get_mut(&name) else { continue };
+            known.part(repository.as_ref());
+            let Some((request, why)) = known.closing.first().cloned() else { continue };
+            let durable = self.status.durable.environment(&name);
+            let Some(promotion) = known.promotion.clone().filter(|_| {
+                durable.is_some_and(|durable| durable.closing.first().is_some_and(|(first, _)| *first == request))
+            }) else {
                 continue;
             };
-            let order = self.order(&name, &promotion, repository);
-            let withdraw = &mut self.proposals.about(&name, promotion.seq).withdraw;
+            let is_surplus = known.closing.len() > CLOSING_MAX;
+            let Some(repository) = request.repository.clone().or(repository).filter(|_| !is_surplus) else {
+                let why = if is_surplus { "too many others wait for that" } else { "the spec no longer says where" };
+                let message = format!("pull request {} is not closed: {why}", request.url);
+                self.announce(now, Kind::PromotionFailed, &name, &message);
+                self.closed(&name, &request);
+                continue;
+            };
+            let withdraw = &mut self.proposals.0.entry(name.clone()).or_default().withdraw;
             if withdraw.is_due(now) {
                 withdraw.asked();
-                let order = Order { seq: request.seq, id: promotion_id(&self.object.uid, &name, request.seq), ..order };
-                effects.push(Effect::Withdraw(Box::new(order), request.number, promotion.message));
+                let id = promotion_id(&self.object.uid, &name, request.seq);
+                let order = Order { seq: request.seq, id, ..self.order(&name, &promotion, &repository) };
+                effects.push(Effect::Withdraw(Box::new(order), request.number, why));
             }
         }
     }
 
-    /// The request of this promotion is closed.
-    pub(super) fn request_closed(&mut self, name: &Environment, seq: PromotionSeq) {
-        let Some(known) = self.status.draft.environments.get_mut(name) else { return };
-        known.request.take_if(|request| request.seq == seq);
+    /// The request of this order is closed, or was never made.
+    pub(super) fn request_closed(&mut self, order: &Order) {
+        let known = self.status.draft.environment(&order.environment);
+        let of = |(request, _): &&(OpenRequest, String)| request.seq == order.seq && request.is_in(&order.repository);
+        if let Some((request, _)) = known.and_then(|known| known.closing.iter().find(of)).cloned() {
+            self.closed(&order.environment, &request);
+        }
+    }
+
+    fn closed(&mut self, name: &Environment, request: &OpenRequest) {
+        if let Some(known) = self.status.draft.environments.get_mut(name) {
+            known.closing.retain(|(closing, _)| closing != request);
+        }
         if let Some(calls) = self.proposals.0.get_mut(name) {
             calls.withdraw.answered();
         }
+    }
+
+    /// The request of this order was not closed.
+    pub(super) fn withdraw_failed(&mut self, now: Timestamp, order: &Order, why: &str, lasting: bool) {
+        let name = &order.environment;
+        let again = self.again(now);
+        let known = self.status.draft.environment(name).and_then(|known| known.closing.first().cloned());
+        let Some(calls) = self.proposals.0.get_mut(name) else { return };
+        let Some((request, _)) = known.filter(|_| lasting) else { return calls.withdraw.failed(again, why) };
+        if request.number.is_none() {
+            // Nobody ever said that there is one, and who would have to makes none.
+            return self.closed(name, &request);
+        }
+        let is_told = calls.withdraw.last_reason() == Some(why);
+        calls.withdraw.failed(|_| now.after(LOOK_LATER), why);
+        if !is_told {
+            let message = format!("pull request {} cannot be closed: {why}", request.url);
+            self.announce(now, Kind::PromotionFailed, name, &message);
+        }
+    }
+}
+
+impl EnvironmentStatus {
+    /// Whether its open promotion is the one of this order, where the order is.
+    fn is_carried_out_by(&self, order: &Order) -> bool {
+        self.open().is_some_and(|open| open.seq == order.seq) && self.expects(order.seq, &order.repository)
+    }
+
+    /// Whether a request of this promotion may be in this repository.
+    fn expects(&self, seq: PromotionSeq, repository: &Repository) -> bool {
+        self.request.as_ref().is_some_and(|request| request.seq == seq && request.is_in(repository))
+    }
+
+    /// From now on a request of this promotion may exist: one that is made, or the open one of an earlier promotion, rewritten. One
+    /// elsewhere is set apart: its promotion may have ended in this very moment.
+    pub(super) fn expect_request(&mut self, seq: PromotionSeq, repository: &Repository) {
+        let none = || OpenRequest { seq, number: None, url: String::new(), commit: None, repository: None };
+        let elsewhere = self.request.take_if(|request| !request.is_in(repository));
+        self.closing.extend(elsewhere.map(|request| (request, ELSEWHERE.to_owned())));
+        let known = self.request.take();
+        let repository = Some(repository.clone());
+        self.request = Some(OpenRequest { seq, repository, ..known.unwrap_or_else(none) });
+    }
+
+    /// A request that somebody made for us meanwhile.
+    fn remember(&mut self, made: OpenRequest) {
+        let is_same = |known: &OpenRequest| made.repository.as_ref().is_none_or(|place| known.is_in(place));
+        match &mut self.request {
+            Some(known) if is_same(known) => {
+                // An order of later may have rewritten it.
+                let seq = known.seq.max(made.seq);
+                *known = OpenRequest { seq, ..made };
+            }
+            Some(_) | None => {
+                self.closing.retain(|(known, _)| !(known.seq == made.seq && is_same(known)));
+                self.closing.push((made, "nobody waits for it any more".to_owned()));
+            }
+        }
+    }
+
+    /// Sets the request apart if no promotion follows, or one elsewhere.
+    fn part(&mut self, repository: Option<&Repository>) {
+        let follows = self.promotion.as_ref().is_some_and(|promotion| promotion.phase < Phase::Landed);
+        let is_here = |request: &OpenRequest| repository.is_some_and(|repository| request.is_in(repository));
+        let Some(request) = self.request.take_if(|request| !(follows && is_here(request))) else { return };
+        let ended = self.promotion.as_ref().filter(|promotion| !promotion.phase.is_open());
+        let why =
+            ended.map_or_else(|| "the environment gets there without it".to_owned(), |ended| ended.message.clone());
+        self.closing.push((request, why));
     }
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use crate::app::{ClusterKey, TargetKey, TargetParts};
 use crate::id::ObjectId;
 use crate::leaf::NOT_SYNCED;
-use crate::pipeline::show::NOT_LOOKED_AT;
+use crate::pipeline::judge::NOT_LOOKED_AT;
 use crate::pipeline::spec::{EnvironmentSpec, Object, Strategy};
 use crate::pipeline::status::{Ended, EnvironmentStatus, Status, TargetStatus};
 use crate::remark::Remark;

@@ -3,9 +3,9 @@
 use crate::app::{ClusterKey, Present, Sight, TargetKey};
 use crate::machine::Timestamp;
 use crate::pipeline::Pipeline;
-use crate::pipeline::judge::{self, What};
+use crate::pipeline::judge::{self, NOT_LOOKED_AT, What};
 use crate::pipeline::promote::Pending;
-use crate::pipeline::spec::Spec;
+use crate::pipeline::spec::{EnvironmentSpec, Spec};
 use crate::pipeline::status::{Condition, ConditionKind, Question, TargetStatus};
 use crate::text;
 
@@ -14,6 +14,10 @@ const MESSAGE_BYTES_MAX: usize = 1024;
 
 /// Bytes of what is wrong with a target: a status of 20 environments with 50 targets each stays below 400 KB.
 const TARGET_BYTES_MAX: usize = 200;
+
+/// What is said of a notification that reaches no program.
+pub(super) const UNHEARD: &str = "by notification, but no webhook has this Pipeline in workloads and promotion.started in events: only an \
+                                  Event tells of it";
 
 /// The reason of a condition: the object does not keep what we write.
 pub(super) const PRUNED: &str = "StatusPruned";
@@ -32,6 +36,7 @@ impl Pipeline {
         let mut conditions = vec![self.ready()];
         conditions.extend(self.pending(judged));
         conditions.extend(self.stalled(judged));
+        conditions.extend(self.unheard());
         let since_ms = self.wall_ms(now);
         let earlier = std::mem::take(&mut self.status.draft.conditions);
         for condition in &mut conditions {
@@ -62,16 +67,13 @@ impl Pipeline {
     fn ready(&self) -> Condition {
         match &self.object.spec {
             Err(why) => condition(ConditionKind::Ready, false, "InvalidSpec", why),
-            Ok(spec) => {
-                let unread = spec.environments.iter().find_map(|environment| judge::unseen(environment, &self.sights));
-                match unread {
-                    None => condition(ConditionKind::Ready, true, "ReconciliationSucceeded", "All clusters checked"),
-                    Some(obstacle) => {
-                        let words = format!("One or more targets was not reachable or not present: {obstacle}");
-                        condition(ConditionKind::Ready, false, "TargetNotReadable", &words)
-                    }
+            Ok(spec) => match judge::unseen_of(&spec.environments, &self.sights) {
+                None => condition(ConditionKind::Ready, true, "ReconciliationSucceeded", "All clusters checked"),
+                Some(obstacle) => {
+                    let words = format!("One or more targets was not reachable or not present: {obstacle}");
+                    condition(ConditionKind::Ready, false, "TargetNotReadable", &words)
                 }
-            }
+            },
         }
     }
 
@@ -96,10 +98,18 @@ impl Pipeline {
             Pending::Gates(closed) if closed == &[super::gates::Gate::Approval] => ("WaitingForApproval", words),
             Pending::Gates(_) | Pending::Recheck(_) => ("GateClosed", words),
             Pending::Person(_) => ("WaitingForApproval", words),
-            Pending::Proposed(_) | Pending::Proposing(_) => ("PullRequestOpen", words),
-            Pending::Telling | Pending::Arriving(_) => ("RollingOut", words),
+            Pending::Proposing(_) => ("PullRequestNotMade", words),
+            Pending::Proposed(..) => ("PullRequestOpen", words),
+            Pending::Telling | Pending::Deploying(..) | Pending::Arriving(_) => ("RollingOut", words),
         };
         Some(condition(ConditionKind::PromotionPending, true, reason, &words))
+    }
+
+    /// Whether nothing but an Event carries promotions by notification.
+    fn unheard(&self) -> Option<Condition> {
+        let mut environments = self.spec().filter(|_| !self.heard)?.environments.iter().skip(1);
+        let told = |own: &EnvironmentSpec| own.promotion.as_ref().is_some_and(|how| how.repository().is_none());
+        environments.any(told).then(|| condition(ConditionKind::Unheard, true, "NoWebhook", UNHEARD))
     }
 
     /// Whether a person must act, and why.
@@ -142,10 +152,6 @@ fn condition(kind: ConditionKind, holds: bool, reason: &str, message: &str) -> C
 fn short(message: &str) -> String {
     text::clean_ends(message, MESSAGE_BYTES_MAX)
 }
-
-/// What is said of a target before anything is known of it.
-pub(super) const NOT_LOOKED_AT: &str = "it was not looked at yet";
-
 /// What is said of a target that is not there.
 pub(super) fn not_found(target: &TargetKey) -> String {
     format!("{} {:?} not found", target.app.kind, target.name)

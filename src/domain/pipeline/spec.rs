@@ -8,6 +8,9 @@ use crate::app::TargetKey;
 use crate::id::{Environment, Revision};
 use crate::pipeline::proposal::Repository;
 
+/// How long a soaking environment may be unready, unless the spec says: a pod that was evicted is replaced well within it.
+pub const SOAK_TOLERATES: Duration = Duration::from_mins(2);
+
 /// What a Pipeline asks for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Spec {
@@ -59,6 +62,16 @@ pub struct PromotionSpec {
     pub strategy: Strategy,
 }
 
+impl PromotionSpec {
+    /// Where it is proposed, if it is.
+    pub const fn repository(&self) -> Option<&Repository> {
+        match &self.strategy {
+            Strategy::Notification => None,
+            Strategy::PullRequest(repository) => Some(repository),
+        }
+    }
+}
+
 /// What is done to promote.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Strategy {
@@ -73,6 +86,8 @@ pub enum Strategy {
 pub struct Gates {
     /// How long the environment before must have been done at the revision.
     pub soak: Duration,
+    /// How long it may be unready in between.
+    pub soak_tolerates: Duration,
     /// It is in one of these. None: at any time.
     pub windows: Vec<Window>,
     /// It is in none of these.

@@ -5,9 +5,14 @@ use std::collections::BTreeMap;
 
 use crate::id::{Environment, PromotionSeq, Revision};
 use crate::notice::Notice;
+use crate::pipeline::proposal::Repository;
+use crate::pipeline::trail::Trail;
 
 /// Ended promotions that are kept for people.
 pub const HISTORY_MAX: usize = 10;
+
+/// Requests of an environment that wait to be closed: one for each change of repository, of which nobody makes many in an hour.
+pub const CLOSING_MAX: usize = 4;
 
 /// Notices that wait for the outbox. It takes one in milliseconds; sixteen are twenty environments' worth of a bad minute.
 pub const UNTOLD_MAX: usize = 16;
@@ -42,10 +47,14 @@ pub struct EnvironmentStatus {
     pub promotion: Option<Promotion>,
     /// The highest number that a promotion had.
     pub seq: PromotionSeq,
+    /// What the environments before it have been done at, where that is asked for.
+    pub trail: Option<Trail>,
     /// The revision at which it was last done, as the environment before it was.
     pub reached: Option<Revision>,
-    /// The pull request that is open for it, of its newest promotion or of one before.
+    /// The pull request that is open for its newest promotion, or becomes that one's.
     pub request: Option<OpenRequest>,
+    /// Pull requests that nothing follows, each with the reason for which it is closed. Oldest first.
+    pub closing: Vec<(OpenRequest, String)>,
     /// Since when it is not where the environment before it is.
     pub behind: Option<Behind>,
 }
@@ -117,8 +126,6 @@ pub struct Promotion {
     pub from: Option<Revision>,
     /// How far it has got.
     pub phase: Phase,
-    /// Since when the environments before it are done at the revision; `None` while they are not. Milliseconds since the Unix epoch.
-    pub candidate_since_ms: Option<i64>,
     /// When it was started, in milliseconds since the Unix epoch.
     pub started_ms: Option<i64>,
     /// Who said yes.
@@ -184,7 +191,7 @@ impl Phase {
     pub fn may_follow(self, before: Self) -> bool {
         let leaves = match before {
             Self::Waiting | Self::Started | Self::Proposed => true,
-            Self::Landed => matches!(self, Self::Completed | Self::Superseded),
+            Self::Landed => matches!(self, Self::Completed | Self::Superseded | Self::Withdrawn),
             Self::Completed | Self::Superseded | Self::Withdrawn | Self::Abandoned => false,
         };
         self == before
@@ -214,7 +221,7 @@ pub struct Approval {
 /// A pull request that is open, as far as we know, or may be.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct OpenRequest {
-    /// Which promotion it was made for.
+    /// The newest promotion that it was made for, or may have been rewritten for.
     pub seq: PromotionSeq,
     /// The forge's number. `None`: it may exist, and nobody has told us.
     pub number: Option<u64>,
@@ -222,6 +229,15 @@ pub struct OpenRequest {
     pub url: String,
     /// The commit at its head.
     pub commit: Option<String>,
+    /// Where it is. `None`: an earlier version made it, where the spec said.
+    pub repository: Option<Repository>,
+}
+
+impl OpenRequest {
+    /// Whether requests of this repository are those among which it is.
+    pub fn is_in(&self, repository: &Repository) -> bool {
+        self.repository.as_ref().is_none_or(|own| own.is_place_of(repository))
+    }
 }
 
 /// An environment is not where the one before it is.
@@ -253,7 +269,7 @@ pub struct Ended {
 /// A condition, as Kubernetes has them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Condition {
-    /// `Ready`, `PromotionPending` or `Stalled`.
+    /// Which one.
     pub kind: ConditionKind,
     /// Whether it holds.
     pub holds: bool,
@@ -274,20 +290,31 @@ pub enum ConditionKind {
     PromotionPending,
     /// A person must act.
     Stalled,
+    /// No webhook takes its promotions by notification. Absent when one does.
+    Unheard,
 }
 
 impl ConditionKind {
+    /// Every condition.
+    pub const ALL: [Self; 4] = [Self::Ready, Self::PromotionPending, Self::Stalled, Self::Unheard];
+
     /// Its name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Ready => "Ready",
             Self::PromotionPending => "PromotionPending",
             Self::Stalled => "Stalled",
+            Self::Unheard => "Unheard",
         }
     }
 }
 
 impl Status {
+    /// Whether a condition holds.
+    pub fn holds(&self, kind: ConditionKind) -> bool {
+        self.conditions.iter().any(|condition| condition.kind == kind && condition.holds)
+    }
+
     /// What is remembered of an environment.
     pub fn environment(&self, name: &Environment) -> Option<&EnvironmentStatus> {
         self.environments.get(name)

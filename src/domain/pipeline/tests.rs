@@ -1,7 +1,9 @@
 //! Stories of one Pipeline: staging, prod in two targets, and a world that does what it is asked.
 
+mod answers;
 mod gates;
 mod kept;
+mod moves;
 mod remark;
 mod view;
 
@@ -66,6 +68,12 @@ fn by_request() -> Spec {
     spec
 }
 
+/// Whether the edge of an environment is fresh for a revision.
+fn edge(spec: &Spec, name: &str, revision: &str, fresh: Result<(), String>) -> Event {
+    let own = spec.environments.iter().find(|own| own.name.0 == name).expect("an environment");
+    Event::EdgeSeen(own.name.clone(), judge::edge_topic(own, &Revision(revision.to_owned())), fresh)
+}
+
 fn prod() -> Environment {
     Environment("prod".to_owned())
 }
@@ -86,6 +94,8 @@ struct Story {
     is_seen_first: bool,
     /// No write is answered well.
     failing: bool,
+    /// No fresh look is answered by itself.
+    holds_rechecks: bool,
 }
 
 /// What the older controller's CRD keeps of a status.
@@ -127,6 +137,7 @@ impl Story {
             whole: true,
             is_seen_first: false,
             failing: false,
+            holds_rechecks: false,
         };
         story.feed(Event::PeersRestarted);
         story.show_all();
@@ -159,7 +170,7 @@ impl Story {
                     }
                     self.feed(Event::Stored { version: self.object.version.clone(), whole: self.whole });
                 }
-                Effect::Recheck(environment, seq, targets) => {
+                Effect::Recheck(environment, seq, targets) if !self.holds_rechecks => {
                     let fresh = targets.into_iter().map(|target| (target.clone(), self.truth[&target].clone()));
                     let fresh = fresh.collect();
                     self.feed(Event::Rechecked(environment, seq, fresh));
@@ -205,6 +216,35 @@ impl Story {
             assert!(self.machine.next_deadline().is_none_or(|next| next > self.now), "a deadline that no tick moves");
         }
         self.now = end;
+    }
+
+    /// Promotion `seq` into prod, as it is ordered where the spec says now.
+    fn order(&self, seq: u64) -> Box<Order> {
+        let spec = self.object.spec.as_ref().expect("a spec");
+        let how = spec.environments[1].promotion.as_ref();
+        Box::new(Order {
+            id: String::new(),
+            pipeline: self.object.id.clone(),
+            environment: prod(),
+            seq: PromotionSeq(seq),
+            from: None,
+            revision: Revision(String::new()),
+            repository: how.and_then(PromotionSpec::repository).expect("a repository").clone(),
+            started_at: 0,
+            approved_by: None,
+            gates: Vec::new(),
+            overwrite: false,
+        })
+    }
+
+    /// The question about prod's calendar, or about its verdict.
+    fn topic(&self) -> Topic {
+        let asked = self.asked.iter().rev().find_map(|asked| match asked {
+            Effect::ReadCalendar(_, topic, ..) | Effect::SeeEdge(_, topic) => Some(*topic),
+            Effect::AskVerdict(_, question) => Some(question.topic()),
+            _ => None,
+        });
+        asked.expect("a question")
     }
 
     fn phase(&self) -> Option<Phase> {
@@ -322,12 +362,12 @@ fn a_closed_request_is_not_made_again_without_a_yes() {
     story.show("staging", at("2"));
     assert!(matches!(&story.asked[..], [.., Effect::Propose(order)] if order.seq == PromotionSeq(1)));
     let request = Request { url: "https://git.example.com/pull/7".to_owned(), number: 7, commit: None };
-    story.feed(Event::Proposed(prod(), PromotionSeq(1), Proposed::Open(request)));
+    story.feed(Event::Proposed(story.order(1), Proposed::Open(request)));
     assert_eq!(story.phase(), Some(Phase::Proposed));
     story.asked.clear();
     story.pass(2 * MINUTE);
     assert!(matches!(&story.asked[..], [Effect::LookAtProposal(_, 7)]), "{:?}", story.asked);
-    story.feed(Event::ProposalSeen(prod(), PromotionSeq(1), RequestState::Closed));
+    story.feed(Event::ProposalSeen(story.order(1), RequestState::Closed));
     story.asked.clear();
     story.pass(Duration::from_hours(2));
     assert_eq!((story.phase(), story.asked.len()), (Some(Phase::Abandoned), 0));
@@ -344,14 +384,15 @@ fn a_request_that_nothing_follows_is_closed_also_if_nobody_said_that_it_was_made
     // Nobody has answered when staging goes back to what prod has.
     story.show("staging", at("1"));
     assert!(matches!(&story.asked[..], [Effect::Withdraw(order, None, _)] if order.seq == PromotionSeq(1)));
-    assert_eq!(story.phase(), Some(Phase::Superseded));
-    story.feed(Event::WithdrawFailed(prod(), "no answer".to_owned()));
+    assert_eq!(story.phase(), Some(Phase::Withdrawn));
+    story.feed(Event::WithdrawFailed(story.order(1), "no answer".to_owned(), false));
     story.asked.clear();
     story.pass(MINUTE);
     assert!(matches!(&story.asked[..], [Effect::Withdraw(..)]), "tried again");
-    story.feed(Event::Withdrawn(prod(), PromotionSeq(1)));
+    story.feed(Event::Withdrawn(story.order(1)));
     story.pass(MINUTE);
-    assert_eq!(story.object.status.environment(&prod()).and_then(|known| known.request.clone()), None);
+    let known = story.object.status.environment(&prod()).expect("prod");
+    assert_eq!((known.request.as_ref(), &known.closing[..]), (None, &[][..]));
 }
 
 #[test]

@@ -41,14 +41,6 @@ pub struct View {
     pub live: bool,
 }
 
-/// What only a running allclear knows.
-pub struct Live<'a> {
-    /// What the targets say.
-    pub sights: &'a Sights,
-    /// No webhook takes notifications of this Pipeline.
-    pub unheard: bool,
-}
-
 impl View {
     /// A person must act.
     pub fn is_stalled(&self) -> bool {
@@ -59,7 +51,7 @@ impl View {
 /// One condition.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConditionView {
-    /// `Ready`, `PromotionPending` or `Stalled`.
+    /// `Ready`, `PromotionPending`, `Stalled` or `Unheard`.
     pub kind: String,
     /// Whether it holds.
     pub holds: bool,
@@ -175,12 +167,11 @@ pub struct EndedView {
 
 /// Puts a Pipeline into words: the object, what it is known to remember, and what its targets say now. Without that, what they said
 /// when the status was written.
-pub fn view(object: &Object, status: &Status, live: Option<Live<'_>>) -> View {
+pub fn view(object: &Object, status: &Status, live: Option<&Sights>) -> View {
     let (suspended, passed_over, environments) = match &object.spec {
         Ok(spec) => {
-            let sights = live.as_ref().map_or_else(|| remembered(spec, status), |live| live.sights.clone());
-            let unheard = live.as_ref().is_some_and(|live| live.unheard);
-            let scene = words::Scene { object, spec, status, sights: &sights, unheard };
+            let sights = live.cloned().unwrap_or_else(|| remembered(spec, status));
+            let scene = words::Scene { object, spec, status, sights: &sights };
             let indices = 0..spec.environments.len();
             let environments = indices.filter_map(|index| scene.environment(index)).collect();
             (spec.suspended.clone(), spec.passed_over.clone(), environments)
@@ -207,7 +198,7 @@ pub fn view(object: &Object, status: &Status, live: Option<Live<'_>>) -> View {
 pub(crate) fn unjudged(serial: u64, observed: i64, generation: i64) -> Option<String> {
     // Before its first status an object has the CRD's default of -1, or none at all.
     if serial == 0 && observed <= 0 {
-        return Some("allclear has not judged it yet: it does within half a minute where it runs and leads".to_owned());
+        return Some("allclear has not judged it yet: it does within ten seconds where it runs and leads".to_owned());
     }
     (observed < generation).then(|| "its spec was changed, and allclear has not judged that yet".to_owned())
 }

@@ -73,6 +73,14 @@ impl Pipeline {
         let same = (object.uid == self.object.uid).then_some(&object.status);
         let belief = self.status.conflicted(now, same);
         self.believe(now, object, belief);
+        self.decide_anew();
+    }
+
+    /// What is decided and not durable is decided once more. What was told meanwhile stays told.
+    fn decide_anew(&mut self) {
+        let untold = self.status.draft.untold.clone();
+        self.status.decide_anew();
+        self.status.draft.untold.retain(|notice| untold.contains(notice));
     }
 
     fn believe(&mut self, now: Timestamp, object: Object, belief: Belief) {
@@ -88,12 +96,17 @@ impl Pipeline {
         self.gone = false;
         if object.uid != self.object.uid {
             let (epoch_ms, telling) = (self.time.epoch_ms, std::mem::take(&mut self.telling));
-            *self = Self { telling, ..Self::new(epoch_ms, object) };
+            *self = Self { telling, heard: self.heard, ..Self::new(epoch_ms, object) };
             return;
         }
         if self.status.take(object.status.clone(), object.version.clone()) {
             self.keeper.restart();
             self.proposals.restart();
+        }
+        if self.object.spec != object.spec {
+            // A fresh look was at what another spec rests on, and gates were those of another spec.
+            self.keeper.outdate();
+            self.decide_anew();
         }
         self.object = object;
     }
@@ -111,6 +124,7 @@ impl Pipeline {
             let is_behind = known.seq < lost.seq;
             known.seq = known.seq.max(lost.seq);
             known.waiting = None;
+            known.trail = None;
             let Some(promotion) = known.promotion.as_mut().filter(|promotion| promotion.phase.is_open()) else {
                 continue;
             };

@@ -39,8 +39,7 @@ fn status() -> Status {
         revision: Revision("1.3".to_owned()),
         from: None,
         phase: Phase::Waiting,
-        candidate_since_ms: Some(1_700_000_000_123),
-        started_ms: None,
+        started_ms: Some(1_700_000_000_123),
         approval: None,
         message: "soaks".to_owned(),
     };
@@ -69,7 +68,7 @@ async fn a_status_is_stored_whole_and_nothing_else_is_changed() {
     assert_eq!((&stored.status, stored.generation, &stored.spec), (&status(), 1, &object.spec));
     assert!(stored.version != object.version);
     let kept = bench.api.get(Kind::Pipeline, "shop", "web").unwrap();
-    assert_eq!(kept["status"]["environments"]["prod"]["promotion"]["candidateSince"], "2023-11-14T22:13:20.123Z");
+    assert_eq!(kept["status"]["environments"]["prod"]["promotion"]["startedAt"], "2023-11-14T22:13:20.123Z");
     // An answer to a question is metadata: no new generation.
     let approve = json!({"metadata": {"annotations": {"allclear.dev/approve": "0123456789ab"}}});
     bench.api.patch(Kind::Pipeline, "shop", "web", &approve).unwrap();

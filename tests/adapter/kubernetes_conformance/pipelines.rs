@@ -68,7 +68,7 @@ fn status(serial: u64) -> Value {
             }]},
             "prod": {
                 "seq": 1,
-                "promotion": {"seq": 1, "revision": "1.3", "phase": "Waiting", "candidateSince": "2026-11-22T22:10:00.123Z"},
+                "promotion": {"seq": 1, "revision": "1.3", "phase": "Waiting", "startedAt": "2026-11-22T22:10:00.123Z"},
                 "waitingApproval": {"revision": "1.3", "ticket": "0123456789ab", "for": "Approval", "since": "2026-11-22T22:10:00Z"},
             },
         },

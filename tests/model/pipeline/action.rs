@@ -40,6 +40,8 @@ pub enum Action {
     Replay(usize),
     /// An environment is set back by hand.
     RollBack(usize),
+    /// The spec is changed.
+    Change,
     Wait(usize),
     Crash(usize),
 }
@@ -61,6 +63,7 @@ impl State {
                 }
             }
         }
+        actions.extend((left.changed > 0).then_some(Action::Change));
         actions.extend(each().filter(|_| left.crashes > 0).map(Action::Crash));
         actions.extend((0..self.late.len()).map(Action::Late));
         let open = |request: &usize| self.requests[*request].is_open();

@@ -4,9 +4,9 @@ use domain::app::TargetKey;
 use domain::id::PromotionSeq;
 use domain::notice::{Kind, Notice};
 use domain::pipeline::proposal::{Order, Proposed, Request, RequestState};
-use domain::pipeline::{Effect, Event};
+use domain::pipeline::{Effect, Event, Opening};
 
-use super::world::{How, Mutant, NAMES, State, World, index, number, sight};
+use super::world::{How, Mutant, NAMES, State, World, index, is_new, number, sight};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PullRequest {
@@ -15,6 +15,8 @@ pub struct PullRequest {
     pub seq: PromotionSeq,
     pub revision: u8,
     pub state: Standing,
+    /// It is in the repository of the changed spec.
+    pub is_new: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -38,7 +40,7 @@ impl State {
                 if *over != self.object.version.to_string() && world.mutant != Mutant::NoCompareAndSet {
                     return Some(Event::Conflicted(Box::new(world.object(&self.object))));
                 }
-                self.past.judge_stored(&self.object.status, status, world.how);
+                self.past.judge_stored(world, self.object.changed, &self.object.status, status);
                 self.object.status = status.as_ref().clone();
                 self.object.version += 1;
                 self.object.writer = worker;
@@ -60,35 +62,42 @@ impl State {
             }
             Effect::Propose(order) => {
                 let outcome = self.propose(world, order);
-                Some(Event::Proposed(order.environment.clone(), order.seq, outcome))
+                Some(Event::Proposed(order.clone(), outcome))
             }
             Effect::LookAtProposal(order, number) => {
-                let state = match self.requests[usize::try_from(*number).unwrap()].state {
+                let found = &self.requests[usize::try_from(*number).unwrap()];
+                let state = match found.state {
+                    // Nobody knows it there.
+                    _ if found.is_new != is_new(order) => RequestState::Closed,
                     Standing::Open => RequestState::Open,
                     Standing::Merged => RequestState::Merged,
                     Standing::Closed => RequestState::Closed,
                 };
-                Some(Event::ProposalSeen(order.environment.clone(), order.seq, state))
+                Some(Event::ProposalSeen(order.clone(), state))
             }
             Effect::Withdraw(order, ..) => {
-                let ours = |request: &&mut PullRequest| request.id == order.id && request.is_open();
-                let found = self.requests.iter_mut().find(ours).filter(|_| world.mutant != Mutant::NoWithdrawal);
-                found.into_iter().for_each(|request| request.state = Standing::Closed);
-                Some(Event::Withdrawn(order.environment.clone(), order.seq))
+                let ours = |request: &&mut PullRequest| {
+                    let place = (request.env, request.is_new) == (index(&order.environment), is_new(order));
+                    place && request.seq <= order.seq && request.is_open()
+                };
+                let found = self.requests.iter_mut().filter(ours).filter(|_| world.mutant != Mutant::NoWithdrawal);
+                found.for_each(|request| request.state = Standing::Closed);
+                Some(Event::Withdrawn(order.clone()))
+            }
+            Effect::ReadCalendar(name, topic, _, freezes) => {
+                let open = freezes.len() < 2;
+                let opening = Opening { open, changes_after: None, words: "sale".to_owned() };
+                Some(Event::CalendarRead(name.clone(), *topic, opening))
             }
             Effect::Tell(notice) => {
                 self.receive(world, notice);
                 Some(Event::Told(notice.id.clone()))
             }
-            Effect::ReadCalendar(..)
-            | Effect::AskVerdict(..)
-            | Effect::SeeEdge(..)
-            | Effect::Follow(_)
-            | Effect::End => None,
+            Effect::AskVerdict(..) | Effect::SeeEdge(..) | Effect::Follow(_) | Effect::End => None,
         }
     }
 
-    /// A program that deploys what it is told, once.
+    /// A program that deploys what it is told, once, and passes over what is older than what it has obeyed.
     fn receive(&mut self, world: &World, notice: &Notice) {
         if self.had.contains(&notice.id) {
             return;
@@ -99,7 +108,9 @@ impl State {
             return;
         };
         let env = index(&promotion.environment);
-        if matches!(world.how[env - 1], How::Notice | How::ManualNotice) {
+        self.past.judge_told(env, PromotionSeq(notice.seq.0), number(promotion.revision.as_ref().unwrap()));
+        if matches!(world.how[env - 1], How::Notice | How::ManualNotice) && notice.seq > self.obeyed[env] {
+            self.obeyed[env] = notice.seq;
             self.desired[env] = number(promotion.revision.as_ref().unwrap());
         }
     }
@@ -117,7 +128,8 @@ impl State {
                 Standing::Closed => Proposed::Closed(found),
             }
         };
-        let mut own = self.requests.iter().enumerate().filter(|(_, request)| request.env == env);
+        let own = self.requests.iter().enumerate();
+        let mut own = own.filter(|(_, request)| (request.env, request.is_new) == (env, is_new(order)));
         if let Some((number, found)) = own.clone().find(|(_, request)| request.id == order.id || by_branch) {
             return says(number, found);
         }
@@ -129,7 +141,8 @@ impl State {
             return Proposed::NothingToChange;
         }
         self.past.judge_created(env, order.seq);
-        let made = PullRequest { id: order.id.clone(), env, seq: order.seq, revision: wanted, state: Standing::Open };
+        let (id, state) = (order.id.clone(), Standing::Open);
+        let made = PullRequest { id, env, seq: order.seq, revision: wanted, state, is_new: is_new(order) };
         let rewritten = own.find(|(_, request)| request.is_open()).map(|(number, _)| number);
         let number = rewritten.unwrap_or(self.requests.len());
         match rewritten {
@@ -147,12 +160,11 @@ pub fn failed(effect: &Effect) -> Option<Event> {
         Effect::Store(..) => Some(Event::StoreFailed(why)),
         Effect::Look => Some(Event::LookFailed(why)),
         Effect::Recheck(name, seq, _) => Some(Event::RecheckFailed(name.clone(), *seq, why)),
-        Effect::Propose(order) => Some(Event::ProposeFailed(order.environment.clone(), order.seq, why, false)),
-        Effect::LookAtProposal(order, _) => Some(Event::ProposalUnseen(order.environment.clone(), order.seq, why)),
-        Effect::Withdraw(order, ..) => Some(Event::WithdrawFailed(order.environment.clone(), why)),
+        Effect::Propose(order) => Some(Event::ProposeFailed(order.clone(), why, false)),
+        Effect::LookAtProposal(order, _) => Some(Event::ProposalUnseen(order.clone(), why)),
+        Effect::Withdraw(order, ..) => Some(Event::WithdrawFailed(order.clone(), why, false)),
+        Effect::ReadCalendar(name, topic, ..) => Some(Event::CalendarFailed(name.clone(), *topic, why)),
         Effect::Tell(notice) => Some(Event::TellFailed(notice.id.clone(), why)),
-        Effect::ReadCalendar(..) | Effect::AskVerdict(..) | Effect::SeeEdge(..) | Effect::Follow(_) | Effect::End => {
-            None
-        }
+        Effect::AskVerdict(..) | Effect::SeeEdge(..) | Effect::Follow(_) | Effect::End => None,
     }
 }

@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use domain::id::PromotionSeq;
+use domain::pipeline::spec::Advance;
 use domain::pipeline::status::{Phase, Promotion, Status};
 use domain::promise::Promise;
 
-use super::world::{How, environment, number};
+use super::world::{Change, How, World, environment, number};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Past {
@@ -63,8 +64,8 @@ impl Past {
         }
     }
 
-    /// A write is durable.
-    pub fn judge_stored(&mut self, before: &Status, after: &Status, how: [How; 2]) {
+    /// A write is durable, while the spec is the first or the changed one.
+    pub fn judge_stored(&mut self, world: &World, changed: bool, before: &Status, after: &Status) {
         for env in 1..3 {
             let seq =
                 |status: &Status| status.environment(&environment(env)).map(|known| known.seq).unwrap_or_default();
@@ -81,18 +82,27 @@ impl Past {
                 old.is_none_or(|old| old.seq < new.seq) || same.is_some_and(|old| rank(old.phase) <= rank(new.phase));
             self.promise(Promise::PromotionsInOrder, first == runs && rises);
             let was = same.map_or(Phase::Waiting, |old| old.phase);
+            let starts = was == Phase::Waiting && matches!(new.phase, Phase::Started | Phase::Proposed);
+            self.promise(Promise::AnswersBelong, !(starts && env == 1 && world.is_frozen(changed)));
             if was != new.phase {
-                self.judge_change(env, was, new, how[env - 1]);
+                self.judge_change(world, changed, env, was, new);
             }
         }
     }
 
-    fn judge_change(&mut self, env: usize, was: Phase, new: &Promotion, how: How) {
+    fn judge_change(&mut self, world: &World, changed: bool, env: usize, was: Phase, new: &Promotion) {
+        let how = world.how[env - 1];
         let runs = number(&new.revision);
         let is_past_start = |phase| matches!(phase, Phase::Started | Phase::Proposed);
         match new.phase {
             Phase::Started | Phase::Proposed if was == Phase::Waiting => {
-                self.promise(Promise::RestsOnFreshReads, self.reads.contains(&(env, new.seq, runs)));
+                // Step by step it may have been there before, if it only went on since.
+                let place = |revision: u8| world.head.iter().position(|one| *one == revision);
+                let went_on = |now: u8| world.advance == Advance::Stepwise && place(now) > place(runs);
+                let read = |(of, seq, now): &(usize, PromotionSeq, u8)| {
+                    (*of, *seq) == (env, new.seq) && (*now == runs || went_on(*now))
+                };
+                self.promise(Promise::RestsOnFreshReads, self.reads.iter().any(read));
                 let yes = new.approval.as_ref().map(|approval| approval.ticket.clone());
                 let said = yes.as_ref().is_some_and(|ticket| self.answered.contains(ticket));
                 let manual = matches!(how, How::ManualNotice | How::ManualRequest);
@@ -103,11 +113,17 @@ impl Past {
             }
             Phase::Withdrawn | Phase::Superseded if is_past_start(was) => {
                 let left = self.ran[env - 1].iter().any(|ran| *ran != runs);
-                self.promise(Promise::StandsUntilLeft, left);
+                self.promise(Promise::StandsUntilLeft, left || changed && world.change == Change::Repository);
             }
             Phase::Completed | Phase::Abandoned => self.ended[env] = Some(runs),
             _ => {}
         }
+    }
+
+    /// A promotion is told to whoever carries it out.
+    pub fn judge_told(&mut self, env: usize, seq: PromotionSeq, revision: u8) {
+        let first = *self.known.entry((env, seq)).or_insert(revision);
+        self.promise(Promise::PromotionsInOrder, first == revision);
     }
 
     /// A request is made, or an open one becomes this promotion's.

@@ -1,10 +1,10 @@
 //! The world around a Pipeline.
 
 use domain::app::{AppKind, ClusterKey, Present, Sight, TargetKey};
-use domain::id::{Environment, NoticeId, PipelineId, Revision};
+use domain::id::{Environment, NoticeId, PipelineId, Revision, Seq};
 use domain::machine::{Machine, Timestamp};
-use domain::pipeline::proposal::{ForgeKind, Repository};
-use domain::pipeline::spec::{Advance, Answers, EnvironmentSpec, Gates, Object, PromotionSpec, Spec, Strategy};
+use domain::pipeline::proposal::{ForgeKind, Order, Repository};
+use domain::pipeline::spec::{Advance, Answers, EnvironmentSpec, Freeze, Gates, Object, PromotionSpec, Spec, Strategy};
 use domain::pipeline::status::{Phase, Status};
 use domain::pipeline::{Effect, Event, Pipeline};
 
@@ -30,7 +30,18 @@ pub struct World {
     pub workers: usize,
     /// The object's versions that are looked at, where that bounds a search.
     pub versions: u64,
+    /// What the author of the spec changes in it.
+    pub change: Change,
     pub mutant: Mutant,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    None,
+    /// Requests go to another repository.
+    Repository,
+    /// Nothing may start in test.
+    Freeze,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,17 +91,21 @@ pub struct Faults {
     pub yes: u8,
     pub replays: u8,
     pub rolled_back: u8,
+    /// The spec is changed.
+    pub changed: u8,
     /// Times that something waits until it is due.
     pub waits: u8,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Stored {
     pub version: u64,
     /// Which worker wrote it; `None`: a person.
     pub writer: Option<usize>,
     pub status: Status,
     pub answers: Answers,
+    /// The spec is the one after the change.
+    pub changed: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -119,6 +134,8 @@ pub struct State {
     pub requests: Vec<PullRequest>,
     /// Notices that the receiver has had.
     pub had: Vec<NoticeId>,
+    /// The newest promotion that it has obeyed, of each environment: deliveries may come out of order.
+    pub obeyed: [Seq; 3],
     pub past: Past,
 }
 
@@ -140,7 +157,7 @@ pub fn number(revision: &Revision) -> u8 {
     revision.0.parse().unwrap()
 }
 
-fn target(index: usize) -> TargetKey {
+pub fn target(index: usize) -> TargetKey {
     TargetKey::new(ClusterKey::Here, AppKind::new("apps/v1", "Deployment"), NAMES[index], "web")
 }
 
@@ -154,17 +171,29 @@ impl World {
         1 + self.how.iter().take_while(|how| **how != How::None).count()
     }
 
-    fn spec(&self) -> Spec {
+    fn spec(&self, changed: bool) -> Spec {
+        let is_new = changed && self.change == Change::Repository;
+        // The first one is always over, so that somebody has to be asked.
+        let freezes = usize::from(self.change == Change::Freeze) + usize::from(self.is_frozen(changed));
+        let freeze = |number: i64| Freeze { from: number, to: number + 1, reason: "sale".to_owned() };
+        let freezes: Vec<Freeze> = (0..).take(freezes).map(freeze).collect();
+        let gates =
+            |index| Gates { freezes: if index == 1 { freezes.clone() } else { Vec::new() }, ..Gates::default() };
         let environments = (0..self.size()).map(|index| EnvironmentSpec {
             name: environment(index),
             targets: vec![target(index)],
-            promotion: index.checked_sub(1).and_then(|index| how(self.how[index])),
-            gates: Gates::default(),
+            promotion: index.checked_sub(1).and_then(|index| how(self.how[index], is_new)),
+            gates: gates(index),
             suspended: false,
             purged: None,
             stalled_after: std::time::Duration::from_hours(1),
         });
         Spec { environments: environments.collect(), advance: self.advance, suspended: None, passed_over: Vec::new() }
+    }
+
+    /// Whether nothing may start in test.
+    pub fn is_frozen(&self, changed: bool) -> bool {
+        changed && self.change == Change::Freeze
     }
 
     pub fn object(&self, stored: &Stored) -> Object {
@@ -187,7 +216,7 @@ impl World {
             uid: "uid".to_owned(),
             generation: 1,
             version: stored.version.to_string(),
-            spec: Ok(self.spec()),
+            spec: Ok(self.spec(stored.changed)),
             answers,
             status,
             deleting: false,
@@ -195,10 +224,18 @@ impl World {
     }
 }
 
-fn how(how: How) -> Option<PromotionSpec> {
+/// Where requests go after the spec was changed.
+const NEW: &str = "https://git.example.com/shop/new";
+
+/// Whether an order is for the repository after the change.
+pub fn is_new(order: &Order) -> bool {
+    order.repository.url == NEW
+}
+
+fn how(how: How, is_new: bool) -> Option<PromotionSpec> {
     let repository = Repository {
         forge: ForgeKind::GitHub,
-        url: "https://git.example.com/shop/web".to_owned(),
+        url: if is_new { NEW } else { "https://git.example.com/shop/web" }.to_owned(),
         base: "main".to_owned(),
         path: None,
         secret: None,
@@ -216,7 +253,8 @@ fn how(how: How) -> Option<PromotionSpec> {
 impl State {
     pub fn new(world: &World) -> Self {
         let first = world.head[0];
-        let object = Stored { version: 1, writer: None, status: Status::default(), answers: Answers::default() };
+        let object =
+            Stored { version: 1, writer: None, status: Status::default(), answers: Answers::default(), changed: false };
         let mut state = Self {
             now: Timestamp::default(),
             waits: 0,
@@ -229,6 +267,7 @@ impl State {
             late: Vec::new(),
             requests: Vec::new(),
             had: Vec::new(),
+            obeyed: [Seq(0); 3],
             past: Past::default(),
         };
         state.past.note_truth(&state.truth);
@@ -293,6 +332,7 @@ impl State {
                 let effect = self.late.remove(call);
                 let _ = self.perform(world, &effect, None);
             }
+            Action::Change => self.change_spec(),
             Action::Merge(request) => self.merge(request),
             Action::Close(request) => {
                 self.left.closed -= 1;
@@ -333,6 +373,13 @@ impl State {
 
     fn say(&mut self, ticket: String) {
         self.object.answers.approve = Some(ticket);
+        self.object.version += 1;
+        self.object.writer = None;
+    }
+
+    fn change_spec(&mut self) {
+        self.left.changed -= 1;
+        self.object.changed = true;
         self.object.version += 1;
         self.object.writer = None;
     }
@@ -419,15 +466,21 @@ impl State {
             return true;
         }
         // A request that nobody wants any more is not left open for a person to merge.
+        let is_new = self.object.changed && world.change == Change::Repository;
         let wanted = |request: &PullRequest| {
             let known = self.object.status.environment(&environment(request.env));
-            known.and_then(|known| known.open()).is_some_and(|open| open.seq == request.seq)
+            let follows = known.and_then(|known| known.open()).is_some_and(|open| open.seq == request.seq);
+            follows && request.is_new == is_new
         };
         if self.late.is_empty() && !self.requests.iter().filter(|request| request.is_open()).all(wanted) {
             return false;
         }
         let mut end = self.clone();
         end.rest(world);
+        if world.is_frozen(end.object.changed) {
+            // Nothing may start, so what has not started stays.
+            return true;
+        }
         let behind = (1..world.size()).find(|env| end.truth[*env] != end.truth[0]);
         // What is set back while it is on its way does not arrive: that is told, and more nobody can do.
         let told = |env| {

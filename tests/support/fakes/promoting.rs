@@ -334,8 +334,8 @@ impl Forge for World {
             let number = u64::try_from(requests.len()).unwrap_or_default() + 1;
             let request =
                 |number| Request { url: format!("https://git.example.com/pull/{number}"), number, commit: None };
-            match (requests.get(&order.id).map(|(_, state)| *state), newest) {
-                (Some(RequestState::Open), _) => Proposed::Open(request(number - 1)),
+            match (requests.get(&order.id).map(|(_, state)| state), newest) {
+                (Some(RequestState::Open | RequestState::Held(_)), _) => Proposed::Open(request(number - 1)),
                 (Some(RequestState::Merged), _) => Proposed::Merged(request(number - 1)),
                 (Some(RequestState::Closed), _) => Proposed::Closed(request(number - 1)),
                 (None, Some(newest)) if newest > order.seq => Proposed::Outdated(newest),
@@ -352,14 +352,18 @@ impl Forge for World {
 
     async fn look(&self, order: &Order, _number: u64) -> Result<RequestState, PortError> {
         let lost = self.port("forge.look", &order.pipeline.to_string()).await?;
-        let state = self.state().promotions.requests.get(&order.id).map_or(RequestState::Closed, |(_, state)| *state);
+        let state =
+            self.state().promotions.requests.get(&order.id).map_or(RequestState::Closed, |(_, state)| state.clone());
         if lost { Err(failed("forge.look")) } else { Ok(state) }
     }
 
     async fn withdraw(&self, order: &Order, _number: Option<u64>, _why: &str) -> Result<(), PortError> {
         let lost = self.port("forge.withdraw", &order.pipeline.to_string()).await?;
-        if let Some((_, state)) = self.state().promotions.requests.get_mut(&order.id) {
-            *state = RequestState::Closed;
+        for (known, state) in self.state().promotions.requests.values_mut() {
+            let of_branch = known.pipeline == order.pipeline && known.environment == order.environment;
+            if of_branch && known.seq <= order.seq && *state == RequestState::Open {
+                *state = RequestState::Closed;
+            }
         }
         if lost { Err(failed("forge.withdraw")) } else { Ok(()) }
     }

@@ -9,12 +9,12 @@ use super::PipelineActor;
 use crate::actors::promoting::message::{Follow, Owner, insist};
 use crate::actors::shell::Drives;
 use domain::app::TargetKey;
-use domain::id::{Environment, ObjectId, Revision, Subject};
+use domain::id::{Environment, ObjectId, Subject};
 use domain::notice::Notice;
 use domain::pipeline::proposal::{Order, Proposed};
 use domain::pipeline::spec::{Freeze, Object, Window};
 use domain::pipeline::status::Status;
-use domain::pipeline::{Event, Question};
+use domain::pipeline::{Event, Question, Topic};
 use domain::ports::pipeline::{Asking, Written};
 use domain::ports::{PortError, Retry};
 
@@ -74,35 +74,37 @@ impl PipelineActor {
     pub(super) fn read_calendar(
         &mut self,
         environment: Environment,
+        topic: Topic,
         windows: Vec<Window>,
         freezes: Vec<Freeze>,
         ctx: &mut Context<Self>,
     ) {
         let read = self.promoting.calendar.read(&windows, &freezes);
-        self.ask(ctx, ready(read), |read| match read {
-            Ok(opening) => Event::CalendarRead(environment, opening),
-            Err(error) => Event::CalendarFailed(environment, error.to_string()),
+        self.ask(ctx, ready(read), move |read| match read {
+            Ok(opening) => Event::CalendarRead(environment, topic, opening),
+            Err(error) => Event::CalendarFailed(environment, topic, error.to_string()),
         });
     }
 
     pub(super) fn ask_verdict(&mut self, environment: Environment, question: Question, ctx: &mut Context<Self>) {
         let (verdicts, id) = (self.promoting.verdicts.clone(), self.shell.machine().object().id.clone());
         let metrics = self.env.metrics.clone();
+        let topic = question.topic();
         let Question { source, seq, revision, from } = question;
         let within = Some(environment.clone());
         let subject = Subject::Pipeline(id);
         let asking = Asking { source, subject, environment: within, revision, from, seq: seq.0 };
-        let asking = async move { (environment, seq, verdicts.ask(&asking).await) };
-        self.ask(ctx, asking, move |(environment, seq, verdict)| match verdict {
-            Ok(opening) => Event::VerdictGiven(environment, seq, opening),
+        let asking = async move { verdicts.ask(&asking).await };
+        self.ask(ctx, asking, move |verdict| match verdict {
+            Ok(opening) => Event::VerdictGiven(environment, topic, opening),
             Err(unanswered) => {
                 metrics.failure("ask_verdict");
-                Event::VerdictFailed(environment, seq, unanswered.why, unanswered.rest)
+                Event::VerdictFailed(environment, topic, unanswered.why, unanswered.rest)
             }
         });
     }
 
-    pub(super) fn see_edge(&mut self, environment: Environment, revision: Revision, ctx: &mut Context<Self>) {
+    pub(super) fn see_edge(&mut self, environment: Environment, topic: Topic, ctx: &mut Context<Self>) {
         let edges = self.promoting.edges.clone();
         let spec = self.shell.machine().object().spec.as_ref().ok();
         let Some(own) = spec.and_then(|spec| spec.environments.iter().find(|own| own.name == environment)) else {
@@ -117,7 +119,7 @@ impl PipelineActor {
                 metrics.failure("see_edge");
                 Err(error.to_string())
             });
-            Event::EdgeSeen(environment, revision, fresh)
+            Event::EdgeSeen(environment, topic, fresh)
         });
     }
 
@@ -129,12 +131,11 @@ impl PipelineActor {
             env.metrics.took("propose", env.ports.clock.now().since(from));
             let outcome = proposed.as_ref().map_or("failed", Proposed::name);
             env.metrics.promotions.forge_call(order.repository.forge, outcome);
-            let Order { environment, seq, .. } = *order;
             match proposed {
-                Ok(proposed) => Event::Proposed(environment, seq, proposed),
+                Ok(proposed) => Event::Proposed(order, proposed),
                 Err(error) => {
                     env.metrics.failure("propose");
-                    Event::ProposeFailed(environment, seq, error.to_string(), error.retry == Retry::Never)
+                    Event::ProposeFailed(order, error.cause, error.retry == Retry::Never)
                 }
             }
         };
@@ -146,12 +147,11 @@ impl PipelineActor {
         let looking = async move {
             let seen = forge.look(&order, number).await;
             metrics.promotions.forge_call(order.repository.forge, seen.as_ref().map_or("failed", |state| state.name()));
-            let Order { environment, seq, .. } = *order;
             match seen {
-                Ok(state) => Event::ProposalSeen(environment, seq, state),
+                Ok(state) => Event::ProposalSeen(order, state),
                 Err(error) => {
                     metrics.failure("look_at_proposal");
-                    Event::ProposalUnseen(environment, seq, error.to_string())
+                    Event::ProposalUnseen(order, error.to_string())
                 }
             }
         };
@@ -164,12 +164,11 @@ impl PipelineActor {
             let withdrawn: Result<(), PortError> = forge.withdraw(&order, number, &why).await;
             let outcome = if withdrawn.is_ok() { "withdrawn" } else { "failed" };
             metrics.promotions.forge_call(order.repository.forge, outcome);
-            let Order { environment, seq, .. } = *order;
             match withdrawn {
-                Ok(()) => Event::Withdrawn(environment, seq),
+                Ok(()) => Event::Withdrawn(order),
                 Err(error) => {
                     metrics.failure("withdraw");
-                    Event::WithdrawFailed(environment, error.to_string())
+                    Event::WithdrawFailed(order, error.cause, error.retry == Retry::Never)
                 }
             }
         };

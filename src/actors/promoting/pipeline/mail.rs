@@ -8,11 +8,9 @@ use crate::actors::observation::{Observation, PromotingSeen};
 use crate::actors::promoting::message::{Peers, Reported};
 use crate::actors::shell::Drives;
 use crate::actors::tending::{ObjectSeen, PeersRebuilt};
-use domain::id::Subject;
-use domain::notice::Kind;
 use domain::pipeline::Event;
 use domain::pipeline::spec::Object;
-use domain::pipeline::view::{Live, view};
+use domain::pipeline::view::view;
 
 impl Handler<ObjectSeen<Object>> for PipelineActor {
     type Result = ();
@@ -47,11 +45,8 @@ impl Handler<Observe> for PipelineActor {
         let machine = self.shell.machine();
         let trouble =
             machine.trouble().map(|why| format!("the status of {} cannot be written: {why}", machine.object().id));
-        let subject = Subject::Pipeline(machine.object().id.clone());
-        let unheard = !self.env.ports.notifier.hears(&subject, Kind::PromotionStarted);
-        let live = Live { sights: machine.sights(), unheard };
         let promoting = PromotingSeen {
-            pipelines: vec![view(machine.object(), machine.durable(), Some(live))],
+            pipelines: vec![view(machine.object(), machine.durable(), Some(machine.sights()))],
             troubles: trouble.into_iter().collect(),
             ..PromotingSeen::default()
         };

@@ -17,6 +17,8 @@ use crate::actors::promoting::pipeline::shown::Counted;
 use crate::actors::shell::{Drives, Shell};
 use crate::actors::{Env, MAILBOX_MAX};
 use domain::delivery::Errands;
+use domain::id::Subject;
+use domain::notice::Kind;
 use domain::pipeline::spec::Object;
 use domain::pipeline::{Effect, Pipeline};
 use domain::ports::pipeline::{Objects, Promoting};
@@ -47,9 +49,10 @@ impl PipelineActor {
         obituary: Obituary,
     ) -> Self {
         let clock = &env.ports.clock;
+        let heard = env.ports.notifier.hears(&Subject::Pipeline(object.id.clone()), Kind::PromotionStarted);
         let epoch_ms = clock.wall_ms().saturating_sub_unsigned(clock.now().as_millis());
         Self {
-            shell: Shell::new(Pipeline::new(epoch_ms, object), &env),
+            shell: Shell::new(Pipeline::new(epoch_ms, object).heard(heard), &env),
             counted: Counted::new(&env.metrics),
             env,
             promoting,
@@ -85,11 +88,11 @@ impl Drives<Pipeline> for PipelineActor {
             Effect::Follow(targets) => self.follow(targets, ctx),
             Effect::Look => self.look(ctx),
             Effect::Recheck(environment, seq, targets) => self.look_afresh(environment, seq, targets, ctx),
-            Effect::ReadCalendar(environment, windows, freezes) => {
-                self.read_calendar(environment, windows, freezes, ctx);
+            Effect::ReadCalendar(environment, topic, windows, freezes) => {
+                self.read_calendar(environment, topic, windows, freezes, ctx);
             }
             Effect::AskVerdict(environment, question) => self.ask_verdict(environment, *question, ctx),
-            Effect::SeeEdge(environment, revision) => self.see_edge(environment, revision, ctx),
+            Effect::SeeEdge(environment, topic) => self.see_edge(environment, topic, ctx),
             Effect::Propose(order) => self.propose(order, ctx),
             Effect::LookAtProposal(order, number) => self.look_at_proposal(order, number, ctx),
             Effect::Withdraw(order, number, why) => self.withdraw(order, number, why, ctx),

@@ -213,11 +213,15 @@ pub struct SecretRef {
 
 /// What must hold before a promotion starts. All are judged together.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase")]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct Gates {
     /// How long the environment before must have been at the revision, without a break: 30m, up to 30d.
     #[cfg_attr(test, schemars(length(max = 32)))]
     pub soak: Option<String>,
+    /// How long it may be unready in between, as while a pod is replaced: 2m, unless given.
+    #[cfg_attr(test, schemars(length(max = 32)))]
+    pub soak_tolerates: Option<String>,
     /// It is in one of these parts of the week.
     #[serde(default)]
     #[cfg_attr(test, schemars(length(max = 20)))]

@@ -103,9 +103,43 @@ pub struct EnvironmentStatus {
     /// The pull request that is open for it, or may be.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pull_request: Option<RequestStatus>,
+    /// Pull requests that nothing follows, oldest first: they are closed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(test, schemars(length(max = 20)))]
+    pub closing: Vec<RequestStatus>,
     /// It is not where the environment before it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub behind: Option<Behind>,
+    /// What the environments before it have been done at.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trail: Option<Trail>,
+}
+
+/// What the environments before one have been done at.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct Trail {
+    /// Names the targets that were looked at.
+    pub of: String,
+    /// Oldest first; the last one is the newest.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(test, schemars(length(max = 20)))]
+    pub revisions: Vec<String>,
+    /// Since when the newest is good without a break: its soak.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schemars(extend("format" = "date-time")))]
+    pub since: Option<String>,
+    /// Since when it is not ready.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schemars(extend("format" = "date-time")))]
+    pub unready_since: Option<String>,
+    /// The verdict was open since then.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub agreed: bool,
+    /// The newest that may move on, under advance: Stepwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub passed: Option<String>,
 }
 
 /// One target.
@@ -183,10 +217,6 @@ pub struct PromotionStatus {
     pub from: Option<String>,
     /// Waiting, Started, Proposed, Landed; then Completed, Superseded, Withdrawn or Abandoned.
     pub phase: String,
-    /// Since when the environments before it are done at the revision.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(test, schemars(extend("format" = "date-time")))]
-    pub candidate_since: Option<String>,
     /// When it was started.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, schemars(extend("format" = "date-time")))]
@@ -234,6 +264,32 @@ pub struct RequestStatus {
     /// The commit at its head.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
+    /// Where it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repository: Option<RepositoryStatus>,
+    /// Why it is closed.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+}
+
+/// Where a pull request is, as the spec said when it was made.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct RepositoryStatus {
+    /// The forge.
+    #[serde(rename = "type")]
+    pub forge: String,
+    /// The repository's address.
+    pub url: String,
+    /// The branch that the request goes to.
+    pub base_branch: String,
+    /// The folder with the markers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// The name of the Secret.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub secret: Option<String>,
 }
 
 /// An environment is not where the one before it is.

@@ -10,7 +10,7 @@ use domain::id::{Environment, PipelineId};
 use domain::pipeline::callers::{App, Called, CalledEnvironment, How};
 use domain::pipeline::proposal::{ForgeKind, Repository};
 use domain::pipeline::spec::{
-    Advance, EnvironmentSpec, Gates, Object, PromotionSpec, Purged, PurgedBy, Spec, Strategy,
+    Advance, EnvironmentSpec, Gates, Object, PromotionSpec, Purged, PurgedBy, SOAK_TOLERATES, Spec, Strategy,
 };
 use domain::ready;
 use domain::text::clean_ends;
@@ -182,6 +182,7 @@ impl Reader<'_> {
         at_most(ITEMS_MAX, raw.needs.len(), "needs")?;
         Ok(Gates {
             soak: duration(&raw.soak, "gates.soak")?.unwrap_or_default(),
+            soak_tolerates: duration(&raw.soak_tolerates, "gates.soakTolerates")?.unwrap_or(SOAK_TOLERATES),
             windows: raw.windows.iter().map(window).collect::<Result<_, _>>()?,
             freezes: raw.freezes.iter().map(freeze).collect::<Result<_, _>>()?,
             verdict: raw.verdict.as_ref().map(verdict).transpose()?,

@@ -5,11 +5,14 @@
 use domain::app::{LeafId, LeafKind};
 use domain::id::{Environment, PromotionSeq, Revision};
 use domain::notice::Notice;
+use domain::pipeline::Topic;
+use domain::pipeline::proposal::{ForgeKind, Repository};
 use domain::pipeline::spec::Object;
 use domain::pipeline::status::{
     Approval, Behind, Condition, ConditionKind, Ended, EnvironmentStatus, OpenRequest, Phase, Promotion, Question,
     Status, TargetStatus, Waiting,
 };
+use domain::pipeline::trail::Trail;
 use serde_json::Value;
 
 use super::raw_spec::{ClusterKind, ClusterRef};
@@ -95,14 +98,6 @@ fn environment(raw: raw::EnvironmentStatus, namespace: &str) -> Result<Environme
         revision: revision(Some(one.revision)),
         error: Some(one.error).filter(|error| !error.is_empty()),
     };
-    let request = |one: raw::RequestStatus| {
-        Ok::<_, String>(OpenRequest {
-            seq: PromotionSeq(count(one.seq, "pullRequest.seq")?),
-            number: one.number.map(|number| count(number, "pullRequest.number")).transpose()?,
-            url: one.url,
-            commit: one.commit,
-        })
-    };
     let behind = |one: raw::Behind| Ok::<_, String>(Behind { since_ms: ms(&one.since)?, told: one.told });
     Ok(EnvironmentStatus {
         targets: raw.targets.into_iter().map(target).collect(),
@@ -110,13 +105,15 @@ fn environment(raw: raw::EnvironmentStatus, namespace: &str) -> Result<Environme
         promotion: raw.promotion.map(promotion).transpose()?,
         seq: PromotionSeq(count(raw.seq, "seq")?),
         reached: revision(raw.reached),
-        request: raw.pull_request.map(request).transpose()?,
+        request: raw.pull_request.map(|one| request(one).map(|(request, _)| request)).transpose()?,
+        closing: raw.closing.into_iter().map(request).collect::<Result<_, _>>()?,
         behind: raw.behind.map(behind).transpose()?,
+        trail: raw.trail.map(trail).transpose()?,
     })
 }
 
 fn write_environment(status: &EnvironmentStatus, app: &raw::ClusterAppRef, namespace: &str) -> raw::EnvironmentStatus {
-    let EnvironmentStatus { targets, waiting, promotion, seq, reached, request, behind } = status;
+    let EnvironmentStatus { targets, waiting, promotion, seq, reached, request, closing, behind, trail } = status;
     let target = |one: &TargetStatus| raw::TargetStatus {
         cluster_app_ref: raw::ClusterAppRef {
             cluster_ref: one.cluster.as_ref().map(|cluster| write_leaf(cluster, namespace)),
@@ -138,13 +135,73 @@ fn write_environment(status: &EnvironmentStatus, app: &raw::ClusterAppRef, names
         promotion: promotion.as_ref().map(write_promotion),
         seq: number(seq.0),
         reached: reached.as_ref().map(text),
-        pull_request: request.as_ref().map(|one| raw::RequestStatus {
-            seq: number(one.seq.0),
-            number: one.number.map(number),
-            url: one.url.clone(),
-            commit: one.commit.clone(),
-        }),
+        pull_request: request.as_ref().map(|request| write_request(request, "")),
+        closing: closing.iter().map(|(request, why)| write_request(request, why)).collect(),
         behind: behind.as_ref().map(|one| raw::Behind { since: at(one.since_ms), told: one.told }),
+        trail: trail.as_ref().map(write_trail),
+    }
+}
+
+/// A request, and why it is closed.
+fn request(raw: raw::RequestStatus) -> Result<(OpenRequest, String), String> {
+    let repository = |one: raw::RepositoryStatus| {
+        let forge = ForgeKind::ALL.into_iter().find(|kind| kind.name() == one.forge);
+        Ok::<_, String>(Repository {
+            forge: forge.ok_or_else(|| format!("pullRequest.repository.type: {:?} is no forge", one.forge))?,
+            url: one.url,
+            base: one.base_branch,
+            path: one.path,
+            secret: one.secret,
+        })
+    };
+    let request = OpenRequest {
+        seq: PromotionSeq(count(raw.seq, "pullRequest.seq")?),
+        number: raw.number.map(|number| count(number, "pullRequest.number")).transpose()?,
+        url: raw.url,
+        commit: raw.commit,
+        repository: raw.repository.map(repository).transpose()?,
+    };
+    Ok((request, raw.reason))
+}
+
+fn write_request(request: &OpenRequest, why: &str) -> raw::RequestStatus {
+    let OpenRequest { seq, number: known, url, commit, repository } = request;
+    raw::RequestStatus {
+        seq: number(seq.0),
+        number: known.map(number),
+        url: url.clone(),
+        commit: commit.clone(),
+        repository: repository.as_ref().map(|one| raw::RepositoryStatus {
+            forge: one.forge.name().to_owned(),
+            url: one.url.clone(),
+            base_branch: one.base.clone(),
+            path: one.path.clone(),
+            secret: one.secret.clone(),
+        }),
+        reason: why.to_owned(),
+    }
+}
+
+fn trail(raw: raw::Trail) -> Result<Trail, String> {
+    Ok(Trail {
+        of: Topic::named(&raw.of).ok_or_else(|| format!("trail.of: {:?} is not what we write", raw.of))?,
+        revisions: raw.revisions.into_iter().map(Revision).collect(),
+        since_ms: raw.since.as_deref().map(ms).transpose()?,
+        unready_since_ms: raw.unready_since.as_deref().map(ms).transpose()?,
+        agreed: raw.agreed,
+        passed: revision(raw.passed),
+    })
+}
+
+fn write_trail(trail: &Trail) -> raw::Trail {
+    let Trail { of, revisions, since_ms, unready_since_ms, agreed, passed } = trail;
+    raw::Trail {
+        of: of.to_string(),
+        revisions: revisions.iter().map(text).collect(),
+        since: since_ms.map(at),
+        unready_since: unready_since_ms.map(at),
+        agreed: *agreed,
+        passed: passed.as_ref().map(text),
     }
 }
 
@@ -167,7 +224,6 @@ fn promotion(raw: raw::PromotionStatus) -> Result<Promotion, String> {
         revision: Revision(raw.revision),
         from: revision(raw.from),
         phase: phase(&raw.phase)?,
-        candidate_since_ms: raw.candidate_since.as_deref().map(ms).transpose()?,
         started_ms: raw.started_at.as_deref().map(ms).transpose()?,
         approval: raw.approval.map(approval).transpose()?,
         message: raw.message,
@@ -175,13 +231,12 @@ fn promotion(raw: raw::PromotionStatus) -> Result<Promotion, String> {
 }
 
 fn write_promotion(promotion: &Promotion) -> raw::PromotionStatus {
-    let Promotion { seq, revision, from, phase, candidate_since_ms, started_ms, approval, message } = promotion;
+    let Promotion { seq, revision, from, phase, started_ms, approval, message } = promotion;
     raw::PromotionStatus {
         seq: number(seq.0),
         revision: text(revision),
         from: from.as_ref().map(text),
         phase: phase.name().to_owned(),
-        candidate_since: candidate_since_ms.map(at),
         started_at: started_ms.map(at),
         message: message.clone(),
         approval: approval.as_ref().map(|one| raw::Approval {
@@ -206,8 +261,7 @@ fn ended(raw: raw::Ended) -> Result<Ended, String> {
 
 /// A condition of ours; others' are theirs to write.
 fn condition(raw: raw::Condition) -> Result<Option<Condition>, String> {
-    let kinds = [ConditionKind::Ready, ConditionKind::PromotionPending, ConditionKind::Stalled];
-    let Some(kind) = kinds.into_iter().find(|kind| kind.name() == raw.kind) else { return Ok(None) };
+    let Some(kind) = ConditionKind::ALL.into_iter().find(|kind| kind.name() == raw.kind) else { return Ok(None) };
     Ok(Some(Condition {
         kind,
         holds: raw.status == "True",

@@ -94,7 +94,6 @@ fn promotion(revision: &str, phase: Phase, ticket: Option<&str>) -> Promotion {
         revision: Revision(revision.to_owned()),
         from: None,
         phase,
-        candidate_since_ms: None,
         started_ms: None,
         approval: ticket.map(|ticket| Approval { by: None, ticket: ticket.to_owned(), at_ms: 0, overrides: false }),
         message: String::new(),
@@ -164,6 +163,7 @@ fn what_came_of_it_is_read_from_the_newest_promotion_of_that_revision() {
         number: Some(1),
         url: "https://git.example.com/1".into(),
         commit: None,
+        repository: None,
     };
     let of = |revision, phase, request| {
         let promotion = Some(promotion(revision, phase, None));

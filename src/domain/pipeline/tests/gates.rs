@@ -11,10 +11,10 @@ fn gates_say_what_opens_them() {
     story.show("database", unready("7"));
     story.show("staging", at("2"));
     assert!(
-        matches!(&story.asked[..], [.., Effect::ReadCalendar(of, _, freezes)] if *of == prod() && freezes.len() == 1)
+        matches!(&story.asked[..], [.., Effect::ReadCalendar(of, _, _, freezes)] if *of == prod() && freezes.len() == 1)
     );
     let closed = Opening { open: false, changes_after: Some(2 * MINUTE), words: "frozen until 12:00: sale".to_owned() };
-    story.feed(Event::CalendarRead(prod(), closed));
+    story.feed(Event::CalendarRead(prod(), story.topic(), closed));
     story.pass(MINUTE);
     assert_eq!(
         story.condition("GateClosed"),
@@ -25,7 +25,11 @@ fn gates_say_what_opens_them() {
     story.pass(MINUTE);
     assert!(matches!(&story.asked[..], [Effect::ReadCalendar(..)]), "read again at its boundary");
     assert_eq!(story.phase(), Some(Phase::Waiting), "what it said counts no longer");
-    story.feed(Event::CalendarRead(prod(), Opening { open: true, changes_after: None, words: String::new() }));
+    story.feed(Event::CalendarRead(
+        prod(),
+        story.topic(),
+        Opening { open: true, changes_after: None, words: String::new() },
+    ));
     assert_eq!(story.phase(), Some(Phase::Landed));
 }
 
@@ -36,21 +40,21 @@ fn another_system_is_asked_at_most_every_ten_seconds_and_only_its_yes_opens() {
     gated.environments[1].gates.verdict = Some(source);
     let mut story = Story::new(gated);
     story.show("staging", at("2"));
-    let seq = PromotionSeq(1);
+    let topic = story.topic();
     let asked = |story: &Story| story.asked.iter().filter(|asked| matches!(asked, Effect::AskVerdict(..))).count();
     assert_eq!(asked(&story), 1);
-    story.feed(Event::VerdictFailed(prod(), seq, "it answered 500".to_owned(), Duration::ZERO));
+    story.feed(Event::VerdictFailed(prod(), topic, "it answered 500".to_owned(), Duration::ZERO));
     story.pass(Duration::from_secs(9));
     assert_eq!(asked(&story), 1);
     story.pass(Duration::from_secs(1));
     assert_eq!(asked(&story), 2);
     let opening = |open| Opening { open, changes_after: None, words: "errors rise".to_owned() };
-    story.feed(Event::VerdictGiven(prod(), seq, opening(false)));
+    story.feed(Event::VerdictGiven(prod(), topic, opening(false)));
     assert_eq!(story.phase(), Some(Phase::Waiting));
     story.pass(Duration::from_secs(10));
-    story.feed(Event::VerdictGiven(prod(), PromotionSeq(9), opening(true)));
+    story.feed(Event::VerdictGiven(prod(), Topic::default(), opening(true)));
     assert_eq!(story.phase(), Some(Phase::Waiting), "about another promotion");
-    story.feed(Event::VerdictGiven(prod(), seq, opening(true)));
+    story.feed(Event::VerdictGiven(prod(), topic, opening(true)));
     assert_eq!(story.phase(), Some(Phase::Landed));
 }
 
@@ -58,6 +62,7 @@ fn another_system_is_asked_at_most_every_ten_seconds_and_only_its_yes_opens() {
 fn a_soak_is_not_broken_by_what_cannot_be_read_and_is_by_what_is_not_ready() {
     let mut soaking = spec(false);
     soaking.environments[1].gates.soak = Duration::from_mins(30);
+    soaking.environments[1].gates.soak_tolerates = 2 * MINUTE;
     let mut story = Story::new(soaking);
     story.show("staging", at("2"));
     story.pass(Duration::from_mins(20));
@@ -67,11 +72,19 @@ fn a_soak_is_not_broken_by_what_cannot_be_read_and_is_by_what_is_not_ready() {
     story.pass(Duration::from_mins(4));
     assert_eq!(story.phase(), Some(Phase::Waiting));
     story.show("staging", unready("2"));
+    story.pass(3 * MINUTE);
     story.show("staging", at("2"));
     story.pass(Duration::from_mins(29));
     assert_eq!(story.phase(), Some(Phase::Waiting), "it began anew");
     story.pass(Duration::from_mins(1));
     assert_eq!(story.phase(), Some(Phase::Landed));
+
+    story.show("staging", at("3"));
+    story.pass(Duration::from_mins(29));
+    story.show("staging", unready("4"));
+    story.show("staging", at("3"));
+    story.pass(Duration::from_mins(5));
+    assert_eq!(story.phase(), Some(Phase::Waiting), "another revision was there");
 }
 
 #[test]
@@ -96,10 +109,9 @@ fn a_fresh_edge_is_part_of_done() {
     for environment in &mut purged.environments {
         environment.purged = Some(Purged { workloads: vec!["web".to_owned()], by: None });
     }
+    let all = purged.clone();
+    let edge = |name: &str, revision: &str, fresh| edge(&all, name, revision, fresh);
     let mut story = Story::new(purged);
-    let edge = |environment: &str, revision: &str, fresh: Result<(), String>| {
-        Event::EdgeSeen(Environment(environment.to_owned()), Revision(revision.to_owned()), fresh)
-    };
     story.feed(edge("staging", "1", Ok(())));
     story.feed(edge("prod", "1", Ok(())));
     story.show("staging", at("2"));

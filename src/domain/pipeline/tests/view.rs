@@ -1,20 +1,16 @@
 //! What people are shown, in each phase and for each question.
 
 use super::*;
-use crate::pipeline::view::{EnvironmentView, Live, View, view};
+use crate::pipeline::view::{EnvironmentView, View, view};
 
 impl Story {
     /// The view by what its targets say now. Once the status is written it is the same without them.
     fn view(&mut self) -> View {
         self.pass(Duration::from_secs(2));
-        let live = view(&self.object, &self.object.status, Some(self.live(false)));
+        let live = view(&self.object, &self.object.status, Some(self.machine.sights()));
         let remembered = view(&self.object, &self.object.status, None);
         assert_eq!(View { live: false, ..live.clone() }, remembered);
         live
-    }
-
-    fn live(&self, unheard: bool) -> Live<'_> {
-        Live { sights: self.machine.sights(), unheard }
     }
 
     fn prod(&mut self) -> EnvironmentView {
@@ -54,17 +50,20 @@ fn a_quiet_pipeline_says_when_it_moves() {
 }
 
 #[test]
-fn a_notification_that_no_webhook_takes_is_said_to_be_one() {
-    let mut story = Story::new(spec(false));
-    story.pass(Duration::from_secs(2));
-    let how = |story: &Story| {
-        let view = view(&story.object, &story.object.status, Some(story.live(true)));
-        view.environments[1].gates.clone()
-    };
-    let words = "by notification, but no webhook has this Pipeline in workloads and promotion.started in events: only an Event tells of it";
-    assert_eq!(how(&story), [words]);
-    let by_request = Story::new(by_request());
-    assert!(how(&by_request)[0].starts_with("by pull request"), "what needs no webhook does not ask for one");
+fn a_notification_that_no_webhook_takes_is_a_condition_and_said_to_be_one() {
+    for mut story in [Story::new(spec(false)), Story::new(by_request())] {
+        let by_request = story.prod().gates[0].starts_with("by pull request");
+        story.machine = Pipeline::new(0, story.object.clone()).heard(false);
+        story.feed(Event::PeersRestarted);
+        story.show_all();
+        let said = story.prod().gates.remove(0);
+        let unheard = "by notification, but no webhook has this Pipeline in workloads and promotion.started in events";
+        assert_eq!(
+            (said.starts_with(unheard), story.condition("NoWebhook").is_some()),
+            (!by_request, !by_request),
+            "{said}"
+        );
+    }
 }
 
 #[test]
@@ -142,19 +141,19 @@ fn a_pull_request_is_shown_until_it_is_merged_or_closed() {
     story.show("staging", at("2"));
     let next = "its pull request is made, and tried again while that fails";
     assert_eq!(story.words(), said("its pull request is being made", next));
-    story.feed(Event::ProposeFailed(prod(), PromotionSeq(1), "no marker was found".to_owned(), true));
+    story.feed(Event::ProposeFailed(story.order(1), "no marker was found".to_owned(), true));
     assert_eq!(story.words(), said("its pull request cannot be made: no marker was found", next));
-    story.feed(Event::Proposed(prod(), PromotionSeq(1), Proposed::Foreign("2 commits".to_owned())));
+    story.feed(Event::Proposed(story.order(1), Proposed::Foreign("2 commits".to_owned())));
     let overwrite = format!("remove the branch, or say yes to replacing it: {APPROVE}");
     assert_eq!(story.words(), said(Asks::Overwrite.words(), &overwrite));
     let ticket = story.ticket();
     story.change(|object| object.answers.approve = ticket);
     let request = Request { url: "https://git.example.com/pull/7".to_owned(), number: 7, commit: None };
-    story.feed(Event::Proposed(prod(), PromotionSeq(1), Proposed::Open(request)));
+    story.feed(Event::Proposed(story.order(1), Proposed::Open(request)));
     let next = "merge https://git.example.com/pull/7; a closed one is made again only after a yes";
     assert_eq!(story.words(), said("its pull request is open: https://git.example.com/pull/7", next));
     assert_eq!(story.prod().request.map(|request| request.number), Some(7));
-    story.feed(Event::ProposalSeen(prod(), PromotionSeq(1), RequestState::Closed));
+    story.feed(Event::ProposalSeen(story.order(1), RequestState::Closed));
     assert_eq!(story.words(), said(Asks::Again.words(), &format!("nothing happens without a yes: {APPROVE}")));
     assert_eq!(story.prod_phase(), Some((1, "Abandoned".to_owned())));
 }
@@ -182,10 +181,8 @@ fn a_soak_says_when_it_ends_and_a_stopped_line_how_it_goes_on() {
 fn a_stale_edge_is_told_in_the_words_of_the_machine() {
     let mut gated = spec(false);
     gated.environments[0].purged = Some(Purged { workloads: vec!["web".to_owned()], by: None });
-    let mut story = Story::new(gated);
-    let fresh = |revision: &str, fresh| {
-        Event::EdgeSeen(Environment("staging".to_owned()), Revision(revision.to_owned()), fresh)
-    };
+    let mut story = Story::new(gated.clone());
+    let fresh = |revision: &str, fresh| edge(&gated, "staging", revision, fresh);
     story.feed(fresh("1", Ok(())));
     assert_eq!(story.prod().waits, None);
     story.show("staging", at("2"));
@@ -204,10 +201,7 @@ fn what_was_not_judged_and_what_cannot_be_used_is_said() {
     assert!(view(&newer, &story.object.status, None).unjudged.is_some_and(|why| why.contains("was changed")));
     let new = view(&Object { status: Status::default(), ..newer }, &Status::default(), None);
     assert!(new.unjudged.is_some_and(|why| why.contains("has not judged it yet")));
-    assert_eq!(
-        new.environments[1].waits.as_deref(),
-        Some("staging: staging/web cannot be read: it was not looked at yet")
-    );
+    assert_eq!(new.environments[1].waits.as_deref(), Some("its targets were not looked at yet"));
     story.change(|object| object.spec = Err("no such zone".to_owned()));
     let faulty = story.view();
     assert_eq!((faulty.faulty.as_deref(), faulty.unjudged), (Some("no such zone"), None));

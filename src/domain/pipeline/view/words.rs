@@ -6,9 +6,9 @@ use super::{EnvironmentView, promotion, question, request, revisions, targets, u
 use crate::id::ObjectId;
 use crate::machine::millis;
 use crate::pipeline::judge::{self, Edges, Obstacle, Sights, What};
-use crate::pipeline::show::PRUNED;
+use crate::pipeline::show::{PRUNED, UNHEARD};
 use crate::pipeline::spec::{EnvironmentSpec, Object, Spec, Strategy, Window};
-use crate::pipeline::status::{EnvironmentStatus, Phase, Promotion, Question, Status};
+use crate::pipeline::status::{ConditionKind, EnvironmentStatus, Phase, Promotion, Question, Status};
 use crate::rollout;
 
 /// Everything that sentences are made from.
@@ -17,8 +17,6 @@ pub(super) struct Scene<'a> {
     pub(super) spec: &'a Spec,
     pub(super) status: &'a Status,
     pub(super) sights: &'a Sights,
-    /// No webhook takes notifications of this Pipeline.
-    pub(super) unheard: bool,
 }
 
 impl Scene<'_> {
@@ -35,8 +33,12 @@ impl Scene<'_> {
             unsettled: unsettled(spec, self.sights),
             next: self.next(spec, known, index, waits.as_deref(), obstacle.as_ref()),
             waits,
-            gates: if index == 0 { edge(spec).into_iter().collect() } else { gates(spec, self.unheard) },
-            promotion: known.promotion.as_ref().map(|one| promotion(one, soak_ends_ms(spec, one))),
+            gates: if index == 0 {
+                edge(spec).into_iter().collect()
+            } else {
+                gates(spec, self.status.holds(ConditionKind::Unheard))
+            },
+            promotion: known.promotion.as_ref().map(|one| promotion(one, soak_ends_ms(spec, known, one))),
             question: known.waiting.as_ref().map(question),
             request: request(known),
             targets: targets(spec, self.sights),
@@ -66,14 +68,14 @@ impl Scene<'_> {
     fn edges(&self) -> Edges {
         let asked = self.spec.environments.iter().filter(|environment| environment.purged.is_some());
         let said = |environment: &EnvironmentSpec| {
-            let revision = judge::settled(environment, self.sights).ok()?.clone();
+            let topic = judge::edge_topic(environment, judge::settled(environment, self.sights).ok()?);
             let after = |what| {
                 let words = Obstacle { environment: environment.name.clone(), what }.to_string();
                 self.said().find_map(|message| rest(message, &words).map(str::to_owned))
             };
             let unseen = after(What::EdgeUnseen).is_some();
             let fresh = after(What::EdgeStale(String::new())).map_or(Ok(()), Err);
-            (!unseen).then(|| (environment.name.clone(), (revision, fresh)))
+            (!unseen).then(|| (environment.name.clone(), (topic, fresh)))
         };
         asked.filter_map(said).collect()
     }
@@ -108,6 +110,9 @@ impl Scene<'_> {
         if let Some(open) = known.open() {
             let unsaid = open.message.is_empty();
             return Some(if unsaid { "it was begun, and is being judged".to_owned() } else { open.message.clone() });
+        }
+        if self.sights.is_empty() {
+            return Some("its targets were not looked at yet".to_owned());
         }
         let asked = known.waiting.as_ref().map(|waiting| waiting.question.words().to_owned());
         asked.or_else(|| obstacle.map(Obstacle::to_string))
@@ -229,16 +234,13 @@ fn follow(environment: &EnvironmentSpec, known: &EnvironmentStatus, strategy: &S
 }
 
 /// When the soak of a promotion ends that waits, unless a person opened it.
-fn soak_ends_ms(environment: &EnvironmentSpec, promotion: &Promotion) -> Option<i64> {
+fn soak_ends_ms(environment: &EnvironmentSpec, known: &EnvironmentStatus, promotion: &Promotion) -> Option<i64> {
     let soak = i64::try_from(millis(environment.gates.soak)).unwrap_or(i64::MAX);
     let overrides = promotion.approval.as_ref().is_some_and(|yes| yes.overrides);
-    let since = promotion.candidate_since_ms.filter(|_| promotion.phase == Phase::Waiting && soak > 0 && !overrides)?;
+    let trail = known.trail.as_ref().filter(|trail| trail.newest() == Some(&promotion.revision))?;
+    let since = trail.since_ms.filter(|_| promotion.phase == Phase::Waiting && soak > 0 && !overrides)?;
     Some(since.saturating_add(soak))
 }
-
-/// What is said of a notification that reaches no program.
-const UNHEARD: &str = "by notification, but no webhook has this Pipeline in workloads and promotion.started in events: only an Event tells \
-                       of it";
 
 /// How a revision gets into an environment, and what must hold before.
 fn gates(environment: &EnvironmentSpec, unheard: bool) -> Vec<String> {

@@ -4,6 +4,29 @@ use super::super::lost;
 
 use super::*;
 
+fn trail() -> Trail {
+    Trail {
+        of: Topic::of(&1),
+        revisions: ["1.2", "1.3"].map(|text| Revision(text.to_owned())).into(),
+        since_ms: Some(1_700_000_000_123),
+        unready_since_ms: Some(1_700_000_000_124),
+        agreed: true,
+        passed: Some(Revision("1.2".to_owned())),
+    }
+}
+
+fn promotion() -> Promotion {
+    Promotion {
+        seq: PromotionSeq(4),
+        revision: Revision("1.3".to_owned()),
+        from: Some(Revision("1.2".to_owned())),
+        phase: Phase::Proposed,
+        started_ms: Some(1_700_000_001_000),
+        approval: Some(Approval { by: Some("jane".to_owned()), ticket: "t".to_owned(), at_ms: 1, overrides: true }),
+        message: "waits".to_owned(),
+    }
+}
+
 /// A status with something in every field.
 fn full() -> Status {
     let leaf = |namespace: &str| LeafId {
@@ -18,15 +41,19 @@ fn full() -> Status {
         revision: Some(Revision("1.2".to_owned())),
         error: Some("unable to find it".to_owned()),
     });
-    let promotion = Promotion {
+    let repository = Repository {
+        forge: ForgeKind::BitbucketServer,
+        url: "https://git.example.com/shop/config".to_owned(),
+        base: "main".to_owned(),
+        path: Some("prod".to_owned()),
+        secret: Some("forge".to_owned()),
+    };
+    let request = OpenRequest {
         seq: PromotionSeq(4),
-        revision: Revision("1.3".to_owned()),
-        from: Some(Revision("1.2".to_owned())),
-        phase: Phase::Proposed,
-        candidate_since_ms: Some(1_700_000_000_123),
-        started_ms: Some(1_700_000_001_000),
-        approval: Some(Approval { by: Some("jane".to_owned()), ticket: "t".to_owned(), at_ms: 1, overrides: true }),
-        message: "waits".to_owned(),
+        number: Some(17),
+        url: "https://git.example.com/17".to_owned(),
+        commit: Some("abc".to_owned()),
+        repository: Some(repository),
     };
     let environment = EnvironmentStatus {
         targets: targets.into(),
@@ -36,16 +63,13 @@ fn full() -> Status {
             question: Question::Overwrite,
             since_ms: -5,
         }),
-        promotion: Some(promotion),
+        promotion: Some(promotion()),
         seq: PromotionSeq(4),
         reached: Some(Revision("1.2".to_owned())),
-        request: Some(OpenRequest {
-            seq: PromotionSeq(4),
-            number: Some(17),
-            url: "https://git.example.com/17".to_owned(),
-            commit: Some("abc".to_owned()),
-        }),
+        request: Some(request.clone()),
+        closing: vec![(OpenRequest { number: None, repository: None, ..request }, "it went back".to_owned())],
         behind: Some(Behind { since_ms: 7, told: true }),
+        trail: Some(trail()),
     };
     let notice = json!({
         "id": "n-1", "kind": "promotion.started", "at_ms": 5, "workload": "pipeline/shop/web", "seq": 4, "rollout": "p-1",

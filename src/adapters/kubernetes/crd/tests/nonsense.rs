@@ -181,7 +181,7 @@ proptest! {
         let read = object(&document(&spec, &json!({"observedGeneration": -1}))).map_err(TestCaseError::fail)?;
         prop_assert_eq!(&read.id, &PipelineId::new("shop", "web"));
         if let Err(why) = &read.spec {
-            prop_assert!(!why.is_empty() && why.len() <= 200 && !why.contains('\n'), "{:?}", why);
+            prop_assert!(!why.is_empty() && why.len() <= 1024 && !why.contains('\n'), "{:?}", why);
         }
         live(read)?;
     }
@@ -208,7 +208,7 @@ proptest! {
         let without = read(&Value::Null).map_err(TestCaseError::fail)?;
         prop_assert_eq!(&without.id, &RepoId::new("shop", "web"));
         if let Err(why) = &without.spec {
-            prop_assert!(!why.is_empty() && why.len() <= 200 && !why.contains('\n'), "{:?}", why);
+            prop_assert!(!why.is_empty() && why.len() <= 1024 && !why.contains('\n'), "{:?}", why);
         }
         match read(&status) {
             Ok(first) => {
