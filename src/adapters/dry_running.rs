@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use futures_util::StreamExt;
-use futures_util::stream::{once, pending};
+use futures_util::stream::{iter, pending};
 
 use domain::id::RepoId;
 use domain::ports::repo::{JobSight, Jobs, Made, Start};
@@ -15,7 +15,7 @@ pub struct DryJobs;
 #[async_trait]
 impl Jobs for DryJobs {
     fn watch(&self, _: &RepoId, _: &str) -> Flow<JobSight> {
-        Box::pin(once(async { JobSight::All(Vec::new()) }).chain(pending()))
+        Box::pin(iter([JobSight::All(Vec::new()), JobSight::Pods(Vec::new())]).chain(pending()))
     }
 
     async fn make(&self, order: &Order) -> Result<Made, PortError> {
@@ -26,6 +26,10 @@ impl Jobs for DryJobs {
     }
 
     async fn start(&self, _: &RepoId, _: &Job) -> Result<Start, PortError> {
+        Ok(Start::Refused)
+    }
+
+    async fn withdraw(&self, _: &RepoId, _: &Job) -> Result<Start, PortError> {
         Ok(Start::Refused)
     }
 

@@ -93,7 +93,7 @@ async fn apply<K: Spoken>(desk: &Desk<K>, found: &Found<K::Object>, change: &Cha
 impl Change {
     fn words<K: Spoken>(&self) -> String {
         match self {
-            Self::Poke(_) => "asked to look now".to_owned(),
+            Self::Poke(_) => "asked to look now, or when the rest of its host is over".to_owned(),
             Self::Suspend(_) => format!("stopped, so no new {} starts", K::WORK),
             Self::Resume => "going on".to_owned(),
         }

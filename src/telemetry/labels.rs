@@ -60,7 +60,7 @@ pub const TIMED: [&str; 5] = ["create_invalidation", "look_at_git", "propose", "
 
 /// Calls to the outside that are counted where they fail, and other failures that are counted there. `tests/tidy/telemetry.rs` compares
 /// this list with the actors.
-pub const FAILURES: [&str; 53] = [
+pub const FAILURES: [&str; 54] = [
     "ask_verdict",
     "create_invalidation",
     "decode_object",
@@ -110,6 +110,7 @@ pub const FAILURES: [&str; 53] = [
     "tell_notice",
     "watch_jobs",
     "watch_objects",
+    "withdraw_job",
     "watch_pods",
     "watch_targets",
     "watch_workloads",
@@ -214,6 +215,7 @@ pub const EFFECTS: [(&str, &[&str]); 7] = [
             "watch_jobs",
             "make_job",
             "start_job",
+            "withdraw_job",
             "look_at_job",
             "read_pods",
             "remove_job",

@@ -115,20 +115,23 @@ fn check(scene: &Scene, commits: usize, what: &str) {
 }
 
 /// What a request is for, as far as a run is concerned.
-fn purpose(method: &str, path: &str, is_watch: bool) -> Option<&'static str> {
+fn purpose(method: &str, path: &str, query: &BTreeMap<String, String>) -> Option<&'static str> {
+    let is_watch = query.contains_key("watch");
+    let is_of_a_job = query.get("labelSelector").is_some_and(|labels| labels.starts_with("job-name="));
     match (method, path) {
         ("PUT", path) if path.ends_with("/repos/infra/status") => Some("status"),
         ("POST", path) if path.ends_with("/platform/jobs") => Some("make"),
         ("PATCH", path) if path.contains("/platform/jobs/") => Some("start"),
         ("GET", path) if !is_watch && path.contains("/platform/jobs") => Some("look at Jobs"),
-        ("GET", path) if !is_watch && path.contains("/platform/pods") => Some("pods"),
+        ("GET", path) if is_of_a_job && path.contains("/platform/pods") => Some("pods"),
+        ("GET", path) if !is_watch && path.contains("/platform/pods") => Some("list pods"),
         ("POST", path) if path.ends_with("/platform/events") => Some("event"),
         _ => None,
     }
 }
 
 fn purpose_of(request: &Request) -> Option<&'static str> {
-    purpose(request.method.as_str(), &request.path, request.query.contains_key("watch"))
+    purpose(request.method.as_str(), &request.path, &request.query)
 }
 
 /// The points of an undisturbed run.
@@ -136,7 +139,7 @@ fn points(seen: &[Seen]) -> Vec<Point> {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     let mut points = Vec::new();
     for one in seen {
-        let Some(what) = purpose(one.method.as_str(), &one.path, one.query.contains_key("watch")) else { continue };
+        let Some(what) = purpose(one.method.as_str(), &one.path, &one.query) else { continue };
         let nth = counts.entry(what).or_default();
         let whens: &[When] = if one.method == "GET" { &[When::Before] } else { &[When::Before, When::After] };
         points.extend(whens.iter().map(|when| Point { what, nth: *nth, when: *when }));
@@ -186,7 +189,9 @@ async fn killed_at_any_request_of_a_run_there_is_one_started_job() {
     // How often sentences for people are written and remarks published depends on time. So does whether the Job changes before it is
     // started: then it is looked at, and started as it is.
     let missed = points.iter().zip(&reached).filter(|(_, reached)| !**reached).map(|(point, _)| point);
-    let by_time = |point: &Point| point.nth > 0 || matches!(point.what, "status" | "event" | "pods" | "look at Jobs");
+    let by_time = |point: &Point| {
+        point.nth > 0 || matches!(point.what, "status" | "event" | "pods" | "list pods" | "look at Jobs")
+    };
     assert!(missed.clone().all(by_time) && missed.count() <= 10, "{points:#?} {reached:?}");
 }
 
@@ -237,6 +242,31 @@ async fn two_programs_that_both_lead_start_one_job() {
     apply(&scene, repo(SECOND));
     finish(&scene, SECOND).await;
     check(&scene, 2, "two that lead");
+}
+
+/// An image that cannot be pulled blocks neither the commit nor the spec that mends it (decision 62).
+#[tokio::test]
+async fn a_job_that_cannot_run_gives_way_to_the_next_commit_and_is_removed() {
+    let mut scene = scene().await;
+    scene.world.kubernetes.set_job_script(Some(Script::new(|run: &ContainerRun| match run.container.as_str() {
+        "apply" if run.env.get("GIT_SHA").is_some_and(|commit| commit == FIRST) => {
+            Outcome::Waits("ErrImagePull".to_owned(), String::new())
+        }
+        _ => Outcome::Ends(Duration::from_millis(10), End::default()),
+    })));
+    scene.start().await;
+    apply(&scene, repo(FIRST));
+    let says =
+        |scene: &Scene, words: &str| status(scene)["run"]["message"].as_str().unwrap_or_default().contains(words);
+    scene.wait_until("the image is missed", async |scene| says(scene, "its Job waits: ErrImagePull")).await;
+    apply(&scene, repo(SECOND));
+    finish(&scene, SECOND).await;
+    let outcomes: Vec<Value> =
+        status(&scene)["history"].as_array().expect("runs").iter().map(|run| run["outcome"].clone()).collect();
+    assert_eq!(outcomes, ["Superseded", "Succeeded"]);
+    scene.wait_until("only the Job that ran is left", async |scene| jobs(scene).len() == 1).await;
+    let applies = scene.world.kubernetes.started_containers().into_iter().filter(|run| run.container == "apply");
+    assert_eq!(applies.count(), 1);
 }
 
 #[tokio::test]

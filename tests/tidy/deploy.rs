@@ -135,7 +135,7 @@ const MORE_RIGHTS: [(&str, &str, Rights); 11] = [
     (
         "components/repo-namespace",
         "Role",
-        &[("/pods", "get list"), ("/secrets/git", "get"), ("batch/jobs", "create delete get list patch watch")],
+        &[("/pods", "get list watch"), ("/secrets/git", "get"), ("batch/jobs", "create delete get list patch watch")],
     ),
     ("components/secrets", "Role", &[("/secrets/eu-1", "get list watch"), ("/secrets/forge", "get list watch")]),
     (

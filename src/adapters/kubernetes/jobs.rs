@@ -11,6 +11,7 @@ mod template;
 
 use async_trait::async_trait;
 use futures_util::StreamExt;
+use futures_util::stream::select;
 use serde_json::json;
 
 use super::PODS;
@@ -18,11 +19,12 @@ use super::api::{Answer, Api, CallError, Clients, Collection, Look, Reach, Readi
 use domain::id::RepoId;
 use domain::ports::repo::{JobSight, Jobs, Made, Start};
 use domain::ports::{Flow, PortError};
-use domain::repo::job::{Job, Order, Pod};
+use domain::repo::job::{self, Job, Order, Pod};
 
 const JOBS: Resource = Resource::new("batch", "v1", "jobs");
 
-/// Labels of a Job and of its pod: the UID of its Repo, and which of the Repo's Jobs it is.
+/// Labels of a Job and of its pod: whose it is, by name and by UID, and which of the Repo's Jobs.
+const REPO: &str = "allclear.dev/repo";
 const REPO_UID: &str = "allclear.dev/repo-uid";
 const SEQ: &str = "allclear.dev/seq";
 const ACTION: &str = "allclear.dev/action";
@@ -34,9 +36,16 @@ const REVISION: &str = "allclear.dev/revision";
 /// The mark of a Job that we have started, or tried to. The Job's status says when.
 const STARTED: &str = "allclear.dev/started";
 
+/// The mark of a Job that we have taken back, or tried to.
+const WITHDRAWN: &str = "allclear.dev/withdrawn";
+
 /// The label by which the Job controller of every version finds its pods
 /// (<https://kubernetes.io/docs/reference/labels-annotations-taints/#job-name>).
 const JOB_NAME: &str = "job-name";
+
+/// The UID of a pod's Job, which stays when the pod has no owner any more
+/// (<https://kubernetes.io/docs/concepts/workloads/controllers/job/#specifying-your-own-pod-selector>).
+const JOB_UID: &str = "controller-uid";
 
 /// The kubelet takes the end of a log for the termination message of a container that failed and wrote none.
 const LOG_ON_ERROR: &str = "FallbackToLogsOnError";
@@ -79,6 +88,41 @@ impl KubernetesJobs {
         Ok(if ours { Made::Ours(Box::new(job)) } else { Made::Taken })
     }
 
+    /// Marks a Job and suspends it or not, if it still is as it was seen.
+    async fn mark(
+        &self,
+        of: &Collection,
+        repo: &RepoId,
+        job: &Job,
+        mark: &str,
+        suspend: bool,
+    ) -> Result<Start, PortError> {
+        let change = json!({
+            "metadata": {"uid": job.uid, "resourceVersion": job.version, "annotations": {mark: "true"}},
+            "spec": {"suspend": suspend},
+        });
+        match self.api.merge(of, &job.name, &change).await {
+            Ok(answer) => Ok(Start::Done(Box::new(read_job(&answer)?))),
+            // It is gone, or of another version.
+            Err(failed) if matches!(failed.status(), Some(404 | 409)) => Ok(Start::Refused),
+            // A patch that names another object of this name would change its UID, which is wrong for good.
+            Err(failed) if failed.status() == Some(422) && self.is_another(of, job).await? => Ok(Start::Refused),
+            Err(failed) => Err(refused(failed, repo)),
+        }
+    }
+
+    /// What a watch of these objects says.
+    fn sights<T: Named>(&self, repo: &RepoId, of: Collection, read: Read<T>, words: Words<T>) -> Flow<JobSight> {
+        let (attempt, namespace) = (of.attempt("watch").to_string(), repo.namespace.clone());
+        let mut listing = None;
+        let looks = self.watches.watch(of, read, Reach::default());
+        let sights = looks.filter_map(move |look| std::future::ready(sight(look, &mut listing, &attempt, &words)));
+        Box::pin(sights.map(move |sight| match sight {
+            JobSight::Trouble(error) => JobSight::Trouble(advised(error, &namespace)),
+            seen => seen,
+        }))
+    }
+
     /// Whether there is another Job of this name than the one that was seen, or none.
     async fn is_another(&self, of: &Collection, job: &Job) -> Result<bool, PortError> {
         Ok(match self.api.get(of, &job.name).await? {
@@ -91,16 +135,19 @@ impl KubernetesJobs {
 #[async_trait]
 impl Jobs for KubernetesJobs {
     fn watch(&self, repo: &RepoId, uid: &str) -> Flow<JobSight> {
-        let of = Collection::of(JOBS, &repo.namespace).labelled(REPO_UID, uid);
-        let attempt = of.attempt("watch").to_string();
-        let namespace = repo.namespace.clone();
-        let mut listing = None;
-        let looks = self.watches.watch(of, read::job, Reach::default());
-        let sights = looks.filter_map(move |look| std::future::ready(sight(look, &mut listing, &attempt)));
-        Box::pin(sights.map(move |sight| match sight {
-            JobSight::Trouble(error) => JobSight::Trouble(advised(error, &namespace)),
-            seen @ (JobSight::All(_) | JobSight::Seen(_) | JobSight::Gone(_)) => seen,
-        }))
+        let jobs = self.sights(
+            repo,
+            Collection::of(JOBS, &repo.namespace).labelled(REPO_UID, uid),
+            read::job,
+            Words { all: JobSight::All, seen: |job| JobSight::Seen(Box::new(job)), gone: JobSight::Gone },
+        );
+        let pods = self.sights(
+            repo,
+            Collection::of(PODS, &repo.namespace).labelled(REPO, &job::label(repo)),
+            read::pod,
+            Words { all: JobSight::Pods, seen: |pod| JobSight::Pod(Box::new(pod)), gone: JobSight::PodGone },
+        );
+        Box::pin(select(jobs, pods))
     }
 
     async fn make(&self, order: &Order) -> Result<Made, PortError> {
@@ -117,18 +164,12 @@ impl Jobs for KubernetesJobs {
 
     async fn start(&self, repo: &RepoId, job: &Job) -> Result<Start, PortError> {
         let of = Collection::of(JOBS, &repo.namespace);
-        let change = json!({
-            "metadata": {"uid": job.uid, "resourceVersion": job.version, "annotations": {STARTED: "true"}},
-            "spec": {"suspend": false},
-        });
-        match self.api.merge(&of, &job.name, &change).await {
-            Ok(answer) => Ok(Start::Done(Box::new(read_job(&answer)?))),
-            // It is gone, or of another version.
-            Err(failed) if matches!(failed.status(), Some(404 | 409)) => Ok(Start::Refused),
-            // A patch that names another object of this name would change its UID, which is wrong for good.
-            Err(failed) if failed.status() == Some(422) && self.is_another(&of, job).await? => Ok(Start::Refused),
-            Err(failed) => Err(refused(failed, repo)),
-        }
+        self.mark(&of, repo, job, STARTED, false).await
+    }
+
+    async fn withdraw(&self, repo: &RepoId, job: &Job) -> Result<Start, PortError> {
+        let of = Collection::of(JOBS, &repo.namespace);
+        self.mark(&of, repo, job, WITHDRAWN, true).await
     }
 
     async fn look(&self, repo: &RepoId, name: &str) -> Result<Option<Job>, PortError> {
@@ -143,8 +184,7 @@ impl Jobs for KubernetesJobs {
         let of = Collection::of(PODS, &repo.namespace);
         let found = self.api.all(&of, Some(&format!("{JOB_NAME}={name}")), read::pod).await;
         let found = found.map_err(|failed| advised(failed.error, &repo.namespace))?;
-        let of_it = found.into_iter().filter(|(owner, _)| owner.as_deref() == Some(uid));
-        Ok(of_it.map(|(_, pod)| pod).collect())
+        Ok(found.into_iter().filter(|pod| pod.job == uid).collect())
     }
 
     async fn remove(&self, repo: &RepoId, name: &str, uid: &str) -> Result<(), PortError> {
@@ -161,30 +201,61 @@ fn read_job(answer: &Answer) -> Result<Job, PortError> {
     answer.object(read::job).map_err(unreadable)
 }
 
+/// How an object is read.
+type Read<T> = fn(&str) -> Result<T, String>;
+
+/// How sights of one kind of objects are put.
+struct Words<T> {
+    all: fn(Vec<T>) -> JobSight,
+    seen: fn(T) -> JobSight,
+    gone: fn(String) -> JobSight,
+}
+
+/// An object with a name.
+trait Named: Send + 'static {
+    const KIND: &'static str;
+    fn name(&self) -> &str;
+}
+
+impl Named for Job {
+    const KIND: &'static str = "Job";
+    fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+impl Named for Pod {
+    const KIND: &'static str = "pod";
+    fn name(&self) -> &str {
+        &self.name
+    }
+}
+
 /// What a look comes to. `listing` holds what was seen of a listing that is not complete.
-fn sight(look: Look<Job>, listing: &mut Option<Vec<Job>>, attempt: &str) -> Option<JobSight> {
+fn sight<T: Named>(look: Look<T>, listing: &mut Option<Vec<T>>, attempt: &str, words: &Words<T>) -> Option<JobSight> {
     match look {
         Look::Restarted => {
             *listing = Some(Vec::new());
             None
         }
-        Look::Seen(Reading::Read(job)) => match listing {
+        Look::Seen(Reading::Read(one)) => match listing {
             Some(seen) => {
-                seen.retain(|other| other.name != job.name);
-                seen.push(job);
+                seen.retain(|other| other.name() != one.name());
+                seen.push(one);
                 None
             }
-            None => Some(JobSight::Seen(Box::new(job))),
+            None => Some((words.seen)(one)),
         },
         Look::Seen(Reading::Unreadable(name, why)) => {
-            Some(JobSight::Trouble(PortError::lasting(attempt, format!("Job {} cannot be read: {why}", name.name))))
+            let kind = T::KIND;
+            Some(JobSight::Trouble(PortError::lasting(attempt, format!("{kind} {} cannot be read: {why}", name.name))))
         }
         Look::Gone(name) => {
-            listing.iter_mut().for_each(|seen| seen.retain(|other| other.name != name.name));
-            Some(JobSight::Gone(name.name))
+            listing.iter_mut().for_each(|seen| seen.retain(|other| other.name() != name.name));
+            Some((words.gone)(name.name))
         }
         // A watch that goes on after trouble, without a new listing, has missed nothing.
-        Look::Synced => listing.take().map(JobSight::All),
+        Look::Synced => listing.take().map(words.all),
         Look::Trouble(error) => Some(JobSight::Trouble(error)),
     }
 }

@@ -70,8 +70,11 @@ pub(super) fn advised(error: PortError) -> PortError {
     if !error.denied {
         return error;
     }
-    let cause =
-        format!("{}; deploy/components/secrets has the Role for it: add the name there and apply it", error.cause);
+    let cause = format!(
+        "{}; a Role names it: add the name in deploy/components/secrets, or for a Repo in its namespace's copy of \
+                 deploy/components/repo-namespace, and apply it",
+        error.cause
+    );
     PortError { cause, ..error }
 }
 

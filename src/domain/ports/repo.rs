@@ -33,7 +33,7 @@ pub trait Heads: Send + Sync {
     }
 }
 
-/// What a watch of a Repo's Jobs says.
+/// What a watch of a Repo's Jobs, and of their pods, says.
 #[derive(Clone, Debug)]
 pub enum JobSight {
     /// These are all of them, as they are now.
@@ -42,6 +42,12 @@ pub enum JobSight {
     Seen(Box<Job>),
     /// The one of this name was deleted.
     Gone(String),
+    /// These are all pods of every Repo of this name, as they are now.
+    Pods(Vec<Pod>),
+    /// One of them as it is now. Between two of these nothing is left out.
+    Pod(Box<Pod>),
+    /// The pod of this name is gone.
+    PodGone(String),
     /// The watch failed and is being started again.
     Trouble(PortError),
 }
@@ -49,7 +55,7 @@ pub enum JobSight {
 /// The Jobs of Repos.
 #[async_trait]
 pub trait Jobs: Send + Sync {
-    /// Watches the Jobs of the Repo of this name and UID, for ever.
+    /// Watches the Jobs of the Repo of this name and UID, and the pods of every Repo of this name, for ever.
     fn watch(&self, repo: &RepoId, uid: &str) -> Flow<JobSight>;
 
     /// Makes a Job, suspended, or finds the one that was made before.
@@ -64,13 +70,19 @@ pub trait Jobs: Send + Sync {
     /// In words. It may have been started nevertheless.
     async fn start(&self, repo: &RepoId, job: &Job) -> Result<Start, PortError>;
 
+    /// Suspends a Job of which nothing has run and marks it as taken back, if it still is of the version that was seen.
+    ///
+    /// # Errors
+    /// In words. It may have been suspended nevertheless.
+    async fn withdraw(&self, repo: &RepoId, job: &Job) -> Result<Start, PortError>;
+
     /// Reads the Job of this name afresh, not from any cache; `None` if there is none.
     ///
     /// # Errors
     /// In words.
     async fn look(&self, repo: &RepoId, name: &str) -> Result<Option<Job>, PortError>;
 
-    /// Reads the pods of the Job of this name and UID afresh.
+    /// Reads the pods of the Job of this name and UID afresh, also those that it does not own any more.
     ///
     /// # Errors
     /// In words.

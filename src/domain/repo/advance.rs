@@ -91,7 +91,7 @@ impl Repo {
                 && job.owner.as_ref() == Some(&self.object.uid)
         };
         let mut past: Vec<&Job> = known.values().filter(is_past).collect();
-        if let Some(unstarted) = past.iter().find(|job| !job.marked && job.suspended) {
+        if let Some(unstarted) = past.iter().find(|job| job.suspended && (!job.marked || job.withdrawn)) {
             return Some((*unstarted).clone());
         }
         past.retain(|job| {

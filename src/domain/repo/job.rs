@@ -9,8 +9,11 @@ use crate::repo::status::Attempt;
 /// Hexadecimal digits of the hash in a Job's name.
 const HASH_DIGITS: usize = 12;
 
-/// A Job's name is a label of its pods, which has 63 characters at most; this is what the Repo's name may take of it.
-const PREFIX_CHARS_MAX: usize = 63 - HASH_DIGITS - 1;
+/// The longest value of a label (<https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/>).
+const LABEL_CHARS_MAX: usize = 63;
+
+/// A Job's name is a label of its pods; this is what the Repo's name may take of it.
+const PREFIX_CHARS_MAX: usize = LABEL_CHARS_MAX - HASH_DIGITS - 1;
 
 /// The name of the Job of this attempt (RP-2). It holds no commit: A, B and A again are three runs.
 pub fn name(repo: &RepoId, uid: &str, attempt: Attempt) -> String {
@@ -19,6 +22,16 @@ pub fn name(repo: &RepoId, uid: &str, attempt: Attempt) -> String {
     let hash = digest("job", [uid, seq.as_str(), action.name(), number.as_str()]);
     let prefix: String = repo.name.replace('.', "-").chars().take(PREFIX_CHARS_MAX).collect();
     format!("{}-{}", prefix.trim_end_matches('-'), hash.chars().take(HASH_DIGITS).collect::<String>())
+}
+
+/// What the Jobs and pods of every Repo of this name have as a label, also of one that was deleted and made again.
+pub fn label(repo: &RepoId) -> String {
+    if repo.name.len() <= LABEL_CHARS_MAX {
+        return repo.name.clone();
+    }
+    let hash = digest("repo", [repo.name.as_str()]);
+    let prefix: String = repo.name.chars().take(PREFIX_CHARS_MAX).collect();
+    format!("{prefix}-{}", hash.chars().take(HASH_DIGITS).collect::<String>())
 }
 
 /// The command that shows the log of a step of a Job.
@@ -68,23 +81,29 @@ pub struct Job {
     pub revision: Revision,
     /// We have started it, or tried to: the mark is written with the start (RP-3).
     pub marked: bool,
+    /// We have taken it back, or tried to: the mark is written with the suspension (decision 62).
+    pub withdrawn: bool,
     /// It makes no pod.
     pub suspended: bool,
     /// It has a deletion timestamp.
     pub deleting: bool,
-    /// Its pods that have not ended, by its own status.
+    /// Its pods, by its own status.
     pub pods: Pods,
     /// It has ended, by its condition.
     pub end: Option<End>,
 }
 
-/// Pods of a Job that have not ended.
+/// How many pods a Job has and had.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Pods {
     /// Those that were not told to end.
     pub active: u32,
     /// Those that were, and have not.
     pub terminating: u32,
+    /// Those that have ended.
+    pub ended: u32,
+    /// The controller knows that the Job is suspended: it makes no more.
+    pub at_rest: bool,
 }
 
 /// How a Job ended.
@@ -105,20 +124,24 @@ pub enum Made {
     Taken,
 }
 
-/// What became of a Job that was to be started.
+/// What became of a Job that was to be started, or to be taken back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Start {
-    /// It is marked, and not suspended any more.
+    /// It is marked, and suspended no more, or again.
     Done(Box<Job>),
     /// It changed since it was seen, is another one, or is gone: nothing was written.
     Refused,
 }
 
 /// What is seen of a Job's pods. A guarded Job has one at most; a second one is the API server's, and is said.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Pod {
     /// Its name.
     pub name: String,
+    /// The UID of its Job, which it names also when it has no owner any more.
+    pub job: String,
+    /// How far it is known to have come.
+    pub place: Place,
     /// It has not ended: neither `Succeeded` nor `Failed`, or it is being deleted.
     pub alive: bool,
     /// Why it does not run, in words: the scheduler's, or a container's.
@@ -127,6 +150,18 @@ pub struct Pod {
     pub disrupted: Option<String>,
     /// Its containers, in the order in which they run.
     pub steps: Vec<Step>,
+}
+
+/// How far a pod is known to have come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Place {
+    /// It is bound to no node.
+    #[default]
+    Nowhere,
+    /// It is bound to one, where it may run, whatever others say of it.
+    Node,
+    /// Its kubelet has said that it ended, and how.
+    Ended,
 }
 
 /// A container of ours or of the user's.

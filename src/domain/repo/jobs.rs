@@ -8,18 +8,13 @@ use std::time::Duration;
 use crate::call::Call;
 use crate::machine::Timestamp;
 use crate::repo::job::{Job, Made, Pod, Start};
+use crate::repo::witness::Witness;
 
 /// How long we leave another's Job alone that has a name of ours, before we try again: a person has to remove it.
 const TAKEN_PAUSE: Duration = Duration::from_mins(1);
 
 /// How soon pods are looked at again that are about to end.
 const ENDING_PAUSE: Duration = Duration::from_secs(2);
-
-/// How often the pods of a running Job are looked at, for words.
-const WORDS_PAUSE: Duration = Duration::from_mins(1);
-
-/// How soon after a Job was started its pod is looked at first: an image that cannot be pulled shows by then.
-pub(super) const WORDS_AFTER: Duration = Duration::from_secs(15);
 
 /// The Jobs of a Repo.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -31,6 +26,8 @@ pub(super) struct Jobs {
     known: Option<BTreeMap<String, Job>>,
     /// Why they are not watched.
     trouble: Option<String>,
+    /// Pods, as the same watch shows them.
+    pub(super) witness: Witness,
     present: Present,
     /// The Job that is being removed.
     removing: Option<String>,
@@ -44,6 +41,7 @@ pub(super) struct Present {
     name: String,
     pub(super) make: Call,
     pub(super) start: Call,
+    pub(super) withdraw: Call,
     pub(super) look: Call,
     pub(super) pods: Call,
     /// Its name is another's.
@@ -52,10 +50,8 @@ pub(super) struct Present {
     pub(super) absent: bool,
     /// What is known of it is out of date: it is looked at before anything is done with it.
     pub(super) outdated: bool,
-    /// What its pods were like, and whether that was read after its end.
-    pub(super) read: Option<(Vec<Pod>, bool)>,
-    /// The pods are being read after its end.
-    at_end: bool,
+    /// What its pods were like after its end, with none alive.
+    read: Option<Vec<Pod>>,
     /// Whose pods are read: another Job may have its name by now.
     pods_of: String,
 }
@@ -74,6 +70,7 @@ impl Jobs {
         (self.watching, self.misdirected) = (wanted, false);
         if !wanted {
             (self.known, self.trouble) = (None, None);
+            self.witness.forget();
         }
         Some(wanted)
     }
@@ -123,6 +120,12 @@ impl Jobs {
             self.present.absent = false;
         }
         known.insert(job.name.clone(), job);
+    }
+
+    pub(super) fn pods_listed(&mut self, all: Vec<Pod>) {
+        if self.watching {
+            self.witness.listed(all);
+        }
     }
 
     pub(super) fn gone(&mut self, name: &str) {
@@ -197,6 +200,24 @@ impl Jobs {
         }
     }
 
+    pub(super) fn withdrawn(&mut self, name: &str, again: impl FnOnce(u32) -> Timestamp, answer: Start) {
+        let Some(present) = self.present(name) else { return };
+        match answer {
+            Start::Done(job) => {
+                present.withdraw.answered();
+                self.seen(*job);
+            }
+            // A newer sight of it is on its way.
+            Start::Refused => present.withdraw.repeat(again),
+        }
+    }
+
+    pub(super) fn withdraw_failed(&mut self, name: &str, again: impl FnOnce(u32) -> Timestamp, why: String) {
+        if let Some(present) = self.present(name) {
+            present.withdraw.failed(again, why);
+        }
+    }
+
     pub(super) fn look_failed(&mut self, name: &str, again: impl FnOnce(u32) -> Timestamp, why: String) {
         if let Some(present) = self.present(name) {
             present.look.failed(again, why);
@@ -209,9 +230,8 @@ impl Jobs {
 
     pub(super) fn pods_read(&mut self, now: Timestamp, uid: &str, pods: Vec<Pod>) {
         let Some(present) = self.present_of(uid) else { return };
-        let is_ending = present.at_end && pods.iter().any(|pod| pod.alive);
-        present.pods.answered_until(now.after(if is_ending { ENDING_PAUSE } else { WORDS_PAUSE }));
-        present.read = Some((pods, present.at_end && !is_ending));
+        present.pods.answered_until(now.after(ENDING_PAUSE));
+        present.read = Some(pods).filter(|pods| pods.iter().all(|pod| !pod.alive));
     }
 
     pub(super) fn pods_failed(&mut self, uid: &str, again: impl FnOnce(u32) -> Timestamp, why: String) {
@@ -252,49 +272,46 @@ impl Jobs {
 
     /// Somebody asks: what rests is tried at once.
     pub(super) fn hurry(&mut self, now: Timestamp) {
-        let Present { make, start, look, pods, .. } = &mut self.present;
-        [make, start, look, pods, &mut self.remove].into_iter().for_each(|call| call.hurry(now));
+        let Present { make, start, withdraw, look, pods, .. } = &mut self.present;
+        [make, start, withdraw, look, pods, &mut self.remove].into_iter().for_each(|call| call.hurry(now));
     }
 
     /// Ends every rest that is over, so that no deadline stays in the past.
     pub(super) fn wake(&mut self, now: Timestamp) {
-        let Present { make, start, look, pods, .. } = &mut self.present;
-        [make, start, look, pods, &mut self.remove].into_iter().for_each(|call| call.wake(now));
+        let Present { make, start, withdraw, look, pods, .. } = &mut self.present;
+        [make, start, withdraw, look, pods, &mut self.remove].into_iter().for_each(|call| call.wake(now));
     }
 
     pub(super) fn deadline(&self) -> Option<Timestamp> {
-        let Present { make, start, look, pods, .. } = &self.present;
-        [make, start, look, pods, &self.remove].into_iter().filter_map(Call::deadline).min()
+        let Present { make, start, withdraw, look, pods, .. } = &self.present;
+        [make, start, withdraw, look, pods, &self.remove].into_iter().filter_map(Call::deadline).min()
     }
 }
 
 impl Present {
-    /// Whether the pods of the Job of this UID are to be read now, after its end or before it; then they are being read.
-    pub(super) fn begin_pods(&mut self, now: Timestamp, uid: &str, at_end: bool) -> bool {
+    /// Whether the pods of the Job of this UID are to be read now, after its end; then they are being read.
+    pub(super) fn begin_pods(&mut self, now: Timestamp, uid: &str) -> bool {
         if self.pods_of != uid {
-            (self.pods, self.read, self.at_end) = (Call::default(), None, false);
+            (self.pods, self.read) = (Call::default(), None);
             uid.clone_into(&mut self.pods_of);
-        }
-        if at_end && !self.at_end && !self.pods.is_asked() {
-            self.pods.hurry(now);
-            self.pods.wake(now);
         }
         if !self.pods.is_due(now) {
             return false;
         }
-        self.at_end = at_end;
         self.pods.asked();
         true
     }
 
     /// Its pods, as they were after its end, with none alive.
     pub(super) fn last_pods(&self, uid: &str) -> Option<&[Pod]> {
-        let at_end = self.read.as_ref().filter(|(_, at_end)| *at_end && self.pods_of == uid);
-        at_end.map(|(pods, _)| pods.as_slice())
+        self.read.as_deref().filter(|_| self.pods_of == uid)
     }
 }
 
 /// Whether a sight of a Job is older than what is known of it.
 fn is_stale(known: &Job, seen: &Job) -> bool {
-    known.uid == seen.uid && ((known.marked && !seen.marked) || (known.end.is_some() && seen.end.is_none()))
+    let is_undone = (known.marked && !seen.marked)
+        || (known.withdrawn && !seen.withdrawn)
+        || (known.end.is_some() && seen.end.is_none());
+    known.uid == seen.uid && is_undone
 }

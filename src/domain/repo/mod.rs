@@ -16,20 +16,21 @@
 //! - RP-2: a Job's name is made of the Repo's UID and the attempt ([`job::name`]), so there is at most one Job for each.
 //! - RP-3: a Job is made suspended, its UID is stored, and only then it is started, by a compare-and-set that marks it.
 //! - RP-4: at most one started Job of a Repo has not ended. Ended: a terminal condition, and no pod active or terminating.
-//! - RP-5: a started Job is never started again, suspended, deleted or replaced before its end is stored. One that vanished, or that
-//!   somebody suspended, is reported and left to a person.
+//! - RP-5: a started Job is never started again, deleted or replaced before its end is stored, nor suspended unless nothing of it has
+//!   run and something else is wanted. One that vanished, or that somebody suspended, is reported and left to a person.
 //! - RP-6: an apply under `Plan` starts only with a yes for this run and fingerprint, and compares the fingerprint itself.
 //! - RP-7: a Job fetches the commit of its run or fails.
 //! - RP-8: only the newest head waits behind a run; the commits it replaced are named.
 //!
 //! Everything is judged anew after each event: nothing is decided from the difference of two sights. It does: `head` (which commit is
-//! wanted), `run` (what becomes of the newest run), `outcome` (how a Job ended), `jobs` (which Jobs there are), `gates`, `needs`, `ask`,
-//! `tell`, `show` and `write`. The conductor is `advance`.
+//! wanted), `run` (what becomes of the newest run), `follow` (its Job), `outcome` (how that ended), `jobs` (which Jobs there are),
+//! `witness` (what their pods ran), `gates`, `needs`, `ask`, `tell`, `show` and `write`. The conductor is `advance`.
 //!
 //! Not for how a Job is made, nor for how a commit is found: those are ports.
 
 mod advance;
 mod ask;
+mod follow;
 mod gates;
 mod head;
 pub mod job;
@@ -45,6 +46,7 @@ pub mod spec;
 pub mod status;
 mod tell;
 pub mod view;
+mod witness;
 mod write;
 
 use std::time::Duration;
@@ -142,6 +144,16 @@ pub enum Event {
     StartAnswered(String, Start),
     /// It was not, for this reason.
     StartFailed(String, String),
+    /// An [`Effect::Withdraw`] of this name was answered.
+    WithdrawAnswered(String, Start),
+    /// It was not, for this reason.
+    WithdrawFailed(String, String),
+    /// These are all pods of every Repo of this name.
+    PodsListed(Vec<Pod>),
+    /// One of them, as it is now.
+    PodSeen(Box<Pod>),
+    /// The pod of this name is gone.
+    PodGone(String),
     /// An [`Effect::LookAtJob`] of this name was answered: `None` if there is no such Job.
     JobLooked(String, Option<Box<Job>>),
     /// It was not, for this reason.
@@ -179,12 +191,14 @@ pub enum Effect {
     Look,
     /// Find the commit that is wanted. It was to be looked for at this time.
     Resolve(Timestamp),
-    /// Say which Jobs there are, now and whenever one changes; or stop that.
+    /// Say which Jobs there are, and which pods, now and whenever one changes; or stop that.
     WatchJobs(bool),
     /// Make this Job, suspended, or find it.
     Make(Box<Order>),
     /// Start this Job, if it still is as it was seen.
     Start(Box<Job>),
+    /// Suspend this Job, of which nothing has run, and mark it as taken back, if it still is as it was seen.
+    Withdraw(Box<Job>),
     /// Read the Job of this name afresh.
     LookAtJob(String),
     /// Read the pods of the Job of this name and UID afresh.
@@ -226,6 +240,7 @@ impl Effect {
             Self::WatchJobs(_) => "watch_jobs",
             Self::Make(_) => "make_job",
             Self::Start(_) => "start_job",
+            Self::Withdraw(_) => "withdraw_job",
             Self::LookAtJob(_) => "look_at_job",
             Self::ReadPods(..) => "read_pods",
             Self::Remove(..) => "remove_job",
@@ -315,6 +330,11 @@ impl Machine for Repo {
             Event::MakeFailed(name, why) => self.jobs.make_failed(&name, &again, why),
             Event::StartAnswered(name, start) => self.jobs.start_answered(&name, start),
             Event::StartFailed(name, why) => self.jobs.start_failed(&name, &again, why),
+            Event::WithdrawAnswered(name, answer) => self.jobs.withdrawn(&name, &again, answer),
+            Event::WithdrawFailed(name, why) => self.jobs.withdraw_failed(&name, &again, why),
+            Event::PodsListed(all) => self.jobs.pods_listed(all),
+            Event::PodSeen(pod) => self.jobs.witness.seen(*pod),
+            Event::PodGone(name) => self.jobs.witness.gone(&name),
             Event::JobLooked(name, job) => self.jobs.looked(&name, job.map(|job| *job)),
             Event::JobLookFailed(name, why) => self.jobs.look_failed(&name, &again, why),
             Event::PodsRead(uid, pods) => self.jobs.pods_read(now, &uid, pods),

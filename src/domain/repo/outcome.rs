@@ -5,9 +5,10 @@ use std::time::Duration;
 use crate::machine::{Timestamp, millis};
 use crate::notice::Kind;
 use crate::repo::Repo;
-use crate::repo::job::{End, Job, PLAN_DIFFERS, Pod, Step, StepKind, StepState, logs};
+use crate::repo::job::{End, Job, PLAN_DIFFERS, Place, Pod, Step, StepKind, StepState, logs};
 use crate::repo::plan::{Message, Planned};
 use crate::repo::status::{Action, Phase, Plan};
+use crate::repo::witness::Ran;
 use crate::text;
 
 /// Attempts that failed before an apply had begun: nothing has changed, so they are repeated, at first after so long …
@@ -17,6 +18,9 @@ const BEFORE_CAP: Duration = Duration::from_mins(30);
 
 /// Longest pause between two applies.
 const APPLIES_CAP: Duration = Duration::from_hours(1);
+
+/// Longest pause between two attempts, in milliseconds.
+pub(super) const REST_MAX_MS: i64 = 60 * 60 * 1_000;
 
 /// Bytes of a container's words that are repeated: whose lock is in the way, and the cure, take 300.
 const WORDS_BYTES_MAX: usize = 400;
@@ -37,7 +41,7 @@ enum Outcome {
 }
 
 /// What came of a Job whose pods have ended.
-fn outcome(job: &Job, pods: &[Pod]) -> Outcome {
+fn outcome(job: &Job, pods: &[Pod], ran: Ran) -> Outcome {
     let steps: Vec<&Step> = pods.iter().flat_map(|pod| &pod.steps).collect();
     let said = |kind: StepKind| {
         steps.iter().rev().find(|step| step.kind == kind).and_then(|step| match &step.state {
@@ -65,17 +69,19 @@ fn outcome(job: &Job, pods: &[Pod]) -> Outcome {
                 return planned(message);
             }
             let why = why(reason, message, pods, &steps);
-            let is_begun = action == Action::Apply && has_begun(&steps);
+            let never_ran = pods.is_empty() && ran == Ran::Never;
+            let is_begun = action == Action::Apply && !never_ran && has_begun(pods);
             if is_begun { Outcome::Broken(why) } else { Outcome::Before(why, failed(&steps).map(|(kind, ..)| kind)) }
         }
         (None, _) => Outcome::Before("it has not ended".to_owned(), None),
     }
 }
 
-/// Whether the user's `apply` has begun, or nothing can be said about it.
-fn has_begun(steps: &[&Step]) -> bool {
-    let mut applies = steps.iter().filter(|step| step.kind == StepKind::Apply).peekable();
-    applies.peek().is_none() || applies.any(|step| step.state != StepState::Waiting)
+/// Whether the user's `apply` has begun, or nothing can be said about it: only the kubelet knows what ran on its node.
+fn has_begun(pods: &[Pod]) -> bool {
+    let mut applies = pods.iter().flat_map(|pod| &pod.steps).filter(|step| step.kind == StepKind::Apply).peekable();
+    let is_unsaid = applies.peek().is_none() || pods.iter().any(|pod| pod.place == Place::Node);
+    is_unsaid || applies.any(|step| step.state != StepState::Waiting)
 }
 
 /// Why a Job failed: the first of its steps that did, or what was done to it from outside.
@@ -120,11 +126,11 @@ fn rest(base: Duration, cap: Duration, failures: u32) -> i64 {
 
 impl Repo {
     /// Records what a Job came to.
-    pub(super) fn conclude(&mut self, now: Timestamp, job: &Job, pods: &[Pod]) {
+    pub(super) fn conclude(&mut self, now: Timestamp, job: &Job, pods: &[Pod], ran: Ran) {
         let namespace = self.object.id.namespace.clone();
         let log = |step: StepKind| logs(&namespace, &job.name, step);
         let applied = log(StepKind::Apply);
-        match outcome(job, pods) {
+        match outcome(job, pods, ran) {
             Outcome::Applied(said) => {
                 let said = said.trim_end_matches('.');
                 let message = format!("{}; {applied}", if said.is_empty() { "applied" } else { said });
@@ -141,21 +147,41 @@ impl Repo {
                 run.failing.before = 0;
                 (run.plan, run.approval) = (Some(plan), None);
             }
-            Outcome::Before(why, step) => {
-                let wall_ms = self.wall_ms(now);
+            Outcome::Before(why, step) => self.failed_before(now, &why, step.map(log)),
+            Outcome::Broken(why) => self.broken(now, job, &format!("{why}; {applied}")),
+        }
+    }
+
+    /// An attempt failed before an apply had begun: it is repeated by itself. `log`: the command that shows why.
+    pub(super) fn failed_before(&mut self, now: Timestamp, why: &str, log: Option<String>) {
+        let wall_ms = self.wall_ms(now);
+        let Some(run) = &mut self.status.draft.run else { return };
+        run.phase = Phase::Waiting;
+        run.failing.before = run.failing.before.saturating_add(1);
+        let rest = rest(BEFORE_BASE, BEFORE_CAP, run.failing.before);
+        run.failing.not_before_ms = Some(wall_ms.saturating_add(rest));
+        let log = log.map(|log| format!("; {log}")).unwrap_or_default();
+        let message = format!("{why}. Nothing was applied; it is tried again in {} s{log}", rest / 1_000);
+        run.message.clone_from(&message);
+        let (is_first, number) = (run.failing.before == 1, run.attempt.number.to_string());
+        if is_first {
+            self.announce(now, Kind::RunFailed, &number, &message);
+        }
+    }
+
+    /// A Job was taken back, and no pod of it is left. `perhaps`: something of it may have run before.
+    pub(super) fn taken_back(&mut self, now: Timestamp, job: &Job, perhaps: bool) {
+        let name = &job.name;
+        match (perhaps, job.attempt.action) {
+            (true, Action::Apply) => {
+                let why = format!("Job {name} was taken back for another run, and its apply may have begun by then");
+                self.broken(now, job, &why);
+            }
+            (true, Action::Plan) | (false, Action::Plan | Action::Apply) => {
                 let Some(run) = &mut self.status.draft.run else { return };
                 run.phase = Phase::Waiting;
-                run.failing.before = run.failing.before.saturating_add(1);
-                let rest = rest(BEFORE_BASE, BEFORE_CAP, run.failing.before);
-                run.failing.not_before_ms = Some(wall_ms.saturating_add(rest));
-                let log = step.map(|step| format!("; {}", log(step))).unwrap_or_default();
-                let message = format!("{why}. Nothing was applied; it is tried again in {} s{log}", rest / 1_000);
-                run.message.clone_from(&message);
-                if run.failing.before == 1 {
-                    self.announce(now, Kind::RunFailed, &job.attempt.number.to_string(), &message);
-                }
+                run.message = format!("Job {name} was taken back: nothing of it had run");
             }
-            Outcome::Broken(why) => self.broken(now, job, &format!("{why}; {applied}")),
         }
     }
 

@@ -24,6 +24,11 @@ pub(super) fn broken_by(repo: &Repo, effect: &Effect) -> Vec<Promise> {
             all.extend(broken(!job.marked && job.suspended, Promise::StartedOnce));
             all
         }
+        // Nothing of it has run, by what was seen; what its pods say later decides.
+        Effect::Withdraw(job) => broken(
+            is(&job.name, Some(job.uid.as_str()), Phase::Started) && job.marked && !job.suspended,
+            Promise::LeftAlone,
+        ),
         // What may run is removed only once its end is recorded.
         Effect::Remove(name, uid) => broken(
             !is(name, Some(uid.as_str()), Phase::Started) && !is(name, None, Phase::Starting),

@@ -6,8 +6,8 @@ use crate::id::{Revision, RunSeq};
 use crate::machine::Timestamp;
 use crate::notice::Kind;
 use crate::repo::head::skipping;
-use crate::repo::job::{self, Job, Order, Pod, StepState};
-use crate::repo::jobs::WORDS_AFTER;
+use crate::repo::job::{self, Job, Order};
+use crate::repo::outcome::REST_MAX_MS;
 use crate::repo::spec::{Approving, Spec};
 use crate::repo::status::{Action, Attempt, Ended, Failing, HISTORY_MAX, Head, JobRef, Phase, Question, Run, Terms};
 use crate::repo::{Effect, Repo};
@@ -30,7 +30,7 @@ pub(super) enum Stand {
     Gates(Vec<String>),
     /// A person is asked.
     Asked(Question),
-    /// A Job of this name has not ended.
+    /// This Job, or this pod, of an earlier run has not ended.
     Behind(String),
     /// Its Job is being made, or cannot be made for this reason.
     Making(Option<String>),
@@ -39,7 +39,9 @@ pub(super) enum Stand {
     /// Its Job is being started, or cannot be for this reason.
     Starting(Option<String>),
     /// Its Job runs; what its pod says.
-    Running(Option<String>),
+    Running(String),
+    /// Nothing of its Job runs, and something else is wanted: it is taken back.
+    Withdrawing(Option<String>),
     /// Its Job has ended, and a pod has not.
     Ending,
     /// Somebody suspended its Job.
@@ -58,11 +60,13 @@ impl fmt::Display for Stand {
             Self::Looking => f.write_str("the commit is being looked for"),
             Self::Done => f.write_str("nothing is left to do"),
             Self::Suspended(why) => write!(f, "suspended: {why}"),
-            Self::Listing(why) => because(f, "its Jobs are being listed", "its Jobs cannot be listed", why),
+            Self::Listing(why) => {
+                because(f, "its Jobs and pods are being listed", "its Jobs and pods cannot be listed", why)
+            }
             Self::Resting => f.write_str("it is tried again after a pause"),
             Self::Gates(closed) => f.write_str(&closed.join("; ")),
             Self::Asked(question) => f.write_str(question.words()),
-            Self::Behind(name) => write!(f, "Job {name} of an earlier run has not ended"),
+            Self::Behind(what) => write!(f, "{what} of an earlier run has not ended"),
             Self::Making(why) => because(f, "its Job is being made", "its Job cannot be made", why),
             Self::Taken(name) => {
                 write!(
@@ -71,7 +75,13 @@ impl fmt::Display for Stand {
                 )
             }
             Self::Starting(why) => because(f, "its Job is being started", "its Job cannot be started", why),
-            Self::Running(why) => because(f, "its Job runs", "its Job runs", why),
+            Self::Running(words) => f.write_str(words),
+            Self::Withdrawing(why) => because(
+                f,
+                "its Job did not run, and another run is wanted: it is being taken back",
+                "its Job did not run, and cannot be taken back",
+                why,
+            ),
             Self::Ending => f.write_str("its Job has ended, and its pod has not yet"),
             Self::Held => f.write_str(
                 "its Job was started, and is suspended now; allclear did not do that and does not resume it",
@@ -242,6 +252,7 @@ impl Repo {
         let jobref = Some(JobRef { name: job.name.clone(), uid: Some(job.uid.clone()) });
         let found = Run { attempt: job.attempt, phase: Phase::Started, job: jobref, ..known.unwrap_or(fresh) };
         draft.run = Some(found);
+        self.jobs.witness.attend(&job.uid, true);
         let why = format!("Job {} was started and its status did not say so: it was restored, or edited", job.name);
         self.tell_faulty(now, &why);
     }
@@ -265,7 +276,9 @@ impl Repo {
                 return Stand::Gates(closed);
             }
         }
-        if let Some(until) = run.failing.not_before_ms.filter(|until| *until > self.wall_ms(now)) {
+        // A rest that is longer than any was made by another clock: this one was set back since.
+        let rest = run.failing.not_before_ms.map(|until| (until, until.saturating_sub(self.wall_ms(now))));
+        if let Some((until, _)) = rest.filter(|(_, rest)| (1..=REST_MAX_MS).contains(rest)) {
             self.wake_at(self.at_wall(now, until));
             return Stand::Resting;
         }
@@ -274,7 +287,13 @@ impl Repo {
         };
         // RP-4. What a watch does not show yet was recorded by us, or is refused by the compare-and-set on our status.
         if let Some(other) = known.values().find(|job| job.marked && !job.is_over()) {
-            return Stand::Behind(other.name.clone());
+            return Stand::Behind(format!("Job {}", other.name));
+        }
+        // Also of a Job that is gone, and of an earlier Repo of this name.
+        match self.jobs.witness.alive() {
+            Ok(None) => {}
+            Ok(Some(pod)) => return Stand::Behind(format!("pod {pod}")),
+            Err(()) => return Stand::Listing(self.jobs.trouble().map(str::to_owned)),
         }
         if !self.status.is_free(now) {
             return Stand::Making(None);
@@ -346,87 +365,10 @@ impl Repo {
     }
 
     /// Whether what is decided of the newest run is durable. Only then it is acted upon (RP-1).
-    fn is_durable(&self) -> bool {
+    pub(super) fn is_durable(&self) -> bool {
         let decided = |run: &Run| (run.attempt, run.phase, run.job.clone());
         self.status.durable.run.as_ref().map(decided) == self.status.draft.run.as_ref().map(decided)
             && !self.status.pruned
-    }
-
-    /// A Job that may have been started: it is started, once, and followed to its end.
-    fn started(&mut self, now: Timestamp, effects: &mut Vec<Effect>) -> Stand {
-        let is_durable = self.is_durable();
-        let job = self.status.draft.run.as_ref().and_then(|run| run.job.clone());
-        let Some(JobRef { name, uid: Some(uid) }) = job else { return Stand::Done };
-        let since = self.status.draft.run.as_ref().and_then(|run| run.started_ms).unwrap_or_default();
-        let words_at = self.at_wall(now, since.saturating_add_unsigned(crate::machine::millis(WORDS_AFTER)));
-        if self.jobs.known().is_none() {
-            return Stand::Listing(self.jobs.trouble().map(str::to_owned));
-        }
-        let (found, present) = self.jobs.focus(&name);
-        let Some(found) = found.filter(|found| found.uid == uid) else {
-            return self.vanished(now, &name, uid, effects);
-        };
-        if found.end.is_some() {
-            let pods = present.last_pods(&uid).map(<[Pod]>::to_vec);
-            match pods {
-                Some(pods) if found.is_over() => {
-                    if is_durable && self.status.is_free(now) {
-                        self.conclude(now, &found, &pods);
-                    }
-                }
-                _ => {
-                    if present.begin_pods(now, &uid, true) {
-                        effects.push(Effect::ReadPods(name, uid));
-                    }
-                }
-            }
-            return Stand::Ending;
-        }
-        if found.suspended && found.marked {
-            return Stand::Held;
-        }
-        if found.suspended {
-            if is_durable && present.outdated && present.look.is_due(now) {
-                present.look.asked();
-                effects.push(Effect::LookAtJob(name));
-            } else if is_durable && !present.outdated && !found.deleting && present.start.is_due(now) {
-                present.start.asked();
-                effects.push(Effect::Start(Box::new(found)));
-            }
-            return Stand::Starting(present.start.last_reason().map(str::to_owned));
-        }
-        let words = present.read.as_ref().and_then(|(pods, _)| words(pods));
-        if words_at > now {
-            self.wake_at(words_at);
-        } else if present.begin_pods(now, &uid, false) {
-            effects.push(Effect::ReadPods(name, uid));
-        }
-        Stand::Running(words)
-    }
-
-    /// The Job is not among those that are there. Before that is believed, it is looked for afresh; before it counts as ended, its pods
-    /// are.
-    fn vanished(&mut self, now: Timestamp, name: &str, uid: String, effects: &mut Vec<Effect>) -> Stand {
-        let is_durable = self.is_durable();
-        let (other, present) = self.jobs.focus(name);
-        if other.is_none() && !present.absent {
-            if present.look.is_due(now) {
-                present.look.asked();
-                effects.push(Effect::LookAtJob(name.to_owned()));
-            }
-        } else if present.last_pods(&uid).is_some() {
-            // What is not known to be started is not lost: after a conflict the draft may stand without being durable.
-            if is_durable && self.status.is_free(now) {
-                let message =
-                    format!("Job {name} is gone, and what it did is not known; look at what it was to change");
-                let number = self.status.draft.run.as_ref().map(|run| run.attempt.number.to_string());
-                self.end(now, Phase::Lost, &message);
-                self.announce(now, Kind::RunFailed, &number.unwrap_or_default(), &message);
-            }
-        } else if present.begin_pods(now, &uid, true) {
-            effects.push(Effect::ReadPods(name.to_owned(), uid));
-        }
-        Stand::Vanished
     }
 
     /// A plan that waits for a yes.
@@ -459,23 +401,4 @@ impl Repo {
         self.status.draft.run = Some(run);
         self.waiting(now, spec, effects)
     }
-}
-
-impl Job {
-    /// Whether it has ended: terminal, and no pod active or terminating (RP-4).
-    pub const fn is_over(&self) -> bool {
-        self.end.is_some() && self.pods.active == 0 && self.pods.terminating == 0
-    }
-}
-
-/// What a running Job's pods say, if there is something to say.
-fn words(pods: &[Pod]) -> Option<String> {
-    let Some(pod) = pods.first() else {
-        return Some(
-            "no pod was made yet: a quota or an admission webhook may refuse it (kubectl describe job says so)"
-                .to_owned(),
-        );
-    };
-    let running = pod.steps.iter().find(|step| step.state == StepState::Running);
-    pod.waits.clone().or_else(|| running.map(|step| format!("step {} runs", step.kind.name())))
 }

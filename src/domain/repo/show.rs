@@ -75,7 +75,8 @@ impl Repo {
                 | Stand::Taken(_)
                 | Stand::Listing(Some(_))
                 | Stand::Making(Some(_))
-                | Stand::Starting(Some(_)),
+                | Stand::Starting(Some(_))
+                | Stand::Withdrawing(Some(_)),
                 _,
             ) => ready(Some(false), "RunFailed", words),
             (
@@ -86,6 +87,7 @@ impl Repo {
                 | Stand::Making(None)
                 | Stand::Starting(None)
                 | Stand::Running(_)
+                | Stand::Withdrawing(None)
                 | Stand::Ending
                 | Stand::Held
                 | Stand::Vanished,

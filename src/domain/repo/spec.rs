@@ -199,6 +199,7 @@ impl Spec {
         let fixed = [
             self.source.path.as_str(),
             self.workspace.as_deref().unwrap_or_default(),
+            self.source.secret.as_deref().unwrap_or_default(),
             self.approval.name(),
             preset.name(),
             image,

@@ -2,6 +2,7 @@
 
 mod faults;
 mod needs;
+mod stuck;
 mod words;
 mod yes;
 
@@ -12,7 +13,7 @@ use super::*;
 use crate::id::RepoId;
 use crate::notice::Kind;
 use crate::pipeline::spec::Answers;
-use crate::repo::job::{End, PLAN_DIFFERS, Pods, Step, StepKind, StepState};
+use crate::repo::job::{End, PLAN_DIFFERS, Place, Pods, Step, StepKind, StepState};
 use crate::repo::plan::{Message, Planned};
 use crate::repo::spec::{Approving, Gates, Keep, Preset, Retry, Runner, Source, Steps, Wanted};
 use crate::repo::status::{Action, ConditionKind, Counts, Phase, Run};
@@ -116,8 +117,12 @@ impl Stage {
                 self.kept.push(effect);
                 continue;
             }
+            let is_listing = effect == Effect::WatchJobs(true);
             if let Some(answer) = self.answer(effect) {
                 self.feed(answer);
+            }
+            if is_listing {
+                self.feed(Event::PodsListed(self.pods.values().flatten().cloned().collect()));
             }
         }
     }
@@ -150,21 +155,16 @@ impl Stage {
                 Event::Made(order.name.clone(), Made::Ours(Box::new(job)))
             }
             Effect::Start(job) => {
-                let version = self.next_version();
-                match self.jobs.get_mut(&job.name) {
-                    Some(known) if known.version == job.version && known.uid == job.uid => {
-                        *known = Job {
-                            marked: true,
-                            suspended: false,
-                            version,
-                            pods: Pods { active: 1, terminating: 0 },
-                            ..known.clone()
-                        };
-                        self.started.push(job.name.clone());
-                        Event::StartAnswered(job.name.clone(), Start::Done(Box::new(known.clone())))
-                    }
-                    Some(_) | None => Event::StartAnswered(job.name, Start::Refused),
+                let pods = Pods { active: 1, ..Pods::default() };
+                let start = self.patch(&job, |known| Job { marked: true, suspended: false, pods, ..known });
+                if matches!(start, Start::Done(_)) {
+                    self.started.push(job.name.clone());
                 }
+                Event::StartAnswered(job.name, start)
+            }
+            Effect::Withdraw(job) => {
+                let withdrawn = self.patch(&job, |known| Job { withdrawn: true, suspended: true, ..known });
+                Event::WithdrawAnswered(job.name, withdrawn)
             }
             Effect::LookAtJob(name) => {
                 let job = self.jobs.get(&name).cloned().map(Box::new);
@@ -190,6 +190,18 @@ impl Stage {
         })
     }
 
+    /// Changes a Job, if it is still what was seen.
+    fn patch(&mut self, seen: &Job, change: impl FnOnce(Job) -> Job) -> Start {
+        let version = self.next_version();
+        match self.jobs.get_mut(&seen.name) {
+            Some(known) if known.version == seen.version && known.uid == seen.uid => {
+                *known = Job { version, ..change(known.clone()) };
+                Start::Done(Box::new(known.clone()))
+            }
+            Some(_) | None => Start::Refused,
+        }
+    }
+
     fn see(&mut self, needs: Vec<TargetKey>) -> Event {
         self.reads += 1;
         let read = |need: TargetKey| {
@@ -208,6 +220,7 @@ impl Stage {
             attempt: order.attempt,
             revision: order.revision.clone(),
             marked: false,
+            withdrawn: false,
             suspended: true,
             deleting: false,
             pods: Pods::default(),
@@ -249,9 +262,10 @@ impl Stage {
         if job.attempt.action == Action::Apply && !steps.iter().any(|step| step.kind == StepKind::Apply) {
             steps.push(Step { kind: StepKind::Apply, state: StepState::Waiting });
         }
-        let pod = Pod { name: "pod".to_owned(), alive: false, waits: None, disrupted: None, steps };
+        let pod = Pod { name: "pod".to_owned(), job: job.uid.clone(), place: Place::Ended, steps, ..Pod::default() };
         self.pods.insert(job.uid.clone(), vec![pod]);
-        let ended = Job { end: Some(end), pods: Pods::default(), version: self.next_version(), ..job };
+        let pods = Pods { ended: 1, ..Pods::default() };
+        let ended = Job { end: Some(end), pods, version: self.next_version(), ..job };
         self.jobs.insert(ended.name.clone(), ended.clone());
         self.feed(Event::JobSeen(Box::new(ended)));
     }

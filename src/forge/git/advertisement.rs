@@ -33,13 +33,15 @@ impl Advertisement {
     pub(super) fn read(body: &[u8]) -> Result<Self, Failure> {
         let mut lines = Lines(Packets::new(body));
         let mut first = lines.next().transpose()?;
-        if first.is_some_and(|line| line.starts_with(b"# service=")) {
+        let is_service = first.is_some_and(|line| line.starts_with(b"# service="));
+        if is_service {
             first = lines.next().transpose()?;
         }
         match first {
             Some(b"version 2") => Self::able(Version::V2, lines.map(|line| line.map(text)).collect::<Result<_, _>>()?),
             Some(first) => Self::read_v0(first, lines),
-            None => Self::able(Version::V0, Vec::new()),
+            None if is_service => Self::able(Version::V0, Vec::new()),
+            None => Err(Failure::answer("its answer is empty, so no git server answers there")),
         }
     }
 
@@ -207,6 +209,17 @@ mod tests {
         assert_eq!(refs.get("refs/tags/v1").and_then(|tag| tag.peeled), ONE.parse().ok());
         let empty = format!("{} capabilities^{{}}\0report-status", Oid::ZERO);
         assert_eq!(Advertisement::read(&sent(&[&empty])).map(|read| read.refs), Ok(Refs::default()));
+    }
+
+    /// A proxy, or a web server of something else; a git server names its service, or its version.
+    #[test]
+    fn an_empty_answer_is_no_empty_repository() {
+        for body in [&b""[..], b"0000"] {
+            let failure = Advertisement::read(body).expect_err("nothing was said");
+            assert!(failure.cause.contains("its answer is empty"), "{failure:?}");
+        }
+        let empty = Advertisement::read(b"001e# service=git-upload-pack\n00000000").expect("an old server's empty one");
+        assert_eq!(empty.refs, Refs::default());
     }
 
     #[test]

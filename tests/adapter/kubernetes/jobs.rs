@@ -6,7 +6,7 @@ use allclear::adapters::kubernetes::jobs::{KubernetesJobs, Ours};
 use domain::id::{RepoId, Revision, RunSeq};
 use domain::ports::Retry;
 use domain::ports::repo::{JobSight, Jobs, Made, Start};
-use domain::repo::job::{self, End, Job, Order, Pod, StepKind, StepState};
+use domain::repo::job::{self, End, Job, Order, Place, Pod, StepKind, StepState};
 use domain::repo::spec::{Runner, Source, Steps};
 use domain::repo::status::{Action, Attempt};
 use futures_util::StreamExt;
@@ -246,12 +246,12 @@ async fn the_jobs_of_one_repo_are_watched_and_those_of_others_are_not() {
     other.uid = "another".to_owned();
     other.name = "other-1".to_owned();
     made(&jobs, &other).await;
-    let mut flow = jobs.watch(&repo(), UID);
+    let mut flow = jobs.watch(&repo(), UID).filter(|sight| std::future::ready(!is_about_a_pod(sight)));
     let mut next = async || match tokio::time::timeout(PATIENCE, flow.next()).await.expect("it goes on").unwrap() {
         JobSight::All(all) => format!("all {}", all.iter().map(|job| job.name.as_str()).collect::<Vec<_>>().join(" ")),
         JobSight::Seen(job) => format!("seen {} suspended={} marked={}", job.name, job.suspended, job.marked),
         JobSight::Gone(name) => format!("gone {name}"),
-        JobSight::Trouble(error) => format!("trouble {error}"),
+        other => panic!("{other:?}"),
     };
     let name = order(1).name;
     assert_eq!(next().await, format!("all {name}"));
@@ -261,18 +261,75 @@ async fn the_jobs_of_one_repo_are_watched_and_those_of_others_are_not() {
     jobs.remove(&repo(), &other.name, "another").await.unwrap();
     bench.api.delete(Kind::Job, "platform", &name).unwrap();
     assert_eq!(next().await, format!("gone {name}"));
-    let watched = bench.seen(|seen| seen.query.contains_key("watch"));
+    let watched = bench.seen(|seen| seen.query.contains_key("watch") && seen.path.ends_with("/jobs"));
     let selected = |seen: &sandbox::http::Seen| {
         seen.query.get("labelSelector").map(String::as_str) == Some(&*format!("allclear.dev/repo-uid={UID}"))
     };
     assert!(!watched.is_empty() && watched.iter().all(selected), "{watched:?}");
 }
 
+fn is_about_a_pod(sight: &JobSight) -> bool {
+    matches!(sight, JobSight::Pods(_) | JobSight::Pod(_) | JobSight::PodGone(_))
+}
+
+/// A pod of every Repo of this name, whatever has become of its Job: a new Repo waits for it (decision 62).
+#[tokio::test]
+async fn a_pod_that_its_job_or_its_repo_left_is_seen_and_read() {
+    let (bench, jobs) = start().await;
+    bench.api.set_timings(Timings { pod_gone: Duration::from_secs(300), ..Timings::IMMEDIATE });
+    bench.api.set_job_script(Some(Script::new(|_| Outcome::Holds)));
+    let job = started(&bench, &jobs, &order(1)).await;
+    bench.api.settle();
+    let mut orphan = bench.api.list(Kind::Pod, "platform").remove(0);
+    orphan["metadata"]["ownerReferences"] = json!([]);
+    bench.api.apply(orphan).unwrap();
+    let again = "another-uid-of-the-same-name";
+    let mut watch = jobs.watch(&repo(), again).filter(|sight| std::future::ready(is_about_a_pod(sight)));
+    let listed = tokio::time::timeout(PATIENCE, watch.next()).await.expect("it is listed");
+    let Some(JobSight::Pods(pods)) = listed else { panic!("{listed:?}") };
+    assert_eq!(pods.iter().map(|pod| (pod.job.as_str(), pod.alive)).collect::<Vec<_>>(), [(job.uid.as_str(), true)]);
+    assert!(pod(&jobs, &job).await.alive, "it is read by the UID that it names, without an owner");
+}
+
+/// A Job that cannot run is suspended as the one that was seen, and its pod says that nothing of it ran.
+#[tokio::test]
+async fn a_job_that_does_not_run_is_taken_back_and_its_pod_is_seen_to_the_end() {
+    let (bench, jobs) = start().await;
+    bench.api.set_job_script(Some(Script::new(|run| match run.container.as_str() {
+        "source" => Outcome::Ends(Duration::ZERO, kubernetes::End::default()),
+        _ => Outcome::Waits("ErrImagePull".to_owned(), String::new()),
+    })));
+    let mut watch = jobs.watch(&repo(), UID);
+    let listed = |sight: JobSight| std::future::ready(matches!(sight, JobSight::Pods(_)));
+    assert!(tokio::time::timeout(PATIENCE, watch.by_ref().any(listed)).await.expect("they are listed"));
+    let stale = started(&bench, &jobs, &order(1)).await;
+    bench.api.settle();
+    assert_eq!(jobs.withdraw(&repo(), &stale).await.unwrap(), Start::Refused, "it has changed since");
+    let there = look(&jobs, &order(1)).await;
+    let Start::Done(now) = jobs.withdraw(&repo(), &there).await.unwrap() else { panic!("nothing has changed") };
+    assert!(now.withdrawn && now.suspended && now.marked);
+    bench.api.settle();
+    let over = look(&jobs, &order(1)).await;
+    assert!(over.pods.at_rest && over.pods.active == 0 && over.pods.terminating == 0, "{over:?}");
+    let mut last = None;
+    loop {
+        match tokio::time::timeout(PATIENCE, watch.next()).await.expect("it goes on").unwrap() {
+            JobSight::Pod(pod) => last = Some(pod),
+            JobSight::PodGone(_) => break,
+            _ => {}
+        }
+    }
+    let last = last.expect("it was seen");
+    assert_eq!((last.place, last.alive, &last.job), (Place::Ended, true, &there.uid));
+    let begun = last.steps.iter().filter(|step| step.state != StepState::Waiting).map(|step| step.kind);
+    assert_eq!(begun.collect::<Vec<_>>(), [StepKind::Source]);
+}
+
 #[tokio::test]
 async fn where_the_right_to_watch_is_missing_it_is_said_where_the_role_for_it_is() {
     let (bench, jobs) = start().await;
-    bench.refuse(403, 1, |request| request.query.contains_key("watch"));
-    bench.refuse(403, 1, |request| request.method == "GET");
+    bench.refuse(403, 4, |request| request.query.contains_key("watch"));
+    bench.refuse(403, 4, |request| request.method == "GET");
     let first = tokio::time::timeout(PATIENCE, jobs.watch(&repo(), UID).next()).await.expect("it says something");
     let Some(JobSight::Trouble(error)) = first else { panic!("it is refused") };
     assert!(error.denied && error.cause.contains("deploy/components/repo-namespace has the Role"), "{error}");
@@ -367,7 +424,8 @@ async fn a_job_that_another_release_made_is_found_started_and_followed_as_it_is(
     let found = made(&jobs, &order(1)).await;
     assert_eq!((found.attempt, found.suspended, found.marked), (order(1).attempt, true, false));
     assert_eq!(raw(&bench, &order(1)), before, "it is neither made again nor changed");
-    let listed = tokio::time::timeout(PATIENCE, jobs.watch(&repo(), UID).next()).await.expect("it is listed");
+    let mut watch = jobs.watch(&repo(), UID).filter(|sight| std::future::ready(!is_about_a_pod(sight)));
+    let listed = tokio::time::timeout(PATIENCE, watch.next()).await.expect("it is listed");
     let Some(JobSight::All(all)) = listed else { panic!("{listed:?}") };
     assert!(all.len() == 1 && all[0] == found, "it is among the Repo's own: {all:?}");
     let Start::Done(now) = jobs.start(&repo(), &found).await.unwrap() else { panic!("nothing has changed") };

@@ -48,6 +48,12 @@ pub enum Action {
     EndPod(usize),
     /// A person deletes a Job.
     Delete(usize),
+    /// A person deletes a Job and leaves its pod.
+    Orphan(usize),
+    /// The image of a Job's `apply` cannot be pulled.
+    Stick(usize),
+    /// By now it can.
+    Free(usize),
     /// A person suspends a Job.
     Suspend(usize),
     /// What a plan would change is another thing from now on.
@@ -93,6 +99,9 @@ impl State {
                 (left.forgotten, Fate::Forgotten),
                 (left.lingers, Fate::Lingers),
             ];
+            actions.extend((left.orphaned > 0 && truth.runs() && !truth.gone).then_some(Action::Orphan(index)));
+            actions.extend((left.stuck > 0 && truth.is_fetching()).then_some(Action::Stick(index)));
+            actions.extend((left.freed > 0 && truth.stuck && truth.alive).then_some(Action::Free(index)));
             let can = |fate: Fate| truth.runs() && (fate == Fate::Before || truth.is_apply());
             actions.extend(
                 fates.into_iter().filter(|(left, fate)| *left > 0 && can(*fate)).map(|it| Action::End(index, it.1)),

@@ -4,7 +4,7 @@ use domain::id::{RepoId, RunSeq};
 use domain::machine::Timestamp;
 use domain::pipeline::Opening;
 use domain::ports::repo::{Found, Made, Start, Unresolved};
-use domain::repo::job::{self, End, Job, Order, PLAN_DIFFERS, Pod, Pods, Step, StepKind, StepState};
+use domain::repo::job::{self, End, Job, Order, PLAN_DIFFERS, Place, Pod, Pods, Step, StepKind, StepState};
 use domain::repo::plan::{Message, Planned};
 use domain::repo::spec::Approving;
 use domain::repo::status::{Action, Attempt};
@@ -21,6 +21,10 @@ pub struct Truth {
     pub gone: bool,
     /// Its pod runs.
     pub alive: bool,
+    /// Its `apply` cannot begin.
+    pub stuck: bool,
+    /// Its pod was left when it was deleted.
+    pub orphaned: bool,
     pub steps: Vec<Step>,
     fingerprint: Option<String>,
     /// It is not the Repo's.
@@ -41,34 +45,68 @@ impl Truth {
             attempt,
             revision: revision(0),
             marked: false,
+            withdrawn: false,
             suspended: true,
             deleting: false,
             pods: Pods::default(),
             end: None,
         };
+        Self { foreign: true, ..Self::new(job, String::new()) }
+    }
+
+    fn new(job: Job, image: String) -> Self {
         Self {
+            alive: job.pods.active > 0,
             job,
             gone: false,
-            alive: false,
+            stuck: false,
+            orphaned: false,
             steps: Vec::new(),
             fingerprint: None,
-            foreign: true,
-            image: String::new(),
+            foreign: false,
+            image,
         }
+    }
+
+    /// What is left of a Repo of this name that was deleted: its pod, which was told to end.
+    pub fn of_an_earlier(approval: Approving) -> Self {
+        let mut left = Self::of_another(approval);
+        left.job.name = "infra-earlier".to_owned();
+        left.job.uid = "earlier".to_owned();
+        let running = Step { kind: StepKind::Apply, state: StepState::Running };
+        Self { gone: true, alive: true, steps: vec![running], ..left }
     }
 
     /// Whether something of it runs, or may run without anything that we do.
     pub fn goes_on(&self) -> bool {
-        self.alive || (!self.gone && self.job.marked && self.job.end.is_none())
+        let is_back = self.job.withdrawn && self.job.pods.at_rest;
+        self.alive || (!self.gone && self.job.marked && self.job.end.is_none() && !is_back)
     }
 
     /// Whether its pod is about to end.
     pub fn is_ending(&self) -> bool {
-        self.alive && (self.gone || self.job.suspended || self.job.end.is_some())
+        self.alive && ((self.gone && !self.orphaned) || self.job.suspended || self.job.end.is_some())
     }
 
     pub fn runs(&self) -> bool {
-        self.alive && !self.is_ending()
+        self.alive && !self.is_ending() && !self.stuck
+    }
+
+    /// Whether its commit is being fetched.
+    pub fn is_fetching(&self) -> bool {
+        self.runs() && self.steps.iter().all(|step| step.kind == StepKind::Source)
+    }
+
+    /// Its pod, if one was made and is left.
+    fn pod(&self) -> Option<Pod> {
+        let place = if self.alive { Place::Node } else { Place::Ended };
+        let (job, name) = (self.job.uid.clone(), format!("pod of {}", self.job.uid));
+        let is_there = !self.steps.is_empty() && (self.alive || !self.gone && !self.job.withdrawn);
+        is_there.then(|| Pod { name, job, place, alive: self.alive, steps: self.steps.clone(), ..Pod::default() })
+    }
+
+    pub fn runs_image(&self, image: &str) -> bool {
+        self.image == image
     }
 
     pub fn is_apply(&self) -> bool {
@@ -86,13 +124,17 @@ impl Truth {
 pub enum Sight {
     Seen(Box<Job>),
     Gone(String),
+    Pod(Box<Pod>),
+    PodGone(String),
 }
 
 impl Sight {
-    fn name(&self) -> &str {
+    /// Of which object it is; what a pod went through is shown whole.
+    fn name(&self) -> Option<&str> {
         match self {
-            Self::Seen(job) => &job.name,
-            Self::Gone(name) => name,
+            Self::Seen(job) => Some(&job.name),
+            Self::Gone(name) => Some(name),
+            Self::Pod(_) | Self::PodGone(_) => None,
         }
     }
 
@@ -100,6 +142,8 @@ impl Sight {
         match self {
             Self::Seen(job) => Event::JobSeen(job),
             Self::Gone(name) => Event::JobGone(name),
+            Self::Pod(pod) => Event::PodSeen(pod),
+            Self::PodGone(name) => Event::PodGone(name),
         }
     }
 }
@@ -135,6 +179,7 @@ impl State {
             }
             Effect::Make(order) => self.make(world, order, by),
             Effect::Start(job) => self.start(world, job, by),
+            Effect::Withdraw(job) => self.withdraw(world, job, by),
             Effect::LookAtJob(name) => match self.job(name).map(|index| &self.jobs[index]) {
                 Some(truth) if truth.foreign => Event::JobLookFailed(name.clone(), "it is no Job of ours".to_owned()),
                 found => Event::JobLooked(name.clone(), found.map(|truth| Box::new(truth.job.clone()))),
@@ -167,13 +212,16 @@ impl State {
     }
 
     fn pods(&self, world: &World, uid: &str) -> Vec<Pod> {
-        let Some(truth) = self.jobs.iter().find(|truth| truth.job.uid == uid) else { return Vec::new() };
-        if truth.steps.is_empty() || (truth.gone && !truth.alive) {
-            return Vec::new();
-        }
-        let alive = truth.alive && world.mutant != Mutant::PodsUnread;
-        let steps = truth.steps.clone();
-        vec![Pod { name: "pod".to_owned(), alive, waits: None, disrupted: None, steps }]
+        let pod = self.jobs.iter().find(|truth| truth.job.uid == uid).and_then(Truth::pod);
+        let unread = world.mutant == Mutant::PodsUnread;
+        let shown = |pod: Pod| if unread { Pod { alive: false, place: Place::Ended, ..pod } } else { pod };
+        pod.map(shown).into_iter().collect()
+    }
+
+    /// What a watch of pods begins with.
+    pub fn listed(&self, world: &World) -> Event {
+        let all = self.jobs.iter().filter(|_| world.shows_pods()).filter_map(Truth::pod);
+        Event::PodsListed(all.collect())
     }
 
     fn make(&mut self, world: &World, order: &Order, by: Option<usize>) -> Event {
@@ -208,14 +256,15 @@ impl State {
             attempt: order.attempt,
             revision: order.revision.clone(),
             marked: false,
+            withdrawn: false,
             suspended: !runs,
             deleting: false,
-            pods: Pods { active: u32::from(runs), terminating: 0 },
+            pods: Pods { active: u32::from(runs), ..Pods::default() },
             end: None,
         };
         let fingerprint = order.fingerprint.clone().filter(|_| world.mutant != Mutant::NoFingerprint);
         let image = order.runner.image.clone();
-        self.jobs.push(Truth { job, gone: false, alive: runs, steps: Vec::new(), fingerprint, foreign: false, image });
+        self.jobs.push(Truth { fingerprint, ..Truth::new(job, image) });
         self.jobs.len() - 1
     }
 
@@ -241,7 +290,48 @@ impl State {
         }
         let job = truth.job.clone();
         self.publish(world, index, by);
+        self.publish_pod(world, index);
         Event::StartAnswered(seen.name.clone(), Start::Done(Box::new(job)))
+    }
+
+    fn withdraw(&mut self, world: &World, seen: &Job, by: Option<usize>) -> Event {
+        let same = |truth: &Truth| !truth.gone && truth.job.uid == seen.uid && truth.job.version == seen.version;
+        let Some(index) = self.jobs.iter().position(same) else {
+            return Event::WithdrawAnswered(seen.name.clone(), Start::Refused);
+        };
+        let truth = &mut self.jobs[index];
+        truth.changed();
+        (truth.job.withdrawn, truth.job.suspended) = (true, true);
+        truth.job.pods = Pods { terminating: 1, ..Pods::default() };
+        let job = truth.job.clone();
+        self.publish(world, index, by);
+        Event::WithdrawAnswered(seen.name.clone(), Start::Done(Box::new(job)))
+    }
+
+    /// The image of its `apply` cannot be pulled, or by now it can: then the apply begins.
+    pub fn stick(&mut self, world: &World, index: usize, stuck: bool) {
+        let truth = &mut self.jobs[index];
+        truth.stuck = stuck;
+        let state = if stuck { StepState::Waiting } else { StepState::Running };
+        truth.steps = vec![step(StepKind::Source, 0, ""), Step { kind: StepKind::Apply, state }];
+        if !stuck {
+            let seq = truth.job.attempt.seq;
+            self.past.begin(seq);
+        }
+        self.publish_pod(world, index);
+    }
+
+    /// Every watch is about to show the pod of this Job, or that it is gone.
+    fn publish_pod(&mut self, world: &World, index: usize) {
+        if !world.shows_pods() {
+            return;
+        }
+        let truth = &self.jobs[index];
+        let sight = match truth.pod() {
+            Some(pod) => Sight::Pod(Box::new(pod)),
+            None => Sight::PodGone(format!("pod of {}", truth.job.uid)),
+        };
+        self.workers.iter_mut().filter(|worker| worker.watches).for_each(|worker| worker.queue.push(sight.clone()));
     }
 
     /// Every watch is about to show this Job. One that does not lag leaves out what its own worker was answered.
@@ -254,7 +344,7 @@ impl State {
             if truth.gone { Sight::Gone(truth.job.name.clone()) } else { Sight::Seen(Box::new(truth.job.clone())) };
         for (number, worker) in self.workers.iter_mut().enumerate().filter(|(_, worker)| worker.watches) {
             if !world.lags {
-                worker.queue.retain(|queued| queued.name() != sight.name());
+                worker.queue.retain(|queued| queued.name().is_none() || queued.name() != sight.name());
             }
             if world.lags || by != Some(number) {
                 worker.queue.push(sight.clone());
@@ -299,8 +389,14 @@ impl State {
         let truth = &mut self.jobs[index];
         truth.changed();
         truth.alive = fate == Fate::Lingers && begins;
-        (truth.job.end, truth.job.pods, truth.steps) = (Some(end), Pods::default(), steps);
+        if truth.orphaned {
+            (truth.alive, truth.steps) = (false, Vec::new());
+            return self.publish_pod(world, index);
+        }
+        let pods = Pods { ended: u32::from(!truth.alive), ..Pods::default() };
+        (truth.job.end, truth.job.pods, truth.steps) = (Some(end), pods, steps);
         self.publish(world, index, None);
+        self.publish_pod(world, index);
     }
 
     /// What a plan would change by now.
@@ -313,11 +409,28 @@ impl State {
     pub fn end_pod(&mut self, world: &World, index: usize) {
         let truth = &mut self.jobs[index];
         truth.alive = false;
-        if !truth.steps.is_empty() {
+        let (gone, withdrawn) = (truth.gone, std::mem::take(&mut truth.job.withdrawn));
+        for step in truth.steps.iter_mut().filter(|step| step.state == StepState::Running) {
+            step.state = StepState::Ended(143, String::new(), String::new());
+        }
+        if !truth.stuck && !truth.steps.is_empty() && !withdrawn {
             truth.steps = vec![step(StepKind::Apply, 143, "")];
         }
+        if world.mutant == Mutant::EndUnseen {
+            truth.steps =
+                vec![step(StepKind::Source, 0, ""), Step { kind: StepKind::Apply, state: StepState::Waiting }];
+        }
+        // Its kubelet says how it ended, and then it goes.
+        truth.gone = false;
+        self.publish_pod(world, index);
+        let truth = &mut self.jobs[index];
+        (truth.gone, truth.job.withdrawn) = (gone, withdrawn);
+        if gone || withdrawn {
+            self.publish_pod(world, index);
+        }
+        let truth = &mut self.jobs[index];
         if !truth.gone && truth.job.end.is_none() {
-            truth.job.pods = Pods::default();
+            truth.job.pods = Pods { ended: 1, at_rest: true, ..Pods::default() };
             truth.changed();
             self.publish(world, index, None);
         }
@@ -327,11 +440,17 @@ impl State {
     pub fn delete(&mut self, world: &World, index: usize) {
         let truth = &mut self.jobs[index];
         truth.gone = true;
-        if truth.job.marked && truth.job.end.is_none() {
+        if truth.job.marked && truth.job.end.is_none() && !truth.stuck {
             let seq = truth.job.attempt.seq;
             self.past.hold(seq);
         }
         self.publish(world, index, None);
+    }
+
+    /// A person deletes a Job and leaves its pod.
+    pub fn orphan(&mut self, world: &World, index: usize) {
+        self.jobs[index].orphaned = true;
+        self.delete(world, index);
     }
 
     /// A person suspends a Job.
@@ -339,7 +458,7 @@ impl State {
         let truth = &mut self.jobs[index];
         truth.changed();
         truth.job.suspended = true;
-        truth.job.pods = Pods { active: 0, terminating: 1 };
+        truth.job.pods = Pods { terminating: 1, ..Pods::default() };
         self.publish(world, index, None);
     }
 
@@ -357,6 +476,7 @@ pub fn failed(effect: &Effect) -> Option<Event> {
         Effect::Resolve(_) => Event::ResolveFailed(Unresolved { why, lasting: false, rest: std::time::Duration::ZERO }),
         Effect::Make(order) => Event::MakeFailed(order.name.clone(), why),
         Effect::Start(job) => Event::StartFailed(job.name.clone(), why),
+        Effect::Withdraw(job) => Event::WithdrawFailed(job.name.clone(), why),
         Effect::LookAtJob(name) => Event::JobLookFailed(name.clone(), why),
         Effect::ReadPods(_, uid) => Event::PodsFailed(uid.clone(), why),
         Effect::Remove(name, _) => Event::RemoveFailed(name.clone(), why),

@@ -87,6 +87,10 @@ impl Past {
         {
             self.judge_ended(was, jobs);
         }
+        // What something may have been applied of has failed, and is never said to have given way.
+        let gave_way = after.history.iter().filter(|ended| ended.outcome == Phase::Superseded);
+        let is_true = gave_way.into_iter().all(|ended| !self.held.contains(&ended.seq));
+        self.promise(Promise::LeftAlone, is_true);
         let newly = |phase| run.phase == phase && was.is_none_or(|was| was.phase != phase);
         if newly(Phase::Planned) {
             self.yes = None;
@@ -178,6 +182,11 @@ impl Past {
         if *failures > retries {
             self.hold(seq);
         }
+    }
+
+    /// The `apply` of a Job has begun.
+    pub fn begin(&mut self, seq: RunSeq) {
+        self.hold(seq);
     }
 
     /// What was applied is not known, or not all of it.

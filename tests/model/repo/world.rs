@@ -44,6 +44,8 @@ pub struct Terms {
     pub retries: u32,
     /// A Job of another has the name of the first one.
     pub taken: bool,
+    /// A pod of a Repo of this name that was deleted has not ended.
+    pub left: bool,
 }
 
 /// A way to break the protocol around the machine.
@@ -68,6 +70,8 @@ pub enum Mutant {
     TicketIgnored,
     /// What was lost is run again by itself.
     LostRepeated,
+    /// A pod that was told to end says that nothing of it had run.
+    EndUnseen,
 }
 
 /// How many faults of each kind one run may have.
@@ -78,6 +82,12 @@ pub struct Faults {
     pub crashes: u8,
     /// A person deletes a Job.
     pub deleted: u8,
+    /// A person deletes a Job and leaves its pod.
+    pub orphaned: u8,
+    /// An image cannot be pulled.
+    pub stuck: u8,
+    /// By now it can.
+    pub freed: u8,
     /// A person suspends a Job.
     pub suspended: u8,
     /// A Job fails before its apply.
@@ -176,6 +186,11 @@ impl World {
         }
     }
 
+    /// What pods go through is shown where that matters; elsewhere it is read when a Job has ended.
+    pub fn shows_pods(&self) -> bool {
+        self.terms.left || self.faults.orphaned + self.faults.stuck > 0
+    }
+
     pub fn object(&self, stored: &Stored) -> Object {
         let mut answers = stored.answers.clone();
         let mut status = stored.status.clone();
@@ -216,7 +231,10 @@ impl State {
             drift: 0,
             open: !world.terms.gated,
             object,
-            jobs: world.terms.taken.then(|| Truth::of_another(world.approval)).into_iter().collect(),
+            jobs: {
+                let taken = world.terms.taken.then(|| Truth::of_another(world.approval));
+                taken.into_iter().chain(world.terms.left.then(|| Truth::of_an_earlier(world.approval))).collect()
+            },
             workers: Vec::new(),
             late: Vec::new(),
             past: Past::default(),
@@ -278,6 +296,18 @@ impl State {
                 self.left.deleted -= 1;
                 self.delete(world, job);
             }
+            Action::Orphan(job) => {
+                self.left.orphaned -= 1;
+                self.orphan(world, job);
+            }
+            Action::Stick(job) => {
+                self.left.stuck -= 1;
+                self.stick(world, job, true);
+            }
+            Action::Free(job) => {
+                self.left.freed -= 1;
+                self.stick(world, job, false);
+            }
             Action::Suspend(job) => {
                 self.left.suspended -= 1;
                 self.suspend(world, job);
@@ -307,7 +337,9 @@ impl State {
         let reborn = self.worker(world);
         let dead = std::mem::replace(&mut self.workers[worker], reborn);
         let writes = |effect: &Effect| {
-            matches!(effect, Effect::Store(..) | Effect::Make(_) | Effect::Start(_) | Effect::Remove(..))
+            let is_write =
+                matches!(effect, Effect::Store(..) | Effect::Make(_) | Effect::Start(_) | Effect::Remove(..));
+            is_write || matches!(effect, Effect::Withdraw(_))
         };
         self.late.extend(dead.calls.into_iter().filter(writes));
         self.object.writer = None;
@@ -350,7 +382,8 @@ impl State {
                     None
                 }
             };
-            if let Some(event) = event {
+            let is_listing = matches!(event, Some(Event::JobsListed(_)));
+            for event in event.into_iter().chain(is_listing.then(|| self.listed(world))) {
                 let effects = self.step(worker, event);
                 all.extend(self.judged(worker, effects));
             }
@@ -410,12 +443,21 @@ impl State {
         let says = |reason: &str| status.conditions.iter().any(|one| one.reason == reason);
         let is_held_up = (says("GateClosed") && !self.open)
             || (says("Suspended") && self.object.stopped)
-            || (says("ErrResourceExists") && self.jobs.iter().any(|truth| truth.foreign && !truth.gone));
+            || (says("ErrResourceExists") && self.jobs.iter().any(|truth| truth.foreign && !truth.gone))
+            || self.is_stuck(world);
         if is_held_up {
             return true;
         }
         let Some(run) = status.run.as_ref().filter(|run| run.revision == head) else { return false };
         (run.phase == Phase::Succeeded && self.past.applied == Some(head)) || self.past.is_told(status)
+    }
+
+    /// Whether what is wanted cannot run, and a person was told that it takes long.
+    fn is_stuck(&self, world: &World) -> bool {
+        let told = self.object.status.late.is_some_and(|late| late.told);
+        let (head, image) = (revision(world.head[self.head]), image(self.object.edition));
+        let is_wanted = |truth: &Truth| truth.job.revision == head && truth.runs_image(&image);
+        told && self.jobs.iter().any(|truth| truth.stuck && !truth.gone && is_wanted(truth))
     }
 
     /// Whether the newest commit was applied, and nothing else is to come.

@@ -13,7 +13,7 @@ use domain::pipeline::spec::Answers;
 use domain::ports::pipeline::{ObjectSight, Objects, Written};
 use domain::ports::repo::{Begins, Found, Heads, JobSight, Jobs, Made, Needs, Running, Start, Unresolved};
 use domain::ports::{Flow, PortError};
-use domain::repo::job::{End, Job, Order, Pod, Pods, Step, StepKind, StepState};
+use domain::repo::job::{End, Job, Order, Place, Pod, Pods, Step, StepKind, StepState};
 use domain::repo::spec::{Approving, Gates, Keep, Object, Preset, Retry, Runner, Source, Spec, Steps};
 use domain::repo::status::{Phase, Status};
 use tokio::sync::mpsc;
@@ -252,6 +252,7 @@ impl Jobs for World {
             (of == repo && job.owner.as_deref() == Some(uid)).then(|| job.clone())
         };
         let _ = sender.send(Some(JobSight::All(state.runs.jobs.iter().filter_map(of).collect())));
+        let _ = sender.send(Some(JobSight::Pods(Vec::new())));
         state.runs.job_watches.push((repo.clone(), uid.to_owned(), sender));
         flow(receiver, "the watch of Jobs")
     }
@@ -274,6 +275,7 @@ impl Jobs for World {
                 attempt: order.attempt,
                 revision: order.revision.clone(),
                 marked: false,
+                withdrawn: false,
                 suspended: true,
                 deleting: false,
                 pods: Pods::default(),
@@ -298,7 +300,7 @@ impl Jobs for World {
             let version = runs.next_version();
             match runs.jobs.get_mut(&(repo.clone(), job.name.clone())) {
                 Some(known) if known.version == job.version && known.uid == job.uid => {
-                    let pods = Pods { active: 1, terminating: 0 };
+                    let pods = Pods { active: 1, ..Pods::default() };
                     *known = Job { marked: true, suspended: false, pods, version, ..known.clone() };
                     let known = known.clone();
                     runs.overlaps.extend(overlaps);
@@ -310,6 +312,11 @@ impl Jobs for World {
             }
         };
         if lost { Err(failed("jobs.start")) } else { Ok(started) }
+    }
+
+    async fn withdraw(&self, _: &RepoId, _: &Job) -> Result<Start, PortError> {
+        // Nothing here is wanted that would take the place of a Job that did not run.
+        Ok(Start::Refused)
     }
 
     async fn look(&self, repo: &RepoId, name: &str) -> Result<Option<Job>, PortError> {
@@ -329,7 +336,8 @@ impl Jobs for World {
             let ended = StepState::Ended(0, String::new(), String::new());
             let state = if over { ended } else { StepState::Running };
             let steps = vec![Step { kind: StepKind::Apply, state }];
-            Pod { name: format!("{name}-pod"), alive: !over, waits: None, disrupted: None, steps }
+            let place = if over { Place::Ended } else { Place::Node };
+            Pod { name: format!("{name}-pod"), job: job.uid, place, alive: !over, steps, ..Pod::default() }
         };
         Ok(job.filter(|job| job.marked).map(pod).into_iter().collect())
     }

@@ -62,6 +62,23 @@ impl RepoActor {
         });
     }
 
+    pub(super) fn withdraw(&mut self, job: Box<Job>, ctx: &mut Context<Self>) {
+        let (jobs, repo, name) = (self.running.jobs.clone(), self.id(), job.name.clone());
+        let withdrawing = async move { jobs.withdraw(&repo, &job).await };
+        self.call(ctx, withdrawing, move |actor, withdrawn| match withdrawn {
+            Ok(answer) => {
+                if matches!(answer, Start::Done(_)) {
+                    tracing::info!(repo = %actor.id(), job = name, "took a Job back that had not run");
+                }
+                Event::WithdrawAnswered(name, answer)
+            }
+            Err(error) => {
+                let why = actor.failed("withdraw_job", &name, &error);
+                Event::WithdrawFailed(name, why)
+            }
+        });
+    }
+
     pub(super) fn look_at_job(&mut self, name: String, ctx: &mut Context<Self>) {
         let (jobs, repo, of) = (self.running.jobs.clone(), self.id(), name.clone());
         let looking = async move { jobs.look(&repo, &of).await };
@@ -116,6 +133,9 @@ impl StreamHandler<JobSight> for RepoActor {
             JobSight::All(jobs) => Event::JobsListed(jobs),
             JobSight::Seen(job) => Event::JobSeen(job),
             JobSight::Gone(name) => Event::JobGone(name),
+            JobSight::Pods(pods) => Event::PodsListed(pods),
+            JobSight::Pod(pod) => Event::PodSeen(pod),
+            JobSight::PodGone(name) => Event::PodGone(name),
             JobSight::Trouble(error) => {
                 self.env.metrics.failure("watch_jobs");
                 Event::JobsUnseen(error.to_string())

@@ -87,6 +87,7 @@ impl Drives<Repo> for RepoActor {
             Effect::WatchJobs(wanted) => self.watch_jobs(wanted, ctx),
             Effect::Make(order) => self.make(order, ctx),
             Effect::Start(job) => self.start_job(job, ctx),
+            Effect::Withdraw(job) => self.withdraw(job, ctx),
             Effect::LookAtJob(name) => self.look_at_job(name, ctx),
             Effect::ReadPods(name, uid) => self.read_pods(name, uid, ctx),
             Effect::Remove(name, uid) => self.remove(name, uid, ctx),

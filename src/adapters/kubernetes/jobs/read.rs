@@ -9,10 +9,14 @@ use serde::de::IgnoredAny;
 
 use super::super::parts::{self, Condition, explained};
 use super::super::pods::{FINISHED, ORDINARY, PLAIN, WORDS_CHARS_MAX};
-use super::{ACTION, ATTEMPT, LOG_ON_ERROR, REVISION, SEQ, STARTED, lock};
+use super::{ACTION, ATTEMPT, JOB_UID, LOG_ON_ERROR, REVISION, SEQ, STARTED, WITHDRAWN, lock};
 use domain::id::{Revision, RunSeq};
-use domain::repo::job::{End, Job, Pod, Pods, Step, StepKind, StepState};
+use domain::repo::job::{End, Job, Place, Pod, Pods, Step, StepKind, StepState};
 use domain::repo::status::{Action, Attempt};
+
+/// Why a pod ended of which its kubelet may know nothing: its node is lost, or gone
+/// (<https://kubernetes.io/docs/concepts/workloads/pods/disruptions/#pod-disruption-conditions>).
+const NODE_LOST: [&str; 3] = ["DeletionByPodGC", "DeletionByTaintManager", "NodeLost"];
 
 /// Reads a Job of ours.
 ///
@@ -41,29 +45,36 @@ pub(super) fn job(json: &str) -> Result<Job, String> {
         attempt,
         revision: Revision(revision.clone()),
         marked: annotations.contains_key(STARTED),
+        withdrawn: annotations.contains_key(WITHDRAWN),
         suspended: spec.suspend.unwrap_or_default(),
         deleting: metadata.deletion_timestamp.is_some(),
-        pods: Pods { active: count(status.active), terminating: count(status.terminating) },
+        pods: status.pods(),
         end: status.conditions.into_iter().flatten().find_map(end),
     })
 }
 
-/// Reads a pod, with the UID of its controller.
+/// Reads a pod.
 ///
 /// # Errors
 /// When a field that is used has another type than Kubernetes gives it, in words.
-pub(super) fn pod(json: &str) -> Result<(Option<String>, Pod), String> {
+pub(super) fn pod(json: &str) -> Result<Pod, String> {
     let RawPod { metadata, spec, status } = serde_json::from_str(json).map_err(|error| error.to_string())?;
     let status = status.unwrap_or_default();
     let finished = status.phase.as_deref().is_some_and(|phase| FINISHED.contains(&phase));
-    let pod = Pod {
+    let place = match spec.node_name.as_deref() {
+        None | Some("") => Place::Nowhere,
+        Some(_) if finished && !status.is_lost() => Place::Ended,
+        Some(_) => Place::Node,
+    };
+    Ok(Pod {
+        job: metadata.labels.and_then(|mut labels| labels.remove(JOB_UID)).unwrap_or_default(),
         name: metadata.name,
+        place,
         alive: !finished || metadata.deletion_timestamp.is_some(),
         waits: if finished { None } else { status.waits() },
         disrupted: status.disrupted(finished),
         steps: steps(spec, status),
-    };
-    Ok((controller(metadata.owner_references), pod))
+    })
 }
 
 /// The containers that we know, in the order in which they run. Others are put in by a mesh.
@@ -114,7 +125,7 @@ fn count(number: Option<u32>) -> u32 {
 }
 
 fn wanted(key: &str) -> bool {
-    [REVISION, STARTED].contains(&key)
+    [REVISION, STARTED, WITHDRAWN].contains(&key)
 }
 
 fn annotations<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String, String>, D::Error> {
@@ -153,10 +164,13 @@ struct JobSpec {
 }
 
 #[derive(Default, Deserialize)]
-#[serde(default)]
+#[serde(rename_all = "camelCase", default)]
 struct JobStatus {
     active: Option<u32>,
     terminating: Option<u32>,
+    succeeded: Option<u32>,
+    failed: Option<u32>,
+    uncounted_terminated_pods: Option<Uncounted>,
     conditions: Option<Vec<Condition>>,
 }
 
@@ -170,6 +184,7 @@ struct RawPod {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct PodSpec {
+    node_name: Option<String>,
     init_containers: Option<Vec<Container>>,
     containers: Vec<Container>,
 }
@@ -219,7 +234,35 @@ struct Terminated {
     message: Option<String>,
 }
 
+/// Pods that have ended and are in no count yet.
+#[derive(Deserialize)]
+struct Uncounted {
+    succeeded: Option<Vec<IgnoredAny>>,
+    failed: Option<Vec<IgnoredAny>>,
+}
+
+impl JobStatus {
+    fn pods(&self) -> Pods {
+        let uncounted = self.uncounted_terminated_pods.iter().flat_map(|pods| [&pods.succeeded, &pods.failed]);
+        let uncounted: usize = uncounted.flatten().map(Vec::len).sum();
+        let counted = count(self.succeeded).saturating_add(count(self.failed));
+        Pods {
+            active: count(self.active),
+            terminating: count(self.terminating),
+            ended: counted.saturating_add(u32::try_from(uncounted).unwrap_or(u32::MAX)),
+            at_rest: self.conditions.iter().flatten().any(|one| one.kind == "Suspended" && one.holds()),
+        }
+    }
+}
+
 impl PodStatus {
+    /// Whether it was said to have ended by another than its kubelet.
+    fn is_lost(&self) -> bool {
+        let by = self.condition("DisruptionTarget").filter(|condition| condition.holds());
+        let reasons = [by.and_then(|condition| condition.reason.as_deref()), self.reason.as_deref()];
+        reasons.into_iter().flatten().any(|reason| NODE_LOST.contains(&reason))
+    }
+
     /// Why it does not run: the first container that waits for what does not come by itself, or the scheduler.
     fn waits(&self) -> Option<String> {
         let mut containers = self.init_container_statuses.iter().chain(&self.container_statuses).flatten();

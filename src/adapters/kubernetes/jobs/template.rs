@@ -9,8 +9,8 @@
 use serde_json::{Map, Value, json};
 
 use super::extras::Extras;
-use super::{ACTION, ATTEMPT, LOG_ON_ERROR, Ours, REPO_UID, REVISION, SEQ};
-use domain::repo::job::{Order, StepKind};
+use super::{ACTION, ATTEMPT, LOG_ON_ERROR, Ours, REPO, REPO_UID, REVISION, SEQ};
+use domain::repo::job::{self, Order, StepKind};
 use domain::repo::spec::{Preset, Wanted};
 use domain::repo::status::Action;
 
@@ -120,6 +120,7 @@ fn labels(order: &Order) -> Map<String, Value> {
     }
     let ours = [
         ("controller", CONTROLLER.to_owned()),
+        (REPO, job::label(&order.repo)),
         (REPO_UID, order.uid.clone()),
         (SEQ, order.attempt.seq.to_string()),
         (ACTION, order.attempt.action.name().to_owned()),

@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 use super::super::api::Name;
 use super::*;
 use domain::id::{Revision, RunSeq};
-use domain::repo::job::{End, Pods, Step, StepKind, StepState};
+use domain::repo::job::{End, Place, Pods, Step, StepKind, StepState};
 use domain::repo::status::{Action, Attempt};
 
 fn raw(name: &str) -> Value {
@@ -32,6 +32,7 @@ fn a_job_that_was_just_made_is_read_without_a_status() {
         attempt: Attempt { seq: RunSeq(7), action: Action::Apply, number: 2 },
         revision: Revision("0123".to_owned()),
         marked: false,
+        withdrawn: false,
         suspended: true,
         deleting: false,
         pods: Pods::default(),
@@ -55,7 +56,7 @@ fn a_job_has_ended_only_by_its_last_condition() {
         {"type": "Failed", "status": "False"},
     ]));
     assert_eq!((near.end, near.marked, near.suspended), (None, true, false));
-    assert_eq!(near.pods, Pods { active: 1, terminating: 2 });
+    assert_eq!(near.pods, Pods { active: 1, terminating: 2, ..Pods::default() });
     let failed = json!([{"type": "Failed", "status": "True", "reason": "DeadlineExceeded", "message": "too long"}]);
     assert_eq!(of(failed).end, Some(End::Failed("DeadlineExceeded".to_owned(), "too long".to_owned())));
     assert_eq!(of(json!([{"type": "Complete", "status": "True"}])).end, Some(End::Complete));
@@ -73,6 +74,39 @@ fn a_job_that_does_not_say_which_it_is_cannot_be_read() {
     assert!(read::job(&raw.to_string()).unwrap_err().contains("allclear.dev/revision"));
 }
 
+#[test]
+fn a_job_counts_the_pods_that_have_ended_also_those_in_no_count_yet() {
+    let mut raw = raw("infra-1");
+    raw["metadata"]["annotations"]["allclear.dev/withdrawn"] = json!("true");
+    raw["status"] = json!({
+        "failed": 1, "succeeded": 2, "uncountedTerminatedPods": {"failed": ["p-1"]},
+        "conditions": [{"type": "Suspended", "status": "True"}],
+    });
+    let job = read::job(&raw.to_string()).unwrap();
+    assert_eq!((job.withdrawn, job.pods), (true, Pods { ended: 4, at_rest: true, ..Pods::default() }));
+}
+
+/// What others say of a node that is lost is no word of its kubelet.
+#[test]
+fn only_a_kubelet_says_that_a_pod_on_its_node_has_ended() {
+    let place = |node: &str, status: Value| {
+        let pod = json!({
+            "metadata": {"name": "x", "uid": "p-1", "resourceVersion": "18", "labels": {"controller-uid": "j-1"}},
+            "spec": {"nodeName": node, "containers": [{"name": "apply"}]}, "status": status,
+        });
+        let pod = read::pod(&pod.to_string()).unwrap();
+        assert_eq!(pod.job, "j-1");
+        pod.place
+    };
+    let lost = |reason: &str| json!({"phase": "Failed", "conditions": [{"type": "DisruptionTarget", "status": "True", "reason": reason}]});
+    assert_eq!(place("", json!({"phase": "Pending"})), Place::Nowhere);
+    assert_eq!(place("node-1", json!({"phase": "Pending"})), Place::Node);
+    assert_eq!(place("node-1", json!({"phase": "Failed"})), Place::Ended);
+    assert_eq!(place("node-1", lost("EvictionByEvictionAPI")), Place::Ended);
+    assert_eq!(place("node-1", lost("DeletionByPodGC")), Place::Node);
+    assert_eq!(place("node-1", json!({"phase": "Failed", "reason": "NodeLost"})), Place::Node);
+}
+
 fn pod(status: Value) -> Pod {
     let pod = json!({
         "metadata": {"name": "infra-1-x", "uid": "p-1", "resourceVersion": "18"},
@@ -82,7 +116,7 @@ fn pod(status: Value) -> Pod {
         },
         "status": status,
     });
-    read::pod(&pod.to_string()).unwrap().1
+    read::pod(&pod.to_string()).unwrap()
 }
 
 #[test]
@@ -119,7 +153,7 @@ fn of_the_end_of_a_log_nothing_is_kept_but_whose_lock_is_in_the_way() {
             "spec": {"containers": [{"name": "apply", "terminationMessagePolicy": "FallbackToLogsOnError"}]},
             "status": {"phase": "Failed", "containerStatuses": [{"name": "apply", "state": ended}]},
         });
-        match read::pod(&pod.to_string()).unwrap().1.steps.remove(0).state {
+        match read::pod(&pod.to_string()).unwrap().steps.remove(0).state {
             StepState::Ended(_, _, message) => message,
             other => panic!("{other:?}"),
         }
@@ -162,12 +196,14 @@ fn a_pod_that_was_ended_from_outside_says_by_what() {
 #[test]
 fn a_listing_is_told_whole_and_changes_one_by_one() {
     let mut listing = None;
-    let mut say = |look| match sight(look, &mut listing, "failed to watch") {
+    let words = Words { all: JobSight::All, seen: |job| JobSight::Seen(Box::new(job)), gone: JobSight::Gone };
+    let mut say = |look| match sight(look, &mut listing, "failed to watch", &words) {
         None => String::new(),
         Some(JobSight::All(jobs)) => format!("all {}", jobs.iter().map(|job| &*job.name).collect::<Vec<_>>().join(" ")),
         Some(JobSight::Seen(job)) => format!("seen {}", job.name),
         Some(JobSight::Gone(name)) => format!("gone {name}"),
         Some(JobSight::Trouble(error)) => format!("trouble {error}"),
+        Some(other) => panic!("{other:?}"),
     };
     let seen = |name| Look::Seen(Reading::Read(job(name)));
     let gone = || Look::Gone(Name { namespace: "platform".to_owned(), name: "a".to_owned() });

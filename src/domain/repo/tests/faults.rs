@@ -13,7 +13,7 @@ fn a_job_that_vanished_or_was_suspended_is_left_to_a_person() {
     assert_eq!(stage.started.len(), 1);
     assert!(stage.told().contains(&"run.stalled"));
     stage.jobs.remove(&job.name);
-    let pod = Pod { name: "pod".to_owned(), alive: true, waits: None, disrupted: None, steps: Vec::new() };
+    let pod = Pod { name: "pod".to_owned(), alive: true, ..Pod::default() };
     stage.pods.insert(job.uid.clone(), vec![pod]);
     stage.feed(Event::JobGone(job.name.clone()));
     stage.push(B);
@@ -162,12 +162,13 @@ fn a_job_whose_pod_is_still_ending_by_its_own_count_has_not_ended() {
     let mut stage = staged(Approving::Auto);
     let (job, end) = (stage.job(), Some(End::Failed("PodFailurePolicy".to_owned(), String::new())));
     let step = Step { kind: StepKind::Apply, state: StepState::Ended(143, String::new(), String::new()) };
-    let pod = Pod { name: "pod".to_owned(), alive: false, waits: None, disrupted: None, steps: vec![step] };
+    let pod = Pod { name: "pod".to_owned(), place: Place::Ended, steps: vec![step], ..Pod::default() };
     stage.pods.insert(job.uid.clone(), vec![pod]);
     for (pods, over) in [((1, 0), false), ((0, 1), false), ((0, 0), true)] {
         let (active, terminating) = pods;
         let version = stage.next_version();
-        let seen = Job { end: end.clone(), pods: Pods { active, terminating }, version, ..job.clone() };
+        let seen =
+            Job { end: end.clone(), pods: Pods { active, terminating, ..Pods::default() }, version, ..job.clone() };
         stage.jobs.insert(job.name.clone(), seen.clone());
         stage.feed(Event::JobSeen(Box::new(seen)));
         stage.pass(Duration::from_mins(2));
@@ -185,9 +186,10 @@ fn earlier(stage: &mut Stage, seq: u64, runs: bool) -> Job {
         attempt: status::Attempt { seq: RunSeq(seq), number: 1, action: Action::Apply },
         revision: Revision(C.to_owned()),
         marked: runs,
+        withdrawn: false,
         suspended: !runs,
         deleting: false,
-        pods: Pods { active: u32::from(runs), terminating: 0 },
+        pods: Pods { active: u32::from(runs), ..Pods::default() },
         end: None,
     };
     stage.jobs.insert(job.name.clone(), job.clone());
@@ -217,16 +219,45 @@ fn numbers_begin_above_those_of_the_jobs_that_there_are() {
     assert_eq!((stage.run().attempt.seq, stage.started.len()), (RunSeq(8), 1));
 }
 
+#[test]
+fn a_clock_that_is_set_back_makes_no_attempt_wait_for_days() {
+    let mut stage = staged(Approving::Auto);
+    stage.fails(StepKind::Source, 1, "no route");
+    stage.pass(Duration::from_secs(1));
+    assert_eq!((stage.run().phase, stage.started.len()), (Phase::Waiting, 1));
+    let days = 3 * 24 * 60 * 60 * 1_000;
+    stage.repo = Repo::new(1_000_000 - days, stage.stored.clone());
+    stage.watching = false;
+    stage.pass(Duration::from_mins(1));
+    assert_eq!(stage.started.len(), 2, "{}", stage.run().message);
+}
+
 /// Its pod was collected, and what its steps came to with it.
 #[test]
 fn an_apply_that_failed_and_has_no_pod_any_more_may_have_begun() {
     let mut stage = staged(Approving::Auto);
     let end = Some(End::Failed("BackoffLimitExceeded".to_owned(), String::new()));
-    let ended = Job { end, pods: Pods::default(), version: stage.next_version(), ..stage.job() };
+    let pods = Pods { ended: 1, ..Pods::default() };
+    let ended = Job { end, pods, version: stage.next_version(), ..stage.job() };
     stage.jobs.insert(ended.name.clone(), ended.clone());
     stage.feed(Event::JobSeen(Box::new(ended)));
     stage.pass(Duration::from_hours(3));
     assert_eq!((stage.run().phase, stage.started.len()), (Phase::Failed, 1), "{}", stage.run().message);
+}
+
+/// What is said of a pod after its node was lost is what was so before.
+#[test]
+fn an_apply_on_a_node_that_was_lost_may_have_begun() {
+    let mut stage = staged(Approving::Auto);
+    let steps = vec![Step { kind: StepKind::Apply, state: StepState::Waiting }];
+    let pod = Pod { name: "pod".to_owned(), job: stage.job().uid, place: Place::Node, steps, ..Pod::default() };
+    stage.pods.insert(stage.job().uid, vec![pod]);
+    let end = Some(End::Failed("PodFailurePolicy".to_owned(), String::new()));
+    let ended = Job { end, pods: Pods { ended: 1, ..Pods::default() }, version: stage.next_version(), ..stage.job() };
+    stage.jobs.insert(ended.name.clone(), ended.clone());
+    stage.feed(Event::JobSeen(Box::new(ended)));
+    stage.pass(Duration::from_hours(3));
+    assert_eq!((stage.run().phase, stage.started.len()), (Phase::Failed, 1));
 }
 
 #[test]

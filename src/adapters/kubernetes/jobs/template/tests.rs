@@ -233,6 +233,8 @@ fn a_name_that_is_too_long_for_a_label_is_left_out() {
     let expected = json!({
         "controller": "repos.terraform.gitops.k8s.io", "allclear.dev/repo-uid": order.uid, "allclear.dev/seq": "7",
         "allclear.dev/action": "apply", "allclear.dev/attempt": "2",
+        // A part of the name and a hash of the whole, by which its pods are watched.
+        "allclear.dev/repo": format!("{}-fb209e068b70", "a".repeat(50)),
     });
     assert_eq!(made(&order)["metadata"]["labels"], expected);
 }
