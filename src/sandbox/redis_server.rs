@@ -43,7 +43,7 @@ impl RedisServer {
         Self::start_with(&[])
     }
 
-    /// Starts one with further options, for example `["--maxmemory", "1mb"]`.
+    /// Starts one with further options, for example `["--maxmemory", "1mb"]`; the first may be a file of options.
     ///
     /// # Errors
     /// When there is no such program, or it does not answer on any port.
@@ -189,9 +189,11 @@ fn ask(stream: &mut TcpStream, words: &[&str]) -> io::Result<String> {
 }
 
 fn spawn(port: u16, directory: &Path, arguments: &[String]) -> io::Result<Child> {
+    let (file, options) = arguments.split_at(usize::from(arguments.first().is_some_and(|one| !one.starts_with("--"))));
     Command::new(PROGRAM)
+        .args(file)
         .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"])
-        .args(arguments)
+        .args(options)
         .current_dir(directory)
         .stdin(Stdio::null())
         .stdout(Stdio::null())

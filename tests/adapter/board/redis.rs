@@ -10,7 +10,7 @@ use allclear::adapters::redis::board::RedisBoard;
 use allclear::adapters::redis::{RIGHTS, Server};
 use allclear::config::Secret;
 use domain::id::{Member, Seq};
-use domain::ports::{Board, Cursor, Ledger, POSTINGS_MAX, Posted, Posting, Reason};
+use domain::ports::{Board, Cursor, Ledger, POSTINGS_MAX, Posted, Posting, Reason, Retry};
 use domain::record::Published;
 use domain::record_codec::encode;
 use domain::roster::Heartbeat;
@@ -314,6 +314,24 @@ async fn an_encrypted_connection_needs_a_certificate_it_can_verify() {
     woken(&mut known.wake_ups()).await;
     let wrong = trusting(&format!("rediss://127.0.0.1:{port}")).identity().await.unwrap_err();
     assert!(wrong.cause.contains("not valid for name"), "{wrong}");
+}
+
+// A Sentinel answers at the address that people find in their manual, and holds no data.
+#[tokio::test]
+async fn a_real_sentinel_is_named_as_one() {
+    let primary = Redis::start();
+    // It writes to its file.
+    let file = std::env::temp_dir().join(format!("allclear-sentinel-{}-{}.conf", std::process::id(), primary.port()));
+    std::fs::write(&file, format!("sentinel monitor shop 127.0.0.1 {} 1\n", primary.port())).unwrap();
+    let sentinel = Redis::start_with(&[&file.to_string_lossy(), "--sentinel"]);
+    let board = board(&sentinel, "eu-1");
+    let unknown = board.identity().await.unwrap_err();
+    let posted = board.post(&"a".into(), &[(web(), show(1, 1))]).await.unwrap_err();
+    for error in [unknown, posted] {
+        let is_named = error.cause.contains("this is a Sentinel, which holds no data");
+        assert!(is_named && error.retry == Retry::Never, "{error}");
+    }
+    std::fs::remove_file(file).unwrap();
 }
 
 #[tokio::test]
