@@ -40,9 +40,18 @@ pub struct Memory {
 impl Controller {
     /// Starts `program` in this environment and nothing else; returns when it serves HTTP.
     pub async fn start(program: &str, environment: &BTreeMap<String, String>) -> io::Result<Self> {
+        Self::start_with(program, &["run"], environment).await
+    }
+
+    /// The same, with these arguments.
+    pub async fn start_with(
+        program: &str,
+        arguments: &[&str],
+        environment: &BTreeMap<String, String>,
+    ) -> io::Result<Self> {
         let born = Instant::now();
         let mut command = Command::new(program);
-        command.arg("run").env_clear().envs(environment).stdout(Stdio::null()).stderr(Stdio::piped());
+        command.args(arguments).env_clear().envs(environment).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child =
             command.spawn().map_err(|error| io::Error::other(format!("failed to start {program}: {error}")))?;
         let (found, address) = oneshot::channel();
