@@ -25,19 +25,18 @@ impl Porter {
         environment: &str,
         revision: &str,
     ) -> Result<Told, Told> {
-        let called = self.called(id).await?;
         let is_empty = sent.body.is_empty();
         if is_empty && !self.hooks.trust.empty_approvals {
             let remedy =
                 "send {\"ticket\": …, \"by\": …}, signed; hooks.empty_approvals takes the older controller's as well";
             return Err(unknown("it names no ticket", remedy));
         }
-        let secret = called.approval_secret(environment);
+        let secret = |called: &Called| called.approval_secret(environment).map(str::to_owned);
         let judged = |keys: &[_]| match is_empty && is_older(sent.headers) {
             true => older(sent.headers, b"", keys),
             false => standard(sent.headers, &sent.body, keys, self.wall_s()),
         };
-        let proof = self.prove(&called, secret, judged).await?;
+        let (called, proof) = self.proven(id, secret, judged).await?;
         let answer = body::answer(&sent.body);
         if answer.is_none() && !is_empty {
             return Err(not_waiting("its body is no {\"ticket\": …, \"by\": …}", NOT_WAITING));

@@ -9,8 +9,11 @@ use actix_web::http::header::HeaderMap;
 /// Addresses that are looked at in one header; a chain of proxies has a few.
 const HOPS_MAX: usize = 16;
 
-/// The bits of an IPv6 address that are one customer's (RFC 6177): it has as many of the others as it likes.
-const CUSTOMER_BITS: u8 = 64;
+/// The bits of an IPv6 address that may be one customer's (RFC 6177, up to 65,536 networks of /64): it has as many of the others as it likes.
+const CUSTOMER_BITS: u8 = 48;
+
+/// The same of unique local addresses (RFC 4193), as pods and nodes have them: a whole cluster may be in one /48.
+const LOCAL_BITS: u8 = 64;
 
 /// Addresses with a beginning in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,7 +76,10 @@ fn address(text: &str) -> Option<IpAddr> {
 fn counted(client: IpAddr) -> IpAddr {
     match client {
         IpAddr::V4(_) => client,
-        IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::from_bits(masked(client, CUSTOMER_BITS))),
+        IpAddr::V6(v6) => {
+            let bits = if v6.is_unique_local() { LOCAL_BITS } else { CUSTOMER_BITS };
+            IpAddr::V6(Ipv6Addr::from_bits(masked(client, bits)))
+        }
     }
 }
 
@@ -123,7 +129,8 @@ mod tests {
 
     #[test]
     fn one_customer_is_one_client() {
-        assert_eq!(of("2001:db8:1:2:3:4:5:6", &[]), "2001:db8:1:2::");
-        assert_eq!(of("fd00::1", &[("x-forwarded-for", "[2001:db8:1:2:9::]:443")]), "2001:db8:1:2::");
+        assert_eq!(of("2001:db8:1:2:3:4:5:6", &[]), "2001:db8:1::");
+        assert_eq!(of("fd00::1", &[("x-forwarded-for", "[2001:db8:1:9:9::]:443")]), "2001:db8:1::");
+        assert_eq!(of("fd12:3456:789a:1:2::3", &[]), "fd12:3456:789a:1::", "pods of a node, not of the cluster");
     }
 }

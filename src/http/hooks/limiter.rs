@@ -17,6 +17,15 @@ const WINDOW: Duration = Duration::from_secs(30);
 /// Requests of all clients in a second. Each costs the API server three requests at most, of some thousand that it answers in one.
 const OF_ALL_MAX: u32 = 100;
 
+/// What clients that were served before have beside that, whatever strangers ask.
+const OF_KNOWN_MAX: u32 = 25;
+
+/// For how long a client that was served is known.
+const KNOWN_FOR: Duration = Duration::from_hours(24);
+
+/// Clients that are known; beyond, the one that was served least lately is forgotten.
+const KNOWN_MAX: usize = 1_000;
+
 const SECOND: Duration = Duration::from_secs(1);
 
 /// Clients that are remembered, at about 60 bytes each. Beyond, the one that began first is forgotten, whose window ends first.
@@ -29,6 +38,10 @@ pub(super) struct Limiter {
     /// In the order in which their windows began.
     order: VecDeque<(Timestamp, IpAddr)>,
     all: Option<Window>,
+    /// What known clients had of their share in this second.
+    kept: Option<Window>,
+    /// When each was served last.
+    known: BTreeMap<IpAddr, Timestamp>,
 }
 
 #[derive(Clone, Copy)]
@@ -57,9 +70,26 @@ impl Limiter {
         });
         // Whom this refuses takes nothing from the others.
         window.hit(now, WINDOW, OF_A_CLIENT_MAX)?;
-        let all = self.all.filter(|all| all.began.after(SECOND) > now).unwrap_or(Window { began: now, hits: 0 });
-        self.all.insert(all).hit(now, SECOND, OF_ALL_MAX)
+        let of_all = of_this_second(&mut self.all, now).hit(now, SECOND, OF_ALL_MAX);
+        let is_known = self.known.get(&client).is_some_and(|served| served.after(KNOWN_FOR) > now);
+        of_all.or_else(|wait| {
+            if is_known { of_this_second(&mut self.kept, now).hit(now, SECOND, OF_KNOWN_MAX) } else { Err(wait) }
+        })
     }
+
+    /// A client was served: it had the key that it needs.
+    pub(super) fn served(&mut self, now: Timestamp, client: IpAddr) {
+        self.known.insert(client, now);
+        if self.known.len() > KNOWN_MAX {
+            let oldest = self.known.iter().min_by_key(|(_, served)| **served).map(|(client, _)| *client);
+            oldest.map(|client| self.known.remove(&client));
+        }
+    }
+}
+
+fn of_this_second(window: &mut Option<Window>, now: Timestamp) -> &mut Window {
+    let running = window.filter(|window| window.began.after(SECOND) > now);
+    window.insert(running.unwrap_or(Window { began: now, hits: 0 }))
 }
 
 impl Window {
@@ -106,6 +136,29 @@ mod tests {
         }
         assert_eq!(limiter.hit(at(400), client(82)), Err(Duration::from_millis(600)));
         assert_eq!(limiter.hit(at(1_000), client(82)), Ok(()));
+    }
+
+    #[test]
+    fn whoever_was_served_has_a_share_that_strangers_cannot_use_up() {
+        let mut limiter = Limiter::default();
+        limiter.served(at(0), client(1));
+        for stranger in 100..201 {
+            let _ = limiter.hit(at(1_000), client(stranger));
+        }
+        assert_eq!(limiter.hit(at(1_000), client(201)), Err(SECOND));
+        assert_eq!(limiter.hit(at(1_000), client(1)), Ok(()));
+        // The share is bounded too, and a day later it is a stranger.
+        (2..40).for_each(|number| limiter.served(at(1_000), client(number)));
+        let taken = (2..40).filter(|number| limiter.hit(at(1_000), client(*number)).is_ok()).count();
+        assert_eq!(taken, 24);
+        let day = 24 * 60 * 60 * 1_000 + 2_000;
+        for stranger in 100..201 {
+            let _ = limiter.hit(at(day), client(stranger));
+        }
+        assert_eq!(limiter.hit(at(day), client(1)), Err(SECOND));
+        let most = u32::try_from(KNOWN_MAX).unwrap();
+        (0..2 * most).for_each(|number| limiter.served(at(u64::from(number)), client(number)));
+        assert_eq!(limiter.known.len(), KNOWN_MAX);
     }
 
     #[test]

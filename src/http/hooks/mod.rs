@@ -5,7 +5,7 @@
 //! request that is lost, repeated, captured or made up can make us look, and no more; a yes counts for the ticket that it names.
 //!
 //! ```text
-//! connection (guests) ─▶ limiter ─▶ path ─▶ body ─▶ object ─▶ signature ─▶ mark ─▶ status, until it shows
+//! connection (guests) ─▶ limiter ─▶ path ─▶ body ─▶ signature, read ─▶ object ─▶ signature, verified ─▶ mark ─▶ status, until it shows
 //! ```
 //!
 //! Off unless `hooks.listen` is set. TLS is for what is before it, an Ingress or a mesh.
@@ -23,7 +23,7 @@ mod refusals;
 mod signature;
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use actix_web::http::header::{self, HeaderMap};
@@ -45,7 +45,7 @@ use domain::ports::repo::Pokes;
 use domain::ports::{Clock, PortError, Retry};
 use limiter::Limiter;
 use path::Asked;
-use refusals::{Refusals, Told};
+use refusals::{Refusal, Refusals, Told};
 pub use signature::Key;
 use signature::Wrong;
 
@@ -146,12 +146,15 @@ async fn answer(request: HttpRequest, mut payload: web::Payload, porter: web::Da
     let peer = request.peer_addr().map(|peer| peer.ip());
     let client = peer.map(|peer| client::client(peer, request.headers(), &porter.hooks.trust.proxies));
     let now = porter.hooks.clock.now();
-    let limited = client.and_then(|client| porter.limited(now, client));
+    let limited = client.and_then(|client| porter.limiter().hit(now, client).err());
     let (told, again) = match limited {
         Some(again) => (too_many(), Some(again)),
         None => (porter.judge(&request, &mut payload, asked).await.unwrap_or_else(|refused| refused), None),
     };
     let words = client.map_or_else(String::new, |client| client.to_string());
+    if let Some(client) = client.filter(|_| told.status.is_success()) {
+        porter.limiter().served(now, client);
+    }
     porter.refusals.tell(now, door, &told, request.uri().path(), &words);
     porter.hooks.metrics.doors.hook_request(door, told.status.as_u16());
     let mut answer = told.reply();
@@ -180,9 +183,9 @@ impl Porter {
         }
     }
 
-    fn limited(&self, now: domain::machine::Timestamp, client: std::net::IpAddr) -> Option<Duration> {
+    fn limiter(&self) -> MutexGuard<'_, Limiter> {
         // Nothing in here panics while it is held.
-        self.limiter.lock().unwrap_or_else(PoisonError::into_inner).hit(now, client).err()
+        self.limiter.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The date after this time, as HTTP has dates (RFC 9110, 5.6.7).
@@ -265,6 +268,28 @@ impl Porter {
         reply::within(OUTSIDE_WITHIN, within).await.unwrap_or_else(|| Err(late()))
     }
 
+    /// The Pipeline, and how a request showed that it may ask for this: `judge` finds out, with the keys of the Secret. What is
+    /// there, and what is not, is told to nobody else, unless nobody needs a key.
+    async fn proven(
+        &self,
+        id: &PipelineId,
+        secret: impl Fn(&Called) -> Option<String>,
+        judge: impl Fn(&[Key]) -> Result<(), Wrong>,
+    ) -> Result<(Called, Proof), Told> {
+        let needs_none = self.hooks.trust.allow_unsigned;
+        if !needs_none {
+            presented(&judge)?;
+        }
+        let called = self.called(id).await.map_err(|told| match told {
+            Told { status: StatusCode::NOT_FOUND, refusal: Some(Refusal { why, remedy }), .. } if !needs_none => {
+                unknown(&why, &remedy)
+            }
+            told => told,
+        })?;
+        let proof = self.prove(&called, secret(&called).as_deref(), judge).await?;
+        Ok((called, proof))
+    }
+
     /// Whether a request was made with the key of this Secret. `judge` finds out, with the keys that the Secret has.
     async fn prove(
         &self,
@@ -281,10 +306,7 @@ impl Porter {
                           hooks.allow_unsigned";
             return Err(unknown(&format!("Pipeline {} names no key", called.object.id.display_name()), remedy));
         };
-        // Without any key: whether there is something to verify at all.
-        if let Err(wrong @ (Wrong::Missing(_) | Wrong::Malformed(_))) = judge(&[]) {
-            return Err(unknown(&wrong.to_string(), wrong.remedy()));
-        }
+        presented(&judge)?;
         let read =
             self.outside(self.hooks.secrets.read(namespace, secret, Purpose::Compared)).await.map_err(|error| {
                 let refused =
@@ -344,6 +366,14 @@ enum Wanted {
     Approval(PipelineId, String, String),
     Poke(PipelineId),
     PokeRepo(RepoId),
+}
+
+/// Whether there is something to verify at all, before anything is read.
+fn presented(judge: &impl Fn(&[Key]) -> Result<(), Wrong>) -> Result<(), Told> {
+    match judge(&[]) {
+        Err(wrong @ (Wrong::Missing(_) | Wrong::Malformed(_))) => Err(unknown(&wrong.to_string(), wrong.remedy())),
+        Ok(()) | Err(_) => Ok(()),
+    }
 }
 
 fn no_path() -> Told {

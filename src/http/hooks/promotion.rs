@@ -11,9 +11,8 @@ use domain::pipeline::callers::{Called, Mark, NO_REVISION, NO_STRATEGY, Shown};
 
 impl Porter {
     pub(super) async fn promote(&self, sent: &Sent<'_>, id: &PipelineId, source: &str) -> Result<Told, Told> {
-        let called = self.called(id).await?;
-        let secret = called.promotion_secret(source);
-        self.prove(&called, secret, |keys| older(sent.headers, &sent.body, keys)).await?;
+        let secret = |called: &Called| called.promotion_secret(source).map(str::to_owned);
+        let (called, _) = self.proven(id, secret, |keys| older(sent.headers, &sent.body, keys)).await?;
         let event = body::event(&sent.body).ok_or_else(|| {
             let remedy = "send an event of Flux: the Provider's type is generic-hmac";
             Told::refused(StatusCode::BAD_REQUEST, "", "its body is no event", remedy)

@@ -80,10 +80,21 @@ async fn a_yes_needs_the_key_and_a_ticket() {
     let bench = asking(closed(), true).await;
     let yes = approve_body(TICKET);
     assert_eq!(bench.send(Method::GET, PATH, &[], b"").await.code, 405);
-    for path in ["/approval/", "/approval/ns/app/env", "/approval/default/other/prod/5.0.0"] {
+    for path in ["/approval/", "/approval/ns/app/env"] {
         assert_eq!(say_yes(&bench, path, KEY, &yes).await.code, 404, "{path}");
     }
-    assert_eq!(say_yes(&bench, PATH, "another key", &yes).await.code, 401);
+    // Who has no key is not told which Pipelines there are; without a signature nothing is even read.
+    let read = || bench.server.seen().iter().filter(|seen| seen.path.contains("/pipelines/")).count();
+    let strange = say_yes(&bench, PATH, "another key", &yes).await;
+    assert_eq!(strange.code, 401);
+    let before = read();
+    for path in [PATH, "/approval/default/other/prod/5.0.0", "/promotion/default/other/env"] {
+        let unsigned = bench.post(path, &[], yes.as_bytes()).await;
+        assert_eq!((unsigned.code, &unsigned.body), (401, &strange.body), "{path}");
+    }
+    assert_eq!(read(), before);
+    let none = say_yes(&bench, "/approval/default/other/prod/5.0.0", KEY, &yes).await;
+    assert_eq!((none.code, none.body), (401, strange.body));
     assert_eq!(bench.post(PATH, &[], yes.as_bytes()).await.code, 401, "no signature");
     let older = x_signature(KEY, yes.as_bytes());
     assert_eq!(bench.post(PATH, &[("X-Signature", &older)], yes.as_bytes()).await.code, 401, "another scheme");
