@@ -41,8 +41,7 @@ impl Repo {
         }
         if found.suspended {
             let (_, present) = self.jobs.focus(&name);
-            if is_durable && present.outdated && present.look.is_due(now) {
-                present.look.asked();
+            if is_durable && present.begin_look_afresh(now) {
                 effects.push(Effect::LookAtJob(name));
             } else if is_durable && !present.outdated && !found.deleting && present.start.is_due(now) {
                 present.start.asked();
@@ -87,7 +86,9 @@ impl Repo {
     /// Suspends a Job of which nothing has run. Only its pods say whether that came in time.
     fn withdraw(&mut self, now: Timestamp, found: Job, effects: &mut Vec<Effect>) -> Stand {
         let (_, present) = self.jobs.focus(&found.name);
-        if present.withdraw.is_due(now) {
+        if present.begin_look_afresh(now) {
+            effects.push(Effect::LookAtJob(found.name));
+        } else if !present.outdated && present.withdraw.is_due(now) {
             present.withdraw.asked();
             effects.push(Effect::Withdraw(Box::new(found)));
         }

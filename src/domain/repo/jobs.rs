@@ -207,8 +207,11 @@ impl Jobs {
                 present.withdraw.answered();
                 self.seen(*job);
             }
-            // A newer sight of it is on its way.
-            Start::Refused => present.withdraw.repeat(again),
+            // What is known of it may be older than what a watch has shown: the answer to its start can come after that.
+            Start::Refused => {
+                present.outdated = true;
+                present.withdraw.repeat(again);
+            }
         }
     }
 
@@ -289,6 +292,15 @@ impl Jobs {
 }
 
 impl Present {
+    /// Whether it is to be looked at now, because what is known of it is out of date; then it is being looked at.
+    pub(super) fn begin_look_afresh(&mut self, now: Timestamp) -> bool {
+        let begins = self.outdated && self.look.is_due(now);
+        if begins {
+            self.look.asked();
+        }
+        begins
+    }
+
     /// Whether the pods of the Job of this UID are to be read now, after its end; then they are being read.
     pub(super) fn begin_pods(&mut self, now: Timestamp, uid: &str) -> bool {
         if self.pods_of != uid {

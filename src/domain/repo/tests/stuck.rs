@@ -90,6 +90,22 @@ fn what_may_have_run_before_it_was_taken_back_is_repeated_only_after_a_yes() {
     }
 }
 
+/// Nothing about a Job whose image is missed changes any more: no watch would ever show it again.
+#[test]
+fn a_job_whose_start_is_answered_after_the_watch_showed_more_is_taken_back() {
+    let mut stage = staged(Approving::Auto);
+    let answer = stage.job();
+    let newer = Job { version: stage.next_version(), ..answer.clone() };
+    stage.jobs.insert(newer.name.clone(), newer.clone());
+    stage.feed(Event::JobSeen(Box::new(newer)));
+    stage.feed(Event::StartAnswered(answer.name.clone(), Start::Done(Box::new(answer))));
+    stage.shows(Place::Node, None);
+    stage.corrected();
+    assert!(!stage.job().withdrawn, "it is not what was seen last");
+    stage.pass(Duration::from_secs(10));
+    assert!(stage.job().withdrawn);
+}
+
 /// As a controller does that counts the pod of a suspended Job as failed.
 #[test]
 fn a_job_that_fails_because_it_was_taken_back_is_no_failure() {
