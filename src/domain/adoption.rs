@@ -7,7 +7,7 @@ use crate::board::Posting;
 use crate::floor::Floor;
 use crate::id::{Nonce, Seq};
 use crate::image::Version;
-use crate::record::{Edge, HISTORY_MAX, Published, Record, Vote};
+use crate::record::{Change, Edge, HISTORY_MAX, Published, Record, Vote};
 use crate::rollout::baseline;
 use crate::workload::Workload;
 
@@ -38,6 +38,12 @@ pub fn lacks(record: Option<&Record>, floor: Floor, there: State) -> bool {
         // Where a part of the ledger was lost, a floor does not say that a record was removed. Without a revision it is none.
         None => (there.1 > 0 && floor.is_behind(there.0)) || Record::above(floor.seq).0 < there.0,
     }
+}
+
+/// Whether a record of the ledger is one that was adopted above this lost number. Whoever finds a set-back notes it with its next write,
+/// so a baseline above it without that note is a person's word.
+pub fn ends(record: &Record, lost: Seq) -> bool {
+    record.change == Change::Baseline && record.set_back.is_none() && record.seq > lost
 }
 
 /// The record to be stored in place of `current`: `workload`, if the cluster has it, as it is, counted above everything in
@@ -100,7 +106,7 @@ fn votes(known: &[&Record]) -> Vec<Vote> {
 mod tests {
     use super::*;
     use crate::id::{Component, Vector};
-    use crate::record::{Change, Phase};
+    use crate::record::Phase;
     use crate::testing::{settled, version};
 
     fn workload() -> Workload {

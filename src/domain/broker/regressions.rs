@@ -13,11 +13,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::adoption::lacks;
+use crate::adoption::{self, lacks};
 use crate::floor::Floor;
 use crate::id::{Seq, WorkloadId};
 use crate::machine::Timestamp;
-use crate::record::{Change, Record};
+use crate::record::Record;
 
 /// Workloads that are compared at a time. A ledger that was set back as a whole has more; we find each one when we post
 /// it.
@@ -140,9 +140,7 @@ impl Regressions {
             (None, _) => !lacks(None, floor, (regression.seq, regression.revision)),
             (Some(record), Ledger::Unasked) => (record.seq, record.revision) >= (regression.seq, regression.revision),
             (Some(record), _) if !regression.proven => record.seq > regression.seq,
-            (Some(record), Ledger::Behind(..) | Ledger::Without) => {
-                record.change == Change::Baseline && record.set_back.is_none() && record.seq > regression.seq
-            }
+            (Some(record), Ledger::Behind(..) | Ledger::Without) => adoption::ends(record, regression.seq),
         };
         if reaches {
             self.all.remove(workload);
@@ -245,6 +243,7 @@ impl Regressions {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::Change;
     use crate::record_codec::decode;
 
     const NOW: Timestamp = Timestamp::from_millis(0);

@@ -12,7 +12,7 @@
 //!
 //! What an earlier life knew is lost with it. Not for finding out that a cluster was set back; that is `horizon`.
 
-use crate::adoption::lacks;
+use crate::adoption::{self, lacks};
 use crate::floor::Floor;
 use crate::id::{Nonces, Seq, Vector};
 use crate::machine::Timestamp;
@@ -101,7 +101,10 @@ impl Rollout {
 
     /// Keeps for later lives that the ledger was set back: what this one writes may overwrite the copies that prove it.
     pub(super) fn note_set_back(&mut self) {
-        let found = self.ballot.view.set_back.max(self.record.lost);
+        // What was adopted ends it, although the group may not have heard of that yet.
+        let ended =
+            |lost: &(Seq, u64)| self.record.durable.as_ref().is_some_and(|record| adoption::ends(record, lost.0));
+        let found = self.ballot.view.set_back.max(self.record.lost).filter(|lost| !ended(lost));
         if let (Some(draft), Some(_)) = (&mut self.record.draft, found) {
             draft.set_back = draft.set_back.max(found);
         }

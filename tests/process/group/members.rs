@@ -10,6 +10,7 @@ use support::process::{PATIENCE, Process};
 use crate::group::field::Field;
 use crate::group::oracles::{Want, judge, words};
 use crate::group::table::{Outcome, Row};
+use crate::scene::NAME;
 
 /// The rows.
 pub fn rows() -> Vec<Row> {
@@ -182,6 +183,9 @@ async fn forget_and_replace() {
         assert!(status.success(), "allclear group forget: {status}\n{}", command.tail());
     }
     field.wait_until("it is purged without the forgotten one", async |field| field.purges().len() == 2).await;
+    // A member that joins while a purge is under way is a new agreement about that version, with a purge of its own.
+    let over = async |field: &Field| [0, 1].iter().all(|at| field[*at].is_over(NAME, 3));
+    field.wait_until("that is over", over).await;
 
     field[2].set("ALLCLEAR__GROUP__MEMBER", "ap-2");
     field[2].set("ALLCLEAR__LEDGER__BACKEND", "memory");

@@ -16,7 +16,7 @@ use crate::group::{api, kills, members, outcomes, partitions, redis, watches};
 const AT_ONCE: usize = 2;
 
 /// The rows that run in every `make test`: one of each kind, about a minute together.
-const REPRESENTATIVE: [&str; 9] = ["K6", "K7", "W1", "A3", "R2", "R9", "D2", "D5", "G3"];
+const REPRESENTATIVE: [&str; 10] = ["K6", "K7", "W1", "A3", "A5", "R2", "R9", "D2", "D5", "G3"];
 
 /// How a row ended.
 #[derive(Clone, Debug, PartialEq, Eq)]

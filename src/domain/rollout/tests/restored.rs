@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::floor::Floor;
+use crate::group::{NumberedView, View};
 use crate::id::Nonces;
 
 /// The story goes on in a life that begins with this record and knew another.
@@ -111,6 +112,10 @@ fn in_a_group_what_the_ledger_has_lost_is_kept_in_the_record_until_it_is_adopted
     let adopted = Record { seq: Seq(6), revision: 10, ..backup };
     let mut machine = resume(&adopted).remembering(Some(&known), Seq(0));
     let effects = machine.step(Timestamp::from_millis(0), Event::Seen(Box::new(complete("a", 1))));
+    assert!(!effects.iter().any(|effect| matches!(effect, Effect::Store(_))), "{effects:?}");
+    // The group hears of it a moment later.
+    let view = View { set_back: Some((Seq(5), 9)), ..View::default() };
+    let effects = machine.step(Timestamp::from_millis(0), Event::ViewChanged(NumberedView { number: 0, view }));
     assert!(!effects.iter().any(|effect| matches!(effect, Effect::Store(_))), "{effects:?}");
 }
 
