@@ -19,6 +19,7 @@ use domain::groups::Groups;
 use domain::listed::Listed;
 use domain::lives::Lives;
 use domain::ports::pipeline::{Kept, ObjectSight};
+use domain::shares::Places;
 use domain::watch::{self, Effect, Event, Watch};
 
 pub use kind::Tended;
@@ -29,7 +30,7 @@ const SWEEP_EVERY: Duration = Duration::from_secs(1);
 /// How long a child may take to show itself before the answer goes without it.
 const OBSERVE_WITHIN: Duration = Duration::from_millis(500);
 
-/// Objects of one kind that are attended to at a time. Each costs about 12 KiB.
+/// Objects of one kind that are attended to at a time, by turns of their namespaces. Each costs about 12 KiB.
 const OBJECTS_MAX: usize = 2_000;
 
 /// Parent → child: the object was seen, or (`None`) is gone.
@@ -57,8 +58,7 @@ pub struct Tending<T: Tended> {
     groups: Groups<T::Object>,
     shell: Shell<Watch<watch::Objects<T::Object>>>,
     children: BTreeMap<<T::Object as Kept>::Id, Addr<T::Child>>,
-    /// There are objects for which there is no room.
-    crowded: bool,
+    places: Places<<T::Object as Kept>::Id>,
 }
 
 impl<T: Tended> Tending<T> {
@@ -77,7 +77,7 @@ impl<T: Tended> Tending<T> {
             stop_listener,
             _obituary: obituary,
             children: BTreeMap::new(),
-            crowded: false,
+            places: Places::new(OBJECTS_MAX),
         }
     }
 
@@ -119,6 +119,9 @@ impl<T: Tended> Tending<T> {
             self.died(id, &End::Crashed, ctx);
         }
         self.feed(Event::Swept, ctx);
+        if let Some(next) = self.places.next() {
+            self.take_in(next, ctx);
+        }
     }
 }
 

@@ -11,7 +11,8 @@
 //!
 //! Not for what follows from a verdict, nor for how often one is asked for; that is `domain::pipeline::gates`.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use ::http::header::{ACCEPT, CONTENT_TYPE};
@@ -39,6 +40,9 @@ const KEY: &str = "hmac-key";
 /// questions of 500 Pipelines to others waiting for a minute or two.
 const ASKED_MAX: usize = 64;
 
+/// Those of one namespace: a system that is silent keeps its own namespace waiting first.
+const OF_ONE_MAX: usize = 16;
+
 /// Longest rest that an answer can ask of us: a day; a person's poke does not end it.
 const REST_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -53,6 +57,8 @@ pub struct HttpVerdicts {
     secrets: Arc<dyn Secrets>,
     clock: Arc<dyn Clock>,
     asked: Semaphore,
+    /// By namespace, as long as one of it is asked or waits.
+    of_one: Mutex<BTreeMap<String, Weak<Semaphore>>>,
 }
 
 /// What is asked.
@@ -94,7 +100,19 @@ struct Answered {
 impl HttpVerdicts {
     /// Those that can be reached by `http`, which judges whom we may talk to.
     pub fn new(http: Arc<dyn Http>, secrets: Arc<dyn Secrets>, clock: Arc<dyn Clock>) -> Self {
-        Self { http, secrets, clock, asked: Semaphore::new(ASKED_MAX) }
+        Self { http, secrets, clock, asked: Semaphore::new(ASKED_MAX), of_one: Mutex::default() }
+    }
+
+    /// The places of a namespace.
+    fn places_of(&self, namespace: &str) -> Arc<Semaphore> {
+        let mut all = self.of_one.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(places) = all.get(namespace).and_then(Weak::upgrade) {
+            return places;
+        }
+        let places = Arc::new(Semaphore::new(OF_ONE_MAX));
+        all.retain(|_, places| places.strong_count() > 0);
+        all.insert(namespace.to_owned(), Arc::downgrade(&places));
+        places
     }
 
     /// The question, signed if a Secret is named.
@@ -144,6 +162,8 @@ impl Verdicts for HttpVerdicts {
     async fn ask(&self, asking: &Asking) -> Result<Opening, Unanswered> {
         let at_once = |why: String| Unanswered { why, rest: Duration::ZERO };
         // Closed never.
+        let places = self.places_of(asking.subject.namespace());
+        let _of_one = places.acquire().await;
         let _asked = self.asked.acquire().await;
         let request = self.request(asking).await.map_err(at_once)?;
         let host = host(request.uri());

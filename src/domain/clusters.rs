@@ -8,6 +8,7 @@
 //!
 //! 1. Every target that is wanted is wanted of its cluster's actor, or is told to be unknown, and why.
 //! 2. One cluster's crashes cost the targets in it, and no others.
+//! 3. No namespace waits for a cluster while another one has more of them (decision 59). The cluster we run in always has its place.
 //!
 //! Not for what is known of a target; that is `leaf`'s.
 
@@ -19,8 +20,9 @@ use crate::budget::Budget;
 use crate::id::PipelineId;
 use crate::leaf::Sights;
 use crate::machine::{Machine, Timestamp};
+use crate::shares;
 
-/// Clusters that are read at a time. Each costs at least a connection, a client and 64 KiB.
+/// Leaves that are read at a time. Each costs at least a connection, a client and 64 KiB.
 pub const LEAVES_MAX: usize = 64;
 
 /// How long a cluster whose actor crashed too often is left alone (decision 16).
@@ -61,6 +63,8 @@ pub enum Event {
 pub enum Effect {
     /// Start the actor of a cluster.
     Start(ClusterKey),
+    /// End it: its place is another's.
+    Stop(ClusterKey),
     /// Tell it what a Pipeline wants to know; nothing, too.
     Want(ClusterKey, PipelineId, BTreeSet<TargetKey>),
     /// Have it read these afresh.
@@ -99,6 +103,9 @@ impl Clusters {
         for cluster in clusters {
             self.pass(&cluster, owner, effects);
         }
+        if self.is_full() {
+            self.share(effects);
+        }
     }
 
     /// Has a cluster do what a Pipeline wants of it, or says why that cannot be.
@@ -121,9 +128,44 @@ impl Clusters {
         match self.leaves.get(cluster) {
             Some(Standing::Read) => None,
             Some(Standing::Resting(_)) => Some(RESTING.to_owned()),
-            None => (self.leaves.len() >= LEAVES_MAX).then(|| {
-                format!("the Pipelines name more than {LEAVES_MAX} clusters; use a second allclear for some of them")
+            None => (self.is_full() && *cluster != ClusterKey::Here).then(|| {
+                let read = self.claims().filter(|(_, cluster)| self.leaves.contains_key(cluster));
+                let read: BTreeSet<_> = read.collect();
+                let most = shares::most(read.iter().map(|(namespace, _)| *namespace));
+                format!("{LEAVES_MAX} other clusters are read already ({most}); use a second allclear for some of them")
             }),
+        }
+    }
+
+    /// Whether there is no room for another leaf.
+    fn is_full(&self) -> bool {
+        self.leaves.keys().filter(|cluster| **cluster != ClusterKey::Here).count() >= LEAVES_MAX
+    }
+
+    /// The leaves that are wanted, each by the namespaces that want it.
+    fn claims(&self) -> impl Iterator<Item = (&str, &ClusterKey)> {
+        let wanted = self.wanted.iter().flat_map(|(owner, targets)| targets.iter().map(|one| (&*owner.namespace, one)));
+        wanted.map(|(namespace, target)| (namespace, &target.cluster)).filter(|(_, of)| **of != ClusterKey::Here)
+    }
+
+    /// Gives the places of leaves to those whose turn it is.
+    fn share(&mut self, effects: &mut Vec<Effect>) {
+        let chosen = shares::in_turn(LEAVES_MAX, self.claims(), |cluster| self.leaves.contains_key(cluster));
+        let chosen: BTreeSet<ClusterKey> = chosen.into_iter().cloned().collect();
+        let unread: Vec<_> = chosen.iter().filter(|cluster| !self.leaves.contains_key(cluster)).cloned().collect();
+        for cluster in unread {
+            let mut others = self.leaves.keys().filter(|other| **other != ClusterKey::Here && !chosen.contains(other));
+            if self.is_full()
+                && let Some(other) = others.next().cloned()
+            {
+                self.leaves.remove(&other);
+                self.budgets.remove(&other);
+                effects.push(Effect::Stop(other.clone()));
+                self.begin(&cluster, effects);
+                self.begin(&other, effects);
+            } else {
+                self.begin(&cluster, effects);
+            }
         }
     }
 
@@ -181,11 +223,8 @@ impl Clusters {
         }
         self.leaves.remove(cluster);
         self.budgets.remove(cluster);
-        let wanted = self.wanted.values().flatten().map(|target| target.cluster.clone());
-        let unread: BTreeSet<_> = wanted.filter(|cluster| !self.leaves.contains_key(cluster)).collect();
-        for cluster in unread {
-            self.begin(&cluster, effects);
-        }
+        self.begin(cluster, effects);
+        self.share(effects);
     }
 }
 

@@ -34,6 +34,7 @@ use crate::id::PipelineId;
 use crate::machine::{Machine, Timestamp};
 use crate::ports::answer::PortError;
 use crate::promise::Promise;
+use crate::shares;
 use watched::{Seen, Watched};
 
 pub(crate) use watched::present;
@@ -287,7 +288,11 @@ impl Leaf {
                 Err(reason) => why = why.or(Some(reason)),
             }
         }
-        let crowded = || format!("its cluster has more than {WATCHES_MAX} collections with targets");
+        let crowded = || {
+            let watched = self.watches.keys().cloned().collect();
+            let most = shares::most(self.claims(&watched).collect::<BTreeSet<_>>().into_iter().map(|(of, _)| of));
+            format!("{WATCHES_MAX} other collections of its cluster are watched already ({most})")
+        };
         Sight::Unknown(why.unwrap_or_else(crowded))
     }
 
@@ -367,8 +372,11 @@ impl Machine for Leaf {
         }
         let over: Vec<_> =
             self.watches.iter().filter(|(_, watch)| watch.is_over(now)).map(|(of, _)| of.clone()).collect();
-        for of in over {
-            self.end(&of, &mut effects);
+        for of in &over {
+            self.end(of, &mut effects);
+        }
+        if !over.is_empty() {
+            self.plan(now, &mut effects);
         }
         self.ask(now, &mut effects);
         self.report(Touched::All, None, &mut effects);

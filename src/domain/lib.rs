@@ -69,6 +69,7 @@ pub mod roster;
 pub mod rules;
 pub mod selector;
 pub mod serving;
+pub mod shares;
 pub mod site;
 pub mod tally;
 mod telling;

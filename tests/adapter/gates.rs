@@ -13,13 +13,14 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use bytes::Bytes;
 use domain::destination::Purpose;
-use domain::id::{Environment, PipelineId, Revision, Subject};
+use domain::id::{Environment, PipelineId, RepoId, Revision, Subject};
 use domain::machine::Timestamp;
 use domain::pipeline::Opening;
 use domain::pipeline::spec::{Purged, PurgedBy, VerdictSource};
 use domain::policy::Policy;
 use domain::ports::pipeline::{Asking, Edges, Secrets, Unanswered, Verdicts};
 use domain::ports::{Clock, PortError};
+use futures_util::future::join_all;
 use hmac::{Hmac, KeyInit, Mac};
 use sandbox::http::{Action, Fault, Server, StandIn, When};
 use sandbox::receiver::{Answer, AnswerBody, Receiver};
@@ -211,6 +212,35 @@ async fn nobody_is_asked_where_that_is_not_allowed_or_the_key_is_missing() {
     bench.says(Answer::status(200).body(silent));
     let source = VerdictSource { url: bench.server.url(), secret: None, timeout: Duration::from_millis(100) };
     assert!(bench.ask_of(source).await.unwrap_err().why.contains("did not answer within 100ms"));
+}
+
+#[tokio::test]
+async fn a_namespace_whose_systems_are_silent_keeps_no_other_waiting() {
+    let bench = Bench::start(true).await;
+    let is_silent = |request: &sandbox::http::Request| request.path == "/silent";
+    bench.server.inject(Fault::once(When::Before, Action::Hold).times(u32::MAX).matching(is_silent));
+    let asking = |namespace: &str, path: &str| Asking {
+        source: VerdictSource {
+            url: format!("{}{path}", bench.server.url()),
+            secret: None,
+            timeout: Duration::from_secs(60),
+        },
+        subject: Subject::Repo(RepoId::new(namespace, "infra")),
+        environment: None,
+        revision: Revision("1.2.4".to_owned()),
+        from: None,
+        seq: 7,
+    };
+    let silent = asking("hostile", "/silent");
+    // More than there are places in all.
+    let hostile = join_all((0..100).map(|_| bench.verdicts.ask(&silent)));
+    bench.answers(200, &json!({"open": true}));
+    let open = asking("shop", "/may");
+    tokio::select! {
+        biased;
+        _ = hostile => panic!("nobody answers it"),
+        answer = bench.verdicts.ask(&open) => assert!(answer.unwrap().open),
+    }
 }
 
 #[tokio::test]

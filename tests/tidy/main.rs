@@ -11,6 +11,7 @@
 )]
 
 mod annotations;
+mod bounds;
 mod code;
 mod deploy;
 mod documents;

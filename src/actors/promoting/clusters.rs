@@ -11,7 +11,7 @@ use crate::actors::lifecycle::{Obituary, StopListener, StopSignal};
 use crate::actors::message::{Died, End, Observe, Who};
 use crate::actors::observation::{LeafSeen, Observation, PromotingSeen};
 use crate::actors::promoting::leaf::LeafActor;
-use crate::actors::promoting::message::{Follow, LookAt, Looked, Owner, Reported, insist};
+use crate::actors::promoting::message::{Follow, GiveWay, LookAt, Looked, Owner, Reported, insist};
 use crate::actors::shell::{Drives, Shell};
 use crate::actors::{Env, MAILBOX_MAX};
 use domain::app::ClusterKey;
@@ -102,6 +102,11 @@ impl Drives<clusters::Clusters> for Clusters {
     fn perform(&mut self, effect: Effect, ctx: &mut Context<Self>) {
         match effect {
             Effect::Start(cluster) => self.start(cluster, ctx),
+            Effect::Stop(cluster) => {
+                if let Some(child) = self.children.remove(&cluster) {
+                    insist(&child.recipient(), GiveWay);
+                }
+            }
             Effect::Want(cluster, owner, targets) => {
                 let (Some(child), Some(owner)) = (self.children.get(&cluster), self.owners.get(&owner)) else { return };
                 insist(&child.clone().recipient(), Follow { owner: owner.clone(), targets });

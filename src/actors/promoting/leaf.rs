@@ -103,6 +103,11 @@ impl LeafActor {
         }
     }
 
+    fn end(&mut self, ctx: &mut Context<Self>) {
+        self.obituary.end = End::Finished(None);
+        ctx.stop();
+    }
+
     /// Logs what is wrong with the cluster when that becomes something else.
     fn log(&mut self) {
         let trouble = self.shell.machine().troubles().into_iter().next();
@@ -166,10 +171,7 @@ impl Drives<Machine> for LeafActor {
                     insist(&owner.looked, Looked(ticket, sights));
                 }
             }
-            Effect::End => {
-                self.obituary.end = End::Finished(None);
-                ctx.stop();
-            }
+            Effect::End => self.end(ctx),
         }
     }
 }

@@ -43,6 +43,11 @@ pub struct Follow {
     pub targets: BTreeSet<TargetKey>,
 }
 
+/// Clusters → leaf: end, because another cluster has its place.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub struct GiveWay;
+
 /// Pipeline → clusters → leaf: read these afresh. Each is answered once, by one [`Looked`] or another, unless the actor that reads
 /// it crashes.
 #[derive(Message)]

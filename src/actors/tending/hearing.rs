@@ -1,8 +1,8 @@
 //! What the watches of objects say.
 
-use actix::{ActorContext, Context, StreamHandler};
+use actix::{ActorContext, ActorFutureExt, AsyncContext, Context, StreamHandler, WrapFuture};
 
-use super::{OBJECTS_MAX, Sighted, Tended, Tending};
+use super::{Sighted, Tended, Tending};
 use crate::actors::shell::Drives;
 use domain::groups::Said;
 use domain::ports::pipeline::{Kept, ObjectSight};
@@ -14,16 +14,33 @@ impl<T: Tended> Tending<T> {
         self.groups.troubles().find(|(troubled, _)| *troubled == number).map(|(_, why)| why.to_owned())
     }
 
+    /// Reads an object that waited for a place. Where that fails, the next sweep tries again.
+    pub(super) fn take_in(&mut self, id: <T::Object as Kept>::Id, ctx: &mut Context<Self>) {
+        let group = self.groups.of(&id).and_then(|number| self.tended.objects().get(number)).cloned();
+        let Some(objects) = group else { return self.places.leave(&id) };
+        let reading = async move { (objects.read(&id).await, id) };
+        ctx.spawn(reading.into_actor(self).map(|(read, id), tending, ctx| match read {
+            Ok(Some(object)) => tending.said(Said::Seen(Box::new(object)), ctx),
+            Ok(None) => tending.places.leave(&id),
+            Err(error) => {
+                tending.env.metrics.failure("read_object");
+                tracing::debug!(object = %id, %error, "a {} that waits for a place cannot be read", T::NAME);
+            }
+        }));
+    }
+
     fn said(&mut self, said: Said<T::Object>, ctx: &mut Context<Self>) {
         let event = match said {
             Said::Seen(object) => {
-                self.crowded = self.children.len() >= OBJECTS_MAX && !self.children.contains_key(object.id());
-                if self.crowded {
-                    return;
-                }
+                let Some(lost) = self.places.enter(object.id()) else { return };
+                // Nothing of them is decided by that, nor lost: what they remember is in their status.
+                lost.into_iter().for_each(|id| self.feed(Event::Gone(id), ctx));
                 Event::Seen(object)
             }
-            Said::Gone(id) => Event::Gone(id),
+            Said::Gone(id) => {
+                self.places.leave(&id);
+                Event::Gone(id)
+            }
             Said::Unreadable(id, why) => {
                 self.env.metrics.failure("decode_object");
                 tracing::warn!(object = %id, why, "a {} cannot be read; what was read of it before holds", T::NAME);

@@ -3,7 +3,7 @@
 use actix::{Handler, ResponseFuture};
 use futures_util::future::join_all;
 
-use super::{OBJECTS_MAX, OBSERVE_WITHIN, Tended, Tending};
+use super::{OBSERVE_WITHIN, Tended, Tending};
 use crate::actors::message::Observe;
 use crate::actors::observation::Observation;
 
@@ -27,9 +27,8 @@ impl<T: Tended> Tending<T> {
         });
         let alone = self.shell.machine().nursery().left_alone();
         let alone = alone.map(|(id, why)| format!("{id} is left alone for a while: {why}"));
-        let crowded = self.crowded.then(|| {
-            format!("there are more than {OBJECTS_MAX} {name}s; the others are not attended to. Use a second allclear")
-        });
+        let crowded =
+            self.places.words().map(|words| format!("of the {name}s {words}. Use a second allclear for some"));
         watches.chain(unreadable).chain(hidden).chain(alone).chain(crowded).collect()
     }
 }

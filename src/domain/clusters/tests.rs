@@ -30,6 +30,7 @@ fn words(effects: &[Effect]) -> Vec<String> {
     };
     let one = |effect: &Effect| match effect {
         Effect::Start(of) => format!("start {}", cluster(of)),
+        Effect::Stop(of) => format!("stop {}", cluster(of)),
         Effect::Want(of, owner, targets) => format!("{} wants {} of {}", owner.name, targets.len(), cluster(of)),
         Effect::LookFor(of, owner, ticket, targets) => {
             format!("{} looks {ticket} for {} of {}", owner.name, targets.len(), cluster(of))
@@ -89,10 +90,37 @@ fn the_sixty_fifth_cluster_is_refused_in_words_until_another_ends() {
         clusters.step(at(0), want(&format!("p{number:02}"), &[target(leaf(&format!("c{number:02}")), "web")]));
     }
     assert_eq!(words(&clusters.step(at(1), want("late", &[target(leaf("late"), "web")]))), ["1 unknown to late"]);
-    clusters.step(at(2), want("p07", &[]));
-    let ended = clusters.step(at(122), Event::Ended(leaf("c07")));
-    assert_eq!(words(&ended), ["start late", "late wants 1 of late"]);
+    let gone = clusters.step(at(2), want("p07", &[]));
+    assert_eq!(words(&gone), ["p07 wants 0 of c07", "stop c07", "start late", "late wants 1 of late"]);
     assert_eq!(clusters.read(), LEAVES_MAX);
+}
+
+#[test]
+fn a_namespace_that_names_many_clusters_takes_none_from_another() {
+    let mut clusters = Clusters::default();
+    let targets: Vec<TargetKey> = (0..70).map(|number| target(leaf(&format!("c{number:02}")), "web")).collect();
+    clusters.step(at(0), want("greedy", &targets));
+    assert_eq!(clusters.read(), LEAVES_MAX);
+    clusters.step(at(1), want("here", &[target(ClusterKey::Here, "web")]));
+    assert_eq!(clusters.read(), LEAVES_MAX + 1, "our own cluster is none of them");
+    let other = PipelineId::new("team", "web");
+    let two = [target(leaf("eu"), "web"), target(leaf("us"), "web")];
+    let effects = clusters.step(at(2), Event::Wanted(other.clone(), two.into()));
+    let done = words(&effects);
+    for one in ["stop c62", "start eu", "web wants 1 of eu", "1 unknown to greedy", "start us", "web wants 1 of us"] {
+        assert!(done.contains(&one.to_owned()), "{one}: {done:?}");
+    }
+    assert_eq!(clusters.read(), LEAVES_MAX + 1);
+    let said = effects.iter().rev().find_map(|effect| match effect {
+        Effect::Report(owner, sights) if owner.name == "greedy" => sights.values().next().cloned(),
+        _ => None,
+    });
+    let words =
+        "64 other clusters are read already (namespace shop has most, 62); use a second allclear for some of them";
+    assert_eq!(said, Some(Sight::Unknown(words.to_owned())));
+    // Only what it may have beside the others comes back to the one with most.
+    let back = clusters.step(at(3), Event::Wanted(other, BTreeSet::new()));
+    assert_eq!(back.iter().filter(|effect| matches!(effect, Effect::Start(_))).count(), 2);
 }
 
 #[test]

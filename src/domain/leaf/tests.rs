@@ -117,10 +117,9 @@ impl Bench {
         self.step(Event::Read(number, answer));
     }
 
-    /// What the Pipeline was told last of this target, in brief.
+    /// What a Pipeline was told last of this target, in brief.
     fn said(&self, target: &TargetKey) -> String {
-        let (_, sights) = self.reports.last().unwrap();
-        brief(&sights[target])
+        brief(self.reports.iter().rev().find_map(|(_, sights)| sights.get(target)).unwrap())
     }
 }
 
@@ -451,11 +450,30 @@ fn more_collections_than_may_be_watched_are_unknown_in_words() {
     let kinds: Vec<TargetKey> = (0..=WATCHES_MAX).map(|number| target(&format!("K{number:03}"), "prod")).collect();
     let mut bench = Bench::of(&kinds);
     assert_eq!(bench.watches.len(), WATCHES_MAX);
-    assert_eq!(bench.said(&kinds[WATCHES_MAX]), "unknown: its cluster has more than 200 collections with targets");
+    assert_eq!(
+        bench.said(&kinds[WATCHES_MAX]),
+        "unknown: 200 other collections of its cluster are watched already (namespace shop has most, 200)"
+    );
     // A spare one makes room.
     bench.step(Event::Wanted(shop(), [kinds[WATCHES_MAX].clone()].into()));
     assert_eq!(bench.watches.len(), WATCHES_MAX);
     assert!(bench.watches.keys().any(|of| of.kind == "K200"));
+}
+
+#[test]
+fn a_namespace_with_many_collections_leaves_another_its_share() {
+    let kinds: Vec<TargetKey> = (0..=WATCHES_MAX).map(|number| target(&format!("K{number:03}"), "prod")).collect();
+    let mut bench = Bench::of(&kinds);
+    let other = [target("Z1", "prod"), target("Z2", "prod")];
+    bench.step(Event::Wanted(PipelineId::new("team", "web"), other.into()));
+    assert_eq!(bench.watches.len(), WATCHES_MAX);
+    let zs: Vec<&str> = bench.watches.keys().map(|of| &*of.kind).filter(|kind| kind.starts_with('Z')).collect();
+    assert_eq!(zs, ["Z1", "Z2"]);
+    assert!(bench.said(&kinds[199]).contains("namespace shop has most, 198"), "{}", bench.said(&kinds[199]));
+    // The way to the cluster is lost and found again.
+    bench.step(Event::Unlinked("no route".to_owned()));
+    bench.step(Event::Linked);
+    assert!(["Z1", "Z2"].iter().all(|kind| bench.watches.keys().any(|of| of.kind == *kind)));
 }
 
 #[test]

@@ -8,6 +8,7 @@ use crate::id::PipelineId;
 use crate::leaf::watched::Watched;
 use crate::leaf::{Collection, Effect};
 use crate::machine::Timestamp;
+use crate::shares;
 
 impl Leaf {
     pub(super) fn want(
@@ -86,8 +87,9 @@ impl Leaf {
         for (of, watch) in &mut self.watches {
             watch.used(now, needed.contains(of));
         }
-        for of in needed {
-            if !self.watches.contains_key(&of) && self.has_room(effects) {
+        let chosen = self.chosen(&needed);
+        for of in chosen.iter().cloned() {
+            if !self.watches.contains_key(&of) && self.has_room(&chosen, effects) {
                 let number = self.number();
                 effects.push(Effect::Watch(number, of.clone()));
                 let targets = self.targets.keys().filter(|target| of.contains(target));
@@ -120,12 +122,35 @@ impl Leaf {
         needed
     }
 
-    /// Whether one more watch may be begun; a spare one makes room for it.
-    fn has_room(&mut self, effects: &mut Vec<Effect>) -> bool {
+    /// Those of the needed collections that have room: no namespace of Pipelines waits for one that has more (decision 59).
+    fn chosen(&self, needed: &BTreeSet<Collection>) -> BTreeSet<Collection> {
+        if needed.len() <= WATCHES_MAX {
+            return needed.clone();
+        }
+        shares::in_turn(WATCHES_MAX, self.claims(needed), |of| self.watches.contains_key(of))
+            .into_iter()
+            .cloned()
+            .collect()
+    }
+
+    /// These collections, by the namespaces of the Pipelines that have targets in them.
+    pub(super) fn claims<'a>(
+        &'a self,
+        of: &'a BTreeSet<Collection>,
+    ) -> impl Iterator<Item = (&'a str, &'a Collection)> {
+        self.targets.iter().flat_map(move |(target, Target { owners, .. })| {
+            let of = Collection::both(target).into_iter().find_map(|one| of.get(&one));
+            of.into_iter().flat_map(|of| owners.iter().map(move |owner| (&*owner.namespace, of)))
+        })
+    }
+
+    /// Whether one more watch may be begun; a spare one, or one whose room is another's, makes room for it.
+    fn has_room(&mut self, chosen: &BTreeSet<Collection>, effects: &mut Vec<Effect>) -> bool {
         if self.watches.len() < WATCHES_MAX {
             return true;
         }
-        let spare = self.watches.iter().find(|(_, watch)| watch.is_spare()).map(|(of, _)| of.clone());
+        let spare = self.watches.iter().find(|(of, watch)| watch.is_spare() || !chosen.contains(of));
+        let spare = spare.map(|(of, _)| of.clone());
         spare.is_some_and(|of| self.end(&of, effects))
     }
 

@@ -5,7 +5,7 @@ use actix::{ActorContext, Handler, MessageResult, StreamHandler};
 use super::{LeafActor, Told};
 use crate::actors::message::Observe;
 use crate::actors::observation::{LeafSeen, Observation, PromotingSeen};
-use crate::actors::promoting::message::{Follow, LookAt};
+use crate::actors::promoting::message::{Follow, GiveWay, LookAt};
 use crate::actors::shell::Drives;
 use domain::leaf::{Event, News};
 use domain::ports::pipeline::Link;
@@ -52,6 +52,14 @@ impl Handler<Follow> for LeafActor {
             self.owners.insert(id.clone(), owner);
         }
         self.hear(Event::Wanted(id, targets), ctx);
+    }
+}
+
+impl Handler<GiveWay> for LeafActor {
+    type Result = ();
+
+    fn handle(&mut self, GiveWay: GiveWay, ctx: &mut Self::Context) {
+        self.end(ctx);
     }
 }
 
