@@ -9,7 +9,7 @@ use crate::adapters::heads::Forges;
 use crate::adapters::kubernetes::desk::Desk;
 use crate::adapters::kubernetes::leaf::Clusters;
 use crate::adapters::kubernetes::objects::Pipelines;
-use crate::adapters::kubernetes::secrets::KubernetesSecrets;
+use crate::adapters::kubernetes::secrets::{KubernetesSecrets, SecretChanges};
 use crate::adapters::kubernetes::{Clients, Scope, Tempo};
 use crate::app::others::Others;
 use crate::app::running::installation;
@@ -51,6 +51,7 @@ pub(super) fn promoting(
     };
     Some(Promoting {
         objects: objects(config, clients, scope, &tempo),
+        renewals: Arc::new(SecretChanges::new(clients, tempo.clone())),
         leaves: Arc::new(Clusters::new(clients.clone(), tempo, *origin)),
         forge,
         calendar: Arc::new(WallCalendar::new(clock.clone())),

@@ -203,6 +203,7 @@ pub const EFFECTS: [(&str, &[&str]); 7] = [
             "propose",
             "look_at_proposal",
             "withdraw",
+            "follow_secrets",
             "tell",
             "end",
         ],

@@ -4,11 +4,11 @@
 //!
 //! Not for what a kubeconfig may say; that is `kubeconfig`'s.
 
-use futures_util::StreamExt;
 use futures_util::stream::unfold;
 use serde::Deserialize;
 
-use super::api::{Collection, Look, Reach, Reading, Resource, Watches};
+use super::api::{Collection, Resource, Watches};
+use super::followed::Followed;
 use super::parts::Condition;
 use super::secrets::{self, SECRETS};
 use domain::app::{LeafId, LeafKind};
@@ -29,7 +29,7 @@ pub(super) type Finding = Result<Kubeconfig, PortError>;
 /// Follows the kubeconfig of a leaf, for ever.
 pub(super) fn follow(watches: Watches, leaf: LeafId) -> Flow<Finding> {
     let secret = match leaf.kind {
-        LeafKind::Secret => Some(Followed::secret(&watches, &leaf.namespace, &leaf.name)),
+        LeafKind::Secret => Some(followed(&watches, &leaf.namespace, &leaf.name)),
         LeafKind::GitopsCluster => None,
     };
     let cluster = match leaf.kind {
@@ -76,7 +76,7 @@ impl Search {
                     match secret {
                         Ok(secret) if self.named.as_ref() == Some(&secret) => {}
                         Ok(secret) => {
-                            self.secret = Some(Followed::secret(&self.watches, &self.leaf.namespace, &secret));
+                            self.secret = Some(followed(&self.watches, &self.leaf.namespace, &secret));
                             self.named = Some(secret);
                         }
                         Err(error) => {
@@ -103,55 +103,9 @@ async fn next_of<T: Clone + Send + 'static>(followed: Option<&mut Followed<T>>) 
     }
 }
 
-/// One object, watched by its name.
-struct Followed<T> {
-    looks: Flow<Look<T>>,
-    attempt: String,
-    not_found: String,
-    /// Seen since the last listing began.
-    is_there: bool,
-    /// It was there at least once: trouble with its watch says nothing about what is in it.
-    known: bool,
-}
-
-impl Followed<Kubeconfig> {
-    fn secret(watches: &Watches, namespace: &str, name: &str) -> Self {
-        let of = Collection::of(SECRETS, namespace).only(name);
-        Self::new(watches, of, secret, format!("secrets \"{name}\" not found"))
-    }
-}
-
-impl<T: Clone + Send + 'static> Followed<T> {
-    fn new(watches: &Watches, of: Collection, decode: fn(&str) -> Result<T, String>, not_found: String) -> Self {
-        let attempt = of.attempt_one("read", of.name().unwrap_or_default()).to_string();
-        Self { looks: watches.watch(of, decode, Reach::default()), attempt, not_found, is_there: false, known: false }
-    }
-
-    async fn next(&mut self) -> Option<Result<T, PortError>> {
-        loop {
-            let missing = |this: &Self| Some(Err(PortError::lasting(this.attempt.as_str(), &this.not_found)));
-            match self.looks.next().await? {
-                Look::Restarted => self.is_there = false,
-                Look::Seen(reading) => {
-                    (self.is_there, self.known) = (true, true);
-                    return Some(match reading {
-                        Reading::Read(read) => Ok(read),
-                        Reading::Unreadable(_, why) => Err(PortError::lasting(self.attempt.as_str(), why)),
-                    });
-                }
-                Look::Gone(_) => {
-                    (self.is_there, self.known) = (false, false);
-                    return missing(self);
-                }
-                Look::Synced if !self.is_there => {
-                    self.known = false;
-                    return missing(self);
-                }
-                Look::Trouble(error) if !self.known => return Some(Err(error)),
-                Look::Synced | Look::Trouble(_) => {}
-            }
-        }
-    }
+fn followed(watches: &Watches, namespace: &str, name: &str) -> Followed<Kubeconfig> {
+    let of = Collection::of(SECRETS, namespace).only(name);
+    Followed::new(watches, of, secret, format!("secrets \"{name}\" not found"))
 }
 
 /// Reads the kubeconfig of a Secret. Why it cannot be read never repeats any of it.

@@ -12,6 +12,7 @@ pub mod crd;
 mod decode;
 pub mod desk;
 mod events;
+pub(crate) mod followed;
 mod gateway;
 mod gateways;
 pub mod hand;

@@ -3,19 +3,22 @@
 //! Rights to them are given one by one, so a refusal says where the Role for that is. What is in a Secret is in no error, and goes
 //! nowhere that the Secret's annotation or the operator does not name (decision 57).
 //!
-//! Not for kubeconfigs, which are followed; that is `leaf_config`'s.
+//! Not for kubeconfigs, whose content is followed; that is `leaf_config`'s.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use async_trait::async_trait;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use futures_util::stream::unfold;
 use serde::{Deserialize, Deserializer};
 
-use super::api::{Api, Clients, Collection, Resource, is_object_name};
+use super::api::{Api, Clients, Collection, Resource, Tempo, Watches, is_object_name};
+use super::followed::Followed;
 use domain::destination::{Destination, Purpose, SEND_TO, judge};
-use domain::ports::PortError;
-use domain::ports::pipeline::Secrets;
+use domain::ports::pipeline::{Renewals, Secrets};
+use domain::ports::{Flow, PortError};
 
 pub(super) const SECRETS: Resource = Resource::new("", "v1", "secrets");
 
@@ -63,6 +66,41 @@ impl Secrets for KubernetesSecrets {
         });
         decoded.map_err(|why: String| PortError::lasting(attempted, why))
     }
+}
+
+/// The Secrets of one cluster, as they change.
+pub struct SecretChanges(Watches);
+
+impl SecretChanges {
+    /// Those of the cluster that these clients talk to. Nothing is watched yet.
+    pub fn new(clients: &Clients, tempo: Tempo) -> Self {
+        Self(Watches::new(clients.watch.clone(), tempo))
+    }
+}
+
+impl Renewals for SecretChanges {
+    fn changes(&self, namespace: &str, name: &str) -> Flow<()> {
+        if !is_object_name(name) {
+            return Box::pin(futures_util::stream::pending());
+        }
+        let of = Collection::of(SECRETS, namespace).only(name);
+        let followed = Followed::new(&self.0, of, fingerprint, String::new());
+        Box::pin(unfold((followed, None), |(mut followed, said)| async move {
+            loop {
+                let found = followed.next().await?.ok();
+                if said != Some(found) {
+                    return Some(((), (followed, Some(found))));
+                }
+            }
+        }))
+    }
+}
+
+/// Tells two contents of a Secret apart, for this process alone.
+fn fingerprint(json: &str) -> Result<u64, String> {
+    let mut hasher = DefaultHasher::new();
+    data(json)?.hash(&mut hasher);
+    Ok(hasher.finish())
 }
 
 /// Says where the Role is, if a right is missing.

@@ -32,6 +32,7 @@ impl Pipeline {
                 }
             };
             self.show(now, &judged);
+            effects.extend(self.proposals.follow_secrets().map(Effect::FollowSecrets));
         }
         effects.extend(self.tell(now));
         if self.gone {

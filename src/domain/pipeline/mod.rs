@@ -37,6 +37,7 @@ pub mod trail;
 pub mod view;
 mod write;
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::app::{Sight, TargetKey};
@@ -140,6 +141,8 @@ pub enum Event {
     Withdrawn(Box<Order>),
     /// It was not, for this reason; `lasting` if only a person can mend it.
     WithdrawFailed(Box<Order>, String, bool),
+    /// A Secret of [`Effect::FollowSecrets`] is like this now: there, another one, or gone.
+    SecretChanged(String),
     /// A notice is on its way in the durable outbox.
     Told(NoticeId),
     /// It is not, for this reason.
@@ -171,6 +174,8 @@ pub enum Effect {
     LookAtProposal(Box<Order>, u64),
     /// Close the pull request of this number, or the one that may exist, for this reason.
     Withdraw(Box<Order>, Option<u64>, String),
+    /// Say what becomes of these Secrets, now and whenever one changes. Replaces the earlier set.
+    FollowSecrets(BTreeSet<String>),
     /// Tell a notice.
     Tell(Box<Notice>),
     /// Nothing is left to do: the machine may be dropped.
@@ -211,6 +216,7 @@ impl Effect {
             Self::Propose(_) => "propose",
             Self::LookAtProposal(..) => "look_at_proposal",
             Self::Withdraw(..) => "withdraw",
+            Self::FollowSecrets(_) => "follow_secrets",
             Self::Tell(_) => "tell",
             Self::End => "end",
         }
@@ -323,6 +329,7 @@ impl Machine for Pipeline {
             Event::ProposalUnseen(order, why) => self.proposals.look_failed(&order, &again, why),
             Event::Withdrawn(order) => self.request_closed(&order),
             Event::WithdrawFailed(order, why, lasting) => self.withdraw_failed(now, &order, &why, lasting),
+            Event::SecretChanged(name) => self.proposals.secret_changed(now, &name),
             Event::Told(id) => {
                 self.telling.told(&id);
                 self.status.draft.untold.retain(|notice| notice.id != id);

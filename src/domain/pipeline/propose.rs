@@ -3,7 +3,7 @@
 //! A pull request belongs to its environment's branch: a promotion that takes another's place rewrites the request, and a request
 //! that nothing follows is closed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::asked::Topic;
@@ -29,9 +29,14 @@ const NEW_FOR_MS: i64 = 60 * 60 * 1000;
 /// Why a promotion ends, and its request is closed, whose repository the spec no longer names.
 const ELSEWHERE: &str = "its spec proposes elsewhere now";
 
-/// What is asked of forges, one call of each kind for an environment.
+/// What is asked of forges.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct Proposals(BTreeMap<Environment, Calls>);
+pub(super) struct Proposals {
+    /// One of each kind for an environment.
+    calls: BTreeMap<Environment, Calls>,
+    /// The Secrets whose changes are followed.
+    followed: BTreeSet<String>,
+}
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Calls {
@@ -46,12 +51,14 @@ struct Calls {
     held: Option<String>,
     /// A lasting failure that was told.
     told: Option<String>,
+    /// The Secret with which a call failed for good the last time: another content may end that.
+    refused: Option<String>,
 }
 
 impl Proposals {
     /// The calls about this order. What was asked about an earlier one is forgotten.
     fn about(&mut self, order: &Order) -> &mut Calls {
-        let calls = self.0.entry(order.environment.clone()).or_default();
+        let calls = self.calls.entry(order.environment.clone()).or_default();
         let topic = order.topic();
         if calls.topic != topic {
             *calls = Calls { topic, withdraw: std::mem::take(&mut calls.withdraw), ..Calls::default() };
@@ -61,19 +68,34 @@ impl Proposals {
 
     /// The same for an answer: one about another order says nothing of these calls.
     fn answer(&mut self, order: &Order) -> Option<&mut Calls> {
-        self.0.get_mut(&order.environment).filter(|calls| calls.topic == order.topic())
+        self.calls.get_mut(&order.environment).filter(|calls| calls.topic == order.topic())
     }
 
     /// What was asked may have been forgotten.
     pub(super) fn restart(&mut self) {
-        self.0.clear();
+        self.calls.clear();
     }
 
     /// Somebody asked for a look: nothing waits for its next time.
     pub(super) fn hurry(&mut self, now: Timestamp) {
-        for calls in self.0.values_mut() {
+        for calls in self.calls.values_mut() {
             [&mut calls.propose, &mut calls.look, &mut calls.withdraw].into_iter().for_each(|call| call.hurry(now));
         }
+    }
+
+    /// A Secret is there, is another one, or is gone: what it was refused with is tried at once.
+    pub(super) fn secret_changed(&mut self, now: Timestamp, name: &str) {
+        for calls in self.calls.values_mut().filter(|calls| calls.refused.as_deref() == Some(name)) {
+            [&mut calls.propose, &mut calls.withdraw].into_iter().for_each(|call| call.hurry(now));
+        }
+    }
+
+    /// The Secrets that are to be followed, if they are others than before.
+    pub(super) fn follow_secrets(&mut self) -> Option<BTreeSet<String>> {
+        let wanted: BTreeSet<String> = self.calls.values().filter_map(|calls| calls.refused.clone()).collect();
+        let is_new = wanted != self.followed;
+        self.followed.clone_from(&wanted);
+        is_new.then_some(wanted)
     }
 
     pub(super) fn look_failed(&mut self, order: &Order, again: impl FnOnce(u32) -> Timestamp, why: String) {
@@ -84,21 +106,21 @@ impl Proposals {
 
     /// The promotion has ended. Only its request may have to be closed.
     pub(super) fn rest(&mut self, environment: &Environment) {
-        if let Some(calls) = self.0.get_mut(environment) {
+        if let Some(calls) = self.calls.get_mut(environment) {
             *calls = Calls { withdraw: std::mem::take(&mut calls.withdraw), ..Calls::default() };
         }
     }
 
     /// Ends every rest that is over, so that no deadline stays in the past.
     pub(super) fn wake(&mut self, now: Timestamp) {
-        for Calls { propose, look, withdraw, .. } in self.0.values_mut() {
+        for Calls { propose, look, withdraw, .. } in self.calls.values_mut() {
             [propose, look, withdraw].into_iter().for_each(|call| call.wake(now));
         }
     }
 
     /// When a forge is asked again.
     pub(super) fn deadline(&self) -> Option<Timestamp> {
-        self.0
+        self.calls
             .values()
             .flat_map(|calls| [&calls.propose, &calls.look, &calls.withdraw])
             .filter_map(Call::deadline)
@@ -212,6 +234,7 @@ impl Pipeline {
     pub(super) fn proposed(&mut self, now: Timestamp, order: &Order, outcome: Proposed) {
         if let Some(calls) = self.proposals.answer(order) {
             calls.propose.answered();
+            calls.refused = None;
             calls.look = Call::due(now.after(LOOK_SOON));
         }
         let (name, seq) = (&order.environment, order.seq);
@@ -263,6 +286,7 @@ impl Pipeline {
             return calls.propose.failed(again, why);
         }
         calls.propose.failed(|_| now.after(LOOK_LATER), why.as_str());
+        calls.refused.clone_from(&order.repository.secret);
         if calls.told.as_ref() != Some(&why) {
             calls.told = Some(why.clone());
             let message = format!("its pull request cannot be made: {why}");
@@ -339,7 +363,7 @@ impl Pipeline {
                 self.closed(&name, &request);
                 continue;
             };
-            let withdraw = &mut self.proposals.0.entry(name.clone()).or_default().withdraw;
+            let withdraw = &mut self.proposals.calls.entry(name.clone()).or_default().withdraw;
             if withdraw.is_due(now) {
                 withdraw.asked();
                 let id = promotion_id(&self.object.uid, &name, request.seq);
@@ -362,8 +386,9 @@ impl Pipeline {
         if let Some(known) = self.status.draft.environments.get_mut(name) {
             known.closing.retain(|(closing, _)| closing != request);
         }
-        if let Some(calls) = self.proposals.0.get_mut(name) {
+        if let Some(calls) = self.proposals.calls.get_mut(name) {
             calls.withdraw.answered();
+            calls.refused = None;
         }
     }
 
@@ -372,7 +397,7 @@ impl Pipeline {
         let name = &order.environment;
         let again = self.again(now);
         let known = self.status.draft.environment(name).and_then(|known| known.closing.first().cloned());
-        let Some(calls) = self.proposals.0.get_mut(name) else { return };
+        let Some(calls) = self.proposals.calls.get_mut(name) else { return };
         let Some((request, _)) = known.filter(|_| lasting) else { return calls.withdraw.failed(again, why) };
         if request.number.is_none() {
             // Nobody ever said that there is one, and who would have to makes none.
@@ -380,6 +405,7 @@ impl Pipeline {
         }
         let is_told = calls.withdraw.last_reason() == Some(why);
         calls.withdraw.failed(|_| now.after(LOOK_LATER), why);
+        calls.refused.clone_from(&order.repository.secret);
         if !is_told {
             let message = format!("pull request {} cannot be closed: {why}", request.url);
             self.announce(now, Kind::PromotionFailed, name, &message);

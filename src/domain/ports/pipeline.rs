@@ -121,6 +121,9 @@ pub trait Objects<T: Kept>: Send + Sync {
     /// When it cannot be asked.
     async fn are_served(&self) -> Result<bool, PortError>;
 
+    /// Why we may not list them, in words, where that is because a right is missing.
+    async fn refused(&self) -> Option<String>;
+
     /// Watches all of them in scope, for ever.
     fn watch(&self) -> Flow<ObjectSight<T>>;
 
@@ -218,6 +221,13 @@ pub trait Secrets: Send + Sync {
     -> Result<BTreeMap<String, Vec<u8>>, PortError>;
 }
 
+/// Secrets of this cluster, followed by their names.
+pub trait Renewals: Send + Sync {
+    /// Says once that a Secret was looked at, and then each time it holds something else, or is gone; for ever. Where it cannot be
+    /// followed, it says nothing more.
+    fn changes(&self, namespace: &str, name: &str) -> Flow<()>;
+}
+
 /// The wall clock and the time zones of the world. The only way by which a decision learns what time it is.
 pub trait Calendar: Send + Sync {
     /// Whether now is in one of the windows (with none: always) and in no freeze, until when that stays so, and why, in words.
@@ -288,6 +298,8 @@ pub struct Promoting {
     pub verdicts: Arc<dyn Verdicts>,
     /// The edge.
     pub edges: Arc<dyn Edges>,
+    /// What becomes of the Secrets for forges.
+    pub renewals: Arc<dyn Renewals>,
     /// The kind must be there: that it is not is a trouble, not a cluster without Pipelines.
     pub required: bool,
 }

@@ -2,10 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use allclear::adapters::kubernetes::secrets::KubernetesSecrets;
+use allclear::adapters::kubernetes::Tempo;
+use allclear::adapters::kubernetes::secrets::{KubernetesSecrets, SecretChanges};
 use domain::destination::Purpose;
 use domain::ports::Retry;
-use domain::ports::pipeline::Secrets;
+use domain::ports::pipeline::{Renewals, Secrets};
+use futures_util::StreamExt;
+use sandbox::kubernetes::Kind;
 use serde_json::{Value, json};
 
 use super::Bench;
@@ -26,6 +29,24 @@ async fn a_secret_is_read_by_its_name_and_anew_each_time() {
     }
     let paths: Vec<String> = bench.seen(|_| true).into_iter().map(|seen| seen.path).collect();
     assert_eq!(paths, ["/api/v1/namespaces/shop/secrets/forge"; 2]);
+}
+
+#[tokio::test]
+async fn a_secret_that_is_followed_says_so_when_it_holds_something_else() {
+    let bench = Bench::start().await;
+    let mut changes = SecretChanges::new(&bench.clients, Tempo::default()).changes("shop", "forge");
+    changes.next().await.expect("it is not there");
+    bench.api.apply(secret(&json!({"token": "aHVudGVyMg=="}))).unwrap();
+    changes.next().await.expect("it is there");
+    let mut labelled = secret(&json!({"token": "aHVudGVyMg=="}));
+    labelled["metadata"]["labels"] = json!({"of": "nobody"});
+    bench.api.apply(labelled).unwrap();
+    bench.api.apply(secret(&json!({"token": "aHVudGVyMw=="}))).unwrap();
+    changes.next().await.expect("it holds another token");
+    bench.api.delete(Kind::Secret, "shop", "forge").unwrap();
+    changes.next().await.expect("it is gone");
+    let names = bench.seen(|seen| seen.query.get("fieldSelector").is_none_or(|of| of != "metadata.name=forge"));
+    assert!(names.is_empty(), "a right to this one is enough: {names:?}");
 }
 
 #[tokio::test]

@@ -93,7 +93,11 @@ impl State {
                 self.receive(world, notice);
                 Some(Event::Told(notice.id.clone()))
             }
-            Effect::AskVerdict(..) | Effect::SeeEdge(..) | Effect::Follow(_) | Effect::End => None,
+            Effect::AskVerdict(..)
+            | Effect::SeeEdge(..)
+            | Effect::Follow(_)
+            | Effect::FollowSecrets(_)
+            | Effect::End => None,
         }
     }
 
@@ -165,6 +169,8 @@ pub fn failed(effect: &Effect) -> Option<Event> {
         Effect::Withdraw(order, ..) => Some(Event::WithdrawFailed(order.clone(), why, false)),
         Effect::ReadCalendar(name, topic, ..) => Some(Event::CalendarFailed(name.clone(), *topic, why)),
         Effect::Tell(notice) => Some(Event::TellFailed(notice.id.clone(), why)),
-        Effect::AskVerdict(..) | Effect::SeeEdge(..) | Effect::Follow(_) | Effect::End => None,
+        Effect::AskVerdict(..) | Effect::SeeEdge(..) | Effect::Follow(_) | Effect::FollowSecrets(_) | Effect::End => {
+            None
+        }
     }
 }

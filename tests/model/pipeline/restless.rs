@@ -125,7 +125,7 @@ impl Restless {
                     }
                     Event::Told(notice.id)
                 }
-                Effect::Follow(_) | Effect::Look | Effect::End => continue,
+                Effect::Follow(_) | Effect::FollowSecrets(_) | Effect::Look | Effect::End => continue,
                 other => panic!("{other:?}"),
             };
             effects.extend(self.machine.step_and_catch_up(self.now, event));

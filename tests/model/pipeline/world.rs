@@ -405,7 +405,7 @@ impl State {
                 self.past.judge_sent(machine.durable(), status, &self.workers[worker].shown);
             }
             match effect {
-                Effect::Follow(_) | Effect::End => {}
+                Effect::Follow(_) | Effect::FollowSecrets(_) | Effect::End => {}
                 Effect::Store(ref status, ref over) if world.mutant == Mutant::ActsOnDraft => {
                     let (whole, version) = (true, over.clone());
                     let _ = status;

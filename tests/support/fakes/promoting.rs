@@ -16,7 +16,8 @@ use domain::pipeline::spec::{
 };
 use domain::pipeline::status::{Phase, Status};
 use domain::ports::pipeline::{
-    Asking, Calendar, Edges, Forge, Leaf, Leaves, Link, ObjectSight, Objects, Promoting, Unanswered, Verdicts, Written,
+    Asking, Calendar, Edges, Forge, Leaf, Leaves, Link, ObjectSight, Objects, Promoting, Renewals, Unanswered,
+    Verdicts, Written,
 };
 use domain::ports::{Flow, PortError};
 use futures_util::stream::poll_fn;
@@ -130,6 +131,7 @@ impl World {
             calendar: Arc::new(self.clone()),
             verdicts: Arc::new(self.clone()),
             edges: Arc::new(self.clone()),
+            renewals: Arc::new(self.clone()),
             required: false,
         }
     }
@@ -232,6 +234,10 @@ impl Objects<Object> for World {
     async fn are_served(&self) -> Result<bool, PortError> {
         self.port("pipelines.served", "").await?;
         Ok(self.state().promotions.served)
+    }
+
+    async fn refused(&self) -> Option<String> {
+        None
     }
 
     fn watch(&self) -> Flow<ObjectSight<Object>> {
@@ -389,6 +395,13 @@ impl Edges for World {
     async fn are_fresh(&self, _: &Purged, _: &BTreeSet<String>) -> Result<Result<(), String>, PortError> {
         self.port("edge.see", "").await?;
         Ok(self.state().promotions.edge.clone().map_or(Ok(()), Err))
+    }
+}
+
+/// Nobody renews a Secret here.
+impl Renewals for World {
+    fn changes(&self, _: &str, _: &str) -> Flow<()> {
+        Box::pin(futures_util::stream::pending())
     }
 }
 

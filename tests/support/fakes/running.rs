@@ -174,6 +174,10 @@ impl Objects<Object> for World {
         Ok(true)
     }
 
+    async fn refused(&self) -> Option<String> {
+        None
+    }
+
     fn watch(&self) -> Flow<ObjectSight<Object>> {
         let (sender, receiver) = mpsc::unbounded_channel();
         let mut state = self.state();

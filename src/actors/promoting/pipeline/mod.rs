@@ -3,11 +3,13 @@
 mod calls;
 mod looks;
 mod mail;
+mod secrets;
 mod shown;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use actix::{Actor, ActorContext, Context};
+use actix::{Actor, ActorContext, Context, SpawnHandle};
 
 use crate::actors::lifecycle::{Obituary, StopListener};
 use crate::actors::message::End;
@@ -35,6 +37,7 @@ pub struct PipelineActor {
     errands: Errands,
     looks: Looks,
     counted: Counted,
+    followed: BTreeMap<String, SpawnHandle>,
 }
 
 impl PipelineActor {
@@ -62,6 +65,7 @@ impl PipelineActor {
             obituary,
             errands: Errands::default(),
             looks: Looks::default(),
+            followed: BTreeMap::new(),
         }
     }
 }
@@ -96,6 +100,7 @@ impl Drives<Pipeline> for PipelineActor {
             Effect::Propose(order) => self.propose(order, ctx),
             Effect::LookAtProposal(order, number) => self.look_at_proposal(order, number, ctx),
             Effect::Withdraw(order, number, why) => self.withdraw(order, number, why, ctx),
+            Effect::FollowSecrets(names) => self.follow_secrets(&names, ctx),
             Effect::Tell(notice) => self.tell(notice, ctx),
             Effect::End => {
                 self.follow(Vec::new(), ctx);

@@ -152,6 +152,36 @@ fn a_refusal_that_lasts_is_no_open_request_and_is_told_whole() {
 }
 
 #[test]
+fn a_forge_that_refuses_is_asked_again_at_once_when_the_secret_for_it_changes() {
+    let mut by_secret = by_request();
+    let repository = by_secret.environments[1].promotion.as_ref().and_then(PromotionSpec::repository).expect("one");
+    let repository = Repository { secret: Some("forge".to_owned()), ..repository.clone() };
+    by_secret.environments[1].promotion =
+        Some(PromotionSpec { manual: false, strategy: Strategy::PullRequest(repository) });
+    let mut story = Story::new(by_secret);
+    story.show("staging", at("2"));
+    let followed = |story: &Story| {
+        let mut sets = story.asked.iter().filter_map(|effect| match effect {
+            Effect::FollowSecrets(names) => Some(names.iter().cloned().collect::<Vec<_>>()),
+            _ => None,
+        });
+        sets.next_back()
+    };
+    let proposals = |story: &Story| story.asked.iter().filter(|effect| matches!(effect, Effect::Propose(_))).count();
+    assert_eq!(followed(&story), None);
+    story.feed(Event::ProposeFailed(story.order(1), "Secret forge in shop: there is none".to_owned(), true));
+    assert_eq!(followed(&story), Some(vec!["forge".to_owned()]));
+    let before = proposals(&story);
+    story.feed(Event::SecretChanged("other".to_owned()));
+    assert_eq!(proposals(&story), before);
+    story.feed(Event::SecretChanged("forge".to_owned()));
+    assert_eq!(proposals(&story), before + 1);
+    let request = Request { number: 7, url: "https://git.example.com/7".to_owned(), commit: None };
+    story.feed(Event::Proposed(story.order(1), Proposed::Open(request)));
+    assert_eq!(followed(&story), Some(Vec::new()), "it is read when it is used");
+}
+
+#[test]
 fn a_verdict_that_turns_breaks_the_soak_and_one_that_was_never_open_does_not() {
     for turns in [true, false] {
         let mut soaking = spec(false);
