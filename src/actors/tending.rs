@@ -3,6 +3,7 @@
 
 mod hearing;
 mod kind;
+mod served;
 mod show;
 
 use std::collections::BTreeMap;
@@ -23,6 +24,7 @@ use domain::shares::Places;
 use domain::watch::{self, Effect, Event, Watch};
 
 pub use kind::Tended;
+pub use served::{Served, served};
 
 /// How often we check the children: a full mailbox can lose a death notice, and a full child a sight.
 const SWEEP_EVERY: Duration = Duration::from_secs(1);

@@ -60,6 +60,10 @@ impl<T: Kept> Objects<T> for DryObjects<T> {
         self.real.are_served().await
     }
 
+    async fn refused(&self) -> Option<String> {
+        self.real.refused().await
+    }
+
     fn watch(&self) -> Flow<ObjectSight<T>> {
         let written = Arc::clone(&self.written);
         Box::pin(self.real.watch().map(move |sight| match sight {

@@ -201,9 +201,10 @@ async fn in_cluster(config: &Config, outside: &Outside, options: &Options) -> Se
     findings.extend(cluster::namespaces(&api, &config.watch.namespaces).await);
     let watched = cluster::watched(config, &reviews, &who.whom, namespace).await;
     let needed = rights::rights(&needs(config, served), &watched, namespace);
+    let optional = rights::optional(config);
     let kubernetes_ledger = config.ledger_backend() == LedgerBackend::Kubernetes;
     let (rights, installs, ledger, read, works) = tokio::join!(
-        review(&reviews, &who.whom, needed.clone(), &who.missing),
+        review(&reviews, &who.whom, needed.clone(), &who.missing, &optional),
         async {
             let crds = config.pipeline.enabled == Enabled::On || config.repo.enabled == Enabled::On;
             if options.pre { install::install(&reviews, namespace, needed.clone(), crds).await } else { Vec::new() }

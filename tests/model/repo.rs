@@ -196,7 +196,7 @@ fn a_yes_counts_for_its_question_and_once() {
 
 #[test]
 fn a_status_from_a_backup_repeats_nothing_that_runs() {
-    search("restored", auto(TWO, Faults { restores: 1, ..NO_FAULTS }), 2299);
+    search("restored", auto(TWO, Faults { restores: 1, ..NO_FAULTS }), 1992);
     begin("restored, and a life ends", auto(TWO, Faults { restores: 1, crashes: 1, ..NO_FAULTS }), 19, 30253);
 }
 

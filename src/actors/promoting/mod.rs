@@ -11,10 +11,11 @@ mod parts;
 pub mod pipeline;
 pub mod pipelines;
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
-use actix::{Actor, Addr, Arbiter, AsyncContext, Context, Handler, Recipient, ResponseFuture};
+use actix::{
+    Actor, ActorFutureExt, Addr, Arbiter, AsyncContext, Context, Handler, Recipient, ResponseFuture, WrapFuture,
+};
 use futures_util::future::join;
 
 use crate::actors::directory::PeersRestarted;
@@ -23,6 +24,7 @@ use crate::actors::message::{Died, Observe, TellNotice, Who};
 use crate::actors::observation::{Observation, PromotingSeen};
 use crate::actors::promoting::parts::Built;
 use crate::actors::shell::{Drives, Shell};
+use crate::actors::tending::{Served, served};
 use crate::actors::{Env, MAILBOX_MAX};
 use domain::feature::{Effect, Event, Feature, Part};
 use domain::ports::PortError;
@@ -40,6 +42,9 @@ const PARTS: [Part; 2] = [Part::Clusters, Part::Pipelines];
 /// What to do where no API server has the kind.
 const INSTALL: &str = "install it: allclear crds | kubectl apply -f -";
 
+/// What a person does whose cluster has the kind, and no right of ours to it.
+const RIGHTS: &str = "apply deploy/components/pipelines for the rights to them, or set pipeline.enabled to \"off\"";
+
 /// The actor. See the module's text.
 pub struct Promoter {
     env: Env,
@@ -48,6 +53,8 @@ pub struct Promoter {
     stop_listener: StopListener,
     feature: Shell<Feature>,
     built: Option<Built>,
+    /// Why we may not list them, where nothing is built because of that.
+    refused: Option<String>,
 }
 
 impl Promoter {
@@ -60,7 +67,7 @@ impl Promoter {
         arbiter: Option<&Arbiter>,
     ) -> Addr<Self> {
         let feature = Shell::new(Feature::new("Pipelines"), &env);
-        let promoter = Self { env, promoting, tell_notice, stop_listener, feature, built: None };
+        let promoter = Self { env, promoting, tell_notice, stop_listener, feature, built: None, refused: None };
         match arbiter {
             Some(arbiter) => Self::start_in_arbiter(&arbiter.handle(), |_| promoter),
             None => promoter.start(),
@@ -70,25 +77,25 @@ impl Promoter {
     fn ask_what_is_served(&mut self, ctx: &mut Context<Self>) {
         let Promoting { objects, required, .. } = self.promoting.clone();
         let metrics = self.env.metrics.clone();
-        let asking = async move {
-            let mut served = BTreeSet::new();
-            for (number, group) in objects.iter().enumerate() {
-                if group.are_served().await? {
-                    served.insert(number);
-                }
-            }
-            Ok::<_, PortError>(served)
-        };
-        self.ask(ctx, asking, move |answer| match answer {
-            Ok(served) if served.is_empty() && required => Event::AskFailed(format!(
+        let leave = !required && self.built.is_none();
+        let asking = async move { served(&objects, leave).await };
+        let answered = move |promoter: &mut Self, answer: Result<Served, PortError>| match answer {
+            Ok(Served { places, refused: None }) if places.is_empty() && required => Event::AskFailed(format!(
                 "pipeline.enabled is \"on\", and the API server does not have the kind; {INSTALL}"
             )),
-            Ok(served) => Event::Served(served),
+            Ok(Served { places, refused }) => {
+                promoter.refused = refused;
+                Event::Served(places)
+            }
             Err(error) => {
                 metrics.failure("find_pipelines");
                 Event::AskFailed(error.to_string())
             }
-        });
+        };
+        ctx.spawn(asking.into_actor(self).map(move |answer, promoter, ctx| {
+            let event = answered(promoter, answer);
+            promoter.feed(event, ctx);
+        }));
     }
 }
 
@@ -114,7 +121,10 @@ impl Drives<Feature> for Promoter {
             Effect::Build(groups) => self.build(groups, ctx),
             Effect::Rebuild(part) => self.rebuild(part, ctx),
             Effect::End => self.end(ctx),
-            Effect::TellAbsent => tracing::info!("this cluster has no Pipelines: their kind is not installed"),
+            Effect::TellAbsent => match &self.refused {
+                Some(why) => tracing::info!(why, "nothing is done with Pipelines; {RIGHTS}"),
+                None => tracing::info!("this cluster has no Pipelines: their kind is not installed"),
+            },
             Effect::TellResting(part, rest) => {
                 let (actor, for_s) = (part.name(), rest.as_secs());
                 tracing::error!(actor, for_s, "an actor crashed too often; all Pipelines rest, and purges go on");

@@ -9,7 +9,9 @@ pub mod repos;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use actix::{Actor, Addr, Arbiter, AsyncContext, Context, Handler, Recipient, ResponseFuture};
+use actix::{
+    Actor, ActorFutureExt, Addr, Arbiter, AsyncContext, Context, Handler, Recipient, ResponseFuture, WrapFuture,
+};
 
 use crate::actors::directory::PeersRestarted;
 use crate::actors::lifecycle::{Obituary, StopListener, StopSignal};
@@ -18,7 +20,7 @@ use crate::actors::observation::{Observation, RunningSeen};
 use crate::actors::promoting::message::insist;
 use crate::actors::running::repos::Repos;
 use crate::actors::shell::{Drives, Shell};
-use crate::actors::tending::PeersRebuilt;
+use crate::actors::tending::{PeersRebuilt, Served, served};
 use crate::actors::{Env, MAILBOX_MAX};
 use domain::feature::{Effect, Event, Feature, Part};
 use domain::ports::PortError;
@@ -33,6 +35,9 @@ const OBSERVE_WITHIN: Duration = Duration::from_secs(1);
 /// What to do where the API server does not have the kind.
 const INSTALL: &str = "install it: allclear crds | kubectl apply -f -";
 
+/// What a person does whose cluster has the kind, and no right of ours to it.
+const RIGHTS: &str = "apply deploy/components/repo for the rights to them, or set repo.enabled to \"off\"";
+
 /// The actor. See the module's text.
 pub struct Runner {
     env: Env,
@@ -41,6 +46,8 @@ pub struct Runner {
     stop_listener: StopListener,
     feature: Shell<Feature>,
     built: Option<Built>,
+    /// Why we may not list them, where nothing is built because of that.
+    refused: Option<String>,
 }
 
 /// The parent of all Repos. It ends when its signal is dropped.
@@ -60,7 +67,7 @@ impl Runner {
         arbiter: Option<&Arbiter>,
     ) -> Addr<Self> {
         let feature = Shell::new(Feature::new("Repos"), &env);
-        let runner = Self { env, running, tell_notice, stop_listener, feature, built: None };
+        let runner = Self { env, running, tell_notice, stop_listener, feature, built: None, refused: None };
         match arbiter {
             Some(arbiter) => Self::start_in_arbiter(&arbiter.handle(), |_| runner),
             None => runner.start(),
@@ -69,25 +76,26 @@ impl Runner {
 
     /// All places have one API group: it is served in all of them, or in none.
     fn ask_what_is_served(&mut self, ctx: &mut Context<Self>) {
-        let Running { objects, required, .. } = self.running.clone();
-        let metrics = self.env.metrics.clone();
-        let asking = async move {
-            let served = match objects.first() {
-                Some(objects) => objects.are_served().await?,
-                None => false,
-            };
-            Ok::<_, PortError>(if served { (0..objects.len()).collect() } else { BTreeSet::new() })
-        };
-        self.ask(ctx, asking, move |answer| match answer {
-            Ok(served) if served.is_empty() && required => Event::AskFailed(format!(
+        let (Running { objects, required, .. }, metrics) = (self.running.clone(), self.env.metrics.clone());
+        let leave = !required && self.built.is_none();
+        let asking = async move { served(objects.get(..1).unwrap_or_default(), leave).await };
+        let answered = move |runner: &mut Self, answer: Result<Served, PortError>| match answer {
+            Ok(Served { places, refused: None }) if places.is_empty() && required => Event::AskFailed(format!(
                 "repo.enabled is \"on\", and the API server does not have the kind; {INSTALL}"
             )),
-            Ok(served) => Event::Served(served),
+            Ok(Served { places, refused }) => {
+                runner.refused = refused;
+                Event::Served(places)
+            }
             Err(error) => {
                 metrics.failure("find_repos");
                 Event::AskFailed(error.to_string())
             }
-        });
+        };
+        ctx.spawn(asking.into_actor(self).map(move |answer, runner, ctx| {
+            let event = answered(runner, answer);
+            runner.feed(event, ctx);
+        }));
     }
 
     fn build(&mut self, groups: BTreeSet<usize>, ctx: &Context<Self>) {
@@ -143,7 +151,10 @@ impl Drives<Feature> for Runner {
                 };
                 self.ask(ctx, ended, |()| Event::Ended);
             }
-            Effect::TellAbsent => tracing::info!("this cluster has no Repos: their kind is not installed"),
+            Effect::TellAbsent => match &self.refused {
+                Some(why) => tracing::info!(why, "nothing is done with Repos; {RIGHTS}"),
+                None => tracing::info!("this cluster has no Repos: their kind is not installed"),
+            },
             Effect::TellResting(part, rest) => {
                 let (actor, for_s) = (part.name(), rest.as_secs());
                 tracing::error!(actor, for_s, "an actor crashed too often; all Repos rest, and purges go on");

@@ -8,11 +8,14 @@
 
 use async_trait::async_trait;
 use futures_util::StreamExt;
+use futures_util::stream::unfold;
+use kube::api::ListParams;
 use serde_json::{Value, json};
 
-use super::api::{Api, Clients, Collection, Look, Name, Reach, Reading, Resource, Tempo, Watches};
+use super::api::{Api, Clients, Collection, Look, Name, Reach, Reading, Resource, Tempo, Watches, proofs};
 use super::crd;
 use super::crd::repo::Installation;
+use domain::horizon::Verdict;
 use domain::id::{ObjectId, PipelineId, RepoId};
 use domain::pipeline;
 use domain::ports::pipeline::{Identity, Kept, ObjectSight, Objects, Written};
@@ -208,9 +211,28 @@ impl<K: Kind> Objects<K::Object> for Served<K> {
         Ok(kinds.is_some_and(|all| all.iter().any(|one| one.plural == K::PLURAL)))
     }
 
+    async fn refused(&self) -> Option<String> {
+        let listed = self.api.list(&self.of(self.namespace.as_deref()), &ListParams::default().limit(1)).await;
+        listed.err().filter(|failed| failed.error.denied).map(|failed| failed.error.to_string())
+    }
+
     fn watch(&self) -> Flow<ObjectSight<K::Object>> {
-        let looks = self.watches.watch(self.of(self.namespace.as_deref()), self.decoder(), Reach::default());
-        Box::pin(looks.map(sight::<K>))
+        let (of, decoder, reach) = (self.of(self.namespace.as_deref()), self.decoder(), Reach::default());
+        let proofs = proofs(self.api.clone(), vec![of.clone()], reach.clone(), self.watches.tempo.prove);
+        let watches = self.watches.clone();
+        let begin = move || watches.watch(of.clone(), decoder.clone(), reach.clone());
+        // A watch that goes on from a version of the future, as after a restore, is told nothing at all.
+        Box::pin(unfold((begin(), proofs, begin), |(mut looks, mut proofs, begin)| async move {
+            loop {
+                tokio::select! {
+                    look = looks.next() => return Some((sight::<K>(look?), (looks, proofs, begin))),
+                    Some(verdict) = proofs.next() => match verdict {
+                        Verdict::Level | Verdict::InDoubt => {}
+                        Verdict::CaughtUp | Verdict::SetBack(..) => looks = begin(),
+                    },
+                }
+            }
+        }))
     }
 
     async fn read(&self, id: &<K::Object as Kept>::Id) -> Result<Option<K::Object>, PortError> {

@@ -167,8 +167,12 @@ struct Line {
 }
 
 impl Line {
-    fn finding(self, missing: &Missing) -> Finding {
+    fn finding(self, missing: &Missing, optional: &[Check]) -> Finding {
         let Self { check, may, lacks, error } = self;
+        if may.is_empty() && error.is_none() && optional.contains(&check) {
+            let reason = format!("nothing is done with them: {} has no right to them", missing.who);
+            return check.untried(reason).hint(remedy(check));
+        }
         if !lacks.is_empty() {
             let reason = format!("{} may not {}", missing.who, lacks.join(", "));
             let hint = missing.hint.clone().unwrap_or_else(|| remedy(check).to_owned());
@@ -181,8 +185,20 @@ impl Line {
     }
 }
 
+/// Kinds that are left alone where there is no right to them at all: a cluster may have them for others.
+pub fn optional(config: &Config) -> Vec<Check> {
+    let kinds = [(RIGHT_PIPELINES, config.pipeline.enabled), (RIGHT_REPOS, config.repo.enabled)];
+    kinds.into_iter().filter(|(_, enabled)| *enabled == Enabled::Auto).map(|(check, _)| check).collect()
+}
+
 /// Asks for each right, and makes one line of each check and namespace.
-pub async fn review(reviews: &Reviews, whom: &Whom, rights: Vec<(Check, Right)>, missing: &Missing) -> Vec<Finding> {
+pub async fn review(
+    reviews: &Reviews,
+    whom: &Whom,
+    rights: Vec<(Check, Right)>,
+    missing: &Missing,
+    optional: &[Check],
+) -> Vec<Finding> {
     let asked = rights.into_iter().map(|(check, right)| async move {
         let answer = reviews.may(whom, &right).await;
         (check, right, answer)
@@ -200,5 +216,5 @@ pub async fn review(reviews: &Reviews, whom: &Whom, rights: Vec<(Check, Right)>,
             Err(error) => line.error = Some(error.to_string()),
         }
     }
-    lines.into_iter().map(|((_, place), line)| line.finding(missing).of(place)).collect()
+    lines.into_iter().map(|((_, place), line)| line.finding(missing, optional).of(place)).collect()
 }

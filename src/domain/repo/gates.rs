@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use crate::asked::Asked;
+use crate::asked::{Asked, Topic};
 use crate::call::Call;
-use crate::id::RunSeq;
 use crate::machine::Timestamp;
 use crate::pipeline::Opening;
 use crate::repo::needs::Needs;
@@ -17,8 +16,6 @@ use crate::repo::{Effect, Question, Repo};
 pub(super) struct Gatekeeper {
     pub(super) calendar: Asked,
     verdict: Asked,
-    /// The run that the verdict is about.
-    verdict_of: RunSeq,
     pub(super) needs: Needs,
 }
 
@@ -34,15 +31,32 @@ impl Gatekeeper {
         self.needs.hurry(now);
     }
 
-    pub(super) fn verdict_given(&mut self, now: Timestamp, seq: RunSeq, opening: Opening) {
-        if self.verdict_of == seq {
-            self.verdict.given(now, opening);
+    /// What is asked now and was asked then. The answer to another question says nothing of it.
+    fn answered(asked: &mut Asked, topic: Topic) -> Option<&mut Asked> {
+        Some(asked).filter(|asked| asked.is_about(topic))
+    }
+
+    pub(super) fn calendar_read(&mut self, now: Timestamp, topic: Topic, opening: Opening) {
+        if let Some(asked) = Self::answered(&mut self.calendar, topic) {
+            asked.read(now, opening);
         }
     }
 
-    pub(super) fn verdict_failed(&mut self, now: Timestamp, seq: RunSeq, why: String, rest: Duration) {
-        if self.verdict_of == seq {
-            self.verdict.refused(now, why, rest);
+    pub(super) fn calendar_failed(&mut self, topic: Topic, again: impl FnOnce(u32) -> Timestamp, why: String) {
+        if let Some(asked) = Self::answered(&mut self.calendar, topic) {
+            asked.call.failed(again, why);
+        }
+    }
+
+    pub(super) fn verdict_given(&mut self, now: Timestamp, topic: Topic, opening: Opening) {
+        if let Some(asked) = Self::answered(&mut self.verdict, topic) {
+            asked.given(now, opening);
+        }
+    }
+
+    pub(super) fn verdict_failed(&mut self, now: Timestamp, topic: Topic, why: String, rest: Duration) {
+        if let Some(asked) = Self::answered(&mut self.verdict, topic) {
+            asked.refused(now, why, rest);
         }
     }
 
@@ -90,21 +104,20 @@ impl Repo {
     ) {
         let gates = &spec.gates;
         if !(gates.windows.is_empty() && gates.freezes.is_empty()) {
+            let topic = Topic::of(&(&gates.windows, &gates.freezes));
+            self.keeper.calendar.ask_about(topic);
             if self.keeper.calendar.is_due(now) {
-                effects.push(Effect::ReadCalendar(gates.windows.clone(), gates.freezes.clone()));
+                effects.push(Effect::ReadCalendar(topic, gates.windows.clone(), gates.freezes.clone()));
             }
             closed.extend(self.keeper.calendar.closed("the calendar"));
         }
         if let Some(source) = &gates.verdict {
             let seq = run.attempt.seq;
-            if self.keeper.verdict_of != seq {
-                self.keeper.verdict_of = seq;
-                self.keeper.verdict = Asked::default();
-            }
+            let applied = self.status.durable.history.iter().rev().find(|ended| ended.outcome == Phase::Succeeded);
+            let from = applied.map(|ended| ended.revision.clone());
+            let question = Question { source: source.clone(), seq, revision: run.revision.clone(), from };
+            self.keeper.verdict.ask_about(question.topic());
             if self.keeper.verdict.is_due(now) {
-                let applied = self.status.durable.history.iter().rev().find(|ended| ended.outcome == Phase::Succeeded);
-                let from = applied.map(|ended| ended.revision.clone());
-                let question = Question { source: source.clone(), seq, revision: run.revision.clone(), from };
                 effects.push(Effect::AskVerdict(Box::new(question)));
             }
             closed.extend(self.keeper.verdict.closed("the verdict"));

@@ -57,8 +57,8 @@ use crate::id::{NoticeId, Revision, RunSeq};
 use crate::machine::{Machine, Timestamp};
 use crate::notice::Notice;
 use crate::own_status::OwnStatus;
-use crate::pipeline::Opening;
 use crate::pipeline::spec::{Freeze, VerdictSource, Window};
+use crate::pipeline::{Opening, Topic};
 use crate::ports::answer::PortError;
 use crate::promise::Promise;
 use crate::repo::gates::Gatekeeper;
@@ -167,13 +167,13 @@ pub enum Event {
     /// It was not, for this reason.
     RemoveFailed(String, String),
     /// An [`Effect::ReadCalendar`] was answered.
-    CalendarRead(Opening),
+    CalendarRead(Topic, Opening),
     /// It was not, for this reason.
-    CalendarFailed(String),
+    CalendarFailed(Topic, String),
     /// An [`Effect::AskVerdict`] was answered.
-    VerdictGiven(RunSeq, Opening),
+    VerdictGiven(Topic, Opening),
     /// It was not, for this reason; not to be asked again before this time has passed.
-    VerdictFailed(RunSeq, String, Duration),
+    VerdictFailed(Topic, String, Duration),
     /// An [`Effect::SeeNeeds`] was answered: what a fresh read says of each object; `None` of one that does not exist.
     NeedsSeen(Vec<(TargetKey, Result<Option<app::Look>, PortError>)>),
     /// A notice is on its way in the durable outbox.
@@ -206,7 +206,7 @@ pub enum Effect {
     /// Remove the Job of this name and UID.
     Remove(String, String),
     /// Say whether it is in a window and in no freeze.
-    ReadCalendar(Vec<Window>, Vec<Freeze>),
+    ReadCalendar(Topic, Vec<Window>, Vec<Freeze>),
     /// Ask another system.
     AskVerdict(Box<Question>),
     /// Read these objects afresh, which the run waits for.
@@ -228,6 +228,13 @@ pub struct Question {
     pub revision: Revision,
     /// The commit that was applied last.
     pub from: Option<Revision>,
+}
+
+impl Question {
+    /// What an answer to it is about.
+    pub fn topic(&self) -> Topic {
+        Topic::of(self)
+    }
 }
 
 impl Effect {
@@ -341,10 +348,10 @@ impl Machine for Repo {
             Event::PodsFailed(uid, why) => self.jobs.pods_failed(&uid, &again, why),
             Event::Removed(name) => self.jobs.removed(&name),
             Event::RemoveFailed(name, why) => self.jobs.remove_failed(&name, &again, why),
-            Event::CalendarRead(opening) => self.keeper.calendar.read(now, opening),
-            Event::CalendarFailed(why) => self.keeper.calendar.call.failed(&again, why),
-            Event::VerdictGiven(seq, opening) => self.keeper.verdict_given(now, seq, opening),
-            Event::VerdictFailed(seq, why, rest) => self.keeper.verdict_failed(now, seq, why, rest),
+            Event::CalendarRead(topic, opening) => self.keeper.calendar_read(now, topic, opening),
+            Event::CalendarFailed(topic, why) => self.keeper.calendar_failed(topic, &again, why),
+            Event::VerdictGiven(topic, opening) => self.keeper.verdict_given(now, topic, opening),
+            Event::VerdictFailed(topic, why, rest) => self.keeper.verdict_failed(now, topic, why, rest),
             Event::NeedsSeen(reads) => self.keeper.needs.seen(now, &again, reads),
             Event::Told(id) => {
                 self.telling.told(&id);

@@ -182,9 +182,10 @@ impl Stage {
                 self.told.push((notice.kind, notice.message.clone()));
                 Event::Told(notice.id)
             }
-            Effect::ReadCalendar(..) => {
-                Event::CalendarRead(Opening { open: false, changes_after: None, words: "a freeze: fair".to_owned() })
-            }
+            Effect::ReadCalendar(topic, ..) => Event::CalendarRead(
+                topic,
+                Opening { open: false, changes_after: None, words: "a freeze: fair".to_owned() },
+            ),
             Effect::SeeNeeds(needs) => self.see(needs),
             Effect::AskVerdict(_) | Effect::End => return None,
         })

@@ -6,7 +6,7 @@ use crate::machine::Timestamp;
 use crate::own_status::{Belief, Remembered};
 use crate::repo::Repo;
 use crate::repo::spec::Object;
-use crate::repo::status::{Phase, Status};
+use crate::repo::status::{Phase, Run, Status};
 
 impl Remembered for Status {
     fn serial(&self) -> u64 {
@@ -98,8 +98,9 @@ impl Repo {
         }
     }
 
-    /// The object was restored from a backup. It remembers less than we do: no number that we saw is given out again (RP-2), and no
-    /// answer to an earlier question counts. What runs is found by its Job.
+    /// The object was restored from a backup. It remembers less than we do: no number that we saw is given out again (RP-2), no answer
+    /// to an earlier question counts, and a run that we saw is no news. Its Job is looked for; where that is gone, what it did is not
+    /// known.
     fn restored(&mut self, now: Timestamp, object: Object) {
         let lost = self.status.give_up();
         self.take(now, object);
@@ -107,13 +108,17 @@ impl Repo {
         let is_behind = known.seq < lost.seq;
         known.seq = known.seq.max(lost.seq);
         known.waiting = None;
-        if let Some(run) = &mut known.run {
-            let unstarted = matches!(run.phase, Phase::Waiting | Phase::Starting | Phase::Planned);
-            if is_behind && unstarted {
-                run.phase = Phase::Superseded;
-                "the Repo was restored from a backup".clone_into(&mut run.message);
-            }
+        let is_unstarted = |run: &Run| matches!(run.phase, Phase::Waiting | Phase::Starting | Phase::Planned);
+        if is_behind && lost.run.as_ref().is_some_and(|run| !is_unstarted(run)) {
+            (known.run, known.head, known.next) = (lost.run, lost.head, lost.next);
+            known.history = lost.history;
+        } else if let Some(run) = known.run.as_mut().filter(|run| is_behind && is_unstarted(run)) {
+            run.phase = Phase::Superseded;
+            "the Repo was restored from a backup".clone_into(&mut run.message);
         }
+        // A watch from before may be told nothing of the Jobs that are there now.
+        let was_watching = self.jobs.is_watching();
+        self.jobs.belong_to_another(was_watching);
         self.tell_faulty(
             now,
             "its status is older than what was written: it was restored from a backup, or edited. Open questions were asked anew",

@@ -38,6 +38,21 @@ async fn each_right_that_is_missing_is_named_by_its_check() {
 }
 
 #[tokio::test]
+async fn a_kind_without_any_right_is_left_alone_and_no_failure() {
+    let mut world = World::start().await;
+    world.api.set_installed("allclear.dev", true);
+    for verb in ["get", "list", "watch"] {
+        world.forbid(verb, "allclear.dev", "pipelines");
+    }
+    world.forbid("update", "allclear.dev", "pipelines/status");
+    let report = world.report().await;
+    said(&report, "right-pipelines", "nothing is done with them");
+    assert_eq!(report.failed, 0, "{report}");
+    world.sections.insert("pipeline", "enabled = \"on\"".to_owned());
+    world.fails("right-pipelines", "may not get pipelines").await;
+}
+
+#[tokio::test]
 async fn the_name_of_the_cluster_needs_a_right_where_the_member_has_none() {
     let mut world = World::bare().await;
     world.sections.entry("group").and_modify(|keys| {

@@ -1,8 +1,11 @@
 //! Pipelines as the API server has them: watched, read, and their status written by compare-and-set.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use allclear::adapters::dry_objects::DryObjects;
+use allclear::adapters::kubernetes::Tempo;
 use allclear::adapters::kubernetes::objects::Pipelines;
 use domain::id::{Environment, PipelineId, PromotionSeq, Revision};
 use domain::pipeline::spec::Object;
@@ -149,6 +152,38 @@ async fn all_of_them_are_watched_and_one_that_cannot_be_read_costs_itself_only()
     next("web gone").await;
 }
 
+/// A5: as for workloads, what a watch goes on from is a version of the future after a restore, so it is told nothing.
+#[tokio::test]
+async fn a_pipeline_that_is_restored_is_seen_as_it_was() {
+    let bench = Bench::start().await;
+    bench.api.set_installed(OURS, true);
+    bench.api.put(pipeline(OURS, "web")).unwrap();
+    let backup = bench.api.backup();
+    for number in 0..5 {
+        bench.api.put(pipeline(OURS, &format!("later-{number}"))).unwrap();
+    }
+    let tempo = Tempo { prove: Some(Duration::from_millis(50)), ..brisk() };
+    let mut flow = Pipelines::new(&bench.clients, OURS, None, tempo).watch();
+    let mut all = BTreeSet::new();
+    let mut listed = async |count: usize| {
+        let mut shown = 0;
+        loop {
+            match tokio::time::timeout(PATIENCE, flow.next()).await.expect("it is listed").unwrap() {
+                ObjectSight::Restarted => shown = 0,
+                ObjectSight::Seen(object) => {
+                    shown += 1;
+                    all.insert(object.id.name.clone());
+                }
+                ObjectSight::Synced if shown == count => return all.len(),
+                _ => {}
+            }
+        }
+    };
+    assert_eq!(listed(6).await, 6);
+    bench.api.restore(&backup);
+    assert_eq!(listed(1).await, 6, "the one of the backup alone is there");
+}
+
 #[tokio::test]
 async fn a_cluster_without_the_crd_is_found_to_be_so() {
     let bench = Bench::start().await;
@@ -156,6 +191,11 @@ async fn a_cluster_without_the_crd_is_found_to_be_so() {
     assert!(!pipelines.are_served().await.unwrap());
     bench.api.set_installed(OURS, true);
     assert!(pipelines.are_served().await.unwrap());
+    assert_eq!(pipelines.refused().await, None);
+    bench.refuse(500, 1, |_| true);
+    assert_eq!(pipelines.refused().await, None, "that says nothing of rights");
+    bench.refuse(403, 1, |_| true);
+    assert!(pipelines.refused().await.unwrap().starts_with("failed to list pipelines.allclear.dev"));
     bench.refuse(403, 1, |_| true);
     let words = pipelines.are_served().await.unwrap_err().to_string();
     assert!(words.starts_with("failed to ask which kinds of allclear.dev are served"), "{words}");

@@ -198,10 +198,10 @@ impl State {
                 self.past.told(notice);
                 Event::Told(notice.id.clone())
             }
-            Effect::ReadCalendar(..) => {
+            Effect::ReadCalendar(topic, ..) => {
                 self.workers[by?].open = self.open;
                 let words = "the window is shut".to_owned();
-                Event::CalendarRead(Opening { open: self.open, changes_after: None, words })
+                Event::CalendarRead(*topic, Opening { open: self.open, changes_after: None, words })
             }
             Effect::AskVerdict(_) | Effect::SeeNeeds(_) | Effect::End => return None,
         })

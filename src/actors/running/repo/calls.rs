@@ -10,6 +10,7 @@ use domain::app::TargetKey;
 use domain::id::{ObjectId, RepoId, Subject};
 use domain::machine::Timestamp;
 use domain::notice::Notice;
+use domain::pipeline::Topic;
 use domain::pipeline::spec::{Freeze, Window};
 use domain::ports::pipeline::{Asking, Written};
 use domain::repo::spec::Object;
@@ -81,24 +82,31 @@ impl RepoActor {
         self.ask(ctx, looking, |found| found.map_or_else(Event::ResolveFailed, Event::Resolved));
     }
 
-    pub(super) fn read_calendar(&mut self, windows: &[Window], freezes: &[Freeze], ctx: &mut Context<Self>) {
+    pub(super) fn read_calendar(
+        &mut self,
+        topic: Topic,
+        windows: &[Window],
+        freezes: &[Freeze],
+        ctx: &mut Context<Self>,
+    ) {
         let read = self.running.calendar.read(windows, freezes);
-        self.ask(ctx, ready(read), |read| match read {
-            Ok(opening) => Event::CalendarRead(opening),
-            Err(error) => Event::CalendarFailed(error.to_string()),
+        self.ask(ctx, ready(read), move |read| match read {
+            Ok(opening) => Event::CalendarRead(topic, opening),
+            Err(error) => Event::CalendarFailed(topic, error.to_string()),
         });
     }
 
     pub(super) fn ask_verdict(&mut self, question: Question, ctx: &mut Context<Self>) {
         let (verdicts, metrics) = (self.running.verdicts.clone(), self.env.metrics.clone());
+        let topic = question.topic();
         let Question { source, seq, revision, from } = question;
         let subject = Subject::Repo(self.id());
         let asking = Asking { source, subject, environment: None, revision, from, seq: seq.0 };
         self.ask(ctx, async move { verdicts.ask(&asking).await }, move |verdict| match verdict {
-            Ok(opening) => Event::VerdictGiven(seq, opening),
+            Ok(opening) => Event::VerdictGiven(topic, opening),
             Err(unanswered) => {
                 metrics.failure("ask_verdict");
-                Event::VerdictFailed(seq, unanswered.why, unanswered.rest)
+                Event::VerdictFailed(topic, unanswered.why, unanswered.rest)
             }
         });
     }

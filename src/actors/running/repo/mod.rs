@@ -91,7 +91,7 @@ impl Drives<Repo> for RepoActor {
             Effect::LookAtJob(name) => self.look_at_job(name, ctx),
             Effect::ReadPods(name, uid) => self.read_pods(name, uid, ctx),
             Effect::Remove(name, uid) => self.remove(name, uid, ctx),
-            Effect::ReadCalendar(windows, freezes) => self.read_calendar(&windows, &freezes, ctx),
+            Effect::ReadCalendar(topic, windows, freezes) => self.read_calendar(topic, &windows, &freezes, ctx),
             Effect::AskVerdict(question) => self.ask_verdict(*question, ctx),
             Effect::SeeNeeds(needs) => self.see_needs(needs, ctx),
             Effect::Tell(notice) => self.tell(notice, ctx),

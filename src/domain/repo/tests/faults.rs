@@ -291,3 +291,40 @@ impl Stage {
         true
     }
 }
+
+#[test]
+fn a_commit_that_this_life_saw_applied_is_not_run_again_after_a_restore() {
+    let mut stage = staged(Approving::Auto);
+    stage.applies();
+    stage.pass(Duration::from_secs(10));
+    let (backup, jobs) = (stage.stored.status.clone(), stage.jobs.clone());
+    stage.push(B);
+    stage.applies();
+    stage.pass(Duration::from_secs(10));
+    assert_eq!((stage.run().revision.0.as_str(), stage.run().phase), (B, Phase::Succeeded));
+    stage.jobs = jobs;
+    stage.edit(|object| object.status = backup);
+    stage.pass(Duration::from_mins(5));
+    assert_eq!(stage.started.len(), 2, "{}", stage.run().message);
+    assert_eq!(
+        (stage.run().revision.0.as_str(), stage.run().phase, stage.run().attempt.seq),
+        (B, Phase::Succeeded, RunSeq(2))
+    );
+    stage.push(C);
+    assert_eq!((stage.started.len(), stage.run().attempt.seq), (3, RunSeq(3)));
+}
+
+#[test]
+fn what_ran_when_the_cluster_was_restored_is_repeated_only_after_a_yes() {
+    let mut stage = staged(Approving::Auto);
+    stage.applies();
+    stage.pass(Duration::from_secs(10));
+    let (backup, jobs) = (stage.stored.status.clone(), stage.jobs.clone());
+    stage.push(B);
+    assert_eq!(stage.started.len(), 2);
+    stage.jobs = jobs;
+    stage.edit(|object| object.status = backup);
+    stage.pass(Duration::from_mins(5));
+    assert_eq!((stage.started.len(), stage.run().phase), (2, Phase::Lost), "{}", stage.run().message);
+    assert!(stage.stored.status.waiting.is_some());
+}

@@ -115,3 +115,26 @@ fn a_poke_looks_at_what_is_needed_at_once() {
     stage.pass(Duration::ZERO);
     assert_eq!(stage.started.len(), 1);
 }
+
+#[test]
+fn an_answer_about_the_freezes_of_an_earlier_spec_opens_nothing() {
+    let freeze = |reason: &str| vec![Freeze { from: 0, to: i64::MAX, reason: reason.to_owned() }];
+    let mut frozen = spec(Approving::Auto);
+    frozen.gates.freezes = freeze("fair");
+    let mut stage = Stage::new(frozen);
+    stage.held = vec!["read_calendar"];
+    stage.pass(Duration::from_secs(5));
+    let open = || Opening { open: true, changes_after: None, words: String::new() };
+    let asked = |stage: &mut Stage| match stage.kept.pop() {
+        Some(Effect::ReadCalendar(topic, ..)) => topic,
+        other => panic!("not asked: {other:?}"),
+    };
+    let before = asked(&mut stage);
+    stage.edit(|object| object.spec.as_mut().expect("a spec").gates.freezes = freeze("incident"));
+    stage.feed(Event::CalendarRead(before, open()));
+    stage.pass(Duration::from_mins(1));
+    assert_eq!(stage.started.len(), 0);
+    let now = asked(&mut stage);
+    stage.feed(Event::CalendarRead(now, open()));
+    assert_eq!(stage.started.len(), 1);
+}

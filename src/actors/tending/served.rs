@@ -1,0 +1,34 @@
+//! Whether there is anything to tend: which places of a kind the API server serves and lets us list.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use domain::ports::PortError;
+use domain::ports::pipeline::{Kept, Objects};
+
+/// What was found.
+pub struct Served {
+    /// The places that are tended, by their numbers.
+    pub places: BTreeSet<usize>,
+    /// Why others are not, where that is because a right is missing.
+    pub refused: Option<String>,
+}
+
+/// Asks each place. With `leave` one that we may not list is left alone: a cluster may have the kind for others. Where objects are
+/// tended already, a right that is gone is a trouble, and told as one.
+///
+/// # Errors
+/// When the API server cannot be asked.
+pub async fn served<T: Kept>(objects: &[Arc<dyn Objects<T>>], leave: bool) -> Result<Served, PortError> {
+    let mut served = Served { places: BTreeSet::new(), refused: None };
+    for (number, objects) in objects.iter().enumerate() {
+        if !objects.are_served().await? {
+            continue;
+        }
+        match objects.refused().await.filter(|_| leave) {
+            Some(why) => served.refused = Some(why),
+            None => _ = served.places.insert(number),
+        }
+    }
+    Ok(served)
+}
