@@ -23,7 +23,7 @@ use domain::policy::Policy;
 use domain::ports::pipeline::{Edges, Secrets};
 use domain::ports::{ClusterView, Ledger, PortError, Retry};
 use domain::text::clean;
-use forge::Http;
+use forge::{Authorities, Http};
 use serde::Deserialize;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep_until, timeout};
@@ -107,16 +107,18 @@ impl Others {
     async fn ask(
         &self,
         by: &PurgedBy,
-        token: Option<&HeaderValue>,
+        keys: Option<&(HeaderValue, Option<Authorities>)>,
         id: &WorkloadId,
     ) -> Result<Result<(), String>, PortError> {
         let address = format!("{}/api/v1/fresh/{}/{}", by.server.trim_end_matches('/'), id.namespace, id.name);
         let mut request = Request::get(address).body(Bytes::new());
         let request = request.as_mut().map_err(|_| PortError::lasting(ATTEMPTED, "its address is no URL"))?;
         request.headers_mut().insert(ACCEPT, HeaderValue::from_static("application/json"));
-        request.headers_mut().extend(token.map(|token| (AUTHORIZATION, token.clone())));
+        request.headers_mut().extend(keys.map(|(token, _)| (AUTHORIZATION, token.clone())));
         let host = host(request.uri());
-        let exchange = timeout(ANSWER_MAX, self.http.send(std::mem::take(request), None, ANSWER_BYTES_MAX)).await;
+        let authorities = keys.and_then(|(_, authorities)| authorities.as_ref());
+        let exchange =
+            timeout(ANSWER_MAX, self.http.send(std::mem::take(request), authorities, ANSWER_BYTES_MAX)).await;
         let answer = exchange.map_err(|_| PortError::passing(ATTEMPTED, format!("{host} did not answer in time")))?;
         let answer = answer.map_err(|error| PortError::passing(ATTEMPTED, unsaid(&host, &error)))?;
         let failed = |why: String| match retry_after(answer.headers(), 0) {
@@ -145,7 +147,8 @@ impl Others {
         Ok(if answered.open { Ok(()) } else { Err(format!("{host} says: {}", reason())) })
     }
 
-    async fn token(&self, by: &PurgedBy) -> Result<Option<HeaderValue>, PortError> {
+    /// The token, and who may vouch for the server beside the system's authorities.
+    async fn keys(&self, by: &PurgedBy) -> Result<Option<(HeaderValue, Option<Authorities>)>, PortError> {
         let Some(name) = &by.secret else { return Ok(None) };
         let secret = self.secrets.read(&by.namespace, name, Purpose::sent_to(&by.server)).await?;
         let attempted = || format!("failed to read the token in Secret {name} in {}", by.namespace);
@@ -154,7 +157,8 @@ impl Others {
             return Err(PortError::lasting(attempted(), format!("it has no key {TOKEN}")));
         }
         let value = header_value(&format!("Bearer {token}"));
-        value.map(Some).map_err(|_| PortError::lasting(attempted(), "it has characters that none can have"))
+        let value = value.map(|value| Some((value, Authorities::of(&secret))));
+        value.map_err(|_| PortError::lasting(attempted(), "it has characters that none can have"))
     }
 }
 
@@ -163,7 +167,7 @@ impl Edges for FreshEdges {
     async fn are_fresh(&self, purged: &Purged, namespaces: &BTreeSet<String>) -> Result<Result<(), String>, PortError> {
         let by = match (&purged.by, &self.others) {
             (None, _) => None,
-            (Some(by), Some(others)) => Some((by, others, others.token(by).await?)),
+            (Some(by), Some(others)) => Some((by, others, others.keys(by).await?)),
             (Some(_), None) => return Err(PortError::lasting(ATTEMPTED, "only our own edges are known here")),
         };
         for namespace in namespaces {
@@ -171,7 +175,7 @@ impl Edges for FreshEdges {
                 let id = WorkloadId::deployment(namespace.as_str(), name.as_str());
                 self.paced().await;
                 let fresh = match &by {
-                    Some((by, others, token)) => others.ask(by, token.as_ref(), &id).await?,
+                    Some((by, others, keys)) => others.ask(by, keys.as_ref(), &id).await?,
                     None => self.look(&id).await?,
                 };
                 if let Err(why) = fresh {

@@ -19,7 +19,7 @@ use ::http::header::{ACCEPT, CONTENT_TYPE};
 use ::http::{HeaderValue, Request, StatusCode, Uri};
 use async_trait::async_trait;
 use bytes::Bytes;
-use forge::{Http, HttpError};
+use forge::{Authorities, Http, HttpError};
 use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
 
@@ -116,7 +116,7 @@ impl HttpVerdicts {
     }
 
     /// The question, signed if a Secret is named.
-    async fn request(&self, asking: &Asking) -> Result<Request<Bytes>, String> {
+    async fn request(&self, asking: &Asking) -> Result<(Request<Bytes>, Option<Authorities>), String> {
         let Asking { source, subject, environment, revision, from, seq } = asking;
         let (namespace, name) = (subject.namespace(), subject.name());
         let named = Named { namespace, name };
@@ -128,9 +128,12 @@ impl HttpVerdicts {
         let environment = environment.as_ref();
         let asked = Asked { subject: about, environment, revision, from: from.as_ref(), seq: *seq };
         let body = Bytes::from(serde_json::to_vec(&asked).map_err(|_| "the question cannot be written".to_owned())?);
-        let keys = match &source.secret {
-            Some(secret) => vec![self.key(namespace, secret, &source.url).await?],
-            None => Vec::new(),
+        let (keys, authorities) = match &source.secret {
+            Some(secret) => {
+                let (key, authorities) = self.key(namespace, secret, &source.url).await?;
+                (vec![key], authorities)
+            }
+            None => (Vec::new(), None),
         };
         let mut request = Request::post(source.url.as_str()).body(body.clone()).map_err(|_| "its address is no URL")?;
         let headers = request.headers_mut();
@@ -141,19 +144,27 @@ impl HttpVerdicts {
         let id = notice_id(&format!("{subject}{within}/{seq}"), "verdict").0;
         let timestamp_s = self.clock.wall_ms().div_euclid(1_000);
         sign(headers, &keys, &id, timestamp_s, &body).map_err(|error| error.to_string())?;
-        Ok(request)
+        Ok((request, authorities))
     }
 
-    async fn key(&self, namespace: &str, name: &str, url: &str) -> Result<Secret<Vec<u8>>, String> {
+    /// What signs the question, and who may vouch for the server beside the system's authorities.
+    async fn key(
+        &self,
+        namespace: &str,
+        name: &str,
+        url: &str,
+    ) -> Result<(Secret<Vec<u8>>, Option<Authorities>), String> {
         let mut secret =
             self.secrets.read(namespace, name, Purpose::sent_to(url)).await.map_err(|error| error.to_string())?;
+        let authorities = Authorities::of(&secret);
         let key = secret.remove(KEY).filter(|key| !key.is_empty());
         let key = key.ok_or_else(|| format!("Secret {name} in {namespace} has no key {KEY}"))?;
-        match str::from_utf8(&key) {
+        let key = match str::from_utf8(&key) {
             Ok(text) if text.starts_with("whsec_") => webhook_key(text.trim_end())
-                .map_err(|refused| format!("{KEY} of Secret {name} in {namespace} {}", refused.message)),
-            Ok(_) | Err(_) => Ok(Secret::new(key)),
-        }
+                .map_err(|refused| format!("{KEY} of Secret {name} in {namespace} {}", refused.message))?,
+            Ok(_) | Err(_) => Secret::new(key),
+        };
+        Ok((key, authorities))
     }
 }
 
@@ -165,9 +176,9 @@ impl Verdicts for HttpVerdicts {
         let places = self.places_of(asking.subject.namespace());
         let _of_one = places.acquire().await;
         let _asked = self.asked.acquire().await;
-        let request = self.request(asking).await.map_err(at_once)?;
+        let (request, authorities) = self.request(asking).await.map_err(at_once)?;
         let host = host(request.uri());
-        let exchange = self.http.send(request, None, ANSWER_BYTES_MAX);
+        let exchange = self.http.send(request, authorities.as_ref(), ANSWER_BYTES_MAX);
         let answer = match tokio::time::timeout(asking.source.timeout, exchange).await {
             Ok(answer) => answer.map_err(|error| at_once(unsaid(&host, &error)))?,
             Err(_) => return Err(at_once(format!("{host} did not answer within {:?}", asking.source.timeout))),

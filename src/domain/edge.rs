@@ -89,6 +89,10 @@ fn settled(record: &Record) -> Freshness {
     if !record.owed.is_empty() {
         return awaited("a purge is owed, and tried again");
     }
+    let mut open = record.votes.iter().filter(|vote| vote.closed.is_none()).flat_map(|vote| vote.purges.values());
+    if let Some(refused) = open.find(|purge| !purge.refused.is_empty()) {
+        return awaited(&format!("its purge is not made yet, and tried again: {}", refused.refused));
+    }
     if record.awaits_vote() || record.votes.iter().any(|vote| vote.closed.is_none()) {
         return awaited("its purge is under way");
     }

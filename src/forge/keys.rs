@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use bytes::Bytes;
 use domain::pipeline::proposal::{ForgeKind, Order};
 use domain::ports::PortError;
 
@@ -15,7 +14,7 @@ pub(crate) struct Keys {
     pub(crate) git: Credentials,
     /// For the forge's API: `token`.
     pub(crate) token: String,
-    /// Who may vouch for the server, beside the system's authorities: `caFile`.
+    /// Who may vouch for the server, beside the system's authorities.
     pub(crate) authorities: Option<Authorities>,
 }
 
@@ -42,8 +41,7 @@ impl Keys {
                 Credentials::Basic { user: user.unwrap_or_else(|| "oauth2".to_owned()), password: token.clone() }
             }
         };
-        let authorities = secret.get("caFile").filter(|file| !file.is_empty());
-        Ok(Self { git, token, authorities: authorities.map(|file| Authorities(Bytes::copy_from_slice(file))) })
+        Ok(Self { git, token, authorities: Authorities::of(secret) })
     }
 }
 
@@ -58,7 +56,7 @@ fn refused(order: &Order, why: &str) -> PortError {
 pub struct GitKeys {
     /// `username` and `password`, or `bearerToken`, or a `token` as promotions have it.
     pub credentials: Option<Credentials>,
-    /// Who may vouch for the server, beside the system's authorities: `caFile`, or `ca.crt`.
+    /// Who may vouch for the server, beside the system's authorities.
     pub authorities: Option<Authorities>,
 }
 
@@ -95,9 +93,7 @@ impl GitKeys {
             }
             (None, None, None, None) => None,
         };
-        let authorities =
-            ["caFile", "ca.crt"].into_iter().find_map(|key| secret.get(key).filter(|file| !file.is_empty()));
-        let authorities = authorities.map(|file| Authorities(Bytes::copy_from_slice(file)));
+        let authorities = Authorities::of(secret);
         if credentials.is_none() && authorities.is_none() {
             return Err("it has none of the keys username and password, bearerToken, token, caFile, ca.crt".to_owned());
         }
@@ -107,6 +103,8 @@ impl GitKeys {
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
+
     use super::*;
 
     #[test]

@@ -31,6 +31,8 @@ mod session;
 mod witness;
 mod words;
 
+use std::collections::BTreeMap;
+
 use async_trait::async_trait;
 use bytes::Bytes;
 
@@ -52,6 +54,14 @@ pub trait Http: Send + Sync {
 /// Certificates (PEM) that are trusted for this exchange, beside the system's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Authorities(pub Bytes);
+
+impl Authorities {
+    /// Those that a Secret names for the server that it is sent to: under `caFile`, as Flux has it, or `ca.crt`.
+    pub fn of(secret: &BTreeMap<String, Vec<u8>>) -> Option<Self> {
+        let file = ["caFile", "ca.crt"].into_iter().find_map(|key| secret.get(key).filter(|file| !file.is_empty()));
+        file.map(|file| Self(Bytes::copy_from_slice(file)))
+    }
+}
 
 /// Why there is no whole answer.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -177,7 +177,7 @@ fn session(http: Arc<dyn Http>, order: &Order, place: &Place, keys: Keys) -> Res
     let remote = Remote::new(Arc::clone(&http), url, Some(&keys.git), keys.authorities.clone())?;
     let requests = requests(http, kind, place, keys)?;
     let base = order.repository.base.clone();
-    let branches = Branches { head: words::branch(order), base, since: order.started_at.saturating_sub(SKEW) };
+    let branches = Branches { head: order.branch(), base, since: order.started_at.saturating_sub(SKEW) };
     if branches.head == branches.base {
         return Err(PortError::lasting(attempted(order), "the base branch is the branch of this promotion"));
     }

@@ -50,12 +50,6 @@ impl Words {
     }
 }
 
-/// The branch of an environment's promotions.
-pub(crate) fn branch(order: &Order) -> String {
-    let PipelineId { namespace, name } = &order.pipeline;
-    format!("promotion-{namespace}-{name}-{}", order.environment)
-}
-
 /// For what a promotion is: `namespace/name/environment`.
 pub(crate) fn place(order: &Order) -> String {
     let PipelineId { namespace, name } = &order.pipeline;

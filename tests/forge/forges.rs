@@ -169,7 +169,7 @@ async fn a_commit_of_ours_that_somebody_amended_is_theirs() {
     assert!(matches!(desk.forges.propose(&desk.order(2, "1.3.0")).await, Ok(Proposed::Foreign(_))));
 }
 
-/// `shop-web/a` and `shop/web-a` have the same branch.
+/// `shop-web/prod` and `shop/web-prod` have a branch each, and neither takes one that the other has made.
 #[tokio::test]
 async fn the_branch_of_another_pipeline_is_not_ours() {
     let desk = Desk::new(ForgeKind::Gitea).await;
@@ -179,8 +179,12 @@ async fn the_branch_of_another_pipeline_is_not_ours() {
     let values = b"tag: 1 # {\"$promotion\": \"shop:web-prod:x\"}\nb: 1 # {\"$promotion\": \"shop-web:prod:x\"}\n";
     desk.git.commit(REPOSITORY, "main", &[("x.yaml", values)]).expect("a commit");
     desk.opened(&other).await;
+    let made = desk.git(&["rev-parse", &other.branch()]);
     other.pipeline = domain::id::PipelineId::new("shop", "web-prod");
+    desk.git(&["update-ref", &format!("refs/heads/{}", other.branch()), &made]);
     assert!(matches!(desk.forges.propose(&other).await, Ok(Proposed::Foreign(_))));
+    desk.git(&["update-ref", "-d", &format!("refs/heads/{}", other.branch())]);
+    assert_eq!(desk.opened(&other).await.number, 2);
 }
 
 #[tokio::test]

@@ -35,10 +35,10 @@ impl Root {
                     match released {
                         Ok(Ok(())) => {}
                         Ok(Err(error)) => {
-                            tracing::warn!(%error, "the lease is not given back; the next replica waits for its end");
+                            tracing::warn!(%error, "the lease may not be given back; if so, the next replica waits for its end");
                         }
                         Err(_) => {
-                            tracing::warn!("the lease is not given back in time; the next replica waits for its end");
+                            tracing::warn!("nothing says in time that the lease is given back; if it is not, the next replica waits for its end");
                         }
                     }
                     Event::Released

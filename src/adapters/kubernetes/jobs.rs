@@ -269,9 +269,9 @@ fn refused(failed: CallError, repo: &RepoId) -> PortError {
         let advice = "it is tried again; raise the quota, or remove what uses it up";
         return PortError { attempted: error.attempted, ..PortError::passing("", format!("{said}; {advice}")) };
     }
-    // A policy of the cluster, by a webhook or by the API server itself. Of a missing right it is said: cannot create resource "jobs".
-    let by_policy = failure.status == Some(403) && error.denied && !said.contains(" resource \"");
-    if by_policy {
+    // Other plugins of admission, too, as that of PodSecurity. Of a missing right it is said: cannot create resource "jobs".
+    let is_no_right = failure.status == Some(403) && error.denied && !said.contains(" resource \"");
+    if failure.is_by_policy() || is_no_right {
         let advice = "a policy of the cluster refuses the Job; change spec.runner, or the policy for Jobs of allclear";
         return PortError::lasting(error.attempted, format!("{said}; {advice}"));
     }

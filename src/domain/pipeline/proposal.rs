@@ -3,7 +3,7 @@
 //! Not for how git and the forges do it; that is the crate `forge`.
 
 use crate::asked::Topic;
-use crate::id::{Environment, PipelineId, PromotionSeq, Revision};
+use crate::id::{Environment, PipelineId, PromotionSeq, Revision, digest};
 
 /// Where pull requests live.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -87,6 +87,19 @@ impl Order {
     pub fn topic(&self) -> Topic {
         Topic::of(&(self.seq, &self.repository))
     }
+
+    /// The branch of its environment's promotions: `promotion-shop-web-prod`. Where a name may be read in two ways, as of `a/x-y` and
+    /// `a-x/y`, a hash tells them apart.
+    pub fn branch(&self) -> String {
+        let PipelineId { namespace, name } = &self.pipeline;
+        let environment = &self.environment.0;
+        let branch = format!("promotion-{namespace}-{name}-{environment}");
+        if !namespace.contains('-') && !name.contains('-') {
+            return branch;
+        }
+        let hash = digest("branch", [namespace.as_str(), name, environment]);
+        format!("{branch}-{}", hash.chars().take(8).collect::<String>())
+    }
 }
 
 /// A pull request that exists.
@@ -153,5 +166,39 @@ impl RequestState {
             Self::Merged => "merged",
             Self::Closed => "closed",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pipeline::proposal::ForgeKind;
+
+    fn branch(namespace: &str, name: &str, environment: &str) -> String {
+        let repository =
+            Repository { forge: ForgeKind::GitHub, url: String::new(), base: String::new(), path: None, secret: None };
+        let order = Order {
+            id: String::new(),
+            pipeline: PipelineId::new(namespace, name),
+            environment: Environment(environment.to_owned()),
+            seq: PromotionSeq(1),
+            from: None,
+            revision: Revision("1".to_owned()),
+            repository,
+            started_at: 0,
+            approved_by: None,
+            gates: Vec::new(),
+            overwrite: false,
+        };
+        order.branch()
+    }
+
+    #[test]
+    fn no_two_environments_have_one_branch() {
+        assert_eq!(branch("shop", "web", "prod"), "promotion-shop-web-prod");
+        let branches = [("a", "x-y", "p"), ("a-x", "y", "p"), ("a", "x", "y-p")];
+        let names = branches.map(|(namespace, name, environment)| branch(namespace, name, environment));
+        let different: std::collections::BTreeSet<&String> = names.iter().collect();
+        assert!(different.len() == 3 && names.iter().all(|name| name.starts_with("promotion-a-x-y-p")), "{names:?}");
     }
 }

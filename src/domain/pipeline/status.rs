@@ -70,8 +70,10 @@ pub struct TargetStatus {
     pub ready: bool,
     /// Its revision.
     pub revision: Option<Revision>,
-    /// What is wrong.
+    /// Why it cannot be read, or says no revision.
     pub error: Option<String>,
+    /// Why it is not ready. In a field of our own: pipelines.weave.works says nothing of that, and people alert on `error`.
+    pub message: Option<String>,
 }
 
 /// A question to a person.

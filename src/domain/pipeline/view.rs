@@ -228,7 +228,7 @@ fn leaf(target: &TargetKey) -> Option<&crate::app::LeafId> {
 }
 
 fn sight(target: &TargetKey, said: &TargetStatus) -> Sight {
-    let error = said.error.clone();
+    let error = said.message.clone().or_else(|| said.error.clone());
     // A CRD that drops our fields keeps no UID; that an app was read shows in what it says.
     let read = said.uid.clone().or_else(|| (error.is_none() && said.revision.is_some()).then(String::new));
     match read {
@@ -244,8 +244,8 @@ fn sight(target: &TargetKey, said: &TargetStatus) -> Sight {
 
 fn targets(environment: &EnvironmentSpec, sights: &Sights) -> Vec<TargetView> {
     let shown = |target: &TargetKey| {
-        let TargetStatus { ready, revision, error, .. } = show::shown(target, sights.get(target));
-        TargetView { name: target.display_name(), revision, ready, error }
+        let TargetStatus { ready, revision, error, message, .. } = show::shown(target, sights.get(target));
+        TargetView { name: target.display_name(), revision, ready, error: message.or(error) }
     };
     environment.targets.iter().map(shown).collect()
 }

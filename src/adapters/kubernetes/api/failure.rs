@@ -29,6 +29,9 @@ const CAUSES_MAX: usize = 16;
 /// How the API server refuses what is made in a namespace that is being deleted (its admission plugin *NamespaceLifecycle*).
 const ENDING: &str = "because it is being terminated";
 
+/// How admission says no: a webhook, and a ValidatingAdmissionPolicy. No right would help.
+const BY_POLICY: [&str; 2] = ["denied the request", "denied request"];
+
 /// A kind of object by its place in the URL space. Some kinds come from data.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Resource {
@@ -178,10 +181,11 @@ impl fmt::Display for Attempt<'_> {
 impl Attempt<'_> {
     /// The error a port reports: what was attempted, why it failed, what can be done, whether trying again can help.
     pub fn failed(&self, failure: Failure) -> PortError {
+        let by_policy = failure.is_by_policy();
         let Failure { status, message, retry_after } = failure;
         let resource = self.collection.resource.display_name();
         // What is made in a namespace that is ending is refused as well, and no right would help.
-        let denied = matches!(status, Some(401 | 403)) && !message.contains(ENDING);
+        let denied = matches!(status, Some(401 | 403)) && !message.contains(ENDING) && !by_policy;
         let (cause, retry) = match status {
             Some(401) => (
                 format!(
@@ -189,6 +193,7 @@ impl Attempt<'_> {
                 ),
                 Retry::Never,
             ),
+            Some(403) if by_policy => (format!("{message}; a policy of the cluster refuses it"), Retry::Never),
             Some(403) => (
                 format!("{message}; allow {} to {} {resource} {}", whom(&message), self.verb, self.collection.place()),
                 Retry::Never,
@@ -205,6 +210,11 @@ impl Attempt<'_> {
 }
 
 impl Failure {
+    /// Whether a policy of the cluster has refused it, so that no right would help.
+    pub fn is_by_policy(&self) -> bool {
+        self.status == Some(403) && BY_POLICY.iter().any(|said| self.message.contains(said))
+    }
+
     /// There was no answer, or not all of it.
     pub fn unanswered(message: impl fmt::Display) -> Self {
         Self { status: None, message: shorten(&message.to_string()), retry_after: None }
@@ -362,6 +372,11 @@ mod tests {
         let denied = |status, text: &str| shop.attempt("create").failed(answer(status, None, text)).denied;
         assert!(denied(403, "forbidden: User \"jane\" cannot create deployments") && denied(401, "Unauthorized"));
         let ending = "forbidden: unable to create new content in namespace shop because it is being terminated";
+        let policy =
+            "forbidden: ValidatingAdmissionPolicy 'allclear' with binding 'all' denied request: you may not approve";
+        assert!(!denied(403, policy) && !denied(403, "admission webhook \"gate\" denied the request: no"));
+        let said = shop.attempt("patch").failed(answer(403, None, policy)).to_string();
+        assert!(said.ends_with("you may not approve; a policy of the cluster refuses it"), "{said}");
         assert!(!denied(403, ending) && !denied(422, "") && !denied(404, "") && !denied(500, ""));
     }
 

@@ -159,9 +159,12 @@ pub struct TargetStatus {
     /// What it runs.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub revision: String,
-    /// What is wrong.
+    /// Why it cannot be read, or says no revision.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub error: String,
+    /// Why it is not ready.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub message: String,
 }
 
 /// A target's object.

@@ -97,6 +97,7 @@ fn environment(raw: raw::EnvironmentStatus, namespace: &str) -> Result<Environme
         ready: one.ready,
         revision: revision(Some(one.revision)),
         error: Some(one.error).filter(|error| !error.is_empty()),
+        message: Some(one.message).filter(|message| !message.is_empty()),
     };
     let behind = |one: raw::Behind| Ok::<_, String>(Behind { since_ms: ms(&one.since)?, told: one.told });
     Ok(EnvironmentStatus {
@@ -123,6 +124,7 @@ fn write_environment(status: &EnvironmentStatus, app: &raw::ClusterAppRef, names
         ready: one.ready,
         revision: one.revision.as_ref().map(text).unwrap_or_default(),
         error: one.error.clone().unwrap_or_default(),
+        message: one.message.clone().unwrap_or_default(),
     };
     raw::EnvironmentStatus {
         targets: targets.iter().map(target).collect(),

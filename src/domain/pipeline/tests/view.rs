@@ -91,6 +91,17 @@ fn a_promotion_on_its_way_names_the_target_that_is_not_there_yet() {
 }
 
 #[test]
+fn a_target_that_is_not_ready_has_no_error_and_people_see_why() {
+    let mut story = Story::new(spec(false));
+    story.show("staging", unready("2"));
+    let shown = story.view().environments[0].targets[0].clone();
+    assert_eq!((shown.ready, shown.error.as_deref()), (false, Some("1 of 2 pods available")));
+    let kept = story.object.status.environments[&Environment("staging".to_owned())].targets[0].clone();
+    assert_eq!((kept.ready, kept.error), (false, None), "pipelines.weave.works has none there");
+    assert_eq!(kept.message.as_deref(), Some("1 of 2 pods available"));
+}
+
+#[test]
 fn a_target_that_cannot_be_read_says_what_to_do() {
     let mut story = Story::new(spec(false));
     story.show("staging", at("2"));

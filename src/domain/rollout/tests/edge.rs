@@ -29,6 +29,10 @@ fn the_edge_is_fresh_from_the_end_of_a_purge_to_the_next_change() {
         story.effects.iter().find_map(|e| if let Effect::Purge(order) = e { Some(order.clone()) } else { None });
     let reference = order.expect("a purge").reference.clone();
     let open = story.record().votes.clone();
+    let mut refused = story.record().clone();
+    refused.votes[0].purges.values_mut().for_each(|purge| purge.refused = "AccessDenied".to_owned());
+    let said = edge::fresh(Some(&refused), story.cluster.as_ref(), &Policy::default()).unwrap_err();
+    assert_eq!(said, "its purge is not made yet, and tried again: AccessDenied");
     story.step(Event::Purged(reference.clone(), Progress::Created("I1".into())));
     stale(&story, "is under way");
     story.step(Event::Purged(reference, Progress::Completed));

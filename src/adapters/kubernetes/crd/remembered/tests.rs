@@ -29,17 +29,14 @@ fn promotion() -> Promotion {
 
 /// A status with something in every field.
 fn full() -> Status {
-    let leaf = |namespace: &str| LeafId {
-        kind: LeafKind::GitopsCluster,
-        namespace: namespace.to_owned(),
-        name: "eu".to_owned(),
-    };
+    let leaf = |of: &str| LeafId { kind: LeafKind::GitopsCluster, namespace: of.to_owned(), name: "eu".to_owned() };
     let targets = ["shop", "flux"].map(|namespace| TargetStatus {
         cluster: Some(leaf(namespace)),
         uid: Some("u-2".to_owned()),
         ready: true,
         revision: Some(Revision("1.2".to_owned())),
         error: Some("unable to find it".to_owned()),
+        message: Some("1 of 2 pods available".to_owned()),
     });
     let repository = Repository {
         forge: ForgeKind::BitbucketServer,
