@@ -3,7 +3,11 @@
 use allclear::cli::answer::Output;
 use allclear::cli::check::check;
 use allclear::cli::read::whose::Whose;
+use domain::id::{Seq, WorkloadId};
+use domain::listed::Scope;
+use domain::record::Record;
 use sandbox::http::{Action, Fault, Reply, Request, When};
+use sandbox::kubernetes::Kind;
 
 use super::*;
 
@@ -91,6 +95,25 @@ async fn a_ledger_that_cannot_be_written_or_read_is_named_by_what_is_missing() {
 }
 
 #[tokio::test]
+async fn a_part_of_the_ledger_that_was_deleted_is_a_failure_and_named() {
+    let world = World::start().await;
+    let clients = connect(&world.kubernetes()).await.unwrap();
+    let ledger = KubernetesLedger::new(clients.request, "allclear");
+    ledger.open().await.unwrap();
+    let stored = Record { revision: 1, ..Record::first(Seq(7)) };
+    ledger.store(&WorkloadId::deployment("shop", "web"), &stored).await.unwrap();
+    // As a controller does once it has listed all: from then on what is missing is lost.
+    ledger.store_listed(&BTreeSet::from([Scope::of(None)])).await.unwrap();
+    let report = world.report().await;
+    said(&report, "ledger-read", "1 record");
+    let maps = world.api.list(Kind::ConfigMap, "allclear");
+    let mut names = maps.iter().map(|map| map["metadata"]["name"].as_str().unwrap());
+    let part = names.rfind(|name| name.starts_with("allclear-ledger-")).unwrap();
+    world.api.delete(Kind::ConfigMap, "allclear", part).unwrap();
+    world.fails("ledger-read", &format!("a part of it is lost: {part}")).await;
+}
+
+#[tokio::test]
 async fn a_namespace_that_is_not_there_is_named() {
     let mut world = World::bare().await;
     world.sections.insert("ledger", "namespace = \"none\"".to_owned());
@@ -115,7 +138,7 @@ async fn a_second_ledger_is_named() {
 #[tokio::test]
 async fn a_lease_that_nobody_holds_is_a_failure() {
     let world = World::start().await;
-    world.api.delete(sandbox::kubernetes::Kind::Lease, "allclear", "allclear-leader").unwrap();
+    world.api.delete(Kind::Lease, "allclear", "allclear-leader").unwrap();
     let report = world.fails("lease", "no replica works").await;
     said(&report, "controller", "not tried: lease");
 }
