@@ -132,6 +132,9 @@ fn refused(words: &str) -> HttpError {
 fn spoken(error: http::Error) -> HttpError {
     match error {
         http::Error::Blocked(words) | http::Error::Unusable(words) => HttpError::Refused(words),
+        http::Error::Failed(words) if words.ends_with(http::UNTRUSTED) => {
+            HttpError::Untrusted(format!("{words}: put that authority's certificate into the Secret, under caFile"))
+        }
         http::Error::Failed(words) if words.starts_with(http::TLS_FAILED) => HttpError::Untrusted(words),
         http::Error::Failed(words)
             if [http::NOT_CONNECTED, http::UNRESOLVED].iter().any(|no| words.starts_with(no)) =>

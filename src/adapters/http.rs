@@ -26,6 +26,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use jiff::Timestamp;
 use jiff::fmt::rfc2822::DateTimeParser;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use rustls::CertificateError;
 use url::{Host, Url};
 
 pub use egress::{Egress, refusal_of_cluster};
@@ -42,6 +43,9 @@ const WORDS_CHARS_MAX: usize = 200;
 
 /// How the words of a server begin that is not who it should be, or does not speak TLS.
 pub const TLS_FAILED: &str = "TLS failed";
+
+/// How a certificate is spoken of whose authority is unknown.
+pub const UNTRUSTED: &str = "its certificate is signed by an authority that is not trusted here";
 
 /// How the words begin where there is no connection.
 pub const NOT_CONNECTED: &str = "no connection";
@@ -348,13 +352,32 @@ fn explained(error: &reqwest::Error) -> Error {
     let words = words(error);
     let tls = causes.iter().find_map(|cause| cause.downcast_ref::<rustls::Error>());
     Error::Failed(match tls {
-        Some(tls) => format!("{TLS_FAILED}: {}", cut(&tls.to_string())),
+        Some(tls) => format!("{TLS_FAILED}: {}", distrust(tls)),
         None if error.is_dns() => format!("{UNRESOLVED}: {words}"),
         None if error.is_connect() && error.is_timeout() => format!("{NOT_CONNECTED} in time: {words}"),
         None if error.is_connect() => format!("{NOT_CONNECTED}: {words}"),
         None if error.is_body() || error.is_decode() => format!("the connection broke within the answer: {words}"),
         None => format!("the connection broke before there was an answer: {words}"),
     })
+}
+
+/// Why a certificate is not believed, for people.
+fn distrust(tls: &rustls::Error) -> String {
+    let rustls::Error::InvalidCertificate(why) = tls else { return cut(&tls.to_string()) };
+    match why {
+        CertificateError::UnknownIssuer => UNTRUSTED.to_owned(),
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => "its certificate has expired".to_owned(),
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+            "its certificate is for another name".to_owned()
+        }
+        // What `openssl req -x509` makes by default, used as it is.
+        why if format!("{why:?}").contains("CaUsedAsEndEntity") => {
+            "its certificate is that of an authority (CA:TRUE), which a server may not use as its own: let it sign one for the \
+             server, or make one with basicConstraints=CA:FALSE"
+                .to_owned()
+        }
+        why => cut(&why.to_string()),
+    }
 }
 
 /// The innermost cause, which names what happened; the outer ones name the request, which may be secret.

@@ -1,7 +1,7 @@
 //! Where wanted refs point, as [`Heads`]: one look is one request to a server that is known to speak protocol v2, two to others.
 //!
 //! - Whose turn it is, and what rests, is the [`keeper`](crate::keeper)'s; a look at what rests ends at once, without a request.
-//! - Each look has ten seconds and 4 MiB. It is made on a thread of the blocking pool: an encrypted connection and the list of
+//! - Each look has 25 seconds and 4 MiB. It is made on a thread of the blocking pool: an encrypted connection and the list of
 //!   10,000 refs take milliseconds, which an actor's thread does not have.
 //! - Credentials are read for each look and kept by no one. What is remembered is which URLs speak v2.
 //!
@@ -45,9 +45,9 @@ pub struct Patience {
 }
 
 impl Default for Patience {
-    /// 10 s, and a minute, which is six looks.
+    /// 25 s, for a server that needs ten for each of two requests, and a minute.
     fn default() -> Self {
-        Self { look: Duration::from_secs(10), place: Duration::from_secs(60) }
+        Self { look: Duration::from_secs(25), place: Duration::from_secs(60) }
     }
 }
 

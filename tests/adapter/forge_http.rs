@@ -185,8 +185,13 @@ async fn a_repository_behind_a_certificate_of_our_own_is_read_by_who_has_its_aut
     assert_eq!(files.len(), 1);
 
     for (remote, cause, retry) in [
-        (at("localhost", None), "TLS failed: ", Retry::Later),
-        (at("git.example.com", Some(ours)), "TLS failed: ", Retry::Later),
+        (
+            at("localhost", None),
+            "TLS failed: its certificate is signed by an authority that is not trusted here: put that authority's certificate \
+             into the Secret, under caFile",
+            Retry::Later,
+        ),
+        (at("git.example.com", Some(ours)), "TLS failed: its certificate is for another name", Retry::Later),
         (
             at("localhost", Some(Authorities(Bytes::from("no PEM")))),
             "the authorities hold no certificate",
@@ -197,6 +202,31 @@ async fn a_repository_behind_a_certificate_of_our_own_is_read_by_who_has_its_aut
         assert!(error.cause.starts_with(cause) && error.retry == retry, "{error:?}");
     }
     server.stop().await;
+}
+
+#[tokio::test]
+async fn a_certificate_that_is_its_own_authority_is_believed_unless_it_says_that_it_is_one() {
+    for (more, cause) in [
+        ("-addext basicConstraints=critical,CA:FALSE", None),
+        ("", Some("TLS failed: its certificate is that of an authority (CA:TRUE)")),
+    ] {
+        let directory = tempfile::tempdir().expect("a directory");
+        certificates::make_own(directory.path(), more);
+        let host = Arc::new(GitHost::new().expect("a git host"));
+        host.create("shop/web.git", &[]).expect("a repository");
+        host.commit("shop/web.git", "main", &[("a.yaml", b"tag: 1.0\n")]).expect("commit");
+        let server = Server::start(host as Arc<dyn StandIn>).await.expect("loopback");
+        let port = encrypted(directory.path(), server.address());
+        let http: Arc<dyn Http> = Arc::new(to("127.0.0.1", &["localhost"]));
+        let own = Authorities(std::fs::read(directory.path().join("server.pem")).expect("its own").into());
+        let url = format!("https://localhost:{port}/shop/web.git");
+        let refs = Remote::new(http, &url, None, Some(own)).expect("a URL").refs(&["refs/heads/main"]).await;
+        match cause {
+            None => _ = refs.expect("refs").branch("main").expect("main"),
+            Some(cause) => assert!(refs.as_ref().expect_err(more).cause.starts_with(cause), "{:?}", refs.err()),
+        }
+        server.stop().await;
+    }
 }
 
 /// The Secret of a Repo: the authority of its git host, or none.

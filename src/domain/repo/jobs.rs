@@ -13,6 +13,9 @@ use crate::repo::witness::Witness;
 /// How long we leave another's Job alone that has a name of ours, before we try again: a person has to remove it.
 const TAKEN_PAUSE: Duration = Duration::from_mins(1);
 
+/// How long we rest after a Job was refused for what is in it: a person has to correct it, or the policy that refuses it.
+const LASTING_PAUSE: Duration = Duration::from_mins(10);
+
 /// How soon pods are looked at again that are about to end.
 const ENDING_PAUSE: Duration = Duration::from_secs(2);
 
@@ -160,9 +163,17 @@ impl Jobs {
         }
     }
 
-    pub(super) fn make_failed(&mut self, name: &str, again: impl FnOnce(u32) -> Timestamp, why: String) {
+    /// What only a person can mend is tried rarely; another spec makes another Job, which is tried at once.
+    pub(super) fn make_failed(
+        &mut self,
+        now: Timestamp,
+        name: &str,
+        again: impl FnOnce(u32) -> Timestamp,
+        why: String,
+        lasting: bool,
+    ) {
         if let Some(present) = self.present(name) {
-            present.make.failed(again, why);
+            present.make.failed(|failures| if lasting { now.after(LASTING_PAUSE) } else { again(failures) }, why);
         }
     }
 

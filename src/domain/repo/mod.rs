@@ -138,8 +138,8 @@ pub enum Event {
     JobsUnseen(String),
     /// An [`Effect::Make`] of this name was answered.
     Made(String, Made),
-    /// It was not, for this reason.
-    MakeFailed(String, String),
+    /// It was not, for this reason; `lasting` if the Job is refused for what is in it.
+    MakeFailed(String, String, bool),
     /// An [`Effect::Start`] of this name was answered.
     StartAnswered(String, Start),
     /// It was not, for this reason.
@@ -334,7 +334,7 @@ impl Machine for Repo {
             Event::JobGone(name) => self.jobs.gone(&name),
             Event::JobsUnseen(why) => self.jobs.unseen(why),
             Event::Made(name, made) => self.jobs.made(now, &name, made),
-            Event::MakeFailed(name, why) => self.jobs.make_failed(&name, &again, why),
+            Event::MakeFailed(name, why, lasting) => self.jobs.make_failed(now, &name, &again, why, lasting),
             Event::StartAnswered(name, start) => self.jobs.start_answered(&name, start),
             Event::StartFailed(name, why) => self.jobs.start_failed(&name, &again, why),
             Event::WithdrawAnswered(name, answer) => self.jobs.withdrawn(&name, &again, answer),

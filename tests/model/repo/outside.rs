@@ -474,7 +474,7 @@ pub fn failed(effect: &Effect) -> Option<Event> {
         Effect::Store(..) => Event::StoreFailed(why),
         Effect::Look => Event::LookFailed(why),
         Effect::Resolve(_) => Event::ResolveFailed(Unresolved { why, lasting: false, rest: std::time::Duration::ZERO }),
-        Effect::Make(order) => Event::MakeFailed(order.name.clone(), why),
+        Effect::Make(order) => Event::MakeFailed(order.name.clone(), why, false),
         Effect::Start(job) => Event::StartFailed(job.name.clone(), why),
         Effect::Withdraw(job) => Event::WithdrawFailed(job.name.clone(), why),
         Effect::LookAtJob(name) => Event::JobLookFailed(name.clone(), why),

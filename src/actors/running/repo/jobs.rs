@@ -4,8 +4,8 @@ use actix::{ActorContext, ActorFutureExt, AsyncContext, Context, StreamHandler, 
 
 use super::RepoActor;
 use crate::actors::shell::Drives;
-use domain::ports::PortError;
 use domain::ports::repo::{JobSight, Start};
+use domain::ports::{PortError, Retry};
 use domain::repo::Event;
 use domain::repo::job::{Job, Order};
 
@@ -35,8 +35,9 @@ impl RepoActor {
         self.call(ctx, making, move |actor, made| match made {
             Ok(made) => Event::Made(name, made),
             Err(error) => {
-                let why = actor.failed("make_job", &name, &error);
-                Event::MakeFailed(name, why)
+                let (why, lasting) =
+                    (actor.failed("make_job", &name, &error), error.retry == Retry::Never && !error.denied);
+                Event::MakeFailed(name, why, lasting)
             }
         });
     }

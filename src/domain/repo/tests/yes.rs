@@ -86,12 +86,33 @@ fn a_run_whose_job_was_never_made_is_stopped_and_goes_on() {
     stage.kept.clear();
     stage.held.clear();
     stage.edit(|object| object.spec.as_mut().expect("a spec").suspended = Some("holiday".to_owned()));
-    stage.feed(Event::MakeFailed(name, "exceeded quota".to_owned()));
+    stage.feed(Event::MakeFailed(name, "exceeded quota".to_owned(), false));
     stage.pass(Duration::from_hours(2));
     assert_eq!((stage.jobs.len(), stage.ready()), (0, (Some(false), "Suspended")));
     stage.edit(|object| object.spec.as_mut().expect("a spec").suspended = None);
     stage.pass(Duration::from_mins(2));
     assert_eq!((stage.run().attempt.seq, stage.started.len()), (RunSeq(1), 1));
+}
+
+#[test]
+fn a_job_that_is_refused_for_what_is_in_it_is_tried_again_when_that_is_corrected() {
+    let mut stage = Stage::new(spec(Approving::Auto));
+    stage.held = vec!["make_job"];
+    stage.pass(Duration::from_secs(5));
+    let refused = |stage: &mut Stage| {
+        let name = stage.run().job.as_ref().expect("a name").name.clone();
+        stage.feed(Event::MakeFailed(name, "volumes[3].name: Required value".to_owned(), true));
+    };
+    refused(&mut stage);
+    stage.pass(Duration::from_mins(9));
+    assert_eq!(stage.kept.len(), 1, "it is not asked for over and over");
+    stage.pass(Duration::from_mins(2));
+    assert_eq!(stage.kept.len(), 2);
+    refused(&mut stage);
+    stage.held.clear();
+    stage.edit(|object| object.spec.as_mut().expect("a spec").runner.image = "tool:2".to_owned());
+    stage.pass(Duration::from_secs(5));
+    assert_eq!(stage.started.len(), 1);
 }
 
 #[test]
