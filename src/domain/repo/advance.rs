@@ -9,6 +9,10 @@ use crate::repo::run::Stand;
 use crate::repo::spec::Keep;
 use crate::repo::status::{Phase, Question};
 use crate::repo::{Effect, Repo};
+use crate::text;
+
+/// What is repeated of a ticket that somebody wrote.
+const TICKET_BYTES_MAX: usize = 24;
 
 impl Repo {
     pub(super) fn advance(&mut self, now: Timestamp) -> Vec<Effect> {
@@ -109,11 +113,19 @@ impl Repo {
     pub(super) fn words(&self) -> String {
         match &self.stand {
             Stand::Resting => self.status.draft.run.as_ref().map_or_else(String::new, |run| run.message.clone()),
-            Stand::Asked(Question::Plan) => {
+            Stand::Asked(question) => {
                 let plan = self.status.draft.run.as_ref().and_then(|run| run.plan.as_ref());
-                format!("{}{}", Question::Plan.words(), plan.map(plan_words).unwrap_or_default())
+                let plan = plan.filter(|_| *question == Question::Plan).map(plan_words).unwrap_or_default();
+                format!("{}{plan}{}", question.words(), self.void_yes().unwrap_or_default())
             }
             stand => stand.to_string(),
         }
+    }
+
+    /// That a yes is there which is to another question, behind other words.
+    fn void_yes(&self) -> Option<String> {
+        let asked = &self.status.draft.waiting.as_ref()?.ticket;
+        let said = self.object.answers.approve.as_ref().filter(|said| *said != asked)?;
+        Some(format!("; the yes to ticket {} was to an earlier question", text::clean(said, TICKET_BYTES_MAX)))
     }
 }

@@ -19,6 +19,9 @@ fn a_plan_is_applied_after_a_yes_to_it_and_to_no_other() {
     assert_ne!(stage.ticket(), first);
     stage.approve(&first);
     assert_eq!(stage.started.len(), 2);
+    stage.pass(Duration::from_secs(2));
+    let said_why = format!("the yes to ticket {first} was to an earlier question");
+    assert!(stage.run().message.ends_with(&said_why), "{}", stage.run().message);
     let second = stage.ticket();
     stage.approve(&second);
     let back = said(&Message::Differs(planned("1")));
