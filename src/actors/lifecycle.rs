@@ -5,10 +5,15 @@
 //! children of a dead parent do not live on with their timers. A notice can be lost on a full mailbox; parents also
 //! sweep.
 
-use actix::{Actor, AsyncContext, Context, Recipient, WrapFuture};
+use actix::{Actor, AsyncContext, Context, Message, Recipient, WrapFuture};
 use tokio::sync::watch;
 
 use crate::actors::message::{Died, End, Who};
+
+/// Parent → child: end, because another has its place.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub struct GiveWay;
 
 /// Sent when dropped. Part of every supervised actor.
 pub struct Obituary {

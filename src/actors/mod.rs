@@ -38,6 +38,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use actix::{Message, Recipient};
+
 use crate::actors::complaints::Complaints;
 use crate::telemetry::Metrics;
 use domain::catalog::Freshness;
@@ -131,6 +133,19 @@ pub struct Grouping {
 /// Messages an actor's mailbox holds before it refuses more and senders must try again. A rollout produces a handful a
 /// second; this is a burst of several workloads and still far below a page of memory.
 pub const MAILBOX_MAX: usize = 256;
+
+/// Sends what must not be lost and is bounded by its nature: one message for each object at most. So it may exceed a mailbox. An
+/// actor that is dead is rebuilt, and is told again then.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "see above; a burst of 2,000 objects at a start is no reason to try again"
+)]
+fn insist<M>(to: &Recipient<M>, message: M)
+where
+    M: Message<Result = ()> + Send,
+{
+    to.do_send(message);
+}
 
 /// How long one actor waits for another's answer. Answers that need an outside call come as events instead.
 pub const ANSWER_WITHIN: Duration = Duration::from_secs(30);

@@ -345,3 +345,34 @@ fn a_day_at_rest_writes_nothing() {
     });
     assert_eq!(world.state().promotions.written.len(), before, "a restart and a day");
 }
+
+#[test]
+fn of_more_pipelines_than_have_places_those_of_the_newcomer_are_attended_to() {
+    let world = at_rest(by_notice("web"));
+    let named =
+        |namespace: &str, name: String| Object { id: PipelineId::new(namespace, name.clone()), ..by_notice(&name) };
+    (0..2_000).for_each(|number| world.apply(named("crowd", format!("p{number}"))));
+    life(&world, async |life| {
+        life.pass(10_000).await;
+        let attended = async |namespace: &str| {
+            let seen = life.observe().await.promoting.expect("switched on");
+            let of = seen.pipelines.iter().filter(|view| view.id.namespace == namespace).count();
+            (of, seen.pipelines.len(), seen.troubles.into_iter().find(|words| words.contains("wait for one of")))
+        };
+        let crowded = Some(
+            "of the Pipelines 1 wait for one of 2000 places; namespace crowd has most, 1999. Use a second allclear for some"
+                .to_owned(),
+        );
+        assert_eq!(attended("shop").await, (1, 2_000, crowded));
+        world.apply(named("late", "one".to_owned()));
+        life.pass(5_000).await;
+        let (late, all, words) = attended("late").await;
+        assert_eq!((late, all), (1, 2_000), "{words:?}");
+        assert!(words.as_ref().is_some_and(|words| words.contains(" 2 wait for one of 2000 places")), "{words:?}");
+        // What a place was taken from is taken in again when one is free.
+        world.unapply(&PipelineId::new("late", "one"));
+        world.unapply(&PipelineId::new("shop", "web"));
+        life.pass(10_000).await;
+        assert_eq!(attended("crowd").await, (2_000, 2_000, None));
+    });
+}

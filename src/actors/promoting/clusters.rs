@@ -7,13 +7,13 @@ use std::time::Duration;
 use actix::{Actor, Addr, AsyncContext, Context, Handler, ResponseFuture};
 use futures_util::future::join_all;
 
-use crate::actors::lifecycle::{Obituary, StopListener, StopSignal};
+use crate::actors::lifecycle::{GiveWay, Obituary, StopListener, StopSignal};
 use crate::actors::message::{Died, End, Observe, Who};
 use crate::actors::observation::{LeafSeen, Observation, PromotingSeen};
 use crate::actors::promoting::leaf::LeafActor;
-use crate::actors::promoting::message::{Follow, GiveWay, LookAt, Looked, Owner, Reported, insist};
+use crate::actors::promoting::message::{Follow, LookAt, Looked, Owner, Reported};
 use crate::actors::shell::{Drives, Shell};
-use crate::actors::{Env, MAILBOX_MAX};
+use crate::actors::{Env, MAILBOX_MAX, insist};
 use domain::app::ClusterKey;
 use domain::clusters::{self, Effect, Event};
 use domain::id::PipelineId;

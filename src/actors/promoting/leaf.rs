@@ -11,9 +11,9 @@ use futures_util::StreamExt;
 
 use crate::actors::lifecycle::{Obituary, StopListener};
 use crate::actors::message::End;
-use crate::actors::promoting::message::{Looked, Owner, Reported, insist};
+use crate::actors::promoting::message::{Looked, Owner, Reported};
 use crate::actors::shell::{Drives, Shell};
-use crate::actors::{Env, MAILBOX_MAX};
+use crate::actors::{Env, MAILBOX_MAX, insist};
 use crate::telemetry::Share;
 use domain::app::{ClusterKey, TargetKey};
 use domain::id::PipelineId;

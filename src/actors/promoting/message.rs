@@ -9,19 +9,6 @@ use domain::app::TargetKey;
 use domain::id::PipelineId;
 use domain::leaf::Sights;
 
-/// Sends what must not be lost and is bounded by its nature: one message for each Pipeline at most. So it may exceed a mailbox. An
-/// actor that is dead is rebuilt, and is told again then.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "see above; a burst of 2,000 Pipelines at a start is no reason to try again"
-)]
-pub(in crate::actors) fn insist<M>(to: &Recipient<M>, message: M)
-where
-    M: Message<Result = ()> + Send,
-{
-    to.do_send(message);
-}
-
 /// A Pipeline that looks at targets.
 #[derive(Clone)]
 pub struct Owner {
@@ -42,11 +29,6 @@ pub struct Follow {
     /// What it wants to know about.
     pub targets: BTreeSet<TargetKey>,
 }
-
-/// Clusters → leaf: end, because another cluster has its place.
-#[derive(Message)]
-#[rtype(result = "()")]
-pub struct GiveWay;
 
 /// Pipeline → clusters → leaf: read these afresh. Each is answered once, by one [`Looked`] or another, unless the actor that reads
 /// it crashes.

@@ -6,10 +6,11 @@ use actix::{Actor, Addr, AsyncContext, Context};
 use futures_util::future::join;
 
 use super::Promoter;
+use crate::actors::insist;
 use crate::actors::lifecycle::{Obituary, StopSignal};
 use crate::actors::message::Who;
 use crate::actors::promoting::clusters::Clusters;
-use crate::actors::promoting::message::{Peers, insist};
+use crate::actors::promoting::message::Peers;
 use crate::actors::promoting::pipelines::Pipelines;
 use crate::actors::shell::Drives;
 use crate::actors::tending::PeersRebuilt;

@@ -7,10 +7,10 @@ use futures_util::future::{OptionFuture, join};
 use super::parent::Parent;
 use super::tree::OBSERVE_WITHIN;
 use crate::actors::directory::{Directory, PeersRestarted};
+use crate::actors::insist;
 use crate::actors::message::{Observe, TellNotice};
 use crate::actors::observation::Observation;
 use crate::actors::promoting::Promoter;
-use crate::actors::promoting::message::insist;
 use crate::actors::running::Runner;
 use domain::ports::Ports;
 

@@ -3,6 +3,8 @@
 use actix::{ActorContext, ActorFutureExt, AsyncContext, Context, StreamHandler, WrapFuture};
 
 use super::{Sighted, Tended, Tending};
+use crate::actors::insist;
+use crate::actors::lifecycle::GiveWay;
 use crate::actors::shell::Drives;
 use domain::groups::Said;
 use domain::ports::pipeline::{Kept, ObjectSight};
@@ -34,7 +36,12 @@ impl<T: Tended> Tending<T> {
             Said::Seen(object) => {
                 let Some(lost) = self.places.enter(object.id()) else { return };
                 // Nothing of them is decided by that, nor lost: what they remember is in their status.
-                lost.into_iter().for_each(|id| self.feed(Event::Gone(id), ctx));
+                for id in lost {
+                    if let Some(child) = self.children.get(&id) {
+                        insist(&child.clone().recipient(), GiveWay);
+                    }
+                    self.feed(Event::Gone(id), ctx);
+                }
                 Event::Seen(object)
             }
             Said::Gone(id) => {

@@ -6,7 +6,7 @@ use actix::{Actor, Context, Handler};
 
 use super::{ObjectSeen, PeersRebuilt};
 use crate::actors::Env;
-use crate::actors::lifecycle::{Obituary, StopListener};
+use crate::actors::lifecycle::{GiveWay, Obituary, StopListener};
 use crate::actors::message::{Observe, Who};
 use crate::actors::observation::Observation;
 use crate::telemetry::Metrics;
@@ -22,6 +22,7 @@ pub trait Tended: Unpin + 'static {
     type Child: Actor<Context = Context<Self::Child>>
         + Handler<ObjectSeen<Self::Object>>
         + Handler<PeersRebuilt<Self::Peers>>
+        + Handler<GiveWay>
         + Handler<Observe>;
 
     /// The kind's name, for people.

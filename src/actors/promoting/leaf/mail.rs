@@ -3,9 +3,10 @@
 use actix::{ActorContext, Handler, MessageResult, StreamHandler};
 
 use super::{LeafActor, Told};
+use crate::actors::lifecycle::GiveWay;
 use crate::actors::message::Observe;
 use crate::actors::observation::{LeafSeen, Observation, PromotingSeen};
-use crate::actors::promoting::message::{Follow, GiveWay, LookAt};
+use crate::actors::promoting::message::{Follow, LookAt};
 use crate::actors::shell::Drives;
 use domain::leaf::{Event, News};
 use domain::ports::pipeline::Link;

@@ -6,7 +6,8 @@ use std::future::ready;
 use actix::{ActorFutureExt, AsyncContext, Context, WrapFuture};
 
 use super::PipelineActor;
-use crate::actors::promoting::message::{Follow, Owner, insist};
+use crate::actors::insist;
+use crate::actors::promoting::message::{Follow, Owner};
 use crate::actors::shell::Drives;
 use domain::app::TargetKey;
 use domain::id::{Environment, ObjectId, Subject};

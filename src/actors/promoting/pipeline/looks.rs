@@ -6,7 +6,8 @@ use std::time::Duration;
 use actix::{AsyncContext, Context, Handler, SpawnHandle};
 
 use super::PipelineActor;
-use crate::actors::promoting::message::{LookAt, Looked, insist};
+use crate::actors::insist;
+use crate::actors::promoting::message::{LookAt, Looked};
 use crate::actors::shell::Drives;
 use domain::app::{Sight, TargetKey};
 use domain::id::{Environment, PromotionSeq};

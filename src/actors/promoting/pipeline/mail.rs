@@ -3,6 +3,7 @@
 use actix::{Handler, MessageResult};
 
 use super::PipelineActor;
+use crate::actors::lifecycle::GiveWay;
 use crate::actors::message::Observe;
 use crate::actors::observation::{Observation, PromotingSeen};
 use crate::actors::promoting::message::{Peers, Reported};
@@ -17,6 +18,14 @@ impl Handler<ObjectSeen<Object>> for PipelineActor {
 
     fn handle(&mut self, ObjectSeen(object): ObjectSeen<Object>, ctx: &mut Self::Context) {
         self.feed(object.map_or(Event::Missed, Event::Seen), ctx);
+    }
+}
+
+impl Handler<GiveWay> for PipelineActor {
+    type Result = ();
+
+    fn handle(&mut self, GiveWay: GiveWay, ctx: &mut Self::Context) {
+        self.end(ctx);
     }
 }
 

@@ -68,6 +68,13 @@ impl PipelineActor {
             followed: BTreeMap::new(),
         }
     }
+
+    /// Ends, and leaves the clusters: nothing of it is lost that its status does not say.
+    fn end(&mut self, ctx: &mut Context<Self>) {
+        self.follow(Vec::new(), ctx);
+        self.obituary.end = End::Finished(None);
+        ctx.stop();
+    }
 }
 
 impl Actor for PipelineActor {
@@ -102,11 +109,7 @@ impl Drives<Pipeline> for PipelineActor {
             Effect::Withdraw(order, number, why) => self.withdraw(order, number, why, ctx),
             Effect::FollowSecrets(names) => self.follow_secrets(&names, ctx),
             Effect::Tell(notice) => self.tell(notice, ctx),
-            Effect::End => {
-                self.follow(Vec::new(), ctx);
-                self.obituary.end = End::Finished(None);
-                ctx.stop();
-            }
+            Effect::End => self.end(ctx),
         }
     }
 }

@@ -3,6 +3,7 @@
 use actix::{Handler, MessageResult, Recipient};
 
 use super::RepoActor;
+use crate::actors::lifecycle::GiveWay;
 use crate::actors::message::{Observe, TellNotice};
 use crate::actors::observation::{Observation, RunningSeen};
 use crate::actors::shell::Drives;
@@ -16,6 +17,14 @@ impl Handler<ObjectSeen<Object>> for RepoActor {
 
     fn handle(&mut self, ObjectSeen(object): ObjectSeen<Object>, ctx: &mut Self::Context) {
         self.feed(object.map_or(Event::Missed, Event::Seen), ctx);
+    }
+}
+
+impl Handler<GiveWay> for RepoActor {
+    type Result = ();
+
+    fn handle(&mut self, GiveWay: GiveWay, ctx: &mut Self::Context) {
+        self.end(ctx);
     }
 }
 

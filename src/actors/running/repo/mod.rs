@@ -61,6 +61,12 @@ impl RepoActor {
             watch: None,
         }
     }
+
+    /// Ends: nothing of it is lost that its status and its Jobs do not say.
+    fn end(&mut self, ctx: &mut Context<Self>) {
+        self.obituary.end = End::Finished(None);
+        ctx.stop();
+    }
 }
 
 impl Actor for RepoActor {
@@ -95,10 +101,7 @@ impl Drives<Repo> for RepoActor {
             Effect::AskVerdict(question) => self.ask_verdict(*question, ctx),
             Effect::SeeNeeds(needs) => self.see_needs(needs, ctx),
             Effect::Tell(notice) => self.tell(notice, ctx),
-            Effect::End => {
-                self.obituary.end = End::Finished(None);
-                ctx.stop();
-            }
+            Effect::End => self.end(ctx),
         }
     }
 }
