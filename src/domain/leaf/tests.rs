@@ -272,6 +272,18 @@ fn what_a_watch_says_of_a_target_that_came_late_may_be_old_so_it_is_read() {
 }
 
 #[test]
+fn what_is_wanted_before_the_listing_begins_is_left_to_the_watch() {
+    let (first, second) = (web("shop"), called("api", &web("shop")));
+    let mut bench = Bench::of(std::slice::from_ref(&first));
+    bench.step(Event::Wanted(PipelineId::new("shop", "api"), [second.clone()].into()));
+    bench.tell("Deployment", News::Restarted);
+    let both = [first, second.clone()].map(|target| (target, Ok(look("1", false))));
+    bench.tell("Deployment", News::Seen(both.to_vec()));
+    bench.tell("Deployment", News::Synced);
+    assert_eq!((bench.reads.len(), bench.said(&second)), (0, "1".to_owned()));
+}
+
+#[test]
 fn what_must_be_seen_twice_is_ready_after_ten_seconds_and_a_fresh_read() {
     let mut bench = Bench::of(&[web("prod")]);
     bench.tell("Deployment", News::Restarted);

@@ -33,7 +33,7 @@ struct Known {
     confirmed: bool,
     /// Seen since the last listing began; otherwise it is read by name once the listing is complete.
     shown: bool,
-    /// It was wanted after the watch had begun, and no read by name has told since how it is. What the watch says of it may be from
+    /// It was wanted after the first listing had begun, and no read by name has told since how it is. What the watch says of it may be from
     /// before, with everything between left out.
     late: bool,
     read: Call,
@@ -51,6 +51,8 @@ struct Trouble {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Watched {
     pub number: Number,
+    /// Its first listing has begun: from then on it may have left out what was not wanted yet.
+    begun: bool,
     /// It was listed to the end at least once.
     synced: bool,
     trouble: Option<Trouble>,
@@ -107,12 +109,13 @@ impl Watched {
     /// A watch that begins, and the targets of its collection.
     pub fn new<'a>(number: Number, targets: impl Iterator<Item = &'a TargetKey>) -> Self {
         let known = targets.map(|target| (target.clone(), Known::default())).collect();
-        Self { number, synced: false, trouble: None, known, spare: None }
+        Self { number, begun: false, synced: false, trouble: None, known, spare: None }
     }
 
-    /// These targets are in its collection, too: what it said before it did not say of them.
+    /// These targets are in its collection, too: what it has said already it did not say of them.
     pub fn concerns<'a>(&mut self, targets: impl Iterator<Item = &'a TargetKey>) {
-        let new = |target: &TargetKey| (target.clone(), Known { late: true, ..Known::default() });
+        let late = self.begun;
+        let new = |target: &TargetKey| (target.clone(), Known { late, ..Known::default() });
         self.known.extend(targets.map(new));
     }
 
@@ -142,6 +145,7 @@ impl Watched {
     }
 
     pub fn restarted(&mut self) {
+        self.begun = true;
         for known in self.known.values_mut() {
             known.shown = false;
             // It may be answered with what was before the listing.
