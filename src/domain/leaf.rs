@@ -56,6 +56,13 @@ pub const TROUBLE_MAX: Duration = Duration::from_secs(30);
 /// The least time between two looks at what must be seen twice.
 pub const TWICE_AFTER: Duration = Duration::from_secs(10);
 
+/// How long nothing more is wanted before the watches of a new way to the cluster begin: at a start each Pipeline says for itself what it
+/// wants, and what comes too late for a listing is read by name.
+const GATHER_FOR: Duration = Duration::from_millis(250);
+
+/// How long they wait at most while more is wanted.
+const GATHER_MAX: Duration = Duration::from_secs(2);
+
 /// What users of `pipelines.weave.works` look for where nothing is known yet.
 pub(crate) const NOT_SYNCED: &str = "Target cluster client is not synced";
 
@@ -105,6 +112,15 @@ pub struct Leaf {
     last: Number,
     /// Since when nothing is wanted.
     unused: Option<Timestamp>,
+    /// The watches of a new way to the cluster have not begun yet.
+    gathering: Option<Gathering>,
+}
+
+/// When watches begin.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Gathering {
+    until: Timestamp,
+    at_most: Timestamp,
 }
 
 /// Whose sights may have changed.
@@ -132,6 +148,7 @@ impl Leaf {
             fresh: BTreeMap::new(),
             last: Number::default(),
             unused: None,
+            gathering: None,
         }
     }
 
@@ -277,6 +294,7 @@ impl Leaf {
         match &self.link {
             Link::Unused | Link::Connecting => return unknown(NOT_SYNCED),
             Link::Down(why) => return unknown(why),
+            Link::Up if self.gathering.is_some() => return unknown(NOT_SYNCED),
             Link::Up => {}
         }
         // A spare watch of its namespace knows more than one of all that has just begun.
@@ -349,11 +367,12 @@ impl Machine for Leaf {
                 self.forget(&mut effects);
                 self.link = Link::Up;
                 effects.push(Effect::Want(self.targets.keys().cloned().collect()));
-                self.plan(now, &mut effects);
+                self.gathering = Some(Gathering { until: now.after(GATHER_FOR), at_most: now.after(GATHER_MAX) });
                 (Touched::All, None)
             }
             Event::Unlinked(why) => {
                 self.forget(&mut effects);
+                self.gathering = None;
                 self.link = Link::Down(why);
                 (Touched::All, None)
             }
@@ -370,12 +389,13 @@ impl Machine for Leaf {
         for watch in self.watches.values_mut() {
             watch.tick(now);
         }
+        let gathered = self.gathering.take_if(|gathering| gathering.until <= now).is_some();
         let over: Vec<_> =
             self.watches.iter().filter(|(_, watch)| watch.is_over(now)).map(|(of, _)| of.clone()).collect();
         for of in &over {
             self.end(of, &mut effects);
         }
-        if !over.is_empty() {
+        if gathered || !over.is_empty() {
             self.plan(now, &mut effects);
         }
         self.ask(now, &mut effects);
@@ -390,7 +410,8 @@ impl Machine for Leaf {
 
     fn next_deadline(&self) -> Option<Timestamp> {
         let watches = self.watches.values().filter_map(Watched::next_deadline);
-        watches.chain(self.unused.map(|since| since.after(SPARE_FOR))).min()
+        let unused = self.unused.map(|since| since.after(SPARE_FOR));
+        watches.chain(unused).chain(self.gathering.as_ref().map(|gathering| gathering.until)).min()
     }
 
     fn breaks(&self, effect: &Effect) -> Vec<Promise> {

@@ -72,6 +72,8 @@ struct Watch {
     of: Collection,
     /// Objects of the listing that are still to be said, then `Synced`; `None`: all changes up to `at` were said.
     listing: Option<VecDeque<(usize, u8)>>,
+    /// The listing was asked for, and its answer has not begun to come.
+    awaited: bool,
     /// How many changes were said, or were in the listing.
     at: usize,
     mail: VecDeque<News>,
@@ -133,7 +135,7 @@ impl World {
             match effect {
                 Effect::Want(targets) => self.filter = targets,
                 Effect::Watch(number, of) => {
-                    let watch = Watch { of, listing: None, at: 0, mail: VecDeque::new(), spare: None };
+                    let watch = Watch { of, listing: None, awaited: false, at: 0, mail: VecDeque::new(), spare: None };
                     self.watches.insert(number, watch);
                     self.relist(number);
                 }
@@ -182,11 +184,17 @@ impl World {
         let of_kind = (0..TARGETS).filter(|index| KINDS[*index] == watch.of.kind);
         watch.listing = Some(of_kind.filter_map(|index| Some((index, self.objects[index]?))).collect());
         watch.at = self.log.len();
-        watch.mail.push_back(News::Restarted);
+        watch.awaited = true;
     }
 
-    /// The next thing that a server says. What the filter leaves out is never said.
+    /// The next thing that a server says. What the filter leaves out is never said. That an answer begins is heard before anything of it
+    /// is decoded.
     fn pump(&mut self, number: Number) -> bool {
+        if self.watches.get_mut(&number).is_some_and(|watch| std::mem::take(&mut watch.awaited)) {
+            while self.deliver(number) {}
+            self.step(Event::Told(number, News::Restarted));
+            return true;
+        }
         let Some(watch) = self.watches.get_mut(&number) else { return false };
         let seen = |index: usize, revision: u8, filter: &BTreeSet<TargetKey>| {
             let target = target(index);

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Leaf, Link, NAMESPACES_MAX, NOT_SYNCED, Purpose, Target, Touched, WATCHES_MAX};
+use super::{GATHER_FOR, Gathering, Leaf, Link, NAMESPACES_MAX, NOT_SYNCED, Purpose, Target, Touched, WATCHES_MAX};
 use crate::app::{Sight, TargetKey};
 use crate::id::PipelineId;
 use crate::leaf::watched::Watched;
@@ -42,6 +42,10 @@ impl Leaf {
             Link::Up if new.is_empty() && gone.is_empty() => {}
             Link::Up => {
                 effects.push(Effect::Want(self.targets.keys().cloned().collect()));
+                if let Some(Gathering { until, at_most }) = &mut self.gathering {
+                    *until = now.after(GATHER_FOR).min(*at_most);
+                    return Touched::These(new);
+                }
                 for (of, watch) in &mut self.watches {
                     watch.concerns_no_more(gone.iter().filter(|target| of.contains(target)));
                     watch.concerns(new.iter().filter(|target| of.contains(target)));

@@ -14,6 +14,7 @@ use domain::ports::pipeline::{Leaf, Leaves, Link};
 use domain::ports::repo::Needs;
 use domain::ports::{Flow, PortError};
 use futures_util::StreamExt;
+use futures_util::future::poll_immediate;
 use sandbox::kubernetes::Kind;
 use serde_json::{Value, json};
 
@@ -119,6 +120,25 @@ async fn what_targets_name_is_watched_and_read_in_another_cluster() {
     until(&mut watch, |news| *news == News::Gone { namespace: "prod".to_owned(), name: "db".to_owned() }).await;
     assert_eq!(leaf.read(&db).await.unwrap(), None);
     assert!(other.server.seen().iter().all(|seen| seen.method == "GET"), "a leaf is only read");
+}
+
+/// What `domain::leaf` counts on: a target is late only if it was wanted after it was heard that a listing begins.
+#[tokio::test]
+async fn all_that_is_wanted_when_a_listing_is_heard_to_begin_is_decoded_from_it() {
+    let (_here, other, clusters) = start().await;
+    ["db", "queue"].iter().for_each(|name| drop(other.api.apply(a_stateful_set(name, "some:16")).unwrap()));
+    let leaf = up(&mut clusters.link(&eu(LeafKind::Secret))).await;
+    let [db, queue] = ["db", "queue"].map(|name| target("apps/v1", "StatefulSet", name));
+    leaf.want(&BTreeSet::from([db.clone()]));
+    let mut watch = leaf.watch(&collection(&db, Some("prod")));
+    let is_asked = || other.server.seen().iter().any(|seen| seen.path.ends_with("/namespaces/prod/statefulsets"));
+    while !is_asked() {
+        assert!(poll_immediate(watch.next()).await.is_none(), "it is said before it was asked for");
+        tokio::task::yield_now().await;
+    }
+    leaf.want(&BTreeSet::from([db, queue]));
+    let said = until(&mut watch, |news| *news == News::Synced).await;
+    assert_eq!((&said[0], seen(&said).len()), (&News::Restarted, 2), "{said:?}");
 }
 
 #[tokio::test]
