@@ -16,6 +16,7 @@ mod ledger;
 mod redis;
 pub mod report;
 pub mod rights;
+mod secrets;
 mod sites;
 mod traces;
 mod webhooks;
@@ -36,7 +37,8 @@ use crate::adapters::clock::SystemClock;
 use crate::adapters::kubernetes::api::Api;
 use crate::adapters::kubernetes::installation::Installation;
 use crate::adapters::kubernetes::reviews::Reviews;
-use crate::adapters::kubernetes::{Cluster, Scope, Tempo};
+use crate::adapters::kubernetes::secrets::KubernetesSecrets;
+use crate::adapters::kubernetes::{Clients, Cluster, Scope, Tempo};
 use crate::app::Views;
 use crate::app::checking::{InCluster, Outside, ledger_namespace};
 use crate::cli::answer::{EXIT_FAILED, Outcome, Output, answer};
@@ -203,7 +205,7 @@ async fn in_cluster(config: &Config, outside: &Outside, options: &Options) -> Se
     let needed = rights::rights(&needs(config, served), &watched, namespace);
     let optional = rights::optional(config);
     let kubernetes_ledger = config.ledger_backend() == LedgerBackend::Kubernetes;
-    let (rights, installs, ledger, read, works) = tokio::join!(
+    let (rights, installs, ledger, read, works, sent) = tokio::join!(
         review(&reviews, &who.whom, needed.clone(), &who.missing, &optional),
         async {
             let crds = config.pipeline.enabled == Enabled::On || config.repo.enabled == Enabled::On;
@@ -218,8 +220,10 @@ async fn in_cluster(config: &Config, outside: &Outside, options: &Options) -> Se
         },
         read(config, views, &who, options.pre),
         works(config, &installation, installed, &who, options.pre),
+        sent(config, clients, views),
     );
     findings.extend(rights);
+    findings.extend(sent);
     findings.extend(installs);
     findings.extend(ledger);
     findings.extend(works);
@@ -262,6 +266,12 @@ async fn works(config: &Config, installation: &Installation, installed: bool, wh
     let mut findings: Vec<Finding> = leased.then(|| ledger::lease(&seen, &replicas, who, there)).into_iter().collect();
     findings.extend(controller::controller(config, installation, &seen, &replicas, leased).await);
     findings
+}
+
+/// The Secrets of Pipelines and Repos.
+async fn sent(config: &Config, clients: &Clients, views: &Result<Views, String>) -> Vec<Finding> {
+    let Ok(views) = views else { return Vec::new() };
+    secrets::secrets(views, &KubernetesSecrets::new(clients, config.secrets.hosts.clone())).await
 }
 
 /// The ledger, read without making one.

@@ -5,8 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use super::address::Refused;
+use super::problem::Place;
 use super::values::Values;
 use domain::destination::Destination;
+use domain::tenants::{Tenancy, Tenants};
 
 /// API groups at most: ours, and the one we took over from.
 const GROUPS_MAX: usize = 8;
@@ -30,7 +32,7 @@ pub struct Pipeline {
     pub enabled: Enabled,
     /// The API groups they are in, ours first; never empty. Of two objects of one name the one of the earlier group counts.
     pub groups: Vec<String>,
-    /// A Pipeline may name a GitopsCluster of another namespace.
+    /// A Pipeline, and what a Repo needs, may name targets and GitopsClusters of other namespaces.
     pub cross_namespace: bool,
 }
 
@@ -87,10 +89,13 @@ fn image(text: &str) -> Result<String, Refused> {
     Ok(text.to_owned())
 }
 
-pub(super) fn pipeline(values: &mut Values<'_>) -> Option<Pipeline> {
+/// Where each namespace purges only its own (`tenants.default`), it also looks only at its own, unless the operator says otherwise.
+pub(super) fn pipeline(values: &mut Values<'_>, tenants: Option<&Tenants>) -> Option<Pipeline> {
     let enabled = values.choice("pipeline.enabled", &CHOICES);
     let groups = groups(values);
-    let cross_namespace = values.truth("pipeline.cross_namespace");
+    let key = "pipeline.cross_namespace";
+    let apart = tenants.is_some_and(|tenants| tenants.default == Tenancy::Own) && values.place(key) == Place::Default;
+    let cross_namespace = values.truth(key).map(|allowed| allowed && !apart);
     Some(Pipeline { enabled: enabled?, groups: groups?, cross_namespace: cross_namespace? })
 }
 

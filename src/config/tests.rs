@@ -427,6 +427,10 @@ fn pipelines_are_followed_where_there_are_any_unless_configured_otherwise() {
     let groups = vec!["allclear.dev".to_owned()];
     assert_eq!(config.pipeline, Pipeline { enabled: Enabled::Auto, groups, cross_namespace: true });
     assert!(config.git.private_hosts.is_empty() && config.http.fresh.is_none());
+    let own =
+        |more: &str| load_with(&[("c.toml", &format!("[tenants]\ndefault = \"own\"\n{more}"))], &[], &[]).unwrap();
+    assert!(!own("").config.pipeline.cross_namespace, "each namespace to its own");
+    assert!(own("[pipeline]\ncross_namespace = true\n").config.pipeline.cross_namespace, "unless the operator says so");
     let file = "[pipeline]\nenabled = \"ON\"\ngroups = [\"allclear.dev\", \"pipelines.weave.works\"]\n\
                 [git]\nprivate_hosts = [\"Git.example.com\", \"10.0.0.7\", \"fd00::7\"]\n";
     let config = load_with(&[("c.toml", file)], &[], &[]).unwrap().config;

@@ -65,7 +65,7 @@ pub(super) fn config(values: &mut Values<'_>, read: ReadFile<'_>) -> Option<Conf
     let ledger = ledger(values);
     let leader = leader(values);
     let webhooks = webhooks(values, read);
-    let pipeline = pipeline::pipeline(values);
+    let pipeline = pipeline::pipeline(values, tenants.as_ref());
     let repo = pipeline::repo(values);
     let git = pipeline::git(values);
     let secrets = pipeline::secrets(values);

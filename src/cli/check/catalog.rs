@@ -95,6 +95,7 @@ checks! {
     RIGHT_PIPELINES: Rights = "right-pipelines";
     RIGHT_REPOS: Rights = "right-repos";
     RIGHT_HOOKS: Rights = "right-hooks";
+    SECRET_HOSTS: Rights = "secret-hosts";
     LEDGER_NAMESPACE: Ledger = "ledger-namespace";
     LEDGER_WRITE: Ledger = "ledger-write";
     LEDGER_READ: Ledger = "ledger-read";

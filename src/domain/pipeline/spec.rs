@@ -2,6 +2,7 @@
 //!
 //! Not for the form in which people write it; that is the adapter's.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::app::TargetKey;
@@ -167,6 +168,22 @@ pub struct Answers {
 }
 
 impl Spec {
+    /// The Secrets that are sent somewhere, each with the address that it is named for.
+    pub fn sent(&self) -> BTreeSet<(String, String)> {
+        let of = |environment: &EnvironmentSpec| {
+            let forge = environment.promotion.as_ref().and_then(PromotionSpec::repository);
+            let verdict = environment.gates.verdict.as_ref();
+            let by = environment.purged.as_ref().and_then(|purged| purged.by.as_ref());
+            [
+                forge.map(|forge| (forge.secret.clone(), forge.url.clone())),
+                verdict.map(|verdict| (verdict.secret.clone(), verdict.url.clone())),
+                by.map(|by| (by.secret.clone(), by.server.clone())),
+            ]
+        };
+        let named = self.environments.iter().flat_map(of).flatten();
+        named.filter_map(|(secret, address)| Some((secret?, address))).collect()
+    }
+
     /// The environments whose objects a promotion into the one at `index` rests on (PL-2).
     pub fn rests_on(&self, index: usize) -> &[EnvironmentSpec] {
         let from = match self.advance {

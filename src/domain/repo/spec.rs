@@ -3,6 +3,7 @@
 //!
 //! Not for the form in which people write it; that is the adapter's.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
 
@@ -184,6 +185,13 @@ pub struct Keep {
 }
 
 impl Spec {
+    /// The Secrets that are sent somewhere, each with the address that it is named for.
+    pub fn sent(&self) -> BTreeSet<(String, String)> {
+        let git = (self.source.secret.clone(), self.source.url.clone());
+        let verdict = self.gates.verdict.as_ref().map(|verdict| (verdict.secret.clone(), verdict.url.clone()));
+        [Some(git), verdict].into_iter().flatten().filter_map(|(secret, address)| Some((secret?, address))).collect()
+    }
+
     /// What a run of it would do to a commit, beside the commit: another folder or workspace is other work, so the same commit is
     /// run again for it.
     pub fn work(&self) -> String {

@@ -152,3 +152,55 @@ async fn a_webhook_that_is_about_no_workload_is_named() {
     world.hooks[0]["name"] = json!("wbe");
     world.warns("webhook-workloads", "called for wbe, and no such workload is watched").await;
 }
+
+#[tokio::test]
+async fn a_secret_that_would_go_where_it_may_not_is_named_with_who_names_it() {
+    let world = World::start().await;
+    world.api.set_installed("allclear.dev", true);
+    let secret = |name: &str, hosts: Option<&str>| {
+        let annotations = hosts.map(|hosts| json!({"allclear.dev/send-to": hosts}));
+        let metadata = json!({"namespace": "shop", "name": name, "annotations": annotations});
+        world
+            .api
+            .apply(json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": {"token": "cGVhcmw="}}))
+            .unwrap();
+    };
+    secret("forge", Some("git.example.com"));
+    secret("elsewhere", Some("git.example.com"));
+    secret("bare", None);
+    let environment =
+        |name: &str, promotion: &Value| json!({"name": name, "targets": [{"namespace": name}], "promotion": promotion});
+    let request = |host: &str, secret: &str| {
+        let repository = json!({"type": "gitea", "url": format!("https://{host}/shop/web.git"), "baseBranch": "main",
+                                "secretRef": {"name": secret}});
+        json!({"strategy": {"pull-request": repository}})
+    };
+    let apply = |environments: Value| {
+        let spec = json!({"appRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}, "environments": environments});
+        let metadata = json!({"namespace": "shop", "name": "web"});
+        world
+            .api
+            .apply(
+                json!({"apiVersion": "allclear.dev/v1alpha1", "kind": "Pipeline", "metadata": metadata, "spec": spec}),
+            )
+            .unwrap();
+    };
+    let dev = json!({"name": "dev", "targets": [{"namespace": "dev"}]});
+    apply(json!([dev, environment("prod", &request("git.example.com", "forge"))]));
+    said(&world.report().await, "secret-hosts", "1 Secret goes where it may");
+    apply(json!([
+        dev,
+        environment("test", &request("git.example.com", "forge")),
+        environment("stage", &request("evil.example.net", "elsewhere")),
+        environment("prod", &request("git.example.com", "bare")),
+    ]));
+    let report = world
+        .fails("secret-hosts", "shop/elsewhere named by Pipeline shop/web: it is not sent to evil.example.net")
+        .await;
+    said(&report, "secret-hosts", "kubectl annotate secret bare -n shop allclear.dev/send-to=git.example.com");
+    assert!(!report.to_string().contains("shop/forge") && !report.to_string().contains("pearl"), "{report}");
+    world.forbid_caller("get", "", "secrets");
+    let report = world.report().await;
+    assert!(marked(&report, Mark::NotTried).contains(&"secret-hosts"), "{report}");
+    assert_eq!(report.failed, 0, "{report}");
+}

@@ -135,12 +135,14 @@ pub fn is_shown(api_version: &str, kind: &str) -> Result<(), InvalidSpec> {
 /// the kubeconfig for it.
 pub fn is_elsewhere(target: &TargetKey, namespace: &str) -> Option<String> {
     match &target.cluster {
-        ClusterKey::Leaf(leaf) if leaf.namespace != namespace => {
-            Some(format!("{leaf} is in another namespace, which pipeline.cross_namespace = false forbids"))
-        }
+        ClusterKey::Leaf(leaf) if leaf.namespace != namespace => Some(format!(
+            "{leaf} is in another namespace, which pipeline.cross_namespace (false where tenants.default is own) forbids"
+        )),
         ClusterKey::Here if target.namespace != namespace => {
             let elsewhere = &target.namespace;
-            Some(format!("namespace {elsewhere} is another one, which pipeline.cross_namespace = false forbids"))
+            Some(format!(
+                "namespace {elsewhere} is another one, which pipeline.cross_namespace (false where tenants.default is own) forbids"
+            ))
         }
         ClusterKey::Leaf(_) | ClusterKey::Here => None,
     }
