@@ -17,9 +17,9 @@ use crate::actors::message::{Died, End};
 use crate::actors::shell::{Drives, Shell};
 use crate::actors::{Env, MAILBOX_MAX};
 use domain::groups::Groups;
+use domain::kept::{Kept, ObjectSight};
 use domain::listed::Listed;
 use domain::lives::Lives;
-use domain::ports::pipeline::{Kept, ObjectSight};
 use domain::shares::Places;
 use domain::watch::{self, Effect, Event, Watch};
 

@@ -5,7 +5,7 @@ use crate::cli::answer::{EXIT_FAILED, Outcome, refused};
 use crate::cli::page::count;
 use crate::cli::spoken::{IdOf, Spoken, missing, one};
 use domain::id::ObjectId;
-use domain::ports::pipeline::Kept;
+use domain::kept::Kept;
 
 /// Which objects.
 pub enum Which<I> {

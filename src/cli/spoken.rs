@@ -3,7 +3,7 @@
 use crate::adapters::kubernetes::desk::{Desk, Found};
 use crate::adapters::kubernetes::objects::{Kind, PipelineKind, RepoKind};
 use domain::id::{ObjectId, PipelineId, RepoId};
-use domain::ports::pipeline::Kept;
+use domain::kept::Kept;
 use domain::text::visible;
 
 /// Names an object of a kind.

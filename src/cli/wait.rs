@@ -19,8 +19,9 @@ use domain::id::WorkloadId;
 use domain::image::{Version, brief};
 use domain::ports::{PortError, Retry};
 use domain::record::Record;
-use domain::rollout::{Summary, duration, preview, timeout};
+use domain::rollout::{Summary, preview, timeout};
 use domain::tally::Tally;
+use domain::text::duration;
 use domain::workload::Workload;
 
 /// Exit code of a wait whose time was over first: rolling back and looking again are different answers.

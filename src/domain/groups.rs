@@ -6,8 +6,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::kept::{Kept, ObjectSight};
 use crate::ports::PortError;
-use crate::ports::pipeline::{Kept, ObjectSight};
 
 /// The objects of all groups, by what their watches have said.
 #[derive(Clone, Debug)]
@@ -145,7 +145,8 @@ impl<T: Kept> Groups<T> {
 mod tests {
     use super::*;
     use crate::id::PipelineId;
-    use crate::pipeline::spec::{Answers, Object};
+    use crate::kept::Answers;
+    use crate::pipeline::spec::Object;
     use crate::pipeline::status::Status;
 
     fn id() -> PipelineId {

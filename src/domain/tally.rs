@@ -15,8 +15,8 @@ use crate::id::{Member, Vector, WorkloadId, rank};
 use crate::image::brief;
 use crate::policy::Agreement;
 use crate::record::{Published, Purge, PurgeState};
-use crate::rollout::duration;
 use crate::roster::listed;
+use crate::text::duration;
 
 /// How the members stand towards one workload.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -9,6 +9,7 @@
 //! (`config::mask`), nor for letters that look like others.
 
 use std::borrow::Cow;
+use std::time::Duration;
 
 /// Marks what was cut.
 const ELLIPSIS: char = '…';
@@ -154,6 +155,19 @@ fn replaced(text: &str, is_one: impl Fn(char) -> bool, with: impl Fn(char, &mut 
         if is_one(character) { with(character, &mut out) } else { out.push(character) }
     }
     Cow::Owned(out)
+}
+
+/// A duration the way people say it: `45s`, `4m 10s`, `2h 3m`.
+pub fn duration(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
+        (0, 0, 0) => format!("{}ms", duration.as_millis()),
+        (0, 0, s) => format!("{s}s"),
+        (0, m, 0) => format!("{m}m"),
+        (0, m, s) => format!("{m}m {s}s"),
+        (h, 0, _) => format!("{h}h"),
+        (h, m, _) => format!("{h}h {m}m"),
+    }
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use crate::actors::insist;
 use crate::actors::lifecycle::GiveWay;
 use crate::actors::shell::Drives;
 use domain::groups::Said;
-use domain::ports::pipeline::{Kept, ObjectSight};
+use domain::kept::{Kept, ObjectSight};
 use domain::watch::Event;
 
 impl<T: Tended> Tending<T> {

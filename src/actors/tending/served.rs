@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use domain::kept::Kept;
 use domain::ports::PortError;
-use domain::ports::pipeline::{Kept, Objects};
+use domain::ports::pipeline::Objects;
 
 /// What was found.
 pub struct Served {

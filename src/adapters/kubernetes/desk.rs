@@ -13,10 +13,11 @@ use super::crd;
 use super::crd::repo::Installation;
 use super::objects::{GROUP, Kind, PipelineKind, RepoKind, of};
 use domain::id::{ObjectId, PipelineId, RepoId};
+use domain::kept::{Identity, Kept};
 use domain::pipeline::callers::{self, Called};
 use domain::pipeline::spec::Object;
 use domain::ports::PortError;
-use domain::ports::pipeline::{Identity, Kept, Marks};
+use domain::ports::pipeline::Marks;
 use domain::ports::repo::Pokes;
 
 /// Answers a ticket with yes.

@@ -17,8 +17,9 @@ use super::crd;
 use super::crd::repo::Installation;
 use domain::horizon::Verdict;
 use domain::id::{ObjectId, PipelineId, RepoId};
+use domain::kept::{Identity, Kept, ObjectSight, Written};
 use domain::pipeline;
-use domain::ports::pipeline::{Identity, Kept, ObjectSight, Objects, Written};
+use domain::ports::pipeline::Objects;
 use domain::ports::{Flow, PortError};
 use domain::repo;
 

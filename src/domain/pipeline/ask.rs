@@ -1,10 +1,11 @@
 //! Questions to people. A question has a ticket, and an answer that names another ticket is nothing (PL-5).
 
 use crate::id::{Environment, PromotionSeq, Revision, digest};
+use crate::kept::Answers;
 use crate::machine::Timestamp;
 use crate::notice::Kind;
 use crate::pipeline::Pipeline;
-use crate::pipeline::spec::{Answers, EnvironmentSpec};
+use crate::pipeline::spec::EnvironmentSpec;
 use crate::pipeline::status::{Approval, Promotion, Question, Waiting};
 
 /// Hexadecimal digits of a ticket: enough that nobody guesses one, and that a person can copy it.

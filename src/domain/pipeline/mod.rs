@@ -42,6 +42,7 @@ use std::time::Duration;
 
 use crate::app::{Sight, TargetKey};
 use crate::call::Call;
+use crate::doors::{Freeze, VerdictSource, Window};
 use crate::id::{Environment, NoticeId, PromotionSeq, Revision};
 use crate::machine::{Machine, Timestamp};
 use crate::notice::Notice;
@@ -50,7 +51,7 @@ use crate::pipeline::gates::Gatekeeper;
 use crate::pipeline::judge::{Obstacle, Sights};
 use crate::pipeline::proposal::{Order, Proposed, RequestState};
 use crate::pipeline::propose::Proposals;
-use crate::pipeline::spec::{Freeze, Object, Spec, VerdictSource, Window};
+use crate::pipeline::spec::{Object, Spec};
 use crate::pipeline::status::Status;
 use crate::promise::Promise;
 use crate::retry;

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::app::TargetKey;
+use crate::doors::{Freeze, VerdictSource, Window};
 use crate::id::{Environment, Revision};
 use crate::pipeline::proposal::Repository;
 
@@ -99,41 +100,6 @@ pub struct Gates {
     pub needs: Vec<TargetKey>,
 }
 
-/// A part of the week.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Window {
-    /// On these days: 0 is Monday, 6 Sunday. It belongs to the day on which it begins.
-    pub days: Vec<u8>,
-    /// Minutes after midnight.
-    pub from: u16,
-    /// Minutes after midnight; not later than `from` means on the next day.
-    pub to: u16,
-    /// The IANA time zone.
-    pub zone: String,
-}
-
-/// A time in which nothing starts.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Freeze {
-    /// From, in seconds since the Unix epoch.
-    pub from: i64,
-    /// To, in seconds since the Unix epoch; not included.
-    pub to: i64,
-    /// Why, for people.
-    pub reason: String,
-}
-
-/// Where another system is asked.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct VerdictSource {
-    /// Its address.
-    pub url: String,
-    /// The Secret whose key signs the question, in the Pipeline's namespace.
-    pub secret: Option<String>,
-    /// How long it may take to answer.
-    pub timeout: Duration,
-}
-
 /// Whose edge must be fresh.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Purged {
@@ -152,19 +118,6 @@ pub struct PurgedBy {
     pub secret: Option<String>,
     /// The namespace of that Secret, which is the Pipeline's.
     pub namespace: String,
-}
-
-/// What people have written on the object beside its spec.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Answers {
-    /// The ticket that is answered with yes.
-    pub approve: Option<String>,
-    /// The ticket whose time and verdict gates are opened, too.
-    pub overrides: Option<String>,
-    /// Who says so.
-    pub by: Option<String>,
-    /// When somebody last asked for a look; any text. Another one than before asks again.
-    pub poked: Option<String>,
 }
 
 impl Spec {
@@ -199,38 +152,8 @@ impl Spec {
     }
 }
 
-impl Answers {
-    /// Whether somebody answered this ticket with yes.
-    pub fn approve(&self, ticket: &str) -> bool {
-        [&self.approve, &self.overrides].into_iter().flatten().any(|answered| answered == ticket)
-    }
-
-    /// Whether somebody opened this ticket's gates.
-    pub fn overrides(&self, ticket: &str) -> bool {
-        self.overrides.as_deref() == Some(ticket)
-    }
-}
-
 /// A Pipeline, as the API server has it.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Object {
-    /// Its name.
-    pub id: crate::id::PipelineId,
-    /// `metadata.uid`: another one is another Pipeline.
-    pub uid: String,
-    /// `metadata.generation`.
-    pub generation: i64,
-    /// `metadata.resourceVersion`, against which a status is written.
-    pub version: String,
-    /// What it asks for, or what is wrong with that.
-    pub spec: Result<Spec, String>,
-    /// What people have answered.
-    pub answers: Answers,
-    /// What it remembers.
-    pub status: crate::pipeline::status::Status,
-    /// It has a deletion timestamp.
-    pub deleting: bool,
-}
+pub type Object = crate::kept::Object<crate::id::PipelineId, Spec, crate::pipeline::status::Status>;
 
 /// For words: the revision, or that there is none.
 pub fn or_none(revision: Option<&Revision>) -> &str {

@@ -7,11 +7,12 @@ mod moves;
 mod remark;
 mod view;
 
-use super::spec::{Advance, Answers, EnvironmentSpec, Gates, PromotionSpec, Purged, Strategy};
+use super::spec::{Advance, EnvironmentSpec, Gates, PromotionSpec, Purged, Strategy};
 use super::status::{EnvironmentStatus, Phase, Question as Asks, TargetStatus};
 use super::*;
 use crate::app::{AppKind, ClusterKey, Present};
 use crate::id::PipelineId;
+use crate::kept::Answers;
 use crate::notice::Kind;
 use crate::pipeline::proposal::{ForgeKind, Repository, Request};
 

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
-use std::hash::Hash;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,104 +9,15 @@ use async_trait::async_trait;
 
 use crate::app::{ClusterKey, Look, TargetKey};
 use crate::destination::Purpose;
-use crate::id::{Environment, ObjectId, PipelineId, RepoId, Revision, Subject};
+use crate::doors::{Freeze, VerdictSource, Window};
+use crate::id::{Environment, PipelineId, Revision, Subject};
+use crate::kept::{Kept, ObjectSight, Written};
 use crate::leaf::{Collection, News};
 use crate::pipeline::Opening;
 use crate::pipeline::callers::{Called, Mark};
 use crate::pipeline::proposal::{Order, Proposed, RequestState};
-use crate::pipeline::spec::{Freeze, Object, Purged, VerdictSource, Window};
-use crate::pipeline::status::Status;
+use crate::pipeline::spec::{Object, Purged};
 use crate::ports::answer::{Flow, PortError};
-use crate::repo;
-
-/// An object of a kind of ours, which the API server keeps for us.
-pub trait Kept: Clone + Debug + Eq + Hash + Send + Sync + Unpin + 'static {
-    /// Names it.
-    type Id: ObjectId;
-
-    /// What it remembers, which is ours alone to write.
-    type Status: Clone + Send + Sync + 'static;
-
-    /// Its name.
-    fn id(&self) -> &Self::Id;
-
-    /// Which object it is, and at which version.
-    fn identity(&self) -> Identity<'_>;
-
-    /// What it remembers.
-    fn status(&self) -> &Self::Status;
-
-    /// Puts another status in the place of its own, as of this version.
-    fn overlay(&mut self, status: Self::Status, version: String);
-}
-
-/// Which object, and at which version.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Identity<'a> {
-    /// `metadata.uid`.
-    pub uid: &'a str,
-    /// `metadata.resourceVersion`.
-    pub version: &'a str,
-}
-
-/// Both kinds have the same fields for it.
-macro_rules! kept {
-    ($object:ty, $id:ty, $status:ty) => {
-        impl Kept for $object {
-            type Id = $id;
-            type Status = $status;
-
-            fn id(&self) -> &$id {
-                &self.id
-            }
-
-            fn identity(&self) -> Identity<'_> {
-                Identity { uid: &self.uid, version: &self.version }
-            }
-
-            fn status(&self) -> &$status {
-                &self.status
-            }
-
-            fn overlay(&mut self, status: $status, version: String) {
-                (self.status, self.version) = (status, version);
-            }
-        }
-    };
-}
-
-kept!(Object, PipelineId, Status);
-kept!(repo::spec::Object, RepoId, repo::status::Status);
-
-/// What a watch of such objects says.
-#[derive(Clone, Debug)]
-pub enum ObjectSight<T: Kept> {
-    /// A new listing begins: what is not seen before its [`ObjectSight::Synced`] does not exist any more.
-    Restarted,
-    /// An object as it is now.
-    Seen(Box<T>),
-    /// An object that cannot be read, and why.
-    Unreadable(T::Id, String),
-    /// An object was deleted.
-    Gone(T::Id),
-    /// All objects have been seen at least once since [`ObjectSight::Restarted`]; also said when a watch that was in trouble
-    /// goes on without a new listing.
-    Synced,
-    /// The watch failed and is being started again.
-    Trouble(PortError),
-}
-
-/// What became of a write of a status.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Written<T> {
-    /// It is stored; the object as it is now.
-    Stored(Box<T>),
-    /// It is stored, but the API server dropped these fields of it, since the CRD does not have them: nothing that rests on
-    /// them is durable.
-    Pruned(Box<T>, Vec<String>),
-    /// Another write came first: nothing was written. The object as it is now; `None` if it does not exist any more.
-    Conflict(Option<Box<T>>),
-}
 
 /// The objects of one of our kinds in this cluster, each with a status that is ours alone to write.
 #[async_trait]

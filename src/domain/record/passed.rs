@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Change, Edge, Phase, Record, Times};
 use crate::id::{Component, Nonce, Origin, Seq};
-use crate::image::{Code, Version};
+use crate::image::{Code, Version, brief};
 
 /// Numbers that a record keeps: as many as it has votes that wait (`VOTES_MAX`). A cluster that is further ahead has dropped the oldest.
 pub const PASSED_MAX: usize = 8;
@@ -109,4 +109,17 @@ impl Record {
             change: self.change,
         })
     }
+}
+
+/// A line for each that waits for the other members, and how it `stands`.
+pub fn passed(record: &Record, stands: impl Fn(&Passed) -> String) -> impl Iterator<Item = String> {
+    let waiting = record.passed.iter().filter(|passed| record.vote_for(passed.seq).is_none());
+    waiting.map(move |passed| {
+        let Passed { seq, version, .. } = passed;
+        format!(
+            "rollout {seq} ({}): complete here before another version took its place; {}",
+            brief(version),
+            stands(passed)
+        )
+    })
 }

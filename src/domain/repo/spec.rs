@@ -8,8 +8,8 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::app::TargetKey;
+use crate::doors::{Freeze, VerdictSource, Window};
 use crate::id::{RepoId, Revision, digest};
-use crate::pipeline::spec::{Answers, Freeze, VerdictSource, Window};
 use crate::repo::status::Status;
 
 /// What a Repo asks for.
@@ -221,22 +221,4 @@ impl Spec {
 }
 
 /// A Repo, as the API server has it.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Object {
-    /// Its name.
-    pub id: RepoId,
-    /// `metadata.uid`: another one is another Repo.
-    pub uid: String,
-    /// `metadata.generation`.
-    pub generation: i64,
-    /// `metadata.resourceVersion`, against which a status is written.
-    pub version: String,
-    /// What it asks for, or what is wrong with that.
-    pub spec: Result<Spec, String>,
-    /// What people have answered.
-    pub answers: Answers,
-    /// What it remembers.
-    pub status: Status,
-    /// It has a deletion timestamp.
-    pub deleting: bool,
-}
+pub type Object = crate::kept::Object<RepoId, Spec, Status>;

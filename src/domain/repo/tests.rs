@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use super::*;
 use crate::id::RepoId;
+use crate::kept::Answers;
 use crate::notice::Kind;
-use crate::pipeline::spec::Answers;
 use crate::repo::job::{End, PLAN_DIFFERS, Place, Pods, Step, StepKind, StepState};
 use crate::repo::plan::{Message, Planned};
 use crate::repo::spec::{Approving, Gates, Keep, Preset, Retry, Runner, Source, Steps, Wanted};

@@ -28,6 +28,7 @@ use crate::rollout::served::move_edge;
 use crate::rollout::words::short;
 use crate::rollout::{Effect, Rollout, words};
 use crate::serving::OldPods;
+use crate::text;
 use crate::workload::Workload;
 
 /// How often old pods are looked for while nothing is seen to change: pods end within 30 s by default, so this costs few
@@ -257,7 +258,7 @@ impl Barrier {
     ) -> Option<(String, &'static str)> {
         let (stood, waiting) = (self.stood.as_ref()?, self.waiting.as_ref()?);
         let bounds = Bounds::of(policy);
-        let ago = words::duration(now.since(stood.since));
+        let ago = text::duration(now.since(stood.since));
         let has = match (standing(workload, policy.zero_is_complete), self.lacks(now, workload, policy)) {
             (Standing::Complete, _) => NEW_AND_AVAILABLE.to_owned(),
             (_, None) => format!(
@@ -270,9 +271,9 @@ impl Barrier {
             Some(since) if now.since(since) >= bounds.settle => "no old pod serves any more".to_owned(),
             Some(_) => settling(policy),
             None => {
-                let waited = words::duration(now.since(waiting.since));
+                let waited = text::duration(now.since(waiting.since));
                 let hindrance = waiting.hindrance(&self.look);
-                format!("{hindrance}, {waited} of {} at most", words::duration(bounds.drain))
+                format!("{hindrance}, {waited} of {} at most", text::duration(bounds.drain))
             }
         };
         let next = if waiting.quiet_since.is_some() { AFTER_SETTLING } else { AFTER_THE_BARRIER };
@@ -289,7 +290,7 @@ impl Barrier {
             None => Some(waiting.hindrance(&self.look)),
             Some(since) if now.since(since) >= policy.settle => None,
             Some(since) => {
-                let quiet = words::duration(now.since(since));
+                let quiet = text::duration(now.since(since));
                 Some(format!("an old pod served until {quiet} ago"))
             }
         });
@@ -323,7 +324,7 @@ const AFTER_SETTLING: &str = "purges when that is over, if still no old pod serv
 
 /// No old pod serves, and it waits on.
 fn settling(policy: &Policy) -> String {
-    format!("no old pod serves any more; settling for {}", words::duration(policy.settle))
+    format!("no old pod serves any more; settling for {}", text::duration(policy.settle))
 }
 
 /// A rollout at the barrier in words, and what comes next, for who does not know how long it has waited: by one look at its old pods,
@@ -337,7 +338,7 @@ pub(super) fn from_outside(old: Option<&Result<OldPods, String>>, policy: &Polic
         Some(Ok(old)) => old.to_string(),
         Some(Err(why)) => format!("cannot see whether old pods still serve: {why}"),
     };
-    (format!("{NEW_AND_AVAILABLE}; {waits}, {} at most", words::duration(policy.drain_timeout)), AFTER_THE_BARRIER)
+    (format!("{NEW_AND_AVAILABLE}; {waits}, {} at most", text::duration(policy.drain_timeout)), AFTER_THE_BARRIER)
 }
 
 impl Rollout {
@@ -357,7 +358,7 @@ impl Rollout {
             Pass::Quiet => self.complete(now, workload, ""),
             Pass::Late(bound) => {
                 let why = self.barrier.late(now, workload, &self.policy);
-                let after = words::duration(bound);
+                let after = text::duration(bound);
                 self.complete(now, workload, &format!("; not waited for any longer than {after}: {why}"));
                 if let Some(draft) = &mut self.record.draft {
                     draft.remark = format!("went on after {after}{}", words::then(short(&why)));
@@ -381,7 +382,7 @@ impl Rollout {
         self.stop_clock(now);
         let Some(Stood { took, held, .. }) = self.barrier.stood else { return };
         // A life that began just now cannot say how long it took.
-        let after = if took.as_secs() == 0 { String::new() } else { format!(" after {}", words::duration(took)) };
+        let after = if took.as_secs() == 0 { String::new() } else { format!(" after {}", text::duration(took)) };
         let wanted = workload.replicas.desired;
         let more = if wanted == held.wanted { String::new() } else { format!("; {wanted} are wanted now") };
         let Some(draft) = &mut self.record.draft else { return };
@@ -396,7 +397,7 @@ impl Rollout {
         let missing = |wait: &Wait| match wait {
             // Its clock stands still; this has a bound of its own.
             Wait::NotObserved { .. } => {
-                format!("{wait}, waited for {} at most", words::duration(Bounds::of(&self.policy).all()))
+                format!("{wait}, waited for {} at most", text::duration(Bounds::of(&self.policy).all()))
             }
             wait if !wait.counts() => wait.to_string(),
             wait => format!("{}, {}", readiness::words(wait, self.served.pods()), self.clock(now).left()),

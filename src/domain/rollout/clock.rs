@@ -6,7 +6,7 @@ use crate::machine::{Timestamp, millis};
 use crate::policy::Policy;
 use crate::record::Record;
 use crate::rollout::Rollout;
-use crate::rollout::words::duration;
+use crate::text::duration;
 use crate::workload::Workload;
 
 /// How often the elapsed part of the rollout timeout is stored: a restart forgets at most this much of it.

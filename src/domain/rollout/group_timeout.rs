@@ -9,9 +9,10 @@ use crate::machine::Timestamp;
 use crate::notice::Kind;
 use crate::policy::{Agreement, AtTimeout};
 use crate::record::{Outcome, Phase, Record};
+use crate::rollout::Rollout;
 use crate::rollout::clock::ELAPSED_STORED_EVERY;
 use crate::rollout::close::End;
-use crate::rollout::{Rollout, words};
+use crate::text;
 
 /// A vector with an open vote of ours, and those who have not voted.
 type Undecided = (Vector, BTreeSet<Member>);
@@ -119,7 +120,7 @@ impl Rollout {
     }
 
     fn stall(&mut self, now: Timestamp) {
-        let waited = words::duration(self.policy.group.timeout);
+        let waited = text::duration(self.policy.group.timeout);
         let waiting = self.waiting_for().unwrap_or_else(|| "its own vote is not possible".to_owned());
         let Some(draft) = &mut self.record.draft else { return };
         draft.stalled = true;

@@ -13,6 +13,7 @@ use crate::policy::{OnMissing, Policy};
 use crate::record::{LastSite, Phase, Record};
 use crate::rollout::{Effect, FoundSite, Rollout, words};
 use crate::tenants::Tenants;
+use crate::text;
 use crate::workload::Workload;
 
 /// How often the site of a failed rollout is looked for while that fails. Then it counts as a site that cannot be read, which is
@@ -58,8 +59,8 @@ impl Rollout {
         };
         Some(format!(
             "complete; nothing leads to it for {} now{had}; its hosts are looked for again, and after {} it is {then}",
-            words::duration(now.since(since)),
-            words::duration(self.policy.missing_timeout),
+            text::duration(now.since(since)),
+            text::duration(self.policy.missing_timeout),
         ))
     }
 
@@ -126,7 +127,7 @@ pub(super) fn lost(found: &FoundSite, last: Option<&LastSite>, workload: &Worklo
     Some(format!(
         "no Ingress, route or annotation leads to it any more, for {} at least; it had {}; {follows}{}. If that is meant, nothing \
          has to be done: it is told once",
-        words::duration(policy.missing_timeout),
+        text::duration(policy.missing_timeout),
         last.words().unwrap_or_default(),
         elsewhere.collect::<String>(),
     ))

@@ -88,12 +88,11 @@ use crate::workload::Workload;
 
 pub use clock::timeout;
 pub use news::{Attention, Preview, attention, baseline, faults, news, preview, unusable};
-pub use passed::passed;
 pub use promises::may_follow;
 pub use sight::{Arrival, SET_BACK_AFTER};
 pub use site::FoundSite;
 pub use waits::{Attended, Unloaded, Wait};
-pub use words::{MemberSummary, Past, PurgeSummary, Stage, Summary, closed, duration};
+pub use words::{MemberSummary, Past, PurgeSummary, Stage, Summary, closed};
 
 /// Whose rollout it is, and where. Constant for the machine's life.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

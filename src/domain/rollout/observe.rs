@@ -220,7 +220,7 @@ impl Rollout {
 
     fn fail(&mut self, now: Timestamp, workload: &Workload, failure: Failure) -> Course {
         self.stopwatch.stop(now, &mut self.record.draft);
-        let elapsed = words::duration(self.elapsed(now));
+        let elapsed = text::duration(self.elapsed(now));
         let since = match failure {
             // Kubernetes' clock may have begun long before ours: the rollout was stuck when we came.
             Failure::ProgressDeadlineExceeded => format!(", {elapsed} after allclear first saw this rollout"),

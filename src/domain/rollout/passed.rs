@@ -3,7 +3,7 @@
 //!
 //! Not for who votes for one; that is `vote`.
 
-use crate::image::{Version, brief};
+use crate::image::Version;
 use crate::machine::Timestamp;
 use crate::notice::Kind;
 use crate::record::{CHANGE_WORDS_BYTES_MAX, Closed, Outcome, Passed, Record, Vote, WORDS_BYTES_MAX};
@@ -56,17 +56,4 @@ impl Record {
 pub(super) fn overtaken(vote: Vote, then: &Record) -> Vote {
     let change_words = text::cut(&words::change(then.before(), &then.version), CHANGE_WORDS_BYTES_MAX);
     Vote { overtaken: true, change_words, ..vote }
-}
-
-/// A line for each that waits for the other members, and how it `stands`.
-pub fn passed(record: &Record, stands: impl Fn(&Passed) -> String) -> impl Iterator<Item = String> {
-    let waiting = record.passed.iter().filter(|passed| record.vote_for(passed.seq).is_none());
-    waiting.map(move |passed| {
-        let Passed { seq, version, .. } = passed;
-        format!(
-            "rollout {seq} ({}): complete here before another version took its place; {}",
-            brief(version),
-            stands(passed)
-        )
-    })
 }

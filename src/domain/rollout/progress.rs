@@ -9,6 +9,7 @@ use crate::purge::Progress;
 use crate::record::{Purge, PurgeState, Vote};
 use crate::rollout::Rollout;
 use crate::rollout::words::{self, short};
+use crate::text;
 
 /// Notices about single purges of one vote, beside that of its end. Beyond this, one notice says that there are more, and
 /// the end says how many: at a kilobyte each, more would not fit into the record.
@@ -108,7 +109,7 @@ fn owe_late(purge: &mut Purge, untold: bool, why: &str) {
 }
 
 fn late(waited: Duration, distribution: &str) -> String {
-    format!("invalidation of {distribution} is not completed after {}", words::duration(waited))
+    format!("invalidation of {distribution} is not completed after {}", text::duration(waited))
 }
 
 fn created(id: &InvalidationId, distribution: &str) -> String {
@@ -129,7 +130,7 @@ fn spaced(purges: u32, distribution: &str, namespace: &str) -> String {
     format!(
         "namespace {namespace} has used up its {purges} purges of {distribution} an hour: until they have come back, what it orders \
          shares one each {}; the operator can allow more by purges_per_hour in tenants.allow",
-        words::duration(Duration::from_secs(60 * 60) / purges.max(1))
+        text::duration(Duration::from_secs(60 * 60) / purges.max(1))
     )
 }
 

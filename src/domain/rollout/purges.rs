@@ -13,7 +13,7 @@ use crate::machine::Timestamp;
 use crate::record::{Record, Vote};
 use crate::rollout::compare::Compared;
 use crate::rollout::turn::Task;
-use crate::rollout::words;
+use crate::text;
 
 /// See the module's text.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -130,7 +130,7 @@ impl Purges {
     pub(super) fn listed(&self, vector: &Vector) -> Option<String> {
         match self.compared.get(vector)? {
             Compared::Newer => None,
-            Compared::Stale(Some(age)) => Some(format!("{} ago", words::duration(*age))),
+            Compared::Stale(Some(age)) => Some(format!("{} ago", text::duration(*age))),
             Compared::Stale(None) => Some("before the last restart".to_owned()),
         }
     }

@@ -16,9 +16,10 @@ use crate::record::{
 };
 use crate::record_codec;
 use crate::rollout::news::news;
+use crate::rollout::passed;
 use crate::rollout::sight::Sight;
 use crate::rollout::words::fitting;
-use crate::rollout::{Effect, FoundSite, Rollout, ballot, last_site, naming, passed, request};
+use crate::rollout::{Effect, FoundSite, Rollout, ballot, last_site, naming, request};
 use crate::workload::Workload;
 
 impl Rollout {

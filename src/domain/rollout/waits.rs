@@ -28,6 +28,7 @@ use crate::record::{PurgeState, Record};
 use crate::rollout::words::short;
 use crate::rollout::{Effect, Event, Rollout, words};
 use crate::telling::Telling;
+use crate::text;
 
 /// Failures in a row before a wait is reported: two may be passing.
 pub const TOLD_AFTER_FAILURES: u32 = 3;
@@ -288,7 +289,7 @@ fn message(wait: Wait, reason: Option<&str>, waited: Option<Duration>) -> String
     let reason = reason.map_or_else(String::new, |reason| format!(": {reason}"));
     match waited {
         None => format!("{what}{reason}; {cure}. It is tried again"),
-        Some(waited) => format!("{what} for {} now{reason}; {cure}. It is tried again", words::duration(waited)),
+        Some(waited) => format!("{what} for {} now{reason}; {cure}. It is tried again", text::duration(waited)),
     }
 }
 

@@ -305,7 +305,7 @@ impl Rollout {
 
 fn trouble(what: &str, call: &Call, now: Timestamp) -> Option<String> {
     let again = match call.deadline().map(|until| until.since(now)) {
-        Some(rest) if !rest.is_zero() => format!("tried again in {}", duration(rest)),
+        Some(rest) if !rest.is_zero() => format!("tried again in {}", text::duration(rest)),
         Some(_) | None => "being tried again".to_owned(),
     };
     call.reason().map(|reason| format!("{what}: {reason}; {again}"))
@@ -457,17 +457,4 @@ pub(super) fn changed_by(vote: &Vote, before: Option<&Version>, present: Seq) ->
         return vote.change_words.clone();
     }
     change(before.filter(|_| vote.seq == present), &vote.version)
-}
-
-/// A duration the way people say it: `45s`, `4m 10s`, `2h 3m`.
-pub fn duration(duration: Duration) -> String {
-    let seconds = duration.as_secs();
-    match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
-        (0, 0, 0) => format!("{}ms", duration.as_millis()),
-        (0, 0, s) => format!("{s}s"),
-        (0, m, 0) => format!("{m}m"),
-        (0, m, s) => format!("{m}m {s}s"),
-        (h, 0, _) => format!("{h}h"),
-        (h, m, _) => format!("{h}h {m}m"),
-    }
 }

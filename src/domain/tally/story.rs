@@ -8,7 +8,7 @@ use crate::group::{self, Decision, Fate, Verdict, View};
 use crate::id::{Member, Vector};
 use crate::policy::Agreement;
 use crate::record::Passed;
-use crate::rollout::passed;
+use crate::record::passed;
 use crate::roster::listed;
 
 /// The open vectors, each with the number that its rollout has here, or in the first member that has voted for it.

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::marker::PhantomData;
 
 use crate::adoption::State;
-use crate::ports::pipeline::Kept;
+use crate::kept::Kept;
 use crate::watch::{Attention, Kind};
 
 /// The kind. A child of it is the actor of one object. The ledger holds nothing of it.

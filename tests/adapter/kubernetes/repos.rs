@@ -3,7 +3,8 @@
 use allclear::adapters::kubernetes::crd::repo::Installation;
 use allclear::adapters::kubernetes::objects::{GROUP, Repos};
 use domain::id::{RepoId, Revision, RunSeq};
-use domain::ports::pipeline::{ObjectSight, Objects, Written};
+use domain::kept::{ObjectSight, Written};
+use domain::ports::pipeline::Objects;
 use domain::repo::spec::Object;
 use domain::repo::status::{Head, Status};
 use futures_util::StreamExt;

@@ -1,10 +1,12 @@
 //! The world around a Pipeline.
 
 use domain::app::{AppKind, ClusterKey, Present, Sight, TargetKey};
+use domain::doors::Freeze;
 use domain::id::{Environment, NoticeId, PipelineId, Revision, Seq};
+use domain::kept::Answers;
 use domain::machine::{Machine, Timestamp};
 use domain::pipeline::proposal::{ForgeKind, Order, Repository};
-use domain::pipeline::spec::{Advance, Answers, EnvironmentSpec, Freeze, Gates, Object, PromotionSpec, Spec, Strategy};
+use domain::pipeline::spec::{Advance, EnvironmentSpec, Gates, Object, PromotionSpec, Spec, Strategy};
 use domain::pipeline::status::{Phase, Status};
 use domain::pipeline::{Effect, Event, Pipeline};
 

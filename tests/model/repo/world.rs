@@ -3,9 +3,10 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use domain::doors::Window;
 use domain::id::{RepoId, Revision};
+use domain::kept::Answers;
 use domain::machine::{Machine, Timestamp};
-use domain::pipeline::spec::{Answers, Window};
 use domain::promise::Promise;
 use domain::repo::spec::{Approving, Gates, Keep, Object, Preset, Retry, Runner, Source, Spec, Wanted};
 use domain::repo::status::{Condition, ConditionKind, Phase, Status};

@@ -7,17 +7,17 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use domain::app::{AppKind, ClusterKey, LeafId, LeafKind, Look, Present, TargetKey};
+use domain::doors::{Freeze, Window};
 use domain::id::{Environment, PipelineId, PromotionSeq, Revision};
+use domain::kept::Answers;
+use domain::kept::{ObjectSight, Written};
 use domain::leaf::{Collection, News};
 use domain::pipeline::Opening;
 use domain::pipeline::proposal::{Order, Proposed, Request, RequestState};
-use domain::pipeline::spec::{
-    Advance, Answers, EnvironmentSpec, Freeze, Gates, Object, PromotionSpec, Purged, Spec, Strategy, Window,
-};
+use domain::pipeline::spec::{Advance, EnvironmentSpec, Gates, Object, PromotionSpec, Purged, Spec, Strategy};
 use domain::pipeline::status::{Phase, Status};
 use domain::ports::pipeline::{
-    Asking, Calendar, Edges, Forge, Leaf, Leaves, Link, ObjectSight, Objects, Promoting, Renewals, Unanswered,
-    Verdicts, Written,
+    Asking, Calendar, Edges, Forge, Leaf, Leaves, Link, Objects, Promoting, Renewals, Unanswered, Verdicts,
 };
 use domain::ports::{Flow, PortError};
 use futures_util::stream::poll_fn;

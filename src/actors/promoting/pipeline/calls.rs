@@ -10,13 +10,15 @@ use crate::actors::insist;
 use crate::actors::promoting::message::{Follow, Owner};
 use crate::actors::shell::Drives;
 use domain::app::TargetKey;
+use domain::doors::{Freeze, Window};
 use domain::id::{Environment, ObjectId, Subject};
+use domain::kept::Written;
 use domain::notice::Notice;
 use domain::pipeline::proposal::{Order, Proposed};
-use domain::pipeline::spec::{Freeze, Object, Window};
+use domain::pipeline::spec::Object;
 use domain::pipeline::status::Status;
 use domain::pipeline::{Event, Question, Topic};
-use domain::ports::pipeline::{Asking, Written};
+use domain::ports::pipeline::Asking;
 use domain::ports::{PortError, Retry};
 
 impl PipelineActor {

@@ -7,7 +7,7 @@ use std::fmt;
 use std::time::Duration;
 
 use domain::app::{AppKind, ClusterKey, LeafId, LeafKind, TargetKey};
-use domain::pipeline::spec::{Freeze, VerdictSource, Window};
+use domain::doors::{Freeze, VerdictSource, Window};
 use domain::text::clean;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;

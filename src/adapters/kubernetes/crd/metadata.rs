@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use domain::pipeline::spec::Answers;
+use domain::kept::Answers;
 use domain::text::clean;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};

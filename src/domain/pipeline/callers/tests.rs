@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::id::{PipelineId, PromotionSeq};
-use crate::pipeline::spec::Answers;
+use crate::kept::Answers;
 use crate::pipeline::status::{Approval, OpenRequest, Promotion, Status, TargetStatus, Waiting};
 
 fn app() -> App {

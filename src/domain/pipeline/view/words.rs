@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use super::{EnvironmentView, promotion, question, request, revisions, targets, unsettled};
+use crate::doors::Window;
 use crate::id::ObjectId;
 use crate::machine::millis;
 use crate::pipeline::judge::{self, Edges, Obstacle, Sights, What};
 use crate::pipeline::show::{PRUNED, UNHEARD};
-use crate::pipeline::spec::{EnvironmentSpec, Object, Spec, Strategy, Window};
+use crate::pipeline::spec::{EnvironmentSpec, Object, Spec, Strategy};
 use crate::pipeline::status::{ConditionKind, EnvironmentStatus, Phase, Promotion, Question, Status};
-use crate::rollout;
+use crate::text;
 
 /// Everything that sentences are made from.
 pub(super) struct Scene<'a> {
@@ -253,7 +254,7 @@ fn gates(environment: &EnvironmentSpec, unheard: bool) -> Vec<String> {
     });
     all.extend(how.manual.then(|| "after a person's yes".to_owned()));
     let gates = &environment.gates;
-    all.extend((gates.soak > Duration::ZERO).then(|| format!("soak {}", rollout::duration(gates.soak))));
+    all.extend((gates.soak > Duration::ZERO).then(|| format!("soak {}", text::duration(gates.soak))));
     all.extend(gates.windows.iter().map(window));
     all.extend(gates.freezes.iter().map(|freeze| format!("freeze: {}", freeze.reason)));
     all.extend(gates.verdict.as_ref().map(|verdict| format!("verdict of {}", host(&verdict.url))));

@@ -5,7 +5,7 @@ use crate::pipeline::view::{host, window};
 use crate::repo::show::PRUNED;
 use crate::repo::spec::{Approving, Object, Source, Spec, Wanted};
 use crate::repo::status::{Condition, ConditionKind, Phase, Question, Status};
-use crate::rollout;
+use crate::text;
 
 /// Everything that sentences are made from.
 pub(super) struct Scene<'a> {
@@ -137,7 +137,7 @@ pub(super) fn gates(spec: &Spec) -> Vec<String> {
     all.extend(gates.needs.iter().map(|need| format!("needs {} {}", need.app.kind, need.display_name())));
     let retry = spec.retry;
     all.extend((retry.limit > 0).then(|| {
-        format!("repeated by itself up to {} times, first after {}", retry.limit, rollout::duration(retry.backoff))
+        format!("repeated by itself up to {} times, first after {}", retry.limit, text::duration(retry.backoff))
     }));
     all
 }

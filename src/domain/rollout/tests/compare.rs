@@ -218,7 +218,7 @@ fn without_a_newer_listing_its_end_is_told_after_a_minute_and_says_how_old_the_l
     assert!(purged < at(105), "the purge does not wait: {purged:?}");
     let waited = told.since(purged);
     assert!(waited >= Duration::from_secs(64) && waited <= Duration::from_secs(66), "{waited:?}");
-    let age = duration(told.since(at(0)));
+    let age = crate::text::duration(told.since(at(0)));
     let wanted = format!("purged; distributions as listed {age} ago: E1 by invalidation I1EXAMPLE");
     assert_eq!(end.message, wanted);
 }

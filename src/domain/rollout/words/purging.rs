@@ -1,11 +1,12 @@
 //! A complete rollout, and its purges, in words.
 
-use super::{ITEMS_NAMED_MAX, PurgeSummary, closed, duration};
+use super::{ITEMS_NAMED_MAX, PurgeSummary, closed};
 use crate::distribution::DistributionId;
 use crate::image::brief;
 use crate::purge::TRIED_EVERY;
+use crate::record::passed;
 use crate::record::{Purge, PurgeState, Record, Vote};
-use crate::rollout::passed::passed;
+use crate::text::duration;
 
 /// What a complete rollout waits for, and what comes next.
 pub(super) fn complete(record: &Record) -> (String, String) {
