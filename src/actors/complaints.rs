@@ -51,7 +51,7 @@ impl Complaints {
             self.worked(now, right, place);
             return false;
         };
-        match Cause::of_cdn(right, error.class, &error.message) {
+        match error.class.cause(right, &error.message) {
             None => return false,
             Some(Cause::Credentials) => self.refused(now, Cause::Credentials, Refused::Caller, "", error),
             Some(right) => {

@@ -36,3 +36,18 @@ pub struct VerdictSource {
     /// How long it may take to answer.
     pub timeout: Duration,
 }
+
+/// Of an address: its path may hold a token.
+pub fn host(url: &str) -> &str {
+    let rest = url.strip_prefix("https://").unwrap_or(url);
+    rest.split(['/', '?', '#']).next().unwrap_or(rest)
+}
+
+/// `window Mon Fri 09:00 to 17:00 UTC`.
+pub fn window(window: &Window) -> String {
+    const DAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
+    let days: Vec<&str> = window.days.iter().filter_map(|day| DAYS.get(usize::from(*day)).copied()).collect();
+    let days = if days.len() == DAYS.len() { "every day".to_owned() } else { days.join(" ") };
+    let at = |minutes: u16| format!("{:02}:{:02}", minutes / 60, minutes % 60);
+    format!("window {days} {} to {} {}", at(window.from), at(window.to), window.zone)
+}

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::kept::{Kept, ObjectSight};
-use crate::ports::PortError;
+use crate::ports::answer::PortError;
 
 /// The objects of all groups, by what their watches have said.
 #[derive(Clone, Debug)]

@@ -138,3 +138,12 @@ pub enum Written<T> {
     /// Another write came first: nothing was written. The object as it is now; `None` if it does not exist any more.
     Conflict(Option<Box<T>>),
 }
+
+/// Why what is shown is older than the spec, if it is.
+pub fn unjudged(serial: u64, observed: i64, generation: i64) -> Option<String> {
+    // Before its first status an object has the CRD's default of -1, or none at all.
+    if serial == 0 && observed <= 0 {
+        return Some("allclear has not judged it yet: it does within ten seconds where it runs and leads".to_owned());
+    }
+    (observed < generation).then(|| "its spec was changed, and allclear has not judged that yet".to_owned())
+}

@@ -16,7 +16,7 @@
 
 pub mod adoption;
 pub mod app;
-mod asked;
+pub mod asked;
 pub mod board;
 pub mod broker;
 pub mod browse;

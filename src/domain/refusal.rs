@@ -13,7 +13,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::machine::Timestamp;
-use crate::purge::CdnErrorClass;
 
 /// How often it is said again.
 pub const SAID_AGAIN_AFTER: Duration = Duration::from_secs(24 * 3_600);
@@ -224,16 +223,6 @@ impl Cause {
             Self::ReadTags => "cache tags count as switched off: paths are purged instead",
         }
     }
-
-    /// Why CloudFront refused a call that would need `right`; `None` where no person has to do anything. The adapter repeats the
-    /// code and the status of CloudFront's own answer: `AccessDenied` is its word for a caller who is known and may not. All
-    /// other refusals are about who calls (*Common errors* of AWS's API references), and so is what the services say that
-    /// hand out credentials, in which there is no such status.
-    pub fn of_cdn(right: Self, class: CdnErrorClass, message: &str) -> Option<Self> {
-        let codes = ["AccessDenied (HTTP ", "AccessDeniedException (HTTP ", "NotAuthorized (HTTP "];
-        let known = codes.iter().any(|code| message.contains(code));
-        (class == CdnErrorClass::Denied).then_some(if known { right } else { Self::Credentials })
-    }
 }
 
 impl Refusals {
@@ -396,25 +385,6 @@ mod tests {
             refused(&mut refusals, 1, CAUSE, &place.to_string());
         }
         assert_eq!(refusals.lasting[&CAUSE].places.len(), PLACES_MAX);
-    }
-
-    #[test]
-    fn cloudfront_refuses_the_caller_or_the_call() {
-        let right = Cause::CreateInvalidation;
-        let denied = |message: &str| Cause::of_cdn(right, CdnErrorClass::Denied, message);
-        let failed = |cause: &str| format!("failed to create an invalidation on EWEB: {cause}");
-        assert_eq!(denied(&failed("AccessDenied (HTTP 403): User is not authorized")), Some(right));
-        for cause in [
-            "ExpiredToken (HTTP 403)",
-            "InvalidClientTokenId (HTTP 403)",
-            "SignatureDoesNotMatch (HTTP 403)",
-            "an error occurred while loading credentials: AccessDenied: not authorized to perform: sts:AssumeRole",
-            "the credential provider was not enabled: no providers in chain provided credentials",
-        ] {
-            assert_eq!(denied(&failed(cause)), Some(Cause::Credentials), "{cause}");
-        }
-        assert_eq!(Cause::of_cdn(right, CdnErrorClass::Throttled, "AccessDenied"), None);
-        assert_eq!(Cause::of_cdn(right, CdnErrorClass::Ambiguous, &failed("no answer")), None);
     }
 
     #[test]

@@ -311,13 +311,13 @@ async fn denied_is_denied_whatever_the_reason_and_only_for_those_concerned() {
     world.account.deny(true);
     let denied = world.cdn.distributions().await.expect_err("denied");
     let right = Cause::ListDistributions;
-    assert_eq!(Cause::of_cdn(right, denied.class, &denied.message), Some(right), "{denied}");
+    assert_eq!(denied.class.cause(right, &denied.message), Some(right), "{denied}");
     world.account.deny(false);
     for code in ["ExpiredToken", "InvalidClientTokenId", "SignatureDoesNotMatch"] {
         let message = "The security token included in the request is not acceptable.";
         world.next_post(When::Before, Action::Answer(CloudFrontStandIn::error(403, code, message)));
         let denied = world.create("r1", &["/a"]).await.expect_err("denied");
-        assert_eq!(Cause::of_cdn(right, denied.class, &denied.message), Some(Cause::Credentials), "{denied}");
+        assert_eq!(denied.class.cause(right, &denied.message), Some(Cause::Credentials), "{denied}");
     }
     world.account.deny_key("AKIDONE", true);
     assert_eq!(class(world.create("r1", &["/a"]).await), CdnErrorClass::Denied);

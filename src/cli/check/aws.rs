@@ -44,8 +44,7 @@ pub async fn account(cdn: &CloudFront) -> Account {
     let mut findings = vec![region(&cdn.region())];
     let name =
         identity.as_ref().map_or_else(|_| "this account".to_owned(), |found| format!("account {}", found.account));
-    let refusal =
-        listed.as_ref().err().map(|error| Cause::of_cdn(Cause::ListDistributions, error.class, &error.message));
+    let refusal = listed.as_ref().err().map(|error| error.class.cause(Cause::ListDistributions, &error.message));
     if refusal == Some(Some(Cause::Credentials)) {
         let error = listed.as_ref().err().map(ToString::to_string).unwrap_or_default();
         findings.push(AWS_CREDENTIALS.failed(error).hint(Cause::Credentials.remedy()));
@@ -123,7 +122,7 @@ pub async fn actions(cdn: &CloudFront, distributions: &[DistributionId], after: 
 
 fn judged(check: Check, cause: Cause, refused: Option<CdnError>, tried: &str) -> Finding {
     match refused {
-        Some(error) if Cause::of_cdn(cause, error.class, &error.message).is_some() => {
+        Some(error) if error.class.cause(cause, &error.message).is_some() => {
             check.failed(error).hint(format!("{}: {}", cause.remedy(), cause.cost()))
         }
         Some(error) => check.warning(error).hint("not a refusal: try again"),

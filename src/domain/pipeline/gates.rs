@@ -8,6 +8,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::app::{Sight, TargetKey};
+use crate::asked::Opening;
 use crate::asked::{Asked, Topic};
 use crate::call::Call;
 use crate::id::{Environment, PromotionSeq};
@@ -15,7 +16,7 @@ use crate::machine::{Timestamp, millis};
 use crate::pipeline::judge::{self, Edges, Obstacle, Sights};
 use crate::pipeline::spec::{Advance, EnvironmentSpec, Spec};
 use crate::pipeline::status::{Phase, Promotion};
-use crate::pipeline::{Effect, Opening, Pipeline, Question};
+use crate::pipeline::{Effect, Pipeline, Question};
 
 /// How often the edge is looked at while something waits for it.
 const EDGE_PAUSE: Duration = Duration::from_secs(2);

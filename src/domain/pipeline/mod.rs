@@ -41,6 +41,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::app::{Sight, TargetKey};
+use crate::asked::{Opening, Topic};
 use crate::call::Call;
 use crate::doors::{Freeze, VerdictSource, Window};
 use crate::id::{Environment, NoticeId, PromotionSeq, Revision};
@@ -57,7 +58,6 @@ use crate::promise::Promise;
 use crate::retry;
 use crate::telling::Telling;
 
-pub use crate::asked::{Opening, Topic};
 pub use promises::may_follow;
 
 /// The machine of one object. See the module's text.

@@ -5,12 +5,11 @@
 
 mod words;
 
-pub(crate) use words::{host, window};
-
 use serde::{Deserialize, Serialize};
 
 use crate::app::{ClusterKey, Present, Sight, TargetKey};
 use crate::id::{Environment, PipelineId, PromotionSeq, Revision};
+use crate::kept::unjudged;
 use crate::pipeline::judge::{self, Sights};
 use crate::pipeline::show;
 use crate::pipeline::spec::{EnvironmentSpec, Object, Spec};
@@ -192,15 +191,6 @@ pub fn view(object: &Object, status: &Status, live: Option<&Sights>) -> View {
         history: status.history.iter().rev().map(ended).collect(),
         live: live.is_some(),
     }
-}
-
-/// Why what is shown is older than the spec, if it is.
-pub(crate) fn unjudged(serial: u64, observed: i64, generation: i64) -> Option<String> {
-    // Before its first status an object has the CRD's default of -1, or none at all.
-    if serial == 0 && observed <= 0 {
-        return Some("allclear has not judged it yet: it does within ten seconds where it runs and leads".to_owned());
-    }
-    (observed < generation).then(|| "its spec was changed, and allclear has not judged that yet".to_owned())
 }
 
 /// What the status says of each target, as sights. A status of another spec says nothing of them.

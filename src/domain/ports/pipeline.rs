@@ -8,12 +8,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use crate::app::{ClusterKey, Look, TargetKey};
+use crate::asked::Opening;
 use crate::destination::Purpose;
 use crate::doors::{Freeze, VerdictSource, Window};
 use crate::id::{Environment, PipelineId, Revision, Subject};
 use crate::kept::{Kept, ObjectSight, Written};
 use crate::leaf::{Collection, News};
-use crate::pipeline::Opening;
 use crate::pipeline::callers::{Called, Mark};
 use crate::pipeline::proposal::{Order, Proposed, RequestState};
 use crate::pipeline::spec::{Object, Purged};

@@ -43,6 +43,7 @@ use crate::distribution::DistributionId;
 use crate::id::{InvalidationId, Reference, Subject};
 use crate::machine::Timestamp;
 use crate::paths::PathSet;
+use crate::refusal::Cause;
 
 pub use governor::{CREATIONS_BURST, Rate};
 pub use lane::TRIED_EVERY;
@@ -132,6 +133,18 @@ pub enum CdnErrorClass {
     /// A refusal that nothing documents as final: a proxy's page, an unknown code. It may pass, or an operator has to
     /// act.
     Unexpected,
+}
+
+impl CdnErrorClass {
+    /// Why CloudFront refused a call that would need `right`; `None` where no person has to do anything. The adapter repeats the
+    /// code and the status of CloudFront's own answer: `AccessDenied` is its word for a caller who is known and may not. All
+    /// other refusals are about who calls (*Common errors* of AWS's API references), and so is what the services say that
+    /// hand out credentials, in which there is no such status.
+    pub fn cause(self, right: Cause, message: &str) -> Option<Cause> {
+        let codes = ["AccessDenied (HTTP ", "AccessDeniedException (HTTP ", "NotAuthorized (HTTP "];
+        let known = codes.iter().any(|code| message.contains(code));
+        (self == Self::Denied).then_some(if known { right } else { Cause::Credentials })
+    }
 }
 
 /// How purges are paced.

@@ -377,3 +377,22 @@ fn a_covered_order_that_is_placed_again_hears_of_what_covers_it() {
     // Both are forgotten, so this is another one.
     assert_eq!(told(&purger.step(at(2_040), Event::Ordered(order("older", "E1", &["/a"], at(20))))), []);
 }
+
+#[test]
+fn cloudfront_refuses_the_caller_or_the_call() {
+    let right = Cause::CreateInvalidation;
+    let denied = |message: &str| CdnErrorClass::Denied.cause(right, message);
+    let failed = |cause: &str| format!("failed to create an invalidation on EWEB: {cause}");
+    assert_eq!(denied(&failed("AccessDenied (HTTP 403): User is not authorized")), Some(right));
+    for cause in [
+        "ExpiredToken (HTTP 403)",
+        "InvalidClientTokenId (HTTP 403)",
+        "SignatureDoesNotMatch (HTTP 403)",
+        "an error occurred while loading credentials: AccessDenied: not authorized to perform: sts:AssumeRole",
+        "the credential provider was not enabled: no providers in chain provided credentials",
+    ] {
+        assert_eq!(denied(&failed(cause)), Some(Cause::Credentials), "{cause}");
+    }
+    assert_eq!(CdnErrorClass::Throttled.cause(right, "AccessDenied"), None);
+    assert_eq!(CdnErrorClass::Ambiguous.cause(right, &failed("no answer")), None);
+}

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use crate::asked::Opening;
 use crate::asked::{Asked, Topic};
 use crate::call::Call;
 use crate::machine::Timestamp;
-use crate::pipeline::Opening;
 use crate::repo::needs::Needs;
 use crate::repo::spec::Spec;
 use crate::repo::status::{Phase, Run};

@@ -52,13 +52,13 @@ mod write;
 use std::time::Duration;
 
 use crate::app::{self, TargetKey};
+use crate::asked::{Opening, Topic};
 use crate::call::Call;
 use crate::doors::{Freeze, VerdictSource, Window};
 use crate::id::{NoticeId, Revision, RunSeq};
 use crate::machine::{Machine, Timestamp};
 use crate::notice::Notice;
 use crate::own_status::OwnStatus;
-use crate::pipeline::{Opening, Topic};
 use crate::ports::answer::PortError;
 use crate::promise::Promise;
 use crate::repo::gates::Gatekeeper;

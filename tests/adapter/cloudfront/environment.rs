@@ -25,7 +25,7 @@ async fn missing_credentials_are_denied_and_send_nothing() {
     let world = World::new(stand_in::Options::default()).await;
     let said = child(&[("AWS_ENDPOINT_URL", world.server.url().as_str())]);
     assert!(said.starts_with("failed Denied"), "{said}");
-    let cause = Cause::of_cdn(Cause::ListDistributions, CdnErrorClass::Denied, &said);
+    let cause = CdnErrorClass::Denied.cause(Cause::ListDistributions, &said);
     assert_eq!(cause, Some(Cause::Credentials), "{said}");
     assert!(world.server.seen().is_empty());
 }

@@ -1,10 +1,11 @@
 //! What is outside of a Pipeline: the API server, targets, a forge with its people, and a receiver of notices.
 
 use domain::app::TargetKey;
+use domain::asked::Opening;
 use domain::id::PromotionSeq;
 use domain::notice::{Kind, Notice};
 use domain::pipeline::proposal::{Order, Proposed, Request, RequestState};
-use domain::pipeline::{Effect, Event, Opening};
+use domain::pipeline::{Effect, Event};
 
 use super::world::{How, Mutant, NAMES, State, World, index, is_new, number, sight};
 

@@ -1,8 +1,8 @@
 //! What is outside of a Repo: the API server with its Jobs, what runs them, and git.
 
+use domain::asked::Opening;
 use domain::id::{RepoId, RunSeq};
 use domain::machine::Timestamp;
-use domain::pipeline::Opening;
 use domain::ports::repo::{Found, Made, Start, Unresolved};
 use domain::repo::job::{self, End, Job, Order, PLAN_DIFFERS, Place, Pod, Pods, Step, StepKind, StepState};
 use domain::repo::plan::{Message, Planned};

@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use domain::app::{AppKind, ClusterKey, LeafId, LeafKind, Look, Present, TargetKey};
+use domain::asked::Opening;
 use domain::doors::{Freeze, Window};
 use domain::id::{Environment, PipelineId, PromotionSeq, Revision};
 use domain::kept::Answers;
 use domain::kept::{ObjectSight, Written};
 use domain::leaf::{Collection, News};
-use domain::pipeline::Opening;
 use domain::pipeline::proposal::{Order, Proposed, Request, RequestState};
 use domain::pipeline::spec::{Advance, EnvironmentSpec, Gates, Object, PromotionSpec, Purged, Spec, Strategy};
 use domain::pipeline::status::{Phase, Status};

@@ -10,6 +10,7 @@ use crate::actors::insist;
 use crate::actors::promoting::message::{Follow, Owner};
 use crate::actors::shell::Drives;
 use domain::app::TargetKey;
+use domain::asked::Topic;
 use domain::doors::{Freeze, Window};
 use domain::id::{Environment, ObjectId, Subject};
 use domain::kept::Written;
@@ -17,7 +18,7 @@ use domain::notice::Notice;
 use domain::pipeline::proposal::{Order, Proposed};
 use domain::pipeline::spec::Object;
 use domain::pipeline::status::Status;
-use domain::pipeline::{Event, Question, Topic};
+use domain::pipeline::{Event, Question};
 use domain::ports::pipeline::Asking;
 use domain::ports::{PortError, Retry};
 

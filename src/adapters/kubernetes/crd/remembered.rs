@@ -3,9 +3,9 @@
 //! Not for deciding what is in it.
 
 use domain::app::{LeafId, LeafKind};
+use domain::asked::Topic;
 use domain::id::{Environment, PromotionSeq, Revision};
 use domain::notice::Notice;
-use domain::pipeline::Topic;
 use domain::pipeline::proposal::{ForgeKind, Repository};
 use domain::pipeline::spec::Object;
 use domain::pipeline::status::{

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{EnvironmentView, promotion, question, request, revisions, targets, unsettled};
-use crate::doors::Window;
+use crate::doors::{host, window};
 use crate::id::ObjectId;
 use crate::machine::millis;
 use crate::pipeline::judge::{self, Edges, Obstacle, Sights, What};
@@ -267,19 +267,4 @@ fn edge(environment: &EnvironmentSpec) -> Option<String> {
     let purged = environment.purged.as_ref()?;
     let server = purged.by.as_ref().map(|by| format!(" by {}", host(&by.server))).unwrap_or_default();
     Some(format!("done when the edge of {} is fresh{server}", purged.workloads.join(", ")))
-}
-
-/// Of an address: its path may hold a token.
-pub(crate) fn host(url: &str) -> &str {
-    let rest = url.strip_prefix("https://").unwrap_or(url);
-    rest.split(['/', '?', '#']).next().unwrap_or(rest)
-}
-
-/// `window Mon Fri 09:00 to 17:00 UTC`.
-pub(crate) fn window(window: &Window) -> String {
-    const DAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
-    let days: Vec<&str> = window.days.iter().filter_map(|day| DAYS.get(usize::from(*day)).copied()).collect();
-    let days = if days.len() == DAYS.len() { "every day".to_owned() } else { days.join(" ") };
-    let at = |minutes: u16| format!("{:02}:{:02}", minutes / 60, minutes % 60);
-    format!("window {days} {} to {} {}", at(window.from), at(window.to), window.zone)
 }

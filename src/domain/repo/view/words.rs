@@ -1,7 +1,7 @@
 //! The two sentences about a Repo: what it waits for, and what comes next. And what its spec says about runs, in words.
 
+use crate::doors::{host, window};
 use crate::id::ObjectId;
-use crate::pipeline::view::{host, window};
 use crate::repo::show::PRUNED;
 use crate::repo::spec::{Approving, Object, Source, Spec, Wanted};
 use crate::repo::status::{Condition, ConditionKind, Phase, Question, Status};
