@@ -8,11 +8,11 @@ use std::fmt;
 
 use divan::Bencher;
 use divan::counter::ItemsCount;
-use domain::distribution::DistributionId;
-use domain::id::{Reference, WorkloadId};
-use domain::machine::{Machine, Timestamp};
-use domain::paths::{Path, PathSet};
-use domain::purge::{Effect, Event, Order, Pace, Purger};
+use domain::kernel::id::{Reference, WorkloadId};
+use domain::kernel::machine::{Machine, Timestamp};
+use domain::names::distribution::DistributionId;
+use domain::names::paths::{Path, PathSet};
+use domain::purges::purge::{Effect, Event, Order, Pace, Purger};
 
 /// Namespaces that order.
 const NAMESPACES: usize = 100;

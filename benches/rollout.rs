@@ -10,13 +10,13 @@ use std::time::Duration;
 
 use divan::Bencher;
 use divan::counter::ItemsCount;
-use domain::id::Seq;
-use domain::image::{Container, Image, Version};
-use domain::machine::{Machine, Timestamp};
-use domain::policy::Policy;
-use domain::rollout::{Effect, Event, Rollout, baseline};
+use domain::bounds::policy::Policy;
+use domain::kernel::id::Seq;
+use domain::kernel::machine::{Machine, Timestamp};
+use domain::names::image::{Container, Image, Version};
+use domain::rollouts::rollout::{Effect, Event, Rollout, baseline};
 use domain::testing::{answers, identity, settled};
-use domain::workload::{Replicas, Workload};
+use domain::workloads::workload::{Replicas, Workload};
 
 /// Pods of the workload.
 const PODS: u32 = 3;

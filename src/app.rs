@@ -47,11 +47,11 @@ use crate::config::{Config, InForce, LedgerBackend, Namespaces, RedisAddress};
 use crate::http::hooks::Hooks;
 use crate::http::{About, Addresses, Explains, Fresh, Front};
 use crate::telemetry::Metrics;
-use domain::catalog::Freshness;
-use domain::delivery;
-use domain::id::Member;
-use domain::lease::Replica;
+use domain::kernel::id::Member;
+use domain::notices::delivery;
 use domain::ports::{Board, Cdn, Clock, ClusterView, EventSink, Lease, Ledger, Notifier, Ports};
+use domain::purges::catalog::Freshness;
+use domain::replica::lease::Replica;
 
 pub use process::Running;
 pub use promoting::desk;

@@ -19,8 +19,8 @@ use std::collections::BTreeMap;
 use std::io;
 use std::time::{Duration, Instant};
 
-use domain::record::Record;
-use domain::record_codec;
+use domain::records::record::Record;
+use domain::records::record_codec;
 use sandbox::group::{GroupWorld, Web};
 use sandbox::kubernetes::{Kind, Timings};
 use sandbox::world::World;

@@ -1,9 +1,9 @@
 //! Attempts to deliver webhooks, as spans of their rollout's trace. What happens to a rollout itself is told by its machine.
 
 use crate::actors::Env;
-use domain::delivery::{Delivery, Reply};
-use domain::id::Subject;
-use domain::trace::{Fact, Fault, Span, Stage};
+use domain::kernel::id::Subject;
+use domain::kernel::trace::{Fact, Fault, Span, Stage};
+use domain::notices::delivery::{Delivery, Reply};
 
 impl Env {
     /// Notes an attempt that has just ended, if its delivery belongs to a trace.

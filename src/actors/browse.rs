@@ -3,10 +3,10 @@
 
 use actix::Message;
 
-use domain::browse::Search;
-use domain::id::WorkloadId;
-use domain::rollout::Summary;
-use domain::unwell::Unwell;
+use domain::kernel::id::WorkloadId;
+use domain::rollouts::browse::Search;
+use domain::rollouts::rollout::Summary;
+use domain::rollouts::unwell::Unwell;
 
 /// To root, which passes it to the watcher: which workloads are there?
 #[derive(Clone, Debug, Message)]

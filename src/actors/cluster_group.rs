@@ -3,7 +3,7 @@
 //! A single cluster is a group of one: the view is its own record. If a Redis is configured, every record is posted there
 //! too: it is the cache of current tags that people and other programs read (decision 3). In a group every member's records
 //! travel through every member's Redis. `domain::broker` decides what to post and read when, and whose copy counts;
-//! `domain::group`, a function of the view, decides agreement.
+//! `domain::agreement::group`, a function of the view, decides agreement.
 
 mod boards;
 mod followers;
@@ -21,10 +21,10 @@ use crate::actors::lifecycle::{Obituary, StopListener};
 use crate::actors::message::{LedgerLost, Wanted};
 use crate::actors::shell::{Drives, Shell};
 use crate::actors::{Env, Grouping, MAILBOX_MAX};
+use domain::agreement::roster::{Pin, Roster, Stands, settings};
 use domain::broker::{Broker, Effect, Identity};
-use domain::id::Origin;
+use domain::kernel::id::Origin;
 use domain::ports::Board;
-use domain::roster::{Pin, Roster, Stands, settings};
 
 /// Brokers made in this process. Each counts its beats from zero, so other members see each as a new life.
 static LIVES: AtomicU64 = AtomicU64::new(0);

@@ -1,5 +1,5 @@
-//! The actor of the account: carries purges out and knows the distributions. Decides nothing; see `domain::purge` and
-//! `domain::catalog`.
+//! The actor of the account: carries purges out and knows the distributions. Decides nothing; see `domain::purges::purge` and
+//! `domain::purges::catalog`.
 
 mod distributions;
 mod purges;
@@ -14,9 +14,9 @@ use crate::actors::message::{MatchPlan, Matched, Observe, PlaceOrder, PurgeRepor
 use crate::actors::observation::{Observation, PurgeSeen};
 use crate::actors::shell::{Drives, Shell};
 use crate::actors::{Env, MAILBOX_MAX};
-use domain::catalog::{self, Catalog};
-use domain::id::Subject;
-use domain::purge::{self, Purger};
+use domain::kernel::id::Subject;
+use domain::purges::catalog::{self, Catalog};
+use domain::purges::purge::{self, Purger};
 
 /// The actor. See the module's text.
 pub struct Invalidator {

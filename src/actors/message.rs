@@ -4,21 +4,21 @@
 use actix::{Message, Recipient};
 
 use crate::actors::observation::Observation;
-use domain::app::ClusterKey;
-use domain::catalog::Found;
-use domain::delivery::Resend;
-use domain::duty::Singleton;
-use domain::feature::Part;
-use domain::group::NumberedView;
-use domain::id::{Origin, PipelineId, Reference, RepoId, Seq, WorkloadId};
-use domain::notice::Notice;
-use domain::plan::Plan;
-use domain::purge::{Order, Progress};
-use domain::readiness::Pods;
-use domain::record::{Record, Records};
-use domain::selector::LabelSelector;
-use domain::watch;
-use domain::workload::Workload;
+use domain::agreement::group::NumberedView;
+use domain::apps::app::ClusterKey;
+use domain::bounds::plan::Plan;
+use domain::kernel::id::{Origin, PipelineId, Reference, RepoId, Seq, WorkloadId};
+use domain::names::selector::LabelSelector;
+use domain::notices::delivery::Resend;
+use domain::notices::notice::Notice;
+use domain::purges::catalog::Found;
+use domain::purges::purge::{Order, Progress};
+use domain::records::record::{Record, Records};
+use domain::replica::duty::Singleton;
+use domain::replica::feature::Part;
+use domain::watches::watch;
+use domain::workloads::readiness::Pods;
+use domain::workloads::workload::Workload;
 
 /// Watcher → rollout: the workload was seen, or (`None`) is gone.
 #[derive(Message)]
@@ -130,7 +130,7 @@ pub struct FollowPods {
     /// Which pods are its own.
     pub selector: LabelSelector,
     /// Which of them count.
-    pub version: domain::image::Version,
+    pub version: domain::names::image::Version,
     /// Where the reports go.
     pub report_to: Recipient<PodsReported>,
 }

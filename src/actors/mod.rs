@@ -42,16 +42,16 @@ use actix::{Message, Recipient};
 
 use crate::actors::complaints::Complaints;
 use crate::telemetry::Metrics;
-use domain::catalog::Freshness;
-use domain::delivery;
-use domain::id::Member;
-use domain::machine::millis;
-use domain::policy::Policy;
+use domain::agreement::roster::Trust;
+use domain::bounds::policy::Policy;
+use domain::kernel::id::Member;
+use domain::kernel::machine::millis;
+use domain::kernel::refusal::Cause;
+use domain::kernel::retry;
+use domain::notices::delivery;
 use domain::ports::{CdnError, PortError, Ports, StoreError};
-use domain::purge::Pace;
-use domain::refusal::Cause;
-use domain::retry;
-use domain::roster::Trust;
+use domain::purges::catalog::Freshness;
+use domain::purges::purge::Pace;
 
 /// What every actor is built from. Cheap to clone.
 #[derive(Clone)]

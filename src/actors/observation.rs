@@ -4,14 +4,14 @@ mod webhooks;
 
 use serde::{Deserialize, Serialize};
 
+use domain::agreement::tally::Tally;
 use domain::broker::Seen;
-use domain::distribution::DistributionId;
-use domain::id::{Reference, WorkloadId};
+use domain::kernel::id::{Reference, WorkloadId};
+use domain::names::distribution::DistributionId;
 use domain::pipeline::view::View;
 use domain::repo::view as repo;
-use domain::rollout::Summary;
-use domain::tally::Tally;
-use domain::unwell::Unwell;
+use domain::rollouts::rollout::Summary;
+use domain::rollouts::unwell::Unwell;
 
 pub use webhooks::{DeliverySeen, LastSeen, ReceiverSeen};
 

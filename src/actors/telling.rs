@@ -4,10 +4,10 @@ use actix::Recipient;
 
 use crate::actors::message::TellNotice;
 use crate::actors::{ANSWER_WITHIN, Env};
-use domain::delivery::{Errand, Publication};
-use domain::notice::Notice;
+use domain::kernel::refusal::Cause;
+use domain::notices::delivery::{Errand, Publication};
+use domain::notices::notice::Notice;
 use domain::ports::{PortError, Retry};
-use domain::refusal::Cause;
 
 impl Env {
     /// Publishes a notice as an Event on the object `uid`, and logs a failure.

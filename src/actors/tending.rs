@@ -1,5 +1,5 @@
-//! The watch of the objects of one of our kinds, and the parent of their actors: performs what `domain::watch` decides. Of two objects
-//! of one name the one of the earlier API group counts (`domain::groups`).
+//! The watch of the objects of one of our kinds, and the parent of their actors: performs what `domain::watches::watch` decides. Of two objects
+//! of one name the one of the earlier API group counts (`domain::objects::groups`).
 
 mod hearing;
 mod kind;
@@ -16,12 +16,12 @@ use crate::actors::lifecycle::{Obituary, StopListener, StopSignal};
 use crate::actors::message::{Died, End};
 use crate::actors::shell::{Drives, Shell};
 use crate::actors::{Env, MAILBOX_MAX};
-use domain::groups::Groups;
-use domain::kept::{Kept, ObjectSight};
-use domain::listed::Listed;
-use domain::lives::Lives;
-use domain::shares::Places;
-use domain::watch::{self, Effect, Event, Watch};
+use domain::kernel::shares::Places;
+use domain::objects::groups::Groups;
+use domain::objects::kept::{Kept, ObjectSight};
+use domain::watches::listed::Listed;
+use domain::watches::lives::Lives;
+use domain::watches::watch::{self, Effect, Event, Watch};
 
 pub use kind::Tended;
 pub use served::{Served, served};

@@ -4,7 +4,7 @@ use std::time::SystemTime;
 
 use tokio::time::Instant;
 
-use domain::machine::{Timestamp, millis};
+use domain::kernel::machine::{Timestamp, millis};
 use domain::ports::Clock;
 
 /// The clock of production. Monotonic time is tokio's, so that a paused runtime pauses it too.

@@ -33,9 +33,9 @@ use aws_smithy_runtime_api::client::http::SharedHttpClient;
 
 use http_body_util::LengthLimitError;
 
-use domain::distribution::{Distribution, DistributionId};
-use domain::id::{InvalidationId, Reference};
-use domain::paths::{Path, PathSet};
+use domain::kernel::id::{InvalidationId, Reference};
+use domain::names::distribution::{Distribution, DistributionId};
+use domain::names::paths::{Path, PathSet};
 use domain::ports::{Cdn, CdnError, CdnErrorClass, Found, Invalidation, InvalidationStatus};
 
 /// Most distributions read: 100 pages of 100. The service's default quota is 500 distributions per account.

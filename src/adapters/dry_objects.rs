@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use domain::kept::{Kept, ObjectSight, Written};
+use domain::objects::kept::{Kept, ObjectSight, Written};
 use domain::pipeline::proposal::{Order, Proposed, Request, RequestState};
 use domain::ports::pipeline::{Forge, Objects};
 use domain::ports::{Flow, PortError};

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use futures_util::StreamExt;
 use futures_util::stream::{iter, pending};
 
-use domain::id::RepoId;
+use domain::kernel::id::RepoId;
 use domain::ports::repo::{JobSight, Jobs, Made, Start};
 use domain::ports::{Flow, PortError};
 use domain::repo::job::{Job, Order, Pod};

@@ -5,7 +5,7 @@
 //! 200   {"open": true}   or   {"open": false, "reason": "its purge is under way"}
 //! ```
 //!
-//! Not for what makes an edge fresh; that is `domain::edge`.
+//! Not for what makes an edge fresh; that is `domain::rollouts::edge`.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,14 +15,14 @@ use ::http::header::{ACCEPT, AUTHORIZATION};
 use ::http::{HeaderValue, Request, StatusCode};
 use async_trait::async_trait;
 use bytes::Bytes;
-use domain::destination::Purpose;
-use domain::edge;
-use domain::id::WorkloadId;
+use domain::bounds::policy::Policy;
+use domain::kernel::id::WorkloadId;
+use domain::kernel::text::clean;
+use domain::names::destination::Purpose;
 use domain::pipeline::spec::{Purged, PurgedBy};
-use domain::policy::Policy;
 use domain::ports::pipeline::{Edges, Secrets};
 use domain::ports::{ClusterView, Ledger, PortError, Retry};
-use domain::text::clean;
+use domain::rollouts::edge;
 use forge::{Authorities, Http};
 use serde::Deserialize;
 use tokio::sync::Mutex;

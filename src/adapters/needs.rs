@@ -14,7 +14,7 @@ use futures_util::future::join_all;
 use tokio::sync::OnceCell;
 use tokio::time::timeout;
 
-use domain::app::{ClusterKey, Look, TargetKey};
+use domain::apps::app::{ClusterKey, Look, TargetKey};
 use domain::ports::pipeline::{Leaf, Leaves, Link};
 use domain::ports::repo::Needs;
 use domain::ports::{Flow, PortError};

@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 
-use domain::id::Nonces;
+use domain::kernel::id::Nonces;
 use domain::ports::{PortError, Random};
 
 /// Random bits of production. The operating system is asked once, at the start, where it may refuse; no number waits for it later.

@@ -26,12 +26,12 @@ use tokio::sync::Semaphore;
 use super::http::{ANSWER_BYTES_MAX, retry_after};
 use super::webhook::sign::sign;
 use crate::config::{Secret, webhook_key};
-use domain::asked::Opening;
-use domain::destination::Purpose;
-use domain::id::{Environment, Revision, Subject, notice_id};
+use domain::kernel::id::{Environment, Revision, Subject, notice_id};
+use domain::kernel::text::clean;
+use domain::names::destination::Purpose;
+use domain::objects::asked::Opening;
 use domain::ports::Clock;
 use domain::ports::pipeline::{Asking, Secrets, Unanswered, Verdicts};
-use domain::text::clean;
 
 /// The key of a Secret that holds the signing key.
 const KEY: &str = "hmac-key";

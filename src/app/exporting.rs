@@ -15,9 +15,9 @@ use crate::config::Config;
 use crate::telemetry::Metrics;
 use crate::telemetry::otlp::{self, Resource};
 use crate::telemetry::traces::Fate;
-use domain::id::Member;
-use domain::retry;
-use domain::trace::Span;
+use domain::kernel::id::Member;
+use domain::kernel::retry;
+use domain::kernel::trace::Span;
 
 /// Spans of one request at most: about a quarter of a megabyte.
 const BATCH_MAX: usize = 256;
@@ -190,7 +190,7 @@ impl Sender {
             return;
         }
         self.said = Some(now);
-        let why = domain::text::visible(domain::text::first(why, 300)).into_owned();
+        let why = domain::kernel::text::visible(domain::kernel::text::first(why, 300)).into_owned();
         tracing::warn!(why, "{what}");
     }
 }

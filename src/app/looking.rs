@@ -14,7 +14,7 @@ use crate::adapters::kubernetes::installation::Installation;
 use crate::adapters::kubernetes::{self, Clients, Cluster, Scope, Tempo};
 use crate::adapters::ledger::unreachable::UnreachableLedger;
 use crate::config::{Config, Enabled, LedgerBackend};
-use domain::id::Member;
+use domain::kernel::id::Member;
 use domain::ports::Ledger;
 
 /// How long a command waits for the cluster to tell its name.

@@ -2,8 +2,8 @@
 
 use crate::adapters::kubernetes::ConnectError;
 use crate::http::ListenError;
+use domain::kernel::retry;
 use domain::ports::{PortError, Retry};
-use domain::retry;
 
 /// Why the program did not start.
 #[derive(Debug, thiserror::Error)]

@@ -8,9 +8,9 @@ use crate::adapters::kubernetes::desk::Desk;
 use crate::adapters::kubernetes::installation::Installation;
 use crate::adapters::kubernetes::objects::RepoKind;
 use crate::config::{Config, LedgerBackend};
-use domain::id::Member;
+use domain::agreement::roster::Trust;
+use domain::kernel::id::Member;
 use domain::ports::{Board, Cdn, ClusterView, Ledger, Ports};
-use domain::roster::Trust;
 
 /// Where the ledger is by default: the namespace of `deploy/base`.
 pub const LEDGER_NAMESPACE: &str = "allclear";

@@ -14,7 +14,7 @@ use crate::cli::answer::Format;
 #[cfg(feature = "demo")]
 use crate::cli::demo;
 use crate::cli::step::Step;
-use domain::goal::Goal;
+use domain::rollouts::goal::Goal;
 
 pub(super) use objects::{Listing, PipelineAction, RepoAction, WhichPipelines, WhichRepos};
 pub(super) use shell::{COMPLETE, Shell};

@@ -47,8 +47,8 @@ use crate::cli::read::replicas;
 use crate::cli::read::whose::Whose;
 use crate::cli::read::{Question, Sources, Us, peeked};
 use crate::config::{Config, Enabled, LedgerBackend, Loaded};
+use domain::kernel::text::visible;
 use domain::ports::{Clock, LedgerContents};
-use domain::text::visible;
 
 /// How long it takes at most until a check is given up; each probe has its own, shorter bound.
 const WITHIN: Duration = Duration::from_secs(90);

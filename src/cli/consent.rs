@@ -2,7 +2,7 @@
 
 use std::io::{self, IsTerminal, Write};
 
-use domain::text::visible_lines;
+use domain::kernel::text::visible_lines;
 
 /// How a command is allowed to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

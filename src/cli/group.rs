@@ -17,13 +17,13 @@ use crate::cli::consent::{Answer, Consent};
 use crate::cli::page::{Page, count};
 use crate::cli::read::listen::{Group, listen};
 use crate::cli::read::{Question, Section, Sources, group_lines, peek};
+use domain::agreement::group::{Fate, fate};
+use domain::agreement::roster::{Hold, Pin, Trust, listed};
 use domain::broker::{BoardSeen, MemberSeen, Trouble};
-use domain::group::{Fate, fate};
-use domain::id::{Member, WorkloadId};
+use domain::kernel::id::{Member, WorkloadId};
+use domain::kernel::text::visible;
 use domain::ports::LedgerContents;
-use domain::record::Vote;
-use domain::roster::{Hold, Pin, Trust, listed};
-use domain::text::visible;
+use domain::records::record::Vote;
 
 /// Everything about the group.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

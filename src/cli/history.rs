@@ -13,10 +13,10 @@ use crate::cli::answer::{EXIT_FAILED, EXIT_INVALID, Outcome, Output, answer, ref
 use crate::cli::explain::near;
 use crate::cli::page::Page;
 use crate::cli::read::{Question, Section, Sources, named, peek};
-use domain::distribution::DistributionId;
-use domain::id::{InvalidationId, WorkloadId};
-use domain::record::{Closed, HISTORY_MAX};
-use domain::rollout::closed;
+use domain::kernel::id::{InvalidationId, WorkloadId};
+use domain::names::distribution::DistributionId;
+use domain::records::record::{Closed, HISTORY_MAX};
+use domain::rollouts::rollout::closed;
 
 /// The last rollouts of a workload.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

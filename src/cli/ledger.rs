@@ -17,18 +17,18 @@ use crate::cli::consent::{Answer, Consent};
 use crate::cli::page::{Page, count};
 use crate::cli::read::listen::{Group, OwnCopy, listen};
 use crate::cli::read::{Question, Section, Sources, named, peek};
-use domain::adoption::{State, adopt as adopted, has_regressed, state};
-use domain::delivery;
-use domain::floor::Floor;
-use domain::id::{Nonce, Origin, Seq, WorkloadId};
-use domain::image::brief;
-use domain::policy::Policy;
+use domain::bounds::policy::Policy;
+use domain::kernel::floor::Floor;
+use domain::kernel::id::{Nonce, Origin, Seq, WorkloadId};
+use domain::kernel::text::visible;
+use domain::names::image::brief;
+use domain::notices::delivery;
 use domain::ports::{LedgerContents, PortError, Random, StoreError};
-use domain::readiness::{self, Standing, standing};
-use domain::record::Record;
-use domain::rollout::closed;
-use domain::text::visible;
-use domain::workload::Workload;
+use domain::records::record::Record;
+use domain::rollouts::adoption::{State, adopt as adopted, has_regressed, state};
+use domain::rollouts::rollout::closed;
+use domain::workloads::readiness::{self, Standing, standing};
+use domain::workloads::workload::Workload;
 
 /// The ledger as a whole.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -405,7 +405,7 @@ impl fmt::Display for One {
                 )?;
                 page.part("Version", [record.version.to_string()])?;
                 page.part("Closed", [format!("up to rollout {}", record.closed)])?;
-                let vote = |vote: &domain::record::Vote| {
+                let vote = |vote: &domain::records::record::Vote| {
                     let ended =
                         vote.closed.as_ref().map_or_else(|| "open".to_owned(), |outcome| format!("closed, {outcome}"));
                     format!("rollout {}: {ended}", vote.seq)

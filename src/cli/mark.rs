@@ -4,8 +4,8 @@ use crate::adapters::kubernetes::desk::{Desk, Found, Listing, Mark, Marked, REQU
 use crate::cli::answer::{EXIT_FAILED, Outcome, refused};
 use crate::cli::page::count;
 use crate::cli::spoken::{IdOf, Spoken, missing, one};
-use domain::id::ObjectId;
-use domain::kept::Kept;
+use domain::kernel::id::ObjectId;
+use domain::objects::kept::Kept;
 
 /// Which objects.
 pub enum Which<I> {

@@ -56,9 +56,9 @@ use crate::cli::connect::{connected, ledger_flag, with_inputs};
 use crate::cli::consent::Consent;
 use crate::cli::read::whose;
 use crate::config::{InForce, load, load_as_controller};
-use domain::goal::Goal;
-use domain::id::PipelineId;
+use domain::kernel::id::PipelineId;
 use domain::ports::Clock;
+use domain::rollouts::goal::Goal;
 
 pub use arguments::Cli;
 

@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::cli::read::Section;
 pub(crate) use crate::cli::times::time;
-use domain::text::visible;
+use domain::kernel::text::visible;
 
 /// Characters on a line.
 const COLUMNS: usize = 100;

@@ -15,7 +15,7 @@ use crate::adapters::kubernetes::objects::{Kind, PipelineKind};
 use crate::cli::answer::{EXIT_FAILED, Outcome, Output, answer, refused};
 use crate::cli::spoken::{self, one};
 use crate::cli::status::remote;
-use domain::id::{ObjectId, PipelineId};
+use domain::kernel::id::{ObjectId, PipelineId};
 use domain::pipeline::view::{View, view};
 
 pub use crate::cli::mark::{Change, Which, change};

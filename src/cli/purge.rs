@@ -11,9 +11,9 @@ use crate::cli::explain::model::{DistributionsSeen, Explanation};
 use crate::cli::explain::near;
 use crate::cli::read::{Question, Section, Sources, named};
 use crate::cli::wait::{Wait, wait};
-use domain::id::WorkloadId;
-use domain::paths::PathSet;
-use domain::workload::requested_paths;
+use domain::kernel::id::WorkloadId;
+use domain::names::paths::PathSet;
+use domain::workloads::workload::requested_paths;
 
 /// What is asked for.
 #[derive(Clone, Debug, Default)]

@@ -15,7 +15,7 @@ use crate::adapters::kubernetes::objects::{Kind, RepoKind};
 use crate::cli::answer::{EXIT_FAILED, Outcome, Output, answer, refused};
 use crate::cli::spoken::{self, one};
 use crate::cli::status::remote;
-use domain::id::{ObjectId, RepoId};
+use domain::kernel::id::{ObjectId, RepoId};
 use domain::repo::job::{StepKind, logs as command};
 use domain::repo::spec::Object;
 use domain::repo::view::{View, own_step, view};

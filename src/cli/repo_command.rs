@@ -14,7 +14,7 @@ use crate::cli::arguments::{Global, Listing, RepoAction, WhichRepos};
 use crate::cli::connect::connected;
 use crate::cli::consent::Consent;
 use crate::cli::repo;
-use domain::id::RepoId;
+use domain::kernel::id::RepoId;
 use domain::ports::Clock;
 
 /// `allclear explain repo/NS/NAME`.

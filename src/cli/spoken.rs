@@ -2,9 +2,9 @@
 
 use crate::adapters::kubernetes::desk::{Desk, Found};
 use crate::adapters::kubernetes::objects::{Kind, PipelineKind, RepoKind};
-use domain::id::{ObjectId, PipelineId, RepoId};
-use domain::kept::Kept;
-use domain::text::visible;
+use domain::kernel::id::{ObjectId, PipelineId, RepoId};
+use domain::kernel::text::visible;
+use domain::objects::kept::Kept;
 
 /// Names an object of a kind.
 pub type IdOf<K> = <<K as Kind>::Object as Kept>::Id;

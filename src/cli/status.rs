@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use crate::cli::answer::{EXIT_FAILED, Outcome, Output, refused};
 use crate::cli::read::{Question, Sources};
-use domain::text::{visible_json, visible_lines};
+use domain::kernel::text::{visible_json, visible_lines};
 use shown::Shown;
 
 /// How often a watched status is drawn again.

@@ -13,7 +13,7 @@ use crate::cli::answer::{EXIT_FAILED, Outcome, Output, answer};
 use crate::cli::read::listen::listen;
 use crate::cli::read::{Question, Section, Sources, peek};
 use crate::cli::status::remote;
-use domain::id::WorkloadId;
+use domain::kernel::id::WorkloadId;
 
 /// This program.
 const OURS: &str = env!("CARGO_PKG_VERSION");
@@ -96,7 +96,7 @@ async fn beaten(sources: &Sources, question: &Question) -> Option<String> {
 }
 
 /// The tag of the only image, or of the one that is called like the program.
-fn tag(version: &Result<domain::image::Version, String>) -> Option<String> {
+fn tag(version: &Result<domain::names::image::Version, String>) -> Option<String> {
     let version = version.as_ref().ok()?;
     let all: Vec<_> = version.iter().collect();
     let named = all.iter().find(|(container, _)| container.to_string() == DEPLOYMENT);
@@ -174,9 +174,9 @@ mod tests {
 
     #[test]
     fn the_tag_of_its_own_container_is_its_version() {
-        let version = |images: &[(&str, &str)]| -> Result<domain::image::Version, String> {
+        let version = |images: &[(&str, &str)]| -> Result<domain::names::image::Version, String> {
             let parse = |(name, image): &(&str, &str)| {
-                (domain::image::Container::Main((*name).to_owned()), image.parse().unwrap())
+                (domain::names::image::Container::Main((*name).to_owned()), image.parse().unwrap())
             };
             Ok(images.iter().map(parse).collect())
         };

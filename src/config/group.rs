@@ -10,8 +10,8 @@ use super::validate::{DAY, MINUTE, SECOND};
 use super::values::Values;
 use super::webhooks::ReadFile;
 use super::{AbsentPolicy, Group, Namespaces, Redis, Watch, unread};
-use domain::id::{config_hash, is_key_part};
-use domain::policy::AtTimeout;
+use domain::bounds::policy::AtTimeout;
+use domain::kernel::id::{config_hash, is_key_part};
 
 /// Members of a group at most: a vector has one component for each, and a record (4 KiB) holds several vectors.
 const REMOTES_MAX: usize = 32;

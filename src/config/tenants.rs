@@ -10,9 +10,9 @@ use super::mask::shown;
 use super::suggest::{listed, nearest};
 use super::validate::label;
 use super::values::Values;
-use domain::distribution::DistributionId;
-use domain::host::Host;
-use domain::tenants::{Allowance, Tenancy, Tenants};
+use domain::bounds::tenants::{Allowance, Tenancy, Tenants};
+use domain::names::distribution::DistributionId;
+use domain::names::host::Host;
 
 const KEY: &str = "tenants.allow";
 

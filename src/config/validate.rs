@@ -21,10 +21,10 @@ use super::{
     CloudFront, Config, Distributions, Group, Leader, Ledger, LedgerBackend, Log, LogFormat, Namespaces, Purge, Redis,
     Rollout, Site, Version, Watch, Webhooks, ZeroReplicas, unread,
 };
-use domain::paths::{self, PathSet};
-use domain::policy::{Choice, OnMissing, OnRollback};
-use domain::record::VOTE_PATH_BYTES_MAX;
-use domain::tenants::PATHS_SENT_MAX;
+use domain::bounds::policy::{Choice, OnMissing, OnRollback};
+use domain::bounds::tenants::PATHS_SENT_MAX;
+use domain::names::paths::{self, PathSet};
+use domain::records::record::VOTE_PATH_BYTES_MAX;
 
 pub(super) const SECOND: Duration = Duration::from_secs(1);
 pub(super) const MINUTE: Duration = Duration::from_secs(60);

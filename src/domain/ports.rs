@@ -3,7 +3,6 @@
 //! A port never decides: it does what it is told, within a bound of time, and reports. Every method of every port answers;
 //! an adapter that could wait for ever has a time-out of its own.
 
-pub mod answer;
 pub mod pipeline;
 pub mod repo;
 
@@ -12,26 +11,26 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use crate::delivery::{Delivery, Reply};
-use crate::distribution::{Distribution, DistributionId};
-use crate::floor::Floor;
-use crate::horizon::Mark;
-use crate::id::{InvalidationId, Member, Origin, Reference, Seq, Subject, WorkloadId};
-use crate::lease::{Claim, Replica};
-use crate::listed::{Listed, Scope};
-use crate::lives::LifeNote;
-use crate::machine::Timestamp;
-use crate::notice::{Kind, Notice};
-use crate::paths::PathSet;
-use crate::readiness::Pod;
-use crate::record::{Record, Records};
-use crate::remark::{Remark, Remarked};
-use crate::roster::{Heartbeat, Pin};
-use crate::serving::Serving;
+use crate::agreement::roster::{Heartbeat, Pin};
+use crate::kernel::floor::Floor;
+use crate::kernel::id::{InvalidationId, Member, Origin, Reference, Seq, Subject, WorkloadId};
+use crate::kernel::machine::Timestamp;
+use crate::kernel::remark::{Remark, Remarked};
+use crate::names::distribution::{Distribution, DistributionId};
+use crate::names::paths::PathSet;
+use crate::notices::delivery::{Delivery, Reply};
+use crate::notices::notice::{Kind, Notice};
+use crate::records::record::{Record, Records};
+use crate::replica::lease::{Claim, Replica};
+use crate::rollouts::horizon::Mark;
 use crate::site::{Age, Gathered, RouteClaim};
-use crate::workload::Workload;
+use crate::watches::listed::{Listed, Scope};
+use crate::watches::lives::LifeNote;
+use crate::workloads::readiness::Pod;
+use crate::workloads::serving::Serving;
+use crate::workloads::workload::Workload;
 
-pub use answer::{Flow, PortError, Reason, Retry};
+pub use crate::kernel::answer::{Flow, PortError, Reason, Retry};
 
 /// Time. The only way to it.
 pub trait Clock: Send + Sync {
@@ -302,7 +301,7 @@ pub struct CdnError {
     pub message: String,
 }
 
-pub use crate::purge::{CdnErrorClass, Found};
+pub use crate::purges::purge::{CdnErrorClass, Found};
 
 /// The content delivery network.
 #[async_trait]
@@ -352,8 +351,10 @@ pub struct Receiver {
     pub workloads: Vec<String>,
 }
 
-pub use crate::board::{AGAIN_MAX, Cursor, Heard, Interest, News, PASSING_TTL, POSTINGS_MAX, Posted, Posting};
-pub use crate::roster::BEAT_TTL;
+pub use crate::agreement::board::{
+    AGAIN_MAX, Cursor, Heard, Interest, News, PASSING_TTL, POSTINGS_MAX, Posted, Posting,
+};
+pub use crate::agreement::roster::BEAT_TTL;
 
 /// One Redis through which the members' records travel, bounded in time and size. It is never the memory: what is on it may
 /// be lost, stale or wiped at any moment. Calls may overlap, except that those that write must not overlap each other.

@@ -5,14 +5,14 @@
 
 use std::collections::BTreeSet;
 
-use crate::distribution::DistributionId;
-use crate::group::{NumberedView, alone};
-use crate::id::WorkloadId;
-use crate::image::{Container, Version};
-use crate::purge::Progress;
-use crate::rollout::{Effect, Event, FoundSite, Identity};
-use crate::serving::OldPods;
-use crate::workload::{Replicas, Workload};
+use crate::agreement::group::{NumberedView, alone};
+use crate::kernel::id::WorkloadId;
+use crate::names::distribution::DistributionId;
+use crate::names::image::{Container, Version};
+use crate::purges::purge::Progress;
+use crate::rollouts::rollout::{Effect, Event, FoundSite, Identity};
+use crate::workloads::serving::OldPods;
+use crate::workloads::workload::{Replicas, Workload};
 
 /// `shop/web`, the workload of most tests.
 pub fn web() -> WorkloadId {

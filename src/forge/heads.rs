@@ -13,8 +13,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use domain::destination;
-use domain::id::{RepoId, Revision};
+use domain::kernel::id::{RepoId, Revision};
+use domain::names::destination;
 use domain::ports::pipeline::Secrets;
 use domain::ports::repo::{Begins, Found, Heads, Unresolved};
 use domain::ports::{PortError, Retry};

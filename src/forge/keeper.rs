@@ -15,7 +15,7 @@ use std::hash::{BuildHasher, Hash, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use domain::machine::Timestamp;
+use domain::kernel::machine::Timestamp;
 use domain::ports::Clock;
 use tokio::sync::oneshot;
 use tokio::time::timeout;

@@ -26,12 +26,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use domain::destination;
+use domain::kernel::text;
+use domain::names::destination;
 use domain::pipeline::marker::{self, Refused};
 use domain::pipeline::proposal::{ForgeKind, Order, Proposed, RequestState};
 use domain::ports::pipeline::{Forge, Secrets};
 use domain::ports::{PortError, Retry};
-use domain::text;
 use http::StatusCode;
 use tokio::runtime::Handle;
 use tokio::time::timeout;

@@ -15,7 +15,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use domain::machine::Timestamp;
+use domain::kernel::machine::Timestamp;
 
 use crate::limits::REST_MAX;
 

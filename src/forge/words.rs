@@ -5,10 +5,10 @@
 
 use std::fmt::Write as _;
 
-use domain::id::{PipelineId, PromotionSeq};
+use domain::kernel::id::{PipelineId, PromotionSeq};
+use domain::kernel::text;
 use domain::pipeline::marker;
 use domain::pipeline::proposal::Order;
-use domain::text;
 
 use crate::git::Commit;
 
@@ -182,7 +182,7 @@ fn code(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use domain::id::{Environment, Revision};
+    use domain::kernel::id::{Environment, Revision};
     use domain::pipeline::proposal::{ForgeKind, Repository};
 
     use super::*;

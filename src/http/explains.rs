@@ -10,8 +10,8 @@ use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use super::reply;
-use domain::id::WorkloadId;
-use domain::text;
+use domain::kernel::id::WorkloadId;
+use domain::kernel::text;
 
 /// How long an answer serves everybody who asks for the same.
 const KEPT_FOR: Duration = Duration::from_secs(10);

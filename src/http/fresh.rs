@@ -3,7 +3,7 @@
 //! They are other allclears (`purged.server`), and tools that ask before they go on. So it is answered where the probes are, to who
 //! has its token, and in the form of a verdict: `{"open": true}`, or `{"open": false, "reason": "…", "retryAfter": 2}`.
 //!
-//! Not for what makes an edge fresh; that is `domain::edge`.
+//! Not for what makes an edge fresh; that is `domain::rollouts::edge`.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -19,14 +19,14 @@ use super::*;
 use crate::actors::browse::{Browse, Row};
 use crate::actors::message::Observe;
 use crate::actors::observation::{DeliverySeen, PurgeSeen};
+use domain::agreement::tally::{Ballot, Tally};
 use domain::broker::{BoardSeen, MemberSeen, Seen};
-use domain::id::WorkloadId;
+use domain::kernel::id::WorkloadId;
 use domain::pipeline::spec::Purged;
 use domain::ports::pipeline::Edges;
 use domain::ports::{Clock, PortError};
-use domain::rollout::{MemberSummary, Past, PurgeSummary, Stage, Summary};
-use domain::tally::{Ballot, Tally};
-use domain::unwell::{Reason, Unwell};
+use domain::rollouts::rollout::{MemberSummary, Past, PurgeSummary, Stage, Summary};
+use domain::rollouts::unwell::{Reason, Unwell};
 
 struct Showing(Observation);
 
@@ -83,8 +83,8 @@ const NOW_MS: i64 = 1_700_049_600_000;
 struct Stopped;
 
 impl Clock for Stopped {
-    fn now(&self) -> domain::machine::Timestamp {
-        domain::machine::Timestamp::default()
+    fn now(&self) -> domain::kernel::machine::Timestamp {
+        domain::kernel::machine::Timestamp::default()
     }
 
     fn wall_ms(&self) -> i64 {

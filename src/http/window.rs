@@ -21,7 +21,7 @@ use crate::actors::message::Observe;
 use crate::actors::observation::Observation;
 use crate::telemetry::Metrics;
 use crate::telemetry::chronicle::Moment;
-use domain::id::WorkloadId;
+use domain::kernel::id::WorkloadId;
 use domain::ports::Clock;
 
 /// How long an observation may take. Root waits up to 2 s for each actor and then answers without it.

@@ -9,9 +9,9 @@ use std::sync::{Mutex, PoisonError};
 
 use serde::Serialize;
 
-use domain::id::{NoticeId, Subject, WorkloadId};
-use domain::notice::{Kind, Notice};
-use domain::text;
+use domain::kernel::id::{NoticeId, Subject, WorkloadId};
+use domain::kernel::text;
+use domain::notices::notice::{Kind, Notice};
 
 /// Moments that are kept, of all workloads: some 400 rollouts. At about 500 bytes each that is a megabyte.
 const MOMENTS_MAX: usize = 2048;
@@ -100,7 +100,7 @@ impl Chronicle {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use domain::id::{PipelineId, Seq};
+    use domain::kernel::id::{PipelineId, Seq};
 
     fn notice(name: &str, kind: Kind, seq: u64) -> Notice {
         Notice {

@@ -11,10 +11,10 @@ use prometheus_client::registry::Registry;
 
 use super::labels::Label;
 use super::promoting::Share;
-use domain::id::WorkloadId;
-use domain::late::{Late, late};
-use domain::record::Record;
-use domain::unwell::{self, Reason, Unwell};
+use domain::kernel::id::WorkloadId;
+use domain::records::late::{Late, late};
+use domain::records::record::Record;
+use domain::rollouts::unwell::{self, Reason, Unwell};
 
 /// See the module's text.
 #[derive(Default)]
@@ -136,8 +136,8 @@ fn many(count: usize) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use domain::id::Seq;
-    use domain::record::{Change, Failure, Phase};
+    use domain::kernel::id::Seq;
+    use domain::records::record::{Change, Failure, Phase};
 
     #[test]
     fn a_failure_counts_until_the_next_rollout_has_ended_and_a_wait_until_it_is_over() {

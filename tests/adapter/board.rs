@@ -8,7 +8,7 @@ pub mod redis;
 use std::sync::Arc;
 
 use allclear::adapters::clock::SystemClock;
-use domain::id::Member;
+use domain::kernel::id::Member;
 use domain::ports::Board;
 use sandbox::board::SharedBoard;
 

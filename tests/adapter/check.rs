@@ -26,10 +26,10 @@ use allclear::app::checking::{Outside, outside};
 use allclear::cli::check::{Mark, Options, Report, once};
 use allclear::cli::read::whose::Whose;
 use allclear::config::{Inputs, Loaded, Secret, load};
-use domain::id::{Member, config_hash};
-use domain::lease::Replica;
+use domain::agreement::roster::{Heartbeat, Pin, settings};
+use domain::kernel::id::{Member, config_hash};
 use domain::ports::{Board, Clock, Lease, Ledger};
-use domain::roster::{Heartbeat, Pin, settings};
+use domain::replica::lease::Replica;
 use sandbox::cloudfront::{CloudFrontStandIn, Distribution, Options as CloudFrontOptions};
 use sandbox::http::Server;
 use sandbox::kubernetes::{Forbidden, KubernetesStandIn, Options as KubernetesOptions};
@@ -141,7 +141,7 @@ impl World {
         let members: BTreeSet<Member> = config.group.members.iter().map(|name| Member::from(name.as_str())).collect();
         let is_keyed = !config.group.keys.is_empty();
         let mut agreed = settings(&config.policy(), is_keyed);
-        agreed.insert("group.members".to_owned(), domain::roster::listed(&members));
+        agreed.insert("group.members".to_owned(), domain::agreement::roster::listed(&members));
         let mut beat = Heartbeat {
             member: member.into(),
             origin: "o-2".into(),

@@ -9,7 +9,7 @@ use allclear::cli::answer::Output;
 use allclear::cli::read::{Question, Sources, Us};
 use allclear::cli::status::{Asked, status};
 use allclear::demo::life::Life;
-use domain::policy::Policy;
+use domain::bounds::policy::Policy;
 use sandbox::kubernetes::{PodFate, Timings};
 use sandbox::world::World;
 use std::sync::Arc;

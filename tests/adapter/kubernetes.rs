@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use allclear::adapters::kubernetes::{Clients, Cluster, Options, Scope, Tempo, connect};
-use domain::id::WorkloadId;
+use domain::kernel::id::WorkloadId;
+use domain::kernel::retry::Backoff;
 use domain::ports::{ClusterView, Flow, PortError, Sight};
-use domain::retry::Backoff;
-use domain::workload::Workload;
+use domain::workloads::workload::Workload;
 use futures_util::StreamExt;
 use sandbox::http::{Action, Fault, Reply, Request, Seen, Server, When};
 use sandbox::kubernetes::{KubernetesStandIn, Options as StandInOptions};

@@ -7,7 +7,7 @@ use allclear::adapters::kubernetes::{Options, connect};
 use allclear::cli::answer::{Outcome, Output};
 use allclear::cli::consent::Consent;
 use allclear::cli::pipeline::{Asked, Change, Which, approve, change, explain, list, named, question};
-use domain::id::PipelineId;
+use domain::kernel::id::PipelineId;
 use sandbox::http::{Action, Fault, Reply, Request, Server, When};
 use sandbox::kubernetes::{Kind, KubernetesStandIn, Options as StandInOptions};
 use serde_json::{Value, json};

@@ -8,7 +8,7 @@ use allclear::adapters::kubernetes::{Options, connect};
 use allclear::cli::answer::{Outcome, Output};
 use allclear::cli::consent::Consent;
 use allclear::cli::repo::{Asked, Change, Which, Yes, approve, change, explain, list, logs, named, question};
-use domain::id::RepoId;
+use domain::kernel::id::RepoId;
 use domain::repo::job::StepKind;
 use sandbox::http::{Action, Fault, Reply, Request, Server, When};
 use sandbox::kubernetes::{Kind, KubernetesStandIn, Options as StandInOptions};

@@ -13,10 +13,10 @@ use allclear::config::{Hook, HookFormat, HookMethod, Secret, WebUrl, WorkloadPat
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use bytes::Bytes;
-use domain::delivery::{Delivery, Reply};
-use domain::id::{Seq, WorkloadId};
-use domain::machine::Timestamp;
-use domain::notice::{Kind, Notice};
+use domain::kernel::id::{Seq, WorkloadId};
+use domain::kernel::machine::Timestamp;
+use domain::notices::delivery::{Delivery, Reply};
+use domain::notices::notice::{Kind, Notice};
 use domain::ports::{Clock, Notifier};
 use sandbox::http::{Action, Fault, Server, StandIn, When};
 use sandbox::receiver::{Answer, AnswerBody, Received, Receiver};

@@ -18,11 +18,11 @@ use aws_smithy_runtime_api::client::http::{HttpConnector, HttpConnectorFuture, S
 use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
 use aws_smithy_types::body::SdkBody;
 use bytes::Bytes;
-use domain::distribution::{Distribution, DistributionId};
-use domain::doors::VerdictSource;
-use domain::id::{InvalidationId, Origin, Reference, Revision, Subject, WorkloadId};
+use domain::bounds::policy::Policy;
+use domain::kernel::id::{InvalidationId, Origin, Reference, Revision, Subject, WorkloadId};
+use domain::names::distribution::{Distribution, DistributionId};
+use domain::objects::doors::VerdictSource;
 use domain::pipeline::spec::{Purged, PurgedBy};
-use domain::policy::Policy;
 use domain::ports::pipeline::{Asking, Edges, Verdicts};
 use domain::ports::{Cdn, CdnError};
 use forge::{Authorities, Http, HttpError};

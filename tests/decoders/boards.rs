@@ -3,9 +3,9 @@
 use allclear::adapters::ledger::redis::judged;
 use allclear::adapters::redis::board::{CopyCodec, write_refusal};
 use allclear::config::Secret;
-use domain::id::{Member, Origin, WorkloadId};
+use domain::kernel::id::{Member, Origin, WorkloadId};
 use domain::ports::StoreError;
-use domain::record_codec::encode;
+use domain::records::record_codec::encode;
 
 use crate::{Target, target, text};
 

@@ -4,7 +4,7 @@
 use allclear::adapters::ledger::kubernetes::KubernetesLedger;
 use bytes::Bytes;
 use domain::ports::Ledger;
-use domain::record::Record;
+use domain::records::record::Record;
 use http::Uri;
 use serde_json::{Value, json};
 

@@ -4,7 +4,7 @@ use allclear::adapters::kubernetes::crd::{self, repo::Installation};
 use allclear::adapters::kubernetes::jobs::{KubernetesJobs, Ours};
 use allclear::adapters::kubernetes::objects::{Kind, PipelineKind, RepoKind};
 use bytes::Bytes;
-use domain::id::RepoId;
+use domain::kernel::id::RepoId;
 use domain::ports::repo::Jobs;
 use serde_json::Value;
 

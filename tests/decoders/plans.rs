@@ -1,8 +1,8 @@
 //! Records of rollouts, markers in files of repositories, and plans of what a Repo would change.
 
-use domain::id::{Environment, PipelineId, Revision};
+use domain::kernel::id::{Environment, PipelineId, Revision};
 use domain::pipeline::marker::{edit, may_have_markers};
-use domain::record_codec;
+use domain::records::record_codec;
 use domain::repo::plan::{FINGERPRINT_DIGITS, Message, fingerprint};
 use domain::repo::spec::Preset;
 

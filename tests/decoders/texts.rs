@@ -1,13 +1,13 @@
 //! Short texts that people and clusters write: names, images, hosts, paths, annotations.
 
-use domain::distribution::DistributionId;
-use domain::horizon::Mark;
-use domain::host::Host;
-use domain::id::{PipelineId, RepoId, Subject, WorkloadId};
-use domain::image::Image;
-use domain::paths::{Path, PathSet};
-use domain::text::{clean, is_hidden, visible, visible_json};
-use domain::workload::{ANNOTATION_PREFIX, FAULT_BYTES_MAX, FAULTS_MAX, Tuning};
+use domain::kernel::id::{PipelineId, RepoId, Subject, WorkloadId};
+use domain::kernel::text::{clean, is_hidden, visible, visible_json};
+use domain::names::distribution::DistributionId;
+use domain::names::host::Host;
+use domain::names::image::Image;
+use domain::names::paths::{Path, PathSet};
+use domain::rollouts::horizon::Mark;
+use domain::workloads::workload::{ANNOTATION_PREFIX, FAULT_BYTES_MAX, FAULTS_MAX, Tuning};
 use serde_json::Value;
 
 use crate::{Target, target, text};

@@ -9,9 +9,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use domain::destination::Purpose;
-use domain::id::{RepoId, Revision};
-use domain::machine::Timestamp;
+use domain::kernel::id::{RepoId, Revision};
+use domain::kernel::machine::Timestamp;
+use domain::names::destination::Purpose;
 use domain::ports::pipeline::Secrets;
 use domain::ports::repo::{Found, Heads, Unresolved};
 use domain::ports::{Clock, PortError};

@@ -4,9 +4,9 @@
 
 use std::collections::BTreeSet;
 
-use domain::id::{Member, Origin};
-use domain::machine::Timestamp;
-use domain::roster::{Heartbeat, Roster};
+use domain::agreement::roster::{Heartbeat, Roster};
+use domain::kernel::id::{Member, Origin};
+use domain::kernel::machine::Timestamp;
 use stateright::{Checker, HasDiscoveries, Model, Property};
 
 const BOARDS: usize = 2;

@@ -3,11 +3,11 @@
 
 use std::collections::BTreeSet;
 
-use domain::duty::{Duty, Effect, Event, Singleton};
-use domain::id::Origin;
-use domain::lease::{self, Claim, Election, Replica};
-use domain::machine::{Machine, Timestamp};
-use domain::promise::Promise;
+use domain::kernel::id::Origin;
+use domain::kernel::machine::{Machine, Timestamp};
+use domain::kernel::promise::Promise;
+use domain::replica::duty::{Duty, Effect, Event, Singleton};
+use domain::replica::lease::{self, Claim, Election, Replica};
 use stateright::{Checker, Expectation, HasDiscoveries, Model, Property};
 
 const TAKEN_MAX: u8 = 2;

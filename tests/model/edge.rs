@@ -3,11 +3,11 @@
 
 use std::collections::BTreeSet;
 
-use domain::distribution::DistributionId;
-use domain::id::{Component, InvalidationId, Reference, Seq, Vector, group_rollout_id, purge_reference};
-use domain::purge::{Order, Progress};
-use domain::record::Record;
-use domain::rollout::{Effect, Event, Identity};
+use domain::kernel::id::{Component, InvalidationId, Reference, Seq, Vector, group_rollout_id, purge_reference};
+use domain::names::distribution::DistributionId;
+use domain::purges::purge::{Order, Progress};
+use domain::records::record::Record;
+use domain::rollouts::rollout::{Effect, Event, Identity};
 use domain::testing::identity;
 
 use crate::hashed::Hashed;
@@ -126,8 +126,8 @@ impl World {
 mod searches {
     use std::time::Duration;
 
-    use domain::policy::Policy;
-    use domain::workload::Workload;
+    use domain::bounds::policy::Policy;
+    use domain::workloads::workload::Workload;
 
     use super::*;
     use crate::rollout::{quick, search, sight, world};

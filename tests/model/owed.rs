@@ -4,18 +4,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use domain::distribution::DistributionId;
-use domain::group::{Known, NumberedView, Told, View};
-use domain::id::{InvalidationId, Member, Origin, Reference, Seq};
-use domain::machine::{Machine, Timestamp};
-use domain::notice::Kind;
-use domain::paths::PathSet;
-use domain::policy::Policy;
-use domain::purge::{self, CdnErrorClass, Found, Order, Pace, Purger};
-use domain::record::{Edge, Outcome, PurgeState, Record};
-use domain::rollout::{Effect, Event, Identity, Rollout, baseline};
+use domain::agreement::group::{Known, NumberedView, Told, View};
+use domain::bounds::policy::Policy;
+use domain::kernel::id::{InvalidationId, Member, Origin, Reference, Seq};
+use domain::kernel::machine::{Machine, Timestamp};
+use domain::names::distribution::DistributionId;
+use domain::names::paths::PathSet;
+use domain::notices::notice::Kind;
+use domain::purges::purge::{self, CdnErrorClass, Found, Order, Pace, Purger};
+use domain::records::record::{Edge, Outcome, PurgeState, Record};
+use domain::rollouts::rollout::{Effect, Event, Identity, Rollout, baseline};
 use domain::testing::{answers, web};
-use domain::workload::{Tuning, Workload};
+use domain::workloads::workload::{Tuning, Workload};
 
 use crate::rollout::sight;
 

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use domain::id::{Reference, WorkloadId};
-use domain::machine::{Machine, Timestamp};
-use domain::paths::PathSet;
-use domain::purge::{CdnErrorClass, Effect, Event, Order, Pace, Progress, Purger, REPEAT_EVERY, Rate};
+use domain::kernel::id::{Reference, WorkloadId};
+use domain::kernel::machine::{Machine, Timestamp};
+use domain::names::paths::PathSet;
+use domain::purges::purge::{CdnErrorClass, Effect, Event, Order, Pace, Progress, Purger, REPEAT_EVERY, Rate};
 
 /// One member's purges, and what became of them.
 struct Member {

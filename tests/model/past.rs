@@ -3,16 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use domain::distribution::DistributionId;
-use domain::id::{NoticeId, Seq};
-use domain::image::Version;
-use domain::machine::Timestamp;
-use domain::notice::{Kind, Notice};
-use domain::promise::Promise;
-use domain::purge::Order;
-use domain::record::{Edge, Failure, Phase, Record};
-use domain::rollout::may_follow;
-use domain::workload::Workload;
+use domain::kernel::id::{NoticeId, Seq};
+use domain::kernel::machine::Timestamp;
+use domain::kernel::promise::Promise;
+use domain::names::distribution::DistributionId;
+use domain::names::image::Version;
+use domain::notices::notice::{Kind, Notice};
+use domain::purges::purge::Order;
+use domain::records::record::{Edge, Failure, Phase, Record};
+use domain::rollouts::rollout::may_follow;
+use domain::workloads::workload::Workload;
 
 use crate::hashed::Hashed;
 use crate::world::State;

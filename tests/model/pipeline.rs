@@ -8,8 +8,8 @@ mod past;
 mod restless;
 mod world;
 
+use domain::kernel::promise::Promise;
 use domain::pipeline::spec::Advance;
-use domain::promise::Promise;
 use stateright::{Checker, CheckerBuilder, Expectation, HasDiscoveries, Model, Property};
 
 use action::Action;

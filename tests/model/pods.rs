@@ -1,9 +1,9 @@
 //! What pods there are, in the searches that are about them.
 
-use domain::policy::OnRollback;
-use domain::readiness::{Pod, Pods};
-use domain::rollout::{Event, Rollout};
-use domain::serving::{OldPods, Serving, old_pods};
+use domain::bounds::policy::OnRollback;
+use domain::rollouts::rollout::{Event, Rollout};
+use domain::workloads::readiness::{Pod, Pods};
+use domain::workloads::serving::{OldPods, Serving, old_pods};
 
 use crate::mutants::Mutant;
 use crate::world::{State, World};

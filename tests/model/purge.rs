@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use domain::distribution::DistributionId;
-use domain::id::{InvalidationId, Reference, WorkloadId};
-use domain::machine::{Machine, Timestamp};
-use domain::paths::PathSet;
-use domain::purge::{CREATIONS_BURST, CdnErrorClass, Effect, Event, Order, Pace, Progress, Purger};
+use domain::kernel::id::{InvalidationId, Reference, WorkloadId};
+use domain::kernel::machine::{Machine, Timestamp};
+use domain::names::distribution::DistributionId;
+use domain::names::paths::PathSet;
+use domain::purges::purge::{CREATIONS_BURST, CdnErrorClass, Effect, Event, Order, Pace, Progress, Purger};
 use proptest::prelude::*;
 
 /// CloudFront and the rollouts, as far as a purge meets them.

@@ -8,7 +8,7 @@ mod past;
 mod person;
 mod world;
 
-use domain::promise::Promise;
+use domain::kernel::promise::Promise;
 use domain::repo::spec::Approving;
 use stateright::{Checker, CheckerBuilder, Expectation, HasDiscoveries, Model, Property};
 

@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
-use domain::machine::Timestamp;
-use domain::promise::Promise;
-use domain::readiness::{Standing, standing};
-use domain::rollout::Rollout;
-use domain::workload::{Replicas, Workload};
+use domain::kernel::machine::Timestamp;
+use domain::kernel::promise::Promise;
+use domain::rollouts::rollout::Rollout;
+use domain::workloads::readiness::{Standing, standing};
+use domain::workloads::workload::{Replicas, Workload};
 use stateright::Property;
 
 use crate::hashed::Hashed;

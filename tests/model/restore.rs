@@ -1,10 +1,10 @@
 //! A cluster that is restored from the backup made at the beginning, with the ledger in it, and what its processes know then; and a
 //! ledger of which a part is lost while none of them runs.
 
-use domain::floor::Floor;
-use domain::id::Seq;
-use domain::record::Record;
-use domain::rollout::{Arrival, Event, Rollout};
+use domain::kernel::floor::Floor;
+use domain::kernel::id::Seq;
+use domain::records::record::Record;
+use domain::rollouts::rollout::{Arrival, Event, Rollout};
 use domain::testing::identity;
 
 use crate::hashed::Hashed;

@@ -3,16 +3,16 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use domain::distribution::DistributionId;
-use domain::id::Seq;
-use domain::image::Version;
-use domain::notice::Kind;
-use domain::policy::{OnRollback, Policy};
-use domain::promise::Promise;
-use domain::record::{Outcome, Phase};
-use domain::rollout::baseline;
+use domain::bounds::policy::{OnRollback, Policy};
+use domain::kernel::id::Seq;
+use domain::kernel::promise::Promise;
+use domain::names::distribution::DistributionId;
+use domain::names::image::Version;
+use domain::notices::notice::Kind;
+use domain::records::record::{Outcome, Phase};
+use domain::rollouts::rollout::baseline;
 use domain::testing;
-use domain::workload::{Asks, Progressing, Replicas, Tuning, Workload};
+use domain::workloads::workload::{Asks, Progressing, Replicas, Tuning, Workload};
 use stateright::{Checker, Model, Property};
 
 use crate::past::content;

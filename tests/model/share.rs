@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use domain::id::{Reference, WorkloadId};
-use domain::machine::{Machine, Timestamp};
-use domain::paths::PathSet;
-use domain::purge::{Effect, Event, Order, Pace, Progress, Purger};
+use domain::kernel::id::{Reference, WorkloadId};
+use domain::kernel::machine::{Machine, Timestamp};
+use domain::names::paths::PathSet;
+use domain::purges::purge::{Effect, Event, Order, Pace, Progress, Purger};
 
 fn order(namespace: &str, name: &str, distribution: usize, paths: &PathSet, now: Timestamp) -> Order {
     Order {

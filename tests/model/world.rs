@@ -4,17 +4,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use domain::distribution::DistributionId;
-use domain::floor::Floor;
-use domain::id::{Reference, Seq, Vector};
-use domain::machine::{Machine, Timestamp};
-use domain::policy::Policy;
-use domain::promise::Promise;
-use domain::readiness::{Standing, standing};
-use domain::record::{Phase, Record};
-use domain::rollout::{self, Arrival, Attention, Effect, Event, FoundSite, Rollout};
+use domain::bounds::policy::Policy;
+use domain::kernel::floor::Floor;
+use domain::kernel::id::{Reference, Seq, Vector};
+use domain::kernel::machine::{Machine, Timestamp};
+use domain::kernel::promise::Promise;
+use domain::names::distribution::DistributionId;
+use domain::records::record::{Phase, Record};
+use domain::rollouts::rollout::{self, Arrival, Attention, Effect, Event, FoundSite, Rollout};
 use domain::testing::answers;
-use domain::workload::Workload;
+use domain::workloads::readiness::{Standing, standing};
+use domain::workloads::workload::Workload;
 
 use crate::edge::Second;
 use crate::failure::failure;

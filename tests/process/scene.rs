@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use domain::record::Record;
-use domain::record_codec::decode;
+use domain::records::record::Record;
+use domain::records::record_codec::decode;
 use sandbox::cloudfront::Distribution;
 use sandbox::kubernetes::{Kind, Timings};
 use sandbox::world::World;

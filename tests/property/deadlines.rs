@@ -4,18 +4,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 
+use domain::agreement::roster::{Pin, Roster, Stands, Trust, settings};
+use domain::bounds::plan::Plan;
+use domain::bounds::policy::Policy;
 use domain::broker::{self, Broker};
-use domain::catalog::{self, Catalog, Freshness};
-use domain::distribution::Distribution;
-use domain::host::Host;
-use domain::id::{Member, Seq, WorkloadId};
-use domain::lease::{self, Claim, Election, Replica};
-use domain::machine::{Machine, Timestamp};
-use domain::plan::Plan;
-use domain::policy::Policy;
-use domain::purge::CdnErrorClass;
-use domain::record_codec::decode;
-use domain::roster::{Pin, Roster, Stands, Trust, settings};
+use domain::kernel::id::{Member, Seq, WorkloadId};
+use domain::kernel::machine::{Machine, Timestamp};
+use domain::names::distribution::Distribution;
+use domain::names::host::Host;
+use domain::purges::catalog::{self, Catalog, Freshness};
+use domain::purges::purge::CdnErrorClass;
+use domain::records::record_codec::decode;
+use domain::replica::lease::{self, Claim, Election, Replica};
 use proptest::prelude::*;
 
 /// What comes next: a call is answered (which, how), something happens by itself, or time passes.

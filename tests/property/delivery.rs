@@ -6,10 +6,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use domain::delivery::{Content, Delivery, Effect, Event, Limits, Outbox, Outcome, Overflow, Reply, Resend, Settings};
-use domain::id::{NoticeId, Seq, Subject, WorkloadId};
-use domain::machine::{Machine, Timestamp};
-use domain::notice::{Kind, Notice};
+use domain::kernel::id::{NoticeId, Seq, Subject, WorkloadId};
+use domain::kernel::machine::{Machine, Timestamp};
+use domain::notices::delivery::{
+    Content, Delivery, Effect, Event, Limits, Outbox, Outcome, Overflow, Reply, Resend, Settings,
+};
+use domain::notices::notice::{Kind, Notice};
 use proptest::prelude::*;
 
 const HOOKS: [&str; 3] = ["a", "b", "c"];

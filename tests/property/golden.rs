@@ -3,16 +3,16 @@
 
 use std::collections::BTreeSet;
 
-use domain::delivery::{Content, Delivery, State};
-use domain::distribution::DistributionId;
-use domain::group::{Known, NumberedView, Told, View, alone};
-use domain::id::{Component, Member, Seq, WorkloadId};
-use domain::machine::{Machine, Timestamp};
-use domain::policy::Policy;
-use domain::record::{Outcome, Phase, Published, PurgeState, Record};
-use domain::record_codec::{CodecError, decode, decode_published, encode, encode_published};
-use domain::rollout::{Effect, Event, Identity, Rollout};
-use domain::rules::Rules;
+use domain::agreement::group::{Known, NumberedView, Told, View, alone};
+use domain::bounds::policy::Policy;
+use domain::kernel::id::{Component, Member, Seq, WorkloadId};
+use domain::kernel::machine::{Machine, Timestamp};
+use domain::names::distribution::DistributionId;
+use domain::notices::delivery::{Content, Delivery, State};
+use domain::records::record::{Outcome, Phase, Published, PurgeState, Record};
+use domain::records::record_codec::{CodecError, decode, decode_published, encode, encode_published};
+use domain::records::rules::Rules;
+use domain::rollouts::rollout::{Effect, Event, Identity, Rollout};
 
 const ALONE: &str = include_str!("../fixtures/53842b8/alone.jsonl");
 const GROUP: &str = include_str!("../fixtures/53842b8/group.jsonl");

@@ -3,10 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use domain::app::{AppKind, ClusterKey, Look, Present, Sight, TargetKey};
-use domain::id::{PipelineId, Revision};
-use domain::leaf::{Collection, Effect, Event, Leaf, News, Number, SPARE_FOR, Sights};
-use domain::machine::{Machine, Timestamp};
+use domain::apps::app::{AppKind, ClusterKey, Look, Present, Sight, TargetKey};
+use domain::apps::leaf::{Collection, Effect, Event, Leaf, News, Number, SPARE_FOR, Sights};
+use domain::kernel::id::{PipelineId, Revision};
+use domain::kernel::machine::{Machine, Timestamp};
 use domain::ports::PortError;
 use proptest::prelude::*;
 

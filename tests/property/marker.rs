@@ -1,6 +1,6 @@
 //! Markers in YAML files: what a promotion changes, and what it leaves alone.
 
-use domain::id::{Environment, PipelineId, Revision};
+use domain::kernel::id::{Environment, PipelineId, Revision};
 use domain::pipeline::marker::{Edited, Refused, edit};
 use proptest::prelude::*;
 

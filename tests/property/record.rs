@@ -2,19 +2,21 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use domain::distribution::DistributionId;
-use domain::group_name::Alias;
-use domain::host::Host;
-use domain::id::{Component, InvalidationId, Member, Nonce, NoticeId, Origin, Reference, Seq, Vector, WorkloadId};
-use domain::image::{Container, Version};
-use domain::notice::{Kind, Notice, PurgeFact};
-use domain::paths::PathSet;
-use domain::record::{
+use domain::kernel::id::{
+    Component, InvalidationId, Member, Nonce, NoticeId, Origin, Reference, Seq, Vector, WorkloadId,
+};
+use domain::names::distribution::DistributionId;
+use domain::names::group_name::Alias;
+use domain::names::host::Host;
+use domain::names::image::{Container, Version};
+use domain::names::paths::PathSet;
+use domain::notices::notice::{Kind, Notice, PurgeFact};
+use domain::records::record::{
     Brief, Change, Closed, Edge, Failure, LastSite, Outcome, Passed, Phase, Purge, PurgeState, RECORD_BYTES_MAX,
     Record, SCHEMA, Times, Unlisted, Vote,
 };
-use domain::record_codec::{CodecError, decode, encode, form, shed};
-use domain::rules::Rules;
+use domain::records::record_codec::{CodecError, decode, encode, form, shed};
+use domain::records::rules::Rules;
 use proptest::collection::{btree_map, btree_set, vec};
 use proptest::option;
 use proptest::prelude::*;

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use domain::id::Member;
-use domain::machine::Timestamp;
-use domain::policy::Policy;
-use domain::roster::{Heartbeat, Pin, Roster, Servers, settings};
+use domain::agreement::roster::{Heartbeat, Pin, Roster, Servers, settings};
+use domain::bounds::policy::Policy;
+use domain::kernel::id::Member;
+use domain::kernel::machine::Timestamp;
 use proptest::prelude::*;
 
 const NAMES: [&str; 4] = ["eu-1", "eu-2", "us-1", "us-2"];

@@ -6,12 +6,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use domain::id::WorkloadId;
-use domain::notice::{Kind, Notice};
+use domain::kernel::id::WorkloadId;
+use domain::notices::notice::{Kind, Notice};
 use domain::ports::{PortError, Sight};
-use domain::readiness::{Standing, standing};
-use domain::record::{Change, Outcome, Phase};
-use domain::workload::Workload;
+use domain::records::record::{Change, Outcome, Phase};
+use domain::workloads::readiness::{Standing, standing};
+use domain::workloads::workload::Workload;
 use support::fakes::{Dice, Millis, Odds, World};
 use support::stage::{Life, Stage, deployment, id, life, roll_out, settled, sweep};
 

@@ -14,12 +14,12 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use allclear::actors::Settings;
-use domain::id::{Vector, WorkloadId};
-use domain::image::Version;
-use domain::notice::Kind;
-use domain::policy::AtTimeout;
-use domain::readiness::{Standing, standing};
-use domain::record::{Outcome, Phase};
+use domain::bounds::policy::AtTimeout;
+use domain::kernel::id::{Vector, WorkloadId};
+use domain::names::image::Version;
+use domain::notices::notice::Kind;
+use domain::records::record::{Outcome, Phase};
+use domain::workloads::readiness::{Standing, standing};
 use support::fakes::{Created, Dice, Millis, Odds, Read, Server, World};
 use support::stage::{Life, Stage, deployment, id, in_system, sweep, unexpected_panics};
 use tokio::task::{JoinHandle, LocalSet};

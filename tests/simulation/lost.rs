@@ -1,7 +1,7 @@
 //! A site that is gone when its rollout completes: decided by the real actors, in virtual time.
 
-use domain::notice::Kind;
-use domain::paths::Path;
+use domain::names::paths::Path;
+use domain::notices::notice::Kind;
 use domain::site::RouteClaim;
 use support::fakes::World;
 use support::stage::{Life, life, roll_out, settled};

@@ -4,9 +4,9 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use domain::app::TargetKey;
-use domain::id::PipelineId;
-use domain::notice::{Kind, Notice};
+use domain::apps::app::TargetKey;
+use domain::kernel::id::PipelineId;
+use domain::notices::notice::{Kind, Notice};
 use domain::pipeline::proposal::{ForgeKind, Repository, RequestState};
 use domain::pipeline::spec::{Object, PromotionSpec, Purged, Strategy};
 use domain::pipeline::status::{Phase, Status};

@@ -4,11 +4,11 @@
 use std::time::Duration;
 
 use allclear::actors::Settings;
-use domain::notice::Kind;
-use domain::readiness::Pod;
-use domain::record::{Outcome, Phase};
-use domain::serving::{Endpoint, Serving};
-use domain::workload::{Replicas, Workload};
+use domain::notices::notice::Kind;
+use domain::records::record::{Outcome, Phase};
+use domain::workloads::readiness::Pod;
+use domain::workloads::serving::{Endpoint, Serving};
+use domain::workloads::workload::{Replicas, Workload};
 use support::fakes::{Fault, Millis, World};
 use support::stage::{Life, Stage, deployment, id, life_under, settings, settled};
 

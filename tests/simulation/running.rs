@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use domain::notice::Kind;
+use domain::notices::notice::Kind;
 use domain::repo::status::Phase;
 use support::fakes::running::repo;
 use support::fakes::{Fault, Millis, World};

@@ -1,7 +1,7 @@
 //! First sights: what is new, what was there before, and who decides it (decision 28).
 
-use domain::record::{Change, Outcome};
-use domain::workload::{Replicas, Workload};
+use domain::records::record::{Change, Outcome};
+use domain::workloads::workload::{Replicas, Workload};
 use support::fakes::{Fault, World};
 use support::stage::{Stage, deployment, id, life, settled};
 

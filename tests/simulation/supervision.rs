@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use allclear::actors::message::Drain;
-use domain::notice::Kind;
+use domain::notices::notice::Kind;
 use domain::ports::Sight;
-use domain::record::{Change, Phase};
+use domain::records::record::{Change, Phase};
 use support::fakes::{Fault, Millis, World};
 use support::stage::{Life, Stage, deployment, id, life, roll_out, settled};
 

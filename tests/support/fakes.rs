@@ -16,18 +16,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use allclear::adapters::ledger::memory::MemoryLedger;
-use domain::delivery::{Content, Delivery};
-use domain::distribution::Distribution;
-use domain::id::{Member, NoticeId, Origin, Reference, Seq, Subject, WorkloadId};
-use domain::notice::Notice;
+use domain::kernel::id::{Member, NoticeId, Origin, Reference, Seq, Subject, WorkloadId};
+use domain::kernel::remark::Remark;
+use domain::names::distribution::Distribution;
+use domain::notices::delivery::{Content, Delivery};
+use domain::notices::notice::Notice;
 use domain::ports::{CdnError, Ledger, PortError, Ports, Sight, StoreError};
-use domain::purge::CdnErrorClass;
-use domain::readiness::Pod;
-use domain::record::Record;
-use domain::remark::Remark;
-use domain::serving::Serving;
+use domain::purges::purge::CdnErrorClass;
+use domain::records::record::Record;
 use domain::site::RouteClaim;
-use domain::workload::Workload;
+use domain::workloads::readiness::Pod;
+use domain::workloads::serving::Serving;
+use domain::workloads::workload::Workload;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 

@@ -460,7 +460,7 @@ fn the_aws_policies_are_the_least_that_works() {
 /// What a log line asks a person to apply or to allow is there.
 #[test]
 fn what_ends_a_refusal_can_be_found() {
-    let source = file("src/domain/refusal.rs").text;
+    let source = file("src/domain/kernel/refusal.rs").text;
     let policy = file("deploy/iam-policy.json").text;
     let words: BTreeSet<&str> = source.split(|c: char| !c.is_ascii_alphanumeric() && !"-_./:".contains(c)).collect();
     let named: BTreeSet<&str> = words.iter().copied().filter(|word| word.starts_with("deploy/")).collect();

@@ -8,9 +8,9 @@ use allclear::adapters::redis::RIGHTS;
 use allclear::cli::Cli;
 use clap::Parser;
 use clap::error::ErrorKind;
-use domain::notice::Kind;
-use domain::refusal::Cause;
-use domain::roster::Reason;
+use domain::agreement::roster::Reason;
+use domain::kernel::refusal::Cause;
+use domain::notices::notice::Kind;
 
 use crate::none;
 use crate::source::{File, file, files, rust};

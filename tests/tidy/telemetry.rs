@@ -183,11 +183,11 @@ fn every_operation_of_the_actors_is_shown_from_the_start() {
 fn every_effect_of_a_machine_is_shown_from_the_start() {
     let all = shown();
     let machines = [
-        ("rollout", "rollout/mod.rs"),
+        ("rollout", "rollouts/rollout/mod.rs"),
         ("broker", "broker/mod.rs"),
-        ("catalog", "catalog.rs"),
-        ("purge", "purge/mod.rs"),
-        ("outbox", "delivery.rs"),
+        ("catalog", "purges/catalog.rs"),
+        ("purge", "purges/purge/mod.rs"),
+        ("outbox", "notices/delivery.rs"),
         ("pipeline", "pipeline/mod.rs"),
         ("repo", "repo/mod.rs"),
     ];

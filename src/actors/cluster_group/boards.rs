@@ -7,11 +7,11 @@ use futures_util::StreamExt;
 
 use super::ClusterGroupActor;
 use crate::actors::shell::Drives;
-use domain::board::{Cursor, Interest, News, Posting};
+use domain::agreement::board::{Cursor, Interest, News, Posting};
+use domain::agreement::roster::Heartbeat;
 use domain::broker::Event;
-use domain::id::WorkloadId;
+use domain::kernel::id::WorkloadId;
 use domain::ports::{Board, PortError};
-use domain::roster::Heartbeat;
 
 /// A board announced news.
 struct Woken(usize);

@@ -5,10 +5,10 @@ use actix::Context;
 use super::ClusterGroupActor;
 use crate::actors::directory::report_lost;
 use crate::actors::shell::Drives;
+use domain::agreement::roster::Pin;
 use domain::broker::Event;
-use domain::id::WorkloadId;
+use domain::kernel::id::WorkloadId;
 use domain::ports::PinError;
-use domain::roster::Pin;
 
 impl ClusterGroupActor {
     fn ask_ledger<T: 'static>(

@@ -3,8 +3,8 @@
 use actix::{AsyncContext, Context, WrapFuture};
 
 use super::ClusterGroupActor;
-use domain::id::WorkloadId;
-use domain::roster::{Hold, Reason};
+use domain::agreement::roster::{Hold, Reason};
+use domain::kernel::id::WorkloadId;
 
 impl ClusterGroupActor {
     pub(super) fn tell_hold(&self, Hold { reason, words }: &Hold) {

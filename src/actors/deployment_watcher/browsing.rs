@@ -6,12 +6,12 @@ use actix::{Handler, MessageResult};
 
 use super::DeploymentWatcher;
 use crate::actors::browse::{Browse, Listing, Row};
-use domain::browse::find;
-use domain::id::WorkloadId;
-use domain::image::brief;
-use domain::record::Record;
-use domain::rollout::{Summary, timeout};
-use domain::unwell::unwell;
+use domain::kernel::id::WorkloadId;
+use domain::names::image::brief;
+use domain::records::record::Record;
+use domain::rollouts::browse::find;
+use domain::rollouts::rollout::{Summary, timeout};
+use domain::rollouts::unwell::unwell;
 
 impl Handler<Browse> for DeploymentWatcher {
     type Result = MessageResult<Browse>;

@@ -10,9 +10,9 @@ use crate::actors::message::{Died, End, FollowPods, ResendDeliveries, RetryPurge
 use crate::actors::pod_watcher::PodWatcher;
 use crate::actors::rollout::{self, RolloutActor};
 use crate::actors::shell::Drives;
-use domain::id::WorkloadId;
-use domain::watch::{Case, Deployments, Event, Start};
-use domain::workload::Asks;
+use domain::kernel::id::WorkloadId;
+use domain::watches::watch::{Case, Deployments, Event, Start};
+use domain::workloads::workload::Asks;
 
 impl DeploymentWatcher {
     /// Starts a rollout actor.

@@ -9,13 +9,13 @@ use super::DeploymentWatcher;
 use crate::actors::message::Show;
 use crate::actors::shell::Drives;
 use crate::actors::{Env, LOAD, retry_until_ok};
-use domain::id::{Nonce, Seq, WorkloadId};
-use domain::listed::Scope;
-use domain::lives::LifeNote;
+use domain::kernel::id::{Nonce, Seq, WorkloadId};
+use domain::kernel::refusal::Cause;
 use domain::ports::{PinError, StoreError};
-use domain::record::{Record, Records};
-use domain::refusal::Cause;
-use domain::watch::{Baseline, Event, Written};
+use domain::records::record::{Record, Records};
+use domain::watches::listed::Scope;
+use domain::watches::lives::LifeNote;
+use domain::watches::watch::{Baseline, Event, Written};
 
 /// What a failed call was about.
 const LIFE: &str = "what is worked on";

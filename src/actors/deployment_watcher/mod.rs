@@ -1,6 +1,6 @@
 //! Watches the workloads of this cluster, and keeps a rollout actor for every one that needs attention.
 //!
-//! Not for any decision; see `domain::watch`.
+//! Not for any decision; see `domain::watches::watch`.
 
 mod browsing;
 mod children;
@@ -21,13 +21,13 @@ use crate::actors::rollout::RolloutActor;
 use crate::actors::shell::{Drives, Shell};
 use crate::actors::{Env, MAILBOX_MAX};
 use crate::telemetry::Share;
-use domain::delivery::{Requests, Resends};
-use domain::id::{Origin, WorkloadId};
-use domain::listed::Scope;
-use domain::lives::Lives;
+use domain::kernel::id::{Origin, WorkloadId};
+use domain::notices::delivery::{Requests, Resends};
 use domain::ports::{LedgerContents, Sight};
-use domain::rollout::Summary;
-use domain::watch::{Deployments, Effect, Event, Troubles, Watch};
+use domain::rollouts::rollout::Summary;
+use domain::watches::listed::Scope;
+use domain::watches::lives::Lives;
+use domain::watches::watch::{Deployments, Effect, Event, Troubles, Watch};
 
 /// How often we check the children: a full mailbox can lose a death notice, and a full child a sight.
 const SWEEP_EVERY: Duration = Duration::from_secs(1);

@@ -11,13 +11,13 @@ use crate::actors::observation::Observation;
 use crate::actors::rollout::RolloutActor;
 use crate::actors::shell::Drives;
 use crate::actors::telling::tell_at_once;
-use domain::id::{Seq, WorkloadId};
-use domain::notice::{Kind, Notice};
+use domain::kernel::id::{Seq, WorkloadId};
+use domain::notices::notice::{Kind, Notice};
 use domain::ports::StoreError;
-use domain::record::Record;
-use domain::rollout::{Summary, timeout};
-use domain::unwell;
-use domain::watch::Event;
+use domain::records::record::Record;
+use domain::rollouts::rollout::{Summary, timeout};
+use domain::rollouts::unwell;
+use domain::watches::watch::Event;
 
 /// How often we check for the end of the children while draining.
 const DRAIN_POLL: Duration = Duration::from_millis(10);

@@ -1,11 +1,11 @@
-//! Logs what the watcher cannot do. `domain::watch` decides what to log, and when.
+//! Logs what the watcher cannot do. `domain::watches::watch` decides what to log, and when.
 
 use super::DeploymentWatcher;
-use domain::horizon::Mark;
-use domain::id::WorkloadId;
-use domain::listed::Scope;
+use domain::kernel::id::WorkloadId;
 use domain::ports::PortError;
-use domain::watch::Loud;
+use domain::rollouts::horizon::Mark;
+use domain::watches::listed::Scope;
+use domain::watches::watch::Loud;
 
 impl DeploymentWatcher {
     pub(super) fn watch_failed(&mut self, scope: Scope, error: &PortError) {

@@ -4,9 +4,9 @@ use actix::Context;
 
 use super::Invalidator;
 use crate::actors::shell::{Drives, Shell};
-use domain::catalog::{self, Catalog};
-use domain::distribution::DistributionId;
-use domain::refusal::Cause;
+use domain::kernel::refusal::Cause;
+use domain::names::distribution::DistributionId;
+use domain::purges::catalog::{self, Catalog};
 
 impl Drives<Catalog> for Invalidator {
     fn shell(&mut self) -> Option<&mut Shell<Catalog>> {

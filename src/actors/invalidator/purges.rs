@@ -6,12 +6,12 @@ use actix::{AsyncContext, Context};
 use super::Invalidator;
 use crate::actors::message::PurgeReported;
 use crate::actors::shell::{Drives, Shell};
-use domain::catalog::{self, Catalog};
-use domain::distribution::DistributionId;
-use domain::id::{InvalidationId, Reference, Subject};
+use domain::kernel::id::{InvalidationId, Reference, Subject};
+use domain::kernel::refusal::Cause;
+use domain::names::distribution::DistributionId;
 use domain::ports::{CdnError, Invalidation, InvalidationStatus};
-use domain::purge::{self, CdnErrorClass, Order, Progress, Purger};
-use domain::refusal::Cause;
+use domain::purges::catalog::{self, Catalog};
+use domain::purges::purge::{self, CdnErrorClass, Order, Progress, Purger};
 
 impl Drives<Purger> for Invalidator {
     fn shell(&mut self) -> Option<&mut Shell<Purger>> {

@@ -1,4 +1,4 @@
-//! The parent of the readers of clusters: performs what `domain::clusters` decides.
+//! The parent of the readers of clusters: performs what `domain::apps::clusters` decides.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,9 +14,9 @@ use crate::actors::promoting::leaf::LeafActor;
 use crate::actors::promoting::message::{Follow, LookAt, Looked, Owner, Reported};
 use crate::actors::shell::{Drives, Shell};
 use crate::actors::{Env, MAILBOX_MAX, insist};
-use domain::app::ClusterKey;
-use domain::clusters::{self, Effect, Event};
-use domain::id::PipelineId;
+use domain::apps::app::ClusterKey;
+use domain::apps::clusters::{self, Effect, Event};
+use domain::kernel::id::PipelineId;
 use domain::ports::pipeline::Leaves;
 
 /// How often we check the children: a full mailbox can lose a death notice.

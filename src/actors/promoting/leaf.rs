@@ -1,4 +1,4 @@
-//! The reader of one cluster: performs what `domain::leaf` decides.
+//! The reader of one cluster: performs what `domain::apps::leaf` decides.
 
 mod mail;
 
@@ -15,9 +15,9 @@ use crate::actors::promoting::message::{Looked, Owner, Reported};
 use crate::actors::shell::{Drives, Shell};
 use crate::actors::{Env, MAILBOX_MAX, insist};
 use crate::telemetry::Share;
-use domain::app::{ClusterKey, TargetKey};
-use domain::id::PipelineId;
-use domain::leaf::{Collection, Effect, Event, Leaf as Machine, News, Number, Sights};
+use domain::apps::app::{ClusterKey, TargetKey};
+use domain::apps::leaf::{Collection, Effect, Event, Leaf as Machine, News, Number, Sights};
+use domain::kernel::id::PipelineId;
 use domain::ports::pipeline::{Leaf, Link};
 use domain::ports::{Flow, PortError};
 

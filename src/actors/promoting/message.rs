@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use actix::{Message, Recipient};
 
 use crate::actors::message::TellNotice;
-use domain::app::TargetKey;
-use domain::id::PipelineId;
-use domain::leaf::Sights;
+use domain::apps::app::TargetKey;
+use domain::apps::leaf::Sights;
+use domain::kernel::id::PipelineId;
 
 /// A Pipeline that looks at targets.
 #[derive(Clone)]

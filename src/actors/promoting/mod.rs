@@ -1,4 +1,4 @@
-//! What Pipelines need: performs what `domain::feature` decides. It asks whether their kind is served, and builds, rebuilds and ends the
+//! What Pipelines need: performs what `domain::replica::feature` decides. It asks whether their kind is served, and builds, rebuilds and ends the
 //! two parts that attend to them.
 //!
 //! It lives on a thread of its own, so that decoding what other clusters send never holds up a purge. Whatever happens here never ends
@@ -26,9 +26,9 @@ use crate::actors::promoting::parts::Built;
 use crate::actors::shell::{Drives, Shell};
 use crate::actors::tending::{Served, served};
 use crate::actors::{Env, MAILBOX_MAX};
-use domain::feature::{Effect, Event, Feature, Part};
 use domain::ports::PortError;
 use domain::ports::pipeline::Promoting;
+use domain::replica::feature::{Effect, Event, Feature, Part};
 
 /// How often we check the parts for a death whose notice was lost.
 const SWEEP_EVERY: Duration = Duration::from_secs(1);

@@ -14,7 +14,7 @@ use crate::actors::promoting::message::Peers;
 use crate::actors::promoting::pipelines::Pipelines;
 use crate::actors::shell::Drives;
 use crate::actors::tending::PeersRebuilt;
-use domain::feature::{Event, Part};
+use domain::replica::feature::{Event, Part};
 
 /// Both parts. Each ends when its signal is dropped.
 pub(super) struct Built {

@@ -10,7 +10,7 @@ use crate::actors::promoting::message::Peers;
 use crate::actors::promoting::pipeline::PipelineActor;
 use crate::actors::tending::{Tended, Tending};
 use crate::telemetry::Metrics;
-use domain::id::PipelineId;
+use domain::kernel::id::PipelineId;
 use domain::pipeline::spec::Object;
 use domain::ports::pipeline::{Objects, Promoting};
 

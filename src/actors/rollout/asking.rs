@@ -8,13 +8,13 @@ use actix::{ActorFutureExt, AsyncContext, Context, WrapFuture};
 use super::{RolloutActor, hosts};
 use crate::actors::Env;
 use crate::actors::shell::Drives;
-use domain::host::Host;
-use domain::id::Vector;
+use domain::kernel::id::Vector;
+use domain::names::host::Host;
 use domain::ports::PortError;
-use domain::rollout::Event;
-use domain::serving::{OldPods, old_pods};
+use domain::rollouts::rollout::Event;
 use domain::site::Age;
-use domain::workload::Workload;
+use domain::workloads::serving::{OldPods, old_pods};
+use domain::workloads::workload::Workload;
 
 impl RolloutActor {
     fn read<T: 'static>(

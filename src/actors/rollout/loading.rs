@@ -10,14 +10,14 @@ use crate::actors::message::TellNotice;
 use crate::actors::shell::{Drives, Shell};
 use crate::actors::telling::tell_at_once;
 use crate::actors::{Env, LOAD};
-use domain::floor::Floor;
-use domain::id::{Nonces, Origin, WorkloadId};
-use domain::machine::millis;
+use domain::kernel::floor::Floor;
+use domain::kernel::id::{Nonces, Origin, WorkloadId};
+use domain::kernel::machine::millis;
+use domain::kernel::refusal::Cause;
+use domain::kernel::retry;
 use domain::ports::PortError;
-use domain::record::Record;
-use domain::refusal::Cause;
-use domain::retry;
-use domain::rollout::{Attended, Event, Identity, Rollout, Unloaded};
+use domain::records::record::Record;
+use domain::rollouts::rollout::{Attended, Event, Identity, Rollout, Unloaded};
 
 /// What reading a record needs.
 struct Loading {

@@ -1,9 +1,9 @@
 //! What the actor of a rollout starts with.
 
-use domain::id::{Origin, Seq, WorkloadId};
-use domain::record::Record;
-use domain::rollout::Arrival;
-use domain::workload::Workload;
+use domain::kernel::id::{Origin, Seq, WorkloadId};
+use domain::records::record::Record;
+use domain::rollouts::rollout::Arrival;
+use domain::workloads::workload::Workload;
 
 /// What a rollout is started with.
 pub struct Start {

@@ -6,11 +6,11 @@ use super::RolloutActor;
 use crate::actors::message::{End, Forget};
 use crate::actors::shell::Drives;
 use crate::actors::{Env, LOAD};
-use domain::id::{Seq, WorkloadId};
+use domain::kernel::id::{Seq, WorkloadId};
+use domain::kernel::refusal::Cause;
 use domain::ports::{Ledger, StoreError};
-use domain::record::Record;
-use domain::refusal::Cause;
-use domain::rollout::Event;
+use domain::records::record::Record;
+use domain::rollouts::rollout::Event;
 
 /// The progress of writing the record.
 #[derive(Default)]

@@ -11,11 +11,11 @@ use crate::actors::invalidator::Invalidator;
 use crate::actors::lifecycle::{Obituary, StopSignal};
 use crate::actors::message::Who;
 use crate::actors::webhook::Webhook;
-use domain::duty::Singleton;
-use domain::id::Origin;
-use domain::lives::Lives;
+use domain::agreement::roster::Pin;
+use domain::kernel::id::Origin;
 use domain::ports::LedgerContents;
-use domain::roster::Pin;
+use domain::replica::duty::Singleton;
+use domain::watches::lives::Lives;
 
 /// What every singleton is started with.
 pub(super) struct Parent {

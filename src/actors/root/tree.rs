@@ -16,12 +16,12 @@ use crate::actors::invalidator::Invalidator;
 use crate::actors::message::{Drain, Observe, Wanted};
 use crate::actors::observation::Observation;
 use crate::actors::webhook::Webhook;
-use domain::duty::Singleton;
-use domain::id::Origin;
-use domain::lives::Lives;
-use domain::machine::Timestamp;
+use domain::agreement::roster::Pin;
+use domain::kernel::id::Origin;
+use domain::kernel::machine::Timestamp;
 use domain::ports::LedgerContents;
-use domain::roster::Pin;
+use domain::replica::duty::Singleton;
+use domain::watches::lives::Lives;
 
 /// How long an actor may take to show itself before the answer goes without it.
 pub(super) const OBSERVE_WITHIN: Duration = Duration::from_secs(2);

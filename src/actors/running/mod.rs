@@ -1,4 +1,4 @@
-//! What Repos need: performs what `domain::feature` decides. It asks whether their kind is served, and builds, rebuilds and ends the
+//! What Repos need: performs what `domain::replica::feature` decides. It asks whether their kind is served, and builds, rebuilds and ends the
 //! parent of their actors.
 //!
 //! It lives beside the promoter, on that thread. Whatever happens here never ends the process.
@@ -21,9 +21,9 @@ use crate::actors::running::repos::Repos;
 use crate::actors::shell::{Drives, Shell};
 use crate::actors::tending::{PeersRebuilt, Served, served};
 use crate::actors::{Env, MAILBOX_MAX, insist};
-use domain::feature::{Effect, Event, Feature, Part};
 use domain::ports::PortError;
 use domain::ports::repo::Running;
+use domain::replica::feature::{Effect, Event, Feature, Part};
 
 /// How often we check the parent for a death whose notice was lost.
 const SWEEP_EVERY: Duration = Duration::from_secs(1);

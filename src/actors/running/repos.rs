@@ -11,7 +11,7 @@ use crate::actors::observation::{Observation, RunningSeen};
 use crate::actors::running::repo::RepoActor;
 use crate::actors::tending::{Tended, Tending};
 use crate::telemetry::Metrics;
-use domain::id::RepoId;
+use domain::kernel::id::RepoId;
 use domain::ports::pipeline::Objects;
 use domain::ports::repo::Running;
 use domain::repo::spec::Object;

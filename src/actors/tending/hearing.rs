@@ -6,9 +6,9 @@ use super::{Sighted, Tended, Tending};
 use crate::actors::insist;
 use crate::actors::lifecycle::GiveWay;
 use crate::actors::shell::Drives;
-use domain::groups::Said;
-use domain::kept::{Kept, ObjectSight};
-use domain::watch::Event;
+use domain::objects::groups::Said;
+use domain::objects::kept::{Kept, ObjectSight};
+use domain::watches::watch::Event;
 
 impl<T: Tended> Tending<T> {
     /// What is wrong with the watch of this group.

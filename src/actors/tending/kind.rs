@@ -10,7 +10,7 @@ use crate::actors::lifecycle::{GiveWay, Obituary, StopListener};
 use crate::actors::message::{Observe, Who};
 use crate::actors::observation::Observation;
 use crate::telemetry::Metrics;
-use domain::kept::Kept;
+use domain::objects::kept::Kept;
 use domain::ports::pipeline::Objects;
 
 /// A kind of objects. Each object has an actor of its own.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use domain::kept::Kept;
+use domain::objects::kept::Kept;
 use domain::ports::PortError;
 use domain::ports::pipeline::Objects;
 

@@ -5,8 +5,8 @@ use actix::{Handler, MessageResult};
 use super::Webhook;
 use crate::actors::message::Observe;
 use crate::actors::observation::{DeliverySeen, LastSeen, Observation, ReceiverSeen};
-use domain::delivery::{Delivery, Outcome, Report, State};
-use domain::machine::Timestamp;
+use domain::kernel::machine::Timestamp;
+use domain::notices::delivery::{Delivery, Outcome, Report, State};
 use domain::ports::Receiver;
 
 impl Webhook {

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-use domain::asked::Opening;
-use domain::doors::{Freeze, Window};
+use domain::objects::asked::Opening;
+use domain::objects::doors::{Freeze, Window};
 use domain::ports::pipeline::Calendar;
 use domain::ports::{Clock, PortError};
 

@@ -10,8 +10,8 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use domain::asked::Opening;
-use domain::doors::{Freeze, Window};
+use domain::objects::asked::Opening;
+use domain::objects::doors::{Freeze, Window};
 use jiff::civil::{Date, DateTime, Weekday};
 use jiff::tz::{AmbiguousOffset, Offset, TimeZone};
 use jiff::{SignedDuration, Timestamp};

@@ -8,8 +8,8 @@
 
 use aws_sdk_cloudfront::types::{self, ConnectionMode, DistributionSummary};
 
-use domain::distribution::Distribution;
-use domain::id::InvalidationId;
+use domain::kernel::id::InvalidationId;
+use domain::names::distribution::Distribution;
 use domain::ports::{Invalidation, InvalidationStatus};
 
 /// Longest id of an invalidation in characters. They have 14 to 26; this only keeps nonsense out.

@@ -11,7 +11,7 @@
 use aws_sdk_cloudfront::types::{InvalidationBatch, Paths};
 
 use super::{CloudFront, failure, unusable};
-use domain::distribution::DistributionId;
+use domain::names::distribution::DistributionId;
 use domain::ports::{CdnError, CdnErrorClass};
 
 /// The reference of a batch that is never accepted.

@@ -1,6 +1,6 @@
 //! Objects of apps, of any kind: which resource a kind is, and what is kept of an object.
 //!
-//! Not for whether an app is ready; that is `domain::ready`.
+//! Not for whether an app is ready; that is `domain::apps::ready`.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -10,9 +10,9 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::api::{Api, Resource};
-use domain::app::{Look, TargetKey};
+use domain::apps::app::{Look, TargetKey};
+use domain::apps::ready::look;
 use domain::ports::PortError;
-use domain::ready::look;
 
 /// What an object says to each target that names it.
 pub(super) type Looks = Vec<(TargetKey, Result<Look, String>)>;
@@ -155,7 +155,7 @@ fn name_of(target: &TargetKey) -> (&str, &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use domain::app::{AppKind, ClusterKey};
+    use domain::apps::app::{AppKind, ClusterKey};
     use serde_json::json;
 
     fn target(kind: &str, name: &str) -> TargetKey {

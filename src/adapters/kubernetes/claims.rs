@@ -18,8 +18,8 @@ use super::gateway::{
     GRPC_ROUTES, HTTP_ROUTES, MatchedPath, ParentStatus, RouteMatch, RouteRule, RouteSpec, RouteStatus,
 };
 use super::routing::{HttpPath, INGRESSES, IngressSpec, IngressStatus, Metadata, Object, read};
-use domain::host::Host;
-use domain::paths::Path;
+use domain::names::host::Host;
+use domain::names::paths::Path;
 use domain::ports::PortError;
 use domain::site::{PathMatch, RouteClaim, taken};
 

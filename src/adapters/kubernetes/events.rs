@@ -24,11 +24,11 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::api::{Api, Collection, Resource};
-use domain::id::{Kind as WorkloadKind, PipelineId, RepoId, Subject, WorkloadId};
-use domain::notice::{Kind, Notice};
+use domain::kernel::id::{Kind as WorkloadKind, PipelineId, RepoId, Subject, WorkloadId};
+use domain::kernel::remark::{Remark, Remarked};
+use domain::kernel::text::{clean_ends, head};
+use domain::notices::notice::{Kind, Notice};
 use domain::ports::{EventSink, PortError};
-use domain::remark::{Remark, Remarked};
-use domain::text::{clean_ends, head};
 
 const EVENTS: Resource = Resource::new("", "v1", "events");
 
@@ -239,7 +239,7 @@ fn moment(at_ms: i64) -> jiff::Timestamp {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use domain::id::{NoticeId, Seq};
+    use domain::kernel::id::{NoticeId, Seq};
 
     fn notice(name: &str, id: &str) -> Notice {
         Notice {

@@ -1,13 +1,13 @@
 //! Annotations on workloads, as a person or a CI job writes them with rights of their own (decision 21).
 //!
-//! Not for what they mean; that is `domain::workload`'s. The controller never writes one.
+//! Not for what they mean; that is `domain::workloads::workload`'s. The controller never writes one.
 
 use serde_json::json;
 
 use super::DEPLOYMENTS;
 use super::api::{Api, Clients, Collection};
 use super::desk::Mark;
-use domain::id::WorkloadId;
+use domain::kernel::id::WorkloadId;
 use domain::ports::PortError;
 
 /// Where workloads are marked.

@@ -12,10 +12,10 @@ use super::api::{Api, Collection, NAMESPACES, Resource};
 use super::lease::KubernetesLease;
 use super::{decode, pods};
 use crate::adapters::clock::SystemClock;
-use domain::lease::{Claim, Replica};
 use domain::ports::{Lease as _, PortError};
-use domain::readiness::Pod;
-use domain::workload::Workload;
+use domain::replica::lease::{Claim, Replica};
+use domain::workloads::readiness::Pod;
+use domain::workloads::workload::Workload;
 
 /// What every object of ours carries, whatever the installation is called.
 pub const LABEL: &str = "app.kubernetes.io/part-of=allclear";

@@ -16,7 +16,7 @@ use serde_json::json;
 
 use super::PODS;
 use super::api::{Answer, Api, CallError, Clients, Collection, Look, Reach, Reading, Resource, Tempo, Watches};
-use domain::id::RepoId;
+use domain::kernel::id::RepoId;
 use domain::ports::repo::{JobSight, Jobs, Made, Start};
 use domain::ports::{Flow, PortError};
 use domain::repo::job::{self, Job, Order, Pod};

@@ -11,7 +11,7 @@ use super::api::{Collection, Resource, Watches};
 use super::followed::Followed;
 use super::parts::Condition;
 use super::secrets::{self, SECRETS};
-use domain::app::{LeafId, LeafKind};
+use domain::apps::app::{LeafId, LeafKind};
 use domain::ports::{Flow, PortError};
 
 const GITOPS_CLUSTERS: Resource = Resource::new("gitops.weave.works", "v1alpha1", "gitopsclusters");

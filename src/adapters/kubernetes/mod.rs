@@ -47,12 +47,12 @@ pub use lease::KubernetesLease;
 
 use api::{Api, Collection, Look, NAMESPACES, Name, Reach, Reading, Resource, Watches};
 use claims::ClaimReader;
-use domain::id::WorkloadId;
+use domain::kernel::id::WorkloadId;
 use domain::ports::{ClusterView, Flow, PodSight, PortError, Sight};
-use domain::readiness::Pod;
-use domain::serving::Serving;
 use domain::site::{Age, Gathered, RouteClaim};
-use domain::workload::Workload;
+use domain::workloads::readiness::Pod;
+use domain::workloads::serving::Serving;
+use domain::workloads::workload::Workload;
 use serving::ServingReader;
 use site::SiteReader;
 

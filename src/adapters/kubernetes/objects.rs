@@ -15,13 +15,13 @@ use serde_json::{Value, json};
 use super::api::{Api, Clients, Collection, Look, Name, Reach, Reading, Resource, Tempo, Watches, proofs};
 use super::crd;
 use super::crd::repo::Installation;
-use domain::horizon::Verdict;
-use domain::id::{ObjectId, PipelineId, RepoId};
-use domain::kept::{Identity, Kept, ObjectSight, Written};
+use domain::kernel::id::{ObjectId, PipelineId, RepoId};
+use domain::objects::kept::{Identity, Kept, ObjectSight, Written};
 use domain::pipeline;
 use domain::ports::pipeline::Objects;
 use domain::ports::{Flow, PortError};
 use domain::repo;
+use domain::rollouts::horizon::Verdict;
 
 /// The group that is ours.
 pub const GROUP: &str = "allclear.dev";

@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer};
 
 use super::api::Resource;
 use super::parts::{Few, annotations};
-use domain::selector::Labels;
+use domain::names::selector::Labels;
 use domain::site::{IngressFact, IngressRule, Reach, ServiceFact};
 
 /// `v1` Services.

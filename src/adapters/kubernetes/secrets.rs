@@ -16,7 +16,7 @@ use serde::{Deserialize, Deserializer};
 
 use super::api::{Api, Clients, Collection, Resource, Tempo, Watches, is_object_name};
 use super::followed::Followed;
-use domain::destination::{Destination, Purpose, SEND_TO, judge};
+use domain::names::destination::{Destination, Purpose, SEND_TO, judge};
 use domain::ports::pipeline::{Renewals, Secrets};
 use domain::ports::{Flow, PortError};
 

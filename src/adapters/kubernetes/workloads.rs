@@ -9,9 +9,9 @@ use futures_util::stream::{SelectAll, select_all, unfold};
 
 use super::api::{Api, Collection, Look, Reach, Reading, Watches, proofs};
 use super::{decode, named};
-use domain::horizon::Verdict;
 use domain::ports::{Flow, Sight};
-use domain::workload::Workload;
+use domain::rollouts::horizon::Verdict;
+use domain::workloads::workload::Workload;
 
 /// The watches of several scopes, each look with its scope.
 type Looks = SelectAll<Flow<(Option<String>, Look<Workload>)>>;

@@ -14,15 +14,15 @@ pub mod memory;
 pub mod redis;
 pub mod unreachable;
 
-pub use domain::listed::{SHARDS, shard_of};
+pub use domain::watches::listed::{SHARDS, shard_of};
 
-use domain::floor::Floor;
-use domain::id::{Origin, WorkloadId};
-use domain::lives::LifeNote;
+use domain::agreement::roster::Pin;
+use domain::kernel::floor::Floor;
+use domain::kernel::id::{Origin, WorkloadId};
 use domain::ports::{PortError, StoreError};
-use domain::record::Record;
-use domain::record_codec::CodecError;
-use domain::roster::Pin;
+use domain::records::record::Record;
+use domain::records::record_codec::CodecError;
+use domain::watches::lives::LifeNote;
 
 /// A name no ledger had before: 128 random bits, because an origin must never come twice (GA-2). If it did, the numbers
 /// counted under it would repeat, and CloudFront would answer a new purge with the old one.

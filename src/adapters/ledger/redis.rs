@@ -20,15 +20,15 @@ use async_trait::async_trait;
 
 use super::{fresh_origin, life_of, life_text, pin_of, pin_text, shard_of, unusable, unwritable};
 use crate::adapters::redis::Server;
-use domain::delivery::Delivery;
-use domain::floor::Floor;
-use domain::id::{Origin, Seq, WorkloadId};
-use domain::listed::Scope;
-use domain::lives::LifeNote;
+use domain::agreement::roster::Pin;
+use domain::kernel::floor::Floor;
+use domain::kernel::id::{Origin, Seq, WorkloadId};
+use domain::notices::delivery::Delivery;
 use domain::ports::{Ledger, LedgerContents, PinError, PortError, StoreError};
-use domain::record::{Record, Records};
-use domain::record_codec::{decode, encode};
-use domain::roster::Pin;
+use domain::records::record::{Record, Records};
+use domain::records::record_codec::{decode, encode};
+use domain::watches::listed::Scope;
+use domain::watches::lives::LifeNote;
 
 /// Records sent in one script. Redis does nothing else meanwhile: 500 take it about 2 ms.
 const RECORDS_AT_ONCE: usize = 500;

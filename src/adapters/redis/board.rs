@@ -43,10 +43,10 @@ use self::elders::prefix;
 use self::scripts::Answer;
 use super::{SENTINEL, Server};
 use crate::config::Secret;
-use domain::id::{Member, Origin, WorkloadId, is_key_part};
+use domain::agreement::roster::Heartbeat;
+use domain::kernel::id::{Member, Origin, WorkloadId, is_key_part};
 use domain::ports::{BEAT_TTL, Board, Cursor, Flow, Heard, Interest, News, PortError, Posted, Posting};
-use domain::record::RECORD_BYTES_MAX;
-use domain::roster::Heartbeat;
+use domain::records::record::RECORD_BYTES_MAX;
 
 pub use self::copy::CopyCodec;
 pub use self::role::refusal as write_refusal;

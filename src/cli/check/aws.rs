@@ -9,9 +9,9 @@ use super::catalog::{
 use super::report::Finding;
 use crate::adapters::cloudfront::CloudFront;
 use crate::cli::page::count;
-use domain::distribution::{Distribution, DistributionId};
+use domain::kernel::refusal::Cause;
+use domain::names::distribution::{Distribution, DistributionId};
 use domain::ports::{Cdn, CdnError};
-use domain::refusal::Cause;
 
 /// Distributions on which each action is tried: rights may be given by tags, so one distribution says little of another.
 const TRIED_MAX: usize = 10;

@@ -17,8 +17,8 @@ use crate::app::by_hand::{PERHAPS_A_SECOND_LEDGER, SECOND_LEDGER};
 use crate::cli::page::count;
 use crate::cli::read::replicas::Replicas;
 use crate::config::{Config, LedgerBackend, Namespaces};
+use domain::kernel::refusal::Cause;
 use domain::ports::{Ledger, LedgerContents, PortError, SetBack};
-use domain::refusal::Cause;
 
 /// What the API server says where a quota is full
 /// (<https://kubernetes.io/docs/concepts/policy/resource-quotas/>).

@@ -10,8 +10,8 @@ use super::catalog::SECRET_HOSTS;
 use super::report::Finding;
 use crate::app::Views;
 use crate::cli::page::count;
-use domain::destination::Purpose;
-use domain::id::ObjectId;
+use domain::kernel::id::ObjectId;
+use domain::names::destination::Purpose;
 use domain::ports::PortError;
 use domain::ports::pipeline::Secrets;
 

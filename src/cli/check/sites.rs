@@ -13,14 +13,14 @@ use crate::adapters::cloudfront::CloudFront;
 use crate::cli::page::count;
 use crate::cli::read::Sources;
 use crate::cli::read::listed::Listed;
-use domain::distribution::{Distribution, DistributionId, Index};
-use domain::policy::Policy;
+use domain::bounds::policy::Policy;
+use domain::bounds::tenants::Tenancy;
+use domain::kernel::refusal::Cause;
+use domain::names::distribution::{Distribution, DistributionId, Index};
 use domain::ports::Cdn;
-use domain::refusal::Cause;
-use domain::rollout::faults;
+use domain::rollouts::rollout::faults;
 use domain::site::{Age, Gathered, own};
-use domain::tenants::Tenancy;
-use domain::workload::Workload;
+use domain::workloads::workload::Workload;
 
 /// Hosts that are named in the report.
 const NAMED_MAX: usize = 20;
@@ -115,7 +115,13 @@ pub async fn sites(
 }
 
 impl Found {
-    fn take(&mut self, workload: &Workload, policy: &Policy, matches: &domain::distribution::Matches, no_hosts: bool) {
+    fn take(
+        &mut self,
+        workload: &Workload,
+        policy: &Policy,
+        matches: &domain::names::distribution::Matches,
+        no_hosts: bool,
+    ) {
         let name = workload.id.display_name();
         let named = workload.tuning.distributions.as_ref().filter(|_| policy.tenants.allows_named(workload));
         let matched: Vec<DistributionId> = match named {

@@ -17,7 +17,7 @@ use crate::adapters::http::{Client, Error, Request, TLS_FAILED, UNRESOLVED};
 use crate::cli::page::count;
 use crate::cli::read::listed::Listed;
 use crate::config::Hook;
-use domain::id::WorkloadId;
+use domain::kernel::id::WorkloadId;
 
 /// Longest wait for one receiver.
 const WITHIN: Duration = Duration::from_secs(10);

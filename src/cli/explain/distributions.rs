@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use crate::cli::explain::model::{DistributionSeen, DistributionsSeen};
 use crate::cli::read::Section;
-use domain::distribution::{Distribution, DistributionId, Index, Reason};
+use domain::bounds::tenants::{Limits, Reached, Tenants, beyond};
+use domain::names::distribution::{Distribution, DistributionId, Index, Reason};
 use domain::ports::CdnError;
 use domain::site::Site;
-use domain::tenants::{Limits, Reached, Tenants, beyond};
-use domain::workload::Workload;
+use domain::workloads::workload::Workload;
 
 /// The distributions that serve a site, or that its owner names, as far as the bounds allow.
 pub(super) fn distributions(

@@ -9,21 +9,21 @@ use crate::cli::explain::model::{
 };
 use crate::cli::read::listen::{UNREAD, listen};
 use crate::cli::read::{Question, Section, Sources, awaited, no_replica, old_pods_at_the_barrier, peeked, summarised};
-use domain::delivery::{Delivery, State};
-use domain::distribution::Distribution;
-use domain::host::Host;
-use domain::id::WorkloadId;
-use domain::paths::PathSet;
-use domain::policy::Policy;
+use domain::agreement::tally::Tally;
+use domain::bounds::policy::Policy;
+use domain::bounds::tenants::Tenancy;
+use domain::kernel::id::WorkloadId;
+use domain::names::distribution::Distribution;
+use domain::names::host::Host;
+use domain::names::paths::PathSet;
+use domain::notices::delivery::{Delivery, State};
 use domain::ports::{CdnError, LedgerContents, PortError};
-use domain::readiness::{self, Pods, Standing, standing};
-use domain::record::{Outcome, Phase, Record};
-use domain::rollout::{Arrival, Preview, Summary, closed, faults, preview, timeout};
-use domain::serving::OldPods;
+use domain::records::record::{Outcome, Phase, Record};
+use domain::rollouts::rollout::{Arrival, Preview, Summary, closed, faults, preview, timeout};
 use domain::site::{Age, Gathered, REJECTED_MAX, RouteClaim, Site, own};
-use domain::tally::Tally;
-use domain::tenants::Tenancy;
-use domain::workload::Workload;
+use domain::workloads::readiness::{self, Pods, Standing, standing};
+use domain::workloads::serving::OldPods;
+use domain::workloads::workload::Workload;
 
 /// Whether there is such a workload.
 pub enum Found {
@@ -299,7 +299,7 @@ fn deployment(
     pods_missing: Option<String>,
     policy: &Policy,
 ) -> DeploymentSeen {
-    let images = |version: &domain::image::Version| {
+    let images = |version: &domain::names::image::Version| {
         version.iter().map(|(container, image)| (container.to_string(), image.to_string())).collect()
     };
     DeploymentSeen {
@@ -453,8 +453,8 @@ fn would(
 }
 
 /// The images of a record, tags only, for tables.
-pub fn tags(version: &domain::image::Version) -> String {
-    let tag = |image: &domain::image::Image| {
+pub fn tags(version: &domain::names::image::Version) -> String {
+    let tag = |image: &domain::names::image::Image| {
         let digest = || image.digest().unwrap_or_default().chars().take("sha256:".len() + 12).collect();
         image.tag().map_or_else(digest, str::to_owned)
     };

@@ -10,13 +10,13 @@ use crate::cli::explain::gather::tags;
 use crate::cli::explain::model::{Listing, Row};
 use crate::cli::read::listed::list;
 use crate::cli::read::{Question, Section, Sources, no_namespace, no_replica, peek};
-use domain::id::WorkloadId;
-use domain::policy::Policy;
-use domain::readiness::{Standing, standing};
-use domain::record::{Outcome, Record};
-use domain::rollout::{Summary, preview, timeout};
-use domain::text::visible;
-use domain::workload::Workload;
+use domain::bounds::policy::Policy;
+use domain::kernel::id::WorkloadId;
+use domain::kernel::text::visible;
+use domain::records::record::{Outcome, Record};
+use domain::rollouts::rollout::{Summary, preview, timeout};
+use domain::workloads::readiness::{Standing, standing};
+use domain::workloads::workload::Workload;
 
 /// Columns of the terminal the table is laid out for.
 const COLUMNS: u16 = 100;

@@ -9,7 +9,7 @@ use crate::cli::read::whose::Whose;
 use crate::cli::read::{Question, Sources, asking};
 use crate::config::Config;
 use crate::http::Explains;
-use domain::id::WorkloadId;
+use domain::kernel::id::WorkloadId;
 
 /// What answers through these views.
 pub fn explains(views: Views, config: &Config) -> Arc<dyn Explains> {

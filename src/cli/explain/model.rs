@@ -6,9 +6,9 @@ use serde::Serialize;
 
 use crate::cli::read::Section;
 use crate::cli::read::whose::Whose;
-use domain::id::WorkloadId;
-use domain::rollout::{PurgeSummary, Stage};
-use domain::tally::Tally;
+use domain::agreement::tally::Tally;
+use domain::kernel::id::WorkloadId;
+use domain::rollouts::rollout::{PurgeSummary, Stage};
 
 /// Everything about one workload.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -2,7 +2,7 @@
 
 use crate::cli::read::listed::list;
 use crate::cli::read::{Sources, no_namespace};
-use domain::id::WorkloadId;
+use domain::kernel::id::WorkloadId;
 
 /// Names suggested.
 const SUGGESTED_MAX: usize = 3;

@@ -9,24 +9,24 @@ use super::*;
 use crate::adapters::ledger::memory::MemoryLedger;
 use crate::cli::read::Us;
 use crate::cli::read::whose::Whose;
-use domain::distribution::{Distribution, DistributionId};
-use domain::id::{Component, InvalidationId, Origin, Reference, Seq, Vector, WorkloadId};
-use domain::image::{Container, Image, Version};
-use domain::listed::Scope;
-use domain::lives::LifeNote;
-use domain::paths::PathSet;
-use domain::policy::Policy;
+use domain::bounds::policy::Policy;
+use domain::kernel::id::{Component, InvalidationId, Origin, Reference, Seq, Vector, WorkloadId};
+use domain::names::distribution::{Distribution, DistributionId};
+use domain::names::image::{Container, Image, Version};
+use domain::names::paths::PathSet;
+use domain::names::selector::LabelSelector;
 use domain::ports::{
     Cdn, CdnError, CdnErrorClass, ClusterView, Flow, Found, Invalidation, InvalidationStatus, Ledger, PodSight,
     PortError, Sight,
 };
-use domain::readiness::Pod;
-use domain::record::{Change, Closed, Edge, Outcome as Ended, Phase, Purge, PurgeState, Record, Vote};
-use domain::selector::LabelSelector;
-use domain::serving::Serving;
+use domain::records::record::{Change, Closed, Edge, Outcome as Ended, Phase, Purge, PurgeState, Record, Vote};
 use domain::site::{Age, Gathered, IngressFact, IngressRule, RouteClaim, ServiceFact, SiteFacts};
 use domain::testing;
-use domain::workload::{Asks, Replicas, Tuning, Workload};
+use domain::watches::listed::Scope;
+use domain::watches::lives::LifeNote;
+use domain::workloads::readiness::Pod;
+use domain::workloads::serving::Serving;
+use domain::workloads::workload::{Asks, Replicas, Tuning, Workload};
 
 mod absent;
 mod barrier;

@@ -8,8 +8,8 @@ use crate::cli::consent::{Answer, Consent};
 use crate::cli::page::count;
 use crate::cli::read::listen::listen;
 use crate::cli::read::{Question, Section, Sources, peek};
-use domain::id::Member;
-use domain::roster::{Pin, listed};
+use domain::agreement::roster::{Pin, listed};
+use domain::kernel::id::Member;
 
 /// Takes all others out of the members that the ledger has, if the person who asks agrees. Exit codes: 0 left; 1 not done.
 pub(crate) async fn leave(sources: &Sources, question: &Question, consent: Consent) -> Outcome {

@@ -8,7 +8,7 @@ use crate::cli::page::time;
 use crate::cli::pipeline::shown;
 use crate::cli::pipeline::text::change;
 use crate::cli::spoken::{missing, one};
-use domain::id::{Environment, ObjectId, PipelineId};
+use domain::kernel::id::{Environment, ObjectId, PipelineId};
 use domain::pipeline::view::{EnvironmentView, QuestionView, View};
 
 /// How often an answer is written again because the object changed and the question did not: the machine writes its status once a

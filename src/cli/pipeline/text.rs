@@ -6,9 +6,9 @@ use serde::Serialize;
 
 use crate::cli::page::{Page, time};
 use crate::cli::read::pipeline_lines::{brief, row};
-use domain::id::{ObjectId, Revision};
+use domain::kernel::id::{ObjectId, Revision};
+use domain::kernel::text::visible;
 use domain::pipeline::view::{EnvironmentView, PromotionView, QuestionView, TargetView, View};
-use domain::text::visible;
 
 /// Every Pipeline, and those that cannot be read.
 #[derive(Debug, Serialize)]

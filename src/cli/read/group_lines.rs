@@ -1,7 +1,7 @@
 //! Lines about the members' parts in one rollout, for `status` and `explain`.
 
 use crate::cli::page::PAD;
-use domain::tally::{Ballot, Executed};
+use domain::agreement::tally::{Ballot, Executed};
 
 /// A line for each member.
 pub(crate) fn members(members: &[Ballot]) -> Vec<String> {

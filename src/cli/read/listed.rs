@@ -6,9 +6,9 @@ use std::time::Duration;
 use futures_util::StreamExt;
 
 use crate::cli::read::Sources;
-use domain::id::WorkloadId;
+use domain::kernel::id::WorkloadId;
 use domain::ports::Sight;
-use domain::workload::Workload;
+use domain::workloads::workload::Workload;
 
 /// How long a listing of all workloads may take: 10,000 of them come in about a second.
 const LISTED_WITHIN: Duration = Duration::from_secs(15);

@@ -8,15 +8,15 @@ use std::time::Duration;
 use futures_util::future::join_all;
 
 use crate::app::Neighbours;
+use domain::agreement::group::View;
+use domain::agreement::roster::{Heartbeat, Hold, Reason, Roster, Stands, Trust, settings};
+use domain::agreement::tally::{Tally, tally};
+use domain::bounds::policy::{Agreement, Policy};
 use domain::broker::{Broker, Effect, Event, Identity, Seen, Trouble};
-use domain::group::View;
-use domain::id::{Member, Origin, WorkloadId};
-use domain::machine::{Machine, Timestamp};
-use domain::policy::{Agreement, Policy};
+use domain::kernel::id::{Member, Origin, WorkloadId};
+use domain::kernel::machine::{Machine, Timestamp};
 use domain::ports::{BEAT_TTL, Board, Cursor, Heard, LedgerContents, News, Posting};
-use domain::record::Record;
-use domain::roster::{Heartbeat, Hold, Reason, Roster, Stands, Trust, settings};
-use domain::tally::{Tally, tally};
+use domain::records::record::Record;
 
 /// How long one board is listened to. 10,000 records of a member come in 20 answers of a few milliseconds each.
 const BOARD_WITHIN: Duration = Duration::from_secs(15);

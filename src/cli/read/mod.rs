@@ -21,14 +21,14 @@ use crate::app::{Neighbours, Views};
 use crate::cli::read::replicas::Replicas;
 use crate::cli::read::whose::Whose;
 use crate::config::Config;
-use domain::id::{Kind, WorkloadId};
-use domain::image::Version;
-use domain::policy::Policy;
+use domain::bounds::policy::Policy;
+use domain::kernel::id::{Kind, WorkloadId};
+use domain::names::image::Version;
 use domain::ports::{Cdn, ClusterView, Ledger, LedgerContents, PortError};
-use domain::readiness::{Pod, Pods, Standing, standing, summarise};
-use domain::record::{Phase, Record};
-use domain::serving::{OldPods, old_pods};
-use domain::workload::Workload;
+use domain::records::record::{Phase, Record};
+use domain::workloads::readiness::{Pod, Pods, Standing, standing, summarise};
+use domain::workloads::serving::{OldPods, old_pods};
+use domain::workloads::workload::Workload;
 
 /// Where answers come from. Only read.
 pub struct Sources {

@@ -10,9 +10,9 @@ use jiff::Timestamp;
 use crate::adapters::clock::SystemClock;
 use crate::adapters::kubernetes::installation::{Controller, Installation, LABEL, Seen};
 use crate::cli::times::time;
-use domain::lease::{Claim, RENEW_EVERY};
 use domain::ports::{Clock, PortError};
-use domain::readiness::Pod;
+use domain::replica::lease::{Claim, RENEW_EVERY};
+use domain::workloads::readiness::Pod;
 
 /// How far the time of the last renewal may be from our own before it is looked whether it moves: six renewals, and less than what
 /// clocks that anyone looks after differ.

@@ -3,9 +3,9 @@
 use std::fmt;
 
 use crate::cli::page::Page;
-use domain::id::{ObjectId, Revision};
+use domain::kernel::id::{ObjectId, Revision};
+use domain::kernel::text::visible;
 use domain::repo::view::{Held, RunView, View};
-use domain::text::visible;
 
 /// Characters of a commit that are shown where it is one of many.
 const SHORT_CHARS: usize = 12;

@@ -7,7 +7,7 @@ use crate::cli::consent::{Answer, Consent};
 use crate::cli::page::time;
 use crate::cli::repo::{ended, shown};
 use crate::cli::spoken::{missing, one};
-use domain::id::{ObjectId, RepoId};
+use domain::kernel::id::{ObjectId, RepoId};
 use domain::repo::job::StepKind;
 use domain::repo::spec::Object;
 use domain::repo::view::{QuestionView, View};

@@ -6,9 +6,9 @@ use serde::Serialize;
 
 use crate::cli::page::{Page, time};
 use crate::cli::read::repo_lines::{held, row, short};
-use domain::id::{ObjectId, Revision};
+use domain::kernel::id::{ObjectId, Revision};
+use domain::kernel::text::visible;
 use domain::repo::view::{ConditionView, EndedView, QuestionView, RunView, View};
-use domain::text::visible;
 
 /// Every Repo, and those that cannot be read.
 #[derive(Debug, Serialize)]

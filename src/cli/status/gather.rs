@@ -14,19 +14,19 @@ use crate::cli::read::{
     peek, summarised,
 };
 use crate::http::{About, state_json};
-use domain::delivery::{Delivery, State};
-use domain::id::{ObjectId, PipelineId, RepoId, WorkloadId};
+use domain::agreement::tally::Tally;
+use domain::bounds::policy::Policy;
+use domain::kernel::id::{ObjectId, PipelineId, RepoId, WorkloadId};
+use domain::notices::delivery::{Delivery, State};
 use domain::pipeline::view::view;
-use domain::policy::Policy;
 use domain::ports::LedgerContents;
-use domain::readiness::{Pods, Standing, standing};
-use domain::record::Record;
+use domain::records::record::Record;
 use domain::repo::view as repo;
-use domain::rollout::{Preview, Summary, news, preview, timeout};
-use domain::serving::OldPods;
-use domain::tally::Tally;
-use domain::unwell::{Unwell, unwell};
-use domain::workload::Workload;
+use domain::rollouts::rollout::{Preview, Summary, news, preview, timeout};
+use domain::rollouts::unwell::{Unwell, unwell};
+use domain::workloads::readiness::{Pods, Standing, standing};
+use domain::workloads::serving::OldPods;
+use domain::workloads::workload::Workload;
 
 /// Rollouts of which the old pods are looked at: each costs a request.
 const OLD_PODS_TOLD_MAX: usize = 32;

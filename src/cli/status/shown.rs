@@ -9,11 +9,11 @@ use serde_json::Value;
 use crate::actors::observation::{LeafSeen, PromotingSeen, RunningSeen};
 use crate::cli::page::{Page, count};
 use crate::cli::read::{group_lines, pipeline_lines, repo_lines};
+use domain::agreement::tally::{Ballot, Executed, ago};
 use domain::broker::Trouble;
+use domain::kernel::text::visible;
 use domain::pipeline::view::View;
 use domain::repo::view as repo;
-use domain::tally::{Ballot, Executed, ago};
-use domain::text::visible;
 
 /// The part of the state that is shown. What an older program does not send is left empty.
 #[derive(Debug, Default, Deserialize)]

@@ -19,7 +19,7 @@ use crate::cli::page::{Page, count, time};
 use crate::cli::read::{Question, Section, Sources, peek};
 use crate::cli::status::remote::state;
 use crate::config::Hook;
-use domain::delivery::{Delivery, State};
+use domain::notices::delivery::{Delivery, State};
 
 /// What there is.
 #[derive(Clone, Debug, Default, Serialize)]

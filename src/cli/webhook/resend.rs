@@ -12,9 +12,9 @@ use crate::cli::answer::{EXIT_FAILED, EXIT_INVALID, Outcome, refused};
 use crate::cli::explain::near;
 use crate::cli::page::count;
 use crate::cli::read::{Question, Section, Sources, named, peek};
-use domain::delivery::{Delivery, RESEND_MAX, Resend, State};
-use domain::id::{Subject, WorkloadId};
-use domain::notice::Kind;
+use domain::kernel::id::{Subject, WorkloadId};
+use domain::notices::delivery::{Delivery, RESEND_MAX, Resend, State};
+use domain::notices::notice::Kind;
 
 /// What is asked for.
 #[derive(Clone, Debug, Default)]

@@ -10,7 +10,7 @@ use crate::adapters::webhook::{Rehearsal, TEST_HEADER, Unmarked, Webhooks};
 use crate::cli::answer::{EXIT_FAILED, EXIT_INVALID, Outcome, Output, answer, refused};
 use crate::cli::page::{Page, count};
 use crate::config::Hook;
-use domain::delivery::Reply;
+use domain::notices::delivery::Reply;
 
 /// What was sent, and what came of it.
 #[derive(Clone, Debug, Serialize)]

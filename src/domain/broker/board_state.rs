@@ -9,10 +9,10 @@ use super::queue::Queue;
 use super::reading::Reading;
 use super::server::Server;
 use super::{BACKOFF, Effect};
-use crate::board::{Heard, Interest, News, Posted};
-use crate::id::{Member, Seq, WorkloadId};
-use crate::machine::Timestamp;
-use crate::roster::{HEARD_FOR, Heartbeat};
+use crate::agreement::board::{Heard, Interest, News, Posted};
+use crate::agreement::roster::{HEARD_FOR, Heartbeat};
+use crate::kernel::id::{Member, Seq, WorkloadId};
+use crate::kernel::machine::Timestamp;
 
 /// Most names besides the members' that we remember for a board because we reject their beats.
 pub(super) const DISBELIEVED_MAX: usize = 100;

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::{Broker, Effect};
-use crate::machine::Timestamp;
+use crate::kernel::machine::Timestamp;
 
 /// How often we report rejected copies of one board.
 const REJECTED_EVERY: Duration = Duration::from_secs(60);

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::{Broker, Effect};
-use crate::id::{Member, WorkloadId};
-use crate::machine::Timestamp;
-use crate::roster::{HEARD_FOR, Hold, Reason, listed};
+use crate::agreement::roster::{HEARD_FOR, Hold, Reason, listed};
+use crate::kernel::id::{Member, WorkloadId};
+use crate::kernel::machine::Timestamp;
 
 /// How long a hold lasts before we report it. Members that start, or get another configuration one after the other, cause
 /// one for two beats and two reads, 5 s each.

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::{BACKOFF, Effect};
-use crate::call::Call;
-use crate::id::Member;
-use crate::machine::Timestamp;
-use crate::roster::{Hold, Pin, Reason, Roster, Servers, Standing};
+use crate::agreement::roster::{Hold, Pin, Reason, Roster, Servers, Standing};
+use crate::kernel::call::Call;
+use crate::kernel::id::Member;
+use crate::kernel::machine::Timestamp;
 
 /// How often the pin is read; we notice a change by `allclear group forget` within this time.
 const PIN_EVERY: Duration = Duration::from_secs(10);

@@ -43,14 +43,14 @@ mod waking;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use crate::board::{Cursor, Interest, News, Posted, Posting};
-use crate::floor::Floor;
-use crate::group::{self, Known, Told, View};
-use crate::id::{Member, Origin, Seq, WorkloadId};
-use crate::machine::{Machine, Timestamp};
-use crate::record::{Record, Records};
-use crate::retry::Backoff;
-use crate::roster::{Heartbeat, Hold, Pin, Reason, Roster, Servers, Standing, Stands, Trust};
+use crate::agreement::board::{Cursor, Interest, News, Posted, Posting};
+use crate::agreement::group::{self, Known, Told, View};
+use crate::agreement::roster::{Heartbeat, Hold, Pin, Reason, Roster, Servers, Standing, Stands, Trust};
+use crate::kernel::floor::Floor;
+use crate::kernel::id::{Member, Origin, Seq, WorkloadId};
+use crate::kernel::machine::{Machine, Timestamp};
+use crate::kernel::retry::Backoff;
+use crate::records::record::{Record, Records};
 
 use board_state::BoardState;
 use doubts::Doubts;

@@ -12,11 +12,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::step::absent;
 use super::{Broker, Effect, Event};
-use crate::group::{Naming, View};
-use crate::group_name::Alias;
-use crate::id::{Seq, WorkloadId};
-use crate::machine::Timestamp;
-use crate::record::Record;
+use crate::agreement::group::{Naming, View};
+use crate::kernel::id::{Seq, WorkloadId};
+use crate::kernel::machine::Timestamp;
+use crate::names::group_name::Alias;
+use crate::records::record::Record;
 
 /// Names that others of ours had before, with their numbers, that are remembered. Beyond it a set-back is suspected without cause, and
 /// `allclear ledger adopt` ends that.

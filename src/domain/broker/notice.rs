@@ -1,11 +1,11 @@
 //! The notice for a workload that waits while the group is held up.
 
 use super::Broker;
-use crate::id::WorkloadId;
-use crate::image::brief;
-use crate::machine::Timestamp;
-use crate::notice::{Kind, Notice};
-use crate::roster::Hold;
+use crate::agreement::roster::Hold;
+use crate::kernel::id::WorkloadId;
+use crate::kernel::machine::Timestamp;
+use crate::names::image::brief;
+use crate::notices::notice::{Kind, Notice};
 
 impl Broker {
     /// The notice for [`super::Effect::TellHeldUp`] and the UID of its object; `None` where we have no record that waits. No

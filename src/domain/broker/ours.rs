@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::board::PASSING_TTL;
-use crate::id::{Seq, WorkloadId};
-use crate::machine::Timestamp;
-use crate::record::Record;
+use crate::agreement::board::PASSING_TTL;
+use crate::kernel::id::{Seq, WorkloadId};
+use crate::kernel::machine::Timestamp;
+use crate::records::record::Record;
 
 /// Workloads that are remembered as absent from this cluster, unless a member waits for them.
 pub(super) const ABSENT_MAX: usize = 10_000;

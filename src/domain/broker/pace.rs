@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::machine::Timestamp;
+use crate::kernel::machine::Timestamp;
 
 /// Reads without a pause after a quiet time. An agreement takes about four of each board: the last completion, the votes, the
 /// purge and its end (`make latency`).

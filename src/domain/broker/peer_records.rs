@@ -11,11 +11,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use crate::board::{Heard, Posting};
-use crate::group::{Known, Told};
-use crate::id::{Member, Origin, Seq, WorkloadId};
-use crate::machine::Timestamp;
-use crate::record_codec::{decode_published, encode_published};
+use crate::agreement::board::{Heard, Posting};
+use crate::agreement::group::{Known, Told};
+use crate::kernel::id::{Member, Origin, Seq, WorkloadId};
+use crate::kernel::machine::Timestamp;
+use crate::records::record_codec::{decode_published, encode_published};
 
 /// Bytes of one member's copies of the workloads that rollouts of ours follow: 8,000 in flight at once at 1 KiB. One copy has at
 /// most `RECORD_BYTES_MAX`.
@@ -322,9 +322,9 @@ fn bytes_of(workload: &WorkloadId, copy: &PeerRecord) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::id::Nonce;
-    use crate::record::{Change, Record};
-    use crate::record_codec::decode;
+    use crate::kernel::id::Nonce;
+    use crate::records::record::{Change, Record};
+    use crate::records::record_codec::decode;
 
     fn web() -> WorkloadId {
         WorkloadId::deployment("shop", "web")

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::machine::Timestamp;
+use crate::kernel::machine::Timestamp;
 
 /// How often we leave a beat, and ask again for workloads that others wait for.
 const EVERY: Duration = Duration::from_secs(5);

@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 
 use super::Effect;
-use crate::board::{POSTINGS_MAX, Posted, Posting};
-use crate::call::Call;
-use crate::id::{Seq, WorkloadId};
-use crate::machine::Timestamp;
-use crate::roster::Heartbeat;
+use crate::agreement::board::{POSTINGS_MAX, Posted, Posting};
+use crate::agreement::roster::Heartbeat;
+use crate::kernel::call::Call;
+use crate::kernel::id::{Seq, WorkloadId};
+use crate::kernel::machine::Timestamp;
 
 /// Records that may wait for a board that does not take them; 1 MiB for each board, at 1 KiB for a record in flight. Beyond
 /// that we read them from the ledger again once it does.

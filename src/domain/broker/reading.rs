@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::pace::Pace;
-use crate::board::{AGAIN_MAX, Cursor};
-use crate::call::Call;
-use crate::id::{Member, WorkloadId};
-use crate::machine::Timestamp;
-use crate::retry;
+use crate::agreement::board::{AGAIN_MAX, Cursor};
+use crate::kernel::call::Call;
+use crate::kernel::id::{Member, WorkloadId};
+use crate::kernel::machine::Timestamp;
+use crate::kernel::retry;
 
 /// How often a board is read without a wake-up, give or take [`READ_SPREAD_MS`]: we post again what a board has lost within
 /// that time (fault R2).

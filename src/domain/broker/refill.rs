@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use super::board_state::BoardState;
 use super::{BACKOFF, Effect};
-use crate::call::Call;
-use crate::id::WorkloadId;
-use crate::machine::Timestamp;
+use crate::kernel::call::Call;
+use crate::kernel::id::WorkloadId;
+use crate::kernel::machine::Timestamp;
 
 /// See the module's text.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

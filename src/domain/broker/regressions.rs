@@ -13,11 +13,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::adoption::{self, lacks};
-use crate::floor::Floor;
-use crate::id::{Seq, WorkloadId};
-use crate::machine::Timestamp;
-use crate::record::Record;
+use crate::kernel::floor::Floor;
+use crate::kernel::id::{Seq, WorkloadId};
+use crate::kernel::machine::Timestamp;
+use crate::records::record::Record;
+use crate::rollouts::adoption::{self, lacks};
 
 /// Workloads that are compared at a time. A ledger that was set back as a whole has more; we find each one when we post
 /// it.
@@ -243,8 +243,8 @@ impl Regressions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::Change;
-    use crate::record_codec::decode;
+    use crate::records::record::Change;
+    use crate::records::record_codec::decode;
 
     const NOW: Timestamp = Timestamp::from_millis(0);
 

@@ -5,9 +5,9 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::{BoardState, Broker, Membership, Trouble};
-use crate::id::{Member, WorkloadId};
-use crate::machine::Timestamp;
-use crate::roster::{HEARD_FOR, Hold, Reason};
+use crate::agreement::roster::{HEARD_FOR, Hold, Reason};
+use crate::kernel::id::{Member, WorkloadId};
+use crate::kernel::machine::Timestamp;
 
 /// How long a rejected copy stays among the troubles.
 const REJECTION_SHOWN_FOR: Duration = Duration::from_secs(300);

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::call::Call;
-use crate::machine::Timestamp;
+use crate::kernel::call::Call;
+use crate::kernel::machine::Timestamp;
 
 /// How often we ask a server again for its identity.
 const IDENTIFY_EVERY: Duration = Duration::from_secs(300);

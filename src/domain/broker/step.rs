@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{BACKOFF, BoardState, Broker, Effect, Event, Machine};
-use crate::board::{AGAIN_MAX, News, Posted, Posting};
-use crate::floor::Floor;
-use crate::id::{Member, Seq, WorkloadId};
-use crate::machine::Timestamp;
-use crate::record::{Published, Record};
-use crate::roster::{Brought, Heartbeat};
+use crate::agreement::board::{AGAIN_MAX, News, Posted, Posting};
+use crate::agreement::roster::{Brought, Heartbeat};
+use crate::kernel::floor::Floor;
+use crate::kernel::id::{Member, Seq, WorkloadId};
+use crate::kernel::machine::Timestamp;
+use crate::records::record::{Published, Record};
 
 impl Machine for Broker {
     type Event = Event;

@@ -2,11 +2,11 @@ use super::board_state::DISBELIEVED_MAX;
 use super::ours::ABSENT_MAX;
 use super::waking::WANTED_MAX;
 use super::*;
-use crate::board::{Heard, POSTINGS_MAX};
-use crate::policy::Policy;
-use crate::record::Change;
-use crate::record_codec::decode;
-use crate::roster::{Stands, settings};
+use crate::agreement::board::{Heard, POSTINGS_MAX};
+use crate::agreement::roster::{Stands, settings};
+use crate::bounds::policy::Policy;
+use crate::records::record::Change;
+use crate::records::record_codec::decode;
 
 mod names;
 mod notice;
@@ -474,7 +474,7 @@ fn a_hold_is_told_once_when_it_has_lasted_once_on_each_workload_that_waits_and_o
 fn words_about_an_earlier_rollout_are_not_shown_of_a_later_one() {
     let mut broker = grouped();
     published(&mut broker, "web", seeking(1));
-    let rolling = Record { phase: crate::record::Phase::Rolling, ..record(3, 1) };
+    let rolling = Record { phase: crate::records::record::Phase::Rolling, ..record(3, 1) };
     broker.step(at(1), Event::Read(0, news(vec![heard(&id("web"), rolling)])));
     let says = |seqs: &[(WorkloadId, Seq)], count| {
         let words = BTreeMap::from([(id("web"), "ImagePullBackOff".to_owned())]);

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::time::Duration;
 
-use crate::id::WorkloadId;
-use crate::machine::Timestamp;
+use crate::kernel::id::WorkloadId;
+use crate::kernel::machine::Timestamp;
 
 /// Workloads that we wake at the same time. Each becomes an actor that reads its record; the others follow 5 s later.
 pub(super) const WANTED_MAX: usize = 100;

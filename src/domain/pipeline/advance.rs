@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use crate::app::{Sight, TargetKey};
-use crate::machine::Timestamp;
+use crate::apps::app::{Sight, TargetKey};
+use crate::kernel::machine::Timestamp;
 use crate::pipeline::promote::Pending;
 use crate::pipeline::spec::Spec;
 use crate::pipeline::{Effect, Pipeline};

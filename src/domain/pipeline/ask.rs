@@ -1,9 +1,9 @@
 //! Questions to people. A question has a ticket, and an answer that names another ticket is nothing (PL-5).
 
-use crate::id::{Environment, PromotionSeq, Revision, digest};
-use crate::kept::Answers;
-use crate::machine::Timestamp;
-use crate::notice::Kind;
+use crate::kernel::id::{Environment, PromotionSeq, Revision, digest};
+use crate::kernel::machine::Timestamp;
+use crate::notices::notice::Kind;
+use crate::objects::kept::Answers;
 use crate::pipeline::Pipeline;
 use crate::pipeline::spec::EnvironmentSpec;
 use crate::pipeline::status::{Approval, Promotion, Question, Waiting};

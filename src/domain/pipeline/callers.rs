@@ -6,7 +6,7 @@
 //!
 //! Not for who may ask: keys and signatures are `http::hooks`'.
 
-use crate::id::{Environment, Revision};
+use crate::kernel::id::{Environment, Revision};
 use crate::pipeline::spec::Object;
 use crate::pipeline::status::{EnvironmentStatus, Phase, Question};
 

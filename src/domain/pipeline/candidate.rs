@@ -4,9 +4,9 @@
 
 use std::time::Duration;
 
-use crate::asked::Topic;
-use crate::id::{Environment, Revision};
-use crate::machine::{Timestamp, millis};
+use crate::kernel::id::{Environment, Revision};
+use crate::kernel::machine::{Timestamp, millis};
+use crate::objects::asked::Topic;
 use crate::pipeline::Pipeline;
 use crate::pipeline::judge::{self, Obstacle};
 use crate::pipeline::spec::{Advance, EnvironmentSpec, Spec};

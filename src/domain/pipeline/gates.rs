@@ -7,12 +7,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use crate::app::{Sight, TargetKey};
-use crate::asked::Opening;
-use crate::asked::{Asked, Topic};
-use crate::call::Call;
-use crate::id::{Environment, PromotionSeq};
-use crate::machine::{Timestamp, millis};
+use crate::apps::app::{Sight, TargetKey};
+use crate::kernel::call::Call;
+use crate::kernel::id::{Environment, PromotionSeq};
+use crate::kernel::machine::{Timestamp, millis};
+use crate::objects::asked::Opening;
+use crate::objects::asked::{Asked, Topic};
 use crate::pipeline::judge::{self, Edges, Obstacle, Sights};
 use crate::pipeline::spec::{Advance, EnvironmentSpec, Spec};
 use crate::pipeline::status::{Phase, Promotion};

@@ -11,10 +11,10 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::app::{Present, Sight, TargetKey};
-use crate::asked::Topic;
-use crate::id::{Environment, Revision};
-use crate::leaf::NOT_SYNCED;
+use crate::apps::app::{Present, Sight, TargetKey};
+use crate::apps::leaf::NOT_SYNCED;
+use crate::kernel::id::{Environment, Revision};
+use crate::objects::asked::Topic;
 use crate::pipeline::spec::{EnvironmentSpec, Spec};
 use crate::pipeline::trail::Trail;
 

@@ -29,8 +29,8 @@ use granit_parser::{Event as Token, Parser, ScanError, options};
 
 use self::part::Part;
 use self::scalar::Scalar;
-use crate::id::{Environment, PipelineId, Revision};
-use crate::text;
+use crate::kernel::id::{Environment, PipelineId, Revision};
+use crate::kernel::text;
 
 /// Largest file that is edited, in bytes: the largest manifests that people keep in git are CRDs of about 1 MiB. Reading one of
 /// 5 MiB takes 0.5 s.

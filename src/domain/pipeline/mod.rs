@@ -40,23 +40,23 @@ mod write;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::app::{Sight, TargetKey};
-use crate::asked::{Opening, Topic};
-use crate::call::Call;
-use crate::doors::{Freeze, VerdictSource, Window};
-use crate::id::{Environment, NoticeId, PromotionSeq, Revision};
-use crate::machine::{Machine, Timestamp};
-use crate::notice::Notice;
-use crate::own_status::OwnStatus;
+use crate::apps::app::{Sight, TargetKey};
+use crate::kernel::call::Call;
+use crate::kernel::id::{Environment, NoticeId, PromotionSeq, Revision};
+use crate::kernel::machine::{Machine, Timestamp};
+use crate::kernel::promise::Promise;
+use crate::kernel::retry;
+use crate::notices::notice::Notice;
+use crate::notices::telling::Telling;
+use crate::objects::asked::{Opening, Topic};
+use crate::objects::doors::{Freeze, VerdictSource, Window};
+use crate::objects::own_status::OwnStatus;
 use crate::pipeline::gates::Gatekeeper;
 use crate::pipeline::judge::{Obstacle, Sights};
 use crate::pipeline::proposal::{Order, Proposed, RequestState};
 use crate::pipeline::propose::Proposals;
 use crate::pipeline::spec::{Object, Spec};
 use crate::pipeline::status::Status;
-use crate::promise::Promise;
-use crate::retry;
-use crate::telling::Telling;
 
 pub use promises::may_follow;
 

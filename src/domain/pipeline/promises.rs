@@ -1,8 +1,8 @@
 //! What a Pipeline can judge of its own effects.
 
+use crate::kernel::promise::Promise;
 use crate::pipeline::status::{EnvironmentStatus, Phase, Status};
 use crate::pipeline::{Effect, Pipeline};
-use crate::promise::Promise;
 
 /// The promises that an effect would break.
 pub(super) fn broken_by(pipeline: &Pipeline, effect: &Effect) -> Vec<Promise> {

@@ -11,9 +11,9 @@
 //! else                               a promotion of R: go on with it, or begin it
 //! ```
 
-use crate::id::{Environment, Revision};
-use crate::machine::Timestamp;
-use crate::notice::Kind;
+use crate::kernel::id::{Environment, Revision};
+use crate::kernel::machine::Timestamp;
+use crate::notices::notice::Kind;
 use crate::pipeline::gates::Gate;
 use crate::pipeline::judge::{self, Obstacle, What};
 use crate::pipeline::spec::{EnvironmentSpec, PromotionSpec, Spec};
@@ -292,7 +292,7 @@ impl Pipeline {
         Some(Pending::Telling)
     }
 
-    fn start(&mut self, now: Timestamp, environment: &EnvironmentSpec, seq: crate::id::PromotionSeq) {
+    fn start(&mut self, now: Timestamp, environment: &EnvironmentSpec, seq: crate::kernel::id::PromotionSeq) {
         let now_ms = self.wall_ms(now);
         let name = &environment.name;
         let Some(known) = self.status.draft.environments.get_mut(name) else { return };

@@ -2,8 +2,8 @@
 //!
 //! Not for how git and the forges do it; that is the crate `forge`.
 
-use crate::asked::Topic;
-use crate::id::{Environment, PipelineId, PromotionSeq, Revision, digest};
+use crate::kernel::id::{Environment, PipelineId, PromotionSeq, Revision, digest};
+use crate::objects::asked::Topic;
 
 /// Where pull requests live.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

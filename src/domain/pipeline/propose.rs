@@ -6,11 +6,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use crate::asked::Topic;
-use crate::call::Call;
-use crate::id::{Environment, PromotionSeq, promotion_id};
-use crate::machine::Timestamp;
-use crate::notice::Kind;
+use crate::kernel::call::Call;
+use crate::kernel::id::{Environment, PromotionSeq, promotion_id};
+use crate::kernel::machine::Timestamp;
+use crate::notices::notice::Kind;
+use crate::objects::asked::Topic;
 use crate::pipeline::promote::Pending;
 use crate::pipeline::proposal::{Order, Proposed, Repository, Request, RequestState};
 use crate::pipeline::spec::{EnvironmentSpec, PromotionSpec};

@@ -5,13 +5,13 @@
 
 use std::collections::BTreeSet;
 
-use crate::app::{ClusterKey, TargetKey, TargetParts};
-use crate::id::ObjectId;
-use crate::leaf::NOT_SYNCED;
+use crate::apps::app::{ClusterKey, TargetKey, TargetParts};
+use crate::apps::leaf::NOT_SYNCED;
+use crate::kernel::id::ObjectId;
+use crate::kernel::remark::Remark;
 use crate::pipeline::judge::NOT_LOOKED_AT;
 use crate::pipeline::spec::{EnvironmentSpec, Object, Strategy};
 use crate::pipeline::status::{Ended, EnvironmentStatus, Status, TargetStatus};
-use crate::remark::Remark;
 
 /// Targets that one change is remarked of at most. A Pipeline may have a thousand, and its status has them all.
 const UNREAD_MAX: usize = 20;

@@ -1,13 +1,13 @@
 //! What people see of a Pipeline: the conditions, the targets, and what each promotion waits for. Nothing is decided by it.
 
-use crate::app::{ClusterKey, Present, Sight, TargetKey};
-use crate::machine::Timestamp;
+use crate::apps::app::{ClusterKey, Present, Sight, TargetKey};
+use crate::kernel::machine::Timestamp;
+use crate::kernel::text;
 use crate::pipeline::Pipeline;
 use crate::pipeline::judge::{self, NOT_LOOKED_AT, What};
 use crate::pipeline::promote::Pending;
 use crate::pipeline::spec::{EnvironmentSpec, Spec};
 use crate::pipeline::status::{Condition, ConditionKind, Question, TargetStatus};
-use crate::text;
 
 /// Bytes of a sentence about the Pipeline or one of its environments: a cause and its cure.
 const MESSAGE_BYTES_MAX: usize = 1024;

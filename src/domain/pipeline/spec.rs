@@ -5,9 +5,9 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::app::TargetKey;
-use crate::doors::{Freeze, VerdictSource, Window};
-use crate::id::{Environment, Revision};
+use crate::apps::app::TargetKey;
+use crate::kernel::id::{Environment, Revision};
+use crate::objects::doors::{Freeze, VerdictSource, Window};
 use crate::pipeline::proposal::Repository;
 
 /// How long a soaking environment may be unready, unless the spec says: a pod that was evicted is replaced well within it.
@@ -153,7 +153,7 @@ impl Spec {
 }
 
 /// A Pipeline, as the API server has it.
-pub type Object = crate::kept::Object<crate::id::PipelineId, Spec, crate::pipeline::status::Status>;
+pub type Object = crate::objects::kept::Object<crate::kernel::id::PipelineId, Spec, crate::pipeline::status::Status>;
 
 /// For words: the revision, or that there is none.
 pub fn or_none(revision: Option<&Revision>) -> &str {

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::id::{Environment, PromotionSeq, Revision};
-use crate::notice::Notice;
+use crate::kernel::id::{Environment, PromotionSeq, Revision};
+use crate::notices::notice::Notice;
 use crate::pipeline::proposal::Repository;
 use crate::pipeline::trail::Trail;
 
@@ -63,7 +63,7 @@ pub struct EnvironmentStatus {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct TargetStatus {
     /// The cluster's reference: kind, namespace, name; `None`: this cluster.
-    pub cluster: Option<crate::app::LeafId>,
+    pub cluster: Option<crate::apps::app::LeafId>,
     /// The object's UID.
     pub uid: Option<String>,
     /// Whether it is ready.

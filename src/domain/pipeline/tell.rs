@@ -1,8 +1,8 @@
 //! What a Pipeline announces: notices that are part of its status until the outbox has them.
 
-use crate::id::{Environment, NoticeId, PromotionSeq, Seq, Subject, promotion_id};
-use crate::machine::Timestamp;
-use crate::notice::{Kind, Notice, PromotionFact};
+use crate::kernel::id::{Environment, NoticeId, PromotionSeq, Seq, Subject, promotion_id};
+use crate::kernel::machine::Timestamp;
+use crate::notices::notice::{Kind, Notice, PromotionFact};
 use crate::pipeline::spec::or_none;
 use crate::pipeline::status::UNTOLD_MAX;
 use crate::pipeline::{Effect, Pipeline};

@@ -10,10 +10,10 @@ mod view;
 use super::spec::{Advance, EnvironmentSpec, Gates, PromotionSpec, Purged, Strategy};
 use super::status::{EnvironmentStatus, Phase, Question as Asks, TargetStatus};
 use super::*;
-use crate::app::{AppKind, ClusterKey, Present};
-use crate::id::PipelineId;
-use crate::kept::Answers;
-use crate::notice::Kind;
+use crate::apps::app::{AppKind, ClusterKey, Present};
+use crate::kernel::id::PipelineId;
+use crate::notices::notice::Kind;
+use crate::objects::kept::Answers;
 use crate::pipeline::proposal::{ForgeKind, Repository, Request};
 
 const MINUTE: Duration = Duration::from_mins(1);

@@ -10,8 +10,8 @@
 //!
 //! Not for what is made of it: that is `candidate`.
 
-use crate::asked::Topic;
-use crate::id::Revision;
+use crate::kernel::id::Revision;
+use crate::objects::asked::Topic;
 
 /// Revisions that are kept in order. Going back by more than these is taken for going on.
 const REVISIONS_MAX: usize = 20;

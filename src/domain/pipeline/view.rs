@@ -7,9 +7,9 @@ mod words;
 
 use serde::{Deserialize, Serialize};
 
-use crate::app::{ClusterKey, Present, Sight, TargetKey};
-use crate::id::{Environment, PipelineId, PromotionSeq, Revision};
-use crate::kept::unjudged;
+use crate::apps::app::{ClusterKey, Present, Sight, TargetKey};
+use crate::kernel::id::{Environment, PipelineId, PromotionSeq, Revision};
+use crate::objects::kept::unjudged;
 use crate::pipeline::judge::{self, Sights};
 use crate::pipeline::show;
 use crate::pipeline::spec::{EnvironmentSpec, Object, Spec};
@@ -210,7 +210,7 @@ fn remembered(spec: &Spec, status: &Status) -> Sights {
     sights
 }
 
-fn leaf(target: &TargetKey) -> Option<&crate::app::LeafId> {
+fn leaf(target: &TargetKey) -> Option<&crate::apps::app::LeafId> {
     match &target.cluster {
         ClusterKey::Here => None,
         ClusterKey::Leaf(leaf) => Some(leaf),

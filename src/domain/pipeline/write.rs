@@ -2,8 +2,8 @@
 //!
 //! Not for how the status is written; that is `own_status`.
 
-use crate::machine::Timestamp;
-use crate::own_status::{Belief, Remembered};
+use crate::kernel::machine::Timestamp;
+use crate::objects::own_status::{Belief, Remembered};
 use crate::pipeline::Pipeline;
 use crate::pipeline::spec::Object;
 use crate::pipeline::status::{Phase, Status};

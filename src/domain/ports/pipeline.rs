@@ -7,17 +7,17 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use crate::app::{ClusterKey, Look, TargetKey};
-use crate::asked::Opening;
-use crate::destination::Purpose;
-use crate::doors::{Freeze, VerdictSource, Window};
-use crate::id::{Environment, PipelineId, Revision, Subject};
-use crate::kept::{Kept, ObjectSight, Written};
-use crate::leaf::{Collection, News};
+use crate::apps::app::{ClusterKey, Look, TargetKey};
+use crate::apps::leaf::{Collection, News};
+use crate::kernel::answer::{Flow, PortError};
+use crate::kernel::id::{Environment, PipelineId, Revision, Subject};
+use crate::names::destination::Purpose;
+use crate::objects::asked::Opening;
+use crate::objects::doors::{Freeze, VerdictSource, Window};
+use crate::objects::kept::{Kept, ObjectSight, Written};
 use crate::pipeline::callers::{Called, Mark};
 use crate::pipeline::proposal::{Order, Proposed, RequestState};
 use crate::pipeline::spec::{Object, Purged};
-use crate::ports::answer::{Flow, PortError};
 
 /// The objects of one of our kinds in this cluster, each with a status that is ours alone to write.
 #[async_trait]

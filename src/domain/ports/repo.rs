@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use crate::app::{Look, TargetKey};
-use crate::id::RepoId;
-use crate::ports::answer::{Flow, PortError};
+use crate::apps::app::{Look, TargetKey};
+use crate::kernel::answer::{Flow, PortError};
+use crate::kernel::id::RepoId;
 use crate::ports::pipeline::{Calendar, Objects, Verdicts};
 use crate::repo::job::{Job, Order, Pod};
 use crate::repo::spec::{Object, Spec};

@@ -2,14 +2,14 @@
 
 use std::cmp::Reverse;
 
-use crate::machine::Timestamp;
+use crate::kernel::machine::Timestamp;
+use crate::kernel::text;
 use crate::repo::ask::plan_words;
 use crate::repo::job::{End, Job};
 use crate::repo::run::Stand;
 use crate::repo::spec::Keep;
 use crate::repo::status::{Phase, Question};
 use crate::repo::{Effect, Repo};
-use crate::text;
 
 /// What is repeated of a ticket that somebody wrote.
 const TICKET_BYTES_MAX: usize = 24;

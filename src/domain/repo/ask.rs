@@ -1,8 +1,8 @@
 //! Questions to people. A question has a ticket, and an answer that names another ticket is nothing.
 
-use crate::id::digest;
-use crate::machine::Timestamp;
-use crate::notice::Kind;
+use crate::kernel::id::digest;
+use crate::kernel::machine::Timestamp;
+use crate::notices::notice::Kind;
 use crate::repo::Repo;
 use crate::repo::status::{Approval, Attempt, Plan, Question, Run, Waiting};
 

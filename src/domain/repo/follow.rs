@@ -5,8 +5,8 @@
 
 use std::time::Duration;
 
-use crate::machine::{Timestamp, millis};
-use crate::notice::Kind;
+use crate::kernel::machine::{Timestamp, millis};
+use crate::notices::notice::Kind;
 use crate::repo::job::{Job, Pod, StepState};
 use crate::repo::run::Stand;
 use crate::repo::status::{JobRef, Phase};

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use crate::asked::Opening;
-use crate::asked::{Asked, Topic};
-use crate::call::Call;
-use crate::machine::Timestamp;
+use crate::kernel::call::Call;
+use crate::kernel::machine::Timestamp;
+use crate::objects::asked::Opening;
+use crate::objects::asked::{Asked, Topic};
 use crate::repo::needs::Needs;
 use crate::repo::spec::Spec;
 use crate::repo::status::{Phase, Run};

@@ -3,13 +3,13 @@
 
 use std::time::Duration;
 
-use crate::call::Call;
-use crate::id::Revision;
-use crate::machine::{Timestamp, millis};
+use crate::kernel::call::Call;
+use crate::kernel::id::Revision;
+use crate::kernel::machine::{Timestamp, millis};
+use crate::kernel::retry::{Backoff, jitter};
 use crate::repo::spec::{Spec, Wanted};
 use crate::repo::status::{Head, Next, SKIPPED_MAX};
 use crate::repo::{Effect, Repo};
-use crate::retry::{Backoff, jitter};
 
 /// Failed looks of one Repo: at its own interval first, then rarer, to half an hour.
 const FAILED_CAP: Duration = Duration::from_mins(30);

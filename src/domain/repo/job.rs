@@ -2,7 +2,7 @@
 //!
 //! Not for what a Job consists of; that is the adapter's one template.
 
-use crate::id::{RepoId, Revision, digest};
+use crate::kernel::id::{RepoId, Revision, digest};
 use crate::repo::spec::{Runner, Source};
 use crate::repo::status::Attempt;
 
@@ -233,7 +233,7 @@ pub const PLAN_DIFFERS: i32 = 3;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::id::RunSeq;
+    use crate::kernel::id::RunSeq;
     use crate::repo::status::Action;
 
     #[test]

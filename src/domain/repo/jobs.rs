@@ -5,8 +5,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::call::Call;
-use crate::machine::Timestamp;
+use crate::kernel::call::Call;
+use crate::kernel::machine::Timestamp;
 use crate::repo::job::{Job, Made, Pod, Start};
 use crate::repo::witness::Witness;
 

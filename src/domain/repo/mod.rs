@@ -51,16 +51,18 @@ mod write;
 
 use std::time::Duration;
 
-use crate::app::{self, TargetKey};
-use crate::asked::{Opening, Topic};
-use crate::call::Call;
-use crate::doors::{Freeze, VerdictSource, Window};
-use crate::id::{NoticeId, Revision, RunSeq};
-use crate::machine::{Machine, Timestamp};
-use crate::notice::Notice;
-use crate::own_status::OwnStatus;
-use crate::ports::answer::PortError;
-use crate::promise::Promise;
+use crate::apps::app::{self, TargetKey};
+use crate::kernel::answer::PortError;
+use crate::kernel::call::Call;
+use crate::kernel::id::{NoticeId, Revision, RunSeq};
+use crate::kernel::machine::{Machine, Timestamp};
+use crate::kernel::promise::Promise;
+use crate::kernel::retry;
+use crate::notices::notice::Notice;
+use crate::notices::telling::Telling;
+use crate::objects::asked::{Opening, Topic};
+use crate::objects::doors::{Freeze, VerdictSource, Window};
+use crate::objects::own_status::OwnStatus;
 use crate::repo::gates::Gatekeeper;
 use crate::repo::head::Looking;
 use crate::repo::job::{Job, Made, Order, Pod, Start};
@@ -68,8 +70,6 @@ use crate::repo::jobs::Jobs;
 use crate::repo::run::Stand;
 use crate::repo::spec::{Object, Spec};
 use crate::repo::status::Status;
-use crate::retry;
-use crate::telling::Telling;
 
 pub use head::{Found, Unresolved};
 pub use promises::may_follow;

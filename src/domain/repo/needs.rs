@@ -3,16 +3,16 @@
 //! They are read afresh while a run waits for them, and never followed: a Repo at rest asks nothing. Only what was read a moment ago
 //! lets an apply start. A kind that does not say which spec its controller has acted on is seen ready twice.
 //!
-//! Not for what makes an object ready; that is [`ready`](crate::ready).
+//! Not for what makes an object ready; that is [`ready`](crate::apps::ready).
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::app::{Look, Sight, TargetKey};
-use crate::call::Call;
-use crate::leaf;
-use crate::machine::Timestamp;
-use crate::ports::answer::PortError;
+use crate::apps::app::{Look, Sight, TargetKey};
+use crate::apps::leaf;
+use crate::kernel::answer::PortError;
+use crate::kernel::call::Call;
+use crate::kernel::machine::Timestamp;
 
 /// How often they are read while nothing else holds the run. A thousand Repos that wait for one object each make 67 reads a second.
 const PAUSE: Duration = Duration::from_secs(15);

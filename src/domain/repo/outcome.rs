@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use crate::machine::{Timestamp, millis};
-use crate::notice::Kind;
+use crate::kernel::machine::{Timestamp, millis};
+use crate::kernel::text;
+use crate::notices::notice::Kind;
 use crate::repo::Repo;
 use crate::repo::job::{End, Job, PLAN_DIFFERS, Place, Pod, Step, StepKind, StepState, logs};
 use crate::repo::plan::{Message, Planned};
 use crate::repo::status::{Action, Phase, Plan};
 use crate::repo::witness::Ran;
-use crate::text;
 
 /// Attempts that failed before an apply had begun: nothing has changed, so they are repeated, at first after so long …
 const BEFORE_BASE: Duration = Duration::from_secs(30);

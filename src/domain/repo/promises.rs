@@ -1,6 +1,6 @@
 //! What a Repo can judge of its own effects.
 
-use crate::promise::Promise;
+use crate::kernel::promise::Promise;
 use crate::repo::status::{Ended, Phase, Run, Status};
 use crate::repo::{Effect, Repo};
 

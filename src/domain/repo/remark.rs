@@ -1,7 +1,7 @@
 //! What is remarked of a change of status: the Events that the users of the program before ours know, with its reasons and its texts
 //! (`controller.go` of di-terraform-repo-pull-controller). And which attempts have ended by it, for the metrics.
 
-use crate::remark::Remark;
+use crate::kernel::remark::Remark;
 use crate::repo::status::{Action, Condition, ConditionKind, Ended, Phase, Run, Status};
 
 /// The reason of the condition `Stalled`, and of the Event, where another's Job has a name of ours.
@@ -58,7 +58,7 @@ pub fn ended(before: &Status, after: &Status) -> Option<EndedAttempt> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::id::{Revision, RunSeq};
+    use crate::kernel::id::{Revision, RunSeq};
     use crate::repo::status::{Attempt, Failing, Terms};
 
     fn ended(seq: u64, outcome: Phase) -> Ended {

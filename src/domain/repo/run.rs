@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use crate::id::{Revision, RunSeq};
-use crate::machine::Timestamp;
-use crate::notice::Kind;
+use crate::kernel::id::{Revision, RunSeq};
+use crate::kernel::machine::Timestamp;
+use crate::notices::notice::Kind;
 use crate::repo::head::skipping;
 use crate::repo::job::{self, Job, Order};
 use crate::repo::outcome::REST_MAX_MS;

@@ -1,12 +1,12 @@
 //! What people see of a Repo: the conditions, and what a run waits for. And that something is waited for too long, which is told once.
 
-use crate::machine::{Timestamp, millis};
-use crate::notice::Kind;
+use crate::kernel::machine::{Timestamp, millis};
+use crate::kernel::text;
+use crate::notices::notice::Kind;
 use crate::repo::Repo;
 use crate::repo::remark::TAKEN;
 use crate::repo::run::Stand;
 use crate::repo::status::{Condition, ConditionKind, Late, Phase, Question};
-use crate::text;
 
 /// Bytes of a message. A cause, its cure and the command that shows the log fit.
 const MESSAGE_BYTES_MAX: usize = 1024;

@@ -7,9 +7,9 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
 
-use crate::app::TargetKey;
-use crate::doors::{Freeze, VerdictSource, Window};
-use crate::id::{RepoId, Revision, digest};
+use crate::apps::app::TargetKey;
+use crate::kernel::id::{RepoId, Revision, digest};
+use crate::objects::doors::{Freeze, VerdictSource, Window};
 use crate::repo::status::Status;
 
 /// What a Repo asks for.
@@ -221,4 +221,4 @@ impl Spec {
 }
 
 /// A Repo, as the API server has it.
-pub type Object = crate::kept::Object<RepoId, Spec, Status>;
+pub type Object = crate::objects::kept::Object<RepoId, Spec, Status>;

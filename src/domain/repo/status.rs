@@ -3,8 +3,8 @@
 
 use std::fmt;
 
-use crate::id::{Revision, RunSeq};
-use crate::notice::Notice;
+use crate::kernel::id::{Revision, RunSeq};
+use crate::notices::notice::Notice;
 
 /// Ended runs that are kept for people.
 pub const HISTORY_MAX: usize = 10;

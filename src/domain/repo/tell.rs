@@ -1,8 +1,8 @@
 //! What a Repo announces: notices that are part of its status until the outbox has them.
 
-use crate::id::{NoticeId, Seq, Subject, run_id};
-use crate::machine::Timestamp;
-use crate::notice::{Kind, Notice, RunFact};
+use crate::kernel::id::{NoticeId, Seq, Subject, run_id};
+use crate::kernel::machine::Timestamp;
+use crate::notices::notice::{Kind, Notice, RunFact};
 use crate::repo::status::{Run, UNTOLD_MAX};
 use crate::repo::{Effect, Repo};
 

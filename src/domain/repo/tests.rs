@@ -10,9 +10,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::*;
-use crate::id::RepoId;
-use crate::kept::Answers;
-use crate::notice::Kind;
+use crate::kernel::id::RepoId;
+use crate::notices::notice::Kind;
+use crate::objects::kept::Answers;
 use crate::repo::job::{End, PLAN_DIFFERS, Place, Pods, Step, StepKind, StepState};
 use crate::repo::plan::{Message, Planned};
 use crate::repo::spec::{Approving, Gates, Keep, Preset, Retry, Runner, Source, Steps, Wanted};

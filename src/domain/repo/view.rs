@@ -7,8 +7,8 @@ mod words;
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::{RepoId, Revision, RunSeq};
-use crate::kept::unjudged;
+use crate::kernel::id::{RepoId, Revision, RunSeq};
+use crate::objects::kept::unjudged;
 use crate::repo::job::{StepKind, logs};
 use crate::repo::spec::Object;
 use crate::repo::status::{Action, Condition, ConditionKind, Ended, Phase, Plan, Run, Status, Waiting};

@@ -148,7 +148,7 @@ impl Pod {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::id::{Revision, RunSeq};
+    use crate::kernel::id::{Revision, RunSeq};
     use crate::repo::status::{Action, Attempt};
 
     fn job(ended: u32) -> Job {

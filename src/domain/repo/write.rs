@@ -2,8 +2,8 @@
 //!
 //! Not for how the status is written; that is `own_status`.
 
-use crate::machine::Timestamp;
-use crate::own_status::{Belief, Remembered};
+use crate::kernel::machine::Timestamp;
+use crate::objects::own_status::{Belief, Remembered};
 use crate::repo::Repo;
 use crate::repo::spec::Object;
 use crate::repo::status::{Phase, Run, Status};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Findings;
-use crate::host::Host;
+use crate::names::host::Host;
 
 /// The annotation external-dns reads host names from: a comma list. The first is its newer form.
 /// <https://kubernetes-sigs.github.io/external-dns/latest/docs/annotations/annotations/>

@@ -6,7 +6,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::selector::Labels;
+use crate::names::selector::Labels;
 
 /// Everything known about how requests reach Services. Order and duplicates do not matter. Objects of other namespaces are
 /// welcome: a route may lead from one namespace to another, and what others take is not a workload's own.

@@ -6,8 +6,8 @@ use super::bounds::{Bulky, NAMESPACE_NAMES_MAX, OBJECT_NAMES_MAX, OTHERS_NAMES_M
 use super::names::Names;
 use super::route::{by_name, compared};
 use super::{IngressFact, REJECTED_MAX, Site, SiteFacts, annotation, site};
-use crate::host::Host;
-use crate::selector::Labels;
+use crate::names::host::Host;
+use crate::names::selector::Labels;
 
 /// Facts as they were read, with what was left out of them. It is read as the facts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -14,7 +14,7 @@ use super::facts::{IngressRule, Reach};
 use super::names::Names;
 use super::others::{Claim, Others};
 use super::{Findings, IngressFact, Source, annotation};
-use crate::host::Host;
+use crate::names::host::Host;
 
 /// Adds what `ingress` says about the workload whose Services are `services`; `of_others` are those that select other pods.
 pub(super) fn find<'a>(

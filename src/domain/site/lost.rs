@@ -6,8 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{RouteClaim, Site, SiteFacts, found_by, leading};
-use crate::host::Host;
-use crate::selector::Labels;
+use crate::names::host::Host;
+use crate::names::selector::Labels;
 
 /// What became of hosts that a workload had, and that are not of its site now.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]

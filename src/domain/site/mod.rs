@@ -10,7 +10,7 @@
 //! What one object gets wrong lands in [`Site::rejected`] and disturbs no other object. The result does not depend on
 //! the order of the facts.
 //!
-//! Not for: which distribution serves a host ([`super::distribution`]), or how the facts were read.
+//! Not for: which distribution serves a host ([`crate::names::distribution`]), or how the facts were read.
 
 mod annotation;
 mod bounds;
@@ -35,8 +35,8 @@ pub use self::gathered::{Gathered, beside};
 pub use self::lost::{Lost, lost, missing};
 use self::others::{Claim, Known, Others};
 pub use self::own::{Owned, PathMatch, RouteClaim, own, taken};
-use crate::host::Host;
-use crate::selector::{Labels, is_subset};
+use crate::names::host::Host;
+use crate::names::selector::{Labels, is_subset};
 
 /// Most hosts of one site. CloudFront's default quota is 100 aliases a distribution, so this is ten full distributions
 /// behind one workload; beyond it a vote would outgrow its record.

@@ -6,7 +6,7 @@
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
-use crate::host::{Depth, Host};
+use crate::names::host::{Depth, Host};
 
 /// Hosts, each with a value.
 pub(super) struct Names<'a, V> {

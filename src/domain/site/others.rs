@@ -18,7 +18,7 @@ use super::ingress::{host_of, rest};
 use super::names::Names;
 use super::route::{Attachment, Rank, Served, attachments, by_name};
 use super::{Findings, GatewayFact, SiteFacts};
-use crate::host::Host;
+use crate::names::host::Host;
 
 /// Facts with their hosts read, once for all who compare them.
 pub(super) struct Known<'a> {

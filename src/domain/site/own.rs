@@ -13,9 +13,9 @@ use std::ops::Bound;
 use serde::{Deserialize, Serialize};
 
 use super::{REJECTED_MAX, Site};
-use crate::host::Host;
-use crate::paths::{Path, PathSet};
-use crate::tenants::{PATHS_SENT_MAX, Tenants};
+use crate::bounds::tenants::{PATHS_SENT_MAX, Tenants};
+use crate::names::host::Host;
+use crate::names::paths::{Path, PathSet};
 
 /// Domains whose names AWS gives out to all its customers: no route makes one of them a namespace's own. A shared load
 /// balancer, or another owner's distribution, has its name there.
@@ -213,8 +213,8 @@ fn reversed(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bounds::tenants::{Allowance, Tenancy};
     use crate::site::Source;
-    use crate::tenants::{Allowance, Tenancy};
 
     fn host(text: &str) -> Host {
         text.parse().unwrap()

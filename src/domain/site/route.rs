@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::facts::{ListenerFact, ParentFact, ParentKind};
 use super::others::{Claim, Others};
 use super::{Findings, GatewayFact, RouteFact, SiteFacts, Source, annotation};
-use crate::host::Host;
+use crate::names::host::Host;
 
 /// What a route serves by one of its parents.
 pub(super) struct Attachment<'a> {

@@ -6,7 +6,7 @@ use actix_web::http::StatusCode;
 use super::refusals::Told;
 use super::signature::any;
 use super::{Porter, Sent, broken, no_object, unknown};
-use domain::id::{ObjectId, PipelineId, RepoId};
+use domain::kernel::id::{ObjectId, PipelineId, RepoId};
 use domain::pipeline::callers::Mark;
 
 impl Porter {

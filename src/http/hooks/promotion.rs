@@ -6,7 +6,7 @@ use actix_web::http::StatusCode;
 use super::refusals::Told;
 use super::signature::older;
 use super::{Next, Porter, Sent, body};
-use domain::id::PipelineId;
+use domain::kernel::id::PipelineId;
 use domain::pipeline::callers::{Called, Mark, NO_REVISION, NO_STRATEGY, Shown};
 
 impl Porter {

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use crate::http::names::is_name;
-use domain::id::WorkloadId;
+use domain::kernel::id::WorkloadId;
 
 /// Where pages of workloads are: `/workloads/NAMESPACE/NAME`.
 pub const WORKLOADS: &str = "/workloads/";

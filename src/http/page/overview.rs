@@ -9,10 +9,10 @@ use super::{
     SHOWN_MAX, Section, View, count, group, link, more, promoting, rollout, running, tally, time, workload, workloads,
 };
 use crate::actors::observation::{DeliverySeen, Observation, PurgeSeen};
-use domain::browse::Search;
-use domain::id::{Subject, WorkloadId};
-use domain::rollout::Summary;
-use domain::unwell::Unwell;
+use domain::kernel::id::{Subject, WorkloadId};
+use domain::rollouts::browse::Search;
+use domain::rollouts::rollout::Summary;
+use domain::rollouts::unwell::Unwell;
 
 /// The page in parts.
 pub(super) fn parts(view: &View<'_>, search: &Search) -> (Health, Vec<Section>) {

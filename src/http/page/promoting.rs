@@ -6,7 +6,7 @@ use super::health::Trouble;
 use super::time::day_and_time;
 use super::{SHOWN_MAX, count, more, tally};
 use crate::actors::observation::{LeafSeen, PromotingSeen};
-use domain::id::{ObjectId, PipelineId};
+use domain::kernel::id::{ObjectId, PipelineId};
 use domain::pipeline::view::{EnvironmentView, PromotionView, TargetView, View};
 
 /// The section of Pipelines.

@@ -7,7 +7,7 @@ use super::promoting::quoted;
 use super::time::day_and_time;
 use super::{SHOWN_MAX, count, more, tally};
 use crate::actors::observation::RunningSeen;
-use domain::id::{ObjectId, RepoId, Revision};
+use domain::kernel::id::{ObjectId, RepoId, Revision};
 use domain::repo::view::{RunView, View};
 
 /// Digits of a commit that people tell commits apart by.

@@ -3,8 +3,8 @@
 use std::io::Read;
 
 use super::*;
-use domain::id::Seq;
-use domain::notice::{Kind, Notice, PurgeFact};
+use domain::kernel::id::Seq;
+use domain::notices::notice::{Kind, Notice, PurgeFact};
 
 /// Shows one situation, and answers any search with the same workloads.
 struct Situation(Observation, Listing);

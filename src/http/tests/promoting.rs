@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::actors::observation::{LeafSeen, PromotingSeen};
-use domain::id::{Environment, PipelineId, PromotionSeq, Revision};
+use domain::kernel::id::{Environment, PipelineId, PromotionSeq, Revision};
 use domain::pipeline::view::{
     ConditionView, EnvironmentView, PromotionView, QuestionView, RequestView, TargetView, View,
 };

@@ -5,9 +5,9 @@ use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 
 use super::*;
-use domain::browse::ROWS_MAX;
-use domain::id::Seq;
-use domain::notice::{Kind, Notice};
+use domain::kernel::id::Seq;
+use domain::notices::notice::{Kind, Notice};
+use domain::rollouts::browse::ROWS_MAX;
 
 /// What of a page is for people.
 async fn page(serving: &Serving, path: &str) -> String {

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use domain::id::{Member, Nonce, Origin, Seq, WorkloadId};
+use domain::agreement::roster::Heartbeat;
+use domain::kernel::id::{Member, Nonce, Origin, Seq, WorkloadId};
 use domain::ports::{Board, Cursor, Flow, Heard, News, POSTINGS_MAX, Posted, Posting};
-use domain::record::{Published, Record};
-use domain::record_codec::decode;
-use domain::roster::Heartbeat;
+use domain::records::record::{Published, Record};
+use domain::records::record_codec::decode;
 use futures_util::StreamExt as _;
 
 use super::Bench;

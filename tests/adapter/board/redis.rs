@@ -9,11 +9,11 @@ use allclear::adapters::ledger::redis::RedisLedger;
 use allclear::adapters::redis::board::RedisBoard;
 use allclear::adapters::redis::{RIGHTS, Server};
 use allclear::config::Secret;
-use domain::id::{Member, Seq};
+use domain::agreement::roster::Heartbeat;
+use domain::kernel::id::{Member, Seq};
 use domain::ports::{Board, Cursor, Ledger, POSTINGS_MAX, Posted, Posting, Reason, Retry};
-use domain::record::Published;
-use domain::record_codec::encode;
-use domain::roster::Heartbeat;
+use domain::records::record::Published;
+use domain::records::record_codec::encode;
 use support::redis::Redis;
 
 use super::contract::{all, app, beat, forget, post, read, record, show, web, woken};

@@ -3,9 +3,9 @@
 use allclear::cli::answer::Output;
 use allclear::cli::check::check;
 use allclear::cli::read::whose::Whose;
-use domain::id::{Seq, WorkloadId};
-use domain::listed::Scope;
-use domain::record::Record;
+use domain::kernel::id::{Seq, WorkloadId};
+use domain::records::record::Record;
+use domain::watches::listed::Scope;
 use sandbox::http::{Action, Fault, Reply, Request, When};
 use sandbox::kubernetes::Kind;
 

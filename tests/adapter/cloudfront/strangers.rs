@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use allclear::adapters::cloudfront::Timeouts;
-use domain::id::InvalidationId;
+use domain::kernel::id::InvalidationId;
 use domain::ports::{Cdn, CdnErrorClass};
 use sandbox::cloudfront as stand_in;
 use sandbox::http::{Action, Fault, Reply, When};

@@ -5,7 +5,7 @@ use std::time::Duration;
 use allclear::adapters::kubernetes::installation::Installation;
 use allclear::cli::read::whose::Whose;
 use allclear::cli::wait::{EXIT_LATE, Wait, wait};
-use domain::goal::Goal;
+use domain::rollouts::goal::Goal;
 
 use super::*;
 

@@ -1,10 +1,10 @@
 //! Notices as Events: what is written, how often, and in which order `kubectl` shows it.
 
 use allclear::adapters::kubernetes::Events;
-use domain::id::{NoticeId, PipelineId, RepoId, Seq, Subject};
-use domain::notice::{Kind as NoticeKind, Notice};
+use domain::kernel::id::{NoticeId, PipelineId, RepoId, Seq, Subject};
+use domain::kernel::remark::{Remark, Remarked};
+use domain::notices::notice::{Kind as NoticeKind, Notice};
 use domain::ports::{EventSink, Retry};
-use domain::remark::{Remark, Remarked};
 use sandbox::http::{Action, Fault, When};
 use sandbox::kubernetes::Kind;
 use serde_json::{Value, json};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use allclear::adapters::kubernetes::jobs::{KubernetesJobs, Ours};
-use domain::id::{RepoId, Revision, RunSeq};
+use domain::kernel::id::{RepoId, Revision, RunSeq};
 use domain::ports::Retry;
 use domain::ports::repo::{JobSight, Jobs, Made, Start};
 use domain::repo::job::{self, End, Job, Order, Place, Pod, StepKind, StepState};

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use allclear::adapters::clock::SystemClock;
 use allclear::adapters::kubernetes::KubernetesLease;
-use domain::lease::Replica;
 use domain::ports::{Lease, Retry};
+use domain::replica::lease::Replica;
 use sandbox::kubernetes::Kind;
 
 use super::Bench;

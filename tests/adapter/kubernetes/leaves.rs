@@ -8,8 +8,8 @@ use allclear::adapters::kubernetes::leaf::Clusters;
 use allclear::adapters::needs::Needed;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use domain::app::{AppKind, ClusterKey, LeafId, LeafKind, TargetKey};
-use domain::leaf::{Collection, News};
+use domain::apps::app::{AppKind, ClusterKey, LeafId, LeafKind, TargetKey};
+use domain::apps::leaf::{Collection, News};
 use domain::ports::pipeline::{Leaf, Leaves, Link};
 use domain::ports::repo::Needs;
 use domain::ports::{Flow, PortError};
@@ -84,7 +84,7 @@ async fn until(flow: &mut Flow<News>, end: impl Fn(&News) -> bool) -> Vec<News> 
 /// The revisions that were seen, by name.
 fn seen(said: &[News]) -> Vec<(String, String)> {
     let looks = said.iter().flat_map(|news| if let News::Seen(looks) = news { &looks[..] } else { &[] });
-    let brief = |(target, look): &(TargetKey, Result<domain::app::Look, String>)| {
+    let brief = |(target, look): &(TargetKey, Result<domain::apps::app::Look, String>)| {
         let look = look.clone().map(|look| look.present.revision.map_or_else(|why| why, |revision| revision.0));
         (target.name.clone(), look.unwrap_or_else(|why| why))
     };
@@ -122,7 +122,7 @@ async fn what_targets_name_is_watched_and_read_in_another_cluster() {
     assert!(other.server.seen().iter().all(|seen| seen.method == "GET"), "a leaf is only read");
 }
 
-/// What `domain::leaf` counts on: a target is late only if it was wanted after it was heard that a listing begins.
+/// What `domain::apps::leaf` counts on: a target is late only if it was wanted after it was heard that a listing begins.
 #[tokio::test]
 async fn all_that_is_wanted_when_a_listing_is_heard_to_begin_is_decoded_from_it() {
     let (_here, other, clusters) = start().await;
@@ -289,7 +289,7 @@ async fn what_a_run_needs_is_read_here_and_elsewhere_and_trouble_costs_itself_on
     }
 }
 
-fn brief((need, read): (TargetKey, Result<Option<domain::app::Look>, PortError>)) -> (TargetKey, String) {
+fn brief((need, read): (TargetKey, Result<Option<domain::apps::app::Look>, PortError>)) -> (TargetKey, String) {
     let words = match read {
         Ok(Some(look)) => look.present.unready.unwrap_or_else(|| "ready".to_owned()),
         Ok(None) => "absent".to_owned(),

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use allclear::adapters::kubernetes::{ConnectError, Options, Scope, connect};
 use domain::ports::{ClusterView, Flow, PodSight, Retry};
-use domain::readiness::Pod;
 use domain::site::Age;
+use domain::workloads::readiness::Pod;
 use futures_util::StreamExt;
 use sandbox::http::{Action, Fault, When};
 use serde_json::{Value, json};

@@ -2,8 +2,8 @@
 
 use allclear::adapters::kubernetes::crd::repo::Installation;
 use allclear::adapters::kubernetes::objects::{GROUP, Repos};
-use domain::id::{RepoId, Revision, RunSeq};
-use domain::kept::{ObjectSight, Written};
+use domain::kernel::id::{RepoId, Revision, RunSeq};
+use domain::objects::kept::{ObjectSight, Written};
 use domain::ports::pipeline::Objects;
 use domain::repo::spec::Object;
 use domain::repo::status::{Head, Status};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use allclear::adapters::kubernetes::Tempo;
 use allclear::adapters::kubernetes::secrets::{KubernetesSecrets, SecretChanges};
-use domain::destination::Purpose;
+use domain::names::destination::Purpose;
 use domain::ports::Retry;
 use domain::ports::pipeline::{Renewals, Secrets};
 use futures_util::StreamExt;

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use domain::ports::{ClusterView, Retry};
-use domain::readiness::{Standing, standing};
-use domain::serving::old_pods;
+use domain::workloads::readiness::{Standing, standing};
+use domain::workloads::serving::old_pods;
 use sandbox::kubernetes::{Kind, KubernetesStandIn, Timings};
 use serde_json::{Value, json};
 

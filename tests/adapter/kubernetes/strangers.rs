@@ -2,7 +2,7 @@
 
 use allclear::adapters::kubernetes::{Cluster, Options, Scope, Tempo, connect};
 use allclear::adapters::ledger::kubernetes::KubernetesLedger;
-use domain::id::WorkloadId;
+use domain::kernel::id::WorkloadId;
 use domain::ports::{ClusterView, Ledger};
 use sandbox::http::Request;
 use serde_json::json;

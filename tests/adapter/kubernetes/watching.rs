@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use allclear::adapters::kubernetes::{Scope, Tempo};
 use bytes::Bytes;
-use domain::id::WorkloadId;
+use domain::kernel::id::WorkloadId;
 use domain::ports::Retry;
 use sandbox::http::{Action, Fault, Reply, Request, When};
 use sandbox::kubernetes::{ExpiredForm, Kind};

@@ -8,7 +8,7 @@ use std::time::Duration;
 use allclear::adapters::kubernetes::crd::repo::{Installation, object, written};
 use allclear::adapters::kubernetes::jobs::{KubernetesJobs, Ours};
 use allclear::adapters::kubernetes::{Options, Tempo, connect};
-use domain::id::{RepoId, Revision, RunSeq};
+use domain::kernel::id::{RepoId, Revision, RunSeq};
 use domain::ports::repo::{Jobs, Made};
 use domain::repo::job::Order;
 use domain::repo::spec::{Object, Runner, Source, Steps, Wanted};

@@ -3,16 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use allclear::adapters::ledger::shard_of;
-use domain::delivery::{Content, Delivery, State};
-use domain::id::{Member, Nonce, NoticeId, Seq, WorkloadId};
-use domain::image::Container;
-use domain::listed::Scope;
-use domain::lives::LifeNote;
-use domain::notice::{Kind, Notice};
+use domain::agreement::roster::Pin;
+use domain::kernel::id::{Member, Nonce, NoticeId, Seq, WorkloadId};
+use domain::names::image::Container;
+use domain::notices::delivery::{Content, Delivery, State};
+use domain::notices::notice::{Kind, Notice};
 use domain::ports::{Ledger, Retry, StoreError};
-use domain::record::{Phase, RECORD_BYTES_MAX, Record, Records};
-use domain::record_codec::decode;
-use domain::roster::Pin;
+use domain::records::record::{Phase, RECORD_BYTES_MAX, Record, Records};
+use domain::records::record_codec::decode;
+use domain::watches::listed::Scope;
+use domain::watches::lives::LifeNote;
 
 use super::Bench;
 

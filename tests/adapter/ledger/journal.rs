@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use allclear::adapters::ledger::kubernetes::{KubernetesLedger, META_NAME};
 use allclear::adapters::ledger::shard_of;
-use domain::id::{Seq, WorkloadId};
-use domain::listed::Scope;
+use domain::kernel::id::{Seq, WorkloadId};
 use domain::ports::{Ledger, StoreError};
-use domain::record::{Phase, Record};
+use domain::records::record::{Phase, Record};
+use domain::watches::listed::Scope;
 use sandbox::http::{Action, Fault, Request, When};
 use sandbox::kubernetes::Kind;
 use serde_json::{Value, json};

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use allclear::adapters::ledger::redis::RedisLedger;
 use allclear::adapters::redis::{RIGHTS, Server};
 use async_trait::async_trait;
-use domain::listed::Scope;
-use domain::notice::Kind;
+use domain::notices::notice::Kind;
 use domain::ports::{Ledger, PortError, Retry, StoreError};
+use domain::watches::listed::Scope;
 use support::redis::{Address, Redis};
 
 use super::contract::{delivery, estate, next, record, web};

@@ -9,25 +9,25 @@ use std::fmt::Write as _;
 use allclear::adapters::redis::Server;
 use allclear::adapters::redis::board::RedisBoard;
 use allclear::config::Secret;
+use domain::agreement::roster::{Pin, Roster, Stands, Trust, settings};
+use domain::bounds::policy::Policy;
 use domain::broker::{Broker, Effect, Event, Identity};
-use domain::id::{Member, Seq};
-use domain::machine::{Machine, Timestamp};
-use domain::policy::Policy;
+use domain::kernel::id::{Member, Seq};
+use domain::kernel::machine::{Machine, Timestamp};
 use domain::ports::{Board, Cursor, Interest, Posted};
-use domain::record::Record;
-use domain::record_codec::encode;
-use domain::roster::{Pin, Roster, Stands, Trust, settings};
+use domain::records::record::Record;
+use domain::records::record_codec::encode;
 use support::redis::Redis;
 
 use crate::board::contract::{app, beat, heard, post, record, show, web};
 use crate::board::redis::board_at;
 
 /// How a beat is made another.
-type Forge = fn(&mut domain::roster::Heartbeat, &str);
+type Forge = fn(&mut domain::agreement::roster::Heartbeat, &str);
 
 /// Writes copies of eu-2's under names that nobody has, each of 12 KiB and waiting for us.
 fn forge(redis: &Redis, copies: usize, mac: &str) {
-    let waits = Record { change: domain::record::Change::Changed, uid: "u".repeat(12_000), ..record(2, 1) };
+    let waits = Record { change: domain::records::record::Change::Changed, uid: "u".repeat(12_000), ..record(2, 1) };
     let body = encode(&waits).unwrap();
     let mut connection = redis::Client::open(redis.url()).unwrap().get_connection().unwrap();
     for first in (0..copies).step_by(500) {

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use allclear::adapters::ledger::kubernetes::{KubernetesLedger, META_NAME};
 use allclear::adapters::ledger::shard_of;
-use domain::id::{Seq, WorkloadId};
-use domain::listed::Scope;
+use domain::kernel::id::{Seq, WorkloadId};
 use domain::ports::{Ledger, Retry, StoreError};
-use domain::record::{Record, Records};
+use domain::records::record::{Record, Records};
+use domain::watches::listed::Scope;
 use sandbox::http::{Action, Fault, Reply, Request, When};
 use sandbox::kubernetes::Kind;
 use serde_json::{Value, json};

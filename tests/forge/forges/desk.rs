@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use domain::destination::Purpose;
-use domain::id::{Environment, PipelineId, PromotionSeq, Revision};
+use domain::kernel::id::{Environment, PipelineId, PromotionSeq, Revision};
+use domain::names::destination::Purpose;
 use domain::pipeline::proposal::{ForgeKind, Order, Proposed, Repository, Request};
 use domain::ports::PortError;
 use domain::ports::pipeline::{Forge, Secrets};

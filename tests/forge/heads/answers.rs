@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use domain::id::Revision;
+use domain::kernel::id::Revision;
 use domain::repo::spec::Wanted;
 use forge::heads::Patience;
 use sandbox::http::{Action, Body, Fault, Reply, When};

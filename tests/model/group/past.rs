@@ -3,16 +3,16 @@
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
-use domain::distribution::DistributionId;
-use domain::id::{Component, Member, Origin, Reference, Seq, Vector};
-use domain::image::Version;
-use domain::promise::Promise;
-use domain::purge::Order;
-use domain::readiness::{Standing, standing};
-use domain::record::{Brief, Change, Outcome, Phase, Record};
-use domain::rollout::baseline;
-use domain::rollout::may_follow;
-use domain::workload::Workload;
+use domain::kernel::id::{Component, Member, Origin, Reference, Seq, Vector};
+use domain::kernel::promise::Promise;
+use domain::names::distribution::DistributionId;
+use domain::names::image::Version;
+use domain::purges::purge::Order;
+use domain::records::record::{Brief, Change, Outcome, Phase, Record};
+use domain::rollouts::rollout::baseline;
+use domain::rollouts::rollout::may_follow;
+use domain::workloads::readiness::{Standing, standing};
+use domain::workloads::workload::Workload;
 
 use crate::group::world::{Cluster, Place, State, World, name};
 use crate::hashed::Hashed;

@@ -7,11 +7,11 @@ mod deep;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use domain::image::Container;
-use domain::policy::{Agreement, AtTimeout, OnRollback, Policy};
-use domain::promise::Promise;
-use domain::record::Record;
-use domain::workload::{Replicas, Tuning, Workload};
+use domain::bounds::policy::{Agreement, AtTimeout, OnRollback, Policy};
+use domain::kernel::promise::Promise;
+use domain::names::image::Container;
+use domain::records::record::Record;
+use domain::workloads::workload::{Replicas, Tuning, Workload};
 
 use crate::group::past::settled;
 use crate::group::world::{BEFORE, Cluster, Faults, HELD, World};

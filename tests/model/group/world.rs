@@ -9,16 +9,16 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex};
 
-use domain::adoption::adopt;
-use domain::board::Posting;
-use domain::floor::Floor;
-use domain::id::{Member, Nonce, Origin, Seq, Vector};
-use domain::policy::Policy;
-use domain::purge::Order;
-use domain::record::{Edge, Published, Record, SCHEMA};
-use domain::record_codec::form;
-use domain::rules::Rules;
-use domain::workload::Workload;
+use domain::agreement::board::Posting;
+use domain::bounds::policy::Policy;
+use domain::kernel::floor::Floor;
+use domain::kernel::id::{Member, Nonce, Origin, Seq, Vector};
+use domain::purges::purge::Order;
+use domain::records::record::{Edge, Published, Record, SCHEMA};
+use domain::records::record_codec::form;
+use domain::records::rules::Rules;
+use domain::rollouts::adoption::adopt;
+use domain::workloads::workload::Workload;
 
 use crate::group::mutants::Mutant;
 use crate::group::past::Past;

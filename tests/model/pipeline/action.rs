@@ -1,6 +1,6 @@
 //! What can happen next.
 
-use domain::machine::Machine;
+use domain::kernel::machine::Machine;
 use domain::pipeline::Effect;
 
 use super::world::{How, State, World};

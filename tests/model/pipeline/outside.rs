@@ -1,9 +1,9 @@
 //! What is outside of a Pipeline: the API server, targets, a forge with its people, and a receiver of notices.
 
-use domain::app::TargetKey;
-use domain::asked::Opening;
-use domain::id::PromotionSeq;
-use domain::notice::{Kind, Notice};
+use domain::apps::app::TargetKey;
+use domain::kernel::id::PromotionSeq;
+use domain::notices::notice::{Kind, Notice};
+use domain::objects::asked::Opening;
 use domain::pipeline::proposal::{Order, Proposed, Request, RequestState};
 use domain::pipeline::{Effect, Event};
 

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use domain::id::PromotionSeq;
+use domain::kernel::id::PromotionSeq;
+use domain::kernel::promise::Promise;
 use domain::pipeline::spec::Advance;
 use domain::pipeline::status::{Phase, Promotion, Status};
-use domain::promise::Promise;
 
 use super::world::{Change, How, World, environment, number};
 

@@ -5,9 +5,9 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use domain::app::{Present, Sight};
-use domain::machine::{Machine, Timestamp, millis};
-use domain::notice::Kind;
+use domain::apps::app::{Present, Sight};
+use domain::kernel::machine::{Machine, Timestamp, millis};
+use domain::notices::notice::Kind;
 use domain::pipeline::spec::{Advance, Object};
 use domain::pipeline::{Effect, Event, Pipeline};
 

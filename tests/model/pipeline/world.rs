@@ -1,10 +1,10 @@
 //! The world around a Pipeline.
 
-use domain::app::{AppKind, ClusterKey, Present, Sight, TargetKey};
-use domain::doors::Freeze;
-use domain::id::{Environment, NoticeId, PipelineId, Revision, Seq};
-use domain::kept::Answers;
-use domain::machine::{Machine, Timestamp};
+use domain::apps::app::{AppKind, ClusterKey, Present, Sight, TargetKey};
+use domain::kernel::id::{Environment, NoticeId, PipelineId, Revision, Seq};
+use domain::kernel::machine::{Machine, Timestamp};
+use domain::objects::doors::Freeze;
+use domain::objects::kept::Answers;
 use domain::pipeline::proposal::{ForgeKind, Order, Repository};
 use domain::pipeline::spec::{Advance, EnvironmentSpec, Gates, Object, PromotionSpec, Spec, Strategy};
 use domain::pipeline::status::{Phase, Status};

@@ -1,8 +1,8 @@
 //! What is outside of a Repo: the API server with its Jobs, what runs them, and git.
 
-use domain::asked::Opening;
-use domain::id::{RepoId, RunSeq};
-use domain::machine::Timestamp;
+use domain::kernel::id::{RepoId, RunSeq};
+use domain::kernel::machine::Timestamp;
+use domain::objects::asked::Opening;
 use domain::ports::repo::{Found, Made, Start, Unresolved};
 use domain::repo::job::{self, End, Job, Order, PLAN_DIFFERS, Place, Pod, Pods, Step, StepKind, StepState};
 use domain::repo::plan::{Message, Planned};
@@ -462,7 +462,7 @@ impl State {
         self.publish(world, index, None);
     }
 
-    fn wanted(&self, world: &World) -> domain::id::Revision {
+    fn wanted(&self, world: &World) -> domain::kernel::id::Revision {
         revision(world.head[self.head])
     }
 }

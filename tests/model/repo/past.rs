@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use domain::id::{NoticeId, Revision, RunSeq};
-use domain::notice::{Kind, Notice};
-use domain::promise::Promise;
+use domain::kernel::id::{NoticeId, Revision, RunSeq};
+use domain::kernel::promise::Promise;
+use domain::notices::notice::{Kind, Notice};
 use domain::repo::job::{Job, Order};
 use domain::repo::spec::Approving;
 use domain::repo::status::{Action, Attempt, Phase, Question, Run, Status};

@@ -3,11 +3,11 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use domain::doors::Window;
-use domain::id::{RepoId, Revision};
-use domain::kept::Answers;
-use domain::machine::{Machine, Timestamp};
-use domain::promise::Promise;
+use domain::kernel::id::{RepoId, Revision};
+use domain::kernel::machine::{Machine, Timestamp};
+use domain::kernel::promise::Promise;
+use domain::objects::doors::Window;
+use domain::objects::kept::Answers;
 use domain::repo::spec::{Approving, Gates, Keep, Object, Preset, Retry, Runner, Source, Spec, Wanted};
 use domain::repo::status::{Condition, ConditionKind, Phase, Status};
 use domain::repo::{Effect, Event, Repo};

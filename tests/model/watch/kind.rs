@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use domain::adoption::State;
-use domain::id::{ObjectId, Seq};
-use domain::watch::{Attention, Kind};
+use domain::kernel::id::{ObjectId, Seq};
+use domain::rollouts::adoption::State;
+use domain::watches::watch::{Attention, Kind};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Id(pub usize);

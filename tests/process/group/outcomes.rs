@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use domain::record::Phase;
+use domain::records::record::Phase;
 use futures_util::FutureExt;
 use sandbox::kubernetes::{Kind, PodFate};
 use serde_json::json;

@@ -3,10 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use domain::id::Member;
-use domain::machine::Timestamp;
-use domain::policy::Policy;
-use domain::roster::{Heartbeat, Pin, Roster, Servers, Stands, settings};
+use domain::agreement::roster::{Heartbeat, Pin, Roster, Servers, Stands, settings};
+use domain::bounds::policy::Policy;
+use domain::kernel::id::Member;
+use domain::kernel::machine::Timestamp;
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
@@ -17,13 +17,15 @@ use super::{Read, find};
 
 /// Where the sentences stand.
 const HOLD_ROOMS: [&str; 4] = [
-    include_str!("../../../src/domain/roster/derived.rs"),
-    include_str!("../../../src/domain/roster/hold.rs"),
-    include_str!("../../../src/domain/roster/pins.rs"),
-    include_str!("../../../src/domain/roster/twins.rs"),
+    include_str!("../../../src/domain/agreement/roster/derived.rs"),
+    include_str!("../../../src/domain/agreement/roster/hold.rs"),
+    include_str!("../../../src/domain/agreement/roster/pins.rs"),
+    include_str!("../../../src/domain/agreement/roster/twins.rs"),
 ];
-const MEMBER_ROOMS: [&str; 2] =
-    [include_str!("../../../src/domain/roster.rs"), include_str!("../../../src/domain/roster/peer_status.rs")];
+const MEMBER_ROOMS: [&str; 2] = [
+    include_str!("../../../src/domain/agreement/roster.rs"),
+    include_str!("../../../src/domain/agreement/roster/peer_status.rs"),
+];
 
 const ROSTERS: usize = 20_000;
 const OWN: &str = "eu-1";
@@ -220,7 +222,7 @@ fn beat_of(name: &'static str, peer: &Peer, pin: &Option<Pin>, count: u64, ours:
         settings.insert("group.members".to_owned(), said.join(", "));
     }
     let hashed = |settings: &BTreeMap<String, String>| {
-        domain::id::config_hash(settings.iter().map(|(name, value)| (name.as_str(), value.as_str())))
+        domain::kernel::id::config_hash(settings.iter().map(|(name, value)| (name.as_str(), value.as_str())))
     };
     let config = if peer.differs == Differs::UnknownSetting { "another".to_owned() } else { hashed(&settings) };
     let place = if peer.place { format!("redis-of-{name}") } else { String::new() };

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use domain::group::{Known, Told, View};
-use domain::id::{Component, Member, Nonce, Origin, Seq, Vector};
-use domain::image::{Container, Version};
-use domain::policy::Agreement;
-use domain::record::{Brief, Change, Failure, Passed, Phase, Published, Purge, PurgeState, Record, Vote};
-use domain::rules::Rules;
+use domain::agreement::group::{Known, Told, View};
+use domain::bounds::policy::Agreement;
+use domain::kernel::id::{Component, Member, Nonce, Origin, Seq, Vector};
+use domain::names::image::{Container, Version};
+use domain::records::record::{Brief, Change, Failure, Passed, Phase, Published, Purge, PurgeState, Record, Vote};
+use domain::records::rules::Rules;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;

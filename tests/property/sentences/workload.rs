@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use domain::group::{Known, View};
-use domain::id::{Component, Member, Seq, Vector, WorkloadId};
-use domain::image::Version;
-use domain::policy::Agreement;
-use domain::record::{Change, Failure, Outcome, Phase, Published, Purge, PurgeState, Record, Vote};
-use domain::tally::{Ballot, Tally, tally};
+use domain::agreement::group::{Known, View};
+use domain::agreement::tally::{Ballot, Tally, tally};
+use domain::bounds::policy::Agreement;
+use domain::kernel::id::{Component, Member, Seq, Vector, WorkloadId};
+use domain::names::image::Version;
+use domain::records::record::{Change, Failure, Outcome, Phase, Published, Purge, PurgeState, Record, Vote};
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
 
@@ -16,10 +16,10 @@ use super::{Read, find};
 
 /// Where the sentences stand.
 const ROOMS: [&str; 4] = [
-    include_str!("../../../src/domain/group.rs"),
-    include_str!("../../../src/domain/group/fate.rs"),
-    include_str!("../../../src/domain/tally.rs"),
-    include_str!("../../../src/domain/tally/story.rs"),
+    include_str!("../../../src/domain/agreement/group.rs"),
+    include_str!("../../../src/domain/agreement/group/fate.rs"),
+    include_str!("../../../src/domain/agreement/tally.rs"),
+    include_str!("../../../src/domain/agreement/tally/story.rs"),
 ];
 
 const VIEWS: usize = 20_000;

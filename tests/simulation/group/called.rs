@@ -1,10 +1,10 @@
 //! Workloads whose names differ from cluster to cluster (decision 55).
 
-use domain::group_name::GroupName;
-use domain::host::Host;
-use domain::id::WorkloadId;
-use domain::tenants::{Allowance, Tenants};
-use domain::workload::{Tuning, Workload};
+use domain::bounds::tenants::{Allowance, Tenants};
+use domain::kernel::id::WorkloadId;
+use domain::names::group_name::GroupName;
+use domain::names::host::Host;
+use domain::workloads::workload::{Tuning, Workload};
 
 use super::*;
 

@@ -1,6 +1,6 @@
 //! Members that are forgotten, renamed, or come back.
 
-use domain::roster::Pin;
+use domain::agreement::roster::Pin;
 
 use super::*;
 

@@ -4,12 +4,12 @@
 use std::collections::BTreeSet;
 
 use allclear::actors::Settings;
-use domain::notice::Kind;
-use domain::paths::PathSet;
-use domain::policy::Policy;
+use domain::bounds::policy::Policy;
+use domain::bounds::tenants::{Tenancy, Tenants};
+use domain::names::paths::PathSet;
+use domain::notices::notice::Kind;
 use domain::site::RouteClaim;
-use domain::tenants::{Tenancy, Tenants};
-use domain::workload::{Tuning, Workload};
+use domain::workloads::workload::{Tuning, Workload};
 use support::fakes::World;
 use support::stage::{Life, Stage, deployment, life_under, settings};
 

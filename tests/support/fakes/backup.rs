@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use allclear::adapters::ledger::memory::MemoryLedger;
-use domain::horizon::Mark;
-use domain::id::WorkloadId;
+use domain::kernel::id::WorkloadId;
 use domain::ports::Sight;
-use domain::workload::Workload;
+use domain::rollouts::horizon::Mark;
+use domain::workloads::workload::Workload;
 
 use super::World;
 

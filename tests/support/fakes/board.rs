@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use allclear::adapters::ledger::memory::MemoryLedger;
 use async_trait::async_trait;
-use domain::id::{Member, Origin, WorkloadId};
+use domain::agreement::roster::Heartbeat;
+use domain::kernel::id::{Member, Origin, WorkloadId};
 use domain::ports::{Board, Cursor, Flow, Interest, News, PortError, Posted, Posting};
-use domain::roster::Heartbeat;
 use sandbox::board::{MemberBoard, SharedBoard};
 
 use super::{FakeClock, World, failed};

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use domain::distribution::DistributionId;
-use domain::id::{InvalidationId, Reference, WorkloadId};
-use domain::notice::Kind;
-use domain::paths::PathSet;
-use domain::readiness::{Standing, standing};
-use domain::record::Record;
-use domain::workload::Workload;
+use domain::kernel::id::{InvalidationId, Reference, WorkloadId};
+use domain::names::distribution::DistributionId;
+use domain::names::paths::PathSet;
+use domain::notices::notice::Kind;
+use domain::records::record::Record;
+use domain::workloads::readiness::{Standing, standing};
+use domain::workloads::workload::Workload;
 
 use super::{Millis, World};
 

@@ -5,27 +5,27 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use domain::delivery::{Content, Delivery, Reply};
-use domain::distribution::{Distribution, DistributionId};
-use domain::floor::Floor;
-use domain::id::{InvalidationId, Nonces, Reference, Subject, WorkloadId};
-use domain::listed::Scope;
-use domain::lives::LifeNote;
-use domain::machine::Timestamp;
-use domain::notice::{Kind, Notice};
-use domain::paths::PathSet;
+use domain::agreement::roster::Pin;
+use domain::kernel::floor::Floor;
+use domain::kernel::id::{InvalidationId, Nonces, Reference, Subject, WorkloadId};
+use domain::kernel::machine::Timestamp;
+use domain::kernel::remark::{Remark, Remarked};
+use domain::names::distribution::{Distribution, DistributionId};
+use domain::names::paths::PathSet;
+use domain::notices::delivery::{Content, Delivery, Reply};
+use domain::notices::notice::{Kind, Notice};
 use domain::ports::{
     Cdn, CdnError, Clock, ClusterView, EventSink, Flow, Found, Invalidation, InvalidationStatus, Ledger,
     LedgerContents, Notifier, PinError, PodSight, PortError, Random, Receiver, Sight, StoreError,
 };
-use domain::purge::CdnErrorClass;
-use domain::readiness::Pod;
-use domain::record::{Record, Records};
-use domain::remark::{Remark, Remarked};
-use domain::roster::Pin;
-use domain::serving::Serving;
+use domain::purges::purge::CdnErrorClass;
+use domain::records::record::{Record, Records};
 use domain::site::{Age, Gathered, IngressFact, IngressRule, RouteClaim, SiteFacts};
-use domain::workload::Workload;
+use domain::watches::listed::Scope;
+use domain::watches::lives::LifeNote;
+use domain::workloads::readiness::Pod;
+use domain::workloads::serving::Serving;
+use domain::workloads::workload::Workload;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 

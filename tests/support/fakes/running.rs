@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use domain::app::{Look, TargetKey};
-use domain::id::{RepoId, Revision};
-use domain::kept::Answers;
-use domain::kept::{ObjectSight, Written};
+use domain::apps::app::{Look, TargetKey};
+use domain::kernel::id::{RepoId, Revision};
+use domain::objects::kept::Answers;
+use domain::objects::kept::{ObjectSight, Written};
 use domain::ports::pipeline::Objects;
 use domain::ports::repo::{Begins, Found, Heads, JobSight, Jobs, Made, Needs, Running, Start, Unresolved};
 use domain::ports::{Flow, PortError};

@@ -8,7 +8,7 @@ use crate::actors::message::Observe;
 use crate::actors::observation::{LeafSeen, Observation, PromotingSeen};
 use crate::actors::promoting::message::{Follow, LookAt};
 use crate::actors::shell::Drives;
-use domain::leaf::{Event, News};
+use domain::apps::leaf::{Event, News};
 use domain::ports::pipeline::Link;
 
 impl StreamHandler<Link> for LeafActor {

@@ -9,8 +9,8 @@ use super::PipelineActor;
 use crate::actors::insist;
 use crate::actors::promoting::message::{LookAt, Looked};
 use crate::actors::shell::Drives;
-use domain::app::{Sight, TargetKey};
-use domain::id::{Environment, PromotionSeq};
+use domain::apps::app::{Sight, TargetKey};
+use domain::kernel::id::{Environment, PromotionSeq};
 use domain::pipeline::Event;
 
 /// How long all clusters may take. Each read has a bound of 15 s, and a thousand of them take turns.

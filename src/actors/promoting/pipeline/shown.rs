@@ -5,12 +5,12 @@ use actix::{AsyncContext, Context, WrapFuture};
 use super::PipelineActor;
 use crate::actors::shell::Drives;
 use crate::telemetry::{Metrics, Share};
-use domain::id::Subject;
+use domain::kernel::id::Subject;
+use domain::kernel::remark::Remarked;
 use domain::pipeline::Event;
 use domain::pipeline::remark::{ended, remarks};
 use domain::pipeline::spec::Object;
 use domain::pipeline::status::{EnvironmentStatus, Status};
-use domain::remark::Remarked;
 
 /// What this Pipeline adds to the metrics.
 pub(super) struct Counted {
@@ -27,7 +27,7 @@ impl Counted {
 impl PipelineActor {
     /// The targets said something.
     pub(super) fn count_targets(&mut self) {
-        let targets = self.shell.machine().sights().values().map(domain::app::Sight::standing);
+        let targets = self.shell.machine().sights().values().map(domain::apps::app::Sight::standing);
         self.counted.targets.set(targets);
     }
 

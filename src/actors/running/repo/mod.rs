@@ -14,7 +14,7 @@ use crate::actors::message::{End, TellNotice};
 use crate::actors::running::repo::shown::Counted;
 use crate::actors::shell::{Drives, Shell};
 use crate::actors::{Env, MAILBOX_MAX};
-use domain::delivery::Errands;
+use domain::notices::delivery::Errands;
 use domain::ports::pipeline::Objects;
 use domain::ports::repo::Running;
 use domain::repo::spec::Object;

@@ -12,8 +12,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::failure::Failure;
-use domain::text::cut;
-use domain::workload::FAULT_BYTES_MAX;
+use domain::kernel::text::cut;
+use domain::workloads::workload::FAULT_BYTES_MAX;
 
 /// The annotation on the bookmark that ends the initial events of a streaming list.
 /// <https://kubernetes.io/docs/reference/using-api/api-concepts/#streaming-lists>

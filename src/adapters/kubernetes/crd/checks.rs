@@ -6,9 +6,9 @@
 use std::fmt;
 use std::time::Duration;
 
-use domain::app::{AppKind, ClusterKey, LeafId, LeafKind, TargetKey};
-use domain::doors::{Freeze, VerdictSource, Window};
-use domain::text::clean;
+use domain::apps::app::{AppKind, ClusterKey, LeafId, LeafKind, TargetKey};
+use domain::kernel::text::clean;
+use domain::objects::doors::{Freeze, VerdictSource, Window};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use url::Url;

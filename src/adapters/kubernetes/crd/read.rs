@@ -5,15 +5,15 @@
 
 use std::collections::BTreeSet;
 
-use domain::app::{AppKind, TargetKey};
-use domain::id::{Environment, PipelineId};
+use domain::apps::app::{AppKind, TargetKey};
+use domain::apps::ready;
+use domain::kernel::id::{Environment, PipelineId};
+use domain::kernel::text::clean_ends;
 use domain::pipeline::callers::{App, Called, CalledEnvironment, How};
 use domain::pipeline::proposal::{ForgeKind, Repository};
 use domain::pipeline::spec::{
     Advance, EnvironmentSpec, Gates, Object, PromotionSpec, Purged, PurgedBy, SOAK_TOLERATES, Spec, Strategy,
 };
-use domain::ready;
-use domain::text::clean_ends;
 use serde_json::value::RawValue;
 
 use super::checks::{

@@ -2,10 +2,10 @@
 //!
 //! Not for deciding what is in it.
 
-use domain::app::{LeafId, LeafKind};
-use domain::asked::Topic;
-use domain::id::{Environment, PromotionSeq, Revision};
-use domain::notice::Notice;
+use domain::apps::app::{LeafId, LeafKind};
+use domain::kernel::id::{Environment, PromotionSeq, Revision};
+use domain::notices::notice::Notice;
+use domain::objects::asked::Topic;
 use domain::pipeline::proposal::{ForgeKind, Repository};
 use domain::pipeline::spec::Object;
 use domain::pipeline::status::{

@@ -10,7 +10,7 @@ use serde::de::IgnoredAny;
 use super::super::parts::{self, Condition, explained};
 use super::super::pods::{FINISHED, ORDINARY, PLAIN, WORDS_CHARS_MAX};
 use super::{ACTION, ATTEMPT, JOB_UID, LOG_ON_ERROR, REVISION, SEQ, STARTED, WITHDRAWN, lock};
-use domain::id::{Revision, RunSeq};
+use domain::kernel::id::{Revision, RunSeq};
 use domain::repo::job::{End, Job, Place, Pod, Pods, Step, StepKind, StepState};
 use domain::repo::status::{Action, Attempt};
 

@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 
 use super::super::api::Name;
 use super::*;
-use domain::id::{Revision, RunSeq};
+use domain::kernel::id::{Revision, RunSeq};
 use domain::repo::job::{End, Place, Pods, Step, StepKind, StepState};
 use domain::repo::status::{Action, Attempt};
 

@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use super::KubernetesLedger;
 use super::maps::config_map;
 use crate::adapters::kubernetes::api::CallError;
-use domain::delivery::Delivery;
+use domain::notices::delivery::Delivery;
 use domain::ports::PortError;
 
 /// The entry that holds the delivery.

@@ -6,9 +6,9 @@ use ::redis::{cmd, pipe};
 use super::RedisBoard;
 use super::copy::CopyCodec;
 use crate::config::Secret;
-use domain::id::{Member, is_key_part};
+use domain::agreement::roster::Heartbeat;
+use domain::kernel::id::{Member, is_key_part};
 use domain::ports::PortError;
-use domain::roster::Heartbeat;
 
 /// The group of those that give it no name.
 const DEFAULT: &str = "default";

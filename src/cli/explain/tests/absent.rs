@@ -5,14 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use async_trait::async_trait;
 
 use super::{Arc, Output, Sources, World, explain, question, web};
-use domain::delivery::Delivery;
-use domain::floor::Floor;
-use domain::id::WorkloadId;
-use domain::listed::Scope;
-use domain::lives::LifeNote;
+use domain::agreement::roster::Pin;
+use domain::kernel::floor::Floor;
+use domain::kernel::id::WorkloadId;
+use domain::notices::delivery::Delivery;
 use domain::ports::{Ledger, LedgerContents, PinError, PortError, StoreError};
-use domain::record::{Record, Records};
-use domain::roster::Pin;
+use domain::records::record::{Record, Records};
+use domain::watches::listed::Scope;
+use domain::watches::lives::LifeNote;
 
 /// A ledger that is not there: a command that only looks must not open it.
 pub struct Absent;

@@ -1,7 +1,7 @@
 //! Where a workload stands that was not purged, or would not be: what was then, what is now, and what bounds a purge.
 
 use super::*;
-use domain::record::LastSite;
+use domain::records::record::LastSite;
 
 /// The rollout 7 is complete, and ended so; `None`: it awaits its vote.
 fn complete(outcome: Option<Ended>) -> Record {

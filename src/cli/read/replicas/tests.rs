@@ -1,9 +1,9 @@
 //! What is said of a replica, by what was seen.
 
-use domain::image::Version;
+use domain::names::image::Version;
+use domain::names::selector::LabelSelector;
 use domain::ports::Retry;
-use domain::selector::LabelSelector;
-use domain::workload::Replicas as Counts;
+use domain::workloads::workload::Replicas as Counts;
 
 use super::*;
 
@@ -13,8 +13,8 @@ fn claim(holder: &str) -> Claim {
 }
 
 fn deployment(desired: u32) -> Controller {
-    let workload = domain::workload::Workload {
-        id: domain::id::WorkloadId::deployment("allclear", "allclear"),
+    let workload = domain::workloads::workload::Workload {
+        id: domain::kernel::id::WorkloadId::deployment("allclear", "allclear"),
         uid: "u".to_owned(),
         created: String::new(),
         generation: 1,

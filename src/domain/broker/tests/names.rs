@@ -1,9 +1,9 @@
 //! Workloads that the group knows by another name than ours (decision 55).
 
 use super::*;
-use crate::group::Naming;
-use crate::group_name::Alias;
-use crate::record::Vote;
+use crate::agreement::group::Naming;
+use crate::names::group_name::Alias;
+use crate::records::record::Vote;
 
 fn eu() -> WorkloadId {
     WorkloadId::deployment("prod", "web-eu")
@@ -166,7 +166,7 @@ fn a_number_that_nothing_of_ours_had_under_the_name_is_a_set_back_as_ever() {
 fn the_name_that_is_left_is_absent_and_so_is_ones_own_while_one_goes_by_another() {
     let mut broker = over(&[]);
     published_as(&mut broker, &eu(), &called(2020, 3));
-    let absent = |seq| Posting::Show(crate::record::Published::Absent(Seq(seq)));
+    let absent = |seq| Posting::Show(crate::records::record::Published::Absent(Seq(seq)));
     let now = published_as(&mut broker, &eu(), &record(5, 2));
     assert_eq!(now, [(id("web"), absent(4)), (eu(), record(5, 2).into())].into());
 

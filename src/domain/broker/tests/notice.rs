@@ -1,7 +1,7 @@
 //! What is told on a workload that waits while the group is held up.
 
 use super::*;
-use crate::notice::Kind;
+use crate::notices::notice::Kind;
 
 #[test]
 fn a_hold_is_told_on_the_record_that_waits_and_each_time_by_a_notice_of_its_own() {

@@ -1,8 +1,8 @@
 //! The tables of the older controller's tests, in its own words.
 
 use super::*;
-use crate::id::{PipelineId, PromotionSeq};
-use crate::kept::Answers;
+use crate::kernel::id::{PipelineId, PromotionSeq};
+use crate::objects::kept::Answers;
 use crate::pipeline::status::{Approval, OpenRequest, Promotion, Status, TargetStatus, Waiting};
 
 fn app() -> App {

@@ -3,8 +3,8 @@
 //! The value at the marker is a reference (`ghcr.io/shop/web:1.2.2`), or that part alone, as Helm values have it
 //! (`tag: 1.2.2`). A revision is a tag, a digest, a tag with a digest (`1.2.3@sha256:…`), or a whole reference.
 
-use crate::id::Revision;
-use crate::image::Image;
+use crate::kernel::id::Revision;
+use crate::names::image::Image;
 
 /// What a marker sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

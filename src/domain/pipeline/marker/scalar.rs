@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use granit_parser::ScalarStyle;
 
-use crate::text;
+use crate::kernel::text;
 
 /// Texts that a reader takes for something else where they stand without quotes, whatever their case: those of YAML 1.2
 /// (<https://yaml.org/spec/1.2.2/#103-core-schema>) and of 1.1, which many readers still follow (<https://yaml.org/type/>).

@@ -1,10 +1,10 @@
 //! The Events that upstream's users know.
 
 use super::*;
-use crate::app::{LeafId, LeafKind};
+use crate::apps::app::{LeafId, LeafKind};
+use crate::kernel::remark::Remark;
 use crate::pipeline::remark::{ended, remarks};
 use crate::pipeline::status::Status;
-use crate::remark::Remark;
 
 /// A reason and a message; a warning begins with `!`.
 pub(super) type Said = String;
@@ -89,7 +89,7 @@ fn a_cluster_that_cannot_be_read_is_remarked_once_for_all_its_targets() {
     let why = "GitopsCluster.gitops.weave.works \"eu-1\" not found";
     let lost = format!("!GetClusterError: Failed to get cluster fleet/eu-1 for pipeline shop/web: {why}");
     let unknown = || Sight::Unknown(why.to_owned());
-    let not_synced = || Sight::Unknown(crate::leaf::NOT_SYNCED.to_owned());
+    let not_synced = || Sight::Unknown(crate::apps::leaf::NOT_SYNCED.to_owned());
     let quiet = see(&mut story, [not_synced(), not_synced()]);
     assert_eq!(quiet, [UPDATED], "what begins is no failure");
     see(&mut story, [at("1"), at("1")]);

@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use super::{EnvironmentView, promotion, question, request, revisions, targets, unsettled};
-use crate::doors::{host, window};
-use crate::id::ObjectId;
-use crate::machine::millis;
+use crate::kernel::id::ObjectId;
+use crate::kernel::machine::millis;
+use crate::kernel::text;
+use crate::objects::doors::{host, window};
 use crate::pipeline::judge::{self, Edges, Obstacle, Sights, What};
 use crate::pipeline::show::{PRUNED, UNHEARD};
 use crate::pipeline::spec::{EnvironmentSpec, Object, Spec, Strategy};
 use crate::pipeline::status::{ConditionKind, EnvironmentStatus, Phase, Promotion, Question, Status};
-use crate::text;
 
 /// Everything that sentences are made from.
 pub(super) struct Scene<'a> {

@@ -1,7 +1,7 @@
 //! Objects that a run needs before its apply starts.
 
 use super::*;
-use crate::app::{AppKind, ClusterKey, Look, Present};
+use crate::apps::app::{AppKind, ClusterKey, Look, Present};
 
 /// Another Repo, which says which spec its controller has acted on.
 fn network() -> TargetKey {

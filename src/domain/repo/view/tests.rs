@@ -1,9 +1,9 @@
 use std::time::Duration;
 
 use super::*;
-use crate::app::{AppKind, ClusterKey, TargetKey};
-use crate::doors::{VerdictSource, Window};
-use crate::kept::Answers;
+use crate::apps::app::{AppKind, ClusterKey, TargetKey};
+use crate::objects::doors::{VerdictSource, Window};
+use crate::objects::kept::Answers;
 use crate::repo::spec::{Approving, Gates, Keep, Retry, Runner, Source, Spec, Wanted};
 use crate::repo::status::{Approval, Attempt, Counts, Failing, JobRef, Next, Phase, Question, Terms};
 

@@ -1,11 +1,11 @@
 //! The two sentences about a Repo: what it waits for, and what comes next. And what its spec says about runs, in words.
 
-use crate::doors::{host, window};
-use crate::id::ObjectId;
+use crate::kernel::id::ObjectId;
+use crate::kernel::text;
+use crate::objects::doors::{host, window};
 use crate::repo::show::PRUNED;
 use crate::repo::spec::{Approving, Object, Source, Spec, Wanted};
 use crate::repo::status::{Condition, ConditionKind, Phase, Question, Status};
-use crate::text;
 
 /// Everything that sentences are made from.
 pub(super) struct Scene<'a> {

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use domain::app::{ClusterKey, LeafId, LeafKind};
+use domain::apps::app::{ClusterKey, LeafId, LeafKind};
 use serde_json::{Value, json};
 
 use super::*;

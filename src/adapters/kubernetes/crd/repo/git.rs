@@ -2,9 +2,9 @@
 //!
 //! Not for asking git.
 
-use domain::id::Revision;
+use domain::kernel::id::Revision;
+use domain::kernel::text::is_hidden;
 use domain::repo::spec::{Source, Wanted};
-use domain::text::is_hidden;
 use url::Url;
 
 use super::super::checks::{InvalidSpec, given, https, invalid, object_name};

@@ -3,8 +3,8 @@
 //!
 //! Not for deciding what is in it.
 
-use domain::id::{Revision, RunSeq};
-use domain::notice::Notice;
+use domain::kernel::id::{Revision, RunSeq};
+use domain::notices::notice::Notice;
 use domain::repo::spec::Object;
 use domain::repo::status::{
     Action, Approval, Attempt, Condition, ConditionKind, Counts, Ended, Failing, Head, JobRef, Late, Next, Phase, Plan,

@@ -4,8 +4,8 @@
 
 use std::time::Duration;
 
-use domain::id::{PipelineId, RepoId};
-use domain::machine::{Machine, Timestamp};
+use domain::kernel::id::{PipelineId, RepoId};
+use domain::kernel::machine::{Machine, Timestamp};
 use domain::pipeline::spec::Object;
 use domain::pipeline::{Effect, Event, Pipeline};
 use proptest::prelude::*;

@@ -4,7 +4,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::*;
-use domain::id::{RepoId, Revision, RunSeq};
+use domain::kernel::id::{RepoId, Revision, RunSeq};
 use domain::repo::spec::{Preset, Runner, Source, Steps};
 use domain::repo::status::Attempt;
 

@@ -1,4 +1,4 @@
-use domain::id::Revision;
+use domain::kernel::id::Revision;
 use domain::repo::spec::Wanted;
 use serde_json::{Value, json};
 

@@ -1,0 +1,218 @@
+//! An app as a Pipeline sees it: one object in one target, what it says of itself, and whether it is ready.
+//!
+//! Not for telling whether it is ready, which is `ready`'s, nor for what a sight means for a promotion; that is `pipeline::judge`.
+
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::kernel::id::Revision;
+
+/// Where a target's objects are read.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum ClusterKey {
+    /// The cluster that allclear runs in.
+    Here,
+    /// A leaf: another cluster, which we only read.
+    Leaf(LeafId),
+}
+
+impl ClusterKey {
+    /// The way people say it: `this cluster`, or `Secret/shop/eu-1`.
+    pub fn display_name(&self) -> String {
+        match self {
+            Self::Here => "this cluster".to_owned(),
+            Self::Leaf(leaf) => leaf.to_string(),
+        }
+    }
+}
+
+/// Names a leaf by the object that holds its kubeconfig. Written `Secret/shop/eu-1`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct LeafId {
+    /// The object's kind.
+    pub kind: LeafKind,
+    /// The object's namespace.
+    pub namespace: String,
+    /// The object's name.
+    pub name: String,
+}
+
+/// What may hold a kubeconfig.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum LeafKind {
+    /// A Secret with the kubeconfig in it.
+    Secret,
+    /// `gitops.weave.works` GitopsCluster, which names a Secret.
+    GitopsCluster,
+}
+
+impl fmt::Display for LeafKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Secret => "Secret",
+            Self::GitopsCluster => "GitopsCluster",
+        })
+    }
+}
+
+impl fmt::Display for LeafId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}/{}", self.kind, self.namespace, self.name)
+    }
+}
+
+/// What kind of object an app is, and where its revision and its readiness are found if the kind is not one we know.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AppKind {
+    /// Its group and version, as in a manifest: `apps/v1`.
+    pub api_version: String,
+    /// Its kind: `Deployment`.
+    pub kind: String,
+    /// The container whose image is the revision; `None` where there is one, or one with the app's name.
+    pub container: Option<String>,
+    /// JSON pointer (RFC 6901) to the revision.
+    pub revision_at: Option<String>,
+    /// JSON pointer (RFC 6901) to what says that it is ready.
+    pub ready_at: Option<String>,
+    /// What stands there if it is; `True` unless given.
+    pub ready_value: Option<String>,
+}
+
+impl AppKind {
+    /// A kind whose revision and readiness are where its kind has them.
+    pub fn new(api_version: impl Into<String>, kind: impl Into<String>) -> Self {
+        Self {
+            api_version: api_version.into(),
+            kind: kind.into(),
+            container: None,
+            revision_at: None,
+            ready_at: None,
+            ready_value: None,
+        }
+    }
+}
+
+/// One object that somebody wants to know about. Clones share what it says: a Pipeline, the reader of the cluster, its watches and
+/// their decoder hold it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TargetKey(Arc<TargetParts>);
+
+/// What a [`TargetKey`] says.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TargetParts {
+    /// In which cluster.
+    pub cluster: ClusterKey,
+    /// What kind of object.
+    pub app: AppKind,
+    /// In which namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+impl From<TargetParts> for TargetKey {
+    fn from(parts: TargetParts) -> Self {
+        Self(Arc::new(parts))
+    }
+}
+
+impl Deref for TargetKey {
+    type Target = TargetParts;
+
+    fn deref(&self) -> &TargetParts {
+        &self.0
+    }
+}
+
+impl TargetKey {
+    /// The object of this name.
+    pub fn new(cluster: ClusterKey, app: AppKind, namespace: impl Into<String>, name: impl Into<String>) -> Self {
+        TargetParts { cluster, app, namespace: namespace.into(), name: name.into() }.into()
+    }
+
+    /// Why what needs this object has to wait, in words, from what is known of it; `None` if it is there and ready.
+    pub fn holds_up(&self, sight: Option<&Sight>) -> Option<String> {
+        let why = sight.map_or_else(|| Some("it was not looked at yet".to_owned()), Sight::unready)?;
+        Some(format!("needs {} {}: {why}", self.app.kind, self.display_name()))
+    }
+
+    /// The way people say it: `prod/web`, or `eu-1/prod/web` in a leaf.
+    pub fn display_name(&self) -> String {
+        match &self.cluster {
+            ClusterKey::Here => format!("{}/{}", self.namespace, self.name),
+            ClusterKey::Leaf(leaf) => format!("{}/{}/{}", leaf.name, self.namespace, self.name),
+        }
+    }
+}
+
+/// What is known of a target.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Sight {
+    /// It cannot be said: not looked at yet, not readable, or its cluster does not answer; with the reason in words.
+    Unknown(String),
+    /// Its collection was read, and it is not there.
+    Absent,
+    /// It is there.
+    Present(Present),
+}
+
+/// An object that is there.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Present {
+    /// `metadata.uid`: another one is another object.
+    pub uid: String,
+    /// Why it is not ready, in words; `None` if it is ready and its controller has acted on its newest spec.
+    pub unready: Option<String>,
+    /// What it runs, or why that cannot be said.
+    pub revision: Result<Revision, String>,
+}
+
+/// What one look at an object says.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Look {
+    /// The object.
+    pub present: Present,
+    /// Its kind does not publish which spec it has acted on, or publishes its parts at different times: being ready counts only
+    /// when a second look some seconds later says the same.
+    pub twice: bool,
+}
+
+impl Sight {
+    /// The revision it is settled at: present, ready, and with a revision.
+    pub fn settled(&self) -> Option<&Revision> {
+        match self {
+            Self::Present(Present { unready: None, revision: Ok(revision), .. }) => Some(revision),
+            Self::Present(_) | Self::Absent | Self::Unknown(_) => None,
+        }
+    }
+
+    /// What is known, in one word.
+    pub const fn standing(&self) -> &'static str {
+        match self {
+            Self::Unknown(_) => "unknown",
+            Self::Absent => "absent",
+            Self::Present(Present { unready: None, revision: Ok(_), .. }) => "ready",
+            Self::Present(_) => "not_ready",
+        }
+    }
+
+    /// Why it is not there and ready, in words; `None` if it is.
+    pub fn unready(&self) -> Option<String> {
+        match self {
+            Self::Unknown(why) => Some(format!("it cannot be read: {why}")),
+            Self::Absent => Some("it does not exist".to_owned()),
+            Self::Present(present) => present.unready.clone(),
+        }
+    }
+
+    /// The revision it says, ready or not.
+    pub fn revision(&self) -> Option<&Revision> {
+        match self {
+            Self::Present(Present { revision: Ok(revision), .. }) => Some(revision),
+            Self::Present(_) | Self::Absent | Self::Unknown(_) => None,
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! What may be purged, by whom, and how much of it.
+
+pub mod plan;
+pub mod policy;
+pub mod tenants;

@@ -1,0 +1,9 @@
+//! What people and other systems call things: hosts, paths, images, distributions.
+
+pub mod destination;
+pub mod distribution;
+pub mod group_name;
+pub mod host;
+pub mod image;
+pub mod paths;
+pub mod selector;

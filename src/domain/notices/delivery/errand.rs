@@ -1,0 +1,115 @@
+//! Publishes a notice in two places: as an Event on its object, and through the outbox to the webhooks.
+//!
+//! A notice is repeated until both have it. During one life of the rollout we remember which of the two has it already, and
+//! skip that one. A later life repeats both without harm: the outbox and the Event recognise a notice they have had.
+
+use std::collections::BTreeSet;
+
+use crate::kernel::id::NoticeId;
+
+/// The notices on their way.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Errands {
+    /// All that were begun.
+    begun: BTreeSet<NoticeId>,
+    /// Those that the outbox has and whose Event is not published yet. A second hand-over would call every receiver again.
+    accepted: BTreeSet<NoticeId>,
+}
+
+/// What is left to do for a notice. Its Event is published in any case: publishing one that exists is harmless.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Errand {
+    /// It is new, so it is logged and counted: once, however often it is repeated.
+    pub first: bool,
+    /// The outbox does not have it yet.
+    pub to_outbox: bool,
+}
+
+/// How publishing the Event ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Publication {
+    /// It exists.
+    Done,
+    /// It can never be published, which must not delay the webhooks.
+    Never,
+    /// It was not published this time, for this reason.
+    Failed(String),
+}
+
+impl Errands {
+    /// Begins to publish a notice, for the first time or again.
+    pub fn begin(&mut self, id: &NoticeId) -> Errand {
+        Errand { first: self.begun.insert(id.clone()), to_outbox: !self.accepted.contains(id) }
+    }
+
+    /// Both were tried; `handed` is the outbox's answer, if it was asked.
+    ///
+    /// # Errors
+    /// Why it must be repeated.
+    pub fn end(&mut self, id: &NoticeId, event: Publication, handed: Option<Result<(), String>>) -> Result<(), String> {
+        let handed = handed.unwrap_or(Ok(()));
+        if handed.is_ok() {
+            self.accepted.insert(id.clone());
+        }
+        match event {
+            Publication::Done | Publication::Never => handed?,
+            Publication::Failed(why) => return Err(why),
+        }
+        self.accepted.remove(id);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FULL: &str = "the outbox is full";
+    const AWAY: &str = "no answer";
+
+    fn id() -> NoticeId {
+        "msg_1".into()
+    }
+
+    fn unpublished() -> Publication {
+        Publication::Failed(AWAY.to_owned())
+    }
+
+    #[test]
+    fn a_notice_is_told_until_both_have_it_and_logged_once() {
+        let mut errands = Errands::default();
+        assert_eq!(errands.begin(&id()), Errand { first: true, to_outbox: true });
+        assert_eq!(errands.end(&id(), Publication::Done, Some(Err(FULL.to_owned()))), Err(FULL.to_owned()));
+        assert_eq!(errands.begin(&id()), Errand { first: false, to_outbox: true });
+        assert_eq!(errands.end(&id(), Publication::Done, Some(Ok(()))), Ok(()));
+    }
+
+    #[test]
+    fn what_the_outbox_has_is_not_handed_over_again_while_its_event_is_tried() {
+        let mut errands = Errands::default();
+        errands.begin(&id());
+        assert_eq!(errands.end(&id(), unpublished(), Some(Ok(()))), Err(AWAY.to_owned()));
+        for _ in 0..2 {
+            assert_eq!(errands.begin(&id()), Errand { first: false, to_outbox: false });
+            assert_eq!(errands.end(&id(), unpublished(), None), Err(AWAY.to_owned()));
+        }
+        assert!(errands.begin(&"msg_2".into()).to_outbox, "another one is another matter");
+        assert_eq!(errands.end(&id(), Publication::Done, None), Ok(()));
+    }
+
+    #[test]
+    fn an_event_that_can_never_be_published_keeps_nothing_waiting() {
+        let mut errands = Errands::default();
+        errands.begin(&id());
+        assert_eq!(errands.end(&id(), Publication::Never, Some(Err(FULL.to_owned()))), Err(FULL.to_owned()));
+        assert_eq!(errands.end(&id(), Publication::Never, Some(Ok(()))), Ok(()));
+    }
+
+    #[test]
+    fn where_both_fail_the_outbox_is_tried_again_too() {
+        let mut errands = Errands::default();
+        errands.begin(&id());
+        assert_eq!(errands.end(&id(), unpublished(), Some(Err(FULL.to_owned()))), Err(AWAY.to_owned()));
+        assert!(errands.begin(&id()).to_outbox);
+    }
+}

@@ -1,0 +1,419 @@
+//! What people and programs outside are told: one notice per transition, no matter which member tells it.
+//!
+//! A notice is written into the record in the same step as the transition it tells of and removed once it was told, so a
+//! crash in between tells it again, with the same id. Not for how it is told; that is `delivery` and the event sink.
+
+use serde::{Deserialize, Serialize};
+
+use crate::kernel::id::{Environment, InvalidationId, NoticeId, Revision, Seq, Subject, notice_id};
+use crate::names::distribution::DistributionId;
+use crate::names::host::Host;
+use crate::names::paths::Path;
+
+/// Lists the kinds once: each with its name, by which it is serialised too.
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $kind:ident = $name:literal,)*) => {
+        /// What happened.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        pub enum Kind {
+            $($(#[$doc])* #[serde(rename = $name)] $kind,)*
+        }
+
+        impl Kind {
+            /// Every kind, in the order of a rollout's life.
+            pub const ALL: [Self; [$(stringify!($kind),)*].len()] = [$(Self::$kind,)*];
+
+            /// The name in logs, metrics, webhook subscriptions and bodies.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$kind => $name,)*
+                }
+            }
+
+            /// The `reason` of the Kubernetes Event: CamelCase, as `kubectl describe` shows it.
+            pub const fn reason(self) -> &'static str {
+                match self {
+                    $(Self::$kind => stringify!($kind),)*
+                }
+            }
+        }
+    };
+}
+
+kinds! {
+    /// A change of version was seen.
+    RolloutStarted = "rollout.started",
+    /// The rollout is complete in this cluster.
+    RolloutCompleted = "rollout.completed",
+    /// Another version took its place before it was purged, or the one before it came back.
+    RolloutSuperseded = "rollout.superseded",
+    /// The rollout missed its deadline, or the workload was deleted in the middle of it.
+    RolloutFailed = "rollout.failed",
+    /// The rollout cannot go on: something it needs from outside fails, or does not come; repeated daily.
+    RolloutStuck = "rollout.stuck",
+    /// It is complete, and nothing leads to the workload any more; something did when it was last voted for.
+    SiteLost = "site.lost",
+    /// The group has waited longer than its timeout for a member.
+    GroupStalled = "group.stalled",
+    /// Some members voted and one can no longer be asked.
+    GroupInDoubt = "group.in_doubt",
+    /// CloudFront accepted the invalidation.
+    PurgeStarted = "purge.started",
+    /// The invalidation is complete: the edge is fresh.
+    PurgeCompleted = "purge.completed",
+    /// The invalidation cannot be made as things are.
+    PurgeFailed = "purge.failed",
+    /// The invalidation cannot be made yet; we keep trying after its rollout has ended; repeated daily (decision 29).
+    PurgeOwed = "purge.owed",
+    /// The invalidation takes longer than the completion timeout, or waits because its namespace has had many.
+    PurgeStalled = "purge.stalled",
+    /// The rollout is complete and no purge follows, for the reason given.
+    PurgeSkipped = "purge.skipped",
+    /// Something about the workload cannot be used, for example an annotation.
+    WorkloadFaulty = "workload.faulty",
+    /// A promotion waits for a person.
+    PromotionWaiting = "promotion.waiting",
+    /// A revision is promoted to an environment.
+    PromotionStarted = "promotion.started",
+    /// Every target of the environment is ready at the revision.
+    PromotionCompleted = "promotion.completed",
+    /// A promotion is not wanted any more.
+    PromotionWithdrawn = "promotion.withdrawn",
+    /// A promotion cannot be carried out as things are, or a person closed its pull request.
+    PromotionFailed = "promotion.failed",
+    /// An environment waits for longer than its Pipeline allows.
+    PromotionStalled = "promotion.stalled",
+    /// Something about the Pipeline cannot be used.
+    PipelineFaulty = "pipeline.faulty",
+    /// A run waits for a person.
+    RunWaiting = "run.waiting",
+    /// A Job of a run was started.
+    RunStarted = "run.started",
+    /// A commit was applied, or there was nothing to apply.
+    RunCompleted = "run.completed",
+    /// A run failed, or its Job is gone.
+    RunFailed = "run.failed",
+    /// A run waits for longer than its Repo allows.
+    RunStalled = "run.stalled",
+    /// Another commit took the place of a run before anything was applied.
+    RunSuperseded = "run.superseded",
+    /// Something about the Repo cannot be used.
+    RepoFaulty = "repo.faulty",
+}
+
+/// How much something matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// A transition.
+    Info,
+    /// Something failed, or took too long, and may come right by itself.
+    Warn,
+    /// Only a person can end it.
+    Error,
+}
+
+impl Kind {
+    /// How much it matters to the operator (decision 37).
+    pub const fn severity(self) -> Severity {
+        match self {
+            Self::PurgeFailed
+            | Self::PurgeOwed
+            | Self::SiteLost
+            | Self::WorkloadFaulty
+            | Self::PipelineFaulty
+            | Self::RepoFaulty => Severity::Error,
+            Self::RolloutFailed
+            | Self::RolloutStuck
+            | Self::GroupStalled
+            | Self::GroupInDoubt
+            | Self::PurgeStalled
+            | Self::PromotionFailed
+            | Self::PromotionStalled
+            | Self::RunFailed
+            | Self::RunStalled => Severity::Warn,
+            Self::RolloutStarted
+            | Self::RolloutSuperseded
+            | Self::RolloutCompleted
+            | Self::PurgeStarted
+            | Self::PurgeCompleted
+            | Self::PurgeSkipped
+            | Self::PromotionWaiting
+            | Self::PromotionStarted
+            | Self::PromotionCompleted
+            | Self::PromotionWithdrawn
+            | Self::RunWaiting
+            | Self::RunStarted
+            | Self::RunCompleted
+            | Self::RunSuperseded => Severity::Info,
+        }
+    }
+
+    /// The place among notices of one moment, as they follow each other in a life: the end of the version before, then the
+    /// rollout, the group, the purge. In a group all notices of one purge carry the time of its last vote.
+    pub const fn place(self) -> u8 {
+        match self {
+            Self::RolloutSuperseded => 0,
+            Self::RolloutStarted => 1,
+            Self::WorkloadFaulty => 2,
+            Self::RolloutFailed => 3,
+            Self::RolloutCompleted => 4,
+            Self::SiteLost => 5,
+            Self::RolloutStuck => 6,
+            Self::GroupStalled => 7,
+            Self::GroupInDoubt => 8,
+            Self::PurgeOwed => 9,
+            Self::PurgeStarted => 10,
+            Self::PurgeStalled => 11,
+            Self::PurgeFailed => 12,
+            Self::PurgeSkipped => 13,
+            Self::PurgeCompleted => 14,
+            Self::PipelineFaulty => 15,
+            Self::PromotionWithdrawn => 16,
+            Self::PromotionFailed => 17,
+            Self::PromotionWaiting => 18,
+            Self::PromotionStarted => 19,
+            Self::PromotionStalled => 20,
+            Self::PromotionCompleted => 21,
+            Self::RepoFaulty => 22,
+            Self::RunSuperseded => 23,
+            Self::RunFailed => 24,
+            Self::RunWaiting => 25,
+            Self::RunStarted => 26,
+            Self::RunStalled => 27,
+            Self::RunCompleted => 28,
+        }
+    }
+
+    /// Whether the Event is a `Warning`: a person may have to act.
+    pub fn is_warning(self) -> bool {
+        self.severity() > Severity::Info
+    }
+
+    /// Whether it names the rollout as the group knows it, or one that ended before the group agreed on any.
+    pub const fn is_of_group(self) -> bool {
+        match self {
+            Self::PurgeStarted
+            | Self::PurgeCompleted
+            | Self::PurgeSkipped
+            | Self::PurgeFailed
+            | Self::PurgeOwed
+            | Self::PurgeStalled
+            | Self::GroupInDoubt
+            | Self::RolloutFailed
+            | Self::RolloutSuperseded => true,
+            Self::RolloutStarted
+            | Self::RolloutCompleted
+            | Self::RolloutStuck
+            | Self::SiteLost
+            | Self::WorkloadFaulty
+            | Self::GroupStalled
+            | Self::PipelineFaulty
+            | Self::PromotionWaiting
+            | Self::PromotionStarted
+            | Self::PromotionStalled
+            | Self::PromotionWithdrawn
+            | Self::PromotionFailed
+            | Self::PromotionCompleted
+            | Self::RepoFaulty
+            | Self::RunWaiting
+            | Self::RunStarted
+            | Self::RunStalled
+            | Self::RunSuperseded
+            | Self::RunFailed
+            | Self::RunCompleted => false,
+        }
+    }
+
+    /// A program that knows only the first form of a record cannot read it.
+    pub const fn is_new(self) -> bool {
+        matches!(self, Self::PurgeOwed | Self::RolloutSuperseded | Self::RolloutStuck)
+    }
+
+    /// A program that knows only the first two forms of a record cannot read it.
+    pub const fn is_third(self) -> bool {
+        matches!(self, Self::SiteLost)
+    }
+
+    /// The kind of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+}
+
+/// One transition, told.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Notice {
+    /// The same for every attempt and every member that might tell it.
+    pub id: NoticeId,
+    /// What happened.
+    pub kind: Kind,
+    /// When, in milliseconds since the Unix epoch, by this member's clock. For people and receivers; part of the notice, so
+    /// that a repeated notice has the same bytes.
+    pub at_ms: i64,
+    /// To what. Ledgers have it under the name from when only workloads had notices.
+    #[serde(rename = "workload")]
+    pub subject: Subject,
+    /// The rollout's number in this cluster.
+    pub seq: Seq,
+    /// The rollout's id: local until the group has decided, the group's from then on (decision 15).
+    pub rollout: String,
+    /// The versions in words, for example `web: 1.2.3 → 1.2.4`.
+    pub change: String,
+    /// One sentence for a person.
+    pub message: String,
+    /// The hosts concerned, where known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<Host>,
+    /// The purges concerned, where there are any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub purges: Vec<PurgeFact>,
+    /// Hosts, paths or purges are missing above: there are more than a notice has room for.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cut: bool,
+    /// The purge had been reported as stalled before; hooks in the old form are not called any more (decision 17).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub late: bool,
+    /// The promotion concerned, of a Pipeline.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub promotion: Option<PromotionFact>,
+    /// The run concerned, of a Repo.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<RunFact>,
+}
+
+/// A run, as a notice mentions it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct RunFact {
+    /// The commit.
+    pub revision: Revision,
+    /// `plan` or `apply`.
+    pub action: String,
+    /// Which Job of the action: 1 for the first.
+    pub attempt: u32,
+    /// The Job's name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job: Option<String>,
+    /// What an answer has to name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ticket: Option<String>,
+    /// What the plan would change, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<String>,
+    /// Commits that were never run, because this one took their place.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub skipped: Vec<Revision>,
+}
+
+/// A promotion, as a notice mentions it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct PromotionFact {
+    /// Into which environment.
+    pub environment: Environment,
+    /// What is promoted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<Revision>,
+    /// What was there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<Revision>,
+    /// What an answer has to name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ticket: Option<String>,
+    /// The pull request's address.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<String>,
+}
+
+/// One purge, as a notice mentions it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct PurgeFact {
+    /// The distribution.
+    pub distribution: DistributionId,
+    /// CloudFront's id of the invalidation, once it exists.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub invalidation: Option<InvalidationId>,
+    /// What was purged, as far as it is mentioned.
+    pub paths: Vec<Path>,
+}
+
+impl Notice {
+    /// The id of the notice of `kind` about `rollout`; `detail` tells apart several of one kind.
+    pub fn id_of(rollout: &str, kind: Kind, detail: &str) -> NoticeId {
+        let name = kind.name();
+        if detail.is_empty() { notice_id(rollout, name) } else { notice_id(rollout, &format!("{name}/{detail}")) }
+    }
+
+    /// Whether its purges were rehearsed only.
+    pub fn is_of_dry_run(&self) -> bool {
+        self.purges.iter().filter_map(|purge| purge.invalidation.as_ref()).any(InvalidationId::is_of_dry_run)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_is_found_by_its_name_and_serialises_as_it() {
+        for kind in Kind::ALL {
+            assert_eq!(Kind::named(kind.name()), Some(kind));
+            assert_eq!(serde_json::to_value(kind).ok(), Some(serde_json::Value::from(kind.name())));
+        }
+        assert_eq!(Kind::named("purge.compleated"), None);
+        let places: std::collections::BTreeSet<u8> = Kind::ALL.into_iter().map(Kind::place).collect();
+        assert_eq!(places.len(), Kind::ALL.len(), "two kinds have one place");
+    }
+
+    /// Decision 37, kind by kind, by hand. A new kind does not compile before it has its place here too.
+    fn as_decided(kind: Kind) -> Severity {
+        match kind {
+            // Only a person can end these: a purge that is not made as things are, and an annotation that cannot be used.
+            Kind::PurgeFailed => Severity::Error,
+            Kind::PurgeOwed => Severity::Error,
+            Kind::WorkloadFaulty => Severity::Error,
+            // An Ingress is gone for good, or nothing was ever meant to lead there again: only a person knows.
+            Kind::SiteLost => Severity::Error,
+            // A rollout failed, or something is late. The next rollout, or the other side, may end these.
+            Kind::RolloutFailed => Severity::Warn,
+            Kind::RolloutStuck => Severity::Warn,
+            Kind::GroupStalled => Severity::Warn,
+            Kind::GroupInDoubt => Severity::Warn,
+            Kind::PurgeStalled => Severity::Warn,
+            // The same of Pipelines.
+            Kind::PipelineFaulty => Severity::Error,
+            Kind::RepoFaulty => Severity::Error,
+            Kind::RunFailed => Severity::Warn,
+            Kind::RunStalled => Severity::Warn,
+            Kind::PromotionFailed => Severity::Warn,
+            Kind::PromotionStalled => Severity::Warn,
+            // Transitions, in which nothing is wrong.
+            Kind::RolloutStarted => Severity::Info,
+            Kind::RolloutCompleted => Severity::Info,
+            Kind::RolloutSuperseded => Severity::Info,
+            Kind::PurgeStarted => Severity::Info,
+            Kind::PurgeCompleted => Severity::Info,
+            Kind::PurgeSkipped => Severity::Info,
+            Kind::PromotionWaiting => Severity::Info,
+            Kind::PromotionStarted => Severity::Info,
+            Kind::PromotionCompleted => Severity::Info,
+            Kind::PromotionWithdrawn => Severity::Info,
+            Kind::RunWaiting => Severity::Info,
+            Kind::RunStarted => Severity::Info,
+            Kind::RunCompleted => Severity::Info,
+            Kind::RunSuperseded => Severity::Info,
+        }
+    }
+
+    #[test]
+    fn each_kind_is_as_severe_as_was_decided() {
+        for kind in Kind::ALL {
+            assert_eq!(kind.severity(), as_decided(kind), "{}", kind.name());
+            assert_eq!(kind.is_warning(), kind.severity() > Severity::Info, "the Event of {}", kind.name());
+        }
+        let as_severe = |severity| Kind::ALL.into_iter().filter(|kind| kind.severity() == severity).count();
+        assert_eq!(
+            [Severity::Error, Severity::Warn, Severity::Info].map(as_severe),
+            [6, 9, 14],
+            "a kind is not in ALL"
+        );
+    }
+}

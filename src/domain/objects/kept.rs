@@ -1,0 +1,149 @@
+//! An object of a kind of ours, which the API server keeps for us: what it asks for, what people have answered, and the status that is
+//! ours alone to write.
+
+use std::fmt::Debug;
+use std::hash::Hash;
+
+use crate::kernel::answer::PortError;
+use crate::kernel::id::ObjectId;
+
+/// One of them, as the API server has it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Object<I, S, T> {
+    /// Its name.
+    pub id: I,
+    /// `metadata.uid`: another one is another object.
+    pub uid: String,
+    /// `metadata.generation`.
+    pub generation: i64,
+    /// `metadata.resourceVersion`, against which a status is written.
+    pub version: String,
+    /// What it asks for, or what is wrong with that.
+    pub spec: Result<S, String>,
+    /// What people have answered.
+    pub answers: Answers,
+    /// What it remembers.
+    pub status: T,
+    /// It has a deletion timestamp.
+    pub deleting: bool,
+}
+
+/// What people have written on the object beside its spec.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Answers {
+    /// The ticket that is answered with yes.
+    pub approve: Option<String>,
+    /// The ticket whose time and verdict gates are opened, too.
+    pub overrides: Option<String>,
+    /// Who says so.
+    pub by: Option<String>,
+    /// When somebody last asked for a look; any text. Another one than before asks again.
+    pub poked: Option<String>,
+}
+
+impl Answers {
+    /// Whether somebody answered this ticket with yes.
+    pub fn approve(&self, ticket: &str) -> bool {
+        [&self.approve, &self.overrides].into_iter().flatten().any(|answered| answered == ticket)
+    }
+
+    /// Whether somebody opened this ticket's gates.
+    pub fn overrides(&self, ticket: &str) -> bool {
+        self.overrides.as_deref() == Some(ticket)
+    }
+}
+
+/// What those who only keep objects know of one.
+pub trait Kept: Clone + Debug + Eq + Hash + Send + Sync + Unpin + 'static {
+    /// Names it.
+    type Id: ObjectId;
+
+    /// What it remembers, which is ours alone to write.
+    type Status: Clone + Send + Sync + 'static;
+
+    /// Its name.
+    fn id(&self) -> &Self::Id;
+
+    /// Which object it is, and at which version.
+    fn identity(&self) -> Identity<'_>;
+
+    /// What it remembers.
+    fn status(&self) -> &Self::Status;
+
+    /// Puts another status in the place of its own, as of this version.
+    fn overlay(&mut self, status: Self::Status, version: String);
+}
+
+/// Which object, and at which version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Identity<'a> {
+    /// `metadata.uid`.
+    pub uid: &'a str,
+    /// `metadata.resourceVersion`.
+    pub version: &'a str,
+}
+
+impl<I, S, T> Kept for Object<I, S, T>
+where
+    I: ObjectId,
+    S: Clone + Debug + Eq + Hash + Send + Sync + Unpin + 'static,
+    T: Clone + Debug + Eq + Hash + Send + Sync + Unpin + 'static,
+{
+    type Id = I;
+    type Status = T;
+
+    fn id(&self) -> &I {
+        &self.id
+    }
+
+    fn identity(&self) -> Identity<'_> {
+        Identity { uid: &self.uid, version: &self.version }
+    }
+
+    fn status(&self) -> &T {
+        &self.status
+    }
+
+    fn overlay(&mut self, status: T, version: String) {
+        (self.status, self.version) = (status, version);
+    }
+}
+
+/// What a watch of such objects says.
+#[derive(Clone, Debug)]
+pub enum ObjectSight<T: Kept> {
+    /// A new listing begins: what is not seen before its [`ObjectSight::Synced`] does not exist any more.
+    Restarted,
+    /// An object as it is now.
+    Seen(Box<T>),
+    /// An object that cannot be read, and why.
+    Unreadable(T::Id, String),
+    /// An object was deleted.
+    Gone(T::Id),
+    /// All objects have been seen at least once since [`ObjectSight::Restarted`]; also said when a watch that was in trouble
+    /// goes on without a new listing.
+    Synced,
+    /// The watch failed and is being started again.
+    Trouble(PortError),
+}
+
+/// What became of a write of a status.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Written<T> {
+    /// It is stored; the object as it is now.
+    Stored(Box<T>),
+    /// It is stored, but the API server dropped these fields of it, since the CRD does not have them: nothing that rests on
+    /// them is durable.
+    Pruned(Box<T>, Vec<String>),
+    /// Another write came first: nothing was written. The object as it is now; `None` if it does not exist any more.
+    Conflict(Option<Box<T>>),
+}
+
+/// Why what is shown is older than the spec, if it is.
+pub fn unjudged(serial: u64, observed: i64, generation: i64) -> Option<String> {
+    // Before its first status an object has the CRD's default of -1, or none at all.
+    if serial == 0 && observed <= 0 {
+        return Some("allclear has not judged it yet: it does within ten seconds where it runs and leads".to_owned());
+    }
+    (observed < generation).then(|| "its spec was changed, and allclear has not judged that yet".to_owned())
+}

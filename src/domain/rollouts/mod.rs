@@ -1,0 +1,9 @@
+//! One workload from the first sight of a change to its end, and what is derived from its record.
+
+pub mod adoption;
+pub mod browse;
+pub mod edge;
+pub mod goal;
+pub mod horizon;
+pub mod rollout;
+pub mod unwell;

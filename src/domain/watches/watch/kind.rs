@@ -1,0 +1,59 @@
+//! What a watch has to know of the kind of objects that it watches.
+
+use std::fmt::Debug;
+use std::hash::Hash;
+
+use crate::kernel::id::ObjectId;
+use crate::rollouts::adoption::State;
+
+/// The newest sight of an object; `None` for "gone".
+pub type Latest<K> = Option<Box<<K as Kind>::Sight>>;
+
+/// A kind of objects. The value holds what its judgement depends on.
+pub trait Kind: Clone + Debug + Eq + Hash {
+    /// Names an object.
+    type Id: ObjectId;
+    /// An object as it was seen once.
+    type Sight: Clone + Debug + Eq + Hash;
+    /// What the ledger keeps of an object.
+    type Record: Clone + Debug + Eq + Hash;
+    /// What a child takes an object without a record for.
+    type Arrival: Copy + Debug + Eq + Hash;
+
+    /// The arrival of an object that a first listing found at rest.
+    const AT_REST: Self::Arrival;
+
+    /// The arrival of an object that came after all others of its scope were on record.
+    const NEW: Self::Arrival;
+
+    /// The arrival of an object that may have been there before.
+    const OPEN: Self::Arrival;
+
+    /// The arrival of an object that was not seen. `is_listed`: all others of its scope are on record.
+    fn unseen(is_listed: bool) -> Self::Arrival {
+        if is_listed { Self::NEW } else { Self::OPEN }
+    }
+
+    /// Which object this is.
+    fn id(sight: &Self::Sight) -> &Self::Id;
+
+    /// What a sight asks for, compared with the record of its object.
+    fn attention(&self, record: Option<&Self::Record>, sight: &Self::Sight, is_listed: bool) -> Attention<Self>;
+
+    /// Why an object without a record gets none, if its owner has to do something about it.
+    fn unusable(&self, record: Option<&Self::Record>, sight: &Self::Sight) -> Option<String>;
+
+    /// The record's state: of two records, the one with the higher state is newer.
+    fn state(record: &Self::Record) -> State;
+}
+
+/// What a sight asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Attention<K: Kind> {
+    /// Nothing: the record says the same.
+    Idle,
+    /// A first record, its baseline, and no more.
+    Baseline(Box<K::Record>),
+    /// A child, which takes an object without a record for this.
+    Child(K::Arrival),
+}
