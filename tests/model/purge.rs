@@ -251,6 +251,7 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
 
+    // Faults: F7
     #[test]
     fn every_order_ends_and_nothing_is_done_twice(steps in prop::collection::vec(step(), 1..60)) {
         let mut world = World::new();

@@ -62,6 +62,7 @@ impl Account {
     }
 }
 
+// Faults: F6
 #[test]
 fn purges_that_are_denied_delay_no_other_distribution_however_many_there_are() {
     for owed in [100, 150, 300] {
@@ -84,6 +85,7 @@ fn purges_that_are_denied_delay_no_other_distribution_however_many_there_are() {
     }
 }
 
+// Faults: F1
 #[test]
 fn when_a_distribution_lets_us_again_all_that_wait_for_it_go_on() {
     let mut account = Account::new(CdnErrorClass::Denied);
@@ -94,6 +96,7 @@ fn when_a_distribution_lets_us_again_all_that_wait_for_it_go_on() {
     assert!(owed.iter().all(|reference| account.world.cdn.contains_key(reference)));
 }
 
+// Faults: F1
 #[test]
 fn after_an_outage_the_newest_goes_first_and_covers_all_that_waited() {
     for failure in [CdnErrorClass::Ambiguous, CdnErrorClass::Throttled, CdnErrorClass::Denied] {
@@ -114,6 +117,7 @@ fn after_an_outage_the_newest_goes_first_and_covers_all_that_waited() {
     }
 }
 
+// Faults: F6
 #[test]
 fn however_much_is_rolled_out_what_is_owed_gets_its_turn() {
     let mut account = Account::new(CdnErrorClass::Denied);
