@@ -1,7 +1,7 @@
 # What people and CI type. CI calls only these targets, so what passes here passes there.
 #
 # Cold, `make test` builds everything once, with the linter as the compiler (dev): the tests, and the binary that the process tests
-# and the demos run. It judges more than a release does: overflows, and the promises of ARCHITECTURE.md. `make smoke` plays the same
+# and the demos run. It judges more than a release does: overflows, and the promises of docs/internals. `make smoke` plays the same
 # demos with the release.
 
 SHELL := /bin/bash
@@ -115,6 +115,10 @@ mutants: ## Breaks the domain in each way of tests/mutants.txt and names what no
 .PHONY: faults
 faults: test-setup ## Runs the whole table of faults for groups and prints what came of each; takes minutes (FAULTS=K6,R2 for some)
 	$(CARGO) test $(LOCKED) --quiet --test process -- --ignored faults_table --nocapture
+
+.PHONY: faults-page
+faults-page: ## Fills the last column of docs/internals/faults.md, which the tests make
+	$(CARGO) test $(LOCKED) --quiet --test tidy -- --ignored make_the_page_of_faults
 
 .PHONY: strangers
 strangers: test-setup release ## Attacks it as tenants, senders and peers could, and prints each figure beside its aim; takes minutes

@@ -1,6 +1,6 @@
 //! One connection to one Redis, bounded in time, and its failures by name.
 //!
-//! A command that timed out may still be carried out later (ARCHITECTURE.md, *Measured*): everything sent through here
+//! A command that timed out may still be carried out later (docs/internals/measured.md): everything sent through here
 //! must be harmless when late and when repeated.
 
 pub mod board;

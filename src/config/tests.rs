@@ -121,6 +121,7 @@ fn what_kubernetes_sets_for_a_service_called_redis_is_not_a_port() {
 
 // Goal: a Service of our namespace cannot keep us from starting by its name. What Kubernetes sets for Services called
 // allclear, allclear--x and allclear--x-service, with every kind of port.
+// Faults: T17
 #[test]
 fn links_to_a_service_whose_name_begins_like_ours_are_passed_over_and_told() {
     let links = [
@@ -159,6 +160,7 @@ fn links_to_a_service_whose_name_begins_like_ours_are_passed_over_and_told() {
     }
 }
 
+// Faults: T14
 #[test]
 fn the_page_is_on_loopback_and_whoever_shows_it_to_the_cluster_is_told_what_that_means() {
     let config = load_with(&[], &[], &[]).unwrap().config;
@@ -183,6 +185,7 @@ fn an_own_port_of_the_host_wins_over_redis_port() {
 }
 
 // Fault row X1: a table of mistakes; each is refused with its place and a fix.
+// Faults: X1
 #[test]
 fn mistakes_are_refused_with_place_and_fix() {
     let one = |text: &str, expected: &str| assert_eq!(problems(&[("c.toml", text)], &[]), [expected], "{text}");
@@ -249,6 +252,7 @@ fn mistakes_are_refused_with_place_and_fix() {
     );
 }
 
+// Faults: X1
 #[test]
 fn all_layers_are_judged_at_once() {
     let file = "[purge]\ndebonce = \"1s\"\n[log]\nformat = \"xml\"\n";

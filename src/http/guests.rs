@@ -234,6 +234,7 @@ mod tests {
         assert_eq!(places.room(peer(2), BOUNDS), Room::Free, "others are not concerned");
     }
 
+    // Faults: T7
     #[test]
     fn when_all_places_are_taken_the_peer_with_the_most_makes_room() {
         // The kubelet, 9, came first and is the oldest; those of 1 and 2 are a flood.

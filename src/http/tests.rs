@@ -248,6 +248,7 @@ async fn it_is_not_ready_before_the_workloads_are_listed_and_says_what_is_in_the
     serving.stop().await;
 }
 
+// Faults: A7
 #[actix::test]
 async fn a_watch_that_is_blind_is_not_ready_and_still_alive() {
     let blind = Some("changes of workloads are not noticed for 80 s: forbidden".to_owned());

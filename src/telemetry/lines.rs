@@ -159,6 +159,7 @@ mod tests {
         text.chars().filter(is_hidden).collect()
     }
 
+    // Faults: T12
     #[test]
     fn t12_a_value_begins_no_line_and_carries_no_escape() {
         let text = written(LogFormat::Text, false, HOSTILE);

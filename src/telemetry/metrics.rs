@@ -97,7 +97,7 @@ impl Metrics {
         registry.register("notices", "Transitions told, by kind", notices.clone());
         registry.register("effects", "Effects performed, by machine and effect", effects.clone());
         registry.register("failures", "Failed calls to the outside, by operation", failures.clone());
-        let words = "Promises of ARCHITECTURE.md that were broken: each is a defect of allclear";
+        let words = "Promises of docs/internals/promises.md that were broken: each is a defect of allclear";
         registry.register("broken_promises", words, broken_promises.clone());
         registry.register("restarts", "Actors rebuilt after a crash", restarts.clone());
         registry.register("mailbox_overflows", "Messages refused by a full mailbox", overflows.clone());

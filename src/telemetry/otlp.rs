@@ -5,7 +5,7 @@
 //! <https://github.com/open-telemetry/opentelemetry-proto/blob/v1.7.0/opentelemetry/proto/trace/v1/trace.proto>. Names of attributes
 //! follow the semantic conventions where one fits, and begin with `allclear.` otherwise.
 //!
-//! A library for this costs 31 s of build and 10 crates (ARCHITECTURE.md, *Decisions*); what is used of it is this file.
+//! A library for this costs 31 s of build and 10 crates (decision 45); what is used of it is this file.
 //!
 //! Not for what is a span (`domain::kernel::trace`), nor for how it is sent (`app::exporting`).
 

@@ -68,6 +68,7 @@ async fn ledgers_are_found_by_name_and_by_label_and_nothing_else_is() {
     assert!(bench.server.seen().iter().all(|seen| seen.method == "GET"), "looking writes nothing");
 }
 
+// Faults: X2
 #[tokio::test]
 async fn whoever_may_not_look_everywhere_looks_where_he_may() {
     let bench = Bench::start().await;

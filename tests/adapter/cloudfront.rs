@@ -146,6 +146,7 @@ async fn a_listing_that_is_cut_short_is_no_listing() {
     }
 }
 
+// Faults: F3
 #[tokio::test]
 async fn a_race_inside_the_service_shows_as_two_ids_for_one_reference() {
     // The residual risk of fault row F3: the stand-in can show it, so that what notices it can be tested.
@@ -155,6 +156,7 @@ async fn a_race_inside_the_service_shows_as_two_ids_for_one_reference() {
     assert_ne!(world.create("r1", &["/a"]).await.expect("created"), first);
 }
 
+// Faults: F2
 #[tokio::test]
 async fn the_same_batch_sent_twice_is_one_invalidation() {
     let world = World::new(stand_in::Options::default()).await;
@@ -169,6 +171,7 @@ async fn the_same_batch_sent_twice_is_one_invalidation() {
     assert_eq!(paths(&ledger[0].paths.iter().map(String::as_str).collect::<Vec<_>>()), paths(&["/*", "/a%20b?c=d&e"]));
 }
 
+// Faults: F5
 #[tokio::test]
 async fn a_reference_used_with_other_paths_is_recognised_in_both_forms_on_the_wire() {
     for reuse_error in [ReuseError::InvalidArgument, ReuseError::InvalidationBatchAlreadyExists] {
@@ -188,6 +191,7 @@ async fn a_refused_repeat_of_the_same_batch_can_still_be_found() {
     assert_eq!((found.invalidation, found.sent), (first.id, paths(&["/a"])), "also what was sent is known");
 }
 
+// Faults: F2
 #[tokio::test]
 async fn after_a_lost_answer_the_same_call_returns_the_same_invalidation() {
     let world = World::new(stand_in::Options::default()).await;
@@ -220,6 +224,7 @@ async fn a_call_that_may_not_have_arrived_is_ambiguous_and_is_sent_only_once() {
     assert!(world.account.invalidations().is_empty());
 }
 
+// Faults: F8
 #[tokio::test]
 async fn a_peer_that_never_answers_costs_no_more_than_the_time_out() {
     let world = World::new(stand_in::Options::default()).await;
@@ -243,6 +248,7 @@ async fn a_service_that_is_not_there_is_ambiguous() {
     assert_eq!(class(world.cdn.create(&id("E1"), &reference("r1"), &paths(&["/a"])).await), CdnErrorClass::Ambiguous);
 }
 
+// Faults: F1
 #[tokio::test]
 async fn throttling_is_told_from_other_client_errors_though_both_are_status_400() {
     let world = World::new(stand_in::Options::default()).await;
@@ -254,6 +260,7 @@ async fn throttling_is_told_from_other_client_errors_though_both_are_status_400(
     world.create("r1", &["/a"]).await.expect("nothing was spoilt");
 }
 
+// Faults: F4
 #[tokio::test]
 async fn quotas_in_progress_refuse_until_something_completes() {
     let world = World::new(stand_in::Options::default()).await;
@@ -335,6 +342,7 @@ async fn no_error_and_no_debug_shows_what_could_be_a_credential() {
     assert!(!format!("{:?} {:?} {:?}", world.cdn, world.server, world.server.seen()).contains(SECRET));
 }
 
+// Faults: F5
 #[tokio::test]
 async fn a_reference_is_found_among_the_newest_and_the_search_is_bounded() {
     let world = World::new(stand_in::Options::default()).await;

@@ -396,6 +396,7 @@ async fn the_group_is_shown_and_a_member_that_is_gone_is_forgotten_after_saying_
     );
 }
 
+// Faults: A5
 #[tokio::test]
 async fn a_ledger_that_was_set_back_is_shown_and_adopted_above_every_number_that_was_ever_seen() {
     let mut world = World::start().await;

@@ -154,6 +154,7 @@ async fn a_verdict_is_asked_for_by_a_signed_question_and_its_words_are_told() {
     assert_eq!(bench.receiver.received()[1].request.header("webhook-signature"), None);
 }
 
+// Faults: PF16
 #[tokio::test]
 async fn what_is_no_verdict_is_no_answer() {
     let bench = Bench::start(true).await;
@@ -181,6 +182,7 @@ async fn what_is_no_verdict_is_no_answer() {
     assert_eq!(bench.receiver.received().iter().filter(|seen| seen.request.path != "/may").count(), 0, "no redirect");
 }
 
+// Faults: PF16
 #[tokio::test]
 async fn the_other_side_says_when_to_ask_again() {
     let bench = Bench::start(true).await;
@@ -198,6 +200,7 @@ async fn the_other_side_says_when_to_ask_again() {
     }
 }
 
+// Faults: PF18
 #[tokio::test]
 async fn nobody_is_asked_where_that_is_not_allowed_or_the_key_is_missing() {
     let bench = Bench::start(true).await;
@@ -244,6 +247,7 @@ async fn a_namespace_whose_systems_are_silent_keeps_no_other_waiting() {
     }
 }
 
+// Faults: PF16
 #[tokio::test]
 async fn another_allclear_is_asked_with_the_token_of_the_pipeline() {
     let bench = Bench::start(true).await;

@@ -35,6 +35,7 @@ fn checks() -> Vec<(&'static str, Check)> {
     .concat()
 }
 
+// Faults: PF12
 #[tokio::test]
 async fn the_stand_in_passes_every_check() {
     let cluster = KubernetesStandIn::new(Options::default());

@@ -255,6 +255,7 @@ async fn a_poke_is_a_mark_that_is_never_the_same_twice() {
     assert_eq!(world.annotation("requested-at").as_deref(), Some("2023-11-14T22:13:20.124Z"));
 }
 
+// Faults: PF12
 /// A real server calls a patch with the UID of another object invalid, and no conflict (checked against one).
 #[tokio::test]
 async fn a_mark_is_never_put_on_another_object_of_the_name() {

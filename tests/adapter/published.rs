@@ -38,6 +38,7 @@ async fn until(what: &str, fact: impl AsyncFn() -> bool) {
     }
 }
 
+// Faults: R2, R3
 /// Whatever happens to the cluster or to Redis, Redis soon shows the cluster.
 #[test]
 fn redis_shows_what_the_cluster_runs_through_changes_removals_and_losses() {

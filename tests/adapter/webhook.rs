@@ -215,6 +215,7 @@ async fn every_attempt_has_the_same_id_and_bytes() {
     assert_eq!(received[0].request.header("webhook-id"), received[1].request.header("webhook-id"));
 }
 
+// Faults: H3
 #[tokio::test]
 async fn a_redirect_to_the_metadata_service_is_an_answer_and_not_followed() {
     let bench = Bench::start().await;
@@ -241,6 +242,7 @@ async fn a_receiver_that_is_gone_or_busy_is_understood() {
     assert_eq!(bench.send(bench.hook()).await, busy(500, None));
 }
 
+// Faults: H2
 #[tokio::test]
 async fn an_answer_that_never_begins_ends_with_the_timeout() {
     let bench = Bench::start().await;
@@ -249,6 +251,7 @@ async fn an_answer_that_never_begins_ends_with_the_timeout() {
     assert_eq!(reason(reply), "no answer within 200ms");
 }
 
+// Faults: H2
 #[tokio::test]
 async fn an_answer_that_never_ends_counts_by_its_status_and_is_cut() {
     let bench = Bench::start().await;
@@ -266,6 +269,7 @@ async fn an_answer_that_never_ends_counts_by_its_status_and_is_cut() {
     assert!(before.elapsed() < Duration::from_secs(30), "64 KiB are enough");
 }
 
+// Faults: H5
 #[tokio::test]
 async fn a_connection_that_breaks_is_told_in_words_without_secrets() {
     let bench = Bench::start().await;
@@ -289,6 +293,7 @@ async fn metadata_and_link_local_literals_are_blocked_in_every_notation() {
     }
 }
 
+// Faults: H4
 #[tokio::test]
 async fn a_name_that_resolves_to_a_link_local_address_is_blocked() {
     let reply = send(hook("http://innocent.example.com/"), Some("169.254.169.254")).await;

@@ -50,6 +50,7 @@ async fn a_promotion_becomes_one_request_with_the_words_that_others_look_for() {
     }
 }
 
+// Faults: PF2
 #[tokio::test]
 async fn a_later_promotion_takes_the_request_over_and_an_earlier_one_changes_nothing() {
     for kind in KINDS {
@@ -134,6 +135,7 @@ async fn nothing_is_pushed_where_nothing_changes() {
     assert_eq!((desk.forge.pulls(), desk.git(&["branch", "--list", HEAD])), (Vec::new(), String::new()));
 }
 
+// Faults: PF9
 #[tokio::test]
 async fn commits_of_others_are_replaced_only_if_a_person_says_so_or_they_are_merged() {
     let desk = Desk::new(ForgeKind::GitHub).await;
@@ -157,6 +159,7 @@ async fn commits_of_others_are_replaced_only_if_a_person_says_so_or_they_are_mer
     assert_eq!(desk.git(&["rev-list", "--count", &format!("main..{HEAD}")]), "1");
 }
 
+// Faults: PF9
 #[tokio::test]
 async fn a_commit_of_ours_that_somebody_amended_is_theirs() {
     let desk = Desk::new(ForgeKind::GitHub).await;

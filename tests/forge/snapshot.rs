@@ -179,6 +179,7 @@ fn refuse_once(scene: &Scene) {
     scene.answer(|request| request.body.windows(5).any(|window| window == b"want "), reply);
 }
 
+// Faults: RF8
 #[tokio::test]
 async fn a_commit_that_was_pushed_away_is_still_fetched_by_its_id_or_is_gone_in_words() {
     let scene = Scene::with_files().await;

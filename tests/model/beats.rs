@@ -146,6 +146,7 @@ impl Model for World {
     }
 }
 
+// Faults: C1
 #[test]
 fn an_old_beat_that_a_board_brings_back_brings_back_no_ledger_and_silences_nobody() {
     let finish = HasDiscoveries::AnyFailures;
@@ -162,6 +163,7 @@ fn breaks(mutant: Hearer, property: &'static str) {
     assert!(checker.discovery(property).is_some(), "{mutant:?} was not caught by {property:?}");
 }
 
+// Faults: C1
 #[test]
 fn beats_in_the_order_of_a_clock() {
     breaks(Hearer::ByClock(None), "whoever beats on one board is heard");

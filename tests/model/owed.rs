@@ -281,6 +281,7 @@ fn name(m: usize) -> Member {
 
 const DENIED: Option<CdnErrorClass> = Some(CdnErrorClass::Denied);
 
+// Faults: F6
 #[test]
 fn a_distribution_that_is_denied_stops_no_vote_and_the_newest_purge_is_made_when_it_may_be() {
     let mut field = Field::new(1);
@@ -309,6 +310,7 @@ fn a_distribution_that_is_denied_stops_no_vote_and_the_newest_purge_is_made_when
     field.assert_made_once();
 }
 
+// Faults: F6
 #[test]
 fn what_an_older_one_owes_is_sent_with_the_newer_one() {
     let mut field = Field::new(1);
@@ -358,6 +360,7 @@ fn one_that_is_throttled_or_unanswered_is_owed_only_after_the_completion_timeout
     }
 }
 
+// Faults: F6
 #[test]
 fn what_is_owed_is_told_daily_and_survives_restarts() {
     let mut field = Field::new(1);
@@ -394,6 +397,7 @@ fn made_by_another(mutant: Option<Mutant>) -> Field {
     field
 }
 
+// Faults: F6
 #[test]
 fn what_one_member_owes_is_not_ended_by_what_another_one_made_without_it() {
     let field = made_by_another(None);
@@ -408,6 +412,7 @@ fn what_one_member_owes_is_not_ended_by_what_another_one_made_without_it() {
     );
 }
 
+// Faults: F6
 #[test]
 fn members_that_send_different_paths_for_one_vote_make_one_invalidation() {
     let two = |mutant| {

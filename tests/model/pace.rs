@@ -177,6 +177,7 @@ fn all_want_more(account: &mut Account, until: u64) {
     }
 }
 
+// Faults: F1
 #[test]
 fn members_that_start_differently_come_to_equal_shares_of_what_is_granted() {
     for starts in [[500, 500], [500, 5_000], [5_000, 100]] {
@@ -224,6 +225,7 @@ fn a_burst_over_ten_distributions_is_over_as_soon_as_cloudfront_allows() {
     assert!(throttled <= 12, "{throttled}");
 }
 
+// Faults: F1
 /// As without throttling: a namespace that has much to purge delays another by a creation or two.
 #[test]
 fn while_cloudfront_throttles_namespaces_have_their_turns() {
@@ -244,6 +246,7 @@ fn while_cloudfront_throttles_namespaces_have_their_turns() {
     assert!(account.members[0].throttled > 10, "or nothing was tested");
 }
 
+// Faults: F1
 /// Nothing documents that CloudFront throttles one distribution. If it does, that one stands aside.
 #[test]
 fn a_distribution_that_is_throttled_alone_holds_up_no_other() {

@@ -183,6 +183,7 @@ impl Model for World {
     }
 }
 
+// Faults: D5
 #[test]
 fn a_configuration_that_has_lost_servers_never_makes_a_smaller_group() {
     for named in [false, true] {

@@ -129,6 +129,7 @@ fn what_is_unknown_or_was_set_back_by_hand_is_left_alone() {
     search("set back by hand", world(ONE, how, Faults { rolled_back: 1, ..NO_FAULTS }), 7077);
 }
 
+// Faults: PF7
 #[test]
 fn there_and_back_again_leaves_no_promotion_behind() {
     let notice = [How::Notice, How::None];
@@ -147,6 +148,7 @@ fn step_by_step_a_revision_moves_on_though_its_environment_has_moved_on() {
     search("on and on, an answer lost", stepwise(How::Notice, Faults { lost: 1, waits: 2, ..NO_FAULTS }), 18794);
 }
 
+// Faults: PF14
 #[test]
 fn a_yes_counts_for_its_question_and_once() {
     let manual = [How::ManualNotice, How::None];
@@ -174,6 +176,7 @@ fn an_answer_belongs_to_what_the_spec_asks_now() {
     search("a freeze is added before a yes", frozen(How::ManualNotice), 1412);
 }
 
+// Faults: PF2, PF6
 #[test]
 fn two_replicas_that_believe_to_lead_promote_once() {
     let two = |how| World { workers: 2, ..world(ONE, [how, How::None], NO_FAULTS) };
@@ -181,6 +184,7 @@ fn two_replicas_that_believe_to_lead_promote_once() {
     begin("two, by request", two(How::Request), 14, 34848);
 }
 
+// Faults: PF6
 /// Each change of the world breaks a promise: the promises have teeth.
 #[test]
 fn every_mutant_is_caught() {

@@ -257,6 +257,7 @@ fn one_rollout_survives_two_crashes() {
     search("A→B, two crashes", world, &["ends purged"], 495);
 }
 
+// Faults: A3
 #[test]
 fn one_rollout_survives_a_lost_answer() {
     let world = World { faults: Faults { lost: 1, ..Faults::default() }, ..world(quick(&[("b", 2)])) };
@@ -268,11 +269,13 @@ fn a_version_that_was_never_served_leaves_nothing_at_the_edge() {
     search("never served", rolled_back(false), &["ends returned"], 440);
 }
 
+// Faults: P3
 #[test]
 fn a_version_that_was_served_and_is_left_is_purged() {
     search("served, then left", rolled_back(true), &["ends purged"], 1011);
 }
 
+// Faults: P1
 #[test]
 fn no_vote_is_cast_while_an_old_pod_serves() {
     let faults = Faults { crashes: 1, early: 1, ..Faults::default() };
@@ -303,12 +306,14 @@ fn a_workload_without_hosts_is_no_site() {
     search("no site", world, &["ends without a site"], 160);
 }
 
+// Faults: W4
 #[test]
 fn another_version_takes_over_at_any_moment() {
     let world = World { faults: Faults { crashes: 1, ..Faults::default() }, ..world(quick(&[("b", 2), ("c", 3)])) };
     search("A→B→C", world, &["ends purged", "is purged twice", "ends superseded before"], 13_018);
 }
 
+// Faults: W5
 #[test]
 fn a_rollout_that_never_completes_is_rolled_back_and_skipped() {
     let stuck = vec![sight("a", 1, true, 2), sight("b", 2, true, 1), sight("a", 3, false, 2), sight("a", 3, true, 2)];
@@ -316,6 +321,7 @@ fn a_rollout_that_never_completes_is_rolled_back_and_skipped() {
     search("A→B fails→A", world, &["ends returned"], 56_485);
 }
 
+// Faults: W8
 #[test]
 fn a_workload_may_be_deleted_and_come_back_at_any_moment() {
     let again = |observed| sight("b", 1, observed, 2).map(|workload| Workload { uid: "uid-2".to_owned(), ..workload });
@@ -357,6 +363,7 @@ fn a_deleted_workload_leaves_nothing_behind() {
     search("deleted", world, &["is forgotten"], 14_234);
 }
 
+// Faults: A2, D1
 #[test]
 fn two_workers_in_one_cluster_are_as_good_as_one() {
     let world = World { workers: 2, faults: Faults { crashes: 1, ..Faults::default() }, ..world(quick(&[("b", 2)])) };
@@ -445,12 +452,14 @@ fn a_requested_purge_is_a_rollout_of_its_own() {
     search("requested", world, &["ends purged", "is purged twice"], 2474);
 }
 
+// Faults: A5
 #[test]
 fn a_cluster_that_is_restored_at_any_moment_is_purged_for_what_runs_then() {
     let world = World { faults: Faults { restores: 1, ..Faults::default() }, ..world(quick(&[("b", 2)])) };
     search("A→B, restored", world, &["ends purged", "is purged twice"], 12_565);
 }
 
+// Faults: A8
 #[test]
 fn a_workload_whose_part_of_the_ledger_is_lost_at_any_moment_is_purged_once_more_for_what_runs() {
     let faults = Faults { losses: 1, ..Faults::default() };

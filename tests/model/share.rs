@@ -81,6 +81,7 @@ fn seconds(seconds: u64) -> Timestamp {
 
 /// T6: four Deployments with a hundred distributions each were 68 minutes of others' waiting
 
+// Faults: T6
 #[test]
 fn a_namespace_with_four_hundred_purges_delays_the_first_one_of_another_by_one_creation() {
     let mut account = Account::new();
@@ -99,6 +100,7 @@ fn a_namespace_with_four_hundred_purges_delays_the_first_one_of_another_by_one_c
     assert_eq!(account.created.len(), 402, "and everybody is served in the end");
 }
 
+// Faults: T6
 /// The same on a distribution that they share: its next creation is the victim's.
 #[test]
 fn on_a_shared_distribution_the_namespaces_have_their_turns_too() {
@@ -115,6 +117,7 @@ fn on_a_shared_distribution_the_namespaces_have_their_turns_too() {
     assert!(waited <= Duration::from_secs(2), "{waited:?}");
 }
 
+// Faults: T6
 /// Two that both want more than there is come to the same number of creations.
 #[test]
 fn two_namespaces_that_both_ask_for_much_get_the_same() {
@@ -132,6 +135,7 @@ fn two_namespaces_that_both_ask_for_much_get_the_same() {
     assert!(of("one").abs_diff(of("two")) <= 5, "{} and {}", of("one"), of("two"));
 }
 
+// Faults: T5
 /// T5: beyond a thousand paths in an hour a namespace sends everything instead, to that distribution.
 #[test]
 fn the_paths_of_a_namespace_are_counted_for_each_distribution_and_the_hour_goes_on() {

@@ -29,6 +29,7 @@ fn voted_ms() -> i64 {
     wall_ms(Timestamp::from_millis(3_600_000))
 }
 
+// Faults: A5
 #[test]
 fn an_invalidation_from_before_the_vote_is_no_purge_and_covers_none() {
     let created =
@@ -61,6 +62,7 @@ fn one_that_is_found_among_the_recent_ones_is_held_to_the_same() {
 }
 
 // The machine sleeps for eight hours between two attempts, and its monotonic clock with it.
+// Faults: A5
 #[test]
 fn an_invalidation_of_the_attempt_before_is_adopted_however_long_the_machine_slept() {
     let (kept, _) = told(|purger, now| {

@@ -24,6 +24,7 @@ fn install_another(scene: &Scene) {
     scene.world.kubernetes.apply(ledger).expect("the cluster takes it");
 }
 
+// Faults: X2
 #[tokio::test]
 async fn without_a_command_it_shows_its_commands_and_touches_nothing() {
     let scene = Scene::new().await;
@@ -33,6 +34,7 @@ async fn without_a_command_it_shows_its_commands_and_touches_nothing() {
     assert!(scene.world.api.seen().is_empty(), "{log}");
 }
 
+// Faults: X2
 #[tokio::test]
 async fn a_controller_run_by_hand_must_be_told_which_cluster_and_which_ledger() {
     let scene = Scene::new().await;
@@ -53,6 +55,7 @@ async fn a_controller_run_by_hand_must_be_told_which_cluster_and_which_ledger() 
     assert!(scene.world.api.seen().is_empty(), "nothing was asked either");
 }
 
+// Faults: X2
 #[tokio::test]
 async fn a_second_ledger_in_one_cluster_is_begun_only_by_whoever_means_it() {
     let mut scene = Scene::new().await;

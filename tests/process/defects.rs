@@ -90,6 +90,7 @@ async fn old_pods_that_are_all_ready_before_the_new_generation_is_observed_are_n
     assert_eq!(scene.purged(), [DISTRIBUTION]);
 }
 
+// Faults: P1
 /// The counts of the Deployment say that it is complete; then the old pods end; then the default `rollout.settle` passes.
 #[tokio::test]
 async fn old_pods_that_have_not_ended_hold_up_the_purge_and_so_does_the_settling() {
@@ -213,6 +214,7 @@ async fn a_workload_that_nothing_reaches_is_followed_quietly() {
     assert!(scene.process().complaints().is_empty(), "{:#?}", scene.process().complaints());
 }
 
+// Faults: H7
 /// Goal: troubles stay with whom they belong to. Method: every kind of it at once, and one workload that is well.
 #[tokio::test]
 async fn a_dead_receiver_a_bad_image_and_an_unknown_host_disturb_nobody_else() {

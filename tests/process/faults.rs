@@ -43,6 +43,7 @@ fn assert_purged_once(scene: &Scene) {
     assert_eq!(scene.record().map(|record| record.history.len()), Some(1), "one rollout, one number");
 }
 
+// Faults: A1
 #[tokio::test]
 async fn a_ledger_that_is_overloaded_for_a_while_delays_a_rollout_and_changes_nothing() {
     let broken = || Action::Answer(Reply::empty(500));
@@ -55,17 +56,20 @@ async fn a_ledger_that_is_overloaded_for_a_while_delays_a_rollout_and_changes_no
     .await;
 }
 
+// Faults: A3
 #[tokio::test]
 async fn a_record_that_was_written_without_an_answer_is_recognised_as_our_own() {
     with_stores_that_fail([Fault::once(When::After, Action::Cut).times(2)]).await;
 }
 
+// Faults: A2
 #[tokio::test]
 async fn a_record_that_somebody_else_wrote_first_is_read_again_and_the_rollout_goes_on() {
     let conflict = refusal(409, "Conflict", "the object has been modified");
     with_stores_that_fail([Fault::once(When::Before, Action::Answer(conflict)).times(3)]).await;
 }
 
+// Faults: A4
 #[tokio::test]
 async fn without_the_right_to_write_it_says_which_and_goes_on_when_it_has_it() {
     let mut scene = Scene::new().await;
@@ -86,6 +90,7 @@ async fn without_the_right_to_write_it_says_which_and_goes_on_when_it_has_it() {
     assert_purged_once(&scene);
 }
 
+// Faults: F1
 /// CloudFront throttles with a 400, for the listing and for the creation alike.
 #[tokio::test]
 async fn a_throttled_account_is_asked_again_and_purged_once() {
@@ -101,6 +106,7 @@ async fn a_throttled_account_is_asked_again_and_purged_once() {
     assert_purged_once(&scene);
 }
 
+// Faults: F6
 /// The first attempt after a denial comes after 15 to 30 s, because only a person can change it.
 #[tokio::test]
 async fn an_account_that_denies_purges_is_named_and_asked_again_until_it_allows_them() {
@@ -116,6 +122,7 @@ async fn an_account_that_denies_purges_is_named_and_asked_again_until_it_allows_
     assert_eq!((scene.purged(), scene.calls()), (vec![DISTRIBUTION.to_owned()], 1));
 }
 
+// Faults: F2
 #[tokio::test]
 async fn an_invalidation_that_was_accepted_without_an_answer_is_not_made_twice() {
     let mut scene = Scene::new().await;
@@ -127,6 +134,7 @@ async fn an_invalidation_that_was_accepted_without_an_answer_is_not_made_twice()
     assert!(scene.world.cloudfront.invalidations()[0].repeats > 0, "it was asked for again, by the same reference");
 }
 
+// Faults: F5
 /// Somebody has used our reference with other paths: the purge exists, so it is found and waited for.
 #[tokio::test]
 async fn a_reference_that_was_used_with_other_paths_is_found_and_waited_for() {
@@ -156,6 +164,7 @@ async fn a_reference_that_was_used_with_other_paths_is_found_and_waited_for() {
     assert_eq!(scene.calls(), 1);
 }
 
+// Faults: F6
 #[tokio::test]
 async fn a_distribution_that_is_gone_ends_the_rollout_with_a_reason() {
     let mut scene = Scene::new().await;
@@ -190,6 +199,7 @@ async fn a_distribution_in_the_place_of_one_that_is_gone_is_found_without_a_rest
     assert_eq!(scene.purged(), ["E2REPLACED", "E2REPLACED"]);
 }
 
+// Faults: W1
 #[tokio::test]
 async fn a_watch_that_is_cut_or_expires_hides_nothing() {
     let mut scene = Scene::new().await;
@@ -228,6 +238,7 @@ async fn twenty_workloads_of_one_distribution_released_together_cost_three_purge
     }
 }
 
+// Faults: X1
 #[tokio::test]
 async fn a_bad_configuration_ends_it_with_2_and_every_mistake_at_once() {
     let scene = Scene::new().await;

@@ -118,6 +118,7 @@ fn set(scene: &Scene, namespace: &str, tag: &str) {
     scene.world.kubernetes.set_image(namespace, NAME, NAME, &image(tag)).expect("the cluster takes it");
 }
 
+// Faults: PF22
 #[tokio::test]
 async fn a_yes_to_the_replica_that_stands_by_moves_prod_once_and_is_nothing_later() {
     let scene = scene().await;

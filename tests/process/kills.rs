@@ -61,6 +61,7 @@ struct Outcome {
     took_ms: u128,
 }
 
+// Faults: K1–K14
 #[tokio::test]
 async fn killed_at_any_step_it_ends_as_if_it_had_never_been_killed() {
     let mut scene = polled_twice().await;
@@ -74,6 +75,7 @@ async fn killed_at_any_step_it_ends_as_if_it_had_never_been_killed() {
     judge(points, expected, |_| ()).await;
 }
 
+// Faults: K1–K14
 /// The same for each write of the ledger where the shard is so large that it gets a journal: the new object, its name in the
 /// ledger's object and in the shard, and the writes of the journal.
 #[tokio::test]
@@ -118,6 +120,7 @@ async fn judge(points: Vec<Point>, expected: Aftermath, prepare: fn(&Scene)) {
     );
 }
 
+// Faults: K1–K14
 /// Goal: a recovery that is cut short itself is no worse. Method: the first life ends with its first write, the second one
 /// with its second and so on, each carried out and unanswered, so that every life dies somewhere else in its recovery.
 #[tokio::test]

@@ -216,6 +216,7 @@ async fn run(point: Point) -> bool {
     reached
 }
 
+// Faults: PF1
 #[tokio::test]
 async fn killed_at_any_request_of_a_promotion_it_is_told_once() {
     let mut scene = scene().await;
@@ -238,6 +239,7 @@ async fn killed_at_any_request_of_a_promotion_it_is_told_once() {
     assert!(missed.clone().all(|what| what == "status") && missed.count() <= 6, "{points:#?} {reached:?}");
 }
 
+// Faults: PF2
 #[tokio::test]
 async fn two_programs_that_both_lead_promote_once() {
     let mut scene = scene().await;

@@ -170,6 +170,7 @@ async fn run(point: Point) -> bool {
     reached
 }
 
+// Faults: RF1, RF3
 #[tokio::test]
 async fn killed_at_any_request_of_a_run_there_is_one_started_job() {
     let mut scene = scene().await;
@@ -224,12 +225,14 @@ async fn upgrade((what, when): (&'static str, When)) {
     assert_eq!(images, BTreeSet::from(["allclear:later".to_owned(), "allclear:test".to_owned()]));
 }
 
+// Faults: RF14
 #[tokio::test]
 async fn an_upgrade_in_the_middle_of_a_run_leaves_its_job_as_it_was_made() {
     let moments = [("make", When::After), ("start", When::Before), ("start", When::After), ("pods", When::Before)];
     futures_util::stream::iter(moments).map(upgrade).buffered(AT_ONCE).collect::<()>().await;
 }
 
+// Faults: RF2
 #[tokio::test]
 async fn two_programs_that_both_lead_start_one_job() {
     let mut scene = scene().await;
@@ -269,6 +272,7 @@ async fn a_job_that_cannot_run_gives_way_to_the_next_commit_and_is_removed() {
     assert_eq!(applies.count(), 1);
 }
 
+// Faults: RF6
 #[tokio::test]
 async fn a_job_is_the_repos_own_and_an_apply_is_never_disturbed() {
     let mut scene = scene().await;

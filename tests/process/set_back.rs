@@ -79,6 +79,7 @@ async fn is_purged_once_more(mut scene: Scene, before: &Record) {
     assert_eq!((references(&scene).len(), scene.calls()), (4, calls + 2));
 }
 
+// Faults: A8
 #[tokio::test]
 async fn a_deleted_journal_of_the_ledger_costs_one_purge_and_hides_none() {
     let (scene, before) = lose(is_journal).await;
@@ -87,6 +88,7 @@ async fn a_deleted_journal_of_the_ledger_costs_one_purge_and_hides_none() {
     is_purged_once_more(scene, &before).await;
 }
 
+// Faults: A8
 #[tokio::test]
 async fn a_deleted_shard_of_the_ledger_costs_one_purge_and_hides_none() {
     let (scene, before) = lose(|_| true).await;
@@ -94,6 +96,7 @@ async fn a_deleted_shard_of_the_ledger_costs_one_purge_and_hides_none() {
     is_purged_once_more(scene, &before).await;
 }
 
+// Faults: A8
 /// A new version is rolled out under the number that the journal had given to another: CloudFront would answer with the old
 /// invalidation, for its reference follows from the number.
 #[tokio::test]

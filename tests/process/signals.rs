@@ -50,6 +50,7 @@ async fn an_idle_program_stops_and_finds_at_its_next_start_what_changed_meanwhil
     assert_eq!(scene.calls(), 1);
 }
 
+// Faults: K16
 #[tokio::test]
 async fn a_program_that_follows_a_rollout_stops_and_goes_on_with_it() {
     let mut scene = Scene::new().await;
@@ -79,6 +80,7 @@ async fn a_program_whose_record_is_being_written_is_not_ready_at_once_and_stops_
     assert_eq!(scene.calls(), 1);
 }
 
+// Faults: K17
 #[tokio::test]
 async fn a_program_that_is_killed_while_it_stops_loses_nothing() {
     let mut scene = Scene::new().await;
@@ -94,6 +96,7 @@ async fn a_program_that_is_killed_while_it_stops_loses_nothing() {
     assert_eq!(scene.calls(), 1);
 }
 
+// Faults: K15
 /// A pause of the whole machine, which the program does not notice: its sockets and its clock are still there.
 #[tokio::test]
 async fn a_program_that_stood_still_goes_on_where_it_was() {
@@ -119,6 +122,7 @@ async fn a_program_whose_invalidation_was_accepted_without_an_answer_stops_and_m
     assert_eq!(scene.world.cloudfront.invalidations()[0].repeats, 1, "it was asked for again, by the same reference");
 }
 
+// Faults: K16
 #[tokio::test]
 async fn a_program_that_waits_for_an_invalidation_stops_without_waiting_for_it() {
     let mut scene = Scene::completing(None).await;
@@ -135,6 +139,7 @@ async fn a_program_that_waits_for_an_invalidation_stops_without_waiting_for_it()
     assert_eq!(scene.world.cloudfront.invalidations()[0].repeats, 0, "its id was in the record");
 }
 
+// Faults: K16
 #[tokio::test]
 async fn a_program_whose_receiver_hangs_stops_without_it_and_calls_it_again() {
     let mut scene = Scene::new().await;

@@ -228,6 +228,7 @@ async fn a_commit_is_planned_reported_verified_and_applied_as_its_pods_do_it() {
     );
 }
 
+// Faults: RF9
 #[tokio::test]
 async fn a_plan_that_is_another_one_by_the_time_it_is_applied_ends_the_job_before_the_apply() {
     let scene = Scene::new().await;

@@ -31,6 +31,7 @@ fn shows_all(text: &str) -> bool {
 }
 
 proptest! {
+    // Faults: T12
     #[test]
     fn t12_nothing_hides_in_a_clean_text_and_it_is_as_short_as_asked(text in hostile(), bytes_max in 0_usize..400) {
         let cleaned = clean(&text, bytes_max);
@@ -45,6 +46,7 @@ proptest! {
         prop_assert!(cleaned == whole || is_beginning || bytes_max < 3, "{cleaned:?} of {whole:?}");
     }
 
+    // Faults: T12
     #[test]
     fn t12_honest_words_stay_as_they_are(text in honest()) {
         prop_assert_eq!(&visible(&text), &text);
@@ -60,6 +62,7 @@ proptest! {
         prop_assert_eq!(lines.matches('\n').count(), text.matches('\n').count());
     }
 
+    // Faults: T12
     #[test]
     fn t12_a_document_shows_all_and_is_the_same_to_a_program(texts in prop::collection::vec(hostile(), 0..4)) {
         let value = serde_json::json!({ "texts": texts });

@@ -41,6 +41,7 @@ fn serve(world: &World, name: &str, seen: Option<Serving>) {
     }
 }
 
+// Faults: P1
 #[test]
 fn the_purge_waits_for_the_last_old_pod_and_other_workloads_do_not_wait_with_it() {
     let world = settled(1, &["web", "blog"]);
@@ -63,6 +64,7 @@ fn the_purge_waits_for_the_last_old_pod_and_other_workloads_do_not_wait_with_it(
     });
 }
 
+// Faults: P1
 #[test]
 fn what_an_old_pod_holds_up_is_told_and_goes_on_after_a_minute() {
     for unreadable in [false, true] {
@@ -120,6 +122,7 @@ fn taken_back(prepare: impl Fn(&World)) -> Option<Outcome> {
     world.record(&id("web")).and_then(|record| record.history.last().map(|closed| closed.outcome.clone()))
 }
 
+// Faults: P3
 #[test]
 fn a_rollout_that_is_taken_back_is_purged_if_it_may_have_been_served() {
     let pod = |ready| {

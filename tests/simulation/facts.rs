@@ -1,5 +1,5 @@
-//! What actix really does: one test for each line of the table in ARCHITECTURE that supervision rests on. A new version of
-//! actix that behaves otherwise fails here, and not on some Friday in production.
+//! What actix really does: one test for each line of the table in docs/internals/measured.md that supervision rests on. A new
+//! version of actix that behaves otherwise fails here, and not on some Friday in production.
 
 use std::cell::RefCell;
 use std::rc::Rc;

@@ -188,6 +188,7 @@ fn a_ledger_deleted_under_a_quiet_member_is_begun_anew_and_the_group_goes_on() {
     });
 }
 
+// Faults: C1
 #[test]
 fn a_member_that_starts_again_with_its_clock_set_back_and_a_new_ledger_is_heard_and_counts() {
     play(async {
@@ -257,6 +258,7 @@ fn a_board_that_lost_everything_is_filled_again_by_all_members() {
     });
 }
 
+// Faults: R7, R9
 #[test]
 fn one_reachable_board_is_enough_and_dead_ones_delay_nobody() {
     play(async {
@@ -369,6 +371,7 @@ fn members_that_differ_in_a_setting_or_in_their_members_do_not_agree_and_say_why
     });
 }
 
+// Faults: A5
 #[test]
 fn a_ledger_that_was_set_back_holds_its_workload_and_no_other() {
     play(async {

@@ -166,6 +166,7 @@ fn an_orderly_end_lets_the_other_begin_within_seconds() {
     });
 }
 
+// Faults: K16
 #[test]
 fn an_end_in_the_middle_of_a_renewal_gives_the_lease_back() {
     // `a` took it within the first second, and renews it every five.
@@ -182,6 +183,7 @@ fn an_end_in_the_middle_of_a_renewal_gives_the_lease_back() {
     }
 }
 
+// Faults: K16
 #[test]
 fn an_end_in_order_has_one_bound_for_the_writes_and_one_for_the_lease() {
     play(async |world, object, a, _| {

@@ -152,16 +152,19 @@ fn all_that_goes_wrong(object: &Object, calls: &[&'static str]) {
     assert!(runs >= 3 * u32::try_from(calls.len()).unwrap_or(u32::MAX), "{runs} runs");
 }
 
+// Faults: PF1
 #[test]
 fn whatever_call_goes_wrong_a_promotion_is_told_once() {
     all_that_goes_wrong(&by_notice("web"), &["pipelines.write", "leaf.read"]);
 }
 
+// Faults: PF1
 #[test]
 fn whatever_call_goes_wrong_a_promotion_has_one_request() {
     all_that_goes_wrong(&by_request("web"), &["forge.propose", "forge.look"]);
 }
 
+// Faults: PF1
 #[test]
 fn a_life_that_ends_at_any_moment_is_taken_up_by_the_next() {
     // The calls of one promotion, each of which is the last thing a life does.
@@ -189,6 +192,7 @@ fn a_life_that_ends_at_any_moment_is_taken_up_by_the_next() {
     }
 }
 
+// Faults: PF4
 #[test]
 fn a_cluster_that_is_away_holds_up_what_needs_it_and_nothing_else() {
     let world = at_rest(by_notice("web"));
@@ -235,6 +239,7 @@ fn purge_beside(spoil: impl AsyncFn(&Life)) -> Vec<(Millis, String)> {
     world.effects("blog", "EBLOG")
 }
 
+// Faults: PF15
 #[test]
 fn actors_of_pipelines_that_crash_until_they_must_rest_cost_no_purge_anything_and_come_back() {
     let undisturbed = purge_beside(async |_| {});
@@ -264,6 +269,7 @@ fn a_parent_of_clusters_that_is_rebuilt_is_told_anew_what_is_wanted() {
     check(&world, "the parent of the readers crashed");
 }
 
+// Faults: PF20
 #[test]
 fn a_cluster_without_the_kind_is_quiet_and_notices_when_it_is_installed() {
     let world = at_rest(by_notice("web"));

@@ -20,6 +20,7 @@ async fn rolled_out_since(life: &Life) -> Backup {
     backup
 }
 
+// Faults: A5
 #[test]
 fn after_a_restore_what_runs_is_purged_once_and_no_number_is_given_out_twice() {
     let world = settled(1, &["web", "blog"]);
@@ -41,6 +42,7 @@ fn after_a_restore_what_runs_is_purged_once_and_no_number_is_given_out_twice() {
     });
 }
 
+// Faults: A5
 #[test]
 fn a_restore_in_the_middle_of_a_rollout_ends_it_and_begins_another() {
     let world = settled(2, &["web", "blog"]);

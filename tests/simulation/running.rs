@@ -40,6 +40,7 @@ fn starts(world: &World, name: &str) -> usize {
     of.len()
 }
 
+// Faults: RF1, RF3
 #[test]
 fn every_call_of_a_run_may_go_wrong_once() {
     let mut runs = 0;
@@ -72,6 +73,7 @@ fn every_call_of_a_run_may_go_wrong_once() {
     assert!(runs > 60, "{runs}");
 }
 
+// Faults: RF13
 #[test]
 fn fifty_repos_in_a_world_that_misbehaves_run_each_commit_once() {
     let world = settled(7, &["blog"]);
@@ -99,6 +101,7 @@ fn fifty_repos_in_a_world_that_misbehaves_run_each_commit_once() {
     assert!(names.iter().all(|name| starts(&world, name) == 2));
 }
 
+// Faults: RF11
 #[test]
 fn a_repo_that_is_deleted_in_any_moment_leaves_nothing_behind() {
     for after in (0..3_000).step_by(150) {
@@ -140,6 +143,7 @@ fn purge_beside(spoil: impl AsyncFn(&Life)) -> Vec<(Millis, String)> {
     world.effects("blog", "EBLOG")
 }
 
+// Faults: RF13
 #[test]
 fn actors_of_repos_that_crash_until_they_must_rest_cost_no_purge_anything_and_come_back() {
     let undisturbed = purge_beside(async |_| {});

@@ -63,6 +63,7 @@ fn panic_at_every_call(method: &'static str, about: &str, check: impl Fn(&World)
     panic!("{method} never ends");
 }
 
+// Faults: K18
 #[test]
 fn a_crash_of_a_rollout_costs_its_workload_nothing_and_the_others_notice_nothing() {
     let blog = play("", "", 0, None).effects("blog", "EBLOG");
@@ -94,6 +95,7 @@ fn a_redis_that_hangs_or_fails_delays_no_purge() {
     }
 }
 
+// Faults: K18
 #[test]
 fn a_crash_of_a_singleton_costs_no_rollout_its_purge_or_its_webhook() {
     let mut panics = BTreeMap::new();
@@ -160,6 +162,7 @@ fn the_children_of_a_dead_watcher_end_with_all_that_they_were_trying() {
     });
 }
 
+// Faults: K18
 #[test]
 fn a_rollout_that_keeps_crashing_is_left_alone_and_tried_again_with_the_newest_sight() {
     let world = settled(1, &["web", "blog"]);
@@ -211,6 +214,7 @@ fn a_workload_that_is_deleted_while_it_is_left_alone_is_forgotten() {
     assert!(world.creations("EWEB").is_empty());
 }
 
+// Faults: K18
 #[test]
 fn a_singleton_that_keeps_crashing_ends_the_process() {
     for (method, about, who) in [
@@ -267,6 +271,7 @@ fn an_end_in_order_waits_for_the_write_under_way() {
     });
 }
 
+// Faults: K16
 #[test]
 fn an_end_in_order_does_not_wait_for_ever() {
     let world = settled(1, &["web"]);
@@ -297,6 +302,7 @@ fn a_rollout_times_out_to_the_millisecond() {
     assert!(state.created.is_empty());
 }
 
+// Faults: A4
 #[test]
 fn a_ledger_that_is_deleted_under_us_is_opened_again_and_everything_is_built_from_it() {
     let world = settled(1, &["web", "blog"]);

@@ -304,6 +304,7 @@ fn whatever_starts_the_controller_says_run() {
     assert!(file("deploy/Dockerfile").text.lines().any(|line| line == "CMD [\"run\"]"));
 }
 
+// Faults: T17
 /// Variables of service links could look like ours; metrics name namespaces, and nothing asks a scraper who it is.
 #[test]
 fn the_pod_gets_no_variables_for_services_and_lets_only_scrapers_in() {

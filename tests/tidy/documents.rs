@@ -111,7 +111,7 @@ fn links_between_documents_lead_somewhere() {
     none("a link leads nowhere", &missing);
 }
 
-/// The failure table of ARCHITECTURE names the test that proves each row: a renamed test must be renamed there.
+/// A document that says which test proves something is wrong once that test has another name.
 #[test]
 fn tests_that_documents_name_exist() {
     let mut known = BTreeSet::new();

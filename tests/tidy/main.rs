@@ -15,6 +15,7 @@ mod bounds;
 mod code;
 mod deploy;
 mod documents;
+mod faults;
 mod imports;
 mod mutants;
 mod pages;

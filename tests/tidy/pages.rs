@@ -31,6 +31,23 @@ fn readme_is_short() {
     assert!(lines <= 150, "README has {lines} lines, 150 at most");
 }
 
+/// What a newcomer reads in ten minutes; what only some need is in docs/internals.
+#[test]
+fn architecture_is_short() {
+    let bytes = file("ARCHITECTURE.md").text.len();
+    assert!(bytes <= 25_600, "ARCHITECTURE.md has {bytes} bytes, 25,600 at most: the rest belongs into docs/internals");
+}
+
+#[test]
+fn every_page_of_internals_is_in_their_index() {
+    let index = file("docs/internals/README.md").text;
+    let pages = files("docs/internals").into_iter();
+    let pages = pages.filter_map(|file| file.path.strip_prefix("docs/internals/").map(str::to_owned));
+    let missing: Vec<String> =
+        pages.filter(|path| path != "README.md" && !index.contains(&format!("]({path})"))).collect();
+    none("docs/internals/README.md does not link to a page", &missing);
+}
+
 #[test]
 fn every_page_is_in_the_index() {
     let index = file("docs/README.md").text;
@@ -102,8 +119,8 @@ fn faults(text: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn the_page_of_failures_has_every_fault_of_the_architecture() {
-    let (known, told) = (faults(&file("ARCHITECTURE.md").text), faults(&file("docs/failures.md").text));
+fn the_page_of_failures_has_every_fault_of_the_table() {
+    let (known, told) = (faults(&file("docs/internals/faults.md").text), faults(&file("docs/failures.md").text));
     assert!(known.len() > 60, "{known:?}");
     assert_eq!(told.symmetric_difference(&known).collect::<Vec<_>>(), Vec::<&String>::new());
 }

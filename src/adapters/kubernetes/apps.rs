@@ -163,6 +163,7 @@ mod tests {
         TargetKey::new(ClusterKey::Here, app, "prod", name)
     }
 
+    // Faults: PF13
     #[test]
     fn what_no_target_names_is_dropped_before_it_is_read() {
         let wanted = Wanted::default();

@@ -250,6 +250,7 @@ mod tests {
         assert!(!workload.paused && !workload.deleting);
     }
 
+    // Faults: P4
     #[test]
     fn why_pods_are_not_made_is_read_with_the_beginning_of_the_message() {
         let refused = |status: &str, message: String| {
@@ -323,6 +324,7 @@ mod tests {
         assert_eq!(version.to_string(), "web shop/web:1.2");
     }
 
+    // Faults: T3
     #[test]
     fn a_version_too_large_for_a_record_is_a_fault_until_containers_are_chosen() {
         let mut object = example();

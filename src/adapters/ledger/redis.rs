@@ -9,7 +9,7 @@
 //! | `allclear:{name}:pin` | string | the members of the group, as json |
 //!
 //! The braces keep all five in one slot. None of them expires: under `volatile-*` policies keys with a time to live are
-//! evicted first (ARCHITECTURE.md, *Measured*). Every change is one script, which is refused once the origin is
+//! evicted first (docs/internals/measured.md). Every change is one script, which is refused once the origin is
 //! another one than was opened: a Redis that lost its data under us must not be taken for one that never had any.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -284,6 +284,7 @@ mod tests {
         assert!(text.contains(r#""truncated":true"#), "{text}");
     }
 
+    // Faults: T12
     #[test]
     fn t12_a_sentence_for_people_hides_nothing() {
         let sly = "1.0\n\u{1b}[31m\u{202e}2.0".to_owned();

@@ -294,6 +294,7 @@ fn refused_places(secret: &str) -> Vec<Given> {
     places
 }
 
+// Faults: T11
 /// T11. Goal: a secret that was put into the wrong place is not told together with the mistake, and one in its right place is
 /// not shown.
 #[test]
@@ -343,6 +344,7 @@ fn strangers_t11_no_secret_is_seen_wherever_it_was_put() {
     assert!(places >= 26 && seen.is_empty(), "{}", seen.join("\n\n"));
 }
 
+// Faults: T11
 /// T11. Goal: what is valid and gives a credential away is warned about.
 #[test]
 fn strangers_t11_credentials_without_tls_and_short_keys_are_warned_about() {

@@ -249,6 +249,7 @@ mod tests {
         beyond(found, limits).into_keys().map(|id| id.to_string()).collect()
     }
 
+    // Faults: T4
     #[test]
     fn of_a_wildcard_over_forty_four_distributions_the_first_five_are_left() {
         let found: BTreeMap<_, _> = (0..44).map(|n| (id(n), by(&["**.example.com"], false))).collect();

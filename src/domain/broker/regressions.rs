@@ -264,6 +264,7 @@ mod tests {
         regressions
     }
 
+    // Faults: A5
     #[test]
     fn a_hold_does_not_end_because_a_later_rollout_counts_past_the_copy() {
         let mut regressions = held();
@@ -275,6 +276,7 @@ mod tests {
         assert!(words.contains("a later rollout does not end this"), "{words}");
     }
 
+    // Faults: A5
     #[test]
     fn a_hold_that_an_earlier_life_wrote_down_ends_in_the_same_way() {
         let mut regressions = Regressions::default();

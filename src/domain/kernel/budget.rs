@@ -65,6 +65,7 @@ impl Writes {
 mod tests {
     use super::*;
 
+    // Faults: T1
     #[test]
     fn writes_for_no_reason_are_refused_beyond_a_number_and_those_with_one_are_not() {
         let at = |millis: u64| Timestamp::from_millis(millis);

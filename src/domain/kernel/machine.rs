@@ -86,6 +86,7 @@ pub trait Machine: Clone + Debug + Eq + Hash {
 mod tests {
     use super::*;
 
+    // Faults: C1
     #[test]
     fn time_never_runs_backwards_or_overflows() {
         let late = Timestamp::from_millis(u64::MAX);

@@ -1,4 +1,4 @@
-//! The one list of what allclear promises: each invariant with the id that ARCHITECTURE.md gives it.
+//! The one list of what allclear promises: each invariant with the id that docs/internals/promises.md gives it.
 //!
 //! The searches in `tests/model` judge all of them from outside, knowing everything that ever happened. Those that a machine can
 //! judge by itself it says of each effect ([`Machine::breaks`](crate::kernel::machine::Machine::breaks)). The searches ask it at every

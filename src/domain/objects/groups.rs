@@ -176,6 +176,7 @@ mod tests {
         words.collect()
     }
 
+    // Faults: PF21
     #[test]
     fn the_object_of_the_first_group_counts_and_the_other_takes_over_when_it_is_gone() {
         let mut groups = Groups::new(2);

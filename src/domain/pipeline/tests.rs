@@ -301,6 +301,7 @@ fn a_life_that_finds_nothing_new_writes_nothing() {
     assert_eq!((story.writes, story.told.len()), (0, 0));
 }
 
+// Faults: PF14
 #[test]
 fn an_old_yes_is_nothing_for_a_new_revision() {
     let mut story = Story::new(spec(true));
@@ -377,6 +378,7 @@ fn a_closed_request_is_not_made_again_without_a_yes() {
     assert!(matches!(&story.asked[..], [Effect::Propose(order)] if order.seq == PromotionSeq(2)));
 }
 
+// Faults: PF7
 #[test]
 fn a_request_that_nothing_follows_is_closed_also_if_nobody_said_that_it_was_made() {
     let mut story = Story::new(by_request());
@@ -406,6 +408,7 @@ fn a_spec_that_cannot_be_used_is_told_once_and_moves_nothing() {
     assert!(story.condition("InvalidSpec").is_some_and(|words| words.contains("no such zone")));
 }
 
+// Faults: PF12
 #[test]
 fn after_a_restore_numbers_go_on_and_an_old_yes_is_void() {
     let mut story = Story::new(spec(true));

@@ -236,6 +236,7 @@ mod tests {
     use crate::kernel::id::RunSeq;
     use crate::repo::status::Action;
 
+    // Faults: RF14
     #[test]
     fn each_attempt_has_a_name_of_its_own_that_a_label_can_hold() {
         let repo = RepoId::new("platform", "infra");

@@ -365,6 +365,7 @@ fn the_first_head_is_run_at_once_and_each_new_commit_after_it_once() {
     assert_eq!(stage.told(), ["run.started", "run.completed"].repeat(3));
 }
 
+// Faults: RF6
 #[test]
 fn while_an_apply_runs_the_newest_commit_waits_and_the_others_are_named() {
     let mut stage = staged(Approving::Auto);

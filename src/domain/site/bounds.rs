@@ -274,6 +274,7 @@ mod tests {
         }
     }
 
+    // Faults: T2
     #[test]
     fn an_object_is_cut_to_its_beginning_and_named() {
         let mut room = Room::of_one();

@@ -140,6 +140,7 @@ mod tests {
         written.map(|text| Host::parse(&text).unwrap()).collect()
     }
 
+    // Faults: T2
     /// Goal: the same as asking each host by itself. Method: all pairs and triples of a small world, against [`Host::covers`].
     #[test]
     fn what_covers_and_what_is_beneath_is_what_each_host_says_by_itself() {

@@ -266,6 +266,7 @@ mod tests {
         );
     }
 
+    // Faults: T4
     #[test]
     fn the_older_object_keeps_a_path_and_all_that_contains_it() {
         let claims = [

@@ -103,6 +103,7 @@ mod tests {
         client(peer.parse().unwrap(), &headers(lines), &trusted).to_string()
     }
 
+    // Faults: T18
     #[test]
     fn only_a_trusted_proxy_says_who_is_behind_it() {
         let forged = [("x-forwarded-for", "198.51.100.1"), ("x-real-ip", "198.51.100.2")];

@@ -123,6 +123,7 @@ mod tests {
         }
     }
 
+    // Faults: T18
     #[test]
     fn tricks_name_nothing() {
         for rest in [

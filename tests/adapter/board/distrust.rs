@@ -79,6 +79,7 @@ async fn members_with_and_without_a_key_say_so_and_do_not_believe_each_other() {
     assert_eq!(read(&keyed, &mut Cursor::default()).await.heard, [heard("a", show(1, 1))]);
 }
 
+// Faults: T13
 #[tokio::test]
 async fn what_is_no_record_costs_nobody_else() {
     let redis = Redis::start();

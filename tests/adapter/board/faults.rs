@@ -173,6 +173,7 @@ async fn a_channel_that_is_taken_away_is_told_once_for_each_outage() {
     }
 }
 
+// Faults: R5
 #[tokio::test]
 async fn refusals_of_the_server_are_reported_by_name() {
     let redis = Redis::start();
@@ -229,6 +230,7 @@ async fn missing_rights_and_wrong_passwords_are_reported_by_name_and_never_shown
     assert_refused(&failure(&board(&redis, "eu-1"), 1).await, "NOAUTH", Retry::Never);
 }
 
+// Faults: R4
 #[tokio::test]
 async fn after_a_failover_one_call_is_refused_and_the_next_is_on_the_new_primary() {
     let (old, new) = (Redis::start(), Redis::start());
@@ -258,6 +260,7 @@ async fn after_a_failover_one_call_is_refused_and_the_next_is_on_the_new_primary
     assert!(!exists("index:eu-3"));
 }
 
+// Faults: R4
 #[tokio::test]
 async fn whoever_only_looks_follows_to_the_new_primary() {
     let (old, new) = (Redis::start(), Redis::start());
@@ -269,6 +272,7 @@ async fn whoever_only_looks_follows_to_the_new_primary() {
     assert_eq!(one.refuses().await.unwrap(), None);
 }
 
+// Faults: R4
 #[tokio::test]
 async fn whoever_listens_follows_to_the_new_primary() {
     let (old, new) = (Redis::start(), Redis::start());
@@ -298,6 +302,7 @@ async fn loading(full: &Redis) -> Redis {
     redis
 }
 
+// Faults: R4
 #[tokio::test]
 async fn whatever_a_server_refuses_the_next_call_goes_where_its_address_leads_then() {
     let (well, full) = (Redis::start(), Redis::start());
@@ -327,6 +332,7 @@ async fn whatever_a_server_refuses_the_next_call_goes_where_its_address_leads_th
     }
 }
 
+// Faults: R4
 #[tokio::test]
 async fn a_server_that_did_not_let_us_in_is_asked_again() {
     let redis = Redis::start();

@@ -178,6 +178,7 @@ async fn what_a_forgotten_member_has_left_is_removed_and_nothing_else() {
     assert_eq!(keyed.forget(&"old-name".into()).await.unwrap(), 0, "again");
 }
 
+// Faults: R5
 #[tokio::test]
 async fn a_server_that_takes_no_writes_says_so_to_whoever_only_looks() {
     let (redis, primary) = (Redis::start(), Redis::start());

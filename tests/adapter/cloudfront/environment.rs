@@ -20,6 +20,7 @@ async fn the_service_endpoint_wins_over_the_general_one() {
     assert_eq!(world.server.seen().len(), 2);
 }
 
+// Faults: F6
 #[tokio::test]
 async fn missing_credentials_are_denied_and_send_nothing() {
     let world = World::new(stand_in::Options::default()).await;
@@ -49,6 +50,7 @@ async fn a_web_identity_is_exchanged_for_credentials() {
     assert!(said.starts_with("failed Denied"), "{said}");
 }
 
+// Faults: F6
 #[tokio::test]
 async fn a_token_service_that_is_down_is_denied() {
     let world = World::new(stand_in::Options::default()).await;

@@ -53,6 +53,7 @@ fn peak_kib() -> u64 {
     line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or_default()
 }
 
+// Faults: T13
 #[tokio::test]
 async fn t13_an_answer_of_any_size_costs_no_more_than_its_bound() {
     let (url, taken) = endless().await;
@@ -138,6 +139,7 @@ async fn call_all(world: &World) -> Vec<Result<(), String>> {
     calls.await.expect("no call panics")
 }
 
+// Faults: T16
 #[tokio::test]
 async fn t16_no_answer_ends_the_process() {
     let world = World::new(stand_in::Options::default()).await;
@@ -163,6 +165,7 @@ async fn t16_no_answer_ends_the_process() {
     eprintln!("T16: calls with hostile answers that panic, of {calls}: 0 (aim 0)");
 }
 
+// Faults: T16
 #[tokio::test]
 async fn t16_an_id_that_is_none_costs_itself_only() {
     let world = World::new(stand_in::Options::default()).await;

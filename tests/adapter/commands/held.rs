@@ -36,6 +36,7 @@ impl World {
     }
 }
 
+// Faults: R5
 #[tokio::test]
 async fn a_redis_that_takes_no_writes_is_not_called_well() {
     let mut world = World::start().await;

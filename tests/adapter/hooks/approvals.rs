@@ -44,6 +44,7 @@ async fn take(bench: &Bench) {
     bench.say(&json!({"promotion": done, "waitingApproval": null, "pullRequest": request()}));
 }
 
+// Faults: PF22
 #[actix::test]
 async fn a_yes_names_its_ticket_and_moves_once() {
     let bench = asking(closed(), true).await;
@@ -75,6 +76,7 @@ async fn a_yes_names_its_ticket_and_moves_once() {
     bench.stop().await;
 }
 
+// Faults: PF22
 #[actix::test]
 async fn a_yes_needs_the_key_and_a_ticket() {
     let bench = asking(closed(), true).await;
@@ -169,6 +171,7 @@ async fn a_revision_may_have_a_slash() {
     bench.stop().await;
 }
 
+// Faults: PF22
 /// Two environments ask, nobody leads, and both get a yes: an object has room for one.
 #[actix::test]
 async fn a_yes_that_another_one_has_replaced_is_given_again() {

@@ -39,6 +39,7 @@ async fn requests_that_lead_nowhere() {
     bench.stop().await;
 }
 
+// Faults: PF22
 #[actix::test]
 async fn events_that_do_not_fit() {
     let bench = Bench::start(open()).await;

@@ -10,6 +10,7 @@ use super::*;
 const PATH: &str = "/hooks/poke/pipeline/default/app";
 const PUSH: &[u8] = br#"{"ref": "refs/heads/main"}"#;
 
+// Faults: PF22
 #[actix::test]
 async fn every_forge_can_make_us_look_and_nobody_else() {
     let bench = Bench::start(closed()).await;
@@ -77,6 +78,7 @@ async fn without_a_key_file_no_poke_is_taken_and_other_namespaces_are_not_ours()
     bench.stop().await;
 }
 
+// Faults: T18
 #[actix::test]
 async fn a_client_is_sent_away_after_twenty_requests_with_the_date_of_its_return() {
     let bench = Bench::start(closed()).await;

@@ -121,6 +121,7 @@ async fn a_job_that_another_has_is_taken_and_left_alone() {
     assert_eq!(raw(&bench, &order(1)), before);
 }
 
+// Faults: RF2
 #[tokio::test]
 async fn a_job_is_started_only_as_it_was_seen_and_only_once() {
     let (bench, jobs) = start().await;
@@ -190,6 +191,7 @@ async fn the_steps_of_a_pod_are_read_as_they_go() {
     assert_eq!(run.env.get("GIT_SHA"), Some(&order(1).revision.0));
 }
 
+// Faults: RF5
 #[tokio::test]
 async fn an_evicted_pod_ends_its_job_and_has_no_successor() {
     let (bench, jobs) = start().await;
@@ -211,6 +213,7 @@ async fn an_evicted_pod_ends_its_job_and_has_no_successor() {
     assert_eq!((ended.pods.terminating, bench.api.pods_ever(&job.uid)), (0, 1));
 }
 
+// Faults: RF10
 #[tokio::test]
 async fn why_a_pod_does_not_run_is_said() {
     let (bench, jobs) = start().await;
@@ -415,6 +418,7 @@ fn of_the_first_release() -> Value {
     })
 }
 
+// Faults: RF14
 #[tokio::test]
 async fn a_job_that_another_release_made_is_found_started_and_followed_as_it_is() {
     let (bench, jobs) = start().await;

@@ -141,6 +141,7 @@ async fn all_that_is_wanted_when_a_listing_is_heard_to_begin_is_decoded_from_it(
     assert_eq!((&said[0], seen(&said).len()), (&News::Restarted, 2), "{said:?}");
 }
 
+// Faults: PF5
 #[tokio::test]
 async fn a_kubeconfig_is_watched_by_its_name_and_followed() {
     let (here, leaf, clusters) = start().await;

@@ -202,6 +202,7 @@ async fn a_cluster_without_the_crd_is_found_to_be_so() {
     assert!(words.starts_with("failed to ask which kinds of allclear.dev are served"), "{words}");
 }
 
+// Faults: PF19
 #[tokio::test]
 async fn in_a_dry_run_statuses_are_kept_over_the_real_objects_and_nothing_is_written() {
     let (bench, pipelines, real) = start(OURS).await;
@@ -242,6 +243,7 @@ async fn in_a_dry_run_statuses_are_kept_over_the_real_objects_and_nothing_is_wri
     assert_eq!(dry.read(&id()).await.unwrap(), None);
 }
 
+// Faults: PF18
 #[tokio::test]
 async fn a_cluster_of_another_namespace_can_be_forbidden() {
     let bench = Bench::start().await;

@@ -269,6 +269,7 @@ async fn a_kubeconfig_that_is_not_there_is_named() {
     assert!(error.to_string().starts_with("failed to use the kubeconfig /no/such/kubeconfig"), "{error}");
 }
 
+// Faults: W6
 /// A server that accepts and never answers: the request client gives up by itself.
 #[tokio::test]
 async fn a_server_that_never_answers_is_not_waited_for_longer_than_promised() {

@@ -77,6 +77,7 @@ async fn without_a_service_old_pods_serve_until_they_are_gone() {
     assert!(pods.iter().chain(&slices).all(|seen| !seen.query.contains_key("resourceVersion")), "{pods:?}");
 }
 
+// Faults: P2
 #[tokio::test]
 async fn whoever_may_not_see_who_serves_is_told_which_right_is_missing() {
     for (plural, resource) in [("/pods", "pods"), ("/endpointslices", "endpointslices.discovery.k8s.io")] {

@@ -27,6 +27,7 @@ fn limits(bench: &Bench) -> Vec<String> {
     lists.iter().map(|seen| seen.query.get("limit").cloned().unwrap_or_default()).collect()
 }
 
+// Faults: T13
 #[tokio::test]
 async fn t13_a_page_that_is_too_large_is_asked_for_in_halves() {
     let bench = filled(LARGE, 1024 * 1024).await;
@@ -38,6 +39,7 @@ async fn t13_a_page_that_is_too_large_is_asked_for_in_halves() {
     assert_eq!(asked[..5], ["500", "250", "125", "62", "31"]);
 }
 
+// Faults: T13
 #[tokio::test]
 async fn t13_an_object_larger_than_a_page_costs_itself_only() {
     let bench = filled(3, 1024).await;
@@ -52,6 +54,7 @@ async fn t13_an_object_larger_than_a_page_costs_itself_only() {
     assert_eq!(told, ["it is too large to be read"]);
 }
 
+// Faults: T13
 #[tokio::test]
 async fn t13_all_in_one_page_is_bounded_too_and_pages_are_tried_again() {
     let bench = filled(LARGE, 1024 * 1024).await;
@@ -64,6 +67,7 @@ async fn t13_all_in_one_page_is_bounded_too_and_pages_are_tried_again() {
     assert!(limits(&bench).contains(&String::new()), "one listing was not paged");
 }
 
+// Faults: T13
 /// What a proxy before the API server, or its storage, says of an answer that is too large for it.
 #[tokio::test]
 async fn t13_a_page_that_is_refused_for_its_size_is_asked_for_in_halves() {
@@ -81,6 +85,7 @@ async fn t13_a_page_that_is_refused_for_its_size_is_asked_for_in_halves() {
     }
 }
 
+// Faults: T11
 /// T11: a kubeconfig with a token in every place but its own, and plugins that say it in every way they can.
 #[tokio::test]
 async fn t11_neither_a_broken_kubeconfig_nor_its_plugin_shows_a_token() {

@@ -49,6 +49,7 @@ async fn a_server_without_streaming_lists_is_listed_and_not_asked_again() {
     assert_eq!(bench.seen(|seen| seen.query.contains_key("sendInitialEvents")).len(), 1);
 }
 
+// Faults: W2
 /// A change, a deletion and a creation all happen while nobody watches, and the history of them is thrown away.
 #[tokio::test]
 async fn changes_behind_an_expired_version_are_found_by_listing_again() {
@@ -78,6 +79,7 @@ async fn changes_behind_an_expired_version_are_found_by_listing_again() {
     }
 }
 
+// Faults: W2
 #[tokio::test]
 async fn a_watch_that_expires_while_open_is_listed_again() {
     let bench = Bench::start().await;
@@ -90,6 +92,7 @@ async fn a_watch_that_expires_while_open_is_listed_again() {
     assert_eq!(reader.said, ["restarted *", "seen web", "synced all"]);
 }
 
+// Faults: W4
 /// A change and its reversal, both unseen: the generation gives them away.
 #[tokio::test]
 async fn a_hidden_change_and_its_reversal_show_in_the_generation() {
@@ -107,6 +110,7 @@ async fn a_hidden_change_and_its_reversal_show_in_the_generation() {
     assert_eq!(reader.version(&web()).as_deref(), Some("web shop/web:1"));
 }
 
+// Faults: W1
 /// W1: however a watch ends, it goes on from where it was. Each way of ending happens once before a change.
 #[tokio::test]
 async fn a_watch_that_ends_is_resumed_without_listing_again() {
@@ -137,6 +141,7 @@ async fn a_watch_that_ends_is_resumed_without_listing_again() {
     assert!(!reader.said("restarted *"), "{:?}", reader.said);
 }
 
+// Faults: W6
 /// W6: the other side is gone without a word. A second connection tells.
 #[tokio::test]
 async fn a_silent_watch_is_given_up() {
@@ -178,6 +183,7 @@ async fn an_overloaded_server_is_left_alone_for_as_long_as_it_asks() {
     assert!(seen[1].at - seen[0].at >= Duration::from_secs(1), "{:?}", seen[1].at - seen[0].at);
 }
 
+// Faults: A1
 /// A1: never a hot loop. The real tempo, so that the test is about the real numbers.
 #[tokio::test]
 async fn a_failing_server_gets_about_one_request_a_second() {
@@ -246,6 +252,7 @@ async fn a_version_the_server_never_reaches_is_given_up() {
     reader.until("the listing is complete", |reader| reader.said("synced all")).await;
 }
 
+// Faults: W3
 /// W3: history is compacted faster than pages are read.
 #[tokio::test]
 async fn a_list_whose_pages_expire_is_read_in_one() {
@@ -272,6 +279,7 @@ async fn a_list_of_several_pages_is_one_listing() {
     assert_eq!(reader.count("restarted *"), 1);
 }
 
+// Faults: W7
 /// W7, in a listing and in a watch.
 #[tokio::test]
 async fn a_broken_object_is_told_and_the_others_go_on() {
@@ -300,6 +308,7 @@ async fn a_broken_object_is_told_and_the_others_go_on() {
     }
 }
 
+// Faults: W7
 #[tokio::test]
 async fn bytes_that_are_no_utf8_cost_only_their_object() {
     let bench = Bench::start().await;
@@ -396,6 +405,7 @@ async fn one_namespace_in_trouble_does_not_stop_the_others() {
     reader.until("all is synced", |reader| reader.said("synced all")).await;
 }
 
+// Faults: W8
 /// W8.
 #[tokio::test]
 async fn a_workload_made_again_under_the_same_name_has_another_uid() {
@@ -412,6 +422,7 @@ async fn a_workload_made_again_under_the_same_name_has_another_uid() {
     assert_ne!(reader.known[&web()].uid, before);
 }
 
+// Faults: A5
 /// A5: etcd is restored from a backup under a running watch. What it goes on from is a version of the future, so it is told
 /// nothing at all; two small lists prove it.
 #[tokio::test]
@@ -440,6 +451,7 @@ async fn a_cluster_that_is_restored_is_noticed_and_listed_again() {
     }
 }
 
+// Faults: A5
 /// One answer of a server whose cache lags, or of a proxy, is no restore.
 #[tokio::test]
 async fn a_single_list_that_is_behind_sets_nothing_back() {

@@ -116,6 +116,7 @@ async fn a_rollout_in_a_large_shard_writes_little_and_all_of_it_is_found_again()
     }
 }
 
+// Faults: K1–K14
 /// Each write of a rollout that begins a journal, and of one that folds it, is lost before it happens, and after; the same ledger
 /// goes on, and another one finds the same.
 #[tokio::test]
@@ -185,6 +186,7 @@ async fn a_shard_whose_journal_is_refused_is_written_itself() {
     );
 }
 
+// Faults: A8
 #[tokio::test]
 async fn a_journal_that_is_lost_while_nothing_runs_sets_its_shard_back_and_one_that_is_lost_under_us_is_healed() {
     let cluster = Cluster::start().await;
@@ -208,6 +210,7 @@ async fn a_journal_that_is_lost_while_nothing_runs_sets_its_shard_back_and_one_t
     assert_eq!(cluster.opened().await.load(&web()).await.unwrap(), Some(flying(&record(1))));
 }
 
+// Faults: A8
 #[tokio::test]
 async fn a_journal_that_is_lost_or_replaced_under_us_without_a_copy_sets_its_shard_back_at_the_next_look() {
     for replaced in [false, true] {

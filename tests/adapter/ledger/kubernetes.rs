@@ -88,6 +88,7 @@ fn unavailable(result: Result<(), StoreError>) -> domain::ports::PortError {
     }
 }
 
+// Faults: L1
 #[tokio::test]
 async fn a_first_start_with_ten_thousand_workloads_costs_less_than_a_hundred_writes() {
     let cluster = Cluster::start().await;
@@ -138,6 +139,7 @@ async fn writes_of_one_moment_travel_together_and_a_quiet_shard_is_written_at_on
     assert_eq!(cluster.api.writes() - before, together + 20);
 }
 
+// Faults: A3
 #[tokio::test]
 async fn a_write_whose_answer_is_lost_is_found_by_trying_again() {
     let cluster = Cluster::start().await;
@@ -174,6 +176,7 @@ async fn a_write_that_never_arrived_is_made_by_trying_again() {
     assert_eq!(ledger.load(&web()).await.unwrap(), Some(record(1)));
 }
 
+// Faults: A4
 #[tokio::test]
 async fn missing_rights_are_reported_with_verb_and_resource_and_end_when_they_are_given() {
     let cluster = Cluster::start().await;
@@ -190,6 +193,7 @@ async fn missing_rights_are_reported_with_verb_and_resource_and_end_when_they_ar
     ledger.store(&web(), &record(1)).await.unwrap();
 }
 
+// Faults: A1
 #[tokio::test]
 async fn a_server_that_asks_for_patience_gets_it() {
     let cluster = Cluster::start().await;
@@ -243,6 +247,7 @@ async fn a_namespace_that_is_ending_is_no_missing_right_and_no_lack_of_room() {
     }
 }
 
+// Faults: A2
 #[tokio::test]
 async fn a_storm_of_conflicts_ends() {
     let cluster = Cluster::start().await;
@@ -282,6 +287,7 @@ async fn a_dropped_writer_does_not_take_its_followers_along() {
     ledger.store(&first, &record(1)).await.unwrap();
 }
 
+// Faults: A4
 #[tokio::test]
 async fn a_shard_deleted_under_us_is_written_again_and_a_deleted_ledger_is_not() {
     let cluster = Cluster::start().await;
@@ -342,6 +348,7 @@ async fn a_record_of_a_newer_program_is_told_of_and_left_alone() {
     assert_eq!(cluster.shards()[0]["data"][&key], r#"{"z":99,"r":7}"#);
 }
 
+// Faults: A5
 #[tokio::test]
 async fn a_ledger_restored_from_a_backup_shows_in_the_conflict() {
     let cluster = Cluster::start().await;
@@ -357,6 +364,7 @@ async fn a_ledger_restored_from_a_backup_shows_in_the_conflict() {
     }
 }
 
+// Faults: W3
 #[tokio::test]
 async fn an_expired_listing_is_read_again_in_one_piece() {
     let cluster = Cluster::start().await;
@@ -371,6 +379,7 @@ async fn an_expired_listing_is_read_again_in_one_piece() {
 /// What the numbers of a ledger go on above, of which only records of number and revision 1 are left.
 pub const ABOVE_ONE: Seq = Seq((1 << 32) + 1);
 
+// Faults: A8
 #[tokio::test]
 async fn a_shard_that_is_lost_or_was_replaced_while_nothing_ran_is_set_back_and_not_empty() {
     let cluster = Cluster::start().await;

@@ -79,6 +79,7 @@ async fn ten_thousand_records_and_one_are_stored_quickly() {
     println!("one store: {:?}, at worst {:?}", times[50], times[99]);
 }
 
+// Faults: R2, R3
 #[tokio::test]
 async fn a_ledger_that_was_emptied_under_us_is_not_taken_for_a_new_one() {
     let mut redis = Redis::start();
@@ -98,6 +99,7 @@ async fn a_ledger_that_was_emptied_under_us_is_not_taken_for_a_new_one() {
     ledger.store(&web(), &record(1)).await.unwrap();
 }
 
+// Faults: R1
 #[tokio::test]
 async fn a_write_that_is_carried_out_late_is_carried_out_once() {
     let redis = Redis::start();
@@ -128,6 +130,7 @@ async fn a_server_that_does_not_answer_is_waited_for_once_however_many_records_t
     assert!(ledger.store_all(&estate(5_000)).await.is_empty());
 }
 
+// Faults: R1
 #[tokio::test]
 async fn a_server_that_is_away_is_reported_soon_and_used_again_when_it_is_back() {
     let mut redis = Redis::start();
@@ -143,6 +146,7 @@ async fn a_server_that_is_away_is_reported_soon_and_used_again_when_it_is_back()
     ledger.store(&web(), &record(1)).await.unwrap();
 }
 
+// Faults: R5
 #[tokio::test]
 async fn a_foreign_key_in_our_place_is_named_and_never_deleted() {
     let redis = Redis::start();
@@ -154,6 +158,7 @@ async fn a_foreign_key_in_our_place_is_named_and_never_deleted() {
     assert_eq!(redis.command::<String>(&["GET", "allclear:{default}:records"]), "somebody else's");
 }
 
+// Faults: R5
 #[tokio::test]
 async fn refusals_of_the_server_are_reported_by_name() {
     let redis = Redis::start();
@@ -187,6 +192,7 @@ async fn refusals_of_the_server_are_reported_by_name() {
     assert!(error.cause.starts_with("NOAUTH: "), "{error}");
 }
 
+// Faults: R4
 #[tokio::test]
 async fn after_a_failover_one_store_is_refused_and_the_next_is_on_the_new_primary() {
     let (old, new) = (Redis::start(), Redis::start());

@@ -120,6 +120,7 @@ async fn forged_copies_take_little(copies: usize) {
     }
 }
 
+// Faults: T8
 #[tokio::test]
 async fn forged_copies_take_little_memory_and_one_line() {
     forged_copies_take_little(2_000).await;
@@ -131,6 +132,7 @@ async fn twenty_thousand_forged_copies_take_little_memory_and_one_line() {
     forged_copies_take_little(20_000).await;
 }
 
+// Faults: T13
 #[tokio::test]
 async fn made_up_members_keep_no_member_from_being_read() {
     let redis = Redis::start();
@@ -170,6 +172,7 @@ async fn a_copy_is_read_again_where_the_cursor_is_past_it_and_others_copies_are_
     assert_eq!((again.heard, again.again, again.more), (vec![expected], 2, false));
 }
 
+// Faults: T13
 #[tokio::test]
 async fn values_without_end_are_left_in_the_server() {
     let redis = Redis::start();
@@ -194,6 +197,7 @@ async fn values_without_end_are_left_in_the_server() {
     assert!(sent.parse::<usize>().unwrap() < 100_000, "{sent}");
 }
 
+// Faults: T13
 #[tokio::test]
 async fn a_beat_is_of_plain_short_parts() {
     let redis = Redis::start();
@@ -226,6 +230,7 @@ fn keyed(redis: &Redis, member: &str, keys: &[&str]) -> RedisBoard {
     RedisBoard::new(Server::new(&redis.url()).unwrap(), "default", &Member::from(member), keys)
 }
 
+// Faults: T9
 /// README's way to another key, one member after the other. After each restart a member posts what it has, beats, and everybody
 /// reads everybody.
 #[tokio::test]
@@ -264,6 +269,7 @@ async fn a_key_is_changed_in_one_member_after_the_other_and_everybody_is_believe
     assert!(stale.heard.is_empty() && stale.beats.is_empty(), "the old key is worth nothing any more");
 }
 
+// Faults: T9
 /// What a member posts at its start is signed by the key of that start, although no record has changed.
 #[tokio::test]
 async fn copies_are_signed_anew_at_the_start_under_another_key() {

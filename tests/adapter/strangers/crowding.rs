@@ -66,6 +66,7 @@ fn layout(cluster: &Cluster) -> String {
     meta["data"]["layout"].as_str().unwrap().to_owned()
 }
 
+// Faults: T3
 #[tokio::test]
 async fn a_namespace_that_fills_a_shard_takes_no_room_from_the_others() {
     let cluster = Cluster::start().await;
@@ -103,6 +104,7 @@ async fn a_namespace_that_fills_a_shard_takes_no_room_from_the_others() {
     assert_eq!(cluster.ledger().load(&first).await.unwrap(), Some(next(&record(1))));
 }
 
+// Faults: T3
 #[tokio::test]
 async fn records_that_come_together_are_divided_as_well_and_no_number_is_given_out_twice() {
     let cluster = Cluster::start().await;
@@ -154,6 +156,7 @@ async fn break_off(cluster: &Cluster, when: When, action: impl Fn() -> Action) -
     stored
 }
 
+// Faults: T3
 #[tokio::test]
 async fn a_crash_in_the_middle_of_a_division_loses_nothing() {
     // Before the shard names the new object, and after it without our knowing.
@@ -174,6 +177,7 @@ async fn a_crash_in_the_middle_of_a_division_loses_nothing() {
     }
 }
 
+// Faults: T3
 #[tokio::test]
 async fn a_conflict_at_the_end_of_a_division_is_answered_by_another_attempt() {
     let cluster = Cluster::start().await;
@@ -196,6 +200,7 @@ async fn store_at_last(ledger: &KubernetesLedger, id: &WorkloadId, record: &Reco
     panic!("{id} is never stored");
 }
 
+// Faults: T3
 #[tokio::test]
 async fn two_workers_divide_a_shard_once_and_go_on_side_by_side() {
     let cluster = Cluster::start().await;
@@ -224,6 +229,7 @@ async fn two_workers_divide_a_shard_once_and_go_on_side_by_side() {
     assert!(parts(&cluster).contains_key(&named));
 }
 
+// Faults: T3
 #[tokio::test]
 async fn a_part_that_is_lost_while_nothing_runs_was_forgotten_and_one_that_is_lost_under_us_is_healed() {
     let cluster = Cluster::start().await;

@@ -90,6 +90,7 @@ async fn closed(life: &Life, door: &str) -> usize {
 }
 
 // Attack: one pod opens 400 connections to a door and says nothing, or half a request.
+// Faults: T7
 #[tokio::test]
 async fn four_hundred_idle_connections_to_either_door_take_no_probe_its_place() {
     let world = World::new(Timings::IMMEDIATE, None).await.unwrap();
@@ -113,6 +114,7 @@ async fn four_hundred_idle_connections_to_either_door_take_no_probe_its_place() 
 }
 
 // Attack: a pod reads everything that the pod's address shows, to learn what other tenants run.
+// Faults: T14
 #[tokio::test]
 async fn the_address_of_the_pod_tells_nothing_about_tenants_and_the_page_is_not_there() {
     let world = World::new(Timings::IMMEDIATE, None).await.unwrap();

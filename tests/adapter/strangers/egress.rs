@@ -128,6 +128,7 @@ impl Lookup for Knows {
     }
 }
 
+// Faults: T10
 #[tokio::test]
 async fn t10_no_special_address_is_called_in_any_form() {
     let egress = Egress { allow_private: false };
@@ -144,6 +145,7 @@ async fn t10_no_special_address_is_called_in_any_form() {
     assert_eq!(allowed, Vec::<IpAddr>::new());
 }
 
+// Faults: T10
 #[tokio::test]
 async fn t10_a_name_is_no_way_around() {
     for address in words(METADATA).chain(["127.0.0.1", "10.0.0.1", "64:ff9b:1::7f00:1", "fd12::1", "2001:0:7f00:1::"]) {
@@ -155,6 +157,7 @@ async fn t10_a_name_is_no_way_around() {
     }
 }
 
+// Faults: T10
 #[test]
 fn t10_metadata_is_never_called_and_the_internet_always() {
     let open = Egress { allow_private: true };
@@ -177,6 +180,7 @@ fn t10_metadata_is_never_called_and_the_internet_always() {
     }
 }
 
+// Faults: T10
 #[tokio::test]
 async fn t10_a_proxy_is_sent_a_name_only_if_it_judges() {
     let closed_port = Url::parse("http://127.0.0.1:9").expect("a URL");

@@ -112,6 +112,7 @@ fn marks(world: &World) -> serde_json::Value {
 }
 
 // Attack: one address sends what it likes without a key, as fast as it can; then many addresses do.
+// Faults: T18
 #[tokio::test]
 async fn a_flood_without_a_key_asks_the_api_server_little_and_takes_no_probe_its_answer() {
     let world = World::new(Timings::IMMEDIATE, None).await.unwrap();
@@ -148,6 +149,7 @@ async fn a_flood_without_a_key_asks_the_api_server_little_and_takes_no_probe_its
 }
 
 // Attack: bodies without an end, heads that never end, signatures of any size, paths that lead elsewhere.
+// Faults: T18
 #[tokio::test]
 async fn what_never_ends_or_leads_elsewhere_is_refused_and_leaves_nothing() {
     let world = World::new(Timings::IMMEDIATE, None).await.unwrap();

@@ -81,6 +81,7 @@ async fn a_search_in_a_process_of_its_own() {
     println!("figures {took} {peak} {other} {} {}", found.hosts.len(), found.rejected.len());
 }
 
+// Faults: T2
 #[tokio::test]
 async fn twenty_five_huge_ingresses_cost_their_tenant_names_and_no_memory() {
     let api = KubernetesStandIn::new(StandInOptions::default());
@@ -134,6 +135,7 @@ fn crowded(number: usize) -> Value {
     })
 }
 
+// Faults: T15
 #[tokio::test]
 async fn three_thousand_parents_cost_a_bounded_number_of_reads_and_are_told() {
     let api = KubernetesStandIn::new(StandInOptions::default());
@@ -153,6 +155,7 @@ async fn three_thousand_parents_cost_a_bounded_number_of_reads_and_are_told() {
     assert!(found.rejected.iter().any(|(_, why)| why.contains("not looked at")), "{:?}", found.rejected);
 }
 
+// Faults: T15
 #[tokio::test]
 async fn a_name_that_is_none_costs_its_own_reference_only() {
     let api = KubernetesStandIn::new(StandInOptions::default());

@@ -23,6 +23,7 @@ async fn ends(kind: ForgeKind, end: End) {
     assert_eq!(desk.git(&["rev-list", "--count", &format!("main..{HEAD}")]), "1");
 }
 
+// Faults: PF1
 #[tokio::test]
 async fn a_promotion_that_ends_anywhere_is_one_request_in_the_end() {
     for kind in KINDS {
@@ -39,6 +40,7 @@ async fn a_promotion_that_ends_anywhere_is_one_request_in_the_end() {
     }
 }
 
+// Faults: PF1
 #[tokio::test]
 async fn a_withdrawal_that_ends_anywhere_is_done_in_the_end() {
     for request in 0.. {
@@ -61,6 +63,7 @@ async fn a_withdrawal_that_ends_anywhere_is_done_in_the_end() {
     }
 }
 
+// Faults: PF3
 #[tokio::test]
 async fn a_lost_answer_to_a_creation_is_found_by_its_id() {
     for kind in KINDS {
@@ -104,6 +107,7 @@ async fn is_overtaken(kind: ForgeKind, is_new: bool, request: usize) -> bool {
     is_done
 }
 
+// Faults: PF2
 #[tokio::test]
 async fn a_slow_life_takes_nothing_back_from_a_faster_one() {
     for request in 0.. {
@@ -125,6 +129,7 @@ async fn a_slow_life_takes_nothing_back_from_a_faster_one() {
     }
 }
 
+// Faults: PF3
 /// Somebody, or another life of ours, opens the request between our look and our creation.
 #[tokio::test]
 async fn a_request_that_appears_meanwhile_is_taken() {

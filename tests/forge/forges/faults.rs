@@ -57,6 +57,7 @@ fn check(error: &PortError, (retry, denied, words): Expected, what: &str) {
     assert!(!said.contains("hunter2"), "{what}: {said}");
 }
 
+// Faults: PF8
 #[tokio::test]
 async fn each_refusal_has_its_class_its_pace_and_words_without_secrets() {
     for kind in KINDS {
@@ -80,6 +81,7 @@ async fn each_refusal_has_its_class_its_pace_and_words_without_secrets() {
     }
 }
 
+// Faults: PF8
 #[tokio::test]
 async fn a_forge_that_asks_for_patience_or_fails_is_left_alone_with_its_cause_in_words() {
     let with_little_left = Reply::full(200, "application/json", "[]")
@@ -109,6 +111,7 @@ async fn a_forge_that_asks_for_patience_or_fails_is_left_alone_with_its_cause_in
     }
 }
 
+// Faults: PF8
 #[tokio::test]
 async fn an_endless_answer_ends() {
     let desk = Desk::new(ForgeKind::GitHub).await;
@@ -151,6 +154,7 @@ async fn a_secret_that_lacks_something_says_what() {
     failed(&order, (Retry::Never, false, "no Secret is named")).await;
 }
 
+// Faults: PF9
 #[tokio::test]
 async fn a_repository_without_a_branch_a_marker_or_sense_says_so() {
     let desk = Desk::new(ForgeKind::GitHub).await;
@@ -179,6 +183,7 @@ async fn a_repository_without_a_branch_a_marker_or_sense_says_so() {
     failed(&order, "the marker in apps/web/values.yaml, line 1: it stands at a mapping").await;
 }
 
+// Faults: PF8
 #[tokio::test]
 async fn no_secret_reaches_what_others_read() {
     for kind in KINDS {

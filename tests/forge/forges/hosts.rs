@@ -8,6 +8,7 @@ use sandbox::forge::PullState;
 
 use super::desk::{Desk, FILE, HEAD, PASSWORD, REPOSITORY};
 
+// Faults: PF9
 #[tokio::test]
 async fn a_branch_that_moves_between_our_look_and_our_push_is_left_as_it_is() {
     let mut desk = Desk::new(ForgeKind::GitHub).await;
@@ -25,6 +26,7 @@ async fn a_branch_that_moves_between_our_look_and_our_push_is_left_as_it_is() {
     assert_eq!((desk.tip(), desk.forge.pulls()), (theirs, Vec::new()));
 }
 
+// Faults: PF9
 #[tokio::test]
 async fn a_hook_that_refuses_is_heard_and_lasts() {
     let desk = Desk::new(ForgeKind::GitHub).await;
@@ -36,6 +38,7 @@ async fn a_hook_that_refuses_is_heard_and_lasts() {
     assert_eq!(desk.forge.pulls(), [], "no branch, no request");
 }
 
+// Faults: PF9
 #[tokio::test]
 async fn hosts_without_filters_or_the_newer_protocol_serve_as_well() {
     let old: [fn(&Desk); 2] =
@@ -47,6 +50,7 @@ async fn hosts_without_filters_or_the_newer_protocol_serve_as_well() {
     }
 }
 
+// Faults: PF9
 #[tokio::test]
 async fn an_empty_repository_has_no_base() {
     let desk = Desk::new(ForgeKind::GitHub).await;

@@ -79,6 +79,7 @@ fn order(namespace: &str, repository: &str) -> Order {
     }
 }
 
+// Faults: RF7
 #[tokio::test]
 async fn promotions_that_hang_hold_up_neither_others_nor_the_thread_of_those_who_call() {
     let http = Arc::new(Hanging { arrived: Semaphore::new(0), gate: Semaphore::new(0), threads: Mutex::default() });

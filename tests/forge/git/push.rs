@@ -39,6 +39,7 @@ async fn a_branch_that_moved_is_left_as_it_is() {
     assert_eq!(push(Some(first.id)).await, Ok(Pushed::Done));
 }
 
+// Faults: PF9
 #[tokio::test]
 async fn a_branch_that_moves_between_our_look_and_our_push_is_left_as_it_is() {
     let scene = Scene::with_files().await;

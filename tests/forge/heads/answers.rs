@@ -40,6 +40,7 @@ async fn a_ref_of_each_kind_is_its_commit_and_a_second_look_is_one_request() {
     }
 }
 
+// Faults: RF6
 #[tokio::test]
 async fn a_head_that_moves_is_followed_wherever_it_goes() {
     let scene = Scene::with_files().await;

@@ -101,6 +101,7 @@ fn url(host: &str, number: usize) -> String {
     format!("https://{host}/team/repo-{number}.git")
 }
 
+// Faults: RF7
 #[tokio::test]
 async fn three_hundred_repos_of_a_dead_host_cost_a_few_requests_and_others_are_looked_at() {
     let hosts = Hosts::new(&[("dead.example.com", Manner::Refuses)]);
@@ -141,6 +142,7 @@ async fn three_hundred_repos_of_a_dead_host_cost_a_few_requests_and_others_are_l
     assert_eq!(desk.resting(), [""; 0]);
 }
 
+// Faults: RF7
 #[tokio::test]
 async fn repositories_that_hang_leave_places_to_others_at_their_host_and_elsewhere() {
     let slow: Vec<String> = (0..3).map(|number| format!("slow-{number}.example.com")).collect();
@@ -166,6 +168,7 @@ async fn repositories_that_hang_leave_places_to_others_at_their_host_and_elsewhe
     assert!(hosts.open_max.load(Ordering::SeqCst) <= 16);
 }
 
+// Faults: RF7
 #[tokio::test]
 async fn a_repository_that_fails_rests_alone_and_all_others_of_its_host_are_looked_at() {
     let hosts = Hosts::new(&[("git.example.com", Manner::Says(500, None))]);
@@ -208,6 +211,7 @@ async fn a_look_begins_when_it_has_its_place_and_not_at_all_at_a_host_that_rests
     assert_eq!(begun.load(Ordering::SeqCst), 7, "a host that rests is not asked");
 }
 
+// Faults: RF7
 #[tokio::test]
 async fn whom_a_host_asks_for_patience_leaves_it_alone_and_others_go_on() {
     for (status, after, rest, rests_too) in [

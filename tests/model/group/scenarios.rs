@@ -90,18 +90,21 @@ fn three_members_and_one_rollout() {
     search("N=3 A→B", swift(&[a_to_b(), a_to_b(), a_to_b()]), &["ends purged once"], 97_351);
 }
 
+// Faults: G3
 #[test]
 fn two_members_go_back_and_forth() {
     let world = swift(&[back_at_once(), back_at_once()]);
     search_part("N=2 A→B→A", world, &["ends purged once", "ends purged twice", "a vector dies"], 50_000);
 }
 
+// Faults: D1
 #[test]
 fn two_workers_in_each_cluster() {
     let world = World { workers: 2, ..swift(&[at_once(), at_once()]) };
     search("N=2 A→B, two workers", world, &["ends purged once"], 82_597);
 }
 
+// Faults: G1
 #[test]
 fn a_member_that_fails_keeps_the_purge_from_all_and_recovers() {
     let faults = Faults { impatience: 1, ..Faults::default() };
@@ -120,6 +123,7 @@ fn a_member_that_never_follows_is_given_up_under_skip() {
     search("N=2 one stays, skip", world, &["a member withdraws", "ends without a purge"], 9);
 }
 
+// Faults: R8
 #[test]
 fn whoever_gives_up_does_so_for_all() {
     let faults = Faults { impatience: 1, ..Faults::default() };
@@ -127,6 +131,7 @@ fn whoever_gives_up_does_so_for_all() {
     search("N=2 A→B, skip", world, &["a member withdraws", "ends purged once", "a vector dies"], 2_253);
 }
 
+// Faults: G2
 #[test]
 fn a_member_that_dies_leaves_the_purge_to_the_others_or_in_doubt() {
     let ends = [
@@ -150,6 +155,7 @@ fn reconfigured() -> World {
     world
 }
 
+// Faults: D2
 #[test]
 fn nothing_follows_from_votes_under_two_configurations() {
     let ends = search_part("N=2 A→B, reconfigured", reconfigured(), &["ends purged once", "a vector dies"], 40_000);
@@ -186,6 +192,7 @@ fn a_member_goes_back_to_the_release_before_and_upgrades_again() {
     search_part("N=2 A→B, one goes back to the release before", world, &["ends purged once"], 40_000);
 }
 
+// Faults: D3
 #[test]
 fn a_member_joins_during_a_rollout() {
     let mut world = swift(&[a_to_b(), stays_at("b")]);

@@ -113,6 +113,7 @@ fn words(panic: &(dyn std::any::Any + Send)) -> String {
     text.unwrap_or("it panicked without words").to_owned()
 }
 
+// Faults: R4, R6, R7, R9, R8, R10, R11, D1, D2, D3, D5, G1, G2, G3
 /// The whole table, or the rows `FAULTS` names (`FAULTS=K6,R2 make faults`).
 #[tokio::test]
 #[ignore = "takes minutes; `make faults` runs it"]
@@ -123,6 +124,7 @@ async fn faults_table() {
     assert!(failed.is_empty(), "{failed:?}");
 }
 
+// Faults: R7, R9, D5
 #[tokio::test]
 async fn a_group_ends_every_representative_fault_as_the_table_says() {
     let failed = run(chosen(&REPRESENTATIVE)).await;

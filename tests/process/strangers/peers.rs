@@ -48,6 +48,7 @@ fn attack(urls: Vec<String>, members: Vec<String>, ends: Arc<AtomicBool>) -> usi
     made
 }
 
+// Faults: T8
 #[tokio::test]
 async fn t8_a_group_with_a_key_purges_once_while_every_redis_of_it_is_attacked() {
     let key = tempfile::NamedTempFile::new().unwrap();

@@ -24,6 +24,7 @@ const LOUD: &str = "trace,trace,hyper=trace,hyper_util=trace,h2=trace,rustls=tra
     aws_sigv4=trace,aws_sdk_cloudfront=trace,aws_smithy_runtime=trace,aws_smithy_runtime_api=trace,aws_smithy_http_client=trace,\
     aws_smithy_http=trace,aws_smithy_types=trace,aws_credential_types=trace";
 
+// Faults: T11
 #[tokio::test]
 async fn t11_a_running_program_shows_no_secret_at_any_level() {
     let mut scene = Scene::new().await;

@@ -63,6 +63,7 @@ async fn said(scene: &Scene, arguments: &[&str]) -> String {
     String::from_utf8([output.stdout, output.stderr].concat()).unwrap()
 }
 
+// Faults: T12
 #[tokio::test]
 async fn t12_what_a_tenant_writes_forges_no_line_and_hides_nothing_anywhere() {
     let mut scene = Scene::new().await;

@@ -4,6 +4,7 @@ use domain::agreement::roster::Pin;
 
 use super::*;
 
+// Faults: D3
 #[test]
 fn a_member_that_is_forgotten_is_not_waited_for_any_more() {
     play(async {

@@ -59,6 +59,7 @@ fn idle_beside(annotations: &Annotations) -> ((usize, usize), (usize, usize)) {
     })
 }
 
+// Faults: T1
 #[test]
 fn bad_annotations_cost_a_write_for_each_sight_that_differs_and_none_at_rest() {
     let each = [
@@ -79,6 +80,7 @@ fn bad_annotations_cost_a_write_for_each_sight_that_differs_and_none_at_rest() {
     }
 }
 
+// Faults: T1
 #[test]
 fn annotations_that_change_all_the_time_cost_an_event_and_two_writes_a_minute() {
     let world = settled(1, &["hostile"]);
@@ -98,6 +100,7 @@ fn annotations_that_change_all_the_time_cost_an_event_and_two_writes_a_minute() 
     assert!(writes <= 22 && events <= 11, "{writes} writes, {events} Events");
 }
 
+// Faults: T1
 /// What one sight costs: reading the object, and deciding what to make of it. As the API server would send it.
 #[test]
 fn an_object_with_1_900_unknown_annotations_is_read_and_judged_in_no_time() {
@@ -163,6 +166,7 @@ fn purged_beside(hostile: usize) -> (Millis, Duration) {
     (world.creations("EWEB")[0], begin.elapsed())
 }
 
+// Faults: T1
 #[test]
 fn a_purge_beside_five_hostile_deployments_comes_as_soon_as_without_them() {
     let (alone, alone_real) = purged_beside(0);

@@ -16,6 +16,7 @@ fn lives(worlds: &[support::fakes::World], trust: Trust) -> Vec<Life> {
     worlds.iter().zip(crate::group::NAMES).map(|(world, name)| start(world, settings(name))).collect()
 }
 
+// Faults: T8
 /// One copy of eu-1's record, far ahead of its ledger, on every Redis. With a key only a member can have written it, so the
 /// workload is held. Without one it is told, and the rollout goes on: counted above the copy, so that eu-2 hears of it.
 #[test]
@@ -40,6 +41,7 @@ fn a_forged_copy_of_our_own_record_holds_nothing_up_without_a_key() {
     }
 }
 
+// Faults: T8
 /// The same while the rollout is under way: what was begun goes on under a higher number, and is purged.
 #[test]
 fn a_copy_forged_in_the_middle_of_a_rollout_ends_in_a_purge_without_a_key() {

@@ -27,6 +27,7 @@ fn live_until_web(world: &World, within: Millis) -> (Millis, Vec<String>, [usize
     })
 }
 
+// Faults: T2
 #[test]
 fn a_workload_that_takes_the_process_down_is_put_aside_by_the_third_life() {
     let world = settled(1, &["web", "blog", "api"]);

@@ -14,6 +14,7 @@ fn told(world: &World, name: &str) -> Vec<Millis> {
     world.state().published.iter().filter(about).map(|(at, ..)| *at).collect()
 }
 
+// Faults: T3
 #[test]
 fn first_records_without_room_are_put_aside_and_their_owners_are_told_once() {
     let world = settled(1, &["web", "late"]);
@@ -38,6 +39,7 @@ fn first_records_without_room_are_put_aside_and_their_owners_are_told_once() {
     });
 }
 
+// Faults: T3
 #[test]
 fn a_rollout_whose_record_has_no_room_is_told_of_and_purged_once_there_is_some() {
     let world = settled(1, &["web", "blog"]);

@@ -88,6 +88,7 @@ fn attacks() -> Vec<(&'static str, Vec<(&'static str, String)>)> {
     ]
 }
 
+// Faults: T4
 #[test]
 fn a_tenant_purges_no_more_than_its_bounds_by_default_and_says_what_is_left_out() {
     for ((what, annotations), most) in attacks().into_iter().zip([0, 5, 10, 10]) {
@@ -103,6 +104,7 @@ fn a_tenant_purges_no_more_than_its_bounds_by_default_and_says_what_is_left_out(
     }
 }
 
+// Faults: T4
 #[test]
 fn where_hosts_are_owned_a_tenant_purges_nothing_of_others() {
     for (what, annotations) in attacks() {
@@ -118,6 +120,7 @@ fn where_hosts_are_owned_a_tenant_purges_nothing_of_others() {
     }
 }
 
+// Faults: T4
 #[test]
 fn where_hosts_are_owned_a_host_shared_by_path_is_purged_by_its_paths() {
     let world = account();
@@ -127,6 +130,7 @@ fn where_hosts_are_owned_a_host_shared_by_path_is_purged_by_its_paths() {
     assert_eq!(sent(&world, "E007").iter().map(ToString::to_string).collect::<Vec<_>>(), ["/shop/*"]);
 }
 
+// Faults: T5
 /// A tag that changes every three seconds, with a hundred paths: 2,401 paths a minute were sent before, 17,000 USD a day.
 #[test]
 fn a_tag_that_changes_all_the_time_costs_a_bounded_number_of_paths() {

@@ -52,6 +52,7 @@ fn a_window_past_midnight_belongs_to_the_day_on_which_it_begins() {
     assert_eq!(said("2026-11-25T06:00:00Z", &all_day, &[]), "open until Friday 00:00 UTC");
 }
 
+// Faults: PF10
 #[test]
 fn a_freeze_closes_every_window_and_says_why() {
     let office = [window(&[0, 1, 2, 3, 4], "09:00", "17:00", BERLIN)];
@@ -67,6 +68,7 @@ fn a_freeze_closes_every_window_and_says_why() {
     assert_eq!(said("2026-12-31T00:00:00Z", &[], &both), "closed until 2027-01-09 00:00 UTC: holidays");
 }
 
+// Faults: PF10
 #[test]
 fn an_hour_that_a_clock_skips_is_in_no_window_and_one_shown_twice_is_in_it_twice() {
     let night = [window(&[6], "02:00", "03:00", BERLIN)];
@@ -139,6 +141,7 @@ proptest! {
 
     // Goal: it is open when the clock shows so, and nothing changes before the time that it says, at which something does. Within
     // three days, minute by minute; many of them are around a change of a zone.
+    // Faults: PF10
     #[test]
     fn what_it_says_is_what_the_clocks_will_show(
         windows in proptest::collection::vec(any_window(), 0..4),

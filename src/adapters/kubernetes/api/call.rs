@@ -319,6 +319,7 @@ mod tests {
     use super::*;
     use crate::adapters::kubernetes::api::NAMESPACES;
 
+    // Faults: L2
     #[tokio::test(start_paused = true)]
     async fn no_more_calls_are_under_way_than_there_are_places_and_waiting_is_no_failure() {
         const CALL: Duration = Duration::from_secs(4);

@@ -118,6 +118,7 @@ mod tests {
         (items, serde_json::from_slice(pieces.rest()).unwrap())
     }
 
+    // Faults: T2
     #[test]
     fn items_come_out_whole_however_the_bytes_come_in() {
         let items = json!([

@@ -252,6 +252,7 @@ fn identify(object: &str) -> Identity<'_> {
 mod tests {
     use super::*;
 
+    // Faults: T15
     #[test]
     fn a_name_is_what_the_api_server_takes_for_one() {
         for good in ["edge", "edge-1.infra", "0", &"a".repeat(NAME_CHARS_MAX)] {

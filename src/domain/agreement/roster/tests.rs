@@ -64,6 +64,7 @@ fn another_number_of_servers_makes_the_members_unknown() {
     assert_eq!(roster.wanted_pin(at(1), &servers(3)).unwrap().of, 3);
 }
 
+// Faults: D5
 #[test]
 fn a_group_that_has_lost_servers_from_its_configuration_holds_until_a_person_makes_it_smaller() {
     let three: &[&str] = &["eu-1", "eu-2", "us-1"];
@@ -328,6 +329,7 @@ fn answering(answered: &[&str], silent: &[&str]) -> Servers {
     Servers { distinct: answered.len(), identified: set(answered), unidentified: set(silent), ..Servers::default() }
 }
 
+// Faults: D4
 #[test]
 fn a_server_that_never_answered_is_named_and_holds_until_it_answered_once_or_is_taken_out() {
     let both = answering(&["a:1", "b:1"], &[]);
@@ -367,6 +369,7 @@ fn named_members_are_pinned_and_their_servers_have_to_answer_once() {
     assert_eq!(hold(&roster, 2, &half), "");
 }
 
+// Faults: D3
 #[test]
 fn a_retired_member_that_returns_stops_nobody_and_stays_forgotten_until_it_is_added() {
     let mut roster = forgot_us_1(&[]);
@@ -403,6 +406,7 @@ fn a_member_with_another_name_than_before_is_named_with_both_and_with_either_cur
     }
 }
 
+// Faults: D3
 #[test]
 fn a_member_is_renamed_by_the_recipe() {
     // The others forget the old name; the new one takes its place.

@@ -29,6 +29,7 @@ fn made_up(number: usize) -> WorkloadId {
     id(&format!("made-up-{number:05}"))
 }
 
+// Faults: T8
 #[test]
 fn copies_that_matter_to_nobody_here_take_no_memory() {
     for member in ["eu-2", "us-9"] {
@@ -42,6 +43,7 @@ fn copies_that_matter_to_nobody_here_take_no_memory() {
     assert_eq!(broker.peer_records.bytes(), 0, "who is no member is waited for by nobody");
 }
 
+// Faults: T8
 #[test]
 fn copies_that_ask_for_us_take_a_bounded_memory_and_no_place_from_what_is_under_way() {
     let mut broker = broker(Trust::Unsigned);
@@ -63,6 +65,7 @@ fn own_copy_is_newer(broker: &mut Broker) -> Vec<Effect> {
     broker.step(at(2), Event::RecordLoaded(id("web"), Ok((Some(Box::new(record(2, 1))), Seq(0).into()))))
 }
 
+// Faults: T8
 #[test]
 fn a_copy_of_our_own_record_holds_us_with_a_key_and_without_one_is_told() {
     let mut keyed = broker(Trust::Signed);
@@ -89,6 +92,7 @@ fn a_copy_of_our_own_record_holds_us_with_a_key_and_without_one_is_told() {
     }
 }
 
+// Faults: T8
 #[test]
 fn a_group_without_a_key_is_warned_of_until_it_is_said_to_be_meant() {
     let warned =
@@ -118,6 +122,7 @@ fn flooded(seconds: u64, rejected: usize) -> (usize, usize) {
     (reads, lines)
 }
 
+// Faults: T9
 #[test]
 fn whoever_publishes_in_a_loop_has_a_board_read_a_few_times_a_second() {
     let (reads, _) = flooded(60, 0);
@@ -126,6 +131,7 @@ fn whoever_publishes_in_a_loop_has_a_board_read_a_few_times_a_second() {
     assert!(per_second <= 10.0 && per_second > 5.0, "{per_second}");
 }
 
+// Faults: T9
 #[test]
 fn copies_that_are_not_believed_are_told_once_a_minute_with_their_number() {
     let (reads, lines) = flooded(180, 500);
@@ -133,6 +139,7 @@ fn copies_that_are_not_believed_are_told_once_a_minute_with_their_number() {
     assert_eq!(lines, 3);
 }
 
+// Faults: T13
 #[test]
 fn names_that_are_made_up_are_remembered_in_bounds() {
     let mut broker = broker(Trust::Signed);

@@ -143,6 +143,7 @@ fn what_was_delivered_is_forgotten_everywhere() {
     assert_eq!(desk.outbox.next_deadline(), None);
 }
 
+// Faults: H1
 /// Goal: every wait is the schedule's, at most a tenth longer. Method: a receiver that never takes it.
 #[test]
 fn the_schedule_is_kept_to_its_end() {
@@ -186,6 +187,7 @@ fn an_endless_retry_after_is_believed_for_a_day() {
     assert_eq!(desk.outbox.next_deadline(), Some(at(24 * 60 * 60 * 1000)));
 }
 
+// Faults: H1
 #[test]
 fn a_receiver_that_is_gone_is_called_once_and_its_letters_are_dead() {
     let mut desk = Desk::new(Settings::default());
@@ -212,6 +214,7 @@ fn a_receiver_that_is_gone_is_called_once_and_its_letters_are_dead() {
     assert_eq!(desk.outbox.disabled().count(), 0);
 }
 
+// Faults: H4
 #[test]
 fn an_address_that_may_not_be_called_is_not_tried_again() {
     let mut desk = Desk::new(Settings::default());
@@ -221,6 +224,7 @@ fn an_address_that_may_not_be_called_is_not_tried_again() {
     assert_eq!(desk.outbox.next_deadline(), None);
 }
 
+// Faults: H7
 /// Goal: a hanging receiver costs the others nothing. Method: hang every place of one hook, then tell another.
 #[test]
 fn a_hanging_receiver_delays_no_other() {
@@ -249,6 +253,7 @@ fn many_hanging_receivers_share_the_places_evenly() {
     assert_eq!(served.len(), SENDING_MAX, "no hook twice before all had a turn");
 }
 
+// Faults: H7
 #[test]
 fn a_dead_receiver_fills_half_the_room_and_leaves_the_rest() {
     let limits = Limits { live: 20, ..Limits::default() };

@@ -14,6 +14,7 @@ fn pruned_story(manual: bool) -> Story {
     story
 }
 
+// Faults: PF12
 #[test]
 fn what_cannot_be_kept_is_not_acted_on() {
     let mut story = pruned_story(false);
@@ -22,6 +23,7 @@ fn what_cannot_be_kept_is_not_acted_on() {
     assert!(story.condition("StatusPruned").is_some_and(|words| words.contains("allclear crds --weave")));
 }
 
+// Faults: PF12
 /// Nothing changes in a Pipeline because its CRD does, but that the API server ends the watch, and it is listed again.
 #[test]
 fn a_crd_that_was_mended_is_noticed_when_it_is_listed_again_or_somebody_asks() {
@@ -56,6 +58,7 @@ fn while_the_crd_stays_as_it_is_a_listing_costs_one_write_and_no_more() {
     assert!(story.condition("StatusPruned").is_some());
 }
 
+// Faults: PF12
 #[test]
 fn what_a_crd_keeps_of_a_status_still_says_where_revisions_are() {
     let story = pruned_story(true);

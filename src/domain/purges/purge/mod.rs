@@ -17,7 +17,7 @@
 //!
 //! One creation per (vector, distribution) rests on the reference alone, which is never changed between attempts; whatever is
 //! forgotten here by a crash is ordered again and returns the same invalidation. Purges are never merged into a new identity:
-//! one that waits and that another contains is *covered* by it, once that exists (ARCHITECTURE.md, *Coalescing*).
+//! one that waits and that another contains is *covered* by it, once that exists (docs/internals/purges.md, *Coalescing*).
 //!
 //! How many creations there are a second follows from what CloudFront grants (`governor`, decision 44).
 //!

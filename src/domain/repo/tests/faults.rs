@@ -2,6 +2,7 @@
 
 use super::*;
 
+// Faults: RF4
 #[test]
 fn a_job_that_vanished_or_was_suspended_is_left_to_a_person() {
     let mut stage = staged(Approving::Auto);
@@ -36,6 +37,7 @@ fn a_look_says_when_it_was_due_however_late_it_is_made() {
     assert_eq!(stage.kept, [Effect::Resolve(due)]);
 }
 
+// Faults: RF1, RF3
 #[test]
 fn whenever_it_dies_there_is_one_started_job() {
     for held in ["store", "make_job", "start_job", "watch_jobs", "read_pods", "remove_job", "resolve", "tell"] {
@@ -64,6 +66,7 @@ fn whenever_it_dies_there_is_one_started_job() {
     }
 }
 
+// Faults: RF15
 #[test]
 fn a_status_from_a_backup_starts_nothing_twice() {
     let mut stage = staged(Approving::Auto);

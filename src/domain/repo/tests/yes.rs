@@ -2,6 +2,7 @@
 
 use super::*;
 
+// Faults: RF9
 #[test]
 fn a_plan_is_applied_after_a_yes_to_it_and_to_no_other() {
     let mut stage = staged(Approving::Plan);
@@ -58,6 +59,7 @@ fn a_plan_that_changes_nothing_needs_no_yes_and_a_newer_commit_voids_a_question(
     assert_eq!(stage.run().skipped, [Revision(B.to_owned())]);
 }
 
+// Faults: RF14
 #[test]
 fn a_changed_runner_voids_a_yes_and_starts_no_run_of_what_was_applied() {
     let mut stage = staged(Approving::Revision);

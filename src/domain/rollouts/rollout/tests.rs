@@ -186,6 +186,7 @@ fn if_unsuccessful_the_wait_times_out_on_a_fresh_look_and_nothing_is_purged() {
     assert_eq!((story.purges().len(), story.told(Kind::RolloutFailed)), (0, 1));
 }
 
+// Faults: P4
 #[test]
 fn a_failure_says_why_pods_were_not_made() {
     let replicas = Replicas { desired: 2, total: 2, updated: 0, ready: 2, available: 2 };

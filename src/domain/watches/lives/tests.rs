@@ -80,6 +80,7 @@ fn what_takes_the_process_down_is_put_aside_by_the_third_life_and_the_others_are
     assert!(later[0] > 2 * fourth && later[1] > 2 * later[0] && later[3] == 3_600, "{later:?}");
 }
 
+// Faults: T2
 #[test]
 fn two_of_twelve_that_are_fatal_are_both_found_and_the_others_are_served() {
     let mut world = World::new(12, &[3, 9]);

@@ -192,6 +192,7 @@ mod tests {
         assert_eq!(troubles.words(None, [].into_iter()).next(), None);
     }
 
+    // Faults: A7
     #[test]
     fn a_watch_that_is_refused_is_blind_when_that_counts_and_one_that_is_down_after_a_while() {
         let at = |seconds: u64| Timestamp::from_millis(seconds * 1_000);

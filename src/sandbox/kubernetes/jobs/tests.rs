@@ -176,6 +176,7 @@ fn an_eviction_ends_the_job_once_its_pod_is_really_over_and_there_is_no_second_o
     assert_eq!((pods(&cluster).len(), cluster.pods_ever(&uid)), (0, 1));
 }
 
+// Faults: RF5
 #[test]
 fn a_pod_that_is_deleted_even_by_force_ends_the_job_and_has_no_successor() {
     let cluster = cluster();
@@ -262,6 +263,7 @@ fn a_container_that_cannot_start_says_why_until_it_can() {
     assert_eq!(conditions(&cluster, "infra").last().unwrap(), "Complete=True CompletionsReached");
 }
 
+// Faults: RF10
 #[test]
 fn a_job_whose_pod_is_refused_waits_for_it() {
     let cluster = cluster();

@@ -207,6 +207,7 @@ fn invalid_specs() -> Vec<(&'static str, Value, &'static str)> {
     ]
 }
 
+// Faults: PF18
 #[test]
 fn a_spec_that_cannot_be_used_says_what_is_wrong_and_where() {
     for (pointer, value, expected) in invalid_specs().into_iter().chain(wrong_reaches()) {

@@ -174,6 +174,7 @@ fn live(subject: Object) -> Result<(), TestCaseError> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
+    // Faults: PF11
     #[test]
     fn whatever_a_spec_says_the_object_is_there_and_what_is_wrong_is_said(seed in any::<u64>(), wrong in 0_u64..12) {
         let crd = if seed % 2 == 0 { CRD } else { CRD_WEAVE };
@@ -186,6 +187,7 @@ proptest! {
         live(read)?;
     }
 
+    // Faults: PF11
     #[test]
     fn whatever_a_status_says_it_is_read_or_refused_with_what_to_do(seed in any::<u64>(), wrong in 0_u64..12) {
         let mut dice = Dice(seed);

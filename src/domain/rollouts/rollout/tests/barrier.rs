@@ -91,6 +91,7 @@ fn after_the_bound_it_goes_on_and_says_for_what_it_did_not_wait() {
     assert!(completed.ends_with("not waited for any longer than 1m: old pod old-1 still serves"), "{completed}");
 }
 
+// Faults: P2
 #[test]
 fn where_nobody_can_see_old_pods_the_bound_ends_the_wait_and_it_is_told_why() {
     let mut story = at_the_barrier();

@@ -14,6 +14,7 @@ fn stale(story: &Story, why: &str) {
     assert!(said.contains(why), "{said}");
 }
 
+// Faults: PF17
 #[test]
 fn the_edge_is_fresh_from_the_end_of_a_purge_to_the_next_change() {
     let mut story = Story::begin(complete("a", 1));
@@ -47,6 +48,7 @@ fn the_edge_is_fresh_from_the_end_of_a_purge_to_the_next_change() {
     assert_eq!(fresh(&story), Ok(()), "it was purged for going back, too");
 }
 
+// Faults: PF17
 #[test]
 fn a_rollout_that_failed_or_was_not_purged_leaves_the_edge_stale() {
     let mut story = Story::begin(complete("a", 1));
@@ -77,6 +79,7 @@ fn a_rollout_that_failed_or_was_not_purged_leaves_the_edge_stale() {
     }
 }
 
+// Faults: PF17
 #[test]
 fn what_is_not_followed_is_never_fresh() {
     let (story, policy) = (Story::begin(complete("a", 1)), Policy::default());

@@ -166,6 +166,7 @@ fn a_workload_with_more_distributions_than_it_may_purge_is_partly_purged_and_say
     }
 }
 
+// Faults: T5
 /// More than ten paths are sent as the beginnings they have in common, under the reference of what was voted for.
 #[test]
 fn many_paths_are_sent_as_few() {
@@ -180,6 +181,7 @@ fn many_paths_are_sent_as_few() {
     assert_eq!(site.machine.durable().unwrap().history.last().unwrap().outcome, Outcome::Purged);
 }
 
+// Faults: T5
 /// What the budget of the hour does not cover is sent as everything, and not before that is on record.
 #[test]
 fn a_namespace_that_has_used_up_its_paths_sends_everything_instead() {

@@ -144,6 +144,7 @@ fn while_the_vote_is_held_nobody_is_said_to_be_waited_for() {
     assert!(!story.state().contains("has not voted"), "{}", story.state());
 }
 
+// Faults: A5
 #[test]
 fn a_reference_that_was_used_before_the_ledger_was_set_back_is_replaced_once() {
     let (mut story, _) = Story::settled_without(&["purge"]);

@@ -21,6 +21,7 @@ impl Story {
     }
 }
 
+// Faults: A6
 #[test]
 fn a_deployment_that_was_restored_alone_is_seen_although_its_generation_went_back() {
     let mut story = Story::begin(complete("a", 1));
@@ -37,6 +38,7 @@ fn a_deployment_that_was_restored_alone_is_seen_although_its_generation_went_bac
     assert_eq!(story.machine.next_deadline(), None);
 }
 
+// Faults: A6
 #[test]
 fn a_watch_that_lags_costs_one_look_and_changes_nothing() {
     let mut story = Story::begin(complete("a", 1));
@@ -120,6 +122,7 @@ fn in_a_group_what_the_ledger_has_lost_is_kept_in_the_record_until_it_is_adopted
 }
 
 // A Redis that lost writes at its fail-over, or a backup that nobody noticed: only the nonce tells the two rollouts apart.
+// Faults: A5
 #[test]
 fn a_number_that_is_given_out_twice_has_another_reference_each_time() {
     let purged = |tag: &str, bits| {
@@ -159,6 +162,7 @@ fn each_number_has_a_nonce_of_its_own_wherever_it_is_raised() {
     assert!([first, changed, again, above].iter().all(|nonce| !nonce.is_none()), "{first} {changed} {again} {above}");
 }
 
+// Faults: A8
 #[test]
 fn what_a_lost_part_of_the_ledger_forgot_is_purged_once_and_its_votes_are_closed() {
     let mut story = Story::begin(complete("a", 1));
@@ -182,6 +186,7 @@ fn what_a_lost_part_of_the_ledger_forgot_is_purged_once_and_its_votes_are_closed
     assert_eq!(story.effects.iter().filter(|effect| said(effect)).count(), 1);
 }
 
+// Faults: A8
 #[test]
 fn in_a_group_a_workload_whose_record_was_lost_is_held_until_it_is_adopted() {
     let lost = Seq(1 << 32);

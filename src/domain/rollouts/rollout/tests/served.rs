@@ -67,6 +67,7 @@ fn what_nobody_could_see_counts_as_served() {
     assert_eq!(ends(OnRollback::IfServed, &from_the_beginning), Some(Outcome::Returned));
 }
 
+// Faults: P3
 #[test]
 fn a_life_that_ended_while_it_was_rolling_has_not_seen_all() {
     let mut story = Story::begin(complete("a", 1));
