@@ -14,7 +14,6 @@ use domain::names::distribution::DistributionId;
 use domain::names::paths::{Path, PathSet};
 use domain::purges::purge::{Effect, Event, Order, Pace, Purger};
 
-/// Namespaces that order.
 const NAMESPACES: usize = 100;
 
 fn main() {

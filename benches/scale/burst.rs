@@ -22,7 +22,6 @@ use crate::{Report, seconds};
 /// Rollouts at once, of three pods each: the first Deployments.
 const ROLLOUTS: usize = 300;
 
-/// Their namespace.
 const PLACE: &str = "release";
 
 /// From the release of one to that of the next.
@@ -56,7 +55,6 @@ const ACCOUNTS: [Account; 2] = [
 struct Rollout {
     app: App,
     distribution: String,
-    /// Its last fact.
     complete: Option<Instant>,
 }
 

@@ -36,7 +36,6 @@ pub const STEP_EVERY: Duration = Duration::from_millis(5);
 /// Nothing that is waited for takes longer.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The stand-ins, filled.
 pub struct Cluster {
     /// All that is outside of the controller.
     pub world: World,
@@ -45,11 +44,8 @@ pub struct Cluster {
 /// A Deployment in a cluster.
 #[derive(Clone)]
 pub struct App {
-    /// The cluster.
     pub cluster: KubernetesStandIn,
-    /// Its namespace.
     pub namespace: String,
-    /// Its name.
     pub name: String,
 }
 

@@ -19,7 +19,6 @@ use crate::cluster::DEPLOYMENTS;
 /// The cluster under measurement.
 const OURS: &str = "eu-1";
 
-/// The others.
 const OTHERS: [&str; 2] = ["eu-2", "us-1"];
 
 /// The servers, with what the others have posted on all of them.

@@ -19,7 +19,6 @@ use support::fixture::{CONTAINER, deployment, image, name, namespace};
 use crate::cluster::{App, Cluster, POD_READY, refused, release, until};
 use crate::{IDLE, Report, one_after_another, seconds, stand_in};
 
-/// Pipelines.
 const PIPELINES: usize = 500;
 
 /// The environments of each.
@@ -28,7 +27,6 @@ const ENVIRONMENTS: [&str; 3] = ["staging", "canary", "prod"];
 /// Where the Pipelines and the Secrets of the other clusters are.
 const PLACE: &str = "releases";
 
-/// The other clusters.
 const OTHERS: [&str; 2] = ["eu-2", "us-1"];
 
 /// Promotions by notification, one after the other.

@@ -14,7 +14,6 @@ use support::controller::Controller;
 use crate::cluster::{Cluster, refused, until};
 use crate::{IDLE, Report, seconds, stand_in};
 
-/// Repos.
 const REPOS: usize = 1_000;
 
 /// Those on the host that is dead.
@@ -26,7 +25,6 @@ const PUSHED: usize = 40;
 /// Where the Repos are.
 const PLACE: &str = "infra";
 
-/// The hosts.
 const HOST: &str = "git.example.com";
 const DEAD_HOST: &str = "dead.example.com";
 

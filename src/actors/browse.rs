@@ -14,7 +14,6 @@ use domain::rollouts::unwell::Unwell;
 pub enum Browse {
     /// Those that a search finds.
     Search(Search),
-    /// This one.
     One(WorkloadId),
 }
 

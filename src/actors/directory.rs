@@ -19,17 +19,13 @@ pub struct Directory {
     pub absent: Recipient<Absent>,
     /// To the group's broker.
     pub forget: Recipient<Forget>,
-    /// To the invalidator.
     pub match_plan: Recipient<MatchPlan>,
-    /// To the invalidator.
     pub place_order: Recipient<PlaceOrder>,
-    /// To the invalidator.
     pub retry: Recipient<RetryPurges>,
     /// To the sender of webhooks.
     pub tell_notice: Recipient<TellNotice>,
     /// To the sender of webhooks.
     pub resend: Recipient<ResendDeliveries>,
-    /// To root.
     pub ledger_lost: Recipient<LedgerLost>,
 }
 

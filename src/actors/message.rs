@@ -34,9 +34,7 @@ pub struct LedgerLost(pub Origin);
 #[derive(Message)]
 #[rtype(result = "NumberedView")]
 pub struct Publish {
-    /// The workload.
     pub workload: WorkloadId,
-    /// Its record.
     pub record: Box<Record>,
     /// The rollout that asks.
     pub follower: Follower,
@@ -45,7 +43,6 @@ pub struct Publish {
 /// A rollout, as the group knows it.
 #[derive(Clone)]
 pub struct Follower {
-    /// Where views go.
     pub view_reported: Recipient<ViewReported>,
     /// Where the group asks how the rollout stands.
     pub observe: Recipient<Observe>,
@@ -75,7 +72,6 @@ pub struct Show(pub Records);
 #[derive(Message)]
 #[rtype(result = "()")]
 pub struct Forget {
-    /// The workload.
     pub workload: WorkloadId,
     /// The last `seq` of its record. A workload that is created again gets a higher one.
     pub seq: Seq,
@@ -90,7 +86,6 @@ pub type Matched = Option<Result<Found, String>>;
 #[derive(Message)]
 #[rtype(result = "Matched")]
 pub struct MatchPlan {
-    /// What was decided.
     pub plan: Box<Plan>,
     /// By a listing that begins from now on.
     pub newer: bool,
@@ -105,13 +100,11 @@ pub struct RetryPurges(pub WorkloadId);
 #[derive(Message)]
 #[rtype(result = "()")]
 pub struct PlaceOrder {
-    /// What to purge.
     pub order: Box<Order>,
     /// Where reports of its progress go.
     pub report_to: Recipient<PurgeReported>,
 }
 
-/// Invalidator → rollout.
 #[derive(Message)]
 #[rtype(result = "()")]
 pub struct PurgeReported(pub Reference, pub Progress);
@@ -140,7 +133,6 @@ pub struct FollowPods {
 #[rtype(result = "()")]
 pub struct PodsReported(pub Option<Pods>);
 
-/// Names an actor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Who {
     /// One of those that exist once.
@@ -158,7 +150,6 @@ pub enum Who {
 }
 
 impl Who {
-    /// The metric label.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Singleton(singleton) => singleton.name(),
@@ -178,9 +169,7 @@ pub type End = watch::End<Record>;
 #[derive(Message)]
 #[rtype(result = "()")]
 pub struct Died {
-    /// Who.
     pub who: Who,
-    /// How.
     pub end: End,
 }
 

@@ -56,11 +56,8 @@ use domain::purges::purge::Pace;
 /// What every actor is built from. Cheap to clone.
 #[derive(Clone)]
 pub struct Env {
-    /// The outside.
     pub ports: Ports,
-    /// The metrics.
     pub metrics: Arc<Metrics>,
-    /// The configuration.
     pub settings: Arc<Settings>,
     /// Refusals that only a person can end.
     pub complaints: Arc<Complaints>,
@@ -89,9 +86,7 @@ impl Env {
 /// Configuration, as far as actors need it.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// This member.
     pub member: Member,
-    /// Its group.
     pub group: String,
     /// How rollouts are judged.
     pub policy: Policy,

@@ -28,7 +28,6 @@ pub struct Observation {
     pub troubles: Vec<String>,
     /// Workloads with a record.
     pub workloads: usize,
-    /// Rollouts in flight.
     pub rollouts: Vec<Summary>,
     /// Rollouts that ended lately, newest first.
     pub recent: Vec<Summary>,
@@ -60,7 +59,6 @@ pub struct Observation {
 /// What is run for commits.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunningSeen {
-    /// Every Repo.
     pub repos: Vec<repo::View>,
     /// What is wrong with Repos as a whole, in words. Purging does not depend on it.
     pub troubles: Vec<String>,
@@ -69,7 +67,6 @@ pub struct RunningSeen {
 /// What is promoted, and the clusters that are looked at for it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PromotingSeen {
-    /// Every Pipeline.
     pub pipelines: Vec<View>,
     /// Every cluster in use; this one is among them.
     pub leaves: Vec<LeafSeen>,
@@ -91,9 +88,7 @@ pub struct LeafSeen {
 /// One purge on its way.
 #[derive(Clone, Debug, Serialize)]
 pub struct PurgeSeen {
-    /// Its caller reference.
     pub reference: Reference,
-    /// Its distribution.
     pub distribution: DistributionId,
     /// How far it is, in words.
     pub state: String,

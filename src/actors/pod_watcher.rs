@@ -31,7 +31,6 @@ pub struct PodWatcher {
     namespace: String,
     stop_listener: StopListener,
     pods: OwnPods,
-    /// Where reports go.
     followers: BTreeMap<WorkloadId, Recipient<PodsReported>>,
     /// The first listing is complete. Before that, a missing pod means nothing.
     synced: bool,

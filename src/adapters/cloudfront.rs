@@ -68,7 +68,6 @@ pub struct Options {
     pub region: Option<String>,
     /// Fixed credentials instead of the default chain (environment, profile, web identity, Pod Identity, ECS, IMDS).
     pub credentials: Option<StaticCredentials>,
-    /// Bounds of time.
     pub timeouts: Timeouts,
 }
 

@@ -72,7 +72,6 @@ impl Notifier for DryNotifier {
     }
 }
 
-/// Publishes no Events.
 pub struct DryEvents;
 
 #[async_trait]

@@ -56,7 +56,6 @@ pub struct FreshEdges {
     next: Mutex<Option<Instant>>,
 }
 
-/// Other allclears.
 struct Others {
     http: Arc<dyn Http>,
     secrets: Arc<dyn Secrets>,
@@ -81,7 +80,6 @@ impl FreshEdges {
         Self { others: Some(Others { http, secrets }), ..Self::ours(ledger, cluster, policy) }
     }
 
-    /// Ours alone.
     pub fn ours(ledger: Arc<dyn Ledger>, cluster: Arc<dyn ClusterView>, policy: Policy) -> Self {
         Self { ledger, cluster, policy, others: None, next: Mutex::default() }
     }

@@ -90,13 +90,10 @@ pub struct Settings {
     pub proxy_judges: bool,
     /// Time for resolving and connecting; [`CONNECT_TIMEOUT`].
     pub connect_timeout: Duration,
-    /// Who resolves names.
     pub lookup: Arc<dyn Lookup>,
 }
 
-/// One request.
 pub struct Request {
-    /// The method.
     pub method: Method,
     /// The address; user and password in it become an `Authorization` header.
     pub url: Url,
@@ -111,9 +108,7 @@ pub struct Request {
 /// What came back, whatever its status.
 #[derive(Debug)]
 pub struct Answer {
-    /// The status.
     pub status: u16,
-    /// The headers.
     pub headers: HeaderMap,
     /// The body; of [`Client::send`] as much as came in time, at most [`ANSWER_BYTES_MAX`].
     pub body: Bytes,
@@ -125,7 +120,6 @@ pub enum Error {
     /// The address may not be talked to.
     #[error("{0}")]
     Blocked(String),
-    /// It was tried.
     #[error("{0}")]
     Failed(String),
     /// The client or the request cannot be built.

@@ -97,7 +97,6 @@ const CERTIFICATE: &[(&str, &str)] = &[
 #[derive(Clone)]
 pub struct Server {
     client: Client,
-    /// Clones share it.
     line: Arc<Mutex<Line>>,
     shown: String,
 }
@@ -187,7 +186,6 @@ impl Server {
         }
     }
 
-    /// Host and port.
     pub fn shown(&self) -> &str {
         &self.shown
     }

@@ -48,10 +48,8 @@ pub struct Wanted<'a> {
     pub into: &'a Path,
 }
 
-/// What was fetched.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fetched {
-    /// Files and links.
     pub files: usize,
     /// Bytes of all files.
     pub bytes: usize,

@@ -61,7 +61,6 @@ pub struct HttpVerdicts {
     of_one: Mutex<BTreeMap<String, Weak<Semaphore>>>,
 }
 
-/// What is asked.
 #[derive(Serialize)]
 struct Asked<'a> {
     #[serde(flatten)]

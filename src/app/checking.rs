@@ -17,7 +17,6 @@ pub struct Outside {
     pub cluster: Result<InCluster, String>,
     /// Our own Redis first, then those of the other members; each may be unusable for itself.
     pub servers: Vec<Result<Server, String>>,
-    /// CloudFront.
     pub cdn: CloudFront,
     /// The guarded way to webhooks.
     pub http: Result<Client, String>,

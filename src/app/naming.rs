@@ -15,7 +15,6 @@ const ALONE: &str = "self";
 /// Digits of a cluster's UID in its name. Two of 32 members share them once in eight million groups, and that is noticed.
 const NAME_DIGITS: usize = 8;
 
-/// Who we are.
 pub(super) struct Named {
     /// The configuration, with the name that the group has.
     pub(super) config: Config,

@@ -18,7 +18,6 @@ use domain::ports::repo::Heads;
 
 /// What it takes to ask others.
 pub(super) struct Others {
-    /// Time.
     pub clock: Arc<dyn Clock>,
     /// The guarded way out.
     pub http: Arc<ForgeHttp>,

@@ -20,7 +20,6 @@ const _: () = assert!(
     "the actors are left before they have ended"
 );
 
-/// The program, running.
 pub struct Running {
     pub(super) root: Addr<Root>,
     pub(super) serving: Serving,

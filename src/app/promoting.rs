@@ -24,7 +24,6 @@ use domain::ports::{Clock, ClusterView, Ledger};
 pub(super) struct Beside {
     /// Where it is written which edges are fresh.
     pub ledger: Arc<dyn Ledger>,
-    /// This cluster.
     pub cluster: Arc<dyn ClusterView>,
 }
 

@@ -20,7 +20,6 @@ pub(super) const READER: &str = "allclear command";
 
 /// The group as it is configured, to listen to.
 pub struct Neighbours {
-    /// Its name.
     pub name: String,
     /// Our own name in it, or why that is not known.
     pub member: Result<Member, String>,
@@ -38,11 +37,9 @@ pub struct Neighbours {
 
 /// The outside, to look at only: for commands that answer questions with the caller's own credentials (decision 21).
 pub struct Views {
-    /// The cluster.
     pub cluster: Arc<dyn ClusterView>,
     /// The ledger; commands do not open it.
     pub ledger: Arc<dyn Ledger>,
-    /// CloudFront.
     pub cdn: Arc<dyn Cdn>,
     /// The boards; `None` where no Redis is configured.
     pub group: Option<Neighbours>,

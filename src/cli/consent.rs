@@ -18,7 +18,6 @@ pub enum Consent {
 /// What became of the question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// Go on.
     Yes,
     /// Leave everything as it is.
     No,

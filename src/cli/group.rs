@@ -28,9 +28,7 @@ use domain::records::record::Vote;
 /// Everything about the group.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Shown {
-    /// Its name.
     pub group: String,
-    /// Our name.
     pub member: String,
     /// The members as the ledger has them; `None` before they are agreed on.
     pub pinned: Section<Option<BTreeSet<Member>>>,
@@ -38,17 +36,13 @@ pub struct Shown {
     pub hold: Option<String>,
     /// All that holds the group up, or a part of it.
     pub holds: Vec<Hold>,
-    /// Records are signed.
     pub keyed: bool,
     /// They are not, and the configuration says that this is meant.
     pub unsigned: bool,
     /// The hash of our configuration, as far as it must be the same in all members.
     pub config: String,
-    /// The members.
     pub members: Vec<MemberSeen>,
-    /// The boards.
     pub boards: Vec<BoardSeen>,
-    /// What is wrong.
     #[serde(serialize_with = "in_words")]
     pub troubles: Vec<Trouble>,
 }

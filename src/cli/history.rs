@@ -21,7 +21,6 @@ use domain::rollouts::rollout::closed;
 /// The last rollouts of a workload.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct History {
-    /// Which workload.
     pub workload: WorkloadId,
     /// How they ended, newest first.
     pub rollouts: Vec<Ended>,
@@ -29,10 +28,8 @@ pub struct History {
     pub more_forgotten: bool,
 }
 
-/// How one ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Ended {
-    /// Its number.
     pub rollout: u64,
     /// The versions, the end and its purges, in words.
     pub words: String,
@@ -43,10 +40,8 @@ pub struct Ended {
     pub purges: Vec<Made>,
 }
 
-/// One purge.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Made {
-    /// The distribution.
     pub distribution: String,
     /// CloudFront's id; `None` where another purge covered it.
     pub invalidation: Option<String>,

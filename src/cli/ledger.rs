@@ -54,7 +54,6 @@ struct Deliveries {
     dead: usize,
 }
 
-/// One record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 struct One {
     workload: WorkloadId,

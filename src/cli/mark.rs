@@ -7,9 +7,7 @@ use crate::cli::spoken::{IdOf, Spoken, missing, one};
 use domain::kernel::id::ObjectId;
 use domain::objects::kept::Kept;
 
-/// Which objects.
 pub enum Which<I> {
-    /// This one.
     One(I),
     /// All of this namespace; `None`: of all namespaces.
     All(Option<String>),

@@ -20,7 +20,6 @@ pub(crate) const PAD: char = '\u{2007}';
 
 /// A page that is being written.
 pub(crate) struct Page<'a, 'b> {
-    /// Where to.
     pub(crate) f: &'a mut fmt::Formatter<'b>,
 }
 

@@ -57,7 +57,6 @@ pub async fn explain(asked: Asked<'_>, id: &PipelineId, output: Output) -> Outco
 
 /// Who is asked about a Pipeline.
 pub enum Asked<'a> {
-    /// The API server.
     Desk(&'a Desk),
     /// A running allclear, by the address of its status page.
     Server(&'a Url),

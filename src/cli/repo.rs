@@ -59,7 +59,6 @@ pub async fn explain(asked: Asked<'_>, id: &RepoId, output: Output) -> Outcome {
 
 /// Who is asked about a Repo.
 pub enum Asked<'a> {
-    /// The API server.
     Desk(&'a Desk<RepoKind>),
     /// A running allclear, by the address of its status page.
     Server(&'a Url),

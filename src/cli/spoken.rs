@@ -11,7 +11,6 @@ pub type IdOf<K> = <<K as Kind>::Object as Kept>::Id;
 
 /// A kind that commands are about.
 pub trait Spoken: Kind {
-    /// The command.
     const COMMAND: &'static str;
     /// What begins by itself, unless it is suspended.
     const WORK: &'static str;

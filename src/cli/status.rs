@@ -26,7 +26,6 @@ const DRAWN_EVERY: Duration = Duration::from_secs(2);
 /// Clears a terminal and begins at its top (ECMA-48, ED and CUP).
 const CLEAR: &str = "\u{1b}[2J\u{1b}[H";
 
-/// Who is asked.
 pub enum Asked<'a> {
     /// The cluster, the ledger and the boards.
     Sources(&'a Sources, &'a Question),

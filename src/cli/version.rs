@@ -15,16 +15,13 @@ use crate::cli::read::{Question, Section, Sources, peek};
 use crate::cli::status::remote;
 use domain::kernel::id::WorkloadId;
 
-/// This program.
 const OURS: &str = env!("CARGO_PKG_VERSION");
 
 /// The Deployment of `deploy/base`.
 const DEPLOYMENT: &str = "allclear";
 
-/// Both versions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Versions {
-    /// This program's.
     pub client: &'static str,
     /// The running one's; `None` where it was not asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -34,16 +31,12 @@ pub struct Versions {
     pub skew: Option<String>,
 }
 
-/// The running one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Server {
-    /// Its version.
     pub version: String,
-    /// Who says so.
     pub by: String,
 }
 
-/// This program's alone.
 pub fn client(output: Output) -> Outcome {
     answer(&Versions { client: OURS, server: None, skew: None }, output, 0)
 }

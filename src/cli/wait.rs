@@ -42,9 +42,7 @@ const SAID_EVERY: Duration = Duration::from_secs(30);
 /// What is waited for, and how long at most.
 #[derive(Clone, Copy, Debug)]
 pub struct Wait {
-    /// What for.
     pub goal: Goal,
-    /// How long.
     pub at_most: Duration,
 }
 
@@ -88,7 +86,6 @@ const fn word(goal: Goal) -> &'static str {
     }
 }
 
-/// One wait.
 struct Waiting<'a> {
     sources: &'a Sources,
     question: &'a Question,

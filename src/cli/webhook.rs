@@ -28,7 +28,6 @@ const ELSEWHERE: &str = "the running allclear has its own: `kubectl -n allclear 
 /// Receivers have addresses and keys, which no controller leaves beside its ledger.
 const HERE: &str = "receivers are known to whoever was given their file";
 
-/// Does it.
 pub(super) fn webhook(global: Global, environment: BTreeMap<String, String>, action: WebhookAction) -> ExitCode {
     match action {
         WebhookAction::List { server: Some(url), output, .. } => {

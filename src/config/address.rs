@@ -16,7 +16,6 @@ const HOST_CHARS_MAX: usize = 253;
 /// Why a text was refused: what is wrong, and what to write instead. Never quotes the text, which may hold a secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refused {
-    /// What is wrong.
     pub message: String,
     /// What to write instead.
     pub fix: String,

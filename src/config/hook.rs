@@ -114,7 +114,6 @@ pub enum WorkloadPattern {
     Name(String),
     /// `namespace/name`
     Exact {
-        /// The namespace.
         namespace: String,
         /// The name in it.
         name: String,

@@ -24,7 +24,6 @@ const TABLES: [&str; 1] = ["tenants.allow"];
 pub(super) struct Given {
     /// Text, number, truth value or a list of such.
     pub value: ValueKind,
-    /// Where.
     pub place: Place,
 }
 
@@ -115,7 +114,6 @@ fn value_at<'a>(root: &'a Value, key: &str) -> Option<&'a Value> {
     })
 }
 
-/// The built-in layer.
 pub(super) fn built_in(findings: &mut Findings) -> Layer {
     TomlReader::new(&|_| Place::Default, None, findings).read(DEFAULT_TOML)
 }

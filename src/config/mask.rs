@@ -53,7 +53,6 @@ const PREFIXES: [&str; 16] = [
 pub struct Secret<T>(T);
 
 impl<T> Secret<T> {
-    /// Wraps a value.
     pub fn new(value: T) -> Self {
         Self(value)
     }

@@ -165,7 +165,6 @@ pub fn read_file(path: &Path) -> io::Result<String> {
 /// The validated configuration. Take it apart without `..`, so that a new field stops the build where it is forgotten.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
-    /// What is watched.
     pub watch: Watch,
     /// When a rollout counts as complete or failed.
     pub rollout: Rollout,
@@ -179,9 +178,7 @@ pub struct Config {
     pub tenants: Tenants,
     /// The index of distributions.
     pub distributions: Distributions,
-    /// Where CloudFront is.
     pub cloudfront: CloudFront,
-    /// Our own Redis.
     pub redis: Redis,
     /// The clusters behind the same CDN.
     pub group: Group,
@@ -203,7 +200,6 @@ pub struct Config {
     pub http: Http,
     /// Requests of other programs.
     pub hooks: Hooks,
-    /// Our own log.
     pub log: Log,
     /// Where spans are sent.
     pub traces: Traces,
@@ -263,7 +259,6 @@ pub struct Version {
 pub struct Site {
     /// How long hosts that a workload had and lost are looked for again.
     pub missing_timeout: Duration,
-    /// What follows then.
     pub missing: OnMissing,
 }
 
@@ -434,7 +429,6 @@ pub struct Log {
 pub enum LogFormat {
     /// One JSON object.
     Json,
-    /// For people.
     Text,
 }
 

@@ -54,7 +54,6 @@ pub enum Enabled {
     Auto,
     /// Yes: that the cluster does not have the kind is a trouble.
     On,
-    /// No.
     Off,
 }
 

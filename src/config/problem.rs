@@ -132,7 +132,6 @@ fn lines(problems: &[Problem]) -> String {
 pub(super) struct Findings {
     /// Any of these stops the start.
     pub problems: Vec<Problem>,
-    /// These do not.
     pub warnings: Vec<Warning>,
     /// The file, or a part of it, could not be read; that was told.
     pub unread: bool,

@@ -12,10 +12,8 @@ use super::show::plain_text;
 use super::validate;
 use super::values::Values;
 
-/// One key, documented.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reference {
-    /// Dotted.
     pub key: String,
     /// As `config show` shows it; empty for "not set".
     pub default: String,
@@ -25,7 +23,6 @@ pub struct Reference {
     pub environment: String,
     /// The old program's names for it; none for most keys.
     pub old_names: Vec<&'static str>,
-    /// What it does.
     pub text: String,
 }
 

@@ -20,10 +20,8 @@ pub struct Effective {
     pub hooks: Vec<HookSummary>,
 }
 
-/// One effective value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Setting {
-    /// Dotted.
     pub key: String,
     /// As it was given, masked.
     pub value: Value,
@@ -34,11 +32,9 @@ pub struct Setting {
 /// One hook as it may be shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HookSummary {
-    /// Its name.
     pub name: String,
     /// Scheme, host and port.
     pub url: String,
-    /// The HTTP method.
     pub method: &'static str,
     /// The names of what it is told.
     pub events: Vec<&'static str>,
@@ -82,7 +78,6 @@ impl Effective {
         format!("{}\n\n{}\n", settings.trim_fmt(), hooks.trim_fmt())
     }
 
-    /// For programs.
     pub fn json(&self) -> Value {
         let setting =
             |Setting { key, value, place }: &Setting| json!({"key": key, "value": value, "from": place.layer()});

@@ -12,7 +12,6 @@ const MISTAKES_MAX: usize = 20;
 
 const SYNTAX: &str = "see https://toml.io/en/v1.1.0 for the syntax";
 
-/// One mistake.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Mistake {
     /// Where, in bytes.

@@ -100,7 +100,6 @@ impl<'a> Values<'a> {
         self.list(key, &accepts, items_max, |text| parse_duration(text, &range))
     }
 
-    /// A number.
     pub fn number(&mut self, key: &'static str, range: RangeInclusive<f64>) -> Option<f64> {
         self.accepts(key, format!("number, {} to {}", range.start(), range.end()));
         let given = self.given(key)?;

@@ -136,7 +136,6 @@ fn tail(lines: Vec<Line>, room: usize) -> Vec<Line> {
     lines.into_iter().enumerate().filter(|(at, _)| *at < HEAD || *at >= HEAD + skipped).map(|(_, line)| line).collect()
 }
 
-/// The whole picture.
 fn picture(names: &[String], entries: &[Entry], width: usize, painted: bool) -> Vec<Line> {
     let Some(room) = column_width(names.len(), width) else { return Vec::new() };
     let mut columns: Vec<Vec<Line>> = names.iter().map(|name| vec![plain(name), plain(&"─".repeat(room))]).collect();

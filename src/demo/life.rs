@@ -36,7 +36,6 @@ enum Ending {
     Killed,
 }
 
-/// A controller, living.
 pub struct Life {
     root: Addr<Root>,
     addresses: Addresses,

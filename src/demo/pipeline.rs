@@ -44,7 +44,6 @@ const TOKEN: &str = "sandbox-token-that-no-log-may-show";
 /// No chapter takes longer; one that does has failed.
 const CHAPTER_MAX: Duration = Duration::from_secs(30);
 
-/// The chapters.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Scene {
     Promoted,

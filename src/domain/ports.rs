@@ -72,7 +72,6 @@ pub enum Sight {
     Trouble {
         /// The namespace that is watched; `None` for all namespaces.
         scope: Option<String>,
-        /// What failed.
         error: PortError,
     },
     /// The whole cluster was set back: it was restored from a backup while we watched. Everything is listed again after this.
@@ -167,7 +166,6 @@ pub enum PinError {
 pub struct LedgerContents {
     /// The identity of the ledger; another one means that an earlier ledger was lost.
     pub origin: Origin,
-    /// All records.
     pub records: Records,
     /// Records that are there and cannot be read (a newer program's, or damaged), with the reason. They are left alone:
     /// storing one of these workloads fails until a person has mended its record.
@@ -194,7 +192,6 @@ pub struct SetBack {
 }
 
 impl SetBack {
-    /// Whether nothing is.
     pub fn is_empty(&self) -> bool {
         self.lost.is_empty() && self.records.is_empty()
     }
@@ -260,7 +257,6 @@ pub trait Ledger: Send + Sync {
 /// The lease by which replicas of one cluster agree who works. Nothing but economy depends on it.
 #[async_trait]
 pub trait Lease: Send + Sync {
-    /// Who we are.
     fn replica(&self) -> &Replica;
     /// Reads it, not from a cache; `None` if there is none.
     async fn look(&self) -> Result<Option<Claim>, PortError>;
@@ -274,7 +270,6 @@ pub trait Lease: Send + Sync {
 /// An invalidation as CloudFront tells of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invalidation {
-    /// Its id.
     pub id: InvalidationId,
     /// Whether the edge is fresh.
     pub status: InvalidationStatus,
@@ -285,9 +280,7 @@ pub struct Invalidation {
 /// CloudFront's status of an invalidation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum InvalidationStatus {
-    /// Under way.
     InProgress,
-    /// Done.
     Completed,
 }
 
@@ -343,7 +336,6 @@ pub trait Notifier: Send + Sync {
 /// One receiver of notices, as anyone may see it: its address and what it is sent may hold secrets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Receiver {
-    /// Its name.
     pub name: String,
     /// What it is told.
     pub events: Vec<Kind>,
@@ -395,19 +387,12 @@ pub trait Board: Send + Sync {
 /// Everything outside, in one hand.
 #[derive(Clone)]
 pub struct Ports {
-    /// Time.
     pub clock: Arc<dyn Clock>,
-    /// Randomness.
     pub random: Arc<dyn Random>,
-    /// The cluster.
     pub cluster: Arc<dyn ClusterView>,
-    /// Events on workloads.
     pub events: Arc<dyn EventSink>,
-    /// The member's memory.
     pub ledger: Arc<dyn Ledger>,
-    /// The CDN.
     pub cdn: Arc<dyn Cdn>,
-    /// Webhooks.
     pub notifier: Arc<dyn Notifier>,
     /// By which one of several replicas is chosen to work; `None`: this one always works.
     pub lease: Option<Arc<dyn Lease>>,

@@ -19,7 +19,6 @@ pub(crate) struct BitbucketServer {
     pub(crate) api: Api,
     /// The key of its project.
     pub(crate) owner: String,
-    /// Its slug.
     pub(crate) name: String,
 }
 

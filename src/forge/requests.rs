@@ -44,7 +44,6 @@ pub(crate) trait Requests: Send + Sync {
 pub(crate) struct Branches {
     /// What is to be merged.
     pub(crate) head: String,
-    /// Into what.
     pub(crate) base: String,
     /// Requests that ended before this do not matter, in seconds since the Unix epoch.
     pub(crate) since: i64,

@@ -44,7 +44,6 @@ pub(crate) struct Whom {
     pub(crate) key: Key,
 }
 
-/// As whom.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Key {
     /// With credentials. The number stands for them, and says nothing of them.
@@ -53,7 +52,6 @@ pub(crate) enum Key {
     Namespace(String),
 }
 
-/// What rests.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Part {
     Host(String),
@@ -79,12 +77,9 @@ pub(crate) enum Outcome {
     Fails(String, Option<Duration>),
 }
 
-/// Something that rests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Resting {
-    /// What, in words.
     pub(crate) what: String,
-    /// Why, in words.
     pub(crate) why: String,
     /// For how long still.
     pub(crate) left: Duration,
@@ -101,7 +96,6 @@ struct Rest {
     why: String,
 }
 
-/// All that rests.
 #[derive(Default)]
 pub(crate) struct Rests {
     parts: BTreeMap<Part, Rest>,

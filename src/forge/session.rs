@@ -11,7 +11,6 @@ use crate::git::{Commit, Draft, Objects, Oid, Pushed, Remote};
 use crate::requests::{Branches, Found, Requests};
 use crate::words::{self, Trailers, Words};
 
-/// One repository, opened.
 pub(crate) struct Session {
     pub(crate) remote: Remote,
     pub(crate) requests: Box<dyn Requests>,

@@ -30,7 +30,6 @@ const LISTED_MAX: usize = 50;
 
 /// Trailers of a promotion's commit ([git-interpret-trailers](https://git-scm.com/docs/git-interpret-trailers)).
 const PROMOTION_TRAILER: &str = "Allclear-Promotion";
-/// The promotion's number.
 const SEQ_TRAILER: &str = "Allclear-Seq";
 /// What it is for, `namespace/name/environment`: two of these may make the same branch name.
 const PLACE_TRAILER: &str = "Allclear-Environment";

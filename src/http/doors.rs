@@ -23,12 +23,10 @@ const STOP_WITHIN_SECONDS: u64 = 1;
 /// While there are more, the next ones wait in the backlog of the system, for the millisecond that takes.
 const CLOSING_MAX: usize = 128;
 
-/// The listening addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Door {
     /// `/livez`, `/readyz` and `/metrics`, and nothing that names a workload.
     Probes,
-    /// Everything.
     Page,
     /// Requests of other programs, which lead to marks on objects (`hooks`).
     Hooks,
@@ -105,15 +103,11 @@ pub struct Addresses {
 #[derive(Debug, thiserror::Error)]
 #[error("failed to listen on {address}: {cause}; set {} to a free address", .door.setting())]
 pub struct ListenError {
-    /// Whose.
     pub door: Door,
-    /// As configured.
     pub address: SocketAddr,
-    /// Why not.
     pub cause: io::Error,
 }
 
-/// One door, open.
 pub(super) struct Open {
     pub address: SocketAddr,
     handle: ServerHandle,

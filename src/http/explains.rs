@@ -25,7 +25,6 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(8);
 /// Bytes of an answer that are shown: some 500 lines. The longest are lists of hosts.
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
 
-/// Who can explain.
 #[async_trait::async_trait]
 pub trait Explains: Send + Sync {
     /// What `allclear explain` prints about this workload.

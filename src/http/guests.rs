@@ -24,9 +24,7 @@ const SAID_EVERY: Duration = Duration::from_secs(60);
 /// How many may be connected at once.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
-    /// From all addresses.
     pub all: usize,
-    /// From one address.
     pub peer: usize,
 }
 

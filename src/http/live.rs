@@ -35,7 +35,6 @@ const GREETING: &str = "retry: 3000\n\n";
 /// A comment, by the specification.
 const BEAT: &str = ":\n\n";
 
-/// One stream.
 struct Streaming {
     window: Data<Window>,
     asked: Asked,

@@ -48,7 +48,6 @@ use window::Window;
 /// kubelet asks three times, ten seconds apart, before it acts.
 const TURN_WITHIN: Duration = Duration::from_secs(2);
 
-/// The servers, running.
 pub struct Serving {
     probes: Open,
     page: Open,

@@ -45,15 +45,12 @@ const RELOADED_EVERY_S: u32 = 15;
 /// Who is being looked at. Constant for the life of the process.
 #[derive(Clone, Debug, Serialize)]
 pub struct About {
-    /// This member's name.
     pub member: String,
-    /// Its group's name.
     pub group: String,
     /// Nothing is changed outside.
     pub dry_run: bool,
 }
 
-/// Which page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Asked {
     /// The first one, with a search among all workloads.
@@ -64,9 +61,7 @@ pub enum Asked {
 
 /// Everything a page is made from.
 pub struct View<'a> {
-    /// Who shows it.
     pub about: &'a About,
-    /// Which page.
     pub asked: &'a Asked,
     /// The process has begun to end.
     pub draining: bool,
@@ -101,7 +96,6 @@ impl Section {
 pub struct Live {
     /// The title of the page.
     pub title: String,
-    /// Its icon.
     pub icon: String,
     /// Its first sentence, for screen readers.
     pub headline: String,

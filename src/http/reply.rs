@@ -59,7 +59,6 @@ impl MessageBody for Holding {
     }
 }
 
-/// Plain words.
 pub fn text(status: StatusCode, text: String) -> HttpResponse {
     guarded(status).content_type("text/plain; charset=utf-8").body(visible_lines(&text).into_owned())
 }
@@ -72,7 +71,6 @@ pub fn page(status: StatusCode, html: &str) -> HttpResponse {
     guarded(status).content_type("text/html; charset=utf-8").body(body)
 }
 
-/// Server-sent events.
 pub fn events(events: impl Stream<Item = Result<Bytes, Infallible>> + 'static) -> HttpResponse {
     guarded(StatusCode::OK).content_type("text/event-stream").streaming(events)
 }

@@ -41,9 +41,7 @@ pub struct Front {
     pub explains: Option<Arc<dyn Explains>>,
     /// What time it is.
     pub clock: Arc<dyn Clock>,
-    /// The counts.
     pub metrics: Arc<Metrics>,
-    /// Who this is.
     pub about: About,
     /// Who may ask whether an edge is fresh; `None`: nobody.
     pub fresh: Option<Fresh>,

@@ -84,11 +84,9 @@ pub struct Invalidation {
     pub id: String,
     /// The distribution it was created for.
     pub distribution: String,
-    /// Its caller reference.
     pub reference: String,
     /// Its paths in the order received.
     pub paths: Vec<String>,
-    /// Where it stands.
     pub status: Status,
     /// The access key id of its creator.
     pub caller: String,
@@ -267,7 +265,6 @@ impl Distribution {
         self
     }
 
-    /// Adds an origin.
     pub fn origin(mut self, name: &str) -> Distribution {
         self.origins.push(name.to_owned());
         self
@@ -281,7 +278,6 @@ const DENIED: &str = "User: arn:aws:iam::123456789012:user/allclear is not autho
 #[derive(Debug, Default)]
 struct State {
     distributions: BTreeMap<String, Distribution>,
-    /// Oldest first.
     entries: VecDeque<Entry>,
     /// Invalidations ever created, for their ids.
     created: u64,

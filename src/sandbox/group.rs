@@ -23,7 +23,6 @@ pub const MEMBERS: [&str; 5] = ["eu-1", "us-1", "ap-1", "eu-2", "us-2"];
 pub struct GroupWorld {
     /// One world for each member, named like it.
     pub worlds: Vec<World>,
-    /// What connects them.
     pub web: Web,
 }
 
@@ -31,7 +30,6 @@ pub struct GroupWorld {
 pub struct Web {
     /// One server for each member, in the same order; none where boards of this process are used instead.
     pub servers: Vec<RedisServer>,
-    /// Those boards.
     boards: Vec<SharedBoard>,
     /// For each member its lines to all servers, its own included.
     lines: Vec<Vec<Proxy>>,
@@ -139,7 +137,6 @@ impl Web {
         }
     }
 
-    /// Changes every line.
     pub fn set_all(&self, mode: Mode) {
         self.edges().for_each(|(from, to)| self.set(from, to, mode));
     }

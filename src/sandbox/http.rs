@@ -46,11 +46,9 @@ pub trait StandIn: Send + Sync + 'static {
 /// One line of the log of requests. Bodies and headers are not kept: they may be large or secret.
 #[derive(Clone, Debug)]
 pub struct Seen {
-    /// The method.
     pub method: http::Method,
     /// The path as it was sent.
     pub path: String,
-    /// The query, decoded.
     pub query: BTreeMap<String, String>,
     /// Bytes of its body.
     pub body_bytes: usize,

@@ -28,7 +28,6 @@ const CHUNK_BYTES: usize = 16 * 1024;
 /// What a line does with what one side sends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// Carries it.
     #[default]
     Pass,
     /// Carries nothing, and does not say so: a network that loses every packet. What is sent meanwhile arrives when the mode
@@ -107,7 +106,6 @@ impl Proxy {
         Ok(Self { address, shared, end: Some(end), thread: Some(thread) })
     }
 
-    /// Where clients connect.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -157,12 +155,10 @@ impl Proxy {
         self.shared.stranded.lock().unwrap_or_else(PoisonError::into_inner).push(stranded);
     }
 
-    /// Connections open now.
     pub fn live(&self) -> usize {
         self.shared.live.load(Ordering::Relaxed)
     }
 
-    /// Connections ever accepted.
     pub fn accepted(&self) -> usize {
         self.shared.accepted.load(Ordering::Relaxed)
     }

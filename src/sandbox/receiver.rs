@@ -27,11 +27,9 @@ pub struct Received {
 /// What to answer. For answers that come late or never, or for a lost connection, see [`super::http::Fault`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// The status code.
     pub status: u16,
     /// Headers, for example `Retry-After` or `Location`.
     pub headers: Vec<(String, String)>,
-    /// The body.
     pub body: AnswerBody,
 }
 
@@ -46,7 +44,6 @@ pub enum AnswerBody {
         pause: Duration,
         /// What is sent each time.
         chunk: Bytes,
-        /// How often.
         chunks: u64,
     },
 }
@@ -130,13 +127,11 @@ impl Answer {
         Answer::status(status).header("location", location)
     }
 
-    /// Adds a header.
     pub fn header(mut self, name: &str, value: &str) -> Answer {
         self.headers.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// Replaces the body.
     pub fn body(mut self, body: AnswerBody) -> Answer {
         self.body = body;
         self

@@ -76,7 +76,6 @@ impl RedisServer {
         quiet(Command::new(PROGRAM).arg("--version")).is_ok_and(|status| status.success())
     }
 
-    /// Its URL.
     pub fn url(&self) -> String {
         format!("redis://127.0.0.1:{}", self.port)
     }
@@ -86,7 +85,6 @@ impl RedisServer {
         self.port
     }
 
-    /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         SocketAddr::from((Ipv4Addr::LOCALHOST, self.port))
     }

@@ -23,7 +23,6 @@ use domain::ports::Board;
 /// apart. Every stand-in accepts it.
 const ACCESS_KEY_ID: &str = "AKIASANDBOX";
 
-/// Its secret half.
 const SECRET_ACCESS_KEY: &str = "sandbox-secret-key-that-no-log-may-show";
 
 /// The cluster of a world that is alone.
@@ -32,13 +31,9 @@ const ALONE: &str = "stand-in";
 /// What is outside of all clusters: the CDN, and who is told of purges. A handle.
 #[derive(Clone)]
 pub struct Outside {
-    /// The CDN.
     pub cloudfront: Arc<CloudFrontStandIn>,
-    /// Its API.
     pub cdn: Arc<Server>,
-    /// The webhook receiver.
     pub receiver: Arc<Receiver>,
-    /// Its server.
     pub hook: Arc<Server>,
 }
 
@@ -61,17 +56,11 @@ impl Outside {
 pub struct World {
     /// The name of its cluster.
     pub name: String,
-    /// The cluster.
     pub kubernetes: KubernetesStandIn,
-    /// Its API server.
     pub api: Server,
-    /// The CDN.
     pub cloudfront: Arc<CloudFrontStandIn>,
-    /// Its API.
     pub cdn: Arc<Server>,
-    /// The webhook receiver.
     pub receiver: Arc<Receiver>,
-    /// Its server.
     pub hook: Arc<Server>,
     /// Boards that controllers of this process use instead of Redis; none for those that are configured.
     pub boards: Vec<Arc<dyn Board>>,
@@ -126,7 +115,6 @@ impl World {
         format!("{ACCESS_KEY_ID}-{}", self.name)
     }
 
-    /// Its secret half.
     pub fn secret_access_key(&self) -> String {
         SECRET_ACCESS_KEY.to_owned()
     }

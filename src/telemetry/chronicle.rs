@@ -22,14 +22,10 @@ const MESSAGE_BYTES_MAX: usize = 300;
 /// Hosts, and purges, that one moment keeps.
 const ITEMS_MAX: usize = 10;
 
-/// Something that happened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Moment {
-    /// To which workload.
     pub workload: WorkloadId,
-    /// Its rollout's number.
     pub seq: u64,
-    /// What.
     pub kind: Kind,
     /// When, in milliseconds since the Unix epoch, by this member's clock.
     pub at_ms: i64,

@@ -3,7 +3,6 @@
 //! Prometheus names both in `Accept` and takes OpenMetrics first; a person with curl, and readers that know nothing else, get the
 //! older one, which all of them read. Not for what is in it.
 
-/// A text form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// Prometheus text, version 0.0.4: <https://prometheus.io/docs/instrumenting/exposition_formats/>.

@@ -8,10 +8,8 @@ use prometheus_client::encoding::EncodeLabelSet;
 /// One label: its name and its value.
 pub type Label = [(&'static str, &'static str); 1];
 
-/// Two labels.
 pub type Labels = [(&'static str, &'static str); 2];
 
-/// Three labels.
 pub type ThreeLabels = [(&'static str, &'static str); 3];
 
 /// The address of a Redis. There are as many as are configured, 33 at most.

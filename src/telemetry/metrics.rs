@@ -41,15 +41,12 @@ pub struct Metrics {
     webhooks: Family<Label, Counter>,
     /// How things stand in this replica.
     pub standing: Standing,
-    /// Those of purges.
     pub edge: Edge,
     /// Those of the group.
     pub boards: Boards,
     /// Those of our own doors.
     pub doors: Doors,
-    /// Those of Pipelines.
     pub promotions: Promotions,
-    /// Those of Repos.
     pub runs: Runs,
     /// What was told of workloads lately, with times.
     pub chronicle: Chronicle,

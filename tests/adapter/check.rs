@@ -51,7 +51,6 @@ struct World {
     redis: [Redis; 2],
     /// Sections of the configuration, to be changed.
     sections: BTreeMap<&'static str, String>,
-    /// The webhook file.
     hooks: serde_json::Value,
     options: Options,
     /// The report is made in the pod.

@@ -79,7 +79,6 @@ fn brisk() -> Tempo {
     }
 }
 
-/// Without streaming lists.
 fn classic() -> Tempo {
     Tempo { streaming: false, ..brisk() }
 }

@@ -13,7 +13,6 @@ use http_body::Frame;
 use http_body_util::StreamBody;
 use kube::Client;
 
-/// An answer.
 pub struct Answer {
     pub status: StatusCode,
     pub pieces: Vec<Bytes>,
@@ -33,7 +32,6 @@ impl Answer {
         Self { status: StatusCode::OK, pieces: pieces(body, length), ends: true }
     }
 
-    /// Of a watch.
     pub fn lines(body: &[u8], length: usize) -> Self {
         Self { status: StatusCode::OK, pieces: pieces(body, length), ends: false }
     }

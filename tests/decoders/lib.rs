@@ -44,7 +44,6 @@ pub struct Target {
     pub check: fn(&[u8]) -> bool,
 }
 
-/// All targets.
 pub const TARGETS: [&[Target]; 13] = [
     texts::TARGETS,
     plans::TARGETS,

@@ -11,7 +11,6 @@ pub struct Setting {
     pub name: &'static str,
     /// The namespace that an overlay sets, where it is not the base's.
     pub namespace: Option<&'static str>,
-    /// Folders of deploy/.
     pub resources: &'static [&'static str],
     pub components: &'static [&'static str],
     /// The same, said to the chart.

@@ -40,7 +40,6 @@ impl Clock for Stopped {
     }
 }
 
-/// One Secret, platform/git.
 #[derive(Default)]
 struct Safe(Mutex<BTreeMap<String, Vec<u8>>>);
 

@@ -110,7 +110,6 @@ pub struct Plain {
     mangling: Mutex<Option<(usize, Mangle)>>,
 }
 
-/// Spoils an answer.
 pub type Mangle = Box<dyn FnOnce(http::Response<Bytes>) -> Result<http::Response<Bytes>, HttpError> + Send>;
 
 impl Plain {

@@ -31,7 +31,6 @@ enum Mutant {
     ClosedByOneMadeByAnother,
 }
 
-/// One member.
 struct Node {
     machine: Rollout,
     purger: Purger,

@@ -91,7 +91,6 @@ fn broken(world: World) -> Vec<&'static str> {
     checker.discoveries().into_keys().collect()
 }
 
-/// One change.
 const ONE: &[u8] = &[1, 2];
 
 /// There and back again.

@@ -69,13 +69,10 @@ fn search(name: &str, world: World, states: usize) {
     assert_eq!(checker.unique_state_count(), states);
 }
 
-/// It changes.
 const CHANGES: &[Option<u8>] = &[Some(1), Some(2)];
 
-/// It goes.
 const GOES: &[Option<u8>] = &[Some(1), None];
 
-/// It comes.
 const COMES: &[Option<u8>] = &[None, Some(1)];
 
 /// It comes, and goes.

@@ -73,7 +73,6 @@ pub enum Part {
     Shard,
 }
 
-/// One worker process.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Worker {
     pub machine: Option<Hashed<Rollout>>,
@@ -125,7 +124,6 @@ pub enum Action {
     Watch(usize, usize),
     /// A call is performed; its answer is on its way.
     Perform(usize, usize),
-    /// The answer arrives.
     Answer(usize, usize),
     /// The call fails without having been performed.
     Fail(usize, usize),

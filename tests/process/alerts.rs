@@ -50,7 +50,6 @@ fn refuse(scene: &Scene, matches: impl Fn(&Request) -> bool + Send + Sync + 'sta
     scene.world.api.inject(fault.matching(matches).times(u32::MAX));
 }
 
-/// AllclearNotWorking, AllclearBlind.
 #[tokio::test]
 async fn a_ledger_that_cannot_be_opened_and_workloads_that_cannot_be_listed_are_shown() {
     let mut scene = Scene::new().await;
@@ -68,7 +67,6 @@ async fn a_ledger_that_cannot_be_opened_and_workloads_that_cannot_be_listed_are_
     shows(&scene, "allclear_watch_blind", "0").await;
 }
 
-/// AllclearPurgeOwed, AllclearRolloutFailed.
 #[tokio::test]
 async fn workloads_whose_rollout_did_not_end_well_are_counted_by_reason() {
     let mut scene = Scene::new().await.with("ALLCLEAR__ROLLOUT__TIMEOUT", "1s");
@@ -155,7 +153,6 @@ async fn a_purge_that_is_refused_is_told_while_it_is_tried_on() {
     assert!(scene.purged().is_empty());
 }
 
-/// AllclearRolloutStuck, for CloudFront.
 #[tokio::test]
 async fn an_invalidation_that_does_not_complete_in_time_is_late_and_not_before() {
     let mut scene = Scene::completing(None).await.with("ALLCLEAR__PURGE__COMPLETION_TIMEOUT", "3s");
@@ -202,7 +199,6 @@ async fn servers_that_never_answer_hold_up_the_group_and_are_shown_by_their_addr
     shows(&scene, "allclear_leader", "1").await;
 }
 
-/// AllclearWebhookGivenUp.
 #[tokio::test]
 async fn a_webhook_that_was_given_up_is_counted_and_kept() {
     let mut scene = Scene::new().await.with("ALLCLEAR__WEBHOOKS__RETRY", "0s, 100ms");
@@ -232,7 +228,6 @@ async fn a_workload_that_is_left_alone_after_two_abrupt_ends_is_counted() {
     shows(&scene, "allclear_notices_total{kind=\"rollout.stuck\"}", "1").await;
 }
 
-/// AllclearPromotionOrRunFailed.
 #[tokio::test]
 async fn a_pipeline_that_cannot_be_used_is_counted() {
     let mut scene = Scene::new().await;

@@ -145,7 +145,6 @@ impl Scene {
         self.controllers = run_controllers(&self.world);
     }
 
-    /// The program.
     pub fn process(&self) -> &Process {
         self.process.as_ref().expect("it was started")
     }

@@ -58,7 +58,6 @@ impl Clock for SetBack {
     }
 }
 
-/// Starts one member.
 pub fn start(world: &World, settings: Settings) -> Life {
     start_with(world, settings, |clock| clock)
 }

@@ -117,7 +117,6 @@ impl Process {
 /// The version each member has come to with one workload, if any.
 type Reached = Vec<Option<Version>>;
 
-/// One run.
 struct Run {
     seed: u64,
     /// Where the invalidations are, and whose time is everybody's.

@@ -14,7 +14,6 @@ use support::stage::{Life, Stage, deployment, id, life_under, settings, settled}
 
 use crate::group::{agreed, creations, group, member, pass, play, start};
 
-/// The defaults.
 const SETTLE: Millis = 3_000;
 const DRAIN: Millis = 60_000;
 

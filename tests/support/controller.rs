@@ -99,7 +99,6 @@ impl Controller {
         Ok(answer.replace("\r\n", "\n"))
     }
 
-    /// Its memory now.
     pub fn memory(&self) -> io::Result<Memory> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
         let mebibytes = |field: &str| {

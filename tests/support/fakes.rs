@@ -113,16 +113,13 @@ pub struct State {
     /// Faults at chosen calls, each for one call: the method, whom it must be about (a part of it), how many matching calls
     /// go well first, and what then happens.
     plan: Vec<(&'static str, String, u32, Fault)>,
-    /// Faults by chance.
     pub odds: Odds,
     /// What decides where something is up to chance.
     pub dice: Dice,
     group: Option<(Member, Vec<Server>)>,
     /// Whose CloudFront it uses, where that is not its own.
     account: Option<World>,
-    /// What Pipelines meet.
     pub promotions: promoting::Promotions,
-    /// What Repos meet.
     pub runs: running::Runs,
 }
 

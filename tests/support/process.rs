@@ -21,7 +21,6 @@ pub const LOOK_EVERY: Duration = Duration::from_millis(10);
 /// How much of a log a failed wait shows.
 const TAIL_LINES: usize = 40;
 
-/// One running program.
 pub struct Process {
     child: Child,
     log: Arc<Mutex<Vec<String>>>,
@@ -116,7 +115,6 @@ impl Process {
         self.end();
     }
 
-    /// Its process id.
     pub fn id(&self) -> u32 {
         self.child.id()
     }

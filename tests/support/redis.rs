@@ -24,7 +24,6 @@ impl Redis {
         Redis { server: server.unwrap_or_else(|error| panic!("{error}: run `make test-setup` once")) }
     }
 
-    /// Its URL.
     pub fn url(&self) -> String {
         self.server.url()
     }
@@ -106,7 +105,6 @@ impl Address {
         Address { url, port, connections }
     }
 
-    /// Its URL.
     pub fn url(&self) -> &str {
         &self.url
     }

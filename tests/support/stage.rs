@@ -57,7 +57,6 @@ pub fn in_system<T>(play: impl Future<Output = T>) -> T {
     actix::System::with_tokio_rt(runtime).block_on(play)
 }
 
-/// One process.
 pub struct Life {
     /// The outside, which outlives it.
     pub world: World,
@@ -94,7 +93,6 @@ pub fn life_under<T>(world: &World, settings: Settings, play: impl AsyncFnOnce(&
 }
 
 impl Life {
-    /// Lets time pass.
     pub async fn pass(&self, millis: Millis) {
         tokio::time::sleep(Duration::from_millis(millis)).await;
     }

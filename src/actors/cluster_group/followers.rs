@@ -20,7 +20,6 @@ pub(super) const SWEEP_EVERY: Duration = Duration::from_secs(1);
 /// Rollouts whose words go into a beat. A beat is read by every member every 5 s; the status page has all of them.
 const WORDS_MAX: usize = 50;
 
-/// Characters of each.
 const WORDS_CHARS_MAX: usize = 200;
 
 /// How long a rollout may take to say how it stands, before the beat goes without it.

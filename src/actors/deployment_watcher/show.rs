@@ -96,7 +96,6 @@ impl DeploymentWatcher {
         records.filter(|(id, _)| !self.children.contains_key(id))
     }
 
-    /// Counts them.
     pub(super) fn count_unwell(&mut self) {
         let reasons = self.at_rest().filter_map(|(_, record)| unwell::reason(record));
         let names: Vec<&'static str> = reasons.map(unwell::Reason::name).collect();

@@ -8,7 +8,6 @@ use domain::notices::delivery::{Delivery, State};
 /// One delivery on its way.
 #[derive(Clone, Debug, Serialize)]
 pub struct DeliverySeen {
-    /// Its id.
     pub id: String,
     /// The hook, by name.
     pub hook: String,
@@ -17,7 +16,6 @@ pub struct DeliverySeen {
     pub subject: Subject,
     /// The kind of its notice.
     pub kind: &'static str,
-    /// Attempts so far.
     pub attempts: u32,
     /// It is a dead letter: not tried again before a person asks for it.
     pub given_up: bool,
@@ -28,7 +26,6 @@ pub struct DeliverySeen {
 /// One receiver of webhooks, without its address and without what it gets: both may hold secrets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReceiverSeen {
-    /// Its name.
     pub name: String,
     /// What it is told.
     pub events: Vec<String>,
@@ -44,7 +41,6 @@ pub struct ReceiverSeen {
 pub struct LastSeen {
     /// When, in milliseconds since the Unix epoch.
     pub at_ms: i64,
-    /// How, in words.
     pub words: String,
 }
 

@@ -12,7 +12,6 @@ use domain::kernel::id::PipelineId;
 /// A Pipeline that looks at targets.
 #[derive(Clone)]
 pub struct Owner {
-    /// Which.
     pub id: PipelineId,
     /// Where it learns what its targets say.
     pub reported: Recipient<Reported>,
@@ -24,7 +23,6 @@ pub struct Owner {
 #[derive(Message)]
 #[rtype(result = "()")]
 pub struct Follow {
-    /// Who asks.
     pub owner: Owner,
     /// What it wants to know about.
     pub targets: BTreeSet<TargetKey>,
@@ -35,11 +33,8 @@ pub struct Follow {
 #[derive(Message)]
 #[rtype(result = "()")]
 pub struct LookAt {
-    /// Who asks.
     pub owner: PipelineId,
-    /// Names the question.
     pub ticket: u64,
-    /// What to read.
     pub targets: BTreeSet<TargetKey>,
 }
 
@@ -56,9 +51,7 @@ pub struct Looked(pub u64, pub Sights);
 /// Where the messages of a Pipeline go.
 #[derive(Clone)]
 pub struct Peers {
-    /// To the clusters.
     pub follow: Recipient<Follow>,
-    /// To the clusters.
     pub look_at: Recipient<LookAt>,
     /// To the sender of webhooks.
     pub tell_notice: Recipient<TellNotice>,

@@ -61,7 +61,6 @@ pub(super) async fn find(
     Ok(FoundSite { lost, ..found })
 }
 
-/// The site alone.
 async fn find_site(
     cluster: &dyn ClusterView,
     workload: Box<Workload>,

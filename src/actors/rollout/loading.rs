@@ -25,7 +25,6 @@ struct Loading {
     env: Env,
     /// The workload of the record.
     workload: WorkloadId,
-    /// The ledger's identity.
     origin: Origin,
     /// The workload's Kubernetes UID, for Events on it; empty where it is gone.
     uid: String,

@@ -7,9 +7,7 @@ use domain::workloads::workload::Workload;
 
 /// What a rollout is started with.
 pub struct Start {
-    /// Which workload.
     pub workload: WorkloadId,
-    /// The ledger's identity.
     pub origin: Origin,
     /// The newest sight; `None` when the workload is gone.
     pub sight: Option<Box<Workload>>,

@@ -29,7 +29,6 @@ pub(super) const OBSERVE_WITHIN: Duration = Duration::from_secs(2);
 /// How long writes under way may take at the end (fault K16: ledger flushed within 2 s, exit within 5 s).
 pub(super) const DRAIN_WITHIN: Duration = Duration::from_secs(2);
 
-/// The singletons.
 pub(super) struct Tree {
     parent: Parent,
     origin: Origin,

@@ -15,11 +15,9 @@ use domain::ports::pipeline::Objects;
 
 /// A kind of objects. Each object has an actor of its own.
 pub trait Tended: Unpin + 'static {
-    /// An object.
     type Object: Kept;
     /// Where the messages of its actor go.
     type Peers: Clone + Send + Unpin + 'static;
-    /// Its actor.
     type Child: Actor<Context = Context<Self::Child>>
         + Handler<ObjectSeen<Self::Object>>
         + Handler<PeersRebuilt<Self::Peers>>

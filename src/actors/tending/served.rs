@@ -7,7 +7,6 @@ use domain::objects::kept::Kept;
 use domain::ports::PortError;
 use domain::ports::pipeline::Objects;
 
-/// What was found.
 pub struct Served {
     /// The places that are tended, by their numbers.
     pub places: BTreeSet<usize>,

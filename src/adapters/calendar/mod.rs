@@ -18,7 +18,6 @@ use domain::ports::{Clock, PortError};
 pub struct WallCalendar(Arc<dyn Clock>);
 
 impl WallCalendar {
-    /// By this clock.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
         Self(clock)
     }

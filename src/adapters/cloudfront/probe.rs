@@ -25,7 +25,6 @@ const NO_INVALIDATION: &str = "IALLCLEARCHECK";
 pub struct Identity {
     /// Such as `arn:aws:sts::123456789012:assumed-role/allclear/1700000000`.
     pub arn: String,
-    /// The account.
     pub account: String,
 }
 

@@ -13,7 +13,6 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// A block of addresses, and what it is for.
 pub(super) struct Block<A> {
     network: A,
-    /// Of the prefix.
     bits: u32,
     /// In the registry's words, with the RFC.
     pub name: &'static str,

@@ -22,7 +22,6 @@ use domain::ports::repo::Pokes;
 
 /// Answers a ticket with yes.
 pub const APPROVE: &str = "allclear.dev/approve";
-/// Who does.
 pub const APPROVED_BY: &str = "allclear.dev/approved-by";
 /// Opens the time and verdict gates of a ticket, too.
 pub const OVERRIDE: &str = "allclear.dev/override";
@@ -53,9 +52,7 @@ pub struct Desk<K = PipelineKind> {
 /// An object, and the API group that it is in.
 #[derive(Clone, Debug)]
 pub struct Found<T = Object> {
-    /// The group.
     pub group: String,
-    /// The object.
     pub object: T,
 }
 

@@ -27,7 +27,6 @@ pub(super) const HTTP_ROUTES: Resource = Resource::new(GATEWAY_GROUP, "v1", "htt
 /// `GRPCRoute`s.
 pub(super) const GRPC_ROUTES: Resource = Resource::new(GATEWAY_GROUP, "v1", "grpcroutes");
 
-/// Gateways.
 pub(super) const GATEWAYS: Resource = Resource::new(GATEWAY_GROUP, "v1", "gateways");
 
 /// `ReferenceGrant`s as they are served since release 0.6.
@@ -72,7 +71,6 @@ fn route(json: &str, kind: RouteKind) -> Result<RouteFact, String> {
     })
 }
 
-/// Reads a Gateway.
 pub(super) fn gateway(json: &str) -> Result<GatewayFact, String> {
     let Object { metadata, spec, status } = read::<GatewaySpec, GatewayStatus>(json)?;
     let listeners = spec.and_then(|spec| spec.listeners).unwrap_or_default();

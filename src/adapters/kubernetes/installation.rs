@@ -41,7 +41,6 @@ pub struct Seen {
     pub lease: Result<Option<Claim>, PortError>,
     /// The Deployments of the namespace that are ours, by name.
     pub controllers: Result<Vec<Controller>, PortError>,
-    /// Their pods.
     pub pods: Result<Vec<Pod>, PortError>,
 }
 

@@ -21,7 +21,6 @@ use domain::replica::lease::{Claim, LEASE_FOR, Replica};
 
 const LEASES: Resource = Resource::new("coordination.k8s.io", "v1", "leases");
 
-/// The object's name.
 const NAME: &str = "allclear-leader";
 
 /// Longest wait for an answer: well below the 15 s after which another takes over.

@@ -13,10 +13,8 @@ use super::api::{Api, Clients, Collection, NAMESPACES};
 use super::objects::{PipelineKind, RepoKind, of};
 use domain::ports::PortError;
 
-/// What is named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Named<'a> {
-    /// Every namespace.
     Namespaces,
     /// Deployments of a namespace.
     Deployments(&'a str),
@@ -29,10 +27,8 @@ pub enum Named<'a> {
 /// Namespace and name of an object; the namespace is empty where the kind has none.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 pub struct ObjectName {
-    /// The namespace.
     #[serde(default)]
     pub namespace: String,
-    /// The name.
     pub name: String,
 }
 

@@ -30,7 +30,6 @@ const VERSION: &str = "v1alpha1";
 
 /// One of our kinds: its names, and how its objects are read and written.
 pub trait Kind: Clone + Send + Sync + 'static {
-    /// Its objects.
     type Object: Kept;
 
     /// Its name in objects.

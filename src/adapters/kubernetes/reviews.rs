@@ -27,7 +27,6 @@ const AT_ONCE: usize = 8;
 /// One right: a verb on a resource, perhaps of one name, in one namespace or in all.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Right {
-    /// The RBAC verb.
     pub verb: &'static str,
     /// The API group; empty for the core group.
     pub group: &'static str,
@@ -48,7 +47,6 @@ pub enum Whom {
     Account(String, String),
 }
 
-/// Asks.
 #[derive(Clone)]
 pub struct Reviews(Api);
 

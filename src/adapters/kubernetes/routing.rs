@@ -24,7 +24,6 @@ const INGRESS_CLASS: &str = "kubernetes.io/ingress.class";
 /// What is kept of an object, and how many of its names were not even read.
 pub(super) type Counted<T> = (T, usize);
 
-/// Reads a Service.
 pub(super) fn service(json: &str) -> Result<Counted<ServiceFact>, String> {
     #[derive(Default, Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -48,7 +47,6 @@ pub(super) fn service(json: &str) -> Result<Counted<ServiceFact>, String> {
     Ok((fact, 0))
 }
 
-/// Reads an Ingress.
 pub(super) fn ingress(json: &str) -> Result<Counted<IngressFact>, String> {
     let Object { mut metadata, spec, status } = read::<IngressSpec, IngressStatus>(json)?;
     let spec = spec.unwrap_or_default();
@@ -78,7 +76,6 @@ pub(super) fn ingress(json: &str) -> Result<Counted<IngressFact>, String> {
     Ok((fact, unread))
 }
 
-/// Reads an object.
 pub(super) fn read<'a, Spec: Deserialize<'a>, Status: Deserialize<'a>>(
     json: &'a str,
 ) -> Result<Object<Spec, Status>, String> {
@@ -93,7 +90,6 @@ pub(super) struct Object<Spec, Status> {
     pub status: Option<Status>,
 }
 
-/// Its metadata.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Metadata {

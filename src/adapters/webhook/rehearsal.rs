@@ -77,7 +77,6 @@ impl Webhooks {
         }
     }
 
-    /// Sends one test.
     pub async fn rehearse(&self, hook: &Hook) -> Rehearsal {
         let at_ms = self.clock.wall_ms();
         let id = format!("test_{at_ms}");

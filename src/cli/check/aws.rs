@@ -34,7 +34,6 @@ pub struct Account {
     pub distributions: Option<Vec<Distribution>>,
     /// Its number, in words.
     pub name: String,
-    /// What was found.
     pub findings: Vec<Finding>,
 }
 

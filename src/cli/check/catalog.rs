@@ -8,7 +8,6 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Group {
-    /// The configuration itself.
     Configuration,
     /// The API server and what it serves.
     Cluster,
@@ -18,11 +17,9 @@ pub enum Group {
     Rights,
     /// Where allclear keeps its records.
     Ledger,
-    /// The Redis servers.
     Redis,
     /// The clusters behind the same CDN.
     Group,
-    /// The AWS account.
     Aws,
     /// The hosts of what is watched.
     Sites,
@@ -33,7 +30,6 @@ pub enum Group {
 }
 
 impl Group {
-    /// The heading.
     pub const fn title(self) -> &'static str {
         match self {
             Self::Configuration => "configuration",
@@ -51,7 +47,6 @@ impl Group {
     }
 }
 
-/// One check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Check {
     /// Its name, and its anchor in the documents.
@@ -63,7 +58,6 @@ pub struct Check {
 macro_rules! checks {
     ($($name:ident: $group:ident = $id:literal;)*) => {
         $(#[doc = concat!("`", $id, "`")] pub const $name: Check = Check { id: $id, group: Group::$group };)*
-        /// Every check.
         pub const ALL: &[Check] = &[$($name),*];
     };
 }

@@ -43,7 +43,6 @@ const CRDS: Resource = Resource::new("apiextensions.k8s.io", "v1", "customresour
 
 /// Who asks, and whose rights are looked at.
 pub struct Who {
-    /// Whose.
     pub whom: Whom,
     /// The same in words.
     pub words: String,

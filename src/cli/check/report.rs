@@ -12,7 +12,6 @@ use super::catalog::{Check, Group};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mark {
-    /// It holds.
     Good,
     /// It should be known, and stops nothing.
     Warning,
@@ -36,13 +35,11 @@ impl Mark {
 /// One line of the report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// The check.
     pub check: Check,
     /// Of what, where there are several: a namespace, a Redis, a host.
     pub about: Option<String>,
     /// What it came to.
     pub mark: Mark,
-    /// Why, in words.
     pub reason: String,
     /// What to do about it.
     pub hint: Option<String>,
@@ -86,7 +83,6 @@ impl Check {
         Finding { check: self, about: None, mark, reason: reason.to_string(), hint: None }
     }
 
-    /// It holds.
     pub(super) fn good(self, reason: impl ToString) -> Finding {
         self.found(Mark::Good, reason)
     }
@@ -113,7 +109,6 @@ impl Check {
 }
 
 impl Finding {
-    /// Of this.
     pub(super) fn of(self, about: impl ToString) -> Self {
         Self { about: Some(about.to_string()), ..self }
     }
@@ -147,7 +142,6 @@ pub struct Report {
     pub rights_of: String,
     /// With which credentials AWS was asked, in words.
     pub aws_asked: String,
-    /// How many hold.
     pub good: usize,
     /// How many should be known.
     pub warnings: usize,
@@ -159,14 +153,10 @@ pub struct Report {
     pub findings: Vec<Finding>,
 }
 
-/// As whom.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Asked {
-    /// The API server.
     pub cluster: String,
-    /// Whose rights.
     pub rights_of: String,
-    /// AWS.
     pub aws: String,
 }
 

@@ -35,24 +35,19 @@ pub enum Place {
 pub struct Need {
     /// The check that says whether they are there.
     pub check: Check,
-    /// The API group.
     pub group: &'static str,
     /// The resource, perhaps with a subresource.
     pub resource: &'static str,
     /// Of this object alone.
     pub name: Option<&'static str>,
-    /// The verbs.
     pub verbs: &'static [&'static str],
-    /// Where.
     pub place: Place,
 }
 
 /// Kinds of ours that the cluster serves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Served {
-    /// Pipelines.
     pub pipelines: bool,
-    /// Repos.
     pub repos: bool,
 }
 
@@ -152,7 +147,6 @@ pub fn rights(needs: &[Need], watched: &BTreeSet<Option<String>>, ledger_namespa
 pub struct Missing {
     /// How grave it is.
     pub mark: Mark,
-    /// Who lacks it.
     pub who: String,
     /// What to do about it, instead of what is to be applied.
     pub hint: Option<String>,

@@ -27,11 +27,9 @@ const NAMED_MAX: usize = 20;
 
 const ALL: [Check; 4] = [HOST_SERVED, DISTRIBUTION_USABLE, CACHE_TAGS, ANNOTATIONS];
 
-/// What was found.
 pub struct Sites {
     /// The distributions that serve something.
     pub matched: Vec<DistributionId>,
-    /// What to say.
     pub findings: Vec<Finding>,
 }
 

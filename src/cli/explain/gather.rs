@@ -31,7 +31,6 @@ pub enum Found {
     Yes(Box<Explanation>),
     /// What is known of it could not be read: not the object and not its record, or not the ledger; the answer says why.
     Unknown(Box<Explanation>),
-    /// There is not.
     No,
 }
 

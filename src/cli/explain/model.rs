@@ -13,7 +13,6 @@ use domain::rollouts::rollout::{PurgeSummary, Stage};
 /// Everything about one workload.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Explanation {
-    /// Which workload.
     pub workload: WorkloadId,
     /// How it is, in one sentence.
     pub state: String,
@@ -35,7 +34,6 @@ pub struct Explanation {
     pub site: Section<SiteSeen>,
     /// The distributions that serve them.
     pub distributions: Section<DistributionsSeen>,
-    /// What is purged.
     pub paths: Section<PathsSeen>,
     /// Webhooks on their way and dead letters.
     pub webhooks: Section<Vec<WebhookSeen>>,
@@ -50,9 +48,7 @@ pub struct Explanation {
 pub struct DeploymentSeen {
     /// The image of each container, init containers as `init:name`.
     pub images: Section<BTreeMap<String, String>>,
-    /// Pods wanted.
     pub desired: u32,
-    /// Pods there are.
     pub total: u32,
     /// Pods of the newest template.
     pub updated: u32,
@@ -86,7 +82,6 @@ pub struct RecordSeen {
     /// A purge that was asked for, and is made with this rollout.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub asked: Option<String>,
-    /// Open votes.
     pub votes: usize,
     /// The last rollout that was purged, in words.
     pub last_purge: Option<String>,
@@ -141,10 +136,8 @@ pub struct DistributionsSeen {
     pub listed: Option<usize>,
 }
 
-/// One distribution.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct DistributionSeen {
-    /// Its id.
     pub id: String,
     /// Its own domain name, where known.
     pub domain: Option<String>,
@@ -152,7 +145,6 @@ pub struct DistributionSeen {
     pub why: Vec<String>,
 }
 
-/// What is purged.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PathsSeen {
     /// Paths, and cache tags with a leading `#`.
@@ -164,13 +156,9 @@ pub struct PathsSeen {
 /// One webhook on its way.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct WebhookSeen {
-    /// Its id.
     pub id: String,
-    /// The hook's name.
     pub hook: String,
-    /// What it tells.
     pub kind: &'static str,
-    /// Attempts so far.
     pub attempts: u32,
     /// Why it was given up; `None` while it is still tried.
     pub given_up: Option<String>,
@@ -194,13 +182,11 @@ pub struct Listing {
 /// One workload, in brief.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Row {
-    /// Which workload.
     pub workload: WorkloadId,
     /// Its tags, in brief.
     pub version: String,
     /// The phase of its record; `–` without one.
     pub phase: &'static str,
-    /// How it is.
     pub state: String,
     /// The last rollout that was purged.
     pub last_purge: Option<String>,

@@ -4,7 +4,6 @@ use crate::cli::read::listed::list;
 use crate::cli::read::{Sources, no_namespace};
 use domain::kernel::id::WorkloadId;
 
-/// Names suggested.
 const SUGGESTED_MAX: usize = 3;
 
 /// Says that there is no such workload, and which one may have been meant.

@@ -33,9 +33,7 @@ const NOW: Timestamp = Timestamp::from_millis(0);
 /// Why nothing is known of agreement without the ledger: the pin is in it.
 pub(crate) const UNREAD: &str = "the ledger cannot be read, so it is not known who the members are";
 
-/// What was heard.
 pub struct Group {
-    /// Our name.
     pub member: Member,
     /// The group as a running allclear would show it; `None` while alone.
     pub seen: Option<Seen>,
@@ -64,7 +62,6 @@ pub struct OwnCopy {
     pub board: String,
     /// The ledger it is from.
     pub origin: Origin,
-    /// What it says.
     pub said: Posting,
 }
 

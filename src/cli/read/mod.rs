@@ -36,7 +36,6 @@ pub struct Sources {
     pub cluster: Arc<dyn ClusterView>,
     /// The ledger, which is not opened: a command that only looks must not create one.
     pub ledger: Arc<dyn Ledger>,
-    /// CloudFront.
     pub cdn: Arc<dyn Cdn>,
     /// The group's boards; `None` where no Redis is configured.
     pub group: Option<Neighbours>,
@@ -48,7 +47,6 @@ pub struct Sources {
     pub repos: Option<Desk<RepoKind>>,
 }
 
-/// What is asked.
 #[derive(Clone, Debug)]
 pub struct Question {
     /// `-n`. Without it a name is looked for in `own_namespace`, and the list shows every namespace.
@@ -70,7 +68,6 @@ pub struct Question {
 /// A cluster without a Redis, as the controller calls it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Us {
-    /// The only member.
     pub member: String,
     /// The name of its group.
     pub group: String,
@@ -99,11 +96,9 @@ pub(crate) fn asking(
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum Section<T> {
-    /// The part.
     Known(T),
     /// It could not be read; the others are not affected.
     Missing {
-        /// Why, in words.
         missing: String,
     },
 }
@@ -117,7 +112,6 @@ impl<T> Section<T> {
         }
     }
 
-    /// A missing part.
     pub fn missing(why: impl ToString) -> Self {
         Self::Missing { missing: why.to_string() }
     }

@@ -10,10 +10,8 @@ use crate::app::looking;
 use crate::cli::times::time;
 use crate::config::{InForce, Invalid, Loaded};
 
-/// Whose it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Whose {
-    /// The controller's.
     Controllers {
         /// The version of the program that wrote it.
         version: String,

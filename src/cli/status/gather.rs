@@ -117,7 +117,6 @@ async fn heard(
     Ok(Some(listen::listen(neighbours, member, ledgered, &question.policy).await))
 }
 
-/// Pipelines and Repos.
 async fn objects(sources: &Sources, question: &Question) -> (Option<PromotingSeen>, Option<RunningSeen>) {
     tokio::join!(promoting(sources, question), running(sources, question))
 }

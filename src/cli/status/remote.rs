@@ -10,7 +10,6 @@ use crate::adapters::in_words;
 /// Time for everything: an allclear answers within 3 s even when an actor does not.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 
-/// Time for connecting.
 const CONNECT_WITHIN: Duration = Duration::from_secs(3);
 
 /// Bytes of a state at most. A thousand rollouts in flight are about a megabyte.

@@ -21,7 +21,6 @@ use crate::cli::status::remote::state;
 use crate::config::Hook;
 use domain::notices::delivery::{Delivery, State};
 
-/// What there is.
 #[derive(Clone, Debug, Default, Serialize)]
 struct Listed {
     /// Where the receivers and the deliveries are from, in words.

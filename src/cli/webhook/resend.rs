@@ -21,7 +21,6 @@ use domain::notices::notice::Kind;
 pub struct Request {
     /// Only for this receiver.
     pub receiver: Option<String>,
-    /// Only this event.
     pub event: Option<Kind>,
     /// Also what still waits for its next attempt.
     pub now: bool,

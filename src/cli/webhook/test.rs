@@ -18,7 +18,6 @@ struct Tests {
     tests: Vec<Test>,
 }
 
-/// One receiver's part.
 #[derive(Clone, Debug, Serialize)]
 struct Test {
     receiver: String,

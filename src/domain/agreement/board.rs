@@ -81,11 +81,8 @@ pub struct Interest {
 /// What another member has posted.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Heard {
-    /// Whose it is.
     pub member: Member,
-    /// Of which workload.
     pub workload: WorkloadId,
-    /// From which ledger.
     pub origin: Origin,
     /// Its record, or that it was removed, and at which state: a removal heard on one board says nothing about a newer
     /// record heard on another.

@@ -72,7 +72,6 @@ pub struct View {
 /// Whether what a workload is called in its group is its own (decision 55). The others know one workload of a member by a name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Naming {
-    /// It is.
     #[default]
     Stands,
     /// It was, and belongs to another workload of this cluster: votes that are open end, and none is cast. In words.
@@ -86,7 +85,6 @@ pub enum Naming {
 pub struct NumberedView {
     /// Counts the views that one life of the group's actor has given out: a lower number is an older view that was overtaken.
     pub number: u64,
-    /// The view.
     pub view: View,
 }
 

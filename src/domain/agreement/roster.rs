@@ -58,7 +58,6 @@ const RULES: &str = "rules";
 /// What a member tells of itself every few seconds, on every board it reaches.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Heartbeat {
-    /// Its name.
     pub member: Member,
     /// Its ledger: it distinguishes two clusters that took one name.
     pub origin: Origin,
@@ -67,7 +66,6 @@ pub struct Heartbeat {
     /// Counts the beats of this life, from 1; 0 in those of older programs, which do not count.
     #[serde(default)]
     pub count: u64,
-    /// The program's version.
     pub version: String,
     /// The hash of its configuration, as in its records.
     pub config: String,
@@ -136,7 +134,6 @@ pub struct Pin {
 /// The group's servers, as far as they have said who they are.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Servers {
-    /// Different ones.
     pub distinct: usize,
     /// Those that have said so, by address.
     pub identified: BTreeSet<String>,
@@ -342,7 +339,6 @@ impl Roster {
     }
 }
 
-/// Names, for people.
 pub fn listed(members: &BTreeSet<Member>) -> String {
     members.iter().map(|member| member.0.as_str()).collect::<Vec<_>>().join(", ")
 }

@@ -21,7 +21,6 @@ use crate::records::record::{Published, Purge, PurgeState};
 /// How the members stand towards one workload.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Tally {
-    /// The workload.
     pub workload: WorkloadId,
     /// What the group knows it by, where that is not its own name.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -42,11 +41,9 @@ pub struct Tally {
     pub purges: Vec<Executed>,
 }
 
-/// One member's part.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Ballot {
-    /// Its name.
     pub member: String,
     /// It is this one.
     pub is_self: bool,
@@ -62,11 +59,9 @@ pub struct Ballot {
     pub awaited: Option<String>,
 }
 
-/// One purge.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Executed {
-    /// The distribution.
     pub distribution: String,
     /// Who makes it: the members by rank. Each takes over when those before it do not.
     pub executors: Vec<String>,

@@ -32,11 +32,8 @@ impl ClusterKey {
 /// Names a leaf by the object that holds its kubeconfig. Written `Secret/shop/eu-1`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct LeafId {
-    /// The object's kind.
     pub kind: LeafKind,
-    /// The object's namespace.
     pub namespace: String,
-    /// The object's name.
     pub name: String,
 }
 
@@ -103,13 +100,10 @@ pub struct TargetKey(Arc<TargetParts>);
 /// What a [`TargetKey`] says.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TargetParts {
-    /// In which cluster.
     pub cluster: ClusterKey,
     /// What kind of object.
     pub app: AppKind,
-    /// In which namespace.
     pub namespace: String,
-    /// Its name.
     pub name: String,
 }
 
@@ -155,7 +149,6 @@ pub enum Sight {
     Unknown(String),
     /// Its collection was read, and it is not there.
     Absent,
-    /// It is there.
     Present(Present),
 }
 
@@ -173,7 +166,6 @@ pub struct Present {
 /// What one look at an object says.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Look {
-    /// The object.
     pub present: Present,
     /// Its kind does not publish which spec it has acted on, or publishes its parts at different times: being ready counts only
     /// when a second look some seconds later says the same.

@@ -45,7 +45,6 @@ enum Standing {
     Resting(Timestamp),
 }
 
-/// What happened.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Event {
     /// A Pipeline wants to know about these targets from now on, and no others; none: it is gone.

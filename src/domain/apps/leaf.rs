@@ -116,7 +116,6 @@ pub struct Leaf {
     gathering: Option<Gathering>,
 }
 
-/// When watches begin.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Gathering {
     until: Timestamp,

@@ -85,7 +85,6 @@ enum Rules {
     StatefulSet,
     DaemonSet,
     HelmRelease,
-    /// Kustomization and Terraform.
     Applied,
     Application,
     Rollout,

@@ -18,7 +18,6 @@ use crate::records::rules::Rules;
 /// What is to be purged: the union over the votes (decisions 11 and 32).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Plan {
-    /// By these hosts.
     pub hosts: BTreeSet<Host>,
     /// Of these hosts, no more than these paths.
     pub narrow: BTreeMap<Host, PathSet>,
@@ -29,7 +28,6 @@ pub struct Plan {
     pub except: BTreeSet<Host>,
     /// These, beside what hosts and origins match: their owner named them.
     pub distributions: BTreeSet<DistributionId>,
-    /// These paths.
     pub paths: PathSet,
 }
 

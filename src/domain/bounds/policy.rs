@@ -31,7 +31,6 @@ pub struct Policy {
     pub on_rollback: OnRollback,
     /// How long hosts that a workload had and lost are looked for again.
     pub missing_timeout: Duration,
-    /// What follows then.
     pub on_missing: OnMissing,
     /// How the members of a group agree. Without effect while alone.
     pub group: Agreement,
@@ -101,7 +100,6 @@ pub enum OnMissing {
 /// Whether a purge follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Choice {
-    /// It does.
     Purge,
     /// It does not; the rollout is closed with the reason.
     Skip,

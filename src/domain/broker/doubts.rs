@@ -18,7 +18,6 @@ const NAMED_MAX: usize = 3;
 /// Rejected copies of one board.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Rejections {
-    /// Since the start.
     pub(super) all: u64,
     /// What was wrong with the last of them, and when.
     pub(super) last: Option<(String, Timestamp)>,

@@ -74,13 +74,10 @@ const BACKOFF: Backoff = Backoff { base: Duration::from_millis(250), cap: Durati
 /// Who we are. Constant for the life of the process.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Identity {
-    /// This member.
     pub member: Member,
-    /// Our ledger.
     pub origin: Origin,
     /// Names one life of this broker: another in each process, and another whenever the broker is rebuilt.
     pub boot: String,
-    /// The program's version.
     pub version: String,
     /// What it watches, and where it runs.
     pub stands: Stands,
@@ -165,7 +162,6 @@ pub enum Effect {
     ReadLedger,
     /// Read one record and its floor from the ledger.
     LoadRecord(WorkloadId),
-    /// Read the pin.
     ReadPin,
     /// Store this pin over that one.
     StorePin(Pin, Option<Pin>),
@@ -186,7 +182,6 @@ pub enum Effect {
 }
 
 impl Effect {
-    /// The metric label.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Identify(_) => "identify",

@@ -39,7 +39,6 @@ pub(super) struct Names {
     known: bool,
     /// What came before that.
     early: Vec<Event>,
-    /// Our workloads.
     locals: BTreeMap<WorkloadId, Local>,
     /// Those that go by another name, by that name.
     aliases: BTreeMap<WorkloadId, BTreeSet<WorkloadId>>,

@@ -182,7 +182,6 @@ impl PeerRecords {
         copies.any(|(member, copy)| copy.seeks && members.contains(member))
     }
 
-    /// Everything is kept.
     pub(super) fn is_listening(&self) -> bool {
         self.listens
     }

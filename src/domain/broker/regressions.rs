@@ -66,11 +66,9 @@ enum Ledger {
     Without,
 }
 
-/// All of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Regressions {
     all: BTreeMap<WorkloadId, Regression>,
-    /// Copies prove nothing.
     doubts: bool,
     /// The workloads counted above a copy that proves nothing, and when.
     counted: BTreeMap<WorkloadId, Timestamp>,

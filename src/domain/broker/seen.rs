@@ -24,16 +24,13 @@ pub struct Seen {
     pub config: String,
     /// The members, ourselves included, and all other names that report.
     pub members: Vec<MemberSeen>,
-    /// The boards.
     pub boards: Vec<BoardSeen>,
     /// Workloads with a state that the ledger has lost.
     pub regressed: Vec<WorkloadId>,
 }
 
-/// One member.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct MemberSeen {
-    /// Its name.
     pub name: String,
     /// It is this one.
     pub is_self: bool,
@@ -57,10 +54,8 @@ pub struct MemberSeen {
     pub place: Option<String>,
 }
 
-/// One board.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct BoardSeen {
-    /// Its address.
     pub name: String,
     /// The identity of the server that answers there; `None` while unknown.
     pub identity: Option<String>,
@@ -139,7 +134,6 @@ impl Broker {
         self.boards.get(index).is_some_and(|board| board.trouble().is_some())
     }
 
-    /// What is wrong.
     pub fn troubles(&self, now: Timestamp) -> Vec<Trouble> {
         let failing = self.boards.iter().filter_map(BoardState::trouble);
         let mut troubles: Vec<Trouble> = failing.map(|why| Trouble::Board(why.to_owned())).collect();

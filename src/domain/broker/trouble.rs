@@ -12,7 +12,6 @@ pub enum Trouble {
     Hold(String),
     /// The settings of a member differ from ours.
     Difference {
-        /// Its name.
         member: String,
         /// A sentence for each setting.
         differences: Vec<String>,

@@ -61,7 +61,6 @@ impl Reason {
         REASONS.into_iter()
     }
 
-    /// Its name.
     pub fn name(self) -> &'static str {
         REASONS.get(usize::from(self.0)).copied().unwrap_or_default()
     }

@@ -91,7 +91,6 @@ impl Call {
         }
     }
 
-    /// It is made.
     pub fn asked(&mut self) {
         self.state = State::Asked;
     }
@@ -103,7 +102,6 @@ impl Call {
         }
     }
 
-    /// It was answered.
     pub fn answered(&mut self) {
         *self = Self::default();
     }

@@ -45,11 +45,8 @@ pub trait ObjectId: Clone + fmt::Debug + fmt::Display + Ord + Hash + Send + Sync
 /// One workload of this cluster. Written `deployment/shop/web`; serialised the same way, so it can be a key.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WorkloadId {
-    /// Its kind.
     pub kind: Kind,
-    /// Its namespace.
     pub namespace: String,
-    /// Its name.
     pub name: String,
 }
 
@@ -64,7 +61,6 @@ impl ObjectId for WorkloadId {
 }
 
 impl WorkloadId {
-    /// A Deployment's id.
     pub fn deployment(namespace: impl Into<String>, name: impl Into<String>) -> Self {
         Self { kind: Kind::Deployment, namespace: namespace.into(), name: name.into() }
     }
@@ -115,7 +111,6 @@ pub enum Subject {
 }
 
 impl Subject {
-    /// Its namespace.
     pub fn namespace(&self) -> &str {
         match self {
             Self::Workload(id) => &id.namespace,
@@ -124,7 +119,6 @@ impl Subject {
         }
     }
 
-    /// Its name.
     pub fn name(&self) -> &str {
         match self {
             Self::Workload(id) => &id.name,

@@ -121,7 +121,6 @@ pub struct Refusals {
 }
 
 impl Cause {
-    /// Every cause.
     pub const ALL: [Self; 11] = [
         Self::OpenLedger,
         Self::ReadLedger,
@@ -226,7 +225,6 @@ impl Cause {
 }
 
 impl Refusals {
-    /// Something was refused.
     pub fn refused(&mut self, now: Timestamp, cause: Cause, refused: Refused, place: &str) -> Said {
         let begins = !self.lasting.contains_key(&cause);
         let begun = || Lasting { since: now, unmended: now, open: true, said: None, places: BTreeSet::new() };
@@ -292,7 +290,6 @@ mod tests {
         Timestamp::from_millis(seconds * 1_000)
     }
 
-    /// Refuses a right.
     fn refused(refusals: &mut Refusals, seconds: u64, cause: Cause, place: &str) -> Said {
         refusals.refused(at(seconds), cause, Refused::Right, place)
     }

@@ -3,16 +3,13 @@
 
 use crate::kernel::id::{Subject, digest};
 
-/// One Event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Remark {
     /// Its reason, one word.
     pub reason: &'static str,
     /// Something is not as it should be.
     pub is_warning: bool,
-    /// One sentence.
     pub message: String,
-    /// Its annotations.
     pub annotations: Vec<(&'static str, String)>,
 }
 
@@ -26,9 +23,7 @@ impl Remark {
 /// On what a remark is made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Remarked {
-    /// The object.
     pub subject: Subject,
-    /// Its UID.
     pub uid: String,
     /// How often its status was written.
     pub serial: u64,

@@ -44,11 +44,8 @@ impl Stage {
 /// What is known about a span beside its times.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fact {
-    /// A text.
     Text(String),
-    /// A number.
     Number(i64),
-    /// Several texts.
     Texts(Vec<String>),
 }
 
@@ -66,13 +63,11 @@ pub struct Fault {
 pub struct Span {
     /// The id of its rollout.
     pub trace: String,
-    /// Its own id.
     pub id: String,
     /// The id of the span it is a part of; `None` for [`Stage::Rollout`].
     pub parent: Option<String>,
     /// What it is about.
     pub stage: Stage,
-    /// Of which workload.
     pub workload: WorkloadId,
     /// When it began, in milliseconds since the Unix epoch, by the member's clock.
     pub start_ms: i64,

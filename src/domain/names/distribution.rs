@@ -29,7 +29,6 @@ pub struct NotAnId(String);
 /// them, and one that cannot be read costs only itself.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Distribution {
-    /// Its id.
     pub id: DistributionId,
     /// Its own domain name, `d111111abcdef8.cloudfront.net`.
     pub domain_name: String,
@@ -78,7 +77,6 @@ pub enum Reason {
     },
     /// The host is a wildcard and covers one of its aliases, or part of what a wildcard alias covers.
     AliasBeneath {
-        /// The wildcard host.
         host: Host,
         /// The alias, as CloudFront writes it.
         alias: String,
@@ -89,7 +87,6 @@ pub enum Reason {
     Origin(Host),
     /// The host is a wildcard and covers one of its origins.
     OriginBeneath {
-        /// The wildcard host.
         host: Host,
         /// The origin's domain name.
         origin: String,
@@ -148,7 +145,6 @@ impl DistributionId {
         }
     }
 
-    /// The id's text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0

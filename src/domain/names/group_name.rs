@@ -21,7 +21,6 @@ const NAME_CHARS_MAX: usize = 253;
 pub struct GroupName {
     /// The namespace; `None`: the workload's own.
     pub namespace: Option<String>,
-    /// The name.
     pub name: String,
 }
 
@@ -58,7 +57,6 @@ fn is_label(text: &str) -> bool {
 /// Another name than its own, by which a workload goes in its group.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Alias {
-    /// The name.
     #[serde(rename = "w")]
     pub name: WorkloadId,
     /// When the workload was created, as Kubernetes writes it: of two under one name the older one stays.

@@ -26,7 +26,6 @@ pub struct LabelSelector {
 /// One requirement on one key.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Requirement {
-    /// The label's key.
     pub key: String,
     /// How the label's value is compared.
     pub operator: Operator,

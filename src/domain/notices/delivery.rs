@@ -67,7 +67,6 @@ pub struct Delivery {
     pub subject: Subject,
     /// The hook, by the name the configuration has for it.
     pub hook: String,
-    /// What is sent.
     pub content: Content,
     /// Attempts made so far.
     #[serde(default)]
@@ -170,12 +169,10 @@ impl Delivery {
 pub enum Reply {
     /// 2xx: done.
     Delivered {
-        /// The status.
         status: u16,
     },
     /// Any other answer, redirects included: they are not followed.
     Refused {
-        /// The status.
         status: u16,
         /// How long the receiver asks to be left alone, from a 429 or a 503.
         retry_after: Option<Duration>,
@@ -184,12 +181,10 @@ pub enum Reply {
     Gone,
     /// No answer: timeout, connection, TLS.
     Failed {
-        /// Why.
         reason: String,
     },
     /// The address may not be talked to. Trying again does not help until the configuration changes.
     Blocked {
-        /// Why.
         reason: String,
     },
     /// The configuration has no hook of this name any more.
@@ -218,44 +213,37 @@ pub enum Event {
     Restored(Vec<Delivery>),
     /// A notice is to be told by these deliveries; there may be none. May be repeated until it was accepted.
     Told {
-        /// The notice.
         notice: NoticeId,
         /// One for each hook that subscribes to it.
         deliveries: Vec<Delivery>,
     },
     /// The ledger has stored a delivery.
     Stored {
-        /// Which.
         id: String,
         /// By which write, as the effect had it: the answer of another one ends nothing.
         write: u64,
     },
     /// The ledger has not stored a delivery, or does not know.
     StoreFailed {
-        /// Which.
         id: String,
         /// By which write, as the effect had it: the answer of another one ends nothing.
         write: u64,
     },
     /// An attempt has ended.
     Answered {
-        /// Of which delivery.
         id: String,
         /// Which attempt, as [`Effect::Send`] had it: the answer of an earlier one ends nothing.
         attempt: u32,
-        /// How.
         reply: Reply,
     },
     /// The ledger has forgotten a delivery.
     Removed {
-        /// Which.
         id: String,
         /// By which write, as the effect had it: the answer of another one ends nothing.
         write: u64,
     },
     /// The ledger has not forgotten a delivery, or does not know.
     RemoveFailed {
-        /// Which.
         id: String,
         /// By which write, as the effect had it: the answer of another one ends nothing.
         write: u64,
@@ -263,9 +251,7 @@ pub enum Event {
     /// The owner of a workload asks to send dead letters about it after all, or waiting deliveries now. Enables their hooks. The same
     /// request may come often.
     Resend {
-        /// The workload.
         workload: WorkloadId,
-        /// The request.
         request: Resend,
     },
 }
@@ -275,21 +261,18 @@ pub enum Event {
 pub enum Effect {
     /// Store a delivery in the ledger, over an earlier state of it. Answer: `Stored` or `StoreFailed`, with the same write.
     Store {
-        /// What is stored.
         delivery: Delivery,
         /// The number of this write among all.
         write: u64,
     },
     /// Send a delivery once. Answer: `Answered`, with the same attempt.
     Send {
-        /// What is sent.
         delivery: Delivery,
         /// The number of this attempt, from 1.
         attempt: u32,
     },
     /// Forget a delivery. Answer: `Removed` or `RemoveFailed`, with the same write.
     Remove {
-        /// Which.
         id: String,
         /// The number of this write among all.
         write: u64,
@@ -319,15 +302,11 @@ impl Effect {
 /// Something an operator may want to know about one delivery.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Report {
-    /// The delivery.
     pub id: String,
-    /// Its hook.
     pub hook: String,
-    /// What it tells.
     pub kind: notice::Kind,
     /// What it is about.
     pub subject: Subject,
-    /// Attempts made.
     pub attempts: u32,
     /// What became of it.
     pub outcome: Outcome,
@@ -338,34 +317,27 @@ pub struct Report {
 pub enum Outcome {
     /// The receiver has it.
     Delivered {
-        /// With this status.
         status: u16,
     },
     /// It will be tried again.
     Retrying {
-        /// After this time.
         after: Duration,
-        /// Why it failed.
         reason: String,
     },
     /// It was given up and is kept as a dead letter.
     Dead {
-        /// Why.
         reason: String,
     },
     /// Its hook wants nothing more; all its deliveries are dead letters until a person resends one or we restart.
     HookDisabled {
-        /// Why.
         reason: String,
     },
     /// It was forgotten undelivered, because the outbox is bounded.
     Dropped {
-        /// Which bound.
         reason: String,
     },
     /// There is no room for it now.
     Postponed {
-        /// Which bound.
         reason: String,
     },
     /// A person asked for it again, so it is sent now.

@@ -13,7 +13,6 @@ use crate::names::paths::Path;
 /// Lists the kinds once: each with its name, by which it is serialised too.
 macro_rules! kinds {
     ($($(#[$doc:meta])* $kind:ident = $name:literal,)*) => {
-        /// What happened.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         pub enum Kind {
             $($(#[$doc])* #[serde(rename = $name)] $kind,)*
@@ -104,7 +103,6 @@ kinds! {
 /// How much something matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// A transition.
     Info,
     /// Something failed, or took too long, and may come right by itself.
     Warn,
@@ -240,12 +238,10 @@ impl Kind {
     }
 }
 
-/// One transition, told.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Notice {
     /// The same for every attempt and every member that might tell it.
     pub id: NoticeId,
-    /// What happened.
     pub kind: Kind,
     /// When, in milliseconds since the Unix epoch, by this member's clock. For people and receivers; part of the notice, so
     /// that a repeated notice has the same bytes.
@@ -284,13 +280,11 @@ pub struct Notice {
 /// A run, as a notice mentions it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct RunFact {
-    /// The commit.
     pub revision: Revision,
     /// `plan` or `apply`.
     pub action: String,
     /// Which Job of the action: 1 for the first.
     pub attempt: u32,
-    /// The Job's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job: Option<String>,
     /// What an answer has to name.
@@ -307,12 +301,9 @@ pub struct RunFact {
 /// A promotion, as a notice mentions it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct PromotionFact {
-    /// Into which environment.
     pub environment: Environment,
-    /// What is promoted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<Revision>,
-    /// What was there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<Revision>,
     /// What an answer has to name.
@@ -326,7 +317,6 @@ pub struct PromotionFact {
 /// One purge, as a notice mentions it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct PurgeFact {
-    /// The distribution.
     pub distribution: DistributionId,
     /// CloudFront's id of the invalidation, once it exists.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -42,7 +42,6 @@ impl fmt::Display for Topic {
 /// What a gate says that somebody else judges.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Opening {
-    /// It is open.
     pub open: bool,
     /// This may change after so long; `None` if that is not known.
     pub changes_after: Option<Duration>,
@@ -53,7 +52,6 @@ pub struct Opening {
 /// A question, and the last answer while it counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Asked {
-    /// The question.
     pub(crate) call: Call,
     topic: Topic,
     opening: Option<Opening>,

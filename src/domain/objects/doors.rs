@@ -7,7 +7,6 @@ use std::time::Duration;
 pub struct Window {
     /// On these days: 0 is Monday, 6 Sunday. It belongs to the day on which it begins.
     pub days: Vec<u8>,
-    /// Minutes after midnight.
     pub from: u16,
     /// Minutes after midnight; not later than `from` means on the next day.
     pub to: u16,
@@ -22,14 +21,12 @@ pub struct Freeze {
     pub from: i64,
     /// To, in seconds since the Unix epoch; not included.
     pub to: i64,
-    /// Why, for people.
     pub reason: String,
 }
 
 /// Where another system is asked.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct VerdictSource {
-    /// Its address.
     pub url: String,
     /// The Secret whose key signs the question, in the Pipeline's namespace.
     pub secret: Option<String>,

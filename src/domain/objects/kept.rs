@@ -10,7 +10,6 @@ use crate::kernel::id::ObjectId;
 /// One of them, as the API server has it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Object<I, S, T> {
-    /// Its name.
     pub id: I,
     /// `metadata.uid`: another one is another object.
     pub uid: String,
@@ -22,7 +21,6 @@ pub struct Object<I, S, T> {
     pub spec: Result<S, String>,
     /// What people have answered.
     pub answers: Answers,
-    /// What it remembers.
     pub status: T,
     /// It has a deletion timestamp.
     pub deleting: bool,
@@ -35,7 +33,6 @@ pub struct Answers {
     pub approve: Option<String>,
     /// The ticket whose time and verdict gates are opened, too.
     pub overrides: Option<String>,
-    /// Who says so.
     pub by: Option<String>,
     /// When somebody last asked for a look; any text. Another one than before asks again.
     pub poked: Option<String>,
@@ -55,19 +52,16 @@ impl Answers {
 
 /// What those who only keep objects know of one.
 pub trait Kept: Clone + Debug + Eq + Hash + Send + Sync + Unpin + 'static {
-    /// Names it.
     type Id: ObjectId;
 
     /// What it remembers, which is ours alone to write.
     type Status: Clone + Send + Sync + 'static;
 
-    /// Its name.
     fn id(&self) -> &Self::Id;
 
     /// Which object it is, and at which version.
     fn identity(&self) -> Identity<'_>;
 
-    /// What it remembers.
     fn status(&self) -> &Self::Status;
 
     /// Puts another status in the place of its own, as of this version.

@@ -44,7 +44,6 @@ pub(crate) enum Belief {
     Restored,
 }
 
-/// Our status.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct OwnStatus<S> {
     /// What the object is known to hold. Only this is acted upon.

@@ -15,7 +15,6 @@ use crate::pipeline::status::{EnvironmentStatus, Phase, Question};
 pub struct Called {
     /// The API group that it is in.
     pub group: String,
-    /// The object.
     pub object: Object,
     /// The app, as the spec names it.
     pub app: App,
@@ -30,16 +29,13 @@ pub struct Called {
 pub struct App {
     /// Its group and version.
     pub api_version: String,
-    /// Its kind.
     pub kind: String,
-    /// Its name.
     pub name: String,
 }
 
 /// One environment, as it is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CalledEnvironment {
-    /// Its name.
     pub name: Environment,
     /// The namespace of each target.
     pub namespaces: Vec<String>,
@@ -59,16 +55,13 @@ pub struct How {
 /// What a request to promote says has happened.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Claim {
-    /// The app.
     pub app: App,
-    /// Its namespace.
     pub namespace: String,
 }
 
 /// What has come of a request, as the status shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Shown {
-    /// Nothing yet.
     Nothing,
     /// A pull request, at this address.
     Requested(String),
@@ -92,9 +85,7 @@ pub enum Mark {
     Look(i64),
     /// Yes to a ticket, and who says so.
     Yes {
-        /// The ticket.
         ticket: String,
-        /// Who.
         by: String,
     },
 }

@@ -35,9 +35,7 @@ pub fn edge_topic(environment: &EnvironmentSpec, revision: &Revision) -> Topic {
 /// Why an environment is not done at a revision: the first thing that is not as it must be.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Obstacle {
-    /// Where.
     pub environment: Environment,
-    /// What.
     pub what: What,
 }
 

@@ -127,7 +127,6 @@ pub fn edit(
     Ok(Edited { text: edited, markers: marks.len() })
 }
 
-/// One marker.
 struct Mark {
     /// Its own line, from 1.
     line: usize,
@@ -159,7 +158,6 @@ enum Found {
 struct Change {
     /// The scalar's bytes in the file.
     at: Range<usize>,
-    /// What replaces them.
     bytes: String,
     /// How a reader of YAML understands that.
     value: String,
@@ -242,7 +240,6 @@ fn line_about(text: &str, comment: &Range<usize>) -> Range<usize> {
     }
 }
 
-/// An open collection.
 struct Open {
     /// Of a mapping: whether its next node is a key.
     next_is_key: Option<bool>,

@@ -165,7 +165,6 @@ pub enum Effect {
     Recheck(Environment, PromotionSeq, Vec<TargetKey>),
     /// Say whether it is in a window and in no freeze.
     ReadCalendar(Environment, Topic, Vec<Window>, Vec<Freeze>),
-    /// Ask another system.
     AskVerdict(Environment, Box<Question>),
     /// Say whether the edge of an environment is fresh for what it is settled at.
     SeeEdge(Environment, Topic),
@@ -177,7 +176,6 @@ pub enum Effect {
     Withdraw(Box<Order>, Option<u64>, String),
     /// Say what becomes of these Secrets, now and whenever one changes. Replaces the earlier set.
     FollowSecrets(BTreeSet<String>),
-    /// Tell a notice.
     Tell(Box<Notice>),
     /// Nothing is left to do: the machine may be dropped.
     End,
@@ -186,13 +184,9 @@ pub enum Effect {
 /// What another system is asked before a promotion starts.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Question {
-    /// Whom.
     pub source: VerdictSource,
-    /// The promotion's number.
     pub seq: PromotionSeq,
-    /// What is promoted.
     pub revision: Revision,
-    /// What is there.
     pub from: Option<Revision>,
 }
 
@@ -204,7 +198,6 @@ impl Question {
 }
 
 impl Effect {
-    /// The metric label.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Store(..) => "store",

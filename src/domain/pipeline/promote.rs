@@ -27,7 +27,6 @@ pub(super) enum Pending {
     Before(Obstacle),
     /// A target of its own cannot be read, or is not there.
     Unseen(Obstacle),
-    /// Gates are closed.
     Gates(Vec<Gate>),
     /// A fresh look has not agreed yet.
     Recheck(Option<String>),

@@ -10,16 +10,13 @@ use crate::objects::asked::Topic;
 pub enum ForgeKind {
     /// GitHub, and GitHub Enterprise Server.
     GitHub,
-    /// GitLab.
     GitLab,
     /// Bitbucket Server and Data Center.
     BitbucketServer,
-    /// Gitea and Forgejo.
     Gitea,
 }
 
 impl ForgeKind {
-    /// All of them.
     pub const ALL: [Self; 4] = [Self::GitHub, Self::GitLab, Self::BitbucketServer, Self::Gitea];
 
     /// Its name in a spec.
@@ -60,9 +57,7 @@ impl Repository {
 pub struct Order {
     /// The promotion's id, `H(UID, environment, seq)`: in the commit's trailer and in the request's body.
     pub id: String,
-    /// Which Pipeline.
     pub pipeline: PipelineId,
-    /// Into which environment.
     pub environment: Environment,
     /// The promotion's number: a branch with a higher one is left alone.
     pub seq: PromotionSeq,
@@ -70,7 +65,6 @@ pub struct Order {
     pub from: Option<Revision>,
     /// What it is to be.
     pub revision: Revision,
-    /// Where.
     pub repository: Repository,
     /// When the promotion was started, in seconds since the Unix epoch; the commit's date.
     pub started_at: i64,
@@ -151,7 +145,6 @@ pub enum RequestState {
     Open,
     /// The same, and it cannot be made anew though its base has changed. Why, in words.
     Held(String),
-    /// It was merged.
     Merged,
     /// It was closed without a merge, or is gone.
     Closed,

@@ -36,10 +36,8 @@ pub enum Advance {
     Stepwise,
 }
 
-/// One environment.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct EnvironmentSpec {
-    /// Its name.
     pub name: Environment,
     /// The objects that say which revision it is at. At least one.
     pub targets: Vec<TargetKey>,
@@ -60,7 +58,6 @@ pub struct EnvironmentSpec {
 pub struct PromotionSpec {
     /// A person must say yes.
     pub manual: bool,
-    /// What is done.
     pub strategy: Strategy,
 }
 
@@ -79,7 +76,6 @@ impl PromotionSpec {
 pub enum Strategy {
     /// A notice, which a program acts on.
     Notification,
-    /// A pull request.
     PullRequest(Repository),
 }
 
@@ -94,7 +90,6 @@ pub struct Gates {
     pub windows: Vec<Window>,
     /// It is in none of these.
     pub freezes: Vec<Freeze>,
-    /// Another system agrees.
     pub verdict: Option<VerdictSource>,
     /// These objects are there and ready.
     pub needs: Vec<TargetKey>,
@@ -109,10 +104,8 @@ pub struct Purged {
     pub by: Option<PurgedBy>,
 }
 
-/// Another allclear.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PurgedBy {
-    /// Its address.
     pub server: String,
     /// The Secret with the token for it.
     pub secret: Option<String>,

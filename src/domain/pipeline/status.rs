@@ -64,11 +64,9 @@ pub struct EnvironmentStatus {
 pub struct TargetStatus {
     /// The cluster's reference: kind, namespace, name; `None`: this cluster.
     pub cluster: Option<crate::apps::app::LeafId>,
-    /// The object's UID.
     pub uid: Option<String>,
     /// Whether it is ready.
     pub ready: bool,
-    /// Its revision.
     pub revision: Option<Revision>,
     /// Why it cannot be read, or says no revision.
     pub error: Option<String>,
@@ -79,11 +77,9 @@ pub struct TargetStatus {
 /// A question to a person.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Waiting {
-    /// About which revision.
     pub revision: Revision,
     /// What an answer has to name.
     pub ticket: String,
-    /// What is asked.
     pub question: Question,
     /// Since when, in milliseconds since the Unix epoch.
     pub since_ms: i64,
@@ -103,7 +99,6 @@ pub enum Question {
 }
 
 impl Question {
-    /// Every question.
     pub const ALL: [Self; 4] = [Self::Approval, Self::Again, Self::Left, Self::Overwrite];
 
     /// Its name in the status.
@@ -122,7 +117,6 @@ impl Question {
 pub struct Promotion {
     /// Its number in the environment.
     pub seq: PromotionSeq,
-    /// What is promoted.
     pub revision: Revision,
     /// What the environment said when it began, if all targets said the same.
     pub from: Option<Revision>,
@@ -130,7 +124,6 @@ pub struct Promotion {
     pub phase: Phase,
     /// When it was started, in milliseconds since the Unix epoch.
     pub started_ms: Option<i64>,
-    /// Who said yes.
     pub approval: Option<Approval>,
     /// What it waits for or how it ended, in one sentence.
     pub message: String,
@@ -158,7 +151,6 @@ pub enum Phase {
 }
 
 impl Phase {
-    /// Every phase.
     pub const ALL: [Self; 8] = [
         Self::Waiting,
         Self::Started,
@@ -207,7 +199,6 @@ impl Phase {
     }
 }
 
-/// A person's yes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Approval {
     /// Who, as they said; the admission policy makes it true.
@@ -254,15 +245,10 @@ pub struct Behind {
 /// A promotion that has ended, for people.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Ended {
-    /// Into which environment.
     pub environment: Environment,
-    /// Its number.
     pub seq: PromotionSeq,
-    /// What was promoted.
     pub revision: Revision,
-    /// How it ended.
     pub outcome: Phase,
-    /// Who said yes.
     pub by: Option<String>,
     /// When, in milliseconds since the Unix epoch.
     pub at_ms: i64,
@@ -271,13 +257,9 @@ pub struct Ended {
 /// A condition, as Kubernetes has them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Condition {
-    /// Which one.
     pub kind: ConditionKind,
-    /// Whether it holds.
     pub holds: bool,
-    /// One word.
     pub reason: String,
-    /// One sentence.
     pub message: String,
     /// Since when it holds, or does not, in milliseconds since the Unix epoch.
     pub since_ms: i64,
@@ -297,10 +279,8 @@ pub enum ConditionKind {
 }
 
 impl ConditionKind {
-    /// Every condition.
     pub const ALL: [Self; 4] = [Self::Ready, Self::PromotionPending, Self::Stalled, Self::Unheard];
 
-    /// Its name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Ready => "Ready",

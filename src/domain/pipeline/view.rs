@@ -18,7 +18,6 @@ use crate::pipeline::status::{ConditionKind, EnvironmentStatus, Promotion, Statu
 /// What a person needs to know about one Pipeline. Times are milliseconds since the Unix epoch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct View {
-    /// Its name.
     pub id: PipelineId,
     /// A person stopped it, for this reason.
     pub suspended: Option<String>,
@@ -47,25 +46,19 @@ impl View {
     }
 }
 
-/// One condition.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConditionView {
     /// `Ready`, `PromotionPending`, `Stalled` or `Unheard`.
     pub kind: String,
-    /// Whether it holds.
     pub holds: bool,
-    /// One word.
     pub reason: String,
-    /// One sentence.
     pub message: String,
     /// Since when it holds, or does not.
     pub since_ms: i64,
 }
 
-/// One environment.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EnvironmentView {
-    /// Its name.
     pub name: Environment,
     /// What its targets say, each revision once; empty if none says any.
     pub revisions: Vec<Revision>,
@@ -87,18 +80,15 @@ pub struct EnvironmentView {
     pub targets: Vec<TargetView>,
 }
 
-/// One promotion.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PromotionView {
     /// Its number in the environment.
     pub seq: PromotionSeq,
-    /// What is promoted.
     pub revision: Revision,
     /// What the environment said when it began.
     pub from: Option<Revision>,
     /// How far it has got.
     pub phase: String,
-    /// It goes on.
     pub open: bool,
     /// What it waits for or how it ended; empty before it was judged.
     pub message: String,
@@ -119,27 +109,20 @@ pub struct QuestionView {
     pub words: String,
     /// What an answer has to name.
     pub ticket: String,
-    /// About which revision.
     pub revision: Revision,
-    /// Since when.
     pub since_ms: i64,
 }
 
-/// A pull request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestView {
-    /// Its address.
     pub url: String,
-    /// The forge's number.
     pub number: u64,
 }
 
-/// One target.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TargetView {
     /// The way people say it: `prod/web`, or `eu-1/prod/web` in another cluster.
     pub name: String,
-    /// Its revision.
     pub revision: Option<Revision>,
     /// Whether it is ready.
     pub ready: bool,
@@ -150,17 +133,11 @@ pub struct TargetView {
 /// A promotion that has ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EndedView {
-    /// Into which environment.
     pub environment: Environment,
-    /// Its number.
     pub seq: PromotionSeq,
-    /// What was promoted.
     pub revision: Revision,
-    /// How it ended.
     pub outcome: String,
-    /// Who said yes.
     pub by: Option<String>,
-    /// When.
     pub at_ms: i64,
 }
 

@@ -150,7 +150,6 @@ pub trait Calendar: Send + Sync {
 /// A verdict that could not be had.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unanswered {
-    /// Why, in words.
     pub why: String,
     /// Not to be asked again before this time has passed: what the other system demands.
     pub rest: Duration,
@@ -159,7 +158,6 @@ pub struct Unanswered {
 /// What another system is asked: may this promotion, or this run, start?
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Asking {
-    /// Whom.
     pub source: VerdictSource,
     /// Of which Pipeline or Repo.
     pub subject: Subject,
@@ -202,11 +200,8 @@ pub struct Promoting {
     pub leaves: Arc<dyn Leaves>,
     /// Git hosts and forges.
     pub forge: Arc<dyn Forge>,
-    /// Time zones.
     pub calendar: Arc<dyn Calendar>,
-    /// Other systems.
     pub verdicts: Arc<dyn Verdicts>,
-    /// The edge.
     pub edges: Arc<dyn Edges>,
     /// What becomes of the Secrets for forges.
     pub renewals: Arc<dyn Renewals>,

@@ -118,13 +118,10 @@ pub trait Needs: Send + Sync {
 pub struct Running {
     /// The objects, one for each namespace that is watched, or one for all.
     pub objects: Vec<Arc<dyn Objects<Object>>>,
-    /// Git hosts.
     pub heads: Arc<dyn Heads>,
     /// Jobs and their pods.
     pub jobs: Arc<dyn Jobs>,
-    /// Time zones.
     pub calendar: Arc<dyn Calendar>,
-    /// Other systems.
     pub verdicts: Arc<dyn Verdicts>,
     /// Objects that runs need.
     pub needs: Arc<dyn Needs>,

@@ -84,7 +84,6 @@ pub struct Found {
     pub distributions: BTreeMap<DistributionId, Reached>,
     /// Those that have cache tags switched on; known only where the plan has tags.
     pub tagged: BTreeSet<DistributionId>,
-    /// By which listing.
     pub listing: Listing,
 }
 
@@ -114,7 +113,6 @@ impl From<BTreeSet<DistributionId>> for Found {
 /// Names one question, so that its answer finds back.
 pub type Token = u64;
 
-/// What can happen.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Event {
     /// The process began, or the actor that drives this machine was rebuilt.
@@ -133,10 +131,8 @@ pub enum Event {
     Refused(DistributionId, CdnErrorClass),
 }
 
-/// What is wanted.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Effect {
-    /// List all distributions.
     List,
     /// Answer a question: the distributions, possibly none, or why they are not known.
     Answer(Token, Result<Found, String>),
@@ -145,7 +141,6 @@ pub enum Effect {
 }
 
 impl Effect {
-    /// The metric label.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::List => "list_distributions",

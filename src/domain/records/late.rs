@@ -18,7 +18,6 @@ impl Late {
     /// All of them, for metrics.
     pub const ALL: [Self; 2] = [Self::Group, Self::Purge];
 
-    /// One word.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Group => "group",

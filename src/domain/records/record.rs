@@ -258,7 +258,6 @@ impl Phase {
 pub enum Failure {
     /// Kubernetes' own progress deadline, confirmed by a second look.
     ProgressDeadlineExceeded,
-    /// Our rollout timeout.
     TimedOut,
 }
 
@@ -336,7 +335,6 @@ pub struct Vote {
     /// Distributions the owner named, instead of what the hosts match.
     #[serde(rename = "d", default, skip_serializing_if = "BTreeSet::is_empty")]
     pub distributions: BTreeSet<DistributionId>,
-    /// What to purge.
     #[serde(rename = "p")]
     pub paths: PathSet,
     /// The purges of the decided vector, as far as this member knows.

@@ -29,9 +29,7 @@ use crate::replica::lease::{self, Election};
 pub enum Singleton {
     /// The watcher of workloads.
     Watcher,
-    /// The group's broker.
     Group,
-    /// The invalidator.
     Invalidator,
     /// The sender of webhooks.
     Webhook,
@@ -41,7 +39,6 @@ impl Singleton {
     /// All of them, in the order in which they are looked over.
     pub const ALL: [Self; 4] = [Self::Group, Self::Invalidator, Self::Webhook, Self::Watcher];
 
-    /// The metric label.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Watcher => "deployment_watcher",
@@ -52,7 +49,6 @@ impl Singleton {
     }
 }
 
-/// What happened.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Event {
     /// A call about the lease was answered.

@@ -39,7 +39,6 @@ pub enum Part {
 }
 
 impl Part {
-    /// The metric label.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Clusters => "clusters",
@@ -49,14 +48,12 @@ impl Part {
     }
 }
 
-/// What happened.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Event {
     /// These groups serve the kind, by their numbers. Answers [`Effect::Ask`].
     Served(BTreeSet<usize>),
     /// That could not be found out, for this reason. Answers [`Effect::Ask`].
     AskFailed(String),
-    /// A part crashed.
     Crashed(Part),
     /// What was built has ended. Answers [`Effect::End`].
     Ended,

@@ -77,16 +77,13 @@ pub struct Claim {
     pub version: String,
 }
 
-/// What happened.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Event {
     /// The lease was read; `None` if there is none.
     Looked(Option<Claim>),
     /// The lease was written and is ours; `None` if another replica wrote first.
     Taken(Option<Claim>),
-    /// The call failed.
     Failed {
-        /// Why, in words.
         why: String,
         /// Trying again does not help before a person changes something.
         lasting: bool,
@@ -98,7 +95,6 @@ pub enum Event {
 /// What is to be done.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Effect {
-    /// Read the lease.
     Look,
     /// Write our name into it, if it is still this one; `None`: if there is none.
     Take(Option<Claim>),
@@ -112,11 +108,9 @@ enum Stance {
     Undecided,
     /// We work; `held`: with our name in the lease.
     Leading { held: bool },
-    /// Another works.
     StandingBy,
     /// It is over, but for the answer to a write that may put our name into the lease.
     Resigning,
-    /// It is over.
     Resigned,
 }
 
@@ -141,7 +135,6 @@ impl Election {
         Self { us, stance, seen: None, call: Call::due(now), writes: false, silent_since: now }
     }
 
-    /// Whether we work.
     pub fn leads(&self) -> bool {
         matches!(self.stance, Stance::Leading { .. })
     }

@@ -24,7 +24,6 @@ const FAILURES_SHOWN: u32 = 3;
 /// Where a wanted ref points.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Found {
-    /// The commit.
     pub revision: Revision,
     /// The name of the ref, for people: `refs/heads/main`.
     pub name: String,
@@ -33,7 +32,6 @@ pub struct Found {
 /// A look that brought no commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unresolved {
-    /// Why, in words.
     pub why: String,
     /// Only a person can mend it: no such ref, a wrong password.
     pub lasting: bool,

@@ -42,11 +42,8 @@ pub fn logs(namespace: &str, job: &str, step: StepKind) -> String {
 /// A Job that is to be made.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Order {
-    /// Its name.
     pub name: String,
-    /// For which Repo.
     pub repo: RepoId,
-    /// That Repo's UID.
     pub uid: String,
     /// Which of its Jobs.
     pub attempt: Attempt,
@@ -54,9 +51,7 @@ pub struct Order {
     pub revision: Revision,
     /// From where. The ref is where the commit is looked for if the server gives out none by its id.
     pub source: Source,
-    /// What runs.
     pub runner: Runner,
-    /// Terraform's workspace.
     pub workspace: Option<String>,
     /// A plan is made, also before an apply.
     pub planned: bool,
@@ -67,9 +62,7 @@ pub struct Order {
 /// A Job of a Repo, as it was seen once.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Job {
-    /// Its name.
     pub name: String,
-    /// Its UID.
     pub uid: String,
     /// `metadata.resourceVersion`, against which it is started.
     pub version: String,
@@ -77,7 +70,6 @@ pub struct Job {
     pub owner: Option<String>,
     /// Which of the Repo's Jobs.
     pub attempt: Attempt,
-    /// The commit.
     pub revision: Revision,
     /// We have started it, or tried to: the mark is written with the start (RP-3).
     pub marked: bool,
@@ -136,7 +128,6 @@ pub enum Start {
 /// What is seen of a Job's pods. A guarded Job has one at most; a second one is the API server's, and is said.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Pod {
-    /// Its name.
     pub name: String,
     /// The UID of its Job, which it names also when it has no owner any more.
     pub job: String,
@@ -167,7 +158,6 @@ pub enum Place {
 /// A container of ours or of the user's.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Step {
-    /// Which.
     pub kind: StepKind,
     /// How far it is.
     pub state: StepState,
@@ -176,7 +166,6 @@ pub struct Step {
 /// The containers of a Job, in the order in which they run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum StepKind {
-    /// Fetches the commit.
     Source,
     /// The user's `prepare`.
     Prepare,
@@ -193,11 +182,9 @@ pub enum StepKind {
 }
 
 impl StepKind {
-    /// Every step.
     pub const ALL: [Self; 7] =
         [Self::Source, Self::Prepare, Self::Backend, Self::Plan, Self::Report, Self::Verify, Self::Apply];
 
-    /// The container's name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Source => "source",
@@ -221,7 +208,6 @@ impl StepKind {
 pub enum StepState {
     /// It has not begun.
     Waiting,
-    /// It runs.
     Running,
     /// It ended with this code, this reason of the kubelet (`OOMKilled`), and what it wrote to its termination message.
     Ended(i32, String, String),

@@ -40,7 +40,6 @@ pub(super) struct Jobs {
 /// The Job that matters now.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Present {
-    /// Its name.
     name: String,
     pub(super) make: Call,
     pub(super) start: Call,

@@ -126,7 +126,6 @@ pub enum Event {
     StoreFailed(String),
     /// An [`Effect::Resolve`] was answered.
     Resolved(Found),
-    /// It was not.
     ResolveFailed(Unresolved),
     /// These are all Jobs of the Repo.
     JobsListed(Vec<Job>),
@@ -207,11 +206,9 @@ pub enum Effect {
     Remove(String, String),
     /// Say whether it is in a window and in no freeze.
     ReadCalendar(Topic, Vec<Window>, Vec<Freeze>),
-    /// Ask another system.
     AskVerdict(Box<Question>),
     /// Read these objects afresh, which the run waits for.
     SeeNeeds(Vec<TargetKey>),
-    /// Tell a notice.
     Tell(Box<Notice>),
     /// Nothing is left to do: the machine may be dropped.
     End,
@@ -220,11 +217,8 @@ pub enum Effect {
 /// What another system is asked before an apply starts.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Question {
-    /// Whom.
     pub source: VerdictSource,
-    /// The run's number.
     pub seq: RunSeq,
-    /// The commit.
     pub revision: Revision,
     /// The commit that was applied last.
     pub from: Option<Revision>,
@@ -238,7 +232,6 @@ impl Question {
 }
 
 impl Effect {
-    /// The metric label.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Store(..) => "store",

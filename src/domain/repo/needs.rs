@@ -56,7 +56,6 @@ impl Needs {
         self.read_at = None;
     }
 
-    /// They were read.
     pub(super) fn seen(
         &mut self,
         now: Timestamp,

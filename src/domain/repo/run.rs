@@ -26,7 +26,6 @@ pub(super) enum Stand {
     Listing(Option<String>),
     /// A failed attempt rests.
     Resting,
-    /// Gates are closed.
     Gates(Vec<String>),
     /// A person is asked.
     Asked(Question),

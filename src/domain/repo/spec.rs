@@ -21,9 +21,7 @@ pub struct Spec {
     pub interval: Duration,
     /// What a person is asked before an apply.
     pub approval: Approving,
-    /// What runs.
     pub runner: Runner,
-    /// Terraform's workspace.
     pub workspace: Option<String>,
     /// How often an apply that failed is repeated by itself.
     pub retry: Retry,
@@ -60,7 +58,6 @@ pub enum Wanted {
     Branch(String),
     /// That of a tag.
     Tag(String),
-    /// This one.
     Commit(Revision),
 }
 
@@ -118,14 +115,12 @@ impl Preset {
     }
 }
 
-/// What runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Runner {
     /// How its plan is read.
     pub preset: Preset,
     /// The image of the user's containers.
     pub image: String,
-    /// Their commands, whole.
     pub steps: Steps,
     /// The ServiceAccount; `None`: the namespace's default one.
     pub service_account: Option<String>,
@@ -145,18 +140,15 @@ pub struct Runner {
 /// Commands with their arguments. An empty one is left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Steps {
-    /// Before everything else.
     pub prepare: Vec<String>,
     /// Says what would change.
     pub plan: Vec<String>,
-    /// Changes it.
     pub apply: Vec<String>,
 }
 
 /// How often an apply that had begun and failed is repeated by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Retry {
-    /// So often.
     pub limit: u32,
     /// The pause before the first of them. It doubles each time, up to an hour.
     pub backoff: Duration,
@@ -169,7 +161,6 @@ pub struct Gates {
     pub windows: Vec<Window>,
     /// It is in none of these.
     pub freezes: Vec<Freeze>,
-    /// Another system agrees.
     pub verdict: Option<VerdictSource>,
     /// Each of these objects is there and ready.
     pub needs: Vec<TargetKey>,

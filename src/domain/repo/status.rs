@@ -45,7 +45,6 @@ pub struct Status {
 /// The commit that is wanted.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Head {
-    /// The commit.
     pub revision: Revision,
     /// The name of the ref that points to it, for people.
     pub name: String,
@@ -56,7 +55,6 @@ pub struct Head {
 /// A commit that waits for the present run to end.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Next {
-    /// The commit.
     pub revision: Revision,
     /// Since when, in milliseconds since the Unix epoch.
     pub since_ms: i64,
@@ -69,7 +67,6 @@ pub struct Next {
 pub struct Run {
     /// Its number, and which Job is its newest, or its next.
     pub attempt: Attempt,
-    /// The commit.
     pub revision: Revision,
     /// What it was begun for, beside the commit.
     pub terms: Terms,
@@ -79,7 +76,6 @@ pub struct Run {
     pub job: Option<JobRef>,
     /// What its plan would change, once there is one.
     pub plan: Option<Plan>,
-    /// Who said yes.
     pub approval: Option<Approval>,
     /// What failed attempts come to.
     pub failing: Failing,
@@ -141,12 +137,10 @@ pub struct Failing {
 pub enum Action {
     /// Says what an apply would change.
     Plan,
-    /// Changes it.
     Apply,
 }
 
 impl Action {
-    /// Both.
     pub const ALL: [Self; 2] = [Self::Plan, Self::Apply];
 
     /// Its name in the status, on Jobs and in metrics.
@@ -176,7 +170,6 @@ pub enum Phase {
     Planned,
     /// It was applied, or there was nothing to apply.
     Succeeded,
-    /// An apply failed.
     Failed,
     /// A Job that may have been started is gone.
     Lost,
@@ -185,7 +178,6 @@ pub enum Phase {
 }
 
 impl Phase {
-    /// Every phase.
     pub const ALL: [Self; 8] = [
         Self::Waiting,
         Self::Starting,
@@ -220,7 +212,6 @@ impl Phase {
 /// A Job of ours.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct JobRef {
-    /// Its name.
     pub name: String,
     /// Its UID, once it is known to be made.
     pub uid: Option<String>,
@@ -255,7 +246,6 @@ impl fmt::Display for Counts {
     }
 }
 
-/// A person's yes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Approval {
     /// Who, as they said.
@@ -271,7 +261,6 @@ pub struct Approval {
 /// A question to a person.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Waiting {
-    /// What is asked.
     pub question: Question,
     /// What an answer has to name.
     pub ticket: String,
@@ -291,7 +280,6 @@ pub enum Question {
 }
 
 impl Question {
-    /// Every question.
     pub const ALL: [Self; 3] = [Self::Revision, Self::Plan, Self::Again];
 
     /// Its name in the status.
@@ -316,13 +304,9 @@ pub struct Late {
 /// A run that has ended, for people.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Ended {
-    /// Its number.
     pub seq: RunSeq,
-    /// The commit.
     pub revision: Revision,
-    /// How it ended.
     pub outcome: Phase,
-    /// Who said yes.
     pub by: Option<String>,
     /// Commits whose place it took.
     pub skipped: Vec<Revision>,
@@ -333,13 +317,10 @@ pub struct Ended {
 /// A condition, as Kubernetes has them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Condition {
-    /// Which.
     pub kind: ConditionKind,
     /// Whether it holds; `None` for `Unknown`.
     pub holds: Option<bool>,
-    /// One word.
     pub reason: String,
-    /// One sentence.
     pub message: String,
     /// Since when that is so, in milliseconds since the Unix epoch.
     pub since_ms: i64,
@@ -355,7 +336,6 @@ pub enum ConditionKind {
 }
 
 impl ConditionKind {
-    /// Its name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Ready => "Ready",

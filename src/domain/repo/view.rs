@@ -16,7 +16,6 @@ use crate::repo::status::{Action, Condition, ConditionKind, Ended, Phase, Plan, 
 /// What a person needs to know about one Repo. Times are milliseconds since the Unix epoch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct View {
-    /// Its name.
     pub id: RepoId,
     /// Where commits come from, in words; empty without a usable spec.
     pub source: String,
@@ -56,7 +55,6 @@ pub struct Held {
 /// The commit that is wanted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeadView {
-    /// The commit.
     pub revision: Revision,
     /// The ref that points to it.
     pub name: String,
@@ -67,24 +65,19 @@ pub struct HeadView {
 /// A commit that waits for a run to end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueuedView {
-    /// The commit.
     pub revision: Revision,
-    /// Since when.
     pub since_ms: i64,
     /// Commits whose place it took: they are not run.
     pub skipped: Vec<Revision>,
 }
 
-/// One run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunView {
     /// Its number; 0 for one of the program before ours.
     pub seq: RunSeq,
-    /// The commit.
     pub revision: Revision,
     /// How far it has got.
     pub phase: String,
-    /// It goes on.
     pub open: bool,
     /// What it waits for or how it ended; empty before it was judged.
     pub message: String,
@@ -96,16 +89,13 @@ pub struct RunView {
     pub approved: Option<(String, i64)>,
     /// When its newest Job was ordered.
     pub started_ms: Option<i64>,
-    /// When it ended.
     pub ended_ms: Option<i64>,
     /// Commits whose place it took: they are not run.
     pub skipped: Vec<Revision>,
 }
 
-/// A Job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobView {
-    /// Its name.
     pub name: String,
     /// `plan` or `apply`.
     pub action: String,
@@ -115,7 +105,6 @@ pub struct JobView {
     pub logs: Option<String>,
 }
 
-/// A plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanView {
     /// How much it would change; `None` where the plan is any text.
@@ -137,20 +126,16 @@ pub struct QuestionView {
     pub words: String,
     /// What an answer has to name.
     pub ticket: String,
-    /// Since when.
     pub since_ms: i64,
 }
 
-/// One condition.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConditionView {
     /// `Ready` or `Stalled`.
     pub kind: String,
     /// Whether it holds; `None` for `Unknown`.
     pub holds: Option<bool>,
-    /// One word.
     pub reason: String,
-    /// One sentence.
     pub message: String,
     /// Since when that is so.
     pub since_ms: i64,
@@ -159,17 +144,12 @@ pub struct ConditionView {
 /// A run that has ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EndedView {
-    /// Its number.
     pub seq: RunSeq,
-    /// The commit.
     pub revision: Revision,
-    /// How it ended.
     pub outcome: String,
-    /// Who said yes.
     pub by: Option<String>,
     /// Commits whose place it took.
     pub skipped: Vec<Revision>,
-    /// When.
     pub at_ms: i64,
 }
 

@@ -36,7 +36,6 @@ pub(super) enum Ran {
     NotYet,
     /// No, and it never can have.
     Never,
-    /// It may.
     Perhaps,
 }
 

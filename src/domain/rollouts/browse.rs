@@ -18,7 +18,6 @@ pub const ROWS_MAX: usize = 50;
 /// Which workloads are wanted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Only {
-    /// Every one.
     #[default]
     All,
     /// Those with a rollout in flight.
@@ -48,13 +47,11 @@ impl Only {
 pub struct Search {
     /// Words, each of which is a part of `namespace/name` or of an image; capitals do not matter.
     pub text: String,
-    /// The filter.
     pub only: Only,
     /// How many pages of [`ROWS_MAX`] rows are before the wanted one.
     pub page: usize,
 }
 
-/// What was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found<'a> {
     /// How many there are in all.

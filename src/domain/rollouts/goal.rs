@@ -29,7 +29,6 @@ pub enum Goal {
 /// How far it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// It is reached.
     Reached,
     /// Not yet. What is waited for, in words.
     Awaited(String),

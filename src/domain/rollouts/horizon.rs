@@ -42,7 +42,6 @@ impl std::fmt::Display for Mark {
 /// What an answer says of the cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Verdict {
-    /// Nothing is wrong.
     Level,
     /// It may have been set back: ask again after [`SET_BACK_AFTER`].
     InDoubt,

@@ -12,9 +12,7 @@ use crate::rollouts::rollout::closed;
 /// A workload whose newest rollout did not end well.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Unwell {
-    /// The workload.
     pub workload: WorkloadId,
-    /// In what way.
     pub reason: Reason,
     /// The same in a sentence.
     pub state: String,
@@ -40,7 +38,6 @@ impl Reason {
     /// All of them, for metrics.
     pub const ALL: [Self; 5] = [Self::Failed, Self::Withdrawn, Self::Owed, Self::Impossible, Self::Partly];
 
-    /// One word.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Failed => "failed",

@@ -32,7 +32,6 @@ const CURE: &str = "split it, or name the hosts of a workload in its annotation 
 pub trait Bulky {
     /// Its kind, namespace and name.
     fn place(&self) -> String;
-    /// Its namespace.
     fn space(&self) -> &str;
     /// What it counts by itself, without any name that can be left out.
     fn base(&self) -> usize;
@@ -40,7 +39,6 @@ pub trait Bulky {
     fn cut(&mut self, room: &mut usize) -> usize;
 }
 
-/// Room for names.
 #[derive(Clone, Debug)]
 pub struct Room {
     left: usize,

@@ -12,13 +12,11 @@ use crate::names::selector::Labels;
 /// welcome: a route may lead from one namespace to another, and what others take is not a workload's own.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct SiteFacts {
-    /// Services.
     pub services: Vec<ServiceFact>,
     /// Ingresses (`networking.k8s.io/v1`).
     pub ingresses: Vec<IngressFact>,
     /// `HTTPRoute`s and `GRPCRoute`s.
     pub routes: Vec<RouteFact>,
-    /// Gateways.
     pub gateways: Vec<GatewayFact>,
     /// What is allowed to lead from one namespace to another.
     pub grants: Vec<GrantFact>,
@@ -53,9 +51,7 @@ pub enum Age {
 /// What matters of a Service.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ServiceFact {
-    /// Its namespace.
     pub namespace: String,
-    /// Its name.
     pub name: String,
     /// The labels its pods have. Empty means that Kubernetes selects no pods for it, so it leads to no workload.
     pub selector: Labels,
@@ -71,12 +67,10 @@ pub struct ServiceFact {
 pub struct IngressFact {
     /// Its namespace; its Services are in the same one.
     pub namespace: String,
-    /// Its name.
     pub name: String,
     /// `spec.ingressClassName`, or the annotation of old. Ingresses of one class are served together: of two rules the one
     /// with the more specific host takes a request.
     pub class: Option<String>,
-    /// Its rules.
     pub rules: Vec<IngressRule>,
     /// The Service that gets what no rule takes.
     pub default_backend: Option<String>,
@@ -147,9 +141,7 @@ pub enum RouteKind {
 pub struct RouteFact {
     /// Which of the two.
     pub kind: RouteKind,
-    /// Its namespace.
     pub namespace: String,
-    /// Its name.
     pub name: String,
     /// `spec.hostnames`; empty means those of the parents' listeners.
     pub hostnames: Vec<String>,
@@ -167,7 +159,6 @@ pub struct RouteFact {
 /// Which kind of parent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum ParentKind {
-    /// A Gateway.
     #[default]
     Gateway,
     /// A set of listeners that adds to a Gateway. It is not read, so what it accepts is taken as the route has it.
@@ -186,11 +177,9 @@ impl fmt::Display for ParentKind {
 /// A route's reference to a parent, and what the parent's controller says to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ParentFact {
-    /// Its kind.
     pub kind: ParentKind,
     /// Its namespace (the route's own unless the reference names one).
     pub namespace: String,
-    /// Its name.
     pub name: String,
     /// `sectionName`: the one listener meant; `None` is all of them.
     pub listener: Option<String>,
@@ -205,11 +194,8 @@ pub struct ParentFact {
 /// What matters of a Gateway.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct GatewayFact {
-    /// Its namespace.
     pub namespace: String,
-    /// Its name.
     pub name: String,
-    /// Its listeners.
     pub listeners: Vec<ListenerFact>,
     /// Host names (not addresses) of `status.addresses`.
     pub addresses: Vec<String>,
@@ -220,7 +206,6 @@ pub struct GatewayFact {
 pub struct ListenerFact {
     /// Its name, unique in its Gateway.
     pub name: String,
-    /// Its port.
     pub port: u16,
     /// Its host, as written; `None` or empty is every host.
     pub hostname: Option<String>,

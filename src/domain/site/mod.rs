@@ -144,7 +144,6 @@ fn found_by(workload_name: &str, namespace: &str, services: &BTreeSet<&str>, fac
 /// What has been found so far.
 #[derive(Default)]
 struct Findings<'a> {
-    /// All hosts.
     all: BTreeSet<Host>,
     /// The first of them, with where they came from: no more than are kept in the end.
     hosts: BTreeMap<Host, BTreeSet<Source>>,
@@ -232,11 +231,8 @@ pub enum Source {
     Route(RouteKind, String),
     /// A listener of the Gateway a route is attached to.
     Listener {
-        /// The Gateway.
         gateway: String,
-        /// The route's kind.
         kind: RouteKind,
-        /// The route.
         route: String,
     },
     /// An annotation for external-dns on an object, which is named with its kind: `Ingress shop/web`.

@@ -26,7 +26,6 @@ const OF_AWS: [&str; 4] = ["amazonaws.com", "amazonaws.com.cn", "cloudfront.net"
 pub struct RouteClaim {
     /// When it was created, as the API server wrote it: RFC 3339 in UTC, so that texts compare as times do.
     pub created: String,
-    /// Its namespace.
     pub namespace: String,
     /// Which it is: `Ingress shop/web`.
     pub object: String,
@@ -39,7 +38,6 @@ pub struct RouteClaim {
 /// What of a site is a namespace's own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Owned {
-    /// Its hosts.
     pub hosts: BTreeSet<Host>,
     /// Of these, no more than these paths.
     pub narrow: BTreeMap<Host, PathSet>,
@@ -70,7 +68,6 @@ pub fn taken(path: &str, match_: PathMatch) -> Vec<Path> {
 /// How a path is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathMatch {
-    /// The path itself.
     Exact,
     /// It, and all beneath it, label by label.
     Prefix,

@@ -18,7 +18,6 @@ pub(super) struct Attachment<'a> {
     pub parent: &'a ParentFact,
     /// The Gateway, if it was read.
     pub gateway: Option<&'a GatewayFact>,
-    /// The names.
     pub served: Vec<Served<'a>>,
     /// Neither the route nor one of the listeners names a host.
     pub hostless: bool,

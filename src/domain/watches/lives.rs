@@ -98,7 +98,6 @@ fn rest(ends: u32) -> Duration {
 /// Whether a workload may be worked on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Leave {
-    /// Now.
     Now,
     /// As soon as the note that says so is stored: it is in the next [`Lives::to_store`].
     Noted,

@@ -13,7 +13,6 @@ use crate::workloads::workload::{Progressing, Workload};
 pub enum Standing {
     /// Every pod is of the version and available, and nothing of the old one is left.
     Complete,
-    /// Not yet.
     Waiting(Wait),
     /// The controller reports that it stopped making progress. One sight does not prove it: a stale report can survive the
     /// first status write of a new generation.
@@ -41,14 +40,12 @@ pub enum Wait {
     Pods {
         /// Available pods of the new version, as far as the counts tell.
         available: u32,
-        /// Pods wanted.
         desired: u32,
         /// Why Kubernetes makes no more of them, if it says so.
         refused: Option<String>,
     },
     /// The new pods are available, but old ones are still there.
     OldPods {
-        /// How many.
         count: u32,
     },
 }
@@ -176,7 +173,6 @@ pub fn rollout_under_way(workload: &Workload) -> bool {
 /// One pod of a workload with a rollout in flight.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Pod {
-    /// Its name.
     pub name: String,
     /// The images it was made from; `None` when they cannot be read.
     pub version: Option<Version>,

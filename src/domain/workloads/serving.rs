@@ -35,7 +35,6 @@ pub struct Serving {
 /// One endpoint of an EndpointSlice that is a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
-    /// The pod's name.
     pub pod: String,
     /// Requests may be sent to it: it is `serving`, or `ready` because its Service publishes addresses that are not.
     pub serves: bool,

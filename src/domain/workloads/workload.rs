@@ -23,7 +23,6 @@ pub const ANNOTATION_PREFIX: &str = "allclear.dev/";
 /// One sight of a workload: the fields of a Deployment that decisions use.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Workload {
-    /// Which workload.
     pub id: WorkloadId,
     /// Kubernetes' own identity: another UID under the same name is another object.
     pub uid: String,

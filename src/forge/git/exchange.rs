@@ -35,7 +35,6 @@ pub enum Credentials {
         /// The password or token.
         password: String,
     },
-    /// A token alone.
     Bearer(String),
 }
 

@@ -17,7 +17,6 @@ const WANTS_MAX: usize = 5_000;
 
 /// No history, and no files.
 const TREES: &[&str] = &["deepen 1", "filter blob:none"];
-/// No history.
 const WHOLE: &[&str] = &["deepen 1"];
 /// What is asked for has no history.
 const FILES: &[&str] = &[];

@@ -199,7 +199,6 @@ pub struct Refs(BTreeMap<String, Ref>);
 /// Where a ref points.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ref {
-    /// The object.
     pub id: Oid,
     /// The object behind an annotated tag.
     pub peeled: Option<Oid>,

@@ -41,7 +41,6 @@ pub(super) struct Object {
 /// A commit, as far as it matters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Commit {
-    /// Its root folder.
     pub tree: Oid,
     /// What it was made from, in order.
     pub parents: Vec<Oid>,
@@ -58,7 +57,6 @@ pub struct Commit {
 pub struct File {
     /// From the root, without a slash in front. Files with a name that is not UTF-8 are left out.
     pub path: String,
-    /// Its content.
     pub id: Oid,
     /// It may be run as a program.
     pub executable: bool,
@@ -82,7 +80,6 @@ pub struct Draft<'a> {
 /// A commit that can be pushed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Built {
-    /// Its id.
     pub id: Oid,
     /// Everything in it that its base has not.
     pub(super) pack: Bytes,

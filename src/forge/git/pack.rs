@@ -51,7 +51,6 @@ pub(super) trait Store: Send {
     /// An object that others are changes to; `None` if it is not there.
     fn base(&self, id: Oid) -> Result<Option<Cow<'_, Object>>, Failure>;
 
-    /// Keeps an object.
     fn insert(&mut self, object: Object) -> Result<Oid, Failure>;
 
     /// Takes room for an object of so many bytes, before it is made.

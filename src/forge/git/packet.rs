@@ -13,7 +13,6 @@ const PACKET_BYTES_MAX: usize = 65_520;
 /// Bytes that are kept of what the other side says to people.
 pub(super) const WORDS_BYTES_MAX: usize = 4096;
 
-/// One packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Packet<'a> {
     Data(&'a [u8]),

@@ -48,7 +48,6 @@ pub struct Snapshot {
 /// What is at a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Node {
-    /// A folder.
     Folder,
     /// A file; whether it may be run.
     File(Oid, bool),

@@ -42,7 +42,6 @@ impl Spill {
         Ok(spill)
     }
 
-    /// Forgets everything.
     pub(super) fn clear(&mut self) -> Result<(), Failure> {
         self.scratch
             .set_len(0)

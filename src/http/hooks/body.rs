@@ -92,7 +92,6 @@ pub(super) fn event(body: &[u8]) -> Option<Event> {
 pub(super) struct Answer {
     /// The ticket that is answered.
     pub ticket: String,
-    /// Who says so.
     pub by: Option<String>,
 }
 

@@ -18,7 +18,6 @@ const LOCAL_BITS: u8 = 64;
 /// Addresses with a beginning in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Network {
-    /// One of them.
     pub address: IpAddr,
     /// How many bits they have in common.
     pub bits: u8,

@@ -31,7 +31,6 @@ const SECOND: Duration = Duration::from_secs(1);
 /// Clients that are remembered, at about 60 bytes each. Beyond, the one that began first is forgotten, whose window ends first.
 const CLIENTS_MAX: usize = 10_000;
 
-/// Counts requests.
 #[derive(Default)]
 pub(super) struct Limiter {
     clients: BTreeMap<IpAddr, Window>,

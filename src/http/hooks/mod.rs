@@ -73,23 +73,17 @@ const SECRET_KEY_BEFORE: &str = "hmac-key-before";
 /// What the endpoints need.
 #[derive(Clone)]
 pub struct Hooks {
-    /// Pipelines.
     pub marks: Arc<dyn Marks>,
     /// Where Repos are asked to look.
     pub repos: Arc<dyn Pokes>,
-    /// Their keys.
     pub secrets: Arc<dyn Secrets>,
-    /// Time.
     pub clock: Arc<dyn Clock>,
-    /// The counts.
     pub metrics: Arc<Metrics>,
-    /// Who is believed.
     pub trust: Trust,
     /// How long an outcome is waited for; [`SHOWN_WITHIN`].
     pub shown_within: Duration,
 }
 
-/// Who is believed.
 #[derive(Clone, Debug, Default)]
 pub struct Trust {
     /// The keys of those that ask us to look.

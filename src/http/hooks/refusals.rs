@@ -46,12 +46,10 @@ impl Told {
         Self { location: Some(location), ..Self::done(status, "") }
     }
 
-    /// It is refused.
     pub(super) fn refused(status: StatusCode, body: &str, why: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self { refusal: Some(Refusal { why: why.into(), remedy: remedy.into() }), ..Self::done(status, body) }
     }
 
-    /// The answer.
     pub(super) fn reply(self) -> HttpResponse {
         let mut answer = reply::text(self.status, self.body);
         let location = self.location.and_then(|at| header::HeaderValue::from_str(&at).ok());

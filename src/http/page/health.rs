@@ -101,7 +101,6 @@ impl Health {
         Err(Self { troubles, ..Self::plain(Mood::Good, format!("Standing by: {leader} leads")) })
     }
 
-    /// Of everything.
     pub fn of_all(view: &View<'_>, seen: &Observation) -> Self {
         let troubles = troubles(seen);
         let (mood, headline) = match (seen.synced, troubles.len(), seen.rollouts.len()) {

@@ -31,7 +31,6 @@ pub(super) fn form(search: &Search) -> Markup {
     }
 }
 
-/// What was found.
 pub(super) fn results(view: &View<'_>, seen: &Observation, search: &Search) -> Markup {
     let listing = view.listing;
     let first = search.page.saturating_mul(ROWS_MAX);

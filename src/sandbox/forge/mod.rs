@@ -28,13 +28,9 @@ use super::http::{Reply, Request, StandIn};
 /// Which forge to stand in for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// GitHub.
     GitHub,
-    /// GitLab.
     GitLab,
-    /// Bitbucket Server.
     BitbucketServer,
-    /// Gitea.
     Gitea,
 }
 
@@ -69,18 +65,14 @@ struct State {
     changes: u64,
 }
 
-/// A pull request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pull {
     /// Its number, from 1.
     pub number: u64,
     /// What is to be merged.
     pub head: String,
-    /// Into what.
     pub base: String,
-    /// Its title.
     pub title: String,
-    /// Its text.
     pub body: String,
     /// Whether it is open, merged or closed.
     pub state: PullState,
@@ -319,7 +311,6 @@ impl Table {
         self.lock().insert(branch.to_owned(), commit.to_owned());
     }
 
-    /// Removes a branch.
     pub fn remove(&self, branch: &str) {
         self.lock().remove(branch);
     }

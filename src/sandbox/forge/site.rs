@@ -9,9 +9,7 @@ use super::ForgeHost;
 /// Git at `/shop/web.git`, on Bitbucket Server at `/scm/shop/web.git`; the API where that kind of forge has it.
 #[derive(Debug)]
 pub struct Site {
-    /// The git host.
     pub git: Arc<GitHost>,
-    /// The forge.
     pub forge: Arc<ForgeHost>,
 }
 

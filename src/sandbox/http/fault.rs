@@ -11,7 +11,6 @@ pub struct Fault {
     pub when: When,
     /// Which requests it happens to.
     pub matches: Box<dyn Fn(&Request) -> bool + Send + Sync>,
-    /// What happens.
     pub action: Action,
     /// How many requests it happens to before it is used up; `u32::MAX` is as good as for ever.
     pub times: u32,

@@ -7,10 +7,8 @@ use actix_web::web;
 use bytes::Bytes;
 use tokio::sync::mpsc;
 
-/// One request, whole.
 #[derive(Clone)]
 pub struct Request {
-    /// The method.
     pub method: http::Method,
     /// The path as it was sent, still percent-encoded, without the query.
     pub path: String,
@@ -18,9 +16,7 @@ pub struct Request {
     pub query: BTreeMap<String, String>,
     /// The query as it was sent, without the `?`; empty when there is none.
     pub raw_query: String,
-    /// All headers.
     pub headers: http::HeaderMap,
-    /// The body, complete.
     pub body: Bytes,
 }
 
@@ -31,7 +27,6 @@ pub struct Reply {
     pub status: u16,
     /// Headers in the order given; one that HTTP does not allow is left out.
     pub headers: Vec<(String, String)>,
-    /// The body.
     pub body: Body,
 }
 
@@ -104,13 +99,11 @@ impl Reply {
         Reply::empty(status).header("content-type", content_type).body(Body::Stream(chunks))
     }
 
-    /// Adds a header.
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Reply {
         self.headers.push((name.into(), value.into()));
         self
     }
 
-    /// Replaces the body.
     pub fn body(mut self, body: Body) -> Reply {
         self.body = body;
         self

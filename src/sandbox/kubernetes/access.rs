@@ -58,7 +58,6 @@ impl KubernetesStandIn {
         self.inner.forbidden.lock().unwrap_or_else(PoisonError::into_inner).push(forbidden);
     }
 
-    /// Allows everything again.
     pub fn allow_all(&self) {
         self.inner.forbidden.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }

@@ -30,7 +30,6 @@ struct Target {
     part: Part,
 }
 
-/// Answers one request.
 pub fn answer(stand_in: &KubernetesStandIn, request: &Request) -> Reply {
     let reply = answered(stand_in, request);
     let asks = request.header("accept").is_some_and(table::is_asked_for);

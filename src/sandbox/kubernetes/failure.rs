@@ -7,13 +7,10 @@ use serde_json::{Value, json};
 
 use super::resource::Kind;
 
-/// A refusal.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{reason} ({code}): {message}")]
 pub struct Failure {
-    /// The HTTP status.
     pub code: u16,
-    /// The machine-readable reason.
     pub reason: &'static str,
     /// The sentence for people.
     pub message: String,

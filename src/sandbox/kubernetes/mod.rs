@@ -224,7 +224,6 @@ impl KubernetesStandIn {
         Ok(self.write(|writer| writer.patch(kind, &key, PatchForm::Merge, change, part))?.0.value())
     }
 
-    /// One object.
     pub fn get(&self, kind: Kind, namespace: &str, name: &str) -> Option<Value> {
         self.get_object(kind, &Key::new(namespace, name)).map(|object| object.value())
     }

@@ -15,7 +15,6 @@ use super::resource::Kind;
 pub struct Key {
     /// Empty for kinds without namespaces.
     pub namespace: String,
-    /// The name.
     pub name: String,
 }
 
@@ -29,9 +28,7 @@ impl Key {
 /// One version of one object. Immutable: a write makes a new one.
 #[derive(Debug)]
 pub struct Object {
-    /// The kind.
     pub kind: Kind,
-    /// The place.
     pub key: Key,
     /// The resourceVersion of this version.
     pub version: u64,
@@ -83,7 +80,6 @@ impl Object {
         }
     }
 
-    /// The object, parsed.
     pub fn value(&self) -> Value {
         // The bytes were serialised from a `Value`; null would stand for a fault of serde_json.
         serde_json::from_slice(&self.body).unwrap_or_default()

@@ -10,13 +10,11 @@ use serde_json::{Map, Value, json};
 
 use super::failure::Failure;
 
-/// The content type.
 pub const MEDIA: &str = "application/vnd.kubernetes.protobuf";
 
 /// What every body begins with; a `runtime.Unknown` follows.
 const MAGIC: &[u8] = b"k8s\0";
 
-/// Messages within messages.
 const DEPTH_MAX: usize = 16;
 
 /// How the value of a field is read.

@@ -25,7 +25,6 @@ const WATCH_TIMEOUT: Duration = Duration::from_secs(1_800);
 /// The parameters of a list or watch.
 #[derive(Debug)]
 pub struct ReadOptions {
-    /// What is read.
     pub scope: Scope,
     /// Whether it is a watch.
     pub watch: bool,
@@ -44,7 +43,6 @@ pub struct ReadOptions {
 /// Where a watch starts.
 #[derive(Debug)]
 pub struct Start {
-    /// Sent first.
     pub initial: Vec<Arc<Object>>,
     /// Changes after this version follow.
     pub cursor: u64,

@@ -92,7 +92,6 @@ pub enum Generation {
 pub struct Description {
     /// The API group; empty for the core group.
     pub group: &'static str,
-    /// The version served.
     pub version: &'static str,
     /// The plural, lower case: the name in URLs.
     pub plural: &'static str,

@@ -59,7 +59,6 @@ impl Selector {
         Ok(selector)
     }
 
-    /// Whether everything matches.
     pub fn is_empty(&self) -> bool {
         self.labels.is_empty() && self.fields.is_empty()
     }

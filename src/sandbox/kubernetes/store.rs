@@ -18,7 +18,6 @@ use super::object::{Key, Object};
 use super::resource::Kind;
 use super::selector::Selector;
 
-/// One write.
 #[derive(Debug)]
 pub struct Change {
     /// The object as written; for a removal, as it was last, with the version of the removal.
@@ -45,11 +44,9 @@ pub struct Page {
 /// Which objects a list or watch is about.
 #[derive(Clone, Debug)]
 pub struct Scope {
-    /// The kind.
     pub kind: Kind,
     /// Empty: all namespaces.
     pub namespace: String,
-    /// Further narrowing.
     pub selector: Selector,
 }
 
@@ -164,7 +161,6 @@ impl State {
         self.table(kind).map_or(0, |table| table.floor)
     }
 
-    /// One object.
     pub fn get(&self, kind: Kind, key: &Key) -> Option<Arc<Object>> {
         self.table(kind)?.objects.get(key).cloned()
     }

@@ -35,12 +35,9 @@ pub struct Closing {
     pub expired: bool,
 }
 
-/// One watch.
 #[derive(Debug)]
 pub struct Watch {
-    /// The store.
     pub store: Arc<Store>,
-    /// What is watched.
     pub scope: Scope,
     /// What is sent first, as ADDED: the state at `cursor`.
     pub initial: Vec<Arc<Object>>,

@@ -28,7 +28,6 @@ pub const JOB_TRACKING: &str = "batch.kubernetes.io/job-tracking";
 pub enum Part {
     /// Everything but the status (of kinds that keep it apart).
     Main,
-    /// The status alone.
     Status,
 }
 

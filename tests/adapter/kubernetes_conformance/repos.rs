@@ -31,7 +31,6 @@ pub const CHECKS: &[(&str, Check)] = checks![
     the_pod_of_a_repo_passes_the_restricted_profile,
 ];
 
-/// A commit.
 const A: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
 
 const URL: &str = "https://git.example.com/platform/infra.git";

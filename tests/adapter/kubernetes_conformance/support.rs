@@ -33,7 +33,6 @@ pub(super) use checks;
 #[derive(Clone)]
 pub struct Api {
     pub client: kube::Client,
-    /// The throw-away namespace.
     pub namespace: String,
     /// The name of the check: prefix of its objects and value of their label `check`.
     pub check: String,
@@ -203,7 +202,6 @@ impl Api {
     }
 }
 
-/// A watch.
 pub struct Events(Pin<Box<dyn Stream<Item = kube::Result<WatchEvent<Value>>> + Send>>);
 
 impl Events {

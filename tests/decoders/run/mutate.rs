@@ -127,7 +127,6 @@ impl Kitchen {
         Self { corpus: if corpus.is_empty() { vec![Vec::new()] } else { corpus } }
     }
 
-    /// The next input.
     pub fn cook(&self, dice: &mut Dice) -> Vec<u8> {
         let mut input = dice.of(&self.corpus).clone();
         for _ in 0..=dice.roll() % CHANGES_MAX {

@@ -29,7 +29,6 @@ print(server.server_port, flush=True)
 server.serve_forever()
 ";
 
-/// Killed when dropped.
 pub struct Dulwich(Child);
 
 impl Drop for Dulwich {

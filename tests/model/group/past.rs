@@ -17,7 +17,6 @@ use domain::workloads::workload::Workload;
 use crate::group::world::{Cluster, Place, State, World, name};
 use crate::hashed::Hashed;
 
-/// What has happened.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Past {
     /// Vectors of which there was an instant at which every component was complete, in truth and on record.

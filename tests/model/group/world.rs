@@ -25,7 +25,6 @@ use crate::group::past::Past;
 use crate::group::worker::Worker;
 use crate::hashed::Hashed;
 
-/// One search.
 #[derive(Clone)]
 pub struct World {
     pub members: Vec<Cluster>,
@@ -266,7 +265,6 @@ impl World {
         actions
     }
 
-    /// What goes wrong.
     pub fn mishaps(&self, state: &State) -> Vec<Action> {
         let mut actions = Vec::new();
         for (m, place) in state.places.iter().enumerate() {

@@ -17,7 +17,6 @@ use super::past::Past;
 /// Steps in which everything comes to rest.
 const STEPS: usize = 200;
 
-/// One search.
 #[derive(Clone)]
 pub struct World {
     pub advance: Advance,

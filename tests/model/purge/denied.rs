@@ -41,7 +41,6 @@ impl Account {
         }
     }
 
-    /// Lets time pass.
     fn pass(&mut self, time: Duration) {
         let end = self.world.now.after(time);
         while self.world.purger.next_deadline().is_some_and(|next| next <= end) {

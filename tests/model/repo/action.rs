@@ -8,7 +8,6 @@ use super::world::{Faults, State, World};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
     Works,
-    /// Nothing was done.
     Fails,
     /// It was done, and the answer is lost.
     Lost,

@@ -17,9 +17,7 @@ use super::world::{Mutant, State, World, revision};
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Truth {
     pub job: Job,
-    /// It was deleted.
     pub gone: bool,
-    /// Its pod runs.
     pub alive: bool,
     /// Its `apply` cannot begin.
     pub stuck: bool,

@@ -19,7 +19,6 @@ use super::past::Past;
 /// Steps in which everything comes to rest.
 const STEPS: usize = 300;
 
-/// One search.
 #[derive(Clone)]
 pub struct World {
     pub approval: Approving,
@@ -93,7 +92,6 @@ pub struct Faults {
     pub suspended: u8,
     /// A Job fails before its apply.
     pub before: u8,
-    /// An apply fails.
     pub broken: u8,
     /// An apply fails, and its pod is collected before anybody read it.
     pub forgotten: u8,
@@ -121,7 +119,6 @@ pub struct Stored {
     pub writer: Option<usize>,
     pub status: Status,
     pub answers: Answers,
-    /// Which image runs.
     pub edition: u8,
     pub stopped: bool,
 }

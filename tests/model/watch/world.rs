@@ -19,7 +19,6 @@ type Effect = watch::Effect<Toy>;
 /// Rounds in which everything comes to rest: a rest after three abrupt ends is 160 s, and a round takes a minute.
 const ROUNDS: usize = 12;
 
-/// One search.
 #[derive(Clone)]
 pub struct World {
     /// The versions of each object in the order of time; `None` while it does not exist.
@@ -58,7 +57,6 @@ pub struct Faults {
     pub wanted: u8,
     /// The children's peers are rebuilt.
     pub peers: u8,
-    /// A minute passes.
     pub minutes: u8,
 }
 

@@ -12,7 +12,6 @@ use crate::group::kills::is_store;
 use crate::group::oracles::{Want, judge, words};
 use crate::group::table::{Outcome, Row};
 
-/// The rows.
 pub fn rows() -> Vec<Row> {
     vec![
         Row::new("A1", "429, 500, 503 and 504 on reads and on stores", || a1().boxed_local()),

@@ -108,7 +108,6 @@ impl Field {
         self[at].wait_until_started().await;
     }
 
-    /// Kills one member.
     pub fn kill(&mut self, at: usize) {
         self[at].take_process().kill();
     }
@@ -195,7 +194,6 @@ impl Field {
         self.members.iter().for_each(|member| member.world.api.inject(fault().matching(matches)));
     }
 
-    /// Forgets all faults.
     pub fn clear_faults(&self) {
         self.members.iter().for_each(|member| member.world.api.clear_faults());
         self[0].world.cdn.clear_faults();

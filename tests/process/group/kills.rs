@@ -15,7 +15,6 @@ use crate::group::field::{Field, TAKEOVER};
 use crate::group::oracles::{Want, judge};
 use crate::group::table::{Outcome, Row};
 
-/// The rows.
 pub fn rows() -> Vec<Row> {
     vec![
         Row::new("K1", "killed around the store of what it saw", || k1().boxed_local()),

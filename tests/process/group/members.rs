@@ -12,7 +12,6 @@ use crate::group::oracles::{Want, judge, words};
 use crate::group::table::{Outcome, Row};
 use crate::scene::NAME;
 
-/// The rows.
 pub fn rows() -> Vec<Row> {
     vec![
         Row::new("D1", "two programs in one cluster", || d1().boxed_local()),

@@ -12,7 +12,6 @@ use crate::group::oracles::{Want, judge, last_end, words};
 use crate::group::table::{Outcome, Row};
 use crate::scene::{NAME, NAMESPACE, image};
 
-/// The rows.
 pub fn rows() -> Vec<Row> {
     vec![
         Row::new("G1", "one cluster fails, goes back, moves on, or is paused", || g1().boxed_local()),

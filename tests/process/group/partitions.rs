@@ -9,7 +9,6 @@ use crate::group::field::Field;
 use crate::group::oracles::{Want, judge, last_end};
 use crate::group::table::{Outcome, Row};
 
-/// The rows.
 pub fn rows() -> Vec<Row> {
     vec![
         Row::new("R7", "one direction of one line is lost", || r7().boxed_local()),

@@ -13,7 +13,6 @@ use crate::group::oracles::{Want, judge, judge_one_more, words};
 use crate::group::table::{Outcome, Row};
 use crate::scene::{NAME, NAMESPACE};
 
-/// The rows.
 pub fn rows() -> Vec<Row> {
     vec![
         Row::new("R1", "Redis stands still: one, then all", || r1().boxed_local()),

@@ -25,7 +25,6 @@ pub enum Outcome {
     Passed(String),
     /// The part of it that was run came out as the table says; with what was not run.
     Partly(String),
-    /// It did not.
     Failed(String),
 }
 
@@ -36,7 +35,6 @@ impl Outcome {
     }
 }
 
-/// One row.
 pub struct Row {
     id: &'static str,
     fault: &'static str,

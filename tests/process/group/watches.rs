@@ -13,7 +13,6 @@ use crate::group::oracles::{Want, judge};
 use crate::group::table::{Outcome, Row};
 use crate::scene::{NAME, NAMESPACE, image};
 
-/// The rows.
 pub fn rows() -> Vec<Row> {
     vec![
         Row::new("W1", "every connection to every API server cut, again and again", || w1().boxed_local()),

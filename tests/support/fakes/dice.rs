@@ -18,7 +18,6 @@ pub struct Odds {
 pub struct Dice(pub u64);
 
 impl Dice {
-    /// The next number.
     pub fn roll(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;

@@ -15,7 +15,6 @@ use super::{Millis, World};
 /// One thing that was asked of the outside.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Asked {
-    /// When.
     pub at: Millis,
     /// The port and its method: `ledger.store`.
     pub call: &'static str,
@@ -32,7 +31,6 @@ pub struct Created {
     pub distribution: DistributionId,
     /// The caller's reference, by which CloudFront knows a repetition.
     pub reference: Reference,
-    /// What is purged.
     pub paths: PathSet,
     /// CloudFront's own id for it.
     pub id: InvalidationId,
@@ -43,7 +41,6 @@ pub struct Created {
 /// What a fresh read of a workload showed.
 #[derive(Clone, Debug)]
 pub struct Read {
-    /// When.
     pub at: Millis,
     /// Whose read it was.
     pub workload: WorkloadId,
@@ -61,7 +58,6 @@ impl Read {
 /// A write the ledger carried out.
 #[derive(Clone, Debug)]
 pub struct Written {
-    /// When.
     pub at: Millis,
     /// Whose record it is.
     pub workload: WorkloadId,

@@ -38,7 +38,6 @@ pub(super) fn flow<T: Send + 'static>(mut receiver: mpsc::UnboundedReceiver<Opti
     }))
 }
 
-/// All of it.
 #[derive(Default)]
 pub struct Promotions {
     /// Whether the feature is switched on.

@@ -22,7 +22,6 @@ use tokio::sync::mpsc;
 use super::promoting::{Out, flow};
 use super::{Millis, World, failed};
 
-/// All of it.
 #[derive(Default)]
 pub struct Runs {
     on: bool,

@@ -45,15 +45,12 @@ pub struct Api {
 /// A call that did not succeed.
 #[derive(Debug)]
 pub struct CallError {
-    /// What came back.
     pub failure: Failure,
     /// What a port reports of it.
     pub error: PortError,
 }
 
-/// An answer, whole.
 pub struct Answer {
-    /// What was attempted.
     pub attempted: String,
     pub(super) body: Bytes,
 }
@@ -260,7 +257,6 @@ pub async fn open(client: &Client, request: http::Request<Vec<u8>>, within: Dura
 
 /// An answer, as far as it was read.
 pub enum Extent {
-    /// All of it.
     Whole(Bytes),
     /// The beginning of one that is larger than it may be.
     Head(Bytes),

@@ -57,7 +57,6 @@ const POD: &str = "the service account of this pod";
 pub struct Clients {
     /// For watches: it waits long for the next byte.
     pub watch: Client,
-    /// For everything else.
     pub request: Client,
     /// Our own namespace: that of the pod, or of the kubeconfig's context.
     pub namespace: String,
@@ -94,7 +93,6 @@ pub enum Error {
     /// The configuration was read, but no client can be made from it.
     #[error("failed to make a client for {server}: {cause}")]
     Client {
-        /// The API server.
         server: String,
         /// Why, without the output of credential plugins.
         cause: String,

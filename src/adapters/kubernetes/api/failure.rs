@@ -49,7 +49,6 @@ pub const NAMESPACES: Resource = Resource::new("", "v1", "namespaces");
 /// All objects of a kind, in one namespace or in all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Collection {
-    /// The kind.
     pub resource: Resource,
     /// The namespace; `None` means all.
     pub namespace: Option<String>,
@@ -69,9 +68,7 @@ pub enum Only {
 /// What is attempted, for the error's first half and for naming the missing right.
 #[derive(Clone, Copy, Debug)]
 pub struct Attempt<'a> {
-    /// The RBAC verb.
     pub verb: &'static str,
-    /// Of what.
     pub collection: &'a Collection,
     /// Of which one, where it is one.
     pub name: Option<&'a str>,

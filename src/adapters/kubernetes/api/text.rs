@@ -43,16 +43,13 @@ pub enum Reading<T> {
 /// Which object; both parts are empty where not even they could be read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Name {
-    /// Its namespace.
     pub namespace: String,
-    /// Its name.
     pub name: String,
 }
 
 /// One page of a list.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Page<T> {
-    /// Its objects.
     pub items: Vec<Reading<T>>,
     /// The version of the whole list.
     pub version: String,
@@ -69,7 +66,6 @@ pub enum Line<T> {
     Gone(Name, String),
     /// Everything up to this version has been reported.
     Bookmark {
-        /// The version.
         version: String,
         /// The initial events are complete.
         initial_end: bool,

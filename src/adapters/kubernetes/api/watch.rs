@@ -147,13 +147,11 @@ impl Watches {
 
 /// Where a watch is; the diagram is above.
 enum Phase {
-    /// Nothing is known.
     Unlisted,
     /// The page after this token is next.
     Paging { token: String },
     /// All is known up to this version; nothing follows it yet.
     Listed { version: String },
-    /// Lines come in.
     Watching(Following),
 }
 

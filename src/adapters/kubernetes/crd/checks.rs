@@ -39,7 +39,6 @@ impl fmt::Display for InvalidSpec {
     }
 }
 
-/// This is wrong.
 pub fn invalid<T>(what: impl Into<String>) -> Result<T, InvalidSpec> {
     Err(InvalidSpec(what.into()))
 }

@@ -16,20 +16,16 @@ const PREFIX: &str = "allclear.dev/";
 /// What a person's words are cut to.
 pub const WORDS_BYTES_MAX: usize = 160;
 
-/// An object.
 #[derive(Deserialize)]
 pub struct RawObject<'a> {
-    /// Who it is.
     pub metadata: Metadata,
     /// What it asks for.
     #[serde(borrow)]
     pub spec: Option<&'a RawValue>,
-    /// What it remembers.
     #[serde(borrow)]
     pub status: Option<&'a RawValue>,
 }
 
-/// Who it is.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Metadata {

@@ -19,11 +19,8 @@ pub(super) struct Extras {
     pub resources: Option<Value>,
     /// Of each of ours.
     pub step_resources: Option<Value>,
-    /// Of the pod.
     pub node_selector: Option<Value>,
-    /// Of the pod.
     pub tolerations: Option<Value>,
-    /// Of the pod.
     pub image_pull_secrets: Option<Value>,
 }
 
@@ -31,14 +28,12 @@ pub(super) struct Extras {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Mount {
-    /// Where.
     pub mount_path: String,
     /// Which part of the volume; the whole if none is named.
     pub sub_path: Option<String>,
     /// It cannot be written to.
     #[serde(default)]
     pub read_only: bool,
-    /// What.
     #[serde(flatten)]
     pub volume: Volume,
 }

@@ -288,7 +288,6 @@ fn of_users() -> Value {
     json!({"requests": {"cpu": "100m", "memory": "256Mi"}, "limits": {"cpu": "1", "memory": "1Gi"}})
 }
 
-/// Where commands run.
 fn directory(order: &Order) -> String {
     match order.source.path.trim_matches('/') {
         "" => SOURCE.to_owned(),

@@ -4,7 +4,6 @@ use super::pin::Meta;
 use super::{KubernetesLedger, META_NAME};
 use domain::ports::{PinError, PortError};
 
-/// The entry's name.
 const IN_FORCE_KEY: &str = "settings";
 
 impl KubernetesLedger {

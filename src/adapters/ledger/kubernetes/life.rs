@@ -8,7 +8,6 @@ use crate::adapters::ledger::{life_of, life_text};
 use domain::ports::PinError;
 use domain::watches::lives::LifeNote;
 
-/// The entry's name.
 const LIFE_KEY: &str = "life";
 
 /// The note in the ledger's object, if there is one that can be read.

@@ -17,13 +17,11 @@ use super::{KubernetesLedger, LAYOUT_KEY, SHARDS, moved, shard_name};
 use domain::ports::{PinError, PortError};
 use domain::watches::listed::{Listed, Scope};
 
-/// The entry's name.
 const LISTED_KEY: &str = "listed";
 
 /// Characters of a shard's UID that are kept: two objects of one name have the same ones in one of 4 billion cases.
 const UID_CHARS: usize = 8;
 
-/// The entry.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 struct Entry {
@@ -38,7 +36,6 @@ struct Entry {
 /// The objects there are, each with the beginning of its UID.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Present {
-    /// The shards.
     pub(super) shards: BTreeMap<usize, String>,
     /// Objects beside shards, or those that were to be, by name: namespaces were moved there, or they are journals.
     pub(super) moved: BTreeMap<String, String>,

@@ -127,7 +127,6 @@ pub(super) enum Failed {
     Lost(PortError),
     /// The API server takes the object for too large.
     NoRoom(PortError),
-    /// Anything else.
     Other(PortError),
 }
 

@@ -7,7 +7,6 @@ use crate::adapters::ledger::{pin_of, pin_text};
 use domain::agreement::roster::Pin;
 use domain::ports::{PinError, PortError};
 
-/// The entry's name.
 const PIN_KEY: &str = "members";
 
 /// How often we repeat a write because another client changed the object (a label, for example) at the same moment.

@@ -184,7 +184,6 @@ impl Shard {
         records.map(|record| record.seq.0.max(record.revision)).chain([floor]).max().unwrap_or_default()
     }
 
-    /// One record.
     pub(super) fn record(&self, workload: &WorkloadId) -> Result<Option<Record>, PortError> {
         let key = key_of(workload);
         let Some(value) = self.entry(&key) else { return Ok(None) };

@@ -61,7 +61,6 @@ const PLAIN_FOR: Duration = Duration::from_secs(600);
 /// What the API server has of one shard.
 #[derive(Debug, Default)]
 pub(super) struct ShardCopy {
-    /// Its content.
     pub(super) shard: Shard,
     /// The `resourceVersion` its base had then; `None` while there is no such object.
     pub(super) version: Option<String>,
@@ -73,7 +72,6 @@ pub(super) struct ShardCopy {
 
 /// Reading and writing one shard, each in one call; the calls differ, the order of them is this module's.
 pub(super) trait ShardStore {
-    /// Reads it afresh.
     fn read(&self) -> impl Future<Output = Result<ShardCopy, PortError>> + Send;
     /// Writes its base if that is still what was read, or creates it if there was none: returns the new `resourceVersion`.
     fn write(&self, copy: &ShardCopy) -> impl Future<Output = Result<String, Failed>> + Send;

@@ -29,7 +29,6 @@ pub struct BoardCopy {
     pub phase: &'static str,
     pub body: String,
     pub mac: String,
-    /// Zero for ever.
     pub ttl: Duration,
     /// The token of the copy that may be replaced whatever it says.
     pub over: Vec<u8>,

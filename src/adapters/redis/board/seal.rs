@@ -24,7 +24,6 @@ pub struct Seal {
     keys: Vec<Secret<Vec<u8>>>,
 }
 
-/// What is signed.
 #[derive(Clone, Copy, Debug)]
 pub enum Signed<'a> {
     /// A record: member, workload, origin, body.

@@ -15,7 +15,6 @@ use crate::records::rules::Rules;
 pub enum Fate {
     /// Not everybody has voted: these have not.
     Open(BTreeSet<Member>),
-    /// Everybody voted. Stable.
     Decided(Decision),
     /// It can no longer be decided: the member and the reason. Stable.
     Dead(Member, String),
@@ -28,7 +27,6 @@ pub enum Fate {
 pub enum Decision {
     /// Purge what the votes say.
     Execute(Plan),
-    /// Nothing needs purging.
     Close(Outcome),
 }
 

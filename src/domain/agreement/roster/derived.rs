@@ -17,7 +17,6 @@ const ELDERS_MAX: usize = 64;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Derived {
     name: String,
-    /// What we watch.
     watch: BTreeSet<String>,
     /// A server has said who is in the group `default`.
     looked: bool,

@@ -31,7 +31,6 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// All of them.
     pub const ALL: [Self; 8] = [
         Self::Starting,
         Self::DryRun,
@@ -43,7 +42,6 @@ impl Reason {
         Self::SetBack,
     ];
 
-    /// The metric label.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Starting => "starting",
@@ -61,7 +59,6 @@ impl Reason {
 /// Why nothing is agreed on.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct Hold {
-    /// The reason.
     pub reason: Reason,
     /// The same in words, and what ends it.
     pub words: String,

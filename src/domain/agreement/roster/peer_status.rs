@@ -59,7 +59,6 @@ struct Heard {
 /// What a beat brought.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Brought {
-    /// Nothing that counts.
     Nothing,
     /// Something newer of the same ledger.
     News,

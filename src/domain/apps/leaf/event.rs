@@ -43,9 +43,7 @@ pub enum News {
     Seen(Vec<(TargetKey, Result<Look, String>)>),
     /// An object is gone.
     Gone {
-        /// Its namespace.
         namespace: String,
-        /// Its name.
         name: String,
     },
     /// The listing is complete; also said when a watch that was in trouble goes on without a new one.
@@ -61,7 +59,6 @@ pub struct Number(pub u64);
 /// What is known of targets.
 pub type Sights = BTreeMap<TargetKey, Sight>;
 
-/// What happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A Pipeline wants to know about these targets from now on, and no others; none: it is gone.
@@ -85,9 +82,7 @@ pub enum Effect {
     Connect,
     /// Decode only what concerns these. Before any watch that follows it. No answer.
     Want(BTreeSet<TargetKey>),
-    /// Begin a watch.
     Watch(Number, Collection),
-    /// End it.
     Unwatch(Number),
     /// Read one object afresh, a few at a time. Answered by [`Event::Read`].
     Read(Number, TargetKey),

@@ -42,7 +42,6 @@ fn refused() -> PortError {
 struct Bench {
     leaf: Leaf,
     now: u64,
-    /// Watches that run.
     watches: BTreeMap<Collection, Number>,
     /// Reads that wait for their answer.
     reads: BTreeMap<TargetKey, Number>,

@@ -47,7 +47,6 @@ struct Trouble {
     lasts: bool,
 }
 
-/// One watch.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Watched {
     pub number: Number,

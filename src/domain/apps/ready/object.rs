@@ -36,17 +36,14 @@ pub(super) fn repeated(words: &str) -> String {
 }
 
 impl<'a> Object<'a> {
-    /// What stands there.
     pub fn at(self, pointer: &str) -> Option<&'a Value> {
         self.0.pointer(pointer).filter(|value| !value.is_null())
     }
 
-    /// The text there.
     pub fn text(self, pointer: &str) -> Result<Option<&'a str>, String> {
         self.typed(pointer, "a text", Value::as_str)
     }
 
-    /// The number there.
     pub fn number(self, pointer: &str) -> Result<Option<i64>, String> {
         self.typed(pointer, "a whole number", Value::as_i64)
     }
@@ -61,7 +58,6 @@ impl<'a> Object<'a> {
         Ok(self.typed(pointer, "true or false", Value::as_bool)?.unwrap_or_default())
     }
 
-    /// The list there.
     pub fn list(self, pointer: &str) -> Result<&'a [Value], String> {
         Ok(self.typed(pointer, "a list", Value::as_array)?.map_or(&[], Vec::as_slice))
     }

@@ -65,7 +65,6 @@ impl Nonces {
         Self::Drawn(bits)
     }
 
-    /// The next one.
     pub fn draw(&mut self) -> Nonce {
         match self {
             Self::None => Nonce::default(),

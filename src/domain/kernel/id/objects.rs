@@ -32,9 +32,7 @@ macro_rules! object_id {
         $(#[$doc])*
         #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         pub struct $type {
-            /// Its namespace.
             pub namespace: String,
-            /// Its name.
             pub name: String,
         }
 
@@ -90,7 +88,6 @@ impl fmt::Display for PromotionSeq {
 }
 
 impl PromotionSeq {
-    /// The next one.
     #[must_use]
     pub const fn next(self) -> Self {
         Self(self.0.saturating_add(1))
@@ -108,7 +105,6 @@ impl fmt::Display for RunSeq {
 }
 
 impl RunSeq {
-    /// The next one.
     #[must_use]
     pub const fn next(self) -> Self {
         Self(self.0.saturating_add(1))

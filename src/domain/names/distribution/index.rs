@@ -181,7 +181,6 @@ type Reversed = BTreeMap<String, BTreeSet<DistributionId>>;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Names {
     aliases: Reversed,
-    /// Without their star.
     wildcard_aliases: Reversed,
     own: Reversed,
     origins: Reversed,

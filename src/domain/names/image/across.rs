@@ -22,7 +22,6 @@ const GROUP_VERSION_SHOWN_MAX: usize = 64;
 /// What one member runs, as far as others compare it.
 #[derive(Clone, Copy, Debug)]
 pub struct Code<'a> {
-    /// The images.
     pub version: &'a Version,
     /// What their owner calls them in the whole group.
     pub group_version: Option<&'a str>,

@@ -17,7 +17,6 @@ const DIFFERENCES_SHOWN_MAX: usize = 5;
 pub enum Container {
     /// A container that runs for the life of the pod.
     Main(String),
-    /// An init container.
     Init(String),
 }
 

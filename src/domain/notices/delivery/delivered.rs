@@ -10,12 +10,10 @@ use std::collections::VecDeque;
 /// more than this is delivered in that time. At 70 bytes each this is 300 KB.
 pub const DELIVERED_MAX: usize = 4096;
 
-/// Ids of deliveries.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Delivered(VecDeque<String>);
 
 impl Delivered {
-    /// Remembers one.
     pub fn remember(&mut self, id: &str) {
         if self.0.len() >= DELIVERED_MAX {
             self.0.pop_front();

@@ -36,7 +36,6 @@ pub(super) enum Stage {
     Ready { due: Timestamp },
     /// An attempt is under way; without an answer by this instant it counts as failed.
     Sending { lost_at: Timestamp },
-    /// A dead letter.
     Dead,
     /// Delivered or dropped: the ledger is to forget it, then we do.
     Done,
@@ -55,7 +54,6 @@ impl Stage {
 /// What is going on with the ledger. One write at a time, so an older state never overtakes a newer one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Write {
-    /// Nothing.
     Idle,
     /// Waiting for one of the bounded number of writes under way to end.
     Queued,

@@ -28,7 +28,6 @@ pub struct Errand {
 /// How publishing the Event ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Publication {
-    /// It exists.
     Done,
     /// It can never be published, which must not delay the webhooks.
     Never,

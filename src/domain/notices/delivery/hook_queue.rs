@@ -17,11 +17,9 @@ pub(super) const SENDING_FAILING_MAX: usize = 1;
 pub(super) struct HookQueue {
     /// All its deliveries that are not delivered or given up, oldest first.
     pub live: BTreeSet<(i64, String)>,
-    /// Their size.
     pub bytes: usize,
     /// Those that are due, first come first served.
     pub ready: BTreeSet<(Timestamp, String)>,
-    /// Attempts under way.
     pub sending: usize,
     /// The last attempt failed.
     pub failing: bool,

@@ -10,7 +10,6 @@ use super::hook_queue::HookQueue;
 use super::{Content, Delivery};
 use crate::kernel::machine::Timestamp;
 
-/// All entries.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct OutboxIndex {
     entries: BTreeMap<String, Entry>,
@@ -34,7 +33,6 @@ pub(super) struct OutboxIndex {
 }
 
 impl OutboxIndex {
-    /// One entry.
     pub fn get(&self, id: &str) -> Option<&Entry> {
         self.entries.get(id)
     }
@@ -69,17 +67,14 @@ impl OutboxIndex {
         self.live
     }
 
-    /// Their size.
     pub fn live_bytes(&self) -> usize {
         self.live_bytes
     }
 
-    /// Dead letters.
     pub fn dead(&self) -> usize {
         self.dead.len()
     }
 
-    /// Their size.
     pub fn dead_bytes(&self) -> usize {
         self.dead_bytes
     }
@@ -94,12 +89,10 @@ impl OutboxIndex {
         self.entries.len().saturating_sub(self.live).saturating_sub(self.dead.len())
     }
 
-    /// Attempts under way.
     pub fn sending(&self) -> usize {
         self.sending
     }
 
-    /// Writes under way.
     pub fn writing(&self) -> usize {
         self.writing
     }

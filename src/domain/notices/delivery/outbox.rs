@@ -72,9 +72,7 @@ pub struct Outbox {
 pub struct Census {
     /// Deliveries on their way, those being sent included.
     pub live: usize,
-    /// Attempts under way.
     pub sending: usize,
-    /// Dead letters.
     pub dead: usize,
     /// Ledger writes under way.
     pub writing: usize,

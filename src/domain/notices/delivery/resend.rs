@@ -18,7 +18,6 @@ const ID_BYTES_MAX: usize = 64;
 /// Longest time of a request; an RFC 3339 timestamp needs 35.
 const AT_BYTES_MAX: usize = 64;
 
-/// One request.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Resend {
     /// When it was made, as written; only ever compared with another one.

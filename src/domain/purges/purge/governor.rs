@@ -131,7 +131,6 @@ impl Governor {
         }
     }
 
-    /// Its pace.
     pub(super) const fn rate(&self) -> Rate {
         self.rate
     }
@@ -143,7 +142,6 @@ impl Governor {
         self.at.after(Duration::from_millis(wait))
     }
 
-    /// Time has passed.
     pub(super) fn pass(&mut self, now: Timestamp) {
         self.settle(now);
         let rests = millis(now.since(self.sent)) / millis(REST);

@@ -27,7 +27,6 @@ pub(super) struct Job {
     pub(super) sent: Option<Timestamp>,
     /// CloudFront may have looked at it already, so sending it is a repetition. One that was throttled was not looked at.
     pub(super) repeats: bool,
-    /// Others it covers.
     pub(super) covers: Vec<Waiter>,
 }
 

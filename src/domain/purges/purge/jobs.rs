@@ -59,7 +59,6 @@ impl Jobs {
         self.agenda.iter().take_while(|(at, _)| *at <= now).map(|(_, reference)| reference.clone()).collect()
     }
 
-    /// A new one.
     pub(super) fn put(&mut self, now: Timestamp, job: Job) {
         let reference = job.own.order.reference.clone();
         self.agenda.extend(job.deadline(&self.pace).map(|at| (at, reference.clone())));

@@ -22,7 +22,6 @@ const ASIDE: Backoff = Backoff { base: Duration::from_millis(250), cap: Duration
 /// meanwhile: the person who rolls out may have mended the cause.
 const PROBED_AGAIN_AFTER: Duration = Duration::from_secs(15);
 
-/// One distribution.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Lane {
     /// When its debounce window ends: those that wait then go as one.
@@ -46,7 +45,6 @@ pub(super) struct Lane {
 pub(super) struct Throttled {
     times: u32,
     until: Timestamp,
-    /// What CloudFront said.
     why: String,
 }
 
@@ -58,7 +56,6 @@ pub(super) struct Refusal {
     at: Timestamp,
     /// When it is tried again.
     pub(super) until: Timestamp,
-    /// What it said.
     pub(super) why: String,
     /// An operator has to act.
     pub(super) needs_help: bool,

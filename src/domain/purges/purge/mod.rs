@@ -52,9 +52,7 @@ pub use purger::{Purger, REPEAT_EVERY};
 /// A purge to be carried out.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Order {
-    /// Its caller reference.
     pub reference: Reference,
-    /// Of this distribution.
     pub distribution: DistributionId,
     /// What is sent of it.
     pub paths: PathSet,
@@ -177,7 +175,6 @@ impl Default for Pace {
     }
 }
 
-/// What can happen.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Event {
     /// A rollout wants a purge. Ordering one that is known only asks for its progress again.
@@ -185,13 +182,11 @@ pub enum Event {
     /// CloudFront accepted the creation. Last comes when the invalidation was created, where CloudFront says so: by its clock, in
     /// milliseconds since the Unix epoch.
     Created(Reference, InvalidationId, Option<i64>),
-    /// It did not.
     CreateFailed(Reference, CdnErrorClass, String),
     /// An invalidation is still in progress.
     StillInProgress(Reference),
     /// An invalidation is complete.
     Completed(Reference),
-    /// A poll failed.
     PollFailed(Reference, CdnErrorClass, String),
     /// The owner of a workload wants what was refused to be tried now.
     Retried(Subject),
@@ -206,18 +201,14 @@ pub enum Event {
 /// An invalidation that was created before.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Found {
-    /// CloudFront's id.
     pub invalidation: InvalidationId,
-    /// What was sent.
     pub sent: PathSet,
     /// When it was created, by CloudFront's clock, in milliseconds since the Unix epoch, where that is said.
     pub created_ms: Option<i64>,
 }
 
-/// What is wanted.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Effect {
-    /// Create an invalidation.
     Create(Order),
     /// Ask how far one is.
     Poll(Reference, DistributionId, InvalidationId),
@@ -228,7 +219,6 @@ pub enum Effect {
 }
 
 impl Effect {
-    /// The metric label.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Create(_) => "create",

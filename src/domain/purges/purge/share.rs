@@ -57,7 +57,6 @@ impl Turns {
         });
     }
 
-    /// Whether any waits.
     pub(super) fn are_waiting(&self, repeated: bool) -> bool {
         !self.line(repeated).firsts.is_empty()
     }
@@ -85,7 +84,6 @@ impl Turns {
         });
     }
 
-    /// Nothing waits.
     pub(super) fn forget(&mut self) {
         *self = Self::default();
     }

@@ -31,7 +31,6 @@ fn order((seq, digits): &Place, (other, others): &Place) -> Option<Ordering> {
 }
 
 impl Brief {
-    /// Of this vector.
     pub fn of(vector: &Vector) -> Self {
         Self(vector.0.iter().map(|(member, component)| (member.clone(), place(component))).collect())
     }

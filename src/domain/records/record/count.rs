@@ -44,7 +44,6 @@ pub struct Unlisted {
 /// The purges of a vote in numbers, listed or not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Count {
-    /// Fresh.
     pub completed: usize,
     /// Made by another; their completion is not known.
     pub unknown: usize,
@@ -57,7 +56,6 @@ pub struct Count {
 }
 
 impl Count {
-    /// All of them.
     pub const fn all(&self) -> usize {
         self.completed + self.unknown + self.impossible + self.owed + self.open
     }

@@ -32,7 +32,6 @@ pub enum Outcome {
     Partly,
     /// Some of its distributions are fresh; purges of others are owed.
     PartlyOwed,
-    /// The rollout failed.
     Failed(Failure),
     /// Another version took its place before it was purged.
     Superseded,
@@ -102,13 +101,11 @@ impl fmt::Display for Outcome {
 /// A closed rollout, in brief.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Closed {
-    /// Its number.
     #[serde(rename = "s")]
     pub seq: Seq,
     /// Its versions in words.
     #[serde(rename = "c")]
     pub change: String,
-    /// How it ended.
     #[serde(rename = "o")]
     pub outcome: Outcome,
     /// Why, where the outcome does not say it all.

@@ -22,7 +22,6 @@ pub const LAST_SITE_BYTES_MAX: usize = 256;
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LastSite {
-    /// By these hosts.
     Hosts(BTreeSet<Host>),
     /// By more than a record keeps, or by what it cannot keep. Its last purge went to these distributions, or its owner named them.
     Distributions(BTreeSet<DistributionId>),

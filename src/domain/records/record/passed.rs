@@ -16,13 +16,11 @@ pub const PASSED_MAX: usize = 8;
 /// A number that was complete, and neither purged nor closed when another version took its place.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Passed {
-    /// The number.
     #[serde(rename = "s")]
     pub seq: Seq,
     /// What came with it.
     #[serde(rename = "i", default, skip_serializing_if = "Nonce::is_none")]
     pub nonce: Nonce,
-    /// The images.
     #[serde(rename = "v")]
     pub version: Version,
     /// What their owner called them in the whole group.

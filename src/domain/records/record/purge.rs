@@ -8,7 +8,6 @@ use crate::names::paths::PathSet;
 /// One purge of a decided vector.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Purge {
-    /// Its caller reference.
     #[serde(rename = "r")]
     pub reference: Reference,
     /// What became of it.
@@ -30,7 +29,6 @@ pub struct Purge {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PurgeState {
-    /// To be created.
     Wanted,
     /// It cannot be made yet, for this reason, and is tried again; its rollout has ended without it (decision 29).
     Owed(String),

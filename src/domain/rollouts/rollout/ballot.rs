@@ -18,7 +18,6 @@ use crate::rollouts::rollout::{Effect, Rollout};
 pub(super) struct Ballot {
     /// The records of all members, as the group actor last sent them; with our own once it was published.
     pub(super) view: View,
-    /// That view's number.
     number: u64,
     /// The look at our own workload before a vote.
     pub(super) recheck: Call,

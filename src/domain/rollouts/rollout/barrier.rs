@@ -113,7 +113,6 @@ pub(super) enum Pass {
     Look,
     /// No old pod served for long enough.
     Quiet,
-    /// This bound passed.
     Late(Duration),
 }
 

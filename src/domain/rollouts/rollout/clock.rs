@@ -38,7 +38,6 @@ impl Stopwatch {
         self.since
     }
 
-    /// Whether it runs.
     pub(super) fn runs(&self) -> bool {
         self.since.is_some()
     }
@@ -90,7 +89,6 @@ pub(super) struct Clock {
 }
 
 impl Clock {
-    /// What is left.
     pub(super) fn left(self) -> String {
         let left = duration(self.timeout.saturating_sub(self.elapsed));
         let most = if self.runs_here { "" } else { "at most " };

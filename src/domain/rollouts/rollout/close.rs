@@ -21,7 +21,6 @@ pub(super) struct End {
     /// The kind of its notice.
     pub(super) kind: Kind,
     pub(super) outcome: Outcome,
-    /// The notice's message.
     pub(super) message: String,
     /// The reason, if the outcome does not say it all.
     pub(super) why: String,

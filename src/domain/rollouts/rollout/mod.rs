@@ -97,9 +97,7 @@ pub use words::{MemberSummary, Past, PurgeSummary, Stage, Summary, closed};
 /// Whose rollout it is, and where. Constant for the machine's life.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Identity {
-    /// The workload.
     pub workload: WorkloadId,
-    /// This member.
     pub member: Member,
     /// The group it belongs to; a single cluster is a group of one.
     pub group: String,
@@ -174,7 +172,6 @@ pub enum Event {
     PodsUnseen,
     /// Whether Services publish the rollout's pods before they are ready.
     ServicesSeen {
-        /// One does.
         publish_unready: bool,
     },
     /// An [`Effect::FindOldPods`] was answered.
@@ -214,7 +211,6 @@ pub enum Event {
 /// What a rollout wants done.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Effect {
-    /// Write the record.
     Store(Box<Record>),
     /// Remove the record of this revision.
     Remove(u64),
@@ -237,14 +233,12 @@ pub enum Effect {
     Compare(Vector, Box<Plan>),
     /// Carry out a purge, or go on with it.
     Purge(Box<Order>),
-    /// Tell a notice.
     Tell(Box<Notice>),
     /// Nothing is left to do: the machine may be dropped.
     End,
 }
 
 impl Effect {
-    /// The metric label.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Store(_) => "store",

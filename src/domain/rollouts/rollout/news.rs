@@ -22,11 +22,9 @@ const MORE_BYTES: usize = 40;
 /// What a sight asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Attention {
-    /// Nothing.
     Idle,
     /// A first listing found it at rest: a baseline record, and no more (decision 1).
     Baseline(Box<Record>),
-    /// A rollout machine.
     Rollout,
 }
 
@@ -99,9 +97,7 @@ pub fn news(record: &Record, workload: &Workload, policy: &Policy) -> Option<Cha
 pub struct Preview {
     /// The news, for a table.
     pub brief: String,
-    /// How it stands.
     pub state: String,
-    /// What comes next.
     pub next: String,
 }
 

@@ -23,7 +23,6 @@ const DEADLINE_CONFIRMED_AFTER: Duration = Duration::from_secs(2);
 
 /// What a sight means for a rollout in flight.
 pub(super) enum Course {
-    /// It waits on.
     Waits,
     /// A fresh look is needed to judge it.
     Looks,

@@ -177,7 +177,6 @@ impl Purges {
         self.ordered.contains(reference)
     }
 
-    /// It is ordered.
     pub(super) fn ordered(&mut self, reference: &Reference) {
         self.ordered.insert(reference.clone());
     }

@@ -27,7 +27,6 @@ const FAULTS_NOTED_EVERY: Duration = Duration::from_secs(60);
 /// What is known of the workload itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) enum Sight {
-    /// Nothing yet.
     #[default]
     Unknown,
     /// The newest sight.

@@ -25,7 +25,6 @@ const REFUSED_TOLD_MAX: usize = 5;
 /// The hosts of a workload, found in this cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct FoundSite {
-    /// Its hosts.
     pub hosts: BTreeSet<Host>,
     /// Load balancer names, of rules that name no host.
     pub origins: BTreeSet<String>,

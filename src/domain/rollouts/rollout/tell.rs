@@ -118,7 +118,6 @@ fn notice_of(identity: &Identity, now: Timestamp, of: &Record, kind: Kind, messa
     }
 }
 
-/// Once each.
 fn add(draft: &mut Record, notice: Notice) {
     if draft.untold.iter().all(|untold| untold.id != notice.id) {
         draft.untold.push(notice);

@@ -16,7 +16,6 @@ pub(super) const FOLLOW_AFTER: u32 = 6;
 /// What the members do one after the other.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Task {
-    /// Find the distributions.
     Match,
     /// Create the purge of this one.
     Create(DistributionId),

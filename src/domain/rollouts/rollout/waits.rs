@@ -191,7 +191,6 @@ impl Waiting {
 /// Something that is waited for now.
 pub(super) struct Pending {
     wait: Wait,
-    /// Which of several.
     subject: String,
     failures: u32,
     reason: Option<String>,

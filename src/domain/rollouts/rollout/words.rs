@@ -37,9 +37,7 @@ const WHY_CHARS_MAX: usize = 200;
 /// What a person wants to know of a rollout at a glance.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Summary {
-    /// Which workload.
     pub workload: WorkloadId,
-    /// Its rollout's number.
     pub seq: u64,
     /// `rolling`, `complete`, `failed` or `withdrawn`; `unknown` while there is no record to say so.
     pub phase: &'static str,
@@ -47,7 +45,6 @@ pub struct Summary {
     pub change: String,
     /// What it waits for, or what became of it.
     pub state: String,
-    /// What happens next.
     pub next: String,
     /// How it stands by itself, without other members; `None` if it waits only for them. This is what the others see of
     /// it (decision 36).
@@ -93,7 +90,6 @@ pub enum Stage {
 }
 
 impl Stage {
-    /// One word.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Rollout => "rollout",
@@ -108,7 +104,6 @@ impl Stage {
 /// One member of the group, as far as it is known here.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct MemberSummary {
-    /// Its name.
     pub member: String,
     /// `rolling`, `complete`, `failed`, `withdrawn` or `unknown`.
     pub phase: &'static str,
@@ -119,9 +114,7 @@ pub struct MemberSummary {
 /// One purge of an open vote.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PurgeSummary {
-    /// Its caller reference.
     pub reference: String,
-    /// The distribution.
     pub distribution: String,
     /// CloudFront's id, once there is one.
     pub invalidation: Option<String>,

@@ -17,7 +17,6 @@ use crate::rollouts::rollout::Effect;
 /// follow.
 const TRAVELS_WITHIN: Duration = Duration::from_secs(1);
 
-/// Our record.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct OwnRecord {
     /// What the ledger is known to contain. Only this is acted upon (GA-1).
@@ -42,7 +41,6 @@ pub(super) struct OwnRecord {
     held_since: Option<Timestamp>,
 }
 
-/// What is written.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Write {
     Record(Box<Record>),

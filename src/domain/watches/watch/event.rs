@@ -18,7 +18,6 @@ pub enum End<R> {
     Finished(Option<Box<R>>),
     /// It wrote its record over and over while nothing happened.
     Overdrawn,
-    /// The process ends.
     Drained,
 }
 
@@ -38,15 +37,12 @@ pub enum Written<R> {
 /// A baseline whose writing has ended.
 #[derive(Clone, Debug)]
 pub struct Baseline<K: Kind> {
-    /// The object.
     pub id: K::Id,
     /// With its number, if that could be found out.
     pub record: Arc<K::Record>,
-    /// How it ended.
     pub written: Written<K::Record>,
 }
 
-/// What happened.
 #[derive(Clone, Debug)]
 pub enum Event<K: Kind> {
     /// A new listing of a scope begins.
@@ -113,7 +109,6 @@ pub enum Effect<K: Kind> {
 /// What a child is started with.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Start<K: Kind> {
-    /// The object.
     pub id: K::Id,
     /// What is known of it.
     pub case: Case<K>,

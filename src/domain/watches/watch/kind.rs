@@ -11,7 +11,6 @@ pub type Latest<K> = Option<Box<<K as Kind>::Sight>>;
 
 /// A kind of objects. The value holds what its judgement depends on.
 pub trait Kind: Clone + Debug + Eq + Hash {
-    /// Names an object.
     type Id: ObjectId;
     /// An object as it was seen once.
     type Sight: Clone + Debug + Eq + Hash;

@@ -106,7 +106,6 @@ pub struct Controller {
     last_ready: BTreeMap<String, Duration>,
     /// Which pods Services lead to.
     endpoints: Endpoints,
-    /// The Job controller.
     pub jobs: Jobs,
 }
 

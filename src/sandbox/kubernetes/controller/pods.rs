@@ -25,7 +25,6 @@ pub enum Stage {
     CrashBackOff,
     /// Runs and is not ready.
     Unready,
-    /// Has no node.
     Unscheduled,
     /// Runs and is ready.
     Ready,
@@ -47,7 +46,6 @@ pub struct PodRun {
 /// A pod as the controllers above see it.
 #[derive(Debug)]
 pub struct Pod {
-    /// Its place.
     pub key: Key,
     /// Whether its Ready condition is true.
     pub ready: bool,
@@ -60,11 +58,9 @@ pub struct Pod {
 /// One look at one Deployment.
 #[derive(Debug)]
 pub struct Round<'a> {
-    /// The Deployment's UID.
     pub uid: &'a str,
     /// `minReadySeconds`.
     pub min_ready: Duration,
-    /// Now.
     pub now: &'a Moment,
     /// How many more pods may become ready.
     pub may_become_ready: u32,

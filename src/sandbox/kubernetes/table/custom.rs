@@ -9,7 +9,6 @@ use serde_json::{Value, json};
 use super::cells::{name, since};
 use super::text;
 
-/// A column's head.
 pub fn header(column: &Value) -> Value {
     let path = text(column, "/jsonPath");
     let said = match text(column, "/description") {

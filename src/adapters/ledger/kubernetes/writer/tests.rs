@@ -20,7 +20,6 @@ struct Objects {
     all: Mutex<BTreeMap<String, (Entries, u64)>>,
     writes: AtomicU64,
     reads: AtomicU64,
-    /// Names given out.
     names: AtomicU64,
     /// What goes wrong, and how long a call takes.
     fate: Mutex<Option<Fate>>,

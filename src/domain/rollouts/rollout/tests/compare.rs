@@ -16,7 +16,6 @@ struct Account {
     hosts: BTreeSet<Host>,
     /// What a listing that begins now would say.
     listing: Vec<Distribution>,
-    /// Listings fail.
     is_down: bool,
     listed: Vec<Timestamp>,
     asked: BTreeMap<catalog::Token, (Vector, Box<Plan>)>,

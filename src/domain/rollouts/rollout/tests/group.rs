@@ -26,7 +26,6 @@ struct Member {
     told: Vec<(Kind, String)>,
     /// The last vector that was to be confirmed by a fresh look, and when.
     recheck: Option<(Vector, Timestamp)>,
-    /// What was ordered.
     orders: Vec<Order>,
     /// How often a newer listing was asked for.
     compared: usize,

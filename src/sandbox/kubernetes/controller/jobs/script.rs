@@ -18,9 +18,7 @@ pub struct ContainerRun {
     pub job: String,
     /// The name of its pod.
     pub pod: String,
-    /// Its own name.
     pub container: String,
-    /// What it runs.
     pub image: String,
     /// `command` and `args`, with what the kubelet makes of `$$`. References to variables stay as they are.
     pub command: Vec<String>,
@@ -33,7 +31,6 @@ pub struct ContainerRun {
 /// How a container ends.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct End {
-    /// Its exit code.
     pub code: i32,
     /// What the kubelet says of it; empty: what follows from the code.
     pub reason: String,
@@ -42,12 +39,10 @@ pub struct End {
 }
 
 impl End {
-    /// With this code.
     pub fn with(code: i32) -> Self {
         Self { code, ..Self::default() }
     }
 
-    /// Out of memory.
     pub fn out_of_memory() -> Self {
         Self { code: 137, reason: "OOMKilled".to_owned(), message: String::new() }
     }
@@ -85,7 +80,6 @@ pub enum Outcome {
 pub struct Script(pub(super) Arc<dyn Fn(&ContainerRun) -> Outcome + Send + Sync>);
 
 impl Script {
-    /// A script.
     pub fn new(script: impl Fn(&ContainerRun) -> Outcome + Send + Sync + 'static) -> Self {
         Self(Arc::new(script))
     }
