@@ -32,7 +32,6 @@ use crate::adapters::kubernetes::{self, Clients, Cluster, Events, KubernetesLeas
 use crate::adapters::ledger::fresh_origin;
 use crate::adapters::ledger::kubernetes::KubernetesLedger;
 use crate::adapters::ledger::memory::MemoryLedger;
-use crate::adapters::ledger::redis::RedisLedger;
 use crate::adapters::random::SystemRandom;
 use crate::adapters::redis::Server;
 use crate::adapters::redis::board::RedisBoard;
@@ -248,13 +247,9 @@ fn cloudfront_options(config: &Config, credentials: Option<cloudfront::StaticCre
 }
 
 fn ledger(config: &Config, clients: &Clients, namespace: &str) -> Result<Arc<dyn Ledger>, StartError> {
-    match (config.ledger_backend(), &config.redis.url) {
-        (LedgerBackend::Memory, _) => Ok(Arc::new(MemoryLedger::new(fresh_origin()?))),
-        (LedgerBackend::Kubernetes, _) => Ok(Arc::new(KubernetesLedger::new(clients.request.clone(), namespace))),
-        (LedgerBackend::Redis, Some(url)) => Ok(Arc::new(RedisLedger::new(server(config, url)?, &config.group.name))),
-        (LedgerBackend::Redis, None) => Err(StartError::Unusable(
-            "ledger.backend is \"redis\", but no Redis is configured: set REDIS_HOST (redis.url)".to_owned(),
-        )),
+    match config.ledger_backend() {
+        LedgerBackend::Memory => Ok(Arc::new(MemoryLedger::new(fresh_origin()?))),
+        LedgerBackend::Kubernetes => Ok(Arc::new(KubernetesLedger::new(clients.request.clone(), namespace))),
     }
 }
 

@@ -44,12 +44,12 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(5);
 macro_rules! rights {
     () => {
         "~allclear:* &allclear:* +hello +ping +info +select +evalsha +script|load +subscribe +publish +get +set \
-         +exists +expire +persist +del +srem +strlen +hget +hmget +hset +hdel +hscan +hstrlen +sadd +srandmember +zadd +zrem +zscore \
+         +exists +expire +persist +del +srem +strlen +hmget +hset +hdel +hstrlen +sadd +srandmember +zadd +zrem +zscore \
          +zrange +zrangebyscore +zrevrangebyscore"
     };
 }
 
-/// The rights of our user, in the words of `ACL SETUSER`: what the board and the ledger send, and what their scripts do.
+/// The rights of our user, in the words of `ACL SETUSER`: what the board sends, and what its scripts do.
 pub const RIGHTS: &str = rights!();
 
 /// What a failing Redis says, with what to do about it. The client's own error hides the name behind prose, and inside a

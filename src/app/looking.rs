@@ -42,7 +42,7 @@ pub async fn in_force(config: &Config, clients: &Clients) -> Result<Option<Strin
     let namespace = config.ledger.namespace.as_deref().unwrap_or(LEDGER_NAMESPACE);
     let ledger = match config.ledger_backend() {
         LedgerBackend::Memory => return Err("a ledger in memory is with its process alone".to_owned()),
-        LedgerBackend::Redis | LedgerBackend::Kubernetes => ledger(config, clients, namespace),
+        LedgerBackend::Kubernetes => ledger(config, clients, namespace),
     };
     ledger.map_err(|error| error.to_string())?.in_force().await.map_err(|error| error.to_string())
 }
@@ -62,7 +62,7 @@ pub async fn views_of(config: &Config, clients: Clients, namespace: Option<&str>
     let ledger_place = ledger_place(config, ledger_namespace);
     let ledger = match config.ledger_backend() {
         LedgerBackend::Memory => Arc::new(UnreachableLedger),
-        LedgerBackend::Redis | LedgerBackend::Kubernetes => ledger(config, &clients, ledger_namespace)?,
+        LedgerBackend::Kubernetes => ledger(config, &clients, ledger_namespace)?,
     };
     let group = neighbours(config, &clients, ledger.as_ref()).await?;
     Ok(Views {

@@ -99,9 +99,8 @@ impl Views {
 
 /// Where the ledger is, in words.
 pub(super) fn ledger_place(config: &Config, ledger_namespace: &str) -> String {
-    match (config.ledger_backend(), &config.redis.url) {
-        (LedgerBackend::Memory, _) => "the memory of the running allclear".to_owned(),
-        (LedgerBackend::Redis, Some(url)) => format!("Redis {url}"),
-        (LedgerBackend::Redis | LedgerBackend::Kubernetes, _) => format!("namespace {ledger_namespace}"),
+    match config.ledger_backend() {
+        LedgerBackend::Memory => "the memory of the running allclear".to_owned(),
+        LedgerBackend::Kubernetes => format!("namespace {ledger_namespace}"),
     }
 }

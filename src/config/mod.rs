@@ -373,8 +373,6 @@ pub struct Ledger {
 pub enum LedgerBackend {
     /// ConfigMaps in our own namespace.
     Kubernetes,
-    /// `redis.url`. Single cluster only.
-    Redis,
     /// Nowhere: for the demo and tests.
     Memory,
 }

@@ -290,12 +290,13 @@ fn a_file_that_was_named_must_exist() {
 }
 
 #[test]
-fn a_ledger_in_redis_is_refused_in_a_group_and_warned_about_alone() {
-    let ledger = ("ALLCLEAR__LEDGER__BACKEND", "redis");
-    let own = ("REDIS_HOST", "cache");
-    assert!(problems(&[], &[ledger])[0].contains("needs a Redis"));
-    assert!(problems(&[], &[ledger, own, ("REMOTE_REDIS_HOSTS", "eu-2")])[0].contains("cannot be used in a group"));
-    assert!(warnings(&[], &[ledger, own])[0].contains("forgets"));
+fn a_ledger_in_redis_is_refused_with_what_to_write_instead() {
+    let found = problems(&[], &[("ALLCLEAR__LEDGER__BACKEND", "redis"), ("REDIS_HOST", "cache")]);
+    assert!(found.len() == 1 && found[0].contains("ledger.backend: is no ledger any more"), "{found:?}");
+    assert!(
+        found[0]
+            .ends_with("fix: write kubernetes, or leave it out; redis.url (REDIS_HOST) still gets the current tags")
+    );
 }
 
 #[test]

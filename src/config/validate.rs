@@ -74,7 +74,6 @@ pub(super) fn config(values: &mut Values<'_>, read: ReadFile<'_>) -> Option<Conf
     let log = log(values);
     let ca = authorities(values, "traces.ca_file", read);
     let traces = traces::read(values, ca, dry_run);
-    check_ledger(values, ledger.as_ref(), redis.as_ref(), group.as_ref());
     check_timeouts(values, rollout.as_ref(), group.as_ref());
     group::check(values, group.as_ref());
     Some(Config {
@@ -238,9 +237,16 @@ fn authorities(values: &mut Values<'_>, key: &'static str, read: ReadFile<'_>) -
 }
 
 fn ledger(values: &mut Values<'_>) -> Option<Ledger> {
-    let choices =
-        [("kubernetes", LedgerBackend::Kubernetes), ("redis", LedgerBackend::Redis), ("memory", LedgerBackend::Memory)];
-    let backend = values.choice("ledger.backend", &choices);
+    let backend =
+        values.parsed("ledger.backend", "`kubernetes` or `memory`", |text| match &*text.to_ascii_lowercase() {
+            "kubernetes" => Ok(LedgerBackend::Kubernetes),
+            "memory" => Ok(LedgerBackend::Memory),
+            "redis" => Err(Refused::new(
+                "is no ledger any more: a Redis that lost its data forgot what was purged and what was under way",
+                "write kubernetes, or leave it out; redis.url (REDIS_HOST) still gets the current tags",
+            )),
+            _ => Err(Refused::new("is not a choice", "write kubernetes or memory")),
+        });
     let namespace = values.optional("ledger.namespace", "namespace", label);
     Some(Ledger { backend: backend?, namespace: namespace? })
 }
@@ -338,28 +344,6 @@ fn pod_name(text: &str) -> Result<String, Refused> {
     } else {
         Err(Refused::new("is not a name", "write letters, digits, hyphens and dots, 253 at most"))
     }
-}
-
-/// The rules of `ledger.backend = redis` (decision 3).
-fn check_ledger(values: &mut Values<'_>, ledger: Option<&Ledger>, redis: Option<&Redis>, group: Option<&Group>) {
-    let key = "ledger.backend";
-    if ledger.is_none_or(|ledger| ledger.backend != LedgerBackend::Redis) {
-        return;
-    }
-    let place = values.place(key);
-    let mut refuse = |message, fix| values.findings.refuse(&place, key, Some("redis".to_owned()), message, fix);
-    if redis.is_some_and(|redis| redis.url.is_none()) {
-        refuse("needs a Redis", "set redis.url (REDIS_HOST), or use kubernetes");
-    }
-    if group.is_some_and(|group| !group.remotes.is_empty()) {
-        refuse(
-            "cannot be used in a group: a Redis that loses its data forgets votes, and a purge could be made twice",
-            "use kubernetes, or leave group.remotes (REMOTE_REDIS_HOSTS) empty",
-        );
-    }
-    let message = "a Redis that is emptied, or restarts without its data, forgets which versions were purged and which \
-                   purges and webhooks are under way: these are lost; kubernetes is the ledger that forgets nothing";
-    values.findings.warn(&place, key, message);
 }
 
 fn check_timeouts(values: &mut Values<'_>, rollout: Option<&Rollout>, group: Option<&Group>) {

@@ -3,7 +3,6 @@
 pub mod contract;
 mod journal;
 pub mod kubernetes;
-mod redis;
 
 use std::sync::Arc;
 

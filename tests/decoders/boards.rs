@@ -1,20 +1,13 @@
 //! What other members, or strangers, left on a Redis: copies of records, beats, a ledger, and what the server says of itself.
 
-use allclear::adapters::ledger::redis::judged;
 use allclear::adapters::redis::board::{CopyCodec, write_refusal};
 use allclear::config::Secret;
 use domain::kernel::id::{Member, Origin, WorkloadId};
-use domain::ports::StoreError;
-use domain::records::record_codec::encode;
 
 use crate::{Target, target, text};
 
-pub const TARGETS: &[Target] = &[
-    target("board_copy", copy),
-    target("board_beat", beat),
-    target("redis_info", redis_info),
-    target("redis_ledger", ledger),
-];
+pub const TARGETS: &[Target] =
+    &[target("board_copy", copy), target("board_beat", beat), target("redis_info", redis_info)];
 
 /// What a writer without the group's key cannot guess.
 const KEY: &[u8] = b"a key of the group";
@@ -68,16 +61,4 @@ fn redis_info(bytes: &[u8]) -> bool {
     assert_eq!(refusal, write_refusal(&info.replace("\r\n", "\n").replace('\n', "\r\n")), "line ends do not matter");
     assert!(refusal.as_ref().is_none_or(|words| words.starts_with("READONLY: ") || words.starts_with("OOM: ")));
     refusal.is_some()
-}
-
-/// The answer of a script of the ledger: done, nothing there, or the record that is there instead.
-fn ledger(bytes: &[u8]) -> bool {
-    let workload = WorkloadId::deployment("shop", "web");
-    let Err(StoreError::Conflict(Some(there))) = judged(&workload, None, &text(bytes)) else { return false };
-    // What is there already, in whatever words, is stored.
-    assert!(judged(&workload, Some(&there), &text(bytes)).is_ok());
-    let Ok(written) = encode(&there) else { return true };
-    let again = judged(&workload, None, &format!("{} {} {written}", there.revision, there.seq));
-    assert!(matches!(again, Err(StoreError::Conflict(Some(again))) if again == there));
-    true
 }

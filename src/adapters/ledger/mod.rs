@@ -1,17 +1,15 @@
-//! Where a member keeps its records: one port, three backends, one contract (`tests/adapter/ledger.rs`).
+//! Where a member keeps its records: one port, two backends, one contract (`tests/adapter/ledger.rs`).
 //!
 //! | backend | when | what a compare-and-set rests on |
 //! |---|---|---|
 //! | [`kubernetes`] | the default | the `resourceVersion` of a shard, and the revision inside |
-//! | [`redis`] | one cluster, chosen | a script, which Redis runs alone |
 //! | [`memory`] | demo, dry run, tests | a mutex |
 //!
-//! What is allowed is written once, in [`judge_store`] and [`judge_removal`] (the Redis script repeats it in Lua, and the
-//! contract holds all three to it). [`elsewhere`] stands in for the memory of another process, and only refuses.
+//! What is allowed is written once, in [`judge_store`] and [`judge_removal`], and the contract holds both to it. [`unreachable`] stands in
+//! for the memory of another process, and only refuses.
 
 pub mod kubernetes;
 pub mod memory;
-pub mod redis;
 pub mod unreachable;
 
 pub use domain::watches::listed::{SHARDS, shard_of};

@@ -33,7 +33,7 @@ fn lacks_right(error: &PortError) -> bool {
 /// Nothing of it could be asked.
 pub fn unreachable(config: &Config) -> Vec<Finding> {
     match config.ledger_backend() {
-        LedgerBackend::Memory | LedgerBackend::Redis => Vec::new(),
+        LedgerBackend::Memory => Vec::new(),
         LedgerBackend::Kubernetes => {
             [LEDGER_NAMESPACE, LEDGER_WRITE, LEDGER_READ, LEDGER_SECOND, LEASE].map(|one| one.after(API_SERVER)).into()
         }

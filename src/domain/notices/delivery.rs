@@ -168,9 +168,7 @@ impl Delivery {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Reply {
     /// 2xx: done.
-    Delivered {
-        status: u16,
-    },
+    Delivered { status: u16 },
     /// Any other answer, redirects included: they are not followed.
     Refused {
         status: u16,
@@ -180,13 +178,9 @@ pub enum Reply {
     /// 410: the receiver wants nothing more, so the hook is disabled.
     Gone,
     /// No answer: timeout, connection, TLS.
-    Failed {
-        reason: String,
-    },
+    Failed { reason: String },
     /// The address may not be talked to. Trying again does not help until the configuration changes.
-    Blocked {
-        reason: String,
-    },
+    Blocked { reason: String },
     /// The configuration has no hook of this name any more.
     UnknownHook,
 }
@@ -250,10 +244,7 @@ pub enum Event {
     },
     /// The owner of a workload asks to send dead letters about it after all, or waiting deliveries now. Enables their hooks. The same
     /// request may come often.
-    Resend {
-        workload: WorkloadId,
-        request: Resend,
-    },
+    Resend { workload: WorkloadId, request: Resend },
 }
 
 /// What the [`Outbox`] wants done.
@@ -316,30 +307,17 @@ pub struct Report {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Outcome {
     /// The receiver has it.
-    Delivered {
-        status: u16,
-    },
+    Delivered { status: u16 },
     /// It will be tried again.
-    Retrying {
-        after: Duration,
-        reason: String,
-    },
+    Retrying { after: Duration, reason: String },
     /// It was given up and is kept as a dead letter.
-    Dead {
-        reason: String,
-    },
+    Dead { reason: String },
     /// Its hook wants nothing more; all its deliveries are dead letters until a person resends one or we restart.
-    HookDisabled {
-        reason: String,
-    },
+    HookDisabled { reason: String },
     /// It was forgotten undelivered, because the outbox is bounded.
-    Dropped {
-        reason: String,
-    },
+    Dropped { reason: String },
     /// There is no room for it now.
-    Postponed {
-        reason: String,
-    },
+    Postponed { reason: String },
     /// A person asked for it again, so it is sent now.
     Resent,
 }

@@ -84,10 +84,7 @@ pub enum Mark {
     /// Look now: the time of the wish in milliseconds since the Unix epoch, so that no two are the same.
     Look(i64),
     /// Yes to a ticket, and who says so.
-    Yes {
-        ticket: String,
-        by: String,
-    },
+    Yes { ticket: String, by: String },
 }
 
 /// What a caller reads who asks for an approval that does not wait.

@@ -107,7 +107,9 @@ enum Stance {
     /// Nothing is known yet.
     Undecided,
     /// We work; `held`: with our name in the lease.
-    Leading { held: bool },
+    Leading {
+        held: bool,
+    },
     StandingBy,
     /// It is over, but for the answer to a write that may put our name into the lease.
     Resigning,

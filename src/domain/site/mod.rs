@@ -230,11 +230,7 @@ pub enum Source {
     /// The host names of a route.
     Route(RouteKind, String),
     /// A listener of the Gateway a route is attached to.
-    Listener {
-        gateway: String,
-        kind: RouteKind,
-        route: String,
-    },
+    Listener { gateway: String, kind: RouteKind, route: String },
     /// An annotation for external-dns on an object, which is named with its kind: `Ingress shop/web`.
     ExternalDns(String),
 }

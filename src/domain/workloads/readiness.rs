@@ -45,9 +45,7 @@ pub enum Wait {
         refused: Option<String>,
     },
     /// The new pods are available, but old ones are still there.
-    OldPods {
-        count: u32,
-    },
+    OldPods { count: u32 },
 }
 
 impl Wait {

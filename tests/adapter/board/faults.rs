@@ -34,6 +34,7 @@ async fn again<T>(call: impl AsyncFn() -> Result<T, PortError>) -> T {
     }
 }
 
+// Faults: R2, R3
 #[tokio::test]
 async fn a_server_that_restarts_empty_is_another_one_and_is_filled_again() {
     let mut redis = Redis::start();
@@ -58,6 +59,7 @@ async fn a_server_that_restarts_empty_is_another_one_and_is_filled_again() {
     woken(&mut wakes).await;
 }
 
+// Faults: R1
 #[tokio::test]
 async fn a_paused_server_costs_little_time_and_its_late_writes_change_nothing() {
     let redis = Redis::start();

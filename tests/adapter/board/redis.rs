@@ -5,13 +5,12 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
-use allclear::adapters::ledger::redis::RedisLedger;
 use allclear::adapters::redis::board::RedisBoard;
 use allclear::adapters::redis::{RIGHTS, Server};
 use allclear::config::Secret;
 use domain::agreement::roster::Heartbeat;
 use domain::kernel::id::{Member, Seq};
-use domain::ports::{Board, Cursor, Ledger, POSTINGS_MAX, Posted, Posting, Reason, Retry};
+use domain::ports::{Board, Cursor, POSTINGS_MAX, Posted, Posting, Reason, Retry};
 use domain::records::record::Published;
 use domain::records::record_codec::encode;
 use support::redis::Redis;
@@ -239,10 +238,6 @@ async fn we_ask_for_no_right_that_we_do_not_use() {
         read(board, &mut Cursor::default()).await;
     }
     two.forget(&"eu-1".into()).await.unwrap();
-    let ledger = RedisLedger::new(Server::new(&url).unwrap(), "default");
-    ledger.open().await.unwrap();
-    ledger.store(&web(), &record(1, 1)).await.unwrap();
-    ledger.remove(&web(), 1).await.unwrap();
     let used: String = redis.command(&["INFO", "commandstats"]);
     let is_used = |right: &&str| used.contains(&format!("cmdstat_{right}:"));
     let asked = RIGHTS.split_whitespace().filter_map(|right| right.strip_prefix('+'));

@@ -149,9 +149,13 @@ impl Watches {
 enum Phase {
     Unlisted,
     /// The page after this token is next.
-    Paging { token: String },
+    Paging {
+        token: String,
+    },
     /// All is known up to this version; nothing follows it yet.
-    Listed { version: String },
+    Listed {
+        version: String,
+    },
     Watching(Following),
 }
 

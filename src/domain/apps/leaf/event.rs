@@ -42,10 +42,7 @@ pub enum News {
     /// What an object says to each target that names it; or why it cannot be read, in words.
     Seen(Vec<(TargetKey, Result<Look, String>)>),
     /// An object is gone.
-    Gone {
-        namespace: String,
-        name: String,
-    },
+    Gone { namespace: String, name: String },
     /// The listing is complete; also said when a watch that was in trouble goes on without a new one.
     Synced,
     /// It failed and is being started again.

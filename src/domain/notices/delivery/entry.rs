@@ -31,11 +31,17 @@ pub(super) struct Entry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Stage {
     /// To be sent, not before this instant.
-    Waiting { due: Timestamp },
+    Waiting {
+        due: Timestamp,
+    },
     /// To be sent as soon as its hook's queue has room; in `ready` of that under this instant.
-    Ready { due: Timestamp },
+    Ready {
+        due: Timestamp,
+    },
     /// An attempt is under way; without an answer by this instant it counts as failed.
-    Sending { lost_at: Timestamp },
+    Sending {
+        lost_at: Timestamp,
+    },
     Dead,
     /// Delivered or dropped: the ledger is to forget it, then we do.
     Done,
@@ -58,9 +64,14 @@ pub(super) enum Write {
     /// Waiting for one of the bounded number of writes under way to end.
     Queued,
     /// Under way; without an answer by this instant it is repeated.
-    Underway { lost_at: Timestamp, number: u64 },
+    Underway {
+        lost_at: Timestamp,
+        number: u64,
+    },
     /// Failed; repeated at this instant.
-    Resting { until: Timestamp },
+    Resting {
+        until: Timestamp,
+    },
 }
 
 impl Entry {

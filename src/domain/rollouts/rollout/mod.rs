@@ -171,9 +171,7 @@ pub enum Event {
     /// For a time the rollout's pods could not be seen.
     PodsUnseen,
     /// Whether Services publish the rollout's pods before they are ready.
-    ServicesSeen {
-        publish_unready: bool,
-    },
+    ServicesSeen { publish_unready: bool },
     /// An [`Effect::FindOldPods`] was answered.
     OldPodsFound(OldPods),
     /// It was not, for this reason.
