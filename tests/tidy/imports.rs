@@ -67,8 +67,7 @@ const ROOMS: [(&str, &[&str]); 18] = [
 ];
 
 /// Folders with a circle today, and what is in it. This list only ever gets shorter.
-const CIRCLES: [&str; 12] = [
-    "actors::root: apart, tree",
+const CIRCLES: [&str; 11] = [
     "adapters::kubernetes::api: connect, failure",
     "adapters::ledger::kubernetes: moved, stored",
     "cli: page, read",
