@@ -20,6 +20,7 @@
 //!
 //! Not for deciding what the group agrees on (`group`), nor for how a purge is carried out (`purge`).
 
+pub mod adoption;
 mod advance;
 mod ballot;
 mod barrier;
@@ -171,9 +172,7 @@ pub enum Event {
     /// For a time the rollout's pods could not be seen.
     PodsUnseen,
     /// Whether Services publish the rollout's pods before they are ready.
-    ServicesSeen {
-        publish_unready: bool,
-    },
+    ServicesSeen { publish_unready: bool },
     /// An [`Effect::FindOldPods`] was answered.
     OldPodsFound(OldPods),
     /// It was not, for this reason.
