@@ -67,12 +67,11 @@ const ROOMS: [(&str, &[&str]); 18] = [
 ];
 
 /// Folders with a circle today, and what is in it. This list only ever gets shorter.
-const CIRCLES: [&str; 8] = [
+const CIRCLES: [&str; 7] = [
     "adapters::kubernetes::api: connect, failure",
     "adapters::ledger::kubernetes: moved, stored",
     "cli: page, read",
     "config: group, tenants, validate",
-    "domain::site: ingress, others, route",
     "forge::git: objects, pack",
     "http::page: health, promoting, running",
     "sandbox::kubernetes: access, api, core_events, subresources",

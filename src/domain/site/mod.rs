@@ -13,6 +13,7 @@
 //! Not for: which distribution serves a host ([`crate::names::distribution`]), or how the facts were read.
 
 mod annotation;
+mod attachment;
 mod bounds;
 mod facts;
 mod gathered;
@@ -230,11 +231,7 @@ pub enum Source {
     /// The host names of a route.
     Route(RouteKind, String),
     /// A listener of the Gateway a route is attached to.
-    Listener {
-        gateway: String,
-        kind: RouteKind,
-        route: String,
-    },
+    Listener { gateway: String, kind: RouteKind, route: String },
     /// An annotation for external-dns on an object, which is named with its kind: `Ingress shop/web`.
     ExternalDns(String),
 }
