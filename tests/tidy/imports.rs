@@ -67,8 +67,7 @@ const ROOMS: [(&str, &[&str]); 18] = [
 ];
 
 /// Folders with a circle today, and what is in it. This list only ever gets shorter.
-const CIRCLES: [&str; 4] = [
-    "config: group, tenants, validate",
+const CIRCLES: [&str; 3] = [
     "forge::git: objects, pack",
     "http::page: health, promoting, running",
     "sandbox::kubernetes: access, api, core_events, subresources",
