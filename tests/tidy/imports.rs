@@ -67,8 +67,7 @@ const ROOMS: [(&str, &[&str]); 18] = [
 ];
 
 /// Folders with a circle today, and what is in it. This list only ever gets shorter.
-const CIRCLES: [&str; 2] =
-    ["http::page: health, promoting, running", "sandbox::kubernetes: access, api, core_events, subresources"];
+const CIRCLES: [&str; 1] = ["sandbox::kubernetes: access, api, core_events, subresources"];
 
 /// Floors that are crates of their own: there, `crate` is the floor itself.
 const CRATES: [&str; 3] = ["domain", "forge", "sandbox"];
