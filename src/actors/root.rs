@@ -17,7 +17,7 @@ use tokio::sync::oneshot;
 
 use crate::actors::message::{Died, Drain, End, LedgerLost, Observe, Wanted, Who};
 use crate::actors::observation::Observation;
-use crate::actors::root::tree::Tree;
+use crate::actors::root::tree::{DRAIN_WITHIN, Tree};
 use crate::actors::shell::{Drives, Shell};
 use crate::actors::{Env, MAILBOX_MAX};
 use domain::ports::LedgerContents;
@@ -27,9 +27,11 @@ use domain::replica::lease::{Election, RESIGNS_WITHIN};
 /// How often we check the singletons for a death whose notice was lost.
 const SWEEP_EVERY: Duration = Duration::from_secs(1);
 
+/// How long an actor may take to show itself before the answer goes without it.
+const OBSERVE_WITHIN: Duration = Duration::from_secs(2);
+
 /// How long an end in order takes at most: for the writes under way, and then for the lease, a renewal of it included.
-pub const ENDS_WITHIN: Duration =
-    tree::DRAIN_WITHIN.saturating_add(RESIGNS_WITHIN).saturating_add(leasing::RELEASE_WITHIN);
+pub const ENDS_WITHIN: Duration = DRAIN_WITHIN.saturating_add(RESIGNS_WITHIN).saturating_add(leasing::RELEASE_WITHIN);
 
 /// Why the process ends by itself.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -25,7 +25,7 @@ use domain::names::image::brief;
 use domain::notices::delivery;
 use domain::ports::{LedgerContents, PortError, Random, StoreError};
 use domain::records::record::Record;
-use domain::rollouts::adoption::{State, adopt as adopted, has_regressed, state};
+use domain::rollouts::rollout::adoption::{State, adopt as adopted, has_regressed, state};
 use domain::rollouts::rollout::closed;
 use domain::workloads::readiness::{self, Standing, standing};
 use domain::workloads::workload::Workload;

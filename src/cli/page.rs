@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use crate::cli::read::Section;
 pub(crate) use crate::cli::times::time;
 use domain::kernel::text::visible;
 
@@ -24,19 +23,6 @@ pub(crate) struct Page<'a, 'b> {
 }
 
 impl Page<'_, '_> {
-    /// A part of the page, or why it is missing.
-    pub(crate) fn section<T>(
-        &mut self,
-        name: &str,
-        section: &Section<T>,
-        lines: impl FnOnce(&T) -> Vec<String>,
-    ) -> fmt::Result {
-        match section {
-            Section::Known(part) => self.part(name, lines(part)),
-            Section::Missing { missing } => self.part(name, [format!("missing: {missing}")]),
-        }
-    }
-
     /// A part of the page; nothing if it has no lines.
     pub(crate) fn part(&mut self, name: &str, lines: impl IntoIterator<Item = String>) -> fmt::Result {
         let lines: Vec<String> = lines.into_iter().collect();

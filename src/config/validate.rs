@@ -15,7 +15,7 @@ use super::serving;
 use super::suggest::{listed, nearest};
 use super::tenants;
 use super::traces;
-use super::values::Values;
+use super::values::{DAY, LABEL_CHARS_MAX, MINUTE, SECOND, Values, label};
 use super::webhooks::{self, HookDefaults, ReadFile};
 use super::{
     CloudFront, Config, Distributions, Group, Leader, Ledger, LedgerBackend, Log, LogFormat, Namespaces, Purge, Redis,
@@ -26,19 +26,12 @@ use domain::bounds::tenants::PATHS_SENT_MAX;
 use domain::names::paths::{self, PathSet};
 use domain::records::record::VOTE_PATH_BYTES_MAX;
 
-pub(super) const SECOND: Duration = Duration::from_secs(1);
-pub(super) const MINUTE: Duration = Duration::from_secs(60);
-pub(super) const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-
 /// Namespaces in a list at most; each has a watch of its own. With more, watch all namespaces.
 const NAMESPACES_MAX: usize = 100;
 
 /// Paths in the configuration at most: ten times what CloudFront has in progress at once, so that a list that will
 /// merely be slow is a warning and one that was pasted by mistake is not read.
 const PATHS_MAX: usize = 30_000;
-
-/// Characters of a DNS label, which namespaces are (RFC 1123, 2.1).
-const LABEL_CHARS_MAX: usize = 63;
 
 /// Characters of a DNS name, which the names of pods are (RFC 1123, 2.1).
 const NAME_CHARS_MAX: usize = 253;
@@ -321,18 +314,6 @@ fn level(text: &str) -> Result<String, Refused> {
         Ok(text.to_owned())
     } else {
         Err(Refused::new("is not a level", fix))
-    }
-}
-
-/// A DNS label, as the API server wants it of namespaces.
-pub(super) fn label(text: &str) -> Result<String, Refused> {
-    let is_inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    let is_label = !text.is_empty() && text.len() <= LABEL_CHARS_MAX && text.chars().all(is_inner);
-    if is_label && !text.starts_with('-') && !text.ends_with('-') {
-        Ok(text.to_owned())
-    } else {
-        let fix = "write a namespace: lower-case letters, digits and hyphens, 63 at most";
-        Err(Refused::new("is not a namespace", fix))
     }
 }
 

@@ -14,6 +14,13 @@ use super::mask::{shown, shown_item};
 use super::problem::{Findings, Place};
 use super::suggest::{listed, nearest};
 
+pub(super) const SECOND: Duration = Duration::from_secs(1);
+pub(super) const MINUTE: Duration = Duration::from_secs(60);
+pub(super) const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Characters of a DNS label, which namespaces are (RFC 1123, 2.1).
+pub(super) const LABEL_CHARS_MAX: usize = 63;
+
 /// The merged values, and what was found out about them. Every method gives `None` after it has reported a problem.
 pub(super) struct Values<'a> {
     pub given: &'a Layer,
@@ -300,6 +307,18 @@ pub(super) fn parse_duration(text: &str, range: &RangeInclusive<Duration>) -> Re
         Ok(duration)
     } else {
         Err(Refused::new("is not in range", format!("write a duration of {}", in_words(range))))
+    }
+}
+
+/// A DNS label, as the API server wants it of namespaces.
+pub(super) fn label(text: &str) -> Result<String, Refused> {
+    let is_inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    let is_label = !text.is_empty() && text.len() <= LABEL_CHARS_MAX && text.chars().all(is_inner);
+    if is_label && !text.starts_with('-') && !text.ends_with('-') {
+        Ok(text.to_owned())
+    } else {
+        let fix = "write a namespace: lower-case letters, digits and hyphens, 63 at most";
+        Err(Refused::new("is not a namespace", fix))
     }
 }
 

@@ -91,6 +91,25 @@ impl Section {
     }
 }
 
+/// Something that needs a look.
+struct Trouble {
+    words: String,
+    /// The id of the section that says more.
+    section: Option<&'static str>,
+}
+
+impl Trouble {
+    const fn see(section: &'static str, words: String) -> Self {
+        Self { words, section: Some(section) }
+    }
+}
+
+impl From<String> for Trouble {
+    fn from(words: String) -> Self {
+        Self { words, section: None }
+    }
+}
+
 /// What can change of a page. Of the same state it is the same bytes, for a minute at least.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Live {
@@ -190,4 +209,13 @@ fn more(n: usize) -> Markup {
 
 fn count(n: usize, one: &str, many: &str) -> String {
     if n == 1 { format!("1 {one}") } else { format!("{n} {many}") }
+}
+
+/// A sentence, with what stands between backticks as code.
+fn quoted(sentence: &str) -> Markup {
+    html! {
+        @for (index, part) in sentence.split('`').enumerate() {
+            @if index % 2 == 1 { code { (part) } } @else { (part) }
+        }
+    }
 }

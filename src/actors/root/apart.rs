@@ -4,8 +4,8 @@
 use actix::{Addr, Arbiter, Recipient};
 use futures_util::future::{OptionFuture, join};
 
+use super::OBSERVE_WITHIN;
 use super::parent::Parent;
-use super::tree::OBSERVE_WITHIN;
 use crate::actors::directory::{Directory, PeersRestarted};
 use crate::actors::insist;
 use crate::actors::message::{Observe, TellNotice};

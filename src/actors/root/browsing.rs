@@ -2,9 +2,8 @@
 
 use actix::{Handler, ResponseFuture};
 
-use super::Root;
+use super::{OBSERVE_WITHIN, Root};
 use crate::actors::browse::{Browse, Listing};
-use crate::actors::root::tree::OBSERVE_WITHIN;
 
 impl Handler<Browse> for Root {
     type Result = ResponseFuture<Listing>;

@@ -5,9 +5,9 @@ use std::time::Duration;
 use actix::Addr;
 use futures_util::future::OptionFuture;
 
-use super::Root;
 use super::apart::Apart;
 use super::parent::Parent;
+use super::{OBSERVE_WITHIN, Root};
 use crate::actors::Env;
 use crate::actors::cluster_group::ClusterGroupActor;
 use crate::actors::deployment_watcher::DeploymentWatcher;
@@ -22,9 +22,6 @@ use domain::kernel::machine::Timestamp;
 use domain::ports::LedgerContents;
 use domain::replica::duty::Singleton;
 use domain::watches::lives::Lives;
-
-/// How long an actor may take to show itself before the answer goes without it.
-pub(super) const OBSERVE_WITHIN: Duration = Duration::from_secs(2);
 
 /// How long writes under way may take at the end (fault K16: ledger flushed within 2 s, exit within 5 s).
 pub(super) const DRAIN_WITHIN: Duration = Duration::from_secs(2);

@@ -396,6 +396,14 @@ fn shard_name(index: usize) -> String {
     format!("{META_NAME}-{index:02}")
 }
 
+/// A name for an object beside a shard.
+fn random_name(index: usize) -> Result<String, PortError> {
+    let number = getrandom::u64().map_err(|error| {
+        PortError::passing("failed to name a part of the ledger", format!("no randomness: {error}"))
+    })?;
+    Ok(format!("{}-{number:016x}", shard_name(index)))
+}
+
 fn no_such_shard(index: usize) -> PortError {
     PortError::lasting("failed to find a shard of the ledger", format!("there is none with the number {index}"))
 }

@@ -10,6 +10,7 @@ pub(crate) mod repo_lines;
 pub mod whose;
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -18,6 +19,7 @@ use crate::adapters::kubernetes::desk::Desk;
 use crate::adapters::kubernetes::installation::Installation;
 use crate::adapters::kubernetes::objects::RepoKind;
 use crate::app::{Neighbours, Views};
+use crate::cli::page::Page;
 use crate::cli::read::replicas::Replicas;
 use crate::cli::read::whose::Whose;
 use crate::config::Config;
@@ -114,6 +116,21 @@ impl<T> Section<T> {
 
     pub fn missing(why: impl ToString) -> Self {
         Self::Missing { missing: why.to_string() }
+    }
+}
+
+impl Page<'_, '_> {
+    /// A part of the page, or why it is missing.
+    pub(crate) fn section<T>(
+        &mut self,
+        name: &str,
+        section: &Section<T>,
+        lines: impl FnOnce(&T) -> Vec<String>,
+    ) -> fmt::Result {
+        match section {
+            Section::Known(part) => self.part(name, lines(part)),
+            Section::Missing { missing } => self.part(name, [format!("missing: {missing}")]),
+        }
     }
 }
 

@@ -17,7 +17,7 @@ use crate::kernel::floor::Floor;
 use crate::kernel::id::{Seq, WorkloadId};
 use crate::kernel::machine::Timestamp;
 use crate::records::record::Record;
-use crate::rollouts::adoption::{self, lacks};
+use crate::rollouts::rollout::adoption::{self, lacks};
 
 /// Workloads that are compared at a time. A ledger that was set back as a whole has more; we find each one when we post
 /// it.

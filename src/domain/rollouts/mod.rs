@@ -1,6 +1,5 @@
 //! One workload from the first sight of a change to its end, and what is derived from its record.
 
-pub mod adoption;
 pub mod browse;
 pub mod edge;
 pub mod goal;

@@ -235,3 +235,24 @@ impl fmt::Display for RouteKind {
         })
     }
 }
+
+/// The Services that get requests for a host that no rule names.
+pub(super) fn rest(ingress: &IngressFact) -> BTreeSet<&str> {
+    let hostless = || ingress.rules.iter().filter(|rule| host_of(rule).is_none());
+    let mut rest: BTreeSet<&str> = hostless().flat_map(|rule| targets(ingress, rule)).collect();
+    if !hostless().any(|rule| rule.reach == Reach::Whole) {
+        rest.extend(ingress.default_backend.as_deref());
+    }
+    rest
+}
+
+/// The Services a rule leads to.
+pub(super) fn targets<'a>(ingress: &'a IngressFact, rule: &'a IngressRule) -> impl Iterator<Item = &'a str> {
+    let default = ingress.default_backend.as_deref().filter(|_| rule.reach == Reach::Default);
+    rule.backends.iter().map(String::as_str).chain(default)
+}
+
+/// The host of a rule; an empty one means every host, like none.
+pub(super) fn host_of(rule: &IngressRule) -> Option<&str> {
+    rule.host.as_deref().map(str::trim).filter(|host| !host.is_empty())
+}

@@ -2,9 +2,9 @@
 
 use std::ops::Deref;
 
+use super::attachment::{by_name, compared};
 use super::bounds::{Bulky, NAMESPACE_NAMES_MAX, OBJECT_NAMES_MAX, OTHERS_NAMES_MAX};
 use super::names::Names;
-use super::route::{by_name, compared};
 use super::{IngressFact, REJECTED_MAX, Site, SiteFacts, annotation, site};
 use crate::names::host::Host;
 use crate::names::selector::Labels;

@@ -13,6 +13,7 @@
 //! Not for: which distribution serves a host ([`crate::names::distribution`]), or how the facts were read.
 
 mod annotation;
+mod attachment;
 mod bounds;
 mod facts;
 mod gathered;

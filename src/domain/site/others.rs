@@ -13,10 +13,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::facts::{IngressFact, Reach, RouteFact};
-use super::ingress::{host_of, rest};
+use super::attachment::{Attachment, Rank, Served, attachments, by_name};
+use super::facts::{IngressFact, Reach, RouteFact, host_of, rest};
 use super::names::Names;
-use super::route::{Attachment, Rank, Served, attachments, by_name};
 use super::{Findings, GatewayFact, SiteFacts};
 use crate::names::host::Host;
 

@@ -24,6 +24,7 @@ mod exchange;
 mod failure;
 mod fetch;
 mod id;
+mod object;
 mod objects;
 mod pack;
 mod packet;

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, HashMap};
 
 use bytes::Bytes;
 use domain::ports::PortError;
-use sha1_smol::Sha1;
 
 use super::failure::{Failure, spoken_bytes, too_much};
+use super::object::{Kind, Object};
 use super::pack::Store;
 use super::tree::{Entry, Mode, entries};
 use super::{Bounds, Oid, pack};
@@ -22,20 +22,6 @@ pub struct Objects {
     /// Bytes that all reading took so far.
     bytes: usize,
     pub(super) bounds: Bounds,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    Commit,
-    Tree,
-    Blob,
-    Tag,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Object {
-    pub(super) kind: Kind,
-    pub(super) data: Vec<u8>,
 }
 
 /// A commit, as far as it matters.
@@ -268,39 +254,6 @@ fn make(object: Object, before: Oid, made: &mut Vec<Object>) -> Oid {
 
 fn reading(commit: Oid) -> String {
     format!("failed to read commit {commit}")
-}
-
-impl Object {
-    pub(super) fn id(&self) -> Oid {
-        let mut sum = Sha1::from(format!("{} {}\0", self.kind.name(), self.data.len()));
-        sum.update(&self.data);
-        Oid::new(sum.digest().bytes())
-    }
-}
-
-impl Kind {
-    /// The kind that a pack's number means.
-    pub(super) fn of_code(code: u8) -> Option<Self> {
-        [Self::Commit, Self::Tree, Self::Blob, Self::Tag].into_iter().find(|kind| kind.code() == code)
-    }
-
-    pub(super) fn code(self) -> u8 {
-        match self {
-            Self::Commit => 1,
-            Self::Tree => 2,
-            Self::Blob => 3,
-            Self::Tag => 4,
-        }
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Commit => "commit",
-            Self::Tree => "tree",
-            Self::Blob => "blob",
-            Self::Tag => "tag",
-        }
-    }
 }
 
 impl Commit {

@@ -14,7 +14,7 @@ use miniz_oxide::inflate::core::{DecompressorOxide, decompress};
 use sha1_smol::Sha1;
 
 use super::failure::{Failure, spoken_bytes, too_much};
-use super::objects::{Kind, Object};
+use super::object::{Kind, Object};
 use super::{Oid, delta};
 
 /// How hard packs are deflated: zlib's usual level.

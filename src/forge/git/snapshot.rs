@@ -19,7 +19,8 @@ use std::fs::File;
 use domain::ports::PortError;
 
 use super::failure::{Failure, spoken_bytes, too_much};
-use super::objects::{Commit, DEPTH_MAX, Kind};
+use super::object::Kind;
+use super::objects::{Commit, DEPTH_MAX};
 use super::spill::Spill;
 use super::tree::{Entry, entries};
 use super::{Bounds, Oid, Remote};

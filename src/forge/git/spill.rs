@@ -12,7 +12,7 @@ use std::io::{Seek, SeekFrom, Write};
 use std::os::unix::fs::FileExt;
 
 use super::failure::{Failure, spoken_bytes, too_much};
-use super::objects::{Kind, Object};
+use super::object::{Kind, Object};
 use super::pack::Store;
 use super::{Bounds, Oid};
 

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::{View, count, promoting, running, time};
+use super::{Trouble, View, count, promoting, running, time};
 use crate::actors::observation::Observation;
 use domain::agreement::tally::Tally;
 
@@ -47,25 +47,6 @@ impl Mood {
             "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E\
              %3Ccircle cx='8' cy='8' r='6' fill='%23{colour}'/%3E%3C/svg%3E"
         )
-    }
-}
-
-/// Something that needs a look.
-pub(super) struct Trouble {
-    words: String,
-    /// The id of the section that says more.
-    section: Option<&'static str>,
-}
-
-impl Trouble {
-    pub const fn see(section: &'static str, words: String) -> Self {
-        Self { words, section: Some(section) }
-    }
-}
-
-impl From<String> for Trouble {
-    fn from(words: String) -> Self {
-        Self { words, section: None }
     }
 }
 

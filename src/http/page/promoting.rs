@@ -2,9 +2,8 @@
 
 use maud::{Markup, html};
 
-use super::health::Trouble;
 use super::time::day_and_time;
-use super::{SHOWN_MAX, count, more, tally};
+use super::{SHOWN_MAX, Trouble, count, more, quoted, tally};
 use crate::actors::observation::{LeafSeen, PromotingSeen};
 use domain::kernel::id::{ObjectId, PipelineId};
 use domain::pipeline::view::{EnvironmentView, PromotionView, TargetView, View};
@@ -116,15 +115,6 @@ fn phase(open: &PromotionView) -> Markup {
                 @if let Some(at) = open.soak_ends_ms { ", soak ends " (day_and_time(at)) }
                 @if let Some((by, _)) = open.approved.as_ref().filter(|(by, _)| !by.is_empty()) { ", approved by " (by) }
             }
-        }
-    }
-}
-
-/// A sentence, with what stands between backticks as code.
-pub(super) fn quoted(sentence: &str) -> Markup {
-    html! {
-        @for (index, part) in sentence.split('`').enumerate() {
-            @if index % 2 == 1 { code { (part) } } @else { (part) }
         }
     }
 }

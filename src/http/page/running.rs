@@ -2,10 +2,8 @@
 
 use maud::{Markup, html};
 
-use super::health::Trouble;
-use super::promoting::quoted;
 use super::time::day_and_time;
-use super::{SHOWN_MAX, count, more, tally};
+use super::{SHOWN_MAX, Trouble, count, more, quoted, tally};
 use crate::actors::observation::RunningSeen;
 use domain::kernel::id::{ObjectId, RepoId, Revision};
 use domain::repo::view::{RunView, View};

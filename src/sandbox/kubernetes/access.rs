@@ -7,9 +7,10 @@ use std::sync::PoisonError;
 
 use serde_json::json;
 
-use super::failure::Failure;
+use super::KubernetesStandIn;
+use super::body;
+use super::failure::{Failure, refusal};
 use super::object::text;
-use super::{KubernetesStandIn, api};
 use crate::http::{Reply, Request};
 
 /// Something that is not allowed.
@@ -80,7 +81,7 @@ pub(super) fn review(stand_in: &KubernetesStandIn, request: &Request) -> Option<
         ("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews") => ("SubjectAccessReview", false),
         _ => return None,
     };
-    Some(reviewed(stand_in, request, kind, own).unwrap_or_else(|failure| api::refusal(&failure)))
+    Some(reviewed(stand_in, request, kind, own).unwrap_or_else(|failure| refusal(&failure)))
 }
 
 fn reviewed(stand_in: &KubernetesStandIn, request: &Request, kind: &str, own: bool) -> Result<Reply, Failure> {
@@ -88,7 +89,7 @@ fn reviewed(stand_in: &KubernetesStandIn, request: &Request, kind: &str, own: bo
         let resource = ("authorization.k8s.io", "subjectaccessreviews");
         judge(stand_in, request, resource, ("", ""))?;
     }
-    let mut body = api::body(request, ("authorization.k8s.io/v1", kind), "", "")?;
+    let mut body = body::body(request, ("authorization.k8s.io/v1", kind), "", "")?;
     let of = |name: &str| text(&body, &format!("/spec/resourceAttributes/{name}"));
     let resource = match of("subresource") {
         "" => of("resource").to_owned(),

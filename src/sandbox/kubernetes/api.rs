@@ -7,17 +7,16 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use super::failure::{Failure, deleted};
+use super::body::{JSON, body, parse, patch_form};
+use super::failure::{Failure, deleted, refusal};
 use super::object::{Key, text};
 use super::read::{ReadOptions, list_body};
 use super::resource::{Kind, discovery};
 use super::store::Scope;
 use super::watch::{CHUNKS_MAX, Watch};
 use super::write::{DeleteOptions, Part, PatchForm};
-use super::{ExpiredForm, KubernetesStandIn, access, core_events, definition, openapi, protobuf, subresources, table};
+use super::{ExpiredForm, KubernetesStandIn, access, core_events, definition, openapi, subresources, table};
 use crate::http::{Body, Reply, Request};
-
-const JSON: &str = "application/json";
 
 /// What a path means.
 #[derive(Debug, PartialEq, Eq)]
@@ -118,10 +117,6 @@ fn self_review(stand_in: &KubernetesStandIn) -> Value {
     })
 }
 
-pub(super) fn refusal(failure: &Failure) -> Reply {
-    Reply::full(failure.code, JSON, failure.status().to_string())
-}
-
 fn serve(stand_in: &KubernetesStandIn, request: &Request, target: &Target) -> Result<Reply, Failure> {
     let collection = target.name.is_empty();
     let row = target.kind.describe();
@@ -220,23 +215,6 @@ fn create(stand_in: &KubernetesStandIn, request: &Request, target: &Target) -> R
     Ok(Reply::full(201, JSON, written.body()))
 }
 
-/// How a patch is written, by its content type.
-pub(super) fn patch_form(request: &Request) -> Result<PatchForm, Failure> {
-    let content_type = request.header("content-type").unwrap_or_default();
-    Ok(match content_type.split(';').next().unwrap_or_default().trim() {
-        "application/merge-patch+json" => PatchForm::Merge,
-        "application/strategic-merge-patch+json" => PatchForm::Strategic,
-        "application/json-patch+json" => PatchForm::Operations,
-        "application/apply-patch+yaml" => PatchForm::Apply,
-        _ => {
-            return Err(Failure::unsupported_media(
-                "application/json-patch+json, application/merge-patch+json, \
-                 application/strategic-merge-patch+json, application/apply-patch+yaml",
-            ));
-        }
-    })
-}
-
 fn patch(stand_in: &KubernetesStandIn, request: &Request, target: &Target) -> Result<Reply, Failure> {
     let form = patch_form(request)?;
     if form == PatchForm::Apply && request.query.get("fieldManager").is_none_or(String::is_empty) {
@@ -294,11 +272,6 @@ fn delete_options(request: &Request, kind: Kind) -> Result<DeleteOptions, Failur
     })
 }
 
-pub(super) fn parse(body: &Bytes) -> Result<Value, Failure> {
-    serde_json::from_slice(body)
-        .map_err(|error| Failure::bad_request(format!("couldn't get version/kind; json parse error: {error}")))
-}
-
 impl Target {
     /// Understands a path, or does not: then there is nothing at it.
     fn parse(segments: &[&str]) -> Option<Target> {
@@ -340,46 +313,6 @@ impl Target {
         let row = self.kind.describe();
         body(request, (&row.api_version(), row.kind), &self.namespace, &self.name)
     }
-}
-
-/// The object in the body of a create or update, checked to be of this version and kind, and to belong into this namespace
-/// and to have this name (empty: any).
-pub(super) fn body(
-    request: &Request,
-    (expected_version, expected_kind): (&str, &str),
-    in_namespace: &str,
-    named: &str,
-) -> Result<Value, Failure> {
-    let content_type = request.header("content-type").unwrap_or(JSON);
-    let mut object = match content_type.split(';').next().unwrap_or_default().trim() {
-        JSON => parse(&request.body)?,
-        protobuf::MEDIA => protobuf::object(&request.body)?,
-        _ => return Err(Failure::unsupported_media(JSON)),
-    };
-    let (api_version, kind) = (text(&object, "/apiVersion"), text(&object, "/kind"));
-    if kind.is_empty() {
-        return Err(Failure::bad_request("Object 'Kind' is missing in the body of the request"));
-    }
-    if kind != expected_kind || api_version != expected_version {
-        let why = format!(
-            "the API version in the data ({api_version}, {kind}) does not match the expected ({expected_version}, \
-             {expected_kind})"
-        );
-        return Err(Failure::bad_request(why));
-    }
-    let (namespace, name) = (text(&object, "/metadata/namespace"), text(&object, "/metadata/name"));
-    if !namespace.is_empty() && !in_namespace.is_empty() && namespace != in_namespace {
-        let why = "the namespace of the provided object does not match the namespace sent on the request";
-        return Err(Failure::bad_request(why));
-    }
-    if !named.is_empty() && name != named {
-        let why = format!("the name of the object ({name}) does not match the name on the URL ({named})");
-        return Err(Failure::bad_request(why));
-    }
-    if !object["metadata"].is_object() {
-        object["metadata"] = json!({});
-    }
-    Ok(object)
 }
 
 #[cfg(test)]

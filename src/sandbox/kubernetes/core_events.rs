@@ -9,7 +9,7 @@
 use serde_json::{Map, Value, json};
 
 use super::KubernetesStandIn;
-use super::api;
+use super::body::body;
 use super::failure::Failure;
 use super::object::{Key, text};
 use super::resource::Kind;
@@ -72,7 +72,7 @@ fn create(stand_in: &KubernetesStandIn, request: &Request, namespace: &str) -> R
     if request.query.contains_key("dryRun") {
         return Err(Failure::bad_request("the stand-in has no dry run"));
     }
-    let old = api::body(request, ("v1", "Event"), namespace, "")?;
+    let old = body(request, ("v1", "Event"), namespace, "")?;
     let namespace =
         if namespace.is_empty() { text(&old, "/metadata/namespace").to_owned() } else { namespace.to_owned() };
     if namespace.is_empty() {

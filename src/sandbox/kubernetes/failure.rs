@@ -6,6 +6,7 @@
 use serde_json::{Value, json};
 
 use super::resource::Kind;
+use crate::http::Reply;
 
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{reason} ({code}): {message}")]
@@ -198,4 +199,8 @@ pub fn deleted(kind: Kind, name: &str, uid: &str) -> Value {
         details["group"] = json!(row.group);
     }
     json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details})
+}
+
+pub(super) fn refusal(failure: &Failure) -> Reply {
+    Reply::full(failure.code, "application/json", failure.status().to_string())
 }

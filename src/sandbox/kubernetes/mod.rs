@@ -14,6 +14,7 @@
 
 mod access;
 mod api;
+mod body;
 mod controller;
 mod core_events;
 mod defaults;

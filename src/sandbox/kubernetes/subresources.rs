@@ -6,7 +6,7 @@
 use serde_json::{Value, json};
 
 use super::KubernetesStandIn;
-use super::api::{parse, patch_form};
+use super::body::{parse, patch_form};
 use super::failure::Failure;
 use super::object::{Key, number, text};
 use super::patch;

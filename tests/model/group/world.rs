@@ -17,7 +17,7 @@ use domain::purges::purge::Order;
 use domain::records::record::{Edge, Published, Record, SCHEMA};
 use domain::records::record_codec::form;
 use domain::records::rules::Rules;
-use domain::rollouts::adoption::adopt;
+use domain::rollouts::rollout::adoption::adopt;
 use domain::workloads::workload::Workload;
 
 use crate::group::mutants::Mutant;

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use domain::kernel::id::{ObjectId, Seq};
-use domain::rollouts::adoption::State;
+use domain::rollouts::rollout::adoption::State;
 use domain::watches::watch::{Attention, Kind};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -16,14 +16,14 @@ use hyper_util::client::legacy::connect::dns::Name;
 use hyper_util::client::proxy::matcher::Matcher;
 use hyper_util::rt::TokioExecutor;
 use kube::client::{ClientBuilder, ConfigExt};
-use kube::config::{ExecInteractiveMode, KubeConfigOptions, Kubeconfig, KubeconfigError, LoadDataError};
+use kube::config::{ExecInteractiveMode, KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
 
 use tower::util::MapErr;
 
-use super::failure::failure_in_words;
+use super::failure::{failure_in_words, unusable};
 use super::proxy;
-use crate::config::{shown, unread};
+use crate::config::shown;
 
 /// Longest wait for a connection.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
@@ -234,37 +234,6 @@ fn quiet(mut kubeconfig: Kubeconfig, unattended: bool) -> Kubeconfig {
         users.for_each(|plugin| plugin.interactive_mode = Some(ExecInteractiveMode::Never));
     }
     kubeconfig
-}
-
-/// What is wrong with a kubeconfig, by kind and place. kube's own words quote it: a token in the wrong place is in them.
-pub fn unusable(error: &KubeconfigError) -> String {
-    let data = |what: &str, error: &LoadDataError| match error {
-        LoadDataError::DecodeBase64(_) => format!("{what} is not base64"),
-        LoadDataError::ReadFile(cause, _) => format!("{what} is in a file that cannot be read: {}", unread(cause)),
-        LoadDataError::NoBase64DataOrFile => format!("{what} is missing"),
-    };
-    match error {
-        KubeconfigError::CurrentContextNotSet => "it names no current context; choose one with --context".to_owned(),
-        KubeconfigError::LoadContext(_) => "it has no such context".to_owned(),
-        KubeconfigError::LoadClusterOfContext(_) => "it has no cluster of the name in its context".to_owned(),
-        KubeconfigError::FindPath => "there is none".to_owned(),
-        KubeconfigError::ReadConfig(cause, _) => format!("it cannot be read: {}", unread(cause)),
-        KubeconfigError::Parse(cause) => match cause.location() {
-            Some(place) => format!("it is not valid at line {}, column {}", place.line(), place.column()),
-            None => "it is not valid YAML of a kubeconfig".to_owned(),
-        },
-        KubeconfigError::MissingClusterUrl => "its cluster has no server".to_owned(),
-        KubeconfigError::ParseClusterUrl(_) => "the server of its cluster is not a URL".to_owned(),
-        KubeconfigError::ParseProxyUrl(_) => "its proxy-url, or HTTPS_PROXY, is not a URL".to_owned(),
-        KubeconfigError::ParseNoProxy(_) => {
-            "NO_PROXY has an item that is no host, address or network, such as an empty one behind a comma".to_owned()
-        }
-        KubeconfigError::LoadCertificateAuthority(cause) => data("its certificate authority", cause),
-        KubeconfigError::LoadClientCertificate(cause) => data("its client certificate", cause),
-        KubeconfigError::LoadClientKey(cause) => data("its client key", cause),
-        KubeconfigError::ParseCertificates(_) => "its certificate authority is not PEM".to_owned(),
-        _ => "its parts do not fit together".to_owned(),
-    }
 }
 
 /// Whether there is no kubeconfig at all, which is how it is in a pod.

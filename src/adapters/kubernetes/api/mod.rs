@@ -22,9 +22,8 @@ mod watch;
 use std::time::Duration;
 
 pub(crate) use call::{Answer, Api, CallError};
-pub(crate) use connect::unusable;
 pub use connect::{Clients, Error as ConnectError, Options, connect, connect_judged};
-pub(crate) use failure::{Collection, NAMESPACES, Resource};
+pub(crate) use failure::{Collection, NAMESPACES, Resource, unusable};
 pub(crate) use list::LIST_BYTES_MAX;
 pub(crate) use reach::{Reach, proofs};
 pub use server::ServerSays;

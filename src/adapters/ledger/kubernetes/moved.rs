@@ -21,8 +21,7 @@ use super::maps::Failed;
 use super::shard::Shard;
 use super::stored::Stored;
 use super::writer::{ShardCopy, ShardQueue, Spare};
-use super::{LAYOUT_DIVIDED, META_NAME, SHARDS, shard_name};
-use domain::ports::PortError;
+use super::{LAYOUT_DIVIDED, META_NAME, SHARDS, random_name};
 
 /// The object that has the records of a namespace, and the writes to it.
 #[derive(Clone, Debug)]
@@ -69,14 +68,6 @@ impl Routes {
 pub(super) fn index_of(name: &str) -> Option<usize> {
     let (index, _) = name.strip_prefix(META_NAME)?.strip_prefix('-')?.split_once('-')?;
     index.parse().ok().filter(|index| *index < SHARDS)
-}
-
-/// A name for an object beside a shard.
-pub(super) fn random_name(index: usize) -> Result<String, PortError> {
-    let number = getrandom::u64().map_err(|error| {
-        PortError::passing("failed to name a part of the ledger", format!("no randomness: {error}"))
-    })?;
-    Ok(format!("{}-{number:016x}", shard_name(index)))
 }
 
 impl Stored<'_> {

@@ -10,7 +10,7 @@ use super::maps::Failed;
 use super::maps::config_map;
 use super::shard::{Entries, Shard};
 use super::writer::{ShardCopy, ShardStore, Spare};
-use super::{KubernetesLedger, LAYOUT_DIVIDED, LAYOUT_JOURNALED, META_NAME, SHARDS, moved};
+use super::{KubernetesLedger, LAYOUT_DIVIDED, LAYOUT_JOURNALED, META_NAME, SHARDS, random_name};
 use domain::ports::PortError;
 
 /// How often we read a shard that is folded at that moment. It is folded once in minutes.
@@ -51,7 +51,7 @@ impl ShardStore for Stored<'_> {
     }
 
     fn name_journal(&self) -> Option<String> {
-        moved::random_name(self.index).ok()
+        random_name(self.index).ok()
     }
 
     fn is_divisible(&self) -> bool {

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use crate::kernel::id::Reference;
 use crate::kernel::machine::Timestamp;
 use crate::kernel::retry::{self, Backoff};
 use crate::names::distribution::DistributionId;
-use crate::purges::purge::lanes::Seat;
 
 /// If an operator has to act, there is no hurry at first. But whoever has given a right looks whether it helps: that is noticed within
 /// half a minute.
@@ -38,6 +38,28 @@ pub(super) struct Lane {
     pub(super) wanted: usize,
     /// What waits for it, by namespace.
     pub(super) seats: BTreeMap<String, Seat>,
+}
+
+/// What of one namespace waits for one distribution.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Seat {
+    /// By their numbers: which, and whether CloudFront may have looked at it already.
+    pub(super) jobs: BTreeMap<u64, (Reference, bool)>,
+    pub(super) place: Place,
+    /// It counts among those for which its distribution is wanted.
+    pub(super) counts: bool,
+}
+
+/// Where a seat is listed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) enum Place {
+    /// Nowhere: nothing waits, or its distribution refuses and is being tried.
+    #[default]
+    Nowhere,
+    /// It waits until then.
+    Later(Timestamp),
+    /// It waits for the pace alone. A repetition stands by the time from which on it does; all stand by the number of their first.
+    Ready { repeated: bool, since: Timestamp, number: u64 },
 }
 
 /// How often in a row, and until when it stands aside.
@@ -146,5 +168,24 @@ impl Lane {
     /// Its last words, if it refuses and an operator has to act.
     pub(super) fn why_failing(&self) -> Option<&str> {
         self.refusal.as_ref().filter(|refusal| refusal.needs_help).map(|refusal| refusal.why.as_str())
+    }
+}
+
+impl Seat {
+    /// The first that came.
+    pub(super) fn first(&self) -> Option<(u64, &Reference, bool)> {
+        self.jobs.first_key_value().map(|(number, (reference, repeats))| (*number, reference, *repeats))
+    }
+
+    /// Where it belongs. `next` is from when on its namespace may have another purge; one that CloudFront may have made already is none.
+    pub(super) fn placed(&self, now: Timestamp, lane: &Lane, next: Timestamp) -> Place {
+        let Some((number, _, repeats)) = self.first().filter(|_| !lane.is_being_tried()) else { return Place::Nowhere };
+        let is_tried = lane.refusal.is_some() || repeats;
+        let from = if is_tried { lane.opens() } else { lane.opens().max(next) };
+        match is_tried {
+            _ if from > now => Place::Later(from),
+            true => Place::Ready { repeated: true, since: from, number },
+            false => Place::Ready { repeated: false, since: Timestamp::default(), number },
+        }
     }
 }

@@ -11,30 +11,8 @@ use crate::kernel::id::{Reference, Subject};
 use crate::kernel::machine::Timestamp;
 use crate::names::distribution::DistributionId;
 use crate::purges::purge::job::{Job, Stage};
-use crate::purges::purge::lane::Lane;
+use crate::purges::purge::lane::{Lane, Place, Seat};
 use crate::purges::purge::share::{Budgets, Turns};
-
-/// What of one namespace waits for one distribution.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct Seat {
-    /// By their numbers: which, and whether CloudFront may have looked at it already.
-    jobs: BTreeMap<u64, (Reference, bool)>,
-    place: Place,
-    /// It counts among those for which its distribution is wanted.
-    counts: bool,
-}
-
-/// Where a seat is listed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-enum Place {
-    /// Nowhere: nothing waits, or its distribution refuses and is being tried.
-    #[default]
-    Nowhere,
-    /// It waits until then.
-    Later(Timestamp),
-    /// It waits for the pace alone. A repetition stands by the time from which on it does; all stand by the number of their first.
-    Ready { repeated: bool, since: Timestamp, number: u64 },
-}
 
 /// All of them. See the module's text.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -51,25 +29,6 @@ pub(super) struct Lanes {
     wanted: usize,
     /// Lanes without a job: forgotten once nothing is known of them.
     idle: BTreeSet<DistributionId>,
-}
-
-impl Seat {
-    /// The first that came.
-    fn first(&self) -> Option<(u64, &Reference, bool)> {
-        self.jobs.first_key_value().map(|(number, (reference, repeats))| (*number, reference, *repeats))
-    }
-
-    /// Where it belongs. `next` is from when on its namespace may have another purge; one that CloudFront may have made already is none.
-    fn placed(&self, now: Timestamp, lane: &Lane, next: Timestamp) -> Place {
-        let Some((number, _, repeats)) = self.first().filter(|_| !lane.is_being_tried()) else { return Place::Nowhere };
-        let is_tried = lane.refusal.is_some() || repeats;
-        let from = if is_tried { lane.opens() } else { lane.opens().max(next) };
-        match is_tried {
-            _ if from > now => Place::Later(from),
-            true => Place::Ready { repeated: true, since: from, number },
-            false => Place::Ready { repeated: false, since: Timestamp::default(), number },
-        }
-    }
 }
 
 impl Lanes {

@@ -25,8 +25,8 @@ use crate::kernel::text;
 use crate::notices::notice::Kind;
 use crate::records::record::Phase;
 use crate::rollouts::rollout::served::move_edge;
-use crate::rollouts::rollout::words::short;
-use crate::rollouts::rollout::{Effect, Rollout, words};
+use crate::rollouts::rollout::words::{AFTER_SETTLING, AFTER_THE_BARRIER, NEW_AND_AVAILABLE, settling, short, then};
+use crate::rollouts::rollout::{Effect, Rollout};
 use crate::workloads::readiness::{self, Held, Pods, Standing, Wait, standing};
 use crate::workloads::serving::OldPods;
 use crate::workloads::workload::Workload;
@@ -314,32 +314,6 @@ impl Barrier {
     }
 }
 
-/// A rollout that is complete by its counts.
-const NEW_AND_AVAILABLE: &str = "every pod is new and available";
-
-/// What comes after the barrier, and after what it waits for then.
-pub(super) const AFTER_THE_BARRIER: &str = "purges when no old pod serves any more";
-const AFTER_SETTLING: &str = "purges when that is over, if still no old pod serves";
-
-/// No old pod serves, and it waits on.
-fn settling(policy: &Policy) -> String {
-    format!("no old pod serves any more; settling for {}", text::duration(policy.settle))
-}
-
-/// A rollout at the barrier in words, and what comes next, for who does not know how long it has waited: by one look at its old pods,
-/// if there was one.
-pub(super) fn from_outside(old: Option<&Result<OldPods, String>>, policy: &Policy) -> (String, &'static str) {
-    let waits = match old {
-        None => "waiting until no old pod serves any more".to_owned(),
-        Some(Ok(old)) if old.is_none() => {
-            return (format!("{NEW_AND_AVAILABLE}; {}", settling(policy)), AFTER_SETTLING);
-        }
-        Some(Ok(old)) => old.to_string(),
-        Some(Err(why)) => format!("cannot see whether old pods still serve: {why}"),
-    };
-    (format!("{NEW_AND_AVAILABLE}; {waits}, {} at most", text::duration(policy.drain_timeout)), AFTER_THE_BARRIER)
-}
-
 impl Rollout {
     /// Holds a rollout whose predicate has held until no old pod serves any more, and then completes it. `decides`: nothing of what
     /// it had then is missing now.
@@ -360,7 +334,7 @@ impl Rollout {
                 let after = text::duration(bound);
                 self.complete(now, workload, &format!("; not waited for any longer than {after}: {why}"));
                 if let Some(draft) = &mut self.record.draft {
-                    draft.remark = format!("went on after {after}{}", words::then(short(&why)));
+                    draft.remark = format!("went on after {after}{}", then(short(&why)));
                 }
                 let what = if bound == bounds.drain {
                     "what an old pod answers from now on may bring the old version back to the edge. Let pods end sooner, or \

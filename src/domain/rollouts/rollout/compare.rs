@@ -14,14 +14,13 @@ use std::time::Duration;
 
 use crate::bounds::plan::Plan;
 use crate::bounds::tenants::{self, PATHS_SENT_MAX, Reached};
-use crate::kernel::id::Vector;
+use crate::kernel::id::{Vector, purge_reference};
 use crate::kernel::machine::Timestamp;
 use crate::names::distribution::DistributionId;
 use crate::names::paths::PathSet;
 use crate::purges::catalog::{Found, Listing};
 use crate::records::record::{Purge, PurgeState, Vote};
 use crate::records::rules::Rules;
-use crate::rollouts::rollout::execute::wanted;
 use crate::rollouts::rollout::{Effect, Rollout, ballot, fates, window};
 
 /// By which listing the purges of a vector were found.
@@ -122,4 +121,8 @@ pub(super) fn sent(plan: &Plan, found: &Found, id: &DistributionId, bounded: boo
     let paths = reached.and_then(|reached| plan.paths_of(reached, &paths)).unwrap_or(paths);
     let paths = paths.at_most(PATHS_SENT_MAX);
     (paths != plan.paths).then_some(paths)
+}
+
+pub(super) fn wanted(rollout: &str, distribution: &DistributionId, paths: &PathSet) -> Purge {
+    Purge::wanted(purge_reference(rollout, distribution.as_str(), paths.iter().map(|path| path.as_str())))
 }

@@ -5,16 +5,15 @@ use std::ops::ControlFlow::{self, Break, Continue};
 
 use crate::agreement::group;
 use crate::bounds::plan::Plan;
-use crate::kernel::id::{Vector, purge_reference};
+use crate::kernel::id::Vector;
 use crate::kernel::machine::Timestamp;
 use crate::names::distribution::DistributionId;
-use crate::names::paths::PathSet;
 use crate::purges::catalog::{Found, Listing};
 use crate::purges::purge::Order;
 use crate::records::record::{Outcome, Purge, PurgeState, Record, Vote};
 use crate::records::rules::Rules;
 use crate::rollouts::rollout::close::VectorEnd;
-use crate::rollouts::rollout::compare::{self, Compared};
+use crate::rollouts::rollout::compare::{self, Compared, wanted};
 use crate::rollouts::rollout::turn::Task;
 use crate::rollouts::rollout::{Effect, Rollout, ballot, fates, window, words};
 
@@ -215,8 +214,4 @@ pub(super) const fn progress(state: &PurgeState) -> u8 {
 
 fn no_distribution(plan: &Plan) -> VectorEnd {
     (Outcome::NoDistribution, words::some(plan.hosts.iter().map(ToString::to_string), plan.hosts.len()))
-}
-
-pub(super) fn wanted(rollout: &str, distribution: &DistributionId, paths: &PathSet) -> Purge {
-    Purge::wanted(purge_reference(rollout, distribution.as_str(), paths.iter().map(|path| path.as_str())))
 }

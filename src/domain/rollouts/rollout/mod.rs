@@ -20,6 +20,7 @@
 //!
 //! Not for deciding what the group agrees on (`group`), nor for how a purge is carried out (`purge`).
 
+pub mod adoption;
 mod advance;
 mod ballot;
 mod barrier;

@@ -17,8 +17,8 @@ use crate::kernel::id::{Nonces, Seq, Vector};
 use crate::kernel::machine::Timestamp;
 use crate::notices::notice::Kind;
 use crate::records::record::{Change, Edge, Outcome, Phase, Record};
-use crate::rollouts::adoption::{self, lacks};
 use crate::rollouts::rollout::Rollout;
+use crate::rollouts::rollout::adoption::{self, lacks};
 
 /// What is told of a workload whose record was lost, in part or as a whole.
 pub(super) const FORGOTTEN: &str =

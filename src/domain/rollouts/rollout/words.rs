@@ -18,7 +18,6 @@ use crate::names::distribution::DistributionId;
 use crate::names::image::{Version, brief, difference};
 use crate::records::record::{Closed, Outcome, Phase, Published, Record, Vote};
 use crate::rollouts::rollout::Rollout;
-use crate::rollouts::rollout::barrier;
 use crate::rollouts::rollout::clock::Clock;
 use crate::rollouts::rollout::sight::Sight;
 use crate::workloads::readiness::{self, Pods, Standing, standing};
@@ -128,6 +127,13 @@ const OFF: (&str, &str) = (
     "when it is switched on again, what it runs then is purged once it is complete",
 );
 
+/// A rollout that is complete by its counts.
+pub(super) const NEW_AND_AVAILABLE: &str = "every pod is new and available";
+
+/// What comes after the barrier, and after what it waits for then.
+pub(super) const AFTER_THE_BARRIER: &str = "purges when no old pod serves any more";
+pub(super) const AFTER_SETTLING: &str = "purges when that is over, if still no old pod serves";
+
 impl Summary {
     /// Puts a record and what is known of its workload into words. The clock is the record's: the time that had passed when it was
     /// last written, and the bound.
@@ -170,8 +176,8 @@ impl Summary {
     /// The same of a rollout at the barrier, by one look at its old pods.
     #[must_use]
     pub fn beside(mut self, old: Option<&Result<OldPods, String>>, policy: &Policy) -> Self {
-        if old.is_some() && self.state == barrier::from_outside(None, policy).0 {
-            let (state, next) = barrier::from_outside(old, policy);
+        if old.is_some() && self.state == from_outside(None, policy).0 {
+            let (state, next) = from_outside(old, policy);
             (self.state, self.next) = (state, next.to_owned());
             self.own = Some(self.state.clone());
         }
@@ -321,7 +327,7 @@ fn state(
                 None => "the workload has not been seen since the start".to_owned(),
                 // The clock stands still.
                 Some(Standing::Complete) => {
-                    let (waits, next) = barrier::from_outside(None, policy);
+                    let (waits, next) = from_outside(None, policy);
                     return (waits, next.to_owned());
                 }
                 Some(Standing::DeadlineExceeded { .. }) => {
@@ -343,6 +349,25 @@ fn state(
         Phase::Complete if record.off => (OFF.0.to_owned(), OFF.1.to_owned()),
         Phase::Complete => complete(record),
     }
+}
+
+/// No old pod serves, and it waits on.
+pub(super) fn settling(policy: &Policy) -> String {
+    format!("no old pod serves any more; settling for {}", text::duration(policy.settle))
+}
+
+/// A rollout at the barrier in words, and what comes next, for who does not know how long it has waited: by one look at its old pods,
+/// if there was one.
+pub(super) fn from_outside(old: Option<&Result<OldPods, String>>, policy: &Policy) -> (String, &'static str) {
+    let waits = match old {
+        None => "waiting until no old pod serves any more".to_owned(),
+        Some(Ok(old)) if old.is_none() => {
+            return (format!("{NEW_AND_AVAILABLE}; {}", settling(policy)), AFTER_SETTLING);
+        }
+        Some(Ok(old)) => old.to_string(),
+        Some(Err(why)) => format!("cannot see whether old pods still serve: {why}"),
+    };
+    (format!("{NEW_AND_AVAILABLE}; {waits}, {} at most", text::duration(policy.drain_timeout)), AFTER_THE_BARRIER)
 }
 
 /// Why a workload's rollout cannot be judged now.

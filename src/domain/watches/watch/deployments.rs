@@ -3,7 +3,7 @@
 use crate::bounds::policy::Policy;
 use crate::kernel::id::WorkloadId;
 use crate::records::record::Record;
-use crate::rollouts::adoption::State;
+use crate::rollouts::rollout::adoption::State;
 use crate::rollouts::rollout::{self, Arrival};
 use crate::watches::watch::{Attention, Kind};
 use crate::workloads::workload::Workload;

@@ -4,7 +4,7 @@ use std::fmt::Debug;
 use std::hash::Hash;
 
 use crate::kernel::id::ObjectId;
-use crate::rollouts::adoption::State;
+use crate::rollouts::rollout::adoption::State;
 
 /// The newest sight of an object; `None` for "gone".
 pub type Latest<K> = Option<Box<<K as Kind>::Sight>>;

@@ -8,7 +8,7 @@ use crate::kernel::floor::Floor;
 use crate::kernel::id::{Nonce, Seq};
 use crate::names::image::Version;
 use crate::records::record::{Change, Edge, HISTORY_MAX, Published, Record, Vote};
-use crate::rollouts::rollout::baseline;
+use crate::rollouts::rollout::news::baseline;
 use crate::workloads::workload::Workload;
 
 /// The state of a record that decides which one is newer: its `seq`, and its revision.
