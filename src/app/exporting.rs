@@ -38,7 +38,7 @@ pub(super) struct Exporting {
 }
 
 impl Exporting {
-    /// Starts it, where a collector is configured. A dry run tells nobody anything.
+    /// Starts it, where a collector is configured. A dry run exports nothing.
     pub(super) fn start(
         config: &Config,
         member: &Member,

@@ -399,7 +399,7 @@ mod tests {
         assert!(rests(waited.err()));
         assert!(rests(keeper.turn(errand(Purpose::Look, "b", "a", 0), Duration::ZERO).await.err()));
         assert!(keeper.turn(errand(Purpose::Look, "b", "b", 0), Duration::ZERO).await.is_ok());
-        assert_eq!(keeper.troubles(), ["git host a rests for 30 s, and is asked again then: connection refused"]);
+        assert_eq!(keeper.troubles(), ["git host a is paused for 30 s, then asked again: connection refused"]);
     }
 
     #[test]

@@ -63,7 +63,7 @@ const MARKED_FILES_MAX: usize = 1_000;
 /// Contents without a marker that are remembered, by id: 20 bytes each, as many as a repository may have files.
 const PLAIN_MAX: usize = 200_000;
 
-/// Requests of which the state is remembered with its mark; more than there are environments.
+/// Pull requests whose state is cached with its ETag; more than there are environments.
 const SEEN_MAX: usize = 10_000;
 
 /// How far the clocks of a forge and of this cluster may be apart, in seconds.

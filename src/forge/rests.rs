@@ -118,7 +118,7 @@ impl Rests {
         let words = |(part, rest): (&Part, &Rest)| match part {
             Part::Host(host) if now < rest.until => {
                 let left = rest.until.since(now).as_secs();
-                Some(format!("git host {host} rests for {left} s, and is asked again then: {}", rest.why))
+                Some(format!("git host {host} is paused for {left} s, then asked again: {}", rest.why))
             }
             Part::Host(_) | Part::Key(..) | Part::Repository(..) => None,
         };

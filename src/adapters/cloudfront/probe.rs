@@ -29,12 +29,12 @@ pub struct Identity {
 }
 
 impl CloudFront {
-    /// Whom AWS takes us for. This needs no right.
+    /// Our identity at AWS. Needs no permission.
     ///
     /// # Errors
-    /// When STS does not answer, or knows us not.
+    /// When STS does not answer, or does not know us.
     pub async fn identity(&self) -> Result<Identity, CdnError> {
-        let attempted = || "failed to ask AWS (STS) whom it takes us for".to_owned();
+        let attempted = || "failed to ask AWS STS for our identity".to_owned();
         let answer = self.sts.get_caller_identity().send().await.map_err(|error| failure(attempted(), &error))?;
         match (answer.arn, answer.account) {
             (Some(arn), Some(account)) => Ok(Identity { arn, account }),

@@ -1,4 +1,4 @@
-//! The AWS account: whom it takes us for, and each action that allclear uses, without purging anything.
+//! The AWS account: our identity there, and each action that allclear uses, without purging anything.
 //!
 //! Not for which distribution serves which host.
 

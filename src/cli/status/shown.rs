@@ -367,8 +367,8 @@ mod tests {
         };
         let calm = json!({"repos": [], "troubles": []});
         assert!(shown(Value::Null).contains("all clear") && shown(calm).contains("all clear"));
-        let away = shown(json!({"repos": [], "troubles": ["git host git.example.com rests for 30 s"]}));
-        assert!(!away.contains("all clear") && away.contains("git host git.example.com rests"), "{away}");
+        let away = shown(json!({"repos": [], "troubles": ["git host git.example.com is paused for 30 s"]}));
+        assert!(!away.contains("all clear") && away.contains("git host git.example.com is paused"), "{away}");
         let condition =
             json!({"kind": "Stalled", "holds": true, "reason": "RunFailed", "message": "boom", "since_ms": 0});
         let repo = json!({

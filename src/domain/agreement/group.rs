@@ -213,8 +213,7 @@ fn standing<'a>(
         }
         Published::Record(record) => record,
         Published::Absent(_) if agreement.absent_left_out => {
-            let said =
-                "did not have the workload when it was last heard from, and is to be left out only while it says so";
+            let said = "last reported that it lacks the workload, and is skipped only while it keeps reporting that";
             return Err(said.to_owned());
         }
         Published::Absent(seq) => return Err(missing_workload(*seq)),
@@ -315,7 +314,7 @@ pub fn waiters(view: &View, own: &Member, agreement: &Agreement) -> BTreeMap<Str
     waiters
 }
 
-/// What is to be said of a member whose vote is missing. Its own words are as old as its last beat.
+/// Explains a missing vote. The member's own text may be as old as its last beat.
 pub fn missing_vote(view: &View, vector: &Vector, member: &Member) -> String {
     if has_voted(view, vector, member) {
         return "has voted, counts other members than this cluster, and may know of a purge that was made".to_owned();

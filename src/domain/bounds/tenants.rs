@@ -84,7 +84,7 @@ pub struct Limits {
 }
 
 impl Tenants {
-    /// The bounds of a namespace: of all that is allowed it the most, and never less than everybody has.
+    /// The bounds of a namespace: for each the most generous rule that applies, and at least the default.
     pub fn limits(&self, namespace: &str) -> Limits {
         let allowed = || self.allowed.iter().filter(|allowance| allowance.is_for(namespace));
         let most = allowed().filter_map(|allowance| allowance.distributions_max).max();
@@ -185,7 +185,7 @@ impl Reached {
     }
 }
 
-/// The distributions beyond the bounds, and why each is: the first by id are purged, so that everybody leaves out the same.
+/// The distributions beyond the bounds, with reasons. The first by id are purged: all members leave out the same ones.
 pub fn beyond(found: &BTreeMap<DistributionId, Reached>, limits: Limits) -> BTreeMap<DistributionId, String> {
     let most = |bound: u32| usize::try_from(bound).unwrap_or(usize::MAX);
     let mut by_wildcard: BTreeMap<&Host, usize> = BTreeMap::new();

@@ -113,10 +113,10 @@ impl Regressions {
         known
     }
 
-    /// One of our actors stored this. It may have been overwritten since, so what it lacks need not be lost.
+    /// One of our actors stored this. It may have been overwritten since, so a missing field proves no loss.
     pub(super) fn stored(&mut self, now: Timestamp, workload: &WorkloadId, record: &Record) {
         if let Some((seq, revision)) = record.set_back {
-            // An earlier life found it. What that one had to compare with is not known any more.
+            // An earlier life found it. The copy that it compared with is no longer known.
             let (asked, ledger, proven, explained) = (false, Ledger::Without, true, false);
             let noted = Regression { seq, revision, asked, ledger, proven, explained };
             let regression = self.all.entry(workload.clone()).or_insert_with(|| noted.clone());
@@ -211,7 +211,7 @@ impl Regressions {
         Some((regression.seq, regression.revision))
     }
 
-    /// The number above which the workload's rollouts are to be counted: of a copy that proves nothing.
+    /// The seq of an unproven copy; the next rollout takes a higher one.
     pub(super) fn above(&self, workload: &WorkloadId) -> Option<Seq> {
         let regression = self.all.get(workload).filter(|regression| !regression.proven)?;
         let ours = match regression.ledger {

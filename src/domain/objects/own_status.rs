@@ -52,7 +52,7 @@ pub(crate) struct OwnStatus<S> {
     pub(crate) draft: S,
     /// The object does not keep what we write: its CRD has no room for it.
     pub(crate) pruned: bool,
-    /// It may have room by now: what it did not keep is written once more.
+    /// The CRD may have been updated: write the dropped fields again.
     again: bool,
     /// The version of the object that `durable` was read from.
     version: String,
@@ -109,7 +109,7 @@ impl<S: Remembered> OwnStatus<S> {
         Some((self.writing.clone()?, self.version.clone()))
     }
 
-    /// Whether what is decided now is written at once.
+    /// True if a decision made now would be written immediately.
     pub(crate) fn is_free(&self, now: Timestamp) -> bool {
         self.writing.is_none() && self.call.is_due(now)
     }
@@ -141,13 +141,13 @@ impl<S: Remembered> OwnStatus<S> {
         self.call.failed(again, why);
     }
 
-    /// Somebody asks: a write that rests after a failure is made at once, and one that was not kept is made again.
+    /// Runs a write that waits after a failure now, and repeats one whose fields were dropped.
     pub(crate) fn hurry(&mut self, now: Timestamp) {
         self.call.hurry(now);
         self.again = self.pruned;
     }
 
-    /// A listing shows once more what is known: it follows a change of the CRD, whose watches the API server ends.
+    /// A relist showed a version we have. The API server ends watches when the CRD changes: retry the dropped fields.
     pub(crate) fn listed_again(&mut self) {
         self.again |= self.pruned;
     }
@@ -249,7 +249,7 @@ impl<S: Remembered> OwnStatus<S> {
         }
     }
 
-    /// Whether this is what the write under way makes of the object.
+    /// True if this is the status that the pending write would leave.
     fn is_written(&self, status: &S) -> bool {
         self.writing.as_deref() == Some(status)
     }

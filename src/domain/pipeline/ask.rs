@@ -8,7 +8,7 @@ use crate::pipeline::Pipeline;
 use crate::pipeline::spec::EnvironmentSpec;
 use crate::pipeline::status::{Approval, Promotion, Question, Waiting};
 
-/// Hexadecimal digits of a ticket: enough that nobody guesses one, and that a person can copy it.
+/// Hexadecimal digits of a ticket: long enough not to be guessed, short enough for a person to copy.
 const TICKET_DIGITS: usize = 12;
 
 /// What an answer has to name, so that it counts for one question about one promotion and for no other (PL-5). `detail` is what else

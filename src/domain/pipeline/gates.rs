@@ -1,7 +1,7 @@
 //! What must hold before a promotion starts, beside readiness: time, other systems, other objects, and a fresh look at everything it
 //! rests on.
 //!
-//! What others judge is asked for while a promotion waits, and counts for a bounded time: what is stale opens nothing (PL-7).
+//! Other systems are asked while a promotion waits. Answers count for a bounded time: a stale one opens no gate (PL-7).
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -85,12 +85,12 @@ impl Gatekeeper {
         &self.edges
     }
 
-    /// What others were asked may have been forgotten.
+    /// Peers restarted and may have forgotten our questions.
     pub(super) fn restart(&mut self) {
         self.doors.clear();
     }
 
-    /// Somebody asked for a look. A verdict keeps its pace: the other system demands it.
+    /// Asks every calendar now. A verdict keeps its pace: the other system demands it.
     pub(super) fn hurry(&mut self, now: Timestamp) {
         for doors in self.doors.values_mut() {
             doors.calendar.call.hurry(now);

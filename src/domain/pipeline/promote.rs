@@ -296,7 +296,7 @@ impl Pipeline {
         let name = &environment.name;
         let Some(known) = self.status.draft.environments.get_mut(name) else { return };
         known.waiting = None;
-        // It leaves what it had because we say so.
+        // We are replacing its revision, so `reached` no longer holds.
         known.reached = None;
         if let Some(trail) = &mut known.trail {
             // A person may have opened its soak.

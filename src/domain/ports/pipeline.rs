@@ -120,7 +120,7 @@ pub trait Forge: Send + Sync {
     async fn withdraw(&self, order: &Order, number: Option<u64>, why: &str) -> Result<(), PortError>;
 }
 
-/// Secrets of this cluster, read by name when they are used and kept by nobody.
+/// Secrets of this cluster, read by name on each use, never cached.
 #[async_trait]
 pub trait Secrets: Send + Sync {
     /// The content of a Secret, for this purpose and no other.

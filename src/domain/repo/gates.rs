@@ -20,7 +20,7 @@ pub(super) struct Gatekeeper {
 }
 
 impl Gatekeeper {
-    /// What others were asked may have been forgotten, or is not wanted any more.
+    /// Peers may have forgotten our questions, or the answers are no longer wanted.
     pub(super) fn restart(&mut self) {
         *self = Self::default();
     }

@@ -152,7 +152,7 @@ impl Repo {
         let Some(known) = self.jobs.known() else {
             return Stand::Listing(self.jobs.trouble().map(str::to_owned));
         };
-        // Over a write under way nothing is decided: another worker may have started what it makes durable.
+        // Decide nothing while a write is pending: another worker may have started what it makes durable.
         if !self.status.is_free(now) {
             return Stand::Making(None);
         }
@@ -186,7 +186,7 @@ impl Repo {
         Stand::Making(None)
     }
 
-    /// Ends the newest run, if it is open, for another commit or other settings. Returns whose places the next one takes.
+    /// Ends an open newest run for another commit or other settings. Returns the commits that the next run replaces.
     fn supersede(&mut self, now: Timestamp, by: &Revision) -> Vec<Revision> {
         let Some(run) = self.status.draft.run.clone().filter(|run| run.phase.is_open()) else { return Vec::new() };
         let (message, skipped) = if run.revision == *by {

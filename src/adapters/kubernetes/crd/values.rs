@@ -49,7 +49,7 @@ pub fn number(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
-/// What nobody counted up to can only have been edited, and could not be counted on from.
+/// Reads a count. One above `COUNT_MAX` was edited by hand and could not be incremented.
 pub fn count(number: i64, what: &str) -> Result<u64, String> {
     match u64::try_from(number) {
         Err(_) => Err(format!("{what} is negative")),

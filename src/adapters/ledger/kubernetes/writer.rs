@@ -234,7 +234,7 @@ impl Held {
         // A closed semaphore (it never is) would only mean that nothing bounds the writes.
         let _permit = writes.0.acquire().await.ok();
         let mut intents = std::mem::take(&mut *lock(queue));
-        // A caller that does not wait any more may have thought better of it.
+        // Skip callers that gave up: they may no longer want the change.
         intents.retain(|intent| !intent.answer.is_closed());
         if let Err(error) = self.write(&mut intents, store).await {
             for intent in intents {

@@ -58,7 +58,7 @@ impl Leaf {
         Touched::These(new)
     }
 
-    /// Has a Pipeline want other targets than before. Returns those that nobody wanted, and those that nobody wants any more.
+    /// Replaces a Pipeline's targets. Returns those newly wanted and those that no Pipeline wants any more.
     fn exchange(
         &mut self,
         owner: &PipelineId,

@@ -24,8 +24,8 @@ const GAP_MAX: Duration = Duration::from_secs(10);
 /// How long the others of a namespace wait for an order that is to send everything: its record is written first.
 const WIDENED_WITHIN: Duration = Duration::from_secs(1);
 
-/// What an order says that waits while others may join it.
-const COMPANY: &str = "waits for its turn, so that others can go with it";
+/// The state of an order that waits while others may join it.
+const COMPANY: &str = "waits briefly so that other purges can join it";
 
 /// One creation in so many is a repetition, if one waits: however much is rolled out, what is owed gets its turn.
 pub const REPEAT_EVERY: u32 = 8;

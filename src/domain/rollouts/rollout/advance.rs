@@ -44,7 +44,7 @@ impl Rollout {
         effects
     }
 
-    /// What the sight of the workload makes of the draft.
+    /// Updates the draft from the latest sight.
     fn observe(&mut self, now: Timestamp, fresh: bool) -> Option<Effect> {
         let effect = match self.sighting.sight.clone() {
             Sight::Unknown => None,

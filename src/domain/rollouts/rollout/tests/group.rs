@@ -188,10 +188,7 @@ fn whoever_is_left_out_must_say_so_now() {
     };
     assert!(!known(|_| {}).contains("eu-2"), "{}", known(|_| {}));
     for state in [known(|known| known.alive = false), known(|known| known.current = false)] {
-        assert!(
-            state.contains("waiting for eu-2, which did not have the workload when it was last heard from"),
-            "{state}"
-        );
+        assert!(state.contains("waiting for eu-2, which last reported that it lacks the workload"), "{state}");
     }
 }
 

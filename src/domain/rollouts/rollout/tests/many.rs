@@ -260,7 +260,7 @@ fn denied() -> Site {
     assert_eq!(site.ends(), [&Outcome::Owed]);
     let told: Vec<&str> = site.told(Kind::PurgeOwed).iter().map(|notice| notice.message.as_str()).collect();
     assert_eq!(told.len(), 1, "{told:?}");
-    assert!(told[0].ends_with("; not begun with before some of these are made: 368 more distributions"), "{told:?}");
+    assert!(told[0].ends_with("; 368 more distributions wait until some of these are purged"), "{told:?}");
     site.fate = Box::new(fresh);
     site
 }
