@@ -72,7 +72,7 @@ pub const AGAIN_MAX: usize = 50;
 /// Which copies a reader wants. The default is all of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Interest {
-    /// Whose: of others only the beats are read. `None`: everybody's.
+    /// The members whose records are read; of others only the beats are. `None`: all members.
     pub members: Option<BTreeSet<Member>>,
     /// Workloads that are read wherever the cursor is, for these members; [`AGAIN_MAX`] at most.
     pub again: BTreeSet<WorkloadId>,
@@ -84,8 +84,8 @@ pub struct Heard {
     pub member: Member,
     pub workload: WorkloadId,
     pub origin: Origin,
-    /// Its record, or that it was removed, and at which state: a removal heard on one board says nothing about a newer
-    /// record heard on another.
+    /// Its record, or that it was removed, and at which state: a removal read on one board proves nothing about a newer
+    /// record on another.
     pub said: Posting,
 }
 

@@ -1,7 +1,7 @@
 //! When a version may be purged: the agreement of all members, as a function of their records.
 //!
 //! ```text
-//! waiting ──all Complete, one version──▶ candidate ──own fresh re-check──▶ vote ──everybody's vote──▶ decided
+//! waiting ──all Complete, one version──▶ candidate ──own fresh re-check──▶ vote ──every member's vote──▶ decided
 //!    └── a member Failed, Withdrew, or moved past without voting and dropped it ──▶ dead
 //! ```
 //!
@@ -39,7 +39,7 @@ pub struct Known {
 /// What is known of a member beside what it published, in words.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Told {
-    /// We have not heard from it for a while; the text says how long.
+    /// It is silent; the text states for how long.
     pub silence: Option<String>,
     /// The settings in which it differs from us, a sentence each.
     pub differs: Vec<String>,

@@ -1,7 +1,7 @@
 //! Who the members of the group are, and what they report about themselves.
 //!
 //! ```text
-//! configured names, or as many heard names as there are servers ──▶ pinned in the ledger ──▶ agreed
+//! configured names, or as many names in beats as there are servers ──▶ pinned in the ledger ──▶ agreed
 //! ```
 //!
 //! No member acts before the members are agreed. Then they stay until further ones come or an operator forgets one (decision 5):
@@ -223,7 +223,7 @@ impl Roster {
         Brought::Ledger
     }
 
-    /// Forgets the strangers that were heard from longest ago, beyond [`STRANGERS_MAX`].
+    /// Forgets the strangers whose last beat is oldest, beyond [`STRANGERS_MAX`].
     fn limit(&mut self) {
         let is_ours = |name: &Member| {
             self.configured.contains(name) || self.pin.as_ref().is_some_and(|pin| pin.members.contains(name))
@@ -250,7 +250,7 @@ impl Roster {
         self.peers.get(member)
     }
 
-    /// Everybody who was ever heard from.
+    /// All who ever left a beat that we read.
     pub fn peers(&self) -> impl Iterator<Item = (&Member, &PeerStatus)> {
         self.peers.iter()
     }
@@ -272,7 +272,7 @@ impl Roster {
         Standing { members, hold: self.hold(now, servers), config: config_hash(pairs) }
     }
 
-    /// In which settings a member differs from us; empty where it does not, or is not heard from.
+    /// The settings in which a member differs from us; empty if none, or if it never left a beat.
     pub fn differences(&self, member: &Member) -> Vec<String> {
         let Some(PeerStatus { beat, .. }) = self.peers.get(member) else { return Vec::new() };
         let ours = self.settings();
@@ -329,7 +329,7 @@ impl Roster {
         })
     }
 
-    /// Since when, roughly, nothing has been heard from a member; `None` if it was heard from just now.
+    /// How long, roughly, a member has been silent; `None` if its last beat is recent.
     pub fn silence(&self, now: Timestamp, member: &Member) -> Option<String> {
         let Some(peer) = self.peers.get(member) else {
             return Some("has left no report that was read here".to_owned());

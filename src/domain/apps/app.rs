@@ -92,7 +92,7 @@ impl AppKind {
     }
 }
 
-/// One object that somebody wants to know about. Clones share what it says: a Pipeline, the reader of the cluster, its watches and
+/// One object that a Pipeline watches. Clones share its text: a Pipeline, the reader of the cluster, its watches and
 /// their decoder hold it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TargetKey(Arc<TargetParts>);

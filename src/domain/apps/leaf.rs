@@ -15,7 +15,7 @@
 //! 2. LF-2: a watch that no target needs ends after two minutes.
 //! 3. LF-3: trouble with a collection touches its own targets only.
 //! 4. Only a read by name, or the watch's own word, says that a target is absent. Objects that no target named are dropped while
-//!    they are decoded, so a listing that does not show a target may have come before somebody wanted it.
+//!    they are decoded, so a listing that does not show a target may be older than the wish for it.
 //!    The same holds for what a watch says of a target that was wanted after its first listing had begun: it may be from an earlier time, and
 //!    what came between was dropped. So such a target is read by name until an answer is newer than all that was said.
 //! 5. What must be seen twice is ready only after a fresh read has said the same as the look before it, ten seconds later.

@@ -39,7 +39,7 @@ pub struct Policy {
 /// How the members of a group agree.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Agreement {
-    /// How long a rollout waits for the group before that is told, counted from its start in this cluster.
+    /// How long a rollout waits for the group before a notice says so, counted from its start in this cluster.
     pub timeout: Duration,
     /// What happens then to a rollout that was not voted for.
     pub at_timeout: AtTimeout,

@@ -33,7 +33,7 @@ struct Local {
 /// See the module's text.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Names {
-    /// Whether names can differ. Alone there is nobody to whom they would.
+    /// True if names can differ, which takes a group.
     grouped: bool,
     /// All records are known.
     known: bool,
@@ -131,7 +131,7 @@ impl Names {
         self.heirs(name).min().map(|(_, _, id, _)| id)
     }
 
-    /// Takes in what a record says. Returns the names of which somebody else may now be the bearer.
+    /// Takes in a record. Returns the names that may now have another bearer.
     fn put(&mut self, local: &WorkloadId, record: &Record) -> BTreeSet<WorkloadId> {
         let mut touched = self.take_out(local);
         if let Some(Alias { name, .. }) = record.group_name.as_deref() {
@@ -304,7 +304,7 @@ impl Broker {
         self.names.refused.remove(local);
     }
 
-    /// A workload of ours does not go by this name any more. If nobody does, the group learns that.
+    /// A workload of ours no longer has this name. If no other has it, the group learns that.
     fn leave_name(&mut self, name: &WorkloadId, last: Seq) {
         if self.names.is_free(name) {
             self.leave_followed(name);

@@ -161,14 +161,14 @@ impl Broker {
         troubles
     }
 
-    /// The members that a purge waits for and that are not heard from, each with its own Redis if that fails, too.
+    /// The silent members that a purge waits for, each with its own Redis if that fails, too.
     fn silent(&self, now: Timestamp) -> Vec<String> {
         let Some(roster) = &self.membership.roster else { return Vec::new() };
         let members =
             roster.pin().into_iter().flat_map(|pin| &pin.members).filter(|member| **member != self.identity.member);
         let mut silent = Vec::new();
         for member in members {
-            // One that we have never heard of may be on its way to us, and one that is not believed is named with its key.
+            // One without any beat yet may be on its way to us, and one that is not believed is named with its key.
             let (Some(peer), Some(silence)) = (roster.peer(member), roster.silence(now, member)) else { continue };
             if self.disbelieved(now).any(|(other, _)| other == member) {
                 continue;

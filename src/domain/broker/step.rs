@@ -289,7 +289,7 @@ impl Broker {
         }
     }
 
-    /// Leaves a beat on every board, unless another allclear of our name is to be heard.
+    /// Leaves a beat on every board, unless we give way to another allclear of our name.
     fn beat(&mut self, now: Timestamp, words: BTreeMap<WorkloadId, (Seq, String)>, wall_ms: i64) {
         let Some(roster) = self.membership.roster.as_ref().filter(|roster| !roster.gives_way(now)) else { return };
         let (count, at_ms) = self.pulse.next(wall_ms);

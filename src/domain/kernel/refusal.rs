@@ -4,8 +4,8 @@
 //! One cause is met with at many places: a right to Events in each namespace, a shard of the ledger by each workload in it. It is
 //! said once for all of them, and is mended where a place that was refused works. One that is still refused then is said again.
 //!
-//! An API server that has just started refuses everybody until it has read its RBAC, and one whose webhook for authentication is away
-//! accepts nobody. Neither is for a person, and both pass; so what the cluster refuses counts once it has lasted ([`Refused::counts`]).
+//! An API server that has just started refuses every request until it has read its RBAC, and one whose authentication webhook is
+//! down accepts none. Neither needs a person, and both pass; so a refusal counts once it has lasted ([`Refused::counts`]).
 //!
 //! Not for what passes by itself, nor for the watch of workloads, which has more to say (`watch::Troubles`).
 

@@ -13,7 +13,7 @@ use crate::records::rules::Rules;
 /// What became of a vector that was voted for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Fate {
-    /// Not everybody has voted: these have not.
+    /// These members have not voted yet.
     Open(BTreeSet<Member>),
     Decided(Decision),
     /// It can no longer be decided: the member and the reason. Stable.

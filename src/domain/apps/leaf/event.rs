@@ -37,7 +37,7 @@ impl Collection {
 /// What a watch says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum News {
-    /// A new listing begins: all that is wanted when this is heard is decoded from it.
+    /// A new listing begins: all targets wanted when this arrives are decoded from it.
     Restarted,
     /// What an object says to each target that names it; or why it cannot be read, in words.
     Seen(Vec<(TargetKey, Result<Look, String>)>),
