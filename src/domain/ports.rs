@@ -1,6 +1,6 @@
 //! What the deciding half needs from the outside, as traits the shell provides and tests fake.
 //!
-//! A port never decides: it does what it is told, within a bound of time, and reports. Every method of every port answers;
+//! A port never decides: it performs the call within a bound of time and reports. Every method of every port answers;
 //! an adapter that could wait for ever has a time-out of its own.
 
 pub mod pipeline;
@@ -42,7 +42,7 @@ pub trait Clock: Send + Sync {
 
 /// Randomness. The only way to it.
 pub trait Random: Send + Sync {
-    /// 64 bits that nobody can foretell, never the same twice from one of these.
+    /// 64 unpredictable bits, never the same twice from one of these.
     fn bits(&self) -> u64;
 }
 
@@ -114,7 +114,7 @@ pub trait ClusterView: Send + Sync {
     async fn serving(&self, workload: &Workload) -> Result<Serving, PortError>;
     /// Whether a Service that selects the workload's pods publishes their addresses before they are ready.
     async fn publishes_unready(&self, workload: &Workload) -> Result<bool, PortError>;
-    /// Reads what may route to the workloads of one namespace, and what others take of it. What was left out of it is told.
+    /// Reads what may route to the workloads of one namespace, and what others take of it. Omissions are listed in it.
     async fn site_facts(&self, namespace: &str, age: Age) -> Result<Arc<Gathered>, PortError>;
     /// Reads which hosts and paths the Ingresses and routes of all namespaces take. An error if any of it cannot be read: whose a
     /// host is can only be judged by all of them.
@@ -337,9 +337,9 @@ pub trait Notifier: Send + Sync {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Receiver {
     pub name: String,
-    /// What it is told.
+    /// The kinds of notices that it receives.
     pub events: Vec<Kind>,
-    /// Which workloads, Pipelines and Repos it is told about, as the configuration writes them.
+    /// The workloads, Pipelines and Repos whose notices it receives, as the configuration writes them.
     pub workloads: Vec<String>,
 }
 
@@ -379,8 +379,8 @@ pub trait Board: Send + Sync {
     /// Removes everything that a member has left there, its records and its beat; says how many records there were. For one
     /// that was forgotten.
     async fn forget(&self, member: &Member) -> Result<usize, PortError>;
-    /// Says that something may have changed, whenever another member posts and after each connecting; for ever, connecting
-    /// again by itself. Lossy; many posts of one moment are told once.
+    /// Signals a possible change, whenever another member posts and after each connecting; for ever, connecting
+    /// again by itself. Lossy; many posts of one moment make one signal.
     fn wake_ups(&self) -> Flow<()>;
 }
 

@@ -250,7 +250,7 @@ impl Roster {
         self.peers.get(member)
     }
 
-    /// All who ever left a beat that we read.
+    /// Every peer whose beat was ever read here.
     pub fn peers(&self) -> impl Iterator<Item = (&Member, &PeerStatus)> {
         self.peers.iter()
     }

@@ -92,12 +92,12 @@ impl AppKind {
     }
 }
 
-/// One object that a Pipeline watches. Clones share its text: a Pipeline, the reader of the cluster, its watches and
+/// One object that a Pipeline watches. Clones share its parts: a Pipeline, the reader of the cluster, its watches and
 /// their decoder hold it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TargetKey(Arc<TargetParts>);
 
-/// What a [`TargetKey`] says.
+/// The parts of a [`TargetKey`].
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TargetParts {
     pub cluster: ClusterKey,

@@ -1,4 +1,4 @@
-//! A remark on a change of an object's status: a short-lived Event. None is stored or waited for. What
+//! A remark on a change of an object's status: a short-lived Event that is neither stored nor waited for. News that
 //! must arrive is a notice.
 
 use crate::kernel::id::{Subject, digest};

@@ -211,7 +211,7 @@ impl fmt::Display for Reply {
 pub enum Event {
     /// The ledger was read: this is what an earlier life left behind, dead letters included.
     Restored(Vec<Delivery>),
-    /// A notice is to be told by these deliveries; there may be none. May be repeated until it was accepted.
+    /// A notice arrived, to be sent by these deliveries; there may be none. May be repeated until it was accepted.
     Told {
         notice: NoticeId,
         /// One for each hook that subscribes to it.

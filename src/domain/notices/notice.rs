@@ -1,7 +1,7 @@
-//! What people and programs outside are told: one notice per transition, no matter which member tells it.
+//! Notices to people and programs outside: one per transition, no matter which member sends it.
 //!
-//! A notice is written into the record in the same step as the transition it tells of and removed once it was told, so a
-//! crash in between tells it again, with the same id. Not for how it is told; that is `delivery` and the event sink.
+//! A notice is written into the record in the same step as its transition and removed once it was accepted, so a
+//! crash in between sends it again, with the same id. Not for its delivery; that is `delivery` and the event sink.
 
 use serde::{Deserialize, Serialize};
 

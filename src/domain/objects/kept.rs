@@ -34,17 +34,17 @@ pub struct Answers {
     /// The ticket whose time and verdict gates are opened, too.
     pub overrides: Option<String>,
     pub by: Option<String>,
-    /// When somebody last asked for a look; any text. Another one than before asks again.
+    /// The last request for a look, as any text. A changed text is a new request.
     pub poked: Option<String>,
 }
 
 impl Answers {
-    /// Whether somebody answered this ticket with yes.
+    /// True if this ticket was approved.
     pub fn approve(&self, ticket: &str) -> bool {
         [&self.approve, &self.overrides].into_iter().flatten().any(|answered| answered == ticket)
     }
 
-    /// Whether somebody opened this ticket's gates.
+    /// True if this ticket's gates were opened.
     pub fn overrides(&self, ticket: &str) -> bool {
         self.overrides.as_deref() == Some(ticket)
     }

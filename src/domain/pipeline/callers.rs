@@ -1,4 +1,4 @@
-//! What others may ask of a Pipeline by a request, and what they are told: the endpoints of `pipelines.weave.works`, whose order of
+//! Requests of others to a Pipeline, and their answers: the endpoints of `pipelines.weave.works`, whose order of
 //! checks and whose words these are (<https://github.com/weaveworks/pipeline-controller>, `server/`, read 2026-11).
 //!
 //! Nothing here promotes. A request leads to a mark on the object, and the machine judges what is there, as always (PL-8). What a
@@ -52,20 +52,20 @@ pub struct How {
     pub is_complete: bool,
 }
 
-/// What a request to promote says has happened.
+/// The app that a request to promote names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Claim {
     pub app: App,
     pub namespace: String,
 }
 
-/// What has come of a request, as the status shows it.
+/// The outcome of a request, as the status shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Shown {
     Nothing,
     /// A pull request, at this address.
     Requested(String),
-    /// It is told, or nothing was to be done, or a person is asked.
+    /// The notice was sent, or nothing was to be done, or a person is asked.
     Done,
 }
 

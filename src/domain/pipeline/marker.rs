@@ -24,7 +24,7 @@ mod tests;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-// `Event` is what machines are told; these are pieces of a text.
+// `Event` is the input of machines; these are pieces of a text.
 use granit_parser::{Event as Token, Parser, ScanError, options};
 
 use self::part::Part;

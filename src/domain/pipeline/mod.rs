@@ -3,7 +3,7 @@
 //! ```text
 //!                   gates open, a yes if it is manual, a fresh look agrees
 //!   Waiting ──────────────────────────▶ Started ──▶ Proposed ── merged ──▶ Landed ── done at R ──▶ Completed
-//!      │                                  ├── told, or nothing to change ──▶▲
+//!      │                                  ├── sent, or nothing to change ──▶▲
 //!      ├──▶ Superseded ◀── another candidate ──┤                            (the environment gets there by other means)
 //!      └──▶ Withdrawn  ◀── the environment before it went elsewhere         Proposed ── closed by a person ──▶ Abandoned
 //! ```
@@ -76,7 +76,7 @@ pub struct Pipeline {
     /// A webhook takes its promotions by notification.
     heard: bool,
     gone: bool,
-    /// What is wrong with the object, and was told.
+    /// The reported fault of the object.
     faulty: Option<String>,
     ended: bool,
 }

@@ -38,7 +38,7 @@ pub(super) enum Pending {
     Proposed(String, Option<String>),
     /// It was started, and the notice is on its way.
     Telling,
-    /// It was told or merged, and no target is at the revision yet.
+    /// Its notice was sent or its request merged, and no target is at the revision yet.
     Deploying(Environment, Revision),
     /// It is on its way, and not done: the first thing that is not so.
     Arriving(Obstacle),
@@ -312,7 +312,7 @@ impl Pipeline {
         self.announce(now, Kind::PromotionStarted, name, &message);
     }
 
-    /// A promotion is not wanted any more. Whoever heard of it hears that, too.
+    /// Withdraws a promotion, with a notice if it was announced or a person was asked.
     pub(super) fn withdraw(&mut self, now: Timestamp, name: &Environment, why: &str) {
         let Some(known) = self.status.draft.environment(name) else { return };
         let Some(promotion) = known.open() else { return };

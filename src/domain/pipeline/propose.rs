@@ -49,7 +49,7 @@ struct Calls {
     foreign: Option<String>,
     /// Why the open request is not made anew on a base that has changed.
     held: Option<String>,
-    /// A lasting failure that was told.
+    /// The lasting failure that was reported.
     told: Option<String>,
     /// The Secret with which a call failed for good the last time: another content may end that.
     refused: Option<String>,
@@ -435,7 +435,7 @@ impl EnvironmentStatus {
         self.request = Some(OpenRequest { seq, repository, ..known.unwrap_or_else(none) });
     }
 
-    /// A request that somebody made for us meanwhile.
+    /// Stores a request that was made for us meanwhile.
     fn remember(&mut self, made: OpenRequest) {
         let is_same = |known: &OpenRequest| made.repository.as_ref().is_none_or(|place| known.is_in(place));
         match &mut self.request {

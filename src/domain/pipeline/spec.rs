@@ -49,7 +49,7 @@ pub struct EnvironmentSpec {
     pub suspended: bool,
     /// It is done only when the edge of these is fresh.
     pub purged: Option<Purged>,
-    /// A wait longer than this is told.
+    /// A wait longer than this is announced.
     pub stalled_after: Duration,
 }
 

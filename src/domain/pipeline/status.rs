@@ -11,7 +11,7 @@ use crate::pipeline::trail::Trail;
 /// Ended promotions that are kept for people.
 pub const HISTORY_MAX: usize = 10;
 
-/// Requests of an environment that wait to be closed: one for each change of repository, of which nobody makes many in an hour.
+/// Requests of an environment that wait to be closed: one for each change of repository, rarely many in an hour.
 pub const CLOSING_MAX: usize = 4;
 
 /// Notices that wait for the outbox. It takes one in milliseconds; sixteen are twenty environments' worth of a bad minute.
@@ -132,13 +132,13 @@ pub struct Promotion {
 /// How far a promotion has got. It only moves down this list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Phase {
-    /// Gates are closed, or somebody must say yes.
+    /// Gates are closed, or a person must approve.
     Waiting,
     /// It is decided: what follows may have happened.
     Started,
     /// Its pull request is open.
     Proposed,
-    /// It was told or merged, or the environment is getting there: it waits for the targets.
+    /// Its notice was sent or its request merged, or the environment is on its way: it waits for the targets.
     Landed,
     /// The environment is done at its revision.
     Completed,
@@ -216,7 +216,7 @@ pub struct Approval {
 pub struct OpenRequest {
     /// The newest promotion that it was made for, or may have been rewritten for.
     pub seq: PromotionSeq,
-    /// The forge's number. `None`: it may exist, and nobody has told us.
+    /// The forge's number. `None`: not known yet; the request may exist.
     pub number: Option<u64>,
     /// Its address, for people; empty with the number.
     pub url: String,
@@ -238,7 +238,7 @@ impl OpenRequest {
 pub struct Behind {
     /// Since when, in milliseconds since the Unix epoch.
     pub since_ms: i64,
-    /// It was told that this takes long.
+    /// The long wait was announced.
     pub told: bool,
 }
 

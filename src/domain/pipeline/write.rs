@@ -76,7 +76,7 @@ impl Pipeline {
         self.decide_anew();
     }
 
-    /// What is decided and not durable is decided once more. What was told meanwhile stays told.
+    /// Decides again all that is not durable. Notices sent meanwhile stay sent.
     fn decide_anew(&mut self) {
         let untold = self.status.draft.untold.clone();
         self.status.decide_anew();

@@ -143,7 +143,7 @@ pub trait Calendar: Send + Sync {
     /// Whether now is in one of the windows (with none: always) and in no freeze, until when that stays so, and why, in words.
     ///
     /// # Errors
-    /// In words: a time zone that nobody knows.
+    /// In words: an unknown time zone.
     fn read(&self, windows: &[Window], freezes: &[Freeze]) -> Result<Opening, PortError>;
 }
 

@@ -61,7 +61,7 @@ pub enum Event {
     Crashed(Singleton),
     /// What was built has ended: the answer to [`Effect::End`] and [`Effect::Abandon`].
     Ended,
-    /// The process is told to end.
+    /// The process must end.
     Dismissed,
     /// The lease was given back, or could not be: the answer to [`lease::Effect::Release`].
     Released,

@@ -90,7 +90,7 @@ pub struct Feature {
     /// The objects, for people: `Pipelines`.
     of: &'static str,
     state: State,
-    /// What is served, as far as we were told.
+    /// The kinds that are served, as last reported.
     served: Option<BTreeSet<usize>>,
     asking: Call,
     budgets: BTreeMap<Part, Budget>,

@@ -36,7 +36,7 @@ const START_WITHIN: Duration = Duration::from_secs(10);
 pub const RESIGNS_WITHIN: Duration = Duration::from_millis(500);
 
 /// How long who stands by goes without an answer before it works all the same: four leases, so that an API server that
-/// restarts does not wake everybody.
+/// restarts does not wake all of them.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
 
 /// One life of one replica.

@@ -1,4 +1,4 @@
-//! Which commit is wanted: git is asked at an interval, and at once when somebody asks for it. Looking is not written; only another
+//! The wanted commit: git is asked at an interval, and at once on request. A look is not written; only another
 //! commit is.
 
 use std::time::Duration;
@@ -17,7 +17,7 @@ const FAILED_CAP: Duration = Duration::from_mins(30);
 /// Longest time over which the first looks of a process are spread, so that a start does not ask for all at once.
 const SPREAD_MAX: Duration = Duration::from_mins(1);
 
-/// Failures in a row after which people are told that git does not answer: one is no news, but where no commit was ever found: who
+/// Failures in a row after which people are told that git does not answer. One is no news, unless no commit was ever found: who
 /// made that Repo waits for an answer.
 const FAILURES_SHOWN: u32 = 3;
 

@@ -85,12 +85,12 @@ pub struct Job {
     pub end: Option<End>,
 }
 
-/// How many pods a Job has and had.
+/// The numbers of a Job's pods.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Pods {
-    /// Those that were not told to end.
+    /// Pods that are not terminating.
     pub active: u32,
-    /// Those that were, and have not.
+    /// Pods that are terminating.
     pub terminating: u32,
     /// Those that have ended.
     pub ended: u32,

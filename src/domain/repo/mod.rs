@@ -17,7 +17,7 @@
 //! - RP-3: a Job is made suspended, its UID is stored, and only then it is started, by a compare-and-set that marks it.
 //! - RP-4: at most one started Job of a Repo has not ended. Ended: a terminal condition, and no pod active or terminating.
 //! - RP-5: a started Job is never started again, deleted or replaced before its end is stored, nor suspended unless nothing of it has
-//!   run and something else is wanted. One that vanished, or that somebody suspended, is reported and left to a person.
+//!   run and something else is wanted. One that vanished, or was suspended by others, is reported and left to a person.
 //! - RP-6: an apply under `Plan` starts only with a yes for this run and fingerprint, and compares the fingerprint itself.
 //! - RP-7: a Job fetches the commit of its run or fails.
 //! - RP-8: only the newest head waits behind a run; the commits it replaced are named.
@@ -87,7 +87,7 @@ pub struct Repo {
     telling: Telling,
     /// Where it stands, as it was judged last.
     stand: Stand,
-    /// What is wrong with the object, and was told.
+    /// The reported fault of the object.
     faulty: Option<String>,
     gone: bool,
     ended: bool,

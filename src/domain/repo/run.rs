@@ -385,7 +385,7 @@ impl Repo {
     fn again_or_not(&mut self, now: Timestamp, spec: &Spec, effects: &mut Vec<Effect>) -> Stand {
         let Some(mut run) = self.status.draft.run.clone() else { return Stand::Done };
         if run.attempt.seq == RunSeq::default() {
-            // The program before ours failed at it, and told so.
+            // The program before ours failed at it, and reported that.
             return Stand::Done;
         }
         let Some(yes) = self.answered(now, &run, Question::Again) else { return Stand::Asked(Question::Again) };

@@ -1,4 +1,4 @@
-//! What people see of a Repo: the conditions, and what a run waits for. And that something is waited for too long, which is told once.
+//! A Repo's status for people: the conditions, and the reason a run waits. A wait that is too long is announced once.
 
 use crate::kernel::machine::{Timestamp, millis};
 use crate::kernel::text;

@@ -31,7 +31,7 @@ pub struct Spec {
     pub suspended: Option<String>,
     /// Ended Jobs that are kept.
     pub keep: Keep,
-    /// A wait longer than this is told.
+    /// A wait longer than this is announced.
     pub stalled_after: Duration,
 }
 
@@ -130,7 +130,7 @@ pub struct Runner {
     pub local_state: bool,
     /// How long a Job may take from its start.
     pub deadline: Duration,
-    /// How long its programs may take to end after they are told to.
+    /// How long its programs may take to end after SIGTERM.
     pub grace: Duration,
     /// Kubernetes' own parts of the pod, as one JSON object that the template takes apart: `env`, `envFrom`, `mounts`, `resources`,
     /// `stepResources`, `nodeSelector`, `tolerations`, `imagePullSecrets`. Empty for none.

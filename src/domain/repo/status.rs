@@ -32,7 +32,7 @@ pub struct Status {
     pub seq: RunSeq,
     /// What waits for a person.
     pub waiting: Option<Waiting>,
-    /// Since when something is waited for, and whether it was told that this takes long.
+    /// Since when something is waited for, and whether the long wait was announced.
     pub late: Option<Late>,
     /// Ended runs, oldest first.
     pub history: Vec<Ended>,
@@ -160,7 +160,7 @@ impl Action {
 /// How far a run has got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Phase {
-    /// Gates are closed, somebody must say yes, or a failed attempt rests.
+    /// Gates are closed, a person must approve, or a failed attempt is paused.
     Waiting,
     /// A Job is ordered: it may have been made, and nothing of it runs.
     Starting,
@@ -297,7 +297,7 @@ impl Question {
 pub struct Late {
     /// Since when, in milliseconds since the Unix epoch.
     pub since_ms: i64,
-    /// It was told that this takes long.
+    /// The long wait was announced.
     pub told: bool,
 }
 

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! of each pod: not bound ──▶ on a node ──▶ its kubelet says that it ended        a container but `source` started: may have run
-//!                  └── gone: never ran   └── gone, and nobody said how: may have run        └── gone: as it said
+//!                  └── gone: never ran   └── gone, with no end reported: may have run        └── gone: as it said
 //! ```
 //!
 //! Not for how a Job ended; that is `outcome`.

@@ -1,5 +1,5 @@
 //! How much of what a tenant writes is kept: names are counted as objects are read, and what there is no room for is left out
-//! and told, never silently (T2).
+//! and reported, never silently (T2).
 //!
 //! A name is a host, a Service, a label, or another text; a long one counts once more for each 256 bytes. What is cut stays
 //! good for the names before the cut. Not for what the names mean.
@@ -125,7 +125,7 @@ fn cut<T>(list: &mut Vec<T>, room: &mut usize, cost: impl Fn(&T) -> usize) -> us
     let mut kept = 0;
     for one in list.iter() {
         let Some(rest) = room.checked_sub(cost(one)) else {
-            // Smaller ones behind it are not kept either: what is kept is a beginning, which can be told in words.
+            // Smaller ones behind it are not kept either: the kept part is a beginning, which words can describe.
             *room = 0;
             break;
         };

@@ -114,7 +114,7 @@ impl Gathered {
         &self.left_out
     }
 
-    /// Finds the site of a workload as [`site`] does. What was left out is told among what is rejected, whatever else is, unless
+    /// Finds the site of a workload as [`site`] does. Omissions are listed among the rejections in any case, unless
     /// the owner has named the hosts.
     #[must_use]
     pub fn site(&self, workload_name: &str, namespace: &str, labels: &Labels, tuning_hosts: Option<&[Host]>) -> Site {

@@ -1,7 +1,7 @@
 //! Hosts that a workload had and that do not lead to it any more: which of them lead nowhere, and which to something else.
 //!
-//! An Ingress that is replaced is gone for seconds, and a host that nobody serves may come back; one that leads elsewhere is
-//! somebody else's now. Not for what is made of that; the rollout decides.
+//! An Ingress that is replaced is gone for seconds, and a host without a backend may come back; one that leads elsewhere
+//! has another owner now. Not for the consequence; the rollout decides.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -53,8 +53,8 @@ pub fn lost<'a>(
     lost
 }
 
-/// The hosts that lead to Services of the namespace that exist and lead to something else. A backend that does not exist serves
-/// nobody.
+/// The hosts that lead to Services of the namespace that exist and lead to something else. A missing backend serves
+/// no one.
 fn of_others(namespace: &str, labels: &Labels, facts: &SiteFacts) -> Site {
     let ours = leading(namespace, labels, facts);
     let services = facts.services.iter().filter(|service| service.namespace == namespace);

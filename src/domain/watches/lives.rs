@@ -19,10 +19,10 @@ use crate::kernel::machine::Timestamp;
 /// take a few seconds after `rollout.settle`.
 const REST: Duration = Duration::from_secs(10);
 
-/// How much longer it rests after each further one: 40 s, 160 s, 11 min, 43 min.
+/// The growth of the pause with each further one: 40 s, 160 s, 11 min, 43 min.
 const REST_GROWS: u32 = 4;
 
-/// The longest rest. By then a person has been told for more than an hour.
+/// The longest pause. By then a person has been told for more than an hour.
 const REST_MAX: Duration = Duration::from_secs(3_600);
 
 /// How long a workload is tried alone. What takes a process down by reading too much does so within seconds.
@@ -166,7 +166,7 @@ impl<I: ObjectId> Lives<I> {
         self.note.abrupt
     }
 
-    /// What is to be told of the lives before this one, if anything is.
+    /// The sentence about the lives before this one, if any is due.
     pub fn words(&self) -> Option<String> {
         let how = match self.note.abrupt {
             0 => return None,

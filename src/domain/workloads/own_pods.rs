@@ -45,7 +45,7 @@ struct Follower {
 }
 
 impl OwnPods {
-    /// A workload follows the pods that its selector matches, counting those of this version. Nothing was reported to it yet.
+    /// A workload follows the pods that its selector matches, counting those of this version. Its first report is due.
     pub fn follow(&mut self, workload: WorkloadId, selector: LabelSelector, version: Version) {
         self.unfollow(&workload);
         let mut own = BTreeSet::new();

@@ -78,7 +78,7 @@ pub struct Census {
     pub writing: usize,
     /// Bytes of deliveries on their way and dead letters, as [`Delivery::size_bytes`] counts.
     pub bytes: usize,
-    /// Notices told and not accepted.
+    /// Notices not accepted yet.
     pub notices: usize,
 }
 
@@ -165,7 +165,7 @@ impl Outbox {
         let stage = if delivery.is_dead() { Stage::Dead } else { Stage::Waiting { due } };
         match self.index.get(&id).map(|entry| entry.stage) {
             None => self.index.insert(Entry::new(delivery, true), stage),
-            // It was told before the ledger had been read: what the ledger says counts.
+            // The notice arrived before the ledger had been read: the ledger's state counts.
             Some(Stage::Waiting { .. } | Stage::Ready { .. }) => {
                 if let Some(told) = self.index.delivery_mut(&id) {
                     *told = delivery;
@@ -194,7 +194,7 @@ impl Outbox {
             match self.index.get(&id) {
                 Some(entry) if entry.durable || entry.stage == Stage::Done => continue,
                 Some(_) => {}
-                // It was durable when the notice was told before, and was delivered since.
+                // It was durable when the notice arrived before, and was delivered since.
                 None if told_before && !undurable.contains(&id) => continue,
                 None if self.delivered.contains(&id) => continue,
                 None => postponed |= !self.admit(now, delivery, effects),
@@ -400,7 +400,7 @@ impl Outbox {
     /// no say over another.
     fn resend(&mut self, now: Timestamp, workload: &WorkloadId, id: &str, at: &str, effects: &mut Vec<Effect>) {
         if !self.restored {
-            // What the ledger says counts, also of a delivery that was told again meanwhile.
+            // The ledger's state counts, also for a delivery whose notice arrived again meanwhile.
             if self.early.len() < EARLY_MAX {
                 self.early.insert((workload.clone(), id.to_owned()), at.to_owned());
             }

@@ -14,7 +14,7 @@ pub struct Limits {
     pub dead: usize,
     /// Bytes of dead letters.
     pub dead_bytes: usize,
-    /// Notices told and not accepted.
+    /// Notices not accepted yet.
     pub notices: usize,
 }
 

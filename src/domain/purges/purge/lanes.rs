@@ -136,7 +136,7 @@ impl Lanes {
         }
     }
 
-    /// Time has passed: seats whose time has come wait for the pace alone, and what nobody needs to know is forgotten.
+    /// Time has passed: seats whose time has come wait for the pace alone, and obsolete state is dropped.
     pub(super) fn pass(&mut self, now: Timestamp) {
         while let Some((_, distribution, namespace)) = self.later.first().filter(|(at, ..)| *at <= now).cloned() {
             self.unlist(&distribution, &namespace);

@@ -26,7 +26,7 @@ pub struct Passed {
     /// What their owner called them in the whole group.
     #[serde(rename = "g", default, skip_serializing_if = "Option::is_none")]
     pub group_version: Option<String>,
-    /// Why it began. What was at rest at first sight is not kept: it is no news, and nobody waits for it here.
+    /// Why it began. A version at rest at first sight is not kept: it is no news, and no one here waits for it.
     #[serde(rename = "c", default = "changed", skip_serializing_if = "is_changed")]
     pub change: Change,
 }

@@ -185,7 +185,7 @@ impl Rollout {
         Vec::new()
     }
 
-    /// Under a hold nothing is decided, and no vote goes; what was decided and made before is completed and told (decision 54).
+    /// Under a hold nothing is decided or voted for; what was decided and made before is completed and announced (decision 54).
     fn finish(&mut self, now: Timestamp) -> Vec<Effect> {
         let mut effects = Vec::new();
         let votes: Vec<Vote> = self.record.durable.iter().flat_map(|record| record.all_kept().cloned()).collect();
@@ -209,7 +209,7 @@ impl Rollout {
         effects
     }
 
-    /// Another workload of this cluster has the name in the group. A vote that was cast at that moment was shown to nobody, and cannot be
+    /// Another workload of this cluster has the name in the group. A vote that was cast at that moment was never published, and cannot be
     /// decided.
     fn yield_name(&mut self, now: Timestamp, why: &str) -> Vec<Effect> {
         let votes: Vec<Vote> = self.record.durable.iter().flat_map(|record| record.votes.iter().cloned()).collect();

@@ -112,7 +112,7 @@ pub(super) fn to_vote<'a>(
     (Cow::Borrowed(found), distributions)
 }
 
-/// What is told of a site that is lost as a whole, and what follows from it.
+/// The reason shown for a site that is lost as a whole, and what follows from it.
 pub(super) fn lost(found: &FoundSite, last: Option<&LastSite>, workload: &Workload, policy: &Policy) -> Option<String> {
     let last = last.filter(|_| !workload.tuning.names_its_site() && has_lost(found, last))?;
     let (site, distributions) = to_vote(found, Some(last), workload, policy);

@@ -1,7 +1,7 @@
-//! One workload's rollout, from the sight of a change to the last notice told: the machine that owns its record.
+//! One workload's rollout, from the sight of a change to the last notice: the machine that owns its record.
 //!
 //! ```text
-//!             version or UID changed                  predicate holds              everybody's vote
+//!             version or UID changed                  predicate holds              all votes
 //! (idle) ───────────────────────────▶ Rolling ───────────────────────▶ Complete ──▶ vote ──▶ decided ──▶ purges ──▶ closed
 //!    ▲                                │  │ ▲                               re-check,                    each created,
 //!    │        deadline, timeout       │  │ └─ a newer version, any time      site                       completed, told
@@ -15,7 +15,7 @@
 //!
 //! What it holds is in rooms that own their fields: our record (`write`), what was seen of the workload (`sight`) and of its pods
 //! (`served`), the clock (`clock`), the barrier (`barrier`), what the group knows (`ballot`), the hosts (`site`), the purges
-//! (`purges`) and what is told (`tell`). What it does is in stages, which do not call each other: `observe`, `barrier`, `vote`,
+//! (`purges`) and the notices (`tell`). What it does is in stages, which do not call each other: `observe`, `barrier`, `vote`,
 //! `group_timeout`, `execute`, `progress`, `owed` and `close`. The conductor, `advance`, calls them in order.
 //!
 //! Not for deciding what the group agrees on (`group`), nor for how a purge is carried out (`purge`).
@@ -200,7 +200,7 @@ pub enum Event {
     MatchFailed(Vector, String),
     /// A purge made progress.
     Purged(Reference, Progress),
-    /// A notice was told, or is on its way in a durable outbox.
+    /// A notice was delivered, or is in a durable outbox.
     Told(NoticeId),
     /// It was not, for this reason.
     TellFailed(NoticeId, String),

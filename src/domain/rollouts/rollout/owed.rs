@@ -41,7 +41,7 @@ const OWED_AFTER: Duration = Duration::from_secs(60);
 const TOLD_EVERY_MS: i64 = 24 * 60 * 60 * 1000;
 
 /// Entries with owed purges that are kept. Each newer one carries those before it, unless it is of other distributions; what it
-/// carries is only kept so that its end can be told.
+/// carries is only kept so that its end can be announced.
 const OWED_MAX: usize = 4;
 
 impl Rollout {

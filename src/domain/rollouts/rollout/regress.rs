@@ -20,7 +20,7 @@ use crate::records::record::{Change, Edge, Outcome, Phase, Record};
 use crate::rollouts::adoption::{self, lacks};
 use crate::rollouts::rollout::Rollout;
 
-/// What is told of a workload whose record was lost, in part or as a whole.
+/// The message for a workload whose record was lost, in part or as a whole.
 pub(super) const FORGOTTEN: &str =
     "the ledger was set back, so what was purged for this workload is not known: it is purged once more";
 
@@ -101,7 +101,7 @@ impl Rollout {
 
     /// Keeps for later lives that the ledger was set back: what this one writes may overwrite the copies that prove it.
     pub(super) fn note_set_back(&mut self) {
-        // What was adopted ends it, although the group may not have heard of that yet.
+        // An adopted record ends it, although the group may not know that yet.
         let ended =
             |lost: &(Seq, u64)| self.record.durable.as_ref().is_some_and(|record| adoption::ends(record, lost.0));
         let found = self.ballot.view.set_back.max(self.record.lost).filter(|lost| !ended(lost));

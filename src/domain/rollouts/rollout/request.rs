@@ -12,7 +12,7 @@ use crate::names::paths::PathSet;
 use crate::records::record::{Change, Edge, Published, Record, VOTE_PATH_BYTES_MAX};
 use crate::workloads::workload::{REQUESTED_PATH_BYTES_MAX, Workload};
 
-/// What is purged for a workload where nobody says otherwise.
+/// The paths that are purged for a workload by default.
 fn usual(workload: &Workload, policy: &Policy) -> PathSet {
     workload.tuning.paths.clone().unwrap_or_else(|| policy.paths.clone())
 }

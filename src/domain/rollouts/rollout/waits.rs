@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! asked ──answered──▶ forgotten
-//!    ├── third failure, 30 s ──▶ told: what fails, why, and what to do
-//!    └── bound of the wait ────▶ told as stalled, and again daily while it lasts
+//!    ├── third failure, 30 s ──▶ announced: what fails, why, and what to do
+//!    └── bound of the wait ────▶ announced as stalled, and again daily while it lasts
 //! ```
 //!
 //! [`Attended`] drives a rollout and looks at what it waits for after every step, and at how often it writes. It decides nothing
@@ -66,7 +66,7 @@ pub enum Wait {
     Match,
     /// A purge is created.
     Purge,
-    /// What happened is told.
+    /// A notice is sent.
     Tell,
 }
 

@@ -63,7 +63,7 @@ pub struct Summary {
     pub conditions: Vec<String>,
 }
 
-/// What is told of the rollouts before.
+/// The part of a notice about the rollouts before.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Past {
     /// How each is whose purge is not over yet, with its number.

@@ -31,7 +31,7 @@ pub(super) struct OwnRecord {
     pub(super) lost: Option<(Seq, u64)>,
     /// What comes with each number.
     pub(super) nonces: Nonces,
-    /// The ledger has lost what it had of this workload, and no life knows it: that is still to be told, and votes to be closed.
+    /// The ledger lost its record of this workload, and no life knows it: a notice is due, and votes must be closed.
     pub(super) forgotten: bool,
     writing: Option<Write>,
     call: Call,

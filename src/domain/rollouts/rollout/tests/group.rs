@@ -277,7 +277,7 @@ fn whoever_is_off_is_left_out_only_while_it_says_so_now() {
     assert!(words.contains("waiting for eu-2, which is at web: a"), "{words}");
 }
 
-/// The vote of everybody in the vector of `b`, which has these members.
+/// Each member's vote in the vector of `b`, which has these members.
 fn vote_of(members: &[(&str, &str)], purge: Option<PurgeState>) -> Vote {
     let component = |(name, origin): &(&str, &str)| {
         let component = Component::bare((*origin).into(), Seq(2));
@@ -416,7 +416,7 @@ fn an_end_that_another_member_has_told_is_not_told_again() {
         assert_eq!(member.compared, compared, "whoever had a newer listing has compared for all: {listed}");
         assert_eq!(member.told(Kind::PurgeCompleted), [""; 0]);
     }
-    // Of the two who closed it, nobody has told it.
+    // Of the two members that closed it, neither has announced it.
     let mut silent = has_told("");
     silent.as_mut().map(|known| &mut known.published).into_iter().for_each(|published| {
         let Published::Record(record) = published else { return };
