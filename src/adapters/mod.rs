@@ -1,4 +1,4 @@
-//! One outside system per file, each behind a port. Adapters do what they are told and report; none decides.
+//! One outside system per file, each behind a port. Adapters perform calls and report; none decides.
 
 pub mod calendar;
 pub mod clock;

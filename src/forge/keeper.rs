@@ -60,7 +60,7 @@ impl Purpose {
 /// Things that failed last time and are remembered; more than a cluster has Pipelines and Repos.
 const FAILED_MAX: usize = 10_000;
 
-/// A call that somebody wants to make.
+/// A requested call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Errand {
     pub(crate) purpose: Purpose,
@@ -117,7 +117,7 @@ struct Waiting {
 }
 
 impl Keeper {
-    /// Nothing rests, and nobody waits.
+    /// A keeper without pauses and waiting calls.
     pub fn new(clock: Arc<dyn Clock>) -> Arc<Self> {
         Arc::new(Self { clock, numbers: RandomState::new(), state: Mutex::default() })
     }

@@ -129,7 +129,7 @@ impl Forges {
         let session = session(Arc::clone(&witness) as Arc<dyn Http>, order, &place, keys)?;
         let (call, runtime) = (call(Arc::clone(shared), session, order.clone()), Handle::current());
         let broke_off = PortError::passing(attempted.clone(), "the work broke off; the log says where");
-        // It holds its place until it ends, even if nobody waits for it any more.
+        // It holds its place until it ends, even if no caller waits for it any more.
         let work = tokio::task::spawn_blocking(move || {
             let (result, outcome) = match runtime.block_on(timeout(CALL_MAX, call)) {
                 Ok(result) => {

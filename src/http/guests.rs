@@ -73,7 +73,7 @@ enum Room {
     Free,
     /// If this one goes; the bound that was reached.
     Instead(u64, &'static str),
-    /// Everybody is being answered; the bound that was reached.
+    /// No: all guests are being answered; the bound that was reached.
     None(&'static str),
 }
 

@@ -69,7 +69,7 @@ pub struct View<'a> {
     pub seen: Result<&'a Observation, &'a String>,
     /// The workloads that were asked for.
     pub listing: &'a Listing,
-    /// What was told lately, oldest first.
+    /// Recent notices, oldest first.
     pub moments: &'a [Moment],
     /// When the last purge was complete, and how long it took, in milliseconds.
     pub last_purge: Option<(i64, Option<i64>)>,

@@ -43,7 +43,7 @@ pub struct Front {
     pub clock: Arc<dyn Clock>,
     pub metrics: Arc<Metrics>,
     pub about: About,
-    /// Who may ask whether an edge is fresh; `None`: nobody.
+    /// The token of those who may ask whether an edge is fresh; `None`: no one may.
     pub fresh: Option<Fresh>,
     /// What the endpoints for other programs need; `None`: there are none, whatever their address.
     pub hooks: Option<Hooks>,
@@ -132,7 +132,7 @@ impl Window {
         seen
     }
 
-    /// The workloads that a page shows; none if nobody answers, which the page says elsewhere.
+    /// The workloads that a page shows; none without an answer, which the page says elsewhere.
     pub async fn browse(&self, asked: &Asked) -> Listing {
         let browse = match asked {
             Asked::Overview(search) => Browse::Search(search.clone()),
@@ -166,7 +166,7 @@ impl Window {
         })
     }
 
-    /// What was told of the workloads on a page.
+    /// The notices of the workloads on a page.
     pub fn moments(&self, seen: Result<&Observation, &String>, listing: &Listing) -> Vec<Moment> {
         let mut shown: BTreeSet<&WorkloadId> = listing.rows.iter().map(|row| &row.summary.workload).collect();
         if let Ok(seen) = seen {

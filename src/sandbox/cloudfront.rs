@@ -101,7 +101,7 @@ pub struct Invalidation {
 /// Where an invalidation stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// Edges are still being told.
+    /// Edges are still being notified.
     InProgress,
     /// Every edge has confirmed.
     Completed,
@@ -178,7 +178,7 @@ impl CloudFrontStandIn {
         self.lock().beyond_bucket
     }
 
-    /// Denies everything to everybody, or stops doing so.
+    /// Denies every call, or stops doing so.
     pub fn deny(&self, denied: bool) {
         self.lock().denied = denied;
     }

@@ -42,7 +42,7 @@ struct Manner {
 }
 
 impl GitHost {
-    /// One without repositories, open to everybody.
+    /// One without repositories, open to all.
     ///
     /// # Errors
     /// There is no place for it.

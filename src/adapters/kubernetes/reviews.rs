@@ -95,7 +95,7 @@ impl Reviews {
     /// The name by which the API server knows the caller.
     ///
     /// # Errors
-    /// When it is not told: servers before 1.28 do not serve the question.
+    /// When there is no answer: servers before 1.28 do not serve this review.
     pub async fn caller(&self) -> Result<String, PortError> {
         let object = versioned(json!({"kind": "SelfSubjectReview"}), "authentication.k8s.io");
         let answer = self.0.create(&Collection::everywhere(WHO), None, &object).await?;

@@ -1,4 +1,4 @@
-//! The group: that all members are known, agree, and run versions that fit together. Heard by the same machine as in the running
+//! The group: that all members are known, agree, and run versions that fit together. Judged by the same machine as in the running
 //! program (`read::listen`), so its holds and differences have the same words.
 //!
 //! Not for the servers themselves; those are in `redis`.

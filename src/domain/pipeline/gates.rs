@@ -90,7 +90,7 @@ impl Gatekeeper {
         self.doors.clear();
     }
 
-    /// Asks every calendar now. A verdict keeps its pace: the other system demands it.
+    /// Asks all calendars and edges now. A verdict keeps its pace: the other system demands it.
     pub(super) fn hurry(&mut self, now: Timestamp) {
         for doors in self.doors.values_mut() {
             doors.calendar.call.hurry(now);

@@ -54,7 +54,7 @@ pub enum What {
     Differs(String, Revision, Revision),
     /// Its edge is not fresh.
     EdgeStale(String),
-    /// Nobody has said yet whether its edge is fresh.
+    /// The freshness of its edge is not known yet.
     EdgeUnseen,
     /// It is at this revision, and the first environment at that one.
     Behind(Revision, Revision),

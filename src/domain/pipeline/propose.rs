@@ -76,7 +76,7 @@ impl Proposals {
         self.calls.clear();
     }
 
-    /// Somebody asked for a look: nothing waits for its next time.
+    /// Runs all waiting calls now: a look was requested.
     pub(super) fn hurry(&mut self, now: Timestamp) {
         for calls in self.calls.values_mut() {
             [&mut calls.propose, &mut calls.look, &mut calls.withdraw].into_iter().for_each(|call| call.hurry(now));
@@ -400,7 +400,7 @@ impl Pipeline {
         let Some(calls) = self.proposals.calls.get_mut(name) else { return };
         let Some((request, _)) = known.filter(|_| lasting) else { return calls.withdraw.failed(again, why) };
         if request.number.is_none() {
-            // Nobody ever said that there is one, and who would have to makes none.
+            // No answer ever confirmed it, and after a lasting failure none is made.
             return self.closed(name, &request);
         }
         let is_told = calls.withdraw.last_reason() == Some(why);

@@ -25,7 +25,7 @@ impl Gatekeeper {
         *self = Self::default();
     }
 
-    /// Somebody asked for a look. A verdict keeps its pace: the other system demands it.
+    /// Asks the calendar and the needs now. A verdict keeps its pace: the other system demands it.
     pub(super) fn hurry(&mut self, now: Timestamp) {
         self.calendar.call.hurry(now);
         self.needs.hurry(now);

@@ -49,7 +49,7 @@ pub(super) struct Looking {
     count: u32,
     /// Only a person can mend the last failure.
     lasting: bool,
-    /// Somebody asked while git was being asked: its answer may be older than what they did.
+    /// A look was requested while git was being asked: the answer may be older than the change behind that request.
     again: bool,
 }
 
@@ -58,7 +58,7 @@ impl Looking {
         self.call.deadline()
     }
 
-    /// Somebody asks: a look is made at once, or as soon as the one under way has ended.
+    /// Looks now, or as soon as the look under way has ended.
     pub(super) fn hurry(&mut self, now: Timestamp) {
         self.again |= self.call.is_asked();
         self.call.hurry(now);

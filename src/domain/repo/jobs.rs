@@ -283,7 +283,7 @@ impl Jobs {
         }
     }
 
-    /// Somebody asks: what rests is tried at once.
+    /// Runs all paused calls now.
     pub(super) fn hurry(&mut self, now: Timestamp) {
         let Present { make, start, withdraw, look, pods, .. } = &mut self.present;
         [make, start, withdraw, look, pods, &mut self.remove].into_iter().for_each(|call| call.hurry(now));

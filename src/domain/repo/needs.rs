@@ -50,7 +50,7 @@ impl Needs {
         Some(needs.to_vec())
     }
 
-    /// Somebody asks for a look: what was read before is out of date.
+    /// Reads again now: a look was requested, so the last reading is out of date.
     pub(super) fn hurry(&mut self, now: Timestamp) {
         self.call.hurry(now);
         self.read_at = None;

@@ -43,7 +43,7 @@ pub(super) enum Stand {
     Withdrawing(Option<String>),
     /// Its Job has ended, and a pod has not.
     Ending,
-    /// Somebody suspended its Job.
+    /// Its Job was suspended by others.
     Held,
     /// Its Job is gone, and it is being found out whether a pod of it runs.
     Vanished,

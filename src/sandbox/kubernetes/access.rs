@@ -15,7 +15,7 @@ use crate::http::{Reply, Request};
 /// Something that is not allowed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Forbidden {
-    /// To whom; `None`: to everybody.
+    /// The user; `None`: all users.
     pub user: Option<String>,
     /// The verb; empty: all verbs.
     pub verb: String,
@@ -37,7 +37,7 @@ struct Question<'a> {
 }
 
 impl Forbidden {
-    /// This verb on this resource, everywhere and to everybody.
+    /// This verb on this resource, everywhere and for all users.
     pub fn everywhere(verb: &str, group: &str, resource: &str) -> Forbidden {
         let (verb, group, resource) = (verb.to_owned(), group.to_owned(), resource.to_owned());
         Forbidden { verb, group, resource, ..Forbidden::default() }

@@ -12,7 +12,7 @@ pub const MESSAGE_BYTES_MAX: usize = 1024;
 /// (<https://www.rfc-editor.org/rfc/rfc8259#section-6>), and a write a second would take 285 million years.
 const COUNT_MAX: u64 = 1 << 53;
 
-/// Fields that a refusing CRD is told about by name; more of them are one thing.
+/// The most dropped fields that are named.
 const LOST_MAX: usize = 5;
 
 /// What was written and is not in the answer, by its place: the API server drops what its CRD does not have.

@@ -18,7 +18,7 @@ pub enum Fate {
     Decided(Decision),
     /// It can no longer be decided: the member and the reason. Stable.
     Dead(Member, String),
-    /// Everybody voted, but not under one configuration: nothing follows from it. Stable.
+    /// All members voted, but not under one configuration: nothing follows from it. Stable.
     Mixed,
 }
 

@@ -58,7 +58,7 @@ const EARLY_MAX: usize = 22_000;
 pub struct Outbox {
     settings: Settings,
     index: OutboxIndex,
-    /// Told and not accepted: the deliveries that are not durable yet.
+    /// Notices not accepted yet, with their deliveries that are not durable.
     notices: BTreeMap<NoticeId, BTreeSet<String>>,
     delivered: Delivered,
     /// The ledger was read. Until then an unknown delivery may be one of an earlier life.

@@ -3,7 +3,7 @@
 //! ```text
 //! predicate holds ──▶ Draining ──no old pod serves──▶ Settling ──rollout.settle──▶ Complete
 //!                        │  ◀──an old pod serves again────┘                           ▲
-//!                        └──────────── rollout.drain_timeout ──────────────────▶ and told
+//!                        └──────────── rollout.drain_timeout ──────────────────▶ notice
 //! ```
 //!
 //! Only another version, or an old pod that serves again, begins both anew. Counts and generations do not: while they say that

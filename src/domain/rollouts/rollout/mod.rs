@@ -4,7 +4,7 @@
 //!             version or UID changed                  predicate holds              all votes
 //! (idle) ───────────────────────────▶ Rolling ───────────────────────▶ Complete ──▶ vote ──▶ decided ──▶ purges ──▶ closed
 //!    ▲                                │  │ ▲                               re-check,                    each created,
-//!    │        deadline, timeout       │  │ └─ a newer version, any time      site                       completed, told
+//!    │        deadline, timeout       │  │ └─ a newer version, any time      site                       completed, sent
 //!    └──── closed ◀── Failed ◀────────┘  │
 //!                        └─ completes after all: a new rollout, `Recovered`
 //! ```
