@@ -100,7 +100,7 @@ pub struct Settings {
     pub grouping: Option<Grouping>,
     /// What is left beside the ledger for commands elsewhere: the settings in force, as a text without secrets.
     pub in_force: Option<String>,
-    /// Who we are was found out without the members in the ledger: if it has any, the process begins anew.
+    /// Our identity was determined without the members in the ledger: if it has any, the process restarts.
     pub is_unread: bool,
     /// Pipelines get a thread of their own, so that what other clusters send never holds up a purge.
     pub own_thread: bool,

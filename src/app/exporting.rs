@@ -71,8 +71,8 @@ impl Exporting {
     }
 }
 
-/// Who we are, by the names of the semantic conventions
-/// (<https://opentelemetry.io/docs/specs/semconv/resource/>). What is configured wins.
+/// Our resource attributes, by the names of the semantic conventions
+/// (<https://opentelemetry.io/docs/specs/semconv/resource/>). Configured ones win.
 fn resource(config: &Config, member: &Member, grouped: bool) -> Resource {
     let mut known = vec![
         ("service.name", "allclear".to_owned()),

@@ -53,7 +53,7 @@ use domain::ports::{Clock, LedgerContents};
 /// How long it takes at most until a check is given up; each probe has its own, shorter bound.
 const WITHIN: Duration = Duration::from_secs(90);
 
-/// The rest between two looks of `--wait`.
+/// The pause between two looks of `--wait`.
 const AGAIN_AFTER: Duration = Duration::from_secs(5);
 
 /// What is asked for.

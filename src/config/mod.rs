@@ -174,7 +174,7 @@ pub struct Config {
     pub purge: Purge,
     /// `site.*`
     pub site: Site,
-    /// Who may purge what.
+    /// The rights of tenants to purge.
     pub tenants: Tenants,
     /// The index of distributions.
     pub distributions: Distributions,

@@ -42,7 +42,7 @@ const SHOWN_MAX: usize = 100;
 /// How often a page without a script reloads itself, in seconds. A reload takes the focus, so it is seldom.
 const RELOADED_EVERY_S: u32 = 15;
 
-/// Who is being looked at. Constant for the life of the process.
+/// The replica that the page shows. Constant for the life of the process.
 #[derive(Clone, Debug, Serialize)]
 pub struct About {
     pub member: String,

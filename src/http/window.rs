@@ -33,11 +33,11 @@ const SHARED_FOR: Duration = Duration::from_millis(900);
 /// What the server shows.
 #[derive(Clone)]
 pub struct Front {
-    /// Who knows everything: the root actor.
+    /// The root actor, which knows everything.
     pub root: Recipient<Observe>,
-    /// Who knows the workloads on record: the same.
+    /// The same, for the workloads on record.
     pub browse: Recipient<Browse>,
-    /// Who answers `explain`, on the page of a workload; `None`: the page names the command.
+    /// Answers `explain` on the page of a workload; `None`: the page names the command.
     pub explains: Option<Arc<dyn Explains>>,
     /// What time it is.
     pub clock: Arc<dyn Clock>,

@@ -345,7 +345,7 @@ impl State {
     }
 }
 
-/// Who sent a request; empty if it is not signed.
+/// The access key that signed a request; empty if it is not signed.
 ///
 /// `AWS4-HMAC-SHA256 Credential=<key id>/<date>/<region>/cloudfront/aws4_request, SignedHeaders=…, Signature=…`
 pub fn access_key_id(request: &Request) -> &str {

@@ -20,7 +20,7 @@ const REFERENCE: &str = "allclear-check";
 /// An id that no invalidation has: ours begin with `I`, and have no word in them.
 const NO_INVALIDATION: &str = "IALLCLEARCHECK";
 
-/// Whom AWS takes us for.
+/// Our identity at AWS.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
     /// Such as `arn:aws:sts::123456789012:assumed-role/allclear/1700000000`.
@@ -29,7 +29,7 @@ pub struct Identity {
 }
 
 impl CloudFront {
-    /// Our identity at AWS. Needs no permission.
+    /// Asks AWS STS for our identity. Needs no permission.
     ///
     /// # Errors
     /// When STS does not answer, or does not know us.

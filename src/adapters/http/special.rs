@@ -140,7 +140,7 @@ pub(super) fn special(address: IpAddr) -> Option<&'static str> {
     }
 }
 
-/// Whose metadata service has this address.
+/// The name of the metadata service at this address.
 pub(super) fn metadata(address: IpAddr) -> Option<&'static str> {
     match address {
         IpAddr::V4(address) => METADATA_V4.iter().find(|block| block.holds(address)).map(|block| block.name),

@@ -32,7 +32,7 @@ use domain::ports::{EventSink, PortError};
 
 const EVENTS: Resource = Resource::new("", "v1", "events");
 
-/// Who reports, in every Event.
+/// The reporting controller of every Event.
 pub const CONTROLLER: &str = "allclear.dev/controller";
 
 /// Longest `message` the API server accepts, in bytes.

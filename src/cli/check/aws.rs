@@ -37,7 +37,7 @@ pub struct Account {
     pub findings: Vec<Finding>,
 }
 
-/// Who we are there, and what there is.
+/// Our identity there, and the account's distributions.
 pub async fn account(cdn: &CloudFront) -> Account {
     let (identity, listed) = tokio::join!(cdn.identity(), cdn.distributions());
     let mut findings = vec![region(&cdn.region())];

@@ -80,7 +80,7 @@ fn holds(seen: &Seen) -> Vec<Finding> {
     ]
 }
 
-/// Who reports, is believed, and has the same settings.
+/// The members: which are silent, not believed, or have other settings.
 fn members(seen: &Seen, heard: &Group) -> Vec<Finding> {
     let agreed = seen.members.iter().filter(|member| member.agreed);
     let silent: Vec<&str> = agreed

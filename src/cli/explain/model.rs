@@ -39,7 +39,7 @@ pub struct Explanation {
     pub webhooks: Section<Vec<WebhookSeen>>,
     /// What cannot be used about it: bad annotations, mostly.
     pub conditions: Vec<String>,
-    /// Whose settings this speaks of.
+    /// The source of the settings.
     pub settings: Whose,
 }
 

@@ -175,7 +175,7 @@ fn twins(member: &Member, origin: &Origin, told: &[Told]) -> (bool, BTreeSet<Ori
     (goes_on, origins.into_iter().filter(|other| other != origin).collect())
 }
 
-/// Who listens. What only other members look at is left empty: they never hear from us.
+/// The identity of this reader. Fields that only other members read are empty: nothing is posted to them.
 fn listener(member: &Member, origin: &Origin, trust: Trust) -> Identity {
     Identity {
         member: member.clone(),

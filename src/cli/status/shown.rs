@@ -34,7 +34,7 @@ pub struct Shown {
     deliveries: Vec<Delivery>,
     quarantined: Vec<String>,
     unwell: Vec<Unwell>,
-    /// Whose settings it speaks of, where a command found out.
+    /// The source of its settings, where a command found out.
     settings: Option<String>,
     /// Read by itself, so that another form of it hides nothing else.
     promoting: Value,

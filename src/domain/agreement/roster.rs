@@ -1,4 +1,4 @@
-//! Who the members of the group are, and what they report about themselves.
+//! The members of the group, and their reports about themselves.
 //!
 //! ```text
 //! configured names, or as many names in beats as there are servers ──▶ pinned in the ledger ──▶ agreed
@@ -162,7 +162,7 @@ impl Servers {
     }
 }
 
-/// Who the members are, or why that is not known.
+/// The members, or the reason why they are not known.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Standing {
     /// The members; while there is a hold, all that are known.
@@ -263,7 +263,7 @@ impl Roster {
         settings
     }
 
-    /// Who the members are, or why that is not known.
+    /// The members, or the reason why they are not known.
     pub fn standing(&self, now: Timestamp, servers: &Servers) -> Standing {
         let known = || self.known(now, servers).into_iter().chain(self.configured.iter().cloned()).collect();
         let members = self.pin.as_ref().map_or_else(known, |pin| pin.members.clone());

@@ -30,7 +30,7 @@ pub struct Tally {
     /// How each older rollout is whose votes are open still, with its number.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub older: Vec<String>,
-    /// Who waits for this cluster, and since when it is the one: what it has not done that they have.
+    /// The members that wait for this cluster, since when, and for which step.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub blocks: Option<String>,
     /// What a person has to do before it goes on; `None` if it goes on by itself.
@@ -63,7 +63,7 @@ pub struct Ballot {
 #[serde(default)]
 pub struct Executed {
     pub distribution: String,
-    /// Who makes it: the members by rank. Each takes over when those before it do not.
+    /// The members that make it, by rank. Each takes over when those before it do not.
     pub executors: Vec<String>,
     /// CloudFront's id, once any member has recorded it.
     pub invalidation: Option<String>,
@@ -194,7 +194,7 @@ fn state(view: &View, vector: Option<&Vector>, fate: Option<&Fate>, verdict: &Ve
     }
 }
 
-/// Who is left out, and why; of a vector that was voted for when they were not, they are a part.
+/// The members left out, and why. Of a vector that was voted for before that, they are a part.
 fn left_out(view: &View, vector: Option<&Vector>, agreement: &Agreement) -> String {
     let is_part = |member: &Member| vector.is_some_and(|vector| vector.component(member).is_some());
     let others = view.members.iter().filter(|(member, _)| !is_part(member));

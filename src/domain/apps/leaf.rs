@@ -91,7 +91,7 @@ struct Fresh {
     sights: Sights,
 }
 
-/// Who wants to know about a target, and what they know.
+/// The Pipelines that want a target, and the last report to them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Target {
     owners: BTreeSet<PipelineId>,
@@ -122,7 +122,7 @@ struct Gathering {
     at_most: Timestamp,
 }
 
-/// Whose sights may have changed.
+/// The targets whose sights may have changed.
 enum Touched {
     These(Vec<TargetKey>),
     All,

@@ -35,13 +35,13 @@ pub const PATHS_SENT_MAX: usize = 10;
 /// The operator's word on who may purge what.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Tenants {
-    /// Who may purge what.
+    /// The default rights of namespaces.
     pub default: Tenancy,
-    /// What more than the bounds some namespaces may.
+    /// The rules that raise the bounds of some namespaces.
     pub allowed: Vec<Allowance>,
 }
 
-/// Who may purge which hosts and distributions.
+/// The rights of namespaces over hosts and distributions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Tenancy {
     /// Namespaces work together: what their annotations and routes say is taken as it is, within the bounds.

@@ -71,7 +71,7 @@ pub use trouble::Trouble;
 /// seconds.
 const BACKOFF: Backoff = Backoff { base: Duration::from_millis(250), cap: Duration::from_secs(5) };
 
-/// Who we are. Constant for the life of the process.
+/// Our identity. Constant for the life of the process.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Identity {
     pub member: Member,

@@ -63,7 +63,7 @@ pub(super) struct PeerRecords {
     /// Everything is kept there, for a command.
     listens: bool,
     ledgers: BTreeMap<Member, Origin>,
-    /// Whose ledger a beat has named.
+    /// The members whose ledger a beat has named.
     confirmed: BTreeSet<Member>,
     seeking: BTreeSet<WorkloadId>,
     /// There was no room for some copies since everything was last read again.

@@ -152,7 +152,7 @@ impl<S: Remembered> OwnStatus<S> {
         self.again |= self.pruned;
     }
 
-    /// Ends a rest that is over.
+    /// Ends a pause that is over.
     pub(crate) fn wake(&mut self, now: Timestamp) {
         self.call.wake(now);
     }

@@ -225,7 +225,7 @@ impl Gatekeeper {
         self.doors.get(environment)?.recheck.last_reason()
     }
 
-    /// Ends every rest that is over, so that no deadline stays in the past.
+    /// Ends every pause that is over, so that no deadline stays in the past.
     pub(super) fn wake(&mut self, now: Timestamp) {
         for doors in self.doors.values_mut() {
             let Doors { calendar, verdict, recheck, edge, .. } = doors;

@@ -68,7 +68,7 @@ pub struct Order {
     pub repository: Repository,
     /// When the promotion was started, in seconds since the Unix epoch; the commit's date.
     pub started_at: i64,
-    /// Who said yes, in words, where a person had to.
+    /// The approver, in words, where a person had to approve.
     pub approved_by: Option<String>,
     /// The gates it went through, each in words.
     pub gates: Vec<String>,

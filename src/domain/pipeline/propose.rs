@@ -111,7 +111,7 @@ impl Proposals {
         }
     }
 
-    /// Ends every rest that is over, so that no deadline stays in the past.
+    /// Ends every pause that is over, so that no deadline stays in the past.
     pub(super) fn wake(&mut self, now: Timestamp) {
         for Calls { propose, look, withdraw, .. } in self.calls.values_mut() {
             [propose, look, withdraw].into_iter().for_each(|call| call.wake(now));

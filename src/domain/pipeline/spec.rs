@@ -95,7 +95,7 @@ pub struct Gates {
     pub needs: Vec<TargetKey>,
 }
 
-/// Whose edge must be fresh.
+/// The workloads whose edge must be fresh.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Purged {
     /// Names of Deployments in the environment's namespaces.

@@ -96,7 +96,7 @@ pub struct PromotionView {
     pub soak_ends_ms: Option<i64>,
     /// When it was started.
     pub started_ms: Option<i64>,
-    /// Who said yes, as they stated, and when. Empty if they did not say who.
+    /// The approver, as stated, and the time. Empty if no name was given.
     pub approved: Option<(String, i64)>,
 }
 

@@ -20,14 +20,14 @@ pub type Begins<'a> = dyn Fn() + Send + Sync + 'a;
 /// Git hosts, of which only refs are read.
 #[async_trait]
 pub trait Heads: Send + Sync {
-    /// The commit that a Repo wants, read afresh. Bounded in time, bytes and connections; what fails rests, and takes no
+    /// The commit that a Repo wants, read afresh. Bounded in time, bytes and connections; after a failure it is paused, taking no
     /// places from others. `begins` is called when the look has its place and is about to ask; never where nothing is asked.
     ///
     /// # Errors
     /// In words.
     async fn resolve(&self, repo: &RepoId, spec: &Spec, begins: &Begins<'_>) -> Result<Found, Unresolved>;
 
-    /// The hosts that rest at present, and why, in words.
+    /// The hosts that are paused at present, and why, in words.
     fn troubles(&self) -> Vec<String> {
         Vec::new()
     }

@@ -65,7 +65,7 @@ impl Replica {
 /// The lease as it was read or written.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Claim {
-    /// Who holds it; empty if it is free.
+    /// The holder; empty if it is free.
     pub holder: String,
     /// When it was renewed, by the holder's clock: only ever compared for being another text.
     pub renewed: String,
@@ -139,7 +139,7 @@ impl Election {
         matches!(self.stance, Stance::Leading { .. })
     }
 
-    /// Who works instead of us, while we stand by.
+    /// The replica that works instead of us, while we stand by.
     pub fn leader(&self) -> Option<&str> {
         let holder = self.seen.as_ref().map_or("another replica", |(claim, _)| &claim.holder);
         (self.stance == Stance::StandingBy).then_some(holder)

@@ -60,7 +60,7 @@ impl Gatekeeper {
         }
     }
 
-    /// Ends every rest that is over, so that no deadline stays in the past.
+    /// Ends every pause that is over, so that no deadline stays in the past.
     pub(super) fn wake(&mut self, now: Timestamp) {
         let calls = [&mut self.calendar.call, &mut self.verdict.call, &mut self.needs.call];
         calls.into_iter().for_each(|call| call.wake(now));

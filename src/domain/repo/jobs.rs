@@ -13,7 +13,7 @@ use crate::repo::witness::Witness;
 /// How long we leave another's Job alone that has a name of ours, before we try again: a person has to remove it.
 const TAKEN_PAUSE: Duration = Duration::from_mins(1);
 
-/// How long we rest after a Job was refused for what is in it: a person has to correct it, or the policy that refuses it.
+/// The pause after a Job was refused for its content: a person has to correct it, or the policy that refuses it.
 const LASTING_PAUSE: Duration = Duration::from_mins(10);
 
 /// How soon pods are looked at again that are about to end.
@@ -54,7 +54,7 @@ pub(super) struct Present {
     pub(super) outdated: bool,
     /// What its pods were like after its end, with none alive.
     read: Option<Vec<Pod>>,
-    /// Whose pods are read: another Job may have its name by now.
+    /// The Job whose pods are read: another Job may have its name by now.
     pods_of: String,
 }
 
@@ -289,7 +289,7 @@ impl Jobs {
         [make, start, withdraw, look, pods, &mut self.remove].into_iter().for_each(|call| call.hurry(now));
     }
 
-    /// Ends every rest that is over, so that no deadline stays in the past.
+    /// Ends every pause that is over, so that no deadline stays in the past.
     pub(super) fn wake(&mut self, now: Timestamp) {
         let Present { make, start, withdraw, look, pods, .. } = &mut self.present;
         [make, start, withdraw, look, pods, &mut self.remove].into_iter().for_each(|call| call.wake(now));

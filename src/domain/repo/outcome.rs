@@ -117,7 +117,7 @@ fn shown(message: &str) -> String {
     text::clean(message.trim(), WORDS_BYTES_MAX)
 }
 
-/// How long an attempt rests that failed so often: doubling, up to the cap.
+/// The pause after so many failures: doubling, up to the cap.
 fn rest(base: Duration, cap: Duration, failures: u32) -> i64 {
     let doubled =
         millis(base).saturating_mul(1_u64.checked_shl(failures.saturating_sub(1).min(32)).unwrap_or(u64::MAX));

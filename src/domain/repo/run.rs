@@ -24,7 +24,7 @@ pub(super) enum Stand {
     Suspended(String),
     /// Its Jobs are not known yet, for this reason.
     Listing(Option<String>),
-    /// A failed attempt rests.
+    /// A failed attempt is paused.
     Resting,
     Gates(Vec<String>),
     /// A person is asked.
@@ -275,7 +275,7 @@ impl Repo {
                 return Stand::Gates(closed);
             }
         }
-        // A rest that is longer than any was made by another clock: this one was set back since.
+        // A pause longer than the longest was set by another clock: this one was set back since.
         let rest = run.failing.not_before_ms.map(|until| (until, until.saturating_sub(self.wall_ms(now))));
         if let Some((until, _)) = rest.filter(|(_, rest)| (1..=REST_MAX_MS).contains(rest)) {
             self.wake_at(self.at_wall(now, until));

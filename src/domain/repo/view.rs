@@ -85,7 +85,7 @@ pub struct RunView {
     pub job: Option<JobView>,
     /// What its plan would change.
     pub plan: Option<PlanView>,
-    /// Who said yes, as they stated, and when. Empty if they did not say who.
+    /// The approver, as stated, and the time. Empty if no name was given.
     pub approved: Option<(String, i64)>,
     /// When its newest Job was ordered.
     pub started_ms: Option<i64>,

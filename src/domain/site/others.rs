@@ -64,12 +64,12 @@ pub(super) enum Claim<'a> {
     Listener(Listener<'a>, Option<Rank>),
 }
 
-/// Who takes what. Names of the workload itself are among them; [`Findings`] knows which those are.
+/// The names that Ingresses and routes take. Names of the workload itself are among them; [`Findings`] knows those.
 pub(super) struct Others<'a> {
     taken: BTreeMap<Scope<'a>, Names<'a, ()>>,
     /// Names that routes take, each with how specific a host is that has it.
     routed: BTreeMap<Listener<'a>, Names<'a, Rank>>,
-    /// Who gets requests that no host decides, by load balancer: the namespace of the Service, and the first object.
+    /// The default backends, by load balancer: the namespace of the Service, and the first object.
     catch_alls: BTreeMap<String, BTreeMap<&'a str, String>>,
 }
 

@@ -3,9 +3,9 @@
 //! A panic ends one actor, and the budget of restarts sees to that. What ends the whole process would end it again in the next
 //! life: nothing of it is left to count. So a life that works on something says so in the ledger ([`LifeNote`]), and takes
 //! that back when it ends in order. The life after an abrupt end is careful: it notes each workload *before* it begins to work on
-//! it. If that life ends abruptly too, the third knows what was under way. It lets these workloads rest while it works on all
+//! it. If that life ends abruptly too, the third knows what was under way. It puts these workloads aside while it works on all
 //! others, then tries them: one alone, and twice as many each time that went well. An abrupt end names those that were tried; they
-//! rest longer, and are tried alone from then on, so one that causes the ends is found and the others are soon free.
+//! wait longer, and are tried alone from then on, so one that causes the ends is found and the others are soon free.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::kernel::id::{ObjectId, WorkloadId};
 use crate::kernel::machine::Timestamp;
 
-/// The rest of a workload after the first abrupt end that it may have caused: time for the purges of others, which
+/// The pause of a workload after the first abrupt end that it may have caused: time for the purges of others, which
 /// take a few seconds after `rollout.settle`.
 const REST: Duration = Duration::from_secs(10);
 
@@ -28,7 +28,7 @@ const REST_MAX: Duration = Duration::from_secs(3_600);
 /// How long a workload is tried alone. What takes a process down by reading too much does so within seconds.
 const TRIAL: Duration = Duration::from_secs(10);
 
-/// How long the ends of the lives before are a trouble of this one, where nothing rests for them. Where they go on, a new life begins
+/// How long earlier abrupt ends are a trouble of this life, where no workload waits for them. Where they go on, a new life begins
 /// sooner, or Kubernetes waits longer between two and says so at the pod.
 const NEWS: Duration = Duration::from_secs(60);
 
@@ -75,7 +75,7 @@ impl<I: ObjectId> LifeNote<I> {
         self.tried.as_ref() == Some(workload) || self.beside.contains(workload)
     }
 
-    /// Why this workload rests, if it does, and what helps; a person reads it.
+    /// Why this workload waits, if it does, and what helps; a person reads it.
     pub fn why_rests(&self, workload: &I) -> Option<String> {
         let rests = self.open && !self.tries(workload);
         let ends = self.suspects.get(workload).filter(|_| rests)?;
@@ -89,7 +89,7 @@ impl<I: ObjectId> LifeNote<I> {
     }
 }
 
-/// How long a workload rests after so many abrupt ends.
+/// The pause of a workload after so many abrupt ends.
 fn rest(ends: u32) -> Duration {
     let factor = REST_GROWS.saturating_pow(ends.saturating_sub(1));
     REST.saturating_mul(factor).min(REST_MAX)
@@ -186,7 +186,7 @@ impl<I: ObjectId> Lives<I> {
         ))
     }
 
-    /// The same as a trouble of now: while a workload rests for it, and for a minute after the start. One abrupt end may be a node that
+    /// The same as a present trouble: while a workload waits for it, and for a minute after the start. One end may be a node that
     /// was lost: that is worth a line in the log alone.
     pub fn trouble(&self, now: Timestamp) -> Option<String> {
         let matters = !self.note.suspects.is_empty() || now.since(self.began) < NEWS;
@@ -294,7 +294,7 @@ impl<I: ObjectId> Lives<I> {
         self.stored.open.then(|| (LifeNote::default(), self.stored.clone()))
     }
 
-    /// Why this workload rests, if it does.
+    /// Why this workload waits, if it does.
     pub fn why_rests(&self, id: &I) -> Option<String> {
         LifeNote { open: true, ..self.note.clone() }.why_rests(id)
     }

@@ -70,7 +70,7 @@ fn next(called: &Called, environment: &str, revision: &str, ticket: &str, mark: 
     }
 }
 
-/// Who said yes: the name that was given, and what stands for it.
+/// The approver: the given name, and the proof for it.
 fn named(by: Option<String>, proof: &Proof) -> String {
     let by = by.map(|by| clean(&by, BY_BYTES_MAX)).filter(|by| !by.is_empty());
     let by = by.unwrap_or_else(|| "somebody".to_owned());

@@ -1,4 +1,4 @@
-//! Who asks, as far as an address says it: the peer, or, behind a proxy that the operator trusts, who that one says it is.
+//! The client's address: the peer's, or, behind a proxy that the operator trusts, the one in the proxy's headers.
 //!
 //! Not for whether a client is believed; that is for keys.
 

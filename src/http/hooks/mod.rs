@@ -106,7 +106,7 @@ pub fn endpoints(hooks: Hooks) -> impl Fn(&mut web::ServiceConfig) + Clone + Sen
     }
 }
 
-/// Who answers at the door.
+/// The handler of these requests.
 struct Porter {
     hooks: Hooks,
     limiter: Mutex<Limiter>,
@@ -193,7 +193,7 @@ impl Porter {
         self.hooks.clock.wall_ms() / 1_000
     }
 
-    /// Who asks for what, and what comes of it. The order of the checks is the older controller's.
+    /// Checks and performs a request. The order of the checks is the older controller's.
     async fn judge(&self, request: &HttpRequest, payload: &mut web::Payload, asked: Asked) -> Result<Told, Told> {
         if asked == Asked::Nothing {
             return Err(no_path());

@@ -101,7 +101,7 @@ pub(super) fn way(view: &View<'_>, summary: &Summary) -> Markup {
     }
 }
 
-/// Who waits for this cluster, unless the state says so; amber where nothing moves here.
+/// The members that wait for this cluster, unless the state names them; amber where nothing moves here.
 fn blocks(seen: &Observation, summary: &Summary) -> Markup {
     let tally = seen.tallies.iter().find(|tally| tally.workload == summary.workload);
     let blocks = tally.and_then(|tally| Some((tally, tally.blocks.as_ref()?)));

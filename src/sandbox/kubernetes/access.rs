@@ -1,5 +1,5 @@
-//! Who may do what: everything, but what was forbidden. Answers the two reviews by which clients ask, and refuses what they
-//! would refuse: a review that says yes where the request gets 403 would hide the very faults it is asked for.
+//! Rights: everything but the forbidden. Answers the two reviews by which clients ask, and refuses all that they
+//! would refuse: a review that allows a request that gets 403 would hide the very faults it is asked for.
 //!
 //! Not for roles and bindings: these are kept as objects and allow nothing.
 

@@ -242,7 +242,7 @@ impl Held {
             }
         }
         if let Some(copy) = self.copy.take_if(|copy| copy.shard.is_due_to_fold()) {
-            // Nothing changes by it: if it fails, the next write that lets a record rest tries again.
+            // It changes no record: if it fails, the next write that leaves a record at rest tries again.
             match self.fold(copy, store).await {
                 Ok(copy) => self.copy = Some(copy),
                 Err(failed) => tracing::debug!(?failed, "a journal of the ledger could not be folded"),

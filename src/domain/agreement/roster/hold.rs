@@ -18,7 +18,7 @@ pub enum Reason {
     DryRun,
     /// Another allclear of our name comes first.
     Twins,
-    /// Who the members are is not known, or not agreed on.
+    /// The members are not known, or not agreed on.
     Members,
     /// A configured server has never answered.
     Servers,

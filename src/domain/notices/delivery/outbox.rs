@@ -9,7 +9,7 @@
 //! 1. A notice is accepted when every delivery of it is in the ledger, and not before.
 //! 2. Nothing is sent that the ledger does not have, and no delivery twice at once.
 //! 3. Nothing leaves the ledger but what was delivered, or what a bound dropped and a report names.
-//! 4. A queue's troubles stay in it: its places, its room and its rest are its own.
+//! 4. A queue's troubles stay in it: its places, its room and its pause are its own.
 //! 5. Memory, attempts and writes under way are bounded by [`Limits`] and the constants here.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -142,7 +142,7 @@ impl Outbox {
         }
     }
 
-    /// Every delivery that is on its way or a dead letter, with when it is due where it waits for that, or for its hook's rest.
+    /// Every delivery that is on its way or a dead letter, with its due time where it waits for that, or for its hook's pause.
     pub fn deliveries(&self) -> impl Iterator<Item = (&Delivery, Option<Timestamp>)> {
         self.index.entries().filter(|entry| entry.stage != Stage::Done).map(|entry| match entry.stage {
             Stage::Waiting { due } | Stage::Ready { due } => {

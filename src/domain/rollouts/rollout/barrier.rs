@@ -8,7 +8,7 @@
 //!
 //! Only another version, or an old pod that serves again, begins both anew. Counts and generations do not: while they say that
 //! something is missing the decision waits, and the clocks go on ([`Held`]). [`GIVES_UP_AFTER`] both bounds it takes what there is, and
-//! says so: a writer that never rests must not keep a purge from being made (decision 49). Neither wait counts towards the rollout
+//! reports that: a writer that never stops must not keep a purge from being made (decision 49). Neither wait counts towards the rollout
 //! timeout. The record needs no field for a passed bound: the phase is Complete then, and neither a re-check nor a restart goes back
 //! behind it.
 //!
@@ -296,7 +296,7 @@ impl Barrier {
         missing.into_iter().chain(old).collect::<Vec<_>>().join("; ")
     }
 
-    /// Ends every rest that is over.
+    /// Ends every pause that is over.
     pub(super) fn wake(&mut self, now: Timestamp) {
         self.look.wake(now);
         if let Some(waiting) = &mut self.waiting {

@@ -94,7 +94,7 @@ pub use site::FoundSite;
 pub use waits::{Attended, Unloaded, Wait};
 pub use words::{MemberSummary, Past, PurgeSummary, Stage, Summary, closed};
 
-/// Whose rollout it is, and where. Constant for the machine's life.
+/// The workload of the rollout, and its cluster. Constant for the machine's life.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Identity {
     pub workload: WorkloadId,
@@ -308,7 +308,7 @@ impl Rollout {
         retry::SERVICE.from(now, &self.identity.workload.to_string())
     }
 
-    /// Ends every rest that is over, so that no deadline stays in the past.
+    /// Ends every pause that is over, so that no deadline stays in the past.
     fn wake(&mut self, now: Timestamp) {
         self.barrier.wake(now);
         self.ballot.recheck.wake(now);

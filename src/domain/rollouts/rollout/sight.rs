@@ -242,13 +242,13 @@ impl Sighting {
         &self.look
     }
 
-    /// Ends a rest that is over.
+    /// Ends a pause that is over.
     pub(super) fn wake(&mut self, now: Timestamp) {
         self.look.wake(now);
         self.faults_rest = self.faults_rest.filter(|until| *until > now);
     }
 
-    /// When it is looked at again, or faults may be noted. While a look is under way or rests, that comes before an older
+    /// When it is looked at again, or faults may be noted. While a look is under way or is paused, that comes before an older
     /// generation is looked into.
     pub(super) fn deadline(&self) -> Option<Timestamp> {
         let look = match self.doubt.as_ref().filter(|_| self.look.is_idle()) {

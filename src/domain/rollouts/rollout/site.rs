@@ -161,7 +161,7 @@ impl Site {
         self.found = None;
     }
 
-    /// Ends a rest that is over.
+    /// Ends a pause that is over.
     pub(super) fn wake(&mut self, now: Timestamp) {
         self.call.wake(now);
     }

@@ -1,4 +1,4 @@
-//! Whose turn it is to do what each member could do.
+//! The order in which members do the work that each could do.
 //!
 //! Every member can do everything, and the references make repetition harmless. The order only saves work: for each
 //! distribution the members have a rank, the first begins at once, and each later one begins a while after it learnt of the

@@ -180,7 +180,7 @@ impl OwnRecord {
         &self.call
     }
 
-    /// Ends a rest that is over.
+    /// Ends a pause that is over.
     pub(super) fn wake(&mut self, now: Timestamp) {
         self.call.wake(now);
     }

@@ -155,7 +155,7 @@ fn a_wait_is_told_once_by_whoever_comes_first_and_by_the_next_where_that_one_is_
         assert_eq!(member.told(Kind::GroupStalled).len(), times);
         assert!(member.machine.durable().unwrap().stalled);
     }
-    // Who waits for another version waits for something else.
+    // A member that waits for another version waits for something else.
     let mut member = Member::with(&[("eu-2", reporting("c", true))]);
     member.pass(TIMEOUT + Duration::from_secs(60));
     assert_eq!(member.told(Kind::GroupStalled).len(), 1);
