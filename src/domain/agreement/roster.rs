@@ -55,7 +55,7 @@ const MEMBERS: &str = "group.members";
 /// The number of the rules the release judges by, among the settings.
 const RULES: &str = "rules";
 
-/// What a member tells of itself every few seconds, on every board it reaches.
+/// A member's report about itself, every few seconds on every board it reaches.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Heartbeat {
     pub member: Member,
@@ -79,14 +79,14 @@ pub struct Heartbeat {
     /// shown (decision 36).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub seqs: BTreeMap<WorkloadId, Seq>,
-    /// What it watches, and where it runs.
+    /// The namespaces that it watches, and where it runs.
     #[serde(flatten)]
     pub stands: Stands,
     /// Milliseconds since the Unix epoch by its own clock, and later than in the beat before. Older programs order by it.
     pub at_ms: i64,
 }
 
-/// What an allclear watches, and where it runs.
+/// The namespaces that an allclear watches, and where it runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Stands {
     /// The namespaces it watches; empty: all, or an older program, which does not say.
@@ -240,12 +240,12 @@ impl Roster {
         self.pin = pin;
     }
 
-    /// What the ledger is known to hold.
+    /// The pin that the ledger is known to hold.
     pub fn pin(&self) -> Option<&Pin> {
         self.pin.as_ref()
     }
 
-    /// What is known of another member.
+    /// The state of another member.
     pub fn peer(&self, member: &Member) -> Option<&PeerStatus> {
         self.peers.get(member)
     }
@@ -284,7 +284,7 @@ impl Roster {
         differences
     }
 
-    /// What is to be done about the differences to a member, if there are any.
+    /// The remedy for the differences to a member, if there are any.
     pub fn cure(&self, member: &Member) -> Option<String> {
         let beat = &self.peers.get(member).filter(|_| !self.differences(member).is_empty())?.beat;
         let ours = self.settings();

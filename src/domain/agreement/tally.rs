@@ -22,7 +22,7 @@ use crate::records::record::{Published, Purge, PurgeState};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Tally {
     pub workload: WorkloadId,
-    /// What the group knows it by, where that is not its own name.
+    /// Its name in the group, where that is not its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub known_as: Option<String>,
     /// How the newest rollout is, in one sentence.
@@ -33,7 +33,7 @@ pub struct Tally {
     /// The members that wait for this cluster, since when, and for which step.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub blocks: Option<String>,
-    /// What a person has to do before it goes on; `None` if it goes on by itself.
+    /// The step that a person has to take before it goes on; `None` if it goes on by itself.
     pub next: Option<String>,
     /// Each member, ourselves included.
     pub members: Vec<Ballot>,
@@ -72,7 +72,7 @@ pub struct Executed {
 }
 
 impl Tally {
-    /// What a complete rollout of ours waits for, and what follows, where that is other members; one record alone cannot know.
+    /// The members that a complete rollout of ours waits for, and the next step; one record alone cannot know.
     pub fn awaits(&self) -> Option<(String, String)> {
         if let Some(blocks) = &self.blocks {
             return Some((blocks.clone(), UNBLOCKED_BY.to_owned()));
@@ -84,7 +84,7 @@ impl Tally {
     }
 }
 
-/// What comes next if others wait for this cluster and it waits for no member.
+/// The next step if others wait for this cluster and it waits for no member.
 pub(crate) const UNBLOCKED_BY: &str = "they go on when all have completed one version, and this cluster has voted";
 
 /// The members that wait for this cluster and why, if it waits for no member itself: `eu-1 and us-1 wait for this cluster,

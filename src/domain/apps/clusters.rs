@@ -57,7 +57,7 @@ pub enum Event {
     Ended(ClusterKey),
 }
 
-/// What is to be done.
+/// The effects.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Effect {
     /// Start the actor of a cluster.
@@ -87,7 +87,7 @@ impl Clusters {
         self.leaves.iter().filter(|(_, standing)| **standing != Standing::Read).map(|(cluster, _)| cluster)
     }
 
-    /// What a Pipeline wants of a cluster.
+    /// The targets that a Pipeline wants in a cluster.
     fn part(&self, cluster: &ClusterKey, owner: &PipelineId) -> BTreeSet<TargetKey> {
         let wanted = self.wanted.get(owner).into_iter().flatten();
         wanted.filter(|target| target.cluster == *cluster).cloned().collect()

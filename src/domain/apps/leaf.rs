@@ -63,7 +63,7 @@ const GATHER_FOR: Duration = Duration::from_millis(250);
 /// How long they wait at most while more is wanted.
 const GATHER_MAX: Duration = Duration::from_secs(2);
 
-/// What users of `pipelines.weave.works` look for where nothing is known yet.
+/// The text that users of `pipelines.weave.works` look for while nothing is known.
 pub(crate) const NOT_SYNCED: &str = "Target cluster client is not synced";
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -74,12 +74,12 @@ enum Link {
     Down(String),
 }
 
-/// What a read is for.
+/// The purpose of a read.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Purpose {
-    /// What the watch of this collection knows.
+    /// For the watch of this collection.
     Own(Collection, TargetKey),
-    /// What this Pipeline has asked for.
+    /// For a request of this Pipeline.
     Asked(PipelineId, TargetKey),
 }
 
@@ -161,7 +161,7 @@ impl Leaf {
         }
     }
 
-    /// What is wrong with the cluster or its watches, each in words, for people.
+    /// The troubles of the cluster or its watches, each in words, for people.
     pub fn troubles(&self) -> Vec<String> {
         match &self.link {
             Link::Unused | Link::Connecting => Vec::new(),
@@ -287,7 +287,7 @@ impl Leaf {
         watches.into_iter().flatten().any(|watch| watch.is_confirmed(target, look))
     }
 
-    /// What is known of a target.
+    /// The known state of a target.
     fn sight(&self, target: &TargetKey) -> Sight {
         let unknown = |why: &str| Sight::Unknown(why.to_owned());
         match &self.link {

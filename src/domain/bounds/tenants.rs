@@ -1,4 +1,4 @@
-//! What the owners of a namespace may purge (decision 39): all of them may write annotations and routes into their own
+//! The rights of a namespace's owners to purge (decision 39): all of them may write annotations and routes into their own
 //! namespace, and none may use up what all share.
 //!
 //! Bounds hold always, and the operator can raise them for namespaces by name. Which distributions of a decided plan lie beyond
@@ -51,7 +51,7 @@ pub enum Tenancy {
     Own,
 }
 
-/// What more some namespaces may.
+/// A rule that raises the bounds of some namespaces.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Allowance {
     /// These: names, or beginnings of names that end in a star.
@@ -121,7 +121,7 @@ impl Tenants {
         named.is_some_and(|named| named.iter().all(|id| self.allows_distribution(&workload.id.namespace, id)))
     }
 
-    /// What a workload is to be called in its group: its own name, or the one that its annotation asks for.
+    /// The name of a workload in its group: its own name, or the one that its annotation asks for.
     ///
     /// # Errors
     /// Where that is of another namespace and the operator has not allowed it, in words.
@@ -139,7 +139,7 @@ impl Tenants {
         ))
     }
 
-    /// What of it has to be the same in all members, in words: the bounds on distributions, which every executor applies to the
+    /// The settings that must be equal in all members, in words: bounds on distributions, which every executor applies to the
     /// same plan. Budgets are each member's own.
     pub fn shared(&self) -> String {
         let one = |allowance: &Allowance| {

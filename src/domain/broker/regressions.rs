@@ -55,7 +55,7 @@ impl Regression {
     }
 }
 
-/// What our ledger had of a record when it was asked about a newer copy.
+/// Our ledger's state of a record when it was read because of a newer copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Ledger {
     /// It was not asked yet.
@@ -160,7 +160,7 @@ impl Regressions {
         self.all.get(workload).is_some_and(|found| found.explained)
     }
 
-    /// What was found is about another workload of ours.
+    /// Drops a finding: it is about another workload of ours.
     pub(super) fn forget(&mut self, workload: &WorkloadId) {
         self.all.remove(workload);
         self.counted.remove(workload);

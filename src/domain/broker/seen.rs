@@ -45,7 +45,7 @@ pub struct MemberSeen {
     pub version: Option<String>,
     /// In which settings it differs from us.
     pub differences: Vec<String>,
-    /// What to do about that.
+    /// The remedy for that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cure: Option<String>,
     /// Why its beats are rejected, if there are any.
@@ -59,7 +59,7 @@ pub struct BoardSeen {
     pub name: String,
     /// The identity of the server that answers there; `None` while unknown.
     pub identity: Option<String>,
-    /// What is wrong with it; `None` when nothing is.
+    /// Its trouble, if any.
     pub trouble: Option<String>,
     /// Seconds since it last answered.
     pub answered_s: Option<u64>,

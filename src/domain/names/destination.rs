@@ -64,12 +64,12 @@ impl Display for Destination {
     }
 }
 
-/// What is read out of a Secret for.
+/// The purpose of a Secret's content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// It is sent there, or signs what is sent there; `None` where an address has no host.
     SentTo(Option<Destination>),
-    /// What others send is compared with it.
+    /// Requests of others are compared with it.
     Compared,
 }
 

@@ -58,7 +58,7 @@ pub(crate) struct Asked {
 }
 
 impl Asked {
-    /// What is asked from now on. The answer to another question is forgotten.
+    /// Sets the question. The answer to another question is dropped.
     pub(crate) fn ask_about(&mut self, topic: Topic) {
         if self.topic != topic {
             *self = Self { topic, ..Self::default() };
@@ -90,7 +90,7 @@ impl Asked {
         self.opening.as_ref().map(|opening| opening.open)
     }
 
-    /// What it says while it is closed.
+    /// Its reason while it is closed.
     pub(crate) fn closed(&self, asked: &str) -> Option<String> {
         match &self.opening {
             Some(opening) if opening.open => None,

@@ -17,16 +17,16 @@ pub struct Object<I, S, T> {
     pub generation: i64,
     /// `metadata.resourceVersion`, against which a status is written.
     pub version: String,
-    /// What it asks for, or what is wrong with that.
+    /// The spec, or its fault.
     pub spec: Result<S, String>,
-    /// What people have answered.
+    /// People's answers.
     pub answers: Answers,
     pub status: T,
     /// It has a deletion timestamp.
     pub deleting: bool,
 }
 
-/// What people have written on the object beside its spec.
+/// The marks of people on the object, beside its spec.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Answers {
     /// The ticket that is answered with yes.
@@ -50,11 +50,11 @@ impl Answers {
     }
 }
 
-/// What those who only keep objects know of one.
+/// The interface of an object for code that only keeps it.
 pub trait Kept: Clone + Debug + Eq + Hash + Send + Sync + Unpin + 'static {
     type Id: ObjectId;
 
-    /// What it remembers, which is ours alone to write.
+    /// Its status, which is ours alone to write.
     type Status: Clone + Send + Sync + 'static;
 
     fn id(&self) -> &Self::Id;
@@ -103,7 +103,7 @@ where
     }
 }
 
-/// What a watch of such objects says.
+/// The news of a watch of such objects.
 #[derive(Clone, Debug)]
 pub enum ObjectSight<T: Kept> {
     /// A new listing begins: what is not seen before its [`ObjectSight::Synced`] does not exist any more.
@@ -121,7 +121,7 @@ pub enum ObjectSight<T: Kept> {
     Trouble(PortError),
 }
 
-/// What became of a write of a status.
+/// The outcome of a write of a status.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Written<T> {
     /// It is stored; the object as it is now.

@@ -20,7 +20,7 @@ const DOUBT_AFTER: Duration = Duration::from_secs(2);
 /// Fresh looks in a row that must show an older status before we believe that the object was restored from a backup.
 const OLDER_LOOKS: u8 = 2;
 
-/// What an object remembers.
+/// The status of an object.
 pub(crate) trait Remembered: Clone + Debug + Eq + Hash {
     /// How often it was written. It never decreases, but for a restore from a backup.
     fn serial(&self) -> u64;
@@ -33,7 +33,7 @@ pub(crate) trait Remembered: Clone + Debug + Eq + Hash {
     fn decisive(&self) -> Self;
 }
 
-/// What a sight of the object is taken for.
+/// The meaning of a sight of the object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Belief {
     /// Older than what we wrote: it is passed over.
@@ -46,9 +46,9 @@ pub(crate) enum Belief {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct OwnStatus<S> {
-    /// What the object is known to hold. Only this is acted upon.
+    /// The status that the object is known to hold. Only this is acted upon.
     pub(crate) durable: S,
-    /// What it should hold.
+    /// The status that it should hold.
     pub(crate) draft: S,
     /// The object does not keep what we write: its CRD has no room for it.
     pub(crate) pruned: bool,
@@ -128,7 +128,7 @@ impl<S: Remembered> OwnStatus<S> {
         self.landed(version);
     }
 
-    /// What was written is what the object holds.
+    /// The object holds the written status.
     fn landed(&mut self, version: String) {
         let Some(written) = self.writing.take() else { return };
         self.durable = *written;
@@ -242,7 +242,7 @@ impl<S: Remembered> OwnStatus<S> {
         }
     }
 
-    /// What was decided and is not durable was decided of an object that is another one now: it is decided once more.
+    /// Drops decisions that are not durable: they were made on an object that has changed since.
     pub(crate) fn decide_anew(&mut self) {
         if self.writing.is_none() {
             self.draft = self.durable.clone();

@@ -78,7 +78,7 @@ pub enum Yes {
     Said,
 }
 
-/// What is put on a Pipeline.
+/// A mark to put on a Pipeline.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mark {
     /// Look now: the time of the wish in milliseconds since the Unix epoch, so that no two are the same.
@@ -90,13 +90,13 @@ pub enum Mark {
     },
 }
 
-/// What a caller reads who asks for an approval that does not wait.
+/// The answer to an approval that nothing waits for.
 pub const NOT_WAITING: &str = "failed approving promotion";
 
-/// What a caller reads where nothing can be promoted.
+/// The answer where nothing can be promoted.
 pub const NO_STRATEGY: &str = "error promoting application, please consult the promotion server's logs";
 
-/// What a caller reads whose event names no revision.
+/// The answer to an event without a revision.
 pub const NO_REVISION: &str = "event has no 'revision' in the metadata field.";
 
 impl Called {
@@ -191,7 +191,7 @@ impl Called {
         waiting.is_some_and(|waiting| waiting.revision.0 == revision)
     }
 
-    /// What has come of the promotion of a revision into an environment.
+    /// The outcome of the promotion of a revision into an environment.
     pub fn shown(&self, environment: &str, revision: &str) -> Shown {
         let Some(known) = self.known(environment) else { return Shown::Nothing };
         let is_it = |said: Option<&Revision>| said.is_some_and(|said| said.0 == revision);

@@ -1,5 +1,5 @@
-//! What must hold before a promotion starts, beside readiness: time, other systems, other objects, and a fresh look at everything it
-//! rests on.
+//! The conditions of a promotion, beside readiness: time, other systems, other objects, and a fresh look at everything it
+//! depends on.
 //!
 //! Other systems are asked while a promotion waits. Answers count for a bounded time: a stale one opens no gate (PL-7).
 
@@ -61,7 +61,7 @@ impl fmt::Display for Gate {
     }
 }
 
-/// What is known of gates that others judge.
+/// The known states of gates that others judge.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Gatekeeper {
     doors: BTreeMap<Environment, Doors>,
@@ -80,7 +80,7 @@ struct Doors {
 }
 
 impl Gatekeeper {
-    /// What is known of the edges.
+    /// The known states of the edges.
     pub(super) const fn edges(&self) -> &Edges {
         &self.edges
     }

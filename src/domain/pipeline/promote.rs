@@ -1,4 +1,4 @@
-//! What each environment needs, judged anew from the sights and from what is remembered.
+//! The next step of each environment, judged anew from the sights and the status.
 //!
 //! ```text
 //! no candidate                       the environment before it went elsewhere: withdraw. Else wait for the first thing that is not so
@@ -20,7 +20,7 @@ use crate::pipeline::spec::{EnvironmentSpec, PromotionSpec, Spec};
 use crate::pipeline::status::{Behind, Ended, EnvironmentStatus, HISTORY_MAX, Phase, Promotion, Question};
 use crate::pipeline::{Effect, Pipeline};
 
-/// What an environment waits for.
+/// The wait of an environment.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Pending {
     /// The environments before it are not all done at one revision.
@@ -164,7 +164,7 @@ impl Pipeline {
         Leaving::Asked
     }
 
-    /// What was asked about another revision is no question any more.
+    /// Drops a question about another revision.
     fn drop_question(&mut self, name: &Environment, revision: &Revision) {
         if let Some(known) = self.status.draft.environments.get_mut(name) {
             known.waiting.take_if(|waiting| waiting.revision != *revision);
@@ -395,7 +395,7 @@ impl Pipeline {
 }
 
 impl EnvironmentStatus {
-    /// What a person must be asked before this revision is promoted to it again (PL-4).
+    /// The question for a person before this revision is promoted to it again (PL-4).
     fn asks_again(&self, revision: &Revision) -> Option<Question> {
         let newest = self.promotion.as_ref().filter(|promotion| promotion.revision == *revision);
         match newest.map(|promotion| promotion.phase) {

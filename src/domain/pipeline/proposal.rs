@@ -61,7 +61,7 @@ pub struct Order {
     pub environment: Environment,
     /// The promotion's number: a branch with a higher one is left alone.
     pub seq: PromotionSeq,
-    /// What the environment says now, if all its targets say the same.
+    /// The present revision of the environment, if all its targets have the same.
     pub from: Option<Revision>,
     /// What it is to be.
     pub revision: Revision,

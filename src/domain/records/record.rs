@@ -144,7 +144,7 @@ pub struct Record {
     /// The last value of the annotation `requested-at` that was acted on.
     #[serde(rename = "q", default, skip_serializing_if = "Option::is_none")]
     pub requested_at: Option<String>,
-    /// What it completed before its newest and has not closed, oldest first; only in a group (decision 52).
+    /// The rollouts that it completed before its newest and has not closed, oldest first; only in a group (decision 52).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub passed: Vec<Passed>,
     /// Votes whose vectors are not closed, oldest first.
@@ -286,7 +286,7 @@ pub enum Edge {
 /// One member's vote for a vector, and what became of it. Never withdrawn once stored (GA-5).
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Vote {
-    /// What was voted for.
+    /// The vector that was voted for.
     #[serde(rename = "v")]
     pub vector: Vector,
     /// The name under which it was cast, where that is not the workload's own (decision 55): part of the rollout's id.
@@ -340,7 +340,7 @@ pub struct Vote {
     /// The purges of the decided vector, as far as this member knows.
     #[serde(rename = "g", default, skip_serializing_if = "BTreeMap::is_empty")]
     pub purges: BTreeMap<DistributionId, Purge>,
-    /// What of them is not listed; `None` while all are.
+    /// The ones not listed; `None` while all are.
     #[serde(rename = "u", default, skip_serializing_if = "Option::is_none")]
     pub unlisted: Option<Unlisted>,
     /// The completion timeout passed at least once.
@@ -362,7 +362,7 @@ pub struct Vote {
     /// When the stations of this member's rollout began, where traces are exported and the component is news.
     #[serde(rename = "b", default, skip_serializing_if = "Times::is_blank")]
     pub times: Times,
-    /// What became of the vector. The vote stays until every member has recorded that (decision 2).
+    /// The fate of the vector. The vote stays until every member has recorded that (decision 2).
     #[serde(rename = "z", default, skip_serializing_if = "Option::is_none")]
     pub closed: Option<Outcome>,
     /// Why, where the outcome does not say it all: the member and its reason.
@@ -441,7 +441,7 @@ impl Record {
         self.closed = self.seq;
     }
 
-    /// What runs, as other members compare it.
+    /// The running version, in the form that other members compare.
     pub fn code(&self) -> Code<'_> {
         Code { version: &self.version, group_version: self.group_version.as_deref() }
     }
@@ -454,7 +454,7 @@ impl Record {
         }
     }
 
-    /// What the version replaces, in words: what ran before, or what the edge was made to agree with.
+    /// The replaced version: the one that ran before, or the one that the edge has.
     pub fn before(&self) -> Option<&Version> {
         self.from.as_ref().or_else(|| self.settled())
     }

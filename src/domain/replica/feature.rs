@@ -55,11 +55,11 @@ pub enum Event {
     /// That could not be found out, for this reason. Answers [`Effect::Ask`].
     AskFailed(String),
     Crashed(Part),
-    /// What was built has ended. Answers [`Effect::End`].
+    /// All actors have ended. Answers [`Effect::End`].
     Ended,
 }
 
-/// What is to be done.
+/// The effects.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Effect {
     /// Ask which groups serve the kind.

@@ -92,7 +92,7 @@ pub enum Event {
     Resigned,
 }
 
-/// What is to be done.
+/// The effects.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Effect {
     Look,
@@ -145,7 +145,7 @@ impl Election {
         (self.stance == Stance::StandingBy).then_some(holder)
     }
 
-    /// What is wrong with the lease, in words; `None` when nothing is.
+    /// The trouble with the lease, in words, if any.
     pub fn trouble(&self) -> Option<String> {
         let why = self.call.last_reason()?;
         Some(match self.stance {

@@ -24,7 +24,7 @@ pub fn ticket(uid: &str, run: &Run, question: Question) -> String {
 }
 
 impl Question {
-    /// What is asked, for people.
+    /// The question, for people.
     pub const fn words(self) -> &'static str {
         match self {
             Self::Revision => "a person must say yes to the commit",
@@ -57,7 +57,7 @@ impl Repo {
     }
 }
 
-/// What a plan would change, behind other words.
+/// The changes of a plan, to follow other words.
 pub(super) fn plan_words(plan: &Plan) -> String {
     plan.counts.map_or_else(String::new, |counts| format!(" ({counts})"))
 }

@@ -1,4 +1,4 @@
-//! What must hold before an apply starts, beside what a person says: time, other systems, and objects that it needs.
+//! The conditions of an apply, beside a person's approval: time, other systems, and objects that it needs.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::repo::spec::Spec;
 use crate::repo::status::{Phase, Run};
 use crate::repo::{Effect, Question, Repo};
 
-/// What is known of gates that others judge.
+/// The known states of gates that others judge.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Gatekeeper {
     pub(super) calendar: Asked,
@@ -31,7 +31,7 @@ impl Gatekeeper {
         self.needs.hurry(now);
     }
 
-    /// What is asked now and was asked then. The answer to another question says nothing of it.
+    /// Returns the question if it is still about this topic. The answer to another question does not count.
     fn answered(asked: &mut Asked, topic: Topic) -> Option<&mut Asked> {
         Some(asked).filter(|asked| asked.is_about(topic))
     }

@@ -1,6 +1,6 @@
 //! The Jobs of a Repo, as far as they are known, and the calls about the one that matters now.
 //!
-//! What a watch shows may be older than an answer of our own: a Job that was started or has ended is never taken for one that was not.
+//! A watch may be older than an answer of our own: a Job that was started or has ended is never taken for one that was not.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -50,9 +50,9 @@ pub(super) struct Present {
     pub(super) taken: bool,
     /// A fresh look did not find it.
     pub(super) absent: bool,
-    /// What is known of it is out of date: it is looked at before anything is done with it.
+    /// Its known state is out of date: it is read again before any action.
     pub(super) outdated: bool,
-    /// What its pods were like after its end, with none alive.
+    /// Its pods after its end, with none alive.
     read: Option<Vec<Pod>>,
     /// The Job whose pods are read: another Job may have its name by now.
     pods_of: String,
@@ -162,7 +162,7 @@ impl Jobs {
         }
     }
 
-    /// What only a person can mend is tried rarely; another spec makes another Job, which is tried at once.
+    /// A failure that only a person can mend is tried rarely; another spec makes another Job, which is tried at once.
     pub(super) fn make_failed(
         &mut self,
         now: Timestamp,

@@ -1,4 +1,4 @@
-//! What becomes of the newest run: when one begins, what it waits for, and that its Job is made, started and followed.
+//! The life of the newest run: its beginning, its waits, and its Job, which is made, started and followed.
 
 use std::fmt;
 

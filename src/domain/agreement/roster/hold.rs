@@ -22,7 +22,7 @@ pub enum Reason {
     Members,
     /// A configured server has never answered.
     Servers,
-    /// What a member says is not believed: the keys differ.
+    /// A member's posts are not believed: the keys differ.
     Key,
     /// A member has other settings.
     Configuration,

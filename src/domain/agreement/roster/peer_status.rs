@@ -28,7 +28,7 @@ type Life = (Origin, String);
 /// Where in its life a beat is: by the counter, or in beats of older programs, which have none, by their own clock.
 type Age = (u64, i64);
 
-/// What is known of one other member.
+/// The state of one other member.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PeerStatus {
     /// The newest beat of the life that counts.

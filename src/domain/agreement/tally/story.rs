@@ -66,7 +66,7 @@ pub(super) fn older(view: &View, own: &Member, newest: Option<&Vector>, agreemen
     others.into_iter().map(line).chain(passed).collect()
 }
 
-/// What a rollout that we went past waits for.
+/// The wait of a rollout that we moved past.
 fn awaited(view: &View, own: &Member, passed: &Passed, agreement: &Agreement) -> String {
     if let Some(hold) = &view.hold {
         return format!("nothing is agreed on: {hold}");

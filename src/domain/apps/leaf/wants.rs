@@ -1,4 +1,4 @@
-//! What is wanted of a cluster, and which watches that needs.
+//! The targets wanted in a cluster, and the watches that they need.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -165,7 +165,7 @@ impl Leaf {
         ended.is_some()
     }
 
-    /// What was known by the way to the cluster that is over.
+    /// Forgets the states that came by an ended connection to the cluster.
     pub(super) fn forget(&mut self, effects: &mut Vec<Effect>) {
         let watches = std::mem::take(&mut self.watches);
         effects.extend(watches.values().map(|watch| Effect::Unwatch(watch.number)));

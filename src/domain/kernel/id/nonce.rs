@@ -1,4 +1,4 @@
-//! What tells two rollouts of one number apart: a ledger that was set back gives numbers out again (decision 48).
+//! Distinguishes two rollouts with one number: a ledger that was set back gives numbers out again (decision 48).
 
 use std::fmt;
 

@@ -63,7 +63,7 @@ pub struct Outbox {
     delivered: Delivered,
     /// The ledger was read. Until then an unknown delivery may be one of an earlier life.
     restored: bool,
-    /// What was asked for again before that: workload and delivery, with the time of the request.
+    /// Requests to send again before that: workload and delivery, with the time of the request.
     early: BTreeMap<(WorkloadId, String), String>,
 }
 

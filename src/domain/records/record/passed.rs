@@ -2,7 +2,7 @@
 //! version ahead, and the others purge theirs meanwhile. The member still votes for such a number, until it is closed, it votes for a
 //! later one, or it goes back to what ran before.
 //!
-//! What is dropped never comes back: then no vector with it can be decided any more, and that is stable (GA-6).
+//! A dropped version never comes back: then no vector with it can be decided any more, and that is stable (GA-6).
 
 use serde::{Deserialize, Serialize};
 
@@ -45,7 +45,7 @@ impl Passed {
         Component { origin: origin.clone(), seq: self.seq, nonce: self.nonce }
     }
 
-    /// What ran, as other members compare it.
+    /// The version that ran, in the form that other members compare.
     pub fn code(&self) -> Code<'_> {
         Code { version: &self.version, group_version: self.group_version.as_deref() }
     }
