@@ -1,4 +1,4 @@
-//! What the deciding half needs from the outside, as traits the shell provides and tests fake.
+//! The ports of the deciding half to the outside, as traits the shell provides and tests fake.
 //!
 //! A port never decides: it performs the call within a bound of time and reports. Every method of every port answers;
 //! an adapter that could wait for ever has a time-out of its own.
@@ -46,7 +46,7 @@ pub trait Random: Send + Sync {
     fn bits(&self) -> u64;
 }
 
-/// What a watch of workloads says.
+/// The news of a watch of workloads.
 #[derive(Clone, Debug)]
 pub enum Sight {
     /// A new listing of a scope begins: what of it is not seen before its [`Sight::Synced`] does not exist any more.
@@ -83,7 +83,7 @@ pub enum Sight {
     },
 }
 
-/// What a watch of pods says.
+/// The news of a watch of pods.
 #[derive(Clone, Debug)]
 pub enum PodSight {
     /// A new listing begins.
@@ -149,7 +149,7 @@ pub enum StoreError {
     Lost(PortError),
 }
 
-/// What the ledger says of itself could not be read, or not be stored: the members of the group, the scopes that are listed, the
+/// The ledger's own state could not be read, or not be stored: the members of the group, the scopes that are listed, the
 /// last life.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum PinError {
@@ -176,13 +176,13 @@ pub struct LedgerContents {
     pub listed: Listed,
     /// The form that it is stored in, by the name that it has there; empty where there is only one.
     pub layout: String,
-    /// What the life of the program before this one left; `None` where it left nothing that can be read.
+    /// The note of the life of the program before this one; `None` where it left none that can be read.
     pub life: Option<LifeNote>,
-    /// What of it is lost.
+    /// The lost part of it.
     pub set_back: SetBack,
 }
 
-/// What a ledger is known to have had, and has not any more (decision 48).
+/// The part of a ledger that is known to be lost (decision 48).
 #[derive(Clone, Debug, Default)]
 pub struct SetBack {
     /// The objects, each with what is wrong with it, in words: `allclear-ledger-07 is gone`. Not those of which a ledger has taken note.
@@ -217,7 +217,7 @@ pub trait Ledger: Send + Sync {
     /// Removes a record of this revision and raises the floor below which no `seq` of its shard may start (decision 2).
     /// Removing what is not there succeeds.
     async fn remove(&self, workload: &WorkloadId, revision: u64) -> Result<(), StoreError>;
-    /// What a new record of this workload starts *above*.
+    /// The number that a new record of this workload starts *above*.
     async fn floor(&self, workload: &WorkloadId) -> Result<Floor, PortError>;
     /// Leaves a number that another workload had under this name behind as a floor, so that no later record of the name begins at or
     /// below it. Where a record of the name is there, nothing happens.
@@ -288,9 +288,9 @@ pub enum InvalidationStatus {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct CdnError {
-    /// What to do about it.
+    /// Its class, which decides the reaction.
     pub class: CdnErrorClass,
-    /// What was attempted and what the other side said; never a credential.
+    /// The attempted action and the other side's answer; never a credential.
     pub message: String,
 }
 
@@ -398,8 +398,8 @@ pub struct Ports {
     pub lease: Option<Arc<dyn Lease>>,
     /// Where records travel: our own Redis first, where one is configured, then those of the other members.
     pub boards: Vec<Arc<dyn Board>>,
-    /// What Pipelines need; `None`: they are switched off.
+    /// The ports of Pipelines; `None`: they are switched off.
     pub promoting: Option<pipeline::Promoting>,
-    /// What Repos need; `None`: they are switched off.
+    /// The ports of Repos; `None`: they are switched off.
     pub running: Option<repo::Running>,
 }

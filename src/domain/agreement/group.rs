@@ -193,7 +193,7 @@ fn is_at(
     format!("is at {one}{phase}{theirs}{cure}")
 }
 
-/// The question that only the owner of two workloads can answer.
+/// The remedy where only the owner can declare two versions equal.
 const NEEDS_OWNER: &str =
     "; by their images these are not the same: give both one allclear.dev/group-version where they are";
 

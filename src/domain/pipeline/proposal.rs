@@ -63,7 +63,7 @@ pub struct Order {
     pub seq: PromotionSeq,
     /// The present revision of the environment, if all its targets have the same.
     pub from: Option<Revision>,
-    /// What it is to be.
+    /// The wanted revision.
     pub revision: Revision,
     pub repository: Repository,
     /// When the promotion was started, in seconds since the Unix epoch; the commit's date.
@@ -77,7 +77,7 @@ pub struct Order {
 }
 
 impl Order {
-    /// What an answer to it is about.
+    /// The topic of an answer to it.
     pub fn topic(&self) -> Topic {
         Topic::of(&(self.seq, &self.repository))
     }
@@ -107,7 +107,7 @@ pub struct Request {
     pub commit: Option<String>,
 }
 
-/// What became of an order.
+/// The outcome of an order.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Proposed {
     /// The request is open, and says what was ordered.

@@ -29,7 +29,7 @@ const NEW_FOR_MS: i64 = 60 * 60 * 1000;
 /// Why a promotion ends, and its request is closed, whose repository the spec no longer names.
 const ELSEWHERE: &str = "its spec proposes elsewhere now";
 
-/// What is asked of forges.
+/// The calls to forges.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Proposals {
     /// One of each kind for an environment.
@@ -71,7 +71,7 @@ impl Proposals {
         self.calls.get_mut(&order.environment).filter(|calls| calls.topic == order.topic())
     }
 
-    /// What was asked may have been forgotten.
+    /// Peers may have forgotten our questions.
     pub(super) fn restart(&mut self) {
         self.calls.clear();
     }
@@ -230,7 +230,7 @@ impl Pipeline {
         Pending::Proposed(request.url, held)
     }
 
-    /// What became of an order.
+    /// Takes in the outcome of an order.
     pub(super) fn proposed(&mut self, now: Timestamp, order: &Order, outcome: Proposed) {
         if let Some(calls) = self.proposals.answer(order) {
             calls.propose.answered();

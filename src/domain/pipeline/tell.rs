@@ -1,4 +1,4 @@
-//! What a Pipeline announces: notices that are part of its status until the outbox has them.
+//! The notices of a Pipeline: they are part of its status until the outbox has them.
 
 use crate::kernel::id::{Environment, NoticeId, PromotionSeq, Seq, Subject, promotion_id};
 use crate::kernel::machine::Timestamp;

@@ -1,4 +1,4 @@
-//! What Pipelines need from the outside.
+//! The ports of Pipelines to the outside.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
@@ -155,7 +155,7 @@ pub struct Unanswered {
     pub rest: Duration,
 }
 
-/// What another system is asked: may this promotion, or this run, start?
+/// A question to another system: may this promotion, or this run, start?
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Asking {
     pub source: VerdictSource,
@@ -163,9 +163,9 @@ pub struct Asking {
     pub subject: Subject,
     /// Into which environment, of a Pipeline.
     pub environment: Option<Environment>,
-    /// What is promoted, or the commit that is applied.
+    /// The promoted revision, or the applied commit.
     pub revision: Revision,
-    /// What is there, if that is known.
+    /// The present revision there, if known.
     pub from: Option<Revision>,
     /// The number of the promotion or run.
     pub seq: u64,
@@ -203,7 +203,7 @@ pub struct Promoting {
     pub calendar: Arc<dyn Calendar>,
     pub verdicts: Arc<dyn Verdicts>,
     pub edges: Arc<dyn Edges>,
-    /// What becomes of the Secrets for forges.
+    /// The changes of the Secrets for forges.
     pub renewals: Arc<dyn Renewals>,
     /// The kind must be there: that it is not is a trouble, not a cluster without Pipelines.
     pub required: bool,

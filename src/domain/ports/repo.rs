@@ -1,4 +1,4 @@
-//! What Repos need from the outside.
+//! The ports of Repos to the outside.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::repo::spec::{Object, Spec};
 pub use crate::repo::job::{Made, Start};
 pub use crate::repo::{Found, Unresolved};
 
-/// What is called when a look at git begins.
+/// The callback at the beginning of a look at git.
 pub type Begins<'a> = dyn Fn() + Send + Sync + 'a;
 
 /// Git hosts, of which only refs are read.
@@ -33,7 +33,7 @@ pub trait Heads: Send + Sync {
     }
 }
 
-/// What a watch of a Repo's Jobs, and of their pods, says.
+/// The news of a watch of a Repo's Jobs, and of their pods.
 #[derive(Clone, Debug)]
 pub enum JobSight {
     /// These are all of them, as they are now.

@@ -51,7 +51,7 @@ impl Freshness {
 }
 
 impl Default for Freshness {
-    /// What tests use: ten minutes and one minute. The configuration says both in production.
+    /// The values of tests: ten minutes and one minute. The configuration sets both in production.
     fn default() -> Self {
         Self { refresh: Duration::from_secs(600), miss_refresh: Duration::from_secs(60) }
     }

@@ -48,7 +48,7 @@ impl Reason {
         }
     }
 
-    /// What a person does about it.
+    /// The remedy, for a person.
     pub const fn remedy(self) -> &'static str {
         match self {
             Self::Failed => {

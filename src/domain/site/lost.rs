@@ -9,7 +9,7 @@ use super::{RouteClaim, Site, SiteFacts, found_by, leading};
 use crate::names::host::Host;
 use crate::names::selector::Labels;
 
-/// What became of hosts that a workload had, and that are not of its site now.
+/// The fate of hosts that a workload had, and that are not of its site now.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Lost {
     /// Those that lead nowhere.
@@ -25,8 +25,8 @@ pub fn missing<'a>(had: &'a BTreeSet<Host>, found: &BTreeSet<Host>) -> impl Iter
     had.iter().filter(|host| !found.iter().any(|ours| covers(ours, host)))
 }
 
-/// What became of these hosts of a workload in `namespace`, whose pods have these labels. `claims` are those of all namespaces: what
-/// another namespace routes is not this one's any more, whoever accepts it.
+/// The fate of these hosts of a workload in `namespace`, whose pods have these labels. `claims` are those of all namespaces: a host that
+/// another namespace routes is no longer this one's, whoever accepts it.
 #[must_use]
 pub fn lost<'a>(
     missing: impl Iterator<Item = &'a Host>,

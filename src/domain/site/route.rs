@@ -13,7 +13,7 @@ use super::others::{Claim, Others};
 use super::{Findings, GatewayFact, RouteFact, SiteFacts, Source, annotation};
 use crate::names::host::Host;
 
-/// What a route serves by one of its parents.
+/// The hosts that a route serves by one of its parents.
 pub(super) struct Attachment<'a> {
     pub parent: &'a ParentFact,
     /// The Gateway, if it was read.
@@ -55,7 +55,7 @@ pub(super) fn by_name(gateways: &[GatewayFact]) -> Gateways<'_> {
     named
 }
 
-/// What a route serves by each parent that has accepted it.
+/// The hosts that a route serves by each parent that has accepted it.
 pub(super) fn attachments<'a>(route: &'a RouteFact, gateways: &Gateways<'a>) -> Vec<Attachment<'a>> {
     let own: Vec<Host> = route.hostnames.iter().filter_map(|text| read(text)).collect();
     let attached = |parent: &'a ParentFact| {

@@ -38,7 +38,7 @@ const CALM: Duration = Duration::from_secs(600);
 /// Workloads in the note at most: 60 KB of the ledger's own object. Further ones are worked on without being noted.
 const NOTED_MAX: usize = 250;
 
-/// What one life of the program leaves for the next, in the ledger.
+/// The note of one life of the program for the next, in the ledger.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default, bound(serialize = "I: Ord + Serialize", deserialize = "I: Ord + Deserialize<'de>"))]
 pub struct LifeNote<I = WorkloadId> {
@@ -46,7 +46,7 @@ pub struct LifeNote<I = WorkloadId> {
     pub open: bool,
     /// How many lives before it ended abruptly, one after the other.
     pub abrupt: u32,
-    /// What it works on. Kept only by a life that follows an abrupt end.
+    /// The workloads that it works on. Kept only by a life that follows an abrupt end.
     pub under_way: BTreeSet<I>,
     /// The workload that is tried: if this life ends abruptly, only what is tried is taken for the cause.
     pub tried: Option<I>,
@@ -109,11 +109,11 @@ pub enum Leave {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Lives<I = WorkloadId> {
     began: Timestamp,
-    /// What the ledger is to hold.
+    /// The note that the ledger should hold.
     note: LifeNote<I>,
-    /// What it holds, as far as is known.
+    /// The note that it is known to hold.
     stored: LifeNote<I>,
-    /// What is being stored.
+    /// The note that is being stored.
     storing: Option<LifeNote<I>>,
     /// Workloads that wait for the next note, and those that wait for the one that is being stored.
     waiting: BTreeSet<I>,

@@ -178,7 +178,7 @@ impl Job {
         told.collect()
     }
 
-    /// What it waits to ask again is asked now.
+    /// Repeats its pending question now.
     pub(super) fn ask_now(&mut self, now: Timestamp) {
         match &mut self.stage {
             Stage::Searching(search) => search.hurry(now),

@@ -1,6 +1,6 @@
 //! All distributions with purges on their way, and which of those that wait is created next.
 //!
-//! What waits has a *seat*: one for each namespace and distribution. Each seat is listed at one place: by the time until which it
+//! Waiting orders have a *seat*: one for each namespace and distribution. Each seat is listed at one place: by the time until which it
 //! waits or, once that has come, in the order of turns. So an event costs what it touches, however many wait.
 //!
 //! Not for the jobs themselves; those are `jobs`.
@@ -14,7 +14,7 @@ use crate::purges::purge::job::{Job, Stage};
 use crate::purges::purge::lane::Lane;
 use crate::purges::purge::share::{Budgets, Turns};
 
-/// What of one namespace waits for one distribution.
+/// The orders of one namespace that wait for one distribution.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Seat {
     /// By their numbers: which, and whether CloudFront may have looked at it already.
@@ -175,7 +175,7 @@ impl Lanes {
         self.later.first().map(|(at, ..)| *at)
     }
 
-    /// What of one namespace waits for a distribution.
+    /// The orders of one namespace that wait for a distribution.
     pub(super) fn waiting_of(
         &self,
         distribution: &DistributionId,
@@ -185,7 +185,7 @@ impl Lanes {
         seat.into_iter().flat_map(|seat| seat.jobs.values()).map(|(reference, _)| reference)
     }
 
-    /// What waits for a distribution.
+    /// The orders that wait for a distribution.
     pub(super) fn waiting(&self, distribution: &DistributionId) -> impl Iterator<Item = &Reference> {
         let seats = self.all.get(distribution).into_iter().flat_map(|lane| lane.seats.values());
         seats.flat_map(|seat| seat.jobs.values()).map(|(reference, _)| reference)

@@ -194,7 +194,7 @@ impl Purger {
         Some(order)
     }
 
-    /// What is sent next, if anything is now, and whether that is a repetition: what was never sent before what was; the namespaces in
+    /// The order to send now, if any, and whether that is a repetition: new orders before sent ones; the namespaces in
     /// turn; and of one namespace each in the order in which it came.
     fn next_creation(&self, now: Timestamp) -> Option<(Reference, bool)> {
         let kinds = if self.is_turn_of_repetitions() { [true, false] } else { [false, true] };
