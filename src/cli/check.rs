@@ -1,8 +1,8 @@
 //! `allclear check`: everything that has to hold before a rollout can be purged, each in a line with what to do about it.
 //!
 //! Nothing is changed: rights are asked for by reviews, the ledger is written by a dry run, CloudFront gets a request that names no
-//! path, receivers a HEAD of their root. All checks run in parallel, each bounded in time, and are printed in one order. A check that could
-//! not run because something else failed says so, and counts as nothing.
+//! path, receivers a HEAD of their root. All checks run in parallel, each bounded in time, and are printed in one
+//! order. A check that could not run because something else failed says so, and counts as nothing.
 //!
 //! Not for the reason of one workload (`allclear explain`), nor for what is going on now (`allclear status`).
 

@@ -149,8 +149,8 @@ pub enum StoreError {
     Lost(PortError),
 }
 
-/// The ledger's own state could not be read, or not be stored: the members of the group, the scopes that are listed, the
-/// last life.
+/// The ledger's own state could not be read, or not be stored: the members of the group, the scopes that are listed,
+/// the last life.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum PinError {
     /// The ledger could not be asked, or it is not known whether it did it.

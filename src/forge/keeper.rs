@@ -1,5 +1,5 @@
-//! The order of calls to git hosts and forges: looks of Repos and promotions of Pipelines alike, with one queue and one set of
-//! pauses after failures ([`rests`](crate::rests)).
+//! The order of calls to git hosts and forges: looks of Repos and promotions of Pipelines alike, with one queue and one
+//! set of pauses after failures ([`rests`](crate::rests)).
 //!
 //! - A place that is free goes to the namespace that holds the fewest, to what has not failed before what has, and then to whoever
 //!   came first.

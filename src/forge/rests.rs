@@ -8,7 +8,8 @@
 //! | other 5xx, no whole answer in time, an answer that makes no sense | the repository, for these credentials |
 //!
 //! Calls without credentials are known by their namespace, so no tenant makes another one wait. A pause is longer each
-//! time, and an answer ends it. A refusal that only a person can end causes no pause: the person wants to see the effect.
+//! time, and an answer ends it. A refusal that only a person can end causes no pause: the person wants to see the
+//! effect.
 //!
 //! Not for the order of calls; that is `keeper`.
 

@@ -38,7 +38,8 @@ pub struct Outside {
 }
 
 impl Outside {
-    /// A CDN whose invalidations complete after this time (`None`: only on demand), and a receiver that takes everything.
+    /// A CDN whose invalidations complete after this time (`None`: only on demand), and a receiver that takes
+    /// everything.
     ///
     /// # Errors
     /// When a port cannot be had.

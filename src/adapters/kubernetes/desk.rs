@@ -36,7 +36,8 @@ pub const RESEND: &str = "allclear.dev/resend";
 /// Nothing new starts, for this reason.
 pub const SUSPEND: &str = "allclear.dev/suspend";
 
-/// Our identity at the API server (<https://kubernetes.io/docs/reference/kubernetes-api/authentication-resources/self-subject-review-v1/>).
+/// Our identity at the API server
+/// (<https://kubernetes.io/docs/reference/kubernetes-api/authentication-resources/self-subject-review-v1/>).
 const REVIEWS: Resource = Resource::new("authentication.k8s.io", "v1", "selfsubjectreviews");
 
 /// Pods, whose logs a person reads.

@@ -1,7 +1,7 @@
 //! Notices as Kubernetes Events on their workload, where `kubectl describe` shows them.
 //!
-//! An Event's name is derived from its notice, so a notice sent again after a restart meets its own Event (409) and there
-//! is only ever one. Events are for recent eyes: the API server forgets them after an hour by default.
+//! An Event's name is derived from its notice, so a notice sent again after a restart meets its own Event (409) and
+//! there is only ever one. Events are for recent eyes: the API server forgets them after an hour by default.
 //! <https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/event-v1/>
 //!
 //! They are `v1` Events, and not `events.k8s.io/v1`, for their order. `kubectl describe` sorts by `lastTimestamp` alone

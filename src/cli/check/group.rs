@@ -1,5 +1,5 @@
-//! The group: that all members are known, agree, and run versions that fit together. Judged by the same machine as in the running
-//! program (`read::listen`), so its holds and differences have the same words.
+//! The group: that all members are known, agree, and run versions that fit together. Judged by the same machine as in
+//! the running program (`read::listen`), so its holds and differences have the same words.
 //!
 //! Not for the servers themselves; those are in `redis`.
 

@@ -1,5 +1,5 @@
-//! Reads the group as a running allclear does, once, and without a trace: every board is asked who it is and read to its
-//! end, and the broker's own machine combines the answers. Nothing is posted.
+//! Reads the group as a running allclear does, once, and without a trace: every board is asked who it is and read to
+//! its end, and the broker's own machine combines the answers. Nothing is posted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

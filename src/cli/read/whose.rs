@@ -1,5 +1,5 @@
-//! The configuration behind an answer (decision 64): that of the running controller, as stored beside its ledger, or, where
-//! that cannot be read, the one that this command was given.
+//! The configuration behind an answer (decision 64): that of the running controller, as stored beside its ledger, or,
+//! where that cannot be read, the one that this command was given.
 
 use std::fmt;
 

@@ -1,5 +1,5 @@
-//! The rights of a namespace's owners to purge (decision 39): all of them may write annotations and routes into their own
-//! namespace, and none may use up what all share.
+//! The rights of a namespace's owners to purge (decision 39): all of them may write annotations and routes into their
+//! own namespace, and none may use up what all share.
 //!
 //! Bounds hold always, and the operator can raise them for namespaces by name. Which distributions of a decided plan lie beyond
 //! them is a function of the plan, the listing and the settings, so every executor comes to the same ([`beyond`]).
@@ -139,8 +139,8 @@ impl Tenants {
         ))
     }
 
-    /// The settings that must be equal in all members, in words: bounds on distributions, which every executor applies to the
-    /// same plan. Budgets are each member's own.
+    /// The settings that must be equal in all members, in words: bounds on distributions, which every executor applies
+    /// to the same plan. Budgets are each member's own.
     pub fn shared(&self) -> String {
         let one = |allowance: &Allowance| {
             let most = allowance.distributions_max?;

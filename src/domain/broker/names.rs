@@ -1,5 +1,6 @@
-//! The names of our workloads in the group (decision 55), and the edge where names change: rollouts, the ledger and people
-//! know a workload by the name it has in this cluster; everything else in the broker, the boards and the beats by its name in the group.
+//! The names of our workloads in the group (decision 55), and the edge where names change: rollouts, the ledger and
+//! people know a workload by the name it has in this cluster; everything else in the broker, the boards and the beats
+//! by its name in the group.
 //!
 //! Names are read from the records, so nothing is posted before the ledger was read. Of two workloads under one name, the one that is
 //! really called so stays, else the older one; but one with votes under it goes on until they have ended, because the group counts on

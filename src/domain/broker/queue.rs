@@ -1,7 +1,7 @@
 //! The pending writes to one board: our records, in batches, and our newest beat.
 //!
-//! Posted records are not kept: they are read from the ledger again at the start, and whenever the board turns out to have
-//! lost them.
+//! Posted records are not kept: they are read from the ledger again at the start, and whenever the board turns out to
+//! have lost them.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;

@@ -1,5 +1,5 @@
-//! The troubles of the group and its boards, as values. A page that shows one beside the board or the member it is about
-//! leaves it out of its list of troubles.
+//! The troubles of the group and its boards, as values. A page that shows one beside the board or the member it is
+//! about leaves it out of its list of troubles.
 
 use std::fmt;
 

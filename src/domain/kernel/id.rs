@@ -98,8 +98,8 @@ pub struct NotAWorkload(String);
 
 parsed!(WorkloadId, NotAWorkload);
 
-/// The subject of a notice, a delivery or a purge. Written with its kind first, `deployment/shop/web`, and serialised the same
-/// way.
+/// The subject of a notice, a delivery or a purge. Written with its kind first, `deployment/shop/web`, and serialised
+/// the same way.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Subject {
     /// A workload of this cluster.

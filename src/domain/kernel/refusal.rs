@@ -1,11 +1,14 @@
-//! Troubles that only a person can end: missing rights, credentials, a full part of the ledger. Reported when one begins and again daily, with
-//! the remedy, and when it ends (decision 37); in between it is no news, however often it is tried.
+//! Troubles that only a person can end: missing rights, credentials, a full part of the ledger. Reported when one
+//! begins and again daily, with the remedy, and when it ends (decision 37); in between it is no news, however often it
+//! is tried.
 //!
 //! One cause is met with at many places: a right to Events in each namespace, a shard of the ledger by each workload in it. It is
-//! reported once for all of them, and is mended when a refused place works. One that is still refused then is reported again.
+//! reported once for all of them, and is mended when a refused place works. One that is still refused then is reported
+//! again.
 //!
-//! An API server that has just started refuses every request until it has read its RBAC, and one whose authentication webhook is
-//! down accepts none. Neither needs a person, and both pass; so a refusal counts once it has lasted ([`Refused::counts`]).
+//! An API server that has just started refuses every request until it has read its RBAC, and one whose authentication
+//! webhook is down accepts none. Neither needs a person, and both pass; so a refusal counts once it has lasted
+//! ([`Refused::counts`]).
 //!
 //! Not for what passes by itself, nor for the watch of workloads, which has more to say (`watch::Troubles`).
 

@@ -213,8 +213,8 @@ impl PathSet {
         self.iter().chain(other.iter()).cloned().collect()
     }
 
-    /// The items in both, in normal form; `None` if there are none. Cache tags are in both only if both name them, or one is
-    /// everything: which paths a tag selects is not known.
+    /// The items in both, in normal form; `None` if there are none. Cache tags are in both only if both name them, or
+    /// one is everything: which paths a tag selects is not known.
     #[must_use]
     pub fn intersection(&self, other: &Self) -> Option<Self> {
         let within = |path: &&Path, all: &Self| all.iter().any(|one| one.covers(path));
@@ -316,7 +316,8 @@ fn escaped(after_percent: &str) -> Option<u8> {
     if digits.bytes().all(|b| b.is_ascii_hexdigit()) { u8::from_str_radix(digits, 16).ok() } else { None }
 }
 
-/// The unsafe characters of RFC 1738 §2.2, and all that is not ASCII. The tilde and the percent sign have rules of their own.
+/// The unsafe characters of RFC 1738 §2.2, and all that is not ASCII. The tilde and the percent sign have rules of
+/// their own.
 fn is_unsafe(character: char) -> bool {
     !character.is_ascii()
         || matches!(character, ' ' | '<' | '>' | '"' | '#' | '{' | '}' | '|' | '\\' | '^' | '[' | ']' | '`')

@@ -1,7 +1,7 @@
 //! Notices on their way from a machine to the outbox: each is sent until it is accepted.
 //!
-//! Loose notices are in no record: those that the record has no room for, and those about waits. The former are sent after the
-//! write without them, and a crash before that loses them; the next life repeats the others.
+//! Loose notices are in no record: those that the record has no room for, and those about waits. The former are sent
+//! after the write without them, and a crash before that loses them; the next life repeats the others.
 
 use std::collections::BTreeMap;
 

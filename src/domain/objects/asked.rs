@@ -1,5 +1,5 @@
-//! A gate that another system judges: it is asked while something waits for it, and the answer counts for a bounded time,
-//! for its question alone. A stale answer opens no gate.
+//! A gate that another system judges: it is asked while something waits for it, and the answer counts for a bounded
+//! time, for its question alone. A stale answer opens no gate.
 
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -8,8 +8,8 @@ use std::time::Duration;
 use crate::kernel::call::Call;
 use crate::kernel::machine::Timestamp;
 
-/// How long an answer counts. A calendar is read again at its boundary, and this often in any case, so that a clock that was
-/// set is noticed.
+/// How long an answer counts. A calendar is read again at its boundary, and this often in any case, so that a clock
+/// that was set is noticed.
 const VALID: Duration = Duration::from_mins(5);
 
 /// The shortest time between two questions to another system.

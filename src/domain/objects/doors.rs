@@ -1,4 +1,5 @@
-//! The waits of an object of ours before it starts anything: a time of the week, the end of a freeze, another system's verdict.
+//! The waits of an object of ours before it starts anything: a time of the week, the end of a freeze, another system's
+//! verdict.
 
 use std::time::Duration;
 

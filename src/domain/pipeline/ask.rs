@@ -11,8 +11,8 @@ use crate::pipeline::status::{Approval, Promotion, Question, Waiting};
 /// Hexadecimal digits of a ticket: long enough not to be guessed, short enough for a person to copy.
 const TICKET_DIGITS: usize = 12;
 
-/// The ticket that an answer has to name, so that it counts for one question about one promotion and for no other (PL-5).
-/// `detail` is the rest of the question, if any.
+/// The ticket that an answer has to name, so that it counts for one question about one promotion and for no other
+/// (PL-5). `detail` is the rest of the question, if any.
 pub fn ticket(
     uid: &str,
     environment: &Environment,

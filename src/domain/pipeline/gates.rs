@@ -1,5 +1,5 @@
-//! The conditions of a promotion, beside readiness: time, other systems, other objects, and a fresh look at everything it
-//! depends on.
+//! The conditions of a promotion, beside readiness: time, other systems, other objects, and a fresh look at everything
+//! it depends on.
 //!
 //! Other systems are asked while a promotion waits. Answers count for a bounded time: a stale one opens no gate (PL-7).
 

@@ -1,5 +1,6 @@
-//! The remarks on a change of status: the Events that the users of `pipelines.weave.works` know, with its reasons and its texts
-//! (weaveworks/pipeline-controller, `controllers/leveltriggered/controller.go` and `server/strategy/notification`, v0.22).
+//! The remarks on a change of status: the Events that the users of `pipelines.weave.works` know, with its reasons and
+//! its texts (weaveworks/pipeline-controller, `controllers/leveltriggered/controller.go` and
+//! `server/strategy/notification`, v0.22).
 //!
 //! Where upstream repeated them with every reconciliation, a remark is about what is different from the status before.
 
@@ -80,8 +81,8 @@ fn place(target: &TargetKey) -> String {
     }
 }
 
-/// The subject of `Updated`. Upstream reported it at every reconciliation; the readiness of each target would still be a dozen for one
-/// rollout, which hide the Events that matter.
+/// The subject of `Updated`. Upstream reported it at every reconciliation; the readiness of each target would still be
+/// a dozen for one rollout, which hide the Events that matter.
 fn conditions(status: &Status) -> Vec<(&'static str, bool, &str)> {
     status.conditions.iter().map(|one| (one.kind.name(), one.holds, one.reason.as_str())).collect()
 }

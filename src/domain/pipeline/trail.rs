@@ -1,4 +1,5 @@
-//! The revisions at which the environments before one were done: since when the newest has been good, and which one has passed.
+//! The revisions at which the environments before one were done: since when the newest has been good, and which one has
+//! passed.
 //!
 //! ```text
 //! another revision is done      the newest now, and its soak begins. One that was there before: those after it are forgotten

@@ -20,8 +20,9 @@ pub type Begins<'a> = dyn Fn() + Send + Sync + 'a;
 /// Git hosts, of which only refs are read.
 #[async_trait]
 pub trait Heads: Send + Sync {
-    /// The commit that a Repo wants, read afresh. Bounded in time, bytes and connections; after a failure it is paused, taking no
-    /// places from others. `begins` is called when the look has its place and is about to ask; never where nothing is asked.
+    /// The commit that a Repo wants, read afresh. Bounded in time, bytes and connections; after a failure it is paused,
+    /// taking no places from others. `begins` is called when the look has its place and is about to ask; never where
+    /// nothing is asked.
     ///
     /// # Errors
     /// In words.

@@ -1,5 +1,5 @@
-//! The life of a Job that may have been started: it is started once and followed to its end; one that never ran is taken
-//! back for something else; and what follows if it vanishes.
+//! The life of a Job that may have been started: it is started once and followed to its end; one that never ran is
+//! taken back for something else; and what follows if it vanishes.
 //!
 //! Not for what an end comes to; that is `outcome`.
 

@@ -1,6 +1,7 @@
 //! The Jobs of a Repo, as far as they are known, and the calls about the one that matters now.
 //!
-//! A watch may be older than an answer of our own: a Job that was started or has ended is never taken for one that was not.
+//! A watch may be older than an answer of our own: a Job that was started or has ended is never taken for one that was
+//! not.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,5 +1,6 @@
-//! The remarks on a change of status: the Events that the users of the program before ours know, with its reasons and its texts
-//! (`controller.go` of di-terraform-repo-pull-controller). And which attempts have ended by it, for the metrics.
+//! The remarks on a change of status: the Events that the users of the program before ours know, with its reasons and
+//! its texts (`controller.go` of di-terraform-repo-pull-controller). And which attempts have ended by it, for the
+//! metrics.
 
 use crate::kernel::remark::Remark;
 use crate::repo::status::{Action, Condition, ConditionKind, Ended, Phase, Run, Status};

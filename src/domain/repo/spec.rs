@@ -1,5 +1,5 @@
-//! The checked spec of a `Repo`: the URL is one we may use, names fit, durations are within their limits, and each action
-//! has a command.
+//! The checked spec of a `Repo`: the URL is one we may use, names fit, durations are within their limits, and each
+//! action has a command.
 //!
 //! Not for the form in which people write it; that is the adapter's.
 

@@ -14,7 +14,8 @@ impl Repo {
         self.telling.tell(now, durable).into_iter().map(|notice| Effect::Tell(Box::new(notice))).collect()
     }
 
-    /// Writes a notice about the newest run into the draft. It is sent once that is durable; `detail` separates several of one kind.
+    /// Writes a notice about the newest run into the draft. It is sent once that is durable; `detail` separates several
+    /// of one kind.
     pub(super) fn announce(&mut self, now: Timestamp, kind: Kind, detail: &str, message: &str) {
         let Some(run) = &self.status.draft.run else { return };
         let rollout = run_id(&self.object.uid, run.attempt.seq);

@@ -1,5 +1,5 @@
-//! The facts from a cluster that a site is found by: small owned structs with the few fields decisions use. Hosts are kept as
-//! written; one that cannot be read must not cost the object it is in.
+//! The facts from a cluster that a site is found by: small owned structs with the few fields decisions use. Hosts are
+//! kept as written; one that cannot be read must not cost the object it is in.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -83,8 +83,8 @@ pub struct IngressFact {
 }
 
 impl IngressFact {
-    /// The part of it that can take requests from workloads of other namespaces: rules that take all of a host, and rules without one.
-    /// Where its requests go does not matter to those, only that they go somewhere.
+    /// The part of it that can take requests from workloads of other namespaces: rules that take all of a host, and
+    /// rules without one. Where its requests go does not matter to those, only that they go somewhere.
     #[must_use]
     pub fn as_taker(mut self) -> Self {
         self.tls_hosts = Vec::new();

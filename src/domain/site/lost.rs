@@ -1,7 +1,7 @@
 //! Hosts that a workload had and that do not lead to it any more: which of them lead nowhere, and which to something else.
 //!
-//! An Ingress that is replaced is gone for seconds, and a host without a backend may come back; one that leads elsewhere
-//! has another owner now. Not for the consequence; the rollout decides.
+//! An Ingress that is replaced is gone for seconds, and a host without a backend may come back; one that leads
+//! elsewhere has another owner now. Not for the consequence; the rollout decides.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,8 +25,8 @@ pub fn missing<'a>(had: &'a BTreeSet<Host>, found: &BTreeSet<Host>) -> impl Iter
     had.iter().filter(|host| !found.iter().any(|ours| covers(ours, host)))
 }
 
-/// The fate of these hosts of a workload in `namespace`, whose pods have these labels. `claims` are those of all namespaces: a host that
-/// another namespace routes is no longer this one's, whoever accepts it.
+/// The fate of these hosts of a workload in `namespace`, whose pods have these labels. `claims` are those of all
+/// namespaces: a host that another namespace routes is no longer this one's, whoever accepts it.
 #[must_use]
 pub fn lost<'a>(
     missing: impl Iterator<Item = &'a Host>,

@@ -49,8 +49,8 @@ impl<'a, V> Names<'a, V> {
         self.at(host.domain(), host.depth())
     }
 
-    /// The values of the hosts with this host's text as people write it: external-dns and Ingress write one text for wildcards
-    /// of different depths.
+    /// The values of the hosts with this host's text as people write it: external-dns and Ingress write one text for
+    /// wildcards of different depths.
     pub fn alike(&self, host: &Host) -> impl Iterator<Item = &V> {
         let depths = if host.is_wildcard() { [Some(Depth::One), Some(Depth::Any)] } else { [None, None] };
         let depths = depths.into_iter().take(if host.is_wildcard() { 2 } else { 1 });

@@ -1,5 +1,5 @@
-//! The claims of other objects: names of a wildcard that a more specific rule takes, and load balancers that several namespaces
-//! share.
+//! The claims of other objects: names of a wildcard that a more specific rule takes, and load balancers that several
+//! namespaces share.
 //!
 //! Rules are compared within what is served together: Ingresses of one class, routes of one listener, and, for requests
 //! that no host leads here, everything behind one load balancer. A rule takes a name from a wider one only if it takes
@@ -8,8 +8,8 @@
 //! Services of one namespace never keep each other from a load balancer: path by path they are one site, as behind one
 //! application load balancer. What is in another namespace serves other people.
 //!
-//! The losses of a wildcard are never written out for each wildcard: a few hundred of them over some thousand names would fill
-//! the memory. A [`Claim`] says where to look, and each name is looked up once (T2).
+//! The losses of a wildcard are never written out for each wildcard: a few hundred of them over some thousand names
+//! would fill the memory. A [`Claim`] says where to look, and each name is looked up once (T2).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -132,7 +132,8 @@ impl<'a> Others<'a> {
         self.taken.get(&Scope::Class(class)).is_some_and(|taken| taken.cover(host))
     }
 
-    /// The part of a route's names that routes of the same listener with a more specific host leave to it; `None` if none.
+    /// The part of a route's names that routes of the same listener with a more specific host leave to it; `None` if
+    /// none.
     pub fn left_to(&self, gateway: Option<&'a GatewayFact>, served: &Served<'a>) -> Option<Claim<'a>> {
         let Some((gateway, listener)) = gateway.zip(served.listener) else { return Some(Claim::All) };
         let key = (gateway.namespace.as_str(), gateway.name.as_str(), listener);

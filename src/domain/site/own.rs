@@ -1,5 +1,5 @@
-//! The part of a site that belongs to its namespace, where `tenants.default` is `own` (decision 39): hosts of the namespace's routes
-//! that a controller has accepted, and of each host only the paths that they take.
+//! The part of a site that belongs to its namespace, where `tenants.default` is `own` (decision 39): hosts of the
+//! namespace's routes that a controller has accepted, and of each host only the paths that they take.
 //!
 //! Where several namespaces route one host, the older object holds what it has taken: a younger one gets no path that is that
 //! one, or contains it. So a path beneath an older `/` may be its own, and a `/` above an older path is refused. What the

@@ -3,9 +3,10 @@
 //! A panic ends one actor, and the budget of restarts sees to that. What ends the whole process would end it again in the next
 //! life: nothing of it is left to count. So a life that works on something says so in the ledger ([`LifeNote`]), and takes
 //! that back when it ends in order. The life after an abrupt end is careful: it notes each workload *before* it begins to work on
-//! it. If that life ends abruptly too, the third knows what was under way. It puts these workloads aside while it works on all
-//! others, then tries them: one alone, and twice as many each time that went well. An abrupt end names those that were tried; they
-//! wait longer, and are tried alone from then on, so one that causes the ends is found and the others are soon free.
+//! it. If that life ends abruptly too, the third knows what was under way. It puts these workloads aside while it works
+//! on all others, then tries them: one alone, and twice as many each time that went well. An abrupt end names those
+//! that were tried; they wait longer, and are tried alone from then on, so one that causes the ends is found and the
+//! others are soon free.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -28,8 +29,8 @@ const REST_MAX: Duration = Duration::from_secs(3_600);
 /// How long a workload is tried alone. What takes a process down by reading too much does so within seconds.
 const TRIAL: Duration = Duration::from_secs(10);
 
-/// How long earlier abrupt ends are a trouble of this life, where no workload waits for them. Where they go on, a new life begins
-/// sooner, or Kubernetes waits longer between two and says so at the pod.
+/// How long earlier abrupt ends are a trouble of this life, where no workload waits for them. Where they go on, a new
+/// life begins sooner, or Kubernetes waits longer between two and says so at the pod.
 const NEWS: Duration = Duration::from_secs(60);
 
 /// A life that lasts so long has not been ended by what it works on.
@@ -186,8 +187,8 @@ impl<I: ObjectId> Lives<I> {
         ))
     }
 
-    /// The same as a present trouble: while a workload waits for it, and for a minute after the start. One end may be a node that
-    /// was lost: that is worth a line in the log alone.
+    /// The same as a present trouble: while a workload waits for it, and for a minute after the start. One end may be a
+    /// node that was lost: that is worth a line in the log alone.
     pub fn trouble(&self, now: Timestamp) -> Option<String> {
         let matters = !self.note.suspects.is_empty() || now.since(self.began) < NEWS;
         self.words().filter(|_| self.note.abrupt > 1 && matters)

@@ -1,4 +1,5 @@
-//! The owners of the pods in one namespace: each pod of a rollout belongs to the followers whose selector matches its labels.
+//! The owners of the pods in one namespace: each pod of a rollout belongs to the followers whose selector matches its
+//! labels.
 //!
 //! A sight of a pod touches only the followers it belongs to, before or after, and only those are summed up again. Three hundred
 //! rollouts in one namespace would otherwise look at a thousand pods each, ten times a second.
@@ -141,8 +142,8 @@ impl OwnPods {
         self.news_of(touched)
     }
 
-    /// The same, only for followers whose last terminating pod has stopped being ready or has gone: a rollout at the barrier
-    /// waits for that. Returned once for each time, so a swarm of terminating pods makes one or two.
+    /// The same, only for followers whose last terminating pod has stopped being ready or has gone: a rollout at the
+    /// barrier waits for that. Returned once for each time, so a swarm of terminating pods makes one or two.
     ///
     /// [`told`]: Self::told
     pub fn urgent_news(&mut self) -> Vec<(WorkloadId, Pods)> {

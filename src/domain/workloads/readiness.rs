@@ -111,8 +111,9 @@ pub fn standing(workload: &Workload, zero_is_complete: bool) -> Standing {
     Standing::Complete
 }
 
-/// The state of a rollout when its predicate first held. From then on neither a count nor a generation takes that back, only another
-/// version: whatever writes the workload over and over must not keep a purge from being made (decision 49).
+/// The state of a rollout when its predicate first held. From then on neither a count nor a generation takes that back,
+/// only another version: whatever writes the workload over and over must not keep a purge from being made (decision
+/// 49).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Held {
     /// Pods wanted then. More of them come from an autoscaler or a person, and are not waited for.
@@ -127,8 +128,9 @@ impl Held {
         Self { wanted: workload.replicas.desired, generation: workload.generation }
     }
 
-    /// The wait of a rollout of the same version now, if any. `overdue` means that it has waited long enough for a sight at
-    /// which all is as wanted: then it takes the pods of the newest template that there are, and they have to be available.
+    /// The wait of a rollout of the same version now, if any. `overdue` means that it has waited long enough for a
+    /// sight at which all is as wanted: then it takes the pods of the newest template that there are, and they have to
+    /// be available.
     pub fn misses(self, workload: &Workload, zero_is_complete: bool, overdue: bool) -> Option<Wait> {
         let Standing::Waiting(wait) = standing(workload, zero_is_complete) else { return None };
         let replicas = workload.replicas;
@@ -149,8 +151,8 @@ impl Held {
     }
 }
 
-/// The numbers of new pods by the counts. While old pods serve, `available` counts them too, so at least so many are new as
-/// are more than the old ones.
+/// The numbers of new pods by the counts. While old pods serve, `available` counts them too, so at least so many are
+/// new as are more than the old ones.
 pub fn pods_wanting(workload: &Workload) -> Wait {
     let replicas = workload.replicas;
     let old = replicas.total.saturating_sub(replicas.updated);

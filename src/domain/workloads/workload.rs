@@ -99,7 +99,8 @@ impl Progressing {
     }
 }
 
-/// The settings of a workload's owner, by `allclear.dev/…` annotations and the deadline in its spec. Anything unset falls back to configuration.
+/// The settings of a workload's owner, by `allclear.dev/…` annotations and the deadline in its spec. Anything unset
+/// falls back to configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Tuning {
     /// `enabled: "false"` takes the workload out.

@@ -262,8 +262,8 @@ impl Porter {
         reply::within(OUTSIDE_WITHIN, within).await.unwrap_or_else(|| Err(late()))
     }
 
-    /// The Pipeline, and how a request showed that it may ask for this: `judge` finds out, with the keys of the Secret. Which
-    /// Pipelines exist is shown to no one else, unless keys are not needed.
+    /// The Pipeline, and how a request showed that it may ask for this: `judge` finds out, with the keys of the Secret.
+    /// Which Pipelines exist is shown to no one else, unless keys are not needed.
     async fn proven(
         &self,
         id: &PipelineId,

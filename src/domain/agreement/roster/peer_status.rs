@@ -1,8 +1,8 @@
 //! The beats of one other member: which beat is news, and which of its processes and ledgers counts.
 //!
 //! No clock orders beats: one that is set back would silence its member for as long (fault C1). A *life* is one start of the
-//! process over one ledger. Within it a counter orders. The first beat of an unknown life is news, and the one before it is
-//! replaced; for another ledger that is not enough, because the records of the old one stop counting with it.
+//! process over one ledger. Within it a counter orders. The first beat of an unknown life is news, and the one before
+//! it is replaced; for another ledger that is not enough, because the records of the old one stop counting with it.
 //!
 //! A board that comes back shows old beats, of lives that we knew and of some that we did not. None of those counts on:
 //! only a process that lives writes a later beat where we saw an earlier one. So another ledger, and a life that was replaced,

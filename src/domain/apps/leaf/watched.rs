@@ -33,8 +33,8 @@ struct Known {
     confirmed: bool,
     /// Seen since the last listing began; otherwise it is read by name once the listing is complete.
     shown: bool,
-    /// It was wanted after the first listing had begun, and no read by name has answered since. The watch's state of it may be from
-    /// before, with everything between left out.
+    /// It was wanted after the first listing had begun, and no read by name has answered since. The watch's state of it
+    /// may be from before, with everything between left out.
     late: bool,
     read: Call,
 }

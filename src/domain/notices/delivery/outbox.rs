@@ -142,7 +142,8 @@ impl Outbox {
         }
     }
 
-    /// Every delivery that is on its way or a dead letter, with its due time where it waits for that, or for its hook's pause.
+    /// Every delivery that is on its way or a dead letter, with its due time where it waits for that, or for its hook's
+    /// pause.
     pub fn deliveries(&self) -> impl Iterator<Item = (&Delivery, Option<Timestamp>)> {
         self.index.entries().filter(|entry| entry.stage != Stage::Done).map(|entry| match entry.stage {
             Stage::Waiting { due } | Stage::Ready { due } => {

@@ -1,4 +1,5 @@
-//! The settings of the outbox, for an operator or a test. Not for how often a delivery is tried; that is [`super::SCHEDULE`].
+//! The settings of the outbox, for an operator or a test. Not for how often a delivery is tried; that is
+//! [`super::SCHEDULE`].
 
 use std::collections::BTreeMap;
 use std::time::Duration;

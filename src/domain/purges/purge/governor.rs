@@ -8,8 +8,8 @@
 //!             quarter a second each second       │ a minute without a creation: half the way back to the start
 //! ```
 //!
-//! A call throttled after the pause, before any was granted, makes the next pause twice as long and the pace no slower: it proves
-//! that others take all there is, not that half of what we had was too fast.
+//! A call throttled after the pause, before any was granted, makes the next pause twice as long and the pace no slower:
+//! it proves that others take all there is, not that half of what we had was too fast.
 //!
 //! AWS publishes no rate for CreateInvalidation: its page of quotas bounds what is in progress, and its API names no header for what
 //! is left. All clients of an account share it, members of a group too. So everyone raises by the same amount in the same time and

@@ -71,8 +71,8 @@ impl Poll {
         Self { id, since: now, ask: Call::due(now.after(pace.poll_first)), unknown: 0 }
     }
 
-    /// It is still in progress, or did not answer: asked again half as long again later, so a long wait costs few calls and its
-    /// end is never noticed later than after a third of the time waited.
+    /// It is still in progress, or did not answer: asked again half as long again later, so a long wait costs few calls
+    /// and its end is never noticed later than after a third of the time waited.
     pub(super) fn later(&mut self, now: Timestamp, first: Duration) {
         let wait = |polls| Duration::from_millis(millis(first).saturating_mul(u64::from(polls) + 2) / 2);
         self.ask.repeat(|polls| now.after(wait(polls).min(POLL_EVERY_MAX)));

@@ -8,8 +8,8 @@ use crate::kernel::retry::{self, Backoff};
 use crate::names::distribution::DistributionId;
 use crate::purges::purge::lanes::Seat;
 
-/// If an operator has to act, retries are slow. But a person who has granted a right looks whether it helps: noticed within
-/// half a minute.
+/// If an operator has to act, retries are slow. But a person who has granted a right looks whether it helps: noticed
+/// within half a minute.
 const SLOWLY: Backoff = Backoff { base: Duration::from_secs(15), cap: TRIED_EVERY };
 
 /// How often it is tried then.

@@ -1,7 +1,8 @@
 //! All distributions with purges on their way, and which of those that wait is created next.
 //!
-//! Waiting orders have a *seat*: one for each namespace and distribution. Each seat is listed at one place: by the time until which it
-//! waits or, once that has come, in the order of turns. So an event costs what it touches, however many wait.
+//! Waiting orders have a *seat*: one for each namespace and distribution. Each seat is listed at one place: by the time
+//! until which it waits or, once that has come, in the order of turns. So an event costs what it touches, however many
+//! wait.
 //!
 //! Not for the jobs themselves; those are `jobs`.
 

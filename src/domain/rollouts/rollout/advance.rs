@@ -185,7 +185,8 @@ impl Rollout {
         Vec::new()
     }
 
-    /// Under a hold nothing is decided or voted for; what was decided and made before is completed and announced (decision 54).
+    /// Under a hold nothing is decided or voted for; what was decided and made before is completed and announced
+    /// (decision 54).
     fn finish(&mut self, now: Timestamp) -> Vec<Effect> {
         let mut effects = Vec::new();
         let votes: Vec<Vote> = self.record.durable.iter().flat_map(|record| record.all_kept().cloned()).collect();
@@ -209,8 +210,8 @@ impl Rollout {
         effects
     }
 
-    /// Another workload of this cluster has the name in the group. A vote that was cast at that moment was never published, and cannot be
-    /// decided.
+    /// Another workload of this cluster has the name in the group. A vote that was cast at that moment was never
+    /// published, and cannot be decided.
     fn yield_name(&mut self, now: Timestamp, why: &str) -> Vec<Effect> {
         let votes: Vec<Vote> = self.record.durable.iter().flat_map(|record| record.votes.iter().cloned()).collect();
         for vote in votes.iter().filter(|vote| !vote.is_listed()) {

@@ -8,9 +8,9 @@
 //!
 //! Only another version, or an old pod that serves again, begins both anew. Counts and generations do not: while they say that
 //! something is missing the decision waits, and the clocks go on ([`Held`]). [`GIVES_UP_AFTER`] both bounds it takes what there is, and
-//! reports that: a writer that never stops must not keep a purge from being made (decision 49). Neither wait counts towards the rollout
-//! timeout. The record needs no field for a passed bound: the phase is Complete then, and neither a re-check nor a restart goes back
-//! behind it.
+//! reports that: a writer that never stops must not keep a purge from being made (decision 49). Neither wait counts
+//! towards the rollout timeout. The record needs no field for a passed bound: the phase is Complete then, and neither a
+//! re-check nor a restart goes back behind it.
 //!
 //! Old pods are looked for at once, when the watch of pods shows that something has changed, and every [`LOOK_EVERY`]. Only a
 //! fresh reading ends the wait: a watch may be late. Not for which pods are old; see [`crate::workloads::serving`].

@@ -15,8 +15,8 @@
 //!
 //! What it holds is in rooms that own their fields: our record (`write`), what was seen of the workload (`sight`) and of its pods
 //! (`served`), the clock (`clock`), the barrier (`barrier`), what the group knows (`ballot`), the hosts (`site`), the purges
-//! (`purges`) and the notices (`tell`). What it does is in stages, which do not call each other: `observe`, `barrier`, `vote`,
-//! `group_timeout`, `execute`, `progress`, `owed` and `close`. The conductor, `advance`, calls them in order.
+//! (`purges`) and the notices (`tell`). What it does is in stages, which do not call each other: `observe`, `barrier`,
+//! `vote`, `group_timeout`, `execute`, `progress`, `owed` and `close`. The conductor, `advance`, calls them in order.
 //!
 //! Not for deciding what the group agrees on (`group`), nor for how a purge is carried out (`purge`).
 

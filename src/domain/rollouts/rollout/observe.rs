@@ -265,8 +265,8 @@ impl Rollout {
 
     /// When a rollout in flight next needs attention without any event.
     pub(super) fn rolling_deadlines(&self) -> impl Iterator<Item = Timestamp> {
-        // While a look is under way or is paused after a failure, its answer or its own deadline comes first; while a missed
-        // progress deadline is to be confirmed, nothing else fails the rollout.
+        // While a look is under way or is paused after a failure, its answer or its own deadline comes first; while a
+        // missed progress deadline is to be confirmed, nothing else fails the rollout.
         let confirm =
             self.stopwatch.suspicion.as_ref().map(|suspicion| suspicion.since.after(DEADLINE_CONFIRMED_AFTER));
         let stored = self.record.draft.as_ref().map_or(Duration::ZERO, Record::elapsed);

@@ -248,8 +248,8 @@ impl Sighting {
         self.faults_rest = self.faults_rest.filter(|until| *until > now);
     }
 
-    /// When it is looked at again, or faults may be noted. While a look is under way or is paused, that comes before an older
-    /// generation is looked into.
+    /// When it is looked at again, or faults may be noted. While a look is under way or is paused, that comes before an
+    /// older generation is looked into.
     pub(super) fn deadline(&self) -> Option<Timestamp> {
         let look = match self.doubt.as_ref().filter(|_| self.look.is_idle()) {
             Some(Doubt::Read(since)) => Some(since.after(SET_BACK_AFTER)),

@@ -17,8 +17,8 @@ pub(super) const QUARANTINE: Duration = Duration::from_secs(300);
 pub struct Case<K: Kind> {
     /// The newest sight, kept so that one that came too late for a child is not lost.
     pub latest: Latest<K>,
-    /// The meaning of an object without a record, by the sight that asked for the child. A child that is rebuilt after a crash
-    /// gets the same value.
+    /// The meaning of an object without a record, by the sight that asked for the child. A child that is rebuilt after
+    /// a crash gets the same value.
     pub arrival: K::Arrival,
 }
 

@@ -1,5 +1,5 @@
-//! Sites with several distributions, up to as many as an account may have: each is purged, and the records and notices of them
-//! stay within their bounds.
+//! Sites with several distributions, up to as many as an account may have: each is purged, and the records and notices
+//! of them stay within their bounds.
 
 use std::collections::VecDeque;
 
