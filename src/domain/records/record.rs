@@ -1,4 +1,4 @@
-//! What a member durably knows about one workload. All safety rests on it: every step of a rollout is a compare-and-set of
+//! A member's durable state of one workload. All safety depends on it: every step of a rollout is a compare-and-set of
 //! its record, and nothing is done that the stored record does not already say.
 //!
 //! Idle records are most of them, so they are compact: short keys, nothing that is at its default. Not for the webhooks
@@ -120,10 +120,10 @@ pub struct Record {
     /// Why `seq` was raised.
     #[serde(rename = "c", default, skip_serializing_if = "is_default")]
     pub change: Change,
-    /// What their owner calls these images in the whole group (decision 51); read with them, and no change by itself.
+    /// Their owner's name for these images in the whole group (decision 51); read with them, and no change by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group_version: Option<String>,
-    /// What it goes by in its group, where that is not its own name (decision 55). No vote of it is open under another one.
+    /// Its name in its group, where that is not its own (decision 55). No vote of it is open under another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group_name: Option<Box<Alias>>,
     /// How far the rollout `seq` is.
@@ -184,14 +184,14 @@ pub struct Record {
     /// The first rollout that a purge was asked for with, by `requested-at`, until one of it or of a later rollout is complete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<Seq>,
-    /// What that purge is about, by `requested-paths`; `None` for what is usually purged. Where an older program dropped this,
+    /// The paths of that purge, by `requested-paths`; `None` for the usual ones. Where an older program dropped this,
     /// that is purged, which is no less unless the owner has narrowed `paths`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked: Option<PathSet>,
     /// The version before, while the rollout is open and the edge does not show it. Only for words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<Version>,
-    /// What it was served by when that was last seen. Where an older program dropped this, a failed rollout of a workload without a
+    /// Its last known site. Where an older program dropped this, a failed rollout of a workload without a
     /// site counts as one that did not end well, until the next.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub site: Option<LastSite>,
@@ -202,7 +202,7 @@ pub struct Record {
     /// When its stations began, while it is open and where traces are exported.
     #[serde(rename = "t", default, skip_serializing_if = "Times::is_blank")]
     pub times: Times,
-    /// What cannot be used about the workload, in words; `explain` shows it.
+    /// The unusable parts of the workload, in words; `explain` shows them.
     #[serde(rename = "f", default, skip_serializing_if = "BTreeSet::is_empty")]
     pub conditions: BTreeSet<String>,
 }
@@ -357,7 +357,7 @@ pub struct Vote {
     /// When purges of it became owed, in milliseconds since the Unix epoch by this member's clock; 0 if none did.
     #[serde(rename = "w", default, skip_serializing_if = "is_default")]
     pub owed_ms: i64,
-    /// What it changes in words, once a newer rollout has taken its place: the record says then what that one replaces.
+    /// Its change in words, once a newer rollout has taken its place: the record then has the change of that one.
     #[serde(rename = "f", default, skip_serializing_if = "String::is_empty")]
     pub change_words: String,
     /// When the stations of this member's rollout began, where traces are exported and the component is news.

@@ -183,7 +183,7 @@ impl Spec {
         [Some(git), verdict].into_iter().flatten().filter_map(|(secret, address)| Some((secret?, address))).collect()
     }
 
-    /// What a run of it would do to a commit, beside the commit: another folder or workspace is other work, so the same commit is
+    /// The work of a run on a commit, beside the commit: another folder or workspace is other work, so the same commit is
     /// run again for it.
     pub fn work(&self) -> String {
         digest("work", [self.source.path.as_str(), self.workspace.as_deref().unwrap_or_default()])

@@ -1,4 +1,4 @@
-//! What a Repo announces: notices that are part of its status until the outbox has them.
+//! The notices of a Repo: they are part of its status until the outbox has them.
 
 use crate::kernel::id::{NoticeId, Seq, Subject, run_id};
 use crate::kernel::machine::Timestamp;

@@ -1,4 +1,4 @@
-//! What is believed of the object, and what its status is then.
+//! The known state of the object, and the status that follows.
 //!
 //! Not for how the status is written; that is `own_status`.
 

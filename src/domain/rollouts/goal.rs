@@ -15,7 +15,7 @@ use crate::rollouts::edge::{self, Freshness};
 use crate::workloads::readiness::{self, Standing, standing};
 use crate::workloads::workload::Workload;
 
-/// What is waited for.
+/// The goal of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Goal {
     /// Every pod runs the new version, and no old one serves any more.

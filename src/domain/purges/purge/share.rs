@@ -127,7 +127,7 @@ impl Line {
 
 type Key = (String, DistributionId);
 
-/// What namespaces have had of distributions in the last hour: each a token bucket in its "virtual scheduling" form.
+/// The use of distributions by namespaces in the last hour: each a token bucket in its "virtual scheduling" form.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Budgets {
     /// Until when the paths of each are spent.
@@ -184,7 +184,7 @@ impl Budgets {
         after.next(order.subject.namespace(), &order.distribution) > now
     }
 
-    /// What is known of the purges of one namespace and distribution.
+    /// A copy of the counts of one namespace and distribution.
     fn clone_of(&self, order: &Order) -> Self {
         let made = self.purges.get(&key(order)).cloned().map(|made| (key(order), made));
         Self { purges: made.into_iter().collect(), ..Self::default() }

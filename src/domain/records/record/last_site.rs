@@ -65,7 +65,7 @@ impl LastSite {
 }
 
 impl Record {
-    /// What it was served by when that was last seen: as is kept, or, in a record that was last written by an older program, the
+    /// Its last known site: as is kept, or, in a record that was last written by an older program, the
     /// distributions of its newest purge.
     pub fn last_site(&self) -> Option<LastSite> {
         let newest =

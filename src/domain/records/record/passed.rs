@@ -18,12 +18,12 @@ pub const PASSED_MAX: usize = 8;
 pub struct Passed {
     #[serde(rename = "s")]
     pub seq: Seq,
-    /// What came with it.
+    /// The nonce of that number.
     #[serde(rename = "i", default, skip_serializing_if = "Nonce::is_none")]
     pub nonce: Nonce,
     #[serde(rename = "v")]
     pub version: Version,
-    /// What their owner called them in the whole group.
+    /// Their owner's name for them in the whole group.
     #[serde(rename = "g", default, skip_serializing_if = "Option::is_none")]
     pub group_version: Option<String>,
     /// Why it began. A version at rest at first sight is not kept: it is no news, and no one here waits for it.
@@ -82,8 +82,8 @@ impl Record {
         }
     }
 
-    /// What is kept once this version takes the place of the present one. A return to what the edge has drops all, and a return to
-    /// what was gone past drops what came after that.
+    /// The versions kept once this one takes the place of the present one. A return to the edge's version drops all, and a return to
+    /// a passed version drops those after it.
     pub(crate) fn kept_beside(&self, next: &Version, same_digest_is_same: bool) -> Vec<Passed> {
         let is_next = |version: &Version| version.same_content(next, same_digest_is_same);
         if self.settled().is_some_and(is_next) {

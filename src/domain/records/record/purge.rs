@@ -71,7 +71,7 @@ impl Purge {
         (&self.reference, &self.sent) == (&other.reference, &other.sent)
     }
 
-    /// What a program that knows only the first form of a record would lose or could not read.
+    /// True if a program that knows only the first form of a record would lose or could not read it.
     pub const fn is_new(&self) -> bool {
         self.sent.is_some() || matches!(self.state, PurgeState::Owed(_) | PurgeState::Beyond(_))
     }

@@ -119,7 +119,7 @@ impl Rollout {
         }
     }
 
-    /// What follows from the group's records: a vote, a decided or dead vector, purges to continue, or the end of the
+    /// Applies the group's records: a vote, a decided or dead vector, purges to continue, or the end of the
     /// wait.
     fn agree(&mut self, now: Timestamp) -> Vec<Effect> {
         let mut effects = Vec::new();

@@ -62,7 +62,7 @@ struct Stood {
     since: Timestamp,
     /// How long the rollout had taken then.
     took: Duration,
-    /// What it had then.
+    /// Its state then.
     held: Held,
 }
 
@@ -77,7 +77,7 @@ struct Waiting {
     pace: Option<Duration>,
     /// Something was seen to change while a look was under way.
     nudged: bool,
-    /// What the last look found.
+    /// The old pods that the last look found.
     found: Option<OldPods>,
     /// Since when no old pod serves.
     quiet_since: Option<Timestamp>,
@@ -106,7 +106,7 @@ impl Bounds {
     }
 }
 
-/// What a rollout at the barrier does now.
+/// The next step of a rollout at the barrier.
 pub(super) enum Pass {
     Wait,
     /// Look for old pods.
@@ -151,7 +151,7 @@ impl Barrier {
         self.stood.as_ref().is_some_and(|stood| stood.seq == seq)
     }
 
-    /// What a rollout whose predicate has held misses now.
+    /// The unmet condition of a rollout whose predicate has held.
     pub(super) fn lacks(&self, now: Timestamp, workload: &Workload, policy: &Policy) -> Option<Wait> {
         let held = self.stood.as_ref()?.held;
         held.misses(workload, policy.zero_is_complete, self.gives_up(now, policy))
@@ -247,7 +247,7 @@ impl Barrier {
         }
     }
 
-    /// What a rollout at the barrier waits for, in words. `missing` says so of what it misses.
+    /// The wait of a rollout at the barrier, in words. `missing` has the words for its unmet condition.
     fn words(
         &self,
         now: Timestamp,
@@ -317,7 +317,7 @@ impl Barrier {
 /// A rollout that is complete by its counts.
 const NEW_AND_AVAILABLE: &str = "every pod is new and available";
 
-/// What comes after the barrier, and after what it waits for then.
+/// The step after the barrier, and after its wait there.
 pub(super) const AFTER_THE_BARRIER: &str = "purges when no old pod serves any more";
 const AFTER_SETTLING: &str = "purges when that is over, if still no old pod serves";
 

@@ -13,7 +13,7 @@
 //! the draft; only what is durable is acted upon (GA-1). So a crash anywhere resumes from the ledger and fresh facts, and the
 //! same decisions follow. Invariants kept here: GA-1, GA-2, GA-3, GA-4 (re-check), GA-5 and GA-8.
 //!
-//! What it holds is in rooms that own their fields: our record (`write`), what was seen of the workload (`sight`) and of its pods
+//! Its state is in rooms that own their fields: our record (`write`), the sights of the workload (`sight`) and of its pods
 //! (`served`), the clock (`clock`), the barrier (`barrier`), what the group knows (`ballot`), the hosts (`site`), the purges
 //! (`purges`) and the notices (`tell`). What it does is in stages, which do not call each other: `observe`, `barrier`,
 //! `vote`, `group_timeout`, `execute`, `progress`, `owed` and `close`. The conductor, `advance`, calls them in order.
@@ -155,7 +155,7 @@ pub struct Rollout {
     ended: bool,
 }
 
-/// What can happen to a rollout.
+/// The events of a rollout.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Event {
     /// A watch showed the workload.
@@ -208,7 +208,7 @@ pub enum Event {
     PeersRestarted,
 }
 
-/// What a rollout wants done.
+/// The effects of a rollout.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Effect {
     Store(Box<Record>),
@@ -286,7 +286,7 @@ impl Rollout {
         self
     }
 
-    /// What the ledger is known to hold.
+    /// The record that the ledger is known to hold.
     pub fn durable(&self) -> Option<&Record> {
         self.record.durable.as_ref()
     }

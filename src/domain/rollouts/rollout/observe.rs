@@ -1,4 +1,4 @@
-//! What a sight of the workload changes in its record: a new rollout, progress of the present one, or nothing.
+//! The effect of a sight of the workload on its record: a new rollout, progress of the present one, or nothing.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ use crate::workloads::workload::Workload;
 /// new generation, and the controller corrects it within one sync.
 const DEADLINE_CONFIRMED_AFTER: Duration = Duration::from_secs(2);
 
-/// What a sight means for a rollout in flight.
+/// The meaning of a sight for a rollout in flight.
 pub(super) enum Course {
     Waits,
     /// A fresh look is needed to judge it.

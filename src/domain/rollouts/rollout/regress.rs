@@ -10,7 +10,7 @@
 //! written it. It does not hold the workload, and our numbers go on above it. If the ledger was set back after all, no lost
 //! number is used twice. If the copy was forged, the other members, who keep the highest, accept our records again.
 //!
-//! What an earlier life knew is lost with it. Not for finding out that a cluster was set back; that is `horizon`.
+//! An earlier life's memory is lost with it. Not for finding out that a cluster was set back; that is `horizon`.
 
 use crate::kernel::floor::Floor;
 use crate::kernel::id::{Nonces, Seq, Vector};

@@ -1,4 +1,4 @@
-//! What a rollout announces: notices that are durable and not announced yet, and the few that are announced without being
+//! The notices of a rollout: those that are durable and not announced yet, and the few that are announced without being
 //! durable.
 //!
 //! This file builds the notices; the callers decide what they say, and when.

@@ -13,7 +13,7 @@ use crate::rollouts::rollout::Rollout;
 /// 25 s (95th percentile), and until then its creator follows it anyway.
 pub(super) const FOLLOW_AFTER: u32 = 6;
 
-/// What the members do one after the other.
+/// The work that members do one after the other.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Task {
     Match,
