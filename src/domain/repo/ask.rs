@@ -9,8 +9,8 @@ use crate::repo::status::{Approval, Attempt, Plan, Question, Run, Waiting};
 /// Hexadecimal digits of a ticket: as many as one of a Pipeline has.
 const TICKET_DIGITS: usize = 12;
 
-/// The ticket that an answer has to name, so that it counts once: for one question about one run after one attempt, under the settings of that
-/// moment. A plan that returns to an approved one is asked about anew.
+/// The ticket that an answer has to name, so that it counts once: for one question about one run after one attempt,
+/// under the settings of that moment. A plan that returns to an approved one is asked about anew.
 pub fn ticket(uid: &str, run: &Run, question: Question) -> String {
     let Attempt { seq, number, action: _ } = run.attempt;
     let (seq, number) = (seq.to_string(), number.to_string());

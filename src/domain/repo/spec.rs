@@ -183,8 +183,8 @@ impl Spec {
         [Some(git), verdict].into_iter().flatten().filter_map(|(secret, address)| Some((secret?, address))).collect()
     }
 
-    /// The work of a run on a commit, beside the commit: another folder or workspace is other work, so the same commit is
-    /// run again for it.
+    /// The work of a run on a commit, beside the commit: another folder or workspace is other work, so the same commit
+    /// is run again for it.
     pub fn work(&self) -> String {
         digest("work", [self.source.path.as_str(), self.workspace.as_deref().unwrap_or_default()])
     }

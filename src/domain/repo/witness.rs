@@ -1,5 +1,5 @@
-//! The pods of a Repo as seen by a watch without a gap: whether one is left of an earlier Job, and whether the Job that matters
-//! now can have run anything of the user's (decision 62).
+//! The pods of a Repo as seen by a watch without a gap: whether one is left of an earlier Job, and whether the Job that
+//! matters now can have run anything of the user's (decision 62).
 //!
 //! ```text
 //! of each pod: not bound ──▶ on a node ──▶ its kubelet says that it ended        a container but `source` started: may have run

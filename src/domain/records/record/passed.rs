@@ -82,8 +82,8 @@ impl Record {
         }
     }
 
-    /// The versions kept once this one takes the place of the present one. A return to the edge's version drops all, and a return to
-    /// a passed version drops those after it.
+    /// The versions kept once this one takes the place of the present one. A return to the edge's version drops all,
+    /// and a return to a passed version drops those after it.
     pub(crate) fn kept_beside(&self, next: &Version, same_digest_is_same: bool) -> Vec<Passed> {
         let is_next = |version: &Version| version.same_content(next, same_digest_is_same);
         if self.settled().is_some_and(is_next) {

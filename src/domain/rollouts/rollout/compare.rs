@@ -54,7 +54,8 @@ impl Rollout {
         theirs.any(|vote| vote.is_carried_out() && vote.closed.is_some() && fates::listed(vote).is_none())
     }
 
-    /// Applies the listing to the plan. Ordered distributions stay; new ones are purged too, within the bounds on both together.
+    /// Applies the listing to the plan. Ordered distributions stay; new ones are purged too, within the bounds on both
+    /// together.
     pub(super) fn compared(&mut self, vector: &Vector, asked: &Plan, found: &Found) {
         if self.purges.compared(vector).is_some() || !self.view_is_current() {
             return;
@@ -113,8 +114,8 @@ pub(super) fn beyond(
     beyond
 }
 
-/// The paths sent to a distribution, where they differ from the vote's: they follow from what the distribution understands (decision
-/// 41), and from what the namespace may purge there.
+/// The paths sent to a distribution, where they differ from the vote's: they follow from what the distribution
+/// understands (decision 41), and from what the namespace may purge there.
 pub(super) fn sent(plan: &Plan, found: &Found, id: &DistributionId, bounded: bool) -> Option<PathSet> {
     let understood = !plan.paths.has_tags() || found.tagged.contains(id);
     let paths = if understood { plan.paths.clone() } else { plan.paths.without_tags() };

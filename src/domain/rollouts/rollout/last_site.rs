@@ -143,8 +143,8 @@ pub(super) fn seen(found: &FoundSite, draft: &Record, workload: &Workload, tenan
     }
 }
 
-/// The part of a site that a record keeps; `None` where nothing serves the workload. A site of hosts that its namespace may not
-/// purge is a site too.
+/// The part of a site that a record keeps; `None` where nothing serves the workload. A site of hosts that its namespace
+/// may not purge is a site too.
 fn of(found: &FoundSite, workload: &Workload, tenants: &Tenants) -> Option<LastSite> {
     let namespace = &workload.id.namespace;
     let named = workload.tuning.distributions.iter().flatten();

@@ -13,10 +13,11 @@
 //! the draft; only what is durable is acted upon (GA-1). So a crash anywhere resumes from the ledger and fresh facts, and the
 //! same decisions follow. Invariants kept here: GA-1, GA-2, GA-3, GA-4 (re-check), GA-5 and GA-8.
 //!
-//! Its state is in rooms that own their fields: our record (`write`), the sights of the workload (`sight`) and of its pods
-//! (`served`), the clock (`clock`), the barrier (`barrier`), what the group knows (`ballot`), the hosts (`site`), the purges
-//! (`purges`) and the notices (`tell`). What it does is in stages, which do not call each other: `observe`, `barrier`,
-//! `vote`, `group_timeout`, `execute`, `progress`, `owed` and `close`. The conductor, `advance`, calls them in order.
+//! Its state is in rooms that own their fields: our record (`write`), the sights of the workload (`sight`) and of its
+//! pods (`served`), the clock (`clock`), the barrier (`barrier`), what the group knows (`ballot`), the hosts (`site`),
+//! the purges (`purges`) and the notices (`tell`). What it does is in stages, which do not call each other: `observe`,
+//! `barrier`, `vote`, `group_timeout`, `execute`, `progress`, `owed` and `close`. The conductor, `advance`, calls them
+//! in order.
 //!
 //! Not for deciding what the group agrees on (`group`), nor for how a purge is carried out (`purge`).
 

@@ -14,7 +14,8 @@ use crate::records::record::Record;
 use crate::rollouts::rollout::Rollout;
 use crate::workloads::workload::Workload;
 
-/// The wanted group name of a workload, where that is not its own. A name that is not allowed is a fault, and counts as none.
+/// The wanted group name of a workload, where that is not its own. A name that is not allowed is a fault, and counts as
+/// none.
 pub(super) fn wanted(workload: &Workload, policy: &Policy) -> Option<Box<Alias>> {
     let name = policy.tenants.group_name(workload).ok().filter(|name| *name != workload.id)?;
     Some(Box::new(Alias { name, created: workload.created.clone() }))

@@ -1,5 +1,5 @@
-//! The rollouts that were complete here when another version took their place. They are kept, because the other members may still come
-//! to them (decision 52), and how that ends without a purge.
+//! The rollouts that were complete here when another version took their place. They are kept, because the other members
+//! may still come to them (decision 52), and how that ends without a purge.
 //!
 //! Not for who votes for one; that is `vote`.
 

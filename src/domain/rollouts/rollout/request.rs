@@ -55,7 +55,8 @@ fn edge_has_it(record: &Record) -> bool {
     record.edge == Edge::Settled && record.settled.is_none()
 }
 
-/// The paths that members with news request, if a request is their only news, and nothing is to be purged for our own sake.
+/// The paths that members with news request, if a request is their only news, and nothing is to be purged for our own
+/// sake.
 fn asked_of_others(own: &Record, view: &View, vector: &Vector) -> Option<PathSet> {
     let mut asked: Option<PathSet> = None;
     for (member, component) in &vector.0 {

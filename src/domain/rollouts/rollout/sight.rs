@@ -37,8 +37,8 @@ pub(super) enum Sight {
     Gone,
 }
 
-/// The meaning of a workload without a record. The sight that started the machine decides it, and no later one: a rollout
-/// that was under way may be complete by then (decision 28).
+/// The meaning of a workload without a record. The sight that started the machine decides it, and no later one: a
+/// rollout that was under way may be complete by then (decision 28).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Arrival {
     /// It was not seen yet, and its scope is not listed, so its first sight decides.

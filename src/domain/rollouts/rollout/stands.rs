@@ -30,7 +30,8 @@ impl Rollout {
         }
     }
 
-    /// The unmet condition of a rollout whose predicate has held; if this life has not seen it hold, the one of its sight.
+    /// The unmet condition of a rollout whose predicate has held; if this life has not seen it hold, the one of its
+    /// sight.
     pub(super) fn misses(&self, now: Timestamp, workload: &Workload) -> Option<Wait> {
         let seq = self.record.draft.as_ref().map(|draft| draft.seq);
         match standing(workload, self.policy.zero_is_complete) {
