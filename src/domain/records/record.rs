@@ -144,8 +144,8 @@ pub struct Record {
     /// The last value of the annotation `requested-at` that was acted on.
     #[serde(rename = "q", default, skip_serializing_if = "Option::is_none")]
     pub requested_at: Option<String>,
-    /// The rollouts that it completed before its newest and has not closed, oldest first; only in a group (decision
-    /// 52).
+    /// The rollouts that it completed before its newest and has not closed, oldest first; only in a group
+    /// (decision 52).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub passed: Vec<Passed>,
     /// Votes whose vectors are not closed, oldest first.

@@ -112,8 +112,8 @@ pub fn standing(workload: &Workload, zero_is_complete: bool) -> Standing {
 }
 
 /// The state of a rollout when its predicate first held. From then on neither a count nor a generation takes that back,
-/// only another version: whatever writes the workload over and over must not keep a purge from being made (decision
-/// 49).
+/// only another version: whatever writes the workload over and over must not keep a purge from being made
+/// (decision 49).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Held {
     /// Pods wanted then. More of them come from an autoscaler or a person, and are not waited for.
