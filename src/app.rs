@@ -319,7 +319,7 @@ fn grouping(config: &Config, scope: &Scope, is_derived: bool) -> Result<Grouping
     })
 }
 
-/// Who we are in Events: the pod's name, which is its host name.
+/// Our name in Events: the pod's name, which is its host name.
 fn instance() -> String {
     let name = std::fs::read_to_string("/etc/hostname").unwrap_or_default();
     let name = name.trim();

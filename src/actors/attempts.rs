@@ -1,4 +1,4 @@
-//! Attempts to deliver webhooks, as spans of their rollout's trace. What happens to a rollout itself is told by its machine.
+//! Attempts to deliver webhooks, as spans of their rollout's trace. The rollout's own spans come from its machine.
 
 use crate::actors::Env;
 use domain::kernel::id::Subject;

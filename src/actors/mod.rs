@@ -64,7 +64,7 @@ pub struct Env {
 }
 
 impl Env {
-    /// How a call to a port ended; see [`Complaints::heard`].
+    /// Notes the end of a call to a port; see [`Complaints::heard`].
     pub(crate) fn heard(&self, cause: Cause, place: &str, error: Option<&PortError>) -> bool {
         self.complaints.heard(self.ports.clock.now(), cause, place, error)
     }
@@ -100,7 +100,7 @@ pub struct Settings {
     pub grouping: Option<Grouping>,
     /// What is left beside the ledger for commands elsewhere: the settings in force, as a text without secrets.
     pub in_force: Option<String>,
-    /// Who we are was found out without the members in the ledger: if it has any, the process begins anew.
+    /// Our identity was determined without the members in the ledger: if it has any, the process restarts.
     pub is_unread: bool,
     /// Pipelines get a thread of their own, so that what other clusters send never holds up a purge.
     pub own_thread: bool,
@@ -129,8 +129,8 @@ pub struct Grouping {
 /// second; this is a burst of several workloads and still far below a page of memory.
 pub const MAILBOX_MAX: usize = 256;
 
-/// Sends what must not be lost and is bounded by its nature: one message for each object at most. So it may exceed a mailbox. An
-/// actor that is dead is rebuilt, and is told again then.
+/// Sends a message that must not be lost, at most one for each object. So it may exceed a mailbox. An
+/// actor that is dead is rebuilt, and is sent the message again then.
 #[expect(
     clippy::disallowed_methods,
     reason = "see above; a burst of 2,000 objects at a start is no reason to try again"

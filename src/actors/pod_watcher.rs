@@ -86,7 +86,7 @@ impl PodWatcher {
         }
     }
 
-    /// Who cannot take it now is told with the next report.
+    /// A follower whose mailbox is full gets the next report.
     fn tell(&mut self, news: Vec<(WorkloadId, Pods)>) {
         for (workload, pods) in news {
             let report_to = self.followers.get(&workload);

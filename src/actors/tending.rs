@@ -66,7 +66,7 @@ pub struct Tending<T: Tended> {
 impl<T: Tended> Tending<T> {
     /// A watch that knows nothing yet.
     pub fn new(env: Env, tended: T, peers: T::Peers, stop_listener: StopListener, obituary: Obituary) -> Self {
-        // Nothing of these objects is in the ledger: which of them ended us abruptly is not remembered either.
+        // These objects are not in the ledger, so crash suspects are not recorded.
         let lives = Lives::begin(None, env.ports.clock.now());
         let watch = Watch::new(watch::Objects::default(), BTreeMap::new(), BTreeMap::new(), Listed::default(), lives);
         Self {

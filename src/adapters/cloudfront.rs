@@ -386,7 +386,8 @@ fn answered(status: u16, code: &str, text: &str) -> CdnErrorClass {
     }
 }
 
-/// What was too large is told as such. Otherwise: an error and its causes, outermost first, each in its own words. Not their Debug, which shows whole answers.
+/// States that an answer was too large. Otherwise: an error and its causes, outermost first, each in its own words.
+/// Not their Debug, which shows whole answers.
 fn causes(error: &(dyn std::error::Error + 'static)) -> String {
     if chain(error).any(|cause| cause.is::<LengthLimitError>()) {
         return format!("the answer has more than {} bytes", transport::ANSWER_BYTES_MAX);

@@ -1,5 +1,5 @@
 //! Ports that only say what they would have done. With a ledger in memory they make the dry run (decision 23): everything
-//! is watched, judged and planned, nothing is purged, written or told, and nothing counts as purged afterwards.
+//! is watched, judged and planned, nothing is purged, written or sent, and nothing counts as purged afterwards.
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! The way to git hosts and forges: the guarded client of [`super::http`], for crate `forge`.
 //!
-//! - https only, unless it is told that its peers are stand-ins.
+//! - https only, unless its peers are configured as stand-ins.
 //! - Private addresses only of hosts that the operator named; never link-local or metadata addresses. All judged after resolving.
 //! - An answer comes whole and in time, or not at all. Redirects are not followed.
 //!

@@ -5,7 +5,7 @@
 //! - Redirects are not followed, and nothing is sent twice: a 3xx is an answer, a retry is the caller's decision.
 //! - No proxy but a configured one. What a proxy resolves only it can judge, so names are not sent to it unless the operator
 //!   says that it does.
-//! - Failures are told in words without path, query, user or headers of the request: each may be a secret.
+//! - Errors name no path, query, user or headers of the request: each may be a secret.
 //!
 //! Not for: CloudFront and Kubernetes, whose clients bring their own transport.
 

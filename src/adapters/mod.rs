@@ -1,4 +1,4 @@
-//! One outside system per file, each behind a port. Adapters do what they are told and report; none decides.
+//! One outside system per file, each behind a port. Adapters perform calls and report; none decides.
 
 pub mod calendar;
 pub mod clock;
@@ -20,7 +20,7 @@ pub mod source;
 pub mod verdict;
 pub mod webhook;
 
-/// Whom an API server has refused, by its own words (`User "jane" cannot list resource …`), for the advice that follows.
+/// The account that an API server has refused, from its message (`User "jane" cannot list resource …`), for the advice.
 pub(crate) fn whom(refusal: &str) -> String {
     let user = refusal.split_once("User \"").and_then(|(_, rest)| rest.split_once('"')).map(|(user, _)| user);
     let account = user.and_then(|user| user.strip_prefix("system:serviceaccount:")?.split_once(':'));

@@ -43,7 +43,7 @@ const ASKED_MAX: usize = 64;
 /// Those of one namespace: a system that is silent keeps its own namespace waiting first.
 const OF_ONE_MAX: usize = 16;
 
-/// Longest rest that an answer can ask of us: a day; a person's poke does not end it.
+/// Longest pause that an answer can ask for: a day; a person's poke does not end it.
 const REST_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Bytes of the other system's words that are repeated.
@@ -192,7 +192,7 @@ impl Verdicts for HttpVerdicts {
     }
 }
 
-/// What an answer says. `rest`: what its headers ask for.
+/// Reads an answer. `rest`: the pause that its headers ask for.
 fn opening(Answered { open, reason, retry_after }: Answered, host: &str, rest: Duration) -> Opening {
     let state = if open { "open" } else { "closed" };
     let reason = reason.filter(|reason| !reason.trim().is_empty());

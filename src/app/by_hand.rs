@@ -23,7 +23,7 @@ pub const SECOND_LEDGER: &str = "there is another ledger in this cluster: every 
 pub const PERHAPS_A_SECOND_LEDGER: &str = "found no other ledger, and the credentials do not allow to look everywhere: if allclear runs in this \
                                            cluster already, both purge";
 
-/// Who starts it, and with what words.
+/// How a person started it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ByHand {
     /// The cluster was named by a flag or by `KUBECONFIG`, and is not just the one of the default kubeconfig.

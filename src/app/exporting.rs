@@ -38,7 +38,7 @@ pub(super) struct Exporting {
 }
 
 impl Exporting {
-    /// Starts it, where a collector is configured. A dry run tells nobody anything.
+    /// Starts it, where a collector is configured. A dry run exports nothing.
     pub(super) fn start(
         config: &Config,
         member: &Member,
@@ -71,8 +71,8 @@ impl Exporting {
     }
 }
 
-/// Who we are, by the names of the semantic conventions
-/// (<https://opentelemetry.io/docs/specs/semconv/resource/>). What is configured wins.
+/// Our resource attributes, by the names of the semantic conventions
+/// (<https://opentelemetry.io/docs/specs/semconv/resource/>). Configured ones win.
 fn resource(config: &Config, member: &Member, grouped: bool) -> Resource {
     let mut known = vec![
         ("service.name", "allclear".to_owned()),

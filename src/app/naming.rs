@@ -1,4 +1,4 @@
-//! Who we are to others: whether there is a group, and our name in it.
+//! Our identity: whether there is a group, and our name in it.
 
 use std::sync::Arc;
 

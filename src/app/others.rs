@@ -23,9 +23,9 @@ pub(super) struct Others {
     pub http: Arc<ForgeHttp>,
     /// What they want to know of us.
     pub secrets: Arc<dyn Secrets>,
-    /// Whose turn it is at git hosts and forges.
+    /// The order of calls to git hosts and forges.
     pub keeper: Arc<Keeper>,
-    /// Who made the kubeconfigs of other clusters.
+    /// The origin of the kubeconfigs of other clusters.
     pub origin: Origin,
     stand_ins: Vec<String>,
 }

@@ -43,7 +43,7 @@ pub struct Views {
     pub cdn: Arc<dyn Cdn>,
     /// The boards; `None` where no Redis is configured.
     pub group: Option<Neighbours>,
-    /// The installation itself; `None` where nobody else's can be meant.
+    /// The installation itself; `None` where no other can be meant.
     pub installation: Option<Installation>,
     /// Pipelines; `None` where `pipeline.enabled` is off.
     pub desk: Option<Desk>,

@@ -32,7 +32,7 @@ pub(super) async fn again(ask: impl AsyncFn() -> Outcome) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Whether somebody still reads.
+/// False once the reader of standard output is gone.
 fn written(outcome: &Outcome, follows: bool) -> bool {
     let blank = if follows { "\n" } else { "" };
     let mut stdout = io::stdout().lock();

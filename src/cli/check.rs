@@ -1,8 +1,8 @@
 //! `allclear check`: everything that has to hold before a rollout can be purged, each in a line with what to do about it.
 //!
 //! Nothing is changed: rights are asked for by reviews, the ledger is written by a dry run, CloudFront gets a request that names no
-//! path, receivers a HEAD of their root. All is asked beside each other, each bounded in time, and told in one order. What could
-//! not be asked because something else failed says so, and counts as nothing.
+//! path, receivers a HEAD of their root. All checks run in parallel, each bounded in time, and are printed in one
+//! order. A check that could not run because something else failed says so, and counts as nothing.
 //!
 //! Not for the reason of one workload (`allclear explain`), nor for what is going on now (`allclear status`).
 
@@ -53,7 +53,7 @@ use domain::ports::{Clock, LedgerContents};
 /// How long it takes at most until a check is given up; each probe has its own, shorter bound.
 const WITHIN: Duration = Duration::from_secs(90);
 
-/// The rest between two looks of `--wait`.
+/// The pause between two looks of `--wait`.
 const AGAIN_AFTER: Duration = Duration::from_secs(5);
 
 /// What is asked for.

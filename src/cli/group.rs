@@ -1,6 +1,6 @@
 //! `allclear group show`, `allclear group forget MEMBER`, `allclear group add MEMBER` and, in its own file, `allclear group leave`.
 //!
-//! What is shown is what was heard on the boards just now and what the ledger has pinned. Forgetting is a write to the pin
+//! It shows the beats on the boards now and the members pinned in the ledger. Forgetting is a write to the pin
 //! of this cluster's ledger, by compare-and-set; the same is to be done in each remaining member (decision 5).
 
 pub(crate) mod leave;

@@ -181,7 +181,7 @@ pub async fn adopt(sources: &Sources, question: &Question, which: Which, consent
     }
 }
 
-/// Listens to the boards, if there are any. Our copies are told by our name; `Err` says why it is not known.
+/// Reads the boards, if there are any. Our copies are recognised by our name; `Err` says why it is not known.
 async fn heard(sources: &Sources, ledgered: &LedgerContents, policy: &Policy) -> Result<Option<Group>, String> {
     let Some(neighbours) = sources.group.as_ref().filter(|neighbours| !neighbours.boards.is_empty()) else {
         return Ok(None);

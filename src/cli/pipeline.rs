@@ -55,7 +55,7 @@ pub async fn explain(asked: Asked<'_>, id: &PipelineId, output: Output) -> Outco
     }
 }
 
-/// Who is asked about a Pipeline.
+/// The source that is asked about a Pipeline.
 pub enum Asked<'a> {
     Desk(&'a Desk),
     /// A running allclear, by the address of its status page.

@@ -151,6 +151,6 @@ fn plan(seen: &Explanation, asked: Option<&PathSet>) -> Result<String, String> {
             let names: Vec<String> = matched.iter().map(|one| name(&one.id, &one.domain)).collect();
             Ok(format!("{paths} of {}", names.join(", ")))
         }
-        Section::Missing { missing } => Ok(format!("{paths}; of which distributions is not known here: {missing}")),
+        Section::Missing { missing } => Ok(format!("{paths}; the distributions cannot be determined here: {missing}")),
     }
 }

@@ -57,7 +57,7 @@ pub async fn explain(asked: Asked<'_>, id: &RepoId, output: Output) -> Outcome {
     }
 }
 
-/// Who is asked about a Repo.
+/// The source that is asked about a Repo.
 pub enum Asked<'a> {
     Desk(&'a Desk<RepoKind>),
     /// A running allclear, by the address of its status page.

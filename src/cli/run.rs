@@ -1,4 +1,4 @@
-//! `allclear run`: the controller, until it is told to stop.
+//! `allclear run`: the controller, until a signal stops it.
 
 use std::mem::ManuallyDrop;
 use std::process::ExitCode;
@@ -13,7 +13,7 @@ use crate::cli::explain;
 use crate::config::{Config, Inputs, Loaded, load};
 use crate::telemetry;
 
-/// Runs until SIGTERM or SIGINT (exit code 0), or until it has to give up (1). A configuration that is refused is told
+/// Runs until SIGTERM or SIGINT (exit code 0), or until it has to give up (1). A refused configuration is reported
 /// with everything that is wrong with it (2).
 pub fn run(inputs: &Inputs<'_>, overrides: Overrides) -> ExitCode {
     let Loaded { config, effective: _, in_force, warnings } = match load(inputs) {

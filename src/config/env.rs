@@ -137,7 +137,7 @@ fn new_layer(given: &BTreeMap<String, String>, known: &Layer, findings: &mut Fin
 }
 
 /// A variable that is none of ours and nearly has the name of one. With the very letters of a key (`ALLCLEAR_ROLLOUT_TIMEOUT`) it is
-/// refused, as nobody else gives a variable that name; what only resembles one is warned about.
+/// refused, as no other program has a variable of that name; a mere resemblance is warned about.
 fn near_miss(
     given: &BTreeMap<String, String>,
     (name, value): (&str, &str),

@@ -13,7 +13,7 @@ use super::mask::MASK;
 /// Libraries that quote answers, requests or credentials even in warnings and errors: nothing of them is written.
 const SILENT: [&str; 3] = ["aws", "kube", "serde_saphyr"];
 
-/// What the names of libraries begin with that are told by name when they ask for too much. Any other part of a filter may be a
+/// The prefixes of the libraries that are named when they ask for too much. Any other part of a filter may be a
 /// password in the wrong place.
 const KNOWN: [&str; 13] = [
     "actix",

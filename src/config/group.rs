@@ -149,7 +149,7 @@ fn remotes(values: &mut Values<'_>, redis: Option<&Redis>) -> Option<(Vec<RedisA
     let key = "group.remotes";
     let accepts = "list of Redis addresses: `host`, `host:port`, `host__port` or URL";
     let listed = values.list(key, accepts, REMOTES_MAX, RedisAddress::parse)?;
-    // Without our own address it cannot be told whether one of the servers is ours, so nor how many members there are.
+    // Without our own address it is unknown whether one of the servers is ours, and so how many members there are.
     // An address that was refused is reported already.
     let own = redis.map(|redis| redis.url.as_ref());
     if own == Some(None) && !listed.is_empty() {

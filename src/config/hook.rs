@@ -27,13 +27,13 @@ pub struct Hook {
     pub headers: BTreeMap<String, Secret<String>>,
     /// Sent with every notice: in the query for GET, in the body otherwise.
     pub parameters: BTreeMap<String, Secret<String>>,
-    /// What it is told. Never empty.
+    /// The kinds of notices that it receives. Never empty.
     pub events: BTreeSet<Kind>,
     /// The file names no events for it. When a purge stalls, such a hook is skipped for good (decision 17).
     pub is_old_form: bool,
-    /// The workloads it is told about. Never empty.
+    /// The workloads whose notices it receives. Never empty.
     pub workloads: Vec<WorkloadPattern>,
-    /// What the body looks like.
+    /// The form of the body.
     pub format: HookFormat,
     /// Keys of the signature, the current one first; empty: unsigned.
     pub secrets: Vec<Secret<Vec<u8>>>,
@@ -103,7 +103,7 @@ impl HookFormat {
     }
 }
 
-/// Which workloads a hook is told about.
+/// A pattern of the workloads whose notices a hook receives.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum WorkloadPattern {
     /// `*`

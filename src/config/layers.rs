@@ -258,7 +258,7 @@ impl<'a> TomlReader<'a> {
             }
             return;
         }
-        // Half a value is no value: what is wrong with it was told as a mistake of the syntax.
+        // Half a value is no value: it was reported as a mistake of the syntax.
         if !self.broken.judges_all(value_span) {
             return;
         }

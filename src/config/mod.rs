@@ -174,7 +174,7 @@ pub struct Config {
     pub purge: Purge,
     /// `site.*`
     pub site: Site,
-    /// Who may purge what.
+    /// The rights of tenants to purge.
     pub tenants: Tenants,
     /// The index of distributions.
     pub distributions: Distributions,
@@ -186,7 +186,7 @@ pub struct Config {
     pub ledger: Ledger,
     /// Which of several replicas works.
     pub leader: Leader,
-    /// Who is told, and how.
+    /// The receivers of notices.
     pub webhooks: Webhooks,
     /// Revisions that move from environment to environment.
     pub pipeline: Pipeline,
@@ -322,7 +322,7 @@ pub struct Group {
     /// Our own name in the group; `None` for `self` while there is no group, and for one that is made from the
     /// cluster's identity in a group (decision 5).
     pub member: Option<String>,
-    /// The other members' Redis servers: distinct, and without our own where it could be told by its text. Empty: no
+    /// The other members' Redis servers: distinct, and without our own where its text shows it. Empty: no
     /// group. One that is ours under another name is recognised later, by its `run_id` (decision 6).
     pub remotes: Vec<RedisAddress>,
     /// `remotes` was given and names our own Redis only: another cluster may use it as its own.

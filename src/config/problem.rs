@@ -133,7 +133,7 @@ pub(super) struct Findings {
     /// Any of these stops the start.
     pub problems: Vec<Problem>,
     pub warnings: Vec<Warning>,
-    /// The file, or a part of it, could not be read; that was told.
+    /// The file, or a part of it, could not be read; that was reported.
     pub unread: bool,
 }
 

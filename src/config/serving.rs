@@ -66,7 +66,7 @@ pub(super) fn http(values: &mut Values<'_>, read: ReadFile<'_>) -> Option<Http> 
     Some(http)
 }
 
-/// The token of who asks whether the edge is fresh. Without one, nobody may.
+/// The token that a request for the edge's freshness carries. Without one, none is allowed.
 fn fresh(values: &mut Values<'_>, read: ReadFile<'_>) -> Option<Option<Secret<String>>> {
     let key = "http.fresh_token_file";
     let Some(path) = values.file(key)? else { return Some(None) };

@@ -36,11 +36,11 @@ pub struct HookSummary {
     /// Scheme, host and port.
     pub url: String,
     pub method: &'static str,
-    /// The names of what it is told.
+    /// The names of the kinds of notices that it receives.
     pub events: Vec<&'static str>,
-    /// Which workloads it is told about.
+    /// The workloads whose notices it receives.
     pub workloads: Vec<String>,
-    /// What its body looks like.
+    /// The form of its body.
     pub format: &'static str,
     /// How many keys it is signed with; 0: unsigned.
     pub keys: usize,

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use toml::de::{DeTable, Error};
 
-/// Mistakes of one file that are told: enough for a screen.
+/// Mistakes of one file that are reported: enough for a screen.
 const MISTAKES_MAX: usize = 20;
 
 const SYNTAX: &str = "see https://toml.io/en/v1.1.0 for the syntax";
@@ -32,7 +32,7 @@ pub(super) struct Broken {
 }
 
 impl Broken {
-    /// What is told of the parser's errors.
+    /// The reported part of the parser's errors.
     pub fn of(text: &str, errors: &[Error]) -> Self {
         let mut places: Vec<(usize, &Error)> =
             errors.iter().map(|error| (error.span().map_or(0, |span| span.start.min(text.len())), error)).collect();

@@ -71,7 +71,7 @@ fn allowance(table: &Map<String, Value>) -> Result<Allowance, Problems> {
             _ => Err((None, unknown(name))),
         });
     }
-    // A slip is told once, and not again as what is missing.
+    // A slip is reported once, and not again as a missing key.
     let is_meant = table.keys().any(|name| nearest(name, NAMES) == Some("namespaces"));
     if !is_meant {
         let fix = "add namespaces = [\"shop\"]; a name may end in a star, as in team-a-*";

@@ -263,7 +263,7 @@ fn webhooks(values: &mut Values<'_>, read: ReadFile<'_>) -> Option<Webhooks> {
     let proxy = values.optional("webhooks.proxy", "`http` or `https` URL", WebUrl::parse);
     let proxy_judges = values.truth("webhooks.proxy_judges");
     let allow_private = values.truth("webhooks.allow_private");
-    // Hooks are checked even where a default of theirs was refused, so that all problems are told at once.
+    // Hooks are checked even where a default of theirs was refused, so that all problems are reported at once.
     let defaults = HookDefaults {
         timeout: timeout.unwrap_or(*webhooks::TIMEOUT.end()),
         schedule: schedule.clone().unwrap_or_default(),

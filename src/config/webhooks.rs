@@ -341,7 +341,7 @@ impl HookReader<'_> {
                 }
             }
         }
-        // A slip is told once, and not again as what is missing.
+        // A slip is reported once, and not again as a missing key.
         for (known, field) in meant {
             found.entry(known).or_insert(field);
         }

@@ -255,7 +255,7 @@ impl Story {
         self.world.cloudfront.invalidations().len()
     }
 
-    /// Whether the cluster has done what it was told and the controller has nothing left to do.
+    /// True if no rollout is in flight and the controller has nothing left to do.
     async fn quiet(&self) -> bool {
         let seen = self.observe().await;
         let rolling = seen.rollouts.iter().any(|rollout| rollout.phase == "rolling");

@@ -411,7 +411,7 @@ impl Member {
     }
 }
 
-/// What every controller is told.
+/// The settings of every controller.
 fn settings(pace: &Pace) -> Vec<(&'static str, &'static str)> {
     [pace.settings(), &[TAKEOVER]].concat()
 }

@@ -25,7 +25,7 @@ static EXPLAINS: OnceLock<MakeExplains> = OnceLock::new();
 
 /// Sets what answers `explain` on the pages of all lives.
 pub fn explained_by(explains: MakeExplains) {
-    // Who came first stays.
+    // The first one stays.
     let _ = EXPLAINS.set(explains);
 }
 

@@ -300,7 +300,7 @@ impl Story {
         )
     }
 
-    /// 5: the controller dies after the push, when the forge has not heard of the request yet.
+    /// 5: the controller dies after the push, before the forge received the request.
     async fn killed(&mut self, tag: &str) -> io::Result<()> {
         let is_creation =
             |request: &sandbox::http::Request| request.method == "POST" && request.path.ends_with("/pulls");

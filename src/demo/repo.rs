@@ -161,7 +161,7 @@ impl Story {
         Ok(())
     }
 
-    /// 1: a commit runs a Job, and the receiver is told.
+    /// 1: a commit runs a Job, and the receiver is notified.
     async fn applied(&mut self) -> io::Result<()> {
         let jobs = self.jobs();
         let commit = self.push(NAME, &["db", "web"])?;
@@ -296,7 +296,7 @@ impl Story {
         }
     }
 
-    /// Waits until a commit is applied, and the receiver was told so.
+    /// Waits until a commit is applied, and the receiver was notified.
     async fn until_applied(&mut self, name: &'static str, commit: &str) -> io::Result<()> {
         let commit = commit.to_owned();
         self.until("it is applied and told", move |story, views| {
@@ -339,7 +339,7 @@ impl Story {
         Ok(())
     }
 
-    /// Tells what is new: containers that have ended, and what the receiver was told. Returns what the controller shows.
+    /// Tells the news: ended containers, and the receiver's new notices. Returns the controller's view.
     async fn listen(&mut self) -> io::Result<Vec<View>> {
         let is_told = !self.chapters.is_empty();
         for ended in self.pods.ended_after(self.shown.1) {
@@ -359,7 +359,7 @@ impl Story {
         Ok(life.observe().await.running.map(|running| running.repos).unwrap_or_default())
     }
 
-    /// What the receiver was told about a commit, each once.
+    /// The receiver's notices about a commit, each once.
     fn told_of(&self, commit: &str) -> Vec<Told> {
         let mut seen = BTreeSet::new();
         let all = told(&self.world).into_iter();
@@ -475,7 +475,7 @@ fn is_applied(views: &[View], name: &str, commit: &str) -> bool {
     run.is_some_and(|run| run.revision.0 == commit && run.phase == "Succeeded")
 }
 
-/// Whether it is told that git fails.
+/// True if its condition shows that git fails.
 fn is_unready(views: &[View], name: &str) -> bool {
     view(views, name).and_then(View::ready).is_some_and(|ready| ready.reason == "GitFailed")
 }

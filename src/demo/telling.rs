@@ -75,7 +75,7 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// What controllers are told.
+    /// The settings of controllers.
     pub(super) fn settings(&self) -> &[(&'static str, &'static str)] {
         &self.settings
     }

@@ -1,6 +1,6 @@
-//! What the deciding half needs from the outside, as traits the shell provides and tests fake.
+//! The ports of the deciding half to the outside, as traits the shell provides and tests fake.
 //!
-//! A port never decides: it does what it is told, within a bound of time, and reports. Every method of every port answers;
+//! A port never decides: it performs the call within a bound of time and reports. Every method of every port answers;
 //! an adapter that could wait for ever has a time-out of its own.
 
 pub mod pipeline;
@@ -42,11 +42,11 @@ pub trait Clock: Send + Sync {
 
 /// Randomness. The only way to it.
 pub trait Random: Send + Sync {
-    /// 64 bits that nobody can foretell, never the same twice from one of these.
+    /// 64 unpredictable bits, never the same twice from one of these.
     fn bits(&self) -> u64;
 }
 
-/// What a watch of workloads says.
+/// The news of a watch of workloads.
 #[derive(Clone, Debug)]
 pub enum Sight {
     /// A new listing of a scope begins: what of it is not seen before its [`Sight::Synced`] does not exist any more.
@@ -83,7 +83,7 @@ pub enum Sight {
     },
 }
 
-/// What a watch of pods says.
+/// The news of a watch of pods.
 #[derive(Clone, Debug)]
 pub enum PodSight {
     /// A new listing begins.
@@ -114,7 +114,7 @@ pub trait ClusterView: Send + Sync {
     async fn serving(&self, workload: &Workload) -> Result<Serving, PortError>;
     /// Whether a Service that selects the workload's pods publishes their addresses before they are ready.
     async fn publishes_unready(&self, workload: &Workload) -> Result<bool, PortError>;
-    /// Reads what may route to the workloads of one namespace, and what others take of it. What was left out of it is told.
+    /// Reads what may route to the workloads of one namespace, and what others take of it. Omissions are listed in it.
     async fn site_facts(&self, namespace: &str, age: Age) -> Result<Arc<Gathered>, PortError>;
     /// Reads which hosts and paths the Ingresses and routes of all namespaces take. An error if any of it cannot be read: whose a
     /// host is can only be judged by all of them.
@@ -149,8 +149,8 @@ pub enum StoreError {
     Lost(PortError),
 }
 
-/// What the ledger says of itself could not be read, or not be stored: the members of the group, the scopes that are listed, the
-/// last life.
+/// The ledger's own state could not be read, or not be stored: the members of the group, the scopes that are listed,
+/// the last life.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum PinError {
     /// The ledger could not be asked, or it is not known whether it did it.
@@ -176,13 +176,13 @@ pub struct LedgerContents {
     pub listed: Listed,
     /// The form that it is stored in, by the name that it has there; empty where there is only one.
     pub layout: String,
-    /// What the life of the program before this one left; `None` where it left nothing that can be read.
+    /// The note of the life of the program before this one; `None` where it left none that can be read.
     pub life: Option<LifeNote>,
-    /// What of it is lost.
+    /// The lost part of it.
     pub set_back: SetBack,
 }
 
-/// What a ledger is known to have had, and has not any more (decision 48).
+/// The part of a ledger that is known to be lost (decision 48).
 #[derive(Clone, Debug, Default)]
 pub struct SetBack {
     /// The objects, each with what is wrong with it, in words: `allclear-ledger-07 is gone`. Not those of which a ledger has taken note.
@@ -217,7 +217,7 @@ pub trait Ledger: Send + Sync {
     /// Removes a record of this revision and raises the floor below which no `seq` of its shard may start (decision 2).
     /// Removing what is not there succeeds.
     async fn remove(&self, workload: &WorkloadId, revision: u64) -> Result<(), StoreError>;
-    /// What a new record of this workload starts *above*.
+    /// The number that a new record of this workload starts *above*.
     async fn floor(&self, workload: &WorkloadId) -> Result<Floor, PortError>;
     /// Leaves a number that another workload had under this name behind as a floor, so that no later record of the name begins at or
     /// below it. Where a record of the name is there, nothing happens.
@@ -288,9 +288,9 @@ pub enum InvalidationStatus {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct CdnError {
-    /// What to do about it.
+    /// Its class, which decides the reaction.
     pub class: CdnErrorClass,
-    /// What was attempted and what the other side said; never a credential.
+    /// The attempted action and the other side's answer; never a credential.
     pub message: String,
 }
 
@@ -337,9 +337,9 @@ pub trait Notifier: Send + Sync {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Receiver {
     pub name: String,
-    /// What it is told.
+    /// The kinds of notices that it receives.
     pub events: Vec<Kind>,
-    /// Which workloads, Pipelines and Repos it is told about, as the configuration writes them.
+    /// The workloads, Pipelines and Repos whose notices it receives, as the configuration writes them.
     pub workloads: Vec<String>,
 }
 
@@ -379,8 +379,8 @@ pub trait Board: Send + Sync {
     /// Removes everything that a member has left there, its records and its beat; says how many records there were. For one
     /// that was forgotten.
     async fn forget(&self, member: &Member) -> Result<usize, PortError>;
-    /// Says that something may have changed, whenever another member posts and after each connecting; for ever, connecting
-    /// again by itself. Lossy; many posts of one moment are told once.
+    /// Signals a possible change, whenever another member posts and after each connecting; for ever, connecting
+    /// again by itself. Lossy; many posts of one moment make one signal.
     fn wake_ups(&self) -> Flow<()>;
 }
 
@@ -398,8 +398,8 @@ pub struct Ports {
     pub lease: Option<Arc<dyn Lease>>,
     /// Where records travel: our own Redis first, where one is configured, then those of the other members.
     pub boards: Vec<Arc<dyn Board>>,
-    /// What Pipelines need; `None`: they are switched off.
+    /// The ports of Pipelines; `None`: they are switched off.
     pub promoting: Option<pipeline::Promoting>,
-    /// What Repos need; `None`: they are switched off.
+    /// The ports of Repos; `None`: they are switched off.
     pub running: Option<repo::Running>,
 }

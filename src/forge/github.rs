@@ -13,7 +13,7 @@ use crate::words::Words;
 /// One repository's pull requests on GitHub.
 pub(crate) struct GitHub {
     pub(crate) api: Api,
-    /// Whose repository it is: without it GitHub ignores the filter by branch.
+    /// The owner of the repository: without it GitHub ignores the filter by branch.
     pub(crate) owner: String,
 }
 

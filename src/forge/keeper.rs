@@ -1,5 +1,5 @@
-//! Whose turn it is at a git host or a forge: looks of Repos and promotions of Pipelines alike, by one order and one rest of what
-//! fails ([`rests`](crate::rests)).
+//! The order of calls to git hosts and forges: looks of Repos and promotions of Pipelines alike, with one queue and one
+//! set of pauses after failures ([`rests`](crate::rests)).
 //!
 //! - A place that is free goes to the namespace that holds the fewest, to what has not failed before what has, and then to whoever
 //!   came first.
@@ -60,7 +60,7 @@ impl Purpose {
 /// Things that failed last time and are remembered; more than a cluster has Pipelines and Repos.
 const FAILED_MAX: usize = 10_000;
 
-/// A call that somebody wants to make.
+/// A requested call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Errand {
     pub(crate) purpose: Purpose,
@@ -73,13 +73,13 @@ pub(crate) struct Errand {
 /// Why there is no turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum NoTurn {
-    /// What it is about rests.
+    /// Its host, credentials or repository is paused.
     Rests(Resting),
-    /// No place became free in time: who holds how many of which, in words.
+    /// No place became free in time: the holders of the places, in words.
     Busy(String),
 }
 
-/// The turns and rests of all hosts.
+/// The queue and the pauses of all hosts.
 pub struct Keeper {
     clock: Arc<dyn Clock>,
     /// Makes numbers of credentials, others in each process.
@@ -102,7 +102,7 @@ pub(crate) struct Turn {
     begun: Timestamp,
 }
 
-/// Who waits and who is served, by number of arrival.
+/// The waiting and the served calls, by number of arrival.
 #[derive(Default)]
 struct Line {
     served: BTreeMap<u64, Errand>,
@@ -117,7 +117,7 @@ struct Waiting {
 }
 
 impl Keeper {
-    /// Nothing rests, and nobody waits.
+    /// A keeper without pauses and waiting calls.
     pub fn new(clock: Arc<dyn Clock>) -> Arc<Self> {
         Arc::new(Self { clock, numbers: RandomState::new(), state: Mutex::default() })
     }
@@ -175,7 +175,7 @@ impl Keeper {
 }
 
 impl Turn {
-    /// Remembers how the call ended, and what of it rests now.
+    /// Notes how the call ended. Returns the pause that applies now.
     pub(crate) fn ended(&self, succeeded: bool, outcome: Outcome) -> Option<Resting> {
         let now = self.keeper.clock.now();
         let mut state = self.keeper.lock();
@@ -191,7 +191,7 @@ impl Turn {
         state.rests.of(now, &self.errand.whom)
     }
 
-    /// The host allows these credentials little more: they rest for this time.
+    /// The host allows these credentials few more calls: they are paused for this time.
     pub(crate) fn spare(&self, rest: Duration) {
         self.keeper.lock().rests.spare(self.keeper.clock.now(), &self.errand.whom, rest);
     }
@@ -219,7 +219,7 @@ impl Line {
         Some((number, waiting))
     }
 
-    /// Who holds how many of the places that an errand waits for.
+    /// The holders of the places that an errand waits for, with their numbers.
     fn holders(&self, errand: &Errand) -> String {
         let at_host = self
             .served
@@ -399,7 +399,7 @@ mod tests {
         assert!(rests(waited.err()));
         assert!(rests(keeper.turn(errand(Purpose::Look, "b", "a", 0), Duration::ZERO).await.err()));
         assert!(keeper.turn(errand(Purpose::Look, "b", "b", 0), Duration::ZERO).await.is_ok());
-        assert_eq!(keeper.troubles(), ["git host a rests for 30 s, and is asked again then: connection refused"]);
+        assert_eq!(keeper.troubles(), ["git host a is paused for 30 s, then asked again: connection refused"]);
     }
 
     #[test]

@@ -14,7 +14,7 @@ pub(crate) struct Keys {
     pub(crate) git: Credentials,
     /// For the forge's API: `token`.
     pub(crate) token: String,
-    /// Who may vouch for the server, beside the system's authorities.
+    /// The certificate authorities trusted for the server, beside the system's.
     pub(crate) authorities: Option<Authorities>,
 }
 
@@ -56,7 +56,7 @@ fn refused(order: &Order, why: &str) -> PortError {
 pub struct GitKeys {
     /// `username` and `password`, or `bearerToken`, or a `token` as promotions have it.
     pub credentials: Option<Credentials>,
-    /// Who may vouch for the server, beside the system's authorities.
+    /// The certificate authorities trusted for the server, beside the system's.
     pub authorities: Option<Authorities>,
 }
 

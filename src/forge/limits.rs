@@ -7,11 +7,11 @@ use std::time::Duration;
 use http::header::{DATE, HeaderName, RETRY_AFTER};
 use http::{HeaderMap, StatusCode};
 
-/// How long to rest where a server asks for it and does not say how long: what GitHub asks of those who hit its secondary limit
+/// The pause where a server asks for one without a duration: GitHub's rule for its secondary limit
 /// (<https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api>).
 pub(crate) const REST: Duration = Duration::from_secs(60);
 
-/// Longest rest that a server can ask for. Limits are by the hour, and whether it is too early is found out by one call.
+/// Longest pause that a server can ask for. Limits are by the hour, and one call finds out whether it is too early.
 pub(crate) const REST_MAX: Duration = Duration::from_secs(600);
 
 /// Whether a refusal is about pace. GitHub refuses so with 403, too, and says it in headers or in words.
@@ -25,7 +25,7 @@ fn is_used_up(headers: &HeaderMap) -> bool {
     number(headers, ["x-ratelimit-remaining", "ratelimit-remaining"]) == Some(0)
 }
 
-/// How long a server asks for rest: in seconds, until a date, or until its limits are counted anew. Its dates are measured
+/// The pause that a server asks for: in seconds, until a date, or until its limits are reset. Its dates are measured
 /// against its own clock.
 pub(crate) fn rest(headers: &HeaderMap) -> Option<Duration> {
     let after = text_of(headers, &RETRY_AFTER).and_then(|text| {

@@ -63,7 +63,7 @@ const MARKED_FILES_MAX: usize = 1_000;
 /// Contents without a marker that are remembered, by id: 20 bytes each, as many as a repository may have files.
 const PLAIN_MAX: usize = 200_000;
 
-/// Requests of which the state is remembered with its mark; more than there are environments.
+/// Pull requests whose state is cached with its ETag; more than there are environments.
 const SEEN_MAX: usize = 10_000;
 
 /// How far the clocks of a forge and of this cluster may be apart, in seconds.
@@ -129,7 +129,7 @@ impl Forges {
         let session = session(Arc::clone(&witness) as Arc<dyn Http>, order, &place, keys)?;
         let (call, runtime) = (call(Arc::clone(shared), session, order.clone()), Handle::current());
         let broke_off = PortError::passing(attempted.clone(), "the work broke off; the log says where");
-        // It holds its place until it ends, even if nobody waits for it any more.
+        // It holds its place until it ends, even if no caller waits for it any more.
         let work = tokio::task::spawn_blocking(move || {
             let (result, outcome) = match runtime.block_on(timeout(CALL_MAX, call)) {
                 Ok(result) => {

@@ -84,7 +84,7 @@ impl Found {
         self.head == branches.head && self.promotion().is_none_or(|id| id == order.id)
     }
 
-    /// What others are told of it.
+    /// The part of it that leaves this crate.
     pub(crate) fn into_request(self) -> Request {
         let is_id = |commit: &String| commit.len() == 40 && commit.bytes().all(|digit| digit.is_ascii_hexdigit());
         let is_web = self.url.starts_with("https://") || self.url.starts_with("http://");

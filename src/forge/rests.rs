@@ -1,16 +1,17 @@
-//! What is left alone for a while: a failure rests only what it is about (decision 60).
+//! Pauses after failures: a failure pauses only its own subject (decision 60).
 //!
-//! | seen | what rests |
+//! | seen | paused |
 //! |---|---|
 //! | no connection, or none over TLS | the host, unless a repository of it has answered lately |
 //! | 401 | the host, for these credentials |
 //! | 429, and 403 that is about pace | the same, for as long as the host asks |
 //! | other 5xx, no whole answer in time, an answer that makes no sense | the repository, for these credentials |
 //!
-//! Whoever has no credentials is known by its namespace, so no tenant makes another one wait. What rests is left alone longer each
-//! time, and an answer ends it. A refusal that only a person can end is no reason to rest: whoever mends it wants to see it.
+//! Calls without credentials are known by their namespace, so no tenant makes another one wait. A pause is longer each
+//! time, and an answer ends it. A refusal that only a person can end causes no pause: the person wants to see the
+//! effect.
 //!
-//! Not for whose turn it is; that is `keeper`.
+//! Not for the order of calls; that is `keeper`.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -19,7 +20,7 @@ use domain::kernel::machine::Timestamp;
 
 use crate::limits::REST_MAX;
 
-/// First and longest rest of a host that cannot be reached.
+/// First and longest pause of a host that cannot be reached.
 const HOST_RESTS: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(600));
 
 /// The same of a repository that fails, and of a host for credentials that it refuses.
@@ -31,10 +32,10 @@ const WELL_FOR: Duration = Duration::from_secs(60);
 /// Things that are remembered; more than there are Repos and Pipelines. Those whose failures are longest ago are forgotten.
 const KNOWN_MAX: usize = 10_000;
 
-/// How long failures count after a rest.
+/// How long failures count after a pause.
 const MEMORY: Duration = Duration::from_secs(3600);
 
-/// Whom a call is about, by what can fail.
+/// The subject of a call, by the parts that can fail.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Whom {
     /// The host, with its port if it has one.
@@ -65,7 +66,7 @@ pub(crate) enum Outcome {
     /// Nothing about the host.
     #[default]
     Nothing,
-    /// It answered; what it said is a person's matter.
+    /// It answered; the content of the answer is a person's matter.
     Answers,
     /// There is no connection to it, for this reason.
     Unreachable(String),
@@ -104,7 +105,7 @@ pub(crate) struct Rests {
 }
 
 impl Rests {
-    /// What of this rests now.
+    /// The pause that applies to this now.
     pub(crate) fn of(&self, now: Timestamp, whom: &Whom) -> Option<Resting> {
         let resting = |part: Part| {
             let rest = self.parts.get(&part).filter(|rest| now < rest.until)?;
@@ -118,7 +119,7 @@ impl Rests {
         let words = |(part, rest): (&Part, &Rest)| match part {
             Part::Host(host) if now < rest.until => {
                 let left = rest.until.since(now).as_secs();
-                Some(format!("git host {host} rests for {left} s, and is asked again then: {}", rest.why))
+                Some(format!("git host {host} is paused for {left} s, then asked again: {}", rest.why))
             }
             Part::Host(_) | Part::Key(..) | Part::Repository(..) => None,
         };

@@ -101,7 +101,7 @@ impl Session {
         Ok(found)
     }
 
-    /// Removes the promotion's branch, unless somebody else has been there since.
+    /// Removes the promotion's branch, unless others have changed it since.
     pub(crate) async fn remove_branch(&self, order: &Order) -> Result<(), PortError> {
         let head = &self.branches.head;
         let Some(tip) = self.remote.refs(&[&format!("refs/heads/{head}")]).await?.branch(head) else { return Ok(()) };
@@ -145,7 +145,7 @@ fn may_be_there_already(status: StatusCode) -> bool {
     [StatusCode::CONFLICT, StatusCode::UNPROCESSABLE_ENTITY, StatusCode::BAD_REQUEST].contains(&status)
 }
 
-/// The trailers of a commit that we made for this environment. One that somebody amended has another committer.
+/// The trailers of a commit that we made for this environment. One that was amended by others has another committer.
 pub(crate) fn ours<'a>(order: &Order, commit: &'a Commit) -> Option<Trailers<'a>> {
     let trailers = Trailers::of(|key| commit.trailer(key))?;
     let is_ours = commit.committer == words::AUTHOR && trailers.place == words::place(order);

@@ -50,7 +50,7 @@ impl Http for Witness {
         authorities: Option<&Authorities>,
         answer_max: usize,
     ) -> Result<Response<Bytes>, HttpError> {
-        // Who gives up meanwhile has had no whole answer.
+        // A caller that gives up meanwhile has had no whole answer.
         self.seen().last = Outcome::Nothing;
         let answer = self.http.send(request, authorities, answer_max).await;
         let spare = answer.as_ref().ok().and_then(|answer| limits::running_out(answer.headers()));

@@ -174,7 +174,7 @@ fn shown(text: &str) -> String {
     text::clean(text, TEXT_BYTES_MAX)
 }
 
-/// A text of others in Markdown: not a link, not a mention of anybody, not markup.
+/// A text of others in Markdown: not a link, not a mention, not markup.
 fn code(text: &str) -> String {
     format!("`{}`", shown(text).replace('`', "'"))
 }

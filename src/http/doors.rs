@@ -57,7 +57,7 @@ impl Door {
             // A kubelet has two probes under way at most and closes each connection; two Prometheus servers keep one
             // each. Where addresses are translated, several of these share one.
             Self::Probes => Bounds { all: 64, peer: 8 },
-            // By port-forward everybody comes from 127.0.0.1: ten browsers with six connections each.
+            // By port-forward all come from 127.0.0.1: ten browsers with six connections each.
             Self::Page => Bounds { all: 128, peer: 64 },
             // Two replicas of an Ingress controller keep some connections each; all others open one for a request. Each may send a
             // body of 256 KiB: 16 MiB in all.

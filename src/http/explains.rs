@@ -13,7 +13,7 @@ use super::reply;
 use domain::kernel::id::WorkloadId;
 use domain::kernel::text;
 
-/// How long an answer serves everybody who asks for the same.
+/// How long an answer serves all requests for the same.
 const KEPT_FOR: Duration = Duration::from_secs(10);
 
 /// Between two answers. Each is about ten calls.

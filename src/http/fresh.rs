@@ -28,7 +28,7 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 /// When to ask again while an edge is not fresh, in seconds.
 const AGAIN_S: u64 = 2;
 
-/// Who may ask, and what is asked then.
+/// The token of the freshness endpoint, and the source of its answers.
 #[derive(Clone)]
 pub struct Fresh {
     /// The token's digest: comparing digests takes as long for every wrong token.

@@ -1,4 +1,4 @@
-//! Who may stay connected to one of our doors: a bound on all connections, and one for each peer's address.
+//! The bounds on the connections to one of our listeners: one on all, and one for each peer's address.
 //!
 //! A connection costs a stranger nothing, and without bounds those that say nothing would take every place. So beyond a
 //! bound the connection that has been idle for longest makes room, first of the peer that has the most: a flood closes
@@ -73,7 +73,7 @@ enum Room {
     Free,
     /// If this one goes; the bound that was reached.
     Instead(u64, &'static str),
-    /// Everybody is being answered; the bound that was reached.
+    /// No: all guests are being answered; the bound that was reached.
     None(&'static str),
 }
 

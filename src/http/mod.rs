@@ -213,7 +213,7 @@ struct State<'a> {
     about: &'a About,
     #[serde(flatten)]
     seen: &'a Observation,
-    /// What this process told of the workloads above, with times, oldest first.
+    /// This process's notices of the workloads above, with times, oldest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     told: Vec<Moment>,
 }

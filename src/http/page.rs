@@ -42,7 +42,7 @@ const SHOWN_MAX: usize = 100;
 /// How often a page without a script reloads itself, in seconds. A reload takes the focus, so it is seldom.
 const RELOADED_EVERY_S: u32 = 15;
 
-/// Who is being looked at. Constant for the life of the process.
+/// The replica that the page shows. Constant for the life of the process.
 #[derive(Clone, Debug, Serialize)]
 pub struct About {
     pub member: String,
@@ -69,7 +69,7 @@ pub struct View<'a> {
     pub seen: Result<&'a Observation, &'a String>,
     /// The workloads that were asked for.
     pub listing: &'a Listing,
-    /// What was told lately, oldest first.
+    /// Recent notices, oldest first.
     pub moments: &'a [Moment],
     /// When the last purge was complete, and how long it took, in milliseconds.
     pub last_purge: Option<(i64, Option<i64>)>,

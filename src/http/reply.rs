@@ -37,7 +37,8 @@ pub async fn within<T>(time: Duration, asked: impl Future<Output = T>) -> Option
 }
 
 /// An answer that ends its connection where the request's body was not read to its end. Without that actix reads on and throws away,
-/// for as long as somebody sends (actix-http 3.20, `should_close_for_unread_payload`: it looks whether the body is still held).
+/// for as long as the client sends (actix-http 3.20, `should_close_for_unread_payload`: it looks whether the body is
+/// still held).
 pub fn ending(answer: HttpResponse, payload: Payload) -> HttpResponse {
     answer.map_body(|_, body| BoxBody::new(Holding { body, _payload: Box::new(payload) }))
 }

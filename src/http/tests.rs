@@ -1,4 +1,4 @@
-//! Over a real loopback socket, against a root actor that shows what it is told to.
+//! Over a real loopback socket, against a root actor with a scripted observation.
 
 mod gallery;
 mod live;

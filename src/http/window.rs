@@ -33,17 +33,17 @@ const SHARED_FOR: Duration = Duration::from_millis(900);
 /// What the server shows.
 #[derive(Clone)]
 pub struct Front {
-    /// Who knows everything: the root actor.
+    /// The root actor, which knows everything.
     pub root: Recipient<Observe>,
-    /// Who knows the workloads on record: the same.
+    /// The same, for the workloads on record.
     pub browse: Recipient<Browse>,
-    /// Who answers `explain`, on the page of a workload; `None`: the page names the command.
+    /// Answers `explain` on the page of a workload; `None`: the page names the command.
     pub explains: Option<Arc<dyn Explains>>,
     /// What time it is.
     pub clock: Arc<dyn Clock>,
     pub metrics: Arc<Metrics>,
     pub about: About,
-    /// Who may ask whether an edge is fresh; `None`: nobody.
+    /// The token of those who may ask whether an edge is fresh; `None`: no one may.
     pub fresh: Option<Fresh>,
     /// What the endpoints for other programs need; `None`: there are none, whatever their address.
     pub hooks: Option<Hooks>,
@@ -132,7 +132,7 @@ impl Window {
         seen
     }
 
-    /// The workloads that a page shows; none if nobody answers, which the page says elsewhere.
+    /// The workloads that a page shows; none without an answer, which the page says elsewhere.
     pub async fn browse(&self, asked: &Asked) -> Listing {
         let browse = match asked {
             Asked::Overview(search) => Browse::Search(search.clone()),
@@ -166,7 +166,7 @@ impl Window {
         })
     }
 
-    /// What was told of the workloads on a page.
+    /// The notices of the workloads on a page.
     pub fn moments(&self, seen: Result<&Observation, &String>, listing: &Listing) -> Vec<Moment> {
         let mut shown: BTreeSet<&WorkloadId> = listing.rows.iter().map(|row| &row.summary.workload).collect();
         if let Ok(seen) = seen {

@@ -35,7 +35,7 @@ pub struct MemberBoard {
     told: Mutex<Told>,
 }
 
-/// What a member has been told of its own copies.
+/// The answers to a member about its own copies.
 #[derive(Default)]
 struct Told {
     newest: u64,

@@ -101,7 +101,7 @@ pub struct Invalidation {
 /// Where an invalidation stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// Edges are still being told.
+    /// Edges are still being notified.
     InProgress,
     /// Every edge has confirmed.
     Completed,
@@ -178,7 +178,7 @@ impl CloudFrontStandIn {
         self.lock().beyond_bucket
     }
 
-    /// Denies everything to everybody, or stops doing so.
+    /// Denies every call, or stops doing so.
     pub fn deny(&self, denied: bool) {
         self.lock().denied = denied;
     }
@@ -345,7 +345,7 @@ impl State {
     }
 }
 
-/// Who sent a request; empty if it is not signed.
+/// The access key that signed a request; empty if it is not signed.
 ///
 /// `AWS4-HMAC-SHA256 Credential=<key id>/<date>/<region>/cloudfront/aws4_request, SignedHeaders=…, Signature=…`
 pub fn access_key_id(request: &Request) -> &str {

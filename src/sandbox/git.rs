@@ -24,7 +24,7 @@ use super::world::directory;
 /// The program, found through `PATH`.
 pub const PROGRAM: &str = "git";
 
-/// Who makes the commits of [`GitHost::commit`], and when.
+/// The author and time of the commits of [`GitHost::commit`].
 const PERSON: &str = "Ann <ann@example.com> 1700000000 +0000";
 
 /// Bare repositories in a directory of their own, which is removed when this is dropped, if it is ever dropped: see [`GitHost::within`].
@@ -42,7 +42,7 @@ struct Manner {
 }
 
 impl GitHost {
-    /// One without repositories, open to everybody.
+    /// One without repositories, open to all.
     ///
     /// # Errors
     /// There is no place for it.

@@ -141,7 +141,7 @@ impl Web {
         self.edges().for_each(|(from, to)| self.set(from, to, mode));
     }
 
-    /// What a member has to be told to reach the Redis of a member.
+    /// The URL by which one member reaches another's Redis.
     pub fn url(&self, from: usize, to: usize) -> String {
         let login = self.password.as_ref().map(|password| format!(":{password}@")).unwrap_or_default();
         format!("redis://{login}{}", self.line(from, to).address())

@@ -1,7 +1,7 @@
 //! Loopback stand-ins for the systems allclear talks to: for `demo`, tests and benches.
 //!
-//! They keep the rules of the real systems that our promises rest on, and can be told to break. They are no proof about
-//! the real systems: the adapter tests compare them with independent peers where there is one.
+//! They keep the rules of the real systems that our promises depend on, and can break on demand. They are no proof
+//! about the real systems: the adapter tests compare them with independent peers where there is one.
 #![allow(
     clippy::disallowed_methods,
     reason = "these stand for other people's servers, which have a clock of their own and end with the world they are in"

@@ -1,4 +1,4 @@
-//! A stand-in for a webhook receiver: keeps every request whole and answers what it is told to.
+//! A stand-in for a webhook receiver: keeps every request whole and gives the answers that are set.
 //!
 //! It verifies nothing. Signatures, ids and the equality of bytes are for the test that looks at [`Receiver::received`].
 

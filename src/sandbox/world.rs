@@ -28,7 +28,7 @@ const SECRET_ACCESS_KEY: &str = "sandbox-secret-key-that-no-log-may-show";
 /// The cluster of a world that is alone.
 const ALONE: &str = "stand-in";
 
-/// What is outside of all clusters: the CDN, and who is told of purges. A handle.
+/// The systems outside of all clusters: the CDN, and the receiver of notices. A handle.
 #[derive(Clone)]
 pub struct Outside {
     pub cloudfront: Arc<CloudFrontStandIn>,
@@ -38,7 +38,8 @@ pub struct Outside {
 }
 
 impl Outside {
-    /// A CDN whose invalidations complete after this time (`None`: only when told to), and a receiver that takes everything.
+    /// A CDN whose invalidations complete after this time (`None`: only on demand), and a receiver that takes
+    /// everything.
     ///
     /// # Errors
     /// When a port cannot be had.
@@ -65,7 +66,7 @@ pub struct World {
     /// Boards that controllers of this process use instead of Redis; none for those that are configured.
     pub boards: Vec<Arc<dyn Board>>,
     files: PathBuf,
-    /// What else a controller is told here.
+    /// A controller's other settings here.
     settings: BTreeMap<String, String>,
 }
 
@@ -97,7 +98,7 @@ impl World {
         Ok(world)
     }
 
-    /// Lets everybody who reads the kubeconfig from now on reach the API server at this address: a line to it.
+    /// Clients that read the kubeconfig from now on reach the API server at this address: a line to it.
     ///
     /// # Errors
     /// When the file cannot be written.

@@ -1,4 +1,4 @@
-//! What was told of workloads lately, with the time of each, for people who look at the status page.
+//! Recent notices of workloads, with the time of each, for people who look at the status page.
 //!
 //! Records have no times, and notices of a group carry the time of its last vote, so this is by our own clock, at the moment of telling.
 //! It begins with the process and is bounded. Not for decisions, and not for history that has to last; that is in the ledger, the log and
@@ -46,7 +46,7 @@ pub struct Moment {
 pub struct Chronicle(Mutex<VecDeque<Moment>>);
 
 impl Chronicle {
-    /// Takes in what is being told. What is told again keeps the time of the first telling.
+    /// Takes in a notice. A repeated one keeps its first time.
     pub fn note(&self, notice: &Notice, at_ms: i64) {
         let Subject::Workload(workload) = &notice.subject else { return };
         let mut moments = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -80,7 +80,7 @@ pub struct Stopwatch {
 }
 
 impl Stopwatch {
-    /// Hears a notice when it is told for the first time; how long the edge was old, if it is fresh now.
+    /// Takes in a notice when it is first sent. Returns how long the edge was old, if it is fresh now.
     pub fn hear(&mut self, notice: &Notice) -> Option<Duration> {
         match notice.kind {
             Kind::RolloutCompleted => {

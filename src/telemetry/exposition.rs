@@ -115,7 +115,7 @@ mod tests {
                  text/plain;version=0.0.4;q=0.3,*/*;q=0.2",
                 Form::OpenMetrics,
             ),
-            // Prometheus told to scrape text first; one that knows only the draft of OpenMetrics.
+            // A Prometheus configured to scrape text first; one that knows only the draft of OpenMetrics.
             ("text/plain;version=0.0.4;q=0.6,application/openmetrics-text;version=1.0.0;q=0.5", Form::Prometheus),
             ("application/openmetrics-text; version=0.0.1, text/plain; q=0.2", Form::Prometheus),
             ("application/openmetrics-text;q=0", Form::Prometheus),

@@ -48,7 +48,7 @@ pub struct Metrics {
     pub doors: Doors,
     pub promotions: Promotions,
     pub runs: Runs,
-    /// What was told of workloads lately, with times.
+    /// Recent notices of workloads, with times.
     pub chronicle: Chronicle,
     /// The spans that wait to be exported.
     pub traces: Traces,
@@ -136,7 +136,7 @@ impl Metrics {
         self.standing.leads(leads);
     }
 
-    /// A transition: one line, as severe as it is, and one count. Told again after a restart, it is logged again.
+    /// A transition: one line, as severe as it is, and one count. Sent again after a restart, it is logged again.
     pub fn notice(&self, notice: &Notice) {
         self.notices.get_or_create(&[("kind", notice.kind.name())]).inc();
         let purges: Vec<String> = notice.purges.iter().map(|purge| purge.distribution.to_string()).collect();

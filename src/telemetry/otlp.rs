@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use domain::kernel::trace::{Fact, Span, Stage};
 
-/// Who sends, for all spans of this process: attributes by name.
+/// The sender of all spans of this process: attributes by name.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Resource(pub Vec<(String, String)>);
 

@@ -272,7 +272,7 @@ async fn a_host_that_one_repo_does_not_trust_is_looked_at_by_others() {
     let unresolved = trusting.resolve(&repo, &spec(closed), &|| ()).await.expect_err("refused");
     assert!(unresolved.why.contains("no connection") && unresolved.rest > Duration::from_secs(25), "{unresolved:?}");
     let [resting]: [String; 1] = trusting.troubles().try_into().expect("one host");
-    assert!(resting.starts_with(&format!("git host localhost:{closed} rests for ")), "{resting}");
+    assert!(resting.starts_with(&format!("git host localhost:{closed} is paused for ")), "{resting}");
     server.stop().await;
 }
 

@@ -360,5 +360,5 @@ fn what_waits_says_what_it_waits_for() {
     assert!(told.iter().any(|words| words.starts_with("was throttled; tried again in")), "{told:?}");
     assert!(told.iter().any(|words| words.ends_with("about 1.3 creations a second")), "{told:?}");
     account.order(0, "shop", "E000000", PathSet::default());
-    assert!(words(&account).iter().any(|words| words == "waits for its turn, so that others can go with it"));
+    assert!(words(&account).iter().any(|words| words == "waits briefly so that other purges can join it"));
 }

@@ -170,7 +170,7 @@ async fn write(env: Env, found: Records, above: Seq) -> Outcome {
                 let first = Arc::make_mut(&mut record);
                 first.start_above(floor.max(above.into()));
                 if first.nonce.is_none() {
-                    // A write that is repeated, for nobody knows what became of it, is the same one.
+                    // A write with an unknown outcome is repeated unchanged.
                     first.nonce = Nonce(env.ports.random.bits());
                 }
                 records.insert(id, record);

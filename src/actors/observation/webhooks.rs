@@ -27,9 +27,9 @@ pub struct DeliverySeen {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReceiverSeen {
     pub name: String,
-    /// What it is told.
+    /// The kinds of notices that it receives.
     pub events: Vec<String>,
-    /// What it is told about, as the configuration writes it.
+    /// The workloads whose notices it receives, as the configuration writes them.
     pub workloads: Vec<String>,
     /// How the last attempt ended; `None` before the first one since this allclear works.
     #[serde(default)]

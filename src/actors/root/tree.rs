@@ -1,4 +1,4 @@
-//! What exists while the ledger is open: the singletons, where they are, how they are rebuilt, shown and ended.
+//! The singleton actors of an open ledger: their addresses, how they are rebuilt, shown and ended.
 
 use std::time::Duration;
 

@@ -15,7 +15,7 @@ pub struct Served {
 }
 
 /// Asks each place. With `leave` one that we may not list is left alone: a cluster may have the kind for others. Where objects are
-/// tended already, a right that is gone is a trouble, and told as one.
+/// tended already, a lost right is reported as a trouble.
 ///
 /// # Errors
 /// When the API server cannot be asked.

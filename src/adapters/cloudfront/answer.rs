@@ -1,10 +1,10 @@
 //! What an answer may say: every field is bounded before anything is done with it.
 //!
 //! An id becomes part of the next request's address, and the SDK ends the process with a panic where an address cannot be
-//! written down (65,534 bytes are the most, `http::Uri`). So what is no id never gets there. What is out of bounds costs
-//! itself only, and is told.
+//! written down (65,534 bytes are the most, `http::Uri`). So an invalid id never gets there. A part out of bounds costs
+//! itself only, and is reported.
 //!
-//! Not for what answers mean.
+//! Not for the meaning of answers.
 
 use aws_sdk_cloudfront::types::{self, ConnectionMode, DistributionSummary};
 

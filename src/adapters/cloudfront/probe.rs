@@ -20,7 +20,7 @@ const REFERENCE: &str = "allclear-check";
 /// An id that no invalidation has: ours begin with `I`, and have no word in them.
 const NO_INVALIDATION: &str = "IALLCLEARCHECK";
 
-/// Whom AWS takes us for.
+/// Our identity at AWS.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
     /// Such as `arn:aws:sts::123456789012:assumed-role/allclear/1700000000`.
@@ -29,12 +29,12 @@ pub struct Identity {
 }
 
 impl CloudFront {
-    /// Whom AWS takes us for. This needs no right.
+    /// Asks AWS STS for our identity. Needs no permission.
     ///
     /// # Errors
-    /// When STS does not answer, or knows us not.
+    /// When STS does not answer, or does not know us.
     pub async fn identity(&self) -> Result<Identity, CdnError> {
-        let attempted = || "failed to ask AWS (STS) whom it takes us for".to_owned();
+        let attempted = || "failed to ask AWS STS for our identity".to_owned();
         let answer = self.sts.get_caller_identity().send().await.map_err(|error| failure(attempted(), &error))?;
         match (answer.arn, answer.account) {
             (Some(arn), Some(account)) => Ok(Identity { arn, account }),

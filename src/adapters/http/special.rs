@@ -87,9 +87,9 @@ const SPECIAL_V6: [Block<Ipv6Addr>; 25] = [
 /// What the regional registries give out (<https://www.iana.org/assignments/ipv6-address-space>): nothing else is routed.
 const GLOBAL_UNICAST: Block<Ipv6Addr> = v6([0x2000, 0, 0, 0, 0, 0, 0, 0], 3, "global unicast");
 
-/// Where machines are told their secrets. Link-local ones (AWS, its ECS and EKS, Google, Azure, Oracle, Scaleway, OpenStack and
-/// most others) are refused with all link-local addresses and need no row. One of Azure is public by its form: the platform
-/// channel hands out goal states and certificates, and no receiver can ever live there.
+/// Endpoints that hand machines their secrets. Link-local ones (AWS, its ECS and EKS, Google, Azure, Oracle, Scaleway,
+/// OpenStack and most others) are refused with all link-local addresses and need no row. One of Azure is public by its
+/// form: the platform channel hands out goal states and certificates, and no receiver can ever live there.
 const METADATA_V4: [Block<Ipv4Addr>; 3] = [
     // <https://www.alibabacloud.com/help/en/ecs/user-guide/view-instance-metadata>
     v4([100, 100, 100, 200], 32, "Alibaba Cloud's metadata service"),
@@ -140,7 +140,7 @@ pub(super) fn special(address: IpAddr) -> Option<&'static str> {
     }
 }
 
-/// Whose metadata service has this address.
+/// The name of the metadata service at this address.
 pub(super) fn metadata(address: IpAddr) -> Option<&'static str> {
     match address {
         IpAddr::V4(address) => METADATA_V4.iter().find(|block| block.holds(address)).map(|block| block.name),

@@ -84,7 +84,7 @@ async fn serving(api: &Api, group: &str, version: &str, kind: &str) -> Result<Op
     }))
 }
 
-/// The targets that somebody wants to know about, by what an object is called. Clones share them.
+/// The wanted targets, by the name of their object. Clones share them.
 #[derive(Clone, Default)]
 pub(super) struct Wanted(Arc<Mutex<Names>>);
 

@@ -2,7 +2,7 @@
 //! is, where `tenants.default` is `own`.
 //!
 //! A host may only be judged by all who route it, so whatever cannot be read ends the reading: nothing is purged then, and that
-//! is told. Hosts that a route has from its Gateway alone are not its own; it has to name them.
+//! is reported. Hosts that a route has from its Gateway alone are not its own; it has to name them.
 //!
 //! Not for deciding whose a host is; that is `domain::site::own`.
 

@@ -36,7 +36,8 @@ pub const RESEND: &str = "allclear.dev/resend";
 /// Nothing new starts, for this reason.
 pub const SUSPEND: &str = "allclear.dev/suspend";
 
-/// Who the API server takes us for (<https://kubernetes.io/docs/reference/kubernetes-api/authentication-resources/self-subject-review-v1/>).
+/// Our identity at the API server
+/// (<https://kubernetes.io/docs/reference/kubernetes-api/authentication-resources/self-subject-review-v1/>).
 const REVIEWS: Resource = Resource::new("authentication.k8s.io", "v1", "selfsubjectreviews");
 
 /// Pods, whose logs a person reads.
@@ -257,7 +258,7 @@ impl<K: Kind> Desk<K> {
         Ok(Some(self.api.log(&pods, &pod, container).await?.text()))
     }
 
-    /// Who we are, as the API server knows us.
+    /// Our user name at the API server.
     ///
     /// # Errors
     /// In words.

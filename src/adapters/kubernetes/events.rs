@@ -1,7 +1,7 @@
 //! Notices as Kubernetes Events on their workload, where `kubectl describe` shows them.
 //!
-//! An Event's name is derived from its notice, so a notice told again after a restart meets its own Event (409) and there
-//! is only ever one. Events are for recent eyes: the API server forgets them after an hour by default.
+//! An Event's name is derived from its notice, so a notice sent again after a restart meets its own Event (409) and
+//! there is only ever one. Events are for recent eyes: the API server forgets them after an hour by default.
 //! <https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/event-v1/>
 //!
 //! They are `v1` Events, and not `events.k8s.io/v1`, for their order. `kubectl describe` sorts by `lastTimestamp` alone
@@ -32,7 +32,7 @@ use domain::ports::{EventSink, PortError};
 
 const EVENTS: Resource = Resource::new("", "v1", "events");
 
-/// Who reports, in every Event.
+/// The reporting controller of every Event.
 pub const CONTROLLER: &str = "allclear.dev/controller";
 
 /// Longest `message` the API server accepts, in bytes.

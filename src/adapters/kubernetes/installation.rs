@@ -37,7 +37,7 @@ pub struct Installation {
 
 /// What was seen of it at one moment.
 pub struct Seen {
-    /// Who holds the Lease; `None` if there is no such object.
+    /// The holder of the Lease; `None` if there is no such object.
     pub lease: Result<Option<Claim>, PortError>,
     /// The Deployments of the namespace that are ours, by name.
     pub controllers: Result<Vec<Controller>, PortError>,

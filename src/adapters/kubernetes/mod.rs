@@ -56,7 +56,7 @@ use domain::workloads::workload::Workload;
 use serving::ServingReader;
 use site::SiteReader;
 
-/// What to do where the namespace of our own objects is missing, which a creation is told by 404.
+/// Adds the remedy where the namespace of our own objects is missing: a creation in it gets 404.
 pub(crate) fn no_namespace(error: PortError, namespace: &str) -> PortError {
     let cure = format!(
         "make it with `kubectl create namespace {namespace}`, or name another one by ledger.namespace (ALLCLEAR__LEDGER__NAMESPACE, \

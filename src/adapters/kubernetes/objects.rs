@@ -221,7 +221,7 @@ impl<K: Kind> Objects<K::Object> for Served<K> {
         let proofs = proofs(self.api.clone(), vec![of.clone()], reach.clone(), self.watches.tempo.prove);
         let watches = self.watches.clone();
         let begin = move || watches.watch(of.clone(), decoder.clone(), reach.clone());
-        // A watch that goes on from a version of the future, as after a restore, is told nothing at all.
+        // A watch that goes on from a version of the future, as after a restore, receives nothing at all.
         Box::pin(unfold((begin(), proofs, begin), |(mut looks, mut proofs, begin)| async move {
             loop {
                 tokio::select! {

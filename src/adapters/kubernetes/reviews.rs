@@ -1,5 +1,5 @@
-//! Who may do what, asked of the API server's own authorizer: for whose credentials these are (SelfSubjectAccessReview), and for
-//! another account, where that may be asked (SubjectAccessReview).
+//! Reviews by the API server's own authorizer: of the caller's rights (SelfSubjectAccessReview), and of
+//! another account's, where that is allowed (SubjectAccessReview).
 //! <https://kubernetes.io/docs/reference/access-authn-authz/authorization/#checking-api-access>
 //!
 //! A review changes nothing. Not for which rights are needed, nor for what follows where one is missing.
@@ -38,10 +38,10 @@ pub struct Right {
     pub namespace: Option<String>,
 }
 
-/// Whom a review is about.
+/// The subject of a review.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Whom {
-    /// Whose credentials these are.
+    /// The owner of these credentials.
     Caller,
     /// A service account, by namespace and name.
     Account(String, String),
@@ -95,7 +95,7 @@ impl Reviews {
     /// The name by which the API server knows the caller.
     ///
     /// # Errors
-    /// When it is not told: servers before 1.28 do not serve the question.
+    /// When there is no answer: servers before 1.28 do not serve this review.
     pub async fn caller(&self) -> Result<String, PortError> {
         let object = versioned(json!({"kind": "SelfSubjectReview"}), "authentication.k8s.io");
         let answer = self.0.create(&Collection::everywhere(WHO), None, &object).await?;

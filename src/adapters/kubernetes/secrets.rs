@@ -1,4 +1,4 @@
-//! Secrets of this cluster as [`Secrets`]: read by name when they are used, and kept by nobody.
+//! Secrets of this cluster as [`Secrets`]: read by name on each use, never cached.
 //!
 //! Rights to them are given one by one, so a refusal says where the Role for that is. What is in a Secret is in no error, and goes
 //! nowhere that the Secret's annotation or the operator does not name (decision 57).

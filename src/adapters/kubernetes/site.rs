@@ -5,7 +5,7 @@
 //! namespace has such; where we may not read it, everything counts as ours, which purges too much rather than too little.
 //!
 //! All of it is written by tenants, so all of it is bounded: names as they are read ([`Room`]), Gateways by number, names before
-//! they come into a request's path, and look-ups at the same time. What is left out is told in the site (T2, T15).
+//! they come into a request's path, and look-ups at the same time. Omissions are listed in the site (T2, T15).
 //!
 //! Not for what the objects mean (`routing`), nor for finding the site ([`domain::site`]).
 

@@ -84,7 +84,7 @@ fn sight(scope: Option<String>, look: Look<Workload>, all: bool) -> Sight {
     match look {
         Look::Restarted => Sight::Restarted { scope },
         Look::Seen(Reading::Read(workload)) => Sight::Seen(Box::new(workload)),
-        // What has no name is told under the part it has; the watch is not to blame.
+        // An object without a full name is reported under the part it has; the watch is not to blame.
         Look::Seen(Reading::Unreadable(name, why)) => Sight::Unreadable(named(name), why),
         Look::Gone(name) if name.namespace.is_empty() || name.name.is_empty() => {
             Sight::Unreadable(named(name), "it was deleted, and its name cannot be read".to_owned())

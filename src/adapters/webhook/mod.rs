@@ -38,8 +38,8 @@ pub struct Webhooks {
 }
 
 impl Webhooks {
-    /// Hooks whose name is not unique are told apart by number: the second `web` is `web#2`. So a delivery that waits
-    /// stays with its hook when the hook's address changes, but not when hooks of one name change places.
+    /// Hooks whose name is not unique are distinguished by number: the second `web` is `web#2`. So a delivery that
+    /// waits stays with its hook when the hook's address changes, but not when hooks of one name change places.
     pub fn new(hooks: Vec<Hook>, client: Client, clock: Arc<dyn Clock>) -> Self {
         let mut named: Vec<(String, Hook)> = Vec::with_capacity(hooks.len());
         let mut taken = BTreeSet::new();

@@ -65,7 +65,7 @@ pub struct Heard {
 }
 
 impl Webhooks {
-    /// Why a test for this hook could not be told from a notice, if that is so.
+    /// Why a test of this hook cannot be distinguished from a notice, if so.
     pub const fn unmarked(hook: &Hook) -> Option<Unmarked> {
         match (hook.format, hook.method) {
             (HookFormat::Form, _) => Some(Unmarked::Form),

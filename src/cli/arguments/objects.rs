@@ -9,7 +9,7 @@ use domain::repo::job::StepKind;
 pub(crate) enum PipelineAction {
     /// Show each Pipeline: its environments from left to right, and what each waits for
     List(Listing),
-    /// Show what a Pipeline asks about an environment and what follows from a yes, and say it; needs the right to patch pipelines
+    /// Show an environment's question and what approving does, then approve it; needs the right to patch pipelines
     Approve {
         /// The Pipeline, as shop/web
         name: String,
@@ -31,7 +31,7 @@ pub(crate) enum PipelineAction {
     Suspend {
         #[command(flatten)]
         which: WhichPipelines,
-        /// Why, for all who look [default: who did it]
+        /// Reason shown to others [default: your user name]
         #[arg(long, value_name = "WORDS")]
         reason: Option<String>,
     },
@@ -102,7 +102,7 @@ pub(crate) enum RepoAction {
     Suspend {
         #[command(flatten)]
         which: WhichRepos,
-        /// Why, for all who look [default: who did it]
+        /// Reason shown to others [default: your user name]
         #[arg(long, value_name = "WORDS")]
         reason: Option<String>,
     },

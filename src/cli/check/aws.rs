@@ -1,4 +1,4 @@
-//! The AWS account: whom it takes us for, and each action that allclear uses, without purging anything.
+//! The AWS account: our identity there, and each action that allclear uses, without purging anything.
 //!
 //! Not for which distribution serves which host.
 
@@ -37,7 +37,7 @@ pub struct Account {
     pub findings: Vec<Finding>,
 }
 
-/// Who we are there, and what there is.
+/// Our identity there, and the account's distributions.
 pub async fn account(cdn: &CloudFront) -> Account {
     let (identity, listed) = tokio::join!(cdn.identity(), cdn.distributions());
     let mut findings = vec![region(&cdn.region())];

@@ -41,7 +41,7 @@ const VERSION: &str = "v1alpha1";
 
 const CRDS: Resource = Resource::new("apiextensions.k8s.io", "v1", "customresourcedefinitions");
 
-/// Who asks, and whose rights are looked at.
+/// The caller, and the account whose rights are reviewed.
 pub struct Who {
     pub whom: Whom,
     /// The same in words.
@@ -87,7 +87,7 @@ pub fn unreachable(why: &str) -> Vec<Finding> {
     ]
 }
 
-/// Who asks, and whose rights can be asked for.
+/// Finds the caller, and the account whose rights can be reviewed.
 pub async fn who(
     reviews: &Reviews,
     clients: &Clients,

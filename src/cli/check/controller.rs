@@ -15,7 +15,7 @@ use crate::config::Config;
 /// Pods that are named.
 const NAMED_MAX: usize = 3;
 
-/// Whose settings everything below is checked with.
+/// The source of the settings that everything below is checked with.
 pub fn settings(whose: &Whose) -> Finding {
     match whose {
         Whose::Own(_) => SETTINGS
@@ -82,7 +82,7 @@ async fn dry_run(config: &Config, installation: &Installation, controllers: &[Co
             return told(format!("Deployment {name}"));
         }
         for map in config_maps {
-            // Who may not read it sees the Deployment all the same.
+            // A caller that may not read it sees the Deployment all the same.
             if let Ok(Some(text)) = installation.file(map).await
                 && asks_for_dry_run(&text)
             {

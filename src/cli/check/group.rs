@@ -1,5 +1,5 @@
-//! The group: that all members are known, agree, and run versions that fit together. Heard by the same machine as in the running
-//! program (`read::listen`), so its holds and differences have the same words.
+//! The group: that all members are known, agree, and run versions that fit together. Judged by the same machine as in
+//! the running program (`read::listen`), so its holds and differences have the same words.
 //!
 //! Not for the servers themselves; those are in `redis`.
 
@@ -80,7 +80,7 @@ fn holds(seen: &Seen) -> Vec<Finding> {
     ]
 }
 
-/// Who reports, is believed, and has the same settings.
+/// The members: which are silent, not believed, or have other settings.
 fn members(seen: &Seen, heard: &Group) -> Vec<Finding> {
     let agreed = seen.members.iter().filter(|member| member.agreed);
     let silent: Vec<&str> = agreed

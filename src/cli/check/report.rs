@@ -138,9 +138,9 @@ pub struct Report {
     pub pre: bool,
     /// As whom the API server was asked, and where.
     pub asked: String,
-    /// Whose rights in the cluster were looked at.
+    /// The account whose rights in the cluster were reviewed.
     pub rights_of: String,
-    /// With which credentials AWS was asked, in words.
+    /// The credentials for AWS, in words.
     pub aws_asked: String,
     pub good: usize,
     /// How many should be known.

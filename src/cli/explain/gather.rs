@@ -41,7 +41,7 @@ struct Answers {
     /// Whether all others of its namespace are on record.
     listed: bool,
     facts: Result<Arc<Gathered>, PortError>,
-    /// Who routes which host, where that decides whose it is.
+    /// The routes that claim hosts, where claims decide about owners.
     claims: Option<Result<Arc<Vec<RouteClaim>>, PortError>>,
     distributions: Result<Vec<Distribution>, CdnError>,
     deliveries: Result<Vec<Delivery>, PortError>,

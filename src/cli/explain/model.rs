@@ -18,7 +18,7 @@ pub struct Explanation {
     pub state: String,
     /// What happens next, in one sentence.
     pub next: String,
-    /// Why none of this happens by itself, or nobody knows: no replica works, or that could not be seen.
+    /// Why none of this happens by itself, or why that is unknown: no replica works, or that could not be seen.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub controller: Option<String>,
     /// What a purge would hit as things are, in one sentence; `None` where that is not known.
@@ -39,7 +39,7 @@ pub struct Explanation {
     pub webhooks: Section<Vec<WebhookSeen>>,
     /// What cannot be used about it: bad annotations, mostly.
     pub conditions: Vec<String>,
-    /// Whose settings this speaks of.
+    /// The source of the settings.
     pub settings: Whose,
 }
 
@@ -172,7 +172,7 @@ pub struct Listing {
     /// The ledger that has no record of some of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unrecorded_in: Option<String>,
-    /// Why nothing is done about any of them, or nobody knows.
+    /// Why nothing is done about any of them, or why that is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub controller: Option<String>,
     /// What could not be read; the rest is complete without it.

@@ -1,4 +1,4 @@
-//! `explain` over sources that say what they are told to.
+//! `explain` over scripted sources.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

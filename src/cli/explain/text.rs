@@ -50,10 +50,10 @@ impl fmt::Display for Explanation {
     }
 }
 
-/// A page on which each refusal is told once: parts that are missing for the same reason name the first of them.
+/// A page that shows each refusal once: parts that are missing for the same reason name the first of them.
 struct Once<'a, 'b> {
     page: Page<'a, 'b>,
-    /// What was refused, by the part that told it.
+    /// The refusals, by the part that showed them.
     told: BTreeMap<String, &'static str>,
 }
 

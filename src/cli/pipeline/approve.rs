@@ -82,7 +82,7 @@ impl Question {
         answers.approve(ticket) && (!self.overrides || answers.overrides(ticket))
     }
 
-    /// What is asked, and what follows from a yes.
+    /// The pending question, and what approving does.
     pub fn plan(&self) -> String {
         let Self { found, environment, asked, by, overrides } = self;
         let name = found.object.id.display_name();

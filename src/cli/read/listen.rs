@@ -1,5 +1,5 @@
-//! Listens to the group as a running allclear does, once, and without a trace: every board is asked who it is and read to its
-//! end, and the broker's own machine puts together what was heard. Nothing is posted.
+//! Reads the group as a running allclear does, once, and without a trace: every board is asked who it is and read to
+//! its end, and the broker's own machine combines the answers. Nothing is posted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -27,7 +27,7 @@ const PAGES_MAX: usize = 200;
 /// Beats by which one board may be behind another: what is on the way, and one attempt again.
 const BEATS_BEHIND: u64 = 3;
 
-/// One moment is all there is: what was heard, was heard now.
+/// All answers count as received at this one moment.
 const NOW: Timestamp = Timestamp::from_millis(0);
 
 /// Why nothing is known of agreement without the ledger: the pin is in it.
@@ -47,7 +47,7 @@ pub struct Group {
     pub beats: BTreeMap<Member, Heartbeat>,
     /// Workloads in which another member asks for our part.
     pub sought: BTreeSet<WorkloadId>,
-    /// What holds the group up that the broker cannot know, which heard one moment only.
+    /// A hold that the broker cannot know: it saw one moment only.
     hold: Option<String>,
     /// Our ledger was read.
     ledger_read: bool,
@@ -175,7 +175,7 @@ fn twins(member: &Member, origin: &Origin, told: &[Told]) -> (bool, BTreeSet<Ori
     (goes_on, origins.into_iter().filter(|other| other != origin).collect())
 }
 
-/// Who listens. What only other members look at is left empty: they never hear from us.
+/// The identity of this reader. Fields that only other members read are empty: nothing is posted to them.
 fn listener(member: &Member, origin: &Origin, trust: Trust) -> Identity {
     Identity {
         member: member.clone(),

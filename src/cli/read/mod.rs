@@ -61,9 +61,9 @@ pub struct Question {
     pub policy: Policy,
     /// Where the ledger is looked for, in words: `namespace allclear`.
     pub ledger_place: String,
-    /// Who we are where there is no Redis.
+    /// Our identity where there is no Redis.
     pub us: Us,
-    /// Whose `policy` and the like are.
+    /// The source of `policy` and the like.
     pub whose: Whose,
 }
 
@@ -81,7 +81,7 @@ impl Default for Us {
     }
 }
 
-/// Whom to ask, and what, where it is looked through `views`.
+/// The question, and the sources that `views` give for it.
 pub(crate) fn asking(
     views: Views,
     config: &Config,

@@ -103,7 +103,7 @@ pub fn judge(seen: &Seen, namespace: &str) -> Replicas {
             let why = why(controllers, pods, namespace).unwrap_or_else(|error| format!("why is not known: {error}"));
             Replicas::Idle(format!("no replica works{since}: {why}"))
         }
-        // Who may see pods and not Leases, as with the role `view`, sees at least whether one is ready.
+        // A caller that may read pods and not Leases, as with the role `view`, sees at least whether one is ready.
         Err(_) if ready => Replicas::Work { holder: String::new(), since: String::new() },
         Err(error) => match why(controllers, pods, namespace) {
             Ok(why) => Replicas::Idle(format!("no replica works: {why}")),

@@ -1,5 +1,5 @@
-//! Whose configuration an answer speaks of (decision 64): that of the running controller, as it left it beside its ledger, or, where
-//! that cannot be had, the one that this command was given.
+//! The configuration behind an answer (decision 64): that of the running controller, as stored beside its ledger, or,
+//! where that cannot be read, the one that this command was given.
 
 use std::fmt;
 

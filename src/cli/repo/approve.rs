@@ -107,7 +107,7 @@ impl Question {
         answers.approve(ticket) && (!self.overrides || answers.overrides(ticket))
     }
 
-    /// What is asked, and what follows from a yes.
+    /// The pending question, and what approving does.
     pub fn plan(&self) -> String {
         let Self { view, asked, by, overrides, log, .. } = self;
         let mut text = log.clone().map(ended).unwrap_or_default();

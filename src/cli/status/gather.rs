@@ -251,7 +251,7 @@ async fn pods(
     (found, troubles)
 }
 
-/// What the old pods do of those rollouts that wait for them. Of more than a person reads, the wait alone is told.
+/// The old pods of the rollouts that wait for them. Beyond [`OLD_PODS_TOLD_MAX`], only the wait is shown.
 async fn at_the_barrier(
     sources: &Sources,
     seeing: &Seeing<'_>,

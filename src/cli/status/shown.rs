@@ -34,7 +34,7 @@ pub struct Shown {
     deliveries: Vec<Delivery>,
     quarantined: Vec<String>,
     unwell: Vec<Unwell>,
-    /// Whose settings it speaks of, where a command found out.
+    /// The source of its settings, where a command found out.
     settings: Option<String>,
     /// Read by itself, so that another form of it hides nothing else.
     promoting: Value,
@@ -367,8 +367,8 @@ mod tests {
         };
         let calm = json!({"repos": [], "troubles": []});
         assert!(shown(Value::Null).contains("all clear") && shown(calm).contains("all clear"));
-        let away = shown(json!({"repos": [], "troubles": ["git host git.example.com rests for 30 s"]}));
-        assert!(!away.contains("all clear") && away.contains("git host git.example.com rests"), "{away}");
+        let away = shown(json!({"repos": [], "troubles": ["git host git.example.com is paused for 30 s"]}));
+        assert!(!away.contains("all clear") && away.contains("git host git.example.com is paused"), "{away}");
         let condition =
             json!({"kind": "Stalled", "holds": true, "reason": "RunFailed", "message": "boom", "since_ms": 0});
         let repo = json!({

@@ -295,7 +295,7 @@ fn refused_places(secret: &str) -> Vec<Given> {
 }
 
 // Faults: T11
-/// T11. Goal: a secret that was put into the wrong place is not told together with the mistake, and one in its right place is
+/// T11. Goal: a secret that was put into the wrong place is not shown with the mistake, and one in its right place is
 /// not shown.
 #[test]
 fn strangers_t11_no_secret_is_seen_wherever_it_was_put() {

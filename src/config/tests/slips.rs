@@ -1,4 +1,4 @@
-//! Slips in names: each is told once, by its name and with what was meant; a value is never shown.
+//! Slips in names: each is reported once, by its name and with the likely one; a value is never shown.
 
 use super::*;
 
@@ -34,7 +34,7 @@ fn a_slip_is_not_told_again_by_what_follows_from_it() {
 fn a_file_that_cannot_be_read_is_one_problem_whatever_depends_on_it() {
     let remotes = [("REMOTE_REDIS_HOSTS", "eu-2")];
     assert_eq!(problems(&[("c.toml", "[redis\nurl = \"cache\"\n")], &remotes).len(), 1);
-    // Alone, it would be told that there is no Redis.
+    // Alone, the problem would be that there is no Redis.
     assert_eq!(problems(&[], &remotes).len(), 1);
 }
 

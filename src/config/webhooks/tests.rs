@@ -1,4 +1,4 @@
-//! What is read of a webhooks file, and what is told of one that cannot be.
+//! Reading a webhooks file, and the report of one that cannot be read.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;

@@ -59,7 +59,7 @@ pub(super) fn secret(name: &str, data: &[(&str, &str)], to: Option<&str>) -> Val
     json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data})
 }
 
-/// Rolls out what the branch says, whenever that changes, until nobody else needs git: a small Flux.
+/// Rolls out the branch's version on each change, until nothing else holds git: a small Flux.
 pub(super) async fn deploy(git: Arc<GitHost>, clusters: Vec<KubernetesStandIn>) {
     let mut running = String::new();
     while Arc::strong_count(&git) > 1 {

@@ -84,7 +84,7 @@ impl Pods {
         self.scene().held = held;
     }
 
-    /// Somebody makes a server by hand.
+    /// A person makes a server by hand.
     pub(super) fn make_by_hand(&self, repo: &str, server: &str) {
         self.scene().servers.entry(repo.to_owned()).or_default().insert(server.to_owned());
     }

@@ -1,4 +1,4 @@
-//! What is on the stage: the objects that people apply, and what the receiver is told.
+//! The props on the stage: the objects that people apply, and the receiver's notices.
 
 use std::io;
 
@@ -29,7 +29,7 @@ pub(super) fn repository(name: &str) -> String {
     format!("{NAMESPACE}/{name}.git")
 }
 
-/// Lets the receiver be told of runs.
+/// Subscribes the receiver to notices of runs.
 pub(super) fn subscribe(world: &World) -> io::Result<()> {
     world.subscribe(&json!([{
         "name": "told", "url": format!("{}/told", world.hook.url()), "method": "POST", "headers": {}, "format": "json",
@@ -37,7 +37,7 @@ pub(super) fn subscribe(world: &World) -> io::Result<()> {
     }]))
 }
 
-/// Something that the receiver was told.
+/// A notice that the receiver got.
 pub(super) struct Told {
     /// The same for a repeated delivery.
     pub(super) id: String,
@@ -47,7 +47,7 @@ pub(super) struct Told {
     pub(super) message: String,
 }
 
-/// What the receiver was told, in order.
+/// The receiver's notices, in order.
 pub(super) fn told(world: &World) -> Vec<Told> {
     let text = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
     let read = |request: &sandbox::http::Request| {

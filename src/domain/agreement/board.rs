@@ -1,4 +1,4 @@
-//! What travels over a board, one Redis among those of the group: copies of records, beats, and where a reader is.
+//! The messages on a board, one Redis among those of the group: copies of records, beats, and a reader's position.
 //!
 //! A board is never the memory: what is on it may be lost, stale or wiped at any moment. Not for what is done about that;
 //! see `broker`.
@@ -28,7 +28,7 @@ pub enum Posting {
 }
 
 impl Posting {
-    /// What decides which of two is newer: `seq`, then revision. For the same state, a removal is newer.
+    /// The order of two versions: `seq`, then revision. For the same state, a removal is newer.
     pub fn state(&self) -> (Seq, u64) {
         match self {
             Self::Show(published) => published.state(),
@@ -48,7 +48,7 @@ impl From<Record> for Posting {
     }
 }
 
-/// What became of a posting.
+/// The outcome of a posting.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Posted {
     /// The board's copy is what was posted.
@@ -72,24 +72,24 @@ pub const AGAIN_MAX: usize = 50;
 /// Which copies a reader wants. The default is all of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Interest {
-    /// Whose: of others only the beats are read. `None`: everybody's.
+    /// The members whose records are read; of others only the beats are. `None`: all members.
     pub members: Option<BTreeSet<Member>>,
     /// Workloads that are read wherever the cursor is, for these members; [`AGAIN_MAX`] at most.
     pub again: BTreeSet<WorkloadId>,
 }
 
-/// What another member has posted.
+/// A post of another member.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Heard {
     pub member: Member,
     pub workload: WorkloadId,
     pub origin: Origin,
-    /// Its record, or that it was removed, and at which state: a removal heard on one board says nothing about a newer
-    /// record heard on another.
+    /// Its record, or that it was removed, and at which state: a removal read on one board proves nothing about a newer
+    /// record on another.
     pub said: Posting,
 }
 
-/// What is new on a board.
+/// The new posts on a board.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct News {
     /// Records of other members that changed since the cursor, for each member the oldest change first. Some may come

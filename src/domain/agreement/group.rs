@@ -1,7 +1,7 @@
 //! When a version may be purged: the agreement of all members, as a function of their records.
 //!
 //! ```text
-//! waiting ──all Complete, one version──▶ candidate ──own fresh re-check──▶ vote ──everybody's vote──▶ decided
+//! waiting ──all Complete, one version──▶ candidate ──own fresh re-check──▶ vote ──every member's vote──▶ decided
 //!    └── a member Failed, Withdrew, or moved past without voting and dropped it ──▶ dead
 //! ```
 //!
@@ -21,35 +21,35 @@ use crate::names::image::{Apart, Code};
 use crate::records::record::{Brief, Passed, Phase, Published, Record, Vote};
 use crate::records::rules::Rules;
 
-/// What is known of one member: its ledger's origin, and what it published of the workload.
+/// The known state of one member: its ledger's origin, and its copy of the workload's record.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Known {
     /// The ledger it is about.
     pub origin: Origin,
     /// The member has said lately that this is its ledger. Another one may be an earlier one that a board still has copies of.
     pub current: bool,
-    /// What it published last.
+    /// Its last copy.
     pub published: Published,
     /// It reported lately. Required only of a member that is left out.
     pub alive: bool,
-    /// What else is known of it. For people; no decision reads it.
+    /// Its other known state. For people; no decision reads it.
     pub told: Told,
 }
 
-/// What is known of a member beside what it published, in words.
+/// The state of a member beside its copy of the record, in words.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Told {
-    /// We have not heard from it for a while; the text says how long.
+    /// It is silent; the text states for how long.
     pub silence: Option<String>,
     /// The settings in which it differs from us, a sentence each.
     pub differs: Vec<String>,
-    /// What to do about that.
+    /// The remedy for that.
     pub cure: Option<String>,
     /// How its rollout stands, in its own words (decision 36).
     pub own: Option<String>,
 }
 
-/// What one member knows of the group and of one workload in it.
+/// One member's view of the group and of one workload in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct View {
     /// The hash of the configuration that must be the same in all members (decision 11), own members list included; empty
@@ -108,7 +108,7 @@ pub fn judge_passed(view: &View, own: &Member, passed: &Passed, agreement: &Agre
     judge_by(view, own, Some((own, Some(passed.code()))), agreement)
 }
 
-/// What a member runs that the others are measured by; `None` where it does not have the workload.
+/// The member that the others are compared with, and its version; `None` where it does not have the workload.
 type Measure<'a> = (&'a Member, Option<Code<'a>>);
 
 fn judge_by<'a>(view: &'a View, own: &'a Member, mut measure: Option<Measure<'a>>, agreement: &Agreement) -> Verdict {
@@ -169,7 +169,7 @@ fn with_what_is_told(Known { published, told, .. }: &Known, reason: String) -> S
     parts.join("; ")
 }
 
-/// What a person has to do before anything can be agreed on, as far as we know.
+/// The step that a person has to take before anything can be agreed on, if one is known.
 pub fn cure(view: &View) -> Option<String> {
     if view.hold.is_some() {
         return Some("goes on by itself when that is mended".to_owned());
@@ -180,7 +180,7 @@ pub fn cure(view: &View) -> Option<String> {
     (!cures.is_empty()).then(|| format!("{}; then it goes on by itself", cures.join("; ")))
 }
 
-/// What a member is at, where that is not what `other` is at.
+/// The member's version, where it differs from that of `other`.
 fn is_at(
     Apart { one, other: theirs, is_plain, needs_owner }: &Apart,
     phase: Option<&Phase>,
@@ -193,7 +193,7 @@ fn is_at(
     format!("is at {one}{phase}{theirs}{cure}")
 }
 
-/// What only the owner of two workloads can say of them.
+/// The remedy where only the owner can declare two versions equal.
 const NEEDS_OWNER: &str =
     "; by their images these are not the same: give both one allclear.dev/group-version where they are";
 
@@ -213,8 +213,7 @@ fn standing<'a>(
         }
         Published::Record(record) => record,
         Published::Absent(_) if agreement.absent_left_out => {
-            let said =
-                "did not have the workload when it was last heard from, and is to be left out only while it says so";
+            let said = "last reported that it lacks the workload, and is skipped only while it keeps reporting that";
             return Err(said.to_owned());
         }
         Published::Absent(seq) => return Err(missing_workload(*seq)),
@@ -315,7 +314,7 @@ pub fn waiters(view: &View, own: &Member, agreement: &Agreement) -> BTreeMap<Str
     waiters
 }
 
-/// What is to be said of a member whose vote is missing. Its own words are as old as its last beat.
+/// Explains a missing vote. The member's own text may be as old as its last beat.
 pub fn missing_vote(view: &View, vector: &Vector, member: &Member) -> String {
     if has_voted(view, vector, member) {
         return "has voted, counts other members than this cluster, and may know of a purge that was made".to_owned();

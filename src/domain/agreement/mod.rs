@@ -1,4 +1,4 @@
-//! What several clusters agree on before anything is purged, and how they tell each other.
+//! Agreement of several clusters before a purge, and the messages for it.
 
 pub mod board;
 pub mod group;

@@ -1,7 +1,7 @@
-//! Who the members of the group are, and what they report about themselves.
+//! The members of the group, and their reports about themselves.
 //!
 //! ```text
-//! configured names, or as many heard names as there are servers ──▶ pinned in the ledger ──▶ agreed
+//! configured names, or as many names in beats as there are servers ──▶ pinned in the ledger ──▶ agreed
 //! ```
 //!
 //! No member acts before the members are agreed. Then they stay until further ones come or an operator forgets one (decision 5):
@@ -55,7 +55,7 @@ const MEMBERS: &str = "group.members";
 /// The number of the rules the release judges by, among the settings.
 const RULES: &str = "rules";
 
-/// What a member tells of itself every few seconds, on every board it reaches.
+/// A member's report about itself, every few seconds on every board it reaches.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Heartbeat {
     pub member: Member,
@@ -79,14 +79,14 @@ pub struct Heartbeat {
     /// shown (decision 36).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub seqs: BTreeMap<WorkloadId, Seq>,
-    /// What it watches, and where it runs.
+    /// The namespaces that it watches, and where it runs.
     #[serde(flatten)]
     pub stands: Stands,
     /// Milliseconds since the Unix epoch by its own clock, and later than in the beat before. Older programs order by it.
     pub at_ms: i64,
 }
 
-/// What an allclear watches, and where it runs.
+/// The namespaces that an allclear watches, and where it runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Stands {
     /// The namespaces it watches; empty: all, or an older program, which does not say.
@@ -162,7 +162,7 @@ impl Servers {
     }
 }
 
-/// Who the members are, or why that is not known.
+/// The members, or the reason why they are not known.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Standing {
     /// The members; while there is a hold, all that are known.
@@ -223,7 +223,7 @@ impl Roster {
         Brought::Ledger
     }
 
-    /// Forgets the strangers that were heard from longest ago, beyond [`STRANGERS_MAX`].
+    /// Forgets the strangers whose last beat is oldest, beyond [`STRANGERS_MAX`].
     fn limit(&mut self) {
         let is_ours = |name: &Member| {
             self.configured.contains(name) || self.pin.as_ref().is_some_and(|pin| pin.members.contains(name))
@@ -240,17 +240,17 @@ impl Roster {
         self.pin = pin;
     }
 
-    /// What the ledger is known to hold.
+    /// The pin that the ledger is known to hold.
     pub fn pin(&self) -> Option<&Pin> {
         self.pin.as_ref()
     }
 
-    /// What is known of another member.
+    /// The state of another member.
     pub fn peer(&self, member: &Member) -> Option<&PeerStatus> {
         self.peers.get(member)
     }
 
-    /// Everybody who was ever heard from.
+    /// Every peer whose beat was ever read here.
     pub fn peers(&self) -> impl Iterator<Item = (&Member, &PeerStatus)> {
         self.peers.iter()
     }
@@ -263,7 +263,7 @@ impl Roster {
         settings
     }
 
-    /// Who the members are, or why that is not known.
+    /// The members, or the reason why they are not known.
     pub fn standing(&self, now: Timestamp, servers: &Servers) -> Standing {
         let known = || self.known(now, servers).into_iter().chain(self.configured.iter().cloned()).collect();
         let members = self.pin.as_ref().map_or_else(known, |pin| pin.members.clone());
@@ -272,7 +272,7 @@ impl Roster {
         Standing { members, hold: self.hold(now, servers), config: config_hash(pairs) }
     }
 
-    /// In which settings a member differs from us; empty where it does not, or is not heard from.
+    /// The settings in which a member differs from us; empty if none, or if it never left a beat.
     pub fn differences(&self, member: &Member) -> Vec<String> {
         let Some(PeerStatus { beat, .. }) = self.peers.get(member) else { return Vec::new() };
         let ours = self.settings();
@@ -284,7 +284,7 @@ impl Roster {
         differences
     }
 
-    /// What is to be done about the differences to a member, if there are any.
+    /// The remedy for the differences to a member, if there are any.
     pub fn cure(&self, member: &Member) -> Option<String> {
         let beat = &self.peers.get(member).filter(|_| !self.differences(member).is_empty())?.beat;
         let ours = self.settings();
@@ -329,7 +329,7 @@ impl Roster {
         })
     }
 
-    /// Since when, roughly, nothing has been heard from a member; `None` if it was heard from just now.
+    /// How long, roughly, a member has been silent; `None` if its last beat is recent.
     pub fn silence(&self, now: Timestamp, member: &Member) -> Option<String> {
         let Some(peer) = self.peers.get(member) else {
             return Some("has left no report that was read here".to_owned());

@@ -22,7 +22,7 @@ use crate::records::record::{Published, Purge, PurgeState};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Tally {
     pub workload: WorkloadId,
-    /// What the group knows it by, where that is not its own name.
+    /// Its name in the group, where that is not its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub known_as: Option<String>,
     /// How the newest rollout is, in one sentence.
@@ -30,10 +30,10 @@ pub struct Tally {
     /// How each older rollout is whose votes are open still, with its number.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub older: Vec<String>,
-    /// Who waits for this cluster, and since when it is the one: what it has not done that they have.
+    /// The members that wait for this cluster, since when, and for which step.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub blocks: Option<String>,
-    /// What a person has to do before it goes on; `None` if it goes on by itself.
+    /// The step that a person has to take before it goes on; `None` if it goes on by itself.
     pub next: Option<String>,
     /// Each member, ourselves included.
     pub members: Vec<Ballot>,
@@ -63,7 +63,7 @@ pub struct Ballot {
 #[serde(default)]
 pub struct Executed {
     pub distribution: String,
-    /// Who makes it: the members by rank. Each takes over when those before it do not.
+    /// The members that make it, by rank. Each takes over when those before it do not.
     pub executors: Vec<String>,
     /// CloudFront's id, once any member has recorded it.
     pub invalidation: Option<String>,
@@ -72,7 +72,7 @@ pub struct Executed {
 }
 
 impl Tally {
-    /// What a complete rollout of ours waits for, and what follows, where that is other members; one record alone cannot know.
+    /// The members that a complete rollout of ours waits for, and the next step; one record alone cannot know.
     pub fn awaits(&self) -> Option<(String, String)> {
         if let Some(blocks) = &self.blocks {
             return Some((blocks.clone(), UNBLOCKED_BY.to_owned()));
@@ -84,7 +84,7 @@ impl Tally {
     }
 }
 
-/// What comes next if others wait for this cluster and it waits for no member.
+/// The next step if others wait for this cluster and it waits for no member.
 pub(crate) const UNBLOCKED_BY: &str = "they go on when all have completed one version, and this cluster has voted";
 
 /// The members that wait for this cluster and why, if it waits for no member itself: `eu-1 and us-1 wait for this cluster,
@@ -194,7 +194,7 @@ fn state(view: &View, vector: Option<&Vector>, fate: Option<&Fate>, verdict: &Ve
     }
 }
 
-/// Who is left out, and why; of a vector that was voted for when they were not, they are a part.
+/// The members left out, and why. Of a vector that was voted for before that, they are a part.
 fn left_out(view: &View, vector: Option<&Vector>, agreement: &Agreement) -> String {
     let is_part = |member: &Member| vector.is_some_and(|vector| vector.component(member).is_some());
     let others = view.members.iter().filter(|(member, _)| !is_part(member));

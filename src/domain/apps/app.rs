@@ -37,7 +37,7 @@ pub struct LeafId {
     pub name: String,
 }
 
-/// What may hold a kubeconfig.
+/// The kinds of object that may hold a kubeconfig.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum LeafKind {
     /// A Secret with the kubeconfig in it.
@@ -61,7 +61,7 @@ impl fmt::Display for LeafId {
     }
 }
 
-/// What kind of object an app is, and where its revision and its readiness are found if the kind is not one we know.
+/// The kind of an app's object, and the places of its revision and readiness if we do not know the kind.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AppKind {
     /// Its group and version, as in a manifest: `apps/v1`.
@@ -74,7 +74,7 @@ pub struct AppKind {
     pub revision_at: Option<String>,
     /// JSON pointer (RFC 6901) to what says that it is ready.
     pub ready_at: Option<String>,
-    /// What stands there if it is; `True` unless given.
+    /// The value there if it is ready; `True` unless given.
     pub ready_value: Option<String>,
 }
 
@@ -92,16 +92,16 @@ impl AppKind {
     }
 }
 
-/// One object that somebody wants to know about. Clones share what it says: a Pipeline, the reader of the cluster, its watches and
+/// One object that a Pipeline watches. Clones share its parts: a Pipeline, the reader of the cluster, its watches and
 /// their decoder hold it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TargetKey(Arc<TargetParts>);
 
-/// What a [`TargetKey`] says.
+/// The parts of a [`TargetKey`].
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TargetParts {
     pub cluster: ClusterKey,
-    /// What kind of object.
+    /// The kind of object.
     pub app: AppKind,
     pub namespace: String,
     pub name: String,
@@ -142,7 +142,7 @@ impl TargetKey {
     }
 }
 
-/// What is known of a target.
+/// The known state of a target.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Sight {
     /// It cannot be said: not looked at yet, not readable, or its cluster does not answer; with the reason in words.
@@ -159,11 +159,11 @@ pub struct Present {
     pub uid: String,
     /// Why it is not ready, in words; `None` if it is ready and its controller has acted on its newest spec.
     pub unready: Option<String>,
-    /// What it runs, or why that cannot be said.
+    /// The revision that it runs, or why that is unknown.
     pub revision: Result<Revision, String>,
 }
 
-/// What one look at an object says.
+/// The result of one look at an object.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Look {
     pub present: Present,
@@ -181,7 +181,7 @@ impl Sight {
         }
     }
 
-    /// What is known, in one word.
+    /// The state in one word.
     pub const fn standing(&self) -> &'static str {
         match self {
             Self::Unknown(_) => "unknown",

@@ -1,4 +1,4 @@
-//! The clusters that Pipelines look at: each is read by one actor while somebody wants to know about a target in it.
+//! The clusters that Pipelines watch: each is read by one actor while a Pipeline wants a target in it.
 //!
 //! ```text
 //! nothing ── a target in it is wanted ──▶ read ── crashed too often ──▶ resting ── five minutes ──▶ read
@@ -6,7 +6,7 @@
 //!    └─── nothing was wanted for a while ──┘
 //! ```
 //!
-//! 1. Every target that is wanted is wanted of its cluster's actor, or is told to be unknown, and why.
+//! 1. Every wanted target is requested from its cluster's actor, or reported as unknown, with the reason.
 //! 2. One cluster's crashes cost the targets in it, and no others.
 //! 3. No namespace waits for a cluster while another one has more of them (decision 59). The cluster we run in always has its place.
 //!
@@ -57,7 +57,7 @@ pub enum Event {
     Ended(ClusterKey),
 }
 
-/// What is to be done.
+/// The effects.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Effect {
     /// Start the actor of a cluster.
@@ -87,7 +87,7 @@ impl Clusters {
         self.leaves.iter().filter(|(_, standing)| **standing != Standing::Read).map(|(cluster, _)| cluster)
     }
 
-    /// What a Pipeline wants of a cluster.
+    /// The targets that a Pipeline wants in a cluster.
     fn part(&self, cluster: &ClusterKey, owner: &PipelineId) -> BTreeSet<TargetKey> {
         let wanted = self.wanted.get(owner).into_iter().flatten();
         wanted.filter(|target| target.cluster == *cluster).cloned().collect()

@@ -15,7 +15,7 @@
 //! 2. LF-2: a watch that no target needs ends after two minutes.
 //! 3. LF-3: trouble with a collection touches its own targets only.
 //! 4. Only a read by name, or the watch's own word, says that a target is absent. Objects that no target named are dropped while
-//!    they are decoded, so a listing that does not show a target may have come before somebody wanted it.
+//!    they are decoded, so a listing that does not show a target may be older than the wish for it.
 //!    The same holds for what a watch says of a target that was wanted after its first listing had begun: it may be from an earlier time, and
 //!    what came between was dropped. So such a target is read by name until an answer is newer than all that was said.
 //! 5. What must be seen twice is ready only after a fresh read has said the same as the look before it, ten seconds later.
@@ -63,7 +63,7 @@ const GATHER_FOR: Duration = Duration::from_millis(250);
 /// How long they wait at most while more is wanted.
 const GATHER_MAX: Duration = Duration::from_secs(2);
 
-/// What users of `pipelines.weave.works` look for where nothing is known yet.
+/// The text that users of `pipelines.weave.works` look for while nothing is known.
 pub(crate) const NOT_SYNCED: &str = "Target cluster client is not synced";
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -74,12 +74,12 @@ enum Link {
     Down(String),
 }
 
-/// What a read is for.
+/// The purpose of a read.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Purpose {
-    /// What the watch of this collection knows.
+    /// For the watch of this collection.
     Own(Collection, TargetKey),
-    /// What this Pipeline has asked for.
+    /// For a request of this Pipeline.
     Asked(PipelineId, TargetKey),
 }
 
@@ -91,7 +91,7 @@ struct Fresh {
     sights: Sights,
 }
 
-/// Who wants to know about a target, and what they know.
+/// The Pipelines that want a target, and the last report to them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Target {
     owners: BTreeSet<PipelineId>,
@@ -122,7 +122,7 @@ struct Gathering {
     at_most: Timestamp,
 }
 
-/// Whose sights may have changed.
+/// The targets whose sights may have changed.
 enum Touched {
     These(Vec<TargetKey>),
     All,
@@ -161,7 +161,7 @@ impl Leaf {
         }
     }
 
-    /// What is wrong with the cluster or its watches, each in words, for people.
+    /// The troubles of the cluster or its watches, each in words, for people.
     pub fn troubles(&self) -> Vec<String> {
         match &self.link {
             Link::Unused | Link::Connecting => Vec::new(),
@@ -287,7 +287,7 @@ impl Leaf {
         watches.into_iter().flatten().any(|watch| watch.is_confirmed(target, look))
     }
 
-    /// What is known of a target.
+    /// The known state of a target.
     fn sight(&self, target: &TargetKey) -> Sight {
         let unknown = |why: &str| Sight::Unknown(why.to_owned());
         match &self.link {

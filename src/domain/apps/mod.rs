@@ -1,4 +1,4 @@
-//! What Pipelines and Repos look at in this cluster and in others.
+//! The objects that Pipelines and Repos watch in this cluster and in others.
 
 pub mod app;
 pub mod clusters;

@@ -31,7 +31,7 @@ use object::{Object, dotted, repeated};
 /// Longest revision in bytes. A tag of 128 characters with the longest digest has 264; an Application of twelve sources 491.
 pub const REVISION_BYTES_MAX: usize = 512;
 
-/// What [`AppKind::ready_value`] is where none is given.
+/// The default of [`AppKind::ready_value`].
 const READY_VALUE_DEFAULT: &str = "True";
 
 /// Where Flux says which commit an OCI artifact was made of.

@@ -1,4 +1,4 @@
-//! What may be purged, by whom, and how much of it.
+//! The rights and bounds of purges.
 
 pub mod plan;
 pub mod policy;

@@ -1,4 +1,4 @@
-//! What is to be purged for a decided vector, as a function of its votes alone (GA-7), so that every executor plans the same.
+//! The plan of a decided vector, as a function of its votes alone (GA-7), so that every executor plans the same.
 //!
 //! By the rules of number 2 it is the distributions that owners named, and those that serve the hosts of the votes that name
 //! none. By number 1 a name in one vote made the hosts of all others count for nothing; votes of that number are still
@@ -15,7 +15,7 @@ use crate::names::paths::PathSet;
 use crate::records::record::{VOTE_NARROW_BYTES_MAX, Vote};
 use crate::records::rules::Rules;
 
-/// What is to be purged: the union over the votes (decisions 11 and 32).
+/// The plan: the union over the votes (decisions 11 and 32).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Plan {
     pub hosts: BTreeSet<Host>,
@@ -48,7 +48,7 @@ impl Plan {
         }
     }
 
-    /// What of `paths` is to be purged of a distribution to which the plan comes so; `None` if nothing is.
+    /// The part of `paths` to purge on a distribution that the plan reaches in this way; `None` if there is none.
     pub fn paths_of(&self, reached: &Reached, paths: &PathSet) -> Option<PathSet> {
         let narrow: Vec<&PathSet> = reached.hosts.iter().filter_map(|host| self.narrow.get(host)).collect();
         if reached.otherwise || narrow.len() < reached.hosts.len() {

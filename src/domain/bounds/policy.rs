@@ -21,13 +21,13 @@ pub struct Policy {
     pub zero_is_complete: bool,
     /// Whether one digest under two tags is one version.
     pub same_digest_is_same: bool,
-    /// What to purge unless the workload says otherwise.
+    /// The paths to purge unless the workload says otherwise.
     pub paths: PathSet,
-    /// What namespaces may purge beyond the bounds that all have.
+    /// The rights of namespaces beyond the common bounds.
     pub tenants: Tenants,
-    /// What to do when a rollout that was recorded as failed completes after all.
+    /// The reaction to a failed rollout that completes after all.
     pub on_recovered: Choice,
-    /// What to do when a version returns although no other one completed in between.
+    /// The reaction to a version that returns although no other one completed in between.
     pub on_rollback: OnRollback,
     /// How long hosts that a workload had and lost are looked for again.
     pub missing_timeout: Duration,
@@ -39,9 +39,9 @@ pub struct Policy {
 /// How the members of a group agree.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Agreement {
-    /// How long a rollout waits for the group before that is told, counted from its start in this cluster.
+    /// How long a rollout waits for the group before a notice says so, counted from its start in this cluster.
     pub timeout: Duration,
-    /// What happens then to a rollout that was not voted for.
+    /// The fate of a rollout without a vote by then.
     pub at_timeout: AtTimeout,
     /// Whether a member that does not have the workload is left out of the vector, instead of waited for.
     pub absent_left_out: bool,
@@ -65,7 +65,7 @@ impl Default for Agreement {
     }
 }
 
-/// What happens to a group rollout that is not decided within `group.timeout`.
+/// The fate of a group rollout that is not decided within `group.timeout`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AtTimeout {
     /// It is reported as stalled, with the names of those that are missing, and waits on.
@@ -74,7 +74,7 @@ pub enum AtTimeout {
     Skip,
 }
 
-/// What follows when a workload goes back to the version the edge was last made to agree with, and the one in between never
+/// The reaction to a workload that goes back to the version that the edge has, while the one in between never
 /// completed (decision 31).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum OnRollback {
@@ -87,7 +87,7 @@ pub enum OnRollback {
     Close,
 }
 
-/// What follows when a rollout is complete and the hosts that its workload had lead nowhere.
+/// The reaction to a complete rollout whose workload lost all its hosts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum OnMissing {
     /// They are purged by what is last known.

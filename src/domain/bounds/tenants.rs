@@ -1,5 +1,5 @@
-//! What the owners of a namespace may purge (decision 39): all of them may write annotations and routes into their own
-//! namespace, and none may use up what all share.
+//! The rights of a namespace's owners to purge (decision 39): all of them may write annotations and routes into their
+//! own namespace, and none may use up what all share.
 //!
 //! Bounds hold always, and the operator can raise them for namespaces by name. Which distributions of a decided plan lie beyond
 //! them is a function of the plan, the listing and the settings, so every executor comes to the same ([`beyond`]).
@@ -35,13 +35,13 @@ pub const PATHS_SENT_MAX: usize = 10;
 /// The operator's word on who may purge what.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Tenants {
-    /// Who may purge what.
+    /// The default rights of namespaces.
     pub default: Tenancy,
-    /// What more than the bounds some namespaces may.
+    /// The rules that raise the bounds of some namespaces.
     pub allowed: Vec<Allowance>,
 }
 
-/// Who may purge which hosts and distributions.
+/// The rights of namespaces over hosts and distributions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Tenancy {
     /// Namespaces work together: what their annotations and routes say is taken as it is, within the bounds.
@@ -51,7 +51,7 @@ pub enum Tenancy {
     Own,
 }
 
-/// What more some namespaces may.
+/// A rule that raises the bounds of some namespaces.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Allowance {
     /// These: names, or beginnings of names that end in a star.
@@ -84,7 +84,7 @@ pub struct Limits {
 }
 
 impl Tenants {
-    /// The bounds of a namespace: of all that is allowed it the most, and never less than everybody has.
+    /// The bounds of a namespace: for each the most generous rule that applies, and at least the default.
     pub fn limits(&self, namespace: &str) -> Limits {
         let allowed = || self.allowed.iter().filter(|allowance| allowance.is_for(namespace));
         let most = allowed().filter_map(|allowance| allowance.distributions_max).max();
@@ -121,7 +121,7 @@ impl Tenants {
         named.is_some_and(|named| named.iter().all(|id| self.allows_distribution(&workload.id.namespace, id)))
     }
 
-    /// What a workload is to be called in its group: its own name, or the one that its annotation asks for.
+    /// The name of a workload in its group: its own name, or the one that its annotation asks for.
     ///
     /// # Errors
     /// Where that is of another namespace and the operator has not allowed it, in words.
@@ -139,8 +139,8 @@ impl Tenants {
         ))
     }
 
-    /// What of it has to be the same in all members, in words: the bounds on distributions, which every executor applies to the
-    /// same plan. Budgets are each member's own.
+    /// The settings that must be equal in all members, in words: bounds on distributions, which every executor applies
+    /// to the same plan. Budgets are each member's own.
     pub fn shared(&self) -> String {
         let one = |allowance: &Allowance| {
             let most = allowance.distributions_max?;
@@ -185,7 +185,7 @@ impl Reached {
     }
 }
 
-/// The distributions beyond the bounds, and why each is: the first by id are purged, so that everybody leaves out the same.
+/// The distributions beyond the bounds, with reasons. The first by id are purged: all members leave out the same ones.
 pub fn beyond(found: &BTreeMap<DistributionId, Reached>, limits: Limits) -> BTreeMap<DistributionId, String> {
     let most = |bound: u32| usize::try_from(bound).unwrap_or(usize::MAX);
     let mut by_wildcard: BTreeMap<&Host, usize> = BTreeMap::new();

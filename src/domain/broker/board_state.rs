@@ -138,7 +138,7 @@ impl BoardState {
         }
     }
 
-    /// What is wrong with it; `None` when nothing is.
+    /// Its trouble, if any.
     pub(super) fn trouble(&self) -> Option<&str> {
         self.queue.trouble().or_else(|| self.reading.trouble()).or_else(|| self.server.trouble())
     }

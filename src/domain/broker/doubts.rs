@@ -1,4 +1,4 @@
-//! What is reported of copies that are rejected, or prove nothing. Anyone who reaches a board can write them in a loop, so
+//! Reports of copies that are rejected, or prove nothing. Anyone who reaches a board can write them in a loop, so
 //! one report covers many.
 
 use std::time::Duration;
@@ -19,7 +19,7 @@ const NAMED_MAX: usize = 3;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Rejections {
     pub(super) all: u64,
-    /// What was wrong with the last of them, and when.
+    /// The fault of the last of them, and its time.
     pub(super) last: Option<(String, Timestamp)>,
     untold: u64,
     told: Option<Timestamp>,
@@ -48,7 +48,7 @@ impl Rejections {
     }
 }
 
-/// What was reported of copies of our own that prove nothing.
+/// The reports of our own copies that prove nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Doubts {
     told: Option<Timestamp>,

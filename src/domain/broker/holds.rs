@@ -1,4 +1,4 @@
-//! What holds the group up, and what of that was reported: once when a hold has lasted a while, once on each workload that
+//! The holds of the group, and their reports: once when a hold has lasted a while, once on each workload that
 //! waits meanwhile, and once when it ends.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,7 +33,7 @@ impl Holds {
 }
 
 impl Broker {
-    /// What holds the group up now, the most important first; empty while alone.
+    /// The present holds of the group, the most important first; empty while alone.
     pub(super) fn held_up(&self, now: Timestamp) -> Vec<Hold> {
         let Some(roster) = &self.membership.roster else { return Vec::new() };
         let mut holds: Vec<Hold> = self.membership.standing.hold.iter().cloned().collect();

@@ -10,7 +10,7 @@
 //!                               ledger
 //! ```
 //!
-//! What it holds is in rooms that own their fields: who the members are (`membership`); each board (`board_state`) with its
+//! Its state is in rooms that own their fields: the members (`membership`); each board (`board_state`) with its
 //! server (`server`), what is read there (`reading`) and what is still to be written (`queue`), and the ledger read for those
 //! that lack it (`refill`); our heartbeat (`pulse`); the others' records (`peer_records`) and our own (`ours`), and those that
 //! a board holds in a newer state than our ledger (`regressions`); the rollouts to wake (`waking`); what our workloads go by
@@ -71,7 +71,7 @@ pub use trouble::Trouble;
 /// seconds.
 const BACKOFF: Backoff = Backoff { base: Duration::from_millis(250), cap: Duration::from_secs(5) };
 
-/// Who we are. Constant for the life of the process.
+/// Our identity. Constant for the life of the process.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Identity {
     pub member: Member,
@@ -79,7 +79,7 @@ pub struct Identity {
     /// Names one life of this broker: another in each process, and another whenever the broker is rebuilt.
     pub boot: String,
     pub version: String,
-    /// What it watches, and where it runs.
+    /// The namespaces that it watches, and where it runs.
     pub stands: Stands,
     /// Nothing is posted, and no beat is left: others must not count on us (decision 23).
     pub listen_only: bool,
@@ -97,20 +97,20 @@ pub struct Broker {
     pulse: Pulse,
     peer_records: PeerRecords,
     ours: Ours,
-    /// What our workloads go by in the group. Everything else knows them by that.
+    /// The names of our workloads in the group. Everything else uses these names.
     names: Names,
     regressions: Regressions,
     waking: Waking,
-    /// What holds the group up, and what of that was reported.
+    /// The holds of the group, and their reports.
     holds: Holds,
-    /// What was reported of copies that are rejected, or prove nothing.
+    /// The reports of copies that are rejected, or prove nothing.
     doubts: Doubts,
 }
 
-/// What a ledger holds: its identity, and all records.
+/// The content of a ledger: its identity, and all records.
 pub type Kept = (Origin, Records);
 
-/// What can happen to it.
+/// The events.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Event {
     /// A record of ours is durable; the rollout that says so follows the workload from now on.
@@ -145,7 +145,7 @@ pub enum Event {
     PinStored(Pin, Result<bool, String>),
 }
 
-/// What it wants done.
+/// The effects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// Ask which server answers there.
@@ -233,7 +233,7 @@ impl Broker {
         self
     }
 
-    /// What is known of the group and this workload.
+    /// The view of the group and this workload.
     pub fn view(&self, now: Timestamp, local: &WorkloadId) -> View {
         if let Some(unnamed) = self.unnamed(local) {
             return unnamed;

@@ -1,5 +1,6 @@
-//! What our workloads go by in the group (decision 55), and the edge at which their names change: rollouts, the ledger and people
-//! know a workload by the name it has in this cluster; everything else in the broker, the boards and the beats by its name in the group.
+//! The names of our workloads in the group (decision 55), and the edge where names change: rollouts, the ledger and
+//! people know a workload by the name it has in this cluster; everything else in the broker, the boards and the beats
+//! by its name in the group.
 //!
 //! Names are read from the records, so nothing is posted before the ledger was read. Of two workloads under one name, the one that is
 //! really called so stays, else the older one; but one with votes under it goes on until they have ended, because the group counts on
@@ -22,7 +23,7 @@ use crate::records::record::Record;
 /// `allclear ledger adopt` ends that.
 const PAST_MAX: usize = 1_000;
 
-/// What a name depends on in a record.
+/// The parts of a record that its name depends on.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Local {
     alias: Option<Box<Alias>>,
@@ -33,11 +34,11 @@ struct Local {
 /// See the module's text.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Names {
-    /// Whether names can differ. Alone there is nobody to whom they would.
+    /// True if names can differ, which takes a group.
     grouped: bool,
     /// All records are known.
     known: bool,
-    /// What came before that.
+    /// The events before that.
     early: Vec<Event>,
     locals: BTreeMap<WorkloadId, Local>,
     /// Those that go by another name, by that name.
@@ -131,7 +132,7 @@ impl Names {
         self.heirs(name).min().map(|(_, _, id, _)| id)
     }
 
-    /// Takes in what a record says. Returns the names of which somebody else may now be the bearer.
+    /// Takes in a record. Returns the names that may now have another bearer.
     fn put(&mut self, local: &WorkloadId, record: &Record) -> BTreeSet<WorkloadId> {
         let mut touched = self.take_out(local);
         if let Some(Alias { name, .. }) = record.group_name.as_deref() {
@@ -197,12 +198,12 @@ impl Broker {
         self.names.local(name).unwrap_or(name).clone()
     }
 
-    /// What the group knows a workload of ours by, or would.
+    /// The name that a workload of ours has in the group, or would have.
     pub fn name_in_group<'a>(&'a self, local: &'a WorkloadId) -> &'a WorkloadId {
         self.names.called(local)
     }
 
-    /// What a rollout gets whose workload the group does not know by its name.
+    /// The view of a rollout whose workload the group does not know by its name.
     pub(super) fn unnamed(&self, local: &WorkloadId) -> Option<View> {
         let (naming, hold) = match self.names.naming(local) {
             _ if !self.names.known => {
@@ -247,7 +248,7 @@ impl Broker {
         self.names.known = true;
     }
 
-    /// What came before all names were known. Its rollouts get another view.
+    /// The events before all names were known. Their rollouts get another view.
     pub(super) fn early(&mut self) -> Vec<Event> {
         let early = std::mem::take(&mut self.names.early);
         let published = early
@@ -304,7 +305,7 @@ impl Broker {
         self.names.refused.remove(local);
     }
 
-    /// A workload of ours does not go by this name any more. If nobody does, the group learns that.
+    /// A workload of ours no longer has this name. If no other has it, the group learns that.
     fn leave_name(&mut self, name: &WorkloadId, last: Seq) {
         if self.names.is_free(name) {
             self.leave_followed(name);
@@ -345,7 +346,7 @@ impl Broker {
         }
     }
 
-    /// What others of ours had under a name explains what a board has: then nothing was lost.
+    /// Our other workloads' records under a name may explain a board's copy: then nothing was lost.
     pub(super) fn explain_by_names(&mut self, name: &WorkloadId, floor: Seq) {
         if let Some(highest) = self.names.others_had(name, floor) {
             self.regressions.explain(name, highest);

@@ -36,12 +36,12 @@ const REREAD_EVERY: Duration = Duration::from_secs(60);
 /// Bytes that a copy takes beside its text and its workload's name.
 const COPY_BYTES: usize = 200;
 
-/// What is known of one member's record of one workload.
+/// The copy of one member's record of one workload.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct PeerRecord {
     seq: Seq,
     revision: u64,
-    /// What was published as it travels, a tenth of its size when decoded; `None` once it was removed in this state.
+    /// The published text, a tenth of its size when decoded; `None` once it was removed in this state.
     text: Option<Box<str>>,
     seeks: bool,
 }
@@ -63,7 +63,7 @@ pub(super) struct PeerRecords {
     /// Everything is kept there, for a command.
     listens: bool,
     ledgers: BTreeMap<Member, Origin>,
-    /// Whose ledger a beat has named.
+    /// The members whose ledger a beat has named.
     confirmed: BTreeSet<Member>,
     seeking: BTreeSet<WorkloadId>,
     /// There was no room for some copies since everything was last read again.

@@ -1,7 +1,7 @@
-//! What is still to be written on one board: our records, in batches, and our newest beat.
+//! The pending writes to one board: our records, in batches, and our newest beat.
 //!
-//! What has been posted is not kept: it is read from the ledger again at the start, and whenever the board turns out to have
-//! lost it.
+//! Posted records are not kept: they are read from the ledger again at the start, and whenever the board turns out to
+//! have lost them.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -25,7 +25,7 @@ const REFUSED_MAX: usize = 20;
 pub(super) struct Queue {
     call: Call,
     waiting: BTreeMap<WorkloadId, Posting>,
-    /// What is being posted.
+    /// The batch under way.
     posting: Vec<(WorkloadId, Posting)>,
     /// The workload that was tried last. The next batch starts after it, so one record that cannot be posted does not
     /// block the others.
@@ -97,7 +97,7 @@ impl Queue {
         self.call.deadline().filter(|_| self.beat.is_some() || !self.waiting.is_empty())
     }
 
-    /// What was posted was taken in; returns what turned out to be older than what the board has.
+    /// The batch was accepted; returns the posts that turned out to be older than the board's copies.
     pub(super) fn posted(&mut self, now: Timestamp, answers: Vec<Posted>) -> Vec<(WorkloadId, Seq, u64)> {
         self.call.answered_until(now);
         self.batch = self.batch.saturating_mul(2).min(POSTINGS_MAX);

@@ -14,7 +14,7 @@ pub(super) struct Refill {
     call: Call,
     /// The boards it is for.
     boards: BTreeSet<usize>,
-    /// What was removed while the ledger was read: it may be in the answer.
+    /// The workloads removed while the ledger was read: they may be in the answer.
     removed: BTreeSet<WorkloadId>,
 }
 

@@ -55,7 +55,7 @@ impl Regression {
     }
 }
 
-/// What our ledger had of a record when it was asked about a newer copy.
+/// Our ledger's state of a record when it was read because of a newer copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Ledger {
     /// It was not asked yet.
@@ -113,10 +113,10 @@ impl Regressions {
         known
     }
 
-    /// One of our actors stored this. It may have been overwritten since, so what it lacks need not be lost.
+    /// One of our actors stored this. It may have been overwritten since, so a missing field proves no loss.
     pub(super) fn stored(&mut self, now: Timestamp, workload: &WorkloadId, record: &Record) {
         if let Some((seq, revision)) = record.set_back {
-            // An earlier life found it. What that one had to compare with is not known any more.
+            // An earlier life found it. The copy that it compared with is no longer known.
             let (asked, ledger, proven, explained) = (false, Ledger::Without, true, false);
             let noted = Regression { seq, revision, asked, ledger, proven, explained };
             let regression = self.all.entry(workload.clone()).or_insert_with(|| noted.clone());
@@ -160,7 +160,7 @@ impl Regressions {
         self.all.get(workload).is_some_and(|found| found.explained)
     }
 
-    /// What was found is about another workload of ours.
+    /// Drops a finding: it is about another workload of ours.
     pub(super) fn forget(&mut self, workload: &WorkloadId) {
         self.all.remove(workload);
         self.counted.remove(workload);
@@ -211,7 +211,7 @@ impl Regressions {
         Some((regression.seq, regression.revision))
     }
 
-    /// The number above which the workload's rollouts are to be counted: of a copy that proves nothing.
+    /// The seq of an unproven copy; the next rollout takes a higher one.
     pub(super) fn above(&self, workload: &WorkloadId) -> Option<Seq> {
         let regression = self.all.get(workload).filter(|regression| !regression.proven)?;
         let ours = match regression.ledger {

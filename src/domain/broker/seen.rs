@@ -45,7 +45,7 @@ pub struct MemberSeen {
     pub version: Option<String>,
     /// In which settings it differs from us.
     pub differences: Vec<String>,
-    /// What to do about that.
+    /// The remedy for that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cure: Option<String>,
     /// Why its beats are rejected, if there are any.
@@ -59,7 +59,7 @@ pub struct BoardSeen {
     pub name: String,
     /// The identity of the server that answers there; `None` while unknown.
     pub identity: Option<String>,
-    /// What is wrong with it; `None` when nothing is.
+    /// Its trouble, if any.
     pub trouble: Option<String>,
     /// Seconds since it last answered.
     pub answered_s: Option<u64>,
@@ -161,14 +161,14 @@ impl Broker {
         troubles
     }
 
-    /// The members that a purge waits for and that are not heard from, each with its own Redis if that fails, too.
+    /// The silent members that a purge waits for, each with its own Redis if that fails, too.
     fn silent(&self, now: Timestamp) -> Vec<String> {
         let Some(roster) = &self.membership.roster else { return Vec::new() };
         let members =
             roster.pin().into_iter().flat_map(|pin| &pin.members).filter(|member| **member != self.identity.member);
         let mut silent = Vec::new();
         for member in members {
-            // One that we have never heard of may be on its way to us, and one that is not believed is named with its key.
+            // One without any beat yet may be on its way to us, and one that is not believed is named with its key.
             let (Some(peer), Some(silence)) = (roster.peer(member), roster.silence(now, member)) else { continue };
             if self.disbelieved(now).any(|(other, _)| other == member) {
                 continue;

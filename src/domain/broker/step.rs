@@ -1,4 +1,4 @@
-//! What follows from each event: the one place where the broker changes.
+//! The reaction to each event: the one place where the broker changes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -289,7 +289,7 @@ impl Broker {
         }
     }
 
-    /// Leaves a beat on every board, unless another allclear of our name is to be heard.
+    /// Leaves a beat on every board, unless we give way to another allclear of our name.
     fn beat(&mut self, now: Timestamp, words: BTreeMap<WorkloadId, (Seq, String)>, wall_ms: i64) {
         let Some(roster) = self.membership.roster.as_ref().filter(|roster| !roster.gives_way(now)) else { return };
         let (count, at_ms) = self.pulse.next(wall_ms);
@@ -360,7 +360,7 @@ impl Broker {
         effects
     }
 
-    /// What names other than the members said no longer counts.
+    /// Drops the posts of names that are not members.
     fn forget_strangers(&mut self) {
         if let Some(roster) = self.membership.roster.as_ref().filter(|_| !self.peer_records.is_listening()) {
             let members = &self.membership.standing.members;
@@ -413,12 +413,12 @@ fn spoken<'a>((words, seqs): &'a Spoken, workload: &WorkloadId) -> (Option<&'a S
     (words.get(workload), seqs.get(workload))
 }
 
-/// What is posted of a record.
+/// The post of a record.
 fn show(record: &Record) -> Posting {
     record.clone().into()
 }
 
-/// What is posted of a workload that this cluster does not have.
+/// The post of a workload that this cluster does not have.
 pub(super) fn absent(seq: Seq) -> Posting {
     Posting::Show(Published::Absent(seq))
 }

@@ -1,5 +1,5 @@
-//! What is wrong with the group and its boards, as values. A page that shows one beside the board or the member it is about
-//! leaves it out of its list of troubles.
+//! The troubles of the group and its boards, as values. A page that shows one beside the board or the member it is
+//! about leaves it out of its list of troubles.
 
 use std::fmt;
 
@@ -15,10 +15,10 @@ pub enum Trouble {
         member: String,
         /// A sentence for each setting.
         differences: Vec<String>,
-        /// What to do about them.
+        /// The remedy for them.
         cure: Option<String>,
     },
-    /// What is shown nowhere else.
+    /// A trouble that is shown nowhere else.
     Other(String),
 }
 

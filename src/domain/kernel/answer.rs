@@ -1,4 +1,4 @@
-//! What every port answers with: a stream, or what went wrong outside.
+//! The answers of every port: a stream, or an error from outside.
 //!
 //! Not for when something is tried again; that is the caller's.
 
@@ -66,11 +66,11 @@ impl Reason {
     }
 }
 
-/// What went wrong outside, in words, and whether trying again can help. Never contains a secret.
+/// An error from outside, in words, and whether trying again can help. Never contains a secret.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{attempted}: {cause}")]
 pub struct PortError {
-    /// What was attempted: "failed to list deployments in shop".
+    /// The attempted action: "failed to list deployments in shop".
     pub attempted: String,
     /// Why it failed, in the words of the other side where they help.
     pub cause: String,
@@ -102,7 +102,7 @@ impl PortError {
         Self { retry: Retry::Never, ..Self::passing(attempted, cause) }
     }
 
-    /// What was not accepted, if something was refused.
+    /// The refused part, if something was refused.
     pub fn refused(&self) -> Option<Refused> {
         match self.retry {
             _ if self.denied && self.unknown_caller => Some(Refused::Caller),

@@ -31,7 +31,7 @@ impl Budget {
 }
 
 /// Writes of one record within [`WRITES_WINDOW`] without anything that happened outside. A rollout writes some ten times, each
-/// time after something happened; what waits for time alone is written once a minute, and what is told once a second at most. So
+/// time after something happened; waits for time alone are written once a minute, notices once a second at most. So
 /// many are a mistake of ours, and a ledger has other records to write.
 pub const WRITES_MAX: u32 = 300;
 

@@ -1,11 +1,11 @@
-//! What a ledger still knows of numbers whose record is gone: where new ones start.
+//! A ledger's memory of numbers whose record is gone: new ones start above them.
 //!
 //! Two things leave a floor. A removal does, and then all that is at or below it is over (decision 2). A loss does too: a part of the
 //! ledger was deleted or replaced, so nothing is known of what was at or below it (decision 48).
 
 use crate::kernel::id::Seq;
 
-/// What a new record of a part of the ledger starts above.
+/// The number above which a new record of a part of the ledger starts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Floor {
     /// The number that its own is above.

@@ -17,7 +17,7 @@ use crate::kernel::parsed::parsed;
 pub use nonce::{Nonce, Nonces};
 pub use objects::{Environment, PipelineId, PromotionSeq, RepoId, Revision, RunSeq, promotion_id, run_id};
 
-/// What kind of workload is watched.
+/// The kinds of watched workloads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
@@ -98,8 +98,8 @@ pub struct NotAWorkload(String);
 
 parsed!(WorkloadId, NotAWorkload);
 
-/// What a notice, a delivery or a purge is about. Written with its kind first, `deployment/shop/web`, and serialised the same
-/// way.
+/// The subject of a notice, a delivery or a purge. Written with its kind first, `deployment/shop/web`, and serialised
+/// the same way.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Subject {
     /// A workload of this cluster.
@@ -274,10 +274,10 @@ pub struct Component {
     /// The ledger that counted.
     #[serde(rename = "o")]
     pub origin: Origin,
-    /// What it had counted to.
+    /// Its number.
     #[serde(rename = "s")]
     pub seq: Seq,
-    /// What tells it apart from another rollout that the ledger counted as the same, because it was set back in between.
+    /// Distinguishes it from another rollout with the same number, after the ledger was set back in between.
     #[serde(rename = "n", default, skip_serializing_if = "Nonce::is_none")]
     pub nonce: Nonce,
 }
@@ -301,7 +301,7 @@ impl Vector {
         Self(BTreeMap::from([(member, component)]))
     }
 
-    /// What this vector says of one member.
+    /// One member's component of this vector.
     pub fn component(&self, member: &Member) -> Option<&Component> {
         self.0.get(member)
     }

@@ -45,9 +45,9 @@ pub fn millis(duration: Duration) -> u64 {
 
 /// A pure state machine. `Eq + Hash` rule out floats, handles and unordered maps, so that a model checker can explore it.
 pub trait Machine: Clone + Debug + Eq + Hash {
-    /// What can happen to it, in the past tense.
+    /// Its events, in the past tense.
     type Event;
-    /// What it wants done, in the imperative. Each is performed zero, one or two times, late, and its answer may come
+    /// Its effects, in the imperative. Each is performed zero, one or two times, late, and its answer may come
     /// to a different life of the shell; the answer returns as an event.
     type Effect;
 

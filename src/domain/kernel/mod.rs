@@ -1,4 +1,4 @@
-//! What every other room is made of: time, ids, words, retries, promises. No product is known here.
+//! The base of every other room: time, ids, words, retries, promises. No product is known here.
 
 pub mod answer;
 pub mod budget;

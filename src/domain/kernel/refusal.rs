@@ -1,11 +1,14 @@
-//! What only a person can end: rights that are missing, credentials, and a part of the ledger that is full. Said when it begins and again daily, with what to do,
-//! and when it ends (decision 37); in between it is no news, however often it is tried.
+//! Troubles that only a person can end: missing rights, credentials, a full part of the ledger. Reported when one
+//! begins and again daily, with the remedy, and when it ends (decision 37); in between it is no news, however often it
+//! is tried.
 //!
 //! One cause is met with at many places: a right to Events in each namespace, a shard of the ledger by each workload in it. It is
-//! said once for all of them, and is mended where a place that was refused works. One that is still refused then is said again.
+//! reported once for all of them, and is mended when a refused place works. One that is still refused then is reported
+//! again.
 //!
-//! An API server that has just started refuses everybody until it has read its RBAC, and one whose webhook for authentication is away
-//! accepts nobody. Neither is for a person, and both pass; so what the cluster refuses counts once it has lasted ([`Refused::counts`]).
+//! An API server that has just started refuses every request until it has read its RBAC, and one whose authentication
+//! webhook is down accepts none. Neither needs a person, and both pass; so a refusal counts once it has lasted
+//! ([`Refused::counts`]).
 //!
 //! Not for what passes by itself, nor for the watch of workloads, which has more to say (`watch::Troubles`).
 
@@ -26,14 +29,14 @@ const COUNTS_AFTER: Duration = Duration::from_secs(10);
 /// How long a right has been missing before it counts although nothing else was asked for, or nothing else was answered either.
 const ALONE_COUNTS_AFTER: Duration = Duration::from_secs(60);
 
-/// What was not accepted.
+/// The refused part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Refused {
     /// The caller: its credentials (401).
     Caller,
     /// The call: the caller is known and has no right to it (403).
     Right,
-    /// What is asked for, whoever asks.
+    /// The request, for every caller.
     Request,
 }
 
@@ -48,7 +51,7 @@ impl Refused {
         }
     }
 
-    /// What a person has to do about this cause.
+    /// The remedy of this cause, for a person.
     pub const fn remedy(self, cause: Cause) -> &'static str {
         match self {
             Self::Caller if cause.is_of_cluster() => CALLER_REMEDY,
@@ -57,11 +60,11 @@ impl Refused {
     }
 }
 
-/// What a person has to do where the API server does not accept our credentials. No role would help.
+/// The remedy where the API server does not accept our credentials, for a person. No role would help.
 pub const CALLER_REMEDY: &str = "in the cluster, restart the pod, which gives it another token of its ServiceAccount; elsewhere, renew what the \
      kubeconfig names";
 
-/// What is refused. Each is mended by itself.
+/// The refused actions. Each is mended by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Cause {
     /// The ledger cannot be opened: read as a whole, and made where there is none.
@@ -157,7 +160,7 @@ impl Cause {
         matches!(self, Self::OpenLedger | Self::ReadLedger | Self::WriteLedger | Self::FullLedger | Self::PublishEvents)
     }
 
-    /// What is refused, in words.
+    /// The refused action in words.
     pub const fn words(self) -> &'static str {
         match self {
             Self::OpenLedger => "the ledger cannot be opened",
@@ -184,7 +187,7 @@ impl Cause {
         format!("{}{why}", self.words())
     }
 
-    /// What a person has to do where a right is missing, or what is asked for is refused.
+    /// The remedy where a right is missing, or the request is refused, for a person.
     pub const fn remedy(self) -> &'static str {
         match self {
             Self::OpenLedger | Self::ReadLedger | Self::WriteLedger => {
@@ -207,7 +210,7 @@ impl Cause {
         }
     }
 
-    /// What follows for as long as it lasts.
+    /// The consequence for as long as it lasts.
     pub const fn cost(self) -> &'static str {
         match self {
             Self::OpenLedger => "nothing is done",

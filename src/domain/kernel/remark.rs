@@ -1,4 +1,4 @@
-//! A remark on a change of an object's status: an Event for recent eyes. None is kept until it is told, and nothing waits for one. What
+//! A remark on a change of an object's status: a short-lived Event that is neither stored nor waited for. News that
 //! must arrive is a notice.
 
 use crate::kernel::id::{Subject, digest};

@@ -36,7 +36,7 @@ pub fn most<'a>(namespaces: impl IntoIterator<Item = &'a str>) -> String {
     most.map_or_else(String::new, |(namespace, count)| format!("namespace {namespace} has most, {count}"))
 }
 
-/// Who has one of so many places, and who waits for one.
+/// The holders of a limited number of places, and the waiters for one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Places<T> {
     max: usize,

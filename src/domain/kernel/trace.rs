@@ -13,7 +13,7 @@ const TRACE_DIGITS: usize = 32;
 /// Hexadecimal digits of a span's id: 8 bytes.
 const SPAN_DIGITS: usize = 16;
 
-/// What a span is about.
+/// The subject of a span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Stage {
     /// All of a rollout, in the whole group.
@@ -41,7 +41,7 @@ impl Stage {
     }
 }
 
-/// What is known about a span beside its times.
+/// An attribute of a span.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fact {
     Text(String),
@@ -66,7 +66,7 @@ pub struct Span {
     pub id: String,
     /// The id of the span it is a part of; `None` for [`Stage::Rollout`].
     pub parent: Option<String>,
-    /// What it is about.
+    /// Its subject.
     pub stage: Stage,
     pub workload: WorkloadId,
     /// When it began, in milliseconds since the Unix epoch, by the member's clock.
@@ -75,7 +75,7 @@ pub struct Span {
     pub end_ms: i64,
     /// Why it did not end well, if it did not.
     pub fault: Option<Fault>,
-    /// What else is known, by the names that we give it.
+    /// Its attributes, by our names for them.
     pub facts: Vec<(&'static str, Fact)>,
 }
 

@@ -64,12 +64,12 @@ impl Display for Destination {
     }
 }
 
-/// What is read out of a Secret for.
+/// The purpose of a Secret's content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// It is sent there, or signs what is sent there; `None` where an address has no host.
     SentTo(Option<Destination>),
-    /// What others send is compared with it.
+    /// Requests of others are compared with it.
     Compared,
 }
 
@@ -99,7 +99,7 @@ pub fn judge(
     if allowed.contains(to) || items.filter_map(|item| item.parse().ok()).any(|one: Destination| one == *to) {
         return Ok(());
     }
-    // Who reads this may not read the Secret, so what is listed is not repeated.
+    // Readers of this message may not be allowed to read the Secret, so its list is not repeated.
     Err(match listed {
         None => format!(
             "it is not sent to {to}, for it has no annotation {SEND_TO}; if it belongs there: kubectl annotate secret {name} -n \

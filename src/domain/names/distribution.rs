@@ -25,7 +25,7 @@ pub struct DistributionId(Box<str>);
 #[error("{0:?} is not a distribution id: those are 1 to {ID_CHARS_MAX} letters and digits, such as E2QWRUHAPOMQZL")]
 pub struct NotAnId(String);
 
-/// What matters of a distribution, as CloudFront's listing tells it. Names are kept as received; [`Index::new`] reads
+/// The relevant fields of a distribution, from CloudFront's listing. Names are kept as received; [`Index::new`] reads
 /// them, and one that cannot be read costs only itself.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Distribution {

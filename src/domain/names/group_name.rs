@@ -1,4 +1,4 @@
-//! What a workload is called in its group, where that differs from cluster to cluster (decision 55).
+//! A workload's name in its group, where its name differs from cluster to cluster (decision 55).
 //!
 //! Members know each other's workloads by kind, namespace and name. Where one cluster says `prod/web-eu` and another `shop/web`, their
 //! owner writes `allclear.dev/group-name: shop/web` on the one. The annotation is what is asked for (`GroupName`); the record says

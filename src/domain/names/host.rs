@@ -4,7 +4,7 @@
 //!
 //! | text              | covers                                   | written by                   |
 //! |-------------------|------------------------------------------|------------------------------|
-//! | `www.example.com` | that name                                | everybody                    |
+//! | `www.example.com` | that name                                | all of these                 |
 //! | `*.example.com`   | one label more: `a.example.com`          | Kubernetes Ingress           |
 //! | `**.example.com`  | one label or more: `b.a.example.com` too | Gateway API, CloudFront, DNS |
 //!

@@ -83,7 +83,7 @@ impl Image {
     /// Parses and completes a reference.
     ///
     /// # Errors
-    /// What a container runtime would refuse too, with what is wrong with it.
+    /// A text that a container runtime would refuse too, with the reason.
     pub fn parse(text: &str) -> Result<Self, Error> {
         parse(text).map_err(|problem| Error { text: text::first(text, SHOWN_CHARS_MAX).to_owned(), problem })
     }

@@ -1,4 +1,4 @@
-//! What people and other systems call things: hosts, paths, images, distributions.
+//! The names of people and other systems: hosts, paths, images, distributions.
 
 pub mod destination;
 pub mod distribution;

@@ -1,4 +1,4 @@
-//! What to purge: paths and cache tags, in the form CloudFront accepts, and sets of them in normal form.
+//! The items of a purge: paths and cache tags, in the form CloudFront accepts, and sets of them in normal form.
 //!
 //! The normal form matters beyond tidiness: a purge reference is derived from the set (GA-7), so two members that mean
 //! the same paths must arrive at the same text.
@@ -36,7 +36,7 @@ const EVERYTHING: &str = "/*";
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Path(Box<str>);
 
-/// What to purge, in normal form: never empty, sorted, and without an item that another one covers.
+/// The items of a purge in normal form: never empty, sorted, and without an item that another one covers.
 ///
 /// The default is everything, `/*`. Serialised as a list of texts.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -74,7 +74,7 @@ enum Problem {
 }
 
 impl Error {
-    /// What is wrong, without the text, for those who show the text in their own way.
+    /// The reason without the text, for callers that show the text themselves.
     pub fn reason(&self) -> String {
         self.problem.to_string()
     }
@@ -150,7 +150,7 @@ impl Path {
         Self(format!("{}*", self.stem().get(..bytes).unwrap_or("/")).into_boxed_str())
     }
 
-    /// What is before the star.
+    /// The part before the star.
     fn prefix(&self) -> Option<&str> {
         if self.is_tag() { None } else { self.0.strip_suffix('*') }
     }
@@ -193,7 +193,7 @@ impl PathSet {
         self.iter().any(|path| path.as_str() == EVERYTHING)
     }
 
-    /// What to purge in a distribution that knows no cache tags: the paths, or everything where only tags were asked for.
+    /// The items for a distribution that knows no cache tags: the paths, or everything where only tags were asked for.
     #[must_use]
     pub fn without_tags(&self) -> Self {
         self.iter().filter(|item| !item.is_tag()).cloned().collect()
@@ -213,8 +213,8 @@ impl PathSet {
         self.iter().chain(other.iter()).cloned().collect()
     }
 
-    /// What is in both, in normal form; `None` if that is nothing. Cache tags are in both only if both name them, or one is
-    /// everything: which paths a tag selects is not known.
+    /// The items in both, in normal form; `None` if there are none. Cache tags are in both only if both name them, or
+    /// one is everything: which paths a tag selects is not known.
     #[must_use]
     pub fn intersection(&self, other: &Self) -> Option<Self> {
         let within = |path: &&Path, all: &Self| all.iter().any(|one| one.covers(path));
@@ -316,7 +316,8 @@ fn escaped(after_percent: &str) -> Option<u8> {
     if digits.bytes().all(|b| b.is_ascii_hexdigit()) { u8::from_str_radix(digits, 16).ok() } else { None }
 }
 
-/// What RFC 1738 §2.2 calls unsafe, and all that is not ASCII. The tilde and the percent sign have rules of their own.
+/// The unsafe characters of RFC 1738 §2.2, and all that is not ASCII. The tilde and the percent sign have rules of
+/// their own.
 fn is_unsafe(character: char) -> bool {
     !character.is_ascii()
         || matches!(character, ' ' | '<' | '>' | '"' | '#' | '{' | '}' | '|' | '\\' | '^' | '[' | ']' | '`')

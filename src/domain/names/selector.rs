@@ -29,7 +29,7 @@ pub struct Requirement {
     pub key: String,
     /// How the label's value is compared.
     pub operator: Operator,
-    /// What it is compared with; unused by [`Operator::Exists`] and [`Operator::DoesNotExist`].
+    /// The values to compare with; unused by [`Operator::Exists`] and [`Operator::DoesNotExist`].
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub values: BTreeSet<String>,
 }

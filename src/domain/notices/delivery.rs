@@ -60,9 +60,9 @@ pub struct Delivery {
     pub id: String,
     /// The notice. It is the `webhook-id` a receiver recognises a repetition by.
     pub notice: NoticeId,
-    /// What the notice tells.
+    /// The kind of the notice.
     pub kind: notice::Kind,
-    /// What it is about. Ledgers have it under the name from when only workloads had notices.
+    /// Its subject. Ledgers have it under the name from when only workloads had notices.
     #[serde(rename = "workload")]
     pub subject: Subject,
     /// The hook, by the name the configuration has for it.
@@ -87,7 +87,7 @@ pub struct Delivery {
     pub trace: String,
 }
 
-/// What a delivery says.
+/// The content of a delivery.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Content {
@@ -200,12 +200,12 @@ impl fmt::Display for Reply {
     }
 }
 
-/// What can happen to the [`Outbox`].
+/// The events of the [`Outbox`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Event {
     /// The ledger was read: this is what an earlier life left behind, dead letters included.
     Restored(Vec<Delivery>),
-    /// A notice is to be told by these deliveries; there may be none. May be repeated until it was accepted.
+    /// A notice arrived, to be sent by these deliveries; there may be none. May be repeated until it was accepted.
     Told {
         notice: NoticeId,
         /// One for each hook that subscribes to it.
@@ -247,7 +247,7 @@ pub enum Event {
     Resend { workload: WorkloadId, request: Resend },
 }
 
-/// What the [`Outbox`] wants done.
+/// The effects of the [`Outbox`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Effect {
     /// Store a delivery in the ledger, over an earlier state of it. Answer: `Stored` or `StoreFailed`, with the same write.
@@ -296,14 +296,14 @@ pub struct Report {
     pub id: String,
     pub hook: String,
     pub kind: notice::Kind,
-    /// What it is about.
+    /// Its subject.
     pub subject: Subject,
     pub attempts: u32,
-    /// What became of it.
+    /// Its outcome.
     pub outcome: Outcome,
 }
 
-/// What became of a delivery.
+/// The outcome of a delivery.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Outcome {
     /// The receiver has it.

@@ -1,4 +1,4 @@
-//! What people are told, and how it reaches them.
+//! Notices to people, and their delivery.
 
 pub mod delivery;
 pub mod notice;

@@ -1,7 +1,7 @@
-//! What people and programs outside are told: one notice per transition, no matter which member tells it.
+//! Notices to people and programs outside: one per transition, no matter which member sends it.
 //!
-//! A notice is written into the record in the same step as the transition it tells of and removed once it was told, so a
-//! crash in between tells it again, with the same id. Not for how it is told; that is `delivery` and the event sink.
+//! A notice is written into the record in the same step as its transition and removed once it was accepted, so a
+//! crash in between sends it again, with the same id. Not for its delivery; that is `delivery` and the event sink.
 
 use serde::{Deserialize, Serialize};
 
@@ -287,10 +287,10 @@ pub struct RunFact {
     pub attempt: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job: Option<String>,
-    /// What an answer has to name.
+    /// The ticket that an answer has to name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ticket: Option<String>,
-    /// What the plan would change, in words.
+    /// The changes of the plan, in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<String>,
     /// Commits that were never run, because this one took their place.
@@ -306,7 +306,7 @@ pub struct PromotionFact {
     pub revision: Option<Revision>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<Revision>,
-    /// What an answer has to name.
+    /// The ticket that an answer has to name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ticket: Option<String>,
     /// The pull request's address.
@@ -321,7 +321,7 @@ pub struct PurgeFact {
     /// CloudFront's id of the invalidation, once it exists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub invalidation: Option<InvalidationId>,
-    /// What was purged, as far as it is mentioned.
+    /// The purged paths, as far as they are mentioned.
     pub paths: Vec<Path>,
 }
 

@@ -1,7 +1,7 @@
-//! Notices on their way from a machine to the outbox: each is told until it is there.
+//! Notices on their way from a machine to the outbox: each is sent until it is accepted.
 //!
-//! Loose notices are in no record: those that the record has no room for, and those about waits. The former are told after the
-//! write without them, and a crash before that loses them; the next life repeats the others.
+//! Loose notices are in no record: those that the record has no room for, and those about waits. The former are sent
+//! after the write without them, and a crash before that loses them; the next life repeats the others.
 
 use std::collections::BTreeMap;
 
@@ -10,16 +10,16 @@ use crate::kernel::id::NoticeId;
 use crate::kernel::machine::Timestamp;
 use crate::notices::notice::Notice;
 
-/// What is being told.
+/// Notices to be sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Telling {
     calls: BTreeMap<NoticeId, Call>,
-    /// Notices that are told without being in the record.
+    /// Notices that are sent without being in the record.
     loose: BTreeMap<NoticeId, Notice>,
 }
 
 impl Telling {
-    /// Of these notices and the loose ones, those that are to be told now.
+    /// Returns those of these notices and the loose ones that are due now.
     pub(crate) fn tell<'a>(&'a mut self, now: Timestamp, notices: impl Iterator<Item = &'a Notice>) -> Vec<Notice> {
         self.calls.values_mut().for_each(|call| call.wake(now));
         let mut due = Vec::new();
@@ -33,35 +33,35 @@ impl Telling {
         due
     }
 
-    /// Tells a notice without a record that has it.
+    /// Adds a notice that is in no record.
     pub(crate) fn add(&mut self, notice: Notice) {
         self.loose.entry(notice.id.clone()).or_insert(notice);
     }
 
-    /// It was told, or is on its way in a durable outbox.
+    /// It was delivered, or is in a durable outbox.
     pub(crate) fn told(&mut self, id: &NoticeId) {
         self.calls.remove(id);
         self.loose.remove(id);
     }
 
-    /// It was not, for this reason.
+    /// It was not accepted, for this reason.
     pub(crate) fn failed(&mut self, id: &NoticeId, again: impl FnOnce(u32) -> Timestamp, why: &str) {
         if let Some(call) = self.calls.get_mut(id) {
             call.failed(again, why);
         }
     }
 
-    /// Whether this notice is told without being in the record.
+    /// True if this notice is sent without being in the record.
     pub(crate) fn is_loose(&self, notice: &Notice) -> bool {
         self.loose.get(&notice.id) == Some(notice)
     }
 
-    /// Whether all loose notices were told.
+    /// True if no loose notice is left.
     pub(crate) fn is_done(&self) -> bool {
         self.loose.is_empty()
     }
 
-    /// Those that are not told yet.
+    /// The calls for notices not accepted yet.
     pub(crate) fn calls(&self) -> impl Iterator<Item = &Call> {
         self.calls.values()
     }

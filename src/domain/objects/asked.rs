@@ -1,5 +1,5 @@
-//! A gate that somebody else judges: it is asked while something waits for it, and the answer counts for a bounded time, and for the
-//! question that it was given to. What is stale opens nothing.
+//! A gate that another system judges: it is asked while something waits for it, and the answer counts for a bounded
+//! time, for its question alone. A stale answer opens no gate.
 
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -8,14 +8,14 @@ use std::time::Duration;
 use crate::kernel::call::Call;
 use crate::kernel::machine::Timestamp;
 
-/// How long another's word counts. A calendar is read again at its boundary, and this often in any case, so that a clock that was
-/// set is noticed.
+/// How long an answer counts. A calendar is read again at its boundary, and this often in any case, so that a clock
+/// that was set is noticed.
 const VALID: Duration = Duration::from_mins(5);
 
 /// The shortest time between two questions to another system.
 const VERDICT_PAUSE: Duration = Duration::from_secs(10);
 
-/// What was asked, as a hash of all that the answer depends on. Another release may hash otherwise: then it is asked once more.
+/// A question, as a hash of all that the answer depends on. Another release may hash otherwise: then it is asked again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Topic(u64);
 
@@ -39,13 +39,13 @@ impl fmt::Display for Topic {
     }
 }
 
-/// What a gate says that somebody else judges.
+/// The answer of such a gate.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Opening {
     pub open: bool,
     /// This may change after so long; `None` if that is not known.
     pub changes_after: Option<Duration>,
-    /// What it says, in words.
+    /// The answer in words.
     pub words: String,
 }
 
@@ -58,7 +58,7 @@ pub(crate) struct Asked {
 }
 
 impl Asked {
-    /// What is asked from now on. The answer to another question is forgotten.
+    /// Sets the question. The answer to another question is dropped.
     pub(crate) fn ask_about(&mut self, topic: Topic) {
         if self.topic != topic {
             *self = Self { topic, ..Self::default() };
@@ -90,7 +90,7 @@ impl Asked {
         self.opening.as_ref().map(|opening| opening.open)
     }
 
-    /// What it says while it is closed.
+    /// Its reason while it is closed.
     pub(crate) fn closed(&self, asked: &str) -> Option<String> {
         match &self.opening {
             Some(opening) if opening.open => None,

@@ -1,4 +1,5 @@
-//! What an object of ours may wait for before it starts anything: a time of the week, the end of a freeze, the word of another system.
+//! The waits of an object of ours before it starts anything: a time of the week, the end of a freeze, another system's
+//! verdict.
 
 use std::time::Duration;
 

@@ -25,7 +25,7 @@ struct Group<T: Kept> {
     synced: bool,
 }
 
-/// What follows for the object that counts.
+/// The report about the object that counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Said<T: Kept> {
     /// It is like this now.

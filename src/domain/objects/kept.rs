@@ -17,16 +17,16 @@ pub struct Object<I, S, T> {
     pub generation: i64,
     /// `metadata.resourceVersion`, against which a status is written.
     pub version: String,
-    /// What it asks for, or what is wrong with that.
+    /// The spec, or its fault.
     pub spec: Result<S, String>,
-    /// What people have answered.
+    /// People's answers.
     pub answers: Answers,
     pub status: T,
     /// It has a deletion timestamp.
     pub deleting: bool,
 }
 
-/// What people have written on the object beside its spec.
+/// The marks of people on the object, beside its spec.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Answers {
     /// The ticket that is answered with yes.
@@ -34,27 +34,27 @@ pub struct Answers {
     /// The ticket whose time and verdict gates are opened, too.
     pub overrides: Option<String>,
     pub by: Option<String>,
-    /// When somebody last asked for a look; any text. Another one than before asks again.
+    /// The last request for a look, as any text. A changed text is a new request.
     pub poked: Option<String>,
 }
 
 impl Answers {
-    /// Whether somebody answered this ticket with yes.
+    /// True if this ticket was approved.
     pub fn approve(&self, ticket: &str) -> bool {
         [&self.approve, &self.overrides].into_iter().flatten().any(|answered| answered == ticket)
     }
 
-    /// Whether somebody opened this ticket's gates.
+    /// True if this ticket's gates were opened.
     pub fn overrides(&self, ticket: &str) -> bool {
         self.overrides.as_deref() == Some(ticket)
     }
 }
 
-/// What those who only keep objects know of one.
+/// The interface of an object for code that only keeps it.
 pub trait Kept: Clone + Debug + Eq + Hash + Send + Sync + Unpin + 'static {
     type Id: ObjectId;
 
-    /// What it remembers, which is ours alone to write.
+    /// Its status, which is ours alone to write.
     type Status: Clone + Send + Sync + 'static;
 
     fn id(&self) -> &Self::Id;
@@ -103,7 +103,7 @@ where
     }
 }
 
-/// What a watch of such objects says.
+/// The news of a watch of such objects.
 #[derive(Clone, Debug)]
 pub enum ObjectSight<T: Kept> {
     /// A new listing begins: what is not seen before its [`ObjectSight::Synced`] does not exist any more.
@@ -121,7 +121,7 @@ pub enum ObjectSight<T: Kept> {
     Trouble(PortError),
 }
 
-/// What became of a write of a status.
+/// The outcome of a write of a status.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Written<T> {
     /// It is stored; the object as it is now.

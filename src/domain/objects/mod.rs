@@ -1,4 +1,4 @@
-//! What objects of our own have in common: a status that is ours to write, and questions that others answer.
+//! The common parts of our own objects: a status that is ours to write, and questions that others answer.
 
 pub mod asked;
 pub mod doors;

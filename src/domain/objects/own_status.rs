@@ -20,7 +20,7 @@ const DOUBT_AFTER: Duration = Duration::from_secs(2);
 /// Fresh looks in a row that must show an older status before we believe that the object was restored from a backup.
 const OLDER_LOOKS: u8 = 2;
 
-/// What an object remembers.
+/// The status of an object.
 pub(crate) trait Remembered: Clone + Debug + Eq + Hash {
     /// How often it was written. It never decreases, but for a restore from a backup.
     fn serial(&self) -> u64;
@@ -33,7 +33,7 @@ pub(crate) trait Remembered: Clone + Debug + Eq + Hash {
     fn decisive(&self) -> Self;
 }
 
-/// What a sight of the object is taken for.
+/// The meaning of a sight of the object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Belief {
     /// Older than what we wrote: it is passed over.
@@ -46,13 +46,13 @@ pub(crate) enum Belief {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct OwnStatus<S> {
-    /// What the object is known to hold. Only this is acted upon.
+    /// The status that the object is known to hold. Only this is acted upon.
     pub(crate) durable: S,
-    /// What it should hold.
+    /// The status that it should hold.
     pub(crate) draft: S,
     /// The object does not keep what we write: its CRD has no room for it.
     pub(crate) pruned: bool,
-    /// It may have room by now: what it did not keep is written once more.
+    /// The CRD may have been updated: write the dropped fields again.
     again: bool,
     /// The version of the object that `durable` was read from.
     version: String,
@@ -109,7 +109,7 @@ impl<S: Remembered> OwnStatus<S> {
         Some((self.writing.clone()?, self.version.clone()))
     }
 
-    /// Whether what is decided now is written at once.
+    /// True if a decision made now would be written immediately.
     pub(crate) fn is_free(&self, now: Timestamp) -> bool {
         self.writing.is_none() && self.call.is_due(now)
     }
@@ -128,7 +128,7 @@ impl<S: Remembered> OwnStatus<S> {
         self.landed(version);
     }
 
-    /// What was written is what the object holds.
+    /// The object holds the written status.
     fn landed(&mut self, version: String) {
         let Some(written) = self.writing.take() else { return };
         self.durable = *written;
@@ -141,18 +141,18 @@ impl<S: Remembered> OwnStatus<S> {
         self.call.failed(again, why);
     }
 
-    /// Somebody asks: a write that rests after a failure is made at once, and one that was not kept is made again.
+    /// Runs a write that waits after a failure now, and repeats one whose fields were dropped.
     pub(crate) fn hurry(&mut self, now: Timestamp) {
         self.call.hurry(now);
         self.again = self.pruned;
     }
 
-    /// A listing shows once more what is known: it follows a change of the CRD, whose watches the API server ends.
+    /// A relist showed a version we have. The API server ends watches when the CRD changes: retry the dropped fields.
     pub(crate) fn listed_again(&mut self) {
         self.again |= self.pruned;
     }
 
-    /// Ends a rest that is over.
+    /// Ends a pause that is over.
     pub(crate) fn wake(&mut self, now: Timestamp) {
         self.call.wake(now);
     }
@@ -242,14 +242,14 @@ impl<S: Remembered> OwnStatus<S> {
         }
     }
 
-    /// What was decided and is not durable was decided of an object that is another one now: it is decided once more.
+    /// Drops decisions that are not durable: they were made on an object that has changed since.
     pub(crate) fn decide_anew(&mut self) {
         if self.writing.is_none() {
             self.draft = self.durable.clone();
         }
     }
 
-    /// Whether this is what the write under way makes of the object.
+    /// True if this is the status that the pending write would leave.
     fn is_written(&self, status: &S) -> bool {
         self.writing.as_deref() == Some(status)
     }

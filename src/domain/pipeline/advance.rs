@@ -9,7 +9,7 @@ use crate::pipeline::promote::Pending;
 use crate::pipeline::spec::Spec;
 use crate::pipeline::{Effect, Pipeline};
 
-/// How long leaves may take to answer after a start, before people are told that they do not. Those who come from
+/// How long leaves may take to answer after a start, before people are told that they do not. Users of
 /// pipelines.weave.works wait no longer for a condition.
 const STARTING: Duration = Duration::from_secs(10);
 

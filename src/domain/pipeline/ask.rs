@@ -8,11 +8,11 @@ use crate::pipeline::Pipeline;
 use crate::pipeline::spec::EnvironmentSpec;
 use crate::pipeline::status::{Approval, Promotion, Question, Waiting};
 
-/// Hexadecimal digits of a ticket: enough that nobody guesses one, and that a person can copy it.
+/// Hexadecimal digits of a ticket: long enough not to be guessed, short enough for a person to copy.
 const TICKET_DIGITS: usize = 12;
 
-/// What an answer has to name, so that it counts for one question about one promotion and for no other (PL-5). `detail` is what else
-/// was asked about, if anything was.
+/// The ticket that an answer has to name, so that it counts for one question about one promotion and for no other
+/// (PL-5). `detail` is the rest of the question, if any.
 pub fn ticket(
     uid: &str,
     environment: &Environment,
@@ -28,7 +28,7 @@ pub fn ticket(
 }
 
 impl Question {
-    /// What is asked, for people.
+    /// The question, for people.
     pub const fn words(self) -> &'static str {
         match self {
             Self::Approval => "a person must say yes",

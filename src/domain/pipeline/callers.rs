@@ -1,4 +1,4 @@
-//! What others may ask of a Pipeline by a request, and what they are told: the endpoints of `pipelines.weave.works`, whose order of
+//! Requests of others to a Pipeline, and their answers: the endpoints of `pipelines.weave.works`, whose order of
 //! checks and whose words these are (<https://github.com/weaveworks/pipeline-controller>, `server/`, read 2026-11).
 //!
 //! Nothing here promotes. A request leads to a mark on the object, and the machine judges what is there, as always (PL-8). What a
@@ -52,20 +52,20 @@ pub struct How {
     pub is_complete: bool,
 }
 
-/// What a request to promote says has happened.
+/// The app that a request to promote names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Claim {
     pub app: App,
     pub namespace: String,
 }
 
-/// What has come of a request, as the status shows it.
+/// The outcome of a request, as the status shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Shown {
     Nothing,
     /// A pull request, at this address.
     Requested(String),
-    /// It is told, or nothing was to be done, or a person is asked.
+    /// The notice was sent, or nothing was to be done, or a person is asked.
     Done,
 }
 
@@ -78,7 +78,7 @@ pub enum Yes {
     Said,
 }
 
-/// What is put on a Pipeline.
+/// A mark to put on a Pipeline.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mark {
     /// Look now: the time of the wish in milliseconds since the Unix epoch, so that no two are the same.
@@ -87,13 +87,13 @@ pub enum Mark {
     Yes { ticket: String, by: String },
 }
 
-/// What a caller reads who asks for an approval that does not wait.
+/// The answer to an approval that nothing waits for.
 pub const NOT_WAITING: &str = "failed approving promotion";
 
-/// What a caller reads where nothing can be promoted.
+/// The answer where nothing can be promoted.
 pub const NO_STRATEGY: &str = "error promoting application, please consult the promotion server's logs";
 
-/// What a caller reads whose event names no revision.
+/// The answer to an event without a revision.
 pub const NO_REVISION: &str = "event has no 'revision' in the metadata field.";
 
 impl Called {
@@ -188,7 +188,7 @@ impl Called {
         waiting.is_some_and(|waiting| waiting.revision.0 == revision)
     }
 
-    /// What has come of the promotion of a revision into an environment.
+    /// The outcome of the promotion of a revision into an environment.
     pub fn shown(&self, environment: &str, revision: &str) -> Shown {
         let Some(known) = self.known(environment) else { return Shown::Nothing };
         let is_it = |said: Option<&Revision>| said.is_some_and(|said| said.0 == revision);

@@ -44,7 +44,7 @@ impl Pipeline {
         }
     }
 
-    /// What is on its way into an environment, and until when the next one waits for it.
+    /// The revision on its way into an environment, and until when the next one waits for it.
     fn arriving<'a>(
         &self,
         environment: &EnvironmentSpec,
@@ -101,7 +101,7 @@ impl Pipeline {
         known.trail = Some(trail);
     }
 
-    /// What the other system says of a promotion that waits.
+    /// Notes the other system's verdict on a waiting promotion.
     pub(super) fn note_verdict(&mut self, now: Timestamp, name: &Environment, promotion: &Promotion, open: bool) {
         let now_ms = self.wall_ms(now);
         let known = self.status.draft.environments.get_mut(name);

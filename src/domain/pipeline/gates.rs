@@ -1,7 +1,7 @@
-//! What must hold before a promotion starts, beside readiness: time, other systems, other objects, and a fresh look at everything it
-//! rests on.
+//! The conditions of a promotion, beside readiness: time, other systems, other objects, and a fresh look at everything
+//! it depends on.
 //!
-//! What others judge is asked for while a promotion waits, and counts for a bounded time: what is stale opens nothing (PL-7).
+//! Other systems are asked while a promotion waits. Answers count for a bounded time: a stale one opens no gate (PL-7).
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -61,7 +61,7 @@ impl fmt::Display for Gate {
     }
 }
 
-/// What is known of gates that others judge.
+/// The known states of gates that others judge.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Gatekeeper {
     doors: BTreeMap<Environment, Doors>,
@@ -80,17 +80,17 @@ struct Doors {
 }
 
 impl Gatekeeper {
-    /// What is known of the edges.
+    /// The known states of the edges.
     pub(super) const fn edges(&self) -> &Edges {
         &self.edges
     }
 
-    /// What others were asked may have been forgotten.
+    /// Peers restarted and may have forgotten our questions.
     pub(super) fn restart(&mut self) {
         self.doors.clear();
     }
 
-    /// Somebody asked for a look. A verdict keeps its pace: the other system demands it.
+    /// Asks all calendars and edges now. A verdict keeps its pace: the other system demands it.
     pub(super) fn hurry(&mut self, now: Timestamp) {
         for doors in self.doors.values_mut() {
             doors.calendar.call.hurry(now);
@@ -225,7 +225,7 @@ impl Gatekeeper {
         self.doors.get(environment)?.recheck.last_reason()
     }
 
-    /// Ends every rest that is over, so that no deadline stays in the past.
+    /// Ends every pause that is over, so that no deadline stays in the past.
     pub(super) fn wake(&mut self, now: Timestamp) {
         for doors in self.doors.values_mut() {
             let Doors { calendar, verdict, recheck, edge, .. } = doors;

@@ -18,16 +18,16 @@ use crate::objects::asked::Topic;
 use crate::pipeline::spec::{EnvironmentSpec, Spec};
 use crate::pipeline::trail::Trail;
 
-/// What is said of a target before anything is known of it.
+/// The text for a target of which nothing is known yet.
 pub(super) const NOT_LOOKED_AT: &str = "it was not looked at yet";
 
-/// What is known of every target.
+/// The known state of every target.
 pub type Sights = BTreeMap<TargetKey, Sight>;
 
 /// Whether the edge of an environment is fresh, as far as that was asked, and what was asked: `Err` says why not.
 pub type Edges = BTreeMap<Environment, (Topic, Result<(), String>)>;
 
-/// What is asked about an environment's edge: whose, where, and for which revision.
+/// The question about an environment's edge: its workloads, its place and the revision.
 pub fn edge_topic(environment: &EnvironmentSpec, revision: &Revision) -> Topic {
     Topic::of(&(&environment.purged, &environment.targets, revision))
 }
@@ -39,7 +39,7 @@ pub struct Obstacle {
     pub what: What,
 }
 
-/// What is not as it must be. The first five are about one target, by the name that people have for it.
+/// An unmet condition. The first five are about one target, by the name that people have for it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum What {
     /// It cannot be said how it is.
@@ -54,7 +54,7 @@ pub enum What {
     Differs(String, Revision, Revision),
     /// Its edge is not fresh.
     EdgeStale(String),
-    /// Nobody has said yet whether its edge is fresh.
+    /// The freshness of its edge is not known yet.
     EdgeUnseen,
     /// It is at this revision, and the first environment at that one.
     Behind(Revision, Revision),
@@ -146,7 +146,7 @@ pub fn unseen_of(environments: &[EnvironmentSpec], sights: &Sights) -> Option<Ob
     if is_silent(&first) { all.find(|one| !is_silent(one)).or(Some(first)) } else { Some(first) }
 }
 
-/// What the targets of an environment say, ready or not.
+/// The revisions of an environment's targets, ready or not.
 pub fn revisions<'a>(environment: &EnvironmentSpec, sights: &'a Sights) -> impl Iterator<Item = &'a Revision> {
     environment.targets.iter().filter_map(|target| sights.get(target).and_then(Sight::revision))
 }
@@ -159,7 +159,7 @@ pub fn is_arriving(environment: &EnvironmentSpec, revision: &Revision, sights: &
 /// Whether an environment is at a revision that it was done at, or has moved on from it: nothing of it is unseen, and nothing went back.
 ///
 /// # Errors
-/// What stands against that.
+/// The obstacle to that.
 pub fn stands(
     environment: &EnvironmentSpec,
     revision: &Revision,
@@ -199,7 +199,7 @@ pub fn done<'a>(environment: &EnvironmentSpec, sights: &'a Sights, edges: &Edges
 /// The revision that is to be in the environment at `index`.
 ///
 /// # Errors
-/// What stands against it in those before.
+/// The obstacle to it in those before.
 pub fn candidate<'a>(spec: &Spec, index: usize, sights: &'a Sights, edges: &Edges) -> Result<&'a Revision, Obstacle> {
     let mut of: Option<&'a Revision> = None;
     for environment in spec.rests_on(index) {
@@ -226,7 +226,7 @@ pub fn said<'a>(environment: &EnvironmentSpec, sights: &'a Sights) -> Option<&'a
 /// those of where it goes: all are there, and none is at the revision yet.
 ///
 /// # Errors
-/// What differs.
+/// The difference.
 pub fn confirms(
     spec: &Spec,
     index: usize,
@@ -268,7 +268,7 @@ pub fn confirms(
 /// Whether fresh sights say that the environment before the one at `index` has left a revision: all of it is seen, and none is at it.
 ///
 /// # Errors
-/// What stands against that.
+/// The obstacle to that.
 pub fn has_left(spec: &Spec, index: usize, revision: &Revision, fresh: &Sights) -> Result<(), Obstacle> {
     let Some(before) = spec.rests_on(index).last() else { return Ok(()) };
     if let Some(unseen) = unseen(before, fresh) {

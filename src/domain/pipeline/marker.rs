@@ -24,7 +24,7 @@ mod tests;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-// `Event` is what machines are told; these are pieces of a text.
+// `Event` is the input of machines; these are pieces of a text.
 use granit_parser::{Event as Token, Parser, ScanError, options};
 
 use self::part::Part;
@@ -82,7 +82,7 @@ pub fn may_have_markers(file: &[u8]) -> bool {
     file.windows(KEY_QUOTED.len()).any(|bytes| bytes == KEY_QUOTED)
 }
 
-/// What a person looks for in files that should have a marker and have none.
+/// The text that a person looks for in files that should have a marker and have none.
 pub fn example(pipeline: &PipelineId, environment: &Environment) -> String {
     format!("# {{\"{KEY}\": \"{}\"}}", name(pipeline, environment))
 }
@@ -145,7 +145,7 @@ struct Line {
     found: Option<Found>,
 }
 
-/// What stands where a value should.
+/// The node in the place of a value.
 #[derive(Clone)]
 enum Found {
     Scalar(Scalar),
@@ -153,7 +153,7 @@ enum Found {
     Collection,
 }
 
-/// What one scalar becomes. Changes are kept by the number of the scalar's event.
+/// The new text of one scalar. Changes are kept by the number of the scalar's event.
 #[derive(PartialEq, Eq)]
 struct Change {
     /// The scalar's bytes in the file.
@@ -213,7 +213,7 @@ fn marks(text: &str, name: &str) -> Result<(Vec<Mark>, Vec<Line>), Refused> {
     Ok((marks, lines))
 }
 
-/// What a comment names, if it is a marker.
+/// The name in a comment, if it is a marker.
 fn named(comment: &str) -> Option<String> {
     let mut object: BTreeMap<String, String> = serde_json::from_str(comment.trim_start_matches('#')).ok()?;
     object.remove(KEY)

@@ -3,7 +3,7 @@
 //! ```text
 //!                   gates open, a yes if it is manual, a fresh look agrees
 //!   Waiting ──────────────────────────▶ Started ──▶ Proposed ── merged ──▶ Landed ── done at R ──▶ Completed
-//!      │                                  ├── told, or nothing to change ──▶▲
+//!      │                                  ├── sent, or nothing to change ──▶▲
 //!      ├──▶ Superseded ◀── another candidate ──┤                            (the environment gets there by other means)
 //!      └──▶ Withdrawn  ◀── the environment before it went elsewhere         Proposed ── closed by a person ──▶ Abandoned
 //! ```
@@ -68,7 +68,7 @@ pub struct Pipeline {
     object: Object,
     status: OwnStatus<Status>,
     sights: Sights,
-    /// What was asked to be followed last.
+    /// The targets of the last request to follow.
     following: Option<Vec<TargetKey>>,
     keeper: Gatekeeper,
     proposals: Proposals,
@@ -76,12 +76,12 @@ pub struct Pipeline {
     /// A webhook takes its promotions by notification.
     heard: bool,
     gone: bool,
-    /// What is wrong with the object, and was told.
+    /// The reported fault of the object.
     faulty: Option<String>,
     ended: bool,
 }
 
-/// What it knows of time.
+/// Its clock state.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Time {
     /// The wall clock at timestamp zero, in milliseconds since the Unix epoch.
@@ -92,7 +92,7 @@ struct Time {
     alarm: Option<Timestamp>,
 }
 
-/// What can happen to a Pipeline.
+/// The events of a Pipeline.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Event {
     /// A watch showed the object.
@@ -107,14 +107,14 @@ pub enum Event {
     Stored {
         /// The object's new `metadata.resourceVersion`.
         version: String,
-        /// What was written came back in the answer.
+        /// The answer has all that was written.
         whole: bool,
     },
     /// Another writer was first; this is the object now.
     Conflicted(Box<Object>),
     /// The write has an unknown outcome, for this reason.
     StoreFailed(String),
-    /// What targets say now.
+    /// The present states of targets.
     Reported(Vec<(TargetKey, Sight)>),
     /// An [`Effect::Recheck`] was answered.
     Rechecked(Environment, PromotionSeq, Vec<(TargetKey, Sight)>),
@@ -148,11 +148,11 @@ pub enum Event {
     Told(NoticeId),
     /// It is not, for this reason.
     TellFailed(NoticeId, String),
-    /// What was asked of others may have been forgotten.
+    /// Peers restarted and may have forgotten our questions.
     PeersRestarted,
 }
 
-/// What a Pipeline wants done.
+/// The effects of a Pipeline.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Effect {
     /// Write the status over this version of the object.
@@ -181,7 +181,7 @@ pub enum Effect {
     End,
 }
 
-/// What another system is asked before a promotion starts.
+/// A question to another system before a promotion starts.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Question {
     pub source: VerdictSource,
@@ -191,7 +191,7 @@ pub struct Question {
 }
 
 impl Question {
-    /// What an answer to it is about.
+    /// The topic of an answer to it.
     pub fn topic(&self) -> Topic {
         Topic::of(self)
     }
@@ -247,12 +247,12 @@ impl Pipeline {
         &self.object
     }
 
-    /// What the object is known to hold.
+    /// The status that the object is known to hold.
     pub const fn durable(&self) -> &Status {
         &self.status.durable
     }
 
-    /// What its targets say.
+    /// The states of its targets.
     pub const fn sights(&self) -> &Sights {
         &self.sights
     }

@@ -1,4 +1,4 @@
-//! What a Pipeline can judge of its own effects.
+//! The promises that a Pipeline checks on its own effects.
 
 use crate::kernel::promise::Promise;
 use crate::pipeline::status::{EnvironmentStatus, Phase, Status};

@@ -1,4 +1,4 @@
-//! What each environment needs, judged anew from the sights and from what is remembered.
+//! The next step of each environment, judged anew from the sights and the status.
 //!
 //! ```text
 //! no candidate                       the environment before it went elsewhere: withdraw. Else wait for the first thing that is not so
@@ -20,7 +20,7 @@ use crate::pipeline::spec::{EnvironmentSpec, PromotionSpec, Spec};
 use crate::pipeline::status::{Behind, Ended, EnvironmentStatus, HISTORY_MAX, Phase, Promotion, Question};
 use crate::pipeline::{Effect, Pipeline};
 
-/// What an environment waits for.
+/// The wait of an environment.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Pending {
     /// The environments before it are not all done at one revision.
@@ -38,7 +38,7 @@ pub(super) enum Pending {
     Proposed(String, Option<String>),
     /// It was started, and the notice is on its way.
     Telling,
-    /// It was told or merged, and no target is at the revision yet.
+    /// Its notice was sent or its request merged, and no target is at the revision yet.
     Deploying(Environment, Revision),
     /// It is on its way, and not done: the first thing that is not so.
     Arriving(Obstacle),
@@ -164,7 +164,7 @@ impl Pipeline {
         Leaving::Asked
     }
 
-    /// What was asked about another revision is no question any more.
+    /// Drops a question about another revision.
     fn drop_question(&mut self, name: &Environment, revision: &Revision) {
         if let Some(known) = self.status.draft.environments.get_mut(name) {
             known.waiting.take_if(|waiting| waiting.revision != *revision);
@@ -296,7 +296,7 @@ impl Pipeline {
         let name = &environment.name;
         let Some(known) = self.status.draft.environments.get_mut(name) else { return };
         known.waiting = None;
-        // It leaves what it had because we say so.
+        // We are replacing its revision, so `reached` no longer holds.
         known.reached = None;
         if let Some(trail) = &mut known.trail {
             // A person may have opened its soak.
@@ -312,7 +312,7 @@ impl Pipeline {
         self.announce(now, Kind::PromotionStarted, name, &message);
     }
 
-    /// A promotion is not wanted any more. Whoever heard of it hears that, too.
+    /// Withdraws a promotion, with a notice if it was announced or a person was asked.
     pub(super) fn withdraw(&mut self, now: Timestamp, name: &Environment, why: &str) {
         let Some(known) = self.status.draft.environment(name) else { return };
         let Some(promotion) = known.open() else { return };
@@ -395,7 +395,7 @@ impl Pipeline {
 }
 
 impl EnvironmentStatus {
-    /// What a person must be asked before this revision is promoted to it again (PL-4).
+    /// The question for a person before this revision is promoted to it again (PL-4).
     fn asks_again(&self, revision: &Revision) -> Option<Question> {
         let newest = self.promotion.as_ref().filter(|promotion| promotion.revision == *revision);
         match newest.map(|promotion| promotion.phase) {

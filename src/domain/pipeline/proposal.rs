@@ -61,14 +61,14 @@ pub struct Order {
     pub environment: Environment,
     /// The promotion's number: a branch with a higher one is left alone.
     pub seq: PromotionSeq,
-    /// What the environment says now, if all its targets say the same.
+    /// The present revision of the environment, if all its targets have the same.
     pub from: Option<Revision>,
-    /// What it is to be.
+    /// The wanted revision.
     pub revision: Revision,
     pub repository: Repository,
     /// When the promotion was started, in seconds since the Unix epoch; the commit's date.
     pub started_at: i64,
-    /// Who said yes, in words, where a person had to.
+    /// The approver, in words, where a person had to approve.
     pub approved_by: Option<String>,
     /// The gates it went through, each in words.
     pub gates: Vec<String>,
@@ -77,7 +77,7 @@ pub struct Order {
 }
 
 impl Order {
-    /// What an answer to it is about.
+    /// The topic of an answer to it.
     pub fn topic(&self) -> Topic {
         Topic::of(&(self.seq, &self.repository))
     }
@@ -107,7 +107,7 @@ pub struct Request {
     pub commit: Option<String>,
 }
 
-/// What became of an order.
+/// The outcome of an order.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Proposed {
     /// The request is open, and says what was ordered.

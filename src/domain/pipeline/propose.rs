@@ -29,7 +29,7 @@ const NEW_FOR_MS: i64 = 60 * 60 * 1000;
 /// Why a promotion ends, and its request is closed, whose repository the spec no longer names.
 const ELSEWHERE: &str = "its spec proposes elsewhere now";
 
-/// What is asked of forges.
+/// The calls to forges.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Proposals {
     /// One of each kind for an environment.
@@ -49,7 +49,7 @@ struct Calls {
     foreign: Option<String>,
     /// Why the open request is not made anew on a base that has changed.
     held: Option<String>,
-    /// A lasting failure that was told.
+    /// The lasting failure that was reported.
     told: Option<String>,
     /// The Secret with which a call failed for good the last time: another content may end that.
     refused: Option<String>,
@@ -71,12 +71,12 @@ impl Proposals {
         self.calls.get_mut(&order.environment).filter(|calls| calls.topic == order.topic())
     }
 
-    /// What was asked may have been forgotten.
+    /// Peers may have forgotten our questions.
     pub(super) fn restart(&mut self) {
         self.calls.clear();
     }
 
-    /// Somebody asked for a look: nothing waits for its next time.
+    /// Runs all waiting calls now: a look was requested.
     pub(super) fn hurry(&mut self, now: Timestamp) {
         for calls in self.calls.values_mut() {
             [&mut calls.propose, &mut calls.look, &mut calls.withdraw].into_iter().for_each(|call| call.hurry(now));
@@ -111,7 +111,7 @@ impl Proposals {
         }
     }
 
-    /// Ends every rest that is over, so that no deadline stays in the past.
+    /// Ends every pause that is over, so that no deadline stays in the past.
     pub(super) fn wake(&mut self, now: Timestamp) {
         for Calls { propose, look, withdraw, .. } in self.calls.values_mut() {
             [propose, look, withdraw].into_iter().for_each(|call| call.wake(now));
@@ -230,7 +230,7 @@ impl Pipeline {
         Pending::Proposed(request.url, held)
     }
 
-    /// What became of an order.
+    /// Takes in the outcome of an order.
     pub(super) fn proposed(&mut self, now: Timestamp, order: &Order, outcome: Proposed) {
         if let Some(calls) = self.proposals.answer(order) {
             calls.propose.answered();
@@ -400,7 +400,7 @@ impl Pipeline {
         let Some(calls) = self.proposals.calls.get_mut(name) else { return };
         let Some((request, _)) = known.filter(|_| lasting) else { return calls.withdraw.failed(again, why) };
         if request.number.is_none() {
-            // Nobody ever said that there is one, and who would have to makes none.
+            // No answer ever confirmed it, and after a lasting failure none is made.
             return self.closed(name, &request);
         }
         let is_told = calls.withdraw.last_reason() == Some(why);
@@ -435,7 +435,7 @@ impl EnvironmentStatus {
         self.request = Some(OpenRequest { seq, repository, ..known.unwrap_or_else(none) });
     }
 
-    /// A request that somebody made for us meanwhile.
+    /// Stores a request that was made for us meanwhile.
     fn remember(&mut self, made: OpenRequest) {
         let is_same = |known: &OpenRequest| made.repository.as_ref().is_none_or(|place| known.is_in(place));
         match &mut self.request {

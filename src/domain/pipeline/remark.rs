@@ -1,5 +1,6 @@
-//! What is remarked of a change of status: the Events that the users of `pipelines.weave.works` know, with its reasons and its texts
-//! (weaveworks/pipeline-controller, `controllers/leveltriggered/controller.go` and `server/strategy/notification`, v0.22).
+//! The remarks on a change of status: the Events that the users of `pipelines.weave.works` know, with its reasons and
+//! its texts (weaveworks/pipeline-controller, `controllers/leveltriggered/controller.go` and
+//! `server/strategy/notification`, v0.22).
 //!
 //! Where upstream repeated them with every reconciliation, a remark is about what is different from the status before.
 
@@ -16,7 +17,7 @@ use crate::pipeline::status::{Ended, EnvironmentStatus, Status, TargetStatus};
 /// Targets that one change is remarked of at most. A Pipeline may have a thousand, and its status has them all.
 const UNREAD_MAX: usize = 20;
 
-/// What is remarked of an object whose status was this before.
+/// The remarks on an object whose status was `before`.
 pub fn remarks(object: &Object, before: &Status) -> Vec<Remark> {
     let Ok(spec) = &object.spec else { return Vec::new() };
     let environments = spec.environments.iter().filter_map(|own| {
@@ -80,8 +81,8 @@ fn place(target: &TargetKey) -> String {
     }
 }
 
-/// What `Updated` is about. Upstream said it at every reconciliation; the readiness of each target would still be a dozen for one
-/// rollout, which hide the Events that matter.
+/// The subject of `Updated`. Upstream reported it at every reconciliation; the readiness of each target would still be
+/// a dozen for one rollout, which hide the Events that matter.
 fn conditions(status: &Status) -> Vec<(&'static str, bool, &str)> {
     status.conditions.iter().map(|one| (one.kind.name(), one.holds, one.reason.as_str())).collect()
 }

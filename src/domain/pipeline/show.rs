@@ -1,4 +1,4 @@
-//! What people see of a Pipeline: the conditions, the targets, and what each promotion waits for. Nothing is decided by it.
+//! A Pipeline's status for people: the conditions, the targets, and the wait of each promotion. No decision reads it.
 
 use crate::apps::app::{ClusterKey, Present, Sight, TargetKey};
 use crate::kernel::machine::Timestamp;
@@ -15,7 +15,7 @@ const MESSAGE_BYTES_MAX: usize = 1024;
 /// Bytes of what is wrong with a target: a status of 20 environments with 50 targets each stays below 400 KB.
 const TARGET_BYTES_MAX: usize = 200;
 
-/// What is said of a notification that reaches no program.
+/// The text for a notification that reaches no program.
 pub(super) const UNHEARD: &str = "by notification, but no webhook has this Pipeline in workloads and promotion.started in events: only an \
                                   Event tells of it";
 
@@ -77,7 +77,7 @@ impl Pipeline {
         }
     }
 
-    /// What the first environment that waits, waits for. `None` if none does.
+    /// The wait of the first environment that waits; `None` if none does.
     fn pending(&self, judged: &[Option<Pending>]) -> Option<Condition> {
         let pending = judged.iter().flatten().next()?;
         let words = pending.to_string();
@@ -152,7 +152,7 @@ fn condition(kind: ConditionKind, holds: bool, reason: &str, message: &str) -> C
 fn short(message: &str) -> String {
     text::clean_ends(message, MESSAGE_BYTES_MAX)
 }
-/// What is said of a target that is not there.
+/// The text for a missing target.
 pub(super) fn not_found(target: &TargetKey) -> String {
     format!("{} {:?} not found", target.app.kind, target.name)
 }

@@ -1,4 +1,4 @@
-//! What a `Pipeline` asks for, read and checked: names are unique, durations within their limits, and an environment has a target.
+//! The checked spec of a `Pipeline`: names are unique, durations within their limits, and an environment has a target.
 //!
 //! Not for the form in which people write it; that is the adapter's.
 
@@ -13,12 +13,12 @@ use crate::pipeline::proposal::Repository;
 /// How long a soaking environment may be unready, unless the spec says: a pod that was evicted is replaced well within it.
 pub const SOAK_TOLERATES: Duration = Duration::from_mins(2);
 
-/// What a Pipeline asks for.
+/// The spec of a Pipeline.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Spec {
     /// In order; revisions appear in the first. An environment without targets is not among them.
     pub environments: Vec<EnvironmentSpec>,
-    /// What a revision must have passed.
+    /// The environments that a revision must have passed.
     pub advance: Advance,
     /// Nothing new starts, for this reason.
     pub suspended: Option<String>,
@@ -26,7 +26,7 @@ pub struct Spec {
     pub passed_over: Vec<Environment>,
 }
 
-/// What a revision must have passed before it is promoted into an environment.
+/// The environments that a revision must have passed before it is promoted into another one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Advance {
     /// All environments before it are at the revision: what the first has is what moves.
@@ -43,13 +43,13 @@ pub struct EnvironmentSpec {
     pub targets: Vec<TargetKey>,
     /// How a revision gets into it. `None`: it is only observed.
     pub promotion: Option<PromotionSpec>,
-    /// What must hold before a promotion into it starts.
+    /// The conditions of a promotion into it.
     pub gates: Gates,
     /// Nothing new starts into it.
     pub suspended: bool,
     /// It is done only when the edge of these is fresh.
     pub purged: Option<Purged>,
-    /// A wait longer than this is told.
+    /// A wait longer than this is announced.
     pub stalled_after: Duration,
 }
 
@@ -71,7 +71,7 @@ impl PromotionSpec {
     }
 }
 
-/// What is done to promote.
+/// The means of promotion.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Strategy {
     /// A notice, which a program acts on.
@@ -79,7 +79,7 @@ pub enum Strategy {
     PullRequest(Repository),
 }
 
-/// What must hold before a promotion starts. All are judged together.
+/// The conditions of a promotion. All are judged together.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Gates {
     /// How long the environment before must have been done at the revision.
@@ -95,7 +95,7 @@ pub struct Gates {
     pub needs: Vec<TargetKey>,
 }
 
-/// Whose edge must be fresh.
+/// The workloads whose edge must be fresh.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Purged {
     /// Names of Deployments in the environment's namespaces.

@@ -1,4 +1,4 @@
-//! What a `Pipeline` remembers: the object's status. All that later decisions rest on is in it, and is durable before anything
+//! The status of a `Pipeline`. All inputs of later decisions are in it, and are durable before anything
 //! follows from it (PL-1).
 
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use crate::pipeline::trail::Trail;
 /// Ended promotions that are kept for people.
 pub const HISTORY_MAX: usize = 10;
 
-/// Requests of an environment that wait to be closed: one for each change of repository, of which nobody makes many in an hour.
+/// Requests of an environment that wait to be closed: one for each change of repository, rarely many in an hour.
 pub const CLOSING_MAX: usize = 4;
 
 /// Notices that wait for the outbox. It takes one in milliseconds; sixteen are twenty environments' worth of a bad minute.
@@ -36,18 +36,18 @@ pub struct Status {
     pub conditions: Vec<Condition>,
 }
 
-/// What is remembered of one environment.
+/// The status of one environment.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct EnvironmentStatus {
-    /// What its targets said, in the order of the spec. For people: nothing is decided by it.
+    /// The states of its targets, in the order of the spec. For people: no decision reads them.
     pub targets: Vec<TargetStatus>,
-    /// What waits for a person.
+    /// The question that waits for a person.
     pub waiting: Option<Waiting>,
     /// Its newest promotion.
     pub promotion: Option<Promotion>,
     /// The highest number that a promotion had.
     pub seq: PromotionSeq,
-    /// What the environments before it have been done at, where that is asked for.
+    /// The revisions at which the environments before it were done, where the spec asks for them.
     pub trail: Option<Trail>,
     /// The revision at which it was last done, as the environment before it was.
     pub reached: Option<Revision>,
@@ -78,14 +78,14 @@ pub struct TargetStatus {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Waiting {
     pub revision: Revision,
-    /// What an answer has to name.
+    /// The ticket that an answer has to name.
     pub ticket: String,
     pub question: Question,
     /// Since when, in milliseconds since the Unix epoch.
     pub since_ms: i64,
 }
 
-/// What a person is asked.
+/// The kinds of questions to a person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Question {
     /// May it be promoted?
@@ -118,27 +118,27 @@ pub struct Promotion {
     /// Its number in the environment.
     pub seq: PromotionSeq,
     pub revision: Revision,
-    /// What the environment said when it began, if all targets said the same.
+    /// The environment's revision when it began, if all targets had the same.
     pub from: Option<Revision>,
     /// How far it has got.
     pub phase: Phase,
     /// When it was started, in milliseconds since the Unix epoch.
     pub started_ms: Option<i64>,
     pub approval: Option<Approval>,
-    /// What it waits for or how it ended, in one sentence.
+    /// Its wait or its end, in one sentence.
     pub message: String,
 }
 
 /// How far a promotion has got. It only moves down this list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Phase {
-    /// Gates are closed, or somebody must say yes.
+    /// Gates are closed, or a person must approve.
     Waiting,
     /// It is decided: what follows may have happened.
     Started,
     /// Its pull request is open.
     Proposed,
-    /// It was told or merged, or the environment is getting there: it waits for the targets.
+    /// Its notice was sent or its request merged, or the environment is on its way: it waits for the targets.
     Landed,
     /// The environment is done at its revision.
     Completed,
@@ -216,7 +216,7 @@ pub struct Approval {
 pub struct OpenRequest {
     /// The newest promotion that it was made for, or may have been rewritten for.
     pub seq: PromotionSeq,
-    /// The forge's number. `None`: it may exist, and nobody has told us.
+    /// The forge's number. `None`: not known yet; the request may exist.
     pub number: Option<u64>,
     /// Its address, for people; empty with the number.
     pub url: String,
@@ -238,7 +238,7 @@ impl OpenRequest {
 pub struct Behind {
     /// Since when, in milliseconds since the Unix epoch.
     pub since_ms: i64,
-    /// It was told that this takes long.
+    /// The long wait was announced.
     pub told: bool,
 }
 
@@ -297,7 +297,7 @@ impl Status {
         self.conditions.iter().any(|condition| condition.kind == kind && condition.holds)
     }
 
-    /// What is remembered of an environment.
+    /// The status of an environment.
     pub fn environment(&self, name: &Environment) -> Option<&EnvironmentStatus> {
         self.environments.get(name)
     }

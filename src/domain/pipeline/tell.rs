@@ -1,4 +1,4 @@
-//! What a Pipeline announces: notices that are part of its status until the outbox has them.
+//! The notices of a Pipeline: they are part of its status until the outbox has them.
 
 use crate::kernel::id::{Environment, NoticeId, PromotionSeq, Seq, Subject, promotion_id};
 use crate::kernel::machine::Timestamp;
@@ -8,7 +8,7 @@ use crate::pipeline::status::UNTOLD_MAX;
 use crate::pipeline::{Effect, Pipeline};
 
 impl Pipeline {
-    /// Tells what is durable and not told yet, and what is loose.
+    /// Sends the durable notices that were not sent yet, and the loose ones.
     pub(super) fn tell(&mut self, now: Timestamp) -> Vec<Effect> {
         let draft = &self.status.draft.untold;
         let durable = self.status.durable.untold.iter().filter(|notice| draft.contains(notice));
@@ -20,7 +20,7 @@ impl Pipeline {
         Notice::id_of(&promotion_id(&self.object.uid, name, seq), kind, detail)
     }
 
-    /// Writes a notice about an environment's newest promotion into the draft, to be told once that is durable.
+    /// Writes a notice about an environment's newest promotion into the draft. It is sent once that is durable.
     pub(super) fn announce(&mut self, now: Timestamp, kind: Kind, name: &Environment, message: &str) {
         let known = self.status.draft.environment(name);
         let promotion = known.and_then(|known| known.promotion.as_ref());
@@ -29,7 +29,7 @@ impl Pipeline {
         let revision = waiting.map(|waiting| &waiting.revision).or(promotion.map(|promotion| &promotion.revision));
         let from = promotion.and_then(|promotion| promotion.from.as_ref());
         let detail = match kind {
-            // Each question, each wait and each cause is told once.
+            // Each question, wait and cause is announced once.
             Kind::PromotionWaiting => waiting.map(|waiting| waiting.ticket.clone()).unwrap_or_default(),
             Kind::PromotionStalled => {
                 known.and_then(|known| known.behind).map(|behind| behind.since_ms.to_string()).unwrap_or_default()
@@ -53,7 +53,7 @@ impl Pipeline {
         self.add(notice);
     }
 
-    /// Tells that something about the object cannot be used. Each cause is told once in a life.
+    /// Announces a fault of the object. Each cause is announced once in a life.
     pub(super) fn tell_faulty(&mut self, now: Timestamp, why: &str) {
         if self.faulty.as_deref() == Some(why) {
             return;
@@ -84,7 +84,7 @@ impl Pipeline {
         }
     }
 
-    /// Adds a notice to the draft. Beyond the bound the oldest are told without being durable: nothing waits for them.
+    /// Adds a notice to the draft. Beyond the bound the oldest are sent without being durable: nothing waits for them.
     fn add(&mut self, notice: Notice) {
         let untold = &mut self.status.draft.untold;
         if untold.iter().any(|known| known.id == notice.id) {

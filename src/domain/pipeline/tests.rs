@@ -384,7 +384,7 @@ fn a_request_that_nothing_follows_is_closed_also_if_nobody_said_that_it_was_made
     let mut story = Story::new(by_request());
     story.show("staging", at("2"));
     story.asked.clear();
-    // Nobody has answered when staging goes back to what prod has.
+    // No answer has arrived when staging returns to prod's revision.
     story.show("staging", at("1"));
     assert!(matches!(&story.asked[..], [Effect::Withdraw(order, None, _)] if order.seq == PromotionSeq(1)));
     assert_eq!(story.phase(), Some(Phase::Withdrawn));

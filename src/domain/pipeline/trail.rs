@@ -1,4 +1,5 @@
-//! What the environments before one have been done at: for how long the newest revision has been good, and which one has passed.
+//! The revisions at which the environments before one were done: since when the newest has been good, and which one has
+//! passed.
 //!
 //! ```text
 //! another revision is done      the newest now, and its soak begins. One that was there before: those after it are forgotten
@@ -19,9 +20,9 @@ const REVISIONS_MAX: usize = 20;
 /// Of one environment, about those before it. Times are milliseconds since the Unix epoch.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Trail {
-    /// What was looked at: other targets have other trails.
+    /// The observed targets: other targets have other trails.
     pub of: Topic,
-    /// What was done there, oldest first.
+    /// The revisions done there, oldest first.
     pub revisions: Vec<Revision>,
     /// Since when the newest is good without a break; `None` while it is not.
     pub since_ms: Option<i64>,
@@ -75,7 +76,7 @@ impl Trail {
         self.agreed = false;
     }
 
-    /// What the other system says of a revision. A no after a yes breaks the soak.
+    /// Notes the other system's verdict on a revision. A no after a yes breaks the soak.
     pub(super) fn heard(&mut self, revision: &Revision, open: bool, now_ms: i64) {
         if open {
             self.agreed |= self.newest() == Some(revision);

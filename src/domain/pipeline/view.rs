@@ -15,15 +15,15 @@ use crate::pipeline::show;
 use crate::pipeline::spec::{EnvironmentSpec, Object, Spec};
 use crate::pipeline::status::{ConditionKind, EnvironmentStatus, Promotion, Status, TargetStatus, Waiting};
 
-/// What a person needs to know about one Pipeline. Times are milliseconds since the Unix epoch.
+/// A Pipeline's state for a person. Times are milliseconds since the Unix epoch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct View {
     pub id: PipelineId,
     /// A person stopped it, for this reason.
     pub suspended: Option<String>,
-    /// What is wrong with its spec: nothing is judged then.
+    /// The fault of its spec: nothing is judged then.
     pub faulty: Option<String>,
-    /// What is shown is older than the spec, and why.
+    /// Why this view is older than the spec, if it is.
     pub unjudged: Option<String>,
     /// The revision of the first environment, once it is settled.
     pub latest: Option<Revision>,
@@ -60,19 +60,19 @@ pub struct ConditionView {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EnvironmentView {
     pub name: Environment,
-    /// What its targets say, each revision once; empty if none says any.
+    /// The revisions of its targets, each once; empty if none is known.
     pub revisions: Vec<Revision>,
     /// Why its targets are not all ready at one revision; `None` if they are.
     pub unsettled: Option<String>,
-    /// What keeps a revision from it, in one sentence; `None` if nothing does.
+    /// The obstacle to a revision, in one sentence; `None` if there is none.
     pub waits: Option<String>,
-    /// What comes next, or what to do, in one sentence.
+    /// The next step, or the remedy, in one sentence.
     pub next: String,
     /// How a revision gets into it, and what must hold before that, in words; the first environment has none.
     pub gates: Vec<String>,
     /// Its newest promotion.
     pub promotion: Option<PromotionView>,
-    /// What a person is asked.
+    /// The question to a person.
     pub question: Option<QuestionView>,
     /// The pull request that is open for it.
     pub request: Option<RequestView>,
@@ -85,18 +85,18 @@ pub struct PromotionView {
     /// Its number in the environment.
     pub seq: PromotionSeq,
     pub revision: Revision,
-    /// What the environment said when it began.
+    /// The environment's revision when it began.
     pub from: Option<Revision>,
     /// How far it has got.
     pub phase: String,
     pub open: bool,
-    /// What it waits for or how it ended; empty before it was judged.
+    /// Its wait or its end; empty before it was judged.
     pub message: String,
     /// When its soak ends, while it waits for that.
     pub soak_ends_ms: Option<i64>,
     /// When it was started.
     pub started_ms: Option<i64>,
-    /// Who said yes, as they stated, and when. Empty if they did not say who.
+    /// The approver, as stated, and the time. Empty if no name was given.
     pub approved: Option<(String, i64)>,
 }
 
@@ -105,9 +105,9 @@ pub struct PromotionView {
 pub struct QuestionView {
     /// `Approval`, `Again`, `Left` or `Overwrite`.
     pub kind: String,
-    /// What is asked, in words.
+    /// The question in words.
     pub words: String,
-    /// What an answer has to name.
+    /// The ticket that an answer has to name.
     pub ticket: String,
     pub revision: Revision,
     pub since_ms: i64,
@@ -170,7 +170,7 @@ pub fn view(object: &Object, status: &Status, live: Option<&Sights>) -> View {
     }
 }
 
-/// What the status says of each target, as sights. A status of another spec says nothing of them.
+/// The states of targets in the status, as sights. A status of another spec has none of them.
 fn remembered(spec: &Spec, status: &Status) -> Sights {
     let mut sights = Sights::new();
     for environment in &spec.environments {

@@ -1,4 +1,4 @@
-//! What is believed of the object, and what its status is then.
+//! The known state of the object, and the status that follows.
 //!
 //! Not for how the status is written; that is `own_status`.
 
@@ -76,7 +76,7 @@ impl Pipeline {
         self.decide_anew();
     }
 
-    /// What is decided and not durable is decided once more. What was told meanwhile stays told.
+    /// Decides again all that is not durable. Notices sent meanwhile stay sent.
     fn decide_anew(&mut self) {
         let untold = self.status.draft.untold.clone();
         self.status.decide_anew();

@@ -1,4 +1,4 @@
-//! What Pipelines need from the outside.
+//! The ports of Pipelines to the outside.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
@@ -120,7 +120,7 @@ pub trait Forge: Send + Sync {
     async fn withdraw(&self, order: &Order, number: Option<u64>, why: &str) -> Result<(), PortError>;
 }
 
-/// Secrets of this cluster, read by name when they are used and kept by nobody.
+/// Secrets of this cluster, read by name on each use, never cached.
 #[async_trait]
 pub trait Secrets: Send + Sync {
     /// The content of a Secret, for this purpose and no other.
@@ -143,7 +143,7 @@ pub trait Calendar: Send + Sync {
     /// Whether now is in one of the windows (with none: always) and in no freeze, until when that stays so, and why, in words.
     ///
     /// # Errors
-    /// In words: a time zone that nobody knows.
+    /// In words: an unknown time zone.
     fn read(&self, windows: &[Window], freezes: &[Freeze]) -> Result<Opening, PortError>;
 }
 
@@ -155,7 +155,7 @@ pub struct Unanswered {
     pub rest: Duration,
 }
 
-/// What another system is asked: may this promotion, or this run, start?
+/// A question to another system: may this promotion, or this run, start?
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Asking {
     pub source: VerdictSource,
@@ -163,9 +163,9 @@ pub struct Asking {
     pub subject: Subject,
     /// Into which environment, of a Pipeline.
     pub environment: Option<Environment>,
-    /// What is promoted, or the commit that is applied.
+    /// The promoted revision, or the applied commit.
     pub revision: Revision,
-    /// What is there, if that is known.
+    /// The present revision there, if known.
     pub from: Option<Revision>,
     /// The number of the promotion or run.
     pub seq: u64,
@@ -203,7 +203,7 @@ pub struct Promoting {
     pub calendar: Arc<dyn Calendar>,
     pub verdicts: Arc<dyn Verdicts>,
     pub edges: Arc<dyn Edges>,
-    /// What becomes of the Secrets for forges.
+    /// The changes of the Secrets for forges.
     pub renewals: Arc<dyn Renewals>,
     /// The kind must be there: that it is not is a trouble, not a cluster without Pipelines.
     pub required: bool,

@@ -1,4 +1,4 @@
-//! What Repos need from the outside.
+//! The ports of Repos to the outside.
 
 use std::sync::Arc;
 
@@ -14,26 +14,27 @@ use crate::repo::spec::{Object, Spec};
 pub use crate::repo::job::{Made, Start};
 pub use crate::repo::{Found, Unresolved};
 
-/// What is called when a look at git begins.
+/// The callback at the beginning of a look at git.
 pub type Begins<'a> = dyn Fn() + Send + Sync + 'a;
 
 /// Git hosts, of which only refs are read.
 #[async_trait]
 pub trait Heads: Send + Sync {
-    /// The commit that a Repo wants, read afresh. Bounded in time, bytes and connections; what fails rests, and takes no
-    /// places from others. `begins` is called when the look has its place and is about to ask; never where nothing is asked.
+    /// The commit that a Repo wants, read afresh. Bounded in time, bytes and connections; after a failure it is paused,
+    /// taking no places from others. `begins` is called when the look has its place and is about to ask; never where
+    /// nothing is asked.
     ///
     /// # Errors
     /// In words.
     async fn resolve(&self, repo: &RepoId, spec: &Spec, begins: &Begins<'_>) -> Result<Found, Unresolved>;
 
-    /// The hosts that rest at present, and why, in words.
+    /// The hosts that are paused at present, and why, in words.
     fn troubles(&self) -> Vec<String> {
         Vec::new()
     }
 }
 
-/// What a watch of a Repo's Jobs, and of their pods, says.
+/// The news of a watch of a Repo's Jobs, and of their pods.
 #[derive(Clone, Debug)]
 pub enum JobSight {
     /// These are all of them, as they are now.

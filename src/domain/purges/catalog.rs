@@ -51,7 +51,7 @@ impl Freshness {
 }
 
 impl Default for Freshness {
-    /// What tests use: ten minutes and one minute. The configuration says both in production.
+    /// The values of tests: ten minutes and one minute. The configuration sets both in production.
     fn default() -> Self {
         Self { refresh: Duration::from_secs(600), miss_refresh: Duration::from_secs(60) }
     }
@@ -345,8 +345,8 @@ impl Catalog {
         (found, complete)
     }
 
-    /// When the account is to be listed next: soon for a question, or because the listing names what is gone; at the interval
-    /// otherwise; never while it rests.
+    /// The time of the account's next listing: soon for a question or a deleted distribution; at the interval
+    /// otherwise; never while it is paused.
     fn due(&self) -> Timestamp {
         let asks = |compares: bool| self.waiting.values().any(|question| question.compares == compares);
         let is_old = asks(false) || !self.gone.is_empty();

@@ -5,7 +5,7 @@
 
 use crate::records::record::Record;
 
-/// What a rollout has waited for too long.
+/// The wait of a rollout that is too long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Late {
     /// Other members of the group, for longer than `group.timeout`.
@@ -26,7 +26,7 @@ impl Late {
     }
 }
 
-/// What the rollouts of a record have waited for too long; `None` if nothing is late.
+/// The too long wait of a record's rollouts; `None` if nothing is late.
 pub fn late(record: &Record) -> Option<Late> {
     let purge = |purge: &crate::records::record::Purge| !purge.state.is_final();
     if record.votes.iter().any(|vote| vote.stalled && vote.closed.is_none() && vote.purges.values().any(purge)) {

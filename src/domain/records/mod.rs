@@ -1,4 +1,4 @@
-//! What is durable of a workload, as it is kept and as it is written.
+//! The durable state of a workload, in memory and as it is written.
 
 pub mod late;
 pub mod record;

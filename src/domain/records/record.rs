@@ -1,4 +1,4 @@
-//! What a member durably knows about one workload. All safety rests on it: every step of a rollout is a compare-and-set of
+//! A member's durable state of one workload. All safety depends on it: every step of a rollout is a compare-and-set of
 //! its record, and nothing is done that the stored record does not already say.
 //!
 //! Idle records are most of them, so they are compact: short keys, nothing that is at its default. Not for the webhooks
@@ -120,10 +120,10 @@ pub struct Record {
     /// Why `seq` was raised.
     #[serde(rename = "c", default, skip_serializing_if = "is_default")]
     pub change: Change,
-    /// What their owner calls these images in the whole group (decision 51); read with them, and no change by itself.
+    /// Their owner's name for these images in the whole group (decision 51); read with them, and no change by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group_version: Option<String>,
-    /// What it goes by in its group, where that is not its own name (decision 55). No vote of it is open under another one.
+    /// Its name in its group, where that is not its own (decision 55). No vote of it is open under another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group_name: Option<Box<Alias>>,
     /// How far the rollout `seq` is.
@@ -144,7 +144,8 @@ pub struct Record {
     /// The last value of the annotation `requested-at` that was acted on.
     #[serde(rename = "q", default, skip_serializing_if = "Option::is_none")]
     pub requested_at: Option<String>,
-    /// What it completed before its newest and has not closed, oldest first; only in a group (decision 52).
+    /// The rollouts that it completed before its newest and has not closed, oldest first; only in a group
+    /// (decision 52).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub passed: Vec<Passed>,
     /// Votes whose vectors are not closed, oldest first.
@@ -183,14 +184,14 @@ pub struct Record {
     /// The first rollout that a purge was asked for with, by `requested-at`, until one of it or of a later rollout is complete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<Seq>,
-    /// What that purge is about, by `requested-paths`; `None` for what is usually purged. Where an older program dropped this,
+    /// The paths of that purge, by `requested-paths`; `None` for the usual ones. Where an older program dropped this,
     /// that is purged, which is no less unless the owner has narrowed `paths`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked: Option<PathSet>,
     /// The version before, while the rollout is open and the edge does not show it. Only for words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<Version>,
-    /// What it was served by when that was last seen. Where an older program dropped this, a failed rollout of a workload without a
+    /// Its last known site. Where an older program dropped this, a failed rollout of a workload without a
     /// site counts as one that did not end well, until the next.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub site: Option<LastSite>,
@@ -201,7 +202,7 @@ pub struct Record {
     /// When its stations began, while it is open and where traces are exported.
     #[serde(rename = "t", default, skip_serializing_if = "Times::is_blank")]
     pub times: Times,
-    /// What cannot be used about the workload, in words; `explain` shows it.
+    /// The unusable parts of the workload, in words; `explain` shows them.
     #[serde(rename = "f", default, skip_serializing_if = "BTreeSet::is_empty")]
     pub conditions: BTreeSet<String>,
 }
@@ -286,7 +287,7 @@ pub enum Edge {
 /// One member's vote for a vector, and what became of it. Never withdrawn once stored (GA-5).
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Vote {
-    /// What was voted for.
+    /// The vector that was voted for.
     #[serde(rename = "v")]
     pub vector: Vector,
     /// The name under which it was cast, where that is not the workload's own (decision 55): part of the rollout's id.
@@ -340,7 +341,7 @@ pub struct Vote {
     /// The purges of the decided vector, as far as this member knows.
     #[serde(rename = "g", default, skip_serializing_if = "BTreeMap::is_empty")]
     pub purges: BTreeMap<DistributionId, Purge>,
-    /// What of them is not listed; `None` while all are.
+    /// The ones not listed; `None` while all are.
     #[serde(rename = "u", default, skip_serializing_if = "Option::is_none")]
     pub unlisted: Option<Unlisted>,
     /// The completion timeout passed at least once.
@@ -356,13 +357,13 @@ pub struct Vote {
     /// When purges of it became owed, in milliseconds since the Unix epoch by this member's clock; 0 if none did.
     #[serde(rename = "w", default, skip_serializing_if = "is_default")]
     pub owed_ms: i64,
-    /// What it changes in words, once a newer rollout has taken its place: the record says then what that one replaces.
+    /// Its change in words, once a newer rollout has taken its place: the record then has the change of that one.
     #[serde(rename = "f", default, skip_serializing_if = "String::is_empty")]
     pub change_words: String,
     /// When the stations of this member's rollout began, where traces are exported and the component is news.
     #[serde(rename = "b", default, skip_serializing_if = "Times::is_blank")]
     pub times: Times,
-    /// What became of the vector. The vote stays until every member has recorded that (decision 2).
+    /// The fate of the vector. The vote stays until every member has recorded that (decision 2).
     #[serde(rename = "z", default, skip_serializing_if = "Option::is_none")]
     pub closed: Option<Outcome>,
     /// Why, where the outcome does not say it all: the member and its reason.
@@ -441,7 +442,7 @@ impl Record {
         self.closed = self.seq;
     }
 
-    /// What runs, as other members compare it.
+    /// The running version, in the form that other members compare.
     pub fn code(&self) -> Code<'_> {
         Code { version: &self.version, group_version: self.group_version.as_deref() }
     }
@@ -454,7 +455,7 @@ impl Record {
         }
     }
 
-    /// What the version replaces, in words: what ran before, or what the edge was made to agree with.
+    /// The replaced version: the one that ran before, or the one that the edge has.
     pub fn before(&self) -> Option<&Version> {
         self.from.as_ref().or_else(|| self.settled())
     }

@@ -32,7 +32,7 @@ pub fn form(record: &Record) -> u32 {
     }
 }
 
-/// What came with decisions 48 to 56 (rules 3).
+/// True if it has fields of decisions 48 to 56 (rules 3).
 fn is_third(record: &Record) -> bool {
     let has_nonce = |vote: &Vote| vote.vector.0.values().any(|component| !component.nonce.is_none());
     let was_refused = |vote: &Vote| vote.purges.values().any(|purge| !purge.refused.is_empty());
@@ -47,7 +47,7 @@ fn is_third(record: &Record) -> bool {
         || record.untold.iter().any(|notice| notice.kind.is_third())
 }
 
-/// What came with decisions 28 to 33 (rules 2).
+/// True if it has fields of decisions 28 to 33 (rules 2).
 fn is_second(record: &Record) -> bool {
     let vote = |vote: &Vote| {
         vote.rules > Rules::FIRST
@@ -152,7 +152,7 @@ pub fn shed(record: &mut Record) -> Vec<Notice> {
     excess
 }
 
-/// What an item of a list takes of a record's text, with its comma.
+/// The bytes of a list's item in a record's text, with its comma.
 fn text_bytes(notice: &Notice) -> usize {
     serde_json::to_string(notice).map_or(0, |text| text.len() + 1)
 }
@@ -213,7 +213,7 @@ pub fn encode_published(published: &Published) -> Result<String, CodecError> {
     }
 }
 
-/// What a member published as this text.
+/// Reads a member's published text.
 ///
 /// # Errors
 /// As [`decode`].

@@ -59,15 +59,15 @@ pub enum Event {
     LedgerLost(Origin),
     /// A singleton died by itself.
     Crashed(Singleton),
-    /// What was built has ended: the answer to [`Effect::End`] and [`Effect::Abandon`].
+    /// All actors have ended: the answer to [`Effect::End`] and [`Effect::Abandon`].
     Ended,
-    /// The process is told to end.
+    /// The process must end.
     Dismissed,
     /// The lease was given back, or could not be: the answer to [`lease::Effect::Release`].
     Released,
 }
 
-/// What is to be done. An end takes the place of an opening that is under way.
+/// The effects. An end replaces an opening that is under way.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Effect {
     /// Call about the lease.
@@ -104,9 +104,9 @@ enum State {
     Opening,
     /// All is built from this ledger; without its watcher while the ledger is `reopening`.
     Working { origin: Origin, reopening: bool },
-    /// What was built from a ledger that is lost is ending.
+    /// The actors of a lost ledger are ending.
     Clearing,
-    /// What was built is ending because another replica leads.
+    /// The actors are ending because another replica leads.
     StandingDown,
     /// All is ending for good.
     Draining,
@@ -119,7 +119,7 @@ pub struct Duty {
     election: Option<Election>,
     state: State,
     budgets: BTreeMap<Singleton, Budget>,
-    /// What was said last: that we lead, who leads, and what is wrong with the lease.
+    /// The last reports: that we lead, who leads, and the trouble with the lease.
     told_leading: bool,
     told_leader: Option<String>,
     told_trouble: Option<String>,
@@ -143,7 +143,7 @@ impl Duty {
         self.election.as_ref().and_then(Election::leader)
     }
 
-    /// What is wrong with the lease, and why nothing is built where that is not because another replica leads; in words.
+    /// The trouble with the lease, and why no actor runs where that is not because another replica leads; in words.
     pub fn troubles(&self) -> Vec<String> {
         let unbuilt = match self.state {
             State::Working { .. } => None,
@@ -258,7 +258,7 @@ impl Duty {
         self.election.as_mut().map(step).into_iter().flatten().map(Effect::Lease).collect()
     }
 
-    /// What follows from who leads now.
+    /// The effects of the present leadership.
     fn follow(&mut self) -> Vec<Effect> {
         let mut effects: Vec<Effect> = self.tell_trouble().into_iter().collect();
         if self.state == State::Draining {

@@ -24,7 +24,7 @@ use crate::kernel::retry;
 /// How often we ask whether the kind is served: a person who applies the CRD sees Pipelines move within this time.
 pub const ASK_EVERY: Duration = Duration::from_secs(300);
 
-/// How long everything rests after a part crashed too often (decision 16).
+/// The pause of all parts after one crashed too often (decision 16).
 pub const REST: Duration = Duration::from_secs(300);
 
 /// A part that exists once.
@@ -55,11 +55,11 @@ pub enum Event {
     /// That could not be found out, for this reason. Answers [`Effect::Ask`].
     AskFailed(String),
     Crashed(Part),
-    /// What was built has ended. Answers [`Effect::End`].
+    /// All actors have ended. Answers [`Effect::End`].
     Ended,
 }
 
-/// What is to be done.
+/// The effects.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Effect {
     /// Ask which groups serve the kind.
@@ -72,7 +72,7 @@ pub enum Effect {
     End,
     /// Say that no group serves the kind, so nothing is done; said once. No answer.
     TellAbsent,
-    /// Say that this part crashed too often, and that everything rests for so long. No answer.
+    /// Report that this part crashed too often, and that all parts are paused for so long. No answer.
     TellResting(Part, Duration),
 }
 
@@ -90,7 +90,7 @@ pub struct Feature {
     /// The objects, for people: `Pipelines`.
     of: &'static str,
     state: State,
-    /// What is served, as far as we were told.
+    /// The kinds that are served, as last reported.
     served: Option<BTreeSet<usize>>,
     asking: Call,
     budgets: BTreeMap<Part, Budget>,

@@ -36,7 +36,7 @@ const START_WITHIN: Duration = Duration::from_secs(10);
 pub const RESIGNS_WITHIN: Duration = Duration::from_millis(500);
 
 /// How long who stands by goes without an answer before it works all the same: four leases, so that an API server that
-/// restarts does not wake everybody.
+/// restarts does not wake all of them.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
 
 /// One life of one replica.
@@ -65,7 +65,7 @@ impl Replica {
 /// The lease as it was read or written.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Claim {
-    /// Who holds it; empty if it is free.
+    /// The holder; empty if it is free.
     pub holder: String,
     /// When it was renewed, by the holder's clock: only ever compared for being another text.
     pub renewed: String,
@@ -92,7 +92,7 @@ pub enum Event {
     Resigned,
 }
 
-/// What is to be done.
+/// The effects.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Effect {
     Look,
@@ -141,13 +141,13 @@ impl Election {
         matches!(self.stance, Stance::Leading { .. })
     }
 
-    /// Who works instead of us, while we stand by.
+    /// The replica that works instead of us, while we stand by.
     pub fn leader(&self) -> Option<&str> {
         let holder = self.seen.as_ref().map_or("another replica", |(claim, _)| &claim.holder);
         (self.stance == Stance::StandingBy).then_some(holder)
     }
 
-    /// What is wrong with the lease, in words; `None` when nothing is.
+    /// The trouble with the lease, in words, if any.
     pub fn trouble(&self) -> Option<String> {
         let why = self.call.last_reason()?;
         Some(match self.stance {

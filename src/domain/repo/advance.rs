@@ -11,7 +11,7 @@ use crate::repo::spec::Keep;
 use crate::repo::status::{Phase, Question};
 use crate::repo::{Effect, Repo};
 
-/// What is repeated of a ticket that somebody wrote.
+/// The longest part of a foreign ticket that is quoted.
 const TICKET_BYTES_MAX: usize = 24;
 
 impl Repo {

@@ -9,8 +9,8 @@ use crate::repo::status::{Approval, Attempt, Plan, Question, Run, Waiting};
 /// Hexadecimal digits of a ticket: as many as one of a Pipeline has.
 const TICKET_DIGITS: usize = 12;
 
-/// What an answer has to name, so that it counts once: for one question about one run after one attempt, under the settings of that
-/// moment. A plan that comes back to what was said yes to before is asked about anew.
+/// The ticket that an answer has to name, so that it counts once: for one question about one run after one attempt,
+/// under the settings of that moment. A plan that returns to an approved one is asked about anew.
 pub fn ticket(uid: &str, run: &Run, question: Question) -> String {
     let Attempt { seq, number, action: _ } = run.attempt;
     let (seq, number) = (seq.to_string(), number.to_string());
@@ -24,7 +24,7 @@ pub fn ticket(uid: &str, run: &Run, question: Question) -> String {
 }
 
 impl Question {
-    /// What is asked, for people.
+    /// The question, for people.
     pub const fn words(self) -> &'static str {
         match self {
             Self::Revision => "a person must say yes to the commit",
@@ -57,7 +57,7 @@ impl Repo {
     }
 }
 
-/// What a plan would change, behind other words.
+/// The changes of a plan, to follow other words.
 pub(super) fn plan_words(plan: &Plan) -> String {
     plan.counts.map_or_else(String::new, |counts| format!(" ({counts})"))
 }

@@ -1,5 +1,5 @@
-//! What becomes of a Job that may have been started: that it is started, once, and followed to its end; that one which never ran is taken
-//! back for something else; and what follows if it vanishes.
+//! The life of a Job that may have been started: it is started once and followed to its end; one that never ran is
+//! taken back for something else; and what follows if it vanishes.
 //!
 //! Not for what an end comes to; that is `outcome`.
 
@@ -147,7 +147,7 @@ impl Repo {
         }
     }
 
-    /// What a Job that was started does.
+    /// The state of a started Job, in words.
     fn words_of_job(&mut self, now: Timestamp, found: &Job) -> String {
         let since = self.status.draft.run.as_ref().and_then(|run| run.started_ms).unwrap_or_default();
         let late = self.at_wall(now, since.saturating_add_unsigned(millis(WORDS_AFTER)));

@@ -1,4 +1,4 @@
-//! What must hold before an apply starts, beside what a person says: time, other systems, and objects that it needs.
+//! The conditions of an apply, beside a person's approval: time, other systems, and objects that it needs.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::repo::spec::Spec;
 use crate::repo::status::{Phase, Run};
 use crate::repo::{Effect, Question, Repo};
 
-/// What is known of gates that others judge.
+/// The known states of gates that others judge.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Gatekeeper {
     pub(super) calendar: Asked,
@@ -20,18 +20,18 @@ pub(super) struct Gatekeeper {
 }
 
 impl Gatekeeper {
-    /// What others were asked may have been forgotten, or is not wanted any more.
+    /// Peers may have forgotten our questions, or the answers are no longer wanted.
     pub(super) fn restart(&mut self) {
         *self = Self::default();
     }
 
-    /// Somebody asked for a look. A verdict keeps its pace: the other system demands it.
+    /// Asks the calendar and the needs now. A verdict keeps its pace: the other system demands it.
     pub(super) fn hurry(&mut self, now: Timestamp) {
         self.calendar.call.hurry(now);
         self.needs.hurry(now);
     }
 
-    /// What is asked now and was asked then. The answer to another question says nothing of it.
+    /// Returns the question if it is still about this topic. The answer to another question does not count.
     fn answered(asked: &mut Asked, topic: Topic) -> Option<&mut Asked> {
         Some(asked).filter(|asked| asked.is_about(topic))
     }
@@ -60,7 +60,7 @@ impl Gatekeeper {
         }
     }
 
-    /// Ends every rest that is over, so that no deadline stays in the past.
+    /// Ends every pause that is over, so that no deadline stays in the past.
     pub(super) fn wake(&mut self, now: Timestamp) {
         let calls = [&mut self.calendar.call, &mut self.verdict.call, &mut self.needs.call];
         calls.into_iter().for_each(|call| call.wake(now));

@@ -1,4 +1,4 @@
-//! Which commit is wanted: git is asked at an interval, and at once when somebody asks for it. Looking is not written; only another
+//! The wanted commit: git is asked at an interval, and at once on request. A look is not written; only another
 //! commit is.
 
 use std::time::Duration;
@@ -17,8 +17,8 @@ const FAILED_CAP: Duration = Duration::from_mins(30);
 /// Longest time over which the first looks of a process are spread, so that a start does not ask for all at once.
 const SPREAD_MAX: Duration = Duration::from_mins(1);
 
-/// Failures in a row after which people are told that git does not answer: one is no news, but where no commit was ever found: who
-/// made that Repo waits for an answer.
+/// Failures in a row after which people are told that git does not answer. One is no news, unless no commit was ever
+/// found: who made that Repo waits for an answer.
 const FAILURES_SHOWN: u32 = 3;
 
 /// Where a wanted ref points.
@@ -49,7 +49,7 @@ pub(super) struct Looking {
     count: u32,
     /// Only a person can mend the last failure.
     lasting: bool,
-    /// Somebody asked while git was being asked: its answer may be older than what they did.
+    /// A look was requested while git was being asked: the answer may be older than the change behind that request.
     again: bool,
 }
 
@@ -58,7 +58,7 @@ impl Looking {
         self.call.deadline()
     }
 
-    /// Somebody asks: a look is made at once, or as soon as the one under way has ended.
+    /// Looks now, or as soon as the look under way has ended.
     pub(super) fn hurry(&mut self, now: Timestamp) {
         self.again |= self.call.is_asked();
         self.call.hurry(now);

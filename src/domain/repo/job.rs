@@ -24,7 +24,7 @@ pub fn name(repo: &RepoId, uid: &str, attempt: Attempt) -> String {
     format!("{}-{}", prefix.trim_end_matches('-'), hash.chars().take(HASH_DIGITS).collect::<String>())
 }
 
-/// What the Jobs and pods of every Repo of this name have as a label, also of one that was deleted and made again.
+/// The label of the Jobs and pods of every Repo of this name, also of one that was deleted and made again.
 pub fn label(repo: &RepoId) -> String {
     if repo.name.len() <= LABEL_CHARS_MAX {
         return repo.name.clone();
@@ -55,7 +55,7 @@ pub struct Order {
     pub workspace: Option<String>,
     /// A plan is made, also before an apply.
     pub planned: bool,
-    /// What was said yes to: an apply whose own plan is another one ends before it begins (RP-6).
+    /// The approved fingerprint: an apply whose own plan has another one ends before it begins (RP-6).
     pub fingerprint: Option<String>,
 }
 
@@ -85,12 +85,12 @@ pub struct Job {
     pub end: Option<End>,
 }
 
-/// How many pods a Job has and had.
+/// The numbers of a Job's pods.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Pods {
-    /// Those that were not told to end.
+    /// Pods that are not terminating.
     pub active: u32,
-    /// Those that were, and have not.
+    /// Pods that are terminating.
     pub terminating: u32,
     /// Those that have ended.
     pub ended: u32,
@@ -107,7 +107,7 @@ pub enum End {
     Failed(String, String),
 }
 
-/// What became of a Job that was to be made.
+/// The outcome of making a Job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Made {
     /// It is there, suspended unless it was started before, and ours.
@@ -116,7 +116,7 @@ pub enum Made {
     Taken,
 }
 
-/// What became of a Job that was to be started, or to be taken back.
+/// The outcome of starting or withdrawing a Job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Start {
     /// It is marked, and suspended no more, or again.
@@ -125,7 +125,7 @@ pub enum Start {
     Refused,
 }
 
-/// What is seen of a Job's pods. A guarded Job has one at most; a second one is the API server's, and is said.
+/// The visible state of a Job's pods. A guarded Job has one at most; a second one is the API server's, and is reported.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Pod {
     pub name: String,

@@ -1,6 +1,7 @@
 //! The Jobs of a Repo, as far as they are known, and the calls about the one that matters now.
 //!
-//! What a watch shows may be older than an answer of our own: a Job that was started or has ended is never taken for one that was not.
+//! A watch may be older than an answer of our own: a Job that was started or has ended is never taken for one that was
+//! not.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,7 +14,7 @@ use crate::repo::witness::Witness;
 /// How long we leave another's Job alone that has a name of ours, before we try again: a person has to remove it.
 const TAKEN_PAUSE: Duration = Duration::from_mins(1);
 
-/// How long we rest after a Job was refused for what is in it: a person has to correct it, or the policy that refuses it.
+/// The pause after a Job was refused for its content: a person has to correct it, or the policy that refuses it.
 const LASTING_PAUSE: Duration = Duration::from_mins(10);
 
 /// How soon pods are looked at again that are about to end.
@@ -50,11 +51,11 @@ pub(super) struct Present {
     pub(super) taken: bool,
     /// A fresh look did not find it.
     pub(super) absent: bool,
-    /// What is known of it is out of date: it is looked at before anything is done with it.
+    /// Its known state is out of date: it is read again before any action.
     pub(super) outdated: bool,
-    /// What its pods were like after its end, with none alive.
+    /// Its pods after its end, with none alive.
     read: Option<Vec<Pod>>,
-    /// Whose pods are read: another Job may have its name by now.
+    /// The Job whose pods are read: another Job may have its name by now.
     pods_of: String,
 }
 
@@ -162,7 +163,7 @@ impl Jobs {
         }
     }
 
-    /// What only a person can mend is tried rarely; another spec makes another Job, which is tried at once.
+    /// A failure that only a person can mend is tried rarely; another spec makes another Job, which is tried at once.
     pub(super) fn make_failed(
         &mut self,
         now: Timestamp,
@@ -283,13 +284,13 @@ impl Jobs {
         }
     }
 
-    /// Somebody asks: what rests is tried at once.
+    /// Runs all paused calls now.
     pub(super) fn hurry(&mut self, now: Timestamp) {
         let Present { make, start, withdraw, look, pods, .. } = &mut self.present;
         [make, start, withdraw, look, pods, &mut self.remove].into_iter().for_each(|call| call.hurry(now));
     }
 
-    /// Ends every rest that is over, so that no deadline stays in the past.
+    /// Ends every pause that is over, so that no deadline stays in the past.
     pub(super) fn wake(&mut self, now: Timestamp) {
         let Present { make, start, withdraw, look, pods, .. } = &mut self.present;
         [make, start, withdraw, look, pods, &mut self.remove].into_iter().for_each(|call| call.wake(now));

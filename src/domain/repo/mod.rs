@@ -17,7 +17,7 @@
 //! - RP-3: a Job is made suspended, its UID is stored, and only then it is started, by a compare-and-set that marks it.
 //! - RP-4: at most one started Job of a Repo has not ended. Ended: a terminal condition, and no pod active or terminating.
 //! - RP-5: a started Job is never started again, deleted or replaced before its end is stored, nor suspended unless nothing of it has
-//!   run and something else is wanted. One that vanished, or that somebody suspended, is reported and left to a person.
+//!   run and something else is wanted. One that vanished, or was suspended by others, is reported and left to a person.
 //! - RP-6: an apply under `Plan` starts only with a yes for this run and fingerprint, and compares the fingerprint itself.
 //! - RP-7: a Job fetches the commit of its run or fails.
 //! - RP-8: only the newest head waits behind a run; the commits it replaced are named.
@@ -87,13 +87,13 @@ pub struct Repo {
     telling: Telling,
     /// Where it stands, as it was judged last.
     stand: Stand,
-    /// What is wrong with the object, and was told.
+    /// The reported fault of the object.
     faulty: Option<String>,
     gone: bool,
     ended: bool,
 }
 
-/// What it knows of time.
+/// Its clock state.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Time {
     /// The wall clock at timestamp zero, in milliseconds since the Unix epoch.
@@ -102,7 +102,7 @@ struct Time {
     alarm: Option<Timestamp>,
 }
 
-/// What can happen to a Repo.
+/// The events of a Repo.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A watch showed the object.
@@ -117,7 +117,7 @@ pub enum Event {
     Stored {
         /// The object's new `metadata.resourceVersion`.
         version: String,
-        /// What was written came back in the answer.
+        /// The answer has all that was written.
         whole: bool,
     },
     /// Another writer was first; this is the object now.
@@ -181,7 +181,7 @@ pub enum Event {
     TellFailed(NoticeId, String),
 }
 
-/// What a Repo wants done.
+/// The effects of a Repo.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Effect {
     /// Write the status over this version of the object.
@@ -214,7 +214,7 @@ pub enum Effect {
     End,
 }
 
-/// What another system is asked before an apply starts.
+/// A question to another system before an apply starts.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Question {
     pub source: VerdictSource,
@@ -225,7 +225,7 @@ pub struct Question {
 }
 
 impl Question {
-    /// What an answer to it is about.
+    /// The topic of an answer to it.
     pub fn topic(&self) -> Topic {
         Topic::of(self)
     }
@@ -276,7 +276,7 @@ impl Repo {
         &self.object
     }
 
-    /// What the object is known to hold.
+    /// The status that the object is known to hold.
     pub const fn durable(&self) -> &Status {
         &self.status.durable
     }

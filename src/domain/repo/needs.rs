@@ -20,7 +20,7 @@ const PAUSE: Duration = Duration::from_secs(15);
 /// How often they are read while other gates are closed: those reads are for words alone.
 const SLOW_PAUSE: Duration = Duration::from_mins(5);
 
-/// What is known of what a run needs.
+/// The known states of a run's needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Needs {
     pub(super) call: Call,
@@ -38,7 +38,7 @@ struct Known {
 }
 
 impl Needs {
-    /// What is to be read now. `alone`: nothing else holds the run.
+    /// The targets to read now. `alone`: nothing else holds the run.
     pub(super) fn ask(&mut self, now: Timestamp, needs: &[TargetKey], alone: bool) -> Option<Vec<TargetKey>> {
         let pause = if alone { PAUSE } else { SLOW_PAUSE };
         let is_known = needs.iter().all(|need| self.known.contains_key(need));
@@ -50,7 +50,7 @@ impl Needs {
         Some(needs.to_vec())
     }
 
-    /// Somebody asks for a look: what was read before is out of date.
+    /// Reads again now: a look was requested, so the last reading is out of date.
     pub(super) fn hurry(&mut self, now: Timestamp) {
         self.call.hurry(now);
         self.read_at = None;

@@ -25,7 +25,7 @@ pub(super) const REST_MAX_MS: i64 = 60 * 60 * 1_000;
 /// Bytes of a container's words that are repeated: whose lock is in the way, and the cure, take 300.
 const WORDS_BYTES_MAX: usize = 400;
 
-/// What a Job that has ended comes to.
+/// The outcome of an ended Job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Outcome {
     /// It applied, and says this.
@@ -40,7 +40,7 @@ enum Outcome {
     Broken(String),
 }
 
-/// What came of a Job whose pods have ended.
+/// Judges a Job whose pods have ended.
 fn outcome(job: &Job, pods: &[Pod], ran: Ran) -> Outcome {
     let steps: Vec<&Step> = pods.iter().flat_map(|pod| &pod.steps).collect();
     let said = |kind: StepKind| {
@@ -117,7 +117,7 @@ fn shown(message: &str) -> String {
     text::clean(message.trim(), WORDS_BYTES_MAX)
 }
 
-/// How long an attempt rests that failed so often: doubling, up to the cap.
+/// The pause after so many failures: doubling, up to the cap.
 fn rest(base: Duration, cap: Duration, failures: u32) -> i64 {
     let doubled =
         millis(base).saturating_mul(1_u64.checked_shl(failures.saturating_sub(1).min(32)).unwrap_or(u64::MAX));

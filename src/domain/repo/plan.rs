@@ -1,4 +1,4 @@
-//! What a plan would change, as one hash: what a person says yes to, and what an apply's own plan must be the same as (RP-6).
+//! The changes of a plan, as one hash: a person approves it, and an apply's own plan must have the same one (RP-6).
 //!
 //! - `Terraform`: the JSON of `terraform show -json`, format 1.x ([format]). Decisive are each resource's address, mode, actions,
 //!   `after`, `after_unknown` and `replace_paths`, what is imported, moved or invoked, and each output's change. Neither time, nor
@@ -32,7 +32,7 @@ pub const FINGERPRINT_DIGITS: usize = 64;
 /// [termination message]: https://kubernetes.io/docs/tasks/debug/debug-application/determine-reason-pod-failure/
 pub const MESSAGE_BYTES_MAX: usize = 4096;
 
-/// What a plan would change.
+/// The changes of a plan.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Planned {
     /// The hash, in [`FINGERPRINT_DIGITS`] lower-case digits.
@@ -61,7 +61,7 @@ pub fn fingerprint(preset: Preset, plan: &[u8]) -> Result<Planned, String> {
     }
 }
 
-/// What `report` and `verify` say to the controller, as their termination message.
+/// The message of `report` and `verify` to the controller, as their termination message.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Message {
     /// This is what the plan would change.

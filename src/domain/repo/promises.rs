@@ -1,4 +1,4 @@
-//! What a Repo can judge of its own effects.
+//! The promises that a Repo checks on its own effects.
 
 use crate::kernel::promise::Promise;
 use crate::repo::status::{Ended, Phase, Run, Status};

@@ -1,5 +1,6 @@
-//! What is remarked of a change of status: the Events that the users of the program before ours know, with its reasons and its texts
-//! (`controller.go` of di-terraform-repo-pull-controller). And which attempts have ended by it, for the metrics.
+//! The remarks on a change of status: the Events that the users of the program before ours know, with its reasons and
+//! its texts (`controller.go` of di-terraform-repo-pull-controller). And which attempts have ended by it, for the
+//! metrics.
 
 use crate::kernel::remark::Remark;
 use crate::repo::status::{Action, Condition, ConditionKind, Ended, Phase, Run, Status};
@@ -10,15 +11,15 @@ pub(super) const TAKEN: &str = "ErrResourceExists";
 /// An attempt that has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EndedAttempt {
-    /// What its Job did.
+    /// Its Job's action.
     pub action: Action,
-    /// What its run became by it.
+    /// The outcome of its run.
     pub outcome: Phase,
     /// From the order of the Job to its end, in milliseconds; `None` where that is not known.
     pub took_ms: Option<u64>,
 }
 
-/// What is remarked of a status that was this before.
+/// The remarks on a status that was `before`.
 pub fn remarks(status: &Status, before: &Status) -> Vec<Remark> {
     let mut remarks = Vec::new();
     if let Some(taken) = taken(status).filter(|_| taken(before).is_none()) {

@@ -1,4 +1,4 @@
-//! What becomes of the newest run: when one begins, what it waits for, and that its Job is made, started and followed.
+//! The life of the newest run: its beginning, its waits, and its Job, which is made, started and followed.
 
 use std::fmt;
 
@@ -24,7 +24,7 @@ pub(super) enum Stand {
     Suspended(String),
     /// Its Jobs are not known yet, for this reason.
     Listing(Option<String>),
-    /// A failed attempt rests.
+    /// A failed attempt is paused.
     Resting,
     Gates(Vec<String>),
     /// A person is asked.
@@ -43,7 +43,7 @@ pub(super) enum Stand {
     Withdrawing(Option<String>),
     /// Its Job has ended, and a pod has not.
     Ending,
-    /// Somebody suspended its Job.
+    /// Its Job was suspended by others.
     Held,
     /// Its Job is gone, and it is being found out whether a pod of it runs.
     Vanished,
@@ -152,7 +152,7 @@ impl Repo {
         let Some(known) = self.jobs.known() else {
             return Stand::Listing(self.jobs.trouble().map(str::to_owned));
         };
-        // Over a write under way nothing is decided: another worker may have started what it makes durable.
+        // Decide nothing while a write is pending: another worker may have started what it makes durable.
         if !self.status.is_free(now) {
             return Stand::Making(None);
         }
@@ -186,7 +186,7 @@ impl Repo {
         Stand::Making(None)
     }
 
-    /// Ends the newest run, if it is open, for another commit or other settings. Returns whose places the next one takes.
+    /// Ends an open newest run for another commit or other settings. Returns the commits that the next run replaces.
     fn supersede(&mut self, now: Timestamp, by: &Revision) -> Vec<Revision> {
         let Some(run) = self.status.draft.run.clone().filter(|run| run.phase.is_open()) else { return Vec::new() };
         let (message, skipped) = if run.revision == *by {
@@ -275,7 +275,7 @@ impl Repo {
                 return Stand::Gates(closed);
             }
         }
-        // A rest that is longer than any was made by another clock: this one was set back since.
+        // A pause longer than the longest was set by another clock: this one was set back since.
         let rest = run.failing.not_before_ms.map(|until| (until, until.saturating_sub(self.wall_ms(now))));
         if let Some((until, _)) = rest.filter(|(_, rest)| (1..=REST_MAX_MS).contains(rest)) {
             self.wake_at(self.at_wall(now, until));
@@ -385,7 +385,7 @@ impl Repo {
     fn again_or_not(&mut self, now: Timestamp, spec: &Spec, effects: &mut Vec<Effect>) -> Stand {
         let Some(mut run) = self.status.draft.run.clone() else { return Stand::Done };
         if run.attempt.seq == RunSeq::default() {
-            // The program before ours failed at it, and told so.
+            // The program before ours failed at it, and reported that.
             return Stand::Done;
         }
         let Some(yes) = self.answered(now, &run, Question::Again) else { return Stand::Asked(Question::Again) };

@@ -1,4 +1,4 @@
-//! What people see of a Repo: the conditions, and what a run waits for. And that something is waited for too long, which is told once.
+//! A Repo's status for people: the conditions, and the reason a run waits. A wait that is too long is announced once.
 
 use crate::kernel::machine::{Timestamp, millis};
 use crate::kernel::text;
@@ -17,7 +17,7 @@ const LOG: &str = "kubectl logs ";
 /// The reason of a condition: the object does not keep what we write.
 pub(super) const PRUNED: &str = "StatusPruned";
 
-/// What is said while the object does not keep what we write.
+/// The message while the object drops fields that we write.
 const APPLY_CRD: &str = "the CRD drops what allclear must remember, so nothing is run: apply that of this version, which `allclear crds` \
                          prints";
 
@@ -150,7 +150,7 @@ impl Repo {
     }
 }
 
-/// What a run says without the command that shows its log, in which a table of Repos would drown.
+/// A run's message without the command that shows its log, which would flood a table of Repos.
 fn without_log(message: &str) -> &str {
     message.rsplit_once(LOG).map_or(message, |(said, _)| said.trim_end_matches("; "))
 }

@@ -1,5 +1,5 @@
-//! What a `Repo` asks for, read and checked: the URL is one we may use, names fit, durations are within their limits, and each action
-//! has a command.
+//! The checked spec of a `Repo`: the URL is one we may use, names fit, durations are within their limits, and each
+//! action has a command.
 //!
 //! Not for the form in which people write it; that is the adapter's.
 
@@ -12,26 +12,26 @@ use crate::kernel::id::{RepoId, Revision, digest};
 use crate::objects::doors::{Freeze, VerdictSource, Window};
 use crate::repo::status::Status;
 
-/// What a Repo asks for.
+/// The spec of a Repo.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Spec {
     /// Where commits come from.
     pub source: Source,
     /// How often we look for a new commit.
     pub interval: Duration,
-    /// What a person is asked before an apply.
+    /// The approval that an apply needs.
     pub approval: Approving,
     pub runner: Runner,
     pub workspace: Option<String>,
     /// How often an apply that failed is repeated by itself.
     pub retry: Retry,
-    /// What must hold before an apply starts.
+    /// The conditions of an apply.
     pub gates: Gates,
     /// Nothing new starts, for this reason.
     pub suspended: Option<String>,
     /// Ended Jobs that are kept.
     pub keep: Keep,
-    /// A wait longer than this is told.
+    /// A wait longer than this is announced.
     pub stalled_after: Duration,
 }
 
@@ -72,7 +72,7 @@ impl fmt::Display for Wanted {
     }
 }
 
-/// What a person is asked before an apply.
+/// The approval that an apply needs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Approving {
     /// Nothing: a commit is applied at once.
@@ -95,7 +95,7 @@ impl Approving {
     }
 }
 
-/// What fills the commands in, and how a plan is read.
+/// The tool: it fills the commands in, and defines how a plan is read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Preset {
     /// Terraform, or what has its command line. The plan is its JSON.
@@ -130,7 +130,7 @@ pub struct Runner {
     pub local_state: bool,
     /// How long a Job may take from its start.
     pub deadline: Duration,
-    /// How long its programs may take to end after they are told to.
+    /// How long its programs may take to end after SIGTERM.
     pub grace: Duration,
     /// Kubernetes' own parts of the pod, as one JSON object that the template takes apart: `env`, `envFrom`, `mounts`, `resources`,
     /// `stepResources`, `nodeSelector`, `tolerations`, `imagePullSecrets`. Empty for none.
@@ -154,7 +154,7 @@ pub struct Retry {
     pub backoff: Duration,
 }
 
-/// What must hold before an apply starts. All are judged together.
+/// The conditions of an apply. All are judged together.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Gates {
     /// It is in one of these. None: at any time.
@@ -183,8 +183,8 @@ impl Spec {
         [Some(git), verdict].into_iter().flatten().filter_map(|(secret, address)| Some((secret?, address))).collect()
     }
 
-    /// What a run of it would do to a commit, beside the commit: another folder or workspace is other work, so the same commit is
-    /// run again for it.
+    /// The work of a run on a commit, beside the commit: another folder or workspace is other work, so the same commit
+    /// is run again for it.
     pub fn work(&self) -> String {
         digest("work", [self.source.path.as_str(), self.workspace.as_deref().unwrap_or_default()])
     }

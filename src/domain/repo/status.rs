@@ -1,4 +1,4 @@
-//! What a `Repo` remembers: the object's status. All that later decisions rest on is in it, and is durable before anything follows
+//! The status of a `Repo`. All inputs of later decisions are in it, and are durable before anything follows
 //! from it (RP-1).
 
 use std::fmt;
@@ -24,15 +24,15 @@ pub struct Status {
     pub observed_generation: i64,
     /// The commit that is wanted, as it was seen last.
     pub head: Option<Head>,
-    /// What waits for the present run to end.
+    /// The commit that waits for the present run to end.
     pub next: Option<Next>,
     /// The newest run.
     pub run: Option<Run>,
     /// The highest number that a run had.
     pub seq: RunSeq,
-    /// What waits for a person.
+    /// The question that waits for a person.
     pub waiting: Option<Waiting>,
-    /// Since when something is waited for, and whether it was told that this takes long.
+    /// Since when something is waited for, and whether the long wait was announced.
     pub late: Option<Late>,
     /// Ended runs, oldest first.
     pub history: Vec<Ended>,
@@ -62,22 +62,22 @@ pub struct Next {
     pub skipped: Vec<Revision>,
 }
 
-/// What is done for one change of the wanted commit.
+/// The run for one change of the wanted commit.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Run {
     /// Its number, and which Job is its newest, or its next.
     pub attempt: Attempt,
     pub revision: Revision,
-    /// What it was begun for, beside the commit.
+    /// Its terms, beside the commit.
     pub terms: Terms,
     /// How far it has got.
     pub phase: Phase,
     /// Its newest Job.
     pub job: Option<JobRef>,
-    /// What its plan would change, once there is one.
+    /// The changes of its plan, once there is one.
     pub plan: Option<Plan>,
     pub approval: Option<Approval>,
-    /// What failed attempts come to.
+    /// The state of its failed attempts.
     pub failing: Failing,
     /// When its newest Job was ordered, in milliseconds since the Unix epoch.
     pub started_ms: Option<i64>,
@@ -85,7 +85,7 @@ pub struct Run {
     pub ended_ms: Option<i64>,
     /// Commits whose place it took.
     pub skipped: Vec<Revision>,
-    /// What it waits for or how it ended, in one sentence.
+    /// Its wait or its end, in one sentence.
     pub message: String,
 }
 
@@ -108,11 +108,11 @@ pub struct Attempt {
     pub seq: RunSeq,
     /// The Job's number among those of this run: 1 for the first, 0 before there is one.
     pub number: u32,
-    /// What the Job does.
+    /// The action of the Job.
     pub action: Action,
 }
 
-/// What a run was begun for, beside the commit. Empty for a run of the program before ours.
+/// The terms of a run, beside the commit. Empty for a run of the program before ours.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Terms {
     /// [`Spec::work`](super::spec::Spec::work).
@@ -121,7 +121,7 @@ pub struct Terms {
     pub settings: String,
 }
 
-/// What failed attempts of a run come to.
+/// The state of a run's failed attempts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Failing {
     /// Attempts in a row that failed before an apply had begun.
@@ -132,7 +132,7 @@ pub struct Failing {
     pub not_before_ms: Option<i64>,
 }
 
-/// What a Job does.
+/// The action of a Job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Action {
     /// Says what an apply would change.
@@ -160,7 +160,7 @@ impl Action {
 /// How far a run has got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Phase {
-    /// Gates are closed, somebody must say yes, or a failed attempt rests.
+    /// Gates are closed, a person must approve, or a failed attempt is paused.
     Waiting,
     /// A Job is ordered: it may have been made, and nothing of it runs.
     Starting,
@@ -217,7 +217,7 @@ pub struct JobRef {
     pub uid: Option<String>,
 }
 
-/// What a plan would change.
+/// The changes of a plan.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Plan {
     /// The hash of what it would change: what a yes is a yes to.
@@ -262,13 +262,13 @@ pub struct Approval {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Waiting {
     pub question: Question,
-    /// What an answer has to name.
+    /// The ticket that an answer has to name.
     pub ticket: String,
     /// Since when, in milliseconds since the Unix epoch.
     pub since_ms: i64,
 }
 
-/// What a person is asked.
+/// The kinds of questions to a person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Question {
     /// May this commit be applied?
@@ -297,7 +297,7 @@ impl Question {
 pub struct Late {
     /// Since when, in milliseconds since the Unix epoch.
     pub since_ms: i64,
-    /// It was told that this takes long.
+    /// The long wait was announced.
     pub told: bool,
 }
 

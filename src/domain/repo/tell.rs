@@ -1,4 +1,4 @@
-//! What a Repo announces: notices that are part of its status until the outbox has them.
+//! The notices of a Repo: they are part of its status until the outbox has them.
 
 use crate::kernel::id::{NoticeId, Seq, Subject, run_id};
 use crate::kernel::machine::Timestamp;
@@ -7,14 +7,15 @@ use crate::repo::status::{Run, UNTOLD_MAX};
 use crate::repo::{Effect, Repo};
 
 impl Repo {
-    /// Tells what is durable and not told yet, and what is loose.
+    /// Sends the durable notices that were not sent yet, and the loose ones.
     pub(super) fn tell(&mut self, now: Timestamp) -> Vec<Effect> {
         let draft = &self.status.draft.untold;
         let durable = self.status.durable.untold.iter().filter(|notice| draft.contains(notice));
         self.telling.tell(now, durable).into_iter().map(|notice| Effect::Tell(Box::new(notice))).collect()
     }
 
-    /// Writes a notice about the newest run into the draft, to be told once that is durable; `detail` tells apart several of one kind.
+    /// Writes a notice about the newest run into the draft. It is sent once that is durable; `detail` separates several
+    /// of one kind.
     pub(super) fn announce(&mut self, now: Timestamp, kind: Kind, detail: &str, message: &str) {
         let Some(run) = &self.status.draft.run else { return };
         let rollout = run_id(&self.object.uid, run.attempt.seq);
@@ -36,13 +37,13 @@ impl Repo {
             return;
         }
         untold.push(notice);
-        // Beyond the bound the oldest are told without being durable: nothing waits for them.
+        // Beyond the bound the oldest are sent without being durable: nothing waits for them.
         while untold.len() > UNTOLD_MAX {
             self.telling.add(untold.remove(0));
         }
     }
 
-    /// Tells that something about the object cannot be used. Each cause is told once in a life.
+    /// Announces a fault of the object. Each cause is announced once in a life.
     pub(super) fn tell_faulty(&mut self, now: Timestamp, why: &str) {
         if self.faulty.as_deref() == Some(why) {
             return;

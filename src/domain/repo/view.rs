@@ -13,13 +13,13 @@ use crate::repo::job::{StepKind, logs};
 use crate::repo::spec::Object;
 use crate::repo::status::{Action, Condition, ConditionKind, Ended, Phase, Plan, Run, Status, Waiting};
 
-/// What a person needs to know about one Repo. Times are milliseconds since the Unix epoch.
+/// A Repo's state for a person. Times are milliseconds since the Unix epoch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct View {
     pub id: RepoId,
     /// Where commits come from, in words; empty without a usable spec.
     pub source: String,
-    /// What keeps it from being judged as its spec says now.
+    /// The obstacles to judging it by its present spec.
     pub held: Held,
     /// The commit that is wanted, as it was seen last.
     pub head: Option<HeadView>,
@@ -27,13 +27,13 @@ pub struct View {
     pub run: Option<RunView>,
     /// The commit that follows the present run.
     pub queued: Option<QueuedView>,
-    /// What keeps the wanted commit from being applied, in one sentence; `None` if it is applied, or nothing does.
+    /// The obstacle to applying the wanted commit, in one sentence; `None` if it is applied, or there is none.
     pub waits: Option<String>,
-    /// What comes next, or what to do, in one sentence.
+    /// The next step, or the remedy, in one sentence.
     pub next: String,
-    /// What a person is asked.
+    /// The question to a person.
     pub question: Option<QuestionView>,
-    /// What must hold before an apply, in words.
+    /// The conditions of an apply, in words.
     pub gates: Vec<String>,
     /// As in its status.
     pub conditions: Vec<ConditionView>,
@@ -41,14 +41,14 @@ pub struct View {
     pub history: Vec<EndedView>,
 }
 
-/// What keeps a Repo from being judged as its spec says now.
+/// The obstacles to judging a Repo by its present spec.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Held {
     /// A person stopped it, for this reason.
     pub suspended: Option<String>,
-    /// What is wrong with its spec: nothing new is run then.
+    /// The fault of its spec: nothing new is run then.
     pub faulty: Option<String>,
-    /// What is shown is older than the spec, and why.
+    /// Why this view is older than the spec, if it is.
     pub unjudged: Option<String>,
 }
 
@@ -79,13 +79,13 @@ pub struct RunView {
     /// How far it has got.
     pub phase: String,
     pub open: bool,
-    /// What it waits for or how it ended; empty before it was judged.
+    /// Its wait or its end; empty before it was judged.
     pub message: String,
     /// Its newest Job.
     pub job: Option<JobView>,
-    /// What its plan would change.
+    /// The changes of its plan.
     pub plan: Option<PlanView>,
-    /// Who said yes, as they stated, and when. Empty if they did not say who.
+    /// The approver, as stated, and the time. Empty if no name was given.
     pub approved: Option<(String, i64)>,
     /// When its newest Job was ordered.
     pub started_ms: Option<i64>,
@@ -109,7 +109,7 @@ pub struct JobView {
 pub struct PlanView {
     /// How much it would change; `None` where the plan is any text.
     pub counts: Option<String>,
-    /// What a yes is a yes to.
+    /// The fingerprint that an approval approves.
     pub fingerprint: String,
     /// The Job that made it.
     pub job: String,
@@ -122,9 +122,9 @@ pub struct PlanView {
 pub struct QuestionView {
     /// `Revision`, `Plan` or `Again`.
     pub kind: String,
-    /// What is asked, in words.
+    /// The question in words.
     pub words: String,
-    /// What an answer has to name.
+    /// The ticket that an answer has to name.
     pub ticket: String,
     pub since_ms: i64,
 }

@@ -1,9 +1,9 @@
-//! What was seen of the pods of a Repo, by a watch without a gap: whether one is left of an earlier Job, and whether the Job that matters
-//! now can have run anything of the user's (decision 62).
+//! The pods of a Repo as seen by a watch without a gap: whether one is left of an earlier Job, and whether the Job that
+//! matters now can have run anything of the user's (decision 62).
 //!
 //! ```text
 //! of each pod: not bound ──▶ on a node ──▶ its kubelet says that it ended        a container but `source` started: may have run
-//!                  └── gone: never ran   └── gone, and nobody said how: may have run        └── gone: as it said
+//!                  └── gone: never ran   └── gone, with no end reported: may have run        └── gone: as it said
 //! ```
 //!
 //! Not for how a Job ended; that is `outcome`.
@@ -29,7 +29,7 @@ struct Seen {
     gone: bool,
 }
 
-/// What is known of a Job: whether anything but `source` was started in a pod of it.
+/// The known state of a Job: whether anything but `source` was started in a pod of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ran {
     /// Not so far, and a pod of it is left, or may come.
@@ -106,7 +106,7 @@ impl Witness {
         self.pods.iter().flat_map(|pods| pods.values()).filter(|seen| seen.pod.job == self.of)
     }
 
-    /// What is known of the Job that matters; `job`: as it is now, or as it was seen last.
+    /// The known state of the Job that matters; `job`: as it is now, or as it was seen last.
     pub(super) fn ran(&self, job: &Job) -> Ran {
         let known: Vec<&Seen> = self.known().collect();
         let Pods { active, terminating, ended, .. } = job.pods;

@@ -1,4 +1,4 @@
-//! What is believed of the object, and what its status is then.
+//! The known state of the object, and the status that follows.
 //!
 //! Not for how the status is written; that is `own_status`.
 
@@ -116,7 +116,7 @@ impl Repo {
             run.phase = Phase::Superseded;
             "the Repo was restored from a backup".clone_into(&mut run.message);
         }
-        // A watch from before may be told nothing of the Jobs that are there now.
+        // An earlier watch may receive no events of the present Jobs.
         let was_watching = self.jobs.is_watching();
         self.jobs.belong_to_another(was_watching);
         self.tell_faulty(

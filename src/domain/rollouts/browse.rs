@@ -42,7 +42,7 @@ impl Only {
     }
 }
 
-/// What is looked for.
+/// A search.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Search {
     /// Words, each of which is a part of `namespace/name` or of an image; capitals do not matter.

@@ -10,7 +10,7 @@ use crate::records::record::{Edge, Outcome, Phase, Record};
 use crate::rollouts::rollout::news;
 use crate::workloads::workload::Workload;
 
-/// How the edge stands towards what a workload runs now.
+/// The state of the edge compared with the version that a workload runs now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Freshness {
     /// It serves nothing older.
@@ -19,7 +19,7 @@ pub enum Freshness {
     Edgeless(String),
     /// Not yet; allclear is about to change that, or can be expected to. What is waited for, in words.
     Awaited(String),
-    /// Not, and it stays so until somebody changes something. Why, in words.
+    /// Stale, until a person changes something. Why, in words.
     Stuck(String),
 }
 

@@ -15,14 +15,14 @@ use crate::rollouts::edge::{self, Freshness};
 use crate::workloads::readiness::{self, Standing, standing};
 use crate::workloads::workload::Workload;
 
-/// What is waited for.
+/// The goal of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Goal {
     /// Every pod runs the new version, and no old one serves any more.
     Complete,
     /// The edge serves nothing older either.
     Purged,
-    /// Nothing is left to do: as purged where there is an edge, and all is told.
+    /// Nothing is left to do: as purged where there is an edge, and all notices are sent.
     Settled,
 }
 
@@ -32,7 +32,7 @@ pub enum Way {
     Reached,
     /// Not yet. What is waited for, in words.
     Awaited(String),
-    /// It will not be reached, unless somebody changes something. Why, in words.
+    /// It will not be reached, unless a person changes something. Why, in words.
     Ended(String),
 }
 

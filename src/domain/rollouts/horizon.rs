@@ -39,7 +39,7 @@ impl std::fmt::Display for Mark {
     }
 }
 
-/// What an answer says of the cluster.
+/// The conclusion from an answer about the cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Verdict {
     Level,

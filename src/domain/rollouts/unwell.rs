@@ -48,7 +48,7 @@ impl Reason {
         }
     }
 
-    /// What a person does about it.
+    /// The remedy, for a person.
     pub const fn remedy(self) -> &'static str {
         match self {
             Self::Failed => {
@@ -72,7 +72,7 @@ impl Reason {
 
 /// In what way the newest rollout of a record did not end well; `None` while it has not ended, or if it ended well. Ended well
 /// is also what was not purged for want of a site or a distribution, or because nothing new came of it. What serves nothing and
-/// fails leaves no edge stale: it is told on the workload, and needs nobody's look here (decision 65).
+/// fails leaves no edge stale: it is announced on the workload, and needs no one's look here (decision 65).
 pub fn reason(record: &Record) -> Option<Reason> {
     if owed(record).next().is_some() {
         return Some(Reason::Owed);

@@ -1,5 +1,5 @@
 //! How much of what a tenant writes is kept: names are counted as objects are read, and what there is no room for is left out
-//! and told, never silently (T2).
+//! and reported, never silently (T2).
 //!
 //! A name is a host, a Service, a label, or another text; a long one counts once more for each 256 bytes. What is cut stays
 //! good for the names before the cut. Not for what the names mean.
@@ -25,7 +25,7 @@ const NOTES_MAX: usize = 20;
 /// Bytes of a text that count as one name.
 const NAME_BYTES: usize = 256;
 
-/// What can be done about an object that is too big.
+/// The remedy for an object that is too big.
 const CURE: &str = "split it, or name the hosts of a workload in its annotation allclear.dev/hosts";
 
 /// An object with names that can be left out.
@@ -33,7 +33,7 @@ pub trait Bulky {
     /// Its kind, namespace and name.
     fn place(&self) -> String;
     fn space(&self) -> &str;
-    /// What it counts by itself, without any name that can be left out.
+    /// Its own cost, without any name that can be left out.
     fn base(&self) -> usize;
     /// Leaves out the names beyond `room`, which becomes smaller by what is kept. Says how many were left out.
     fn cut(&mut self, room: &mut usize) -> usize;
@@ -107,7 +107,7 @@ impl Room {
         }
     }
 
-    /// What is left out, and why.
+    /// The omissions, with reasons.
     #[must_use]
     pub fn notes(self) -> Vec<(String, String)> {
         let more = (self.more > 0).then(|| ("others".to_owned(), format!("so it is with {} more", self.more)));
@@ -115,7 +115,7 @@ impl Room {
     }
 }
 
-/// What a text counts.
+/// The cost of a text.
 fn cost(text: &str) -> usize {
     1 + text.len() / NAME_BYTES
 }
@@ -125,7 +125,7 @@ fn cut<T>(list: &mut Vec<T>, room: &mut usize, cost: impl Fn(&T) -> usize) -> us
     let mut kept = 0;
     for one in list.iter() {
         let Some(rest) = room.checked_sub(cost(one)) else {
-            // Smaller ones behind it are not kept either: what is kept is a beginning, which can be told in words.
+            // Smaller ones behind it are not kept either: the kept part is a beginning, which words can describe.
             *room = 0;
             break;
         };

@@ -1,5 +1,5 @@
-//! What is read from a cluster to find a site: small owned structs with the few fields decisions use. Hosts are kept as
-//! written; one that cannot be read must not cost the object it is in.
+//! The facts from a cluster that a site is found by: small owned structs with the few fields decisions use. Hosts are
+//! kept as written; one that cannot be read must not cost the object it is in.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -18,7 +18,7 @@ pub struct SiteFacts {
     /// `HTTPRoute`s and `GRPCRoute`s.
     pub routes: Vec<RouteFact>,
     pub gateways: Vec<GatewayFact>,
-    /// What is allowed to lead from one namespace to another.
+    /// The grants that allow leading from one namespace to another.
     pub grants: Vec<GrantFact>,
 }
 
@@ -48,7 +48,7 @@ pub enum Age {
     Fresh,
 }
 
-/// What matters of a Service.
+/// The relevant fields of a Service.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ServiceFact {
     pub namespace: String,
@@ -62,7 +62,7 @@ pub struct ServiceFact {
     pub annotations: BTreeMap<String, String>,
 }
 
-/// What matters of an Ingress.
+/// The relevant fields of an Ingress.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct IngressFact {
     /// Its namespace; its Services are in the same one.
@@ -83,8 +83,8 @@ pub struct IngressFact {
 }
 
 impl IngressFact {
-    /// What of it can take requests from workloads of other namespaces: rules that take all of a host, and rules without one.
-    /// Where its requests go does not matter to those, only that they go somewhere.
+    /// The part of it that can take requests from workloads of other namespaces: rules that take all of a host, and
+    /// rules without one. Where its requests go does not matter to those, only that they go somewhere.
     #[must_use]
     pub fn as_taker(mut self) -> Self {
         self.tls_hosts = Vec::new();
@@ -136,7 +136,7 @@ pub enum RouteKind {
     Grpc,
 }
 
-/// What matters of an `HTTPRoute` or `GRPCRoute`.
+/// The relevant fields of an `HTTPRoute` or `GRPCRoute`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct RouteFact {
     /// Which of the two.
@@ -149,7 +149,7 @@ pub struct RouteFact {
     pub backends: Vec<(String, String)>,
     /// Whether one of its rules takes every request for its hosts.
     pub whole: bool,
-    /// What it is attached to: Gateways and sets of listeners. Parents of other kinds are left out: a mesh serves no
+    /// Its parents: Gateways and sets of listeners. Parents of other kinds are left out: a mesh serves no
     /// clients outside.
     pub parents: Vec<ParentFact>,
     /// Its annotations; only external-dns' host names are read.
@@ -191,7 +191,7 @@ pub struct ParentFact {
     pub accepted: bool,
 }
 
-/// What matters of a Gateway.
+/// The relevant fields of a Gateway.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct GatewayFact {
     pub namespace: String,

@@ -1,4 +1,4 @@
-//! What was read for a search, and what was not.
+//! The facts that were read for a search, and the omissions.
 
 use std::ops::Deref;
 
@@ -30,7 +30,7 @@ impl Deref for Gathered {
     }
 }
 
-/// What of the Ingresses of other namespaces matters to these facts: all where something here has no host, and else what wildcards
+/// The relevant Ingresses of other namespaces: all where something here has no host, and else those that wildcards
 /// here cover. Most namespaces have one or two wildcards, a cluster may have thousands of hosts.
 pub fn beside<'a>(facts: &SiteFacts, takers: impl Iterator<Item = &'a IngressFact>) -> Vec<IngressFact> {
     let is_hostless = |text: Option<&str>| text.is_none_or(|text| text.trim().is_empty());
@@ -108,13 +108,13 @@ impl Gathered {
         services.chain(ingresses).chain(routes).sum()
     }
 
-    /// What was left out, and why.
+    /// The omissions, with reasons.
     #[must_use]
     pub fn left_out(&self) -> &[(String, String)] {
         &self.left_out
     }
 
-    /// Finds the site of a workload as [`site`] does. What was left out is told among what is rejected, whatever else is, unless
+    /// Finds the site of a workload as [`site`] does. Omissions are listed among the rejections in any case, unless
     /// the owner has named the hosts.
     #[must_use]
     pub fn site(&self, workload_name: &str, namespace: &str, labels: &Labels, tuning_hosts: Option<&[Host]>) -> Site {

@@ -78,7 +78,7 @@ struct View<'a, 'b> {
     leads_here: bool,
     /// Nothing in it does, but it has the workload's name, and leads to no pods that we know of.
     by_name: bool,
-    /// What no rule with a host takes leads to the workload.
+    /// Requests that no rule with a host takes lead to the workload.
     rest_leads_here: bool,
     /// Nothing in it leads anywhere else.
     exclusive: bool,

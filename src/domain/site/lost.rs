@@ -1,7 +1,7 @@
 //! Hosts that a workload had and that do not lead to it any more: which of them lead nowhere, and which to something else.
 //!
-//! An Ingress that is replaced is gone for seconds, and a host that nobody serves may come back; one that leads elsewhere is
-//! somebody else's now. Not for what is made of that; the rollout decides.
+//! An Ingress that is replaced is gone for seconds, and a host without a backend may come back; one that leads
+//! elsewhere has another owner now. Not for the consequence; the rollout decides.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use super::{RouteClaim, Site, SiteFacts, found_by, leading};
 use crate::names::host::Host;
 use crate::names::selector::Labels;
 
-/// What became of hosts that a workload had, and that are not of its site now.
+/// The fate of hosts that a workload had, and that are not of its site now.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Lost {
     /// Those that lead nowhere.
@@ -25,8 +25,8 @@ pub fn missing<'a>(had: &'a BTreeSet<Host>, found: &BTreeSet<Host>) -> impl Iter
     had.iter().filter(|host| !found.iter().any(|ours| covers(ours, host)))
 }
 
-/// What became of these hosts of a workload in `namespace`, whose pods have these labels. `claims` are those of all namespaces: what
-/// another namespace routes is not this one's any more, whoever accepts it.
+/// The fate of these hosts of a workload in `namespace`, whose pods have these labels. `claims` are those of all
+/// namespaces: a host that another namespace routes is no longer this one's, whoever accepts it.
 #[must_use]
 pub fn lost<'a>(
     missing: impl Iterator<Item = &'a Host>,
@@ -53,8 +53,8 @@ pub fn lost<'a>(
     lost
 }
 
-/// The hosts that lead to Services of the namespace that exist and lead to something else. A backend that does not exist serves
-/// nobody.
+/// The hosts that lead to Services of the namespace that exist and lead to something else. A missing backend serves
+/// no one.
 fn of_others(namespace: &str, labels: &Labels, facts: &SiteFacts) -> Site {
     let ours = leading(namespace, labels, facts);
     let services = facts.services.iter().filter(|service| service.namespace == namespace);

@@ -7,7 +7,7 @@
 //! A host is the workload's only if some request for it reaches the workload (decision 32): we leave out what other
 //! objects take ([`Site::except`]), and what no Gateway accepted or allowed.
 //!
-//! What one object gets wrong lands in [`Site::rejected`] and disturbs no other object. The result does not depend on
+//! An object's mistakes land in [`Site::rejected`] and disturb no other object. The result does not depend on
 //! the order of the facts.
 //!
 //! Not for: which distribution serves a host ([`crate::names::distribution`]), or how the facts were read.
@@ -57,7 +57,7 @@ pub struct Site {
     /// Names that lead elsewhere, although a wildcard among the hosts covers them or the load balancers get requests
     /// for them.
     pub except: BTreeSet<Host>,
-    /// What looked like a host and is not one: where it was found, and why it was left out. Sorted.
+    /// Invalid hosts: where each was found, and why it was left out. Sorted.
     pub rejected: Vec<(String, String)>,
 }
 
@@ -142,7 +142,7 @@ fn found_by(workload_name: &str, namespace: &str, services: &BTreeSet<&str>, fac
     findings.finish(&others)
 }
 
-/// What has been found so far.
+/// The findings so far.
 #[derive(Default)]
 struct Findings<'a> {
     all: BTreeSet<Host>,

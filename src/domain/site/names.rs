@@ -44,13 +44,13 @@ impl<'a, V> Names<'a, V> {
         self.known.values().flatten().flatten().map(|(host, _)| *host)
     }
 
-    /// What is known of exactly this host.
+    /// The value of exactly this host.
     pub fn get(&self, host: &Host) -> Option<&V> {
         self.at(host.domain(), host.depth())
     }
 
-    /// What is known of those with this host's text as people write it: external-dns and Ingress write one text for wildcards
-    /// of different depths.
+    /// The values of the hosts with this host's text as people write it: external-dns and Ingress write one text for
+    /// wildcards of different depths.
     pub fn alike(&self, host: &Host) -> impl Iterator<Item = &V> {
         let depths = if host.is_wildcard() { [Some(Depth::One), Some(Depth::Any)] } else { [None, None] };
         let depths = depths.into_iter().take(if host.is_wildcard() { 2 } else { 1 });
@@ -61,7 +61,7 @@ impl<'a, V> Names<'a, V> {
         self.known.get(domain)?.get(place(depth))?.as_ref().map(|(_, value)| value)
     }
 
-    /// What is known of each that covers `host`, itself first; see [`Host::covers`].
+    /// The values of the hosts that cover `host`, itself first; see [`Host::covers`].
     pub fn covering(&self, host: &Host) -> impl Iterator<Item = &V> {
         let domain = host.domain();
         let (one, any) = match host.depth() {

@@ -1,5 +1,5 @@
-//! What other objects take: names of a wildcard that a more specific rule takes, and load balancers that several namespaces
-//! share.
+//! The claims of other objects: names of a wildcard that a more specific rule takes, and load balancers that several
+//! namespaces share.
 //!
 //! Rules are compared within what is served together: Ingresses of one class, routes of one listener, and, for requests
 //! that no host leads here, everything behind one load balancer. A rule takes a name from a wider one only if it takes
@@ -8,8 +8,8 @@
 //! Services of one namespace never keep each other from a load balancer: path by path they are one site, as behind one
 //! application load balancer. What is in another namespace serves other people.
 //!
-//! What a wildcard loses is never written out for each wildcard: a few hundred of them over some thousand names would fill
-//! the memory. A [`Claim`] says where to look, and each name is looked up once (T2).
+//! The losses of a wildcard are never written out for each wildcard: a few hundred of them over some thousand names
+//! would fill the memory. A [`Claim`] says where to look, and each name is looked up once (T2).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -40,7 +40,7 @@ impl<'a> Known<'a> {
     }
 }
 
-/// What is served together.
+/// A scope that is served together.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Scope<'a> {
     /// Ingresses of one class.
@@ -63,12 +63,12 @@ pub(super) enum Claim<'a> {
     Listener(Listener<'a>, Option<Rank>),
 }
 
-/// Who takes what. Names of the workload itself are among them; [`Findings`] knows which those are.
+/// The names that Ingresses and routes take. Names of the workload itself are among them; [`Findings`] knows those.
 pub(super) struct Others<'a> {
     taken: BTreeMap<Scope<'a>, Names<'a, ()>>,
     /// Names that routes take, each with how specific a host is that has it.
     routed: BTreeMap<Listener<'a>, Names<'a, Rank>>,
-    /// Who gets requests that no host decides, by load balancer: the namespace of the Service, and the first object.
+    /// The default backends, by load balancer: the namespace of the Service, and the first object.
     catch_alls: BTreeMap<String, BTreeMap<&'a str, String>>,
 }
 
@@ -131,7 +131,8 @@ impl<'a> Others<'a> {
         self.taken.get(&Scope::Class(class)).is_some_and(|taken| taken.cover(host))
     }
 
-    /// What of a route's names routes of the same listener with a more specific host leave to it; `None` if nothing.
+    /// The part of a route's names that routes of the same listener with a more specific host leave to it; `None` if
+    /// none.
     pub fn left_to(&self, gateway: Option<&'a GatewayFact>, served: &Served<'a>) -> Option<Claim<'a>> {
         let Some((gateway, listener)) = gateway.zip(served.listener) else { return Some(Claim::All) };
         let key = (gateway.namespace.as_str(), gateway.name.as_str(), listener);

@@ -1,11 +1,11 @@
-//! What of a site belongs to its namespace, where `tenants.default` is `own` (decision 39): what routes of the namespace serve
-//! that a controller has accepted, and of each host only the paths that they take.
+//! The part of a site that belongs to its namespace, where `tenants.default` is `own` (decision 39): hosts of the
+//! namespace's routes that a controller has accepted, and of each host only the paths that they take.
 //!
 //! Where several namespaces route one host, the older object holds what it has taken: a younger one gets no path that is that
 //! one, or contains it. So a path beneath an older `/` may be its own, and a `/` above an older path is refused. What the
 //! operator has given by `tenants.allow` is the namespace's whole, no matter who routes it.
 //!
-//! What an annotation names is looked for among the same routes: it may narrow them, and never widen.
+//! The hosts of an annotation are looked for among the same routes: it may narrow them, and never widen.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -21,7 +21,7 @@ use crate::names::paths::{Path, PathSet};
 /// balancer, or another owner's distribution, has its name there.
 const OF_AWS: [&str; 4] = ["amazonaws.com", "amazonaws.com.cn", "cloudfront.net", "cloudfront.cn"];
 
-/// What one Ingress or route takes.
+/// The claim of one Ingress or route.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct RouteClaim {
     /// When it was created, as the API server wrote it: RFC 3339 in UTC, so that texts compare as times do.
@@ -35,7 +35,7 @@ pub struct RouteClaim {
     pub hosts: Vec<(Host, Vec<Path>)>,
 }
 
-/// What of a site is a namespace's own.
+/// The part of a site that is a namespace's own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Owned {
     pub hosts: BTreeSet<Host>,
@@ -43,7 +43,7 @@ pub struct Owned {
     pub narrow: BTreeMap<Host, PathSet>,
     /// Names beneath its wildcards that other namespaces route.
     pub except: BTreeSet<Host>,
-    /// What is not its own, and why.
+    /// The hosts that are not its own, with reasons.
     pub refused: Vec<(String, String)>,
 }
 
@@ -240,7 +240,7 @@ mod tests {
         Tenants { default: Tenancy::Own, allowed: vec![Allowance { namespaces, hosts, ..Allowance::default() }] }
     }
 
-    /// What is kept, as `host` or `host: paths`, and what is refused.
+    /// The kept hosts, as `host` or `host: paths`, and the number of refused ones.
     fn owned(namespace: &str, hosts: &[&str], claims: &[RouteClaim]) -> (Vec<String>, usize) {
         let owned = own(&site(hosts), namespace, claims, &tenants("nobody", &[]));
         let words = |host: &Host| match owned.narrow.get(host) {

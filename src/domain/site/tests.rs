@@ -313,7 +313,7 @@ fn a_load_balancer_that_other_namespaces_get_too_is_nobodys() {
     assert!(site.rejected[0].1.contains("Ingress blog/blog-site of another namespace"), "{:?}", site.rejected);
     let elsewhere = IngressFact { load_balancers: owned(&["other.example.net"]), ..theirs };
     assert_eq!(of_ingresses(vec![ours.clone(), elsewhere]).origins.len(), 1);
-    // Who has hosts there takes them, and leaves us the rest.
+    // An Ingress with hosts there takes them, and leaves us the rest.
     let hosted = of_others(with_rules("site", vec![rule(Some("blog.example.com"), "cms", Reach::Whole)]));
     let site = of_ingresses(vec![ours, hosted]);
     assert_eq!((site.origins.len(), except(&site)), (1, vec!["blog.example.com"]));

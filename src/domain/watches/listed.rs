@@ -1,7 +1,7 @@
 //! The scopes whose workloads are all on record: there, a workload without a record is new (decision 28).
 //!
-//! What is not listed yet is a first listing, in which a workload is taken as it is. What is listed stays so, in every later
-//! life: a workload that was created while nothing ran is a change like any other.
+//! A scope that is not listed yet gets a first listing, in which a workload is taken as it is. A listed scope stays so,
+//! in every later life: a workload that was created while nothing ran is a change like any other.
 //!
 //! A ledger may keep its records in parts. A part that is missing, or is another object than it was, has forgotten workloads. They
 //! are no first listing: what was done for them is not known, so each is a change, as a new one is (decision 48). Not for where this
@@ -28,7 +28,7 @@ pub fn shard_of(id: &impl fmt::Display) -> usize {
 /// How all namespaces together are written.
 const ALL: &str = "*";
 
-/// What is watched and listed as one: a namespace, or all of them (`*`, which is no name of a namespace).
+/// A scope of a watch: a namespace, or all of them (`*`, which is no name of a namespace).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Scope(String);

@@ -3,9 +3,10 @@
 //! A panic ends one actor, and the budget of restarts sees to that. What ends the whole process would end it again in the next
 //! life: nothing of it is left to count. So a life that works on something says so in the ledger ([`LifeNote`]), and takes
 //! that back when it ends in order. The life after an abrupt end is careful: it notes each workload *before* it begins to work on
-//! it. If that life ends abruptly too, the third knows what was under way. It lets these workloads rest while it works on all
-//! others, then tries them: one alone, and twice as many each time that went well. An abrupt end names those that were tried; they
-//! rest longer, and are tried alone from then on, so one that causes the ends is found and the others are soon free.
+//! it. If that life ends abruptly too, the third knows what was under way. It puts these workloads aside while it works
+//! on all others, then tries them: one alone, and twice as many each time that went well. An abrupt end names those
+//! that were tried; they wait longer, and are tried alone from then on, so one that causes the ends is found and the
+//! others are soon free.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -15,21 +16,21 @@ use serde::{Deserialize, Serialize};
 use crate::kernel::id::{ObjectId, WorkloadId};
 use crate::kernel::machine::Timestamp;
 
-/// The rest of a workload after the first abrupt end that it may have caused: time for the purges of others, which
+/// The pause of a workload after the first abrupt end that it may have caused: time for the purges of others, which
 /// take a few seconds after `rollout.settle`.
 const REST: Duration = Duration::from_secs(10);
 
-/// How much longer it rests after each further one: 40 s, 160 s, 11 min, 43 min.
+/// The growth of the pause with each further one: 40 s, 160 s, 11 min, 43 min.
 const REST_GROWS: u32 = 4;
 
-/// The longest rest. By then a person has been told for more than an hour.
+/// The longest pause. By then a person has been told for more than an hour.
 const REST_MAX: Duration = Duration::from_secs(3_600);
 
 /// How long a workload is tried alone. What takes a process down by reading too much does so within seconds.
 const TRIAL: Duration = Duration::from_secs(10);
 
-/// How long the ends of the lives before are a trouble of this one, where nothing rests for them. Where they go on, a new life begins
-/// sooner, or Kubernetes waits longer between two and says so at the pod.
+/// How long earlier abrupt ends are a trouble of this life, where no workload waits for them. Where they go on, a new
+/// life begins sooner, or Kubernetes waits longer between two and says so at the pod.
 const NEWS: Duration = Duration::from_secs(60);
 
 /// A life that lasts so long has not been ended by what it works on.
@@ -38,7 +39,7 @@ const CALM: Duration = Duration::from_secs(600);
 /// Workloads in the note at most: 60 KB of the ledger's own object. Further ones are worked on without being noted.
 const NOTED_MAX: usize = 250;
 
-/// What one life of the program leaves for the next, in the ledger.
+/// The note of one life of the program for the next, in the ledger.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default, bound(serialize = "I: Ord + Serialize", deserialize = "I: Ord + Deserialize<'de>"))]
 pub struct LifeNote<I = WorkloadId> {
@@ -46,7 +47,7 @@ pub struct LifeNote<I = WorkloadId> {
     pub open: bool,
     /// How many lives before it ended abruptly, one after the other.
     pub abrupt: u32,
-    /// What it works on. Kept only by a life that follows an abrupt end.
+    /// The workloads that it works on. Kept only by a life that follows an abrupt end.
     pub under_way: BTreeSet<I>,
     /// The workload that is tried: if this life ends abruptly, only what is tried is taken for the cause.
     pub tried: Option<I>,
@@ -75,7 +76,7 @@ impl<I: ObjectId> LifeNote<I> {
         self.tried.as_ref() == Some(workload) || self.beside.contains(workload)
     }
 
-    /// Why this workload rests, if it does, and what helps; a person reads it.
+    /// Why this workload waits, if it does, and what helps; a person reads it.
     pub fn why_rests(&self, workload: &I) -> Option<String> {
         let rests = self.open && !self.tries(workload);
         let ends = self.suspects.get(workload).filter(|_| rests)?;
@@ -89,7 +90,7 @@ impl<I: ObjectId> LifeNote<I> {
     }
 }
 
-/// How long a workload rests after so many abrupt ends.
+/// The pause of a workload after so many abrupt ends.
 fn rest(ends: u32) -> Duration {
     let factor = REST_GROWS.saturating_pow(ends.saturating_sub(1));
     REST.saturating_mul(factor).min(REST_MAX)
@@ -109,11 +110,11 @@ pub enum Leave {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Lives<I = WorkloadId> {
     began: Timestamp,
-    /// What the ledger is to hold.
+    /// The note that the ledger should hold.
     note: LifeNote<I>,
-    /// What it holds, as far as is known.
+    /// The note that it is known to hold.
     stored: LifeNote<I>,
-    /// What is being stored.
+    /// The note that is being stored.
     storing: Option<LifeNote<I>>,
     /// Workloads that wait for the next note, and those that wait for the one that is being stored.
     waiting: BTreeSet<I>,
@@ -166,7 +167,7 @@ impl<I: ObjectId> Lives<I> {
         self.note.abrupt
     }
 
-    /// What is to be told of the lives before this one, if anything is.
+    /// The sentence about the lives before this one, if any is due.
     pub fn words(&self) -> Option<String> {
         let how = match self.note.abrupt {
             0 => return None,
@@ -186,8 +187,8 @@ impl<I: ObjectId> Lives<I> {
         ))
     }
 
-    /// The same as a trouble of now: while a workload rests for it, and for a minute after the start. One abrupt end may be a node that
-    /// was lost: that is worth a line in the log alone.
+    /// The same as a present trouble: while a workload waits for it, and for a minute after the start. One end may be a
+    /// node that was lost: that is worth a line in the log alone.
     pub fn trouble(&self, now: Timestamp) -> Option<String> {
         let matters = !self.note.suspects.is_empty() || now.since(self.began) < NEWS;
         self.words().filter(|_| self.note.abrupt > 1 && matters)
@@ -294,7 +295,7 @@ impl<I: ObjectId> Lives<I> {
         self.stored.open.then(|| (LifeNote::default(), self.stored.clone()))
     }
 
-    /// Why this workload rests, if it does.
+    /// Why this workload waits, if it does.
     pub fn why_rests(&self, id: &I) -> Option<String> {
         LifeNote { open: true, ..self.note.clone() }.why_rests(id)
     }

@@ -1,4 +1,4 @@
-//! What is there: listings, and the children of what asks for one.
+//! Listings of objects, and the children of those that need one.
 
 pub mod listed;
 pub mod lives;

@@ -1,4 +1,4 @@
-//! What is watched: the workload as the cluster shows it, its pods, and what still serves.
+//! The watched objects: the workload as the cluster shows it, its pods, and the old ones that still serve.
 
 pub mod own_pods;
 pub mod readiness;

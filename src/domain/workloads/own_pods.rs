@@ -1,9 +1,10 @@
-//! Whose pods are whose, in one namespace: each pod of a rollout belongs to the followers whose selector matches its labels.
+//! The owners of the pods in one namespace: each pod of a rollout belongs to the followers whose selector matches its
+//! labels.
 //!
 //! A sight of a pod touches only the followers it belongs to, before or after, and only those are summed up again. Three hundred
 //! rollouts in one namespace would otherwise look at a thousand pods each, ten times a second.
 //!
-//! Not for saying how a rollout stands; [`crate::workloads::readiness`] does that.
+//! Not for the state of a rollout; that is [`crate::workloads::readiness`].
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,15 +13,15 @@ use crate::names::image::Version;
 use crate::names::selector::{LabelSelector, Labels};
 use crate::workloads::readiness::{Pod, Pods, summarise};
 
-/// The pods of a namespace and those who follow them.
+/// The pods of a namespace and their followers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OwnPods {
     pods: BTreeMap<String, Seen>,
     followers: BTreeMap<WorkloadId, Follower>,
     index: Index,
-    /// What they follow may not be what they were told last.
+    /// Followers whose pods may differ from their last report.
     touched: BTreeSet<WorkloadId>,
-    /// Those of them whose last pod on its way out has stopped being ready, or has gone, since they were told.
+    /// Those of them whose last terminating pod has stopped being ready, or has gone, since that report.
     urgent: BTreeSet<WorkloadId>,
 }
 
@@ -40,12 +41,12 @@ struct Follower {
     version: Version,
     /// Its pods, by name.
     own: BTreeSet<String>,
-    /// How they were when it was last told.
+    /// The last report to it.
     told: Option<Pods>,
 }
 
 impl OwnPods {
-    /// A workload follows the pods that its selector matches, those of this version counting. It has been told nothing.
+    /// A workload follows the pods that its selector matches, counting those of this version. Its first report is due.
     pub fn follow(&mut self, workload: WorkloadId, selector: LabelSelector, version: Version) {
         self.unfollow(&workload);
         let mut own = BTreeSet::new();
@@ -58,7 +59,7 @@ impl OwnPods {
         self.followers.insert(workload, Follower { selector, version, own, told: None });
     }
 
-    /// It does not any more.
+    /// Ends that.
     pub fn unfollow(&mut self, workload: &WorkloadId) {
         let Some(Follower { selector, own, .. }) = self.followers.remove(workload) else { return };
         for name in own {
@@ -81,7 +82,7 @@ impl OwnPods {
         };
         let of: BTreeSet<WorkloadId> = self.index.candidates(&labels).filter(selects).cloned().collect();
         let was_ready = self.pods.get(&pod.name).is_some_and(|known| known.pod.ready);
-        // Its labels may have changed, and with them whose it is.
+        // Its labels may have changed, and with them its followers.
         self.forget(&pod.name);
         for workload in &of {
             if let Some(follower) = self.followers.get_mut(workload) {
@@ -103,7 +104,7 @@ impl OwnPods {
         }
     }
 
-    /// What these followers wait for may be over: none of their pods on its way out is one that `counts`.
+    /// Marks the followers as urgent that have no terminating pod left for which `counts` is true.
     fn note_last(&mut self, followers: &BTreeSet<WorkloadId>, counts: impl Fn(&Pod) -> bool) {
         let goes = |name: &String| self.pods.get(name).is_some_and(|seen| seen.pod.terminating && counts(&seen.pod));
         let is_last = |workload: &&WorkloadId| {
@@ -113,7 +114,7 @@ impl OwnPods {
         self.urgent.extend(last);
     }
 
-    /// A pod is known no longer, and belongs to nobody.
+    /// Removes a pod from the known ones and from its followers.
     fn forget(&mut self, name: &str) -> Option<Seen> {
         let seen = self.pods.remove(name)?;
         for workload in &seen.of {
@@ -132,7 +133,7 @@ impl OwnPods {
         self.touched.extend(self.followers.keys().cloned());
     }
 
-    /// Followers whose pods are not as they were told last, each with how they are now. It is news until it is [`told`].
+    /// Followers whose pods differ from their last report, each with the pods now. Repeated until it is [`told`].
     ///
     /// [`told`]: Self::told
     pub fn news(&mut self) -> Vec<(WorkloadId, Pods)> {
@@ -141,8 +142,8 @@ impl OwnPods {
         self.news_of(touched)
     }
 
-    /// The same, of those alone whose last pod on its way out has stopped being ready or has gone: what a rollout at the barrier
-    /// waits for. It comes once for each time, so a swarm of pods that end makes one or two.
+    /// The same, only for followers whose last terminating pod has stopped being ready or has gone: a rollout at the
+    /// barrier waits for that. Returned once for each time, so a swarm of terminating pods makes one or two.
     ///
     /// [`told`]: Self::told
     pub fn urgent_news(&mut self) -> Vec<(WorkloadId, Pods)> {
@@ -162,7 +163,7 @@ impl OwnPods {
         news
     }
 
-    /// A follower was told how its pods are.
+    /// A follower received this report.
     pub fn told(&mut self, workload: &WorkloadId, pods: Pods) {
         if let Some(follower) = self.followers.get_mut(workload) {
             follower.told = Some(pods);
@@ -170,7 +171,7 @@ impl OwnPods {
         }
     }
 
-    /// What followers were told no longer holds for them, so all of them are told again.
+    /// The reports no longer hold for the followers, so all of them receive new ones.
     pub fn forget_told(&mut self) {
         self.followers.values_mut().for_each(|follower| follower.told = None);
         self.touched.extend(self.followers.keys().cloned());
@@ -186,7 +187,7 @@ struct Index {
 }
 
 impl Index {
-    /// Lists it under that demanded label which lists the fewest: a label that all workloads share tells none of them apart.
+    /// Lists it under the demanded label with the fewest followers: a label that all workloads share selects nothing.
     fn add(&mut self, workload: &WorkloadId, selector: &LabelSelector) {
         let crowd = |(key, value): &(&String, &String)| {
             self.by_label.get(*key).and_then(|values| values.get(*value)).map_or(0, BTreeSet::len)
@@ -233,7 +234,7 @@ mod tests {
         Seen(u8, Labels, bool),
         Gone(u8),
         Clear,
-        /// The followers are told, but this one, whose mailbox is full.
+        /// All followers receive their reports but this one, whose mailbox is full.
         Tell(u8),
         Forget,
     }
@@ -392,7 +393,7 @@ mod tests {
         assert!(own_pods.index.candidates(&labels("7")).count() <= 2, "a common label finds all");
         own_pods.seen(labels("7"), pod(7, true));
         assert_eq!(own_pods.touched, [workload(7)].into());
-        // Its labels change, and it is another's.
+        // Its labels change, and with them its follower.
         own_pods.seen(labels("8"), pod(7, true));
         assert_eq!(own_pods.touched, [workload(7), workload(8)].into());
     }

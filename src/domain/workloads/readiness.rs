@@ -8,7 +8,7 @@ use std::fmt;
 use crate::names::image::Version;
 use crate::workloads::workload::{Progressing, Workload};
 
-/// What one sight of a workload says about its current rollout.
+/// The state of a workload's current rollout at one sight.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Standing {
     /// Every pod is of the version and available, and nothing of the old one is left.
@@ -22,7 +22,7 @@ pub enum Standing {
     },
 }
 
-/// What a rollout waits for.
+/// The wait of a rollout.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Wait {
     /// The object is being deleted.
@@ -109,8 +109,9 @@ pub fn standing(workload: &Workload, zero_is_complete: bool) -> Standing {
     Standing::Complete
 }
 
-/// What a rollout had when its predicate first held. From then on neither a count nor a generation takes that back, only another
-/// version: whatever writes the workload over and over must not keep a purge from being made (decision 49).
+/// The state of a rollout when its predicate first held. From then on neither a count nor a generation takes that back,
+/// only another version: whatever writes the workload over and over must not keep a purge from being made
+/// (decision 49).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Held {
     /// Pods wanted then. More of them come from an autoscaler or a person, and are not waited for.
@@ -125,8 +126,9 @@ impl Held {
         Self { wanted: workload.replicas.desired, generation: workload.generation }
     }
 
-    /// What a rollout of the same version waits for now, if anything. `overdue` means that it has waited long enough for a sight at
-    /// which all is as wanted: then it takes the pods of the newest template that there are, and they have to be available.
+    /// The wait of a rollout of the same version now, if any. `overdue` means that it has waited long enough for a
+    /// sight at which all is as wanted: then it takes the pods of the newest template that there are, and they have to
+    /// be available.
     pub fn misses(self, workload: &Workload, zero_is_complete: bool, overdue: bool) -> Option<Wait> {
         let Standing::Waiting(wait) = standing(workload, zero_is_complete) else { return None };
         let replicas = workload.replicas;
@@ -147,8 +149,8 @@ impl Held {
     }
 }
 
-/// What the counts say of the new pods. While old pods serve, `available` counts them too, so at least so many are new as
-/// are more than the old ones.
+/// The numbers of new pods by the counts. While old pods serve, `available` counts them too, so at least so many are
+/// new as are more than the old ones.
 pub fn pods_wanting(workload: &Workload) -> Wait {
     let replicas = workload.replicas;
     let old = replicas.total.saturating_sub(replicas.updated);
@@ -182,7 +184,7 @@ pub struct Pod {
     pub started: bool,
     /// Its containers have ended for good.
     pub finished: bool,
-    /// What is wrong with it, for example `ImagePullBackOff` or `Unschedulable: 0/3 nodes are available`.
+    /// Its trouble, for example `ImagePullBackOff` or `Unschedulable: 0/3 nodes are available`.
     pub trouble: Option<String>,
 }
 
@@ -233,7 +235,7 @@ pub fn summarise<'a>(pods: impl IntoIterator<Item = &'a Pod>, version: &Version)
     summary
 }
 
-/// What the rollout waits for, with what the pods themselves say: `2 of 5 pods ready; web-7c9-x4: ImagePullBackOff`.
+/// The wait of the rollout, with the pods' own troubles: `2 of 5 pods ready; web-7c9-x4: ImagePullBackOff`.
 pub fn words(wait: &Wait, pods: Option<&Pods>) -> String {
     let Some(pods) = pods else { return wait.to_string() };
     let counted = match wait {

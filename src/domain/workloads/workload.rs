@@ -1,4 +1,4 @@
-//! What is known of a workload at one sight of it, and what its owner asked for by annotation.
+//! The state of a workload at one sight, and its owner's annotations.
 //!
 //! Small and owned: an idle workload costs hundreds of bytes, not the tens of kilobytes of the object it was read from.
 //! Not for judging it; that is `readiness` and `rollout`.
@@ -49,7 +49,7 @@ pub struct Workload {
     pub selector: LabelSelector,
     /// The labels of its pod template, by which Services select them.
     pub template_labels: BTreeMap<String, String>,
-    /// What its owner asked for.
+    /// Its owner's annotations.
     pub tuning: Tuning,
 }
 
@@ -99,7 +99,8 @@ impl Progressing {
     }
 }
 
-/// What the owner of a workload asked for, by `allclear.dev/…` annotations and the deadline in its spec. Anything unset falls back to configuration.
+/// The settings of a workload's owner, by `allclear.dev/…` annotations and the deadline in its spec. Anything unset
+/// falls back to configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Tuning {
     /// `enabled: "false"` takes the workload out.
@@ -121,7 +122,7 @@ pub struct Tuning {
     pub group_version: Option<String>,
     /// `group-name`: what the workload is called in the whole group.
     pub group_name: Option<GroupName>,
-    /// What is to be done once.
+    /// The actions to take once.
     pub asks: Asks,
     /// Annotations that could not be used, and why; each becomes a condition, never a crash. The first [`FAULTS_MAX`], each cut to
     /// [`FAULT_BYTES_MAX`]; add one by [`Tuning::fault`].
@@ -130,7 +131,7 @@ pub struct Tuning {
     pub more_faults: usize,
 }
 
-/// What an owner wants done once: each changed value asks for it again. Anything unset asks for nothing.
+/// An owner's requests for single actions: each changed value is a new request. Anything unset requests nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Asks {
     /// `requested-at`: a changed value asks for a purge now.

@@ -32,7 +32,7 @@ pub struct Commit {
     pub parents: Vec<Oid>,
     /// Its author as `Name <email>`.
     pub author: String,
-    /// Who made it what it is now, after an amendment somebody else; empty if it does not say.
+    /// The committer, who differs from the author after an amend; empty if missing.
     pub committer: String,
     /// Its message; what is not UTF-8 in it is replaced.
     pub message: String,

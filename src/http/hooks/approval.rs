@@ -60,8 +60,8 @@ impl Porter {
     }
 }
 
-/// What has come of a yes, once the question is not open any more. An object has room for one answer: where another environment's took
-/// its place before anybody had read it, as while no replica leads, it is given again.
+/// The outcome of an approval, once its question is closed. An object has room for one answer: if another environment's
+/// answer overwrote it before it was read (no leader), it is written again.
 fn next(called: &Called, environment: &str, revision: &str, ticket: &str, mark: &Mark) -> Next {
     match called.is_open(environment, ticket) {
         true if called.object.answers.approve(ticket) => Next::Wait,
@@ -70,7 +70,7 @@ fn next(called: &Called, environment: &str, revision: &str, ticket: &str, mark: 
     }
 }
 
-/// Who said yes: the name that was given, and what stands for it.
+/// The approver: the given name, and the proof for it.
 fn named(by: Option<String>, proof: &Proof) -> String {
     let by = by.map(|by| clean(&by, BY_BYTES_MAX)).filter(|by| !by.is_empty());
     let by = by.unwrap_or_else(|| "somebody".to_owned());

@@ -1,4 +1,4 @@
-//! Who asks, as far as an address says it: the peer, or, behind a proxy that the operator trusts, who that one says it is.
+//! The client's address: the peer's, or, behind a proxy that the operator trusts, the one in the proxy's headers.
 //!
 //! Not for whether a client is believed; that is for keys.
 
@@ -39,8 +39,8 @@ fn masked(address: IpAddr, bits: u8) -> u128 {
     value.checked_shr(cut).and_then(|kept| kept.checked_shl(cut)).unwrap_or_default()
 }
 
-/// Whose requests are counted together. `trusted` are the proxies whose word counts about who is behind them: the last address in
-/// `X-Forwarded-For` that is not such a proxy's own, or `X-Real-IP`. A word of anybody else counts nothing.
+/// The address that a request is counted for. `trusted` are the proxies whose headers are believed: the last address in
+/// `X-Forwarded-For` that is not such a proxy's own, or `X-Real-IP`. Headers from any other address are ignored.
 pub(super) fn client(peer: IpAddr, headers: &HeaderMap, trusted: &[Network]) -> IpAddr {
     let is_trusted = |address: IpAddr| trusted.iter().any(|network| network.contains(address));
     let mut client = peer.to_canonical();

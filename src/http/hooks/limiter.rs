@@ -67,7 +67,7 @@ impl Limiter {
             self.order.push_back((now, client));
             Window { began: now, hits: 0 }
         });
-        // Whom this refuses takes nothing from the others.
+        // A refused client takes nothing from the others.
         window.hit(now, WINDOW, OF_A_CLIENT_MAX)?;
         let of_all = of_this_second(&mut self.all, now).hit(now, SECOND, OF_ALL_MAX);
         let is_known = self.known.get(&client).is_some_and(|served| served.after(KNOWN_FOR) > now);

@@ -88,7 +88,7 @@ pub struct Hooks {
 pub struct Trust {
     /// The keys of those that ask us to look.
     pub keys: Vec<Key>,
-    /// Where there is no key, nobody is asked for one.
+    /// Where there is no key, requests need none.
     pub allow_unsigned: bool,
     /// An approval may leave out its ticket: then it answers the question that is open.
     pub empty_approvals: bool,
@@ -106,7 +106,7 @@ pub fn endpoints(hooks: Hooks) -> impl Fn(&mut web::ServiceConfig) + Clone + Sen
     }
 }
 
-/// Who answers at the door.
+/// The handler of these requests.
 struct Porter {
     hooks: Hooks,
     limiter: Mutex<Limiter>,
@@ -193,7 +193,7 @@ impl Porter {
         self.hooks.clock.wall_ms() / 1_000
     }
 
-    /// Who asks for what, and what comes of it. The order of the checks is the older controller's.
+    /// Checks and performs a request. The order of the checks is the older controller's.
     async fn judge(&self, request: &HttpRequest, payload: &mut web::Payload, asked: Asked) -> Result<Told, Told> {
         if asked == Asked::Nothing {
             return Err(no_path());
@@ -262,8 +262,8 @@ impl Porter {
         reply::within(OUTSIDE_WITHIN, within).await.unwrap_or_else(|| Err(late()))
     }
 
-    /// The Pipeline, and how a request showed that it may ask for this: `judge` finds out, with the keys of the Secret. What is
-    /// there, and what is not, is told to nobody else, unless nobody needs a key.
+    /// The Pipeline, and how a request showed that it may ask for this: `judge` finds out, with the keys of the Secret.
+    /// Which Pipelines exist is shown to no one else, unless keys are not needed.
     async fn proven(
         &self,
         id: &PipelineId,
@@ -348,7 +348,7 @@ impl Porter {
 enum Next {
     /// That is what came of it.
     Told(Told),
-    /// The mark is not there any more, and nobody has acted on it.
+    /// The mark is gone, and it was not acted on.
     Mark(Mark),
     /// Nothing came of it yet.
     Wait,
@@ -380,7 +380,7 @@ fn no_object(why: &str) -> Told {
     Told::refused(StatusCode::NOT_FOUND, &format!("{why}\n"), why, "correct the address at the sender")
 }
 
-/// Who asks is told nothing of what is wrong inside.
+/// The answer shows nothing of an internal fault.
 fn broken(error: &PortError) -> Told {
     let remedy = if error.denied { "give allclear the right" } else { "the sender may ask again" };
     let words = "allclear could not ask the API server; its log says why\n";

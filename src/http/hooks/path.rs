@@ -19,7 +19,7 @@ pub(super) enum Asked {
     Poke(Option<PipelineId>),
     /// To look at a Repo now.
     PokeRepo(Option<RepoId>),
-    /// Whether somebody answers: for load balancers, as the older controller has it.
+    /// The health endpoint: for load balancers, as the older controller has it.
     Health,
     /// Nothing that there is.
     Nothing,

@@ -63,7 +63,7 @@ pub(super) fn usable(called: &Called, into: &str) -> Result<(), Told> {
     }
 }
 
-/// What the older controller cannot process is told with the marks of HTML made harmless, as it does
+/// An unprocessable request is answered with its HTML characters escaped, as the older controller does
 /// (<https://pkg.go.dev/html/template#HTMLEscape>).
 fn unprocessable(why: &str, remedy: &str) -> Told {
     let mut words = String::new();

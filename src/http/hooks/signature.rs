@@ -1,4 +1,4 @@
-//! Whether a request was made by somebody who has a key. Comparisons take as long for every wrong signature.
+//! Verifies that a request was made with a key. Comparisons take as long for every wrong signature.
 //!
 //! | header | whose | over |
 //! |---|---|---|

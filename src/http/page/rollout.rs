@@ -61,7 +61,7 @@ fn older<'a>(seen: &'a Observation, summary: &'a Summary) -> &'a [String] {
     tally.map(|tally| tally.older.as_slice()).filter(|older| !older.is_empty()).unwrap_or(&summary.past.older)
 }
 
-/// What was told of this very rollout.
+/// The notices of this very rollout.
 fn told<'a>(view: &'a View<'_>, summary: &Summary) -> impl DoubleEndedIterator<Item = &'a Moment> {
     let (workload, seq) = (summary.workload.clone(), summary.seq);
     view.moments.iter().filter(move |moment| moment.workload == workload && moment.seq == seq)
@@ -101,7 +101,7 @@ pub(super) fn way(view: &View<'_>, summary: &Summary) -> Markup {
     }
 }
 
-/// Who waits for this cluster, unless the state says so; amber where nothing moves here.
+/// The members that wait for this cluster, unless the state names them; amber where nothing moves here.
 fn blocks(seen: &Observation, summary: &Summary) -> Markup {
     let tally = seen.tallies.iter().find(|tally| tally.workload == summary.workload);
     let blocks = tally.and_then(|tally| Some((tally, tally.blocks.as_ref()?)));
@@ -114,7 +114,7 @@ fn blocks(seen: &Observation, summary: &Summary) -> Markup {
     }
 }
 
-/// The hosts that are known by what was told of it, or of the rollout before.
+/// The hosts that are known from the notices of it, or of the rollout before.
 pub(super) fn hosts(view: &View<'_>, summary: &Summary) -> Markup {
     let newest =
         view.moments.iter().rev().find(|moment| moment.workload == summary.workload && !moment.hosts.is_empty());
@@ -133,7 +133,7 @@ fn tree(view: &View<'_>, seen: &Observation, summary: &Summary) -> Markup {
     let tally = seen.tallies.iter().find(|tally| tally.workload == summary.workload);
     let deliveries: Vec<&DeliverySeen> =
         seen.deliveries.iter().filter(|delivery| delivery.subject == summary.workload).collect();
-    // Alone there is nobody to agree with.
+    // Alone there is no member to agree with.
     let members = if summary.members.len() > 1 { summary.members.as_slice() } else { &[] };
     let is_empty = tally.is_none() && members.is_empty() && summary.purges.is_empty() && deliveries.is_empty();
     html! {

@@ -1,4 +1,4 @@
-//! The page of one workload: its newest rollout, what was told of it, how earlier ones ended, and the answer of `explain`.
+//! The page of one workload: its newest rollout and notices, how earlier ones ended, and the answer of `explain`.
 
 use maud::{Markup, html};
 
@@ -77,7 +77,7 @@ fn newest(view: &View<'_>, seen: &Observation, row: &Row) -> Markup {
     }
 }
 
-/// What was told since the process started, with times, and how the last rollouts ended, as the ledger has it.
+/// The notices since the process started, with times, and the ends of the last rollouts, from the ledger.
 fn history(view: &View<'_>, id: &WorkloadId, row: Option<&Row>) -> Markup {
     let told: Vec<&Moment> = view.moments.iter().rev().filter(|moment| moment.workload == *id).collect();
     html! {
@@ -108,7 +108,7 @@ fn colour(moment: &Moment) -> &'static str {
     }
 }
 
-/// When anything was told of a workload last.
+/// The time of a workload's last notice.
 pub(super) fn last_told(view: &View<'_>, id: &WorkloadId) -> Markup {
     let last = view.moments.iter().rev().find(|moment| moment.workload == *id);
     html! { @if let Some(last) = last { (time::moment(last.at_ms, view.now_ms)) } }

@@ -85,7 +85,7 @@ fn listing(names: &[&str], all: usize) -> Listing {
     Listing { rows: names.iter().map(|name| record(name, true)).collect(), matched: all }
 }
 
-/// A rollout's notices, with the seconds before now at which they were told.
+/// A rollout's notices, with the seconds before now at which they were sent.
 fn tell(front: &Front, name: &str, told: &[(Kind, i64, &str)]) {
     for (kind, seconds, message) in told {
         let notice = Notice {

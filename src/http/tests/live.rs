@@ -8,7 +8,7 @@ use tokio::io::BufReader;
 use super::*;
 use crate::http::streams::STREAMS_MAX;
 
-/// Shows what it was last told to, and counts how often it was asked.
+/// Shows the observation that was set last, and counts the requests for it.
 #[derive(Clone, Default)]
 struct Changing {
     seen: Arc<Mutex<Observation>>,

@@ -1,5 +1,5 @@
-//! Who may do what: everything, but what was forbidden. Answers the two reviews by which clients ask, and refuses what they
-//! would refuse: a review that says yes where the request gets 403 would hide the very faults it is asked for.
+//! Rights: everything but the forbidden. Answers the two reviews by which clients ask, and refuses all that they
+//! would refuse: a review that allows a request that gets 403 would hide the very faults it is asked for.
 //!
 //! Not for roles and bindings: these are kept as objects and allow nothing.
 
@@ -16,7 +16,7 @@ use crate::http::{Reply, Request};
 /// Something that is not allowed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Forbidden {
-    /// To whom; `None`: to everybody.
+    /// The user; `None`: all users.
     pub user: Option<String>,
     /// The verb; empty: all verbs.
     pub verb: String,
@@ -38,7 +38,7 @@ struct Question<'a> {
 }
 
 impl Forbidden {
-    /// This verb on this resource, everywhere and to everybody.
+    /// This verb on this resource, everywhere and for all users.
     pub fn everywhere(verb: &str, group: &str, resource: &str) -> Forbidden {
         let (verb, group, resource) = (verb.to_owned(), group.to_owned(), resource.to_owned());
         Forbidden { verb, group, resource, ..Forbidden::default() }

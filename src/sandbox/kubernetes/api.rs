@@ -109,7 +109,7 @@ fn answered(stand_in: &KubernetesStandIn, request: &Request) -> Reply {
     serve(stand_in, request, &target).unwrap_or_else(|failure| refusal(&failure))
 }
 
-/// Who asks: without authentication everybody is the user of the kubeconfig.
+/// The caller: without authentication it is always the user of the kubeconfig.
 fn self_review(stand_in: &KubernetesStandIn) -> Value {
     json!({
         "apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview",
@@ -264,7 +264,7 @@ fn delete_options(request: &Request, kind: Kind) -> Result<DeleteOptions, Failur
     let policy = body.get("propagationPolicy").and_then(Value::as_str);
     let policy = policy.or_else(|| request.query.get("propagationPolicy").map(String::as_str));
     Ok(DeleteOptions {
-        // Jobs of `batch/v1` leave their pods behind unless they are told not to, for the sake of old clients.
+        // Jobs of `batch/v1` leave their pods behind unless the request says otherwise, for the sake of old clients.
         orphans: policy.map_or(kind == Kind::Job, |policy| policy == "Orphan"),
         uid: condition("uid"),
         version: condition("resourceVersion"),

@@ -40,7 +40,7 @@ impl KubernetesStandIn {
         self.controller().jobs.running(&pods)
     }
 
-    /// Evicts the pod of this Job as the eviction API does: it is told why, and ends gracefully.
+    /// Evicts the pod of this Job as the eviction API does: it gets a reason, and ends gracefully.
     ///
     /// # Errors
     /// 404 when it has none that runs.

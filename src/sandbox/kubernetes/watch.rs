@@ -140,7 +140,7 @@ impl Watch {
             send(chunks, chunk).await?;
             let all = changes.len() < CHANGES_PER_TURN;
             let told = if all { seen } else { changes.last().map_or(seen, |change| change.object.version) };
-            // One that began at a version of the future, which a restore leaves behind, is told nothing before that.
+            // One that began at a version of the future, which a restore leaves behind, receives nothing before that.
             self.cursor = self.cursor.max(told);
             if all {
                 return Ok(true);
@@ -148,7 +148,7 @@ impl Watch {
         }
     }
 
-    /// Writes the event `change` is to this watch. An object that leaves the selector is told as it was before, under
+    /// Writes the event `change` is to this watch. An object that leaves the selector is sent as it was before, under
     /// the new version, for that is the last state the client may know.
     fn write_change(&self, chunk: &mut Vec<u8>, change: &Change) {
         let before = change.previous.as_ref().filter(|object| self.scope.contains(object));

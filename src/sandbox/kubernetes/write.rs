@@ -167,7 +167,7 @@ impl Writer<'_> {
         if text(&object, "/metadata/resourceVersion") != previous.version.to_string() {
             return Err(Failure::conflict(kind, &key.name));
         }
-        // Of an update it is a precondition, of a patch a field like others, which nobody may change.
+        // Of an update it is a precondition, of a patch a field like others, which may not change.
         let uid = text(&object, "/metadata/uid");
         if !uid.is_empty() && uid != previous.uid {
             let why = format!("Invalid value: \"{uid}\": field is immutable");

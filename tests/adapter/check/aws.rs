@@ -60,7 +60,7 @@ async fn sts_that_is_not_reached_is_known_and_no_failure() {
     let answer = Action::Answer(CloudFrontStandIn::error(503, "ServiceUnavailable", "no"));
     let matches = |request: &Request| request.method == "POST" && request.path == "/";
     world.cdn.inject(Fault::once(When::Before, answer).matching(matches));
-    world.warns("aws-identity", "failed to ask AWS (STS) whom it takes us for").await;
+    world.warns("aws-identity", "failed to ask AWS STS for our identity").await;
 }
 
 #[tokio::test]

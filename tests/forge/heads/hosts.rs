@@ -119,7 +119,7 @@ async fn three_hundred_repos_of_a_dead_host_cost_a_few_requests_and_others_are_l
     assert!((1..=3).contains(&hosts.sent("dead.example.com")), "{}", hosts.sent("dead.example.com"));
     let rests = |seconds| {
         let why = "no connection: connection refused";
-        [format!("git host dead.example.com rests for {seconds} s, and is asked again then: {why}")]
+        [format!("git host dead.example.com is paused for {seconds} s, then asked again: {why}")]
     };
     assert_eq!(desk.resting(), rests(30));
 

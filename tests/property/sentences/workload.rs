@@ -286,14 +286,11 @@ const ROWS: &[Row] = &[
     ("does not have the workload: …", |scene, _| {
         scene.about().is_some_and(|known| matches!(known.published, Published::Absent(seq) if seq > Seq(0)))
     }),
-    (
-        "did not have the workload when it was last heard from, and is to be left out only while it says so",
-        |scene, _| {
-            let is_past =
-                |known: &Known| matches!(known.published, Published::Absent(_)) && !(known.alive && known.current);
-            scene.about().is_some_and(is_past) && scene.agreement.absent_left_out
-        },
-    ),
+    ("last reported that it lacks the workload, and is skipped only while it keeps reporting that", |scene, _| {
+        let is_past =
+            |known: &Known| matches!(known.published, Published::Absent(_)) && !(known.alive && known.current);
+        scene.about().is_some_and(is_past) && scene.agreement.absent_left_out
+    }),
     (
         "was switched off by allclear.dev/enabled when it was last heard from, and is to be left out only while it says so",
         |scene, _| scene.record().is_some_and(|record| record.off) && !is_left_out(scene, &scene.about),

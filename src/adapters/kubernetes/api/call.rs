@@ -110,7 +110,7 @@ impl Api {
         self.send(Attempt { name, ..of.attempt("create") }, json(object).and_then(request)).await
     }
 
-    /// Tries to create an object, as far as that can be told without storing it (`dryRun=All`).
+    /// Tries to create an object without storing it (`dryRun=All`).
     pub async fn rehearse(&self, of: &Collection, name: &str, object: &impl Serialize) -> Result<(), CallError> {
         let params = PostParams { dry_run: true, ..PostParams::default() };
         let request = |body| Request::new(of.path()).create(&params, body);

@@ -1,6 +1,6 @@
-//! How far watches have got, and the lists that prove that the cluster did not fall back behind them.
+//! The newest versions that watches reached, and the lists that prove that the cluster did not fall back behind them.
 //!
-//! A watch that goes on from a version of before a restore is told nothing for as long as the cluster takes to get there again,
+//! A watch that goes on from a version of before a restore receives nothing until the cluster gets there again,
 //! and nothing about it looks wrong. So one object is listed without a version every [`Tempo::prove`], and soon after a
 //! watch was opened again, for that is when a restored server shows itself: one request a minute for all scopes together, and
 //! 12 a minute at most while connections break. What the answers mean is decided by `domain::rollouts::horizon`.
@@ -59,7 +59,7 @@ pub fn proofs(api: Api, scopes: Vec<Collection>, reach: Reach, every: Option<Dur
     Box::pin(unfold(prover, |mut prover| async move {
         loop {
             prover.pause().await;
-            // What fails is told by the watches, which meet with the same.
+            // The watches report failures: they meet the same ones.
             if let Some(verdict) = prover.prove().await {
                 return Some((verdict, prover));
             }

@@ -441,7 +441,7 @@ fn too_large(limit: Option<u32>) -> Failure {
 }
 
 impl Following {
-    /// Everything up to `version` has been told. Initial events come in no order of versions, and an object whose
+    /// Everything up to `version` was delivered. Initial events come in no order of versions, and an object whose
     /// version cannot be read proves nothing.
     fn reach(&mut self, version: String) {
         if self.version.is_some() && !version.is_empty() {

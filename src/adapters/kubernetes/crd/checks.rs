@@ -23,7 +23,7 @@ pub const ITEMS_MAX: usize = 20;
 const DURATION_MAX: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 /// How long a wait may last before people are told, unless a spec says otherwise.
 const STALLED_AFTER: Duration = Duration::from_secs(60 * 60);
-/// No wait is told sooner.
+/// No wait is announced sooner.
 const STALLED_AFTER_MIN: Duration = Duration::from_secs(60);
 const VERDICT_TIMEOUT: Duration = Duration::from_secs(10);
 const VERDICT_TIMEOUT_MAX: Duration = Duration::from_secs(60);
@@ -184,7 +184,7 @@ pub fn https(text: &str, field: &str) -> Result<String, InvalidSpec> {
     Ok(text.to_owned())
 }
 
-/// After how long a wait is told.
+/// The time after which a wait is announced.
 pub fn stalled_after(text: &Option<String>) -> Result<Duration, InvalidSpec> {
     let stalled_after = duration(text, "stalledAfter")?.unwrap_or(STALLED_AFTER);
     if stalled_after < STALLED_AFTER_MIN { invalid("stalledAfter is shorter than 1m") } else { Ok(stalled_after) }

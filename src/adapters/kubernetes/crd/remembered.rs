@@ -19,7 +19,8 @@ use super::raw_spec::{ClusterKind, ClusterRef};
 use super::raw_status as raw;
 use super::values::{at, count, ms, number};
 
-/// Reads the status of an object; without one it is that of a Pipeline that nobody has judged yet. `namespace` is the Pipeline's.
+/// Reads the status of an object; without one it is that of a Pipeline that was never judged. `namespace` is the
+/// Pipeline's.
 ///
 /// # Errors
 /// When something in it is not what we write, in words.

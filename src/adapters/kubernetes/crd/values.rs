@@ -12,7 +12,7 @@ pub const MESSAGE_BYTES_MAX: usize = 1024;
 /// (<https://www.rfc-editor.org/rfc/rfc8259#section-6>), and a write a second would take 285 million years.
 const COUNT_MAX: u64 = 1 << 53;
 
-/// Fields that a refusing CRD is told about by name; more of them are one thing.
+/// The most dropped fields that are named.
 const LOST_MAX: usize = 5;
 
 /// What was written and is not in the answer, by its place: the API server drops what its CRD does not have.
@@ -49,7 +49,7 @@ pub fn number(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
-/// What nobody counted up to can only have been edited, and could not be counted on from.
+/// Reads a count. One above `COUNT_MAX` was edited by hand and could not be incremented.
 pub fn count(number: i64, what: &str) -> Result<u64, String> {
     match u64::try_from(number) {
         Err(_) => Err(format!("{what} is negative")),

@@ -12,7 +12,7 @@ const VALUE_BYTES_MAX: usize = 64;
 /// `2026-11-26 05:00:01` of a time as Go prints it.
 const TIME_BYTES: usize = 19;
 
-/// Whose lock it is, since when, and the cure; `None` where the log says nothing of a lock.
+/// The owner of the lock, its time, and the cure; `None` where the log mentions no lock.
 pub(super) fn held(log: &str) -> Option<String> {
     if !log.contains(HELD) {
         return None;

@@ -182,7 +182,7 @@ impl Stored<'_> {
         if lost.is_empty() {
             return Ok(copy);
         }
-        // Where the ledger itself is gone, nothing of it was lost. Whoever writes is told so.
+        // Where the ledger itself is gone, nothing of it was lost. The next write reports that.
         let ledger = self.ledger.maps.get(META_NAME).await?;
         let Some(map) = ledger.filter(|map| map.metadata.uid.as_ref() == Some(&self.meta.uid)) else { return Ok(copy) };
         let floor = self.ledger.list_shards(&self.meta, &map).await?.floor();

@@ -34,7 +34,7 @@ pub(super) const SET_BACK_KEY: &str = "set_back";
 pub(super) const MOVED_PREFIX: &str = "moved.";
 
 /// From here on a shard is crowded: its largest namespace goes to an object of its own. Half of what it may hold, so that
-/// everybody else still has the other half while that is done.
+/// all others still have the other half while that is done.
 pub(super) const CROWDED_BYTES: usize = BYTES_MAX / 2;
 
 /// Keys of workloads whose name is too long to be a key; the workload is named in the value.

@@ -22,7 +22,7 @@ pub(super) struct Stored<'a> {
     pub(super) ledger: &'a KubernetesLedger,
     pub(super) index: usize,
     pub(super) name: String,
-    /// Whose part it is; `None` for the shard.
+    /// The namespace whose part it is; `None` for the shard.
     pub(super) namespace: Option<String>,
     pub(super) meta: OwnerReference,
 }

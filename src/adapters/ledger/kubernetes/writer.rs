@@ -234,7 +234,7 @@ impl Held {
         // A closed semaphore (it never is) would only mean that nothing bounds the writes.
         let _permit = writes.0.acquire().await.ok();
         let mut intents = std::mem::take(&mut *lock(queue));
-        // A caller that does not wait any more may have thought better of it.
+        // Skip callers that gave up: they may no longer want the change.
         intents.retain(|intent| !intent.answer.is_closed());
         if let Err(error) = self.write(&mut intents, store).await {
             for intent in intents {
@@ -242,7 +242,7 @@ impl Held {
             }
         }
         if let Some(copy) = self.copy.take_if(|copy| copy.shard.is_due_to_fold()) {
-            // Nothing changes by it: if it fails, the next write that lets a record rest tries again.
+            // It changes no record: if it fails, the next write that leaves a record at rest tries again.
             match self.fold(copy, store).await {
                 Ok(copy) => self.copy = Some(copy),
                 Err(failed) => tracing::debug!(?failed, "a journal of the ledger could not be folded"),

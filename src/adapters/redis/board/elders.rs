@@ -29,7 +29,7 @@ impl RedisBoard {
         self
     }
 
-    /// The beats of the group called `default`; `None` where nobody looks for it.
+    /// The beats of the group called `default`; `None` where that group is not looked for.
     pub(super) async fn elders(&self) -> Result<Option<Vec<Heartbeat>>, PortError> {
         let Some((prefix, codec)) = &self.elders else { return Ok(None) };
         let members = format!("{prefix}members");

@@ -1,7 +1,7 @@
-//! Who may write for the group: an HMAC over everything a reader acts on, with the group's key (decision 7).
+//! The seal of a member of the group: an HMAC over everything a reader acts on, with the group's key (decision 7).
 //!
-//! It says that some member wrote this body for this member, workload and ledger. An old body that is written again passes;
-//! it is older than what its reader has, and the reader keeps the newer.
+//! It proves that some member wrote this body for this member, workload and ledger. An old body that is written again
+//! passes; it is older than what its reader has, and the reader keeps the newer.
 
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;

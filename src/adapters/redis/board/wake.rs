@@ -111,7 +111,7 @@ impl Listener {
 }
 
 async fn subscribed(server: &Server, channel: &str, own: &str) -> RedisResult<Line> {
-    // One place: what is said while one thing is already waiting to be heard is the same news.
+    // One place: a signal while another one waits to be received is the same news.
     let (says, said) = mpsc::channel(1);
     let own = own.to_owned();
     let push = move |push: PushInfo| {

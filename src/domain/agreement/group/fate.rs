@@ -1,4 +1,4 @@
-//! What became of a vector that was voted for, and what follows from it: the same in every member.
+//! The fate of a vector with votes, and its consequence: the same in every member.
 //!
 //! Not for who may vote for one; that is `group`.
 
@@ -10,19 +10,19 @@ use crate::kernel::id::{Component, Member, Vector};
 use crate::records::record::{Brief, Change, Outcome, Phase, Published, Vote};
 use crate::records::rules::Rules;
 
-/// What became of a vector that was voted for.
+/// The fate of a vector with votes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Fate {
-    /// Not everybody has voted: these have not.
+    /// These members have not voted yet.
     Open(BTreeSet<Member>),
     Decided(Decision),
     /// It can no longer be decided: the member and the reason. Stable.
     Dead(Member, String),
-    /// Everybody voted, but not under one configuration: nothing follows from it. Stable.
+    /// All members voted, but not under one configuration: nothing follows from it. Stable.
     Mixed,
 }
 
-/// What follows from a decided vector; the same in every member.
+/// The consequence of a decided vector; the same in every member.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Decision {
     /// Purge what the votes say.
@@ -30,7 +30,7 @@ pub enum Decision {
     Close(Outcome),
 }
 
-/// What became of `vector`, for which at least one vote is stored. A member that holds an open vote for it never misses
+/// The fate of `vector`, for which at least one vote is stored. A member that holds an open vote for it never misses
 /// another's for having been dropped: votes stay until all have closed theirs (decision 2). Purges are listed only by a member that
 /// has seen all votes, so where one lists them it stays decided, whoever is forgotten, renamed or begun anew since (decision 54).
 pub fn fate(view: &View, vector: &Vector) -> Fate {

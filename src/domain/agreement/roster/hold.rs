@@ -18,11 +18,11 @@ pub enum Reason {
     DryRun,
     /// Another allclear of our name comes first.
     Twins,
-    /// Who the members are is not known, or not agreed on.
+    /// The members are not known, or not agreed on.
     Members,
     /// A configured server has never answered.
     Servers,
-    /// What a member says is not believed: the keys differ.
+    /// A member's posts are not believed: the keys differ.
     Key,
     /// A member has other settings.
     Configuration,

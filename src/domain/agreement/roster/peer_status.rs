@@ -1,10 +1,10 @@
 //! The beats of one other member: which beat is news, and which of its processes and ledgers counts.
 //!
 //! No clock orders beats: one that is set back would silence its member for as long (fault C1). A *life* is one start of the
-//! process over one ledger. Within it a counter orders. A life that was never heard from is news, and the one before it is
-//! replaced; for another ledger that is not enough, because the records of the old one stop counting with it.
+//! process over one ledger. Within it a counter orders. The first beat of an unknown life is news, and the one before
+//! it is replaced; for another ledger that is not enough, because the records of the old one stop counting with it.
 //!
-//! A board that comes back shows old beats, of lives that we knew and of some that we never heard. None of those counts on:
+//! A board that comes back shows old beats, of lives that we knew and of some that we did not. None of those counts on:
 //! only a process that lives writes a later beat where we saw an earlier one. So another ledger, and a life that was replaced,
 //! take the place of the present one when they are seen to count on, on one board, and the present one is not meanwhile.
 
@@ -16,7 +16,7 @@ use crate::kernel::id::Origin;
 use crate::kernel::machine::Timestamp;
 
 /// Lives of one member that are remembered. A board keeps a beat for 30 s, in which a process that crashes again and again
-/// starts a few times; one that was forgotten is as one that was never heard from.
+/// starts a few times; a forgotten life counts as unknown.
 const LIVES_MAX: usize = 64;
 
 /// How long after it was left a beat is read at most, and the answer to that read.
@@ -28,35 +28,35 @@ type Life = (Origin, String);
 /// Where in its life a beat is: by the counter, or in beats of older programs, which have none, by their own clock.
 type Age = (u64, i64);
 
-/// What is known of one other member.
+/// The state of one other member.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PeerStatus {
     /// The newest beat of the life that counts.
     pub beat: Heartbeat,
-    /// When something new was last heard from the member, whichever of its lives it was.
+    /// When the member's last new beat arrived, from any of its lives.
     pub at: Timestamp,
     lives: BTreeMap<Life, Heard>,
-    /// How many lives were heard from so far.
+    /// The count of lives seen so far.
     number: u64,
-    /// The ledger that was heard from last, and when it was another one before.
+    /// The ledger of the last new beat, and the times at which that ledger changed.
     last: Origin,
     turns: Vec<Timestamp>,
 }
 
-/// What was heard from one life.
+/// The beats of one life.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Heard {
     newest: Age,
     at: Timestamp,
     /// Beats of it that were news; two are as good as more.
     beats: u32,
-    /// The how manieth life it is.
+    /// Its place in the order in which lives were first seen, from 0.
     number: u64,
-    /// What each board showed of it since the life that counts was last heard to count on.
+    /// The age that each board has shown of it since the last beat that counted.
     shown: BTreeMap<usize, Age>,
 }
 
-/// What a beat brought.
+/// The news in a beat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Brought {
     Nothing,
@@ -75,7 +75,7 @@ fn age(beat: &Heartbeat) -> Age {
 }
 
 impl PeerStatus {
-    /// Of a member whose first beat was just heard, on this board.
+    /// Of a member whose first beat this board just showed.
     pub(super) fn new(now: Timestamp, board: usize, beat: Heartbeat) -> Self {
         let heard =
             Heard { newest: age(&beat), at: now, beats: 1, number: 0, shown: BTreeMap::from([(board, age(&beat))]) };
@@ -123,7 +123,7 @@ impl PeerStatus {
         if same_ledger { Brought::News } else { Brought::Ledger }
     }
 
-    /// Notes that another ledger was heard from than just before.
+    /// Notes a change of the ledger that beats come from.
     fn take_turns(&mut self, now: Timestamp, origin: &Origin) {
         if self.last != *origin {
             self.last = origin.clone();

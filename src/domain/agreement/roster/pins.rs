@@ -27,7 +27,7 @@ impl Pin {
 }
 
 impl Roster {
-    /// What is to be stored in the ledger over [`Roster::pin`], if anything.
+    /// The pin that must replace [`Roster::pin`] in the ledger, if any.
     pub fn wanted_pin(&self, now: Timestamp, servers: &Servers) -> Option<Pin> {
         let is_held = self.twins(now).or_else(|| self.divided(now)).or_else(|| self.lost(servers)).is_some();
         if servers.untried || self.has_to_look() || is_held {

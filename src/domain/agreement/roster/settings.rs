@@ -11,7 +11,7 @@ use crate::kernel::text;
 /// Characters of a value that a beat carries; of a longer one its beginning and its hash.
 const VALUE_CHARS_MAX: usize = 200;
 
-/// What the configuration hash covers besides the members; `keyed` says that records are signed.
+/// The inputs of the configuration hash besides the members; `keyed`: records are signed.
 pub fn settings(policy: &Policy, keyed: bool) -> BTreeMap<String, String> {
     // Taken apart, so that a new setting is either covered or left out on purpose.
     let Policy {

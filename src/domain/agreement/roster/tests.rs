@@ -69,7 +69,7 @@ fn another_number_of_servers_makes_the_members_unknown() {
 fn a_group_that_has_lost_servers_from_its_configuration_holds_until_a_person_makes_it_smaller() {
     let three: &[&str] = &["eu-1", "eu-2", "us-1"];
     for configured in [&[][..], &["eu-1", "eu-2"]] {
-        // One of two remotes: the others are heard, as many as servers are left.
+        // One of two remotes: the other members report, as many as servers are left.
         let mut roster = roster(configured, Some((three, 3)));
         roster.hear(at(1), 0, beat("eu-2", "o2", 1));
         let words = hold(&roster, 1, &servers(2));
@@ -175,11 +175,11 @@ fn forgot_us_1(configured: &[&str]) -> Roster {
 
 #[test]
 fn whoever_takes_the_place_of_a_forgotten_member_is_waited_for() {
-    // Known by its name in the configuration, before anything is heard from it.
+    // Known by its name in the configuration, before its first beat.
     let named = forgot_us_1(&["ap-1", "eu-1", "eu-2"]);
     assert_eq!(hold(&named, 0, &servers(3)), "the members are being written to the ledger");
     assert_eq!(named.wanted_pin(at(0), &servers(3)).unwrap().members, names(&["ap-1", "eu-1", "eu-2"]));
-    // Or by what is heard from it, also where another one is silent just then.
+    // Or by its beats, also while another member is silent.
     let mut learnt = forgot_us_1(&[]);
     assert_eq!(hold(&learnt, 0, &servers(3)), "");
     learnt.hear(at(1), 0, beat("ap-1", "o4", 1));
@@ -383,7 +383,7 @@ fn a_retired_member_that_returns_stops_nobody_and_stays_forgotten_until_it_is_ad
     for seconds in [2, 5] {
         assert_eq!(hold(&roster, seconds, &two), "");
     }
-    // Its server is configured again, and it is heard: that adds it.
+    // Its server is configured again, and it leaves a beat: that adds it.
     let three = answering(&["a:1", "b:1", "c:1"], &[]);
     let pin = roster.wanted_pin(at(3), &three).unwrap();
     assert_eq!((&pin.members, &pin.forgotten), (&names(&["eu-1", "eu-2", "us-1"]), &names(&[])));

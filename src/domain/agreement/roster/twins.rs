@@ -47,7 +47,7 @@ impl Roster {
         });
     }
 
-    /// Whether a twin was heard from so lately that it may be at work.
+    /// True if a twin's last beat is so recent that it may be at work.
     fn is_near(&self, now: Timestamp, twin: &Twin) -> bool {
         let gives_way = if self.origin > twin.origin { GIVES_WAY_FOR } else { Duration::ZERO };
         now.since(twin.at) <= HEARD_FOR + gives_way

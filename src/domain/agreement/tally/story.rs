@@ -1,5 +1,5 @@
 //! Which of several open votes the story is about. A vote stays open until its purge is complete everywhere, and a newer rollout does
-//! not wait for that: what is told of the older one would be taken for the newer one's.
+//! not wait for that: a notice of the older one would be taken for the newer one's.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -66,7 +66,7 @@ pub(super) fn older(view: &View, own: &Member, newest: Option<&Vector>, agreemen
     others.into_iter().map(line).chain(passed).collect()
 }
 
-/// What a rollout that we went past waits for.
+/// The wait of a rollout that we moved past.
 fn awaited(view: &View, own: &Member, passed: &Passed, agreement: &Agreement) -> String {
     if let Some(hold) = &view.hold {
         return format!("nothing is agreed on: {hold}");
@@ -146,7 +146,7 @@ mod tests {
         record_of(view.members.get_mut(&"a".into()).unwrap()).votes[0].purges.insert("E1".parse().unwrap(), made);
         assert_eq!((of(&view).state.as_str(), of(&view).older.len()), ("decided by all: it is purged", 0));
 
-        // The purge is on its way, and the next version is complete here; b is not heard of it.
+        // The purge is on its way, and the next version is complete here; b has not reported it.
         let (_, next) = known("a", 3, "3", Phase::Complete);
         let votes = record_of(view.members.get_mut(&"a".into()).unwrap()).votes.clone();
         view.members.insert("a".into(), next);

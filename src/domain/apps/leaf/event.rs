@@ -1,4 +1,4 @@
-//! What happens to a leaf, and what it wants done.
+//! The events and effects of a leaf.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use crate::apps::app::{Look, Sight, TargetKey};
 use crate::kernel::answer::PortError;
 use crate::kernel::id::PipelineId;
 
-/// What one watch is of: the objects of a kind, in one namespace or in all.
+/// The collection of one watch: the objects of a kind, in one namespace or in all.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Collection {
     /// The group and version, as in a manifest: `apps/v1`.
@@ -34,12 +34,12 @@ impl Collection {
     }
 }
 
-/// What a watch says.
+/// The news of a watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum News {
-    /// A new listing begins: all that is wanted when this is heard is decoded from it.
+    /// A new listing begins: all targets wanted when this arrives are decoded from it.
     Restarted,
-    /// What an object says to each target that names it; or why it cannot be read, in words.
+    /// The look at an object for each target that names it; or why it cannot be read, in words.
     Seen(Vec<(TargetKey, Result<Look, String>)>),
     /// An object is gone.
     Gone { namespace: String, name: String },
@@ -53,7 +53,7 @@ pub enum News {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Number(pub u64);
 
-/// What is known of targets.
+/// The known states of targets.
 pub type Sights = BTreeMap<TargetKey, Sight>;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,7 +72,7 @@ pub enum Event {
     Read(Number, Result<Option<Look>, PortError>),
 }
 
-/// What is to be done.
+/// The effects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// Find the way to the cluster, and keep saying where it leads. Answered by [`Event::Linked`] and [`Event::Unlinked`].

@@ -121,7 +121,7 @@ impl Bench {
         self.step(Event::Read(number, answer));
     }
 
-    /// What a Pipeline was told last of this target, in brief.
+    /// The last report of this target to a Pipeline, in brief.
     fn said(&self, target: &TargetKey) -> String {
         brief(self.reports.iter().rev().find_map(|(_, sights)| sights.get(target)).unwrap())
     }

@@ -1,4 +1,4 @@
-//! What is wanted of a cluster, and which watches that needs.
+//! The targets wanted in a cluster, and the watches that they need.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -58,7 +58,7 @@ impl Leaf {
         Touched::These(new)
     }
 
-    /// Has a Pipeline want other targets than before. Returns those that nobody wanted, and those that nobody wants any more.
+    /// Replaces a Pipeline's targets. Returns those newly wanted and those that no Pipeline wants any more.
     fn exchange(
         &mut self,
         owner: &PipelineId,
@@ -165,7 +165,7 @@ impl Leaf {
         ended.is_some()
     }
 
-    /// What was known by the way to the cluster that is over.
+    /// Forgets the states that came by an ended connection to the cluster.
     pub(super) fn forget(&mut self, effects: &mut Vec<Effect>) {
         let watches = std::mem::take(&mut self.watches);
         effects.extend(watches.values().map(|watch| Effect::Unwatch(watch.number)));

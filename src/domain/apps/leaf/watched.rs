@@ -14,7 +14,7 @@ use crate::kernel::retry::SERVICE;
 /// Why a target is not ready that has to be seen twice.
 const SEEN_ONCE: &str = "it was seen ready once; it is looked at again, because it does not say what it has acted on";
 
-/// What was seen of a target.
+/// The last sight of a target.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Seen {
     Absent,
@@ -22,7 +22,7 @@ pub(super) enum Seen {
     There(Look),
 }
 
-/// What is known of a target.
+/// The known state of a target.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Known {
     /// `None` before the first look.
@@ -33,8 +33,8 @@ struct Known {
     confirmed: bool,
     /// Seen since the last listing began; otherwise it is read by name once the listing is complete.
     shown: bool,
-    /// It was wanted after the first listing had begun, and no read by name has told since how it is. What the watch says of it may be from
-    /// before, with everything between left out.
+    /// It was wanted after the first listing had begun, and no read by name has answered since. The watch's state of it
+    /// may be from before, with everything between left out.
     late: bool,
     read: Call,
 }
@@ -211,7 +211,7 @@ impl Watched {
         .collect()
     }
 
-    /// What is known of a target of this collection, or why nothing is.
+    /// The known state of a target of this collection, or why there is none.
     pub fn sight(&self, target: &TargetKey) -> Result<Sight, String> {
         if let Some(trouble) = self.trouble.as_ref().filter(|trouble| trouble.lasts) {
             return Err(trouble.why.clone());

@@ -62,7 +62,7 @@ impl<'a> Object<'a> {
         Ok(self.typed(pointer, "a list", Value::as_array)?.map_or(&[], Vec::as_slice))
     }
 
-    /// What stands there as one text: a text, a number, or `true` or `false`.
+    /// The value there as one text: a text, a number, or `true` or `false`.
     pub fn scalar(self, pointer: &str) -> Result<Option<String>, String> {
         self.typed(pointer, "one text or number", |value| match value {
             Value::String(text) => Some(text.clone()),

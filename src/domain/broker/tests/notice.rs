@@ -1,4 +1,4 @@
-//! What is told on a workload that waits while the group is held up.
+//! The notices on a workload that waits while the group is held up.
 
 use super::*;
 use crate::notices::notice::Kind;

@@ -1,4 +1,4 @@
-//! What tells two rollouts of one number apart: a ledger that was set back gives numbers out again (decision 48).
+//! Distinguishes two rollouts with one number: a ledger that was set back gives numbers out again (decision 48).
 
 use std::fmt;
 
@@ -43,10 +43,10 @@ impl<'de> Deserialize<'de> for Nonce {
 }
 
 /// Where a machine takes its nonces from. The outside gives it random bits once; what follows from them looks as random, so the
-/// machine stays a function of what it was told.
+/// machine stays a function of its inputs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Nonces {
-    /// There are none: numbers are told apart as before rules 3.
+    /// There are none: numbers are distinguished as before rules 3.
     #[default]
     None,
     /// Each is the same. For models, where what the outside gives is counted.

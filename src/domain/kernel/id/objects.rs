@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{ObjectId, digest};
 
-/// What an app or a git ref says it is: one text, compared for equality, never ordered.
+/// The revision of an app or a git ref: one text, compared for equality, never ordered.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Revision(pub String);
 

@@ -29,7 +29,7 @@ use serde::{Deserialize, Serialize};
 use super::{Distribution, DistributionId, Reason};
 use crate::names::host::{self, Depth, Host};
 
-/// What a site is served by.
+/// The distributions that serve a site.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Matches {
     /// The distributions, each with all reasons, sorted.

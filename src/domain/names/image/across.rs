@@ -19,20 +19,20 @@ const REFERENCES_SHOWN_MAX: usize = 2;
 /// Bytes of an owner's version of the group that are shown.
 const GROUP_VERSION_SHOWN_MAX: usize = 64;
 
-/// What one member runs, as far as others compare it.
+/// The part of a member's version that others compare.
 #[derive(Clone, Copy, Debug)]
 pub struct Code<'a> {
     pub version: &'a Version,
-    /// What their owner calls them in the whole group.
+    /// Their owner's name for them in the whole group.
     pub group_version: Option<&'a str>,
 }
 
 /// Two members that do not run the same, in words: what each is at, as far as they differ. The two texts are never equal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Apart {
-    /// What the one is at.
+    /// The version of the one.
     pub one: String,
-    /// What the other is at.
+    /// The version of the other.
     pub other: String,
     /// Whether the first text is enough for a person: another tag is another version.
     pub is_plain: bool,

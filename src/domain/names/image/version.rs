@@ -20,7 +20,7 @@ pub enum Container {
     Init(String),
 }
 
-/// What marks an init container's name in text. A colon cannot be in a container's name.
+/// The mark of an init container's name in text. A colon cannot be in a container's name.
 const INIT_MARK: &str = "init:";
 
 impl Container {
@@ -174,7 +174,7 @@ pub fn brief(version: &Version) -> String {
     words
 }
 
-/// What changed, in words: `web: 1.2.3 → 1.2.4, sidecar added (envoy:1.30)`. Says `no change` if nothing did.
+/// The changes in words: `web: 1.2.3 → 1.2.4, sidecar added (envoy:1.30)`. Says `no change` if nothing did.
 #[must_use]
 pub fn difference(old: &Version, new: &Version) -> String {
     let containers: BTreeSet<&Container> = old.iter().chain(new.iter()).map(|(container, _)| container).collect();

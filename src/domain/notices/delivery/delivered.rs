@@ -1,4 +1,4 @@
-//! What this life has seen delivered, so that a repeated notice is not sent again.
+//! The deliveries that ended in this life, so that a repeated notice is not sent again.
 //!
 //! After a crash a rollout repeats its notice, because its record may not say yet that the notice is out. By then this
 //! life may have read and emptied the earlier life's outbox. This list is not durable: if we crash between a delivery and

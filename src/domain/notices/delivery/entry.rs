@@ -17,7 +17,7 @@ pub(super) struct Entry {
     pub durable: bool,
     /// The ledger has it in another state than this one.
     pub dirty: bool,
-    /// What is going on with the ledger.
+    /// The state of its write to the ledger.
     pub write: Write,
     /// Writes that failed in a row.
     pub tries: u32,
@@ -57,7 +57,7 @@ impl Stage {
     }
 }
 
-/// What is going on with the ledger. One write at a time, so an older state never overtakes a newer one.
+/// The state of writes to the ledger. One write at a time, so an older state never overtakes a newer one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Write {
     Idle,

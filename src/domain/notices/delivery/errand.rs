@@ -16,7 +16,7 @@ pub struct Errands {
     accepted: BTreeSet<NoticeId>,
 }
 
-/// What is left to do for a notice. Its Event is published in any case: publishing one that exists is harmless.
+/// The open work for a notice. Its Event is published in any case: publishing one that exists is harmless.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Errand {
     /// It is new, so it is logged and counted: once, however often it is repeated.

@@ -37,7 +37,7 @@ impl HookQueue {
         self.ready.first().filter(|_| open)
     }
 
-    /// Forgets a rest that is over.
+    /// Ends a pause that is over.
     pub fn wake(&mut self, now: Timestamp) {
         self.resting_until = self.resting_until.filter(|until| *until > now);
     }

@@ -108,7 +108,7 @@ impl OutboxIndex {
         self.alarms.first().filter(|(at, _)| *at <= now).map(|(_, id)| id.clone())
     }
 
-    /// Lets rests end that are over.
+    /// Ends all pauses that are over.
     pub fn wake_lanes(&mut self, now: Timestamp) {
         self.queues.values_mut().for_each(|queue| queue.wake(now));
     }
@@ -245,7 +245,7 @@ impl OutboxIndex {
         self.rearm(id);
     }
 
-    /// Repeats a write that has rested long enough, or that counts as lost.
+    /// Repeats a write whose pause is over, or that counts as lost.
     pub fn repeat_write(&mut self, now: Timestamp, id: &str) {
         let Some(entry) = self.entries.get_mut(id) else { return };
         match entry.write {

@@ -9,7 +9,7 @@
 //! 1. A notice is accepted when every delivery of it is in the ledger, and not before.
 //! 2. Nothing is sent that the ledger does not have, and no delivery twice at once.
 //! 3. Nothing leaves the ledger but what was delivered, or what a bound dropped and a report names.
-//! 4. A queue's troubles stay in it: its places, its room and its rest are its own.
+//! 4. A queue's troubles stay in it: its places, its room and its pause are its own.
 //! 5. Memory, attempts and writes under way are bounded by [`Limits`] and the constants here.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -58,12 +58,12 @@ const EARLY_MAX: usize = 22_000;
 pub struct Outbox {
     settings: Settings,
     index: OutboxIndex,
-    /// Told and not accepted: the deliveries that are not durable yet.
+    /// Notices not accepted yet, with their deliveries that are not durable.
     notices: BTreeMap<NoticeId, BTreeSet<String>>,
     delivered: Delivered,
     /// The ledger was read. Until then an unknown delivery may be one of an earlier life.
     restored: bool,
-    /// What was asked for again before that: workload and delivery, with the time of the request.
+    /// Requests to send again before that: workload and delivery, with the time of the request.
     early: BTreeMap<(WorkloadId, String), String>,
 }
 
@@ -78,7 +78,7 @@ pub struct Census {
     pub writing: usize,
     /// Bytes of deliveries on their way and dead letters, as [`Delivery::size_bytes`] counts.
     pub bytes: usize,
-    /// Notices told and not accepted.
+    /// Notices not accepted yet.
     pub notices: usize,
 }
 
@@ -142,7 +142,8 @@ impl Outbox {
         }
     }
 
-    /// Every delivery that is on its way or a dead letter, with when it is due where it waits for that, or for its hook's rest.
+    /// Every delivery that is on its way or a dead letter, with its due time where it waits for that, or for its hook's
+    /// pause.
     pub fn deliveries(&self) -> impl Iterator<Item = (&Delivery, Option<Timestamp>)> {
         self.index.entries().filter(|entry| entry.stage != Stage::Done).map(|entry| match entry.stage {
             Stage::Waiting { due } | Stage::Ready { due } => {
@@ -165,7 +166,7 @@ impl Outbox {
         let stage = if delivery.is_dead() { Stage::Dead } else { Stage::Waiting { due } };
         match self.index.get(&id).map(|entry| entry.stage) {
             None => self.index.insert(Entry::new(delivery, true), stage),
-            // It was told before the ledger had been read: what the ledger says counts.
+            // The notice arrived before the ledger had been read: the ledger's state counts.
             Some(Stage::Waiting { .. } | Stage::Ready { .. }) => {
                 if let Some(told) = self.index.delivery_mut(&id) {
                     *told = delivery;
@@ -194,7 +195,7 @@ impl Outbox {
             match self.index.get(&id) {
                 Some(entry) if entry.durable || entry.stage == Stage::Done => continue,
                 Some(_) => {}
-                // It was durable when the notice was told before, and was delivered since.
+                // It was durable when the notice arrived before, and was delivered since.
                 None if told_before && !undurable.contains(&id) => continue,
                 None if self.delivered.contains(&id) => continue,
                 None => postponed |= !self.admit(now, delivery, effects),
@@ -400,7 +401,7 @@ impl Outbox {
     /// no say over another.
     fn resend(&mut self, now: Timestamp, workload: &WorkloadId, id: &str, at: &str, effects: &mut Vec<Effect>) {
         if !self.restored {
-            // What the ledger says counts, also of a delivery that was told again meanwhile.
+            // The ledger's state counts, also for a delivery whose notice arrived again meanwhile.
             if self.early.len() < EARLY_MAX {
                 self.early.insert((workload.clone(), id.to_owned()), at.to_owned());
             }

@@ -30,7 +30,7 @@ impl Resend {
     /// Reads the value of the annotation: the time, a blank, and ids with commas between them.
     ///
     /// # Errors
-    /// What is wrong with it, in words.
+    /// The fault of the value, in words.
     pub fn parse(value: &str) -> Result<Self, String> {
         let form = || {
             "not a time, a blank, and ids of deliveries with commas between them; `allclear webhook resend` writes it"

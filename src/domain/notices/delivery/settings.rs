@@ -1,4 +1,5 @@
-//! What an operator, or a test, sets of the outbox. Not for how often a delivery is tried; that is [`super::SCHEDULE`].
+//! The settings of the outbox, for an operator or a test. Not for how often a delivery is tried; that is
+//! [`super::SCHEDULE`].
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,7 +15,7 @@ pub struct Limits {
     pub dead: usize,
     /// Bytes of dead letters.
     pub dead_bytes: usize,
-    /// Notices told and not accepted.
+    /// Notices not accepted yet.
     pub notices: usize,
 }
 
@@ -27,7 +28,7 @@ impl Default for Limits {
     }
 }
 
-/// What happens to a delivery there is no room for.
+/// The fate of a delivery without room.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Overflow {
     /// It is postponed: the rollout's record keeps the notice. Nothing is lost.
@@ -37,12 +38,12 @@ pub enum Overflow {
     DropOldest,
 }
 
-/// What the outbox learns once.
+/// The constant inputs of the outbox.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Settings {
     /// Schedules by hook; [`super::SCHEDULE`] for all others.
     pub schedules: BTreeMap<String, Vec<Duration>>,
-    /// What happens when there is no room.
+    /// The reaction when there is no room.
     pub overflow: Overflow,
     /// How much is kept.
     pub limits: Limits,

@@ -395,7 +395,7 @@ fn a_delivery_survives_its_own_json_and_is_small_in_it() {
     assert!(text.len() < 320, "{}: {text}", text.len());
 }
 
-/// A port may be heard twice, and late; the write that is under way meanwhile is another.
+/// A port's answer may arrive twice, and late, while another write is pending.
 #[test]
 fn an_answer_that_comes_twice_does_not_end_the_write_after_it() {
     let mut outbox = Outbox::new(Settings::default());

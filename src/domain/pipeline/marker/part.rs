@@ -6,7 +6,7 @@
 use crate::kernel::id::Revision;
 use crate::names::image::Image;
 
-/// What a marker sets.
+/// The part that a marker sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
     /// The whole value, to the revision as it is.
@@ -15,7 +15,7 @@ pub(super) enum Part {
     Tag,
     /// The digest, of a reference or alone.
     Digest,
-    /// What comes before tag and digest.
+    /// The part before tag and digest.
     Name,
     /// All of a reference; its name stays if the revision has none.
     Image,

@@ -29,7 +29,7 @@ pub(super) struct Scalar {
 }
 
 impl Scalar {
-    /// What to write in its place, so that it stands for `value`: in the quotes that it has, or in the first that are needed.
+    /// The text to write in its place for `value`: in the quotes that it has, or in the first that are needed.
     pub(super) fn written(&self, text: &str, value: &str) -> Result<String, String> {
         let now = text.get(self.at.clone()).unwrap_or_default();
         if now.is_empty() {

@@ -1,4 +1,4 @@
-//! Stories of what moves on, of what is told of its end, and of those that wait for somebody.
+//! Stories of promotions that move on, of the notices at their end, and of those that wait for a person.
 
 use super::*;
 

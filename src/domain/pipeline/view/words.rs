@@ -65,7 +65,7 @@ impl Scene<'_> {
         }
     }
 
-    /// What the machine last said of each edge. It says so only of one that it waits for.
+    /// The machine's last state of each edge. It reports only one that it waits for.
     fn edges(&self) -> Edges {
         let asked = self.spec.environments.iter().filter(|environment| environment.purged.is_some());
         let said = |environment: &EnvironmentSpec| {
@@ -169,7 +169,7 @@ impl Scene<'_> {
         }
     }
 
-    /// What comes after a promotion that waits.
+    /// The step after a waiting promotion.
     fn start(&self, environment: &EnvironmentSpec, strategy: &Strategy, obstacle: Option<&Obstacle>) -> String {
         if let Some(how) = self.resume(environment) {
             return format!("it starts after the line is resumed: {how}");
@@ -194,12 +194,12 @@ impl Scene<'_> {
     }
 }
 
-/// What follows these words in a sentence, which may begin with others and a colon.
+/// The text after these words in a sentence, which may begin with others and a colon.
 fn rest<'a>(message: &'a str, words: &str) -> Option<&'a str> {
     message.strip_prefix(words).or_else(|| message.split_once(&format!(": {words}")).map(|(_, rest)| rest))
 }
 
-/// What to do about a target that cannot be read, or is not there. Everything else mends itself.
+/// The remedy for a target that cannot be read, or is missing. Everything else mends itself.
 fn mend(obstacle: Option<&Obstacle>) -> Option<String> {
     match &obstacle?.what {
         What::Unknown(target, _) => Some(format!(
@@ -217,7 +217,7 @@ fn mend(obstacle: Option<&Obstacle>) -> Option<String> {
     }
 }
 
-/// What comes after a promotion that was started.
+/// The step after a started promotion.
 fn follow(environment: &EnvironmentSpec, known: &EnvironmentStatus, strategy: &Strategy, open: &Promotion) -> String {
     match (open.phase, strategy, request(known)) {
         (Phase::Proposed, _, Some(request)) => {

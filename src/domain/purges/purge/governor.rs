@@ -8,8 +8,8 @@
 //!             quarter a second each second       │ a minute without a creation: half the way back to the start
 //! ```
 //!
-//! What is throttled after the pause, before anything was granted, makes the next pause twice as long and the pace no slower: it says
-//! that others take all there is, not that half of what we had was too fast.
+//! A call throttled after the pause, before any was granted, makes the next pause twice as long and the pace no slower:
+//! it proves that others take all there is, not that half of what we had was too fast.
 //!
 //! AWS publishes no rate for CreateInvalidation: its page of quotas bounds what is in progress, and its API names no header for what
 //! is left. All clients of an account share it, members of a group too. So everyone raises by the same amount in the same time and
@@ -98,7 +98,7 @@ pub(super) struct Governor {
     start: Rate,
     fastest: Rate,
     rate: Rate,
-    /// What could be sent at once at `at`; from then on it grows by the rate, up to the burst.
+    /// The allowance at `at`; from then on it grows by the rate, up to the burst.
     saved: u64,
     at: Timestamp,
     /// Granted creations that have not made it faster, because nothing waited.

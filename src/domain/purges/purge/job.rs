@@ -71,8 +71,8 @@ impl Poll {
         Self { id, since: now, ask: Call::due(now.after(pace.poll_first)), unknown: 0 }
     }
 
-    /// It is still in progress, or was not told: asked again half as long again later, so a long wait costs few calls and its
-    /// end is never noticed later than after a third of the time waited.
+    /// It is still in progress, or did not answer: asked again half as long again later, so a long wait costs few calls
+    /// and its end is never noticed later than after a third of the time waited.
     pub(super) fn later(&mut self, now: Timestamp, first: Duration) {
         let wait = |polls| Duration::from_millis(millis(first).saturating_mul(u64::from(polls) + 2) / 2);
         self.ask.repeat(|polls| now.after(wait(polls).min(POLL_EVERY_MAX)));
@@ -178,7 +178,7 @@ impl Job {
         told.collect()
     }
 
-    /// What it waits to ask again is asked now.
+    /// Repeats its pending question now.
     pub(super) fn ask_now(&mut self, now: Timestamp) {
         match &mut self.stage {
             Stage::Searching(search) => search.hurry(now),
@@ -229,7 +229,7 @@ impl Job {
         self.late_at(pace).into_iter().chain(look).min()
     }
 
-    /// When the next of them is told so.
+    /// When the next waiter is reported as late.
     fn late_at(&self, pace: &Pace) -> Option<Timestamp> {
         let since = self.polling_since();
         let told = |waiter: &&Waiter| if since.is_some() { waiter.stalled } else { waiter.overdue };

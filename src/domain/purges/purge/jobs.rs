@@ -44,7 +44,7 @@ impl Jobs {
         Some((job, job.covers.iter().find(|covered| covered.order.reference == *reference)?))
     }
 
-    /// What waits for a distribution.
+    /// The jobs that wait for a distribution.
     pub(super) fn waiting(&self, distribution: &DistributionId) -> impl Iterator<Item = &Job> {
         self.lanes.waiting(distribution).filter_map(|reference| self.all.get(reference))
     }

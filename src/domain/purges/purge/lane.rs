@@ -1,4 +1,4 @@
-//! What is known of one distribution: whether others are to go along with the last creation, and whether it refuses.
+//! The state of one distribution: whether others are to go along with the last creation, and whether it refuses.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,8 +8,8 @@ use crate::kernel::machine::Timestamp;
 use crate::kernel::retry::{self, Backoff};
 use crate::names::distribution::DistributionId;
 
-/// If an operator has to act, there is no hurry at first. But whoever has given a right looks whether it helps: that is noticed within
-/// half a minute.
+/// If an operator has to act, retries are slow. But a person who has granted a right looks whether it helps: noticed
+/// within half a minute.
 const SLOWLY: Backoff = Backoff { base: Duration::from_secs(15), cap: TRIED_EVERY };
 
 /// How often it is tried then.
@@ -36,7 +36,7 @@ pub(super) struct Lane {
     pub(super) calling: usize,
     /// Namespaces for which something waits, while it does not refuse.
     pub(super) wanted: usize,
-    /// What waits for it, by namespace.
+    /// The seats that wait for it, by namespace.
     pub(super) seats: BTreeMap<String, Seat>,
 }
 
@@ -124,7 +124,7 @@ impl Lane {
         self.refusal.as_ref().map(refused).or_else(|| throttle.map(throttled))
     }
 
-    /// What CloudFront said last, if it would not have a creation.
+    /// CloudFront's last answer, if it refused a creation.
     pub(super) fn why(&self) -> Option<&str> {
         let throttled = self.throttled.as_ref().map(|throttled| throttled.why.as_str());
         self.refusal.as_ref().map(|refusal| refusal.why.as_str()).or(throttled)

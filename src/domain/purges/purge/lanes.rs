@@ -1,7 +1,8 @@
 //! All distributions with purges on their way, and which of those that wait is created next.
 //!
-//! What waits has a *seat*: one for each namespace and distribution. Each seat is listed at one place: by the time until which it
-//! waits or, once that has come, in the order of turns. So an event costs what it touches, however many wait.
+//! Waiting orders have a *seat*: one for each namespace and distribution. Each seat is listed at one place: by the time
+//! until which it waits or, once that has come, in the order of turns. So an event costs what it touches, however many
+//! wait.
 //!
 //! Not for the jobs themselves; those are `jobs`.
 
@@ -95,7 +96,7 @@ impl Lanes {
         }
     }
 
-    /// Time has passed: seats whose time has come wait for the pace alone, and what nobody needs to know is forgotten.
+    /// Time has passed: seats whose time has come wait for the pace alone, and obsolete state is dropped.
     pub(super) fn pass(&mut self, now: Timestamp) {
         while let Some((_, distribution, namespace)) = self.later.first().filter(|(at, ..)| *at <= now).cloned() {
             self.unlist(&distribution, &namespace);
@@ -134,7 +135,7 @@ impl Lanes {
         self.later.first().map(|(at, ..)| *at)
     }
 
-    /// What of one namespace waits for a distribution.
+    /// The orders of one namespace that wait for a distribution.
     pub(super) fn waiting_of(
         &self,
         distribution: &DistributionId,
@@ -144,7 +145,7 @@ impl Lanes {
         seat.into_iter().flat_map(|seat| seat.jobs.values()).map(|(reference, _)| reference)
     }
 
-    /// What waits for a distribution.
+    /// The orders that wait for a distribution.
     pub(super) fn waiting(&self, distribution: &DistributionId) -> impl Iterator<Item = &Reference> {
         let seats = self.all.get(distribution).into_iter().flat_map(|lane| lane.seats.values());
         seats.flat_map(|seat| seat.jobs.values()).map(|(reference, _)| reference)

@@ -21,7 +21,7 @@
 //!
 //! How many creations there are a second follows from what CloudFront grants (`governor`, decision 44).
 //!
-//! What namespaces may take of the account is shared out: they have creations in turn, and each has a number of purges and of paths an
+//! The account is shared among namespaces: they have creations in turn, and each has a number of purges and of paths an
 //! hour for one distribution (decisions 39 and 61).
 //!
 //! Not for deciding whether to purge, nor for remembering: the record does both.
@@ -54,7 +54,7 @@ pub use purger::{Purger, REPEAT_EVERY};
 pub struct Order {
     pub reference: Reference,
     pub distribution: DistributionId,
-    /// What is sent of it.
+    /// The paths that are sent.
     pub paths: PathSet,
     /// The rollout that ordered it, and gets the reports.
     pub subject: Subject,
@@ -109,7 +109,7 @@ pub enum Progress {
     Impossible(String),
 }
 
-/// What to do about a failed call to the CDN.
+/// The reaction to a failed call to the CDN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum CdnErrorClass {
     /// Too many calls: HTTP 400 `Throttling`, 429 or 503 in one of their forms.

@@ -24,8 +24,8 @@ const GAP_MAX: Duration = Duration::from_secs(10);
 /// How long the others of a namespace wait for an order that is to send everything: its record is written first.
 const WIDENED_WITHIN: Duration = Duration::from_secs(1);
 
-/// What an order says that waits while others may join it.
-const COMPANY: &str = "waits for its turn, so that others can go with it";
+/// The state of an order that waits while others may join it.
+const COMPANY: &str = "waits briefly so that other purges can join it";
 
 /// One creation in so many is a repetition, if one waits: however much is rolled out, what is owed gets its turn.
 pub const REPEAT_EVERY: u32 = 8;
@@ -194,7 +194,7 @@ impl Purger {
         Some(order)
     }
 
-    /// What is sent next, if anything is now, and whether that is a repetition: what was never sent before what was; the namespaces in
+    /// The order to send now, if any, and whether that is a repetition: new orders before sent ones; the namespaces in
     /// turn; and of one namespace each in the order in which it came.
     fn next_creation(&self, now: Timestamp) -> Option<(Reference, bool)> {
         let kinds = if self.is_turn_of_repetitions() { [true, false] } else { [false, true] };

@@ -1,4 +1,4 @@
-//! What each namespace has had of what all share: creations, in turn, and purges and paths of one distribution in an hour.
+//! Each namespace's use of the shared account: creations, in turn, and purges and paths of one distribution in an hour.
 //!
 //! Not kept across restarts: a new life begins with every budget unspent, and each member of a group has its own.
 
@@ -9,7 +9,7 @@ use crate::kernel::machine::Timestamp;
 use crate::names::distribution::DistributionId;
 use crate::purges::purge::Order;
 
-/// What purges and paths are counted over.
+/// The time over which purges and paths are counted.
 const HOUR: Duration = Duration::from_secs(60 * 60);
 
 /// How often budgets that are full again are dropped: all are walked through then.
@@ -30,7 +30,7 @@ pub(super) struct Turns {
     repeated: Line,
 }
 
-/// What waits, by namespace, and the first of each namespace in the order of turns.
+/// The waiting orders, by namespace, and the first of each namespace in the order of turns.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Line {
     waiting: BTreeMap<String, BTreeSet<Rank>>,
@@ -127,7 +127,7 @@ impl Line {
 
 type Key = (String, DistributionId);
 
-/// What namespaces have had of distributions in the last hour: each a token bucket in its "virtual scheduling" form.
+/// The use of distributions by namespaces in the last hour: each a token bucket in its "virtual scheduling" form.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Budgets {
     /// Until when the paths of each are spent.
@@ -184,7 +184,7 @@ impl Budgets {
         after.next(order.subject.namespace(), &order.distribution) > now
     }
 
-    /// What is known of the purges of one namespace and distribution.
+    /// A copy of the counts of one namespace and distribution.
     fn clone_of(&self, order: &Order) -> Self {
         let made = self.purges.get(&key(order)).cloned().map(|made| (key(order), made));
         Self { purges: made.into_iter().collect(), ..Self::default() }

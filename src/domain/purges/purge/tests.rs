@@ -62,7 +62,7 @@ fn paths_that_grew_by_what_an_older_purge_owes_are_sent_while_it_waits() {
     assert_eq!(told(&purger.step(at(30), Event::Ordered(grown))), []);
     let sent = created(&purger.tick(at(2_000)));
     assert_eq!(sent, [("r1".to_owned(), paths(&["/a", "/owed/*"]))]);
-    // Once it is sent, it is as it was sent, and whoever orders more is told so.
+    // Once it is sent it does not change, and a larger order gets that answer.
     let more = order("r1", "E1", &["/a", "/b", "/owed/*"], at(20));
     let told = told(&purger.step(at(2_001), Event::Ordered(more)));
     assert_eq!(told, [("r1".to_owned(), Progress::SentBefore(paths(&["/a", "/owed/*"])))]);
@@ -141,7 +141,7 @@ fn ten_thousand_orders_are_carried_out_and_none_is_forgotten() {
     assert_eq!(ended, 10_000);
 }
 
-/// A CloudFront that does at once what it is asked, and rollouts that write down and order what they are told.
+/// A CloudFront that performs each call at once, and rollouts that record the purger's answers and order accordingly.
 struct World {
     purger: Purger,
     now: Timestamp,
@@ -150,7 +150,7 @@ struct World {
     /// What is wanted, and since when.
     open: BTreeMap<Reference, (Order, Timestamp)>,
     longest: Duration,
-    /// How often it was told that so many purges are used up.
+    /// The counts of used-up purges that were reported.
     spaced: Vec<u32>,
     widened: usize,
     refusal: Option<CdnErrorClass>,

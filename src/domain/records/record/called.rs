@@ -1,10 +1,10 @@
-//! What a record says of the name of its workload in the group (decision 55).
+//! The name of a record's workload in the group (decision 55).
 
 use super::Record;
 use crate::kernel::id::{Seq, WorkloadId};
 
 impl Record {
-    /// What it goes by in its group; `own` is the name it has in its cluster.
+    /// Its name in its group; `own` is its name in its cluster.
     pub fn name_in_group<'a>(&'a self, own: &'a WorkloadId) -> &'a WorkloadId {
         self.group_name.as_ref().map_or(own, |alias| &alias.name)
     }

@@ -1,4 +1,4 @@
-//! What the purges of a vector have come to, and those of them that its vote does not list one by one.
+//! The states of a vector's purges, and the purges that its vote does not list one by one.
 //!
 //! A record has room for some dozens of purges, and a site may have ten thousand distributions. So a vote lists those that are
 //! on their way, the first ones and some that failed. Of the others it knows how many there are, and how far it has come: they
@@ -21,7 +21,7 @@ pub const PURGES_OPEN_MAX: usize = 32;
 /// reads; with reasons of 200 characters they take 3 KB of the record.
 pub const FAILURES_LISTED_MAX: usize = 10;
 
-/// What of a vector's purges its vote does not list.
+/// The purges of a vector that its vote does not list.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Unlisted {
     /// Every distribution up to this one is listed, or counted as one of those that are done with.

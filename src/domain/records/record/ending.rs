@@ -45,7 +45,7 @@ pub enum Outcome {
     Dead,
     /// Its owner took the workload out while members of the group still waited for each other (decision 53).
     SwitchedOff,
-    /// What the ledger knew of it may be older than what was done for it (decision 48). Another purge takes its place.
+    /// The ledger's state of it may be older than the work done for it (decision 48). Another purge takes its place.
     SetBack,
 }
 

@@ -1,4 +1,4 @@
-//! What a workload was served by when that was last seen, in brief: enough to say that it serves nothing, and to purge what
+//! A workload's last known site in brief: enough to state that it serves nothing, and to purge the hosts that
 //! it had should all of that be gone.
 //!
 //! Not for what a vote purges: that lists its hosts itself.
@@ -18,7 +18,7 @@ pub const LAST_HOSTS_MAX: usize = 4;
 /// Bytes of hosts, or of distributions, that a record keeps: it has them at rest too, and 156 records share a ConfigMap.
 pub const LAST_SITE_BYTES_MAX: usize = 256;
 
-/// What a workload was served by when that was last seen.
+/// A workload's last known site.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LastSite {
@@ -32,7 +32,7 @@ pub enum LastSite {
 }
 
 impl LastSite {
-    /// What it was, in words; `None` where it was nothing.
+    /// The site in words; `None` where there was none.
     pub fn words(&self) -> Option<String> {
         fn all<T: ToString>(items: &BTreeSet<T>) -> String {
             items.iter().map(T::to_string).collect::<Vec<_>>().join(", ")
@@ -65,7 +65,7 @@ impl LastSite {
 }
 
 impl Record {
-    /// What it was served by when that was last seen: as is kept, or, in a record that was last written by an older program, the
+    /// Its last known site: as is kept, or, in a record that was last written by an older program, the
     /// distributions of its newest purge.
     pub fn last_site(&self) -> Option<LastSite> {
         let newest =

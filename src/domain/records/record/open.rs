@@ -1,4 +1,4 @@
-//! What is left to do for a record, by itself and with the other members.
+//! The open work of a record, by itself and with the other members.
 
 use super::{Change, Phase, Record};
 use crate::names::image::Code;

@@ -2,7 +2,7 @@
 //! version ahead, and the others purge theirs meanwhile. The member still votes for such a number, until it is closed, it votes for a
 //! later one, or it goes back to what ran before.
 //!
-//! What is dropped never comes back: then no vector with it can be decided any more, and that is stable (GA-6).
+//! A dropped version never comes back: then no vector with it can be decided any more, and that is stable (GA-6).
 
 use serde::{Deserialize, Serialize};
 
@@ -18,15 +18,15 @@ pub const PASSED_MAX: usize = 8;
 pub struct Passed {
     #[serde(rename = "s")]
     pub seq: Seq,
-    /// What came with it.
+    /// The nonce of that number.
     #[serde(rename = "i", default, skip_serializing_if = "Nonce::is_none")]
     pub nonce: Nonce,
     #[serde(rename = "v")]
     pub version: Version,
-    /// What their owner called them in the whole group.
+    /// Their owner's name for them in the whole group.
     #[serde(rename = "g", default, skip_serializing_if = "Option::is_none")]
     pub group_version: Option<String>,
-    /// Why it began. What was at rest at first sight is not kept: it is no news, and nobody waits for it here.
+    /// Why it began. A version at rest at first sight is not kept: it is no news, and no one here waits for it.
     #[serde(rename = "c", default = "changed", skip_serializing_if = "is_changed")]
     pub change: Change,
 }
@@ -45,7 +45,7 @@ impl Passed {
         Component { origin: origin.clone(), seq: self.seq, nonce: self.nonce }
     }
 
-    /// What ran, as other members compare it.
+    /// The version that ran, in the form that other members compare.
     pub fn code(&self) -> Code<'_> {
         Code { version: &self.version, group_version: self.group_version.as_deref() }
     }
@@ -82,8 +82,8 @@ impl Record {
         }
     }
 
-    /// What is kept once this version takes the place of the present one. A return to what the edge has drops all, and a return to
-    /// what was gone past drops what came after that.
+    /// The versions kept once this one takes the place of the present one. A return to the edge's version drops all,
+    /// and a return to a passed version drops those after it.
     pub(crate) fn kept_beside(&self, next: &Version, same_digest_is_same: bool) -> Vec<Passed> {
         let is_next = |version: &Version| version.same_content(next, same_digest_is_same);
         if self.settled().is_some_and(is_next) {

@@ -1,4 +1,4 @@
-//! What the members of a group show each other of a workload.
+//! The copies of a workload's record that members show each other.
 
 use super::{Phase, Record, Vote};
 use crate::kernel::id::{Component, Origin, Seq, Vector};
@@ -7,7 +7,7 @@ use crate::names::image::Version;
 /// Sorts [`Published::Absent`] above every record of its `seq`. The first release wrote it, and every board sorts by it.
 pub(crate) const ABSENT_REVISION: u64 = u64::MAX;
 
-/// What a member publishes of a workload.
+/// A member's copy of a workload's record.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Published {
     /// This is what its ledger holds.
@@ -43,7 +43,7 @@ impl Published {
         }
     }
 
-    /// What decides which of two is newer: `seq`, then revision.
+    /// The order of two copies: `seq`, then revision.
     pub fn state(&self) -> (Seq, u64) {
         match self {
             Self::Record(record) => (record.seq, record.revision),

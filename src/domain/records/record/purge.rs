@@ -10,13 +10,13 @@ use crate::names::paths::PathSet;
 pub struct Purge {
     #[serde(rename = "r")]
     pub reference: Reference,
-    /// What became of it.
+    /// Its state.
     #[serde(rename = "s")]
     pub state: PurgeState,
     /// CloudFront's id, once known; of the covering invalidation if it was covered.
     #[serde(rename = "i", default, skip_serializing_if = "Option::is_none")]
     pub invalidation: Option<InvalidationId>,
-    /// What is really sent, where that is not what was voted for. Chosen by its creator, durable before the call, and
+    /// The paths really sent, where they differ from the vote's. Chosen by its creator, durable before the call, and
     /// never part of the reference (decision 41).
     #[serde(rename = "p", default, skip_serializing_if = "Option::is_none")]
     pub sent: Option<PathSet>,
@@ -71,7 +71,7 @@ impl Purge {
         (&self.reference, &self.sent) == (&other.reference, &other.sent)
     }
 
-    /// What a program that knows only the first form of a record would lose or could not read.
+    /// True if a program that knows only the first form of a record would lose or could not read it.
     pub const fn is_new(&self) -> bool {
         self.sent.is_some() || matches!(self.state, PurgeState::Owed(_) | PurgeState::Beyond(_))
     }

@@ -185,7 +185,7 @@ fn an_orderly_end_gives_the_lease_back_if_it_is_ours() {
     assert_eq!(standing_by().step(at(1), Event::Resigned), []);
 }
 
-/// One life whose write is under way when it is told to end.
+/// One life that must end while a write is pending.
 fn renewing() -> Election {
     let mut leader = leading();
     assert_eq!(leader.tick(at(5)), [Effect::Take(Some(claim("a_1", 0)))]);

@@ -20,7 +20,7 @@ enum Shape<'a> {
     Map(BTreeMap<String, &'a RawValue>),
 }
 
-/// What is wrong with a value.
+/// The error for an unreadable value.
 const NO_JSON: &str = "the plan holds JSON that cannot be read";
 
 fn shape(value: &RawValue) -> Result<Shape<'_>, &'static str> {
@@ -136,7 +136,7 @@ pub(super) struct Masked<'a> {
     pub(super) marks: [Option<&'a RawValue>; 2],
 }
 
-/// What a mark says: `true` for the whole value, or the same shape as the value with `true` at its sensitive parts.
+/// A mark: `true` for the whole value, or the same shape as the value with `true` at its sensitive parts.
 enum Mark<'a> {
     None,
     All,

@@ -113,7 +113,7 @@ fn a_poke_while_git_is_asked_is_followed_by_another_look() {
         stage.held = vec!["resolve"];
         stage.edit(|object| object.answers.poked = Some("1".to_owned()));
         assert_eq!(stage.kept.len(), 1, "git is asked");
-        // Git has answered, the answer is on its way, and then somebody pushes and pokes.
+        // Git has answered, the answer is on its way, and then a person pushes and pokes.
         stage.head = Ok(B);
         stage.edit(|object| object.answers.poked = Some("2".to_owned()));
         stage.held.clear();
@@ -159,7 +159,7 @@ fn a_poke_counts_that_a_refused_write_shows_first() {
     assert_eq!(stage.started.len(), 2);
 }
 
-/// The list of pods may lag behind the Job, which counts those that were told to end and have not.
+/// The list of pods may lag behind the Job, which counts the terminating ones.
 #[test]
 fn a_job_whose_pod_is_still_ending_by_its_own_count_has_not_ended() {
     let mut stage = staged(Approving::Auto);

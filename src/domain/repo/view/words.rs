@@ -14,7 +14,7 @@ pub(super) struct Scene<'a> {
 }
 
 impl Scene<'_> {
-    /// What keeps the wanted commit from being applied.
+    /// The obstacle to applying the wanted commit.
     pub(super) fn waits(&self) -> Option<String> {
         if self.object.spec.is_err() {
             return Some("the spec cannot be used".to_owned());
@@ -32,7 +32,7 @@ impl Scene<'_> {
         }
     }
 
-    /// What comes next, or what to do.
+    /// The next step, or the remedy.
     pub(super) fn next(&self) -> String {
         let name = self.object.id.display_name();
         let Ok(spec) = &self.object.spec else {
@@ -75,7 +75,7 @@ impl Scene<'_> {
         }
     }
 
-    /// What follows a Job that runs.
+    /// The step after a running Job.
     fn after(&self, spec: &Spec) -> String {
         match &self.status.next {
             Some(next) => format!("it is followed to its end, however it ends; then {} is run", next.revision),
@@ -122,7 +122,7 @@ pub(super) fn source(source: &Source) -> String {
     format!("{wanted} of {url}{folder}")
 }
 
-/// What must hold before an apply.
+/// The conditions of an apply.
 pub(super) fn gates(spec: &Spec) -> Vec<String> {
     let mut all = Vec::new();
     all.extend(match spec.approval {

@@ -1,7 +1,7 @@
 //! Taking a workload as it is, after the ledger was set back (`StateRegressed`): a baseline whose number is above every one
 //! that was ever counted, so that no vector, and with it no purge reference, repeats.
 //!
-//! What was voted for is not forgotten by it (GA-5): the votes of every copy stay, until the group has closed them.
+//! It forgets no vote (GA-5): the votes of every copy stay, until the group has closed them.
 
 use crate::agreement::board::Posting;
 use crate::kernel::floor::Floor;

@@ -44,7 +44,7 @@ impl Rollout {
         effects
     }
 
-    /// What the sight of the workload makes of the draft.
+    /// Updates the draft from the latest sight.
     fn observe(&mut self, now: Timestamp, fresh: bool) -> Option<Effect> {
         let effect = match self.sighting.sight.clone() {
             Sight::Unknown => None,
@@ -119,7 +119,7 @@ impl Rollout {
         }
     }
 
-    /// What follows from the group's records: a vote, a decided or dead vector, purges to continue, or the end of the
+    /// Applies the group's records: a vote, a decided or dead vector, purges to continue, or the end of the
     /// wait.
     fn agree(&mut self, now: Timestamp) -> Vec<Effect> {
         let mut effects = Vec::new();
@@ -185,7 +185,8 @@ impl Rollout {
         Vec::new()
     }
 
-    /// Under a hold nothing is decided, and no vote goes; what was decided and made before is completed and told (decision 54).
+    /// Under a hold nothing is decided or voted for; what was decided and made before is completed and announced
+    /// (decision 54).
     fn finish(&mut self, now: Timestamp) -> Vec<Effect> {
         let mut effects = Vec::new();
         let votes: Vec<Vote> = self.record.durable.iter().flat_map(|record| record.all_kept().cloned()).collect();
@@ -209,8 +210,8 @@ impl Rollout {
         effects
     }
 
-    /// Another workload of this cluster has the name in the group. A vote that was cast at that moment was shown to nobody, and cannot be
-    /// decided.
+    /// Another workload of this cluster has the name in the group. A vote that was cast at that moment was never
+    /// published, and cannot be decided.
     fn yield_name(&mut self, now: Timestamp, why: &str) -> Vec<Effect> {
         let votes: Vec<Vote> = self.record.durable.iter().flat_map(|record| record.votes.iter().cloned()).collect();
         for vote in votes.iter().filter(|vote| !vote.is_listed()) {

@@ -1,4 +1,4 @@
-//! What this rollout knows of the group, and what the group has seen of it.
+//! This rollout's view of the group, and the group's view of it.
 //!
 //! Not for what follows from it; that is `vote`, `execute` and `group_timeout`.
 
@@ -148,7 +148,7 @@ pub(super) fn keeps(view: &View, vector: &Vector, member: &Member) -> bool {
     })
 }
 
-/// What the group knows of us.
+/// Our record as the group knows it.
 fn known<'a>(view: &'a View, own: &Member) -> Option<&'a Record> {
     view.members.get(own)?.as_ref()?.published.record()
 }

@@ -3,14 +3,14 @@
 //! ```text
 //! predicate holds ──▶ Draining ──no old pod serves──▶ Settling ──rollout.settle──▶ Complete
 //!                        │  ◀──an old pod serves again────┘                           ▲
-//!                        └──────────── rollout.drain_timeout ──────────────────▶ and told
+//!                        └──────────── rollout.drain_timeout ──────────────────▶ notice
 //! ```
 //!
 //! Only another version, or an old pod that serves again, begins both anew. Counts and generations do not: while they say that
 //! something is missing the decision waits, and the clocks go on ([`Held`]). [`GIVES_UP_AFTER`] both bounds it takes what there is, and
-//! says so: a writer that never rests must not keep a purge from being made (decision 49). Neither wait counts towards the rollout
-//! timeout. The record needs no field for a passed bound: the phase is Complete then, and neither a re-check nor a restart goes back
-//! behind it.
+//! reports that: a writer that never stops must not keep a purge from being made (decision 49). Neither wait counts
+//! towards the rollout timeout. The record needs no field for a passed bound: the phase is Complete then, and neither a
+//! re-check nor a restart goes back behind it.
 //!
 //! Old pods are looked for at once, when the watch of pods shows that something has changed, and every [`LOOK_EVERY`]. Only a
 //! fresh reading ends the wait: a watch may be late. Not for which pods are old; see [`crate::workloads::serving`].
@@ -62,7 +62,7 @@ struct Stood {
     since: Timestamp,
     /// How long the rollout had taken then.
     took: Duration,
-    /// What it had then.
+    /// Its state then.
     held: Held,
 }
 
@@ -77,7 +77,7 @@ struct Waiting {
     pace: Option<Duration>,
     /// Something was seen to change while a look was under way.
     nudged: bool,
-    /// What the last look found.
+    /// The old pods that the last look found.
     found: Option<OldPods>,
     /// Since when no old pod serves.
     quiet_since: Option<Timestamp>,
@@ -106,7 +106,7 @@ impl Bounds {
     }
 }
 
-/// What a rollout at the barrier does now.
+/// The next step of a rollout at the barrier.
 pub(super) enum Pass {
     Wait,
     /// Look for old pods.
@@ -151,7 +151,7 @@ impl Barrier {
         self.stood.as_ref().is_some_and(|stood| stood.seq == seq)
     }
 
-    /// What a rollout whose predicate has held misses now.
+    /// The unmet condition of a rollout whose predicate has held.
     pub(super) fn lacks(&self, now: Timestamp, workload: &Workload, policy: &Policy) -> Option<Wait> {
         let held = self.stood.as_ref()?.held;
         held.misses(workload, policy.zero_is_complete, self.gives_up(now, policy))
@@ -247,7 +247,7 @@ impl Barrier {
         }
     }
 
-    /// What a rollout at the barrier waits for, in words. `missing` says so of what it misses.
+    /// The wait of a rollout at the barrier, in words. `missing` has the words for its unmet condition.
     fn words(
         &self,
         now: Timestamp,
@@ -296,7 +296,7 @@ impl Barrier {
         missing.into_iter().chain(old).collect::<Vec<_>>().join("; ")
     }
 
-    /// Ends every rest that is over.
+    /// Ends every pause that is over.
     pub(super) fn wake(&mut self, now: Timestamp) {
         self.look.wake(now);
         if let Some(waiting) = &mut self.waiting {

@@ -12,8 +12,8 @@ use crate::workloads::workload::Workload;
 /// How often the elapsed part of the rollout timeout is stored: a restart forgets at most this much of it.
 pub(super) const ELAPSED_STORED_EVERY: Duration = Duration::from_secs(60);
 
-/// What the Deployment controller is given beyond a Deployment's own deadline, to say that it has passed: its report and the
-/// look that confirms it take seconds, an overloaded controller up to a minute.
+/// The time for the Deployment controller beyond a Deployment's own deadline, to report that it has passed: its report
+/// and the look that confirms it take seconds, an overloaded controller up to a minute.
 const DEADLINE_MARGIN: Duration = Duration::from_secs(60);
 
 /// The measurements of one rollout.

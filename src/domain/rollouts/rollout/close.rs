@@ -36,7 +36,7 @@ impl End {
 /// How a vector ends, and why where the outcome does not say it all.
 pub(super) type VectorEnd = (Outcome, String);
 
-/// What becomes of a closed vote.
+/// The fate of a closed vote.
 pub(super) enum Parting {
     /// Its end is not announced yet, or another member may need it.
     Stays,

@@ -1,4 +1,4 @@
-//! What a newer listing says of a decided plan (decision 50): aliases move, and a purge does not wait to hear of that.
+//! A decided plan compared with a newer listing (decision 50): aliases move, and a purge does not wait for that news.
 //!
 //! ```text
 //! matched by a listing from before the vote ──▶ ordered at once
@@ -53,7 +53,8 @@ impl Rollout {
         theirs.any(|vote| vote.is_carried_out() && vote.closed.is_some() && fates::listed(vote).is_none())
     }
 
-    /// What the listing says of the plan. What is ordered stays ordered; what is not is purged too, within the bounds on both together.
+    /// Applies the listing to the plan. Ordered distributions stay; new ones are purged too, within the bounds on both
+    /// together.
     pub(super) fn compared(&mut self, vector: &Vector, asked: &Plan, found: &Found) {
         if self.purges.compared(vector).is_some() || !self.view_is_current() {
             return;
@@ -112,8 +113,8 @@ pub(super) fn beyond(
     beyond
 }
 
-/// What is sent to a distribution, where that is not what was voted for: it follows from what the distribution understands (decision
-/// 41), and from what the namespace may purge there.
+/// The paths sent to a distribution, where they differ from the vote's: they follow from what the distribution
+/// understands (decision 41), and from what the namespace may purge there.
 pub(super) fn sent(plan: &Plan, found: &Found, id: &DistributionId, bounded: bool) -> Option<PathSet> {
     let understood = !plan.paths.has_tags() || found.tagged.contains(id);
     let paths = if understood { plan.paths.clone() } else { plan.paths.without_tags() };

@@ -34,8 +34,8 @@ impl Rollout {
         }
     }
 
-    /// What was made for `vector` covers what older ones owe, if what was really sent contains it: they were complete everywhere
-    /// before any member could vote for this one. `paths` are what was voted for, where they are still known.
+    /// A purge for `vector` covers the owed ones of older vectors, if its sent paths contain theirs: they were complete
+    /// everywhere before any member could vote for this one. `paths` are the vote's, where they are still known.
     pub(super) fn cover_older(&mut self, vector: &Vector, paths: Option<&PathSet>) {
         let Some(draft) = &mut self.record.draft else { return };
         let Some(made) = draft.kept(vector).cloned() else { return };

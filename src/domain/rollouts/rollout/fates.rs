@@ -103,7 +103,7 @@ pub(super) fn missing(vote: &Vote) -> String {
         parts.push(format!("owed, and tried again: {}", words::some(owed, count.owed)));
     }
     if count.open > 0 {
-        parts.push(format!("not begun with before some of these are made: {} more distributions", count.open));
+        parts.push(format!("{} more distributions wait until some of these are purged", count.open));
     }
     parts.join("; ")
 }

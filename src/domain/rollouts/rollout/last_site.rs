@@ -1,4 +1,4 @@
-//! What the record keeps of the workload's site: whether a failed rollout had one (decision 65), and what to purge when all of it is
+//! The site that the record keeps: whether a failed rollout had one (decision 65), and what to purge when all of it is
 //! gone, which an Ingress is for a moment while it is replaced.
 //!
 //! Not for how a site is found; that is `domain::site`. Not for the hosts of a vote; those are in the vote.
@@ -46,7 +46,7 @@ impl Rollout {
         self.site.answered(now, site, (seq, is_named), (is_lost, self.policy.missing_timeout));
     }
 
-    /// What is waited for while hosts are lost, in words.
+    /// The wait while hosts are lost, in words.
     pub(super) fn loss_in_words(&self, now: Timestamp) -> Option<String> {
         let draft = self.record.draft.as_ref()?;
         let since =
@@ -112,7 +112,7 @@ pub(super) fn to_vote<'a>(
     (Cow::Borrowed(found), distributions)
 }
 
-/// What is told of a site that is lost as a whole, and what follows from it.
+/// The reason shown for a site that is lost as a whole, and what follows from it.
 pub(super) fn lost(found: &FoundSite, last: Option<&LastSite>, workload: &Workload, policy: &Policy) -> Option<String> {
     let last = last.filter(|_| !workload.tuning.names_its_site() && has_lost(found, last))?;
     let (site, distributions) = to_vote(found, Some(last), workload, policy);
@@ -133,7 +133,7 @@ pub(super) fn lost(found: &FoundSite, last: Option<&LastSite>, workload: &Worklo
     ))
 }
 
-/// What the record keeps of a site that was found.
+/// The part of a found site that the record keeps.
 pub(super) fn seen(found: &FoundSite, draft: &Record, workload: &Workload, tenants: &Tenants) -> LastSite {
     match (of(found, workload, tenants), draft.last_site()) {
         // Those of its last purge, until the next one.
@@ -143,8 +143,8 @@ pub(super) fn seen(found: &FoundSite, draft: &Record, workload: &Workload, tenan
     }
 }
 
-/// What a record keeps of a site; `None` where nothing serves the workload. What serves it by hosts that its namespace may not
-/// purge is a site too.
+/// The part of a site that a record keeps; `None` where nothing serves the workload. A site of hosts that its namespace
+/// may not purge is a site too.
 fn of(found: &FoundSite, workload: &Workload, tenants: &Tenants) -> Option<LastSite> {
     let namespace = &workload.id.namespace;
     let named = workload.tuning.distributions.iter().flatten();

@@ -1,10 +1,10 @@
-//! One workload's rollout, from the sight of a change to the last notice told: the machine that owns its record.
+//! One workload's rollout, from the sight of a change to the last notice: the machine that owns its record.
 //!
 //! ```text
-//!             version or UID changed                  predicate holds              everybody's vote
+//!             version or UID changed                  predicate holds              all votes
 //! (idle) ───────────────────────────▶ Rolling ───────────────────────▶ Complete ──▶ vote ──▶ decided ──▶ purges ──▶ closed
 //!    ▲                                │  │ ▲                               re-check,                    each created,
-//!    │        deadline, timeout       │  │ └─ a newer version, any time      site                       completed, told
+//!    │        deadline, timeout       │  │ └─ a newer version, any time      site                       completed, sent
 //!    └──── closed ◀── Failed ◀────────┘  │
 //!                        └─ completes after all: a new rollout, `Recovered`
 //! ```
@@ -13,10 +13,11 @@
 //! the draft; only what is durable is acted upon (GA-1). So a crash anywhere resumes from the ledger and fresh facts, and the
 //! same decisions follow. Invariants kept here: GA-1, GA-2, GA-3, GA-4 (re-check), GA-5 and GA-8.
 //!
-//! What it holds is in rooms that own their fields: our record (`write`), what was seen of the workload (`sight`) and of its pods
-//! (`served`), the clock (`clock`), the barrier (`barrier`), what the group knows (`ballot`), the hosts (`site`), the purges
-//! (`purges`) and what is told (`tell`). What it does is in stages, which do not call each other: `observe`, `barrier`, `vote`,
-//! `group_timeout`, `execute`, `progress`, `owed` and `close`. The conductor, `advance`, calls them in order.
+//! Its state is in rooms that own their fields: our record (`write`), the sights of the workload (`sight`) and of its
+//! pods (`served`), the clock (`clock`), the barrier (`barrier`), what the group knows (`ballot`), the hosts (`site`),
+//! the purges (`purges`) and the notices (`tell`). What it does is in stages, which do not call each other: `observe`,
+//! `barrier`, `vote`, `group_timeout`, `execute`, `progress`, `owed` and `close`. The conductor, `advance`, calls them
+//! in order.
 //!
 //! Not for deciding what the group agrees on (`group`), nor for how a purge is carried out (`purge`).
 
@@ -95,7 +96,7 @@ pub use site::FoundSite;
 pub use waits::{Attended, Unloaded, Wait};
 pub use words::{MemberSummary, Past, PurgeSummary, Stage, Summary, closed};
 
-/// Whose rollout it is, and where. Constant for the machine's life.
+/// The workload of the rollout, and its cluster. Constant for the machine's life.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Identity {
     pub workload: WorkloadId,
@@ -156,7 +157,7 @@ pub struct Rollout {
     ended: bool,
 }
 
-/// What can happen to a rollout.
+/// The events of a rollout.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Event {
     /// A watch showed the workload.
@@ -199,7 +200,7 @@ pub enum Event {
     MatchFailed(Vector, String),
     /// A purge made progress.
     Purged(Reference, Progress),
-    /// A notice was told, or is on its way in a durable outbox.
+    /// A notice was delivered, or is in a durable outbox.
     Told(NoticeId),
     /// It was not, for this reason.
     TellFailed(NoticeId, String),
@@ -207,7 +208,7 @@ pub enum Event {
     PeersRestarted,
 }
 
-/// What a rollout wants done.
+/// The effects of a rollout.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Effect {
     Store(Box<Record>),
@@ -285,7 +286,7 @@ impl Rollout {
         self
     }
 
-    /// What the ledger is known to hold.
+    /// The record that the ledger is known to hold.
     pub fn durable(&self) -> Option<&Record> {
         self.record.durable.as_ref()
     }
@@ -307,7 +308,7 @@ impl Rollout {
         retry::SERVICE.from(now, &self.identity.workload.to_string())
     }
 
-    /// Ends every rest that is over, so that no deadline stays in the past.
+    /// Ends every pause that is over, so that no deadline stays in the past.
     fn wake(&mut self, now: Timestamp) {
         self.barrier.wake(now);
         self.ballot.recheck.wake(now);

@@ -1,4 +1,4 @@
-//! What the workload goes by in its group (decision 55): its own name, or the one that its annotation asks for.
+//! The workload's name in its group (decision 55): its own name, or the one that its annotation asks for.
 //!
 //! Votes are cast under a name, and it is part of their vector's id. So another name is taken only once no vote is left: those that are
 //! open end under the old one, and meanwhile none is cast. The rollout gets a number of its own then, because under either name the
@@ -14,7 +14,8 @@ use crate::records::record::Record;
 use crate::rollouts::rollout::Rollout;
 use crate::workloads::workload::Workload;
 
-/// What a workload is to go by, where that is not its own name. A name that is not allowed is a fault, and counts as none.
+/// The wanted group name of a workload, where that is not its own. A name that is not allowed is a fault, and counts as
+/// none.
 pub(super) fn wanted(workload: &Workload, policy: &Policy) -> Option<Box<Alias>> {
     let name = policy.tenants.group_name(workload).ok().filter(|name| *name != workload.id)?;
     Some(Box::new(Alias { name, created: workload.created.clone() }))
@@ -81,7 +82,7 @@ impl Rollout {
         }
     }
 
-    /// What the group knows it by, as far as the draft says.
+    /// Its name in the group, by the draft.
     pub(super) fn called_now(&self) -> &WorkloadId {
         let own = &self.identity.workload;
         self.record.draft.as_ref().map_or(own, |draft| draft.name_in_group(own))

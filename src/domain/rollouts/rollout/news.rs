@@ -1,4 +1,4 @@
-//! What one sight shows that the record does not say: the question behind every rollout.
+//! The difference between a sight and the record: the question behind every rollout.
 
 use std::collections::BTreeSet;
 
@@ -19,7 +19,7 @@ pub const CONDITIONS_BYTES_MAX: usize = 1024;
 /// Bytes reserved for the count of further faults.
 const MORE_BYTES: usize = 40;
 
-/// What a sight asks for.
+/// The reaction that a sight needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Attention {
     Idle,
@@ -78,7 +78,7 @@ pub fn baseline(workload: &Workload, version: &Version, floor: Seq) -> Record {
     }
 }
 
-/// What is new about the workload compared with its record, if anything. The watcher, `explain` and `status` ask this.
+/// The change of the workload compared with its record, if any. The watcher, `explain` and `status` ask this.
 pub fn news(record: &Record, workload: &Workload, policy: &Policy) -> Option<Change> {
     let version = workload.version.as_ref().ok().filter(|_| !workload.tuning.disabled)?;
     // One in flight when it was switched off goes on.
@@ -92,7 +92,7 @@ pub fn news(record: &Record, workload: &Workload, policy: &Policy) -> Option<Cha
     }
 }
 
-/// What people see of a workload whose news is not on record yet.
+/// The view of a workload whose news is not on record yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Preview {
     /// The news, for a table.
@@ -101,7 +101,7 @@ pub struct Preview {
     pub next: String,
 }
 
-/// What to show instead of what the record says; `None` where nothing is new.
+/// The view to show instead of the record's; `None` where nothing is new.
 pub fn preview(record: &Record, workload: &Workload, policy: &Policy) -> Option<Preview> {
     let news = in_words(record, workload, policy)?;
     Some(Preview {

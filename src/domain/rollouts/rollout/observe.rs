@@ -1,4 +1,4 @@
-//! What a sight of the workload changes in its record: a new rollout, progress of the present one, or nothing.
+//! The effect of a sight of the workload on its record: a new rollout, progress of the present one, or nothing.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ use crate::workloads::workload::Workload;
 /// new generation, and the controller corrects it within one sync.
 const DEADLINE_CONFIRMED_AFTER: Duration = Duration::from_secs(2);
 
-/// What a sight means for a rollout in flight.
+/// The meaning of a sight for a rollout in flight.
 pub(super) enum Course {
     Waits,
     /// A fresh look is needed to judge it.
@@ -265,8 +265,8 @@ impl Rollout {
 
     /// When a rollout in flight next needs attention without any event.
     pub(super) fn rolling_deadlines(&self) -> impl Iterator<Item = Timestamp> {
-        // While a look is under way or rests after a failure, its answer or its own deadline comes first; while a missed
-        // progress deadline is to be confirmed, nothing else fails the rollout.
+        // While a look is under way or is paused after a failure, its answer or its own deadline comes first; while a
+        // missed progress deadline is to be confirmed, nothing else fails the rollout.
         let confirm =
             self.stopwatch.suspicion.as_ref().map(|suspicion| suspicion.since.after(DEADLINE_CONFIRMED_AFTER));
         let stored = self.record.draft.as_ref().map_or(Duration::ZERO, Record::elapsed);

@@ -8,7 +8,7 @@
 //! a number at or below it any more, what was voted for with such a number and without us is dead, and a vector without us never
 //! has the number of one with us. A record that a group asks for is made where there is none yet, so that there is one to publish.
 //!
-//! Alone nobody waits: the clock of a rollout in flight stands still, and it goes on where it was.
+//! Alone no member waits: the clock of a rollout in flight stands still, and it goes on where it was.
 
 use crate::kernel::machine::Timestamp;
 use crate::notices::notice::Kind;

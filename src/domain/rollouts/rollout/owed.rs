@@ -5,8 +5,8 @@
 //! wanted, created ── denied for a minute, or not made in time ──▶ owed ──▶ the vote is closed, and goes to `Record::owed`
 //!                                                                  │        once all members have closed theirs
 //!                               told daily, tried again by the purger │
-//!                                                                  ├── made, and complete ──▶ told, dropped
-//!                                                                  └── a newer one contains it ──▶ carried: not tried, told with it
+//!                                                                  ├── made, and complete ──▶ announced, dropped
+//!                                                                  └── a newer one contains it ──▶ carried: not tried, announced with it
 //! ```
 //!
 //! An owed purge does not change whether a vector is decided or dead, and takes back no vote. A member drops its entry after it
@@ -41,7 +41,7 @@ const OWED_AFTER: Duration = Duration::from_secs(60);
 const TOLD_EVERY_MS: i64 = 24 * 60 * 60 * 1000;
 
 /// Entries with owed purges that are kept. Each newer one carries those before it, unless it is of other distributions; what it
-/// carries is only kept so that its end can be told.
+/// carries is only kept so that its end can be announced.
 const OWED_MAX: usize = 4;
 
 impl Rollout {

@@ -1,5 +1,5 @@
-//! What is kept of rollouts that were complete here when another version took their place, because the other members may still come
-//! to them (decision 52), and how that ends without a purge.
+//! The rollouts that were complete here when another version took their place. They are kept, because the other members
+//! may still come to them (decision 52), and how that ends without a purge.
 //!
 //! Not for who votes for one; that is `vote`.
 
@@ -52,7 +52,7 @@ impl Record {
     }
 }
 
-/// What a vote for a rollout that was gone past has more than another: the edge has had something else since.
+/// Marks a vote for a passed rollout: the edge has had something else since.
 pub(super) fn overtaken(vote: Vote, then: &Record) -> Vote {
     let change_words = text::cut(&words::change(then.before(), &then.version), CHANGE_WORDS_BYTES_MAX);
     Vote { overtaken: true, change_words, ..vote }

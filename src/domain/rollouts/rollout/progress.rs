@@ -1,4 +1,4 @@
-//! What a report about a purge changes in the record, and which notices follow.
+//! The effect of a purge's report on the record, and its notices.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What this life knows of the purges it carries out, beside what is in the record: what it has asked for and ordered, when its
+//! This life's state of the purges it carries out, beside the record: its questions and orders, when its
 //! turn comes, and when a denied purge becomes owed.
 //!
 //! All of it may be lost: the next life asks and orders again, under the same references. Not for how far a purge is; that is in
@@ -41,7 +41,7 @@ pub(super) struct Purges {
 }
 
 impl Purges {
-    /// What is listed in a record that this life finds.
+    /// The listed purges of a record that this life finds.
     pub(super) fn resumed(record: Option<&Record>) -> Self {
         let mut purges = Self::default();
         purges.inherit(record);

@@ -10,7 +10,7 @@
 //! written it. It does not hold the workload, and our numbers go on above it. If the ledger was set back after all, no lost
 //! number is used twice. If the copy was forged, the other members, who keep the highest, accept our records again.
 //!
-//! What an earlier life knew is lost with it. Not for finding out that a cluster was set back; that is `horizon`.
+//! An earlier life's memory is lost with it. Not for finding out that a cluster was set back; that is `horizon`.
 
 use crate::kernel::floor::Floor;
 use crate::kernel::id::{Nonces, Seq, Vector};
@@ -20,7 +20,7 @@ use crate::records::record::{Change, Edge, Outcome, Phase, Record};
 use crate::rollouts::rollout::Rollout;
 use crate::rollouts::rollout::adoption::{self, lacks};
 
-/// What is told of a workload whose record was lost, in part or as a whole.
+/// The message for a workload whose record was lost, in part or as a whole.
 pub(super) const FORGOTTEN: &str =
     "the ledger was set back, so what was purged for this workload is not known: it is purged once more";
 
@@ -101,7 +101,7 @@ impl Rollout {
 
     /// Keeps for later lives that the ledger was set back: what this one writes may overwrite the copies that prove it.
     pub(super) fn note_set_back(&mut self) {
-        // What was adopted ends it, although the group may not have heard of that yet.
+        // An adopted record ends it, although the group may not know that yet.
         let ended =
             |lost: &(Seq, u64)| self.record.durable.as_ref().is_some_and(|record| adoption::ends(record, lost.0));
         let found = self.ballot.view.set_back.max(self.record.lost).filter(|lost| !ended(lost));

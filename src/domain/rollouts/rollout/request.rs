@@ -12,7 +12,7 @@ use crate::names::paths::PathSet;
 use crate::records::record::{Change, Edge, Published, Record, VOTE_PATH_BYTES_MAX};
 use crate::workloads::workload::{REQUESTED_PATH_BYTES_MAX, Workload};
 
-/// What is purged for a workload where nobody says otherwise.
+/// The paths that are purged for a workload by default.
 fn usual(workload: &Workload, policy: &Policy) -> PathSet {
     workload.tuning.paths.clone().unwrap_or_else(|| policy.paths.clone())
 }
@@ -55,7 +55,8 @@ fn edge_has_it(record: &Record) -> bool {
     record.edge == Edge::Settled && record.settled.is_none()
 }
 
-/// What the members with news ask for, if that is all that is new in any of them, and nothing is to be purged for our own sake.
+/// The paths that members with news request, if a request is their only news, and nothing is to be purged for our own
+/// sake.
 fn asked_of_others(own: &Record, view: &View, vector: &Vector) -> Option<PathSet> {
     let mut asked: Option<PathSet> = None;
     for (member, component) in &vector.0 {

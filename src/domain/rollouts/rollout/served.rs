@@ -11,7 +11,7 @@ use crate::rollouts::rollout::Rollout;
 use crate::workloads::readiness::Pods;
 use crate::workloads::workload::Workload;
 
-/// What has been seen of the pods of the rollout in flight.
+/// The sights of the pods of the rollout in flight.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Served {
     /// How they are now, while they can be seen.

@@ -1,4 +1,4 @@
-//! What we know of the workload itself, and which sights we believe.
+//! The known state of the workload itself, and the sights that we believe.
 //!
 //! An object's generation only rises, so of two sights of one object the one with the lower generation is the older and says
 //! nothing: watch caches of several API servers differ every day. Unless the cluster was restored from a backup: then the lower
@@ -24,7 +24,7 @@ pub const SET_BACK_AFTER: Duration = Duration::from_secs(5);
 /// who changes them a hundred times a minute costs two writes and an Event a minute.
 const FAULTS_NOTED_EVERY: Duration = Duration::from_secs(60);
 
-/// What is known of the workload itself.
+/// The known state of the workload itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) enum Sight {
     #[default]
@@ -37,8 +37,8 @@ pub(super) enum Sight {
     Gone,
 }
 
-/// What a workload without a record is taken for. The sight that started the machine decides it, and no later one: a rollout
-/// that was under way may be complete by then (decision 28).
+/// The meaning of a workload without a record. The sight that started the machine decides it, and no later one: a
+/// rollout that was under way may be complete by then (decision 28).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Arrival {
     /// It was not seen yet, and its scope is not listed, so its first sight decides.
@@ -76,7 +76,7 @@ enum Doubt {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Sighting {
     pub(super) sight: Sight,
-    /// What it is taken for while it has no record.
+    /// Its meaning while it has no record.
     pub(super) arrival: Arrival,
     /// An older generation than the newest known was shown.
     doubt: Option<Doubt>,
@@ -242,14 +242,14 @@ impl Sighting {
         &self.look
     }
 
-    /// Ends a rest that is over.
+    /// Ends a pause that is over.
     pub(super) fn wake(&mut self, now: Timestamp) {
         self.look.wake(now);
         self.faults_rest = self.faults_rest.filter(|until| *until > now);
     }
 
-    /// When it is looked at again, or faults may be noted. While a look is under way or rests, that comes before an older
-    /// generation is looked into.
+    /// When it is looked at again, or faults may be noted. While a look is under way or is paused, that comes before an
+    /// older generation is looked into.
     pub(super) fn deadline(&self) -> Option<Timestamp> {
         let look = match self.doubt.as_ref().filter(|_| self.look.is_idle()) {
             Some(Doubt::Read(since)) => Some(since.after(SET_BACK_AFTER)),

@@ -35,7 +35,7 @@ pub struct FoundSite {
     pub narrow: BTreeMap<Host, PathSet>,
     /// The first hosts and distributions of it that its namespace does not own, and why, in words.
     pub refused: Vec<String>,
-    /// What became of hosts that the workload had, and that are not among these.
+    /// The fate of hosts that the workload had, and that are not among these.
     pub lost: Lost,
 }
 
@@ -77,7 +77,7 @@ pub(super) struct Site {
 }
 
 impl Site {
-    /// What was found, while that counts.
+    /// The found site, while it counts.
     pub(super) fn found(&self) -> Option<&FoundSite> {
         self.found.as_ref()
     }
@@ -161,7 +161,7 @@ impl Site {
         self.found = None;
     }
 
-    /// Ends a rest that is over.
+    /// Ends a pause that is over.
     pub(super) fn wake(&mut self, now: Timestamp) {
         self.call.wake(now);
     }

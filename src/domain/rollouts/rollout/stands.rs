@@ -1,4 +1,4 @@
-//! What a rollout misses by a sight of its workload, if anything. Several stages ask that.
+//! The unmet condition of a rollout by a sight of its workload, if any. Several stages ask for it.
 //!
 //! Not for what follows; that is `observe`, `barrier` and `vote`.
 
@@ -30,7 +30,8 @@ impl Rollout {
         }
     }
 
-    /// What a rollout whose predicate has held misses now; one of which this life has not seen that, misses what its sight says.
+    /// The unmet condition of a rollout whose predicate has held; if this life has not seen it hold, the one of its
+    /// sight.
     pub(super) fn misses(&self, now: Timestamp, workload: &Workload) -> Option<Wait> {
         let seq = self.record.draft.as_ref().map(|draft| draft.seq);
         match standing(workload, self.policy.zero_is_complete) {

@@ -1,4 +1,4 @@
-//! What a rollout announces: notices that are durable and not announced yet, and the few that are announced without being
+//! The notices of a rollout: those that are durable and not announced yet, and the few that are announced without being
 //! durable.
 //!
 //! This file builds the notices; the callers decide what they say, and when.
@@ -14,14 +14,14 @@ use crate::rollouts::rollout::words::fitting;
 use crate::rollouts::rollout::{Effect, Identity, Rollout, words};
 
 impl Rollout {
-    /// Tells what is durable and not yet told, and what is loose.
+    /// Sends the durable notices that were not sent yet, and the loose ones.
     pub(super) fn tell(&mut self, now: Timestamp) -> Vec<Effect> {
         let still = |notice: &&Notice| self.record.draft.as_ref().is_some_and(|draft| draft.untold.contains(notice));
         let durable = self.record.durable.iter().flat_map(|durable| &durable.untold).filter(still);
         self.telling.tell(now, durable).into_iter().map(|notice| Effect::Tell(Box::new(notice))).collect()
     }
 
-    /// Writes a notice about the present rollout into the draft, to be told once that is durable.
+    /// Writes a notice about the present rollout into the draft. It is sent once that is durable.
     pub(super) fn announce(&mut self, now: Timestamp, kind: Kind, message: String) {
         let Some(draft) = &mut self.record.draft else { return };
         let notice = notice_of(&self.identity, now, draft, kind, message);

@@ -14,8 +14,8 @@ use crate::rollouts::rollout::Rollout;
 const HOSTS_MAX: usize = 10;
 
 impl Rollout {
-    /// The stages that have ended since the ledger held `before`. The whole rollout is told by the first member of its vector, what
-    /// happened in one cluster by that one, and a purge by who made it.
+    /// The stages that have ended since the ledger held `before`. The whole rollout is reported by the first member of
+    /// its vector, what happened in one cluster by that one, and a purge by who made it.
     pub fn spans_since(&self, before: &Record, now: Timestamp) -> Vec<Span> {
         let Some(after) = self.record.durable.as_ref().filter(|_| self.identity.keeps_times) else { return Vec::new() };
         let mut spans = Vec::new();

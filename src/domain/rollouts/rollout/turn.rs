@@ -1,4 +1,4 @@
-//! Whose turn it is to do what each member could do.
+//! The order in which members do the work that each could do.
 //!
 //! Every member can do everything, and the references make repetition harmless. The order only saves work: for each
 //! distribution the members have a rank, the first begins at once, and each later one begins a while after it learnt of the
@@ -13,7 +13,7 @@ use crate::rollouts::rollout::Rollout;
 /// 25 s (95th percentile), and until then its creator follows it anyway.
 pub(super) const FOLLOW_AFTER: u32 = 6;
 
-/// What the members do one after the other.
+/// The work that members do one after the other.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Task {
     Match,

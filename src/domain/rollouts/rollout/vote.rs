@@ -27,7 +27,7 @@ impl Rollout {
     /// votes, so it may be decided. If the others vote under the new one, it is [`Fate::Mixed`].
     pub(super) fn reconfigure(&mut self) {
         if self.identity.is_alone() {
-            // Of a time with others. Nobody comes to them any more.
+            // From a time with other members. No member needs them any more.
             self.record.draft.iter_mut().for_each(|draft| draft.passed.clear());
         }
         if let Some(draft) = self.record.draft.as_mut().filter(|draft| draft.config != self.ballot.view.config) {

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! asked ──answered──▶ forgotten
-//!    ├── third failure, 30 s ──▶ told: what fails, why, and what to do
-//!    └── bound of the wait ────▶ told as stalled, and again daily while it lasts
+//!    ├── third failure, 30 s ──▶ announced: what fails, why, and what to do
+//!    └── bound of the wait ────▶ announced as stalled, and again daily while it lasts
 //! ```
 //!
 //! [`Attended`] drives a rollout and looks at what it waits for after every step, and at how often it writes. It decides nothing
@@ -47,7 +47,7 @@ const PURGE_STALLED_AFTER: Duration = Duration::from_secs(60 * 60);
 /// How often the report of a lasting wait is repeated.
 pub const AGAIN_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// What a rollout can wait for of the outside.
+/// The waits of a rollout for the outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Wait {
     /// Its record is read.
@@ -66,12 +66,12 @@ pub enum Wait {
     Match,
     /// A purge is created.
     Purge,
-    /// What happened is told.
+    /// A notice is sent.
     Tell,
 }
 
 impl Wait {
-    /// What the answer to an effect ends; `None` for what has no answer.
+    /// The wait that the answer to an effect ends; `None` for an effect without an answer.
     pub const fn of(effect: &Effect) -> Option<Self> {
         match effect {
             Effect::Store(_) | Effect::Remove(_) => Some(Self::Store),
@@ -117,7 +117,7 @@ impl Wait {
         }
     }
 
-    /// What cannot be done, and what a person can do about it.
+    /// The failing action, and the remedy for a person.
     const fn words(self) -> (&'static str, &'static str) {
         match self {
             Self::Load => (
@@ -334,7 +334,7 @@ impl Unloaded {
 }
 
 impl Rollout {
-    /// What it waits for of the outside now.
+    /// Its present waits for the outside.
     fn pending(&self) -> Vec<Pending> {
         if self.ended {
             return Vec::new();

@@ -15,7 +15,7 @@ use crate::records::record::{
 use crate::records::record_codec;
 use crate::rollouts::rollout::Rollout;
 
-/// What a purge takes of a record, in bytes: an id, a reference of 41 characters, a state and CloudFront's id, with the names
+/// The bytes of a purge in a record: an id, a reference of 41 characters, a state and CloudFront's id, with the names
 /// of the fields about 150, and a short reason where it fails.
 const PURGE_BYTES: usize = 200;
 

@@ -33,7 +33,7 @@ const ITEMS_NAMED_MAX: usize = 10;
 /// How much of a reason is kept: two lines of a terminal. The log has all of it.
 const WHY_CHARS_MAX: usize = 200;
 
-/// What a person wants to know of a rollout at a glance.
+/// A rollout at a glance, for a person.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Summary {
     pub workload: WorkloadId,
@@ -42,7 +42,7 @@ pub struct Summary {
     pub phase: &'static str,
     /// The versions in words.
     pub change: String,
-    /// What it waits for, or what became of it.
+    /// Its wait, or its outcome.
     pub state: String,
     pub next: String,
     /// How it stands by itself, without other members; `None` if it waits only for them. This is what the others see of
@@ -51,18 +51,18 @@ pub struct Summary {
     pub own: Option<String>,
     /// Where it is on its way.
     pub stage: Stage,
-    /// What is known of each member of the group, this one included. Empty where only one record is looked at.
+    /// The state of each member of the group, this one included. Empty where only one record is read.
     pub members: Vec<MemberSummary>,
     /// The purges of its open votes.
     pub purges: Vec<PurgeSummary>,
     /// The rollouts before it.
     #[serde(flatten)]
     pub past: Past,
-    /// What cannot be used about the workload.
+    /// The unusable parts of the workload.
     pub conditions: Vec<String>,
 }
 
-/// What is told of the rollouts before.
+/// The part of a notice about the rollouts before.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Past {
     /// How each is whose purge is not over yet, with its number.
@@ -82,7 +82,7 @@ pub enum Stage {
     Agreement,
     /// Invalidations are on their way.
     Purge,
-    /// What happened is being handed to the webhooks.
+    /// Notices are being handed to the webhooks.
     Webhooks,
     /// Nothing is on its way.
     Idle,
@@ -292,7 +292,7 @@ impl Rollout {
         }
     }
 
-    /// What of the outside fails and holds this rollout up, wherever it is on its way.
+    /// The failing calls that hold this rollout up, at any stage.
     fn troubles(&self, now: Timestamp) -> impl Iterator<Item = String> {
         let calls =
             [("cannot write the record", self.record.call()), ("cannot look at the workload", self.sighting.call())];
@@ -469,7 +469,7 @@ pub(super) fn change(from: Option<&Version>, to: &Version) -> String {
     }
 }
 
-/// What a vote changes, in words. `before` is what the rollout `present` replaces.
+/// The change of a vote, in words. `before` is the version that the rollout `present` replaces.
 pub(super) fn changed_by(vote: &Vote, before: Option<&Version>, present: Seq) -> String {
     if vote.seq != present && !vote.change_words.is_empty() {
         return vote.change_words.clone();

@@ -19,9 +19,9 @@ const TRAVELS_WITHIN: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct OwnRecord {
-    /// What the ledger is known to contain. Only this is acted upon (GA-1).
+    /// The record that the ledger is known to contain. Only this is acted upon (GA-1).
     pub(super) durable: Option<Record>,
-    /// What it should contain.
+    /// The record that it should contain.
     pub(super) draft: Option<Record>,
     /// No `seq` at or below this may be used: an earlier record of the workload may have had them (decision 2).
     pub(super) floor: Floor,
@@ -29,9 +29,9 @@ pub(super) struct OwnRecord {
     pub(super) spent: Seq,
     /// A state of the record that the ledger has lost; kept in the record of a group's member.
     pub(super) lost: Option<(Seq, u64)>,
-    /// What comes with each number.
+    /// The source of the nonce of each number.
     pub(super) nonces: Nonces,
-    /// The ledger has lost what it had of this workload, and no life knows it: that is still to be told, and votes to be closed.
+    /// The ledger lost its record of this workload, and no life knows it: a notice is due, and votes must be closed.
     pub(super) forgotten: bool,
     writing: Option<Write>,
     call: Call,
@@ -180,7 +180,7 @@ impl OwnRecord {
         &self.call
     }
 
-    /// Ends a rest that is over.
+    /// Ends a pause that is over.
     pub(super) fn wake(&mut self, now: Timestamp) {
         self.call.wake(now);
     }

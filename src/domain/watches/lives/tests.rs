@@ -71,7 +71,7 @@ fn what_takes_the_process_down_is_put_aside_by_the_third_life_and_the_others_are
     let third = world.live(3_600).unwrap();
     assert!((10..=60).contains(&third), "{third}");
     assert_eq!((world.served(0) > 0, world.served(2)), (true, 0));
-    // These two are named now: the others are free at once, for as long as they rest.
+    // These two are named now: the others are free at once, for as long as these wait.
     let before = world.served(3);
     let fourth = world.live(3_600).unwrap();
     assert!((35..=60).contains(&fourth), "{fourth}");

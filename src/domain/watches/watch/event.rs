@@ -1,4 +1,4 @@
-//! What happens to a watch, and what it wants done.
+//! The events and effects of a watch.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -81,7 +81,7 @@ pub enum Event<K: Kind> {
     Dismissed,
 }
 
-/// What is to be done.
+/// The effects.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Effect<K: Kind> {
     /// Start a child. Answered by [`Event::Died`].
@@ -106,11 +106,11 @@ pub enum Effect<K: Kind> {
     TellTried(K::Id),
 }
 
-/// What a child is started with.
+/// The inputs of a new child.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Start<K: Kind> {
     pub id: K::Id,
-    /// What is known of it.
+    /// The known state of its object.
     pub case: Case<K>,
     /// The record as this life knows it, and, where it knows none since the ledger was set back, the highest number it has seen.
     pub known: Option<Box<K::Record>>,

@@ -1,4 +1,4 @@
-//! What a watch has to know of the kind of objects that it watches.
+//! The interface of the kind of objects that a watch watches.
 
 use std::fmt::Debug;
 use std::hash::Hash;
@@ -14,9 +14,9 @@ pub trait Kind: Clone + Debug + Eq + Hash {
     type Id: ObjectId;
     /// An object as it was seen once.
     type Sight: Clone + Debug + Eq + Hash;
-    /// What the ledger keeps of an object.
+    /// The ledger's record of an object.
     type Record: Clone + Debug + Eq + Hash;
-    /// What a child takes an object without a record for.
+    /// The meaning of an object without a record, for its child.
     type Arrival: Copy + Debug + Eq + Hash;
 
     /// The arrival of an object that a first listing found at rest.
@@ -36,7 +36,7 @@ pub trait Kind: Clone + Debug + Eq + Hash {
     /// Which object this is.
     fn id(sight: &Self::Sight) -> &Self::Id;
 
-    /// What a sight asks for, compared with the record of its object.
+    /// The attention that a sight needs, compared with the record of its object.
     fn attention(&self, record: Option<&Self::Record>, sight: &Self::Sight, is_listed: bool) -> Attention<Self>;
 
     /// Why an object without a record gets none, if its owner has to do something about it.
@@ -46,7 +46,7 @@ pub trait Kind: Clone + Debug + Eq + Hash {
     fn state(record: &Self::Record) -> State;
 }
 
-/// What a sight asks for.
+/// The attention that a sight needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Attention<K: Kind> {
     /// Nothing: the record says the same.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::kernel::id::ObjectId;
 use crate::watches::listed::{Listed, Scope};
 
-/// What a watch has listed, and is listing.
+/// The finished and pending listings of a watch.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Listings<I> {
     /// For each scope being listed, the objects seen since its listing began.

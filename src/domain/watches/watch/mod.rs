@@ -1,5 +1,5 @@
-//! What a watch of objects decides: which of them get a child, what each child has to learn, what is written about those that need
-//! none, and what exists no more.
+//! The decisions of a watch of objects: which of them get a child, what each child has to learn, what is written about
+//! those that need none, and what exists no more.
 //!
 //! ```text
 //!            sight ──▶ idle                             the record says the same
@@ -69,7 +69,8 @@ const OVERDRAWN: &str =
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Watch<K: Kind> {
     kind: K,
-    /// What the ledger holds. Each is shared with what writes and shows it: there are tens of thousands of them.
+    /// The ledger's records. Each is shared with the code that writes and shows it: there are tens of thousands of
+    /// them.
     records: BTreeMap<K::Id, Arc<K::Record>>,
     /// Objects whose record cannot be read, and why. We leave them alone: a fresh record would forget what the object
     /// owes.
@@ -297,7 +298,7 @@ impl<K: Kind> Watch<K> {
         }
     }
 
-    /// What became of a baseline.
+    /// Takes in the outcome of a baseline.
     fn baseline_written(&mut self, now: Timestamp, baseline: Baseline<K>, effects: &mut Vec<Effect<K>>) {
         let Baseline { id, record, written } = baseline;
         self.baselines.end(&id);

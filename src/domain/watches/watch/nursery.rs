@@ -17,8 +17,8 @@ pub(super) const QUARANTINE: Duration = Duration::from_secs(300);
 pub struct Case<K: Kind> {
     /// The newest sight, kept so that one that came too late for a child is not lost.
     pub latest: Latest<K>,
-    /// What an object without a record is taken for, by the sight that asked for the child. A child that is rebuilt after a crash
-    /// gets the same value.
+    /// The meaning of an object without a record, by the sight that asked for the child. A child that is rebuilt after
+    /// a crash gets the same value.
     pub arrival: K::Arrival,
 }
 
@@ -31,7 +31,7 @@ struct Child<K: Kind> {
     needs_peers: bool,
 }
 
-/// What an object without a child waits for before it gets one.
+/// The wait of an object before it gets a child.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Wait {
     /// For a note to be stored; that takes a moment.
@@ -62,7 +62,7 @@ impl<K: Kind> Nursery<K> {
         self.children.keys()
     }
 
-    /// What a child knows, or will know soon, of its object.
+    /// The sight that a child has, or will have soon, of its object.
     pub fn newest(&self, id: &K::Id) -> Option<&K::Sight> {
         self.children.get(id)?.case.latest.as_deref()
     }

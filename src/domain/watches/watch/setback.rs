@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use crate::kernel::id::{ObjectId, Seq};
 
-/// What this life knows of numbers that a restored ledger may have forgotten.
+/// This life's memory of numbers that a restored ledger may have forgotten.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Setback<I> {
     /// The highest number of a record that this life has removed.

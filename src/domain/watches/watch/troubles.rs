@@ -1,4 +1,4 @@
-//! What a watch cannot do, in words, while that lasts; and when we say so.
+//! The troubles of a watch, in words, while they last; and when they are reported.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -37,7 +37,7 @@ fn start(cluster: &KubernetesStandIn, name: &str) -> String {
     job["metadata"]["uid"].as_str().unwrap().to_owned()
 }
 
-/// Every step ends well, but for `apply`, which waits to be told.
+/// Every step ends well, but for `apply`, which waits until its end is set.
 fn hold_apply(cluster: &KubernetesStandIn) {
     let ends = Outcome::Ends(Duration::ZERO, End::default());
     cluster.set_job_script(Some(Script::new(move |run| match run.container.as_str() {

@@ -15,7 +15,7 @@ use super::super::repo::{self, Installation};
 use super::super::{CRD, CRD_WEAVE, object, written};
 use super::{SPEC, STATUS};
 
-/// What strings are made of that nobody means.
+/// Pieces of meaningless strings.
 const TEXTS: [&str; 27] = [
     "",
     " ",

@@ -277,8 +277,8 @@ async fn a_writer_dropped_at_any_moment_holds_up_nobody() {
 // Faults: A2
 /// Goal: of two workers that store over the same record, one wins, also where a shard has a journal that is begun, folded and written
 /// meanwhile. Method: both try the next revision of whatever they read, under their own name, or remove it, while calls take any
-/// time, fail, lose their answers, or are given up. A revision of one life of a record that two were told is theirs would be a
-/// purge that one of them forgets.
+/// time, fail, lose their answers, or are given up. A revision of one life of a record that was granted to two would be
+/// a purge that one of them forgets.
 #[tokio::test(start_paused = true)]
 async fn two_workers_never_both_win_whatever_becomes_of_their_calls() {
     let (mut journals, mut folds, mut given_up) = (0, 0, 0);

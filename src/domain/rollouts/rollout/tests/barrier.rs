@@ -218,8 +218,8 @@ fn lingering(serves: bool) -> OldPods {
     old_pods(&Serving { pods: vec![pod("new-1", "b", false), pod("old-1", "a", true)], endpoints })
 }
 
-/// Somebody writes the Deployment over and over, each time seen before and after the controller has acted on it; returns when
-/// the purge was made, at most so long after the predicate first held.
+/// The Deployment is written again and again, each time seen before and after the controller has acted on it; returns
+/// when the purge was made, at most so long after the predicate first held.
 fn written_each(every: Duration, stops: Duration, sight: impl Fn(i64) -> Workload) -> Duration {
     let mut story = at_the_barrier();
     let began = story.now;

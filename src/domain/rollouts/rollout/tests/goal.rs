@@ -1,4 +1,4 @@
-//! What a CI job that waits is told, at each step of a rollout's life.
+//! The answers to a waiting CI job, at each step of a rollout's life.
 
 use super::*;
 use crate::kernel::id::NoticeId;

@@ -155,7 +155,7 @@ fn a_wait_is_told_once_by_whoever_comes_first_and_by_the_next_where_that_one_is_
         assert_eq!(member.told(Kind::GroupStalled).len(), times);
         assert!(member.machine.durable().unwrap().stalled);
     }
-    // Who waits for another version waits for something else.
+    // A member that waits for another version waits for something else.
     let mut member = Member::with(&[("eu-2", reporting("c", true))]);
     member.pass(TIMEOUT + Duration::from_secs(60));
     assert_eq!(member.told(Kind::GroupStalled).len(), 1);
@@ -188,10 +188,7 @@ fn whoever_is_left_out_must_say_so_now() {
     };
     assert!(!known(|_| {}).contains("eu-2"), "{}", known(|_| {}));
     for state in [known(|known| known.alive = false), known(|known| known.current = false)] {
-        assert!(
-            state.contains("waiting for eu-2, which did not have the workload when it was last heard from"),
-            "{state}"
-        );
+        assert!(state.contains("waiting for eu-2, which last reported that it lacks the workload"), "{state}");
     }
 }
 
@@ -280,7 +277,7 @@ fn whoever_is_off_is_left_out_only_while_it_says_so_now() {
     assert!(words.contains("waiting for eu-2, which is at web: a"), "{words}");
 }
 
-/// The vote of everybody in the vector of `b`, which has these members.
+/// Each member's vote in the vector of `b`, which has these members.
 fn vote_of(members: &[(&str, &str)], purge: Option<PurgeState>) -> Vote {
     let component = |(name, origin): &(&str, &str)| {
         let component = Component::bare((*origin).into(), Seq(2));
@@ -419,7 +416,7 @@ fn an_end_that_another_member_has_told_is_not_told_again() {
         assert_eq!(member.compared, compared, "whoever had a newer listing has compared for all: {listed}");
         assert_eq!(member.told(Kind::PurgeCompleted), [""; 0]);
     }
-    // Of the two who closed it, nobody has told it.
+    // Of the two members that closed it, neither has announced it.
     let mut silent = has_told("");
     silent.as_mut().map(|known| &mut known.published).into_iter().for_each(|published| {
         let Published::Record(record) = published else { return };

@@ -1,5 +1,5 @@
-//! Sites with several distributions, up to as many as an account may have: each is purged, and what is written and told of them
-//! stays within its bounds.
+//! Sites with several distributions, up to as many as an account may have: each is purged, and the records and notices
+//! of them stay within their bounds.
 
 use std::collections::VecDeque;
 
@@ -260,7 +260,7 @@ fn denied() -> Site {
     assert_eq!(site.ends(), [&Outcome::Owed]);
     let told: Vec<&str> = site.told(Kind::PurgeOwed).iter().map(|notice| notice.message.as_str()).collect();
     assert_eq!(told.len(), 1, "{told:?}");
-    assert!(told[0].ends_with("; not begun with before some of these are made: 368 more distributions"), "{told:?}");
+    assert!(told[0].ends_with("; 368 more distributions wait until some of these are purged"), "{told:?}");
     site.fate = Box::new(fresh);
     site
 }
@@ -360,7 +360,7 @@ fn tags_are_sent_where_they_are_on_and_paths_where_not_under_one_reference() {
     }
 }
 
-/// What can become of one of two purges, and how the first of them is told.
+/// The outcomes of one of two purges, and how the first of them is announced.
 #[derive(Clone, Copy, PartialEq)]
 enum Fate {
     Fresh,

@@ -121,7 +121,7 @@ fn in_a_group_what_the_ledger_has_lost_is_kept_in_the_record_until_it_is_adopted
     assert!(!effects.iter().any(|effect| matches!(effect, Effect::Store(_))), "{effects:?}");
 }
 
-// A Redis that lost writes at its fail-over, or a backup that nobody noticed: only the nonce tells the two rollouts apart.
+// A Redis that lost writes at its fail-over, or an unnoticed backup: only the nonce distinguishes the two rollouts.
 // Faults: A5
 #[test]
 fn a_number_that_is_given_out_twice_has_another_reference_each_time() {

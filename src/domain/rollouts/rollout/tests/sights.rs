@@ -1,4 +1,4 @@
-//! What a sight means: digests, chosen containers, requests, deadlines, and what is told of a rollout that is overtaken.
+//! The meaning of a sight: digests, chosen containers, requests, deadlines, and the notices of an overtaken rollout.
 
 use super::*;
 

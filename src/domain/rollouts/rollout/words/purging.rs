@@ -8,7 +8,7 @@ use crate::purges::purge::TRIED_EVERY;
 use crate::records::record::passed;
 use crate::records::record::{Purge, PurgeState, Record, Vote};
 
-/// What a complete rollout waits for, and what comes next.
+/// The wait of a complete rollout, and the next step.
 pub(super) fn complete(record: &Record) -> (String, String) {
     let Some(vote) = record.votes.iter().rfind(|vote| vote.closed.is_none() && vote.seq == record.seq) else {
         if record.awaits_vote() {

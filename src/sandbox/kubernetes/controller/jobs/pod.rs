@@ -10,7 +10,7 @@ use super::super::Moment;
 use super::script::{ContainerRun, End, Outcome, container_run};
 use crate::kubernetes::object::{number, text};
 
-/// How a program ends that is told to, and how one that is killed.
+/// The exit codes of a program after SIGTERM and after SIGKILL.
 const TERMINATED: i32 = 143;
 const KILLED: i32 = 137;
 
@@ -88,7 +88,7 @@ impl PodRun {
         }
     }
 
-    /// Moves on by one state that a client can see. `gone` is how long its programs take to end when they are told to.
+    /// Moves on by one state that a client can see. `gone` is how long its programs take to end after SIGTERM.
     pub fn advance(&mut self, pod: &Value, now: &Moment, stamp: &str, gone: Duration) -> Progress {
         let mut progress = Progress::default();
         if self.phase() == "Succeeded" || self.phase() == "Failed" {

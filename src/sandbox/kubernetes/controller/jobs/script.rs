@@ -68,7 +68,7 @@ impl End {
 pub enum Outcome {
     /// It runs, and ends like this after this time.
     Ends(Duration, End),
-    /// It runs until it is told how to end: [`KubernetesStandIn::finish`](crate::kubernetes::KubernetesStandIn::finish).
+    /// It runs until its end is set: [`KubernetesStandIn::finish`](crate::kubernetes::KubernetesStandIn::finish).
     Holds,
     /// It does not start, for this reason and with this message, until another script is set.
     Waits(String, String),
