@@ -120,6 +120,10 @@ faults: test-setup ## Runs the whole table of faults for groups and prints what 
 faults-page: ## Fills the last column of docs/internals/faults.md, which the tests make
 	$(CARGO) test $(LOCKED) --quiet --test tidy -- --ignored make_the_page_of_faults
 
+.PHONY: house
+house: ## Prints how large the house is, beside what it was and what it should be
+	@scripts/house.sh
+
 .PHONY: strangers
 strangers: test-setup release ## Attacks it as tenants, senders and peers could, and prints each figure beside its aim; takes minutes
 	ALLCLEAR_BIN=$(BINARY) $(CARGO) test $(LOCKED) --quiet --workspace --no-fail-fast -- --include-ignored --nocapture --test-threads 1 strangers

@@ -15,7 +15,7 @@ use domain::purges::catalog::Found;
 use domain::purges::purge::{Order, Progress};
 use domain::records::record::{Record, Records};
 use domain::replica::duty::Singleton;
-use domain::replica::feature::Part;
+use domain::replica::kind_lifecycle::Part;
 use domain::watches::watch;
 use domain::workloads::readiness::Pods;
 use domain::workloads::workload::Workload;

@@ -23,6 +23,7 @@ pub mod directory;
 pub mod invalidator;
 pub mod lifecycle;
 pub mod message;
+pub mod object_watcher;
 pub mod observation;
 pub mod pod_watcher;
 pub mod promoting;
@@ -31,7 +32,6 @@ pub mod root;
 pub mod running;
 pub mod shell;
 pub(crate) mod telling;
-pub mod tending;
 pub mod webhook;
 
 use std::collections::BTreeSet;
@@ -135,7 +135,7 @@ pub const MAILBOX_MAX: usize = 256;
     clippy::disallowed_methods,
     reason = "see above; a burst of 2,000 objects at a start is no reason to try again"
 )]
-fn insist<M>(to: &Recipient<M>, message: M)
+fn send_even_if_full<M>(to: &Recipient<M>, message: M)
 where
     M: Message<Result = ()> + Send,
 {

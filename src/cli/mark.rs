@@ -2,8 +2,8 @@
 
 use crate::adapters::kubernetes::desk::{Desk, Found, Listing, Mark, Marked, REQUESTED_AT, SUSPEND, requested_at};
 use crate::cli::answer::{EXIT_FAILED, Outcome, refused};
+use crate::cli::command_kind::{CommandKind, IdOf, missing, one};
 use crate::cli::page::count;
-use crate::cli::spoken::{IdOf, Spoken, missing, one};
 use domain::kernel::id::ObjectId;
 use domain::objects::kept::Kept;
 
@@ -25,7 +25,7 @@ pub enum Change {
 }
 
 /// Changes objects. Exit codes: 0 all of them changed, 1 not all.
-pub async fn change<K: Spoken>(desk: &Desk<K>, which: Which<IdOf<K>>, change: Change) -> Outcome {
+pub async fn change<K: CommandKind>(desk: &Desk<K>, which: Which<IdOf<K>>, change: Change) -> Outcome {
     let listing = match which {
         Which::One(id) => one(desk, &id).await.map(|found| Listing { found: vec![found], ..Listing::default() }),
         Which::All(namespace) => match desk.all(namespace.as_deref()).await {
@@ -60,11 +60,11 @@ pub async fn change<K: Spoken>(desk: &Desk<K>, which: Which<IdOf<K>>, change: Ch
 }
 
 /// Why the line is stopped, if that was not said: at least by whom.
-async fn reason<K: Spoken>(desk: &Desk<K>) -> String {
+async fn reason<K: CommandKind>(desk: &Desk<K>) -> String {
     desk.who().await.map_or_else(|_| "stopped by hand".to_owned(), |who| format!("stopped by {who}"))
 }
 
-async fn apply<K: Spoken>(desk: &Desk<K>, found: &Found<K::Object>, change: &Change) -> Result<String, String> {
+async fn apply<K: CommandKind>(desk: &Desk<K>, found: &Found<K::Object>, change: &Change) -> Result<String, String> {
     let at;
     let mark: Mark<'_> = match change {
         Change::Poke(at_ms) => {
@@ -89,7 +89,7 @@ async fn apply<K: Spoken>(desk: &Desk<K>, found: &Found<K::Object>, change: &Cha
 }
 
 impl Change {
-    fn words<K: Spoken>(&self) -> String {
+    fn words<K: CommandKind>(&self) -> String {
         match self {
             Self::Poke(_) => "asked to look now, or when the rest of its host is over".to_owned(),
             Self::Suspend(_) => format!("stopped, so no new {} starts", K::WORK),

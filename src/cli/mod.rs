@@ -5,6 +5,7 @@ mod again;
 pub mod answer;
 mod arguments;
 pub mod check;
+pub mod command_kind;
 mod completion;
 pub mod config;
 mod connect;
@@ -24,7 +25,6 @@ pub mod read;
 pub mod repo;
 mod repo_command;
 pub mod run;
-pub mod spoken;
 pub mod status;
 mod step;
 mod times;
@@ -150,8 +150,8 @@ fn explain_command(
     watch: bool,
     output: Output,
 ) -> ExitCode {
-    let repo = name.as_deref().is_some_and(spoken::is_meant::<RepoKind>);
-    let pipeline = name.as_deref().is_some_and(spoken::is_meant::<PipelineKind>);
+    let repo = name.as_deref().is_some_and(command_kind::is_meant::<RepoKind>);
+    let pipeline = name.as_deref().is_some_and(command_kind::is_meant::<PipelineKind>);
     match name {
         Some(_) if watch && (repo || pipeline) => {
             let why = "--watch is for workloads; `allclear status --watch` shows Pipelines and Repos";

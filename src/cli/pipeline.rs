@@ -13,7 +13,7 @@ use crate::actors::observation::PromotingSeen;
 use crate::adapters::kubernetes::desk::{Desk, Found, Listing};
 use crate::adapters::kubernetes::objects::{Kind, PipelineKind};
 use crate::cli::answer::{EXIT_FAILED, Outcome, Output, answer, refused};
-use crate::cli::spoken::{self, one};
+use crate::cli::command_kind::{self, one};
 use crate::cli::status::remote;
 use domain::kernel::id::{ObjectId, PipelineId};
 use domain::pipeline::view::{View, view};
@@ -26,7 +26,7 @@ pub use approve::{Question, approve, question};
 /// # Errors
 /// Why it is not the name of a Pipeline.
 pub fn named(text: &str) -> Result<PipelineId, String> {
-    spoken::named::<PipelineKind>(text)
+    command_kind::named::<PipelineKind>(text)
 }
 
 /// Every Pipeline, in a row each. Exit codes: 0 all of them, 1 not all could be read.

@@ -13,7 +13,7 @@ use crate::actors::observation::RunningSeen;
 use crate::adapters::kubernetes::desk::{Desk, Found, Listing};
 use crate::adapters::kubernetes::objects::{Kind, RepoKind};
 use crate::cli::answer::{EXIT_FAILED, Outcome, Output, answer, refused};
-use crate::cli::spoken::{self, one};
+use crate::cli::command_kind::{self, one};
 use crate::cli::status::remote;
 use domain::kernel::id::{ObjectId, RepoId};
 use domain::repo::job::{StepKind, logs as command};
@@ -28,7 +28,7 @@ pub use approve::{Question, Yes, approve, question};
 /// # Errors
 /// Why it is not the name of a Repo.
 pub fn named(text: &str) -> Result<RepoId, String> {
-    spoken::named::<RepoKind>(text)
+    command_kind::named::<RepoKind>(text)
 }
 
 /// Every Repo, in a row each. Exit codes: 0 all of them, 1 not all could be read.

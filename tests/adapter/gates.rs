@@ -17,7 +17,7 @@ use domain::kernel::id::{Environment, PipelineId, RepoId, Revision, Subject};
 use domain::kernel::machine::Timestamp;
 use domain::names::destination::Purpose;
 use domain::objects::asked::Opening;
-use domain::objects::doors::VerdictSource;
+use domain::objects::gates::VerdictSource;
 use domain::pipeline::spec::{Purged, PurgedBy};
 use domain::ports::pipeline::{Asking, Edges, Secrets, Unanswered, Verdicts};
 use domain::ports::{Clock, PortError};

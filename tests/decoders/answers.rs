@@ -21,7 +21,7 @@ use bytes::Bytes;
 use domain::bounds::policy::Policy;
 use domain::kernel::id::{InvalidationId, Origin, Reference, Revision, Subject, WorkloadId};
 use domain::names::distribution::{Distribution, DistributionId};
-use domain::objects::doors::VerdictSource;
+use domain::objects::gates::VerdictSource;
 use domain::pipeline::spec::{Purged, PurgedBy};
 use domain::ports::pipeline::{Asking, Edges, Verdicts};
 use domain::ports::{Cdn, CdnError};

@@ -13,7 +13,7 @@ use crate::actors::observation::{LeafSeen, Observation, PromotingSeen};
 use crate::actors::promoting::leaf::LeafActor;
 use crate::actors::promoting::message::{Follow, LookAt, Looked, Owner, Reported};
 use crate::actors::shell::{Drives, Shell};
-use crate::actors::{Env, MAILBOX_MAX, insist};
+use crate::actors::{Env, MAILBOX_MAX, send_even_if_full};
 use domain::apps::app::ClusterKey;
 use domain::apps::clusters::{self, Effect, Event};
 use domain::kernel::id::PipelineId;
@@ -104,24 +104,24 @@ impl Drives<clusters::Clusters> for Clusters {
             Effect::Start(cluster) => self.start(cluster, ctx),
             Effect::Stop(cluster) => {
                 if let Some(child) = self.children.remove(&cluster) {
-                    insist(&child.recipient(), GiveWay);
+                    send_even_if_full(&child.recipient(), GiveWay);
                 }
             }
             Effect::Want(cluster, owner, targets) => {
                 let (Some(child), Some(owner)) = (self.children.get(&cluster), self.owners.get(&owner)) else { return };
-                insist(&child.clone().recipient(), Follow { owner: owner.clone(), targets });
+                send_even_if_full(&child.clone().recipient(), Follow { owner: owner.clone(), targets });
             }
             Effect::LookFor(cluster, owner, ticket, targets) => {
                 let Some(child) = self.children.get(&cluster) else { return };
-                insist(&child.clone().recipient(), LookAt { owner, ticket, targets });
+                send_even_if_full(&child.clone().recipient(), LookAt { owner, ticket, targets });
             }
             Effect::Report(owner, sights) => {
                 let Some(owner) = self.owners.get(&owner) else { return };
-                insist(&owner.reported, Reported(sights));
+                send_even_if_full(&owner.reported, Reported(sights));
             }
             Effect::Looked(owner, ticket, sights) => {
                 let Some(owner) = self.owners.get(&owner) else { return };
-                insist(&owner.looked, Looked(ticket, sights));
+                send_even_if_full(&owner.looked, Looked(ticket, sights));
             }
             Effect::TellCrashed(cluster, None) => {
                 tracing::error!(cluster = %cluster.display_name(), "the reader of a cluster crashed; it is rebuilt");

@@ -13,7 +13,7 @@ use crate::actors::lifecycle::{Obituary, StopListener};
 use crate::actors::message::End;
 use crate::actors::promoting::message::{Looked, Owner, Reported};
 use crate::actors::shell::{Drives, Shell};
-use crate::actors::{Env, MAILBOX_MAX, insist};
+use crate::actors::{Env, MAILBOX_MAX, send_even_if_full};
 use crate::telemetry::Share;
 use domain::apps::app::{ClusterKey, TargetKey};
 use domain::apps::leaf::{Collection, Effect, Event, Leaf as Machine, News, Number, Sights};
@@ -168,7 +168,7 @@ impl Drives<Machine> for LeafActor {
             Effect::Report(owner, sights) => self.report(owner, sights),
             Effect::Looked(owner, ticket, sights) => {
                 if let Some(owner) = self.owners.get(&owner) {
-                    insist(&owner.looked, Looked(ticket, sights));
+                    send_even_if_full(&owner.looked, Looked(ticket, sights));
                 }
             }
             Effect::End => self.end(ctx),

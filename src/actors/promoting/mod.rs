@@ -1,4 +1,4 @@
-//! What Pipelines need: performs what `domain::replica::feature` decides. It asks whether their kind is served, and builds, rebuilds and ends the
+//! What Pipelines need: performs what `domain::replica::kind_lifecycle` decides. It asks whether their kind is served, and builds, rebuilds and ends the
 //! two parts that attend to them.
 //!
 //! It lives on a thread of its own, so that decoding what other clusters send never holds up a purge. Whatever happens here never ends
@@ -21,14 +21,14 @@ use futures_util::future::join;
 use crate::actors::directory::PeersRestarted;
 use crate::actors::lifecycle::StopListener;
 use crate::actors::message::{Died, Observe, TellNotice, Who};
+use crate::actors::object_watcher::{Served, served};
 use crate::actors::observation::{Observation, PromotingSeen};
 use crate::actors::promoting::parts::Built;
 use crate::actors::shell::{Drives, Shell};
-use crate::actors::tending::{Served, served};
 use crate::actors::{Env, MAILBOX_MAX};
 use domain::ports::PortError;
 use domain::ports::pipeline::Promoting;
-use domain::replica::feature::{Effect, Event, Feature, Part};
+use domain::replica::kind_lifecycle::{Effect, Event, KindLifecycle, Part};
 
 /// How often we check the parts for a death whose notice was lost.
 const SWEEP_EVERY: Duration = Duration::from_secs(1);
@@ -51,7 +51,7 @@ pub struct Promoter {
     promoting: Promoting,
     tell_notice: Recipient<TellNotice>,
     stop_listener: StopListener,
-    feature: Shell<Feature>,
+    feature: Shell<KindLifecycle>,
     built: Option<Built>,
     /// Why we may not list them, where nothing is built because of that.
     refused: Option<String>,
@@ -66,7 +66,7 @@ impl Promoter {
         stop_listener: StopListener,
         arbiter: Option<&Arbiter>,
     ) -> Addr<Self> {
-        let feature = Shell::new(Feature::new("Pipelines"), &env);
+        let feature = Shell::new(KindLifecycle::new("Pipelines"), &env);
         let promoter = Self { env, promoting, tell_notice, stop_listener, feature, built: None, refused: None };
         match arbiter {
             Some(arbiter) => Self::start_in_arbiter(&arbiter.handle(), |_| promoter),
@@ -110,8 +110,8 @@ impl Actor for Promoter {
     }
 }
 
-impl Drives<Feature> for Promoter {
-    fn shell(&mut self) -> Option<&mut Shell<Feature>> {
+impl Drives<KindLifecycle> for Promoter {
+    fn shell(&mut self) -> Option<&mut Shell<KindLifecycle>> {
         Some(&mut self.feature)
     }
 

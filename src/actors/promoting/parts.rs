@@ -6,15 +6,15 @@ use actix::{Actor, Addr, AsyncContext, Context};
 use futures_util::future::join;
 
 use super::Promoter;
-use crate::actors::insist;
 use crate::actors::lifecycle::{Obituary, StopSignal};
 use crate::actors::message::Who;
+use crate::actors::object_watcher::PeersRebuilt;
 use crate::actors::promoting::clusters::Clusters;
 use crate::actors::promoting::message::Peers;
 use crate::actors::promoting::pipelines::Pipelines;
+use crate::actors::send_even_if_full;
 use crate::actors::shell::Drives;
-use crate::actors::tending::PeersRebuilt;
-use domain::replica::feature::{Event, Part};
+use domain::replica::kind_lifecycle::{Event, Part};
 
 /// Both parts. Each ends when its signal is dropped.
 pub(super) struct Built {
@@ -79,7 +79,7 @@ impl Promoter {
     /// Tells the Pipelines where their peers are.
     pub(super) fn direct(&self) {
         if let Some(built) = &self.built {
-            insist(&built.pipelines.clone().recipient(), PeersRebuilt(self.peers(&built.clusters)));
+            send_even_if_full(&built.pipelines.clone().recipient(), PeersRebuilt(self.peers(&built.clusters)));
         }
     }
 

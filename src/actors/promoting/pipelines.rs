@@ -5,17 +5,17 @@ use std::sync::Arc;
 use crate::actors::Env;
 use crate::actors::lifecycle::{Obituary, StopListener};
 use crate::actors::message::Who;
+use crate::actors::object_watcher::{ObjectWatcher, Tended};
 use crate::actors::observation::{Observation, PromotingSeen};
 use crate::actors::promoting::message::Peers;
 use crate::actors::promoting::pipeline::PipelineActor;
-use crate::actors::tending::{Tended, Tending};
 use crate::telemetry::Metrics;
 use domain::kernel::id::PipelineId;
 use domain::pipeline::spec::Object;
 use domain::ports::pipeline::{Objects, Promoting};
 
 /// The parent of all Pipelines.
-pub type Pipelines = Tending<Promoting>;
+pub type Pipelines = ObjectWatcher<Promoting>;
 
 impl Tended for Promoting {
     type Object = Object;

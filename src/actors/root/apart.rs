@@ -7,11 +7,11 @@ use futures_util::future::{OptionFuture, join};
 use super::OBSERVE_WITHIN;
 use super::parent::Parent;
 use crate::actors::directory::{Directory, PeersRestarted};
-use crate::actors::insist;
 use crate::actors::message::{Observe, TellNotice};
 use crate::actors::observation::Observation;
 use crate::actors::promoting::Promoter;
 use crate::actors::running::Runner;
+use crate::actors::send_even_if_full;
 use domain::ports::Ports;
 
 /// Both parents, and their thread if they have one. The thread ends when this is dropped.
@@ -72,10 +72,10 @@ impl Apart {
     /// Tells them where their peers are.
     pub fn direct(&self, directory: &Directory) {
         if let Some(promoter) = &self.promoter {
-            insist(&promoter.clone().recipient(), PeersRestarted(directory.clone()));
+            send_even_if_full(&promoter.clone().recipient(), PeersRestarted(directory.clone()));
         }
         if let Some(runner) = &self.runner {
-            insist(&runner.clone().recipient(), PeersRestarted(directory.clone()));
+            send_even_if_full(&runner.clone().recipient(), PeersRestarted(directory.clone()));
         }
     }
 

@@ -1,4 +1,4 @@
-//! What Repos need: performs what `domain::replica::feature` decides. It asks whether their kind is served, and builds, rebuilds and ends the
+//! What Repos need: performs what `domain::replica::kind_lifecycle` decides. It asks whether their kind is served, and builds, rebuilds and ends the
 //! parent of their actors.
 //!
 //! It lives beside the promoter, on that thread. Whatever happens here never ends the process.
@@ -16,14 +16,14 @@ use actix::{
 use crate::actors::directory::PeersRestarted;
 use crate::actors::lifecycle::{Obituary, StopListener, StopSignal};
 use crate::actors::message::{Died, Observe, TellNotice, Who};
+use crate::actors::object_watcher::{PeersRebuilt, Served, served};
 use crate::actors::observation::{Observation, RunningSeen};
 use crate::actors::running::repos::Repos;
 use crate::actors::shell::{Drives, Shell};
-use crate::actors::tending::{PeersRebuilt, Served, served};
-use crate::actors::{Env, MAILBOX_MAX, insist};
+use crate::actors::{Env, MAILBOX_MAX, send_even_if_full};
 use domain::ports::PortError;
 use domain::ports::repo::Running;
-use domain::replica::feature::{Effect, Event, Feature, Part};
+use domain::replica::kind_lifecycle::{Effect, Event, KindLifecycle, Part};
 
 /// How often we check the parent for a death whose notice was lost.
 const SWEEP_EVERY: Duration = Duration::from_secs(1);
@@ -43,7 +43,7 @@ pub struct Runner {
     running: Running,
     tell_notice: Recipient<TellNotice>,
     stop_listener: StopListener,
-    feature: Shell<Feature>,
+    feature: Shell<KindLifecycle>,
     built: Option<Built>,
     /// Why we may not list them, where nothing is built because of that.
     refused: Option<String>,
@@ -65,7 +65,7 @@ impl Runner {
         stop_listener: StopListener,
         arbiter: Option<&Arbiter>,
     ) -> Addr<Self> {
-        let feature = Shell::new(Feature::new("Repos"), &env);
+        let feature = Shell::new(KindLifecycle::new("Repos"), &env);
         let runner = Self { env, running, tell_notice, stop_listener, feature, built: None, refused: None };
         match arbiter {
             Some(arbiter) => Self::start_in_arbiter(&arbiter.handle(), |_| runner),
@@ -131,8 +131,8 @@ impl Actor for Runner {
     }
 }
 
-impl Drives<Feature> for Runner {
-    fn shell(&mut self) -> Option<&mut Shell<Feature>> {
+impl Drives<KindLifecycle> for Runner {
+    fn shell(&mut self) -> Option<&mut Shell<KindLifecycle>> {
         Some(&mut self.feature)
     }
 
@@ -176,7 +176,7 @@ impl Handler<PeersRestarted> for Runner {
     fn handle(&mut self, PeersRestarted(directory): PeersRestarted, _ctx: &mut Self::Context) {
         self.tell_notice = directory.tell_notice;
         if let Some(built) = &self.built {
-            insist(&built.repos.clone().recipient(), PeersRebuilt(self.tell_notice.clone()));
+            send_even_if_full(&built.repos.clone().recipient(), PeersRebuilt(self.tell_notice.clone()));
         }
     }
 }

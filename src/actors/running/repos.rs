@@ -7,9 +7,9 @@ use actix::Recipient;
 use crate::actors::Env;
 use crate::actors::lifecycle::{Obituary, StopListener};
 use crate::actors::message::{TellNotice, Who};
+use crate::actors::object_watcher::{ObjectWatcher, Tended};
 use crate::actors::observation::{Observation, RunningSeen};
 use crate::actors::running::repo::RepoActor;
-use crate::actors::tending::{Tended, Tending};
 use crate::telemetry::Metrics;
 use domain::kernel::id::RepoId;
 use domain::ports::pipeline::Objects;
@@ -17,7 +17,7 @@ use domain::ports::repo::Running;
 use domain::repo::spec::Object;
 
 /// The parent of all Repos.
-pub type Repos = Tending<Running>;
+pub type Repos = ObjectWatcher<Running>;
 
 impl Tended for Running {
     type Object = Object;

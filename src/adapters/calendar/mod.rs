@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use domain::objects::asked::Opening;
-use domain::objects::doors::{Freeze, Window};
+use domain::objects::gates::{Freeze, Window};
 use domain::ports::pipeline::Calendar;
 use domain::ports::{Clock, PortError};
 

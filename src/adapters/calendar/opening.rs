@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use domain::objects::asked::Opening;
-use domain::objects::doors::{Freeze, Window};
+use domain::objects::gates::{Freeze, Window};
 use jiff::civil::{Date, DateTime, Weekday};
 use jiff::tz::{AmbiguousOffset, Offset, TimeZone};
 use jiff::{SignedDuration, Timestamp};

@@ -53,17 +53,15 @@ impl Health {
     }
 }
 
-/// The commands of the board and the ledger, in forms that change nothing; `KEY` and `CHANNEL` are ours. HSET and SADD have no such
+/// The commands of the board, in forms that change nothing; `KEY` and `CHANNEL` are ours. HSET and SADD have no such
 /// form: each is followed by the deletion of what it made, and by an expiry, for a server that forbids to delete.
-const COMMANDS: [&[&str]; 30] = [
+const COMMANDS: [&[&str]; 28] = [
     &["GET", "KEY"],
     &["EXISTS", "KEY"],
     &["PERSIST", "KEY"],
     &["STRLEN", "KEY"],
-    &["HGET", "KEY", "f"],
     &["HMGET", "KEY", "f"],
     &["HDEL", "KEY", "f"],
-    &["HSCAN", "KEY", "0"],
     &["HSTRLEN", "KEY", "f"],
     &["SREM", "KEY", "m"],
     &["SRANDMEMBER", "KEY"],

@@ -31,7 +31,7 @@ pub(crate) enum PipelineAction {
     Suspend {
         #[command(flatten)]
         which: WhichPipelines,
-        /// Reason shown to others [default: your user name]
+        /// Reason shown to others [default: stopped by, and your user name]
         #[arg(long, value_name = "WORDS")]
         reason: Option<String>,
     },
@@ -102,7 +102,7 @@ pub(crate) enum RepoAction {
     Suspend {
         #[command(flatten)]
         which: WhichRepos,
-        /// Reason shown to others [default: your user name]
+        /// Reason shown to others [default: stopped by, and your user name]
         #[arg(long, value_name = "WORDS")]
         reason: Option<String>,
     },

@@ -3,11 +3,11 @@
 use crate::adapters::kubernetes::desk::{APPROVE, APPROVED_BY, Desk, Found, Marked, OVERRIDE};
 use crate::adapters::kubernetes::objects::PipelineKind;
 use crate::cli::answer::{Outcome, refused};
+use crate::cli::command_kind::{missing, one};
 use crate::cli::consent::{Answer, Consent};
 use crate::cli::page::time;
 use crate::cli::pipeline::shown;
 use crate::cli::pipeline::text::change;
-use crate::cli::spoken::{missing, one};
 use domain::kernel::id::{Environment, ObjectId, PipelineId};
 use domain::pipeline::view::{EnvironmentView, QuestionView, View};
 

@@ -3,10 +3,10 @@
 use crate::adapters::kubernetes::desk::{APPROVE, APPROVED_BY, Desk, Found, Marked, OVERRIDE};
 use crate::adapters::kubernetes::objects::RepoKind;
 use crate::cli::answer::{Outcome, refused};
+use crate::cli::command_kind::{missing, one};
 use crate::cli::consent::{Answer, Consent};
 use crate::cli::page::time;
 use crate::cli::repo::{ended, shown};
-use crate::cli::spoken::{missing, one};
 use domain::kernel::id::{ObjectId, RepoId};
 use domain::repo::job::StepKind;
 use domain::repo::spec::Object;

@@ -207,8 +207,8 @@ fn standing<'a>(
 ) -> Result<(Component, Code<'a>), String> {
     let record = match &known.published {
         Published::Record(record) if record.off && agreement.rules > Rules::SECOND => {
-            let said = "was switched off by allclear.dev/enabled when it was last heard from, and is to be left out only \
-                        while it says so";
+            let said = "last reported that allclear.dev/enabled switched it off, and is skipped only while it keeps \
+                        reporting that";
             return Err(said.to_owned());
         }
         Published::Record(record) => record,

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::apps::app::TargetKey;
 use crate::kernel::id::{Environment, Revision};
-use crate::objects::doors::{Freeze, VerdictSource, Window};
+use crate::objects::gates::{Freeze, VerdictSource, Window};
 use crate::pipeline::proposal::Repository;
 
 /// How long a soaking environment may be unready, unless the spec says: a pod that was evicted is replaced well within it.

@@ -13,7 +13,7 @@ use crate::kernel::answer::{Flow, PortError};
 use crate::kernel::id::{Environment, PipelineId, Revision, Subject};
 use crate::names::destination::Purpose;
 use crate::objects::asked::Opening;
-use crate::objects::doors::{Freeze, VerdictSource, Window};
+use crate::objects::gates::{Freeze, VerdictSource, Window};
 use crate::objects::kept::{Kept, ObjectSight, Written};
 use crate::pipeline::callers::{Called, Mark};
 use crate::pipeline::proposal::{Order, Proposed, RequestState};

@@ -1,5 +1,5 @@
 //! Whether this replica works, and with what.
 
 pub mod duty;
-pub mod feature;
+pub mod kind_lifecycle;
 pub mod lease;

@@ -61,7 +61,7 @@ use crate::kernel::retry;
 use crate::notices::notice::Notice;
 use crate::notices::telling::Telling;
 use crate::objects::asked::{Opening, Topic};
-use crate::objects::doors::{Freeze, VerdictSource, Window};
+use crate::objects::gates::{Freeze, VerdictSource, Window};
 use crate::objects::own_status::OwnStatus;
 use crate::repo::gates::Gatekeeper;
 use crate::repo::head::Looking;

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::apps::app::TargetKey;
 use crate::kernel::id::{RepoId, Revision, digest};
-use crate::objects::doors::{Freeze, VerdictSource, Window};
+use crate::objects::gates::{Freeze, VerdictSource, Window};
 use crate::repo::status::Status;
 
 /// The spec of a Repo.

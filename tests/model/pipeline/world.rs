@@ -3,7 +3,7 @@
 use domain::apps::app::{AppKind, ClusterKey, Present, Sight, TargetKey};
 use domain::kernel::id::{Environment, NoticeId, PipelineId, Revision, Seq};
 use domain::kernel::machine::{Machine, Timestamp};
-use domain::objects::doors::Freeze;
+use domain::objects::gates::Freeze;
 use domain::objects::kept::Answers;
 use domain::pipeline::proposal::{ForgeKind, Order, Repository};
 use domain::pipeline::spec::{Advance, EnvironmentSpec, Gates, Object, PromotionSpec, Spec, Strategy};

@@ -6,7 +6,7 @@ use std::time::Duration;
 use domain::kernel::id::{RepoId, Revision};
 use domain::kernel::machine::{Machine, Timestamp};
 use domain::kernel::promise::Promise;
-use domain::objects::doors::Window;
+use domain::objects::gates::Window;
 use domain::objects::kept::Answers;
 use domain::repo::spec::{Approving, Gates, Keep, Object, Preset, Retry, Runner, Source, Spec, Wanted};
 use domain::repo::status::{Condition, ConditionKind, Phase, Status};

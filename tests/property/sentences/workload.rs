@@ -292,7 +292,7 @@ const ROWS: &[Row] = &[
         scene.about().is_some_and(is_past) && scene.agreement.absent_left_out
     }),
     (
-        "was switched off by allclear.dev/enabled when it was last heard from, and is to be left out only while it says so",
+        "last reported that allclear.dev/enabled switched it off, and is skipped only while it keeps reporting that",
         |scene, _| scene.record().is_some_and(|record| record.off) && !is_left_out(scene, &scene.about),
     ),
     ("is at web: …, …", |scene, said| {

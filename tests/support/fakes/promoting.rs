@@ -10,7 +10,7 @@ use domain::apps::app::{AppKind, ClusterKey, LeafId, LeafKind, Look, Present, Ta
 use domain::apps::leaf::{Collection, News};
 use domain::kernel::id::{Environment, PipelineId, PromotionSeq, Revision};
 use domain::objects::asked::Opening;
-use domain::objects::doors::{Freeze, Window};
+use domain::objects::gates::{Freeze, Window};
 use domain::objects::kept::Answers;
 use domain::objects::kept::{ObjectSight, Written};
 use domain::pipeline::proposal::{Order, Proposed, Request, RequestState};

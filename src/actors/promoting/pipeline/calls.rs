@@ -6,14 +6,14 @@ use std::future::ready;
 use actix::{ActorFutureExt, AsyncContext, Context, WrapFuture};
 
 use super::PipelineActor;
-use crate::actors::insist;
 use crate::actors::promoting::message::{Follow, Owner};
+use crate::actors::send_even_if_full;
 use crate::actors::shell::Drives;
 use domain::apps::app::TargetKey;
 use domain::kernel::id::{Environment, ObjectId, Subject};
 use domain::notices::notice::Notice;
 use domain::objects::asked::Topic;
-use domain::objects::doors::{Freeze, Window};
+use domain::objects::gates::{Freeze, Window};
 use domain::objects::kept::Written;
 use domain::pipeline::proposal::{Order, Proposed};
 use domain::pipeline::spec::Object;
@@ -64,7 +64,7 @@ impl PipelineActor {
     pub(super) fn follow(&self, targets: Vec<TargetKey>, ctx: &Context<Self>) {
         let (reported, looked) = (ctx.address().recipient(), ctx.address().recipient());
         let owner = Owner { id: self.shell.machine().object().id.clone(), reported, looked };
-        insist(&self.peers.follow, Follow { owner, targets: targets.into_iter().collect() });
+        send_even_if_full(&self.peers.follow, Follow { owner, targets: targets.into_iter().collect() });
     }
 
     pub(super) fn look(&mut self, ctx: &mut Context<Self>) {

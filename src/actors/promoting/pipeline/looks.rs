@@ -6,8 +6,8 @@ use std::time::Duration;
 use actix::{AsyncContext, Context, Handler, SpawnHandle};
 
 use super::PipelineActor;
-use crate::actors::insist;
 use crate::actors::promoting::message::{LookAt, Looked};
+use crate::actors::send_even_if_full;
 use crate::actors::shell::Drives;
 use domain::apps::app::{Sight, TargetKey};
 use domain::kernel::id::{Environment, PromotionSeq};
@@ -62,7 +62,7 @@ impl PipelineActor {
         let bound = ctx.run_later(LOOK_WITHIN, Self::look_took_too_long);
         self.looks.open = Some(Open { ticket, of, missing: targets.clone(), sights: Vec::new(), bound });
         let owner = self.shell.machine().object().id.clone();
-        insist(&self.peers.look_at, LookAt { owner, ticket, targets });
+        send_even_if_full(&self.peers.look_at, LookAt { owner, ticket, targets });
     }
 
     fn look_took_too_long(&mut self, ctx: &mut Context<Self>) {

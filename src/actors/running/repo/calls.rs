@@ -11,7 +11,7 @@ use domain::kernel::id::{ObjectId, RepoId, Subject};
 use domain::kernel::machine::Timestamp;
 use domain::notices::notice::Notice;
 use domain::objects::asked::Topic;
-use domain::objects::doors::{Freeze, Window};
+use domain::objects::gates::{Freeze, Window};
 use domain::objects::kept::Written;
 use domain::ports::pipeline::Asking;
 use domain::repo::spec::Object;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use domain::apps::app::{AppKind, ClusterKey, LeafId, LeafKind, TargetKey};
 use domain::kernel::text::clean;
-use domain::objects::doors::{Freeze, VerdictSource, Window};
+use domain::objects::gates::{Freeze, VerdictSource, Window};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use url::Url;

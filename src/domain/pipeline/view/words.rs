@@ -6,7 +6,7 @@ use super::{EnvironmentView, promotion, question, request, revisions, targets, u
 use crate::kernel::id::ObjectId;
 use crate::kernel::machine::millis;
 use crate::kernel::text;
-use crate::objects::doors::{host, window};
+use crate::objects::gates::{host, window};
 use crate::pipeline::judge::{self, Edges, Obstacle, Sights, What};
 use crate::pipeline::show::{PRUNED, UNHEARD};
 use crate::pipeline::spec::{EnvironmentSpec, Object, Spec, Strategy};

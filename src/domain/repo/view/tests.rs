@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::apps::app::{AppKind, ClusterKey, TargetKey};
-use crate::objects::doors::{VerdictSource, Window};
+use crate::objects::gates::{VerdictSource, Window};
 use crate::objects::kept::Answers;
 use crate::repo::spec::{Approving, Gates, Keep, Retry, Runner, Source, Spec, Wanted};
 use crate::repo::status::{Approval, Attempt, Counts, Failing, JobRef, Next, Phase, Question, Terms};

@@ -2,7 +2,7 @@
 
 use crate::kernel::id::ObjectId;
 use crate::kernel::text;
-use crate::objects::doors::{host, window};
+use crate::objects::gates::{host, window};
 use crate::repo::show::PRUNED;
 use crate::repo::spec::{Approving, Object, Source, Spec, Wanted};
 use crate::repo::status::{Condition, ConditionKind, Phase, Question, Status};

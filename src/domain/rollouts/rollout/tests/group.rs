@@ -269,7 +269,10 @@ fn whoever_is_off_is_left_out_only_while_it_says_so_now() {
     assert!(!state(off.clone()).contains("eu-2"), "{}", state(off));
     for silent in [Known { alive: false, ..off.clone() }, Known { current: false, ..off.clone() }] {
         let words = state(silent);
-        assert!(words.contains("waiting for eu-2, which was switched off by allclear.dev/enabled when"), "{words}");
+        assert!(
+            words.contains("waiting for eu-2, which last reported that allclear.dev/enabled switched it off"),
+            "{words}"
+        );
     }
     let before = Agreement { rules: crate::records::rules::Rules::SECOND, ..Agreement::default() };
     let member = Member::under(before, &[("eu-2", Some(off))]);

@@ -2,15 +2,15 @@
 
 use actix::{ActorContext, ActorFutureExt, AsyncContext, Context, StreamHandler, WrapFuture};
 
-use super::{Sighted, Tended, Tending};
-use crate::actors::insist;
+use super::{ObjectWatcher, Sighted, Tended};
 use crate::actors::lifecycle::GiveWay;
+use crate::actors::send_even_if_full;
 use crate::actors::shell::Drives;
 use domain::objects::groups::Said;
 use domain::objects::kept::{Kept, ObjectSight};
 use domain::watches::watch::Event;
 
-impl<T: Tended> Tending<T> {
+impl<T: Tended> ObjectWatcher<T> {
     /// What is wrong with the watch of this group.
     fn trouble(&self, number: usize) -> Option<String> {
         self.groups.troubles().find(|(troubled, _)| *troubled == number).map(|(_, why)| why.to_owned())
@@ -38,7 +38,7 @@ impl<T: Tended> Tending<T> {
                 // Nothing of them is decided by that, nor lost: what they remember is in their status.
                 for id in lost {
                     if let Some(child) = self.children.get(&id) {
-                        insist(&child.clone().recipient(), GiveWay);
+                        send_even_if_full(&child.clone().recipient(), GiveWay);
                     }
                     self.feed(Event::Gone(id), ctx);
                 }
@@ -62,7 +62,7 @@ impl<T: Tended> Tending<T> {
     }
 }
 
-impl<T: Tended> StreamHandler<Sighted<T::Object>> for Tending<T> {
+impl<T: Tended> StreamHandler<Sighted<T::Object>> for ObjectWatcher<T> {
     fn handle(&mut self, Sighted(number, sight): Sighted<T::Object>, ctx: &mut Self::Context) {
         if matches!(sight, ObjectSight::Trouble(_)) {
             self.env.metrics.failure("watch_objects");

@@ -86,7 +86,7 @@ enum State {
 
 /// The machine. See the module's text. Nothing happens before the first tick.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Feature {
+pub struct KindLifecycle {
     /// The objects, for people: `Pipelines`.
     of: &'static str,
     state: State,
@@ -98,7 +98,7 @@ pub struct Feature {
     told_absent: bool,
 }
 
-impl Feature {
+impl KindLifecycle {
     /// That of these objects, of which nothing is known: `Pipelines`.
     pub fn new(of: &'static str) -> Self {
         let (asking, budgets) = (Call::due(Timestamp::default()), BTreeMap::new());
@@ -149,7 +149,7 @@ impl Feature {
     }
 }
 
-impl Machine for Feature {
+impl Machine for KindLifecycle {
     type Event = Event;
     type Effect = Effect;
 
@@ -210,8 +210,8 @@ mod tests {
         numbers.iter().copied().collect()
     }
 
-    fn working() -> Feature {
-        let mut feature = Feature::new("Pipelines");
+    fn working() -> KindLifecycle {
+        let mut feature = KindLifecycle::new("Pipelines");
         assert_eq!(feature.tick(at(0)), [Effect::Ask]);
         assert_eq!(feature.step(at(1), Event::Served(groups(&[0]))), [Effect::Build(groups(&[0]))]);
         feature
@@ -219,7 +219,7 @@ mod tests {
 
     #[test]
     fn a_cluster_without_the_kind_is_asked_every_five_minutes_and_told_of_once() {
-        let mut feature = Feature::new("Pipelines");
+        let mut feature = KindLifecycle::new("Pipelines");
         feature.tick(at(0));
         assert_eq!(feature.step(at(1), Event::Served(groups(&[]))), [Effect::TellAbsent]);
         assert_eq!(feature.next_deadline(), Some(at(301)));

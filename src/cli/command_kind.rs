@@ -10,7 +10,7 @@ use domain::objects::kept::Kept;
 pub type IdOf<K> = <<K as Kind>::Object as Kept>::Id;
 
 /// A kind that commands are about.
-pub trait Spoken: Kind {
+pub trait CommandKind: Kind {
     const COMMAND: &'static str;
     /// What begins by itself, unless it is suspended.
     const WORK: &'static str;
@@ -22,7 +22,7 @@ pub trait Spoken: Kind {
     fn parse(text: &str) -> Option<IdOf<Self>>;
 }
 
-impl Spoken for PipelineKind {
+impl CommandKind for PipelineKind {
     const COMMAND: &'static str = "pipeline";
     const WORK: &'static str = "promotion";
 
@@ -35,7 +35,7 @@ impl Spoken for PipelineKind {
     }
 }
 
-impl Spoken for RepoKind {
+impl CommandKind for RepoKind {
     const COMMAND: &'static str = "repo";
     const WORK: &'static str = "run";
 
@@ -52,19 +52,19 @@ impl Spoken for RepoKind {
 ///
 /// # Errors
 /// Why it is not the name of such an object.
-pub fn named<K: Spoken>(text: &str) -> Result<IdOf<K>, String> {
+pub fn named<K: CommandKind>(text: &str) -> Result<IdOf<K>, String> {
     let plain = kind_first::<K>(text).unwrap_or(text);
     K::parse(&format!("{}/{plain}", K::COMMAND))
         .ok_or_else(|| format!("{text:?} is no {}; write its namespace and name, as shop/web", K::NAME))
 }
 
 /// Whether a name is meant as one of this kind, not of a workload.
-pub fn is_meant<K: Spoken>(text: &str) -> bool {
+pub fn is_meant<K: CommandKind>(text: &str) -> bool {
     kind_first::<K>(text).is_some()
 }
 
 /// What follows the kind.
-fn kind_first<K: Spoken>(text: &str) -> Option<&str> {
+fn kind_first<K: CommandKind>(text: &str) -> Option<&str> {
     let (kind, rest) = text.split_once('/')?;
     (kind == K::PLURAL || kind == K::COMMAND).then_some(rest)
 }
@@ -73,7 +73,7 @@ fn kind_first<K: Spoken>(text: &str) -> Option<&str> {
 ///
 /// # Errors
 /// Why it cannot be read, or where to look for it.
-pub async fn one<K: Spoken>(desk: &Desk<K>, id: &IdOf<K>) -> Result<Found<K::Object>, String> {
+pub async fn one<K: CommandKind>(desk: &Desk<K>, id: &IdOf<K>) -> Result<Found<K::Object>, String> {
     match desk.one(id).await {
         Ok(Some(found)) => Ok(found),
         Ok(None) => Err(missing::<K>(id)),
@@ -82,7 +82,7 @@ pub async fn one<K: Spoken>(desk: &Desk<K>, id: &IdOf<K>) -> Result<Found<K::Obj
 }
 
 /// There is no such object.
-pub fn missing<K: Spoken>(id: &IdOf<K>) -> String {
+pub fn missing<K: CommandKind>(id: &IdOf<K>) -> String {
     let name = id.display_name();
     format!("there is no {} {}; `allclear {} list` shows those there are", K::NAME, visible(&name), K::COMMAND)
 }

@@ -3,11 +3,11 @@
 use actix::{Handler, ResponseFuture};
 use futures_util::future::join_all;
 
-use super::{OBSERVE_WITHIN, Tended, Tending};
+use super::{OBSERVE_WITHIN, ObjectWatcher, Tended};
 use crate::actors::message::Observe;
 use crate::actors::observation::Observation;
 
-impl<T: Tended> Tending<T> {
+impl<T: Tended> ObjectWatcher<T> {
     /// The name of the API group of this number.
     pub(super) fn group(&self, number: usize) -> &str {
         self.tended.objects().get(number).map_or("", |objects| objects.group())
@@ -33,7 +33,7 @@ impl<T: Tended> Tending<T> {
     }
 }
 
-impl<T: Tended> Handler<Observe> for Tending<T> {
+impl<T: Tended> Handler<Observe> for ObjectWatcher<T> {
     type Result = ResponseFuture<Observation>;
 
     fn handle(&mut self, observe: Observe, _ctx: &mut Self::Context) -> Self::Result {
