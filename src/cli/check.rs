@@ -220,7 +220,7 @@ async fn in_cluster(config: &Config, outside: &Outside, options: &Options) -> Se
         },
         read(config, views, &who, options.pre),
         works(config, &installation, installed, &who, options.pre),
-        sent(config, clients, views),
+        sent(config, clients, views, &watched),
     );
     findings.extend(rights);
     findings.extend(sent);
@@ -269,9 +269,14 @@ async fn works(config: &Config, installation: &Installation, installed: bool, wh
 }
 
 /// The Secrets of Pipelines and Repos.
-async fn sent(config: &Config, clients: &Clients, views: &Result<Views, String>) -> Vec<Finding> {
+async fn sent(
+    config: &Config,
+    clients: &Clients,
+    views: &Result<Views, String>,
+    watched: &BTreeSet<Option<String>>,
+) -> Vec<Finding> {
     let Ok(views) = views else { return Vec::new() };
-    secrets::secrets(views, &KubernetesSecrets::new(clients, config.secrets.hosts.clone())).await
+    secrets::secrets(views, &KubernetesSecrets::new(clients, config.secrets.hosts.clone()), watched).await
 }
 
 /// The ledger, read without making one.

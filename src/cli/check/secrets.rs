@@ -24,22 +24,29 @@ const AT_A_TIME: usize = 8;
 /// A Secret by namespace and name, and the address that it is named for.
 type Sent = (String, String, String);
 
-/// Every Secret that is sent somewhere, in one line if all may go where they are named for.
-pub async fn secrets(views: &Views, secrets: &dyn Secrets) -> Vec<Finding> {
-    let named = match named(views).await {
-        Ok(named) if named.is_empty() => return Vec::new(),
-        Ok(named) => named,
-        Err(error) => return vec![SECRET_HOSTS.untried(format!("not tried: {error}"))],
-    };
+/// Every Secret that is sent somewhere, in one line if all may go where they are named for. `watched`: the namespaces of the Pipelines and
+/// Repos; `None` is all.
+pub async fn secrets(views: &Views, secrets: &dyn Secrets, watched: &BTreeSet<Option<String>>) -> Vec<Finding> {
+    let (named, unlisted) = named(views, watched).await;
+    let mut findings: Vec<Finding> = unlisted.iter().map(untried).collect();
     let all = named.len();
     let asked = named.into_iter().take(SECRETS_MAX).map(|((namespace, name, address), by)| async move {
         let read = secrets.read(&namespace, &name, Purpose::sent_to(&address)).await;
         read.err().map(|error| (format!("{namespace}/{name}"), by, error))
     });
     let refused: Vec<_> = stream::iter(asked).buffered(AT_A_TIME).filter_map(async |refused| refused).collect().await;
-    let mut findings: Vec<Finding> =
-        refused.into_iter().map(|(secret, by, error)| judged(&by, &error).of(secret)).collect();
-    if findings.is_empty() {
+    // What the caller may not read says nothing of what allclear may.
+    let (unread, refused): (Vec<_>, Vec<_>) = refused.into_iter().partition(|(.., error)| error.denied);
+    findings.extend(
+        refused
+            .into_iter()
+            .map(|(secret, by, error)| SECRET_HOSTS.failed(format!("named by {by}: {}", error.cause)).of(secret)),
+    );
+    if let Some((.., error)) = unread.first() {
+        let secrets = count(unread.len(), "Secret", "Secrets");
+        findings.push(SECRET_HOSTS.untried(format!("not tried for {secrets}: {error}")));
+    }
+    if findings.is_empty() && all > 0 {
         findings.push(SECRET_HOSTS.good(count(all.min(SECRETS_MAX), "Secret goes", "Secrets go") + " where it may"));
     }
     if let Some(left_out) = all.checked_sub(SECRETS_MAX).filter(|left_out| *left_out > 0) {
@@ -48,28 +55,30 @@ pub async fn secrets(views: &Views, secrets: &dyn Secrets) -> Vec<Finding> {
     findings
 }
 
-/// With who names it. What the caller may not read says nothing of what allclear may.
-fn judged(by: &str, error: &PortError) -> Finding {
-    let why = format!("named by {by}: {}", error.cause);
-    if error.denied { SECRET_HOSTS.untried(format!("not tried: {error}")) } else { SECRET_HOSTS.failed(why) }
+fn untried(error: &PortError) -> Finding {
+    SECRET_HOSTS.untried(format!("not tried: {error}"))
 }
 
-/// Those of all Pipelines and Repos, each with one that names it.
-async fn named(views: &Views) -> Result<BTreeMap<Sent, String>, PortError> {
-    let mut named = BTreeMap::new();
-    if let Some(desk) = &views.desk {
-        for found in desk.all(None).await?.unwrap_or_default().found {
-            let Ok(spec) = &found.object.spec else { continue };
-            put(&mut named, "Pipeline", &found.object.id, spec.sent());
+/// Those of all Pipelines and Repos, each with one that names it, and what could not be listed.
+async fn named(views: &Views, watched: &BTreeSet<Option<String>>) -> (BTreeMap<Sent, String>, Vec<PortError>) {
+    let (mut named, mut unlisted) = (BTreeMap::new(), Vec::new());
+    for namespace in watched {
+        if let Some(desk) = &views.desk {
+            let listed = desk.all(namespace.as_deref()).await.map_err(|error| unlisted.push(error));
+            for found in listed.ok().flatten().unwrap_or_default().found {
+                let Ok(spec) = &found.object.spec else { continue };
+                put(&mut named, "Pipeline", &found.object.id, spec.sent());
+            }
+        }
+        if let Some(desk) = &views.repos {
+            let listed = desk.all(namespace.as_deref()).await.map_err(|error| unlisted.push(error));
+            for found in listed.ok().flatten().unwrap_or_default().found {
+                let Ok(spec) = &found.object.spec else { continue };
+                put(&mut named, "Repo", &found.object.id, spec.sent());
+            }
         }
     }
-    if let Some(desk) = &views.repos {
-        for found in desk.all(None).await?.unwrap_or_default().found {
-            let Ok(spec) = &found.object.spec else { continue };
-            put(&mut named, "Repo", &found.object.id, spec.sent());
-        }
-    }
-    Ok(named)
+    (named, unlisted)
 }
 
 fn put(named: &mut BTreeMap<Sent, String>, kind: &str, id: &impl ObjectId, sent: BTreeSet<(String, String)>) {

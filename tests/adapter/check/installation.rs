@@ -1,6 +1,8 @@
 //! What is wrong with the installation itself, or with what people wrote: each is named, and nothing else fails.
 
-use sandbox::http::{Action, Fault, Reply, Request, When};
+use std::time::Instant;
+
+use sandbox::http::{Action, Fault, Reply, Request, Seen, When};
 use sandbox::kubernetes::Kind;
 use serde_json::Value;
 
@@ -155,7 +157,7 @@ async fn a_webhook_that_is_about_no_workload_is_named() {
 
 #[tokio::test]
 async fn a_secret_that_would_go_where_it_may_not_is_named_with_who_names_it() {
-    let world = World::start().await;
+    let mut world = World::start().await;
     world.api.set_installed("allclear.dev", true);
     let secret = |name: &str, hosts: Option<&str>| {
         let annotations = hosts.map(|hosts| json!({"allclear.dev/send-to": hosts}));
@@ -199,6 +201,13 @@ async fn a_secret_that_would_go_where_it_may_not_is_named_with_who_names_it() {
         .await;
     said(&report, "secret-hosts", "kubectl annotate secret bare -n shop allclear.dev/send-to=git.example.com");
     assert!(!report.to_string().contains("shop/forge") && !report.to_string().contains("pearl"), "{report}");
+    // Where namespaces are listed, no right to all of them is needed.
+    world.sections.insert("watch", "namespaces = [\"shop\"]".to_owned());
+    let from = Instant::now();
+    world.fails("secret-hosts", "shop/elsewhere").await;
+    let seen = world.api_server.seen();
+    let everywhere = |seen: &&Seen| seen.at >= from && seen.path == "/apis/allclear.dev/v1alpha1/pipelines";
+    assert_eq!(seen.iter().filter(everywhere).count(), 0);
     world.forbid_caller("get", "", "secrets");
     let report = world.report().await;
     assert!(marked(&report, Mark::NotTried).contains(&"secret-hosts"), "{report}");
