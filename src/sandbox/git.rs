@@ -19,7 +19,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use super::http::{Reply, Request, StandIn};
-use super::world::directory;
+use super::world::{directory, remove};
 
 /// The program, found through `PATH`.
 pub const PROGRAM: &str = "git";
@@ -177,8 +177,7 @@ impl StandIn for GitHost {
 
 impl Drop for GitHost {
     fn drop(&mut self) {
-        // What is left behind is in the system's directory for such things.
-        let _ = fs::remove_dir_all(&self.root);
+        remove(&self.root);
     }
 }
 

@@ -200,8 +200,19 @@ impl World {
 
 impl Drop for World {
     fn drop(&mut self) {
-        // The system empties its temporary directory too; leaving something there is no failure.
-        let _ = std::fs::remove_dir_all(&self.files);
+        remove(&self.files);
+    }
+}
+
+/// Removes a directory of ours. A program that a stand-in still runs, such as git, may make a file in it meanwhile, so what fails is tried
+/// again, for a second at most. The system empties its temporary directory too: leaving something there is no failure.
+pub(super) fn remove(directory: &Path) {
+    for _ in 0..50 {
+        match std::fs::remove_dir_all(directory) {
+            Ok(()) => return,
+            Err(error) if error.kind() == io::ErrorKind::NotFound && !directory.exists() => return,
+            Err(_) => std::thread::sleep(Duration::from_millis(20)),
+        }
     }
 }
 
