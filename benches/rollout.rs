@@ -13,10 +13,11 @@ use divan::counter::ItemsCount;
 use domain::bounds::policy::Policy;
 use domain::kernel::id::Seq;
 use domain::kernel::machine::{Machine, Timestamp};
+use domain::kernel::reported::Replicas;
 use domain::names::image::{Container, Image, Version};
 use domain::rollouts::rollout::{Effect, Event, Rollout, baseline};
 use domain::testing::{answers, identity, settled};
-use domain::workloads::workload::{Replicas, Workload};
+use domain::workloads::workload::Workload;
 
 /// Pods of the workload.
 const PODS: u32 = 3;

@@ -19,15 +19,17 @@ use crate::cli::read::listen::{Group, OwnCopy, listen};
 use crate::cli::read::{Question, Section, Sources, named, peek};
 use domain::bounds::policy::Policy;
 use domain::kernel::floor::Floor;
+use domain::kernel::floor::State;
 use domain::kernel::id::{Nonce, Origin, Seq, WorkloadId};
+use domain::kernel::reported::Standing;
 use domain::kernel::text::visible;
 use domain::names::image::brief;
 use domain::notices::delivery;
 use domain::ports::{LedgerContents, PortError, Random, StoreError};
 use domain::records::record::Record;
-use domain::rollouts::rollout::adoption::{State, adopt as adopted, has_regressed, state};
+use domain::rollouts::rollout::adoption::{adopt as adopted, has_regressed, state};
 use domain::rollouts::rollout::closed;
-use domain::workloads::readiness::{self, Standing, standing};
+use domain::workloads::readiness;
 use domain::workloads::workload::Workload;
 
 /// The ledger as a whole.
@@ -264,7 +266,7 @@ fn words(
     );
     let as_it_is = match workload {
         None => "the Deployment does not exist, so the controller removes it afterwards".to_owned(),
-        Some(workload) => match standing(workload, policy.zero_is_complete) {
+        Some(workload) => match workload.standing(policy.zero_is_complete) {
             Standing::Complete => format!("at {}", brief(&record.version)),
             Standing::Waiting(wait) => format!(
                 "at {}, which is rolling out just now ({}): that rollout is not purged",

@@ -7,12 +7,13 @@ use std::collections::BTreeSet;
 
 use crate::agreement::group::{NumberedView, alone};
 use crate::kernel::id::WorkloadId;
+use crate::kernel::reported::Replicas;
 use crate::names::distribution::DistributionId;
 use crate::names::image::{Container, Version};
 use crate::purges::purge::Progress;
 use crate::rollouts::rollout::{Effect, Event, FoundSite, Identity};
 use crate::workloads::serving::OldPods;
-use crate::workloads::workload::{Replicas, Workload};
+use crate::workloads::workload::Workload;
 
 /// `shop/web`, the workload of most tests.
 pub fn web() -> WorkloadId {

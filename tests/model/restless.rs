@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use domain::kernel::machine::Timestamp;
 use domain::kernel::promise::Promise;
+use domain::kernel::reported::{Replicas, Standing};
 use domain::rollouts::rollout::Rollout;
-use domain::workloads::readiness::{Standing, standing};
-use domain::workloads::workload::{Replicas, Workload};
+use domain::workloads::workload::Workload;
 use stateright::Property;
 
 use crate::hashed::Hashed;
@@ -47,7 +47,7 @@ impl World {
     pub fn note_stood(&self, next: &mut State) {
         let Some(workload) = self.script[next.at].as_ref().filter(|_| self.restless.is_some()) else { return };
         let Ok(version) = &workload.version else { return };
-        let complete = standing(workload, self.policy.zero_is_complete) == Standing::Complete;
+        let complete = workload.standing(self.policy.zero_is_complete) == Standing::Complete;
         let same = next.past.stood.as_ref() == Some(&content(version));
         let stood = (complete || same).then(|| content(version));
         next.remember(|past| past.stood = stood);

@@ -6,13 +6,14 @@ use std::time::Duration;
 use domain::bounds::policy::{OnRollback, Policy};
 use domain::kernel::id::Seq;
 use domain::kernel::promise::Promise;
+use domain::kernel::reported::{Progressing, Replicas};
 use domain::names::distribution::DistributionId;
 use domain::names::image::Version;
 use domain::notices::notice::Kind;
 use domain::records::record::{Outcome, Phase};
 use domain::rollouts::rollout::baseline;
 use domain::testing;
-use domain::workloads::workload::{Asks, Progressing, Replicas, Tuning, Workload};
+use domain::workloads::workload::{Asks, Tuning, Workload};
 use stateright::{Checker, Model, Property};
 
 use crate::past::content;

@@ -9,11 +9,11 @@ use domain::kernel::floor::Floor;
 use domain::kernel::id::{Reference, Seq, Vector};
 use domain::kernel::machine::{Machine, Timestamp};
 use domain::kernel::promise::Promise;
+use domain::kernel::reported::Standing;
 use domain::names::distribution::DistributionId;
 use domain::records::record::{Phase, Record};
 use domain::rollouts::rollout::{self, Arrival, Attention, Effect, Event, FoundSite, Rollout};
 use domain::testing::answers;
-use domain::workloads::readiness::{Standing, standing};
 use domain::workloads::workload::Workload;
 
 use crate::edge::Second;
@@ -368,7 +368,7 @@ impl World {
     /// found it so before. The ledger may say so only later, with the vote.
     fn prove(&self, next: &mut State, w: usize, vector: &Vector) {
         let (Some(record), Some(workload)) = (next.ledger.clone(), &self.script[next.at]) else { return };
-        let complete = standing(workload, self.policy.zero_is_complete) == Standing::Complete
+        let complete = workload.standing(self.policy.zero_is_complete) == Standing::Complete
             || self.restless.is_some() && self.has_stood(next, workload);
         let same =
             workload.version.as_ref().is_ok_and(|version| past::content(version) == past::content(&record.version));
@@ -383,7 +383,7 @@ impl World {
 
     fn doubt(&self, next: &mut State) {
         let Some(workload) = &self.script[next.at] else { return };
-        if standing(workload, false) != Standing::Complete {
+        if workload.standing(false) != Standing::Complete {
             next.remember(|past| past.doubted.extend(workload.version.clone()));
         }
     }

@@ -7,10 +7,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use domain::kernel::id::WorkloadId;
+use domain::kernel::reported::Standing;
 use domain::notices::notice::{Kind, Notice};
 use domain::ports::{PortError, Sight};
 use domain::records::record::{Change, Outcome, Phase};
-use domain::workloads::readiness::{Standing, standing};
 use domain::workloads::workload::Workload;
 use support::fakes::{Dice, Millis, Odds, World};
 use support::stage::{Life, Stage, deployment, id, life, roll_out, settled, sweep};
@@ -277,7 +277,7 @@ fn waits_for_its_pods(world: &World, id: &WorkloadId) -> bool {
     let (Some(record), state) = (world.record(id), world.state()) else { return false };
     let Some(workload) = state.cluster.get(id) else { return false };
     let same = workload.version.as_ref() == Ok(&record.version) && workload.generation > record.generation;
-    let complete = standing(workload, false) == Standing::Complete;
+    let complete = workload.standing(false) == Standing::Complete;
     record.phase == Phase::Complete && record.is_open() && record.votes.is_empty() && same && !complete
 }
 
@@ -302,7 +302,7 @@ fn workload_is_settled(world: &World, id: &WorkloadId) -> Option<String> {
     if record.is_open() {
         return wrong("is not done with");
     }
-    let complete = standing(workload, false) == Standing::Complete;
+    let complete = workload.standing(false) == Standing::Complete;
     match record.phase {
         // A change of the spec that leaves the images alone is no rollout of a version, whatever becomes of it.
         Phase::Complete if complete || workload.generation > record.generation => {}

@@ -16,10 +16,10 @@ use std::time::Duration;
 use allclear::actors::Settings;
 use domain::bounds::policy::AtTimeout;
 use domain::kernel::id::{Vector, WorkloadId};
+use domain::kernel::reported::Standing;
 use domain::names::image::Version;
 use domain::notices::notice::Kind;
 use domain::records::record::{Outcome, Phase};
-use domain::workloads::readiness::{Standing, standing};
 use support::fakes::{Created, Dice, Millis, Odds, Read, Server, World};
 use support::stage::{Life, Stage, deployment, id, in_system, sweep, unexpected_panics};
 use tokio::task::{JoinHandle, LocalSet};
@@ -207,7 +207,7 @@ impl Run {
     fn common_now(&self, name: &str) -> Option<Version> {
         let version = |world: &World| {
             let workload = world.state().cluster.get(&id(name))?.clone();
-            let complete = standing(&workload, false) == Standing::Complete;
+            let complete = workload.standing(false) == Standing::Complete;
             Some(workload.version.ok().filter(|_| complete))
         };
         let versions: BTreeSet<_> = self.worlds.iter().filter_map(version).collect();
@@ -221,7 +221,7 @@ impl Run {
         for (index, world) in self.worlds.iter().enumerate() {
             let before = self.reached.remove(&(name, index));
             let workload = world.state().cluster.get(&id(name)).cloned();
-            let complete = workload.as_ref().is_some_and(|workload| standing(workload, false) == Standing::Complete);
+            let complete = workload.as_ref().is_some_and(|workload| workload.standing(false) == Standing::Complete);
             let now = workload.map(|it| (it.uid, it.version.expect("images that can be read")));
             let now = now.filter(|now| complete || before.as_ref() == Some(now));
             versions.push(now.as_ref().map(|(_, version)| version.clone()));

@@ -4,11 +4,12 @@
 use std::time::Duration;
 
 use allclear::actors::Settings;
+use domain::kernel::reported::Replicas;
 use domain::notices::notice::Kind;
 use domain::records::record::{Outcome, Phase};
 use domain::workloads::readiness::Pod;
 use domain::workloads::serving::{Endpoint, Serving};
-use domain::workloads::workload::{Replicas, Workload};
+use domain::workloads::workload::Workload;
 use support::fakes::{Fault, Millis, World};
 use support::stage::{Life, Stage, deployment, id, life_under, settings, settled};
 

@@ -13,12 +13,13 @@ use allclear::actors::{Env, Settings};
 use allclear::telemetry::Metrics;
 use domain::bounds::policy::Policy;
 use domain::kernel::id::WorkloadId;
+use domain::kernel::reported::{Progressing, Replicas};
 use domain::names::image::{Container, Version};
 use domain::notices::delivery;
 use domain::purges::catalog::Freshness;
 use domain::purges::purge::Pace;
 use domain::testing;
-use domain::workloads::workload::{Progressing, Replicas, Workload};
+use domain::workloads::workload::Workload;
 use tokio::sync::oneshot;
 
 use crate::fakes::{Millis, SIMULATED, World};

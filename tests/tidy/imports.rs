@@ -39,7 +39,7 @@ const ROOMS: [(&str, &[&str]); 18] = [
     ("rollouts", &["agreement", "bounds", "kernel", "names", "notices", "purges", "records", "site", "workloads"]),
     ("broker", &["agreement", "kernel", "names", "notices", "records", "rollouts"]),
     ("objects", &["kernel"]),
-    ("apps", &["kernel", "names", "workloads"]),
+    ("apps", &["kernel", "names"]),
     ("pipeline", &["apps", "kernel", "names", "notices", "objects"]),
     ("repo", &["apps", "kernel", "notices", "objects"]),
     ("watches", &["bounds", "kernel", "objects", "records", "rollouts", "workloads"]),

@@ -12,11 +12,10 @@ use serde::{Deserialize, Deserializer};
 
 use super::parts::{Condition, annotations, explained};
 use domain::kernel::id::WorkloadId;
+use domain::kernel::reported::{Progressing, Replicas};
 use domain::names::image::{Container, Image, Version};
 use domain::names::selector::{LabelSelector, Labels};
-use domain::workloads::workload::{
-    ANNOTATION_PREFIX, Progressing, Replicas, Tuning, Workload, own_deadline, recordable,
-};
+use domain::workloads::workload::{ANNOTATION_PREFIX, Tuning, Workload, own_deadline, recordable};
 
 /// Most of the message of a `ReplicaFailure` condition that is repeated. A quota's begins with the pod's name and ends with what is
 /// requested, used and limited: about 150 characters for one resource.

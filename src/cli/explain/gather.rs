@@ -13,6 +13,7 @@ use domain::agreement::tally::Tally;
 use domain::bounds::policy::Policy;
 use domain::bounds::tenants::Tenancy;
 use domain::kernel::id::WorkloadId;
+use domain::kernel::reported::Standing;
 use domain::names::distribution::Distribution;
 use domain::names::host::Host;
 use domain::names::paths::PathSet;
@@ -21,7 +22,7 @@ use domain::ports::{CdnError, LedgerContents, PortError};
 use domain::records::record::{Outcome, Phase, Record};
 use domain::rollouts::rollout::{Arrival, Preview, Summary, closed, faults, preview, timeout};
 use domain::site::{Age, Gathered, REJECTED_MAX, RouteClaim, Site, own};
-use domain::workloads::readiness::{self, Pods, Standing, standing};
+use domain::workloads::readiness::{self, Pods};
 use domain::workloads::serving::OldPods;
 use domain::workloads::workload::Workload;
 
@@ -317,7 +318,7 @@ fn deployment(
 }
 
 fn waits_for(workload: &Workload, pods: Option<&Pods>, policy: &Policy) -> Option<String> {
-    match standing(workload, policy.zero_is_complete) {
+    match workload.standing(policy.zero_is_complete) {
         Standing::Complete => None,
         Standing::Waiting(wait) => Some(readiness::words(&wait, pods)),
         Standing::DeadlineExceeded { .. } => Some("the Deployment missed its progress deadline".to_owned()),

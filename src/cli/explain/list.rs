@@ -12,10 +12,10 @@ use crate::cli::read::listed::list;
 use crate::cli::read::{Question, Section, Sources, no_namespace, no_replica, peek};
 use domain::bounds::policy::Policy;
 use domain::kernel::id::WorkloadId;
+use domain::kernel::reported::Standing;
 use domain::kernel::text::visible;
 use domain::records::record::{Outcome, Record};
 use domain::rollouts::rollout::{Summary, preview, timeout};
-use domain::workloads::readiness::{Standing, standing};
 use domain::workloads::workload::Workload;
 
 /// Columns of the terminal the table is laid out for.
@@ -68,7 +68,7 @@ fn row(id: &WorkloadId, workload: Option<&Workload>, record: Option<&Record>, po
             None => summary.state.clone(),
         },
         (None, Some(summary)) => summary.state.clone(),
-        (Some(workload), None) => match standing(workload, policy.zero_is_complete) {
+        (Some(workload), None) => match workload.standing(policy.zero_is_complete) {
             Standing::Complete => "complete; not recorded".to_owned(),
             Standing::Waiting(wait) => format!("{wait}; not recorded"),
             Standing::DeadlineExceeded { .. } => "missed its progress deadline; not recorded".to_owned(),

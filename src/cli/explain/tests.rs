@@ -11,6 +11,7 @@ use crate::cli::read::Us;
 use crate::cli::read::whose::Whose;
 use domain::bounds::policy::Policy;
 use domain::kernel::id::{Component, InvalidationId, Origin, Reference, Seq, Vector, WorkloadId};
+use domain::kernel::reported::Replicas;
 use domain::names::distribution::{Distribution, DistributionId};
 use domain::names::image::{Container, Image, Version};
 use domain::names::paths::PathSet;
@@ -26,7 +27,7 @@ use domain::watches::listed::Scope;
 use domain::watches::lives::LifeNote;
 use domain::workloads::readiness::Pod;
 use domain::workloads::serving::Serving;
-use domain::workloads::workload::{Asks, Replicas, Tuning, Workload};
+use domain::workloads::workload::{Asks, Tuning, Workload};
 
 mod absent;
 mod barrier;

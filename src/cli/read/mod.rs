@@ -25,10 +25,11 @@ use crate::cli::read::whose::Whose;
 use crate::config::Config;
 use domain::bounds::policy::Policy;
 use domain::kernel::id::{Kind, WorkloadId};
+use domain::kernel::reported::Standing;
 use domain::names::image::Version;
 use domain::ports::{Cdn, ClusterView, Ledger, LedgerContents, PortError};
 use domain::records::record::{Phase, Record};
-use domain::workloads::readiness::{Pod, Pods, Standing, standing, summarise};
+use domain::workloads::readiness::{Pod, Pods, summarise};
 use domain::workloads::serving::{OldPods, old_pods};
 use domain::workloads::workload::Workload;
 
@@ -173,7 +174,7 @@ pub(crate) type LabelledPods = Vec<(BTreeMap<String, String>, Pod)>;
 /// The version that a workload is on its way to; `None` where it is complete, so that its pods have nothing to explain.
 pub(crate) fn awaited<'a>(workload: &'a Workload, policy: &Policy) -> Option<&'a Version> {
     let version = workload.version.as_ref().ok();
-    version.filter(|_| standing(workload, policy.zero_is_complete) != Standing::Complete)
+    version.filter(|_| workload.standing(policy.zero_is_complete) != Standing::Complete)
 }
 
 /// What the pods of a workload come to, of all those of its namespace.
@@ -184,7 +185,7 @@ pub(crate) fn summarised(workload: &Workload, version: &Version, listed: &Labell
 
 /// Whether a rollout waits for its old pods alone, as far as can be seen from outside.
 pub(crate) fn is_at_the_barrier(workload: &Workload, record: &Record, policy: &Policy) -> bool {
-    record.phase == Phase::Rolling && standing(workload, policy.zero_is_complete) == Standing::Complete
+    record.phase == Phase::Rolling && workload.standing(policy.zero_is_complete) == Standing::Complete
 }
 
 /// What the old pods of a rollout at the barrier do, as the controller sees it; `None` where it is not there.

@@ -17,6 +17,7 @@ use crate::http::{About, state_json};
 use domain::agreement::tally::Tally;
 use domain::bounds::policy::Policy;
 use domain::kernel::id::{ObjectId, PipelineId, RepoId, WorkloadId};
+use domain::kernel::reported::Standing;
 use domain::notices::delivery::{Delivery, State};
 use domain::pipeline::view::view;
 use domain::ports::LedgerContents;
@@ -24,7 +25,7 @@ use domain::records::record::Record;
 use domain::repo::view as repo;
 use domain::rollouts::rollout::{Preview, Summary, news, preview, timeout};
 use domain::rollouts::unwell::{Unwell, unwell};
-use domain::workloads::readiness::{Pods, Standing, standing};
+use domain::workloads::readiness::Pods;
 use domain::workloads::serving::OldPods;
 use domain::workloads::workload::Workload;
 
@@ -237,7 +238,7 @@ async fn pods(
 ) -> (BTreeMap<String, LabelledPods>, Vec<String>) {
     let zero = seeing.question.policy.zero_is_complete;
     let rolling = in_flight.iter().filter_map(|id| seeing.workloads.get(id));
-    let rolling = rolling.filter(|workload| standing(workload, zero) != Standing::Complete);
+    let rolling = rolling.filter(|workload| workload.standing(zero) != Standing::Complete);
     let namespaces: BTreeSet<&String> = rolling.map(|workload| &workload.id.namespace).collect();
     let listing =
         namespaces.into_iter().map(|namespace| async { (namespace.clone(), sources.cluster.pods(namespace).await) });

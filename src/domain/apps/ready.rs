@@ -2,7 +2,7 @@
 //!
 //! | kind | ready, if it is not being deleted and its controller has acted on the newest spec | revision |
 //! |---|---|---|
-//! | Deployment | [`readiness::standing`](standing) says complete | of the image |
+//! | Deployment | [`Reported::standing`] says complete | of the image |
 //! | StatefulSet | all pods wanted are there, updated and available; `currentRevision` = `updateRevision`; neither `partition` nor `OnDelete` | of the image |
 //! | DaemonSet | all pods wanted are updated and available | of the image |
 //! | HelmRelease | `Ready`, not suspended, its newest release is deployed | that one's chart version; before v2 `lastAppliedRevision` |
@@ -21,11 +21,10 @@ mod object;
 use serde_json::{Map, Value};
 
 use crate::apps::app::{AppKind, Look, Present};
-use crate::kernel::id::{Revision, WorkloadId};
+use crate::kernel::id::Revision;
+use crate::kernel::reported::{Progressing, Replicas, Reported, Standing};
 use crate::kernel::text::is_hidden;
-use crate::names::image::{Image, Version};
-use crate::workloads::readiness::{Standing, pods_wanting, standing};
-use crate::workloads::workload::{Progressing, Replicas, Workload};
+use crate::names::image::Image;
 use object::{Object, dotted, repeated};
 
 /// Longest revision in bytes. A tag of 128 characters with the longest digest has 264; an Application of twelve sources 491.
@@ -168,14 +167,14 @@ fn unready(app: &AppKind, rules: Rules, acted: Acted, object: Object<'_>) -> Res
 fn deployment(object: Object<'_>) -> Result<Option<String>, String> {
     let progressing = object.condition("Progressing")?;
     let failed = object.condition("ReplicaFailure")?.filter(|condition| condition.status == "True");
-    let workload = Workload {
-        id: WorkloadId::deployment("", ""),
-        uid: String::new(),
-        created: String::new(),
+    let progressing =
+        progressing.map(|condition| Progressing { reason: condition.reason.to_owned(), last_update: String::new() });
+    let refused = failed.map(|condition| condition.words());
+    let reported = Reported {
         // Judged already, for all kinds.
         generation: 0,
         observed_generation: 0,
-        version: Ok(Version::default()),
+        deleting: false,
         replicas: Replicas {
             desired: wanted(object)?,
             total: object.count("/status/replicas")?,
@@ -184,19 +183,14 @@ fn deployment(object: Object<'_>) -> Result<Option<String>, String> {
             available: object.count("/status/availableReplicas")?,
         },
         paused: object.flag("/spec/paused")?,
-        deleting: false,
-        refused: failed.map(|condition| condition.words()),
-        progressing: progressing
-            .map(|condition| Progressing { reason: condition.reason.to_owned(), last_update: String::new() }),
-        selector: Default::default(),
-        template_labels: Default::default(),
-        tuning: Default::default(),
+        progressing: progressing.as_ref(),
+        refused: refused.as_deref(),
     };
-    Ok(match standing(&workload, false) {
+    Ok(match reported.standing(false) {
         Standing::Complete => None,
         Standing::Waiting(wait) => Some(wait.to_string()),
         Standing::DeadlineExceeded { last_update: _ } => {
-            Some(format!("no progress before its deadline: {}", pods_wanting(&workload)))
+            Some(format!("no progress before its deadline: {}", reported.pods_wanting()))
         }
     })
 }

@@ -5,6 +5,9 @@
 
 use crate::kernel::id::Seq;
 
+/// The state of a record that decides which one is newer: its `seq`, and its revision.
+pub type State = (Seq, u64);
+
 /// The number above which a new record of a part of the ledger starts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Floor {
@@ -34,7 +37,7 @@ impl Floor {
 
     /// The revision that a write of this number follows, over a record of that number and revision. The first number above what was lost brings a revision
     /// above it: then whoever knows an older record under some revision does not take the new one for it.
-    pub fn follows(self, (counted, revision): (Seq, u64), seq: Seq) -> u64 {
+    pub fn follows(self, (counted, revision): State, seq: Seq) -> u64 {
         if self.is_behind(counted) && !self.is_behind(seq) { revision.max(self.lost.0) } else { revision }
     }
 }

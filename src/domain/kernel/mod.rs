@@ -10,6 +10,7 @@ pub(crate) mod parsed;
 pub mod promise;
 pub mod refusal;
 pub mod remark;
+pub mod reported;
 pub mod retry;
 pub mod shares;
 pub mod text;

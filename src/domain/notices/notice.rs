@@ -10,9 +10,9 @@ use crate::names::distribution::DistributionId;
 use crate::names::host::Host;
 use crate::names::paths::Path;
 
-/// Lists the kinds once: each with its name, by which it is serialised too.
+/// Lists the kinds once, with everything that is one word about each.
 macro_rules! kinds {
-    ($($(#[$doc:meta])* $kind:ident = $name:literal,)*) => {
+    ($($(#[$doc:meta])* $kind:ident = $name:literal, $severity:ident, $place:literal, $of:ident;)*) => {
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         pub enum Kind {
             $($(#[$doc])* #[serde(rename = $name)] $kind,)*
@@ -24,80 +24,101 @@ macro_rules! kinds {
 
             /// The name in logs, metrics, webhook subscriptions and bodies.
             pub const fn name(self) -> &'static str {
-                match self {
-                    $(Self::$kind => $name,)*
-                }
+                match self { $(Self::$kind => $name,)* }
             }
 
             /// The `reason` of the Kubernetes Event: CamelCase, as `kubectl describe` shows it.
             pub const fn reason(self) -> &'static str {
-                match self {
-                    $(Self::$kind => stringify!($kind),)*
-                }
+                match self { $(Self::$kind => stringify!($kind),)* }
+            }
+
+            /// How much it matters to the operator (decision 37).
+            pub const fn severity(self) -> Severity {
+                match self { $(Self::$kind => Severity::$severity,)* }
+            }
+
+            /// The place among notices of one moment, as they follow each other in a life: the end of the version before, then
+            /// the rollout, the group, the purge. In a group all notices of one purge carry the time of its last vote.
+            pub const fn place(self) -> u8 {
+                match self { $(Self::$kind => $place,)* }
+            }
+
+            const fn of(self) -> Of {
+                match self { $(Self::$kind => Of::$of,)* }
             }
         }
     };
 }
 
+/// Whose rollout a notice names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Of {
+    /// One of this member, or none.
+    Member,
+    /// The rollout as the group knows it, or one that ended before the group agreed on any.
+    Group,
+}
+
+// Name; severity; place among notices of one moment; whose rollout it names.
 kinds! {
     /// A change of version was seen.
-    RolloutStarted = "rollout.started",
+    RolloutStarted = "rollout.started", Info, 1, Member;
     /// The rollout is complete in this cluster.
-    RolloutCompleted = "rollout.completed",
+    RolloutCompleted = "rollout.completed", Info, 4, Member;
     /// Another version took its place before it was purged, or the one before it came back.
-    RolloutSuperseded = "rollout.superseded",
+    RolloutSuperseded = "rollout.superseded", Info, 0, Group;
     /// The rollout missed its deadline, or the workload was deleted in the middle of it.
-    RolloutFailed = "rollout.failed",
+    RolloutFailed = "rollout.failed", Warn, 3, Group;
     /// The rollout cannot go on: something it needs from outside fails, or does not come; repeated daily.
-    RolloutStuck = "rollout.stuck",
+    RolloutStuck = "rollout.stuck", Warn, 6, Member;
     /// It is complete, and nothing leads to the workload any more; something did when it was last voted for.
-    SiteLost = "site.lost",
+    SiteLost = "site.lost", Error, 5, Member;
     /// The group has waited longer than its timeout for a member.
-    GroupStalled = "group.stalled",
+    GroupStalled = "group.stalled", Warn, 7, Member;
     /// Some members voted and one can no longer be asked.
-    GroupInDoubt = "group.in_doubt",
+    GroupInDoubt = "group.in_doubt", Warn, 8, Group;
     /// CloudFront accepted the invalidation.
-    PurgeStarted = "purge.started",
+    PurgeStarted = "purge.started", Info, 10, Group;
     /// The invalidation is complete: the edge is fresh.
-    PurgeCompleted = "purge.completed",
+    PurgeCompleted = "purge.completed", Info, 14, Group;
     /// The invalidation cannot be made as things are.
-    PurgeFailed = "purge.failed",
+    PurgeFailed = "purge.failed", Error, 12, Group;
     /// The invalidation cannot be made yet; we keep trying after its rollout has ended; repeated daily (decision 29).
-    PurgeOwed = "purge.owed",
+    PurgeOwed = "purge.owed", Error, 9, Group;
     /// The invalidation takes longer than the completion timeout, or waits because its namespace has had many.
-    PurgeStalled = "purge.stalled",
+    PurgeStalled = "purge.stalled", Warn, 11, Group;
     /// The rollout is complete and no purge follows, for the reason given.
-    PurgeSkipped = "purge.skipped",
+    PurgeSkipped = "purge.skipped", Info, 13, Group;
     /// Something about the workload cannot be used, for example an annotation.
-    WorkloadFaulty = "workload.faulty",
+    WorkloadFaulty = "workload.faulty", Error, 2, Member;
     /// A promotion waits for a person.
-    PromotionWaiting = "promotion.waiting",
+    PromotionWaiting = "promotion.waiting", Info, 18, Member;
     /// A revision is promoted to an environment.
-    PromotionStarted = "promotion.started",
+    PromotionStarted = "promotion.started", Info, 19, Member;
     /// Every target of the environment is ready at the revision.
-    PromotionCompleted = "promotion.completed",
+    PromotionCompleted = "promotion.completed", Info, 21, Member;
     /// A promotion is not wanted any more.
-    PromotionWithdrawn = "promotion.withdrawn",
+    PromotionWithdrawn = "promotion.withdrawn", Info, 16, Member;
     /// A promotion cannot be carried out as things are, or a person closed its pull request.
-    PromotionFailed = "promotion.failed",
+    PromotionFailed = "promotion.failed", Warn, 17, Member;
     /// An environment waits for longer than its Pipeline allows.
-    PromotionStalled = "promotion.stalled",
+    PromotionStalled = "promotion.stalled", Warn, 20, Member;
     /// Something about the Pipeline cannot be used.
-    PipelineFaulty = "pipeline.faulty",
+    PipelineFaulty = "pipeline.faulty", Error, 15, Member;
     /// A run waits for a person.
-    RunWaiting = "run.waiting",
+    RunWaiting = "run.waiting", Info, 25, Member;
     /// A Job of a run was started.
-    RunStarted = "run.started",
+    RunStarted = "run.started", Info, 26, Member;
     /// A commit was applied, or there was nothing to apply.
-    RunCompleted = "run.completed",
+    RunCompleted = "run.completed", Info, 28, Member;
     /// A run failed, or its Job is gone.
-    RunFailed = "run.failed",
+    RunFailed = "run.failed", Warn, 24, Member;
     /// A run waits for longer than its Repo allows.
-    RunStalled = "run.stalled",
+    RunStalled = "run.stalled", Warn, 27, Member;
     /// Another commit took the place of a run before anything was applied.
-    RunSuperseded = "run.superseded",
+    RunSuperseded = "run.superseded", Info, 23, Member;
     /// Something about the Repo cannot be used.
-    RepoFaulty = "repo.faulty",
+    RepoFaulty = "repo.faulty", Error, 22, Member;
 }
 
 /// How much something matters.
@@ -111,115 +132,14 @@ pub enum Severity {
 }
 
 impl Kind {
-    /// How much it matters to the operator (decision 37).
-    pub const fn severity(self) -> Severity {
-        match self {
-            Self::PurgeFailed
-            | Self::PurgeOwed
-            | Self::SiteLost
-            | Self::WorkloadFaulty
-            | Self::PipelineFaulty
-            | Self::RepoFaulty => Severity::Error,
-            Self::RolloutFailed
-            | Self::RolloutStuck
-            | Self::GroupStalled
-            | Self::GroupInDoubt
-            | Self::PurgeStalled
-            | Self::PromotionFailed
-            | Self::PromotionStalled
-            | Self::RunFailed
-            | Self::RunStalled => Severity::Warn,
-            Self::RolloutStarted
-            | Self::RolloutSuperseded
-            | Self::RolloutCompleted
-            | Self::PurgeStarted
-            | Self::PurgeCompleted
-            | Self::PurgeSkipped
-            | Self::PromotionWaiting
-            | Self::PromotionStarted
-            | Self::PromotionCompleted
-            | Self::PromotionWithdrawn
-            | Self::RunWaiting
-            | Self::RunStarted
-            | Self::RunCompleted
-            | Self::RunSuperseded => Severity::Info,
-        }
-    }
-
-    /// The place among notices of one moment, as they follow each other in a life: the end of the version before, then the
-    /// rollout, the group, the purge. In a group all notices of one purge carry the time of its last vote.
-    pub const fn place(self) -> u8 {
-        match self {
-            Self::RolloutSuperseded => 0,
-            Self::RolloutStarted => 1,
-            Self::WorkloadFaulty => 2,
-            Self::RolloutFailed => 3,
-            Self::RolloutCompleted => 4,
-            Self::SiteLost => 5,
-            Self::RolloutStuck => 6,
-            Self::GroupStalled => 7,
-            Self::GroupInDoubt => 8,
-            Self::PurgeOwed => 9,
-            Self::PurgeStarted => 10,
-            Self::PurgeStalled => 11,
-            Self::PurgeFailed => 12,
-            Self::PurgeSkipped => 13,
-            Self::PurgeCompleted => 14,
-            Self::PipelineFaulty => 15,
-            Self::PromotionWithdrawn => 16,
-            Self::PromotionFailed => 17,
-            Self::PromotionWaiting => 18,
-            Self::PromotionStarted => 19,
-            Self::PromotionStalled => 20,
-            Self::PromotionCompleted => 21,
-            Self::RepoFaulty => 22,
-            Self::RunSuperseded => 23,
-            Self::RunFailed => 24,
-            Self::RunWaiting => 25,
-            Self::RunStarted => 26,
-            Self::RunStalled => 27,
-            Self::RunCompleted => 28,
-        }
-    }
-
     /// Whether the Event is a `Warning`: a person may have to act.
     pub fn is_warning(self) -> bool {
         self.severity() > Severity::Info
     }
 
     /// Whether it names the rollout as the group knows it, or one that ended before the group agreed on any.
-    pub const fn is_of_group(self) -> bool {
-        match self {
-            Self::PurgeStarted
-            | Self::PurgeCompleted
-            | Self::PurgeSkipped
-            | Self::PurgeFailed
-            | Self::PurgeOwed
-            | Self::PurgeStalled
-            | Self::GroupInDoubt
-            | Self::RolloutFailed
-            | Self::RolloutSuperseded => true,
-            Self::RolloutStarted
-            | Self::RolloutCompleted
-            | Self::RolloutStuck
-            | Self::SiteLost
-            | Self::WorkloadFaulty
-            | Self::GroupStalled
-            | Self::PipelineFaulty
-            | Self::PromotionWaiting
-            | Self::PromotionStarted
-            | Self::PromotionStalled
-            | Self::PromotionWithdrawn
-            | Self::PromotionFailed
-            | Self::PromotionCompleted
-            | Self::RepoFaulty
-            | Self::RunWaiting
-            | Self::RunStarted
-            | Self::RunStalled
-            | Self::RunSuperseded
-            | Self::RunFailed
-            | Self::RunCompleted => false,
-        }
+    pub fn is_of_group(self) -> bool {
+        self.of() == Of::Group
     }
 
     /// A program that knows only the first form of a record cannot read it.

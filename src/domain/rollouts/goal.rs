@@ -9,10 +9,11 @@
 //! record of the version before. Not for asking, nor for how long; that is `cli::wait`.
 
 use crate::bounds::policy::Policy;
+use crate::kernel::reported::Standing;
 use crate::names::image::{Version, difference};
 use crate::records::record::{Phase, Record};
 use crate::rollouts::edge::{self, Freshness};
-use crate::workloads::readiness::{self, Standing, standing};
+use crate::workloads::readiness;
 use crate::workloads::workload::Workload;
 
 /// The goal of a wait.
@@ -73,7 +74,7 @@ fn complete(record: Option<&Record>, workload: Option<&Workload>, policy: &Polic
         Phase::Rolling => Way::Awaited("its rollout is not complete".to_owned()),
         Phase::Failed(failure) => Way::Ended(format!("its rollout failed: {failure}")),
         Phase::Complete | Phase::Withdrawn => {
-            match workload.map(|workload| standing(workload, policy.zero_is_complete)) {
+            match workload.map(|workload| workload.standing(policy.zero_is_complete)) {
                 Some(Standing::Waiting(wait)) => Way::Awaited(readiness::words(&wait, None)),
                 Some(Standing::DeadlineExceeded { .. }) => {
                     Way::Ended("the Deployment missed its progress deadline".to_owned())

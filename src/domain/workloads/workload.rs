@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::kernel::id::WorkloadId;
+use crate::kernel::reported::{Progressing, Replicas, Reported, Standing};
 use crate::kernel::text::cut;
 use crate::names::distribution::DistributionId;
 use crate::names::group_name::GroupName;
@@ -53,49 +54,23 @@ pub struct Workload {
     pub tuning: Tuning,
 }
 
-/// Counts of pods of a workload. A negative number never comes from Kubernetes and is read as zero.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Replicas {
-    /// `spec.replicas` (1 when unset).
-    pub desired: u32,
-    /// `status.replicas`: all pods, old and new.
-    pub total: u32,
-    /// `status.updatedReplicas`: pods of the current template.
-    pub updated: u32,
-    /// `status.readyReplicas`.
-    pub ready: u32,
-    /// `status.availableReplicas`: ready for at least `minReadySeconds`.
-    pub available: u32,
-}
-
-/// The `Progressing` condition of a Deployment.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Progressing {
-    /// For example `NewReplicaSetAvailable` or `ProgressDeadlineExceeded`.
-    pub reason: String,
-    /// `lastUpdateTime`, as written: it is only ever compared with another one of the same object.
-    pub last_update: String,
-}
-
-/// The reason of a missed progress deadline.
-const DEADLINE_EXCEEDED: &str = "ProgressDeadlineExceeded";
-
-/// The reasons by which the Deployment controller says that the newest ReplicaSet is not complete, from
-/// <https://github.com/kubernetes/kubernetes/blob/v1.34.0/pkg/controller/deployment/util/deployment_util.go#L66-L100>.
-const NOT_AVAILABLE_YET: [&str; 5] =
-    ["NewReplicaSetCreated", "FoundNewReplicaSet", "ReplicaSetUpdated", "ReplicaSetCreateError", DEADLINE_EXCEEDED];
-
-impl Progressing {
-    /// The controller has given up waiting for progress.
-    pub fn deadline_exceeded(&self) -> bool {
-        self.reason == DEADLINE_EXCEEDED
+impl Workload {
+    /// How its rollout stands at this sight; see [`Reported::standing`].
+    pub fn standing(&self, zero_is_complete: bool) -> Standing {
+        self.reported().standing(zero_is_complete)
     }
 
-    /// The newest ReplicaSet has never been available: it was created, found, updated, could not be created, or ran out of time.
-    /// Once it was, the reason stays `NewReplicaSetAvailable`, whatever becomes of its pods. A paused or just resumed Deployment
-    /// says nothing of it.
-    pub fn is_not_available_yet(&self) -> bool {
-        NOT_AVAILABLE_YET.contains(&self.reason.as_str())
+    /// The fields by which its controller reports its rollout.
+    pub fn reported(&self) -> Reported<'_> {
+        Reported {
+            generation: self.generation,
+            observed_generation: self.observed_generation,
+            replicas: self.replicas,
+            paused: self.paused,
+            deleting: self.deleting,
+            progressing: self.progressing.as_ref(),
+            refused: self.refused.as_deref(),
+        }
     }
 }
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use domain::kernel::reported::Standing;
 use domain::ports::{ClusterView, Retry};
-use domain::workloads::readiness::{Standing, standing};
 use domain::workloads::serving::old_pods;
 use sandbox::kubernetes::{Kind, KubernetesStandIn, Timings};
 use serde_json::{Value, json};
@@ -33,7 +33,7 @@ async fn rolled_out(expose: bool) -> Bench {
 async fn old(bench: &Bench) -> String {
     let view = bench.view();
     let workload = view.workload(&web()).await.unwrap().unwrap();
-    assert_eq!(standing(&workload, false), Standing::Complete, "terminating pods are in no count");
+    assert_eq!(workload.standing(false), Standing::Complete, "terminating pods are in no count");
     old_pods(&view.serving(&workload).await.unwrap()).to_string()
 }
 

@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use domain::kernel::id::{Component, Member, Origin, Reference, Seq, Vector};
 use domain::kernel::promise::Promise;
+use domain::kernel::reported::Standing;
 use domain::names::distribution::DistributionId;
 use domain::names::image::Version;
 use domain::purges::purge::Order;
 use domain::records::record::{Brief, Change, Outcome, Phase, Record};
 use domain::rollouts::rollout::baseline;
 use domain::rollouts::rollout::may_follow;
-use domain::workloads::readiness::{Standing, standing};
 use domain::workloads::workload::Workload;
 
 use crate::group::world::{Cluster, Place, State, World, name};
@@ -193,7 +193,7 @@ impl State {
         let Ok(version) = &workload.version else { return };
         self.remember(|past| {
             for vote in cast {
-                let complete = standing(&workload, false) == Standing::Complete;
+                let complete = workload.standing(false) == Standing::Complete;
                 match build(version).cmp(&build(&vote.version)) {
                     Ordering::Greater => drop(past.ahead.insert(vote.vector.clone())),
                     Ordering::Equal if complete => {}
@@ -329,7 +329,7 @@ impl Cluster {
 fn stands(workload: &Workload, record: &Record) -> bool {
     record.uid == workload.uid
         && workload.version.as_ref() == Ok(&record.version)
-        && standing(workload, false) == Standing::Complete
+        && workload.standing(false) == Standing::Complete
 }
 
 /// Whether a vector is later than another in some component.

@@ -9,9 +9,10 @@ use std::time::Duration;
 
 use domain::bounds::policy::{Agreement, AtTimeout, OnRollback, Policy};
 use domain::kernel::promise::Promise;
+use domain::kernel::reported::Replicas;
 use domain::names::image::Container;
 use domain::records::record::Record;
-use domain::workloads::workload::{Replicas, Tuning, Workload};
+use domain::workloads::workload::{Tuning, Workload};
 
 use crate::group::past::settled;
 use crate::group::world::{BEFORE, Cluster, Faults, HELD, World};

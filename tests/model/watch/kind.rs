@@ -2,8 +2,8 @@
 
 use std::fmt;
 
+use domain::kernel::floor::State;
 use domain::kernel::id::{ObjectId, Seq};
-use domain::rollouts::rollout::adoption::State;
 use domain::watches::watch::{Attention, Kind};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

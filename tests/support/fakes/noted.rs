@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use domain::kernel::id::{InvalidationId, Reference, WorkloadId};
+use domain::kernel::reported::Standing;
 use domain::names::distribution::DistributionId;
 use domain::names::paths::PathSet;
 use domain::notices::notice::Kind;
 use domain::records::record::Record;
-use domain::workloads::readiness::{Standing, standing};
 use domain::workloads::workload::Workload;
 
 use super::{Millis, World};
@@ -51,7 +51,7 @@ pub struct Read {
 impl Read {
     /// Whether it showed a rollout that is complete.
     pub fn was_complete(&self) -> bool {
-        self.sight.as_ref().is_some_and(|workload| standing(workload, false) == Standing::Complete)
+        self.sight.as_ref().is_some_and(|workload| workload.standing(false) == Standing::Complete)
     }
 }
 

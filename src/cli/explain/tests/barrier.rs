@@ -1,8 +1,8 @@
 //! A rollout at the barrier: what the status page says of it, without the time that it has waited.
 
+use domain::kernel::reported::Progressing;
 use domain::records::record::Failure;
 use domain::workloads::serving::Endpoint;
-use domain::workloads::workload::Progressing;
 
 use super::*;
 

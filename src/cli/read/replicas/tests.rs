@@ -1,9 +1,9 @@
 //! What is said of a replica, by what was seen.
 
+use domain::kernel::reported::Replicas as Counts;
 use domain::names::image::Version;
 use domain::names::selector::LabelSelector;
 use domain::ports::Retry;
-use domain::workloads::workload::Replicas as Counts;
 
 use super::*;
 

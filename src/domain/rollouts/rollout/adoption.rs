@@ -4,15 +4,12 @@
 //! It forgets no vote (GA-5): the votes of every copy stay, until the group has closed them.
 
 use crate::agreement::board::Posting;
-use crate::kernel::floor::Floor;
+use crate::kernel::floor::{Floor, State};
 use crate::kernel::id::{Nonce, Seq};
 use crate::names::image::Version;
 use crate::records::record::{Change, Edge, HISTORY_MAX, Published, Record, Vote};
 use crate::rollouts::rollout::news::baseline;
 use crate::workloads::workload::Workload;
-
-/// The state of a record that decides which one is newer: its `seq`, and its revision.
-pub type State = (Seq, u64);
 
 /// The state that a ledger has to reach to hold what a copy shows. The number of an absent workload is all it has.
 pub fn state(posting: &Posting) -> State {

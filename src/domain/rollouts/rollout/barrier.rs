@@ -21,13 +21,14 @@ use crate::bounds::policy::Policy;
 use crate::kernel::call::Call;
 use crate::kernel::id::Seq;
 use crate::kernel::machine::Timestamp;
+use crate::kernel::reported::{Standing, Wait};
 use crate::kernel::text;
 use crate::notices::notice::Kind;
 use crate::records::record::Phase;
 use crate::rollouts::rollout::served::move_edge;
 use crate::rollouts::rollout::words::{AFTER_SETTLING, AFTER_THE_BARRIER, NEW_AND_AVAILABLE, settling, short, then};
 use crate::rollouts::rollout::{Effect, Rollout};
-use crate::workloads::readiness::{self, Held, Pods, Standing, Wait, standing};
+use crate::workloads::readiness::{self, Held, Pods};
 use crate::workloads::serving::OldPods;
 use crate::workloads::workload::Workload;
 
@@ -258,7 +259,7 @@ impl Barrier {
         let (stood, waiting) = (self.stood.as_ref()?, self.waiting.as_ref()?);
         let bounds = Bounds::of(policy);
         let ago = text::duration(now.since(stood.since));
-        let has = match (standing(workload, policy.zero_is_complete), self.lacks(now, workload, policy)) {
+        let has = match (workload.standing(policy.zero_is_complete), self.lacks(now, workload, policy)) {
             (Standing::Complete, _) => NEW_AND_AVAILABLE.to_owned(),
             (_, None) => format!(
                 "every pod was new and available {ago} ago, and pods wanted since then are not waited for ({} of {})",
@@ -281,7 +282,7 @@ impl Barrier {
 
     /// Why it goes on although it has not waited for all: what is missing when the bound passes.
     fn late(&self, now: Timestamp, workload: &Workload, policy: &Policy) -> String {
-        let missing = match standing(workload, policy.zero_is_complete) {
+        let missing = match workload.standing(policy.zero_is_complete) {
             Standing::Waiting(wait) => Some(wait.to_string()),
             Standing::Complete | Standing::DeadlineExceeded { .. } => None,
         };

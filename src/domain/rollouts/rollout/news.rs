@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 
 use crate::bounds::policy::{OnRollback, Policy};
 use crate::kernel::id::Seq;
+use crate::kernel::reported::Standing;
 use crate::kernel::text::cut;
 use crate::names::image::{Version, difference};
 use crate::records::record::{Change, Phase, Record};
 use crate::rollouts::rollout::Arrival;
 use crate::rollouts::rollout::naming::is_called;
 use crate::rollouts::rollout::served::{is_edge_elsewhere, is_proved_by_counts};
-use crate::workloads::readiness::{Standing, standing};
 use crate::workloads::workload::{FAULT_BYTES_MAX, Workload};
 
 /// Bytes of all conditions of a record: some seven faults in words. 10,000 workloads with as many take 160 KB of a shard.
@@ -149,7 +149,7 @@ fn is_exact(record: &Record, workload: &Workload, policy: &Policy) -> bool {
 
 /// A rollout recorded as failed that completed after all.
 fn recovers(record: &Record, workload: &Workload, policy: &Policy) -> bool {
-    matches!(record.phase, Phase::Failed(_)) && standing(workload, policy.zero_is_complete) == Standing::Complete
+    matches!(record.phase, Phase::Failed(_)) && workload.standing(policy.zero_is_complete) == Standing::Complete
 }
 
 /// A rollout recorded as failed, with a pod of it ready now: the edge may have it.

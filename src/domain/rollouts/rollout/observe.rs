@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::kernel::machine::Timestamp;
+use crate::kernel::reported::{Standing, Wait};
 use crate::kernel::text;
 use crate::names::image::Version;
 use crate::notices::notice::Kind;
@@ -14,7 +15,7 @@ use crate::rollouts::rollout::regress::FORGOTTEN;
 use crate::rollouts::rollout::served::Served;
 use crate::rollouts::rollout::write::OwnRecord;
 use crate::rollouts::rollout::{Arrival, Effect, Rollout, naming, request, words};
-use crate::workloads::readiness::{self, Standing, Wait, standing};
+use crate::workloads::readiness;
 use crate::workloads::workload::Workload;
 
 /// A missed progress deadline must be seen twice, this far apart: a stale report can survive the first status write of a
@@ -176,7 +177,7 @@ impl Rollout {
     /// now.
     pub(super) fn supervise(&mut self, now: Timestamp, workload: &Workload, fresh: bool) -> Course {
         let stood = self.record.draft.as_ref().is_some_and(|draft| self.barrier.has_stood(draft.seq));
-        if let Standing::DeadlineExceeded { last_update } = standing(workload, self.policy.zero_is_complete) {
+        if let Standing::DeadlineExceeded { last_update } = workload.standing(self.policy.zero_is_complete) {
             self.barrier.leave();
             return self.suspect(now, workload, last_update, fresh);
         }
@@ -225,7 +226,7 @@ impl Rollout {
             Failure::ProgressDeadlineExceeded => format!(", {elapsed} after allclear first saw this rollout"),
             Failure::TimedOut => format!(" after {elapsed}"),
         };
-        let waited_for = match standing(workload, self.policy.zero_is_complete) {
+        let waited_for = match workload.standing(self.policy.zero_is_complete) {
             Standing::Waiting(wait) => readiness::words(&wait, self.served.pods()),
             Standing::DeadlineExceeded { .. } | Standing::Complete => self.pods_in_words(workload),
         };
@@ -243,7 +244,7 @@ impl Rollout {
     }
 
     fn pods_in_words(&self, workload: &Workload) -> String {
-        readiness::words(&readiness::pods_wanting(workload), self.served.pods())
+        readiness::words(&workload.reported().pods_wanting(), self.served.pods())
     }
 
     pub(super) fn note_faults(&mut self, now: Timestamp, workload: &Workload) {

@@ -13,7 +13,6 @@ use crate::kernel::call::Call;
 use crate::kernel::machine::Timestamp;
 use crate::records::record::Record;
 use crate::rollouts::rollout::Effect;
-use crate::workloads::readiness::rollout_under_way;
 use crate::workloads::workload::Workload;
 
 /// How far apart two consistent reads are that prove that a cluster was set back. Reads from a lagging cache or a
@@ -55,7 +54,7 @@ pub enum Arrival {
 impl Arrival {
     /// Of a workload without a record, by this sight. `listed`: all others of its scope are on record.
     pub fn of(workload: &Workload, listed: bool) -> Self {
-        match (listed, rollout_under_way(workload)) {
+        match (listed, workload.reported().is_under_way()) {
             (true, _) => Self::New,
             (false, true) => Self::UnderWay,
             (false, false) => Self::Baseline,

@@ -5,15 +5,15 @@
 use std::time::Duration;
 
 use crate::kernel::machine::Timestamp;
+use crate::kernel::reported::{Standing, Wait};
 use crate::records::record::Phase;
 use crate::rollouts::rollout::Rollout;
-use crate::workloads::readiness::{Standing, Wait, standing};
 use crate::workloads::workload::Workload;
 
 impl Rollout {
     /// Whether the present rollout still has, by this look, what it had when its predicate held.
     pub(super) fn still_stands(&mut self, now: Timestamp, workload: &Workload) -> bool {
-        match (standing(workload, self.policy.zero_is_complete), self.record.draft.as_ref().map(|draft| draft.seq)) {
+        match (workload.standing(self.policy.zero_is_complete), self.record.draft.as_ref().map(|draft| draft.seq)) {
             (Standing::DeadlineExceeded { .. }, _) | (_, None) => false,
             (Standing::Complete, _) => true,
             // The answer came to another rollout, which has not stood yet.
@@ -34,7 +34,7 @@ impl Rollout {
     /// sight.
     pub(super) fn misses(&self, now: Timestamp, workload: &Workload) -> Option<Wait> {
         let seq = self.record.draft.as_ref().map(|draft| draft.seq);
-        match standing(workload, self.policy.zero_is_complete) {
+        match workload.standing(self.policy.zero_is_complete) {
             Standing::Waiting(_) if seq.is_some_and(|seq| self.barrier.has_stood(seq)) => {
                 self.barrier.lacks(now, workload, &self.policy)
             }

@@ -22,12 +22,12 @@ use super::*;
 use crate::agreement::group as agreement;
 use crate::bounds::policy::OnRollback;
 use crate::kernel::id::Component;
+use crate::kernel::reported::{Progressing, Replicas};
 use crate::names::image::Version;
 use crate::notices::notice::Kind;
 use crate::purges::purge::Progress;
 use crate::records::record::{Change, Failure, Outcome, Phase};
 use crate::testing::{answers, identity, settled, version};
-use crate::workloads::workload::{Progressing, Replicas};
 
 /// Two pods of `tag`, all available.
 fn complete(tag: &str, generation: i64) -> Workload {

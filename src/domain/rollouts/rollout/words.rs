@@ -13,6 +13,7 @@ use crate::bounds::policy::Policy;
 use crate::kernel::call::Call;
 use crate::kernel::id::{InvalidationId, Member, Seq, WorkloadId};
 use crate::kernel::machine::Timestamp;
+use crate::kernel::reported::Standing;
 use crate::kernel::text;
 use crate::names::distribution::DistributionId;
 use crate::names::image::{Version, brief, difference};
@@ -20,7 +21,7 @@ use crate::records::record::{Closed, Outcome, Phase, Published, Record, Vote};
 use crate::rollouts::rollout::Rollout;
 use crate::rollouts::rollout::clock::Clock;
 use crate::rollouts::rollout::sight::Sight;
-use crate::workloads::readiness::{self, Pods, Standing, standing};
+use crate::workloads::readiness::{self, Pods};
 use crate::workloads::serving::OldPods;
 use crate::workloads::workload::Workload;
 
@@ -283,7 +284,7 @@ impl Rollout {
         if let Some(trouble) = calls.into_iter().find_map(|(what, call)| trouble(what, call, now)) {
             return Some(format!("complete; {trouble}"));
         }
-        match (standing(workload, self.policy.zero_is_complete), self.misses(now, workload)) {
+        match (workload.standing(self.policy.zero_is_complete), self.misses(now, workload)) {
             (Standing::DeadlineExceeded { .. }, _) => {
                 Some("was complete; now the Deployment missed its progress deadline".to_owned())
             }
@@ -323,7 +324,7 @@ fn state(
             if let Some(why) = workload.and_then(unfollowed) {
                 return (format!("{why}; {}", clock.stopped()), next);
             }
-            let waits = match workload.map(|workload| standing(workload, policy.zero_is_complete)) {
+            let waits = match workload.map(|workload| workload.standing(policy.zero_is_complete)) {
                 None => "the workload has not been seen since the start".to_owned(),
                 // The clock stands still.
                 Some(Standing::Complete) => {

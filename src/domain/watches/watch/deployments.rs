@@ -1,9 +1,9 @@
 //! Deployments, as a watch knows them.
 
 use crate::bounds::policy::Policy;
+use crate::kernel::floor::State;
 use crate::kernel::id::WorkloadId;
 use crate::records::record::Record;
-use crate::rollouts::rollout::adoption::State;
 use crate::rollouts::rollout::{self, Arrival};
 use crate::watches::watch::{Attention, Kind};
 use crate::workloads::workload::Workload;

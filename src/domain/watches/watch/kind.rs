@@ -3,8 +3,8 @@
 use std::fmt::Debug;
 use std::hash::Hash;
 
+use crate::kernel::floor::State;
 use crate::kernel::id::ObjectId;
-use crate::rollouts::rollout::adoption::State;
 
 /// The newest sight of an object; `None` for "gone".
 pub type Latest<K> = Option<Box<<K as Kind>::Sight>>;

@@ -3,8 +3,8 @@
 use std::convert::Infallible;
 use std::marker::PhantomData;
 
+use crate::kernel::floor::State;
 use crate::objects::kept::Kept;
-use crate::rollouts::rollout::adoption::State;
 use crate::watches::watch::{Attention, Kind};
 
 /// The kind. A child of it is the actor of one object. The ledger holds nothing of it.
