@@ -96,6 +96,22 @@ pub fn number(value: &Value, pointer: &str) -> Option<i64> {
     value.pointer(pointer).and_then(Value::as_i64)
 }
 
+/// The list at a JSON pointer; empty where there is none.
+pub fn items<'a>(value: &'a Value, pointer: &str) -> &'a [Value] {
+    value.pointer(pointer).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+/// Whether a condition in the status is true.
+pub fn holds(object: &Value, condition: &str) -> bool {
+    let conditions = items(object, "/status/conditions");
+    conditions.iter().any(|one| text(one, "/type") == condition && text(one, "/status") == "True")
+}
+
+/// Whether a deletion has begun.
+pub fn is_ending(object: &Value) -> bool {
+    !text(object, "/metadata/deletionTimestamp").is_empty()
+}
+
 /// The labels of an object or a pod template.
 pub fn labels(value: &Value) -> BTreeMap<String, String> {
     let labels = value.pointer("/metadata/labels").and_then(Value::as_object);

@@ -7,7 +7,7 @@
 use serde_json::{Value, json};
 
 use super::Moment;
-use crate::kubernetes::object::{number, text};
+use crate::kubernetes::object::{items, number, text};
 
 /// Seconds that stand for "no deadline": the largest 32-bit number, as in Kubernetes.
 pub(in crate::kubernetes) const NO_DEADLINE: i64 = 2_147_483_647;
@@ -19,10 +19,8 @@ pub struct Counts {
     pub replicas: i64,
     /// Pods of the new ReplicaSet.
     pub updated: i64,
-    /// Pods that are ready.
+    /// Pods that are ready, and so available.
     pub ready: i64,
-    /// Pods that have been ready for long enough.
-    pub available: i64,
     /// Pods that the ReplicaSets are asked for.
     pub asked: i64,
 }
@@ -45,14 +43,13 @@ pub struct Situation<'a> {
 /// The status the Deployment should have, and the seconds until its deadline passes, if one is running.
 pub fn status(situation: &Situation<'_>, now: &Moment, stamp: &str) -> (Value, Option<u64>) {
     let Situation { deployment, counts, .. } = situation;
-    let mut conditions: Vec<Value> =
-        deployment.pointer("/status/conditions").and_then(Value::as_array).cloned().unwrap_or_default();
+    let mut conditions = items(deployment, "/status/conditions").to_vec();
     let deadline = number(deployment, "/spec/progressDeadlineSeconds").filter(|seconds| *seconds != NO_DEADLINE);
     if deadline.is_some() {
         paused(&mut conditions, deployment, stamp);
     }
     let replicas = number(deployment, "/spec/replicas").unwrap_or(1);
-    if counts.available >= replicas - situation.unavailable_max {
+    if counts.ready >= replicas - situation.unavailable_max {
         let message = "Deployment has minimum availability.";
         set(&mut conditions, "Available", "True", "MinimumReplicasAvailable", message, stamp);
     } else {
@@ -67,12 +64,12 @@ pub fn status(situation: &Situation<'_>, now: &Moment, stamp: &str) -> (Value, O
     let mut status = json!({
         "observedGeneration": deployment.pointer("/metadata/generation"), "conditions": conditions,
     });
-    let unavailable = (counts.asked - counts.available).max(0);
+    let unavailable = (counts.asked - counts.ready).max(0);
     for (field, count) in [
         ("replicas", counts.replicas),
         ("updatedReplicas", counts.updated),
         ("readyReplicas", counts.ready),
-        ("availableReplicas", counts.available),
+        ("availableReplicas", counts.ready),
         ("unavailableReplicas", unavailable),
     ] {
         // A count of zero is left out, as Go's `omitempty` does: clients must take absence for zero.
@@ -105,11 +102,10 @@ fn progress(
         return None;
     }
     let old = |field: &str| number(deployment, &format!("/status/{field}")).unwrap_or(0);
-    let complete = counts.updated == replicas && counts.replicas == replicas && counts.available == replicas;
+    let complete = counts.updated == replicas && counts.replicas == replicas && counts.ready == replicas;
     let moved = counts.updated > old("updatedReplicas")
         || counts.replicas - counts.updated < old("replicas") - old("updatedReplicas")
-        || counts.ready > old("readyReplicas")
-        || counts.available > old("availableReplicas");
+        || counts.ready > old("readyReplicas");
     if complete {
         let message = format!("{subject} has successfully progressed.");
         set(conditions, "Progressing", "True", "NewReplicaSetAvailable", &message, stamp);

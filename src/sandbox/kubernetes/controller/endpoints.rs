@@ -8,8 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use super::pods::{is_ready, is_terminating};
-use crate::kubernetes::object::{Key, Object, text};
+use crate::kubernetes::object::{Key, Object, holds, is_ending, text};
 use crate::kubernetes::resource::Kind;
 use crate::kubernetes::selector::Selector;
 use crate::kubernetes::store::{Scope, State};
@@ -105,7 +104,7 @@ impl Service {
         if removed || !selected || address.is_empty() {
             return self.endpoints.remove(&object.key.name).is_some();
         }
-        let (serving, terminating) = (is_ready(&pod), is_terminating(&pod));
+        let (serving, terminating) = (holds(&pod, "Ready"), is_ending(&pod));
         let ready = self.publishes_unready || (serving && !terminating);
         let endpoint = json!({
             "addresses": [address],

@@ -2,7 +2,7 @@
 //!
 //! Rules, reasons and messages follow `pkg/controller/job` (Kubernetes 1.33): a suspended Job has no pod; a pod is counted once, and
 //! then lets go of its finalizer; a Job is `FailureTarget` or `SuccessCriteriaMet` first, and `Failed` or `Complete` only when no pod of
-//! it is left that has not ended. Left out: indexed Jobs, more than one pod at a time, back-off between pods, time to live.
+//! it is left that has not ended. Left out: deadlines, indexed Jobs, more than one pod at a time, back-off between pods, time to live.
 //!
 //! Not for what containers do: a script says that (`script`).
 
@@ -17,9 +17,10 @@ use serde_json::{Value, json};
 
 pub use script::{ContainerRun, End, Outcome, Script};
 
+use super::pods::{pod_of, sooner};
 use super::{Moment, Timings};
 use crate::kubernetes::failure::Failure;
-use crate::kubernetes::object::{Key, Object, number, text};
+use crate::kubernetes::object::{Key, Object, holds, is_ending, items, number, text};
 use crate::kubernetes::resource::Kind;
 use crate::kubernetes::write::{DeleteOptions, JOB_TRACKING, Writer};
 use pod::PodRun;
@@ -28,8 +29,6 @@ use pod::PodRun;
 #[derive(Debug, Default)]
 pub struct Jobs {
     script: Option<Script>,
-    /// Pods are refused, as by a quota: the Job controller goes on trying, and only its Events say so.
-    refuses_pods: bool,
     known: BTreeMap<String, Key>,
     dirty: BTreeSet<String>,
     due: BTreeMap<String, Duration>,
@@ -62,7 +61,7 @@ impl Jobs {
     pub fn set_script(&mut self, script: Option<Script>) {
         self.script = script;
         self.runs.values_mut().for_each(PodRun::ask_again);
-        self.dirty.extend(self.known.keys().cloned());
+        self.look_again();
     }
 
     /// Ends the container that was started in one of these pods of this Job, and has not ended; false if there is none.
@@ -76,12 +75,6 @@ impl Jobs {
             }
         }
         false
-    }
-
-    /// Refuses pods from now on, or lets them be made.
-    pub fn refuse_pods(&mut self, refuse: bool) {
-        self.refuses_pods = refuse;
-        self.look_again();
     }
 
     /// The container that runs in one of these pods.
@@ -214,7 +207,7 @@ impl Jobs {
                 self.questions.push((uid.to_owned(), object.uid.clone(), question));
             }
             if let Some(at) = progress.next {
-                *next = Some(next.map_or(at, |next| next.min(at)));
+                *next = sooner(*next, at);
             }
             if has_ended(&value) && is_ending(&value) && !is_tracked(&value) {
                 writer.state.remove(Kind::Pod, &object.key);
@@ -250,10 +243,7 @@ impl Jobs {
         }
         let [failed, succeeded] = counts;
         let suspended = value.pointer("/spec/suspend") == Some(&Value::Bool(true));
-        let target = target
-            .or_else(|| by_backoff(&value, failed))
-            .or_else(|| if suspended { None } else { by_deadline(&value, now, next) })
-            .or_else(|| by_success(&value, succeeded));
+        let target = target.or_else(|| by_backoff(&value, failed)).or_else(|| by_success(&value, succeeded));
         let unended = |ending| pods.iter().filter(move |pod| !has_ended(&pod.value) && is_ending(&pod.value) == ending);
         let mut terminating = unended(true).count() as u64;
         let mut active = unended(false).count() as u64;
@@ -276,8 +266,7 @@ impl Jobs {
             None => {
                 suspend(&mut value, suspended, &writer.now);
                 let replaces = text(&value, "/spec/podReplacementPolicy") != "Failed" || terminating == 0;
-                let deleting = is_ending(&value);
-                if !suspended && active == 0 && replaces && !deleting && !self.refuses_pods {
+                if !suspended && active == 0 && replaces && !is_ending(&value) {
                     self.make_pod(writer, &value, next, now)?;
                     active = 1;
                 }
@@ -299,18 +288,10 @@ impl Jobs {
         next: &mut Option<Duration>,
         now: &Moment,
     ) -> Result<(), Failure> {
-        let (name, uid) = (text(job, "/metadata/name"), text(job, "/metadata/uid"));
-        let template = job.pointer("/spec/template").cloned().unwrap_or_default();
-        let mut metadata = template.get("metadata").cloned().unwrap_or_else(|| json!({}));
-        metadata["generateName"] = json!(format!("{name}-"));
-        metadata["finalizers"] = json!([JOB_TRACKING]);
-        metadata["ownerReferences"] = json!([{
-            "apiVersion": "batch/v1", "kind": "Job", "name": name, "uid": uid,
-            "controller": true, "blockOwnerDeletion": true,
-        }]);
-        let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template.get("spec")});
+        let mut pod = pod_of(job);
+        pod["metadata"]["finalizers"] = json!([JOB_TRACKING]);
         writer.create(Kind::Pod, text(job, "/metadata/namespace"), pod)?;
-        *self.made.entry(uid.to_owned()).or_default() += 1;
+        *self.made.entry(text(job, "/metadata/uid").to_owned()).or_default() += 1;
         *next = Some(now.elapsed);
         Ok(())
     }
@@ -354,9 +335,9 @@ fn let_go(writer: &mut Writer<'_>, pod: &Pod) {
 
 /// The first rule of the policy that a failed pod matches.
 fn by_policy(job: &Value, pod: &Value) -> Option<Target> {
-    let rules = job.pointer("/spec/podFailurePolicy/rules").and_then(Value::as_array);
+    let rules = items(job, "/spec/podFailurePolicy/rules").iter();
     let (namespace, name) = (text(pod, "/metadata/namespace"), text(pod, "/metadata/name"));
-    let words = rules.into_iter().flatten().enumerate().find_map(|(index, rule)| {
+    let words = rules.enumerate().find_map(|(index, rule)| {
         let action = text(rule, "/action");
         let matching = format!("matching {action} rule at index {index}");
         if let Some((container, code)) = rule.get("onExitCodes").and_then(|codes| exit_code(codes, pod)) {
@@ -365,8 +346,8 @@ fn by_policy(job: &Value, pod: &Value) -> Option<Target> {
                 format!("Container {container} for pod {namespace}/{name} failed with exit code {code} {matching}"),
             ));
         }
-        let wanted = rule.get("onPodConditions").and_then(Value::as_array).into_iter().flatten();
-        let found = wanted.map(|one| text(one, "/type")).find(|kind| holds(pod, kind))?;
+        let found =
+            items(rule, "/onPodConditions").iter().map(|one| text(one, "/type")).find(|kind| holds(pod, kind))?;
         Some((action, format!("Pod {namespace}/{name} has condition {found} {matching}")))
     });
     let (_, message) = words.filter(|(action, _)| *action == "FailJob")?;
@@ -375,11 +356,10 @@ fn by_policy(job: &Value, pod: &Value) -> Option<Target> {
 
 /// The first container with a code other than 0 that the rule is about.
 fn exit_code(rule: &Value, pod: &Value) -> Option<(String, i64)> {
-    let statuses = |list| pod.pointer(list).and_then(Value::as_array).into_iter().flatten();
-    let codes = rule.get("values").and_then(Value::as_array);
-    let among = |code: i64| codes.is_some_and(|codes| codes.iter().any(|one| one.as_i64() == Some(code)));
+    let among = |code: i64| items(rule, "/values").iter().any(|one| one.as_i64() == Some(code));
     let wanted = text(rule, "/containerName");
-    statuses("/status/containerStatuses").chain(statuses("/status/initContainerStatuses")).find_map(|status| {
+    let statuses = ["/status/containerStatuses", "/status/initContainerStatuses"];
+    statuses.into_iter().flat_map(|list| items(pod, list)).find_map(|status| {
         let (name, code) = (text(status, "/name"), number(status, "/state/terminated/exitCode")?);
         let named = wanted.is_empty() || wanted == name;
         (code != 0 && named && among(code) == (text(rule, "/operator") == "In")).then(|| (name.to_owned(), code))
@@ -389,19 +369,6 @@ fn exit_code(rule: &Value, pod: &Value) -> Option<(String, i64)> {
 fn by_backoff(job: &Value, failed: u64) -> Option<Target> {
     let limit = number(job, "/spec/backoffLimit").and_then(|limit| u64::try_from(limit).ok()).unwrap_or_default();
     (failed > limit).then(|| failure("BackoffLimitExceeded", "Job has reached the specified backoff limit".to_owned()))
-}
-
-/// The deadline counts from the start, which a suspension takes back.
-fn by_deadline(job: &Value, now: &Moment, next: &mut Option<Duration>) -> Option<Target> {
-    let limit = number(job, "/spec/activeDeadlineSeconds")?;
-    let started: jiff::Timestamp = text(job, "/status/startTime").parse().ok()?;
-    let left = u64::try_from(limit - (now.time.as_second() - started.as_second())).ok().filter(|left| *left > 0);
-    let Some(left) = left else {
-        return Some(failure("DeadlineExceeded", "Job was active longer than specified deadline".to_owned()));
-    };
-    let at = now.elapsed + Duration::from_secs(left);
-    *next = Some(next.map_or(at, |next| next.min(at)));
-    None
 }
 
 fn by_success(job: &Value, succeeded: u64) -> Option<Target> {
@@ -418,7 +385,9 @@ fn failure(reason: &str, message: String) -> Target {
 /// What was decided before.
 fn target_before(job: &Value) -> Option<Target> {
     let of = |met: &'static str, then: &'static str| {
-        let condition = conditions(job).find(|one| text(one, "/type") == met && text(one, "/status") == "True")?;
+        let condition = items(job, "/status/conditions")
+            .iter()
+            .find(|one| text(one, "/type") == met && text(one, "/status") == "True")?;
         let (reason, message) = (text(condition, "/reason").to_owned(), text(condition, "/message").to_owned());
         Some(Target { met, then, reason, message })
     };
@@ -443,23 +412,16 @@ fn suspend(job: &mut Value, suspended: bool, now: &str) {
 /// Sets a condition, unless it is so already.
 fn condition(job: &mut Value, kind: &str, holds: bool, (reason, message): (&str, &str), now: &str) {
     let status = if holds { "True" } else { "False" };
-    if conditions(job).any(|one| text(one, "/type") == kind && text(one, "/status") == status) {
+    if items(job, "/status/conditions").iter().any(|one| text(one, "/type") == kind && text(one, "/status") == status) {
         return;
     }
-    let mut all: Vec<Value> = conditions(job).filter(|one| text(one, "/type") != kind).cloned().collect();
+    let mut all: Vec<Value> =
+        items(job, "/status/conditions").iter().filter(|one| text(one, "/type") != kind).cloned().collect();
     all.push(json!({
         "type": kind, "status": status, "reason": reason, "message": message,
         "lastProbeTime": now, "lastTransitionTime": now,
     }));
     job["status"]["conditions"] = json!(all);
-}
-
-fn conditions(object: &Value) -> impl Iterator<Item = &Value> {
-    object.pointer("/status/conditions").and_then(Value::as_array).into_iter().flatten()
-}
-
-fn holds(object: &Value, kind: &str) -> bool {
-    conditions(object).any(|one| text(one, "/type") == kind && text(one, "/status") == "True")
 }
 
 fn count(job: &Value, field: &str) -> u64 {
@@ -470,11 +432,6 @@ fn has_ended(pod: &Value) -> bool {
     ["Succeeded", "Failed"].contains(&text(pod, "/status/phase"))
 }
 
-fn is_ending(object: &Value) -> bool {
-    !text(object, "/metadata/deletionTimestamp").is_empty()
-}
-
 fn is_tracked(pod: &Value) -> bool {
-    let finalizers = pod.pointer("/metadata/finalizers").and_then(Value::as_array);
-    finalizers.is_some_and(|finalizers| finalizers.iter().any(|one| one == JOB_TRACKING))
+    items(pod, "/metadata/finalizers").iter().any(|one| one == JOB_TRACKING)
 }

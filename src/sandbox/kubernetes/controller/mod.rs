@@ -6,8 +6,9 @@
 //! becomes ready, the rollout is rescaled, pods are made or ended, the statuses are written. So a test can stop between
 //! any two states that a client could see.
 //!
-//! Rules and messages follow `pkg/controller/deployment` (Kubernetes 1.33). Left out: proportional scaling in the
-//! middle of a rollout, collisions of template hashes, pods without an owner (they only end), nodes, probes.
+//! Rules and messages follow `pkg/controller/deployment` (Kubernetes 1.33). Left out: the strategy Recreate, `minReadySeconds`,
+//! `revisionHistoryLimit`, proportional scaling in the middle of a rollout, collisions of template hashes, pods without an owner (they only
+//! end), nodes, probes.
 
 mod conditions;
 mod endpoints;
@@ -21,7 +22,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::failure::Failure;
-use super::object::Key;
+use super::object::{Key, Object, is_ending};
 use super::resource::Kind;
 use super::selector::Selector;
 use super::store::{Scope, State};
@@ -66,10 +67,6 @@ impl Timings {
 pub enum PodFate {
     /// The image is not found: `ErrImagePull`, then `ImagePullBackOff`.
     CannotPull,
-    /// The container ends as soon as it starts: `CrashLoopBackOff`.
-    Crashes,
-    /// The container runs and its readiness probe fails.
-    NeverReady,
     /// No node has room: `PodScheduled=False`, reason `Unschedulable`.
     Unschedulable,
 }
@@ -243,7 +240,7 @@ impl Controller {
         }
     }
 
-    fn notice_object(&mut self, state: &State, kind: Kind, object: &super::object::Object, removed: bool) {
+    fn notice_object(&mut self, state: &State, kind: Kind, object: &Object, removed: bool) {
         match kind {
             Kind::Deployment => {
                 self.deployments.insert(object.uid.clone(), object.key.clone());
@@ -274,7 +271,7 @@ impl Controller {
                 self.endpoints.notice_pod(object, removed);
                 match object.owner.as_ref().and_then(|owner| self.deployments.get(owner)) {
                     Some(deployment) => drop(self.dirty.insert(deployment.clone())),
-                    None if pods::is_terminating(&object.value()) => drop(self.ending.insert(object.key.clone())),
+                    None if is_ending(&object.value()) => drop(self.ending.insert(object.key.clone())),
                     None => {}
                 }
                 if removed {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{Controller, Moment, PodFate};
 use crate::kubernetes::failure::Failure;
-use crate::kubernetes::object::{Key, Object, text};
+use crate::kubernetes::object::{Key, Object, holds, is_ending, items, text};
 use crate::kubernetes::resource::Kind;
 use crate::kubernetes::write::{DeleteOptions, Writer};
 
@@ -21,10 +21,6 @@ pub enum Stage {
     PullFailed,
     /// Waits before the next attempt to pull.
     PullBackOff,
-    /// Waits before the next attempt to run.
-    CrashBackOff,
-    /// Runs and is not ready.
-    Unready,
     Unscheduled,
     /// Runs and is ready.
     Ready,
@@ -47,10 +43,8 @@ pub struct PodRun {
 #[derive(Debug)]
 pub struct Pod {
     pub key: Key,
-    /// Whether its Ready condition is true.
+    /// Whether its Ready condition is true. It then counts as available, too.
     pub ready: bool,
-    /// Whether it has been ready for long enough to count.
-    pub available: bool,
     /// Larger for younger pods.
     pub born: u64,
 }
@@ -59,27 +53,36 @@ pub struct Pod {
 #[derive(Debug)]
 pub struct Round<'a> {
     pub uid: &'a str,
-    /// `minReadySeconds`.
-    pub min_ready: Duration,
     pub now: &'a Moment,
     /// How many more pods may become ready.
     pub may_become_ready: u32,
     /// When there is something to do without anything changing.
     pub next: Option<Duration>,
-    /// Pods that are ending but not gone.
-    pub ending: usize,
 }
 
 impl Round<'_> {
     /// Notes that there is something to do at `at`.
     pub fn wake_at(&mut self, at: Duration) {
-        self.next = Some(self.next.map_or(at, |next| next.min(at)));
+        self.next = sooner(self.next, at);
     }
 }
 
-/// Whether a deletion has begun.
-pub fn is_terminating(pod: &Value) -> bool {
-    !text(pod, "/metadata/deletionTimestamp").is_empty()
+/// The sooner of two times.
+pub fn sooner(next: Option<Duration>, at: Duration) -> Option<Duration> {
+    Some(next.map_or(at, |next| next.min(at)))
+}
+
+/// A pod by the template of its owner, a ReplicaSet or a Job.
+pub fn pod_of(owner: &Value) -> Value {
+    let name = text(owner, "/metadata/name");
+    let template = owner.pointer("/spec/template").cloned().unwrap_or_default();
+    let mut metadata = template.get("metadata").cloned().unwrap_or_else(|| json!({}));
+    metadata["generateName"] = json!(format!("{name}-"));
+    metadata["ownerReferences"] = json!([{
+        "apiVersion": owner["apiVersion"], "kind": owner["kind"], "name": name, "uid": owner["metadata"]["uid"],
+        "controller": true, "blockOwnerDeletion": true,
+    }]);
+    json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template.get("spec")})
 }
 
 impl Controller {
@@ -93,7 +96,7 @@ impl Controller {
         let mut alive = Vec::new();
         for object in writer.state.children(set_uid).into_iter().filter(|object| object.kind == Kind::Pod) {
             let mut pod = object.value();
-            if is_terminating(&pod) {
+            if is_ending(&pod) {
                 self.end_pod(writer, &object, round)?;
                 continue;
             }
@@ -111,29 +114,14 @@ impl Controller {
                 writer.state.put(Kind::Pod, pod.clone());
             }
             self.pods.insert(object.uid.clone(), run);
-            let available_at = run.since + round.min_ready;
-            let ready = is_ready(&pod);
-            if ready && available_at > round.now.elapsed {
-                round.wake_at(available_at);
-            }
-            let available = ready && available_at <= round.now.elapsed;
-            alive.push(Pod { key: object.key.clone(), ready, available, born: run.born });
+            alive.push(Pod { key: object.key.clone(), ready: holds(&pod, "Ready"), born: run.born });
         }
         Ok(alive)
     }
 
     /// Makes a pod for a ReplicaSet.
     pub fn start_pod(&mut self, writer: &mut Writer<'_>, set: &Value, round: &mut Round<'_>) -> Result<(), Failure> {
-        let name = text(set, "/metadata/name");
-        let template = set.pointer("/spec/template").cloned().unwrap_or_default();
-        let mut metadata = template.get("metadata").cloned().unwrap_or_else(|| json!({}));
-        metadata["generateName"] = json!(format!("{name}-"));
-        metadata["ownerReferences"] = json!([{
-            "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name, "uid": text(set, "/metadata/uid"),
-            "controller": true, "blockOwnerDeletion": true,
-        }]);
-        let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template.get("spec")});
-        let made = writer.create(Kind::Pod, text(set, "/metadata/namespace"), pod)?;
+        let made = writer.create(Kind::Pod, text(set, "/metadata/namespace"), pod_of(set))?;
         let stage = Stage::Starting;
         let run = PodRun { stage, since: round.now.elapsed, ending_since: None, born: made.version };
         let mut pod = made.value();
@@ -146,13 +134,12 @@ impl Controller {
 
     fn end_pod(&mut self, writer: &mut Writer<'_>, pod: &Object, round: &mut Round<'_>) -> Result<(), Failure> {
         let now = round.now.elapsed;
-        let unknown = PodRun { stage: Stage::Unready, since: now, ending_since: None, born: pod.version };
+        let unknown = PodRun { stage: Stage::Starting, since: now, ending_since: None, born: pod.version };
         let run = self.pods.entry(pod.uid.clone()).or_insert(unknown);
         let is_new = run.ending_since.is_none();
         let gone_at = *run.ending_since.get_or_insert(now) + self.timings.pod_gone;
         // Even without delays a client can see the pod end: it goes one step later.
         if is_new || gone_at > now {
-            round.ending += 1;
             round.wake_at(gone_at);
             return Ok(());
         }
@@ -165,15 +152,13 @@ impl Controller {
         let now = round.now.elapsed;
         match self.fate(pod) {
             Some(PodFate::Unschedulable) => Stage::Unscheduled,
-            Some(PodFate::Crashes) => Stage::CrashBackOff,
-            Some(PodFate::NeverReady) => Stage::Unready,
             Some(PodFate::CannotPull) => match run.stage {
                 Stage::PullFailed if run.since + self.timings.image_back_off > now => {
                     round.wake_at(run.since + self.timings.image_back_off);
                     Stage::PullFailed
                 }
                 Stage::PullFailed | Stage::PullBackOff => Stage::PullBackOff,
-                Stage::Starting | Stage::CrashBackOff | Stage::Unready | Stage::Unscheduled | Stage::Ready => {
+                Stage::Starting | Stage::Unscheduled | Stage::Ready => {
                     round.wake_at(now + self.timings.image_back_off);
                     Stage::PullFailed
                 }
@@ -194,16 +179,9 @@ impl Controller {
     }
 
     fn fate(&self, pod: &Value) -> Option<PodFate> {
-        let containers = |list: &str| pod.pointer(list).and_then(Value::as_array).into_iter().flatten();
-        let mut images = containers("/spec/containers").chain(containers("/spec/initContainers"));
-        images.find_map(|container| self.fates.get(text(container, "/image")).copied())
+        let mut containers = items(pod, "/spec/containers").iter().chain(items(pod, "/spec/initContainers"));
+        containers.find_map(|container| self.fates.get(text(container, "/image")).copied())
     }
-}
-
-/// Whether its Ready condition is true.
-pub fn is_ready(pod: &Value) -> bool {
-    let conditions = pod.pointer("/status/conditions").and_then(Value::as_array).into_iter().flatten();
-    conditions.into_iter().any(|condition| text(condition, "/type") == "Ready" && text(condition, "/status") == "True")
 }
 
 /// Writes what the pod is doing into its spec and status, as scheduler and kubelet would.
@@ -226,8 +204,7 @@ fn show(pod: &mut Value, stage: Stage, now: &str) {
         return;
     }
     let ready = stage == Stage::Ready;
-    let running = matches!(stage, Stage::Ready | Stage::Unready | Stage::CrashBackOff);
-    let containers = pod.pointer("/spec/containers").and_then(Value::as_array).cloned().unwrap_or_default();
+    let containers = items(pod, "/spec/containers");
     let names: Vec<&str> = containers.iter().map(|container| text(container, "/name")).collect();
     let unready = format!("containers with unready status: [{}]", names.join(" "));
     let because = if ready { ("", "") } else { ("ContainersNotReady", unready.as_str()) };
@@ -240,41 +217,32 @@ fn show(pod: &mut Value, stage: Stage, now: &str) {
     let statuses: Vec<Value> = containers.iter().map(|container| container_status(container, stage, now)).collect();
     pod["spec"]["nodeName"] = json!("node-1");
     pod["status"] = json!({
-        "phase": if running { "Running" } else { "Pending" }, "qosClass": "BestEffort", "hostIP": "192.0.2.1",
+        "phase": if ready { "Running" } else { "Pending" }, "qosClass": "BestEffort", "hostIP": "192.0.2.1",
         "startTime": now, "conditions": conditions, "containerStatuses": statuses,
     });
-    if running {
+    if ready {
         pod["status"]["podIP"] = json!("10.244.0.2");
     }
 }
 
 fn container_status(container: &Value, stage: Stage, now: &str) -> Value {
     let (name, image) = (text(container, "/name"), text(container, "/image"));
-    let waiting = |reason: &str, message: String| {
-        let mut state = json!({"waiting": {"reason": reason}});
-        if !message.is_empty() {
-            state["waiting"]["message"] = json!(message);
-        }
-        state
-    };
     let state = match stage {
-        Stage::Ready | Stage::Unready => json!({"running": {"startedAt": now}}),
-        Stage::Starting | Stage::Unscheduled => waiting("ContainerCreating", String::new()),
-        Stage::PullFailed => waiting(
-            "ErrImagePull",
-            format!(
-                "failed to pull and unpack image \"{image}\": failed to resolve reference \"{image}\": {image}: not \
-                 found"
-            ),
-        ),
-        Stage::PullBackOff => waiting("ImagePullBackOff", format!("Back-off pulling image \"{image}\"")),
-        Stage::CrashBackOff => waiting("CrashLoopBackOff", format!("back-off 5m0s restarting failed container={name}")),
+        Stage::Ready => json!({"running": {"startedAt": now}}),
+        Stage::Starting | Stage::Unscheduled => json!({"waiting": {"reason": "ContainerCreating"}}),
+        Stage::PullFailed => {
+            let why = format!("failed to resolve reference \"{image}\": {image}: not found");
+            let message = format!("failed to pull and unpack image \"{image}\": {why}");
+            json!({"waiting": {"reason": "ErrImagePull", "message": message}})
+        }
+        Stage::PullBackOff => {
+            let message = format!("Back-off pulling image \"{image}\"");
+            json!({"waiting": {"reason": "ImagePullBackOff", "message": message}})
+        }
     };
-    let crashed = stage == Stage::CrashBackOff;
-    let last = json!({"terminated": {"exitCode": 1, "reason": "Error", "startedAt": now, "finishedAt": now}});
+    let ready = stage == Stage::Ready;
     json!({
-        "name": name, "image": image, "imageID": "", "ready": stage == Stage::Ready,
-        "started": matches!(stage, Stage::Ready | Stage::Unready), "restartCount": if crashed { 5 } else { 0 },
-        "state": state, "lastState": if crashed { last } else { json!({}) },
+        "name": name, "image": image, "imageID": "", "ready": ready, "started": ready, "restartCount": 0,
+        "state": state, "lastState": {},
     })
 }

@@ -12,7 +12,7 @@ use super::conditions::{Counts, Situation, status};
 use super::pods::{Pod, Round};
 use super::{Controller, Moment};
 use crate::kubernetes::failure::Failure;
-use crate::kubernetes::object::{Key, Object, number, text};
+use crate::kubernetes::object::{Key, Object, is_ending, number, text};
 use crate::kubernetes::patch::merge;
 use crate::kubernetes::resource::Kind;
 use crate::kubernetes::write::{DeleteOptions, Part, PatchForm, Writer};
@@ -40,7 +40,6 @@ struct Bounds {
     replicas: i64,
     surge: i64,
     unavailable: i64,
-    recreate: bool,
 }
 
 /// Moves one Deployment a step on; returns when to look again.
@@ -54,15 +53,13 @@ pub fn reconcile(
     now: &Moment,
 ) -> Result<Option<Duration>, Failure> {
     let value = deployment.value();
-    let min_ready = Duration::from_secs(number(&value, "/spec/minReadySeconds").unwrap_or(0).unsigned_abs());
-    let mut round = Round { uid: &deployment.uid, min_ready, now, may_become_ready: 1, next: None, ending: 0 };
+    let mut round = Round { uid: &deployment.uid, now, may_become_ready: 1, next: None };
     let mut sets = find_sets(controller, writer, deployment, &mut round)?;
-    let is_deleting = !text(&value, "/metadata/deletionTimestamp").is_empty();
     let is_workload = ["/spec/template/metadata/labels", "/spec/selector/matchLabels"]
         .iter()
         .all(|part| value.pointer(part).is_some_and(Value::is_object));
     // A test may have stored what no server would have let in.
-    if is_deleting || !is_workload || (sets.is_empty() && is_settled(&value)) {
+    if is_ending(&value) || !is_workload || (sets.is_empty() && is_settled(&value)) {
         return Ok(round.next);
     }
     let is_paused = value.pointer("/spec/paused") == Some(&Value::Bool(true));
@@ -70,10 +67,10 @@ pub fn reconcile(
     let bounds = Bounds::of(&value);
     let made = if is_paused { false } else { ensure_new_set(writer, &value, &hash, &mut sets)? };
     let desired_before: Vec<i64> = sets.iter().map(|set| set.desired).collect();
-    match (is_paused, bounds.recreate) {
-        (true, _) => scale_active(&mut sets, &hash, bounds.replicas),
-        (false, true) => recreate(&mut sets, &hash, bounds.replicas, round.ending),
-        (false, false) => roll(&mut sets, &hash, bounds),
+    if is_paused {
+        scale_active(&mut sets, &hash, bounds.replicas);
+    } else {
+        roll(&mut sets, &hash, bounds);
     }
     for (set, before) in sets.iter_mut().zip(desired_before) {
         if set.desired != before {
@@ -86,9 +83,6 @@ pub fn reconcile(
     write_status(writer, &value, &sets, &hash, made, bounds, &mut round)?;
     for set in &mut sets {
         resize(controller, writer, set, &mut round)?;
-    }
-    if !is_paused {
-        forget_old_sets(writer, &value, &hash, &mut sets)?;
     }
     Ok(round.next)
 }
@@ -187,14 +181,14 @@ fn roll(sets: &mut [Set], hash: &str, bounds: Bounds) {
     let allowed = (bounds.replicas + bounds.surge - total).max(0);
     let missing = bounds.replicas - new.desired;
     new.desired += if missing > 0 { missing.min(allowed) } else { missing };
-    let new_unavailable = new.desired - new.available();
+    let new_unavailable = new.desired - new.ready();
 
     let total: i64 = sets.iter().map(|set| set.desired).sum();
-    let available: i64 = sets.iter().map(Set::available).sum();
+    let available: i64 = sets.iter().map(Set::ready).sum();
     let available_min = bounds.replicas - bounds.unavailable;
     let mut budget = total - available_min - new_unavailable;
     for set in sets.iter_mut().filter(|set| set.hash != hash) {
-        let sick = (set.desired - set.available()).clamp(0, budget.max(0));
+        let sick = (set.desired - set.ready()).clamp(0, budget.max(0));
         set.desired -= sick;
         budget -= sick;
     }
@@ -204,18 +198,6 @@ fn roll(sets: &mut [Set], hash: &str, bounds: Bounds) {
         set.desired -= down;
         spare -= down;
         budget -= down;
-    }
-}
-
-/// The Recreate strategy: nothing new before everything old is gone.
-fn recreate(sets: &mut [Set], hash: &str, replicas: i64, ending: usize) {
-    let mut old_pods = ending;
-    for set in sets.iter_mut().filter(|set| set.hash != hash) {
-        old_pods += set.pods.len();
-        set.desired = 0;
-    }
-    if let Some(new) = sets.iter_mut().find(|set| set.hash == hash).filter(|_| old_pods == 0) {
-        new.desired = replicas;
     }
 }
 
@@ -244,17 +226,13 @@ fn resize(
         set.pods.sort_by_key(|pod| (pod.ready, std::cmp::Reverse(pod.born)));
         for pod in set.pods.drain(..usize::try_from(alive - set.desired).unwrap_or(0)) {
             writer.delete(Kind::Pod, &pod.key, &DeleteOptions::default())?;
-            round.ending += 1;
         }
     }
     let replicas = set.pods.len() as i64 + (set.desired - alive).max(0);
-    let ready = set.pods.iter().filter(|pod| pod.ready).count();
-    let available = set.pods.iter().filter(|pod| pod.available).count();
+    let ready = set.ready();
     let observed = number(&set.object, "/metadata/generation");
     let mut status = json!({"replicas": replicas, "observedGeneration": observed});
-    for (field, count) in
-        [("fullyLabeledReplicas", replicas), ("readyReplicas", ready as i64), ("availableReplicas", available as i64)]
-    {
+    for (field, count) in [("fullyLabeledReplicas", replicas), ("readyReplicas", ready), ("availableReplicas", ready)] {
         if count != 0 {
             status[field] = json!(count);
         }
@@ -262,32 +240,6 @@ fn resize(
     if set.object.get("status") != Some(&status) {
         set.object["status"] = status;
         writer.state.put(Kind::ReplicaSet, set.object.clone());
-    }
-    Ok(())
-}
-
-/// Removes empty old ReplicaSets beyond the history that is to be kept.
-fn forget_old_sets(
-    writer: &mut Writer<'_>,
-    deployment: &Value,
-    hash: &str,
-    sets: &mut Vec<Set>,
-) -> Result<(), Failure> {
-    let kept = number(deployment, "/spec/revisionHistoryLimit").unwrap_or(10).max(0);
-    let is_idle = |set: &Set| set.hash != hash && set.desired == 0 && set.pods.is_empty();
-    let old = sets.iter().filter(|set| set.hash != hash).count();
-    let mut surplus = old.saturating_sub(usize::try_from(kept).unwrap_or(usize::MAX));
-    let mut forgotten = Vec::new();
-    sets.retain(|set| {
-        let goes = surplus > 0 && is_idle(set);
-        if goes {
-            surplus -= 1;
-            forgotten.push(set.key.clone());
-        }
-        !goes
-    });
-    for key in forgotten {
-        writer.delete(Kind::ReplicaSet, &key, &DeleteOptions::default())?;
     }
     Ok(())
 }
@@ -308,13 +260,12 @@ fn write_status(
         replicas: sum("replicas"),
         updated: new.map_or(0, |set| count(set, "replicas")),
         ready: sum("readyReplicas"),
-        available: sum("availableReplicas"),
         asked: sets.iter().map(|set| set.desired).sum(),
     };
     let situation = Situation {
         deployment,
         counts,
-        unavailable_max: if bounds.recreate { 0 } else { bounds.unavailable.min(bounds.replicas) },
+        unavailable_max: bounds.unavailable.min(bounds.replicas),
         new_set: new.map(|set| set.key.name.as_str()),
         new_set_made,
     };
@@ -351,15 +302,15 @@ fn template_hash(deployment: &Value) -> String {
 }
 
 impl Set {
-    fn available(&self) -> i64 {
-        self.pods.iter().filter(|pod| pod.available).count() as i64
+    /// How many of its pods are ready.
+    fn ready(&self) -> i64 {
+        self.pods.iter().filter(|pod| pod.ready).count() as i64
     }
 }
 
 impl Bounds {
     fn of(deployment: &Value) -> Bounds {
         let replicas = number(deployment, "/spec/replicas").unwrap_or(1);
-        let recreate = text(deployment, "/spec/strategy/type") == "Recreate";
         let part = |field: &str, up: bool| {
             let value = deployment.pointer(&format!("/spec/strategy/rollingUpdate/{field}"));
             share(value, replicas, up)
@@ -367,7 +318,7 @@ impl Bounds {
         let (surge, unavailable) = (part("maxSurge", true), part("maxUnavailable", false));
         // Both zero would never move: Kubernetes then allows one to be missing.
         let unavailable = if surge == 0 && unavailable == 0 { 1 } else { unavailable };
-        Bounds { replicas, surge, unavailable, recreate }
+        Bounds { replicas, surge, unavailable }
     }
 }
 

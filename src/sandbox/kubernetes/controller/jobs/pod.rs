@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::super::Moment;
 use super::script::{ContainerRun, End, Outcome, container_run};
-use crate::kubernetes::object::{number, text};
+use crate::kubernetes::object::{is_ending, items, number, text};
 
 /// The exit codes of a program after SIGTERM and after SIGKILL.
 const TERMINATED: i32 = 143;
@@ -54,7 +54,7 @@ pub struct Progress {
 impl PodRun {
     /// A pod of this Job that has a node.
     pub fn new(job: &str, pod: &Value) -> Self {
-        let list = |name: &str| pod.pointer(name).and_then(Value::as_array).into_iter().flatten().cloned();
+        let list = |name: &str| items(pod, name).iter().cloned();
         let waiting = || State::Waiting("PodInitializing".to_owned(), String::new());
         let container = |init| move |spec| Container { spec, init, state: waiting(), outcome: None };
         let containers = list("/spec/initContainers").map(container(true));
@@ -94,7 +94,7 @@ impl PodRun {
         if self.phase() == "Succeeded" || self.phase() == "Failed" {
             return progress;
         }
-        if !text(pod, "/metadata/deletionTimestamp").is_empty() {
+        if is_ending(pod) {
             let is_new = self.ending_since.is_none();
             let over_at = *self.ending_since.get_or_insert(now.elapsed) + gone;
             // Even without delays a client can see the pod end: it goes one step later.
@@ -169,9 +169,8 @@ impl PodRun {
     /// Writes what the pod is doing into its status. A condition that says why it is ended from outside stays.
     pub fn show(&self, pod: &mut Value, stamp: &str) {
         let phase = self.phase();
-        let conditions = pod.pointer("/status/conditions").and_then(Value::as_array);
-        let kept: Vec<Value> =
-            conditions.into_iter().flatten().filter(|one| text(one, "/type") == "DisruptionTarget").cloned().collect();
+        let conditions = items(pod, "/status/conditions").iter();
+        let kept: Vec<Value> = conditions.filter(|one| text(one, "/type") == "DisruptionTarget").cloned().collect();
         let started = text(pod, "/status/startTime");
         let started = if started.is_empty() { stamp.to_owned() } else { started.to_owned() };
         let initialized =

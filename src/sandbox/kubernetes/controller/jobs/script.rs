@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::kubernetes::object::text;
+use crate::kubernetes::object::{items, text};
 
 /// A container that is about to run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -93,7 +93,6 @@ impl fmt::Debug for Script {
 
 /// Reads a container of a pod.
 pub(super) fn container_run(pod: &Value, job: &str, container: &Value) -> ContainerRun {
-    let list = |name: &str| container.get(name).and_then(Value::as_array).into_iter().flatten();
     let word = |word: &Value| unescaped(word.as_str().unwrap_or_default());
     let variable = |entry: &Value| Some((text(entry, "/name").to_owned(), unescaped(entry.get("value")?.as_str()?)));
     ContainerRun {
@@ -102,8 +101,8 @@ pub(super) fn container_run(pod: &Value, job: &str, container: &Value) -> Contai
         pod: text(pod, "/metadata/name").to_owned(),
         container: text(container, "/name").to_owned(),
         image: text(container, "/image").to_owned(),
-        command: list("command").chain(list("args")).map(word).collect(),
-        env: list("env").filter_map(variable).collect(),
+        command: ["/command", "/args"].into_iter().flat_map(|list| items(container, list)).map(word).collect(),
+        env: items(container, "/env").iter().filter_map(variable).collect(),
         working_dir: text(container, "/workingDir").to_owned(),
     }
 }
