@@ -19,7 +19,7 @@ pub(super) fn answer(host: &ForgeHost, state: &mut State, request: &Request, doc
     };
     let asked = Asked { request, path, document };
     let no_such = || refused(404, "No pull request exists with this ID.", "NoSuchPullRequestException");
-    let found = || asked.number().and_then(|number| state.pull(number));
+    let found = || asked.found(state);
     match (request.method.as_str(), asked.path.as_slice()) {
         ("GET", ["pull-requests"]) => reply(200, &list(host, state, &asked)),
         ("POST", ["pull-requests"]) => create(host, state, &asked),

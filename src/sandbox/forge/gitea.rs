@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::super::http::{Reply, Request};
-use super::{Asked, ForgeHost, Pull, PullState, Refusal, State, Wanted, below, json as reply, message, moment};
+use super::{Asked, ForgeHost, Pull, PullState, Refusal, State, below, json as reply, message, moment};
 
 pub(super) fn answer(host: &ForgeHost, state: &mut State, request: &Request, document: Value) -> Reply {
     let proof = request.header("authorization").unwrap_or_default();
@@ -16,28 +16,20 @@ pub(super) fn answer(host: &ForgeHost, state: &mut State, request: &Request, doc
     match (request.method.as_str(), asked.path.as_slice()) {
         ("GET", ["pulls"]) => reply(200, &list(host, state, &asked)),
         ("POST", ["pulls"]) => create(host, state, &asked),
-        ("GET", ["pulls", _]) => asked
-            .number()
-            .and_then(|number| state.pull(number))
-            .map_or_else(no_such, |pull| reply(200, &shown(host, pull))),
+        ("GET", ["pulls", _]) => asked.found(state).map_or_else(no_such, |pull| reply(200, &shown(host, pull))),
         ("PATCH", ["pulls", _]) => {
-            let Some(pull) = asked.number().and_then(|number| state.changed(number)) else { return no_such() };
+            let Some(pull) = asked.changed(state) else { return no_such() };
             if asked.text("state").is_some() && pull.state == PullState::Merged {
                 return message(412, "cannot change the state of a merged pull request");
             }
-            pull.title = asked.text("title").unwrap_or_else(|| pull.title.clone());
-            pull.body = asked.text("body").unwrap_or_else(|| pull.body.clone());
+            asked.rewrite(pull, "body");
             if asked.text("state").as_deref() == Some("closed") {
                 pull.state = PullState::Closed;
             }
             // Not 200, as its documentation says, too.
             reply(201, &shown(host, pull))
         }
-        ("POST", ["issues", _, "comments"]) => {
-            let Some(pull) = asked.number().and_then(|number| state.changed(number)) else { return no_such() };
-            pull.comments.extend(asked.text("body"));
-            reply(201, &json!({"id": pull.comments.len(), "body": asked.text("body")}))
-        }
+        ("POST", ["issues", _, "comments"]) => asked.comment(state).unwrap_or_else(no_such),
         _ => no_such(),
     }
 }
@@ -51,11 +43,8 @@ fn list(host: &ForgeHost, state: &State, asked: &Asked<'_>) -> Value {
 }
 
 fn create(host: &ForgeHost, state: &mut State, asked: &Asked<'_>) -> Reply {
-    let [Some(head), Some(base), Some(title)] = ["head", "base", "title"].map(|key| asked.text(key)) else {
-        return message(422, "[Head]: Required");
-    };
-    let body = asked.text("body").unwrap_or_default();
-    match state.create(&*host.branches, host.kind, Wanted { head, base, title, body }) {
+    let Some(wanted) = asked.wanted(["head", "base", "body"]) else { return message(422, "[Head]: Required") };
+    match state.create(&*host.branches, host.kind, wanted) {
         Ok(pull) => reply(201, &shown(host, pull)),
         Err(Refusal::Duplicate(number)) => {
             message(409, &format!("pull request already exists for these targets [id: {number}, issue_id: {number}]"))

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::super::http::{Reply, Request};
-use super::{Asked, ForgeHost, Pull, PullState, Refusal, State, Wanted, below, json as reply, marked, message, moment};
+use super::{Asked, ForgeHost, Pull, PullState, Refusal, State, below, json as reply, marked, message, moment};
 
 pub(super) fn answer(host: &ForgeHost, state: &mut State, request: &Request, document: Value) -> Reply {
     if request.header("user-agent").is_none() {
@@ -24,24 +24,16 @@ pub(super) fn answer(host: &ForgeHost, state: &mut State, request: &Request, doc
     match (request.method.as_str(), asked.path.as_slice()) {
         ("GET", ["pulls"]) => reply(200, &list(host, state, &asked)),
         ("POST", ["pulls"]) => create(host, state, &asked),
-        ("GET", ["pulls", _]) => asked
-            .number()
-            .and_then(|number| state.pull(number))
-            .map_or_else(no_such, |pull| marked(request, &shown(host, pull))),
+        ("GET", ["pulls", _]) => asked.found(state).map_or_else(no_such, |pull| marked(request, &shown(host, pull))),
         ("PATCH", ["pulls", _]) => {
-            let Some(pull) = asked.number().and_then(|number| state.changed(number)) else { return no_such() };
-            pull.title = asked.text("title").unwrap_or_else(|| pull.title.clone());
-            pull.body = asked.text("body").unwrap_or_else(|| pull.body.clone());
+            let Some(pull) = asked.changed(state) else { return no_such() };
+            asked.rewrite(pull, "body");
             if asked.text("state").as_deref() == Some("closed") && pull.is_open() {
                 pull.state = PullState::Closed;
             }
             reply(200, &shown(host, pull))
         }
-        ("POST", ["issues", _, "comments"]) => {
-            let Some(pull) = asked.number().and_then(|number| state.changed(number)) else { return no_such() };
-            pull.comments.extend(asked.text("body"));
-            reply(201, &json!({"id": pull.comments.len(), "body": asked.text("body")}))
-        }
+        ("POST", ["issues", _, "comments"]) => asked.comment(state).unwrap_or_else(no_such),
         _ => no_such(),
     }
 }
@@ -63,10 +55,8 @@ fn list(host: &ForgeHost, state: &State, asked: &Asked<'_>) -> Value {
 }
 
 fn create(host: &ForgeHost, state: &mut State, asked: &Asked<'_>) -> Reply {
-    let [Some(head), Some(base), Some(title)] = ["head", "base", "title"].map(|key| asked.text(key)) else {
-        return message(422, "Validation Failed");
-    };
-    let wanted = Wanted { head: head.clone(), base: base.clone(), title, body: asked.text("body").unwrap_or_default() };
+    let Some(wanted) = asked.wanted(["head", "base", "body"]) else { return message(422, "Validation Failed") };
+    let (head, base) = (wanted.head.clone(), wanted.base.clone());
     let refused = |errors: Value| {
         let documentation = "https://docs.github.com/rest/pulls/pulls#create-a-pull-request";
         reply(422, &json!({"message": "Validation Failed", "errors": [errors], "documentation_url": documentation}))

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::super::http::{Reply, Request};
-use super::{Asked, ForgeHost, Pull, PullState, Refusal, State, Wanted, below, json as reply, marked, message, moment};
+use super::{Asked, ForgeHost, Pull, PullState, Refusal, State, below, json as reply, marked, message, moment};
 
 pub(super) fn answer(host: &ForgeHost, state: &mut State, request: &Request, document: Value) -> Reply {
     let proof = [request.header("private-token"), request.header("authorization")].map(Option::unwrap_or_default);
@@ -19,24 +19,18 @@ pub(super) fn answer(host: &ForgeHost, state: &mut State, request: &Request, doc
     match (request.method.as_str(), asked.path.as_slice()) {
         ("GET", ["merge_requests"]) => reply(200, &list(host, state, &asked)),
         ("POST", ["merge_requests"]) => create(host, state, &asked),
-        ("GET", ["merge_requests", _]) => asked
-            .number()
-            .and_then(|number| state.pull(number))
-            .map_or_else(no_such, |pull| marked(request, &shown(host, pull))),
+        ("GET", ["merge_requests", _]) => {
+            asked.found(state).map_or_else(no_such, |pull| marked(request, &shown(host, pull)))
+        }
         ("PUT", ["merge_requests", _]) => {
-            let Some(pull) = asked.number().and_then(|number| state.changed(number)) else { return no_such() };
-            pull.title = asked.text("title").unwrap_or_else(|| pull.title.clone());
-            pull.body = asked.text("description").unwrap_or_else(|| pull.body.clone());
+            let Some(pull) = asked.changed(state) else { return no_such() };
+            asked.rewrite(pull, "description");
             if asked.text("state_event").as_deref() == Some("close") && pull.is_open() {
                 pull.state = PullState::Closed;
             }
             reply(200, &shown(host, pull))
         }
-        ("POST", ["merge_requests", _, "notes"]) => {
-            let Some(pull) = asked.number().and_then(|number| state.changed(number)) else { return no_such() };
-            pull.comments.extend(asked.text("body"));
-            reply(201, &json!({"id": pull.comments.len(), "body": asked.text("body")}))
-        }
+        ("POST", ["merge_requests", _, "notes"]) => asked.comment(state).unwrap_or_else(no_such),
         _ => no_such(),
     }
 }
@@ -56,12 +50,10 @@ fn list(host: &ForgeHost, state: &State, asked: &Asked<'_>) -> Value {
 }
 
 fn create(host: &ForgeHost, state: &mut State, asked: &Asked<'_>) -> Reply {
-    let [Some(head), Some(base), Some(title)] = ["source_branch", "target_branch", "title"].map(|key| asked.text(key))
-    else {
+    let Some(wanted) = asked.wanted(["source_branch", "target_branch", "description"]) else {
         return message(400, "title, source_branch, target_branch are missing");
     };
-    let body = asked.text("description").unwrap_or_default();
-    match state.create(&*host.branches, host.kind, Wanted { head, base, title, body }) {
+    match state.create(&*host.branches, host.kind, wanted) {
         Ok(pull) => reply(201, &shown(host, pull)),
         Err(Refusal::Duplicate(number)) => {
             let words = format!("Another open merge request already exists for this source branch: !{number}");

@@ -252,8 +252,33 @@ impl Asked<'_> {
         all.into_iter().skip((page - 1) * size).take(size).collect()
     }
 
-    fn number(&self) -> Option<u64> {
-        self.path.get(1)?.parse().ok()
+    /// The request that is asked about.
+    fn found<'a>(&self, state: &'a State) -> Option<&'a Pull> {
+        state.pull(self.path.get(1)?.parse().ok()?)
+    }
+
+    /// The same, about to be changed.
+    fn changed<'a>(&self, state: &'a mut State) -> Option<&'a mut Pull> {
+        state.changed(self.path.get(1)?.parse().ok()?)
+    }
+
+    /// Gives a request the title and the text of the document, as far as it has them.
+    fn rewrite(&self, pull: &mut Pull, body: &str) {
+        pull.title = self.text("title").unwrap_or_else(|| pull.title.clone());
+        pull.body = self.text(body).unwrap_or_else(|| pull.body.clone());
+    }
+
+    /// Says something in a request.
+    fn comment(&self, state: &mut State) -> Option<Reply> {
+        let pull = self.changed(state)?;
+        pull.comments.extend(self.text("body"));
+        Some(json(201, &serde_json::json!({"id": pull.comments.len(), "body": self.text("body")})))
+    }
+
+    /// What is wanted of a new request, by the names that this API has for the two branches and for the text.
+    fn wanted(&self, [head, base, body]: [&str; 3]) -> Option<Wanted> {
+        let body = self.text(body).unwrap_or_default();
+        Some(Wanted { head: self.text(head)?, base: self.text(base)?, title: self.text("title")?, body })
     }
 }
 
