@@ -3,7 +3,7 @@
 //!
 //! It knows nothing of what it carries. Bytes are never lost, repeated or reordered, for TCP does not do that either: what a
 //! network loses, the sender's kernel sends again. So [`Mode::Drop`] keeps what is sent until the line is whole again, and
-//! then delivers it, late; only [`Mode::Reset`] and [`Mode::HalfClose`] take bytes away, together with the connection.
+//! then delivers it, late; only [`Mode::Reset`] takes bytes away, together with the connection.
 //!
 //! It has a thread and a runtime of its own, so it goes on while the runtime under test is paused or busy.
 
@@ -37,8 +37,6 @@ pub enum Mode {
     Delay(Duration),
     /// Breaks the connection at once, both directions, as a crashed machine or a firewall does (RST). New ones too.
     Reset,
-    /// Tells the receiver that nothing more will come (FIN), while the other direction goes on.
-    HalfClose,
     /// Carries this many bytes, then waits this long.
     Trickle(usize, Duration),
 }
@@ -268,7 +266,6 @@ async fn pump(
         let now = *mode.borrow_and_update();
         let wait = match now {
             Mode::Reset => return Err(Broken),
-            Mode::HalfClose => return close(into).await,
             Mode::Drop => {
                 changed(mode).await;
                 continue;
@@ -276,7 +273,7 @@ async fn pump(
             _ if pending.is_empty() => {
                 tokio::select! {
                     read = from.read_buf(&mut pending) => match read {
-                        Ok(0) => return close(into).await,
+                        Ok(0) => return into.shutdown().await.map_err(|_| Broken),
                         Ok(_) => arrived = Instant::now(),
                         Err(_) => return Err(Broken),
                     },
@@ -306,11 +303,6 @@ async fn pump(
             }
         }
     }
-}
-
-/// Tells the receiver that nothing more will come.
-async fn close(into: &mut OwnedWriteHalf) -> Result<(), Broken> {
-    into.shutdown().await.map_err(|_| Broken)
 }
 
 /// Waits for another mode; for ever once there will be none, because then the proxy ends.
@@ -427,17 +419,6 @@ mod tests {
         assert!(hear(&mut last, 1).await.is_err());
         let mut again = TcpStream::connect(proxy.address()).await.expect("it accepts");
         say_and_hear(&mut again, b"again").await;
-    }
-
-    #[tokio::test]
-    async fn a_half_closed_line_still_carries_the_other_direction() {
-        let (proxy, mut client) = line().await;
-        say_and_hear(&mut client, b"before").await;
-        proxy.set(Direction::ToServer, Mode::Drop);
-        client.write_all(b"never").await.expect("the kernel takes it");
-        proxy.set(Direction::ToServer, Mode::HalfClose);
-        // The echo sees the end of its input and closes: an orderly end, through the direction that is whole.
-        assert_eq!(tokio::time::timeout(WITHIN, client.read(&mut [0])).await.expect("in time").expect("no break"), 0);
     }
 
     #[tokio::test]
