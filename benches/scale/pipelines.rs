@@ -86,8 +86,7 @@ impl<'a> Fleet<'a> {
         let mut others = Vec::new();
         for other in OTHERS {
             let timings = Timings { pod_ready: POD_READY, ..Timings::IMMEDIATE };
-            let kubernetes =
-                KubernetesStandIn::new(Options { cluster: other.to_owned(), timings, ..Options::default() });
+            let kubernetes = KubernetesStandIn::new(Options { cluster: other.to_owned(), timings });
             let api = kubernetes.start().await?;
             here.apply(secret(other, "kubeconfig", &kubernetes.kubeconfig(&api))).map_err(refused)?;
             others.push((kubernetes, api));

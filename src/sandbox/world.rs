@@ -85,8 +85,7 @@ impl World {
     /// When a port or a file cannot be had.
     pub async fn beside(name: &str, timings: Timings, outside: Outside) -> io::Result<Self> {
         let cluster = name.to_owned();
-        let kubernetes =
-            KubernetesStandIn::new(kubernetes::Options { cluster, timings, ..kubernetes::Options::default() });
+        let kubernetes = KubernetesStandIn::new(kubernetes::Options { cluster, timings });
         let api = kubernetes.start().await?;
         let Outside { cloudfront, cdn, receiver, hook } = outside;
         let files = directory()?;

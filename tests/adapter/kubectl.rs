@@ -1,12 +1,13 @@
-//! The real kubectl against the stand-in, as a person who plays with the demo uses it: without a flag that switches a check off.
+//! The real kubectl against the stand-in, as a person who plays with the demo uses it, without a flag that switches a check off: `get`,
+//! `describe`, `apply`, `set image`, `rollout status` and `rollout undo`.
 
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use sandbox::http::Server;
-use sandbox::kubernetes::{KubernetesStandIn, Options};
-use serde_json::json;
+use sandbox::kubernetes::{Kind, KubernetesStandIn, Options};
+use serde_json::{Value, json};
 
 /// A person with a shell, and the cluster.
 struct Shell {
@@ -76,11 +77,6 @@ metadata: {name: infra, namespace: default}
 spec: {url: https://git.example.com/infra.git}
 ";
 
-/// The words of each line.
-fn words(table: &str) -> Vec<Vec<&str>> {
-    table.lines().map(|line| line.split_whitespace().collect()).collect()
-}
-
 #[tokio::test]
 async fn a_file_is_created_and_applied_with_all_checks_on() {
     let shell = Shell::start().await;
@@ -108,35 +104,74 @@ async fn a_misspelt_field_of_our_kinds_is_refused_by_its_name() {
 }
 
 #[tokio::test]
-async fn our_kinds_have_the_columns_of_their_definitions() {
+async fn what_the_demo_has_can_be_looked_at() {
     let shell = Shell::start().await;
-    let conditions = json!([{"type": "Ready", "status": "False", "message": "git says no"}]);
-    let repo = json!({
-        "apiVersion": "allclear.dev/v1alpha1", "kind": "Repo", "metadata": {"name": "infra", "namespace": "default"},
-        "spec": {"url": "https://git.example.com/infra.git"},
-        "status": {"shortRevision": "0badcafe", "run": {"phase": "Failed"}, "conditions": conditions},
+    shell.done("apply -f -", DEPLOYMENT);
+    shell.cluster.expose("default", "web", "www.example.com").unwrap();
+    shell.cluster.settle();
+    let web = shell.cluster.get(Kind::Deployment, "default", "web").unwrap();
+    let about = json!({"kind": "Deployment", "namespace": "default", "name": "web", "uid": web["metadata"]["uid"]});
+    let event = json!({
+        "apiVersion": "events.k8s.io/v1", "kind": "Event", "metadata": {"name": "web.1", "namespace": "default"},
+        "type": "Normal", "reason": "PurgeCompleted", "note": "the edge is fresh", "regarding": about,
     });
-    shell.cluster.apply(repo).unwrap();
-    let pipeline = json!({
-        "apiVersion": "allclear.dev/v1alpha1", "kind": "Pipeline", "metadata": {"name": "web", "namespace": "default"},
-        "spec": {"appRef": {"kind": "Deployment", "name": "web"}}, "status": {"latestRevision": "1.4"},
-    });
-    shell.cluster.apply(pipeline).unwrap();
-    let repos = shell.done("get repos", "");
-    let [head, row] = words(&repos).try_into().unwrap();
-    assert_eq!(head, ["NAME", "URL", "REVISION", "RUN", "AGE", "READY", "STATUS"]);
-    assert_eq!(row[..4], ["infra", "https://git.example.com/infra.git", "0badcafe", "Failed"]);
-    assert_eq!(row[5..], ["False", "git", "says", "no"]);
-    let narrow = shell.done("get pipelines web", "");
-    assert_eq!(words(&narrow)[0], ["NAME", "APP", "KIND", "APP", "NAME", "AGE", "READY", "STATUS"]);
-    let wide = shell.done("get pipelines -o wide", "");
-    assert!(wide.contains("LATEST") && words(&wide)[1].contains(&"1.4"), "{wide}");
+    shell.cluster.apply(event).unwrap();
+    let all = shell.done("get deployments,pods,ingresses,events", "");
+    let rows: Vec<String> = all.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+    for part in [
+        "NAME READY UP-TO-DATE AVAILABLE AGE",
+        "deployment.apps/web 2/2 2 2",
+        "NAME READY STATUS RESTARTS AGE",
+        "1/1 Running 0",
+        "NAME CLASS HOSTS ADDRESS PORTS AGE",
+        "ingress.networking.k8s.io/web <none> www.example.com 80",
+        "LAST SEEN TYPE REASON OBJECT MESSAGE",
+        "Normal PurgeCompleted deployment/web the edge is fresh",
+    ] {
+        assert!(rows.iter().any(|row| row.contains(part)), "{part}: {all}");
+    }
+    let described = shell.done("describe deployment web", "");
+    for part in ["web:1", "2 desired | 2 updated | 2 total | 2 available", "NewReplicaSet:", "the edge is fresh"] {
+        assert!(described.contains(part), "{part}: {described}");
+    }
+    assert!(shell.done("get repos,configmaps,services -A", "").contains("service/web"));
 }
 
 #[tokio::test]
-async fn our_kinds_are_explained() {
+async fn a_rollout_is_begun_followed_and_undone() {
     let shell = Shell::start().await;
-    let said = shell.done("explain repo.spec.url", "");
-    assert!(said.contains("KIND:") && said.contains("Repo") && said.contains("FIELD: url <string>"), "{said}");
-    assert!(shell.done("explain pipelines --recursive", "").contains("appRef"));
+    shell.done("apply -f -", DEPLOYMENT);
+    shell.cluster.settle();
+    let image = || shell.done("get deployment web -o jsonpath={.spec.template.spec.containers[0].image}", "");
+    let set = shell.done("set image deployment/web web=web:2", "");
+    assert!(set.contains("deployment.apps/web image updated"), "{set}");
+    shell.cluster.step();
+    let waits = shell.done("rollout status deployment/web --watch=false", "");
+    assert!(waits.contains("Waiting for deployment \"web\" rollout to finish"), "{waits}");
+    shell.cluster.settle();
+    let done = shell.done("rollout status deployment/web", "");
+    assert!(done.contains("deployment \"web\" successfully rolled out") && image() == "web:2", "{done}");
+    let undone = shell.done("rollout undo deployment/web", "");
+    assert!(undone.contains("deployment.apps/web rolled back") && image() == "web:1", "{undone}");
+}
+
+/// What `kubectl get` prints of our kinds. No server says that a column leads nowhere: it is empty then.
+#[test]
+fn every_column_of_our_kinds_is_a_field_of_their_schema() {
+    for file in ["pipelines", "pipelines-weave", "repos"] {
+        let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("deploy/crds/{file}.yaml"));
+        let crd: Value = serde_saphyr::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+        let version = &crd["spec"]["versions"][0];
+        let columns = version["additionalPrinterColumns"].as_array().unwrap();
+        assert!(columns.len() >= 5, "{file}");
+        for column in columns.iter().filter(|column| column["name"] != "Age") {
+            let path = column["jsonPath"].as_str().unwrap();
+            let fields = path.replace("[?(@.type==\"", ".#").replace("\")]", "");
+            let mut schema = &version["schema"]["openAPIV3Schema"];
+            for field in fields.split('.').skip(1) {
+                schema = if field.starts_with('#') { &schema["items"] } else { &schema["properties"][field] };
+            }
+            assert_eq!(schema["type"], column["type"], "{file}: {path}");
+        }
+    }
 }

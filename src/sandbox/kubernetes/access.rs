@@ -118,8 +118,7 @@ pub(super) fn judge(
         ("POST", _) => "create",
         ("PUT", _) => "update",
         ("PATCH", _) => "patch",
-        ("DELETE", true) => "deletecollection",
-        ("DELETE", false) => "delete",
+        ("DELETE", _) => "delete",
         _ => return Ok(()),
     };
     let asked = Question { user: stand_in.user(), verb, group, resource, namespace };

@@ -1,9 +1,8 @@
 //! From a request to an answer: which object or collection a path means, and which verb.
 //!
 //! JSON is understood and spoken, and tables made of it (`table`): requests for protobuf or metadata alone get plain JSON, which every
-//! client accepts. Of protobuf what `kubectl create` sends is understood. Not here: what reading and writing mean (`read`, `write`).
+//! client accepts. Not here: what reading and writing mean (`read`, `write`).
 
-use bytes::Bytes;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
@@ -11,11 +10,10 @@ use super::body::{JSON, body, parse, patch_form};
 use super::failure::{Failure, deleted, refusal};
 use super::object::{Key, text};
 use super::read::{ReadOptions, list_body};
-use super::resource::{Kind, discovery};
-use super::store::Scope;
+use super::resource::Kind;
 use super::watch::{CHUNKS_MAX, Watch};
 use super::write::{DeleteOptions, Part, PatchForm};
-use super::{ExpiredForm, KubernetesStandIn, access, core_events, definition, openapi, subresources, table};
+use super::{ExpiredForm, KubernetesStandIn, access, core_events, definition, discovery, table};
 use crate::http::{Body, Reply, Request};
 
 /// What a path means.
@@ -31,52 +29,15 @@ struct Target {
 
 pub fn answer(stand_in: &KubernetesStandIn, request: &Request) -> Reply {
     let reply = answered(stand_in, request);
-    let asks = request.header("accept").is_some_and(table::is_asked_for);
-    if !asks || request.method != http::Method::GET || reply.status != 200 {
-        return reply;
+    let asks = request.method == http::Method::GET && request.header("accept").is_some_and(table::is_asked_for);
+    let document = match &reply.body {
+        Body::Full(body) if asks && reply.status == 200 => serde_json::from_slice::<Value>(body).ok(),
+        Body::Full(_) | Body::Stream(_) => None,
+    };
+    match document.and_then(|document| table::of(&document, stand_in.time(stand_in.elapsed()))) {
+        Some(table) => Reply::full(200, JSON, table.to_string()),
+        None => reply,
     }
-    let with = request.query.get("includeObject").map(String::as_str).unwrap_or_default();
-    let now = stand_in.time(stand_in.elapsed());
-    match reply.body {
-        Body::Full(body) => match serde_json::from_slice::<Value>(&body) {
-            Ok(document) if document.get("metadata").is_some() => {
-                Reply::full(200, JSON, table::of(&document, with, now).to_string())
-            }
-            // Not an object, nor a list of some: discovery, or text.
-            Ok(_) | Err(_) => Reply { body: Body::Full(body), ..reply },
-        },
-        Body::Stream(events) => match tokio::runtime::Handle::try_current() {
-            Ok(runtime) => Reply::stream(200, JSON, tabled(&runtime, events, with.to_owned(), now)),
-            Err(_) => refusal(&Failure::internal("a watch needs a runtime to be fed from")),
-        },
-    }
-}
-
-/// The events of a watch, each object as a table of one row. Every chunk holds whole lines.
-fn tabled(
-    runtime: &tokio::runtime::Handle,
-    mut events: mpsc::Receiver<Bytes>,
-    with: String,
-    now: jiff::Timestamp,
-) -> mpsc::Receiver<Bytes> {
-    let (sender, receiver) = mpsc::channel(CHUNKS_MAX);
-    // Ends with the watch that it is fed by, or with its client.
-    runtime.spawn(async move {
-        while let Some(chunk) = events.recv().await {
-            let lines =
-                chunk.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice::<Value>(line).ok());
-            let lines = lines.map(|mut event| {
-                if matches!(text(&event, "/type"), "ADDED" | "MODIFIED" | "DELETED") {
-                    event["object"] = table::of_watched(&event["object"], &with, now);
-                }
-                format!("{event}\n")
-            });
-            if sender.send(Bytes::from(lines.collect::<String>())).await.is_err() {
-                return;
-            }
-        }
-    });
-    receiver
 }
 
 fn answered(stand_in: &KubernetesStandIn, request: &Request) -> Reply {
@@ -85,7 +46,7 @@ fn answered(stand_in: &KubernetesStandIn, request: &Request) -> Reply {
             return Reply::full(200, "text/plain", "ok");
         }
         let (path, is_installed) = (request.path.trim_end_matches('/'), |group: &str| stand_in.is_installed(group));
-        if let Some(document) = discovery(path, &is_installed).or_else(|| openapi::document(path, &is_installed)) {
+        if let Some(document) = discovery::document(path, &is_installed) {
             return Reply::full(200, JSON, document.to_string());
         }
     }
@@ -95,8 +56,7 @@ fn answered(stand_in: &KubernetesStandIn, request: &Request) -> Reply {
     if let Some(reply) = access::review(stand_in, request) {
         return reply;
     }
-    let special = core_events::answer(stand_in, request).or_else(|| subresources::answer(stand_in, request));
-    if let Some(answered) = special {
+    if let Some(answered) = core_events::answer(stand_in, request) {
         return answered.unwrap_or_else(|failure| refusal(&failure));
     }
     let Some(target) = Target::parse(&request.segments()).filter(|target| {
@@ -152,8 +112,7 @@ fn serve(stand_in: &KubernetesStandIn, request: &Request, target: &Target) -> Re
             Ok(Reply::full(200, JSON, written.body()))
         }
         "PATCH" if !collection => patch(stand_in, request, target),
-        "DELETE" if collection => delete_collection(stand_in, request, target),
-        "DELETE" if target.part == Part::Main => delete(stand_in, request, target),
+        "DELETE" if !collection && target.part == Part::Main => delete(stand_in, request, target),
         _ => Err(Failure::method_not_allowed()),
     }
 }
@@ -181,7 +140,7 @@ fn read(stand_in: &KubernetesStandIn, request: &Request, target: &Target) -> Res
         initial: start.initial,
         cursor: start.cursor,
         mark_initial_end: start.mark_initial_end,
-        bookmarks: options.bookmarks.then(|| stand_in.bookmark_interval()),
+        bookmarks: options.bookmarks,
         timeout: options.timeout,
         closing: stand_in.closing(),
     };
@@ -208,9 +167,6 @@ fn create(stand_in: &KubernetesStandIn, request: &Request, target: &Target) -> R
             return Err(Failure::bad_request("an empty namespace may not be set during creation"));
         }
     }
-    if target.kind == Kind::Event {
-        core_events::check_strictly(&object)?;
-    }
     let written = stand_in.write(|writer| writer.create(target.kind, &namespace, object))?;
     Ok(Reply::full(201, JSON, written.body()))
 }
@@ -236,24 +192,6 @@ fn delete(stand_in: &KubernetesStandIn, request: &Request, target: &Target) -> R
         return Ok(Reply::full(200, JSON, deleted(target.kind, &target.name, &object.uid).to_string()));
     }
     Ok(Reply::full(200, JSON, object.body()))
-}
-
-fn delete_collection(stand_in: &KubernetesStandIn, request: &Request, target: &Target) -> Result<Reply, Failure> {
-    let read = ReadOptions::parse(target.kind, &target.namespace, &request.query)?;
-    if target.kind.describe().namespaced && target.namespace.is_empty() {
-        return Err(Failure::method_not_allowed());
-    }
-    let options = delete_options(request, target.kind)?;
-    let scope: &Scope = &read.scope;
-    let page = stand_in.write(|writer| {
-        let page = read.page(writer.state)?;
-        for object in writer.state.list(scope) {
-            // Found under the same lock: nothing can have removed it in between.
-            let _ = writer.delete(target.kind, &object.key, &options);
-        }
-        Ok(page)
-    })?;
-    Ok(Reply::full(200, JSON, list_body(target.kind, &page)))
 }
 
 fn delete_options(request: &Request, kind: Kind) -> Result<DeleteOptions, Failure> {

@@ -5,7 +5,6 @@ use serde_json::{Value, json};
 
 use super::failure::Failure;
 use super::object::text;
-use super::protobuf;
 use super::write::PatchForm;
 use crate::http::Request;
 
@@ -20,11 +19,10 @@ pub(super) fn body(
     named: &str,
 ) -> Result<Value, Failure> {
     let content_type = request.header("content-type").unwrap_or(JSON);
-    let mut object = match content_type.split(';').next().unwrap_or_default().trim() {
-        JSON => parse(&request.body)?,
-        protobuf::MEDIA => protobuf::object(&request.body)?,
-        _ => return Err(Failure::unsupported_media(JSON)),
-    };
+    if content_type.split(';').next().unwrap_or_default().trim() != JSON {
+        return Err(Failure::unsupported_media(JSON));
+    }
+    let mut object = parse(&request.body)?;
     let (api_version, kind) = (text(&object, "/apiVersion"), text(&object, "/kind"));
     if kind.is_empty() {
         return Err(Failure::bad_request("Object 'Kind' is missing in the body of the request"));

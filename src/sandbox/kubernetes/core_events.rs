@@ -1,10 +1,9 @@
 //! Events under their old address: `v1` Event as a view of `events.k8s.io/v1` Event, as our own programs write it and
-//! `kubectl describe` and `kubectl get events` read it; and the rules of both addresses for a new one.
+//! `kubectl describe` and `kubectl get events` read it.
 //!
 //! In a real server the two are one object in two versions; here the old one can be created, read and listed only. The
 //! mapping of fields is that of `pkg/apis/events/v1/conversion.go`, the rules are those of `ValidateEventCreate` in
-//! `pkg/apis/core/validation/events.go` (Kubernetes 1.33). The new address refuses what the old one is for: times without a
-//! fraction, a count, a source. Not for updates, whose rules for Events are not kept here.
+//! `pkg/apis/core/validation/events.go` (Kubernetes 1.33). Not for the new address, where nothing of ours writes, nor for updates.
 
 use serde_json::{Map, Value, json};
 
@@ -17,19 +16,12 @@ use super::selector::{Selector, comparison, terms};
 use super::store::Scope;
 use crate::http::{Reply, Request};
 
-/// The field of the old version a selector may name, and where it is in the new one.
-const FIELDS: [(&str, &str); 11] = [
+/// What `kubectl describe` selects by, and where it is in the new version.
+const FIELDS: [(&str, &str); 4] = [
     ("involvedObject.kind", "/regarding/kind"),
     ("involvedObject.namespace", "/regarding/namespace"),
     ("involvedObject.name", "/regarding/name"),
     ("involvedObject.uid", "/regarding/uid"),
-    ("involvedObject.apiVersion", "/regarding/apiVersion"),
-    ("reportingComponent", "/reportingController"),
-    ("source", "/reportingController"),
-    ("reason", "/reason"),
-    ("type", "/type"),
-    ("metadata.name", "/metadata/name"),
-    ("metadata.namespace", "/metadata/namespace"),
 ];
 
 /// The names of fields that differ: in the old version, and in the new one.
@@ -99,17 +91,17 @@ fn read(
     let mut wanted = Vec::new();
     for term in terms(get("fieldSelector")) {
         let unsupported = || Failure::bad_request(format!("field label not supported: {term}"));
-        let (key, equal, value) = comparison(term).ok_or_else(unsupported)?;
+        let (key, value) = comparison(term).ok_or_else(unsupported)?;
         let (_, pointer) = FIELDS.iter().find(|(field, _)| *field == key).ok_or_else(unsupported)?;
-        wanted.push((*pointer, equal, value));
+        wanted.push((*pointer, value));
     }
-    let selector = Selector::parse(Kind::Event, get("labelSelector"), "")?;
+    let selector = Selector::parse(get("labelSelector"), "")?;
     let state = stand_in.store().lock();
     let events = state.list(&Scope { kind: Kind::Event, namespace, selector });
     let items: Vec<Value> = events
         .iter()
         .map(|event| event.value())
-        .filter(|event| wanted.iter().all(|(pointer, equal, value)| (text(event, pointer) == *value) == *equal))
+        .filter(|event| wanted.iter().all(|(pointer, value)| text(event, pointer) == *value))
         .map(|event| old_form(&event))
         .collect();
     let metadata = json!({"resourceVersion": state.version().to_string()});
@@ -173,34 +165,11 @@ fn rename<const N: usize>(fields: &mut Map<String, Value>, names: [(&str, &str);
     }
 }
 
-/// The rules of the new address, which are those of the old one and more. The names of fields in refusals are those of the
-/// old version at either: it is the one that is checked.
+/// The rules of a new one. An Event with an `eventTime` is held to those of the new address. The names of fields in refusals are those of the
+/// old version: it is the one that is checked.
 ///
 /// # Errors
 /// 422 naming the field.
-pub fn check_strictly(event: &Value) -> Result<(), Failure> {
-    check(event, text(event, "/metadata/namespace"))?;
-    if text(event, "/eventTime").is_empty() {
-        return refused(event, "eventTime", true, "");
-    }
-    if !matches!(text(event, "/type"), "Normal" | "Warning") {
-        return refused(event, "type", false, &format!("has invalid value: {}", text(event, "/type")));
-    }
-    for (field, old) in [
-        ("deprecatedFirstTimestamp", "firstTimestamp"),
-        ("deprecatedLastTimestamp", "lastTimestamp"),
-        ("deprecatedCount", "count"),
-        ("deprecatedSource", "source"),
-    ] {
-        let empty = [Value::Null, json!(0), json!({})];
-        if event.get(field).is_some_and(|value| !empty.contains(value)) {
-            return refused(event, old, false, "needs to be unset");
-        }
-    }
-    Ok(())
-}
-
-/// The rules of either address. An Event with an `eventTime` is one of the new kind, also at the old address.
 fn check(event: &Value, namespace: &str) -> Result<(), Failure> {
     let about = text(event, "/regarding/namespace");
     let is_new = !text(event, "/eventTime").is_empty();

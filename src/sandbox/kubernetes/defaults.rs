@@ -2,23 +2,23 @@
 //!
 //! Defaults matter here because they decide what is *no change*: writing the manifest again must meet the stored
 //! object. They are those of Kubernetes 1.33 for the fields our programs and `kubectl rollout` read; not a schema
-//! validation, and unknown fields are kept.
-
-mod job;
+//! validation, and unknown fields are kept. Those of Jobs:
+//! <https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/job-v1/>.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 
 use super::failure::Failure;
-use super::object::{labels, text};
+use super::object::{items, labels, text};
 use super::resource::Kind;
 
 /// Longest object name: DNS subdomain, RFC 1123.
 const NAME_BYTES_MAX: usize = 253;
 
-/// Completes a new object whose UID is known.
-pub use job::select as select_pods_of_job;
+/// What of a Job's spec a write may not change. Parts of the template may change while a Job that never started is suspended; here
+/// none does.
+const IMMUTABLE: [&str; 5] = ["template", "completions", "selector", "podFailurePolicy", "completionMode"];
 
 /// Fills what is left open.
 pub fn fill(kind: Kind, object: &mut Value) {
@@ -29,7 +29,7 @@ pub fn fill(kind: Kind, object: &mut Value) {
             pod_template(object);
         }
         Kind::Job => {
-            job::fill(object);
+            job(object);
             pod_template(object);
         }
         Kind::Pod => {
@@ -46,32 +46,26 @@ pub fn fill(kind: Kind, object: &mut Value) {
             set(object, "/spec", "finalizers", json!(["kubernetes"]));
         }
         Kind::Secret => secret(object),
-        Kind::ConfigMap
-        | Kind::ServiceAccount
-        | Kind::Role
-        | Kind::RoleBinding
-        | Kind::ClusterRole
-        | Kind::ClusterRoleBinding
-        | Kind::Ingress
-        | Kind::HttpRoute
-        | Kind::GrpcRoute
-        | Kind::Gateway
-        | Kind::ReferenceGrant
-        | Kind::Event
-        | Kind::Lease
-        | Kind::EndpointSlice
-        | Kind::NetworkPolicy
-        | Kind::DaemonSet
-        | Kind::Pipeline
-        | Kind::WeavePipeline
-        | Kind::HelmRelease
-        | Kind::Kustomization
-        | Kind::Application
-        | Kind::ArgoRollout
-        | Kind::GitopsCluster
-        | Kind::Repo => {}
         Kind::StatefulSet => set(object, "/spec", "replicas", json!(1)),
+        _ => {}
     }
+}
+
+/// Names a new Job's pods by its UID and its name, as soon as it has a UID.
+pub fn select_pods_of_job(job: &mut Value) {
+    let (uid, name) = (text(job, "/metadata/uid").to_owned(), text(job, "/metadata/name").to_owned());
+    ensure(job, "/spec/template", "metadata");
+    ensure(job, "/spec/template/metadata", "labels");
+    let labels = [
+        ("batch.kubernetes.io/controller-uid", &uid),
+        ("controller-uid", &uid),
+        ("batch.kubernetes.io/job-name", &name),
+        ("job-name", &name),
+    ];
+    for (label, value) in labels {
+        job["spec"]["template"]["metadata"]["labels"][label] = json!(value);
+    }
+    job["spec"]["selector"] = json!({"matchLabels": {"batch.kubernetes.io/controller-uid": uid}});
 }
 
 /// The status a new object starts with.
@@ -80,30 +74,10 @@ pub fn initial_status(kind: Kind) -> Option<Value> {
         Kind::Namespace => Some(json!({"phase": "Active"})),
         Kind::Pod => Some(json!({"phase": "Pending", "qosClass": "BestEffort"})),
         Kind::Service | Kind::Ingress => Some(json!({"loadBalancer": {}})),
-        Kind::Deployment => Some(json!({})),
         Kind::ReplicaSet => Some(json!({"replicas": 0})),
-        Kind::StatefulSet | Kind::DaemonSet | Kind::Job => Some(json!({})),
+        Kind::Deployment | Kind::StatefulSet | Kind::DaemonSet | Kind::Job => Some(json!({})),
         Kind::Pipeline | Kind::WeavePipeline | Kind::Repo => Some(json!({"observedGeneration": -1})),
-        Kind::ConfigMap
-        | Kind::Secret
-        | Kind::ServiceAccount
-        | Kind::Role
-        | Kind::RoleBinding
-        | Kind::ClusterRole
-        | Kind::ClusterRoleBinding
-        | Kind::HttpRoute
-        | Kind::GrpcRoute
-        | Kind::Gateway
-        | Kind::ReferenceGrant
-        | Kind::Event
-        | Kind::Lease
-        | Kind::EndpointSlice
-        | Kind::NetworkPolicy
-        | Kind::HelmRelease
-        | Kind::Kustomization
-        | Kind::Application
-        | Kind::ArgoRollout
-        | Kind::GitopsCluster => None,
+        _ => None,
     }
 }
 
@@ -149,7 +123,7 @@ pub fn check(kind: Kind, object: &Value, previous: Option<&Value>) -> Result<(),
         return workload(kind, name, object, previous);
     }
     if kind == Kind::Job {
-        return job::check(name, object, previous);
+        return check_job(name, object, previous);
     }
     Ok(())
 }
@@ -166,12 +140,34 @@ fn workload(kind: Kind, name: &str, object: &Value, previous: Option<&Value>) ->
         let why = "Invalid value: `selector` does not match template `labels`";
         return invalid("spec.template.metadata.labels", "FieldValueInvalid", why);
     }
-    let containers = object.pointer("/spec/template/spec/containers").and_then(Value::as_array);
-    if containers.is_none_or(Vec::is_empty) {
+    if items(object, "/spec/template/spec/containers").is_empty() {
         return invalid("spec.template.spec.containers", "FieldValueRequired", "Required value");
     }
     if previous.and_then(|previous| previous.pointer("/spec/selector")).is_some_and(|previous| previous != selector) {
         return invalid("spec.selector", "FieldValueInvalid", "Invalid value: field is immutable");
+    }
+    Ok(())
+}
+
+fn check_job(name: &str, job: &Value, previous: Option<&Value>) -> Result<(), Failure> {
+    let invalid = |field: &str, cause, why: &str| Err(Failure::invalid(Kind::Job, name, field, cause, why));
+    let restart = text(job, "/spec/template/spec/restartPolicy");
+    if !["Never", "OnFailure"].contains(&restart) {
+        let why = "Required value: valid values: \"OnFailure\", \"Never\"";
+        return invalid("spec.template.spec.restartPolicy", "FieldValueRequired", why);
+    }
+    if restart != "Never" && job.pointer("/spec/podFailurePolicy").is_some_and(Value::is_object) {
+        let why = "Invalid value: \"OnFailure\": only \"Never\" is supported when podFailurePolicy is specified";
+        return invalid("spec.template.spec.restartPolicy", "FieldValueInvalid", why);
+    }
+    if items(job, "/spec/template/spec/containers").is_empty() {
+        return invalid("spec.template.spec.containers", "FieldValueRequired", "Required value");
+    }
+    for field in IMMUTABLE {
+        let at = format!("/spec/{field}");
+        if previous.is_some_and(|previous| previous.pointer(&at) != job.pointer(&at)) {
+            return invalid(&format!("spec.{field}"), "FieldValueInvalid", "Invalid value: field is immutable");
+        }
     }
     Ok(())
 }
@@ -199,6 +195,23 @@ fn deployment(object: &mut Value) {
         set(object, "/spec/strategy/rollingUpdate", "maxUnavailable", json!("25%"));
     }
     pod_template(object);
+}
+
+/// Fills what is left open, but for the pod template.
+fn job(job: &mut Value) {
+    let guarded = job.pointer("/spec/podFailurePolicy").is_some_and(Value::is_object);
+    let replacement = if guarded { "Failed" } else { "TerminatingOrFailed" };
+    for (field, default) in [
+        ("completions", json!(1)),
+        ("parallelism", json!(1)),
+        ("backoffLimit", json!(6)),
+        ("completionMode", json!("NonIndexed")),
+        ("suspend", json!(false)),
+        ("manualSelector", json!(false)),
+        ("podReplacementPolicy", json!(replacement)),
+    ] {
+        set(job, "/spec", field, default);
+    }
 }
 
 fn pod_template(object: &mut Value) {

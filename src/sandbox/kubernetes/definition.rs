@@ -1,8 +1,7 @@
-//! The CustomResourceDefinitions of allclear, from the files of `deploy/crds`: which columns `kubectl get` prints, and which fields an
-//! object may have.
+//! The CustomResourceDefinitions of allclear, from the files of `deploy/crds`: which fields an object may have.
 //!
-//! Kinds of others have no definition here: their tables are a name and an age, and their objects keep every field. Not for the rules
-//! of values (required fields, enumerations, CEL): those are tried against a real API server.
+//! Kinds of others have no definition here: their objects keep every field. Not for the rules of values (required fields, enumerations,
+//! CEL): those are tried against a real API server.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -19,21 +18,16 @@ const FILES: [(Kind, &str); 3] = [
     (Kind::Repo, include_str!("../../../deploy/crds/repos.yaml")),
 ];
 
-/// What one version of a CustomResourceDefinition says.
-#[derive(Debug)]
-pub struct Definition {
-    /// `additionalPrinterColumns`, as they are written.
-    pub columns: Vec<Value>,
-    /// `openAPIV3Schema`, as it is written.
-    pub schema: Value,
-}
+static SCHEMAS: OnceLock<BTreeMap<Kind, Value>> = OnceLock::new();
 
-static DEFINITIONS: OnceLock<BTreeMap<Kind, Definition>> = OnceLock::new();
-
-/// The definition of a kind; `None`: it is built in, or it belongs to others.
-pub fn definition(kind: Kind) -> Option<&'static Definition> {
-    let read = || FILES.into_iter().filter_map(|(kind, text)| Some((kind, Definition::read(text)?))).collect();
-    DEFINITIONS.get_or_init(read).get(&kind)
+/// The `openAPIV3Schema` of a kind; `None`: it is built in, or it belongs to others.
+fn schema(kind: Kind) -> Option<&'static Value> {
+    let read = |text| {
+        let mut document: Value = serde_saphyr::from_str(text).ok()?;
+        Some(document.pointer_mut("/spec/versions/0/schema/openAPIV3Schema")?.take())
+    };
+    let all = || FILES.into_iter().filter_map(|(kind, text)| Some((kind, read(text)?))).collect();
+    SCHEMAS.get_or_init(all).get(&kind)
 }
 
 /// Refuses a field that the definition of the kind does not know, as a server does that is asked for `fieldValidation=Strict`.
@@ -41,22 +35,13 @@ pub fn definition(kind: Kind) -> Option<&'static Definition> {
 /// # Errors
 /// 400, with the first of them.
 pub fn check_strictly(kind: Kind, object: &Value) -> Result<(), Failure> {
-    let unknown = definition(kind).and_then(|definition| unknown(&definition.schema, object, ""));
+    let unknown = schema(kind).and_then(|schema| unknown(schema, object, ""));
     let Some(field) = unknown else { return Ok(()) };
     let row = kind.describe();
     Err(Failure::bad_request(format!(
         "{} in version \"{}\" cannot be handled as a {}: strict decoding error: unknown field \"{field}\"",
         row.kind, row.version, row.kind
     )))
-}
-
-impl Definition {
-    fn read(text: &str) -> Option<Self> {
-        let document: Value = serde_saphyr::from_str(text).ok()?;
-        let version = document.pointer("/spec/versions/0")?;
-        let columns = version.get("additionalPrinterColumns")?.as_array()?.clone();
-        Some(Self { columns, schema: version.pointer("/schema/openAPIV3Schema")?.clone() })
-    }
 }
 
 /// The path of the first field that a schema does not know. A field that is null is on its way out.
@@ -88,14 +73,12 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn the_kinds_of_ours_have_columns_and_a_schema_and_no_other_kind_has() {
-        for kind in Kind::ALL {
+    fn the_kinds_of_ours_have_a_schema_and_no_other_kind_has() {
+        for kind in Kind::all() {
             let ours = matches!(kind, Kind::Pipeline | Kind::WeavePipeline | Kind::Repo);
-            let found = definition(kind);
+            let found = schema(kind);
             assert_eq!(found.is_some(), ours, "{kind:?}");
-            assert!(
-                found.is_none_or(|found| !found.columns.is_empty() && found.schema["properties"]["spec"].is_object())
-            );
+            assert!(found.is_none_or(|found| found["properties"]["spec"].is_object()));
         }
     }
 

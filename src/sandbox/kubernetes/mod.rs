@@ -9,8 +9,10 @@
 //! Time is tokio's clock since the stand-in was made, plus what [`KubernetesStandIn::skip`] added: the controllers
 //! stand still where the runtime that drives them is paused. The server has a runtime of its own, which never is.
 //!
-//! What it is not: no authentication, no admission webhooks, no schemas but those of our own kinds (`definition`), no field
-//! ownership. A request that needs one of these is refused or behaves as in a cluster without. Everything is allowed but what [`KubernetesStandIn::forbid`] names.
+//! What it is not: no authentication, no admission webhooks, no schemas but those of our own kinds (`definition`), no field ownership, no
+//! logs. A request that needs one of these is refused or behaves as in a cluster without. Everything is allowed but what
+//! [`KubernetesStandIn::forbid`] names. Of kubectl, `get`, `describe`, `apply`, `set image` and `rollout status|undo` work
+//! (`tests/adapter/kubectl.rs`).
 
 mod access;
 mod api;
@@ -19,18 +21,16 @@ mod controller;
 mod core_events;
 mod defaults;
 mod definition;
+mod discovery;
 mod failure;
 mod jobs;
 mod object;
-mod openapi;
 mod patch;
-mod protobuf;
 mod read;
 mod resource;
 mod selector;
 mod steps;
 mod store;
-mod subresources;
 mod table;
 mod watch;
 mod write;
@@ -60,6 +60,10 @@ use store::{Scope, Store};
 use watch::Closing;
 use write::{Part, PatchForm, Writer};
 
+/// How many changes of each kind are remembered; who lags further behind gets 410. A change of a Deployment holds about 2 KiB, so this is at
+/// most 40 MiB per kind. It covers a burst of one write to each of 10,000 objects twice over.
+const CHANGES_MAX: usize = 20_000;
+
 /// How a watch learns that its resourceVersion is too old. Real servers do both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExpiredForm {
@@ -74,30 +78,13 @@ pub enum ExpiredForm {
 pub struct Options {
     /// The name of the cluster. UIDs are derived from it: two stand-ins that are to be two clusters need two names.
     pub cluster: String,
-    /// Whether the Gateway API is installed; [`KubernetesStandIn::set_gateway_api`] changes it later.
-    pub gateway_api: bool,
-    /// How an old watch is refused; [`KubernetesStandIn::set_expired_form`] changes it later.
-    pub expired_form: ExpiredForm,
-    /// How often a watch that wants bookmarks gets one. A real server sends one about every minute.
-    pub bookmark_interval: Duration,
-    /// How many changes of each kind are remembered; who lags further behind gets 410. A change of a Deployment holds
-    /// about 2 KiB, so the default is at most 40 MiB per kind. It covers a burst of one write to each of 10,000 objects
-    /// twice over.
-    pub changes_max: usize,
     /// How long the controllers take; [`KubernetesStandIn::set_timings`] changes it later.
     pub timings: Timings,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options {
-            cluster: "stand-in".to_owned(),
-            gateway_api: true,
-            expired_form: ExpiredForm::Event,
-            bookmark_interval: Duration::from_secs(60),
-            changes_max: 20_000,
-            timings: Timings::IMMEDIATE,
-        }
+        Options { cluster: "stand-in".to_owned(), timings: Timings::IMMEDIATE }
     }
 }
 
@@ -129,9 +116,9 @@ impl KubernetesStandIn {
     pub fn new(options: Options) -> KubernetesStandIn {
         let stand_in = KubernetesStandIn {
             inner: Arc::new(Inner {
-                store: Arc::new(Store::new(options.changes_max)),
-                crds: Mutex::new(options.gateway_api.then_some(GATEWAY_GROUP).into_iter().collect()),
-                expired_form: Mutex::new(options.expired_form),
+                store: Arc::new(Store::new(CHANGES_MAX)),
+                crds: Mutex::new(BTreeSet::from([GATEWAY_GROUP])),
+                expired_form: Mutex::new(ExpiredForm::Event),
                 forbidden: Mutex::default(),
                 writes: AtomicU64::new(0),
                 closing: channel::Sender::new(Closing::default()),
@@ -458,10 +445,6 @@ impl KubernetesStandIn {
 
     fn expired_form(&self) -> ExpiredForm {
         *self.inner.expired_form.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn bookmark_interval(&self) -> Duration {
-        self.inner.options.bookmark_interval
     }
 
     fn closing(&self) -> channel::Receiver<Closing> {

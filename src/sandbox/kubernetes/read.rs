@@ -67,7 +67,7 @@ impl ReadOptions {
     pub fn parse(kind: Kind, namespace: &str, query: &BTreeMap<String, String>) -> Result<ReadOptions, Failure> {
         let get = |name: &str| query.get(name).map(String::as_str).unwrap_or_default();
         let flag = |name: &str| matches!(get(name), "true" | "1");
-        let selector = Selector::parse(kind, get("labelSelector"), get("fieldSelector"))?;
+        let selector = Selector::parse(get("labelSelector"), get("fieldSelector"))?;
         let version = match get("resourceVersion") {
             "" => None,
             text => Some(text.parse().map_err(|_| {

@@ -54,7 +54,7 @@ impl Scope {
     /// Whether `object` is in the scope.
     pub fn contains(&self, object: &Object) -> bool {
         (self.namespace.is_empty() || self.namespace == object.key.namespace)
-            && self.selector.matches(&object.key.namespace, &object.key.name, &object.labels)
+            && self.selector.matches(&object.key.name, &object.labels)
     }
 }
 
@@ -100,10 +100,10 @@ pub struct Store {
 impl Store {
     /// An empty store whose log keeps `changes_max` changes per kind.
     pub fn new(changes_max: usize) -> Store {
-        let tables = Kind::ALL.iter().map(|_| Table::default()).collect();
+        let tables = Kind::all().map(|_| Table::default()).collect();
         let state =
             State { version: 1, tables, children: BTreeMap::new(), bereaved: BTreeSet::new(), changes_max, serial: 0 };
-        Store { state: Mutex::new(state), signals: Kind::ALL.iter().map(|_| watch::Sender::new(1)).collect() }
+        Store { state: Mutex::new(state), signals: Kind::all().map(|_| watch::Sender::new(1)).collect() }
     }
 
     /// The state. Hold it only while computing: every request waits for it.

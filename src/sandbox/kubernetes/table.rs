@@ -1,85 +1,16 @@
 //! Objects as a `Table`, which is what `kubectl get` asks for and prints: columns and cells as kube-apiserver has them
-//! (<https://github.com/kubernetes/kubernetes/blob/v1.33.0/pkg/printers/internalversion/printers.go>).
+//! (<https://github.com/kubernetes/kubernetes/blob/v1.33.0/pkg/printers/internalversion/printers.go>), for the kinds that the demo speaks
+//! of. All others have a name and an age.
 //!
-//! Custom resources have the columns of their definition; kinds without columns of their own a name and an age. Not for what `kubectl describe` prints:
-//! that reads the objects.
+//! Not for `-o wide`, nor for what `kubectl describe` prints: that reads the objects.
 
 use jiff::Timestamp;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use super::definition::definition;
-use super::object::{number, text};
-use super::resource::Kind;
+use super::object::{items, number, text};
 
-mod cells;
-mod custom;
-
-/// A column. Those of priority 1 are for `-o wide`.
-struct Column {
-    name: &'static str,
-    kind: &'static str,
-    format: &'static str,
-    priority: u8,
-}
-
-const fn column(name: &'static str) -> Column {
-    Column { name, kind: "string", format: "", priority: 0 }
-}
-
-const fn count(name: &'static str) -> Column {
-    Column { kind: "integer", ..column(name) }
-}
-
-const fn wide(name: &'static str) -> Column {
-    Column { priority: 1, ..column(name) }
-}
-
-const NAME: Column = Column { format: "name", ..column("Name") };
-const AGE: Column = column("Age");
-
-/// How one object becomes a row.
-type Row = fn(&Value, Timestamp) -> Vec<Value>;
-
-/// The columns of a kind, and how its rows are made.
-fn columns(kind: &str) -> (&'static [Column], Row) {
-    match kind {
-        "Pod" => (POD, cells::pod),
-        "Deployment" => (DEPLOYMENT, cells::deployment),
-        "ReplicaSet" => (REPLICA_SET, cells::replica_set),
-        "Service" => (SERVICE, cells::service),
-        "Ingress" => (INGRESS, cells::ingress),
-        "Event" => (EVENT, cells::event),
-        "Namespace" => (NAMESPACE, cells::namespace),
-        "ConfigMap" => (CONFIG_MAP, cells::config_map),
-        "Secret" => (SECRET, cells::secret),
-        "Job" => (JOB, cells::job),
-        _ => (OTHER, |object, now| vec![cells::name(object), cells::age(object, now)]),
-    }
-}
-
-const POD: &[Column] = &[NAME, column("Ready"), column("Status"), column("Restarts"), AGE, wide("IP"), wide("Node")];
-const DEPLOYMENT: &[Column] = &[
-    NAME,
-    column("Ready"),
-    count("Up-to-date"),
-    count("Available"),
-    AGE,
-    wide("Containers"),
-    wide("Images"),
-    wide("Selector"),
-];
-const REPLICA_SET: &[Column] =
-    &[NAME, count("Desired"), count("Current"), count("Ready"), AGE, wide("Containers"), wide("Images")];
-const SERVICE: &[Column] =
-    &[NAME, column("Type"), column("Cluster-IP"), column("External-IP"), column("Port(s)"), AGE, wide("Selector")];
-const INGRESS: &[Column] = &[NAME, column("Class"), column("Hosts"), column("Address"), column("Ports"), AGE];
-const EVENT: &[Column] =
-    &[column("Last Seen"), column("Type"), column("Reason"), column("Object"), wide("Source"), column("Message")];
-const NAMESPACE: &[Column] = &[NAME, column("Status"), AGE];
-const CONFIG_MAP: &[Column] = &[NAME, count("Data"), AGE];
-const SECRET: &[Column] = &[NAME, column("Type"), count("Data"), AGE];
-const JOB: &[Column] = &[NAME, column("Status"), column("Completions"), AGE];
-const OTHER: &[Column] = &[NAME, AGE];
+/// What stands where there is nothing to say.
+const NONE: &str = "<none>";
 
 /// Whether a client takes a table, and asks for it first.
 pub fn is_asked_for(accept: &str) -> bool {
@@ -87,68 +18,171 @@ pub fn is_asked_for(accept: &str) -> bool {
     first.split(';').any(|part| part.trim() == "as=Table") && first.contains("g=meta.k8s.io")
 }
 
-/// A list, or one object, as a table. `with`: what each row says of its object (`includeObject`).
-pub fn of(document: &Value, with: &str, now: Timestamp) -> Value {
-    let kind = text(document, "/kind");
-    let items = document.get("items").and_then(Value::as_array);
-    let (kind, objects): (&str, Vec<&Value>) = match items {
-        Some(items) => (kind.strip_suffix("List").unwrap_or(kind), items.iter().collect()),
-        None => (kind, vec![document]),
+/// A list, or one object, as a table; `None` if it is neither.
+pub fn of(document: &Value, now: Timestamp) -> Option<Value> {
+    let (metadata, version, kind) = (document.get("metadata")?, document.get("apiVersion")?, text(document, "/kind"));
+    let is_list = document.get("items").is_some();
+    let kind = kind.strip_suffix("List").filter(|_| is_list).unwrap_or(kind);
+    let objects = if is_list { items(document, "/items") } else { std::slice::from_ref(document) };
+    let (columns, cells) = columns(kind);
+    let header = |name: &&str| {
+        let format = if *name == "Name" { "name" } else { "" };
+        json!({"name": name, "type": "string", "format": format, "priority": 0, "description": ""})
     };
-    let mut table = rows((text(document, "/apiVersion"), kind), &objects, with, now);
-    let kept = ["resourceVersion", "continue", "remainingItemCount"];
-    let metadata = document.get("metadata").and_then(Value::as_object).into_iter().flatten();
-    let metadata: Map<String, Value> = metadata
-        .filter(|(name, _)| kept.contains(&name.as_str()))
-        .map(|(name, value)| (name.clone(), value.clone()))
-        .collect();
-    table["metadata"] = Value::Object(metadata);
-    table
+    let row = |object: &Value| {
+        let mut whole = object.clone();
+        whole["apiVersion"] = version.clone();
+        whole["kind"] = json!(kind);
+        json!({"cells": cells(object, now), "object": whole})
+    };
+    Some(json!({
+        "kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": if is_list { metadata.clone() } else { json!({}) },
+        "columnDefinitions": columns.iter().map(header).collect::<Vec<_>>(),
+        "rows": objects.iter().map(row).collect::<Vec<_>>(),
+    }))
 }
 
-/// One object that a watch tells of, in the same form.
-pub fn of_watched(object: &Value, with: &str, now: Timestamp) -> Value {
-    rows((text(object, "/apiVersion"), text(object, "/kind")), &[object], with, now)
+/// How an object fills the columns of its kind.
+type Cells = fn(&Value, Timestamp) -> Vec<String>;
+
+fn columns(kind: &str) -> (&'static [&'static str], Cells) {
+    match kind {
+        "Pod" => (&["Name", "Ready", "Status", "Restarts", "Age"], pod),
+        "Deployment" => (&["Name", "Ready", "Up-to-date", "Available", "Age"], deployment),
+        "Ingress" => (&["Name", "Class", "Hosts", "Address", "Ports", "Age"], ingress),
+        "Event" => (&["Last Seen", "Type", "Reason", "Object", "Message"], event),
+        _ => (&["Name", "Age"], |object, now| vec![name(object), age(object, now)]),
+    }
 }
 
-fn rows((version, kind): (&str, &str), objects: &[&Value], with: &str, now: Timestamp) -> Value {
-    let (columns, row) = columns(kind);
-    let named = Kind::of(&json!({"apiVersion": version, "kind": kind}));
-    let defined = named.and_then(definition).map(|definition| definition.columns.as_slice());
-    let definitions = match defined {
-        Some(columns) => [vec![header(&NAME)], columns.iter().map(custom::header).collect()].concat(),
-        None => columns.iter().map(header).collect(),
-    };
-    let cells = |object: &Value| match defined {
-        Some(columns) => custom::cells(columns, object, now),
-        None => row(object, now),
-    };
-    let rows = objects.iter().map(|object| {
-        let told = match with {
-            "None" => Value::Null,
-            "Object" => (*object).clone(),
-            _ => json!({
-                "kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": object["metadata"],
-            }),
-        };
-        let mut row = json!({"cells": cells(object)});
-        if !told.is_null() {
-            row["object"] = told;
-        }
-        row
-    });
-    json!({
-        "kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": {},
-        "columnDefinitions": definitions, "rows": rows.collect::<Vec<_>>(),
-    })
+fn name(object: &Value) -> String {
+    text(object, "/metadata/name").to_owned()
 }
 
-fn header(column: &Column) -> Value {
-    json!({
-        "name": column.name, "type": column.kind, "format": column.format, "priority": column.priority,
-        "description": "",
-    })
+fn age(object: &Value, now: Timestamp) -> String {
+    since(text(object, "/metadata/creationTimestamp"), now)
+}
+
+/// How long ago that was, in the largest unit of which there are two.
+fn since(time: &str, now: Timestamp) -> String {
+    let Ok(then) = time.parse::<Timestamp>() else { return "<unknown>".to_owned() };
+    match (now.as_second() - then.as_second()).max(0) {
+        seconds @ 0..120 => format!("{seconds}s"),
+        seconds @ 120..7_200 => format!("{}m", seconds / 60),
+        seconds @ 7_200..172_800 => format!("{}h", seconds / 3_600),
+        seconds => format!("{}d", seconds / 86_400),
+    }
+}
+
+fn count(object: &Value, pointer: &str) -> i64 {
+    number(object, pointer).unwrap_or(0)
+}
+
+fn deployment(object: &Value, now: Timestamp) -> Vec<String> {
+    vec![
+        name(object),
+        format!("{}/{}", count(object, "/status/readyReplicas"), count(object, "/spec/replicas")),
+        count(object, "/status/updatedReplicas").to_string(),
+        count(object, "/status/availableReplicas").to_string(),
+        age(object, now),
+    ]
+}
+
+/// A pod, whose status is the first reason for which a container does not run.
+fn pod(object: &Value, now: Timestamp) -> Vec<String> {
+    let statuses = items(object, "/status/containerStatuses");
+    let ready = statuses.iter().filter(|one| one["ready"] == json!(true)).count();
+    let reasons = ["/state/waiting/reason", "/state/terminated/reason"];
+    let mut why = statuses.iter().flat_map(|one| reasons.map(|reason| text(one, reason)));
+    let status = match text(object, "/metadata/deletionTimestamp") {
+        "" => why.find(|why| !why.is_empty()).unwrap_or_else(|| text(object, "/status/phase")),
+        _ => "Terminating",
+    };
+    vec![
+        name(object),
+        format!("{ready}/{}", items(object, "/spec/containers").len()),
+        status.to_owned(),
+        statuses.iter().map(|one| count(one, "/restartCount")).sum::<i64>().to_string(),
+        age(object, now),
+    ]
+}
+
+fn ingress(object: &Value, now: Timestamp) -> Vec<String> {
+    let hosts: Vec<&str> = items(object, "/spec/rules").iter().map(|rule| text(rule, "/host")).collect();
+    let class = Some(text(object, "/spec/ingressClassName")).filter(|class| !class.is_empty()).unwrap_or(NONE);
+    let ports = if items(object, "/spec/tls").is_empty() { "80" } else { "80, 443" };
+    vec![name(object), class.to_owned(), hosts.join(","), String::new(), ports.to_owned(), age(object, now)]
+}
+
+/// An Event under either of its addresses: the old one has `involvedObject` and `message`, the new one `regarding` and `note`.
+fn event(object: &Value, now: Timestamp) -> Vec<String> {
+    let first = |pointers: &[&str]| pointers.iter().map(|at| text(object, at)).find(|text| !text.is_empty());
+    let kind = first(&["/involvedObject/kind", "/regarding/kind"]).unwrap_or_default().to_lowercase();
+    let about = first(&["/involvedObject/name", "/regarding/name"]).unwrap_or_default();
+    let last = first(&["/lastTimestamp", "/deprecatedLastTimestamp", "/eventTime"]).unwrap_or_default();
+    vec![
+        since(last, now),
+        text(object, "/type").to_owned(),
+        text(object, "/reason").to_owned(),
+        format!("{kind}/{about}"),
+        first(&["/message", "/note"]).unwrap_or_default().to_owned(),
+    ]
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+
+    fn now() -> Timestamp {
+        "2026-11-23T10:05:00Z".parse().unwrap()
+    }
+
+    fn metadata() -> Value {
+        json!({"name": "web", "namespace": "shop", "creationTimestamp": "2026-11-23T10:00:00Z"})
+    }
+
+    /// The cells of one object, one after another.
+    fn shown(kind: &str, object: &Value) -> String {
+        let list = json!({"kind": format!("{kind}List"), "apiVersion": "v1", "metadata": {}, "items": [object]});
+        let table = of(&list, now()).unwrap();
+        let cells = table["rows"][0]["cells"].as_array().unwrap();
+        assert_eq!(table["columnDefinitions"].as_array().unwrap().len(), cells.len(), "{table}");
+        cells.iter().map(|cell| cell.as_str().unwrap()).collect::<Vec<_>>().join(" | ")
+    }
+
+    #[test]
+    fn a_pod_says_what_keeps_it() {
+        let of = |status: Value| {
+            let object = json!({"metadata": metadata(), "spec": {"containers": [{"name": "web"}]}, "status": status});
+            shown("Pod", &object)
+        };
+        let container = |state: Value| json!([{"name": "web", "ready": false, "restartCount": 2, "state": state}]);
+        let waiting = container(json!({"waiting": {"reason": "ImagePullBackOff"}}));
+        let pending = of(json!({"phase": "Pending", "containerStatuses": waiting}));
+        assert_eq!(pending, "web | 0/1 | ImagePullBackOff | 2 | 5m");
+        let running = container(json!({"running": {}}));
+        assert_eq!(of(json!({"phase": "Running", "containerStatuses": running})), "web | 0/1 | Running | 2 | 5m");
+    }
+
+    #[test]
+    fn an_event_under_either_address_is_one_row() {
+        let old = json!({
+            "metadata": metadata(), "type": "Normal", "reason": "PurgeCompleted", "message": "the edge is fresh",
+            "involvedObject": {"kind": "Deployment", "name": "web"}, "lastTimestamp": "2026-11-23T10:04:30Z",
+        });
+        let new = json!({
+            "metadata": metadata(), "type": "Normal", "reason": "PurgeCompleted", "note": "the edge is fresh",
+            "regarding": {"kind": "Deployment", "name": "web"}, "eventTime": "2026-11-23T10:04:30.000000Z",
+        });
+        let expected = "30s | Normal | PurgeCompleted | deployment/web | the edge is fresh";
+        assert_eq!([shown("Event", &old), shown("Event", &new)], [expected, expected]);
+    }
+
+    #[test]
+    fn every_kind_has_as_many_cells_as_columns_also_of_an_object_with_nothing_in_it() {
+        for kind in ["Pod", "Deployment", "Ingress", "Event", "Repo"] {
+            assert!(shown(kind, &json!({"metadata": {"name": "web"}})).contains("<unknown>"), "{kind}");
+        }
+        assert_eq!(of(&json!({"major": "1"}), now()), None);
+    }
+}

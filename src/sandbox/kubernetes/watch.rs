@@ -26,6 +26,9 @@ const CHANGES_PER_TURN: usize = 500;
 /// A chunk is sent when it has this many bytes: one write to the socket for many small events.
 const CHUNK_BYTES: usize = 64 * 1024;
 
+/// How often a watch that wants bookmarks gets one: a real server sends one about every minute.
+const BOOKMARK_INTERVAL: Duration = Duration::from_secs(60);
+
 /// An order to every open watch to end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Closing {
@@ -45,8 +48,7 @@ pub struct Watch {
     pub cursor: u64,
     /// Whether the end of `initial` is marked with a bookmark.
     pub mark_initial_end: bool,
-    /// Whether there are bookmarks, and how often.
-    pub bookmarks: Option<Duration>,
+    pub bookmarks: bool,
     /// How long the watch lasts.
     pub timeout: Duration,
     /// Orders to end early.
@@ -67,7 +69,7 @@ impl Watch {
         let end = Instant::now() + self.timeout;
         let Some(mut signal) = self.store.signal(self.scope.kind) else { return Ok(()) };
         self.send_initial(chunks).await?;
-        let mut bookmark_at = self.next_bookmark();
+        let mut bookmark_at = Instant::now() + BOOKMARK_INTERVAL;
         loop {
             signal.borrow_and_update();
             if !self.send_changes(chunks).await? {
@@ -84,22 +86,18 @@ impl Watch {
                     }
                     return Ok(());
                 }
-                () = tokio::time::sleep_until(bookmark_at), if self.bookmarks.is_some() => {
+                () = tokio::time::sleep_until(bookmark_at), if self.bookmarks => {
                     send(chunks, bookmark_line(self.scope.kind, self.cursor, false)).await?;
-                    bookmark_at = self.next_bookmark();
+                    bookmark_at = Instant::now() + BOOKMARK_INTERVAL;
                 }
                 () = tokio::time::sleep_until(end) => {
-                    if self.bookmarks.is_some() {
+                    if self.bookmarks {
                         send(chunks, bookmark_line(self.scope.kind, self.cursor, false)).await?;
                     }
                     return Ok(());
                 }
             }
         }
-    }
-
-    fn next_bookmark(&self) -> Instant {
-        Instant::now() + self.bookmarks.unwrap_or(self.timeout)
     }
 
     async fn send_initial(&mut self, chunks: &mpsc::Sender<Bytes>) -> Result<(), Gone> {

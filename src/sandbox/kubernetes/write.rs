@@ -12,13 +12,25 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::failure::Failure;
-use super::object::{Key, Object, number, text};
+use super::object::{Key, Object, is_ending, items, number, text};
 use super::resource::{Generation, Kind};
 use super::store::{Scope, State};
 use super::{defaults, patch};
 
 /// Characters of generated name endings: those of Kubernetes (`apimachinery/pkg/util/rand`), which spell no words.
 const NAME_ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+
+/// Metadata that the server owns.
+const KEPT: [&str; 8] = [
+    "name",
+    "namespace",
+    "uid",
+    "creationTimestamp",
+    "generation",
+    "resourceVersion",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+];
 
 /// Keeps a pod until the Job controller has counted how it ended.
 pub const JOB_TRACKING: &str = "batch.kubernetes.io/job-tracking";
@@ -192,8 +204,7 @@ impl Writer<'_> {
             return Err(Failure::conflict(kind, &key.name));
         }
         let mut object = previous.value();
-        let finalizers = object.pointer("/metadata/finalizers").and_then(Value::as_array);
-        let held = finalizers.is_some_and(|list| !list.is_empty());
+        let held = is_held(&object);
         let graceful =
             kind == Kind::Pod && !text(&object, "/spec/nodeName").is_empty() && options.grace_seconds != Some(0);
         if !held && !graceful {
@@ -206,7 +217,7 @@ impl Writer<'_> {
             let removed = self.state.remove(kind, key);
             return removed.map(|object| (object, true)).ok_or_else(|| Failure::not_found(kind, &key.name));
         }
-        if !text(&object, "/metadata/deletionTimestamp").is_empty() {
+        if is_ending(&object) {
             return Ok((previous, false));
         }
         object["metadata"]["deletionTimestamp"] = json!(self.now);
@@ -251,7 +262,7 @@ impl Writer<'_> {
         let kind = previous.kind;
         let row = kind.describe();
         well_formed(&object)?;
-        let mut old = previous.value();
+        let old = previous.value();
         let uid = text(&object, "/metadata/uid");
         if !uid.is_empty() && uid != previous.uid {
             let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {}", previous.uid);
@@ -267,21 +278,18 @@ impl Writer<'_> {
         if !object["metadata"].is_object() {
             object["metadata"] = json!({});
         }
-        for field in ["name", "namespace", "uid", "creationTimestamp", "generation", "resourceVersion"] {
-            keep(&mut object["metadata"], &mut old["metadata"], field);
-        }
-        for field in ["deletionTimestamp", "deletionGracePeriodSeconds"] {
-            keep(&mut object["metadata"], &mut old["metadata"], field);
+        for field in KEPT {
+            keep(&mut object["metadata"], &old["metadata"], field);
         }
         drop(object["metadata"].as_object_mut().and_then(|metadata| metadata.remove("managedFields")));
-        keep(&mut object, &mut old, "apiVersion");
-        keep(&mut object, &mut old, "kind");
+        keep(&mut object, &old, "apiVersion");
+        keep(&mut object, &old, "kind");
         if part == Part::Main {
             if row.status {
-                keep(&mut object, &mut old, "status");
+                keep(&mut object, &old, "status");
             }
             if kind == Kind::Service && text(&object, "/spec/clusterIP").is_empty() {
-                keep(&mut object["spec"], &mut old["spec"], "clusterIP");
+                keep(&mut object["spec"], &old["spec"], "clusterIP");
             }
             defaults::fill(kind, &mut object);
             defaults::check(kind, &object, Some(&old))?;
@@ -292,10 +300,9 @@ impl Writer<'_> {
         if part == Part::Main && raises_generation(row.generation, &old, &object) {
             object["metadata"]["generation"] = json!(number(&old, "/metadata/generation").unwrap_or(0) + 1);
         }
-        let held = object.pointer("/metadata/finalizers").and_then(Value::as_array).is_some_and(|f| !f.is_empty());
-        let was_held = old.pointer("/metadata/finalizers").and_then(Value::as_array).is_some_and(|f| !f.is_empty());
+        let let_go = is_held(&old) && !is_held(&object);
         let written = self.state.put(kind, object);
-        if was_held && !held && !text(&old, "/metadata/deletionTimestamp").is_empty() {
+        if let_go && is_ending(&old) {
             return Ok(self.state.remove(kind, &written.key).unwrap_or(written));
         }
         Ok(written)
@@ -307,7 +314,7 @@ impl Writer<'_> {
         object["metadata"]["deletionTimestamp"] = json!(self.now);
         object["status"] = json!({"phase": "Terminating"});
         self.state.put(Kind::Namespace, object);
-        for kind in Kind::ALL.into_iter().filter(|kind| kind.describe().namespaced) {
+        for kind in Kind::all().filter(|kind| kind.describe().namespaced) {
             let scope = Scope { kind, namespace: namespace.key.name.clone(), selector: Default::default() };
             for object in self.state.list(&scope) {
                 self.state.remove(kind, &object.key);
@@ -380,8 +387,13 @@ fn well_formed(object: &Value) -> Result<(), Failure> {
     Err(Failure::bad_request("the object provided is unrecognized: its parts must be objects"))
 }
 
+/// Whether a finalizer keeps it.
+fn is_held(object: &Value) -> bool {
+    !items(object, "/metadata/finalizers").is_empty()
+}
+
 /// Makes a field of `new` what it is in `old`, absent included.
-fn keep(new: &mut Value, old: &mut Value, field: &str) {
+fn keep(new: &mut Value, old: &Value, field: &str) {
     let Some(new) = new.as_object_mut() else { return };
     match old.get(field) {
         Some(value) => drop(new.insert(field.to_owned(), value.clone())),
