@@ -50,9 +50,19 @@ pub(crate) fn answer(found: &(impl Serialize + fmt::Display), output: Output, co
     Outcome { out, err: String::new(), code }
 }
 
+/// A command that did what was asked.
+pub(crate) const fn done(out: String) -> Outcome {
+    Outcome { out, err: String::new(), code: 0 }
+}
+
 /// A command that failed, and why.
-pub(crate) fn refused(why: &str) -> Outcome {
-    Outcome { out: String::new(), err: format!("error: {}\n", visible(why)), code: EXIT_FAILED }
+pub(crate) fn refused(why: &(impl fmt::Display + ?Sized)) -> Outcome {
+    Outcome { out: String::new(), err: format!("error: {}\n", visible(&why.to_string())), code: EXIT_FAILED }
+}
+
+/// Arguments that were refused, and why.
+pub(crate) fn invalid(why: &(impl fmt::Display + ?Sized)) -> Outcome {
+    Outcome { code: EXIT_INVALID, ..refused(why) }
 }
 
 /// Prints what a command came to; its lines are ours, and nothing of others moves the cursor. A reader that has gone away is not an error of ours.

@@ -1,9 +1,6 @@
-//! Our own kinds of objects as commands speak of them.
+//! Our own kinds of objects as the command line names them.
 
-use crate::adapters::kubernetes::desk::{Desk, Found};
 use crate::adapters::kubernetes::objects::{Kind, PipelineKind, RepoKind};
-use domain::kernel::id::{ObjectId, PipelineId, RepoId};
-use domain::kernel::text::visible;
 use domain::objects::kept::Kept;
 
 /// Names an object of a kind.
@@ -11,51 +8,46 @@ pub type IdOf<K> = <<K as Kind>::Object as Kept>::Id;
 
 /// A kind that commands are about.
 pub trait CommandKind: Kind {
+    /// The command. It may stand before a name, and names the kind's part of the configuration.
     const COMMAND: &'static str;
+    /// A name, as help shows one.
+    const EXAMPLE: &'static str;
     /// What begins by itself, unless it is suspended.
     const WORK: &'static str;
-
-    /// Why nothing new starts.
-    fn suspended(object: &Self::Object) -> Option<&str>;
-
-    /// Reads what the name of such an object displays as.
-    fn parse(text: &str) -> Option<IdOf<Self>>;
 }
 
 impl CommandKind for PipelineKind {
     const COMMAND: &'static str = "pipeline";
+    const EXAMPLE: &'static str = "shop/web";
     const WORK: &'static str = "promotion";
-
-    fn suspended(object: &Self::Object) -> Option<&str> {
-        object.spec.as_ref().ok()?.suspended.as_deref()
-    }
-
-    fn parse(text: &str) -> Option<PipelineId> {
-        PipelineId::parse(text)
-    }
 }
 
 impl CommandKind for RepoKind {
     const COMMAND: &'static str = "repo";
+    const EXAMPLE: &'static str = "platform/infra";
     const WORK: &'static str = "run";
+}
 
-    fn suspended(object: &Self::Object) -> Option<&str> {
-        object.spec.as_ref().ok()?.suspended.as_deref()
-    }
-
-    fn parse(text: &str) -> Option<RepoId> {
-        RepoId::parse(text)
-    }
+/// A text that names no object of a kind.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{text:?} is no {kind}; write its namespace and name, as shop/web")]
+pub struct NoName {
+    text: String,
+    kind: &'static str,
 }
 
 /// Reads `shop/web`, also with the kind before it.
 ///
 /// # Errors
-/// Why it is not the name of such an object.
-pub fn named<K: CommandKind>(text: &str) -> Result<IdOf<K>, String> {
+/// It is not the name of such an object.
+pub fn named<K: CommandKind>(text: &str) -> Result<IdOf<K>, NoName> {
     let plain = kind_first::<K>(text).unwrap_or(text);
-    K::parse(&format!("{}/{plain}", K::COMMAND))
-        .ok_or_else(|| format!("{text:?} is no {}; write its namespace and name, as shop/web", K::NAME))
+    match plain.split_once('/') {
+        Some((namespace, name)) if !namespace.is_empty() && !name.is_empty() && !name.contains('/') => {
+            Ok(K::id(namespace.to_owned(), name.to_owned()))
+        }
+        Some(_) | None => Err(NoName { text: text.to_owned(), kind: K::NAME }),
+    }
 }
 
 /// Whether a name is meant as one of this kind, not of a workload.
@@ -67,22 +59,4 @@ pub fn is_meant<K: CommandKind>(text: &str) -> bool {
 fn kind_first<K: CommandKind>(text: &str) -> Option<&str> {
     let (kind, rest) = text.split_once('/')?;
     (kind == K::PLURAL || kind == K::COMMAND).then_some(rest)
-}
-
-/// The object of this name.
-///
-/// # Errors
-/// Why it cannot be read, or where to look for it.
-pub async fn one<K: CommandKind>(desk: &Desk<K>, id: &IdOf<K>) -> Result<Found<K::Object>, String> {
-    match desk.one(id).await {
-        Ok(Some(found)) => Ok(found),
-        Ok(None) => Err(missing::<K>(id)),
-        Err(error) => Err(error.to_string()),
-    }
-}
-
-/// There is no such object.
-pub fn missing<K: CommandKind>(id: &IdOf<K>) -> String {
-    let name = id.display_name();
-    format!("there is no {} {}; `allclear {} list` shows those there are", K::NAME, visible(&name), K::COMMAND)
 }

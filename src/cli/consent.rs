@@ -2,6 +2,7 @@
 
 use std::io::{self, IsTerminal, Write};
 
+use crate::cli::answer::{Outcome, done, refused};
 use domain::kernel::text::visible_lines;
 
 /// How a command is allowed to write.
@@ -15,16 +16,6 @@ pub enum Consent {
     Nobody,
 }
 
-/// What became of the question.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
-    Yes,
-    /// Leave everything as it is.
-    No,
-    /// There was no person to ask.
-    Unasked,
-}
-
 impl Consent {
     /// By the flag, and by whether there is a terminal to ask on.
     pub fn new(yes: bool) -> Self {
@@ -36,17 +27,23 @@ impl Consent {
     }
 
     /// Shows what would be done, on standard error, and asks whether to.
-    pub fn ask(self, plan: &str) -> Answer {
+    ///
+    /// # Errors
+    /// The command ends so: nothing is to be written.
+    pub fn ask(self, plan: &str) -> Result<(), Outcome> {
         let _ = io::stderr().write_all(visible_lines(plan).as_bytes());
         match self {
-            Self::Given => Answer::Yes,
-            Self::Nobody => Answer::Unasked,
+            Self::Given => Ok(()),
+            Self::Nobody => Err(refused("nothing was changed: there is no terminal to ask on; say --yes to do it")),
             Self::Ask => {
                 let _ = io::stderr().write_all(b"Do it? [y/N] ");
                 let _ = io::stderr().flush();
                 let mut line = String::new();
                 let _ = io::stdin().read_line(&mut line);
-                if matches!(line.trim().to_ascii_lowercase().as_str(), "y" | "yes") { Answer::Yes } else { Answer::No }
+                match line.trim().to_ascii_lowercase().as_str() {
+                    "y" | "yes" => Ok(()),
+                    _ => Err(done("nothing was changed\n".to_owned())),
+                }
             }
         }
     }

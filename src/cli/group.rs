@@ -13,7 +13,7 @@ use serde::{Serialize, Serializer};
 
 use crate::app::Neighbours;
 use crate::cli::answer::{EXIT_FAILED, Outcome, Output, answer, refused};
-use crate::cli::consent::{Answer, Consent};
+use crate::cli::consent::Consent;
 use crate::cli::page::{Page, count};
 use crate::cli::read::listen::{Group, listen};
 use crate::cli::read::{Question, Section, Sources, group_lines, peek};
@@ -113,10 +113,8 @@ pub async fn forget(sources: &Sources, question: &Question, name: &str, consent:
         heard.beats.get(other).is_some_and(|beat| !beat.members.is_empty() && !beat.members.contains(&member))
     };
     let rest: BTreeSet<Member> = next.members.iter().filter(|other| *other != own && !done(other)).cloned().collect();
-    match consent.ask(&plan(question, (&pin, &next), (&member, named), heard, &ledgered)) {
-        Answer::Yes => {}
-        Answer::No => return Outcome { out: "nothing was changed\n".to_owned(), err: String::new(), code: 0 },
-        Answer::Unasked => return refused("nothing was changed: there is no terminal to ask on; say --yes to do it"),
+    if let Err(left) = consent.ask(&plan(question, (&pin, &next), (&member, named), heard, &ledgered)) {
+        return left;
     }
     match sources.ledger.store_pin(&next, Some(&pin)).await {
         Ok(true) => {

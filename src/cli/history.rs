@@ -9,7 +9,7 @@ use futures_util::future::join_all;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::cli::answer::{EXIT_FAILED, EXIT_INVALID, Outcome, Output, answer, refused};
+use crate::cli::answer::{EXIT_FAILED, Outcome, Output, answer, invalid, refused};
 use crate::cli::explain::near;
 use crate::cli::page::Page;
 use crate::cli::read::{Question, Section, Sources, named, peek};
@@ -53,7 +53,7 @@ pub struct Made {
 pub async fn history(sources: &Sources, question: &Question, output: Output) -> Outcome {
     let id = match named(question.name.as_deref().unwrap_or_default(), question) {
         Ok(id) => id,
-        Err(why) => return Outcome { code: EXIT_INVALID, ..refused(&why) },
+        Err(why) => return invalid(&why),
     };
     let ledgered = match peek(sources, question).await {
         Section::Known(ledgered) => ledgered,

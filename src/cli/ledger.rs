@@ -12,8 +12,8 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use crate::adapters::random::SystemRandom;
-use crate::cli::answer::{EXIT_FAILED, EXIT_INVALID, Outcome, Output, answer, refused};
-use crate::cli::consent::{Answer, Consent};
+use crate::cli::answer::{EXIT_FAILED, Outcome, Output, answer, done, invalid, refused};
+use crate::cli::consent::Consent;
 use crate::cli::page::{Page, count};
 use crate::cli::read::listen::{Group, OwnCopy, listen};
 use crate::cli::read::{Question, Section, Sources, named, peek};
@@ -92,7 +92,7 @@ pub async fn show(sources: &Sources, question: &Question, output: Output) -> Out
     };
     let id = match named(name, question) {
         Ok(id) => id,
-        Err(why) => return Outcome { code: EXIT_INVALID, ..refused(&why) },
+        Err(why) => return invalid(&why),
     };
     let copies = copies(heard.as_ref(), &id);
     if let Some(why) = ledgered.unreadable.get(&id) {
@@ -159,11 +159,9 @@ pub async fn adopt(sources: &Sources, question: &Question, which: Which, consent
         (Which::All, _) => suspects(&ledgered, Some(&heard)).into_iter().cloned().collect(),
         (Which::Named, Some(name)) => match named(name, question) {
             Ok(id) => vec![id],
-            Err(why) => return Outcome { code: EXIT_INVALID, ..refused(&why) },
+            Err(why) => return invalid(&why),
         },
-        (Which::Named, None) => {
-            return Outcome { code: EXIT_INVALID, ..refused("name a workload, such as shop/web, or say --all") };
-        }
+        (Which::Named, None) => return invalid("name a workload, such as shop/web, or say --all"),
     };
     let mut adoptions = Vec::new();
     for id in ids {
@@ -173,13 +171,11 @@ pub async fn adopt(sources: &Sources, question: &Question, which: Which, consent
         }
     }
     if adoptions.is_empty() {
-        let out = "nothing to adopt: the ledger has the newest state that any Redis has seen\n".to_owned();
-        return Outcome { out, err: String::new(), code: 0 };
+        return done("nothing to adopt: the ledger has the newest state that any Redis has seen\n".to_owned());
     }
     match consent.ask(&plan(question, &adoptions)) {
-        Answer::Yes => store(sources, adoptions).await,
-        Answer::No => Outcome { out: "nothing was changed\n".to_owned(), err: String::new(), code: 0 },
-        Answer::Unasked => refused("nothing was changed: there is no terminal to ask on; say --yes to do it"),
+        Ok(()) => store(sources, adoptions).await,
+        Err(left) => left,
     }
 }
 

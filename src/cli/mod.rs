@@ -17,13 +17,10 @@ pub mod explain;
 pub mod group;
 pub mod history;
 pub mod ledger;
-pub mod mark;
+pub mod objects;
 mod page;
-pub mod pipeline;
 pub mod purge;
 pub mod read;
-pub mod repo;
-mod repo_command;
 pub mod run;
 pub mod status;
 mod step;
@@ -42,21 +39,17 @@ use clap::{CommandFactory, FromArgMatches};
 use crate::adapters::clock::SystemClock;
 use crate::adapters::kubernetes::connect;
 use crate::adapters::kubernetes::crd;
-use crate::adapters::kubernetes::desk::Desk;
 use crate::adapters::kubernetes::hand::Hand;
 use crate::adapters::kubernetes::objects::{PipelineKind, RepoKind};
 use crate::app::by_hand::ByHand;
 use crate::app::{self, Overrides};
-use crate::cli::answer::{EXIT_INVALID, Outcome, Output, failed, print, progress, refused};
-use crate::cli::arguments::{
-    About, CheckArguments, Command, ConfigAction, Global, GroupAction, LedgerAction, Listing, OwnKind, PipelineAction,
-    WhichPipelines,
-};
-use crate::cli::connect::{connected, ledger_flag, with_inputs};
+use crate::cli::answer::{Output, done, failed, invalid, print, progress};
+use crate::cli::arguments::{About, CheckArguments, Command, ConfigAction, Global, GroupAction, LedgerAction, OwnKind};
+use crate::cli::connect::{ledger_flag, with_inputs};
 use crate::cli::consent::Consent;
+use crate::cli::objects::command;
 use crate::cli::read::whose;
 use crate::config::{InForce, load, load_as_controller};
-use domain::kernel::id::PipelineId;
 use domain::ports::Clock;
 use domain::rollouts::goal::Goal;
 
@@ -123,8 +116,8 @@ pub fn main(cli: Cli, environment: BTreeMap<String, String>) -> ExitCode {
         }
         Command::Group { ledger_namespace, action } => group_command(global, environment, ledger_namespace, action),
         Command::Ledger { ledger_namespace, action } => ledger_command(global, environment, ledger_namespace, action),
-        Command::Pipeline { action } => pipeline_command(global, environment, action),
-        Command::Repo { action } => repo_command::repo(global, environment, action),
+        Command::Pipeline { action } => command::pipeline((global, environment), action),
+        Command::Repo { action } => command::repo((global, environment), action),
         Command::Webhook { action } => webhook::webhook(global, environment, action),
         Command::Config { action } => config_command(global, environment, action),
         Command::Step { step } => print(&step::step(step)),
@@ -135,7 +128,7 @@ pub fn main(cli: Cli, environment: BTreeMap<String, String>) -> ExitCode {
                 (Some(OwnKind::Repo), false) => vec![crd::repo::CRD],
                 (None, false) => vec![crd::CRD, crd::repo::CRD],
             };
-            print(&Outcome { out: all.join("---\n"), err: String::new(), code: 0 })
+            print(&done(all.join("---\n")))
         }
         Command::Completion { shell } => completion::script(shell),
         Command::Complete { words } => completion::complete(&words, environment),
@@ -154,11 +147,12 @@ fn explain_command(
     let pipeline = name.as_deref().is_some_and(command_kind::is_meant::<PipelineKind>);
     match name {
         Some(_) if watch && (repo || pipeline) => {
-            let why = "--watch is for workloads; `allclear status --watch` shows Pipelines and Repos";
-            print(&Outcome { code: EXIT_INVALID, ..refused(why) })
+            print(&invalid("--watch is for workloads; `allclear status --watch` shows Pipelines and Repos"))
         }
-        Some(name) if repo => repo_command::explain(global, environment, &name, server, output),
-        Some(name) if pipeline || server.is_some() => explain_pipeline(global, environment, &name, server, output),
+        Some(name) if repo => command::explained::<RepoKind>((global, environment), &name, server, output),
+        Some(name) if pipeline || server.is_some() => {
+            command::explained::<PipelineKind>((global, environment), &name, server, output)
+        }
         name => look(global, environment, ledger_namespace, (namespace, name), output, async |sources, question| {
             let ask = || explain::explain(sources, question, output);
             if watch { again::again(ask).await } else { print(&ask().await) }
@@ -296,78 +290,7 @@ fn ledger_command(
     }
 }
 
-fn explain_pipeline(
-    global: Global,
-    environment: BTreeMap<String, String>,
-    name: &str,
-    server: Option<url::Url>,
-    output: Output,
-) -> ExitCode {
-    let id = match pipeline::named(name) {
-        Ok(id) => id,
-        Err(why) => return print(&Outcome { code: EXIT_INVALID, ..refused(&why) }),
-    };
-    match server {
-        Some(url) => {
-            let asked = pipeline::Asked::Server(&url);
-            actix::System::new().block_on(async { print(&pipeline::explain(asked, &id, output).await) })
-        }
-        None => at_desk(global, environment, output, async |desk| {
-            pipeline::explain(pipeline::Asked::Desk(desk), &id, output).await
-        }),
-    }
-}
-
-fn pipeline_command(global: Global, environment: BTreeMap<String, String>, action: PipelineAction) -> ExitCode {
-    let asked = match action {
-        PipelineAction::List(Listing { namespace, output }) => {
-            let output = output.into();
-            return at_desk(global, environment, output, async |desk| {
-                pipeline::list(desk, namespace.as_deref(), output).await
-            });
-        }
-        PipelineAction::Approve { name, environment: into, overrides, yes } => match pipeline::named(&name) {
-            Ok(id) => {
-                return at_desk(global, environment, Output::Table, async |desk| {
-                    pipeline::approve(desk, &id, &into, overrides, Consent::new(yes)).await
-                });
-            }
-            Err(why) => Err(why),
-        },
-        PipelineAction::Poke { which } => {
-            these(which).map(|which| (which, pipeline::Change::Poke(SystemClock::default().wall_ms())))
-        }
-        PipelineAction::Suspend { which, reason } => {
-            these(which).map(|which| (which, pipeline::Change::Suspend(reason)))
-        }
-        PipelineAction::Resume { which } => these(which).map(|which| (which, pipeline::Change::Resume)),
-    };
-    match asked {
-        Ok((which, change)) => {
-            at_desk(global, environment, Output::Table, async |desk| pipeline::change(desk, which, change).await)
-        }
-        Err(why) => print(&Outcome { code: EXIT_INVALID, ..refused(&why) }),
-    }
-}
-
-fn these(which: WhichPipelines) -> Result<pipeline::Which<PipelineId>, String> {
-    match which.name {
-        Some(name) => pipeline::named(&name).map(pipeline::Which::One),
-        None => Ok(pipeline::Which::All(which.namespace)),
-    }
-}
-
-/// Connects with the caller's credentials, and has something done with Pipelines.
-fn at_desk(
-    global: Global,
-    environment: BTreeMap<String, String>,
-    output: Output,
-    done: impl AsyncFnOnce(&Desk) -> Outcome,
-) -> ExitCode {
-    connected(global, environment, output, async |config, clients| done(&app::desk(config, clients)).await)
-}
-
-/// The same about one workload.
+/// Has a question about one workload answered.
 fn about_one(
     global: Global,
     environment: BTreeMap<String, String>,

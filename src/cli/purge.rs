@@ -5,7 +5,7 @@
 
 use crate::adapters::kubernetes::desk::{REQUESTED_AT, REQUESTED_PATHS, RETRY_AT, requested_at};
 use crate::adapters::kubernetes::hand::{Hand, Marked};
-use crate::cli::answer::{EXIT_FAILED, EXIT_INVALID, Outcome, refused};
+use crate::cli::answer::{EXIT_FAILED, Outcome, done, invalid, refused};
 use crate::cli::explain::gather::{Found, explanation};
 use crate::cli::explain::model::{DistributionsSeen, Explanation};
 use crate::cli::explain::near;
@@ -36,7 +36,6 @@ pub async fn purge(
     at_ms: i64,
     say: &mut dyn FnMut(&str),
 ) -> Outcome {
-    let invalid = |why: &str| Outcome { code: EXIT_INVALID, ..refused(why) };
     let id = match named(question.name.as_deref().unwrap_or_default(), question) {
         Ok(id) => id,
         Err(why) => return invalid(&why),
@@ -86,7 +85,7 @@ async fn waited(
     say: &mut dyn FnMut(&str),
 ) -> Outcome {
     match bounds {
-        None => Outcome { out: asked, err: String::new(), code: 0 },
+        None => done(asked),
         Some(bounds) => {
             let ended = wait(sources, question, bounds, say).await;
             Outcome { out: asked + &ended.out, ..ended }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep, timeout_at};
 
-use crate::cli::answer::{EXIT_FAILED, EXIT_INVALID, Outcome, refused};
+use crate::cli::answer::{Outcome, done, invalid, refused};
 use crate::cli::explain::near;
 use crate::cli::read::listen::listen;
 use crate::cli::read::{
@@ -58,7 +58,7 @@ pub async fn wait(sources: &Sources, question: &Question, wait: Wait, say: &mut 
     let deadline = Instant::now() + wait.at_most;
     let id = match named(question.name.as_deref().unwrap_or_default(), question) {
         Ok(id) => id,
-        Err(why) => return Outcome { code: EXIT_INVALID, ..refused(&why) },
+        Err(why) => return invalid(&why),
     };
     let mut waiting =
         Waiting { sources, question, id, goal: wait.goal, last: String::new(), members: None, idle: None };
@@ -175,11 +175,11 @@ impl Waiting<'_> {
                     (Some(_) | None, _) => String::new(),
                 };
                 let out = format!("{name} is {} at {}: {state}\n", word(self.goal), brief(&began));
-                Err(Outcome { out, err: String::new(), code: 0 })
+                Err(done(out))
             }
             Way::Ended(why) => {
                 let words = format!("{name} will not be {} at {}: {why}", word(self.goal), brief(&began));
-                Err(Outcome { code: EXIT_FAILED, ..refused(&words) })
+                Err(refused(&words))
             }
             Way::Awaited(why) => Ok(match (record, workload) {
                 (Some(record), Some(workload)) => match preview(record, workload, policy) {

@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use crate::adapters::clock::SystemClock;
 use crate::adapters::webhook::Webhooks;
 use crate::app;
-use crate::cli::answer::{EXIT_FAILED, EXIT_INVALID, Outcome, Output, failed, print, refused};
+use crate::cli::answer::{Outcome, Output, failed, invalid, print, refused};
 use crate::cli::arguments::{Global, WebhookAction};
 use crate::cli::connect::{ledger_flag, with_inputs};
 use crate::cli::read::whose::Whose;
@@ -98,13 +98,10 @@ fn unknown<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Outcome 
     } else {
         format!("there is no receiver {name:?}; there are {}", known.join(", "))
     };
-    Outcome { code: EXIT_INVALID, ..refused(&words) }
+    invalid(&words)
 }
 
 /// Nothing is configured here.
 fn none_here() -> Outcome {
-    Outcome {
-        code: EXIT_FAILED,
-        ..refused(&format!("no webhook is configured here (webhooks.file, WEBHOOKS_CONFIG); {ELSEWHERE}"))
-    }
+    refused(&format!("no webhook is configured here (webhooks.file, WEBHOOKS_CONFIG); {ELSEWHERE}"))
 }

@@ -2,11 +2,12 @@
 //! status is put there by hand.
 
 use allclear::adapters::kubernetes::desk::{Desk, Marked, SUSPEND};
-use allclear::adapters::kubernetes::objects::GROUP;
+use allclear::adapters::kubernetes::objects::{GROUP, PipelineKind};
 use allclear::adapters::kubernetes::{Options, connect};
 use allclear::cli::answer::{Outcome, Output};
+use allclear::cli::command_kind::named;
 use allclear::cli::consent::Consent;
-use allclear::cli::pipeline::{Asked, Change, Which, approve, change, explain, list, named, question};
+use allclear::cli::objects::{Asked, Change, Which, Yes, approve, change, explain, list, question};
 use domain::kernel::id::PipelineId;
 use sandbox::http::{Action, Fault, Reply, Request, Server, When};
 use sandbox::kubernetes::{Kind, KubernetesStandIn, Options as StandInOptions};
@@ -92,7 +93,7 @@ impl World {
     }
 
     async fn approve(&self, environment: &str, overrides: bool) -> Outcome {
-        approve(&self.desk, &web(), environment, overrides, Consent::Given).await
+        approve(&self.desk, &web(), yes(environment, overrides), Consent::Given).await
     }
 
     fn forbid(&self, matches: fn(&Request) -> bool) {
@@ -100,6 +101,10 @@ impl World {
         let answer = Action::Answer(Reply::full(403, "application/json", body));
         self.server.inject(Fault::once(When::Before, answer).matching(matches).times(u32::MAX));
     }
+}
+
+fn yes(asker: &str, overrides: bool) -> Yes<'_, PipelineKind> {
+    Yes { asker, ticket: None, overrides }
 }
 
 fn words(outcome: &Outcome) -> String {
@@ -157,11 +162,11 @@ async fn an_explanation_names_each_target_gate_and_question() {
 #[tokio::test]
 async fn a_yes_names_the_ticket_that_was_shown_and_who_says_it() {
     let world = World::asking().await;
-    let plan = question(&world.desk, &web(), "prod", false).await.map_err(drop).expect("a question").plan();
+    let plan = question(&world.desk, &web(), yes("prod", false)).await.map_err(drop).expect("a question").plan();
     for part in ["shop/web: 1.2 → 1.3 into prod", TICKET, "answered as stand-in", "Its other gates stay: soak 30m."] {
         assert!(plan.contains(part), "{part:?} is not in {plan}");
     }
-    let unasked = approve(&world.desk, &web(), "prod", false, Consent::Nobody).await;
+    let unasked = approve(&world.desk, &web(), yes("prod", false), Consent::Nobody).await;
     has(&unasked, 1, &["nothing was changed: there is no terminal"]);
     assert_eq!(world.annotation("approve"), None);
     has(&world.approve("prod", false).await, 0, &["stand-in said yes to 1.3 in prod of shop/web"]);
@@ -175,12 +180,12 @@ async fn a_yes_names_the_ticket_that_was_shown_and_who_says_it() {
 #[tokio::test]
 async fn a_question_that_moved_on_is_not_answered_and_the_new_one_is_shown() {
     let world = World::asking().await;
-    let shown = question(&world.desk, &web(), "prod", false).await.map_err(drop).expect("a question");
+    let shown = question(&world.desk, &web(), yes("prod", false)).await.map_err(drop).expect("a question");
     world.ask("ba9876543210", "1.4");
     has(&shown.answer(&world.desk).await, 1, &["moved on while you were asked", "about 1.4 now, ticket ba9876543210"]);
     assert_eq!(world.annotation("approve"), None);
     // The same question on an object that changed otherwise is answered.
-    let shown = question(&world.desk, &web(), "prod", false).await.map_err(drop).expect("a question");
+    let shown = question(&world.desk, &web(), yes("prod", false)).await.map_err(drop).expect("a question");
     let touch = json!({"metadata": {"labels": {"touched": "yes"}}});
     world.api.patch(Kind::Pipeline, "shop", "web", &touch).unwrap();
     has(&shown.answer(&world.desk).await, 0, &["said yes to 1.4"]);
@@ -198,8 +203,8 @@ async fn what_cannot_be_answered_says_why() {
     world.forbid(|request| request.method == "PATCH");
     has(&world.approve("prod", false).await, 1, &["failed to patch pipelines.allclear.dev web", "allow", "to patch"]);
     assert_eq!(world.annotation("approve"), None);
-    assert!(named("web").is_err() && named("a/b/c").is_err());
-    assert_eq!(named("pipeline/shop/web"), Ok(web()));
+    assert!(named::<PipelineKind>("web").is_err() && named::<PipelineKind>("a/b/c").is_err());
+    assert_eq!(named::<PipelineKind>("pipeline/shop/web"), Ok(web()));
 }
 
 #[tokio::test]
@@ -290,12 +295,24 @@ async fn a_running_allclear_is_asked_what_it_sees_now() {
         serde_json::from_str(&explain(Asked::Desk(&world.desk), &web(), Output::Json).await.out).unwrap();
     view["live"] = json!(true);
     state(json!({"pipelines": [view], "leaves": [], "troubles": []}));
-    let told = explain(Asked::Server(&url), &web(), Output::Table).await;
+    let told = explain(Asked::<PipelineKind>::Server(&url), &web(), Output::Table).await;
     has(&told, 0, &["shop/web latest 1.3", "as allclear sees them now", TICKET]);
     let other = PipelineId::new("shop", "other");
-    has(&explain(Asked::Server(&url), &other, Output::Table).await, 1, &["knows no Pipeline shop/other"]);
+    has(
+        &explain(Asked::<PipelineKind>::Server(&url), &other, Output::Table).await,
+        1,
+        &["knows no Pipeline shop/other"],
+    );
     state(Value::Null);
-    has(&explain(Asked::Server(&url), &web(), Output::Table).await, 1, &["looks at no Pipelines: it stands by"]);
+    has(
+        &explain(Asked::<PipelineKind>::Server(&url), &web(), Output::Table).await,
+        1,
+        &["looks at no Pipelines: it stands by"],
+    );
     state(json!({"pipelines": [{"id": "another form"}]}));
-    has(&explain(Asked::Server(&url), &web(), Output::Table).await, 1, &["of another form than this version knows"]);
+    has(
+        &explain(Asked::<PipelineKind>::Server(&url), &web(), Output::Table).await,
+        1,
+        &["of another form than this version knows"],
+    );
 }

@@ -6,8 +6,9 @@ use allclear::adapters::kubernetes::desk::Desk;
 use allclear::adapters::kubernetes::objects::{GROUP, RepoKind};
 use allclear::adapters::kubernetes::{Options, connect};
 use allclear::cli::answer::{Outcome, Output};
+use allclear::cli::command_kind::named;
 use allclear::cli::consent::Consent;
-use allclear::cli::repo::{Asked, Change, Which, Yes, approve, change, explain, list, logs, named, question};
+use allclear::cli::objects::{Asked, Change, Which, Yes, approve, change, explain, list, logs, question};
 use domain::kernel::id::RepoId;
 use domain::repo::job::StepKind;
 use sandbox::http::{Action, Fault, Reply, Request, Server, When};
@@ -100,7 +101,7 @@ impl World {
     }
 
     async fn approve(&self, ticket: Option<&str>) -> Outcome {
-        approve(&self.desk, &infra(), Yes { ticket, overrides: false }, Consent::Given).await
+        approve(&self.desk, &infra(), yes(ticket, false), Consent::Given).await
     }
 }
 
@@ -110,6 +111,10 @@ fn pod(name: &str, job: &str) -> Value {
         "metadata": {"namespace": "platform", "name": name, "labels": {"job-name": job}},
         "spec": {"containers": [{"name": "report", "image": "a"}]},
     })
+}
+
+fn yes(ticket: Option<&str>, overrides: bool) -> Yes<'_, RepoKind> {
+    Yes { asker: &(), ticket, overrides }
 }
 
 fn has(outcome: &Outcome, code: u8, parts: &[&str]) {
@@ -161,6 +166,7 @@ async fn an_explanation_has_all_that_a_person_asks() {
     }
     let missing = explain(Asked::Desk(&world.desk), &RepoId::new("platform", "infar"), Output::Table).await;
     has(&missing, 1, &["there is no Repo platform/infar; `allclear repo list` shows those there are"]);
+    let named = named::<RepoKind>;
     assert!(named("infra").is_err() && named("a/b/c").is_err());
     assert_eq!((named("repo/platform/infra"), named("platform/infra")), (Ok(infra()), Ok(infra())));
 }
@@ -169,13 +175,13 @@ async fn an_explanation_has_all_that_a_person_asks() {
 async fn a_yes_follows_the_plan_that_was_shown_and_names_its_ticket() {
     let world = World::asking().await;
     world.serve_log("Plan: 1 to add\nsecond line");
-    let plan = question(&world.desk, &infra(), Yes::default()).await.map_err(drop).expect("a question").plan();
+    let plan = question(&world.desk, &infra(), yes(None, false)).await.map_err(drop).expect("a question").plan();
     assert!(plan.starts_with("Plan: 1 to add\nsecond line\nplatform/infra: aaaa"), "{plan}");
     for part in [TICKET, "answered as stand-in", "1 to add, 0 to change, 2 to destroy", "if that plan is the same"] {
         assert!(plan.contains(part), "{part:?} is not in {plan}");
     }
     has(
-        &approve(&world.desk, &infra(), Yes::default(), Consent::Nobody).await,
+        &approve(&world.desk, &infra(), yes(None, false), Consent::Nobody).await,
         1,
         &["nothing was changed: there is no terminal"],
     );
@@ -196,7 +202,7 @@ async fn a_yes_that_overrides_says_what_it_opens_and_names_the_ticket_twice() {
     }}});
     world.api.patch(Kind::Repo, "platform", "infra", &gated).unwrap();
     let shown = async |overrides| {
-        let asked = question(&world.desk, &infra(), Yes { ticket: None, overrides }).await;
+        let asked = question(&world.desk, &infra(), yes(None, overrides)).await;
         asked.map_err(drop).expect("a question").plan()
     };
     let (plain, opened) = (shown(false).await, shown(true).await);
@@ -205,10 +211,9 @@ async fn a_yes_that_overrides_says_what_it_opens_and_names_the_ticket_twice() {
         opened.contains("--override: windows, freezes and the verdict are opened") && !plain.contains("--override")
     );
     has(&world.approve(None).await, 0, &["said yes"]);
-    let yes = Yes { ticket: None, overrides: true };
-    has(&approve(&world.desk, &infra(), yes, Consent::Given).await, 0, &["said yes"]);
+    has(&approve(&world.desk, &infra(), yes(None, true), Consent::Given).await, 0, &["said yes"]);
     assert_eq!(world.annotation("override").as_deref(), Some(TICKET), "a yes without it is not the same");
-    has(&approve(&world.desk, &infra(), yes, Consent::Given).await, 0, &["answered already"]);
+    has(&approve(&world.desk, &infra(), yes(None, true), Consent::Given).await, 0, &["answered already"]);
 }
 
 #[tokio::test]
@@ -220,7 +225,7 @@ async fn a_running_allclear_is_asked_what_it_sees_of_a_repo() {
         let answer = Action::Answer(Reply::full(200, "application/json", body.to_string()));
         let is_state = |request: &Request| request.path == "/api/v1/state";
         world.server.inject(Fault::once(When::Before, answer).matching(is_state).times(u32::MAX));
-        explain(Asked::Server(&url), &infra(), Output::Table).await
+        explain(Asked::<RepoKind>::Server(&url), &infra(), Output::Table).await
     };
     let listed: Value = serde_json::from_str(&list(&world.desk, None, Output::Json).await.out).unwrap();
     let mut view = listed["repos"][0].clone();
@@ -239,12 +244,12 @@ async fn a_running_allclear_is_asked_what_it_sees_of_a_repo() {
 #[tokio::test]
 async fn a_question_that_moved_on_is_not_answered_and_the_new_one_is_shown() {
     let world = World::asking().await;
-    let shown = question(&world.desk, &infra(), Yes::default()).await.map_err(drop).expect("a question");
+    let shown = question(&world.desk, &infra(), yes(None, false)).await.map_err(drop).expect("a question");
     world.ask("ba9876543210");
     has(&shown.answer(&world.desk).await, 1, &["moved on while you were asked", "Its ticket is ba9876543210 now"]);
     assert_eq!(world.annotation("approve"), None);
     // The same question on an object that changed otherwise is answered.
-    let shown = question(&world.desk, &infra(), Yes::default()).await.map_err(drop).expect("a question");
+    let shown = question(&world.desk, &infra(), yes(None, false)).await.map_err(drop).expect("a question");
     world.api.patch(Kind::Repo, "platform", "infra", &json!({"metadata": {"labels": {"touched": "yes"}}})).unwrap();
     has(&shown.answer(&world.desk).await, 0, &["said yes"]);
     assert_eq!(world.annotation("approve").as_deref(), Some("ba9876543210"));
@@ -262,7 +267,7 @@ async fn a_log_is_that_of_the_step_and_the_job_or_says_how_else_to_get_it() {
     has(&other, 1, &["`kubectl logs -n platform job/infra-000000000001 -c source` reads the same"]);
     world.api.delete(Kind::Pod, "platform", "infra-000000000001-x").unwrap();
     has(&logs(&world.desk, &infra(), None).await, 1, &["no pod of Job infra-000000000001 is there any more"]);
-    let shown = question(&world.desk, &infra(), Yes::default()).await.map_err(drop).expect("a question").plan();
+    let shown = question(&world.desk, &infra(), yes(None, false)).await.map_err(drop).expect("a question").plan();
     assert!(shown.starts_with("the plan cannot be shown: no pod of Job"), "{shown}");
     world.api.apply(repo("new")).unwrap();
     has(&logs(&world.desk, &RepoId::new("platform", "new"), None).await, 1, &["has not run a Job yet"]);

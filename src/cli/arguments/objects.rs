@@ -1,8 +1,12 @@
 //! The arguments of the commands about Pipelines and Repos.
 
+use std::marker::PhantomData;
+
 use clap::{Args, Subcommand};
 
+use crate::adapters::kubernetes::objects::{PipelineKind, RepoKind};
 use crate::cli::answer::Format;
+use crate::cli::command_kind::CommandKind;
 use domain::repo::job::StepKind;
 
 #[derive(Debug, Subcommand)]
@@ -25,12 +29,12 @@ pub(crate) enum PipelineAction {
     /// Have allclear look at a Pipeline now
     Poke {
         #[command(flatten)]
-        which: WhichPipelines,
+        which: Chosen<PipelineKind>,
     },
     /// Stop the line: no new promotion starts; what was started goes on
     Suspend {
         #[command(flatten)]
-        which: WhichPipelines,
+        which: Chosen<PipelineKind>,
         /// Reason shown to others [default: stopped by, and your user name]
         #[arg(long, value_name = "WORDS")]
         reason: Option<String>,
@@ -38,7 +42,7 @@ pub(crate) enum PipelineAction {
     /// Let a stopped line go on
     Resume {
         #[command(flatten)]
-        which: WhichPipelines,
+        which: Chosen<PipelineKind>,
     },
 }
 
@@ -53,17 +57,18 @@ pub(crate) struct Listing {
     pub(crate) output: Format,
 }
 
+/// Which objects of a kind are changed.
 #[derive(Debug, Args)]
-pub(crate) struct WhichPipelines {
-    /// The Pipeline, as shop/web
-    #[arg(required_unless_present = "all", conflicts_with = "all")]
+pub(crate) struct Chosen<K: CommandKind> {
+    #[arg(required_unless_present = "all", conflicts_with = "all", help = format!("The {}, as {}", K::NAME, K::EXAMPLE))]
     pub(crate) name: Option<String>,
-    /// Every Pipeline
-    #[arg(long)]
+    #[arg(long, help = format!("Every {}", K::NAME))]
     pub(crate) all: bool,
     /// With --all: only of this namespace
     #[arg(short, long, requires = "all")]
     pub(crate) namespace: Option<String>,
+    #[arg(skip)]
+    kind: PhantomData<K>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -96,12 +101,12 @@ pub(crate) enum RepoAction {
     /// Have allclear look for a new commit now
     Poke {
         #[command(flatten)]
-        which: WhichRepos,
+        which: Chosen<RepoKind>,
     },
     /// Stop it: no new run starts; what runs goes on
     Suspend {
         #[command(flatten)]
-        which: WhichRepos,
+        which: Chosen<RepoKind>,
         /// Reason shown to others [default: stopped by, and your user name]
         #[arg(long, value_name = "WORDS")]
         reason: Option<String>,
@@ -109,21 +114,8 @@ pub(crate) enum RepoAction {
     /// Let a stopped Repo go on
     Resume {
         #[command(flatten)]
-        which: WhichRepos,
+        which: Chosen<RepoKind>,
     },
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct WhichRepos {
-    /// The Repo, as platform/infra
-    #[arg(required_unless_present = "all", conflicts_with = "all")]
-    pub(crate) name: Option<String>,
-    /// Every Repo
-    #[arg(long)]
-    pub(crate) all: bool,
-    /// With --all: only of this namespace
-    #[arg(short, long, requires = "all")]
-    pub(crate) namespace: Option<String>,
 }
 
 fn step(name: &str) -> Result<StepKind, String> {

@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::Candidate;
 use super::place::{Place, Source};
 use crate::adapters::kubernetes::names::{Named, ObjectName, contexts, each};
-use crate::adapters::kubernetes::objects::GROUP;
+use crate::adapters::kubernetes::objects::{GROUP, PipelineKind};
 use crate::adapters::kubernetes::{self, Clients};
 use crate::app;
-use crate::cli::pipeline;
+use crate::cli::command_kind::named;
 use crate::config::{Config, Inputs, load, read_file};
 
 /// Names remembered at most: more than are shown, so that it is known that there are more.
@@ -130,7 +130,7 @@ impl Finding {
     }
 
     async fn environments(&self) -> Option<()> {
-        let id = pipeline::named(self.given("name")?).ok()?;
+        let id = named::<PipelineKind>(self.given("name")?).ok()?;
         let found = app::desk(&self.config()?, &self.clients().await?).one(&id).await.ok()??;
         let environments = found.object.spec.ok()?.environments;
         environments.into_iter().for_each(|environment| self.put(environment.name.0, ""));

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::{grouped, open_votes};
-use crate::cli::answer::{Outcome, refused};
-use crate::cli::consent::{Answer, Consent};
+use crate::cli::answer::{Outcome, done, refused};
+use crate::cli::consent::Consent;
 use crate::cli::page::count;
 use crate::cli::read::listen::listen;
 use crate::cli::read::{Question, Section, Sources, peek};
@@ -49,17 +49,13 @@ pub(crate) async fn leave(sources: &Sources, question: &Question, consent: Conse
         lines.push(format!("{} the others:", count(open.len(), "open vote contains", "open votes contain")));
         lines.extend(open.into_iter().map(|(workload, what)| format!("  {}: {what}", workload.display_name())));
     }
-    match consent.ask(&(lines.join("\n") + "\n")) {
-        Answer::Yes => {}
-        Answer::No => return Outcome { out: "nothing was changed\n".to_owned(), err: String::new(), code: 0 },
-        Answer::Unasked => return refused("nothing was changed: there is no terminal to ask on; say --yes to do it"),
+    if let Err(left) = consent.ask(&(lines.join("\n") + "\n")) {
+        return left;
     }
     match sources.ledger.store_pin(&next, Some(&pin)).await {
-        Ok(true) => Outcome {
-            out: format!("{own} has left the group\nnow run allclear group forget {own} in {}\n", listed(&others)),
-            err: String::new(),
-            code: 0,
-        },
+        Ok(true) => {
+            done(format!("{own} has left the group\nnow run allclear group forget {own} in {}\n", listed(&others)))
+        }
         Ok(false) => refused(
             "nothing was changed: the members in the ledger changed at the same moment; look again with allclear group show",
         ),

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::unknown;
 use crate::adapters::kubernetes::desk::{RESEND, requested_at};
 use crate::adapters::kubernetes::hand::{Hand, Marked};
-use crate::cli::answer::{EXIT_FAILED, EXIT_INVALID, Outcome, refused};
+use crate::cli::answer::{EXIT_FAILED, Outcome, invalid, refused};
 use crate::cli::explain::near;
 use crate::cli::page::count;
 use crate::cli::read::{Question, Section, Sources, named, peek};
@@ -36,7 +36,7 @@ pub async fn resend(
 ) -> Outcome {
     let id = match question.name.as_deref().map(|name| workload(name, question)).transpose() {
         Ok(id) => id,
-        Err(why) => return Outcome { code: EXIT_INVALID, ..refused(&why) },
+        Err(why) => return invalid(&why),
     };
     if let Section::Missing { missing } = peek(sources, question).await {
         return refused(&missing);

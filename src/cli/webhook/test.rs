@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::{none_here, unknown};
 use crate::adapters::webhook::{Rehearsal, TEST_HEADER, Unmarked, Webhooks};
-use crate::cli::answer::{EXIT_FAILED, EXIT_INVALID, Outcome, Output, answer, refused};
+use crate::cli::answer::{EXIT_FAILED, Outcome, Output, answer, invalid};
 use crate::cli::page::{Page, count};
 use crate::config::Hook;
 use domain::notices::delivery::Reply;
@@ -57,7 +57,7 @@ pub async fn test(webhooks: &Webhooks, receiver: Option<&str>, unmarked: bool, o
             let why = chosen.iter().find_map(|(_, hook)| Webhooks::unmarked(hook)).filter(|_| !unmarked);
             if let Some(why) = why {
                 let words = format!("{name} was not called: {}; --unmarked calls it all the same", words(why));
-                return Outcome { code: EXIT_INVALID, ..refused(&words) };
+                return invalid(&words);
             }
         }
         None if all.is_empty() => return none_here(),

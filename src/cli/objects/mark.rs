@@ -1,8 +1,10 @@
 //! Looking now, stopping the line and letting it go on, for one Pipeline or Repo, or for all.
 
+use super::error::Error;
+use super::kind::{ShownKind, all, missing, one};
 use crate::adapters::kubernetes::desk::{Desk, Found, Listing, Mark, Marked, REQUESTED_AT, SUSPEND, requested_at};
 use crate::cli::answer::{EXIT_FAILED, Outcome, refused};
-use crate::cli::command_kind::{CommandKind, IdOf, missing, one};
+use crate::cli::command_kind::{CommandKind, IdOf};
 use crate::cli::page::count;
 use domain::kernel::id::ObjectId;
 use domain::objects::kept::Kept;
@@ -25,17 +27,14 @@ pub enum Change {
 }
 
 /// Changes objects. Exit codes: 0 all of them changed, 1 not all.
-pub async fn change<K: CommandKind>(desk: &Desk<K>, which: Which<IdOf<K>>, change: Change) -> Outcome {
+pub async fn change<K: ShownKind>(desk: &Desk<K>, which: Which<IdOf<K>>, change: Change) -> Outcome {
     let listing = match which {
         Which::One(id) => one(desk, &id).await.map(|found| Listing { found: vec![found], ..Listing::default() }),
-        Which::All(namespace) => match desk.all(namespace.as_deref()).await {
-            Ok(listing) => listing.ok_or_else(|| K::ABSENT.to_owned()),
-            Err(error) => Err(error.to_string()),
-        },
+        Which::All(namespace) => all(desk, namespace.as_deref()).await,
     };
     let Listing { found, unreadable } = match listing {
         Ok(listing) => listing,
-        Err(why) => return refused(&why),
+        Err(error) => return refused(&error),
     };
     let change = match change {
         Change::Suspend(None) => Change::Suspend(Some(reason(desk).await)),
@@ -45,7 +44,7 @@ pub async fn change<K: CommandKind>(desk: &Desk<K>, which: Which<IdOf<K>>, chang
     for found in &found {
         match apply(desk, found, &change).await {
             Ok(words) => out.push(format!("{}: {words}\n", found.object.id().display_name())),
-            Err(why) => err.push(refused(&why).err),
+            Err(error) => err.push(refused(&error).err),
         }
     }
     for (id, why) in &unreadable {
@@ -60,11 +59,11 @@ pub async fn change<K: CommandKind>(desk: &Desk<K>, which: Which<IdOf<K>>, chang
 }
 
 /// Why the line is stopped, if that was not said: at least by whom.
-async fn reason<K: CommandKind>(desk: &Desk<K>) -> String {
+async fn reason<K: ShownKind>(desk: &Desk<K>) -> String {
     desk.who().await.map_or_else(|_| "stopped by hand".to_owned(), |who| format!("stopped by {who}"))
 }
 
-async fn apply<K: CommandKind>(desk: &Desk<K>, found: &Found<K::Object>, change: &Change) -> Result<String, String> {
+async fn apply<K: ShownKind>(desk: &Desk<K>, found: &Found<K::Object>, change: &Change) -> Result<String, Error> {
     let at;
     let mark: Mark<'_> = match change {
         Change::Poke(at_ms) => {
@@ -74,14 +73,13 @@ async fn apply<K: CommandKind>(desk: &Desk<K>, found: &Found<K::Object>, change:
         Change::Suspend(reason) => (SUSPEND, Some(reason.as_deref().unwrap_or_default())),
         Change::Resume => (SUSPEND, None),
     };
-    let now = match desk.mark(found, &[mark], false).await.map_err(|error| error.to_string())? {
-        Marked::Done(now) => now,
+    let now = match desk.mark(found, &[mark], false).await? {
+        Marked::Done(now) => K::view(&now.object),
         Marked::Gone => return Err(missing::<K>(found.object.id())),
-        Marked::Changed => return Err(format!("{} was made anew meanwhile", found.object.id().display_name())),
+        Marked::Changed => return Err(Error::MadeAnew(found.object.id().display_name())),
     };
-    let still = K::suspended(&now.object);
     let words = change.words::<K>();
-    Ok(match (change, still) {
+    Ok(match (change, K::suspended(&now)) {
         (Change::Resume, Some(why)) => format!("it is still stopped: {why}; set `suspend: false` there"),
         (Change::Suspend(Some(reason)), _) => format!("{words}: {reason}. What was started goes on"),
         _ => words,

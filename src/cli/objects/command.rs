@@ -1,0 +1,112 @@
+//! `allclear pipeline`, `allclear repo` and `allclear explain` of one of them, by their arguments.
+
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+
+use url::Url;
+
+use super::kind::ShownKind;
+use super::{Asked, Change, Which, Yes, approve, change, explain, list, logs};
+use crate::adapters::clock::SystemClock;
+use crate::adapters::kubernetes::desk::Desk;
+use crate::adapters::kubernetes::objects::{PipelineKind, RepoKind};
+use crate::cli::answer::{Outcome, Output, invalid, print};
+use crate::cli::arguments::{Chosen, Global, Listing, PipelineAction, RepoAction};
+use crate::cli::command_kind::{IdOf, named};
+use crate::cli::connect::connected;
+use crate::cli::consent::Consent;
+use domain::ports::Clock;
+
+/// Who calls: the arguments that all commands have, and the environment.
+pub(in crate::cli) type Caller = (Global, BTreeMap<String, String>);
+
+/// `allclear explain KIND/NS/NAME`.
+pub(in crate::cli) fn explained<K: ShownKind>(
+    caller: Caller,
+    name: &str,
+    server: Option<Url>,
+    output: Output,
+) -> ExitCode {
+    let Some(url) = server else {
+        return of_one(caller, name, output, async |desk: &Desk<K>, id| explain(Asked::Desk(desk), id, output).await);
+    };
+    match named::<K>(name) {
+        Ok(id) => actix::System::new().block_on(async { print(&explain(Asked::<K>::Server(&url), &id, output).await) }),
+        Err(error) => print(&invalid(&error)),
+    }
+}
+
+/// `allclear pipeline`.
+pub(in crate::cli) fn pipeline(caller: Caller, action: PipelineAction) -> ExitCode {
+    match action {
+        PipelineAction::List(listing) => listed::<PipelineKind>(caller, listing),
+        PipelineAction::Approve { name, environment, overrides, yes } => {
+            of_one(caller, &name, Output::Table, async |desk: &Desk, id| {
+                let said = Yes { asker: environment.as_str(), ticket: None, overrides };
+                approve(desk, id, said, Consent::new(yes)).await
+            })
+        }
+        PipelineAction::Poke { which } => changed(caller, which, poke()),
+        PipelineAction::Suspend { which, reason } => changed(caller, which, Change::Suspend(reason)),
+        PipelineAction::Resume { which } => changed(caller, which, Change::Resume),
+    }
+}
+
+/// `allclear repo`.
+pub(in crate::cli) fn repo(caller: Caller, action: RepoAction) -> ExitCode {
+    match action {
+        RepoAction::List(listing) => listed::<RepoKind>(caller, listing),
+        RepoAction::Approve { name, ticket, overrides, yes } => {
+            of_one(caller, &name, Output::Table, async |desk: &Desk<RepoKind>, id| {
+                let said = Yes { asker: &(), ticket: ticket.as_deref(), overrides };
+                approve(desk, id, said, Consent::new(yes)).await
+            })
+        }
+        RepoAction::Logs { name, step } => {
+            of_one(caller, &name, Output::Table, async |desk, id| logs(desk, id, step).await)
+        }
+        RepoAction::Poke { which } => changed(caller, which, poke()),
+        RepoAction::Suspend { which, reason } => changed(caller, which, Change::Suspend(reason)),
+        RepoAction::Resume { which } => changed(caller, which, Change::Resume),
+    }
+}
+
+fn poke() -> Change {
+    Change::Poke(SystemClock::default().wall_ms())
+}
+
+fn listed<K: ShownKind>(caller: Caller, Listing { namespace, output }: Listing) -> ExitCode {
+    let output = output.into();
+    at_desk(caller, output, async |desk: &Desk<K>| list(desk, namespace.as_deref(), output).await)
+}
+
+fn changed<K: ShownKind>(caller: Caller, chosen: Chosen<K>, what: Change) -> ExitCode {
+    let which = match chosen.name.as_deref().map(named::<K>).transpose() {
+        Ok(Some(id)) => Which::One(id),
+        Ok(None) => Which::All(chosen.namespace),
+        Err(error) => return print(&invalid(&error)),
+    };
+    at_desk(caller, Output::Table, async |desk: &Desk<K>| change(desk, which, what).await)
+}
+
+/// Has something done with the object of this name.
+fn of_one<K: ShownKind>(
+    caller: Caller,
+    name: &str,
+    output: Output,
+    then: impl AsyncFnOnce(&Desk<K>, &IdOf<K>) -> Outcome,
+) -> ExitCode {
+    match named::<K>(name) {
+        Ok(id) => at_desk(caller, output, async |desk: &Desk<K>| then(desk, &id).await),
+        Err(error) => print(&invalid(&error)),
+    }
+}
+
+/// Connects with the caller's credentials, and has something done with the objects of a kind.
+fn at_desk<K: ShownKind>(
+    (global, environment): Caller,
+    output: Output,
+    then: impl AsyncFnOnce(&Desk<K>) -> Outcome,
+) -> ExitCode {
+    connected(global, environment, output, async |config, clients| then(&K::desk(config, clients)).await)
+}

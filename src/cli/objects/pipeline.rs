@@ -1,0 +1,170 @@
+//! What a Pipeline shows, and what it asks: a question for each environment.
+
+use std::fmt;
+
+use super::error::Error;
+use super::kind::{Open, ShownKind};
+use super::words::{approved, approved_by, at, condition, said};
+use crate::adapters::kubernetes::Clients;
+use crate::adapters::kubernetes::desk::Desk;
+use crate::adapters::kubernetes::objects::PipelineKind;
+use crate::app;
+use crate::cli::page::{Page, time};
+use crate::cli::read::pipeline_lines::{brief, row};
+use crate::config::Config;
+use domain::kernel::id::{ObjectId, PipelineId, Revision};
+use domain::kernel::text::visible;
+use domain::objects::kept::Answers;
+use domain::pipeline::spec::Object;
+use domain::pipeline::view::{
+    ConditionView, EndedView, EnvironmentView, PromotionView, QuestionView, TargetView, View, view,
+};
+
+impl ShownKind for PipelineKind {
+    type View = View;
+    /// The name of an environment.
+    type Asker = str;
+
+    const STATE: &'static str = "promoting";
+    const OVERRIDE: &'static str =
+        "--override: soak, windows, freezes and the verdict are opened as well; readiness and `suspend` never are.";
+    const GATES_STAY: &'static str = "Its other gates stay";
+
+    fn desk(config: &Config, clients: &Clients) -> Desk {
+        app::desk(config, clients)
+    }
+
+    fn view(object: &Object) -> View {
+        view(object, &object.status, None)
+    }
+
+    fn id_of(view: &View) -> &PipelineId {
+        &view.id
+    }
+
+    fn answers(object: &Object) -> &Answers {
+        &object.answers
+    }
+
+    fn suspended(view: &View) -> Option<&str> {
+        view.suspended.as_deref()
+    }
+
+    fn row(view: &View, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        row(view, f)
+    }
+
+    fn page(view: &View, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let View { id, suspended, faulty, unjudged, latest, conditions, environments, passed_over, history, live } =
+            view;
+        let latest = latest.as_ref().map_or_else(String::new, |latest| format!("  latest {latest}"));
+        writeln!(f, "{}{}", visible(&id.display_name()), visible(&latest))?;
+        let mut page = Page { f };
+        page.part("Stopped", suspended.clone())?;
+        page.part("Faulty", faulty.iter().map(|why| format!("its spec cannot be used: {why}")))?;
+        page.part("Not judged", unjudged.clone())?;
+        page.part("Conditions", conditions.iter().map(judged))?;
+        let seen = if *live {
+            "as allclear sees them now"
+        } else {
+            "as allclear wrote them into the status; --server URL asks a running one"
+        };
+        page.part("Targets are", [seen.to_owned()])?;
+        for environment in environments {
+            writeln!(page.f)?;
+            explained(environment, &mut page)?;
+        }
+        if !passed_over.is_empty() || !history.is_empty() {
+            writeln!(page.f)?;
+        }
+        page.part("Passed over", passed_over.iter().map(|name| format!("{name}: it has no target")))?;
+        page.part("History", history.iter().map(ended))
+    }
+
+    fn open(view: &View, asker: &str) -> Result<Open, Error> {
+        let pipeline = view.id.display_name();
+        let Some(environment) = view.environments.iter().find(|one| one.name.0 == asker) else {
+            let has = view.environments.iter().map(|one| one.name.0.clone()).collect();
+            return Err(Error::NoEnvironment { pipeline, name: asker.to_owned(), has });
+        };
+        let Some(question) = &environment.question else {
+            let what = format!("no question is open about {asker} of {pipeline}");
+            return Err(Error::NotAsking { what, waits: environment.waits.clone() });
+        };
+        let QuestionView { words, ticket, revision, since_ms, .. } = question;
+        let promotion = environment.promotion.as_ref().filter(|promotion| promotion.open);
+        let revisions = change(promotion.and_then(|promotion| promotion.from.as_ref()), revision);
+        let waits = promotion.map(|open| &open.message).filter(|message| !message.is_empty());
+        let (how, gates) = environment.gates.split_first().map_or(("", &[][..]), |(how, gates)| (how.as_str(), gates));
+        Ok(Open {
+            ticket: ticket.clone(),
+            words: words.clone(),
+            since_ms: *since_ms,
+            about: format!("{pipeline}: {revisions} into {asker}"),
+            known: waits.map(|message| format!("it waits now: {message}")).into_iter().collect(),
+            follows: format!(
+                "After a yes it is promoted {how}, once every target before it is still ready at that revision."
+            ),
+            gates: gates.to_vec(),
+            yes_to: format!("{revision} in {asker} of {pipeline}"),
+            instead: format!("It is about {revision} now, ticket {ticket}: {words}"),
+        })
+    }
+
+    async fn before(_: &Desk, _: &View) -> String {
+        String::new()
+    }
+}
+
+/// `1.2 → 1.3`.
+fn change(from: Option<&Revision>, to: &Revision) -> String {
+    from.map_or_else(|| to.to_string(), |from| format!("{from} → {to}"))
+}
+
+fn judged(one: &ConditionView) -> String {
+    condition(Some(one.holds), &one.kind, (&one.reason, &one.message), one.since_ms)
+}
+
+fn explained(environment: &EnvironmentView, page: &mut Page<'_, '_>) -> fmt::Result {
+    let EnvironmentView { unsettled, waits, next, gates, promotion, question, request, targets, .. } = environment;
+    writeln!(page.f, "{}", visible(&brief(environment)))?;
+    page.part("Waits", waits.clone())?;
+    page.part("Next", [next.clone()])?;
+    page.part("Question", question.as_ref().map(asked))?;
+    page.part("Promotion", promotion.iter().flat_map(promoted))?;
+    page.part("Request", request.as_ref().map(|request| format!("#{} {}", request.number, request.url)))?;
+    page.part("How", gates.clone())?;
+    let settled = if unsettled.is_some() { "not settled" } else { "settled" };
+    let reason = unsettled.as_ref().map_or_else(|| settled.to_owned(), |why| format!("{settled}: {why}"));
+    page.part("Targets", [reason].into_iter().filter(|_| !targets.is_empty()).chain(targets.iter().map(target)))
+}
+
+fn asked(question: &QuestionView) -> String {
+    let QuestionView { kind, words, ticket, revision, since_ms } = question;
+    format!("{kind} of {revision}, since {}: {words}; ticket {ticket}", time(*since_ms))
+}
+
+fn promoted(promotion: &PromotionView) -> Vec<String> {
+    let PromotionView { seq, revision, from, phase, message, soak_ends_ms, started_ms, approved: yes, .. } = promotion;
+    let (started, said) = (at("started", *started_ms), said(message));
+    let mut lines = vec![format!("{seq}, {}, {phase}{started}{said}", change(from.as_ref(), revision))];
+    lines.extend(soak_ends_ms.map(|at| format!("its soak ends {}", time(at))));
+    lines.extend(yes.as_ref().map(approved));
+    lines
+}
+
+fn target(target: &TargetView) -> String {
+    let TargetView { name, revision, ready, error } = target;
+    let at = revision.as_ref().map_or_else(String::new, |revision| format!(" {revision}"));
+    let state = match (ready, error) {
+        (true, None) => "ready".to_owned(),
+        (_, Some(why)) => why.clone(),
+        (false, None) => "not ready".to_owned(),
+    };
+    format!("{name}{at}: {state}")
+}
+
+fn ended(ended: &EndedView) -> String {
+    let EndedView { environment, seq, revision, outcome, by, at_ms } = ended;
+    format!("{}: {environment} {seq}, {revision}: {outcome}{}", time(*at_ms), approved_by(by.as_ref()))
+}

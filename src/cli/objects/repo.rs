@@ -1,0 +1,192 @@
+//! What a Repo shows, what it asks, and the logs of its Jobs.
+
+use std::fmt;
+
+use super::error::Error;
+use super::kind::{Open, ShownKind, one};
+use super::words::{approved, approved_by, at, condition, ended, said};
+use crate::adapters::kubernetes::Clients;
+use crate::adapters::kubernetes::crd::repo::Installation;
+use crate::adapters::kubernetes::desk::Desk;
+use crate::adapters::kubernetes::objects::RepoKind;
+use crate::cli::answer::{Outcome, done, refused};
+use crate::cli::page::{Page, time};
+use crate::cli::read::repo_lines::{held, row, short};
+use crate::config::Config;
+use domain::kernel::id::{ObjectId, RepoId, Revision};
+use domain::kernel::text::visible;
+use domain::objects::kept::Answers;
+use domain::repo::job::{StepKind, logs as command};
+use domain::repo::spec::Object;
+use domain::repo::view::{ConditionView, EndedView, QuestionView, RunView, View, own_step, view};
+
+impl ShownKind for RepoKind {
+    type View = View;
+    /// A Repo has one question.
+    type Asker = ();
+
+    const STATE: &'static str = "running";
+    const OVERRIDE: &'static str = "--override: windows, freezes and the verdict are opened as well for this run; what it needs must be \
+                                    ready in any case, and `suspend` stays.";
+    const GATES_STAY: &'static str = "What else must hold stays";
+
+    /// What an installation adds to a spec is not shown.
+    fn desk(_: &Config, clients: &Clients) -> Desk<Self> {
+        Desk::of_repos(clients, Installation::default())
+    }
+
+    fn view(object: &Object) -> View {
+        view(object, &object.status)
+    }
+
+    fn id_of(view: &View) -> &RepoId {
+        &view.id
+    }
+
+    fn answers(object: &Object) -> &Answers {
+        &object.answers
+    }
+
+    fn suspended(view: &View) -> Option<&str> {
+        view.held.suspended.as_deref()
+    }
+
+    fn row(view: &View, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        row(view, f)
+    }
+
+    fn page(view: &View, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}", visible(&view.id.display_name()))?;
+        let mut page = Page { f };
+        page.part("Source", [view.source.clone()].into_iter().filter(|source| !source.is_empty()))?;
+        held(view, &mut page)?;
+        page.part(
+            "Head",
+            view.head.iter().map(|head| format!("{}, {}, since {}", head.revision, head.name, time(head.seen_ms))),
+        )?;
+        page.part("Waits", view.waits.clone())?;
+        page.part("Next", [view.next.clone()])?;
+        page.part("Question", view.question.as_ref().map(asked))?;
+        page.part("Gates", view.gates.clone())?;
+        page.part("Run", view.run.iter().flat_map(run))?;
+        page.part("Logs", view.run.iter().flat_map(commands))?;
+        page.part(
+            "Queued",
+            view.queued.iter().map(|queued| {
+                format!("{} since {}{}", queued.revision, time(queued.since_ms), skipped(&queued.skipped))
+            }),
+        )?;
+        page.part("Conditions", view.conditions.iter().map(judged))?;
+        page.part("History", view.history.iter().map(past))
+    }
+
+    fn open(view: &View, (): &()) -> Result<Open, Error> {
+        let name = view.id.display_name();
+        let Some(QuestionView { kind, words, ticket, since_ms }) = &view.question else {
+            return Err(Error::NotAsking { what: format!("{name} asks nothing"), waits: view.waits.clone() });
+        };
+        let run = view.run.as_ref();
+        let counts = run.and_then(|run| run.plan.as_ref()?.counts.as_ref());
+        let message = run.map(|run| &run.message).filter(|message| !message.is_empty() && *message != words);
+        let revision = run.map_or_else(String::new, |run| format!(": {}", run.revision));
+        Ok(Open {
+            ticket: ticket.clone(),
+            words: words.clone(),
+            since_ms: *since_ms,
+            about: format!("{name}{revision}, {}", view.source),
+            known: counts
+                .map(|counts| format!("the plan: {counts}"))
+                .into_iter()
+                .chain(message.map(|message| format!("it says: {message}")))
+                .collect(),
+            follows: match kind.as_str() {
+                "Plan" => "After a yes it is planned again and applied if that plan is the same.".to_owned(),
+                "Again" => "After a yes it is run once more.".to_owned(),
+                _ => "After a yes it is applied.".to_owned(),
+            },
+            gates: view.gates.clone(),
+            yes_to: name,
+            instead: format!("Its ticket is {ticket} now: {words}"),
+        })
+    }
+
+    /// The log of the plan that is asked about, or why it cannot be shown.
+    async fn before(desk: &Desk<Self>, view: &View) -> String {
+        let Some(plan) = view.run.as_ref().and_then(|run| run.plan.as_ref()) else { return String::new() };
+        match desk.log(&view.id.namespace, &plan.job, StepKind::Plan.name()).await {
+            Ok(Some(log)) => log,
+            Ok(None) => format!("the plan cannot be shown: no pod of Job {} is there any more", plan.job),
+            Err(error) => format!("the plan cannot be shown: {error}; `{}` reads the same", plan.logs),
+        }
+    }
+}
+
+/// The log of a step of the newest run's Job; without a step, of what that Job is for. Exit codes: 0 shown, 1 not.
+pub async fn logs(desk: &Desk<RepoKind>, id: &RepoId, step: Option<StepKind>) -> Outcome {
+    match log(desk, id, step).await {
+        Ok(text) => done(ended(text)),
+        Err(error) => refused(&error),
+    }
+}
+
+async fn log(desk: &Desk<RepoKind>, id: &RepoId, step: Option<StepKind>) -> Result<String, Error> {
+    let found = one(desk, id).await?;
+    let (job, step) = job_of(&found.object, step).ok_or_else(|| Error::NoJob(id.display_name()))?;
+    match desk.log(&id.namespace, &job, step.name()).await {
+        Ok(text) => text.ok_or(Error::NoPod(job)),
+        Err(error) => Err(Error::Log { error, command: command(&id.namespace, &job, step) }),
+    }
+}
+
+/// The Job that has this step, and the step.
+fn job_of(object: &Object, step: Option<StepKind>) -> Option<(String, StepKind)> {
+    let run = object.status.run.as_ref()?;
+    let action = run.newest_job().map_or(run.attempt.action, |(_, action)| action);
+    let step = step.unwrap_or(own_step(action));
+    let planned = run.plan.as_ref().filter(|_| matches!(step, StepKind::Plan | StepKind::Report));
+    let job = planned.map(|plan| plan.job.clone()).or_else(|| run.job.as_ref().map(|job| job.name.clone()))?;
+    Some((job, step))
+}
+
+fn asked(question: &QuestionView) -> String {
+    let QuestionView { kind, words, ticket, since_ms } = question;
+    format!("{kind}, since {}: {words}; ticket {ticket}", time(*since_ms))
+}
+
+fn run(run: &RunView) -> Vec<String> {
+    let (started, ended) = (at("started", run.started_ms), at("ended", run.ended_ms));
+    let mut lines =
+        vec![format!("{} of {}, {}{started}{ended}{}", run.seq, run.revision, run.phase, said(&run.message))];
+    lines.extend(run.job.as_ref().map(|job| format!("Job {} of this run: {}, {}", job.number, job.name, job.action)));
+    lines.extend(run.plan.as_ref().map(|plan| {
+        let counts = plan.counts.clone().unwrap_or_else(|| "any text; its log shows it".to_owned());
+        format!("its plan: {counts}")
+    }));
+    lines.extend(run.approved.as_ref().map(approved));
+    let instead = skipped(&run.skipped);
+    lines
+        .extend(Some(instead).filter(|words| !words.is_empty()).map(|words| words.trim_start_matches(", ").to_owned()));
+    lines
+}
+
+/// The commands that show what its Jobs wrote.
+fn commands(run: &RunView) -> Vec<String> {
+    let own = run.job.as_ref().and_then(|job| job.logs.clone());
+    let plan = run.plan.as_ref().map(|plan| plan.logs.clone()).filter(|logs| Some(logs) != own.as_ref());
+    own.into_iter().chain(plan).collect()
+}
+
+fn skipped(skipped: &[Revision]) -> String {
+    let names: Vec<String> = skipped.iter().map(short).collect();
+    if names.is_empty() { String::new() } else { format!(", skipped: {}", names.join(" ")) }
+}
+
+fn judged(one: &ConditionView) -> String {
+    condition(one.holds, &one.kind, (&one.reason, &one.message), one.since_ms)
+}
+
+fn past(ended: &EndedView) -> String {
+    let EndedView { seq, revision, outcome, by, skipped: instead, at_ms } = ended;
+    let (by, skipped) = (approved_by(by.as_ref()), skipped(instead));
+    format!("{}: {seq} of {}, {outcome}{by}{skipped}", time(*at_ms), short(revision))
+}

@@ -1,0 +1,42 @@
+//! Words that the pages of all kinds have in common.
+
+use crate::cli::page::time;
+
+/// `Ready, Applied since …: …`; `holds`: `None` if that is unknown.
+pub(super) fn condition(holds: Option<bool>, kind: &str, (reason, message): (&str, &str), since_ms: i64) -> String {
+    let holds = match holds {
+        Some(true) => "",
+        Some(false) => "not ",
+        None => "not known to be ",
+    };
+    format!("{holds}{kind}, {reason} since {}: {message}", time(since_ms))
+}
+
+/// Who said yes, and when.
+pub(super) fn approved((by, at_ms): &(String, i64)) -> String {
+    let by = if by.is_empty() { "somebody who did not say a name" } else { by };
+    format!("approved by {by}, {}", time(*at_ms))
+}
+
+/// Who had said yes to what ended.
+pub(super) fn approved_by(by: Option<&String>) -> String {
+    by.map_or_else(String::new, |by| format!(", approved by {by}"))
+}
+
+/// `, started 2026-11-22 22:10:05Z`, once it was.
+pub(super) fn at(what: &str, at_ms: Option<i64>) -> String {
+    at_ms.map_or_else(String::new, |at_ms| format!(", {what} {}", time(at_ms)))
+}
+
+/// What something says of itself, if it says anything.
+pub(super) fn said(message: &str) -> String {
+    if message.is_empty() { String::new() } else { format!(": {message}") }
+}
+
+/// With a line break at its end.
+pub(super) fn ended(mut text: String) -> String {
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push('\n');
+    }
+    text
+}
