@@ -7,9 +7,12 @@ mod alone;
 mod clusters;
 mod columns;
 pub mod life;
+mod member;
 mod narration;
 mod pipeline;
 mod repo;
+mod stage;
+mod story;
 mod telling;
 
 use std::io;
@@ -36,10 +39,10 @@ impl Story {
     /// Its chapters, in their order.
     pub fn headings(self) -> Vec<Heading> {
         match self {
-            Story::Alone => alone::SCENES.map(|scene| scene.heading).to_vec(),
-            Story::Group(_) => clusters::SCENES.map(|scene| scene.heading).to_vec(),
-            Story::Pipeline => pipeline::Scene::ALL.map(pipeline::Scene::heading).to_vec(),
-            Story::Repo => repo::Scene::ALL.map(repo::Scene::heading).to_vec(),
+            Story::Alone => alone::SCENES.map(|(heading, _)| heading).to_vec(),
+            Story::Group(_) => clusters::SCENES.map(|(heading, _)| heading).to_vec(),
+            Story::Pipeline => pipeline::SCENES.map(|(heading, _)| heading).to_vec(),
+            Story::Repo => repo::SCENES.map(|(heading, _)| heading).to_vec(),
         }
     }
 }

@@ -1,10 +1,9 @@
 //! What the stories have in common: the world they play in, and how they are told.
 #![allow(clippy::indexing_slicing, reason = "reading a JSON value by index never panics")]
 
+use std::fmt;
 use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
-
-use tokio::time::Instant;
 
 use sandbox::kubernetes::Kind;
 use sandbox::world::World;
@@ -24,40 +23,22 @@ pub const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// No chapter takes longer; one that does has failed.
 pub const CHAPTER_MAX: Duration = Duration::from_secs(20);
 
-/// What a chapter announced and what came of it.
-pub struct Chapter {
-    /// Its place in the whole story.
-    pub number: usize,
-    pub title: &'static str,
-    /// Purges, and webhook calls, that were announced.
-    pub expected: usize,
-    pub purged: usize,
-    pub called: usize,
-    /// Whether it came to its end, rather than being given up.
-    pub ended: bool,
-    pub took: Duration,
-}
-
-/// What a chapter announced in words, and what came of it.
-pub struct Outcome {
-    /// Its place in the whole story.
-    pub number: usize,
-    pub title: &'static str,
-    pub announced: &'static str,
-    pub came: String,
-    pub took: Duration,
-}
-
 /// One Event on the workload.
 pub struct Told {
     pub id: String,
     pub reason: String,
+    /// Without what its label says already.
     pub note: String,
 }
 
 /// The image of [`NAME`] with this tag.
 pub fn image(tag: &str) -> String {
     format!("{IMAGE}:{tag}")
+}
+
+/// What a stand-in refused, as an error.
+pub fn refused(failure: impl fmt::Debug) -> io::Error {
+    io::Error::other(format!("{failure:?}"))
 }
 
 /// Prints a text and a line break.
@@ -83,11 +64,11 @@ const MARGIN: usize = 33;
 /// Columns of text at least: on a terminal that is narrower, lines break as the terminal breaks them.
 const TEXT_MIN: usize = 30;
 
-/// Prints what happened, with the time since the chapter began: in colour and within its width where it is a terminal.
-pub fn line(began: Instant, what: &str, text: &str) -> io::Result<()> {
+/// Prints what happened, with the time since its chapter began: in colour and within its width where it is a terminal.
+pub fn line(since: Duration, what: &str, text: &str) -> io::Result<()> {
     let paint = if has_colours() { colour(what) } else { "" };
     let width = size().map(|(width, _)| width);
-    say(&laid_out(began.elapsed(), what, text, width, paint))
+    say(&laid_out(since, what, text, width, paint))
 }
 
 /// A line; `width` in columns where there is an end to them, `paint` as a terminal's sequence where it has colours.
@@ -170,53 +151,9 @@ pub fn events(world: &World) -> Vec<Told> {
     let told = |event: &serde_json::Value| Told {
         id: text(&event["metadata"]["name"]),
         reason: text(&event["reason"]),
-        note: text(&event["note"]),
+        note: text(&event["note"]).trim_start_matches("not purged: ").to_owned(),
     };
     events.iter().map(told).collect()
-}
-
-/// Prints what the chapters announced beside what happened; whether all `announced` are there and agree.
-pub fn table(chapters: &[Chapter], announced: usize) -> io::Result<bool> {
-    let mut table = comfy_table::Table::new();
-    table.load_style(comfy_table::presets::NOTHING);
-    table.set_header(["", "chapter", "purges", "webhooks", "time", ""]);
-    let mut well = chapters.len() == announced;
-    for chapter in chapters {
-        let Chapter { number, title, expected, purged, called, ended, took } = chapter;
-        let right = *ended && purged == expected && called == expected;
-        well &= right;
-        table.add_row([
-            number.to_string(),
-            (*title).to_owned(),
-            format!("{purged} of {expected}"),
-            format!("{called} of {expected}"),
-            format!("{:.1} s", took.as_secs_f64()),
-            if right { "as announced".to_owned() } else { "NOT AS ANNOUNCED".to_owned() },
-        ]);
-    }
-    say(&format!("\n{table}"))?;
-    Ok(well)
-}
-
-/// The same for chapters that announce in words.
-pub fn outcomes(chapters: &[Outcome], announced: usize) -> io::Result<bool> {
-    let mut table = comfy_table::Table::new();
-    table.load_style(comfy_table::presets::NOTHING);
-    table.set_header(["", "chapter", "came", "time", ""]);
-    let mut well = chapters.len() == announced;
-    for Outcome { number, title, announced, came, took } in chapters {
-        let right = !announced.is_empty() && announced == came;
-        well &= right;
-        table.add_row([
-            number.to_string(),
-            (*title).to_owned(),
-            came.clone(),
-            format!("{:.1} s", took.as_secs_f64()),
-            if right { "as announced".to_owned() } else { format!("NOT AS ANNOUNCED: {announced}") },
-        ]);
-    }
-    say(&format!("\n{table}"))?;
-    Ok(well)
 }
 
 #[cfg(test)]

@@ -9,12 +9,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::task::JoinHandle;
-use tokio::time::{Instant, sleep};
 
-use self::props::{deploy, manifest, pipeline, refused, secret};
-use crate::demo::life::Life;
-use crate::demo::narration::{LOOK_EVERY, Outcome, image, line, outcomes, program, say};
+use self::props::{deploy, manifest, pipeline, secret};
+use crate::demo::narration::{image, program, refused, say};
+use crate::demo::stage::{Controller, Part};
+use crate::demo::story::{self, Came, Stopwatch, Waits};
 use crate::demo::telling::{Heading, Pace, Wishes};
 use domain::pipeline::view::{EnvironmentView, View};
 use sandbox::cloudfront::Status;
@@ -41,9 +40,6 @@ const FILE: &str = "prod/web.yaml";
 /// The token of the forge; only its Secret may show it.
 const TOKEN: &str = "sandbox-token-that-no-log-may-show";
 
-/// No chapter takes longer; one that does has failed.
-const CHAPTER_MAX: Duration = Duration::from_secs(30);
-
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Scene {
     Promoted,
@@ -53,20 +49,15 @@ pub enum Scene {
     Killed,
 }
 
+pub const SCENES: [(Heading, Scene); 5] = [
+    (Heading::new("promoted", "staging, then its edge, then prod: 1.0 → 1.1"), Scene::Promoted),
+    (Heading::new("cut-off", "prod's second cluster is cut off: nothing moves until it is back"), Scene::CutOff),
+    (Heading::new("approved", "a person must say yes, and the old yes is nothing for a new revision"), Scene::Approved),
+    (Heading::new("taken-back", "staging is taken back to what prod has: the open request goes"), Scene::TakenBack),
+    (Heading::new("killed", "killed between the push and the request: there is one request"), Scene::Killed),
+];
+
 impl Scene {
-    pub const ALL: [Scene; 5] = [Scene::Promoted, Scene::CutOff, Scene::Approved, Scene::TakenBack, Scene::Killed];
-
-    pub fn heading(self) -> Heading {
-        let (name, title) = match self {
-            Scene::Promoted => ("promoted", "staging, then its edge, then prod: 1.0 → 1.1"),
-            Scene::CutOff => ("cut-off", "prod's second cluster is cut off: nothing moves until it is back"),
-            Scene::Approved => ("approved", "a person must say yes, and the old yes is nothing for a new revision"),
-            Scene::TakenBack => ("taken-back", "staging is taken back to what prod has: the open request goes"),
-            Scene::Killed => ("killed", "killed between the push and the request: there is one request"),
-        };
-        Heading::new(name, title)
-    }
-
     /// What runs everywhere when it begins.
     fn from(self) -> &'static str {
         match self {
@@ -85,17 +76,9 @@ impl Scene {
 
 /// Tells it. Whether it came out as announced.
 pub async fn tell(wishes: &Wishes) -> io::Result<bool> {
-    let scenes = wishes.chosen(&Scene::ALL, Scene::heading);
-    let first = scenes.first().map_or(Scene::Promoted, |(_, first)| *first);
-    let mut story = Story::prepare(first, wishes.pace()).await?;
-    let told = story.tell(&scenes).await;
-    let well = outcomes(&story.chapters, scenes.len())?;
-    told?;
-    if wishes.stay {
-        story.stay().await?;
-    }
-    story.end()?;
-    Ok(well)
+    let scenes = wishes.chosen(&SCENES);
+    let first = scenes.first().map_or(Scene::Promoted, |(_, _, first)| *first);
+    story::tell(Story::prepare(first, wishes.pace()).await?, &scenes, wishes).await
 }
 
 struct Story {
@@ -108,14 +91,13 @@ struct Story {
     git: Arc<GitHost>,
     forge: Arc<ForgeHost>,
     site: Server,
-    life: Option<Life>,
-    tasks: Vec<JoinHandle<()>>,
-    began: Instant,
+    controller: Controller,
     /// What was said last about prod.
     state: String,
     /// Requests and their states, as they were told.
     told: BTreeMap<u64, (String, PullState)>,
-    chapters: Vec<Outcome>,
+    watch: Stopwatch,
+    _parts: Vec<Part>,
 }
 
 impl Story {
@@ -128,7 +110,7 @@ impl Story {
         here.kubernetes.set_installed("allclear.dev", true);
         here.add_site(STAGING, NAME, &image(from), "staging.example.com", "E2STAGING")?;
         here.add_site(PROD, NAME, &image(from), "www.example.com", "E2PROD")?;
-        there.kubernetes.deploy_undated(PROD, NAME, &image(from), 3).map_err(|failure| refused(&failure))?;
+        there.kubernetes.deploy_undated(PROD, NAME, &image(from), 3).map_err(refused)?;
         let git = Arc::new(GitHost::within(here.directory())?);
         git.require_basic("oauth2", TOKEN);
         git.create(REPOSITORY, &[])?;
@@ -143,16 +125,11 @@ impl Story {
             secret("forge", &[("token", TOKEN)], Some(FORGE)),
             pipeline(first.is_purged(), false),
         ] {
-            here.kubernetes.apply(object).map_err(|failure| refused(&failure))?;
+            here.kubernetes.apply(object).map_err(refused)?;
         }
         let clusters = vec![here.kubernetes.clone(), there.kubernetes.clone()];
-        let mut tasks = Vec::new();
-        for cluster in clusters.clone() {
-            #[expect(clippy::disallowed_methods, reason = "part of the world that the demo plays; ended with it")]
-            tasks.push(actix::spawn(async move { cluster.run_controller().await }));
-        }
-        #[expect(clippy::disallowed_methods, reason = "part of the world that the demo plays; ended with it")]
-        tasks.push(actix::spawn(deploy(Arc::clone(&git), clusters)));
+        let mut parts: Vec<Part> = clusters.iter().map(Part::cluster).collect();
+        parts.push(Part::play(deploy(Arc::clone(&git), clusters)));
         let mut story = Self {
             pace,
             here,
@@ -161,16 +138,15 @@ impl Story {
             git,
             forge,
             site,
-            life: None,
-            tasks,
-            began: Instant::now(),
+            controller: Controller::default(),
             state: String::new(),
             told: BTreeMap::new(),
-            chapters: Vec::new(),
+            watch: Stopwatch::default(),
+            _parts: parts,
         };
         story.introduce()?;
         story.start().await?;
-        story.until("the Pipeline is seen at rest", |story, view| story.is_settled(view, from)).await?;
+        story.until("the Pipeline is seen at rest", |_, view| is_settled(view, from)).await?;
         Ok(story)
     }
 
@@ -190,40 +166,25 @@ impl Story {
 
     async fn start(&mut self) -> io::Result<()> {
         let stand_ins = BTreeMap::from([(FORGE.to_owned(), self.site.address())]);
-        self.life = Some(Life::start_among(&self.here, self.pace.settings(), stand_ins).await?);
-        Ok(())
-    }
-
-    async fn tell(&mut self, scenes: &[(usize, Scene)]) -> io::Result<()> {
-        for (number, scene) in scenes {
-            self.begin(*number, scene.heading().title)?;
-            match scene {
-                Scene::Promoted => self.promoted("1.1").await?,
-                Scene::CutOff => self.cut_off("1.2").await?,
-                Scene::Approved => self.approved("1.3", "1.4").await?,
-                Scene::TakenBack => self.taken_back("1.5", "1.4").await?,
-                Scene::Killed => self.killed("1.6").await?,
-            }
-        }
-        Ok(())
+        self.controller.start(&self.here, self.pace.settings(), stand_ins).await
     }
 
     /// 1: a revision settles in staging, its edge is fresh, a person merges the request, and prod has it.
-    async fn promoted(&mut self, tag: &str) -> io::Result<()> {
+    async fn promoted(&mut self, tag: &str) -> io::Result<Came> {
         let before = self.forge.pulls().len();
         self.release(tag)?;
         self.until("a request is open", |story, _| story.open().is_some()).await?;
         let purged = self.purges("E2STAGING");
         self.merge()?;
-        self.until("prod has it", move |story, view| story.is_done(view, "1.1")).await?;
-        self.end_chapter(
+        self.until("prod has it", |_, view| is_done(view, "1.1")).await?;
+        Ok(Came::words(
             "1 request after 1 purge of staging",
             format!("{} request after {purged} purge of staging", self.forge.pulls().len() - before),
-        )
+        ))
     }
 
     /// 2: prod's other cluster cannot be reached: nothing moves, and it says why; then it heals.
-    async fn cut_off(&mut self, tag: &str) -> io::Result<()> {
+    async fn cut_off(&mut self, tag: &str) -> io::Result<Came> {
         let before = self.forge.pulls().len();
         for direction in [Direction::ToServer, Direction::ToClient] {
             self.line.set(direction, Mode::Reset);
@@ -240,20 +201,20 @@ impl Story {
         self.say("us-1", "the line is mended")?;
         self.until("a request is open", |story, _| story.open().is_some()).await?;
         self.merge()?;
-        self.until("prod has it", |story, view| story.is_done(view, "1.2")).await?;
-        self.end_chapter(
+        self.until("prod has it", |_, view| is_done(view, "1.2")).await?;
+        Ok(Came::words(
             "no request while it was away, 1 afterwards",
             format!(
                 "{} while it was away, {} afterwards",
                 many(meanwhile - before),
                 self.forge.pulls().len() - meanwhile
             ),
-        )
+        ))
     }
 
     /// 3: a person has to say yes; the revision moves meanwhile, and the old yes is void.
-    async fn approved(&mut self, old: &str, new: &str) -> io::Result<()> {
-        self.here.kubernetes.apply(pipeline(false, true)).map_err(|failure| refused(&failure))?;
+    async fn approved(&mut self, old: &str, new: &str) -> io::Result<Came> {
+        self.here.kubernetes.apply(pipeline(false, true)).map_err(refused)?;
         self.say("kubectl apply", "promotion.manual: true; from here on without staging's edge, to be quicker")?;
         self.release(old)?;
         self.until("it asks", |_, view| prod(view).question.is_some_and(|asked| asked.revision.0 == "1.3")).await?;
@@ -269,23 +230,23 @@ impl Story {
         self.answer(&second)?;
         self.until("a request is open", |story, _| story.open().is_some()).await?;
         self.merge()?;
-        self.until("prod has it", |story, view| story.is_done(view, "1.4")).await?;
+        self.until("prod has it", |_, view| is_done(view, "1.4")).await?;
         let by_new = self.forge.pulls().len() - before;
-        self.end_chapter(
+        Ok(Came::words(
             "no request by the old yes, 1 by the new",
             format!("{} by the old yes, {by_new} by the new", many(by_old)),
-        )
+        ))
     }
 
     /// 4: staging goes back to what prod has: the request that is open is closed.
-    async fn taken_back(&mut self, tag: &str, back: &str) -> io::Result<()> {
-        self.here.kubernetes.apply(pipeline(false, false)).map_err(|failure| refused(&failure))?;
+    async fn taken_back(&mut self, tag: &str, back: &str) -> io::Result<Came> {
+        self.here.kubernetes.apply(pipeline(false, false)).map_err(refused)?;
         self.release(tag)?;
         self.until("a request is open", |story, _| story.open().is_some()).await?;
         self.release(back)?;
         self.until("the request is closed", |story, _| story.open().is_none()).await?;
         let ended = self.forge.pulls().last().map(|pull| pull.state);
-        self.end_chapter(
+        Ok(Came::words(
             "the request is closed, prod stays at 1.4",
             format!(
                 "{}, prod stays at {}",
@@ -297,11 +258,11 @@ impl Story {
                 },
                 self.prod_runs()
             ),
-        )
+        ))
     }
 
     /// 5: the controller dies after the push, before the forge received the request.
-    async fn killed(&mut self, tag: &str) -> io::Result<()> {
+    async fn killed(&mut self, tag: &str) -> io::Result<Came> {
         let is_creation =
             |request: &sandbox::http::Request| request.method == "POST" && request.path.ends_with("/pulls");
         self.site.inject(Fault::once(When::Before, Action::Hold).matching(is_creation));
@@ -311,91 +272,18 @@ impl Story {
             story.site.seen().iter().skip(seen).any(|one| one.method == "POST" && one.path.ends_with("/pulls"))
         };
         self.until("the forge is asked", move |story, _| asked(story)).await?;
-        if let Some(life) = self.life.take() {
-            life.kill()?;
-        }
+        self.controller.kill()?;
         self.say("kill -9", "the branch is pushed; the forge never heard of a request")?;
         self.start().await?;
         self.say("restart", "a new controller reads the Pipeline's status and goes on")?;
         self.until("a request is open", |story, _| story.open().is_some()).await?;
         self.merge()?;
-        self.until("prod has it", |story, view| story.is_done(view, "1.6")).await?;
-        self.end_chapter("1 request", format!("{} request", self.forge.pulls().len() - before))
-    }
-
-    fn begin(&mut self, number: usize, title: &'static str) -> io::Result<()> {
-        say(&format!("\n{number}. {title}"))?;
-        self.began = Instant::now();
-        self.state.clear();
-        self.chapters.push(Outcome { number, title, announced: "", came: String::new(), took: Duration::ZERO });
-        Ok(())
-    }
-
-    fn end_chapter(&mut self, announced: &'static str, came: String) -> io::Result<()> {
-        let took = self.began.elapsed();
-        if let Some(chapter) = self.chapters.last_mut() {
-            *chapter = Outcome { announced, came, took, ..*chapter };
-        }
-        Ok(())
-    }
-
-    /// Waits until something is so, and tells what happens meanwhile.
-    async fn until(&mut self, what: &str, is_so: impl Fn(&Self, &View) -> bool) -> io::Result<()> {
-        let deadline = Instant::now() + CHAPTER_MAX;
-        loop {
-            let view = self.listen().await?;
-            if view.is_some_and(|view| is_so(self, &view)) {
-                return Ok(());
-            }
-            if Instant::now() > deadline {
-                return Err(io::Error::other(format!("waited {} s in vain until {what}", CHAPTER_MAX.as_secs())));
-            }
-            sleep(LOOK_EVERY).await;
-        }
-    }
-
-    async fn pause(&mut self, time: Duration) -> io::Result<()> {
-        let until = Instant::now() + time;
-        while Instant::now() < until {
-            self.listen().await?;
-            sleep(LOOK_EVERY).await;
-        }
-        Ok(())
-    }
-
-    /// Tells what is new about prod and its requests.
-    async fn listen(&mut self) -> io::Result<Option<View>> {
-        let Some(life) = &self.life else { return Ok(None) };
-        let seen = life.observe().await;
-        for pull in self.forge.pulls() {
-            let now = (pull.title.clone(), pull.state);
-            if self.told.get(&pull.number) == Some(&now) {
-                continue;
-            }
-            let what = match pull.state {
-                PullState::Open => "request open",
-                PullState::Merged => "request merged",
-                PullState::Closed => "request closed",
-            };
-            if !self.chapters.is_empty() {
-                self.say(what, &format!("#{} {}", pull.number, pull.title))?;
-            }
-            self.told.insert(pull.number, now);
-        }
-        let Some(view) = seen.promoting.and_then(|promoting| promoting.pipelines.into_iter().next()) else {
-            return Ok(None);
-        };
-        let EnvironmentView { waits, next, .. } = prod(&view);
-        let state = waits.unwrap_or(next);
-        if state != self.state && !self.chapters.is_empty() {
-            self.say("prod", &state)?;
-            self.state = state;
-        }
-        Ok(Some(view))
+        self.until("prod has it", |_, view| is_done(view, "1.6")).await?;
+        Ok(Came::words("1 request", format!("{} request", self.forge.pulls().len() - before)))
     }
 
     fn release(&self, tag: &str) -> io::Result<()> {
-        self.here.kubernetes.set_image(STAGING, NAME, NAME, &image(tag)).map_err(|failure| refused(&failure))?;
+        self.here.kubernetes.set_image(STAGING, NAME, NAME, &image(tag)).map_err(refused)?;
         self.say("staging", &format!("kubectl -n {STAGING} set image deployment/{NAME} {NAME}={}", image(tag)))
     }
 
@@ -410,13 +298,12 @@ impl Story {
         let annotations = json!({"allclear.dev/approve": ticket, "allclear.dev/approved-by": "ann"});
         let change = json!({"metadata": {"annotations": annotations}});
         let answered = self.here.kubernetes.patch(Kind::Pipeline, NAMESPACE, NAME, &change);
-        answered.map_err(|failure| refused(&failure))?;
+        answered.map_err(refused)?;
         self.say("ann says yes", &format!("kubectl annotate pipeline {NAME} allclear.dev/approve={ticket}"))
     }
 
     async fn ticket(&self) -> String {
-        let Some(life) = &self.life else { return String::new() };
-        let seen = life.observe().await.promoting.unwrap_or_default();
+        let seen = self.controller.observe().await.promoting.unwrap_or_default();
         let question = seen.pipelines.first().and_then(|view| prod(view).question);
         question.map(|question| question.ticket).unwrap_or_default()
     }
@@ -446,50 +333,109 @@ impl Story {
         running.into_iter().collect::<Vec<_>>().join(" and ")
     }
 
-    /// Whether all environments are settled at this revision.
-    fn is_settled(&self, view: &View, tag: &str) -> bool {
-        self.life.is_some()
-            && view.environments.iter().all(|environment| {
-                environment.unsettled.is_none() && environment.revisions.iter().all(|revision| revision.0 == tag)
-            })
-    }
-
-    /// Whether prod is done at this revision.
-    fn is_done(&self, view: &View, tag: &str) -> bool {
-        self.is_settled(view, tag) && prod(view).promotion.is_some_and(|promotion| promotion.phase == "Completed")
-    }
-
     fn say(&self, what: &str, text: &str) -> io::Result<()> {
-        line(self.began, what, text)
+        self.watch.line(what, text)
+    }
+}
+
+impl story::Story for Story {
+    type Scene = Scene;
+
+    const COLUMNS: &'static [&'static str] = &["came"];
+
+    fn watch(&mut self) -> &mut Stopwatch {
+        &mut self.watch
     }
 
-    async fn stay(&self) -> io::Result<()> {
-        let Some(life) = &self.life else { return Ok(()) };
+    async fn chapter(&mut self, scene: Scene) -> io::Result<Came> {
+        self.state.clear();
+        match scene {
+            Scene::Promoted => self.promoted("1.1").await,
+            Scene::CutOff => self.cut_off("1.2").await,
+            Scene::Approved => self.approved("1.3", "1.4").await,
+            Scene::TakenBack => self.taken_back("1.5", "1.4").await,
+            Scene::Killed => self.killed("1.6").await,
+        }
+    }
+
+    fn staying(&self) -> io::Result<String> {
         let kubeconfig = self.here.kubeconfig();
         let kubeconfig = kubeconfig.display();
-        say(&format!(
+        Ok(format!(
             "\nStill running; end it with Ctrl-C.\n\
-             \n  status page   http://{}/\
+             \n  status page   {}\
              \n  ask why       {} --kubeconfig {kubeconfig} explain pipeline/{NAMESPACE}/{NAME}\
              \n  new revision  kubectl --kubeconfig {kubeconfig} -n {STAGING} set image deployment/{NAME} {NAME}={}\
              \n  the request   merge it by pushing to main, or close it: {}",
-            life.address(),
+            self.controller.page(),
             program(),
             image("1.7"),
             self.git.directory(REPOSITORY).display(),
-        ))?;
-        tokio::signal::ctrl_c().await
+        ))
     }
 
     fn end(self) -> io::Result<()> {
-        self.tasks.iter().for_each(JoinHandle::abort);
-        self.life.map_or(Ok(()), Life::stop)
+        self.controller.stop()
+    }
+}
+
+impl Waits for Story {
+    type Seen = View;
+
+    /// Tells what is new about prod and its requests.
+    async fn listen(&mut self) -> io::Result<Option<View>> {
+        let seen = self.controller.observe().await;
+        for pull in self.forge.pulls() {
+            let now = (pull.title.clone(), pull.state);
+            if self.told.get(&pull.number) == Some(&now) {
+                continue;
+            }
+            let what = match pull.state {
+                PullState::Open => "request open",
+                PullState::Merged => "request merged",
+                PullState::Closed => "request closed",
+            };
+            if self.watch.has_begun() {
+                self.say(what, &format!("#{} {}", pull.number, pull.title))?;
+            }
+            self.told.insert(pull.number, now);
+        }
+        let Some(view) = seen.promoting.and_then(|promoting| promoting.pipelines.into_iter().next()) else {
+            return Ok(None);
+        };
+        let state = waits(&prod(&view));
+        if state != self.state && self.watch.has_begun() {
+            self.say("prod", &state)?;
+            self.state = state;
+        }
+        Ok(Some(view))
+    }
+
+    fn standing(view: &View) -> String {
+        waits(&prod(view))
     }
 }
 
 /// Prod is the last environment of the Pipeline that is played with.
 fn prod(view: &View) -> EnvironmentView {
     view.environments.last().cloned().unwrap_or_default()
+}
+
+/// What it waits for, or what comes next.
+fn waits(environment: &EnvironmentView) -> String {
+    environment.waits.as_ref().unwrap_or(&environment.next).clone()
+}
+
+/// Whether all environments are settled at this revision.
+fn is_settled(view: &View, tag: &str) -> bool {
+    view.environments.iter().all(|environment| {
+        environment.unsettled.is_none() && environment.revisions.iter().all(|revision| revision.0 == tag)
+    })
+}
+
+/// Whether prod is done at this revision.
+fn is_done(view: &View, tag: &str) -> bool {
+    is_settled(view, tag) && prod(view).promotion.is_some_and(|promotion| promotion.phase == "Completed")
 }
 
 fn many(requests: usize) -> String {

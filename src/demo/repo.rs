@@ -11,13 +11,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::task::JoinHandle;
-use tokio::time::{Instant, sleep};
 
 use self::pods::Pods;
 use self::props::{Told, repo, repository, told};
-use crate::demo::life::Life;
-use crate::demo::narration::{LOOK_EVERY, Outcome, line, outcomes, program, say};
+use crate::demo::narration::{program, refused, say};
+use crate::demo::stage::{Controller, Part};
+use crate::demo::story::{self, Came, Stopwatch, Waits};
 use crate::demo::telling::{Heading, Pace, Wishes};
 use domain::repo::view::View;
 use sandbox::git::GitHost;
@@ -39,9 +38,6 @@ const GIT: &str = "git.example.com";
 /// The file that says which servers there are to be.
 const FILE: &str = "servers.txt";
 
-/// No chapter takes longer; one that does has failed.
-const CHAPTER_MAX: Duration = Duration::from_secs(30);
-
 /// Time in which something would happen that must not.
 const NOTHING_HAPPENS: Duration = Duration::from_millis(1_500);
 
@@ -59,33 +55,17 @@ pub enum Scene {
     Broken,
 }
 
-impl Scene {
-    pub const ALL: [Scene; 5] = [Scene::Applied, Scene::Overtaken, Scene::Approved, Scene::Killed, Scene::Broken];
-
-    pub fn heading(self) -> Heading {
-        let (name, title) = match self {
-            Scene::Applied => ("applied", "a commit runs a Job, and the receiver is told"),
-            Scene::Overtaken => ("overtaken", "two more commits while it runs: the newest follows"),
-            Scene::Approved => ("approved", "yes to a plan; a server made by hand makes the yes void"),
-            Scene::Killed => ("killed", "killed between make and start, and in the middle of an apply"),
-            Scene::Broken => ("broken", "a Repo whose URL leads nowhere: the others go on"),
-        };
-        Heading::new(name, title)
-    }
-}
+pub const SCENES: [(Heading, Scene); 5] = [
+    (Heading::new("applied", "a commit runs a Job, and the receiver is told"), Scene::Applied),
+    (Heading::new("overtaken", "two more commits while it runs: the newest follows"), Scene::Overtaken),
+    (Heading::new("approved", "yes to a plan; a server made by hand makes the yes void"), Scene::Approved),
+    (Heading::new("killed", "killed between make and start, and in the middle of an apply"), Scene::Killed),
+    (Heading::new("broken", "a Repo whose URL leads nowhere: the others go on"), Scene::Broken),
+];
 
 /// Tells it. Whether it came out as announced.
 pub async fn tell(wishes: &Wishes) -> io::Result<bool> {
-    let scenes = wishes.chosen(&Scene::ALL, Scene::heading);
-    let mut story = Story::prepare(wishes.pace()).await?;
-    let told = story.tell(&scenes).await;
-    let well = outcomes(&story.chapters, scenes.len())?;
-    told?;
-    if wishes.stay {
-        story.stay().await?;
-    }
-    story.end()?;
-    Ok(well)
+    story::tell(Story::prepare(wishes.pace()).await?, &wishes.chosen(&SCENES), wishes).await
 }
 
 struct Story {
@@ -94,12 +74,11 @@ struct Story {
     /// In front of git.
     site: Server,
     pods: Arc<Pods>,
-    life: Option<Life>,
-    tasks: Vec<JoinHandle<()>>,
-    began: Instant,
+    controller: Controller,
     /// Deliveries that were shown, and containers.
     shown: (BTreeSet<String>, usize),
-    chapters: Vec<Outcome>,
+    watch: Stopwatch,
+    _parts: [Part; 2],
 }
 
 impl Story {
@@ -115,11 +94,9 @@ impl Story {
         }
         let site = Server::start(Arc::<GitHost>::clone(&git)).await?;
         let (pods, running) = Pods::start(&world, site.address());
-        let cluster = world.kubernetes.clone();
-        #[expect(clippy::disallowed_methods, reason = "part of the world that the demo plays; ended with it")]
-        let tasks = vec![running, actix::spawn(async move { cluster.run_controller().await })];
-        let (began, shown) = (Instant::now(), Default::default());
-        let mut story = Self { world, git, site, pods, life: None, tasks, began, shown, chapters: Vec::new() };
+        let parts = [running, Part::cluster(&world.kubernetes)];
+        let (controller, shown, watch) = (Controller::default(), Default::default(), Stopwatch::default());
+        let mut story = Self { world, git, site, pods, controller, shown, watch, _parts: parts };
         story.introduce()?;
         story.start().await?;
         let first = story.commit(NAME, &["web"])?;
@@ -143,40 +120,25 @@ impl Story {
 
     async fn start(&mut self) -> io::Result<()> {
         let stand_ins = [(GIT.to_owned(), self.site.address())].into();
-        self.life = Some(Life::start_among(&self.world, &[], stand_ins).await?);
-        Ok(())
-    }
-
-    async fn tell(&mut self, scenes: &[(usize, Scene)]) -> io::Result<()> {
-        for (number, scene) in scenes {
-            self.begin(*number, scene.heading().title)?;
-            match scene {
-                Scene::Applied => self.applied().await?,
-                Scene::Overtaken => self.overtaken().await?,
-                Scene::Approved => self.approved().await?,
-                Scene::Killed => self.killed().await?,
-                Scene::Broken => self.broken().await?,
-            }
-        }
-        Ok(())
+        self.controller.start(&self.world, &[], stand_ins).await
     }
 
     /// 1: a commit runs a Job, and the receiver is notified.
-    async fn applied(&mut self) -> io::Result<()> {
+    async fn applied(&mut self) -> io::Result<Came> {
         let jobs = self.jobs();
         let commit = self.push(NAME, &["db", "web"])?;
         self.until_applied(NAME, &commit).await?;
         let told = self.told_of(&commit);
         let times = |kind: &str| told.iter().filter(|told| told.kind == kind).count();
         let (started, completed) = (times("run.started"), times("run.completed"));
-        self.end_chapter(
+        Ok(Came::words(
             "1 Job, told started 1 time, completed 1 time",
             format!("{} Job, told started {started} time, completed {completed} time", self.jobs() - jobs),
-        )
+        ))
     }
 
     /// 2: two more commits come while one is applied.
-    async fn overtaken(&mut self) -> io::Result<()> {
+    async fn overtaken(&mut self) -> io::Result<Came> {
         let jobs = self.jobs();
         self.pods.hold(true);
         self.push_until_it_runs(&["cache", "db", "web"]).await?;
@@ -189,14 +151,14 @@ impl Story {
         self.until_applied(NAME, &newest).await?;
         let named: BTreeSet<String> = self.told_of(&newest).into_iter().flat_map(|told| told.skipped).collect();
         let named = if named == BTreeSet::from([skipped]) { "1 is named skipped" } else { "not so named" };
-        self.end_chapter(
+        Ok(Came::words(
             "3 commits, 2 Jobs, 1 is named skipped",
             format!("3 commits, {} Jobs, {named}", self.jobs() - jobs),
-        )
+        ))
     }
 
     /// 3: a person says yes to a plan; what it would change is another thing by then.
-    async fn approved(&mut self) -> io::Result<()> {
+    async fn approved(&mut self) -> io::Result<Came> {
         self.apply(repo(NAME, "Plan"))?;
         self.say("kubectl apply", "approval: Plan")?;
         let commit = self.push(NAME, &["db", "mail", "queue", "web"])?;
@@ -209,14 +171,14 @@ impl Story {
         let by_first = self.applies() - applies;
         self.answer(&second)?;
         self.until_applied(NAME, &commit).await?;
-        self.end_chapter(
+        Ok(Came::words(
             "0 applies by the first yes, 1 by the second",
             format!("{by_first} applies by the first yes, {} by the second", self.applies() - applies - by_first),
-        )
+        ))
     }
 
     /// 4: the controller dies after a Job was made, when it is not started yet; and in the middle of an apply.
-    async fn killed(&mut self) -> io::Result<()> {
+    async fn killed(&mut self) -> io::Result<Came> {
         self.apply(repo(NAME, "Auto"))?;
         let (jobs, applies) = (self.jobs(), self.applies());
         let is_start = |request: &Request| request.method == "PATCH" && request.path.contains("/jobs/");
@@ -244,11 +206,11 @@ impl Story {
         self.until_applied(NAME, &commit).await?;
         let second = (self.jobs() - jobs - first.0, self.applies() - applies - first.1);
         let both = [first, second].map(|(jobs, applies)| format!("{jobs} Job and {applies} apply"));
-        self.end_chapter("1 Job and 1 apply, then 1 Job and 1 apply", both.join(", then "))
+        Ok(Came::words("1 Job and 1 apply, then 1 Job and 1 apply", both.join(", then ")))
     }
 
     /// 5: a Repo whose URL leads nowhere.
-    async fn broken(&mut self) -> io::Result<()> {
+    async fn broken(&mut self) -> io::Result<Came> {
         self.apply(repo(BROKEN, "Auto"))?;
         self.say("kubectl apply", &format!("Repo {BROKEN}: https://{GIT}/{}", repository(BROKEN)))?;
         self.until("it says why", |_, views| is_unready(views, BROKEN)).await?;
@@ -258,42 +220,10 @@ impl Story {
         let here = self.push(NAME, &["db", "proxy", "web"])?;
         self.until_applied(OTHER, &there).await?;
         self.until_applied(NAME, &here).await?;
-        let views = self.listen().await?;
+        let views = self.listen().await?.unwrap_or_default();
         let broken = if is_unready(&views, BROKEN) { "GitFailed" } else { "not told" };
         let right = [(OTHER, &there), (NAME, &here)].into_iter().filter(|(name, at)| is_applied(&views, name, at));
-        self.end_chapter("GitFailed; 2 others applied", format!("{broken}; {} others applied", right.count()))
-    }
-
-    fn begin(&mut self, number: usize, title: &'static str) -> io::Result<()> {
-        say(&format!("\n{number}. {title}"))?;
-        self.began = Instant::now();
-        self.chapters.push(Outcome { number, title, announced: "", came: String::new(), took: Duration::ZERO });
-        Ok(())
-    }
-
-    fn end_chapter(&mut self, announced: &'static str, came: String) -> io::Result<()> {
-        let took = self.began.elapsed();
-        if let Some(chapter) = self.chapters.last_mut() {
-            *chapter = Outcome { announced, came, took, ..*chapter };
-        }
-        Ok(())
-    }
-
-    /// Waits until something is so, and tells what happens meanwhile.
-    async fn until(&mut self, what: &str, is_so: impl Fn(&Self, &[View]) -> bool) -> io::Result<()> {
-        let deadline = Instant::now() + CHAPTER_MAX;
-        loop {
-            let views = self.listen().await?;
-            if is_so(self, &views) {
-                return Ok(());
-            }
-            if Instant::now() > deadline {
-                let seen: Vec<_> = views.iter().map(|view| (&view.id.name, &view.waits, &view.next)).collect();
-                let waited = CHAPTER_MAX.as_secs();
-                return Err(io::Error::other(format!("waited {waited} s in vain until {what}: {seen:?}")));
-            }
-            sleep(LOOK_EVERY).await;
-        }
+        Ok(Came::words("GitFailed; 2 others applied", format!("{broken}; {} others applied", right.count())))
     }
 
     /// Waits until a commit is applied, and the receiver was notified.
@@ -327,36 +257,7 @@ impl Story {
             ticket(views).is_some_and(|ticket| ticket != old) && is_told > usize::from(!old.is_empty())
         })
         .await?;
-        Ok(ticket(&self.listen().await?).unwrap_or_default())
-    }
-
-    async fn pause(&mut self, time: Duration) -> io::Result<()> {
-        let until = Instant::now() + time;
-        while Instant::now() < until {
-            self.listen().await?;
-            sleep(LOOK_EVERY).await;
-        }
-        Ok(())
-    }
-
-    /// Tells the news: ended containers, and the receiver's new notices. Returns the controller's view.
-    async fn listen(&mut self) -> io::Result<Vec<View>> {
-        let is_told = !self.chapters.is_empty();
-        for ended in self.pods.ended_after(self.shown.1) {
-            self.shown.1 += 1;
-            let words = ended.words.lines().next().unwrap_or_default();
-            if is_told && !words.is_empty() {
-                let code = if ended.code == 0 { String::new() } else { format!(" (exit code {})", ended.code) };
-                self.say(&ended.container, &format!("{}: {words}{code}", ended.job))?;
-            }
-        }
-        for one in told(&self.world) {
-            if self.shown.0.insert(one.id.clone()) && is_told {
-                self.say(&one.kind, &one.message)?;
-            }
-        }
-        let Some(life) = &self.life else { return Ok(Vec::new()) };
-        Ok(life.observe().await.running.map(|running| running.repos).unwrap_or_default())
+        Ok(self.listen().await?.and_then(|views| ticket(&views)).unwrap_or_default())
     }
 
     /// The receiver's notices about a commit, each once.
@@ -399,18 +300,16 @@ impl Story {
     }
 
     fn apply(&self, object: Value) -> io::Result<()> {
-        self.world.kubernetes.apply(object).map(drop).map_err(|failure| io::Error::other(format!("{failure:?}")))
+        self.world.kubernetes.apply(object).map(drop).map_err(refused)
     }
 
     fn patch(&self, name: &str, change: &Value) -> io::Result<()> {
         let patched = self.world.kubernetes.patch(Kind::Repo, NAMESPACE, name, change);
-        patched.map(drop).map_err(|failure| io::Error::other(format!("{failure:?}")))
+        patched.map(drop).map_err(refused)
     }
 
     fn kill(&mut self, meanwhile: &str) -> io::Result<()> {
-        if let Some(life) = self.life.take() {
-            life.kill()?;
-        }
+        self.controller.kill()?;
         self.say("kill -9", meanwhile)
     }
 
@@ -438,30 +337,75 @@ impl Story {
             }
             _ => word.to_owned(),
         };
-        line(self.began, what, &text.split_inclusive(' ').map(short).collect::<String>())
+        self.watch.line(what, &text.split_inclusive(' ').map(short).collect::<String>())
+    }
+}
+
+impl story::Story for Story {
+    type Scene = Scene;
+
+    const COLUMNS: &'static [&'static str] = &["came"];
+
+    fn watch(&mut self) -> &mut Stopwatch {
+        &mut self.watch
     }
 
-    async fn stay(&self) -> io::Result<()> {
-        let Some(life) = &self.life else { return Ok(()) };
+    async fn chapter(&mut self, scene: Scene) -> io::Result<Came> {
+        match scene {
+            Scene::Applied => self.applied().await,
+            Scene::Overtaken => self.overtaken().await,
+            Scene::Approved => self.approved().await,
+            Scene::Killed => self.killed().await,
+            Scene::Broken => self.broken().await,
+        }
+    }
+
+    fn staying(&self) -> io::Result<String> {
         let kubeconfig = self.world.kubeconfig();
         let kubeconfig = kubeconfig.display();
-        say(&format!(
+        Ok(format!(
             "\nStill running; end it with Ctrl-C.\n\
-             \n  status page  http://{}/\
+             \n  status page  {}\
              \n  ask why      {} --kubeconfig {kubeconfig} explain repo/{NAMESPACE}/{NAME}\
              \n  new commit   push to {}",
-            life.address(),
+            self.controller.page(),
             program(),
             self.git.directory(&repository(NAME)).display(),
-        ))?;
-        tokio::signal::ctrl_c().await
+        ))
     }
 
     fn end(self) -> io::Result<()> {
         // The script holds the cluster that holds it.
         self.world.kubernetes.set_job_script(None);
-        self.tasks.iter().for_each(JoinHandle::abort);
-        self.life.map_or(Ok(()), Life::stop)
+        self.controller.stop()
+    }
+}
+
+impl Waits for Story {
+    type Seen = Vec<View>;
+
+    /// Tells the news: ended containers, and the receiver's new notices. Returns the controller's view.
+    async fn listen(&mut self) -> io::Result<Option<Vec<View>>> {
+        let is_told = self.watch.has_begun();
+        for ended in self.pods.ended_after(self.shown.1) {
+            self.shown.1 += 1;
+            let words = ended.words.lines().next().unwrap_or_default();
+            if is_told && !words.is_empty() {
+                let code = if ended.code == 0 { String::new() } else { format!(" (exit code {})", ended.code) };
+                self.say(&ended.container, &format!("{}: {words}{code}", ended.job))?;
+            }
+        }
+        for one in told(&self.world) {
+            if self.shown.0.insert(one.id.clone()) && is_told {
+                self.say(&one.kind, &one.message)?;
+            }
+        }
+        Ok(Some(self.controller.observe().await.running.map(|running| running.repos).unwrap_or_default()))
+    }
+
+    fn standing(views: &Vec<View>) -> String {
+        let all: Vec<_> = views.iter().map(|view| (&view.id.name, &view.waits, &view.next)).collect();
+        format!("{all:?}")
     }
 }
 

@@ -23,16 +23,16 @@ impl Wishes {
 
     /// The chapters to tell, and the number of each in the whole story. A chapter that goes on from the one before it has that one
     /// told first.
-    pub(super) fn chosen<T: Copy>(&self, all: &[T], heading: impl Fn(T) -> Heading) -> Vec<(usize, T)> {
-        let numbered = all.iter().copied().enumerate().map(|(at, chapter)| (at + 1, chapter));
+    pub(super) fn chosen<T: Copy>(&self, all: &[(Heading, T)]) -> Vec<(usize, Heading, T)> {
+        let numbered = all.iter().enumerate().map(|(at, (heading, scene))| (at + 1, *heading, *scene));
         let Some(name) = &self.chapter else { return numbered.collect() };
         let mut chosen = Vec::new();
-        for (number, chapter) in numbered {
-            if !heading(chapter).goes_on {
+        for (number, heading, scene) in numbered {
+            if !heading.goes_on {
                 chosen.clear();
             }
-            chosen.push((number, chapter));
-            if heading(chapter).name == name {
+            chosen.push((number, heading, scene));
+            if heading.name == name {
                 return chosen;
             }
         }
@@ -120,7 +120,7 @@ mod tests {
 
     fn numbers(chapter: Option<&str>) -> Vec<usize> {
         let wishes = Wishes { chapter: chapter.map(str::to_owned), ..Wishes::default() };
-        wishes.chosen(&ALL, |heading| heading).into_iter().map(|(number, _)| number).collect()
+        wishes.chosen(&ALL.map(|heading| (heading, ()))).into_iter().map(|(number, ..)| number).collect()
     }
 
     #[test]

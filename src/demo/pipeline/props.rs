@@ -1,7 +1,6 @@
 //! What is on the stage: the objects that people apply, and the deployer.
 
 use std::collections::BTreeMap;
-use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,11 +20,6 @@ const DEPLOY_EVERY: Duration = Duration::from_millis(300);
 /// What prod runs, as its file says it: the value and the marker behind it.
 pub(super) fn manifest(tag: &str) -> String {
     format!("image: {} # {{\"$promotion\": \"{NAMESPACE}:{NAME}:{PROD}:image\"}}\n", image(tag))
-}
-
-/// A refusal of the cluster, as an error.
-pub(super) fn refused(failure: &impl std::fmt::Debug) -> io::Error {
-    io::Error::other(format!("{failure:?}"))
 }
 
 /// The Pipeline, as a person applies it. `purged`: staging is done only when its edge is fresh.

@@ -13,11 +13,11 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::process::Command;
 use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
 use super::{FILE, GIT};
 use crate::demo::narration::LOOK_EVERY;
+use crate::demo::stage::Part;
 use domain::repo::job::StepKind;
 use sandbox::kubernetes::{ContainerRun, End, KubernetesStandIn, Outcome, Script};
 use sandbox::world::World;
@@ -58,8 +58,8 @@ pub(super) struct Ended {
 }
 
 impl Pods {
-    /// Lets the containers of this world do what is described above. Also returns the task that runs them.
-    pub(super) fn start(world: &World, git: SocketAddr) -> (Arc<Self>, JoinHandle<()>) {
+    /// Lets the containers of this world do what is described above. Also returns what runs them.
+    pub(super) fn start(world: &World, git: SocketAddr) -> (Arc<Self>, Part) {
         let folder = world.directory().join("pods");
         let pods = Arc::new(Self { kubernetes: world.kubernetes.clone(), folder, git, scene: Mutex::default() });
         let (started, mut to_run) = mpsc::unbounded_channel::<ContainerRun>();
@@ -69,14 +69,14 @@ impl Pods {
             Outcome::Holds
         })));
         let runner = Arc::clone(&pods);
-        #[expect(clippy::disallowed_methods, reason = "part of the world that the demo plays; ended with it")]
-        let task = actix::spawn(async move {
+        #[expect(clippy::disallowed_methods, reason = "a container is not waited for; it ends with the demo")]
+        let kubelet = Part::play(async move {
             while let Some(run) = to_run.recv().await {
                 let pods = Arc::clone(&runner);
                 actix::spawn(async move { pods.run(&run).await });
             }
         });
-        (pods, task)
+        (pods, kubelet)
     }
 
     /// Lets applies stop where they are from now on, or go on.

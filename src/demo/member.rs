@@ -1,0 +1,100 @@
+//! A cluster of a story of rollouts: the site in it, its controller, and what was told of both.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+
+use serde_json::json;
+use tokio::time::{Instant, sleep};
+
+use crate::demo::narration::{
+    CHAPTER_MAX, DISTRIBUTION, HOST, LOOK_EVERY, NAME, NAMESPACE, Told, events, image, refused, settled,
+};
+use crate::demo::stage::{Controller, Part};
+use sandbox::world::World;
+
+/// One cluster and its controller.
+pub struct Member {
+    pub world: World,
+    pub controller: Controller,
+    /// The last thing that the controller said it waits for.
+    pub state: String,
+    /// Ids of Events that were told, or that are from an earlier chapter.
+    told: BTreeSet<String>,
+    _cluster: Part,
+}
+
+impl Member {
+    /// The cluster with the site in this version, and a receiver to be called after a purge.
+    pub fn new(world: World, tag: &str) -> io::Result<Self> {
+        world.add_site(NAMESPACE, NAME, &image(tag), HOST, DISTRIBUTION)?;
+        let url = format!("{}/purged", world.hook.url());
+        world.subscribe(&json!([{
+            "name": NAME, "url": url, "method": "POST", "headers": {}, "parameters": { "site": HOST },
+        }]))?;
+        let cluster = Part::cluster(&world.kubernetes);
+        let (controller, state, told) = (Controller::default(), String::new(), BTreeSet::new());
+        Ok(Self { world, controller, state, told, _cluster: cluster })
+    }
+
+    /// Starts the controller.
+    pub async fn start(&mut self, settings: &[(&str, &str)]) -> io::Result<()> {
+        self.controller.start(&self.world, settings, BTreeMap::new()).await
+    }
+
+    /// Waits until the controller has seen its cluster, which is settled: nothing has changed, so nothing is purged.
+    pub async fn ready(&self, name: &str) -> io::Result<()> {
+        let deadline = Instant::now() + CHAPTER_MAX;
+        loop {
+            let seen = self.controller.observe().await;
+            if seen.synced && seen.workloads == 1 && settled(&self.world) {
+                return Ok(());
+            }
+            if Instant::now() > deadline {
+                return Err(io::Error::other(format!("{name} was not ready: {}", seen.troubles.join("; "))));
+            }
+            sleep(LOOK_EVERY).await;
+        }
+    }
+
+    /// Sets a tag. Returns the command that does the same.
+    pub fn set_image(&self, tag: &str) -> io::Result<String> {
+        self.world.kubernetes.set_image(NAMESPACE, NAME, NAME, &image(tag)).map_err(refused)?;
+        Ok(format!("kubectl set image deployment/{NAME} {NAME}={}", image(tag)))
+    }
+
+    /// The Events so far are not told.
+    pub fn begin(&mut self) {
+        self.told = events(&self.world).into_iter().map(|told| told.id).collect();
+    }
+
+    /// New Events.
+    pub fn news(&mut self) -> Vec<Told> {
+        events(&self.world).into_iter().filter(|told| self.told.insert(told.id.clone())).collect()
+    }
+
+    /// Whether the controller has nothing left to do.
+    pub async fn is_quiet(&self) -> bool {
+        let seen = self.controller.observe().await;
+        seen.synced && seen.rollouts.is_empty() && seen.deliveries.is_empty()
+    }
+
+    /// Calls of the receiver.
+    pub fn received(&self) -> usize {
+        self.world.receiver.received().len()
+    }
+
+    /// Calls of the receiver after the first so many, in words.
+    pub fn calls_after(&self, known: usize) -> Vec<String> {
+        let received = self.world.receiver.received();
+        let words = received.iter().skip(known).map(|call| {
+            let body = String::from_utf8_lossy(&call.request.body);
+            format!("{} {} with {body}, answered 204", call.request.method, call.request.path)
+        });
+        words.collect()
+    }
+
+    /// Invalidations so far, at the CloudFront that all clusters share.
+    pub fn purges(&self) -> usize {
+        self.world.cloudfront.invalidations().len()
+    }
+}
