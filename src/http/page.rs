@@ -8,10 +8,9 @@
 mod group;
 mod health;
 pub mod link;
+mod objects;
 mod overview;
-mod promoting;
 mod rollout;
-mod running;
 mod time;
 mod workload;
 mod workloads;

@@ -37,7 +37,7 @@ use super::reply;
 use crate::telemetry::Metrics;
 use body::Unread;
 pub use client::Network;
-use domain::kernel::id::{ObjectId, PipelineId, RepoId};
+use domain::kernel::id::{ObjectId, PipelineId};
 use domain::names::destination::Purpose;
 use domain::pipeline::callers::{Called, Mark};
 use domain::ports::pipeline::{Marks, Secrets};
@@ -203,29 +203,21 @@ impl Porter {
             let remedy = "send it by POST";
             return Err(Told::refused(StatusCode::METHOD_NOT_ALLOWED, words, "it is no POST", remedy));
         }
-        let wanted = match asked {
-            Asked::Promotion(Some((id, source))) => Wanted::Promotion(id, source),
-            Asked::Approval(Some((id, environment, revision))) => Wanted::Approval(id, environment, revision),
-            Asked::Poke(Some(id)) => Wanted::Poke(id),
-            Asked::PokeRepo(Some(id)) => Wanted::PokeRepo(id),
-            Asked::Promotion(None)
-            | Asked::Approval(None)
-            | Asked::Poke(None)
-            | Asked::PokeRepo(None)
-            | Asked::Health
-            | Asked::Nothing => return Err(no_path()),
-        };
+        if matches!(asked, Asked::Malformed(_) | Asked::Health) {
+            return Err(no_path());
+        }
         let headers = request.headers();
         let declared = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok());
         let body = body::read(payload, declared).await.map_err(unread)?;
         // Only one that has sent everything is waited for by its connection's bound.
         let _answering = request.conn_data::<Guest>().map(Guest::answering);
         let sent = Sent { headers, body };
-        match wanted {
-            Wanted::Promotion(id, source) => self.promote(&sent, &id, &source).await,
-            Wanted::Approval(id, environment, revision) => self.approve(&sent, &id, &environment, &revision).await,
-            Wanted::Poke(id) => self.poke(&sent, &id).await,
-            Wanted::PokeRepo(id) => self.poke_repo(&sent, &id).await,
+        match asked {
+            Asked::Promotion(id, source) => self.promote(&sent, &id, &source).await,
+            Asked::Approval(id, environment, revision) => self.approve(&sent, &id, &environment, &revision).await,
+            Asked::Poke(id) => self.poke(&sent, &id).await,
+            Asked::PokeRepo(id) => self.poke_repo(&sent, &id).await,
+            Asked::Malformed(_) | Asked::Health | Asked::Nothing => Err(no_path()),
         }
     }
 
@@ -352,14 +344,6 @@ enum Next {
     Mark(Mark),
     /// Nothing came of it yet.
     Wait,
-}
-
-/// A request with all its parts.
-enum Wanted {
-    Promotion(PipelineId, String),
-    Approval(PipelineId, String, String),
-    Poke(PipelineId),
-    PokeRepo(RepoId),
 }
 
 /// Whether there is something to verify at all, before anything is read.

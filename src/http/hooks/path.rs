@@ -8,17 +8,19 @@ use crate::http::names::is_name;
 /// Bytes of an environment's name or of a revision. A revision has 512 at most; what is longer names nothing.
 const PART_BYTES_MAX: usize = 512;
 
-/// What is asked for. Without its parts: the path begins as one of ours and goes on otherwise.
+/// What is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Asked {
     /// To promote out of an environment.
-    Promotion(Option<(PipelineId, String)>),
+    Promotion(PipelineId, String),
     /// To approve a revision in an environment.
-    Approval(Option<(PipelineId, String, String)>),
+    Approval(PipelineId, String, String),
     /// To look at a Pipeline now.
-    Poke(Option<PipelineId>),
+    Poke(PipelineId),
     /// To look at a Repo now.
-    PokeRepo(Option<RepoId>),
+    PokeRepo(RepoId),
+    /// The path begins as that of this door and goes on otherwise.
+    Malformed(&'static str),
     /// The health endpoint: for load balancers, as the older controller has it.
     Health,
     /// Nothing that there is.
@@ -31,42 +33,51 @@ impl Asked {
         if path == "/healthz" {
             return Self::Health;
         }
-        if let Some(rest) = path.strip_prefix("/promotion/") {
-            return Self::Promotion(
-                parts::<3>(rest)
-                    .and_then(|[namespace, name, environment]| Some((pipeline(namespace, name)?, environment))),
-            );
-        }
-        if let Some(rest) = path.strip_prefix("/approval/") {
-            return Self::Approval(parts::<4>(rest).and_then(|[namespace, name, environment, revision]| {
-                Some((pipeline(namespace, name)?, environment, revision))
-            }));
-        }
-        if let Some(rest) = path.strip_prefix("/hooks/poke/pipeline/") {
-            return Self::Poke(parts::<2>(rest).and_then(|[namespace, name]| pipeline(namespace, name)));
-        }
-        if let Some(rest) = path.strip_prefix("/hooks/poke/repo/") {
-            return Self::PokeRepo(parts::<2>(rest).and_then(|[namespace, name]| {
-                (is_name(&namespace) && is_name(&name)).then(|| RepoId::new(namespace, name))
-            }));
-        }
-        Self::Nothing
+        let (door, asked) = if let Some(rest) = path.strip_prefix("/promotion/") {
+            ("promotion", promotion(rest))
+        } else if let Some(rest) = path.strip_prefix("/approval/") {
+            ("approval", approval(rest))
+        } else if let Some(rest) = path.strip_prefix("/hooks/poke/pipeline/") {
+            (
+                "poke",
+                parts(rest).and_then(|[namespace, name]| Some(Self::Poke(named(PipelineId::new, namespace, name)?))),
+            )
+        } else if let Some(rest) = path.strip_prefix("/hooks/poke/repo/") {
+            (
+                "poke",
+                parts(rest).and_then(|[namespace, name]| Some(Self::PokeRepo(named(RepoId::new, namespace, name)?))),
+            )
+        } else {
+            return Self::Nothing;
+        };
+        asked.unwrap_or(Self::Malformed(door))
     }
 
     /// The label of metrics and logs.
     pub(super) const fn door(&self) -> &'static str {
         match self {
-            Self::Promotion(_) => "promotion",
-            Self::Approval(_) => "approval",
+            Self::Promotion(..) => "promotion",
+            Self::Approval(..) => "approval",
             Self::Poke(_) | Self::PokeRepo(_) => "poke",
+            Self::Malformed(door) => door,
             Self::Health => "health",
             Self::Nothing => "none",
         }
     }
 }
 
-fn pipeline(namespace: String, name: String) -> Option<PipelineId> {
-    (is_name(&namespace) && is_name(&name)).then(|| PipelineId::new(namespace, name))
+fn promotion(path: &str) -> Option<Asked> {
+    let [namespace, name, environment] = parts(path)?;
+    Some(Asked::Promotion(named(PipelineId::new, namespace, name)?, environment))
+}
+
+fn approval(path: &str) -> Option<Asked> {
+    let [namespace, name, environment, revision] = parts(path)?;
+    Some(Asked::Approval(named(PipelineId::new, namespace, name)?, environment, revision))
+}
+
+fn named<I>(id: fn(String, String) -> I, namespace: String, name: String) -> Option<I> {
+    (is_name(&namespace) && is_name(&name)).then(|| id(namespace, name))
 }
 
 /// Exactly so many parts, each decoded.
@@ -102,16 +113,13 @@ mod tests {
     fn a_path_has_exactly_its_parts_and_a_name_is_no_path() {
         let web = || PipelineId::new("shop", "web");
         let cases = [
-            ("/promotion/shop/web/staging", Asked::Promotion(Some((web(), "staging".to_owned())))),
-            ("/promotion/shop/web/st%C3%A4ging", Asked::Promotion(Some((web(), "stäging".to_owned())))),
-            ("/approval/shop/web/prod/1.3", Asked::Approval(Some((web(), "prod".to_owned(), "1.3".to_owned())))),
-            (
-                "/approval/shop/web/prod/main%2Fabc",
-                Asked::Approval(Some((web(), "prod".to_owned(), "main/abc".to_owned()))),
-            ),
-            ("/hooks/poke/pipeline/shop/web", Asked::Poke(Some(web()))),
-            ("/hooks/poke/repo/shop/web", Asked::PokeRepo(Some(RepoId::new("shop", "web")))),
-            ("/hooks/poke/repo/shop/..", Asked::PokeRepo(None)),
+            ("/promotion/shop/web/staging", Asked::Promotion(web(), "staging".to_owned())),
+            ("/promotion/shop/web/st%C3%A4ging", Asked::Promotion(web(), "stäging".to_owned())),
+            ("/approval/shop/web/prod/1.3", Asked::Approval(web(), "prod".to_owned(), "1.3".to_owned())),
+            ("/approval/shop/web/prod/main%2Fabc", Asked::Approval(web(), "prod".to_owned(), "main/abc".to_owned())),
+            ("/hooks/poke/pipeline/shop/web", Asked::Poke(web())),
+            ("/hooks/poke/repo/shop/web", Asked::PokeRepo(RepoId::new("shop", "web"))),
+            ("/hooks/poke/repo/shop/..", Asked::Malformed("poke")),
             ("/healthz", Asked::Health),
             ("/", Asked::Nothing),
             ("/promotion", Asked::Nothing),
@@ -147,9 +155,9 @@ mod tests {
             "Shop/web/staging",
             "shop/.web/staging",
         ] {
-            assert_eq!(Asked::of(&format!("/promotion/{rest}")), Asked::Promotion(None), "{rest}");
+            assert_eq!(Asked::of(&format!("/promotion/{rest}")), Asked::Malformed("promotion"), "{rest}");
         }
         let long = format!("/promotion/shop/web/{}", "x".repeat(PART_BYTES_MAX + 1));
-        assert_eq!(Asked::of(&long), Asked::Promotion(None));
+        assert_eq!(Asked::of(&long), Asked::Malformed("promotion"));
     }
 }

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::{Trouble, View, count, promoting, running, time};
+use super::{Trouble, View, count, objects, time};
 use crate::actors::observation::Observation;
 use domain::agreement::tally::Tally;
 
@@ -151,8 +151,7 @@ fn troubles(seen: &Observation) -> Vec<Trouble> {
         );
         troubles.push(Trouble::see("flight", words));
     }
-    troubles.extend(seen.promoting.iter().flat_map(promoting::troubles));
-    troubles.extend(seen.running.iter().flat_map(running::troubles));
+    troubles.extend(objects::troubles(seen));
     troubles
 }
 

@@ -5,9 +5,7 @@ use std::time::Duration;
 use maud::{Markup, html};
 
 use super::health::Health;
-use super::{
-    SHOWN_MAX, Section, View, count, group, link, more, promoting, rollout, running, tally, time, workload, workloads,
-};
+use super::{SHOWN_MAX, Section, View, count, group, link, more, objects, rollout, tally, time, workload, workloads};
 use crate::actors::observation::{DeliverySeen, Observation, PurgeSeen};
 use domain::kernel::id::{Subject, WorkloadId};
 use domain::rollouts::browse::Search;
@@ -44,8 +42,8 @@ pub(super) fn parts(view: &View<'_>, search: &Search) -> (Health, Vec<Section>) 
         Section::new("recent", recent(view, &seen.recent)),
         Section::new("webhooks", deliveries(&seen.deliveries)),
         Section::new("other", stray(seen)),
-        Section::new("pipelines", html! { @if let Some(seen) = &seen.promoting { (promoting::section(seen)) } }),
-        Section::new("repos", html! { @if let Some(seen) = &seen.running { (running::section(seen)) } }),
+        Section::new("pipelines", html! { @if let Some(seen) = &seen.promoting { (objects::pipelines(seen)) } }),
+        Section::new("repos", html! { @if let Some(seen) = &seen.running { (objects::repos(seen)) } }),
     ];
     (health, sections)
 }
