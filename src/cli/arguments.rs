@@ -16,7 +16,7 @@ use crate::cli::demo;
 use crate::cli::step::Step;
 use domain::rollouts::goal::Goal;
 
-pub(super) use objects::{Chosen, Listing, PipelineAction, RepoAction};
+pub(super) use objects::{ChangeAction, Listing, PipelineAction, RepoAction};
 pub(super) use shell::{COMPLETE, Shell};
 pub(super) use webhooks::WebhookAction;
 

@@ -14,18 +14,28 @@ pub trait CommandKind: Kind {
     const EXAMPLE: &'static str;
     /// What begins by itself, unless it is suspended.
     const WORK: &'static str;
+    /// What the help says of these actions.
+    const POKE: &'static str;
+    const SUSPEND: &'static str;
+    const RESUME: &'static str;
 }
 
 impl CommandKind for PipelineKind {
     const COMMAND: &'static str = "pipeline";
     const EXAMPLE: &'static str = "shop/web";
     const WORK: &'static str = "promotion";
+    const POKE: &'static str = "Have allclear look at a Pipeline now";
+    const SUSPEND: &'static str = "Stop the line: no new promotion starts; what was started goes on";
+    const RESUME: &'static str = "Let a stopped line go on";
 }
 
 impl CommandKind for RepoKind {
     const COMMAND: &'static str = "repo";
     const EXAMPLE: &'static str = "platform/infra";
     const WORK: &'static str = "run";
+    const POKE: &'static str = "Have allclear look for a new commit now";
+    const SUSPEND: &'static str = "Stop it: no new run starts; what runs goes on";
+    const RESUME: &'static str = "Let a stopped Repo go on";
 }
 
 /// A text that names no object of a kind.

@@ -186,22 +186,16 @@ impl Story {
     /// 2: prod's other cluster cannot be reached: nothing moves, and it says why; then it heals.
     async fn cut_off(&mut self, tag: &str) -> io::Result<Came> {
         let before = self.forge.pulls().len();
-        for direction in [Direction::ToServer, Direction::ToClient] {
-            self.line.set(direction, Mode::Reset);
-        }
+        self.set_line(Mode::Reset);
         self.say("us-1", "the line to its API server is cut")?;
         self.release(tag)?;
         self.until("it says why", |_, view| prod(view).waits.is_some_and(|why| why.contains("us-1/prod/web"))).await?;
         // Long enough for staging to be done, and for anything that should not happen.
         self.pause(Duration::from_secs(3)).await?;
         let meanwhile = self.forge.pulls().len();
-        for direction in [Direction::ToServer, Direction::ToClient] {
-            self.line.set(direction, Mode::Pass);
-        }
+        self.set_line(Mode::Pass);
         self.say("us-1", "the line is mended")?;
-        self.until("a request is open", |story, _| story.open().is_some()).await?;
-        self.merge()?;
-        self.until("prod has it", |_, view| is_done(view, "1.2")).await?;
+        self.until_merged("1.2").await?;
         Ok(Came::words(
             "no request while it was away, 1 afterwards",
             format!(
@@ -228,9 +222,7 @@ impl Story {
         let by_old = self.forge.pulls().len() - before;
         let second = self.ticket().await;
         self.answer(&second)?;
-        self.until("a request is open", |story, _| story.open().is_some()).await?;
-        self.merge()?;
-        self.until("prod has it", |_, view| is_done(view, "1.4")).await?;
+        self.until_merged("1.4").await?;
         let by_new = self.forge.pulls().len() - before;
         Ok(Came::words(
             "no request by the old yes, 1 by the new",
@@ -276,10 +268,20 @@ impl Story {
         self.say("kill -9", "the branch is pushed; the forge never heard of a request")?;
         self.start().await?;
         self.say("restart", "a new controller reads the Pipeline's status and goes on")?;
+        self.until_merged("1.6").await?;
+        Ok(Came::words("1 request", format!("{} request", self.forge.pulls().len() - before)))
+    }
+
+    fn set_line(&self, mode: Mode) {
+        self.line.set(Direction::ToServer, mode);
+        self.line.set(Direction::ToClient, mode);
+    }
+
+    /// Merges the request, once it is open, and waits until prod has this revision.
+    async fn until_merged(&mut self, tag: &str) -> io::Result<()> {
         self.until("a request is open", |story, _| story.open().is_some()).await?;
         self.merge()?;
-        self.until("prod has it", |_, view| is_done(view, "1.6")).await?;
-        Ok(Came::words("1 request", format!("{} request", self.forge.pulls().len() - before)))
+        self.until("prod has it", |_, view| is_done(view, tag)).await
     }
 
     fn release(&self, tag: &str) -> io::Result<()> {

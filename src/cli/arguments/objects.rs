@@ -26,24 +26,8 @@ pub(crate) enum PipelineAction {
         #[arg(long)]
         yes: bool,
     },
-    /// Have allclear look at a Pipeline now
-    Poke {
-        #[command(flatten)]
-        which: Chosen<PipelineKind>,
-    },
-    /// Stop the line: no new promotion starts; what was started goes on
-    Suspend {
-        #[command(flatten)]
-        which: Chosen<PipelineKind>,
-        /// Reason shown to others [default: stopped by, and your user name]
-        #[arg(long, value_name = "WORDS")]
-        reason: Option<String>,
-    },
-    /// Let a stopped line go on
-    Resume {
-        #[command(flatten)]
-        which: Chosen<PipelineKind>,
-    },
+    #[command(flatten)]
+    Change(ChangeAction<PipelineKind>),
 }
 
 /// Which objects are listed, and how.
@@ -55,6 +39,29 @@ pub(crate) struct Listing {
     /// How to print it
     #[arg(short, long, value_enum, default_value = "table")]
     pub(crate) output: Format,
+}
+
+/// What is done with objects of a kind, by a mark on each.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ChangeAction<K: CommandKind> {
+    #[command(about = K::POKE)]
+    Poke {
+        #[command(flatten)]
+        which: Chosen<K>,
+    },
+    #[command(about = K::SUSPEND)]
+    Suspend {
+        #[command(flatten)]
+        which: Chosen<K>,
+        /// Reason shown to others [default: stopped by, and your user name]
+        #[arg(long, value_name = "WORDS")]
+        reason: Option<String>,
+    },
+    #[command(about = K::RESUME)]
+    Resume {
+        #[command(flatten)]
+        which: Chosen<K>,
+    },
 }
 
 /// Which objects of a kind are changed.
@@ -98,24 +105,8 @@ pub(crate) enum RepoAction {
         #[arg(long, value_parser = step)]
         step: Option<StepKind>,
     },
-    /// Have allclear look for a new commit now
-    Poke {
-        #[command(flatten)]
-        which: Chosen<RepoKind>,
-    },
-    /// Stop it: no new run starts; what runs goes on
-    Suspend {
-        #[command(flatten)]
-        which: Chosen<RepoKind>,
-        /// Reason shown to others [default: stopped by, and your user name]
-        #[arg(long, value_name = "WORDS")]
-        reason: Option<String>,
-    },
-    /// Let a stopped Repo go on
-    Resume {
-        #[command(flatten)]
-        which: Chosen<RepoKind>,
-    },
+    #[command(flatten)]
+    Change(ChangeAction<RepoKind>),
 }
 
 fn step(name: &str) -> Result<StepKind, String> {

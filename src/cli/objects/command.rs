@@ -11,7 +11,7 @@ use crate::adapters::clock::SystemClock;
 use crate::adapters::kubernetes::desk::Desk;
 use crate::adapters::kubernetes::objects::{PipelineKind, RepoKind};
 use crate::cli::answer::{Outcome, Output, invalid, print};
-use crate::cli::arguments::{Chosen, Global, Listing, PipelineAction, RepoAction};
+use crate::cli::arguments::{ChangeAction, Global, Listing, PipelineAction, RepoAction};
 use crate::cli::command_kind::{IdOf, named};
 use crate::cli::connect::connected;
 use crate::cli::consent::Consent;
@@ -46,9 +46,7 @@ pub(in crate::cli) fn pipeline(caller: Caller, action: PipelineAction) -> ExitCo
                 approve(desk, id, said, Consent::new(yes)).await
             })
         }
-        PipelineAction::Poke { which } => changed(caller, which, poke()),
-        PipelineAction::Suspend { which, reason } => changed(caller, which, Change::Suspend(reason)),
-        PipelineAction::Resume { which } => changed(caller, which, Change::Resume),
+        PipelineAction::Change(action) => changed(caller, action),
     }
 }
 
@@ -65,14 +63,8 @@ pub(in crate::cli) fn repo(caller: Caller, action: RepoAction) -> ExitCode {
         RepoAction::Logs { name, step } => {
             of_one(caller, &name, Output::Table, async |desk, id| logs(desk, id, step).await)
         }
-        RepoAction::Poke { which } => changed(caller, which, poke()),
-        RepoAction::Suspend { which, reason } => changed(caller, which, Change::Suspend(reason)),
-        RepoAction::Resume { which } => changed(caller, which, Change::Resume),
+        RepoAction::Change(action) => changed(caller, action),
     }
-}
-
-fn poke() -> Change {
-    Change::Poke(SystemClock::default().wall_ms())
 }
 
 fn listed<K: ShownKind>(caller: Caller, Listing { namespace, output }: Listing) -> ExitCode {
@@ -80,7 +72,12 @@ fn listed<K: ShownKind>(caller: Caller, Listing { namespace, output }: Listing) 
     at_desk(caller, output, async |desk: &Desk<K>| list(desk, namespace.as_deref(), output).await)
 }
 
-fn changed<K: ShownKind>(caller: Caller, chosen: Chosen<K>, what: Change) -> ExitCode {
+fn changed<K: ShownKind>(caller: Caller, action: ChangeAction<K>) -> ExitCode {
+    let (chosen, what) = match action {
+        ChangeAction::Poke { which } => (which, Change::Poke(SystemClock::default().wall_ms())),
+        ChangeAction::Suspend { which, reason } => (which, Change::Suspend(reason)),
+        ChangeAction::Resume { which } => (which, Change::Resume),
+    };
     let which = match chosen.name.as_deref().map(named::<K>).transpose() {
         Ok(Some(id)) => Which::One(id),
         Ok(None) => Which::All(chosen.namespace),
