@@ -120,6 +120,8 @@ impl story::Story for Story {
             self.tell_calls()?;
             sleep(LOOK_EVERY).await;
         }
+        // The last call may have come after the last look.
+        self.tell_calls()?;
         let came = [self.member.purges() - purges, self.member.received() - calls];
         Ok(Came::counts(expected, &came, killed && !given_up))
     }

@@ -47,7 +47,7 @@ pub enum Asked<'a, K> {
 }
 
 async fn live<K: ShownKind>(url: &Url, id: &IdOf<K>) -> Result<K::View, Error> {
-    let state = remote::state(url, None).await.map_err(|why| Error::Server(why.to_string()))?;
+    let state = remote::state(url, None).await.map_err(Error::Server)?;
     let Some(seen) = state.get(K::STATE).filter(|seen| !seen.is_null()) else {
         return Err(Error::NotLooking { kind: K::NAME, command: K::COMMAND });
     };
