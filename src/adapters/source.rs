@@ -14,8 +14,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use forge::Http;
-use forge::git::{Bounds, Node, Oid, Remote, Snapshot};
-use forge::keys::GitKeys;
+use forge::git::{Bounds, Node, NotAnId, Oid, Remote, Snapshot};
+use forge::keys::{GitKeys, NoKeys};
+
+use domain::ports::PortError;
 
 const MIB: usize = 1024 * 1024;
 
@@ -59,29 +61,44 @@ pub struct Fetched {
     pub pointers: usize,
 }
 
+/// Why a commit is not in its folder.
+#[derive(Debug, thiserror::Error)]
+pub enum Unfetched {
+    #[error("the revision is not the id of a commit: 40 hexadecimal digits")]
+    NoCommit(#[from] NotAnId),
+    #[error("failed to {0} {path}: {1}", path = .2.display())]
+    File(&'static str, io::Error, PathBuf),
+    #[error("the folder {} is not empty", .0.display())]
+    NotEmpty(PathBuf),
+    #[error("failed to read key {0} of the Secret: {1}")]
+    Key(&'static str, io::Error),
+    #[error("failed to use the Secret: {0}")]
+    Secret(#[from] NoKeys),
+    /// The server did not give it out, or not as it should be.
+    #[error(transparent)]
+    Git(#[from] PortError),
+}
+
 /// Fetches a commit and writes its files.
 ///
 /// # Errors
-/// In words.
-pub async fn fetch(http: Arc<dyn Http>, wanted: &Wanted<'_>) -> Result<Fetched, String> {
+/// When it cannot be had, or not be written.
+pub async fn fetch(http: Arc<dyn Http>, wanted: &Wanted<'_>) -> Result<Fetched, Unfetched> {
     let Wanted { url, revision, reference, secret, into } = *wanted;
-    let commit: Oid =
-        revision.parse().map_err(|_| "the revision is not the id of a commit: 40 hexadecimal digits".to_owned())?;
+    let commit: Oid = revision.parse()?;
     let keys = secret.map(keys).transpose()?.unwrap_or_default();
-    let failed = |what: &str, error: &io::Error| format!("failed to {what} {}: {error}", into.display());
-    fs::create_dir_all(into).map_err(|error| failed("make folder", &error))?;
-    if fs::read_dir(into).map_err(|error| failed("read folder", &error))?.next().is_some() {
-        return Err(format!("the folder {} is not empty", into.display()));
+    let failed = |what: &'static str| move |error| Unfetched::File(what, error, into.to_owned());
+    fs::create_dir_all(into).map_err(failed("make folder"))?;
+    if fs::read_dir(into).map_err(failed("read folder"))?.next().is_some() {
+        return Err(Unfetched::NotEmpty(into.to_owned()));
     }
-    let remote =
-        Remote::new(http, url, keys.credentials.as_ref(), keys.authorities).map_err(|error| error.to_string())?;
-    let scratch = scratch(into).map_err(|error| failed("make a scratch file beside", &error))?;
-    let snapshot = remote.bounded(BOUNDS).snapshot(commit, reference, scratch).await;
-    write(&snapshot.map_err(|error| error.to_string())?, into)
+    let remote = Remote::new(http, url, keys.credentials.as_ref(), keys.authorities)?;
+    let scratch = scratch(into).map_err(failed("make a scratch file beside"))?;
+    write(&remote.bounded(BOUNDS).snapshot(commit, reference, scratch).await?, into)
 }
 
 /// The keys of a mounted Secret.
-fn keys(folder: &Path) -> Result<GitKeys, String> {
+fn keys(folder: &Path) -> Result<GitKeys, Unfetched> {
     let mut found = std::collections::BTreeMap::new();
     for key in GitKeys::KEYS {
         let read = File::open(folder.join(key)).and_then(|file| {
@@ -92,10 +109,10 @@ fn keys(folder: &Path) -> Result<GitKeys, String> {
         match read {
             Ok(content) => drop(found.insert(key.to_owned(), content)),
             Err(error) if error.kind() == ErrorKind::NotFound => {}
-            Err(error) => return Err(format!("failed to read key {key} of the Secret: {error}")),
+            Err(error) => return Err(Unfetched::Key(key, error)),
         }
     }
-    GitKeys::of(&found).map_err(|why| format!("failed to use the Secret: {why}"))
+    Ok(GitKeys::of(&found)?)
 }
 
 /// A file without a name, which is gone when it is closed.
@@ -108,11 +125,11 @@ fn scratch(into: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-fn write(snapshot: &Snapshot, into: &Path) -> Result<Fetched, String> {
+fn write(snapshot: &Snapshot, into: &Path) -> Result<Fetched, Unfetched> {
     let mut fetched = Fetched { bytes: snapshot.bytes(), ..Fetched::default() };
     for (path, node) in snapshot.nodes() {
         let place = place(into, path);
-        let failed = |error: io::Error| format!("failed to write {}: {error}", place.display());
+        let failed = |error| Unfetched::File("write", error, place.clone());
         match node {
             Node::Folder => fs::create_dir(&place).map_err(failed)?,
             Node::Submodule => {
@@ -120,7 +137,7 @@ fn write(snapshot: &Snapshot, into: &Path) -> Result<Fetched, String> {
                 fetched.submodules.push(String::from_utf8_lossy(path).into_owned());
             }
             Node::File(id, executable) => {
-                let content = snapshot.content(*id).map_err(|error| error.to_string())?;
+                let content = snapshot.content(*id)?;
                 let mode = if *executable { 0o755 } else { 0o644 };
                 let file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&place);
                 file.and_then(|mut file| file.write_all(&content)).map_err(failed)?;
@@ -134,7 +151,7 @@ fn write(snapshot: &Snapshot, into: &Path) -> Result<Fetched, String> {
         let Node::Link(target) = node else { continue };
         let place = place(into, path);
         symlink(std::ffi::OsStr::from_bytes(target), &place)
-            .map_err(|error| format!("failed to write link {}: {error}", place.display()))?;
+            .map_err(|error| Unfetched::File("write link", error, place))?;
         fetched.files = fetched.files.saturating_add(1);
     }
     Ok(fetched)

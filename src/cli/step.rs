@@ -115,6 +115,9 @@ enum Preset {
     Command,
 }
 
+/// Why a step failed. All that becomes of it is words.
+type Wrong = Box<dyn std::error::Error>;
+
 /// What a step came to: for the controller, for people, and the exit code.
 struct End {
     message: String,
@@ -147,7 +150,7 @@ pub(super) fn step(step: Step) -> Outcome {
         }
     };
     let End { message, words, code } = end.unwrap_or_else(|why| End {
-        message: clean(&why, MESSAGE_BYTES_MAX),
+        message: clean(&why.to_string(), MESSAGE_BYTES_MAX),
         words: format!("error: {why}"),
         code: EXIT_FAILED,
     });
@@ -162,10 +165,10 @@ pub(super) fn step(step: Step) -> Outcome {
 
 /// Whether the folder is among the files. A container runtime makes a working directory that is missing, and then a command would run in
 /// an empty one.
-fn has(into: &Path, path: Option<&Path>) -> Result<(), String> {
+fn has(into: &Path, path: Option<&Path>) -> Result<(), Wrong> {
     match path {
         Some(path) if !into.join(path).is_dir() => {
-            Err(format!("the commit has no folder {}: correct spec.path", path.display()))
+            Err(format!("the commit has no folder {}: correct spec.path", path.display()).into())
         }
         Some(_) | None => Ok(()),
     }
@@ -174,12 +177,12 @@ fn has(into: &Path, path: Option<&Path>) -> Result<(), String> {
 /// Whether the state is kept elsewhere, by what `terraform init` has written
 /// (`internal/command/workdir/backend_state.go` of <https://github.com/hashicorp/terraform/tree/v1.9.0>). Without a backend it writes
 /// nothing.
-fn keeps_its_state(data: &Path) -> Result<End, String> {
+fn keeps_its_state(data: &Path) -> Result<End, Wrong> {
     let file = data.join("terraform.tfstate");
     let text = match bounded(&file) {
         Ok(text) => text,
         Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
-        Err(error) => return Err(format!("failed to read {}: {error}", file.display())),
+        Err(error) => return Err(format!("failed to read {}: {error}", file.display()).into()),
     };
     let known: serde_json::Value = serde_json::from_slice(&text).unwrap_or_default();
     match known.pointer("/backend/type").and_then(serde_json::Value::as_str) {
@@ -191,12 +194,12 @@ fn keeps_its_state(data: &Path) -> Result<End, String> {
         Some(_) | None => {
             Err("Terraform would keep its state in this pod, and lose it: name a backend in the configuration, or set \
                                runner.allowLocalState where a mount keeps it"
-                .to_owned())
+                .into())
         }
     }
 }
 
-fn fetched(wanted: &Wanted<'_>, private: Vec<String>, stand_ins: Vec<(String, SocketAddr)>) -> Result<End, String> {
+fn fetched(wanted: &Wanted<'_>, private: Vec<String>, stand_ins: Vec<(String, SocketAddr)>) -> Result<End, Wrong> {
     let private: BTreeSet<String> = private.into_iter().map(|host| host.to_ascii_lowercase()).collect();
     let http = ForgeHttp::new(private).with(EXCHANGE_TIMEOUT, Arc::new(SystemLookup));
     let stand_ins: BTreeMap<String, SocketAddr> = stand_ins.into_iter().collect();
@@ -216,7 +219,7 @@ fn fetched(wanted: &Wanted<'_>, private: Vec<String>, stand_ins: Vec<(String, So
     Ok(End { message: String::new(), words, code: 0 })
 }
 
-fn reported(message: Message, code: u8) -> Result<End, String> {
+fn reported(message: Message, code: u8) -> Result<End, Wrong> {
     let words = match &message {
         Message::Planned(planned) => said(planned),
         Message::Differs(planned) => format!(
@@ -239,7 +242,7 @@ fn said(Planned { fingerprint: _, counts, empty }: &Planned) -> String {
 }
 
 impl Plan {
-    fn read(&self) -> Result<Planned, String> {
+    fn read(&self) -> Result<Planned, Wrong> {
         let (preset, name) = match self.preset {
             Preset::Terraform => (spec::Preset::Terraform, "plan.json"),
             Preset::Command => (spec::Preset::Command, "plan"),
@@ -249,7 +252,7 @@ impl Plan {
             ErrorKind::NotFound => format!("the step plan wrote no {}", file.display()),
             _ => format!("failed to read {}: {error}", file.display()),
         })?;
-        fingerprint(preset, &plan)
+        Ok(fingerprint(preset, &plan)?)
     }
 }
 

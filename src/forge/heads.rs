@@ -78,10 +78,9 @@ impl Heads for GitHeads {
 
     async fn resolve(&self, repo: &RepoId, spec: &Spec, begins: &Begins<'_>) -> Result<Found, Unresolved> {
         let source = &spec.source;
-        let question = match Question::of(&source.wanted) {
-            Ok(Asked::Remote(question)) => question,
-            Ok(Asked::Nothing(found)) => return Ok(found),
-            Err(why) => return Err(lasting(why)),
+        let question = match Question::of(&source.wanted)? {
+            Asked::Remote(question) => question,
+            Asked::Nothing(found) => return Ok(found),
         };
         let host = Remote::host(&source.url).map_err(unresolved)?;
         let shared = &self.0;
@@ -185,7 +184,7 @@ struct Question {
 }
 
 impl Question {
-    fn of(wanted: &Wanted) -> Result<Asked, String> {
+    fn of(wanted: &Wanted) -> Result<Asked, Unresolved> {
         let name = match wanted {
             Wanted::Commit(revision) => {
                 return Ok(Asked::Nothing(Found { revision: revision.clone(), name: revision.0.clone() }));
@@ -196,7 +195,7 @@ impl Question {
         };
         match is_name(&name) {
             true => Ok(Asked::Remote(Self { name, wanted: wanted.clone() })),
-            false => Err(format!("{wanted} cannot be the name of a ref")),
+            false => Err(lasting(format!("{wanted} cannot be the name of a ref"))),
         }
     }
 

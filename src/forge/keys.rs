@@ -60,6 +60,19 @@ pub struct GitKeys {
     pub authorities: Option<Authorities>,
 }
 
+/// Why a Secret does not open a repository; nothing of its content is repeated.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoKeys {
+    #[error("its key {0} is no text")]
+    NotText(String),
+    #[error("it has a username, but neither password nor token")]
+    NoPassword,
+    #[error("it has a key for SSH, which is not spoken; username and password, or bearerToken, are understood")]
+    Ssh,
+    #[error("it has none of the keys username and password, bearerToken, token, caFile, ca.crt")]
+    None,
+}
+
 impl GitKeys {
     /// The keys of a Secret that are read.
     pub const KEYS: [&str; 7] = ["username", "password", "bearerToken", "token", "caFile", "ca.crt", "identity"];
@@ -67,14 +80,14 @@ impl GitKeys {
     /// Reads the content of a Secret.
     ///
     /// # Errors
-    /// In words without the content: something is missing, is no text, or cannot be used.
-    pub fn of(secret: &BTreeMap<String, Vec<u8>>) -> Result<Self, String> {
+    /// Something is missing, is no text, or cannot be used.
+    pub fn of(secret: &BTreeMap<String, Vec<u8>>) -> Result<Self, NoKeys> {
         let text = |key: &str| match secret.get(key).map(|value| std::str::from_utf8(value)) {
             None => Ok(None),
             Some(Ok(value)) => {
                 Ok(Some(value.trim_end_matches(['\n', '\r']).to_owned()).filter(|value| !value.is_empty()))
             }
-            Some(Err(_not_text)) => Err(format!("its key {key} is no text")),
+            Some(Err(_not_text)) => Err(NoKeys::NotText(key.to_owned())),
         };
         let credentials = match (text("username")?, text("password")?, text("bearerToken")?, text("token")?) {
             (user, Some(password), ..) => {
@@ -84,18 +97,13 @@ impl GitKeys {
             (user, None, None, Some(password)) => {
                 Some(Credentials::Basic { user: user.unwrap_or_else(|| "oauth2".to_owned()), password })
             }
-            (Some(_), None, None, None) => return Err("it has a username, but neither password nor token".to_owned()),
-            (None, None, None, None) if secret.contains_key("identity") => {
-                return Err(
-                    "it has a key for SSH, which is not spoken; username and password, or bearerToken, are understood"
-                        .to_owned(),
-                );
-            }
+            (Some(_), None, None, None) => return Err(NoKeys::NoPassword),
+            (None, None, None, None) if secret.contains_key("identity") => return Err(NoKeys::Ssh),
             (None, None, None, None) => None,
         };
         let authorities = Authorities::of(secret);
         if credentials.is_none() && authorities.is_none() {
-            return Err("it has none of the keys username and password, bearerToken, token, caFile, ca.crt".to_owned());
+            return Err(NoKeys::None);
         }
         Ok(Self { credentials, authorities })
     }
@@ -132,7 +140,7 @@ mod tests {
             (&[("other", "hunter2")], "none of the keys"),
             (&[("password", "")], "none of the keys"),
         ] {
-            let refused = read(keys).expect_err(words);
+            let refused = read(keys).expect_err(words).to_string();
             assert!(refused.contains(words) && !refused.contains("hunter2"), "{refused}");
         }
         assert!(GitKeys::of(&[("password".to_owned(), vec![0xff])].into()).is_err());

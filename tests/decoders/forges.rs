@@ -119,6 +119,7 @@ fn git_keys(bytes: &[u8]) -> bool {
             true
         }
         Err(why) => {
+            let why = why.to_string();
             assert!(why.len() <= 1_024);
             for value in secret.values().filter(|value| value.len() >= 12) {
                 assert!(!why.contains(crate::text(value).as_ref()), "{why}");

@@ -144,7 +144,7 @@ proptest! {
         for preset in [Preset::Terraform, Preset::Command] {
             match fingerprint(preset, &hostile) {
                 Ok(planned) => prop_assert_eq!(planned.fingerprint.len(), FINGERPRINT_DIGITS),
-                Err(words) => prop_assert!(!words.contains("hunter2"), "{}", words),
+                Err(why) => prop_assert!(!why.to_string().contains("hunter2"), "{}", why),
             }
         }
         let _ = Message::parse(&String::from_utf8_lossy(&hostile));

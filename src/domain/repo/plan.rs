@@ -43,13 +43,18 @@ pub struct Planned {
     pub empty: bool,
 }
 
+/// Why a plan is not used: nothing of it is repeated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct NoPlan(&'static str);
+
 /// Reads a plan as its preset writes it.
 ///
 /// # Errors
-/// In words that hold nothing of the plan: it is too long, or none of the form that is understood.
-pub fn fingerprint(preset: Preset, plan: &[u8]) -> Result<Planned, String> {
+/// It is too long, or none of the form that is understood.
+pub fn fingerprint(preset: Preset, plan: &[u8]) -> Result<Planned, NoPlan> {
     if plan.len() > PLAN_BYTES_MAX {
-        return Err(format!("the plan has more than {} MiB", PLAN_BYTES_MAX / (1024 * 1024)));
+        return Err(NoPlan("the plan has more than 64 MiB"));
     }
     match preset {
         Preset::Terraform => terraform::planned(plan),
@@ -69,6 +74,11 @@ pub enum Message {
     /// The plan is not the one that was said yes to: this is what it would change now.
     Differs(Planned),
 }
+
+/// Why there is no message: nothing of its text is repeated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct NoMessage(&'static str);
 
 /// The form of a message. Fields that are not known are left to later versions.
 #[derive(Serialize, Deserialize)]
@@ -99,7 +109,7 @@ impl Message {
     ///
     /// # Errors
     /// It cannot be written, which would be a mistake of ours.
-    pub fn to_json(&self) -> Result<String, String> {
+    pub fn to_json(&self) -> Result<String, NoMessage> {
         let (result, planned) = match self {
             Self::Planned(planned) => (Outcome::Planned, planned),
             Self::Differs(planned) => (Outcome::Differs, planned),
@@ -107,23 +117,23 @@ impl Message {
         let Planned { fingerprint, counts, empty } = planned.clone();
         let counts = counts.map(|Counts { add, change, destroy }| WrittenCounts { add, change, destroy });
         serde_json::to_string(&Written { result, fingerprint, counts, empty })
-            .map_err(|_| "the message cannot be written".to_owned())
+            .map_err(|_| NoMessage("the message cannot be written"))
     }
 
     /// Reads what a container wrote. The user's own containers may write anything, so nothing is believed that is not whole.
     ///
     /// # Errors
-    /// In words that hold nothing of the text.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    /// It is none of ours.
+    pub fn parse(text: &str) -> Result<Self, NoMessage> {
         if text.len() > MESSAGE_BYTES_MAX {
-            return Err("the message of the step is too long".to_owned());
+            return Err(NoMessage("the message of the step is too long"));
         }
         let written: Written =
-            serde_json::from_str(text).map_err(|_| "the message of the step is not in our form".to_owned())?;
+            serde_json::from_str(text).map_err(|_| NoMessage("the message of the step is not in our form"))?;
         let Written { result, fingerprint, counts, empty } = written;
         let is_digit = |digit: u8| digit.is_ascii_digit() || (b'a'..=b'f').contains(&digit);
         if fingerprint.len() != FINGERPRINT_DIGITS || !fingerprint.bytes().all(is_digit) {
-            return Err("the message of the step has no fingerprint".to_owned());
+            return Err(NoMessage("the message of the step has no fingerprint"));
         }
         let counts = counts.map(|WrittenCounts { add, change, destroy }| Counts { add, change, destroy });
         let planned = Planned { fingerprint, counts, empty };

@@ -89,7 +89,7 @@ impl Snapshot {
         let mut walk = Walk { spill: &spill, bounds, nodes: BTreeMap::new(), bytes: 0, path_bytes: 0 };
         walk.folders(root)?;
         let Walk { nodes, bytes, .. } = walk;
-        links::check(&nodes).map_err(Failure::lasting)?;
+        links::check(&nodes)?;
         Ok(Self { spill, nodes, bytes })
     }
 }

@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
+use super::NoPlan;
+
 /// Values within values. Providers' schemas go ten deep; what is deeper comes from no provider.
 const DEPTH_MAX: usize = 100;
 
@@ -20,10 +22,7 @@ enum Shape<'a> {
     Map(BTreeMap<String, &'a RawValue>),
 }
 
-/// The error for an unreadable value.
-const NO_JSON: &str = "the plan holds JSON that cannot be read";
-
-fn shape(value: &RawValue) -> Result<Shape<'_>, &'static str> {
+fn shape(value: &RawValue) -> Result<Shape<'_>, NoPlan> {
     let text = value.get();
     match text.as_bytes().first() {
         Some(b'"') => serde_json::from_str(text).map(Shape::Text),
@@ -31,7 +30,7 @@ fn shape(value: &RawValue) -> Result<Shape<'_>, &'static str> {
         Some(b'{') => serde_json::from_str(text).map(Shape::Map),
         Some(_) | None => Ok(Shape::Plain(text)),
     }
-    .map_err(|_| NO_JSON)
+    .map_err(|_| NoPlan("the plan holds JSON that cannot be read"))
 }
 
 /// Feeds a hash so that no two different lists of parts come to the same bytes.
@@ -52,7 +51,7 @@ impl Feed {
     }
 
     /// A value that may not be there; a missing one is `null`.
-    pub(super) fn value(&mut self, value: Option<&RawValue>) -> Result<(), &'static str> {
+    pub(super) fn value(&mut self, value: Option<&RawValue>) -> Result<(), NoPlan> {
         self.open(value, 0)
     }
 
@@ -61,7 +60,7 @@ impl Feed {
         self.0.finalize().to_vec()
     }
 
-    fn open(&mut self, value: Option<&RawValue>, depth: usize) -> Result<(), &'static str> {
+    fn open(&mut self, value: Option<&RawValue>, depth: usize) -> Result<(), NoPlan> {
         let below = deeper(depth)?;
         let Some(value) = value else {
             self.part(b'p', b"null");
@@ -86,11 +85,11 @@ impl Feed {
     }
 
     /// The value after a change, where marks say what of it is sensitive: there only counts whether it is another one than before.
-    pub(super) fn masked(&mut self, change: &Masked<'_>) -> Result<(), &'static str> {
+    pub(super) fn masked(&mut self, change: &Masked<'_>) -> Result<(), NoPlan> {
         self.masked_at(*change, 0)
     }
 
-    fn masked_at(&mut self, change: Masked<'_>, depth: usize) -> Result<(), &'static str> {
+    fn masked_at(&mut self, change: Masked<'_>, depth: usize) -> Result<(), NoPlan> {
         let below = deeper(depth)?;
         let Masked { before, after, marks } = change;
         let marks = [mark(marks[0])?, mark(marks[1])?];
@@ -143,7 +142,7 @@ enum Mark<'a> {
     Parts(Shape<'a>),
 }
 
-fn mark(raw: Option<&RawValue>) -> Result<Mark<'_>, &'static str> {
+fn mark(raw: Option<&RawValue>) -> Result<Mark<'_>, NoPlan> {
     Ok(match raw.map(shape).transpose()? {
         None | Some(Shape::Plain("false" | "null")) => Mark::None,
         Some(parts @ (Shape::List(_) | Shape::Map(_))) => Mark::Parts(parts),
@@ -185,12 +184,16 @@ impl<'a> Shape<'a> {
 }
 
 /// Whether two values are the same.
-fn digest(value: Option<&RawValue>) -> Result<Vec<u8>, &'static str> {
+fn digest(value: Option<&RawValue>) -> Result<Vec<u8>, NoPlan> {
     let mut feed = Feed::default();
     feed.value(value)?;
     Ok(feed.end())
 }
 
-fn deeper(depth: usize) -> Result<usize, &'static str> {
-    if depth < DEPTH_MAX { Ok(depth.saturating_add(1)) } else { Err("the plan holds values within values without end") }
+fn deeper(depth: usize) -> Result<usize, NoPlan> {
+    if depth < DEPTH_MAX {
+        Ok(depth.saturating_add(1))
+    } else {
+        Err(NoPlan("the plan holds values within values without end"))
+    }
 }

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::json::{Feed, Masked};
-use super::{Planned, digits};
+use super::{NoPlan, Planned, digits};
 use crate::repo::status::Counts;
 
 /// The document, as far as it is decisive. What is not known is left to later minor versions, as the format asks for.
@@ -72,7 +72,7 @@ struct Invocation<'a> {
     lifecycle_action_trigger: Option<&'a RawValue>,
 }
 
-pub(super) fn planned(plan: &[u8]) -> Result<Planned, String> {
+pub(super) fn planned(plan: &[u8]) -> Result<Planned, NoPlan> {
     let Document {
         format_version,
         errored,
@@ -81,16 +81,15 @@ pub(super) fn planned(plan: &[u8]) -> Result<Planned, String> {
         resource_drift,
         output_changes,
         action_invocations,
-    } = serde_json::from_slice(plan).map_err(|_| {
-        "the plan is not what terraform show -json writes; is it empty, or did the plan fail?".to_owned()
-    })?;
+    } = serde_json::from_slice(plan)
+        .map_err(|_| NoPlan("the plan is not what terraform show -json writes; is it empty, or did the plan fail?"))?;
     match format_version.as_deref().map(|version| version.split('.').next()) {
         Some(Some("1")) => {}
-        Some(_) => return Err("the plan's format_version is not 1.x, and only that is understood".to_owned()),
-        None => return Err("the plan has no format_version; was it made by terraform show -json?".to_owned()),
+        Some(_) => return Err(NoPlan("the plan's format_version is not 1.x, and only that is understood")),
+        None => return Err(NoPlan("the plan has no format_version; was it made by terraform show -json?")),
     }
     if errored == Some(true) {
-        return Err("the plan says that planning failed".to_owned());
+        return Err(NoPlan("the plan says that planning failed"));
     }
     let resources = resource_changes.unwrap_or_default();
     let outputs = output_changes.unwrap_or_default();
@@ -144,7 +143,7 @@ impl Resource<'_> {
         !self.change.is_only("no-op") || self.previous_address.is_some() || self.change.importing.is_some()
     }
 
-    fn digest(&self, kind: u8) -> Result<Vec<u8>, &'static str> {
+    fn digest(&self, kind: u8) -> Result<Vec<u8>, NoPlan> {
         let mut feed = Feed::default();
         feed.part(kind, self.address.as_bytes());
         for text in [&self.previous_address, &self.mode, &self.deposed] {
@@ -160,7 +159,7 @@ impl Change<'_> {
         self.actions.iter().all(|one| one == action)
     }
 
-    fn feed(&self, feed: &mut Feed) -> Result<(), &'static str> {
+    fn feed(&self, feed: &mut Feed) -> Result<(), NoPlan> {
         let Self { actions, before, after, after_unknown, before_sensitive, after_sensitive, replace_paths, importing } =
             self;
         feed.count(b'a', actions.len());
@@ -173,7 +172,7 @@ impl Change<'_> {
 }
 
 impl Invocation<'_> {
-    fn digest(&self) -> Result<Vec<u8>, &'static str> {
+    fn digest(&self) -> Result<Vec<u8>, NoPlan> {
         let Self { address, config_values, config_sensitive, config_unknown, lifecycle_action_trigger } = self;
         let mut feed = Feed::default();
         feed.part(b'i', address.as_bytes());

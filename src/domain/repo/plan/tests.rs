@@ -153,7 +153,7 @@ fn a_plan_that_changes_nothing_is_empty() {
 
 #[test]
 fn what_is_no_plan_is_refused_in_words() {
-    let refused = |plan: &str| fingerprint(Preset::Terraform, plan.as_bytes()).expect_err("no plan");
+    let refused = |plan: &str| fingerprint(Preset::Terraform, plan.as_bytes()).expect_err("no plan").to_string();
     for (plan, words) in [
         ("", "terraform show -json"),
         ("{}", "format_version"),
@@ -173,7 +173,7 @@ fn what_is_no_plan_is_refused_in_words() {
     assert!(deep("[", "]").contains("without end"));
     assert!(deep(r#"{"a":"#, "}").contains("without end"));
     let long = vec![b' '; PLAN_BYTES_MAX + 1];
-    assert_eq!(fingerprint(Preset::Command, &long), Err("the plan has more than 64 MiB".to_owned()));
+    assert_eq!(fingerprint(Preset::Command, &long), Err(NoPlan("the plan has more than 64 MiB")));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::Node;
+use super::{Failure, Node};
 
 /// Links that are followed for one path: Linux' own bound. A link beyond it leads nowhere, for the system refuses it.
 const FOLLOWED_MAX: usize = 40;
@@ -11,13 +11,13 @@ const FOLLOWED_MAX: usize = 40;
 const STEPS_MAX: usize = 20_000_000;
 
 /// Refuses a link that leads out, by its name.
-pub(super) fn check(nodes: &BTreeMap<Vec<u8>, Node>) -> Result<(), String> {
+pub(super) fn check(nodes: &BTreeMap<Vec<u8>, Node>) -> Result<(), Failure> {
     let mut steps = 0_usize;
     for (path, node) in nodes {
         let Node::Link(target) = node else { continue };
         let refuse = |why: &str| {
             let [path, target] = [path, target].map(|text| String::from_utf8_lossy(text).into_owned());
-            Err(format!("the link {path:?} {why}: {target:?}"))
+            Err(Failure::lasting(format!("the link {path:?} {why}: {target:?}")))
         };
         if target.is_empty() || target.contains(&0) {
             return refuse("names nothing");
@@ -26,7 +26,7 @@ pub(super) fn check(nodes: &BTreeMap<Vec<u8>, Node>) -> Result<(), String> {
         match stays_inside(nodes, folder, target, &mut steps) {
             Some(true) => {}
             Some(false) => return refuse("leads out of the repository"),
-            None => return Err("its links lead through each other too often".to_owned()),
+            None => return Err(Failure::lasting("its links lead through each other too often")),
         }
     }
     Ok(())
@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn links_out_of_the_repository_are_refused_by_name() {
         for target in ["..", "/etc/passwd", "sub/../../b", "../repo/b", "./..", ""] {
-            let refused = check(&nodes(&[("a", Some(target)), ("sub/b", None)])).expect_err(target);
+            let refused = check(&nodes(&[("a", Some(target)), ("sub/b", None)])).expect_err(target).cause;
             assert!(refused.starts_with("the link \"a\" "), "{refused}");
         }
         assert!(check(&nodes(&[("x/y/up", Some("../../../b"))])).is_err());
@@ -118,7 +118,7 @@ mod tests {
         let through = nodes(&[("deep/down/up", Some("../..")), ("x", Some("deep/down/up/../etc"))]);
         assert_eq!(
             check(&through),
-            Err("the link \"x\" leads out of the repository: \"deep/down/up/../etc\"".to_owned())
+            Err(Failure::lasting("the link \"x\" leads out of the repository: \"deep/down/up/../etc\""))
         );
         let chain = nodes(&[("a", Some("b/..")), ("b", Some(".")), ("c", None)]);
         assert!(check(&chain).is_err());
