@@ -137,7 +137,7 @@ pub async fn start(config: &Config, overrides: Overrides) -> Result<Running, Sta
     let group = grouped.then(|| Neighbours::of(config, Ok(member.clone()), read));
     let views = Views::of(config, &clients, &ports, group, Member(alone(config)));
     let explains = overrides.explains.map(|explains| explains(views, config));
-    let exporting = Exporting::start(config, &member, grouped, &metrics).map_err(StartError::Traces)?;
+    let exporting = Exporting::start(config, &member, grouped, &metrics)?;
     let grouping = if grouped { Some(grouping(config, &scope, is_derived)?) } else { None };
     let in_force = overrides.in_force.map(|in_force| in_force.text(ports.clock.wall_ms()));
     let settings = Settings { in_force, is_unread: named.is_unread, ..settings(config, member, grouping, outbox) };
@@ -222,7 +222,7 @@ fn outbound_client(config: &Config) -> Result<outbound::Client, StartError> {
     let mut client = outbound::Settings::new(Egress { allow_private: config.webhooks.allow_private });
     client.proxy = config.webhooks.proxy.as_ref().map(|proxy| proxy.expose().clone());
     client.proxy_judges = config.webhooks.proxy_judges;
-    outbound::Client::new(client).map_err(|error| StartError::Webhooks(error.to_string()))
+    outbound::Client::new(client).map_err(StartError::Webhooks)
 }
 
 async fn scope(config: &Config, clients: &Clients) -> Result<Scope, StartError> {

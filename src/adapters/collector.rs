@@ -41,17 +41,17 @@ impl Collector {
     /// The collector that is configured; `None` where none is.
     ///
     /// # Errors
-    /// In words, where the client or a header cannot be made.
-    pub fn configured(traces: &Traces) -> Result<Option<Self>, String> {
+    /// Where the client or a header cannot be made.
+    pub fn configured(traces: &Traces) -> Result<Option<Self>, Error> {
         let Traces { endpoint, headers: given, attributes: _, ca } = traces;
         let Some(endpoint) = endpoint.as_ref().map(WebUrl::expose) else { return Ok(None) };
         let mut settings = Settings::new(Egress { allow_private: true });
         settings.authorities = ca.clone().map(Bytes::from).unwrap_or_default();
-        let client = Client::new(settings).map_err(|error| error.to_string())?;
+        let client = Client::new(settings)?;
         let mut headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static("application/json"))]);
         for (name, value) in given {
-            let name = name.parse::<HeaderName>().map_err(|_| "a header has a name that is none".to_owned())?;
-            headers.insert(name, header_value(value.expose()).map_err(|error| error.to_string())?);
+            let nameless = |_| Error::Unusable("a header has a name that is none".to_owned());
+            headers.insert(name.parse::<HeaderName>().map_err(nameless)?, header_value(value.expose())?);
         }
         Ok(Some(Self { client, url: endpoint.clone(), headers }))
     }

@@ -12,6 +12,7 @@
 //! Not for what follows from a verdict, nor for how often one is asked for; that is `domain::pipeline::gates`.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
@@ -115,7 +116,7 @@ impl HttpVerdicts {
     }
 
     /// The question, signed if a Secret is named.
-    async fn request(&self, asking: &Asking) -> Result<(Request<Bytes>, Option<Authorities>), String> {
+    async fn request(&self, asking: &Asking) -> Result<(Request<Bytes>, Option<Authorities>), Unanswered> {
         let Asking { source, subject, environment, revision, from, seq } = asking;
         let (namespace, name) = (subject.namespace(), subject.name());
         let named = Named { namespace, name };
@@ -126,7 +127,7 @@ impl HttpVerdicts {
         };
         let environment = environment.as_ref();
         let asked = Asked { subject: about, environment, revision, from: from.as_ref(), seq: *seq };
-        let body = Bytes::from(serde_json::to_vec(&asked).map_err(|_| "the question cannot be written".to_owned())?);
+        let body = Bytes::from(serde_json::to_vec(&asked).map_err(|_| at_once("the question cannot be written"))?);
         let (keys, authorities) = match &source.secret {
             Some(secret) => {
                 let (key, authorities) = self.key(namespace, secret, &source.url).await?;
@@ -134,7 +135,8 @@ impl HttpVerdicts {
             }
             None => (Vec::new(), None),
         };
-        let mut request = Request::post(source.url.as_str()).body(body.clone()).map_err(|_| "its address is no URL")?;
+        let mut request =
+            Request::post(source.url.as_str()).body(body.clone()).map_err(|_| at_once("its address is no URL"))?;
         let headers = request.headers_mut();
         headers.insert(CONTENT_TYPE, JSON);
         headers.insert(ACCEPT, JSON);
@@ -142,7 +144,7 @@ impl HttpVerdicts {
         let within = environment.map(|environment| format!("/{environment}")).unwrap_or_default();
         let id = notice_id(&format!("{subject}{within}/{seq}"), "verdict").0;
         let timestamp_s = self.clock.wall_ms().div_euclid(1_000);
-        sign(headers, &keys, &id, timestamp_s, &body).map_err(|error| error.to_string())?;
+        sign(headers, &keys, &id, timestamp_s, &body).map_err(at_once)?;
         Ok((request, authorities))
     }
 
@@ -152,30 +154,33 @@ impl HttpVerdicts {
         namespace: &str,
         name: &str,
         url: &str,
-    ) -> Result<(Secret<Vec<u8>>, Option<Authorities>), String> {
-        let mut secret =
-            self.secrets.read(namespace, name, Purpose::sent_to(url)).await.map_err(|error| error.to_string())?;
+    ) -> Result<(Secret<Vec<u8>>, Option<Authorities>), Unanswered> {
+        let mut secret = self.secrets.read(namespace, name, Purpose::sent_to(url)).await.map_err(at_once)?;
         let authorities = Authorities::of(&secret);
         let key = secret.remove(KEY).filter(|key| !key.is_empty());
-        let key = key.ok_or_else(|| format!("Secret {name} in {namespace} has no key {KEY}"))?;
+        let key = key.ok_or_else(|| at_once(format!("Secret {name} in {namespace} has no key {KEY}")))?;
         let key = match str::from_utf8(&key) {
             Ok(text) if text.starts_with("whsec_") => webhook_key(text.trim_end())
-                .map_err(|refused| format!("{KEY} of Secret {name} in {namespace} {}", refused.message))?,
+                .map_err(|refused| at_once(format!("{KEY} of Secret {name} in {namespace} {}", refused.message)))?,
             Ok(_) | Err(_) => Secret::new(key),
         };
         Ok((key, authorities))
     }
 }
 
+/// It could not be had this time.
+fn at_once(why: impl Display) -> Unanswered {
+    Unanswered { why: why.to_string(), rest: Duration::ZERO }
+}
+
 #[async_trait]
 impl Verdicts for HttpVerdicts {
     async fn ask(&self, asking: &Asking) -> Result<Opening, Unanswered> {
-        let at_once = |why: String| Unanswered { why, rest: Duration::ZERO };
         // Closed never.
         let places = self.places_of(asking.subject.namespace());
         let _of_one = places.acquire().await;
         let _asked = self.asked.acquire().await;
-        let (request, authorities) = self.request(asking).await.map_err(at_once)?;
+        let (request, authorities) = self.request(asking).await?;
         let host = host(request.uri());
         let exchange = self.http.send(request, authorities.as_ref(), ANSWER_BYTES_MAX);
         let answer = match tokio::time::timeout(asking.source.timeout, exchange).await {

@@ -10,6 +10,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
+use super::StartError;
 use crate::adapters::collector::{ANSWER_WITHIN, Collector, Refusal};
 use crate::config::Config;
 use crate::telemetry::Metrics;
@@ -44,8 +45,10 @@ impl Exporting {
         member: &Member,
         grouped: bool,
         metrics: &Arc<Metrics>,
-    ) -> Result<Option<Self>, String> {
-        let Some(collector) = Collector::configured(&config.traces)?.filter(|_| !config.dry_run) else {
+    ) -> Result<Option<Self>, StartError> {
+        let Some(collector) =
+            Collector::configured(&config.traces).map_err(StartError::Traces)?.filter(|_| !config.dry_run)
+        else {
             return Ok(None);
         };
         let sender =

@@ -37,14 +37,13 @@ pub async fn views(
 /// What the running controller left of its settings, beside the ledger that this configuration names.
 ///
 /// # Errors
-/// Why that cannot be read, in words.
-pub async fn in_force(config: &Config, clients: &Clients) -> Result<Option<String>, String> {
+/// Why that cannot be read.
+pub async fn in_force(config: &Config, clients: &Clients) -> Result<Option<String>, StartError> {
     let namespace = config.ledger.namespace.as_deref().unwrap_or(LEDGER_NAMESPACE);
-    let ledger = match config.ledger_backend() {
-        LedgerBackend::Memory => return Err("a ledger in memory is with its process alone".to_owned()),
-        LedgerBackend::Kubernetes => ledger(config, clients, namespace),
-    };
-    ledger.map_err(|error| error.to_string())?.in_force().await.map_err(|error| error.to_string())
+    match config.ledger_backend() {
+        LedgerBackend::Memory => Err(StartError::Unusable("a ledger in memory is with its process alone".to_owned())),
+        LedgerBackend::Kubernetes => Ok(ledger(config, clients, namespace)?.in_force().await?),
+    }
 }
 
 /// Where the ledger is looked for, in words.
@@ -97,7 +96,7 @@ async fn neighbours(config: &Config, clients: &Clients, ledger: &dyn Ledger) -> 
     let member = tokio::time::timeout(NAMED_WITHIN, named).await.unwrap_or_else(|_| late());
     Ok(Some(Neighbours {
         name: config.group.name.clone(),
-        member: member.map_err(|error| error.to_string()),
+        member,
         grouped,
         is_lost,
         members: config.group.members.iter().cloned().map(Member).collect(),

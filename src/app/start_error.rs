@@ -1,5 +1,6 @@
 //! Why the program does not start, and how patiently it asks before that.
 
+use crate::adapters::http;
 use crate::adapters::kubernetes::ConnectError;
 use crate::http::ListenError;
 use domain::kernel::retry;
@@ -19,10 +20,10 @@ pub enum StartError {
     Outside(#[from] PortError),
     /// The outbound HTTP client cannot be made.
     #[error("failed to prepare webhooks: {0}")]
-    Webhooks(String),
+    Webhooks(http::Error),
     /// The way to the collector of traces cannot be made.
     #[error("failed to prepare traces: {0}")]
-    Traces(String),
+    Traces(http::Error),
     /// An address for probes or the status page cannot be used.
     #[error(transparent)]
     Listen(#[from] ListenError),

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use super::StartError;
 use crate::adapters::kubernetes::Clients;
 use crate::adapters::kubernetes::desk::Desk;
 use crate::adapters::kubernetes::installation::Installation;
@@ -22,7 +23,7 @@ pub(super) const READER: &str = "allclear command";
 pub struct Neighbours {
     pub name: String,
     /// Our own name in it, or why that is not known.
-    pub member: Result<Member, String>,
+    pub member: Result<Member, StartError>,
     /// A group is configured.
     pub grouped: bool,
     /// None is, and the ledger has other members all the same.
@@ -59,7 +60,7 @@ pub struct Views {
 
 impl Neighbours {
     /// The other members of a group, read from these boards.
-    pub(super) fn of(config: &Config, member: Result<Member, String>, boards: Vec<Arc<dyn Board>>) -> Self {
+    pub(super) fn of(config: &Config, member: Result<Member, StartError>, boards: Vec<Arc<dyn Board>>) -> Self {
         Self {
             name: config.group.name.clone(),
             member,

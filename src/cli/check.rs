@@ -39,8 +39,8 @@ use crate::adapters::kubernetes::installation::Installation;
 use crate::adapters::kubernetes::reviews::Reviews;
 use crate::adapters::kubernetes::secrets::KubernetesSecrets;
 use crate::adapters::kubernetes::{Clients, Cluster, Scope, Tempo};
-use crate::app::Views;
 use crate::app::checking::{InCluster, Outside, ledger_namespace};
+use crate::app::{StartError, Views};
 use crate::cli::answer::{EXIT_FAILED, Outcome, Output, answer};
 use crate::cli::read::listed::list;
 use crate::cli::read::replicas;
@@ -183,7 +183,7 @@ impl Seen {
 async fn in_cluster(config: &Config, outside: &Outside, options: &Options) -> Seen {
     let InCluster { clients, views } = match &outside.cluster {
         Ok(cluster) => cluster,
-        Err(why) => return Seen::nothing(config, why),
+        Err(why) => return Seen::nothing(config, &why.to_string()),
     };
     let api = Api::new(clients.request.clone());
     let said = match api.server().await {
@@ -272,7 +272,7 @@ async fn works(config: &Config, installation: &Installation, installed: bool, wh
 async fn sent(
     config: &Config,
     clients: &Clients,
-    views: &Result<Views, String>,
+    views: &Result<Views, StartError>,
     watched: &BTreeSet<Option<String>>,
 ) -> Vec<Finding> {
     let Ok(views) = views else { return Vec::new() };
@@ -282,7 +282,7 @@ async fn sent(
 /// The ledger, read without making one.
 async fn read(
     config: &Config,
-    views: &Result<Views, String>,
+    views: &Result<Views, StartError>,
     who: &Who,
     pre: bool,
 ) -> (Option<Finding>, Option<LedgerContents>) {

@@ -265,7 +265,7 @@ pub(crate) fn grouped(sources: &Sources) -> Result<(&Neighbours, &Member), Strin
     };
     match &neighbours.member {
         Ok(member) => Ok((neighbours, member)),
-        Err(why) => Err(why.clone()),
+        Err(why) => Err(why.to_string()),
     }
 }
 

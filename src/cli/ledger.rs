@@ -184,7 +184,7 @@ async fn heard(sources: &Sources, ledgered: &LedgerContents, policy: &Policy) ->
     let Some(neighbours) = sources.group.as_ref().filter(|neighbours| !neighbours.boards.is_empty()) else {
         return Ok(None);
     };
-    let member = neighbours.member.as_ref().map_err(Clone::clone)?;
+    let member = neighbours.member.as_ref().map_err(ToString::to_string)?;
     Ok(Some(listen(neighbours, member, Some(ledgered), policy).await))
 }
 

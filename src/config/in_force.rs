@@ -92,9 +92,9 @@ impl InForce {
     /// What a text says.
     ///
     /// # Errors
-    /// Why it says nothing, in words.
-    pub fn parse(text: &str) -> Result<Self, String> {
-        serde_json::from_str(text).map_err(|_| "what allclear wrote of its settings cannot be read".to_owned())
+    /// When it is none of ours.
+    pub fn parse(text: &str) -> serde_json::Result<Self> {
+        serde_json::from_str(text)
     }
 
     /// The settings that this program knows as well, to be put above its own.

@@ -27,23 +27,30 @@ pub use standing::InFlight;
 
 use std::io::IsTerminal;
 
-use tracing_subscriber::filter::{LevelFilter, filter_fn};
+use tracing_subscriber::filter::{LevelFilter, ParseError, filter_fn};
 use tracing_subscriber::layer::SubscriberExt;
-use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::util::{SubscriberInitExt, TryInitError};
 use tracing_subscriber::{EnvFilter, Layer};
 
 use crate::config::{LogFormat, cap};
 
+/// Why nothing is logged.
+#[derive(Debug, thiserror::Error)]
+pub enum NotLogging {
+    #[error("log.level is not a log filter")]
+    Filter(#[from] ParseError),
+    #[error("cannot start logging: {0}")]
+    Started(#[from] TryInitError),
+}
+
 /// Starts logging to standard error. `filter` is a level in any case, or a tracing filter.
 ///
 /// # Errors
-/// If the filter cannot be read, in words.
-pub fn start_logging(filter: &str, format: LogFormat) -> Result<(), String> {
-    let ours = ours(filter);
-    let filter = EnvFilter::try_new(ours).map_err(|_| "log.level is not a log filter".to_owned())?;
+/// If the filter cannot be read, or the process logs already.
+pub fn start_logging(filter: &str, format: LogFormat) -> Result<(), NotLogging> {
+    let filter = EnvFilter::try_new(ours(filter))?;
     let lines = lines(format, std::io::stderr().is_terminal(), std::io::stderr);
-    let started = tracing_subscriber::registry().with(filter).with(capped()).with(lines).try_init();
-    started.map_err(|error| format!("cannot start logging: {error}"))
+    Ok(tracing_subscriber::registry().with(filter).with(capped()).with(lines).try_init()?)
 }
 
 /// Leaves out what libraries may not say, whatever the filter asks for: they would show credentials ([`cap`]).

@@ -13,8 +13,8 @@ use allclear::adapters::ledger::kubernetes::KubernetesLedger;
 use allclear::adapters::ledger::unreachable::UnreachableLedger;
 use allclear::adapters::redis::Server as RedisServer;
 use allclear::adapters::redis::board::RedisBoard;
-use allclear::app::Neighbours;
 use allclear::app::looking::views;
+use allclear::app::{Neighbours, StartError};
 use allclear::cli::answer::{Outcome, Output};
 use allclear::cli::consent::Consent;
 use allclear::cli::explain::explain;
@@ -272,7 +272,8 @@ async fn a_status_of_which_a_part_could_not_be_read_fails() {
     };
     let mut world = rolling().await;
     assert_eq!(world.status(Output::Table).await.code, 0, "a Redis that is away is shown, and is no failure");
-    world.sources.group.as_mut().unwrap().member = Err("the cluster does not tell its name".to_owned());
+    world.sources.group.as_mut().unwrap().member =
+        Err(StartError::Unusable("the cluster does not tell its name".to_owned()));
     let nameless = world.status(Output::Json).await;
     assert_eq!(nameless.code, 1, "{}", nameless.out);
     assert_eq!(serde_json::from_str::<Value>(&nameless.out).unwrap()["synced"], false);
@@ -289,7 +290,8 @@ async fn a_status_of_which_a_part_could_not_be_read_fails() {
 #[tokio::test]
 async fn while_our_own_name_is_not_known_no_copy_is_taken_for_ours() {
     let mut world = World::start().await;
-    world.sources.group.as_mut().unwrap().member = Err("the cluster does not tell its name".to_owned());
+    world.sources.group.as_mut().unwrap().member =
+        Err(StartError::Unusable("the cluster does not tell its name".to_owned()));
     let question = World::question(None);
     let adopted = ledger::adopt(&world.sources, &question, ledger::Which::All, Consent::Given).await;
     assert!(adopted.code == 1 && adopted.err.contains("the cluster does not tell its name"), "{}", adopted.err);

@@ -327,7 +327,7 @@ impl Board for RedisBoard {
         let mut places = Vec::new();
         for (workload, posting) in postings {
             match self.copies.make(&self.member, workload, origin, posting) {
-                Err(why) => answers.push(Posted::Refused(why)),
+                Err(why) => answers.push(Posted::Refused(why.to_string())),
                 Ok(copy) => {
                     bytes = bytes.saturating_add(copy.body.len());
                     places.push(answers.len());
@@ -410,7 +410,7 @@ impl Board for RedisBoard {
                 Ok(beat) => news.beats.push(beat),
                 Err(why) => {
                     news.rejected.push(format!("the beat of {member}: {why}"));
-                    news.disbelieved.insert(member.clone(), why);
+                    news.disbelieved.insert(member.clone(), why.to_string());
                 }
             }
             if member != self.member {

@@ -14,6 +14,7 @@ use url::Url;
 use super::catalog::{Check, WEBHOOK_ALLOWED, WEBHOOK_ANSWER, WEBHOOK_NAME, WEBHOOK_TLS, WEBHOOK_WORKLOADS};
 use super::report::Finding;
 use crate::adapters::http::{Client, Error, Request, TLS_FAILED, UNRESOLVED};
+use crate::app::StartError;
 use crate::cli::page::count;
 use crate::cli::read::listed::Listed;
 use crate::config::Hook;
@@ -28,7 +29,7 @@ const RECEIVERS_MAX: usize = 50;
 const ALL: [Check; 4] = [WEBHOOK_NAME, WEBHOOK_ALLOWED, WEBHOOK_TLS, WEBHOOK_ANSWER];
 
 /// Every receiver, once.
-pub async fn webhooks(hooks: &[Hook], http: &Result<Client, String>) -> Vec<Finding> {
+pub async fn webhooks(hooks: &[Hook], http: &Result<Client, StartError>) -> Vec<Finding> {
     let mut receivers: BTreeMap<String, Url> = BTreeMap::new();
     for hook in hooks {
         let mut root = hook.url.expose().clone();

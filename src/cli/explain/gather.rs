@@ -135,7 +135,7 @@ async fn pods(sources: &Sources, workload: &Workload, policy: &Policy) -> Result
 }
 
 /// The pods of a workload, and those of an earlier version that may still answer where that is waited for.
-type PodsSeen = (Result<Option<Pods>, PortError>, Option<Result<OldPods, String>>);
+type PodsSeen = (Result<Option<Pods>, PortError>, Option<Result<OldPods, PortError>>);
 
 impl Answers {
     fn explain(self, question: &Question, id: &WorkloadId, (pods, old): PodsSeen) -> Explanation {

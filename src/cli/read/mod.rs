@@ -194,12 +194,11 @@ pub(crate) async fn old_pods_at_the_barrier(
     workload: &Workload,
     record: &Record,
     policy: &Policy,
-) -> Option<Result<OldPods, String>> {
+) -> Option<Result<OldPods, PortError>> {
     if !is_at_the_barrier(workload, record, policy) {
         return None;
     }
-    let seen = sources.cluster.serving(workload).await;
-    Some(seen.map(|seen| old_pods(&seen)).map_err(|error| error.to_string()))
+    Some(sources.cluster.serving(workload).await.map(|seen| old_pods(&seen)))
 }
 
 /// The workload that is meant by a name as people write it.

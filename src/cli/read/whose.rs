@@ -66,12 +66,15 @@ impl Whose {
     }
 }
 
+/// Why the settings in force are not known, where a text is there.
+const UNREADABLE: &str = "what allclear wrote of its settings cannot be read";
+
 /// How the settings in force differ from those that were given, which count.
 pub(crate) async fn beside(given: &Loaded, clients: &Clients) -> Whose {
     let there = match looking::in_force(&given.config, clients).await {
-        Ok(Some(text)) => InForce::parse(&text),
+        Ok(Some(text)) => InForce::parse(&text).map_err(|_| UNREADABLE.to_owned()),
         Ok(None) => return Whose::Given(None),
-        Err(why) => Err(why),
+        Err(why) => Err(why.to_string()),
     };
     match there {
         Ok(there) => Whose::Given(Some(there.differing(&given.in_force).into_iter().map(str::to_owned).collect())),
@@ -87,9 +90,9 @@ pub(crate) async fn in_force(
 ) -> (Loaded, Whose) {
     let place = looking::place(&loaded.config);
     let note = match looking::in_force(&loaded.config, clients).await {
-        Ok(Some(text)) => InForce::parse(&text),
+        Ok(Some(text)) => InForce::parse(&text).map_err(|_| UNREADABLE.to_owned()),
         Ok(None) => Err(format!("allclear has left none in {place}")),
-        Err(why) => Err(why),
+        Err(why) => Err(why.to_string()),
     };
     let note = match note {
         Ok(note) => note,

@@ -20,7 +20,7 @@ use domain::kernel::id::{ObjectId, PipelineId, RepoId, WorkloadId};
 use domain::kernel::reported::Standing;
 use domain::notices::delivery::{Delivery, State};
 use domain::pipeline::view::view;
-use domain::ports::LedgerContents;
+use domain::ports::{LedgerContents, PortError};
 use domain::records::record::Record;
 use domain::repo::view as repo;
 use domain::rollouts::rollout::{Preview, Summary, news, preview, timeout};
@@ -114,7 +114,7 @@ async fn heard(
     ledgered: Option<&LedgerContents>,
 ) -> Result<Option<Group>, String> {
     let Some(neighbours) = &sources.group else { return Ok(None) };
-    let member = neighbours.member.as_ref().map_err(Clone::clone)?;
+    let member = neighbours.member.as_ref().map_err(ToString::to_string)?;
     Ok(Some(listen::listen(neighbours, member, ledgered, &question.policy).await))
 }
 
@@ -257,7 +257,7 @@ async fn at_the_barrier(
     sources: &Sources,
     seeing: &Seeing<'_>,
     in_flight: &BTreeSet<WorkloadId>,
-) -> BTreeMap<WorkloadId, Result<OldPods, String>> {
+) -> BTreeMap<WorkloadId, Result<OldPods, PortError>> {
     let policy = &seeing.question.policy;
     let known = |id| Some((seeing.workloads.get(id)?, seeing.ledgered.records.get(id)?));
     let waiting =

@@ -34,6 +34,25 @@ pub struct BoardCopy {
     pub over: Vec<u8>,
 }
 
+/// Why a copy or a beat is not believed; nothing of it is quoted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Disbelieved {
+    #[error("{0}")]
+    Wrong(&'static str),
+    /// A newer program wrote it.
+    #[error(transparent)]
+    Newer(CodecError),
+}
+
+/// Why a beat is not left.
+#[derive(Debug, thiserror::Error)]
+pub enum UnwritableBeat {
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+    #[error("a beat of {0} bytes: it may have at most {RECORD_BYTES_MAX}")]
+    TooLong(usize),
+}
+
 /// Makes and reads copies and beats of one group.
 #[derive(Debug)]
 pub struct CopyCodec {
@@ -49,17 +68,17 @@ impl CopyCodec {
     /// What is written for `posting`.
     ///
     /// # Errors
-    /// When the record is too long, in words.
+    /// When the record is too long.
     pub fn make(
         &self,
         member: &Member,
         workload: &WorkloadId,
         origin: &Origin,
         posting: &Posting,
-    ) -> Result<BoardCopy, String> {
+    ) -> Result<BoardCopy, CodecError> {
         let (version, phase, body) = match posting {
             Posting::Show(published) => {
-                let body = encode_published(published).map_err(|error| error.to_string())?;
+                let body = encode_published(published)?;
                 let version = published.version().map_or(String::new(), ToString::to_string);
                 (version, published.phase(), body)
             }
@@ -75,7 +94,7 @@ impl CopyCodec {
     /// What a copy says, if it can be believed. Only its signed parts are looked at, not the fields for people.
     ///
     /// # Errors
-    /// Why not, in words that quote nothing of it.
+    /// Why it cannot.
     pub fn believe(
         &self,
         member: &Member,
@@ -83,26 +102,28 @@ impl CopyCodec {
         origin: &Origin,
         body: &[u8],
         mac: &[u8],
-    ) -> Result<Posting, String> {
-        self.seal.verify(Signed::Record(&member.0, &workload.to_string(), &origin.0, body), mac)?;
+    ) -> Result<Posting, Disbelieved> {
+        self.seal
+            .verify(Signed::Record(&member.0, &workload.to_string(), &origin.0, body), mac)
+            .map_err(Disbelieved::Wrong)?;
         if !is_plain(&origin.0) {
-            return Err("its ledger has a name that is none".to_owned());
+            return Err(Disbelieved::Wrong("its ledger has a name that is none"));
         }
         if body.len() > RECORD_BYTES_MAX {
-            return Err("longer than any record".to_owned());
+            return Err(Disbelieved::Wrong("longer than any record"));
         }
         if let Some(rest) = std::str::from_utf8(body).ok().and_then(|text| text.strip_prefix(GONE)) {
             let mut numbers = rest.split_ascii_whitespace().map(str::parse::<u64>);
             return match (numbers.next(), numbers.next(), numbers.next()) {
                 (Some(Ok(seq)), Some(Ok(revision)), None) => Ok(Posting::Forget(Seq(seq), revision)),
-                _ => Err("neither a record nor the end of one".to_owned()),
+                _ => Err(Disbelieved::Wrong("neither a record nor the end of one")),
             };
         }
         match decode_published(body) {
             Ok(published) => Ok(Posting::Show(published)),
-            Err(error @ CodecError::Newer { .. }) => Err(error.to_string()),
+            Err(error @ CodecError::Newer { .. }) => Err(Disbelieved::Newer(error)),
             // The parser's own words quote what it read.
-            Err(_) => Err("neither a record nor the end of one".to_owned()),
+            Err(_) => Err(Disbelieved::Wrong("neither a record nor the end of one")),
         }
     }
 
@@ -110,14 +131,14 @@ impl CopyCodec {
     ///
     /// # Errors
     /// When it is too long even then.
-    pub fn beat_text(&self, beat: &Heartbeat) -> Result<String, String> {
-        let json = |beat: &Heartbeat| serde_json::to_string(beat).map_err(|error| error.to_string());
-        let mut body = json(beat)?;
+    pub fn beat_text(&self, beat: &Heartbeat) -> Result<String, UnwritableBeat> {
+        let mut body = serde_json::to_string(beat)?;
         if body.len() > RECORD_BYTES_MAX {
-            body = json(&Heartbeat { words: BTreeMap::new(), seqs: BTreeMap::new(), ..beat.clone() })?;
+            let silent = Heartbeat { words: BTreeMap::new(), seqs: BTreeMap::new(), ..beat.clone() };
+            body = serde_json::to_string(&silent)?;
         }
         if body.len() > RECORD_BYTES_MAX {
-            return Err(format!("a beat of {} bytes: it may have at most {RECORD_BYTES_MAX}", body.len()));
+            return Err(UnwritableBeat::TooLong(body.len()));
         }
         let mac = self.seal.sign(Signed::Heartbeat(&beat.member.0, body.as_bytes()));
         Ok(joined(&mac, &body))
@@ -126,21 +147,21 @@ impl CopyCodec {
     /// The beat of `member` in a text.
     ///
     /// # Errors
-    /// Why it is not believed, in words that quote nothing of it.
-    pub fn beat(&self, member: &Member, text: &[u8]) -> Result<Heartbeat, String> {
+    /// Why it is not believed.
+    pub fn beat(&self, member: &Member, text: &[u8]) -> Result<Heartbeat, Disbelieved> {
         let (mac, body) = split(text);
-        self.seal.verify(Signed::Heartbeat(&member.0, body), mac)?;
+        self.seal.verify(Signed::Heartbeat(&member.0, body), mac).map_err(Disbelieved::Wrong)?;
         if body.len() > RECORD_BYTES_MAX {
-            return Err("longer than any beat".to_owned());
+            return Err(Disbelieved::Wrong("longer than any beat"));
         }
-        let mut beat: Heartbeat = serde_json::from_slice(body).map_err(|_| "not a beat".to_owned())?;
+        let mut beat: Heartbeat = serde_json::from_slice(body).map_err(|_| Disbelieved::Wrong("not a beat"))?;
         if beat.member != *member {
-            return Err("the beat of another member".to_owned());
+            return Err(Disbelieved::Wrong("the beat of another member"));
         }
         let Heartbeat { origin, boot, version, config, stands: Stands { place, .. }, members, .. } = &beat;
         let are_plain = [&origin.0, boot, version, config, place].into_iter().all(|text| is_plain(text));
         if !are_plain || !members.iter().all(|name| is_key_part(&name.0)) {
-            return Err("not a beat of ours: a part of it is too long, or no plain text".to_owned());
+            return Err(Disbelieved::Wrong("not a beat of ours: a part of it is too long, or no plain text"));
         }
         // They come to logs and terminals.
         let texts = beat.words.values_mut().chain(beat.settings.values_mut());

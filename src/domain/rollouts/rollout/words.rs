@@ -10,6 +10,7 @@ use serde::Serialize;
 use crate::agreement::group::{self, Fate, Known};
 use crate::agreement::tally;
 use crate::bounds::policy::Policy;
+use crate::kernel::answer::PortError;
 use crate::kernel::call::Call;
 use crate::kernel::id::{InvalidationId, Member, Seq, WorkloadId};
 use crate::kernel::machine::Timestamp;
@@ -176,7 +177,7 @@ impl Summary {
 
     /// The same of a rollout at the barrier, by one look at its old pods.
     #[must_use]
-    pub fn beside(mut self, old: Option<&Result<OldPods, String>>, policy: &Policy) -> Self {
+    pub fn beside(mut self, old: Option<&Result<OldPods, PortError>>, policy: &Policy) -> Self {
         if old.is_some() && self.state == from_outside(None, policy).0 {
             let (state, next) = from_outside(old, policy);
             (self.state, self.next) = (state, next.to_owned());
@@ -359,7 +360,7 @@ pub(super) fn settling(policy: &Policy) -> String {
 
 /// A rollout at the barrier in words, and what comes next, for who does not know how long it has waited: by one look at its old pods,
 /// if there was one.
-pub(super) fn from_outside(old: Option<&Result<OldPods, String>>, policy: &Policy) -> (String, &'static str) {
+pub(super) fn from_outside(old: Option<&Result<OldPods, PortError>>, policy: &Policy) -> (String, &'static str) {
     let waits = match old {
         None => "waiting until no old pod serves any more".to_owned(),
         Some(Ok(old)) if old.is_none() => {
