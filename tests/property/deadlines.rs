@@ -12,6 +12,7 @@ use domain::kernel::id::{Member, Seq, WorkloadId};
 use domain::kernel::machine::{Machine, Timestamp};
 use domain::names::distribution::Distribution;
 use domain::names::host::Host;
+use domain::ports::PortError;
 use domain::purges::catalog::{self, Catalog, Freshness};
 use domain::purges::purge::CdnErrorClass;
 use domain::records::record_codec::decode;
@@ -102,9 +103,9 @@ fn a_broker(member_count: usize, boards: usize, listen_only: bool) -> Broker {
 }
 
 fn of_the_outside(effect: broker::Effect, how: u8) -> Option<broker::Event> {
-    use broker::{Effect, Event};
+    use broker::{Effect, Event, NoAnswer};
     let fails = how.is_multiple_of(3);
-    let no = || "no answer".to_owned();
+    let no = || NoAnswer::from(PortError::passing("failed to ask", "no answer"));
     Some(match effect {
         Effect::Identify(board) => {
             Event::Identified(board, if fails { Err(no()) } else { Ok(format!("id-{}", how % 4)) })

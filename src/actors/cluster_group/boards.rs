@@ -1,4 +1,4 @@
-//! Calls to the boards. Each is counted, and the machine gets its result in words.
+//! Calls to the boards. Each is counted, and the machine gets its result.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::ClusterGroupActor;
 use crate::actors::shell::Drives;
 use domain::agreement::board::{Cursor, Interest, News, Posting};
 use domain::agreement::roster::Heartbeat;
-use domain::broker::Event;
+use domain::broker::{Event, NoAnswer};
 use domain::kernel::id::WorkloadId;
 use domain::ports::{Board, PortError};
 
@@ -37,7 +37,7 @@ impl ClusterGroupActor {
         let call = |board: Arc<dyn Board>| async move { board.read_of(&cursor, &interest).await.map(Box::new) };
         let metrics = self.env.metrics.clone();
         let name = self.boards.get(index).map(|board| board.name().to_owned()).unwrap_or_default();
-        let event = move |index, news: Result<Box<News>, String>| {
+        let event = move |index, news: Result<Box<News>, NoAnswer>| {
             metrics.boards.rejected(&name, news.as_ref().map_or(0, |news| news.rejected.len()));
             Event::Read(index, news)
         };
@@ -55,12 +55,12 @@ impl ClusterGroupActor {
         self.call((index, "board_beat"), call, Event::Beaten, ctx);
     }
 
-    /// Makes one call to a board, counts its result, and puts a failure into words.
+    /// Makes one call to a board, and counts its result.
     fn call<F, T>(
         &mut self,
         (index, what): (usize, &'static str),
         call: impl FnOnce(Arc<dyn Board>) -> F + 'static,
-        event: impl FnOnce(usize, Result<T, String>) -> Event + 'static,
+        event: impl FnOnce(usize, Result<T, NoAnswer>) -> Event + 'static,
         ctx: &mut Context<Self>,
     ) where
         F: Future<Output = Result<T, PortError>> + 'static,
@@ -83,7 +83,7 @@ impl ClusterGroupActor {
             {
                 tracing::warn!(%error, "a Redis of the group does not work; trying again, and the others are used");
             }
-            actor.feed(event(index, answer.map_err(|error| error.to_string())), ctx);
+            actor.feed(event(index, answer.map_err(NoAnswer::from)), ctx);
         }));
     }
 }

@@ -6,7 +6,7 @@ use super::ClusterGroupActor;
 use crate::actors::directory::report_lost;
 use crate::actors::shell::Drives;
 use domain::agreement::roster::Pin;
-use domain::broker::Event;
+use domain::broker::{Event, NoAnswer};
 use domain::kernel::id::WorkloadId;
 use domain::ports::PinError;
 
@@ -14,7 +14,7 @@ impl ClusterGroupActor {
     fn ask_ledger<T: 'static>(
         &mut self,
         asking: impl Future<Output = Result<T, PinError>> + 'static,
-        event: impl FnOnce(Result<T, String>) -> Event + 'static,
+        event: impl FnOnce(Result<T, NoAnswer>) -> Event + 'static,
         ctx: &mut Context<Self>,
     ) {
         let (root, origin) = (self.root.clone(), self.origin.clone());
@@ -22,7 +22,7 @@ impl ClusterGroupActor {
             if matches!(answer, Err(PinError::Lost(_))) {
                 report_lost(&root, &origin);
             }
-            event(answer.map_err(|error| error.to_string()))
+            event(answer.map_err(|(PinError::Unavailable(error) | PinError::Lost(error))| error.into()))
         });
     }
 
@@ -30,7 +30,7 @@ impl ClusterGroupActor {
         let ledger = self.env.ports.ledger.clone();
         self.ask(ctx, async move { ledger.peek().await }, move |read| {
             let read = read.map(|read| read.map(|ledgered| (ledgered.origin, ledgered.records)));
-            Event::LedgerRead(read.map_err(|error| error.to_string()))
+            Event::LedgerRead(read.map_err(NoAnswer::from))
         });
     }
 

@@ -21,31 +21,30 @@ impl RolloutActor {
         &mut self,
         operation: &'static str,
         reading: impl Future<Output = Result<T, PortError>> + 'static,
-        event: impl FnOnce(Result<T, String>) -> Event + 'static,
+        event: impl FnOnce(Result<T, PortError>) -> Event + 'static,
         ctx: &mut Context<Self>,
     ) {
         let failed = self.failed(operation);
-        self.ask(ctx, reading, move |answer| event(answer.map_err(failed)));
+        self.ask(ctx, reading, move |answer| event(answer.inspect_err(failed)));
     }
 
-    /// Counts and logs a failure, and puts it into words.
-    fn failed(&self, operation: &'static str) -> impl FnOnce(PortError) -> String + 'static {
+    /// Counts and logs a failure.
+    fn failed(&self, operation: &'static str) -> impl FnOnce(&PortError) + 'static {
         let (metrics, workload) = (self.env.metrics.clone(), self.start.workload.display_name());
         move |error| {
             metrics.failure(operation);
             tracing::warn!(workload, operation, %error, "could not read the cluster; trying again");
-            error.to_string()
         }
     }
 
     pub(super) fn look(&mut self, recheck: Option<Vector>, ctx: &mut Context<Self>) {
         let (cluster, workload) = (self.env.ports.cluster.clone(), self.start.workload.clone());
         let seen = async move { cluster.workload(&workload).await };
-        let event = move |seen: Result<Option<Workload>, String>| match (seen, recheck) {
+        let event = move |seen: Result<Option<Workload>, PortError>| match (seen, recheck) {
             (Ok(seen), None) => Event::Looked(seen.map(Box::new)),
             (Ok(seen), Some(vector)) => Event::Rechecked(vector, seen.map(Box::new)),
-            (Err(why), None) => Event::LookFailed(why),
-            (Err(why), Some(_)) => Event::RecheckFailed(why),
+            (Err(why), None) => Event::LookFailed(why.to_string()),
+            (Err(why), Some(_)) => Event::RecheckFailed(why.to_string()),
         };
         self.read("read_workload", seen, event, ctx);
     }
@@ -55,11 +54,11 @@ impl RolloutActor {
         self.read_ahead(&workload, ctx);
         let seen = async move { (cluster.serving(&workload).await, workload) };
         ctx.spawn(seen.into_actor(self).map(|(seen, workload), actor, ctx| {
-            let found = seen.map(|seen| old_pods(&seen)).map_err(failed);
+            let found = seen.map(|seen| old_pods(&seen)).inspect_err(failed);
             if found.as_ref().is_ok_and(OldPods::is_none) {
                 actor.read_ahead(&workload, ctx);
             }
-            actor.feed(found.map_or_else(Event::OldPodsUnseen, Event::OldPodsFound), ctx);
+            actor.feed(found.map_or_else(|why| Event::OldPodsUnseen(why.to_string()), Event::OldPodsFound), ctx);
         }));
     }
 
@@ -83,7 +82,9 @@ impl RolloutActor {
     ) {
         let (cluster, tenants) = (self.env.ports.cluster.clone(), self.env.settings.policy.tenants.clone());
         let found = async move { hosts::find(&*cluster, workload, age, had, tenants).await };
-        self.read("read_site", found, |found| found.map_or_else(Event::SiteFailed, Event::SiteFound), ctx);
+        let event =
+            |found: Result<_, PortError>| found.map_or_else(|why| Event::SiteFailed(why.to_string()), Event::SiteFound);
+        self.read("read_site", found, event, ctx);
     }
 
     pub(super) fn see_services(&mut self, workload: Workload, ctx: &mut Context<Self>) {

@@ -12,7 +12,7 @@ use domain::agreement::group::View;
 use domain::agreement::roster::{Heartbeat, Hold, Reason, Roster, Stands, Trust, settings};
 use domain::agreement::tally::{Tally, tally};
 use domain::bounds::policy::{Agreement, Policy};
-use domain::broker::{Broker, Effect, Event, Identity, Seen, Trouble};
+use domain::broker::{Broker, Effect, Event, Identity, NoAnswer, Seen, Trouble};
 use domain::kernel::id::{Member, Origin, WorkloadId};
 use domain::kernel::machine::{Machine, Timestamp};
 use domain::ports::{BEAT_TTL, Board, Cursor, Heard, LedgerContents, News, Posting};
@@ -86,12 +86,12 @@ impl Group {
 
 /// What one board said.
 struct Told {
-    identity: Result<String, String>,
+    identity: Result<String, NoAnswer>,
     pages: Vec<News>,
     /// Why it takes no writes, as far as it says so.
     refuses: Option<String>,
     /// Why it could not be read to its end.
-    broken: Option<String>,
+    broken: Option<NoAnswer>,
 }
 
 /// Listens to all boards. What cannot be reached is named in its place, and hides nothing else. `ledgered` is `None` where our
@@ -285,7 +285,7 @@ impl Hearing {
 async fn read(board: &Arc<dyn Board>) -> Told {
     let (mut pages, mut refuses) = (Vec::new(), None);
     let reading = async {
-        let identity = board.identity().await.map_err(|error| error.to_string());
+        let identity = board.identity().await.map_err(NoAnswer::from);
         if let Err(why) = identity {
             return (Err(why.clone()), Some(why));
         }
@@ -296,8 +296,8 @@ async fn read(board: &Arc<dyn Board>) -> Told {
                 Ok(page) => {
                     let more = page.more && page.cursor != cursor;
                     if more && pages.len() >= PAGES_MAX {
-                        let why = format!("{} has more to tell than {PAGES_MAX} answers hold", board.name());
-                        return (identity, Some(why));
+                        let much = NoAnswer::TooMuch { board: board.name().to_owned(), answers: PAGES_MAX };
+                        return (identity, Some(much));
                     }
                     cursor = page.cursor.clone();
                     pages.push(page);
@@ -305,11 +305,11 @@ async fn read(board: &Arc<dyn Board>) -> Told {
                         return (identity, None);
                     }
                 }
-                Err(error) => return (identity, Some(error.to_string())),
+                Err(error) => return (identity, Some(error.into())),
             }
         }
     };
-    let late = || format!("{} has not told everything within {} s", board.name(), BOARD_WITHIN.as_secs());
+    let late = || NoAnswer::Late { board: board.name().to_owned(), within: BOARD_WITHIN };
     let (identity, broken) =
         tokio::time::timeout(BOARD_WITHIN, reading).await.unwrap_or_else(|_| (Err(late()), Some(late())));
     Told { identity, pages, refuses, broken }

@@ -8,7 +8,7 @@ use super::doubts::Rejections;
 use super::queue::Queue;
 use super::reading::Reading;
 use super::server::Server;
-use super::{BACKOFF, Effect};
+use super::{BACKOFF, Effect, NoAnswer};
 use crate::agreement::board::{Heard, Interest, News, Posted};
 use crate::agreement::roster::{HEARD_FOR, Heartbeat};
 use crate::kernel::id::{Member, Seq, WorkloadId};
@@ -105,13 +105,13 @@ impl BoardState {
     }
 
     /// It could not be read, for this reason.
-    pub(super) fn read_failed(&mut self, now: Timestamp, why: String) {
+    pub(super) fn read_failed(&mut self, now: Timestamp, why: NoAnswer) {
         self.reading.failed(BACKOFF.from(now, &self.name), why);
         self.server.doubt(now);
     }
 
     /// The server gave its identity, or did not. Returns whether it is another server than before, or back.
-    pub(super) fn identified(&mut self, now: Timestamp, identity: Result<String, String>) -> bool {
+    pub(super) fn identified(&mut self, now: Timestamp, identity: Result<String, NoAnswer>) -> bool {
         let before = self.server.identity().cloned();
         if identity.is_ok() {
             self.answered = Some(now);
@@ -124,7 +124,7 @@ impl BoardState {
     pub(super) fn was_posted(
         &mut self,
         now: Timestamp,
-        answers: Result<Vec<Posted>, String>,
+        answers: Result<Vec<Posted>, NoAnswer>,
     ) -> Vec<(WorkloadId, Seq, u64)> {
         match answers {
             Ok(answers) => {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::{BACKOFF, Effect};
+use super::{BACKOFF, Effect, NoAnswer};
 use crate::agreement::roster::{Hold, Pin, Reason, Roster, Servers, Standing};
 use crate::kernel::call::Call;
 use crate::kernel::id::Member;
@@ -90,7 +90,7 @@ impl Membership {
     }
 
     /// The pin was read, or could not be.
-    pub(super) fn pin_read(&mut self, now: Timestamp, pin: Result<Option<Pin>, String>) {
+    pub(super) fn pin_read(&mut self, now: Timestamp, pin: Result<Option<Pin>, NoAnswer>) {
         match pin {
             Ok(pin) => {
                 self.roster.iter_mut().for_each(|roster| roster.pinned(pin.clone()));
@@ -102,7 +102,7 @@ impl Membership {
     }
 
     /// The pin was stored, another one was there, or the outcome is unknown.
-    pub(super) fn pin_stored(&mut self, now: Timestamp, pin: &Pin, stored: Result<bool, String>) {
+    pub(super) fn pin_stored(&mut self, now: Timestamp, pin: &Pin, stored: Result<bool, NoAnswer>) {
         match stored {
             Ok(true) => {
                 self.roster.iter_mut().for_each(|roster| roster.pinned(Some(pin.clone())));

@@ -46,6 +46,7 @@ use std::time::Duration;
 use crate::agreement::board::{Cursor, Interest, News, Posted, Posting};
 use crate::agreement::group::{self, Known, Told, View};
 use crate::agreement::roster::{Heartbeat, Hold, Pin, Reason, Roster, Servers, Standing, Stands, Trust};
+use crate::kernel::answer::PortError;
 use crate::kernel::floor::Floor;
 use crate::kernel::id::{Member, Origin, Seq, WorkloadId};
 use crate::kernel::machine::{Machine, Timestamp};
@@ -110,6 +111,17 @@ pub struct Broker {
 /// The content of a ledger: its identity, and all records.
 pub type Kept = (Origin, Records);
 
+/// Why a board, or the ledger, gave no answer.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+pub enum NoAnswer {
+    #[error(transparent)]
+    Failed(#[from] PortError),
+    #[error("{board} has more to tell than {answers} answers hold")]
+    TooMuch { board: String, answers: usize },
+    #[error("{board} has not told everything within {} s", within.as_secs())]
+    Late { board: String, within: Duration },
+}
+
 /// The events.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Event {
@@ -126,23 +138,23 @@ pub enum Event {
     /// A board says that there is news.
     Woken(usize),
     /// An [`Effect::Identify`] was answered, or failed for this reason.
-    Identified(usize, Result<String, String>),
+    Identified(usize, Result<String, NoAnswer>),
     /// An [`Effect::Read`] was.
-    Read(usize, Result<Box<News>, String>),
+    Read(usize, Result<Box<News>, NoAnswer>),
     /// An [`Effect::Post`] was.
-    Posted(usize, Result<Vec<Posted>, String>),
+    Posted(usize, Result<Vec<Posted>, NoAnswer>),
     /// An [`Effect::Heartbeat`] was: with the beat of our name that was there before.
-    Beaten(usize, Result<Option<Box<Heartbeat>>, String>),
+    Beaten(usize, Result<Option<Box<Heartbeat>>, NoAnswer>),
     /// An [`Effect::GatherWords`] was answered, at this time of the wall's clock: each with the rollout it is about.
     WordsGathered(BTreeMap<WorkloadId, (Seq, String)>, i64),
     /// An [`Effect::ReadLedger`] was answered: with what the ledger holds, if there is one.
-    LedgerRead(Result<Option<Kept>, String>),
+    LedgerRead(Result<Option<Kept>, NoAnswer>),
     /// An [`Effect::LoadRecord`] was: the record, and the floor no `seq` of a later one can fall below.
-    RecordLoaded(WorkloadId, Result<(Option<Box<Record>>, Floor), String>),
+    RecordLoaded(WorkloadId, Result<(Option<Box<Record>>, Floor), NoAnswer>),
     /// An [`Effect::ReadPin`] was.
-    PinRead(Result<Option<Pin>, String>),
+    PinRead(Result<Option<Pin>, NoAnswer>),
     /// An [`Effect::StorePin`] was: whether the ledger holds it now.
-    PinStored(Pin, Result<bool, String>),
+    PinStored(Pin, Result<bool, NoAnswer>),
 }
 
 /// The effects.

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-use super::Effect;
+use super::{Effect, NoAnswer};
 use crate::agreement::board::{POSTINGS_MAX, Posted, Posting};
 use crate::agreement::roster::Heartbeat;
 use crate::kernel::call::Call;
@@ -116,7 +116,7 @@ impl Queue {
     }
 
     /// The outcome of the post is unknown.
-    pub(super) fn post_failed(&mut self, again: impl FnOnce(u32) -> Timestamp, why: String) {
+    pub(super) fn post_failed(&mut self, again: impl FnOnce(u32) -> Timestamp, why: NoAnswer) {
         self.call.failed(again, why);
         // If one record is the cause, smaller batches let the others through sooner.
         self.batch = (self.batch.min(self.posting.len()) / 2).max(1);
@@ -134,7 +134,7 @@ impl Queue {
     }
 
     /// The outcome of leaving our beat is unknown.
-    pub(super) fn beat_failed(&mut self, again: impl FnOnce(u32) -> Timestamp, why: String) {
+    pub(super) fn beat_failed(&mut self, again: impl FnOnce(u32) -> Timestamp, why: NoAnswer) {
         self.call.failed(again, why);
     }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use super::NoAnswer;
 use super::pace::Pace;
 use crate::agreement::board::{AGAIN_MAX, Cursor};
 use crate::kernel::call::Call;
@@ -96,7 +97,7 @@ impl Reading {
     }
 
     /// It could not be read, for this reason.
-    pub(super) fn failed(&mut self, again: impl FnOnce(u32) -> Timestamp, why: String) {
+    pub(super) fn failed(&mut self, again: impl FnOnce(u32) -> Timestamp, why: NoAnswer) {
         self.call.failed(again, why);
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::board_state::BoardState;
-use super::{BACKOFF, Effect};
+use super::{BACKOFF, Effect, NoAnswer};
 use crate::kernel::call::Call;
 use crate::kernel::id::WorkloadId;
 use crate::kernel::machine::Timestamp;
@@ -58,7 +58,7 @@ impl Refill {
     }
 
     /// The ledger could not be read, for this reason.
-    pub(super) fn failed(&mut self, now: Timestamp, why: String, boards: &mut [BoardState]) {
+    pub(super) fn failed(&mut self, now: Timestamp, why: NoAnswer, boards: &mut [BoardState]) {
         self.call.failed(BACKOFF.from(now, "refill"), why);
         self.removed.clear();
         let waiting = std::mem::take(&mut self.boards);

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::NoAnswer;
 use crate::kernel::call::Call;
 use crate::kernel::machine::Timestamp;
 
@@ -39,7 +40,7 @@ impl Server {
     pub(super) fn answered(
         &mut self,
         now: Timestamp,
-        identity: Result<String, String>,
+        identity: Result<String, NoAnswer>,
         again: impl FnOnce(u32) -> Timestamp,
     ) {
         self.tried = true;

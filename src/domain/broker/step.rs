@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{BACKOFF, BoardState, Broker, Effect, Event, Machine};
+use super::{BACKOFF, BoardState, Broker, Effect, Event, Machine, NoAnswer};
 use crate::agreement::board::{AGAIN_MAX, News, Posted, Posting};
 use crate::agreement::roster::{Brought, Heartbeat};
 use crate::kernel::floor::Floor;
@@ -132,7 +132,7 @@ impl Broker {
         self.post(workload, &show(record));
     }
 
-    fn identified(&mut self, now: Timestamp, index: usize, identity: Result<String, String>) {
+    fn identified(&mut self, now: Timestamp, index: usize, identity: Result<String, NoAnswer>) {
         let Some(board) = self.boards.get_mut(index) else { return };
         if board.identified(now, identity) {
             // The server may have restarted. Until it answers, another address of it would count as another server.
@@ -158,7 +158,7 @@ impl Broker {
         }
     }
 
-    fn read(&mut self, now: Timestamp, index: usize, news: Result<Box<News>, String>) -> Vec<Effect> {
+    fn read(&mut self, now: Timestamp, index: usize, news: Result<Box<News>, NoAnswer>) -> Vec<Effect> {
         let Some(board) = self.boards.get_mut(index) else { return Vec::new() };
         let news = match news {
             Ok(mut news) => {
@@ -237,7 +237,7 @@ impl Broker {
         }
     }
 
-    fn posted(&mut self, now: Timestamp, index: usize, answers: Result<Vec<Posted>, String>) -> Vec<Effect> {
+    fn posted(&mut self, now: Timestamp, index: usize, answers: Result<Vec<Posted>, NoAnswer>) -> Vec<Effect> {
         let Some(board) = self.boards.get_mut(index) else { return Vec::new() };
         let newer = board.was_posted(now, answers);
         if !self.is_grouped() {
@@ -250,7 +250,7 @@ impl Broker {
     }
 
     /// The ledger was asked for a record of ours, because a board has a newer state of it.
-    fn compared(&mut self, workload: &WorkloadId, read: Result<(Option<Box<Record>>, Floor), String>) -> Vec<Effect> {
+    fn compared(&mut self, workload: &WorkloadId, read: Result<(Option<Box<Record>>, Floor), NoAnswer>) -> Vec<Effect> {
         let Ok((record, floor)) = read else {
             self.regressions.failed(workload);
             return Vec::new();
@@ -274,7 +274,7 @@ impl Broker {
         told.into_iter().collect()
     }
 
-    fn beaten(&mut self, now: Timestamp, index: usize, before: Result<Option<Box<Heartbeat>>, String>) {
+    fn beaten(&mut self, now: Timestamp, index: usize, before: Result<Option<Box<Heartbeat>>, NoAnswer>) {
         let Some(board) = self.boards.get_mut(index) else { return };
         match before {
             Ok(before) => {
@@ -312,7 +312,7 @@ impl Broker {
         self.boards.iter_mut().for_each(|board| board.queue.leave(Box::new(beat.clone())));
     }
 
-    fn refilled(&mut self, now: Timestamp, read: Result<Option<super::Kept>, String>) -> Vec<Effect> {
+    fn refilled(&mut self, now: Timestamp, read: Result<Option<super::Kept>, NoAnswer>) -> Vec<Effect> {
         let records = match read {
             // A record of another ledger; the group of that ledger reads it.
             Ok(read) => read.filter(|(origin, _)| *origin == self.identity.origin).map(|(_, records)| records),

@@ -79,7 +79,7 @@ fn heard(workload: &WorkloadId, record: Record) -> Heard {
     Heard { member: "eu-2".into(), workload: workload.clone(), origin: "o2".into(), said }
 }
 
-fn news(heard: Vec<Heard>) -> Result<Box<News>, String> {
+fn news(heard: Vec<Heard>) -> Result<Box<News>, NoAnswer> {
     Ok(Box::new(News { heard, ..News::default() }))
 }
 
@@ -87,7 +87,11 @@ fn published(broker: &mut Broker, name: &str, record: Record) -> Vec<Effect> {
     broker.step(at(1), Event::Published(id(name), Box::new(record)))
 }
 
-fn posted(count: usize) -> Result<Vec<Posted>, String> {
+fn timeout<T>() -> Result<T, NoAnswer> {
+    Err(PortError::passing("failed to ask", "timeout").into())
+}
+
+fn posted(count: usize) -> Result<Vec<Posted>, NoAnswer> {
     Ok(vec![Posted::Current; count])
 }
 
@@ -121,8 +125,8 @@ fn a_post_that_failed_is_made_again_after_a_while_unless_something_newer_came() 
     let mut broker = alone(1);
     published(&mut broker, "web", record(1, 1));
     published(&mut broker, "web", record(1, 2));
-    assert_eq!(posts(&broker.step(at(1), Event::Posted(0, Err("timeout".into())))), []);
-    assert_eq!(broker.troubles(at(1)), [Trouble::Board("timeout".to_owned())]);
+    assert_eq!(posts(&broker.step(at(1), Event::Posted(0, timeout()))), []);
+    assert_eq!(broker.troubles(at(1)), [Trouble::Board("failed to ask: timeout".to_owned())]);
     let again = broker.next_deadline().unwrap();
     assert!(again > at(1) && again <= at(6), "{again:?}");
     let effects = broker.tick(at(6));
@@ -155,7 +159,7 @@ fn a_record_that_keeps_a_batch_from_being_posted_is_left_behind_by_the_others() 
         if !fails {
             done.extend(batch.iter().map(|(workload, _)| workload.clone()));
         }
-        let answer = if fails { Err("bad".to_owned()) } else { posted(batch.len()) };
+        let answer = if fails { timeout() } else { posted(batch.len()) };
         effects = broker.step(at(now), Event::Posted(0, answer));
     }
     assert_eq!(done.len(), 39);
@@ -167,7 +171,7 @@ fn what_is_too_much_for_a_dead_board_is_read_from_the_ledger_when_it_is_back() {
     let many: Records = (0..3_000).map(|n| (id(&format!("app-{n}")), record(1, 1).into())).collect();
     broker.step(at(1), Event::Shown(many.clone()));
     broker.step(at(1), Event::Forgotten(id("gone"), Seq(4), 2));
-    let effects = broker.step(at(2), Event::Posted(0, Err("timeout".into())));
+    let effects = broker.step(at(2), Event::Posted(0, timeout()));
     assert!(!effects.contains(&Effect::ReadLedger), "not while it fails");
     assert!(broker.boards_seen(at(2))[0].waiting <= 1_002, "{:?}", broker.boards_seen(at(2)));
     let effects = broker.tick(at(10));
@@ -337,7 +341,7 @@ fn a_silent_member_posts_and_beats_nothing_and_agrees_on_nothing() {
 fn a_dead_server_is_asked_again_and_counts_as_unknown_meanwhile() {
     let mut broker = grouped();
     broker.step(at(1), Event::Woken(1));
-    broker.step(at(1), Event::Read(1, Err("refused".into())));
+    broker.step(at(1), Event::Read(1, timeout()));
     assert_eq!(broker.servers().unidentified.len(), 1);
     assert_eq!(broker.view(at(1), &id("web")).hold, None, "the pin stands");
     // It comes back as another server than any before: it was started again.

@@ -13,7 +13,7 @@ use crate::kernel::refusal::Refused;
 pub type Flow<T> = std::pin::Pin<Box<dyn Stream<Item = T> + Send>>;
 
 /// Whether trying again can help.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Retry {
     /// It can, after a back-off of the caller's choice.
     Later,
@@ -47,7 +47,7 @@ const REASONS: [&str; 19] = [
 ];
 
 /// One of a closed set of reasons.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Reason(u8);
 
 impl Reason {
@@ -67,7 +67,7 @@ impl Reason {
 }
 
 /// An error from outside, in words, and whether trying again can help. Never contains a secret.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[error("{attempted}: {cause}")]
 pub struct PortError {
     /// The attempted action: "failed to list deployments in shop".

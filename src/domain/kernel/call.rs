@@ -10,6 +10,8 @@
 //!
 //! Not for what is asked, nor for when it is wanted: its owner makes the call, and says how long it waits after a failure.
 
+use std::fmt;
+
 use crate::kernel::machine::Timestamp;
 
 /// Where a call stands.
@@ -112,9 +114,9 @@ impl Call {
     }
 
     /// It failed, for this reason; `again` says when it is made again, from how often it failed.
-    pub fn failed(&mut self, again: impl FnOnce(u32) -> Timestamp, why: impl Into<String>) {
+    pub fn failed(&mut self, again: impl FnOnce(u32) -> Timestamp, why: impl fmt::Display) {
         self.repeat(again);
-        self.reason = Some(why.into());
+        self.reason = Some(why.to_string());
     }
 
     /// It was answered, but not as hoped: `again` says when it is made again, from how often that happened.

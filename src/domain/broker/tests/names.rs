@@ -185,7 +185,7 @@ fn nothing_is_shown_and_nobody_woken_before_all_names_are_known() {
     assert!(broker.view(at(1), &eu()).hold.is_some_and(|hold| hold.contains("is being read from the ledger")));
     let effects = broker.step(at(2), Event::Read(0, news(vec![heard(&id("web"), seeking(5))])));
     assert!(!effects.iter().any(|effect| matches!(effect, Effect::Want(_))), "it may be one of ours: {effects:?}");
-    assert_eq!(posts(&broker.step(at(2), Event::LedgerRead(Err("timeout".into())))), []);
+    assert_eq!(posts(&broker.step(at(2), Event::LedgerRead(timeout()))), []);
     assert!(broker.tick(at(20)).contains(&Effect::ReadLedger));
     let effects = broker.step(at(20), ledger(&[(id("web"), record(1, 1)), (eu(), called(2020, 2))]));
     assert!(effects.contains(&Effect::Tell(eu())), "{effects:?}");
