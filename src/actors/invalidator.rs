@@ -27,7 +27,7 @@ pub struct Invalidator {
     purges: Shell<Purger>,
     catalog: Shell<Catalog>,
     /// Where the answer to each question goes.
-    questions: BTreeMap<catalog::Token, oneshot::Sender<Result<catalog::Found, String>>>,
+    questions: BTreeMap<catalog::Token, oneshot::Sender<Result<catalog::Found, catalog::NotFound>>>,
     asked: catalog::Token,
     /// Where reports go: one recipient for each rollout with orders, kept while it lives.
     reports: BTreeMap<Subject, Recipient<PurgeReported>>,

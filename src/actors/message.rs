@@ -9,9 +9,9 @@ use domain::apps::app::ClusterKey;
 use domain::bounds::plan::Plan;
 use domain::kernel::id::{Origin, PipelineId, Reference, RepoId, Seq, WorkloadId};
 use domain::names::selector::LabelSelector;
-use domain::notices::delivery::Resend;
+use domain::notices::delivery::{NotTaken, Resend};
 use domain::notices::notice::Notice;
-use domain::purges::catalog::Found;
+use domain::purges::catalog::{Found, NotFound};
 use domain::purges::purge::{Order, Progress};
 use domain::records::record::{Record, Records};
 use domain::replica::duty::Singleton;
@@ -80,7 +80,7 @@ pub struct Forget {
 }
 
 /// Which distributions serve a plan, or why that is unknown; `None` if the invalidator was rebuilt meanwhile.
-pub type Matched = Option<Result<Found, String>>;
+pub type Matched = Option<Result<Found, NotFound>>;
 
 /// Rollout → invalidator: which distributions serve this plan?
 #[derive(Message)]
@@ -111,7 +111,7 @@ pub struct PurgeReported(pub Reference, pub Progress);
 
 /// Rollout → webhook: deliver this. `Ok` once every delivery of it is durable.
 #[derive(Message)]
-#[rtype(result = "Result<(), String>")]
+#[rtype(result = "Result<(), NotTaken>")]
 pub struct TellNotice(pub Box<Notice>);
 
 /// Rollout → pod watcher: report the pods of this version.

@@ -5,7 +5,7 @@ use actix::Recipient;
 use crate::actors::message::TellNotice;
 use crate::actors::{ANSWER_WITHIN, Env};
 use domain::kernel::refusal::Cause;
-use domain::notices::delivery::{Errand, Publication};
+use domain::notices::delivery::{Errand, NotTaken, Publication};
 use domain::notices::notice::Notice;
 use domain::ports::{PortError, Retry};
 
@@ -32,7 +32,7 @@ impl Env {
         notice: Box<Notice>,
         uid: &str,
         outbox: &Recipient<TellNotice>,
-    ) -> (Publication, Option<Result<(), String>>) {
+    ) -> (Publication, Option<Result<(), NotTaken>>) {
         let event = match self.publish(&notice, uid).await {
             Ok(()) => Publication::Done,
             Err(error) if error.retry == Retry::Never => Publication::Never,
@@ -42,7 +42,7 @@ impl Env {
             return (event, None);
         }
         let handed = outbox.send(TellNotice(notice)).timeout(ANSWER_WITHIN).await;
-        (event, Some(handed.unwrap_or_else(|_| Err("the webhooks' actor is being restarted".to_owned()))))
+        (event, Some(handed.unwrap_or(Err(NotTaken::Away))))
     }
 }
 

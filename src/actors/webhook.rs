@@ -14,7 +14,7 @@ use crate::actors::shell::{Drives, Shell};
 use crate::actors::{Env, MAILBOX_MAX, retry_until_ok};
 use domain::kernel::id::NoticeId;
 use domain::kernel::refusal::Cause;
-use domain::notices::delivery::{Delivery, Effect, Event, Outbox, Outcome, Report};
+use domain::notices::delivery::{Delivery, Effect, Event, NotTaken, Outbox, Outcome, Report};
 use domain::notices::notice::Kind;
 
 /// The actor. See the module's text.
@@ -25,7 +25,7 @@ pub struct Webhook {
     _obituary: Obituary,
     outbox: Shell<Outbox>,
     /// Rollouts that wait for a notice to be durable.
-    waiting: BTreeMap<NoticeId, Vec<oneshot::Sender<Result<(), String>>>>,
+    waiting: BTreeMap<NoticeId, Vec<oneshot::Sender<Result<(), NotTaken>>>>,
     /// How the last attempt at each hook ended, by its name.
     last: BTreeMap<String, LastSeen>,
 }
@@ -107,10 +107,10 @@ impl Webhook {
         }
     }
 
-    fn answer(&mut self, notice: &NoticeId, answer: &Result<(), String>) {
+    fn answer(&mut self, notice: &NoticeId, answer: Result<(), NotTaken>) {
         for waiting in self.waiting.remove(notice).unwrap_or_default() {
             // The actor that sent it may have ended meanwhile.
-            let _ = waiting.send(answer.clone());
+            let _ = waiting.send(answer);
         }
     }
 }
@@ -147,8 +147,8 @@ impl Drives<Outbox> for Webhook {
                 self.ask(ctx, sent, move |reply| Event::Answered { id, attempt, reply });
             }
             Effect::Remove { id, write } => self.remove(id, write, ctx),
-            Effect::Accepted(notice) => self.answer(&notice, &Ok(())),
-            Effect::Postponed(notice) => self.answer(&notice, &Err("the outbox is full".to_owned())),
+            Effect::Accepted(notice) => self.answer(&notice, Ok(())),
+            Effect::Postponed(notice) => self.answer(&notice, Err(NotTaken::Full)),
             Effect::Report(report) => self.report(&report),
         }
         let census = self.outbox.machine().census();
@@ -157,7 +157,7 @@ impl Drives<Outbox> for Webhook {
 }
 
 impl Handler<TellNotice> for Webhook {
-    type Result = ResponseFuture<Result<(), String>>;
+    type Result = ResponseFuture<Result<(), NotTaken>>;
 
     fn handle(&mut self, TellNotice(notice): TellNotice, ctx: &mut Self::Context) -> Self::Result {
         let mut deliveries = self.env.ports.notifier.deliveries(&notice);
@@ -175,7 +175,7 @@ impl Handler<TellNotice> for Webhook {
         let (sender, receiver) = oneshot::channel();
         self.waiting.entry(notice.id.clone()).or_default().push(sender);
         self.feed(Event::Told { notice: notice.id, deliveries }, ctx);
-        Box::pin(async move { receiver.await.unwrap_or_else(|_| Err("the outbox was restarted".to_owned())) })
+        Box::pin(async move { receiver.await.unwrap_or(Err(NotTaken::Restarted)) })
     }
 }
 

@@ -19,6 +19,7 @@ use domain::bounds::policy::Policy;
 use domain::kernel::id::WorkloadId;
 use domain::kernel::text::clean;
 use domain::names::destination::Purpose;
+use domain::pipeline::judge::Stale;
 use domain::pipeline::spec::{Purged, PurgedBy};
 use domain::ports::pipeline::{Edges, Secrets};
 use domain::ports::{ClusterView, Ledger, PortError, Retry};
@@ -94,9 +95,10 @@ impl FreshEdges {
     }
 
     /// One of our own.
-    async fn look(&self, id: &WorkloadId) -> Result<Result<(), String>, PortError> {
+    async fn look(&self, id: &WorkloadId) -> Result<Result<(), Stale>, PortError> {
         let (record, workload) = tokio::try_join!(self.ledger.load(id), self.cluster.workload(id))?;
-        Ok(edge::fresh(record.as_ref(), workload.as_ref(), &self.policy))
+        let stale = edge::freshness(record.as_ref(), workload.as_ref(), &self.policy).stale();
+        Ok(stale.map_or(Ok(()), |why| Err(Stale(why))))
     }
 }
 
@@ -107,7 +109,7 @@ impl Others {
         by: &PurgedBy,
         keys: Option<&(HeaderValue, Option<Authorities>)>,
         id: &WorkloadId,
-    ) -> Result<Result<(), String>, PortError> {
+    ) -> Result<Result<(), Stale>, PortError> {
         let address = format!("{}/api/v1/fresh/{}/{}", by.server.trim_end_matches('/'), id.namespace, id.name);
         let mut request = Request::get(address).body(Bytes::new());
         let request = request.as_mut().map_err(|_| PortError::lasting(ATTEMPTED, "its address is no URL"))?;
@@ -142,7 +144,7 @@ impl Others {
             .map_err(|_| failed(format!("{host} answered no verdict: 200, and not {{\"open\": …}}")))?;
         let reason =
             || answered.reason.map_or_else(|| "no reason given".to_owned(), |why| clean(&why, REASON_BYTES_MAX));
-        Ok(if answered.open { Ok(()) } else { Err(format!("{host} says: {}", reason())) })
+        Ok(if answered.open { Ok(()) } else { Err(Stale(format!("{host} says: {}", reason()))) })
     }
 
     /// The token, and who may vouch for the server beside the system's authorities.
@@ -162,7 +164,7 @@ impl Others {
 
 #[async_trait]
 impl Edges for FreshEdges {
-    async fn are_fresh(&self, purged: &Purged, namespaces: &BTreeSet<String>) -> Result<Result<(), String>, PortError> {
+    async fn are_fresh(&self, purged: &Purged, namespaces: &BTreeSet<String>) -> Result<Result<(), Stale>, PortError> {
         let by = match (&purged.by, &self.others) {
             (None, _) => None,
             (Some(by), Some(others)) => Some((by, others, others.keys(by).await?)),
@@ -177,7 +179,7 @@ impl Edges for FreshEdges {
                     None => self.look(&id).await?,
                 };
                 if let Err(why) = fresh {
-                    return Ok(Err(format!("the edge of {}: {why}", id.display_name())));
+                    return Ok(Err(Stale(format!("the edge of {}: {why}", id.display_name()))));
                 }
             }
         }

@@ -68,7 +68,9 @@ impl Fresh {
         let namespaces = BTreeSet::from([namespace.to_owned()]);
         match reply::within(ANSWER_WITHIN, self.edges.are_fresh(&purged, &namespaces)).await {
             Some(Ok(Ok(()))) => reply::json(&Verdict { open: true, reason: None, retry_after: None }),
-            Some(Ok(Err(why))) => reply::json(&Verdict { open: false, reason: Some(why), retry_after: Some(AGAIN_S) }),
+            Some(Ok(Err(why))) => {
+                reply::json(&Verdict { open: false, reason: Some(why.0), retry_after: Some(AGAIN_S) })
+            }
             Some(Err(error)) => busy(error.to_string()),
             None => busy("others are asking, too".to_owned()),
         }

@@ -22,6 +22,7 @@ use crate::actors::observation::{DeliverySeen, PurgeSeen};
 use domain::agreement::tally::{Ballot, Tally};
 use domain::broker::{BoardSeen, MemberSeen, Seen};
 use domain::kernel::id::WorkloadId;
+use domain::pipeline::judge::Stale;
 use domain::pipeline::spec::Purged;
 use domain::ports::pipeline::Edges;
 use domain::ports::{Clock, PortError};
@@ -451,11 +452,11 @@ struct ThreeEdges;
 
 #[async_trait::async_trait]
 impl Edges for ThreeEdges {
-    async fn are_fresh(&self, purged: &Purged, namespaces: &BTreeSet<String>) -> Result<Result<(), String>, PortError> {
+    async fn are_fresh(&self, purged: &Purged, namespaces: &BTreeSet<String>) -> Result<Result<(), Stale>, PortError> {
         assert_eq!((namespaces.len(), &purged.by), (1, &None));
         match (namespaces.first().unwrap().as_str(), purged.workloads[0].as_str()) {
             ("shop", "web") => Ok(Ok(())),
-            ("shop", "late") => Ok(Err("its purge is under way".to_owned())),
+            ("shop", "late") => Ok(Err(Stale("its purge is under way".to_owned()))),
             ("shop", "lost") => Err(PortError::passing("failed to read the record", "no answer")),
             other => panic!("{other:?} was asked about"),
         }

@@ -18,6 +18,7 @@ use domain::kernel::machine::Timestamp;
 use domain::names::destination::Purpose;
 use domain::objects::asked::Opening;
 use domain::objects::gates::VerdictSource;
+use domain::pipeline::judge::Stale;
 use domain::pipeline::spec::{Purged, PurgedBy};
 use domain::ports::pipeline::{Asking, Edges, Secrets, Unanswered, Verdicts};
 use domain::ports::{Clock, PortError};
@@ -115,7 +116,7 @@ impl Bench {
         answer
     }
 
-    async fn edge(&self, secret: Option<&str>) -> Result<Result<(), String>, PortError> {
+    async fn edge(&self, secret: Option<&str>) -> Result<Result<(), Stale>, PortError> {
         let by = PurgedBy {
             server: format!("{}/", self.server.url()),
             secret: secret.map(str::to_owned),
@@ -256,7 +257,7 @@ async fn another_allclear_is_asked_with_the_token_of_the_pipeline() {
     assert_eq!((request.method.as_str(), request.path.as_str()), ("GET", "/api/v1/fresh/prod/web"));
     assert_eq!(request.header("authorization"), Some(format!("Bearer {TOKEN}").as_str()));
     let stale = bench.answers(200, &json!({"open": false, "reason": "its purge is under way"})).edge(None).await;
-    assert_eq!(stale, Ok(Err("the edge of prod/web: 127.0.0.1 says: its purge is under way".to_owned())));
+    assert_eq!(stale, Ok(Err(Stale("the edge of prod/web: 127.0.0.1 says: its purge is under way".to_owned()))));
     assert_eq!(bench.receiver.received()[1].request.header("authorization"), None);
     for (status, words, denied) in [
         (401, "does not accept the token", true),
@@ -278,10 +279,8 @@ async fn our_own_edges_are_read_afresh_ten_in_a_second() {
     let purged = |names: &[&str]| Purged { workloads: names.iter().map(ToString::to_string).collect(), by: None };
     let prod = BTreeSet::from(["prod".to_owned()]);
     let missing = bench.edges.are_fresh(&purged(&["web"]), &prod).await;
-    assert_eq!(
-        missing,
-        Ok(Err("the edge of prod/web: there is no such Deployment in a namespace that allclear watches".to_owned()))
-    );
+    let why = "the edge of prod/web: there is no such Deployment in a namespace that allclear watches";
+    assert_eq!(missing, Ok(Err(Stale(why.to_owned()))));
     assert_eq!(bench.world.asked("cluster.workload", "deployment/prod/web").len(), 1);
     let began = Instant::now();
     for _ in 0..5 {

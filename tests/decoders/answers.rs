@@ -213,7 +213,9 @@ fn fresh_edge(bytes: &[u8]) -> bool {
                 true
             }
             Ok(Err(why)) => {
-                assert!(status == StatusCode::OK && why.len() <= WORDS_BYTES_MAX && !why.chars().any(char::is_control));
+                assert!(
+                    status == StatusCode::OK && why.0.len() <= WORDS_BYTES_MAX && !why.0.chars().any(char::is_control)
+                );
                 true
             }
             Err(error) => {

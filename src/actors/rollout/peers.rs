@@ -65,7 +65,7 @@ impl RolloutActor {
         let answer = self.directory.match_plan.send(MatchPlan { plan: plan.clone(), newer });
         ctx.spawn(answer.into_actor(self).map(move |answer, actor, ctx| match answer {
             Ok(Some(Ok(found))) => actor.feed_unless_draining(Event::Matched(vector, plan, found), ctx),
-            Ok(Some(Err(why))) => actor.feed_unless_draining(Event::MatchFailed(vector, why), ctx),
+            Ok(Some(Err(why))) => actor.feed_unless_draining(Event::MatchFailed(vector, why.to_string()), ctx),
             // It died; we ask its successor once its address is known.
             Ok(None) | Err(_) => {}
         }));

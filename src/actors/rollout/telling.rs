@@ -22,8 +22,8 @@ impl RolloutActor {
         let told = async move { env.carry(errand, notice, uid.as_deref().unwrap_or_default(), &tell_notice).await };
         ctx.spawn(told.into_actor(self).map(move |(event, handed), actor, ctx| {
             let event = match actor.errands.end(&id, event, handed) {
-                Ok(()) => Event::Told(id),
-                Err(why) => Event::TellFailed(id, why),
+                None => Event::Told(id),
+                Some(why) => Event::TellFailed(id, why),
             };
             actor.feed(event, ctx);
         }));

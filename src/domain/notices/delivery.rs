@@ -23,7 +23,7 @@ use crate::kernel::machine::millis;
 use crate::kernel::retry::jitter;
 use crate::notices::notice::{self, Notice};
 
-pub use errand::{Errand, Errands, Publication};
+pub use errand::{Errand, Errands, NotTaken, Publication};
 pub use outbox::Outbox;
 pub use resend::{RESEND_MAX, Requests, Resend, Resends};
 pub use settings::{Limits, Overflow, Settings};

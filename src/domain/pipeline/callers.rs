@@ -6,7 +6,7 @@
 //!
 //! Not for who may ask: keys and signatures are `http::hooks`'.
 
-use crate::kernel::id::{Environment, Revision};
+use crate::kernel::id::{Environment, PipelineId, Revision};
 use crate::pipeline::spec::Object;
 use crate::pipeline::status::{EnvironmentStatus, Phase, Question};
 
@@ -96,6 +96,21 @@ pub const NO_STRATEGY: &str = "error promoting application, please consult the p
 /// The answer to an event without a revision.
 pub const NO_REVISION: &str = "event has no 'revision' in the metadata field.";
 
+/// Why a request leads to nothing, in the words that callers of the older endpoint know.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoUse {
+    #[error("app {namespace}/{name} has no environment {1} defined", namespace = .0.namespace, name = .0.name)]
+    Unknown(PipelineId, String),
+    #[error("cannot promote beyond last environment {0}")]
+    Last(String),
+    #[error("environment {0} has no targets")]
+    NoTargets(Environment),
+    #[error("involved object does not match Pipeline definition")]
+    OfAnotherApp,
+    #[error("{NOT_WAITING}")]
+    NotWaiting,
+}
+
 impl Called {
     fn environment(&self, name: &str) -> Option<&CalledEnvironment> {
         self.environments.iter().find(|environment| environment.name.0 == name)
@@ -107,8 +122,8 @@ impl Called {
         self.environments.get(at + 1)
     }
 
-    fn unknown(&self, name: &str) -> String {
-        format!("app {}/{} has no environment {name} defined", self.object.id.namespace, self.object.id.name)
+    fn unknown(&self, name: &str) -> NoUse {
+        NoUse::Unknown(self.object.id.clone(), name.to_owned())
     }
 
     /// How a revision gets into an environment.
@@ -136,15 +151,15 @@ impl Called {
     /// The environment that a promotion out of `source` leads into, if the event is about this Pipeline's app there.
     ///
     /// # Errors
-    /// In the words that callers of the older endpoint know.
-    pub fn next(&self, source: &str, claim: &Claim) -> Result<&CalledEnvironment, String> {
+    /// Where there is none, or it is not.
+    pub fn next(&self, source: &str, claim: &Claim) -> Result<&CalledEnvironment, NoUse> {
         let from = self.environment(source).ok_or_else(|| self.unknown(source))?;
-        let next = self.after(source).ok_or_else(|| format!("cannot promote beyond last environment {source}"))?;
+        let next = self.after(source).ok_or_else(|| NoUse::Last(source.to_owned()))?;
         if next.namespaces.is_empty() {
-            return Err(format!("environment {} has no targets", next.name));
+            return Err(NoUse::NoTargets(next.name.clone()));
         }
         if claim.app != self.app || !from.namespaces.contains(&claim.namespace) {
-            return Err("involved object does not match Pipeline definition".to_owned());
+            return Err(NoUse::OfAnotherApp);
         }
         Ok(next)
     }
@@ -157,8 +172,8 @@ impl Called {
     /// one that the caller names. Who names none can answer nothing but whether it may be promoted.
     ///
     /// # Errors
-    /// In the words that callers of the older endpoint know.
-    pub fn approve(&self, environment: &str, revision: &str, ticket: Option<&str>) -> Result<Yes, String> {
+    /// Where nothing waits for it.
+    pub fn approve(&self, environment: &str, revision: &str, ticket: Option<&str>) -> Result<Yes, NoUse> {
         let known = self.known(environment);
         let names = |one: &str| ticket.is_none_or(|ticket| ticket == one);
         let waiting = known.and_then(|known| known.waiting.as_ref()).filter(|waiting| waiting.revision.0 == revision);
@@ -173,7 +188,7 @@ impl Called {
         if said.is_some_and(|said| names(&said.ticket)) && waiting.is_none() {
             return Ok(Yes::Said);
         }
-        Err(NOT_WAITING.to_owned())
+        Err(NoUse::NotWaiting)
     }
 
     /// Whether the question with this ticket is open.

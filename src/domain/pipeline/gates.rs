@@ -13,7 +13,7 @@ use crate::kernel::id::{Environment, PromotionSeq};
 use crate::kernel::machine::{Timestamp, millis};
 use crate::objects::asked::Opening;
 use crate::objects::asked::{Asked, Topic};
-use crate::pipeline::judge::{self, Edges, Obstacle, Sights};
+use crate::pipeline::judge::{self, Edges, Obstacle, Sights, Stale};
 use crate::pipeline::spec::{Advance, EnvironmentSpec, Spec};
 use crate::pipeline::status::{Phase, Promotion};
 use crate::pipeline::{Effect, Pipeline, Question};
@@ -174,7 +174,7 @@ impl Gatekeeper {
         now: Timestamp,
         environment: &Environment,
         topic: Topic,
-        fresh: Result<(), String>,
+        fresh: Result<(), Stale>,
     ) {
         let call = &mut self.doors(environment).edge;
         if fresh.is_ok() {

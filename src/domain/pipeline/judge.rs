@@ -24,8 +24,13 @@ pub(super) const NOT_LOOKED_AT: &str = "it was not looked at yet";
 /// The known state of every target.
 pub type Sights = BTreeMap<TargetKey, Sight>;
 
-/// Whether the edge of an environment is fresh, as far as that was asked, and what was asked: `Err` says why not.
-pub type Edges = BTreeMap<Environment, (Topic, Result<(), String>)>;
+/// Why an edge may serve something older than what its workload runs.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[error("{0}")]
+pub struct Stale(pub String);
+
+/// Whether the edge of an environment is fresh, as far as that was asked, and what was asked.
+pub type Edges = BTreeMap<Environment, (Topic, Result<(), Stale>)>;
 
 /// The question about an environment's edge: its workloads, its place and the revision.
 pub fn edge_topic(environment: &EnvironmentSpec, revision: &Revision) -> Topic {
@@ -123,7 +128,7 @@ fn judged<'a>(target: &TargetKey, sights: &'a Sights) -> Result<&'a Revision, Wh
         Some(Sight::Unknown(why)) => Err(What::Unknown(name(), why.clone())),
         Some(Sight::Absent) => Err(What::Absent(name())),
         Some(Sight::Present(Present { unready: Some(why), .. })) => Err(What::Unready(name(), why.clone())),
-        Some(Sight::Present(Present { revision: Err(why), .. })) => Err(What::Unnamed(name(), why.clone())),
+        Some(Sight::Present(Present { revision: Err(why), .. })) => Err(What::Unnamed(name(), why.to_string())),
         Some(Sight::Present(Present { revision: Ok(revision), .. })) => Ok(revision),
     }
 }
@@ -191,7 +196,7 @@ pub fn done<'a>(environment: &EnvironmentSpec, sights: &'a Sights, edges: &Edges
     let topic = edge_topic(environment, revision);
     match edges.get(&environment.name).filter(|(of, _)| *of == topic) {
         Some((_, Ok(()))) => Ok(revision),
-        Some((_, Err(why))) => obstacle(What::EdgeStale(why.clone())),
+        Some((_, Err(why))) => obstacle(What::EdgeStale(why.0.clone())),
         None => obstacle(What::EdgeUnseen),
     }
 }

@@ -52,7 +52,7 @@ use crate::objects::asked::{Opening, Topic};
 use crate::objects::gates::{Freeze, VerdictSource, Window};
 use crate::objects::own_status::OwnStatus;
 use crate::pipeline::gates::Gatekeeper;
-use crate::pipeline::judge::{Obstacle, Sights};
+use crate::pipeline::judge::{Obstacle, Sights, Stale};
 use crate::pipeline::proposal::{Order, Proposed, RequestState};
 use crate::pipeline::propose::Proposals;
 use crate::pipeline::spec::{Object, Spec};
@@ -129,7 +129,7 @@ pub enum Event {
     /// It was not, for this reason; not to be asked again before this time has passed.
     VerdictFailed(Environment, Topic, String, Duration),
     /// An [`Effect::SeeEdge`] was answered: whether the edge is fresh, or why not.
-    EdgeSeen(Environment, Topic, Result<(), String>),
+    EdgeSeen(Environment, Topic, Result<(), Stale>),
     /// An [`Effect::Propose`] was answered.
     Proposed(Box<Order>, Proposed),
     /// It was not, for this reason; `lasting` if only a person can mend it.

@@ -16,6 +16,7 @@ use crate::objects::asked::Opening;
 use crate::objects::gates::{Freeze, VerdictSource, Window};
 use crate::objects::kept::{Kept, ObjectSight, Written};
 use crate::pipeline::callers::{Called, Mark};
+use crate::pipeline::judge::Stale;
 use crate::pipeline::proposal::{Order, Proposed, RequestState};
 use crate::pipeline::spec::{Object, Purged};
 
@@ -188,7 +189,7 @@ pub trait Edges: Send + Sync {
     ///
     /// # Errors
     /// When that could not be found out.
-    async fn are_fresh(&self, purged: &Purged, namespaces: &BTreeSet<String>) -> Result<Result<(), String>, PortError>;
+    async fn are_fresh(&self, purged: &Purged, namespaces: &BTreeSet<String>) -> Result<Result<(), Stale>, PortError>;
 }
 
 /// Everything outside that Pipelines need, in one hand.

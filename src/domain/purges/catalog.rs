@@ -77,6 +77,11 @@ pub enum Listing {
     Missing,
 }
 
+/// Why the distributions of a plan are not known: the failure of a listing, or of a reading.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[error("{0}")]
+pub struct NotFound(pub String);
+
 /// The distributions of a plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Found {
@@ -135,7 +140,7 @@ pub enum Event {
 pub enum Effect {
     List,
     /// Answer a question: the distributions, possibly none, or why they are not known.
-    Answer(Token, Result<Found, String>),
+    Answer(Token, Result<Found, NotFound>),
     /// Read whether a distribution has cache tags switched on.
     ReadTags(DistributionId),
 }
@@ -246,7 +251,7 @@ impl Catalog {
         now: Timestamp,
         token: Token,
         question: &Question,
-        found: Result<BTreeMap<DistributionId, Reached>, String>,
+        found: Result<BTreeMap<DistributionId, Reached>, NotFound>,
     ) -> Vec<Effect> {
         let listing = match self.listed_at {
             None => Listing::Missing,
@@ -325,7 +330,7 @@ impl Catalog {
             )) => {
                 let concerned = |found: &Found| found.distributions.keys().take(TAGS_READ_MAX).any(|of| *of == id);
                 let failed = self.untagged.iter().filter(|(_, found)| concerned(found));
-                effects.extend(failed.map(|(token, _)| Effect::Answer(*token, Err(why.clone()))));
+                effects.extend(failed.map(|(token, _)| Effect::Answer(*token, Err(NotFound(why.clone())))));
                 self.untagged.retain(|_, found| !concerned(found));
             }
         }
@@ -420,10 +425,10 @@ impl Catalog {
 
     /// While the account cannot be listed, what the last listing knows still holds. Only a host that it does not know, or whose
     /// distribution is gone, has to wait.
-    fn answer_of_old(&self, plan: &Plan) -> Result<BTreeMap<DistributionId, Reached>, String> {
+    fn answer_of_old(&self, plan: &Plan) -> Result<BTreeMap<DistributionId, Reached>, NotFound> {
         match self.find(plan) {
             (found, true) if self.listed_at.is_some() && self.are_there(&found) => Ok(found),
-            (_, _) => Err(self.list.reason().unwrap_or_default().to_owned()),
+            (_, _) => Err(NotFound(self.list.reason().unwrap_or_default().to_owned())),
         }
     }
 }

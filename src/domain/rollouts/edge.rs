@@ -23,14 +23,13 @@ pub enum Freshness {
     Stuck(String),
 }
 
-/// Whether the edge is fresh for what the workload runs now. Without an edge, nothing older is served.
-///
-/// # Errors
-/// Why not, in words that say what is waited for.
-pub fn fresh(record: Option<&Record>, workload: Option<&Workload>, policy: &Policy) -> Result<(), String> {
-    match freshness(record, workload, policy) {
-        Freshness::Fresh | Freshness::Edgeless(_) => Ok(()),
-        Freshness::Awaited(why) | Freshness::Stuck(why) => Err(why),
+impl Freshness {
+    /// Why it may serve something older, in words that say what is waited for. Without an edge, nothing older is served.
+    pub fn stale(self) -> Option<String> {
+        match self {
+            Self::Fresh | Self::Edgeless(_) => None,
+            Self::Awaited(why) | Self::Stuck(why) => Some(why),
+        }
     }
 }
 

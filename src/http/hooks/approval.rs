@@ -42,8 +42,11 @@ impl Porter {
             return Err(not_waiting("its body is no {\"ticket\": …, \"by\": …}", NOT_WAITING));
         }
         let ticket = answer.as_ref().map(|answer| answer.ticket.as_str());
-        let yes = called.approve(environment, revision, ticket).map_err(|words| {
-            not_waiting("no question with this ticket is open about this revision in this environment", &words)
+        let yes = called.approve(environment, revision, ticket).map_err(|why| {
+            not_waiting(
+                "no question with this ticket is open about this revision in this environment",
+                &why.to_string(),
+            )
         })?;
         usable(&called, environment)?;
         let Yes::To(ticket) = yes else {

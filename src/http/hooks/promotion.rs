@@ -20,9 +20,9 @@ impl Porter {
         let Some(revision) = event.revision else {
             return Err(unprocessable(NO_REVISION, "send events of the app, which have it, and no others"));
         };
-        let next = called
-            .next(source, &event.claim)
-            .map_err(|why| unprocessable(&why, "compare the address and the event's object with the Pipeline"))?;
+        let next = called.next(source, &event.claim).map_err(|why| {
+            unprocessable(&why.to_string(), "compare the address and the event's object with the Pipeline")
+        })?;
         let into = next.name.0.as_str();
         usable(&called, into)?;
         self.mark(&called, &Mark::Look(self.hooks.clock.wall_ms())).await?;

@@ -13,6 +13,7 @@ use domain::objects::asked::Opening;
 use domain::objects::gates::{Freeze, Window};
 use domain::objects::kept::Answers;
 use domain::objects::kept::{ObjectSight, Written};
+use domain::pipeline::judge::Stale;
 use domain::pipeline::proposal::{Order, Proposed, Request, RequestState};
 use domain::pipeline::spec::{Advance, EnvironmentSpec, Gates, Object, PromotionSpec, Purged, Spec, Strategy};
 use domain::pipeline::status::{Phase, Status};
@@ -391,9 +392,9 @@ impl Verdicts for World {
 
 #[async_trait]
 impl Edges for World {
-    async fn are_fresh(&self, _: &Purged, _: &BTreeSet<String>) -> Result<Result<(), String>, PortError> {
+    async fn are_fresh(&self, _: &Purged, _: &BTreeSet<String>) -> Result<Result<(), Stale>, PortError> {
         self.port("edge.see", "").await?;
-        Ok(self.state().promotions.edge.clone().map_or(Ok(()), Err))
+        Ok(self.state().promotions.edge.clone().map_or(Ok(()), |why| Err(Stale(why))))
     }
 }
 

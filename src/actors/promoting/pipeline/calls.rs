@@ -15,6 +15,7 @@ use domain::notices::notice::Notice;
 use domain::objects::asked::Topic;
 use domain::objects::gates::{Freeze, Window};
 use domain::objects::kept::Written;
+use domain::pipeline::judge::Stale;
 use domain::pipeline::proposal::{Order, Proposed};
 use domain::pipeline::spec::Object;
 use domain::pipeline::status::Status;
@@ -121,7 +122,7 @@ impl PipelineActor {
         self.ask(ctx, seeing, move |seen| {
             let fresh = seen.unwrap_or_else(|error| {
                 metrics.failure("see_edge");
-                Err(error.to_string())
+                Err(Stale(error.to_string()))
             });
             Event::EdgeSeen(environment, topic, fresh)
         });
@@ -190,8 +191,8 @@ impl PipelineActor {
         let told = async move { env.carry(errand, notice, &uid, &outbox).await };
         ctx.spawn(told.into_actor(self).map(move |(event, handed), actor, ctx| {
             let event = match actor.errands.end(&id, event, handed) {
-                Ok(()) => Event::Told(id),
-                Err(why) => Event::TellFailed(id, why),
+                None => Event::Told(id),
+                Some(why) => Event::TellFailed(id, why),
             };
             actor.feed(event, ctx);
         }));

@@ -35,27 +35,37 @@ pub enum Publication {
     Failed(String),
 }
 
+/// Why the outbox does not have a notice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+pub enum NotTaken {
+    #[error("the outbox is full")]
+    Full,
+    #[error("the outbox was restarted")]
+    Restarted,
+    #[error("the webhooks' actor is being restarted")]
+    Away,
+}
+
 impl Errands {
     /// Begins to publish a notice, for the first time or again.
     pub fn begin(&mut self, id: &NoticeId) -> Errand {
         Errand { first: self.begun.insert(id.clone()), to_outbox: !self.accepted.contains(id) }
     }
 
-    /// Both were tried; `handed` is the outbox's answer, if it was asked.
-    ///
-    /// # Errors
-    /// Why it must be repeated.
-    pub fn end(&mut self, id: &NoticeId, event: Publication, handed: Option<Result<(), String>>) -> Result<(), String> {
+    /// Both were tried; `handed` is the outbox's answer, if it was asked. Returns why it must be repeated.
+    pub fn end(&mut self, id: &NoticeId, event: Publication, handed: Option<Result<(), NotTaken>>) -> Option<String> {
         let handed = handed.unwrap_or(Ok(()));
         if handed.is_ok() {
             self.accepted.insert(id.clone());
         }
-        match event {
-            Publication::Done | Publication::Never => handed?,
-            Publication::Failed(why) => return Err(why),
+        let why = match event {
+            Publication::Done | Publication::Never => handed.err().map(|why| why.to_string()),
+            Publication::Failed(why) => Some(why),
+        };
+        if why.is_none() {
+            self.accepted.remove(id);
         }
-        self.accepted.remove(id);
-        Ok(())
+        why
     }
 }
 
@@ -63,7 +73,7 @@ impl Errands {
 mod tests {
     use super::*;
 
-    const FULL: &str = "the outbox is full";
+    const FULL: Option<Result<(), NotTaken>> = Some(Err(NotTaken::Full));
     const AWAY: &str = "no answer";
 
     fn id() -> NoticeId {
@@ -78,37 +88,37 @@ mod tests {
     fn a_notice_is_told_until_both_have_it_and_logged_once() {
         let mut errands = Errands::default();
         assert_eq!(errands.begin(&id()), Errand { first: true, to_outbox: true });
-        assert_eq!(errands.end(&id(), Publication::Done, Some(Err(FULL.to_owned()))), Err(FULL.to_owned()));
+        assert_eq!(errands.end(&id(), Publication::Done, FULL), Some("the outbox is full".to_owned()));
         assert_eq!(errands.begin(&id()), Errand { first: false, to_outbox: true });
-        assert_eq!(errands.end(&id(), Publication::Done, Some(Ok(()))), Ok(()));
+        assert_eq!(errands.end(&id(), Publication::Done, Some(Ok(()))), None);
     }
 
     #[test]
     fn what_the_outbox_has_is_not_handed_over_again_while_its_event_is_tried() {
         let mut errands = Errands::default();
         errands.begin(&id());
-        assert_eq!(errands.end(&id(), unpublished(), Some(Ok(()))), Err(AWAY.to_owned()));
+        assert_eq!(errands.end(&id(), unpublished(), Some(Ok(()))), Some(AWAY.to_owned()));
         for _ in 0..2 {
             assert_eq!(errands.begin(&id()), Errand { first: false, to_outbox: false });
-            assert_eq!(errands.end(&id(), unpublished(), None), Err(AWAY.to_owned()));
+            assert_eq!(errands.end(&id(), unpublished(), None), Some(AWAY.to_owned()));
         }
         assert!(errands.begin(&"msg_2".into()).to_outbox, "another one is another matter");
-        assert_eq!(errands.end(&id(), Publication::Done, None), Ok(()));
+        assert_eq!(errands.end(&id(), Publication::Done, None), None);
     }
 
     #[test]
     fn an_event_that_can_never_be_published_keeps_nothing_waiting() {
         let mut errands = Errands::default();
         errands.begin(&id());
-        assert_eq!(errands.end(&id(), Publication::Never, Some(Err(FULL.to_owned()))), Err(FULL.to_owned()));
-        assert_eq!(errands.end(&id(), Publication::Never, Some(Ok(()))), Ok(()));
+        assert_eq!(errands.end(&id(), Publication::Never, FULL), Some("the outbox is full".to_owned()));
+        assert_eq!(errands.end(&id(), Publication::Never, Some(Ok(()))), None);
     }
 
     #[test]
     fn where_both_fail_the_outbox_is_tried_again_too() {
         let mut errands = Errands::default();
         errands.begin(&id());
-        assert_eq!(errands.end(&id(), unpublished(), Some(Err(FULL.to_owned()))), Err(AWAY.to_owned()));
+        assert_eq!(errands.end(&id(), unpublished(), FULL), Some(AWAY.to_owned()));
         assert!(errands.begin(&id()).to_outbox);
     }
 }

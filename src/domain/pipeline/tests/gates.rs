@@ -115,7 +115,7 @@ fn a_fresh_edge_is_part_of_done() {
     story.feed(edge("staging", "1", Ok(())));
     story.feed(edge("prod", "1", Ok(())));
     story.show("staging", at("2"));
-    story.feed(edge("staging", "2", Err("its purge is not complete".to_owned())));
+    story.feed(edge("staging", "2", Err(Stale("its purge is not complete".to_owned()))));
     story.pass(MINUTE);
     assert_eq!(story.phase(), None);
     story.feed(edge("staging", "2", Ok(())));
@@ -124,7 +124,7 @@ fn a_fresh_edge_is_part_of_done() {
     assert_eq!(story.phase(), Some(Phase::Landed));
     story.show("prod-a", at("2"));
     story.show("prod-b", at("2"));
-    story.feed(edge("prod", "2", Err("its purge is not complete".to_owned())));
+    story.feed(edge("prod", "2", Err(Stale("its purge is not complete".to_owned()))));
     assert_eq!((story.phase(), story.count(Kind::PromotionCompleted)), (Some(Phase::Landed), 0));
     story.feed(edge("prod", "2", Ok(())));
     assert_eq!((story.phase(), story.count(Kind::PromotionCompleted)), (Some(Phase::Completed), 1));

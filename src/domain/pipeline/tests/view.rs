@@ -198,7 +198,7 @@ fn a_stale_edge_is_told_in_the_words_of_the_machine() {
     assert_eq!(story.prod().waits, None);
     story.show("staging", at("2"));
     assert_eq!(story.prod().waits.as_deref(), Some("staging: its edge was not asked for yet"));
-    story.feed(fresh("2", Err("2 of 3 distributions".to_owned())));
+    story.feed(fresh("2", Err(Stale("2 of 3 distributions".to_owned()))));
     assert_eq!(story.prod().waits.as_deref(), Some("staging: its edge is not fresh: 2 of 3 distributions"));
     assert_eq!(story.view().environments[0].gates, ["done when the edge of web is fresh"]);
 }

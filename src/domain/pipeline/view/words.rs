@@ -7,7 +7,7 @@ use crate::kernel::id::ObjectId;
 use crate::kernel::machine::millis;
 use crate::kernel::text;
 use crate::objects::gates::{host, window};
-use crate::pipeline::judge::{self, Edges, Obstacle, Sights, What};
+use crate::pipeline::judge::{self, Edges, Obstacle, Sights, Stale, What};
 use crate::pipeline::show::{PRUNED, UNHEARD};
 use crate::pipeline::spec::{EnvironmentSpec, Object, Spec, Strategy};
 use crate::pipeline::status::{ConditionKind, EnvironmentStatus, Phase, Promotion, Question, Status};
@@ -75,7 +75,7 @@ impl Scene<'_> {
                 self.said().find_map(|message| rest(message, &words).map(str::to_owned))
             };
             let unseen = after(What::EdgeUnseen).is_some();
-            let fresh = after(What::EdgeStale(String::new())).map_or(Ok(()), Err);
+            let fresh = after(What::EdgeStale(String::new())).map_or(Ok(()), |why| Err(Stale(why)));
             (!unseen).then(|| (environment.name.clone(), (topic, fresh)))
         };
         asked.filter_map(said).collect()

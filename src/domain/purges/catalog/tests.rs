@@ -86,7 +86,7 @@ fn a_distribution_that_is_gone_makes_the_listing_old_for_its_hosts_alone() {
     assert_eq!(answer(catalog.step(at(11), Event::Asked(1, plan(blog)))), of(1, "E2"));
     assert_eq!(catalog.step(at(12), Event::Asked(2, plan(shop))), [], "what serves it is not known");
     assert_eq!(catalog.tick(at(61)), [Effect::List]);
-    let failed = |token| Effect::Answer(token, Err("throttled".to_owned()));
+    let failed = |token| Effect::Answer(token, Err(NotFound("throttled".to_owned())));
     assert_eq!(catalog.step(at(62), Event::ListFailed("throttled".to_owned())), [failed(2)]);
     assert_eq!(catalog.step(at(62), Event::Asked(4, plan(shop))), [failed(4)], "the one that is gone is no answer");
     assert_eq!(answer(catalog.step(at(62), Event::Asked(5, plan(blog)))), of(5, "E2"));
@@ -120,9 +120,9 @@ fn a_failed_listing_is_answered_with_its_reason_and_not_repeated_at_once() {
     let mut catalog = Catalog::new(Freshness::default());
     catalog.step(at(0), Event::Asked(1, plan("www.example.com")));
     let failed = catalog.step(at(0), Event::ListFailed("AccessDenied".into()));
-    assert_eq!(failed, vec![Effect::Answer(1, Err("AccessDenied".into()))]);
+    assert_eq!(failed, vec![Effect::Answer(1, Err(NotFound("AccessDenied".into())))]);
     let again = catalog.step(at(0), Event::Asked(2, plan("www.example.com")));
-    assert_eq!(again, vec![Effect::Answer(2, Err("AccessDenied".into()))]);
+    assert_eq!(again, vec![Effect::Answer(2, Err(NotFound("AccessDenied".into())))]);
 }
 
 fn tagged(token: Token, distributions: &[&str]) -> Event {
@@ -170,7 +170,7 @@ fn what_may_pass_is_answered_with_its_reason_and_asked_again() {
     let mut catalog = Catalog::new(Freshness::default());
     drop(catalog.step(at(0), tagged(1, &["E1"])));
     let throttled = Err((CdnErrorClass::Throttled, "Throttling".to_owned()));
-    assert_eq!(catalog.step(at(0), read("E1", throttled)), [Effect::Answer(1, Err("Throttling".into()))]);
+    assert_eq!(catalog.step(at(0), read("E1", throttled)), [Effect::Answer(1, Err(NotFound("Throttling".into())))]);
     assert_eq!(catalog.step(at(1), tagged(2, &["E1"])).len(), 1);
 }
 

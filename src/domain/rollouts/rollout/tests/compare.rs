@@ -141,7 +141,7 @@ impl Account {
                     let (vector, plan) = self.asked[&token].clone();
                     events.push(match answer {
                         Ok(found) => Event::Matched(vector, plan, found),
-                        Err(why) => Event::MatchFailed(vector, why),
+                        Err(why) => Event::MatchFailed(vector, why.to_string()),
                     });
                 }
                 catalog::Effect::ReadTags(_) => unreachable!("no plan has tags"),
