@@ -14,6 +14,8 @@ use crate::cli::read::listen::listen;
 use crate::cli::read::{Question, Section, Sources, peek};
 use crate::cli::status::remote;
 use domain::kernel::id::WorkloadId;
+use domain::names::image::Version;
+use domain::workloads::workload::NoVersion;
 
 const OURS: &str = env!("CARGO_PKG_VERSION");
 
@@ -89,7 +91,7 @@ async fn beaten(sources: &Sources, question: &Question) -> Option<String> {
 }
 
 /// The tag of the only image, or of the one that is called like the program.
-fn tag(version: &Result<domain::names::image::Version, String>) -> Option<String> {
+fn tag(version: &Result<Version, NoVersion>) -> Option<String> {
     let version = version.as_ref().ok()?;
     let all: Vec<_> = version.iter().collect();
     let named = all.iter().find(|(container, _)| container.to_string() == DEPLOYMENT);
@@ -167,7 +169,7 @@ mod tests {
 
     #[test]
     fn the_tag_of_its_own_container_is_its_version() {
-        let version = |images: &[(&str, &str)]| -> Result<domain::names::image::Version, String> {
+        let version = |images: &[(&str, &str)]| -> Result<Version, NoVersion> {
             let parse = |(name, image): &(&str, &str)| {
                 (domain::names::image::Container::Main((*name).to_owned()), image.parse().unwrap())
             };
@@ -176,6 +178,6 @@ mod tests {
         let beside = version(&[("aa-proxy", "proxy:3"), ("allclear", "r.example.com/allclear:v0.2.0")]);
         assert_eq!(tag(&beside).as_deref(), Some("0.2.0"));
         assert_eq!(tag(&version(&[("main", "allclear:0.3.0")])).as_deref(), Some("0.3.0"));
-        assert_eq!(tag(&Err("no image".to_owned())), None);
+        assert_eq!(tag(&Err(NoVersion::TooLarge { containers: 1, bytes: 9_999 })), None);
     }
 }

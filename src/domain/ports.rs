@@ -16,8 +16,10 @@ use crate::kernel::floor::Floor;
 use crate::kernel::id::{InvalidationId, Member, Origin, Reference, Seq, Subject, WorkloadId};
 use crate::kernel::machine::Timestamp;
 use crate::kernel::remark::{Remark, Remarked};
+use crate::kernel::unreadable::Unreadable;
 use crate::names::distribution::{Distribution, DistributionId};
 use crate::names::paths::PathSet;
+use crate::names::selector::Labels;
 use crate::notices::delivery::{Delivery, Reply};
 use crate::notices::notice::{Kind, Notice};
 use crate::records::record::{Record, Records};
@@ -57,7 +59,7 @@ pub enum Sight {
     /// A workload as it is now.
     Seen(Box<Workload>),
     /// An object that cannot be read as a workload; the others are not affected.
-    Unreadable(WorkloadId, String),
+    Unreadable(WorkloadId, Unreadable),
     /// A workload was deleted.
     Gone(WorkloadId),
     /// The listing of a scope is complete. Also said when a watch that was in [`Sight::Trouble`] goes on without a new
@@ -89,7 +91,7 @@ pub enum PodSight {
     /// A new listing begins.
     Restarted,
     /// A pod as it is now, with its labels for the workload's selector.
-    Seen(BTreeMap<String, String>, Pod),
+    Seen(Labels, Pod),
     /// A pod was deleted, by name.
     Gone(String),
     /// All pods have been seen at least once since [`PodSight::Restarted`].
@@ -109,7 +111,7 @@ pub trait ClusterView: Send + Sync {
     /// namespace that is watched: the caller takes it for absent then.
     async fn workload(&self, id: &WorkloadId) -> Result<Option<Workload>, PortError>;
     /// Reads the pods of one namespace once, with their labels.
-    async fn pods(&self, namespace: &str) -> Result<Vec<(BTreeMap<String, String>, Pod)>, PortError>;
+    async fn pods(&self, namespace: &str) -> Result<Vec<(Labels, Pod)>, PortError>;
     /// Reads the pods of a workload afresh, not from any cache, and which of them Services send requests to.
     async fn serving(&self, workload: &Workload) -> Result<Serving, PortError>;
     /// Whether a Service that selects the workload's pods publishes their addresses before they are ready.

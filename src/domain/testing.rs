@@ -9,11 +9,11 @@ use crate::agreement::group::{NumberedView, alone};
 use crate::kernel::id::WorkloadId;
 use crate::kernel::reported::Replicas;
 use crate::names::distribution::DistributionId;
-use crate::names::image::{Container, Version};
+use crate::names::image::{Container, Image, Version};
 use crate::purges::purge::Progress;
 use crate::rollouts::rollout::{Effect, Event, FoundSite, Identity};
 use crate::workloads::serving::OldPods;
-use crate::workloads::workload::Workload;
+use crate::workloads::workload::{NoVersion, Workload};
 
 /// `shop/web`, the workload of most tests.
 pub fn web() -> WorkloadId {
@@ -27,6 +27,15 @@ pub fn web() -> WorkloadId {
 pub fn version(tag: &str) -> Version {
     let image = format!("web:{tag}").parse().expect("an image");
     [(Container::Main("web".to_owned()), image)].into_iter().collect()
+}
+
+/// Why a workload with the image `WEB` has no version.
+///
+/// # Panics
+/// If that became an image.
+pub fn unreadable_image() -> NoVersion {
+    let error = Image::parse("WEB").expect_err("no image is written so");
+    NoVersion::Image(Container::Main("web".to_owned()), Box::new(error))
 }
 
 /// [`web`] after its rollout to a version: so many pods, all of this generation and available.

@@ -176,7 +176,7 @@ impl Reader {
             Sight::Unreadable(id, why) => {
                 self.unseen.remove(&id);
                 let said = format!("unreadable {}", id.name);
-                self.unreadable.insert(id, why);
+                self.unreadable.insert(id, why.to_string());
                 said
             }
             Sight::Gone(id) => {

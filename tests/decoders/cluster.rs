@@ -310,7 +310,7 @@ fn app(bytes: &[u8]) -> bool {
                 assert!(look.present.unready.is_none_or(|why| !why.is_empty() && why.len() <= ERROR_BYTES_MAX));
                 is_read = true;
             }
-            Err(why) => _ = spoken(&why),
+            Err(why) => _ = spoken(&why.to_string()),
         }
         // Once more, with the places that a Pipeline may name.
         app.revision_at = Some("/status/sync/revision".to_owned());

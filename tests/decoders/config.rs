@@ -180,6 +180,7 @@ fn kubeconfig(bytes: &[u8]) -> bool {
             true
         }
         Err(why) => {
+            let why = why.to_string();
             assert!(!why.is_empty() && why.len() <= 1_024, "{} bytes", why.len());
             false
         }

@@ -30,6 +30,7 @@ where
     let object = match kind.read(&text) {
         Ok(object) => object,
         Err(why) => {
+            let why = why.to_string();
             assert!(!why.is_empty() && why.len() <= 4_096 + bytes.len(), "{} bytes", why.len());
             return false;
         }

@@ -394,7 +394,8 @@ fn a_missed_deadline_is_confirmed_and_may_be_recovered_from() {
 
 #[test]
 fn an_unreadable_image_stops_nothing_else() {
-    let unreadable = sight("b", 3, true, 2).map(|workload| Workload { version: Err("WEB:!".to_owned()), ..workload });
+    let unreadable =
+        sight("b", 3, true, 2).map(|workload| Workload { version: Err(testing::unreadable_image()), ..workload });
     let script = vec![
         sight("a", 1, true, 2),
         sight("b", 2, true, 1),

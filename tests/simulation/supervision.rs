@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use allclear::actors::message::Drain;
+use domain::kernel::unreadable::Unreadable;
 use domain::notices::notice::Kind;
 use domain::ports::Sight;
 use domain::records::record::{Change, Phase};
@@ -369,7 +370,7 @@ fn a_workload_that_could_not_be_read_once_is_taken_up_when_it_can_be() {
     let world = settled(1, &["web"]);
     life(&world, async |life| {
         life.pass(2_000).await;
-        world.show(|| Sight::Unreadable(id("cart"), "spec.replicas is a text".to_owned()));
+        world.show(|| Sight::Unreadable(id("cart"), Unreadable::because("spec.replicas is a text")));
         life.pass(2_000).await;
         assert!(!life.observe().await.troubles.is_empty());
         world.set(deployment("cart", 1, 1, "1", Stage::Complete));

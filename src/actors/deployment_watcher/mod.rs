@@ -162,7 +162,7 @@ impl StreamHandler<Sight> for DeploymentWatcher {
             }
             Sight::Unreadable(id, why) => {
                 self.env.metrics.failure("decode_workload");
-                self.leave_out(&id, why);
+                self.leave_out(&id, why.to_string());
                 self.feed(Event::Unreadable(id), ctx);
             }
             Sight::Gone(id) => {

@@ -50,7 +50,7 @@ impl<T: Tended> ObjectWatcher<T> {
             }
             Said::Unreadable(id, why) => {
                 self.env.metrics.failure("decode_object");
-                tracing::warn!(object = %id, why, "a {} cannot be read; what was read of it before holds", T::NAME);
+                tracing::warn!(object = %id, why = why.to_string(), "a {} cannot be read; what was read of it before holds", T::NAME);
                 return;
             }
             Said::Hidden(id) => {

@@ -12,10 +12,11 @@ use serde_json::Value;
 use super::api::{Api, Resource};
 use domain::apps::app::{Look, TargetKey};
 use domain::apps::ready::look;
+use domain::kernel::unreadable::Unreadable;
 use domain::ports::PortError;
 
 /// What an object says to each target that names it.
-pub(super) type Looks = Vec<(TargetKey, Result<Look, String>)>;
+pub(super) type Looks = Vec<(TargetKey, Result<Look, Unreadable>)>;
 
 /// A kind's resource, and whether its objects are in namespaces.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -114,14 +115,13 @@ impl Wanted {
     }
 
     /// What an object of this kind says to the targets that name it; nothing, at the price of reading its name, if none does.
-    pub fn read(&self, api_version: &str, kind: &str, json: &str) -> Result<Looks, String> {
-        let Named { metadata: Identity { namespace, name } } =
-            serde_json::from_str(json).map_err(|error| error.to_string())?;
+    pub fn read(&self, api_version: &str, kind: &str, json: &str) -> Result<Looks, Unreadable> {
+        let Named { metadata: Identity { namespace, name } } = serde_json::from_str(json)?;
         let targets = self.called(api_version, kind, (namespace.into_owned(), name.into_owned()));
         if targets.is_empty() {
             return Ok(Vec::new());
         }
-        let object: Value = serde_json::from_str(json).map_err(|error| error.to_string())?;
+        let object: Value = serde_json::from_str(json)?;
         let said = |target: TargetKey| {
             let look = look(&target.app, &target.name, &object);
             (target, look)
@@ -130,9 +130,9 @@ impl Wanted {
     }
 
     /// For an object whose name alone can be read: the targets that name it, each with the reason.
-    pub fn unreadable(&self, api_version: &str, kind: &str, name: (String, String), why: &str) -> Looks {
+    pub fn unreadable(&self, api_version: &str, kind: &str, name: (String, String), why: Unreadable) -> Looks {
         let targets = self.called(api_version, kind, name);
-        targets.into_iter().map(|target| (target, Err(why.to_owned()))).collect()
+        targets.into_iter().map(|target| (target, Err(why.clone()))).collect()
     }
 
     fn called(&self, api_version: &str, kind: &str, name: (String, String)) -> Vec<TargetKey> {
@@ -178,7 +178,7 @@ mod tests {
         let looks = read(&web).unwrap();
         let names: Vec<&TargetKey> = looks.iter().map(|(target, _)| target).collect();
         assert_eq!(names, [&target("Deployment", "web"), &twice]);
-        assert_eq!(looks[0].1, Err(".status.replicas is not a whole number".to_owned()));
+        assert!(matches!(&looks[0].1, Err(Unreadable::Mistyped { at, .. }) if at == ".status.replicas"), "{looks:?}");
         wanted.set([].iter());
         assert_eq!(read(&web), Ok(Vec::new()));
     }

@@ -18,6 +18,7 @@ use super::gateway::{
     GRPC_ROUTES, HTTP_ROUTES, MatchedPath, ParentStatus, RouteMatch, RouteRule, RouteSpec, RouteStatus,
 };
 use super::routing::{HttpPath, INGRESSES, IngressSpec, IngressStatus, Metadata, Object, read};
+use domain::kernel::unreadable::Unreadable;
 use domain::names::host::Host;
 use domain::names::paths::Path;
 use domain::ports::PortError;
@@ -127,7 +128,7 @@ fn claim(of: Metadata, kind: &str, accepted: bool, hosts: Vec<(Host, Vec<Path>)>
     RouteClaim { created, namespace: of.namespace, object, accepted, hosts }
 }
 
-fn ingress(json: &str) -> Result<RouteClaim, String> {
+fn ingress(json: &str) -> Result<RouteClaim, Unreadable> {
     let Object { metadata, spec, status } = read::<IngressSpec, IngressStatus>(json)?;
     let accepted = status.and_then(|status| status.load_balancer).is_some_and(|one| !one.ingress.items.is_empty());
     let hosts = spec.unwrap_or_default().rules.items.into_iter().filter_map(|rule| {
@@ -147,15 +148,15 @@ fn ingress(json: &str) -> Result<RouteClaim, String> {
     Ok(claim(metadata, "Ingress", accepted, hosts))
 }
 
-fn http_route(json: &str) -> Result<RouteClaim, String> {
+fn http_route(json: &str) -> Result<RouteClaim, Unreadable> {
     route("HTTPRoute", json)
 }
 
-fn grpc_route(json: &str) -> Result<RouteClaim, String> {
+fn grpc_route(json: &str) -> Result<RouteClaim, Unreadable> {
     route("GRPCRoute", json)
 }
 
-fn route(kind: &str, json: &str) -> Result<RouteClaim, String> {
+fn route(kind: &str, json: &str) -> Result<RouteClaim, Unreadable> {
     let Object { metadata, spec, status } = read::<RouteSpec, RouteStatus>(json)?;
     let spec = spec.unwrap_or_default();
     let accepted = status.and_then(|status| status.parents).iter().flatten().any(ParentStatus::is_accepted);

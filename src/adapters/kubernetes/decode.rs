@@ -5,17 +5,18 @@
 //!
 //! Not for judging what was read; that is [`domain`].
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
 
-use super::parts::{Condition, annotations, explained};
+use super::parts::{Annotations, Condition, annotations, explained};
 use domain::kernel::id::WorkloadId;
 use domain::kernel::reported::{Progressing, Replicas};
+use domain::kernel::unreadable::Unreadable;
 use domain::names::image::{Container, Image, Version};
 use domain::names::selector::{LabelSelector, Labels};
-use domain::workloads::workload::{ANNOTATION_PREFIX, Tuning, Workload, own_deadline, recordable};
+use domain::workloads::workload::{ANNOTATION_PREFIX, NoVersion, Tuning, Workload, own_deadline, recordable};
 
 /// Most of the message of a `ReplicaFailure` condition that is repeated. A quota's begins with the pod's name and ends with what is
 /// requested, used and limited: about 150 characters for one resource.
@@ -24,15 +25,15 @@ const REFUSAL_CHARS_MAX: usize = 200;
 /// Reads a Deployment.
 ///
 /// # Errors
-/// When a field that is used has another type than Kubernetes gives it, in words.
-pub fn deployment(json: &str) -> Result<Workload, String> {
-    let raw: Deployment = serde_json::from_str(json).map_err(|error| error.to_string())?;
+/// When a field that is used has another type than Kubernetes gives it.
+pub fn deployment(json: &str) -> Result<Workload, Unreadable> {
+    let raw: Deployment = serde_json::from_str(json)?;
     let Deployment { metadata, spec, status } = raw;
     let status = status.unwrap_or_default();
     let annotations = metadata.annotations.iter().map(|(key, value)| (key.as_str(), value.as_str()));
     let mut tuning = Tuning::read(annotations);
     tuning.own_deadline = own_deadline(spec.progress_deadline_seconds.map(count), spec.min_ready_seconds.map(count));
-    let version = spec.template.spec.version(tuning.containers.as_ref()).and_then(|all| chosen(all, &mut tuning));
+    let version = spec.template.spec.version(tuning.containers.as_ref()).map(|all| chosen(all, &mut tuning));
     let version = version.and_then(recordable);
     Ok(Workload {
         id: WorkloadId::deployment(metadata.namespace, metadata.name),
@@ -61,14 +62,14 @@ pub fn deployment(json: &str) -> Result<Workload, String> {
 
 /// Only the containers the owner asked for. Names of containers that are not there are a fault of the annotation, which
 /// then does not hold: a typing error must not make every change invisible.
-fn chosen(all: Version, tuning: &mut Tuning) -> Result<Version, String> {
-    let Some(names) = &tuning.containers else { return Ok(all) };
+fn chosen(all: Version, tuning: &mut Tuning) -> Version {
+    let Some(names) = &tuning.containers else { return all };
     match all.only(names) {
-        Ok(version) => Ok(version),
+        Ok(version) => version,
         Err(error) => {
             tuning.fault(|| format!("annotation {ANNOTATION_PREFIX}containers: {error}"));
             tuning.containers = None;
-            Ok(all)
+            all
         }
     }
 }
@@ -90,7 +91,7 @@ struct Metadata {
     generation: Option<i64>,
     deletion_timestamp: Option<IgnoredAny>,
     #[serde(default, deserialize_with = "own_annotations")]
-    annotations: BTreeMap<String, String>,
+    annotations: Annotations,
 }
 
 #[derive(Deserialize)]
@@ -161,7 +162,7 @@ struct ContainerSpec {
 impl PodSpec {
     /// The version these containers make. An image that cannot be read matters only if its container does: all do, unless
     /// `only` names some.
-    pub fn version(self, only: Option<&BTreeSet<String>>) -> Result<Version, String> {
+    pub fn version(self, only: Option<&BTreeSet<String>>) -> Result<Version, NoVersion> {
         let main = self.containers.into_iter().map(|spec| (Container::Main(spec.name), spec.image));
         let init = self.init_containers.into_iter().flatten();
         let init = init.map(|spec| (Container::Init(spec.name), spec.image));
@@ -170,7 +171,7 @@ impl PodSpec {
             match Image::parse(image.as_deref().unwrap_or_default()) {
                 Ok(image) => images.push((container, image)),
                 Err(_) if only.is_some_and(|names| !names.contains(container.name())) => {}
-                Err(error) => return Err(format!("container {container}: {error}")),
+                Err(error) => return Err(NoVersion::Image(container, Box::new(error))),
             }
         }
         Ok(images.into_iter().collect())
@@ -182,7 +183,7 @@ fn count(number: i64) -> u32 {
     u32::try_from(number.max(0)).unwrap_or(u32::MAX)
 }
 
-fn own_annotations<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String, String>, D::Error> {
+fn own_annotations<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Annotations, D::Error> {
     annotations(deserializer, |key| key.starts_with(ANNOTATION_PREFIX))
 }
 
@@ -226,7 +227,7 @@ mod tests {
     }
 
     /// The example with one field replaced.
-    fn with(pointer: &str, value: Value) -> Result<Workload, String> {
+    fn with(pointer: &str, value: Value) -> Result<Workload, Unreadable> {
         let mut object = example();
         *object.pointer_mut(pointer).unwrap() = value;
         deployment(&object.to_string())
@@ -300,7 +301,7 @@ mod tests {
             ("/spec", json!(null)),
             ("/metadata/annotations", json!([])),
         ] {
-            let error = with(pointer, value).unwrap_err();
+            let error = with(pointer, value).unwrap_err().to_string();
             assert!(error.contains("invalid type"), "{pointer}: {error}");
         }
         // Nothing is decided from it, so it may be anything.
@@ -310,7 +311,7 @@ mod tests {
     #[test]
     fn an_image_that_cannot_be_read_is_a_fault_of_the_version_alone() {
         let workload = with("/spec/template/spec/containers/1/image", json!("envoy:1:2")).unwrap();
-        let error = workload.version.unwrap_err();
+        let error = workload.version.unwrap_err().to_string();
         assert!(error.starts_with("container proxy: \"envoy:1:2\" is not an image reference"), "{error}");
     }
 
@@ -330,7 +331,7 @@ mod tests {
         let many: Vec<Value> =
             (0..900).map(|number| json!({"name": format!("c-{number}"), "image": "shop/web:1"})).collect();
         object["spec"]["template"]["spec"]["containers"] = json!(many);
-        let why = deployment(&object.to_string()).unwrap().version.unwrap_err();
+        let why = deployment(&object.to_string()).unwrap().version.unwrap_err().to_string();
         assert!(why.contains("allclear.dev/containers"), "{why}");
         object["metadata"]["annotations"] = json!({"allclear.dev/containers": "c-7"});
         assert_eq!(deployment(&object.to_string()).unwrap().version.unwrap().to_string(), "c-7 shop/web:1");

@@ -13,6 +13,7 @@ use super::crd;
 use super::crd::repo::Installation;
 use super::objects::{GROUP, Kind, PipelineKind, RepoKind, of};
 use domain::kernel::id::{ObjectId, PipelineId, RepoId};
+use domain::kernel::unreadable::Unreadable;
 use domain::objects::kept::{Identity, Kept};
 use domain::pipeline::callers::{self, Called};
 use domain::pipeline::spec::Object;
@@ -136,7 +137,7 @@ impl<K: Kind> Desk<K> {
     /// Reads one of a list. One that cannot be read is named, and hides no other.
     fn put(&self, group: &str, json: &str, into: &mut Listing<K::Object>) {
         match self.kind.read(json) {
-            Err(why) => into.unreadable.extend(named::<K>(json).map(|id| (id, why))),
+            Err(why) => into.unreadable.extend(named::<K>(json).map(|id| (id, why.to_string()))),
             Ok(object) if into.found.iter().any(|known| known.object.id() == object.id()) => {}
             Ok(object) => into.found.push(Found { group: group.to_owned(), object }),
         }
@@ -155,16 +156,14 @@ impl<K: Kind> Desk<K> {
     async fn first<T>(
         &self,
         id: &<K::Object as Kept>::Id,
-        read: impl Fn(&str) -> Result<T, String>,
+        read: impl Fn(&str) -> Result<T, Unreadable>,
     ) -> Result<Option<(&str, T)>, PortError> {
         let mut served = false;
         for group in &self.groups {
             let of = of::<K>(group, Some(id.namespace()));
             match self.api.get(&of, K::name(id)).await? {
                 Some(answer) => {
-                    let unreadable =
-                        |why| PortError::lasting(answer.attempted.as_str(), format!("it cannot be read: {why}"));
-                    return answer.object(read).map(|read| Some((group.as_str(), read))).map_err(unreadable);
+                    return answer.read(read).map(|read| Some((group.as_str(), read)));
                 }
                 None => served |= self.is_served(&of).await?,
             }
@@ -286,7 +285,7 @@ impl<K: Kind> Desk<K> {
 #[async_trait]
 impl Marks for Desk {
     async fn read(&self, id: &PipelineId) -> Result<Option<Called>, PortError> {
-        let called = self.first(id, crd::called).await?;
+        let called = self.first(id, |json| crd::called(json).map_err(Unreadable::because)).await?;
         Ok(called.map(|(group, called)| Called {
             group: group.to_owned(),
             object: self.kind.confine(called.object.clone()),
@@ -324,12 +323,12 @@ pub fn requested_at(at_ms: i64) -> String {
 
 /// The text of one of a list: a decoder has no kind to read it with.
 #[expect(clippy::unnecessary_wraps, reason = "a decoder may fail")]
-fn text(json: &str) -> Result<String, String> {
+fn text(json: &str) -> Result<String, Unreadable> {
     Ok(json.to_owned())
 }
 
 /// When a pod was made, and its name.
-fn pod_name(json: &str) -> Result<(String, String), String> {
+fn pod_name(json: &str) -> Result<(String, String), Unreadable> {
     #[derive(Deserialize)]
     struct Pod {
         metadata: Metadata,
@@ -341,7 +340,7 @@ fn pod_name(json: &str) -> Result<(String, String), String> {
         #[serde(default)]
         creation_timestamp: String,
     }
-    let Pod { metadata } = serde_json::from_str(json).map_err(|error| error.to_string())?;
+    let Pod { metadata } = serde_json::from_str(json)?;
     Ok((metadata.creation_timestamp, metadata.name))
 }
 

@@ -3,7 +3,7 @@
 
 use futures_util::StreamExt;
 
-use super::api::{Collection, Look, Reach, Reading, Watches};
+use super::api::{Collection, Decoder, Look, Reach, Reading, Watches};
 use domain::ports::{Flow, PortError};
 
 /// The object. See the module's text.
@@ -18,12 +18,7 @@ pub(super) struct Followed<T> {
 }
 
 impl<T: Clone + Send + 'static> Followed<T> {
-    pub(super) fn new(
-        watches: &Watches,
-        of: Collection,
-        decode: fn(&str) -> Result<T, String>,
-        not_found: String,
-    ) -> Self {
+    pub(super) fn new(watches: &Watches, of: Collection, decode: Decoder<T>, not_found: String) -> Self {
         let attempt = of.attempt_one("read", of.name().unwrap_or_default()).to_string();
         Self { looks: watches.watch(of, decode, Reach::default()), attempt, not_found, is_there: false, known: false }
     }

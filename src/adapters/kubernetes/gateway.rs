@@ -13,6 +13,7 @@ use serde::de::IgnoredAny;
 use super::api::Resource;
 use super::parts::Condition;
 use super::routing::{Counted, Object, read};
+use domain::kernel::unreadable::Unreadable;
 use domain::site::{GatewayFact, GrantFact, ListenerFact, ParentFact, ParentKind, RouteFact, RouteKind};
 
 /// The group of the Gateway API, in which everything used but `ReferenceGrant` is `v1` since its release 1.1.
@@ -36,16 +37,16 @@ pub(super) const GRANTS: Resource = Resource::new(GATEWAY_GROUP, "v1beta1", "ref
 pub(super) const GRANTS_V1: Resource = Resource::new(GATEWAY_GROUP, "v1", "referencegrants");
 
 /// Reads an `HTTPRoute`.
-pub(super) fn http_route(json: &str) -> Result<Counted<RouteFact>, String> {
+pub(super) fn http_route(json: &str) -> Result<Counted<RouteFact>, Unreadable> {
     Ok((route(json, RouteKind::Http)?, 0))
 }
 
 /// Reads a `GRPCRoute`.
-pub(super) fn grpc_route(json: &str) -> Result<Counted<RouteFact>, String> {
+pub(super) fn grpc_route(json: &str) -> Result<Counted<RouteFact>, Unreadable> {
     Ok((route(json, RouteKind::Grpc)?, 0))
 }
 
-fn route(json: &str, kind: RouteKind) -> Result<RouteFact, String> {
+fn route(json: &str, kind: RouteKind) -> Result<RouteFact, Unreadable> {
     let Object { metadata, spec, status } = read::<RouteSpec, RouteStatus>(json)?;
     let spec = spec.unwrap_or_default();
     let home = metadata.namespace.as_str();
@@ -71,7 +72,7 @@ fn route(json: &str, kind: RouteKind) -> Result<RouteFact, String> {
     })
 }
 
-pub(super) fn gateway(json: &str) -> Result<GatewayFact, String> {
+pub(super) fn gateway(json: &str) -> Result<GatewayFact, Unreadable> {
     let Object { metadata, spec, status } = read::<GatewaySpec, GatewayStatus>(json)?;
     let listeners = spec.and_then(|spec| spec.listeners).unwrap_or_default();
     let addresses = status.and_then(|status| status.addresses).unwrap_or_default();
@@ -88,7 +89,7 @@ pub(super) fn gateway(json: &str) -> Result<GatewayFact, String> {
 }
 
 /// Reads a `ReferenceGrant`.
-pub(super) fn grant(json: &str) -> Result<Counted<GrantFact>, String> {
+pub(super) fn grant(json: &str) -> Result<Counted<GrantFact>, Unreadable> {
     let Object { metadata, spec, .. } = read::<GrantSpec, IgnoredAny>(json)?;
     let spec = spec.unwrap_or_default();
     let routes = spec.from.into_iter().flatten().filter(|from| from.group.as_deref() == Some(GATEWAY_GROUP));

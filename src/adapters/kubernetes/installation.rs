@@ -12,6 +12,7 @@ use super::api::{Api, Collection, NAMESPACES, Resource};
 use super::lease::KubernetesLease;
 use super::{decode, pods};
 use crate::adapters::clock::SystemClock;
+use domain::kernel::unreadable::Unreadable;
 use domain::ports::{Lease as _, PortError};
 use domain::replica::lease::{Claim, Replica};
 use domain::workloads::readiness::Pod;
@@ -182,9 +183,9 @@ struct RawName {
     name: Option<String>,
 }
 
-fn controller(json: &str) -> Result<Controller, String> {
+fn controller(json: &str) -> Result<Controller, Unreadable> {
     let workload = decode::deployment(json)?;
-    let Raw { spec } = serde_json::from_str(json).map_err(|error| error.to_string())?;
+    let Raw { spec } = serde_json::from_str(json)?;
     let RawPods { service_account_name, containers, volumes } = spec.template.spec;
     let is_dry = |container: &RawContainer| {
         let by_flag = container.args.iter().flatten().any(|word| word == "--dry-run");

@@ -15,7 +15,9 @@ use futures_util::stream::select;
 use serde_json::json;
 
 use super::PODS;
-use super::api::{Answer, Api, CallError, Clients, Collection, Look, Reach, Reading, Resource, Tempo, Watches};
+use super::api::{
+    Answer, Api, CallError, Clients, Collection, Decoder, Look, Reach, Reading, Resource, Tempo, Watches,
+};
 use domain::kernel::id::RepoId;
 use domain::ports::repo::{JobSight, Jobs, Made, Start};
 use domain::ports::{Flow, PortError};
@@ -112,7 +114,7 @@ impl KubernetesJobs {
     }
 
     /// What a watch of these objects says.
-    fn sights<T: Named>(&self, repo: &RepoId, of: Collection, read: Read<T>, words: Words<T>) -> Flow<JobSight> {
+    fn sights<T: Named>(&self, repo: &RepoId, of: Collection, read: Decoder<T>, words: Words<T>) -> Flow<JobSight> {
         let (attempt, namespace) = (of.attempt("watch").to_string(), repo.namespace.clone());
         let mut listing = None;
         let looks = self.watches.watch(of, read, Reach::default());
@@ -176,8 +178,7 @@ impl Jobs for KubernetesJobs {
         let of = Collection::of(JOBS, &repo.namespace);
         let found = self.api.get(&of, name).await.map_err(|failed| advised(failed.error, &repo.namespace))?;
         let Some(answer) = found else { return Ok(None) };
-        let unreadable = |why| PortError::lasting(answer.attempted.as_str(), format!("it cannot be read: {why}"));
-        answer.object(read::job).map(Some).map_err(unreadable)
+        answer.read(read::job).map(Some)
     }
 
     async fn pods(&self, repo: &RepoId, name: &str, uid: &str) -> Result<Vec<Pod>, PortError> {
@@ -200,9 +201,6 @@ fn read_job(answer: &Answer) -> Result<Job, PortError> {
     let unreadable = |why| PortError::passing(answer.attempted.as_str(), format!("its answer cannot be read: {why}"));
     answer.object(read::job).map_err(unreadable)
 }
-
-/// How an object is read.
-type Read<T> = fn(&str) -> Result<T, String>;
 
 /// How sights of one kind of objects are put.
 struct Words<T> {

@@ -33,16 +33,33 @@ pub enum Origin {
     StandIn,
 }
 
+/// Why a kubeconfig is not used: none of its values is repeated.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unusable {
+    #[error("it has more than {BYTES_MAX} bytes")]
+    TooLarge,
+    #[error("{0}")]
+    Wrong(&'static str),
+    /// It is no kubeconfig, by kind and place.
+    #[error("{0}")]
+    Invalid(String),
+    #[error("it may not contain {}", .0.join(", nor "))]
+    Forbidden(Vec<&'static str>),
+    /// A server that may not be dialled.
+    #[error("the server of its cluster is {0}")]
+    Address(&'static str),
+}
+
 /// Builds the way to the cluster of the current context.
 ///
 /// # Errors
-/// What is wrong with it, in words without any of its values.
-pub fn read(kubeconfig: &[u8], origin: Origin) -> Result<Config, String> {
+/// When it is incomplete, or leads elsewhere than to a cluster of others.
+pub fn read(kubeconfig: &[u8], origin: Origin) -> Result<Config, Unusable> {
     if kubeconfig.len() > BYTES_MAX {
-        return Err(format!("it has more than {BYTES_MAX} bytes"));
+        return Err(Unusable::TooLarge);
     }
-    let text = std::str::from_utf8(kubeconfig).map_err(|_| "it is not text in UTF-8".to_owned())?;
-    let parsed = Kubeconfig::from_yaml(text).map_err(|error| unusable(&error))?;
+    let text = std::str::from_utf8(kubeconfig).map_err(|_| Unusable::Wrong("it is not text in UTF-8"))?;
+    let parsed = Kubeconfig::from_yaml(text).map_err(|error| Unusable::Invalid(unusable(&error)))?;
     let (cluster, user) = current(parsed)?;
     refuse(&[refused_in_cluster(&cluster), refused_in_user(&user)].concat())?;
     let server = server(cluster.server.as_deref().unwrap_or_default(), origin)?;
@@ -51,25 +68,26 @@ pub fn read(kubeconfig: &[u8], origin: Origin) -> Result<Config, String> {
     config.tls_server_name = cluster.tls_server_name.filter(|name| !name.is_empty());
     let AuthInfo { token, client_certificate_data, client_key_data, .. } = user;
     if client_certificate_data.is_some() != client_key_data.is_some() {
-        return Err("its user has only one of client-certificate-data and client-key-data".to_owned());
+        return Err(Unusable::Wrong("its user has only one of client-certificate-data and client-key-data"));
     }
     if token.is_none() && client_key_data.is_none() && origin == Origin::Others {
-        return Err("its user has neither a token nor client-key-data".to_owned());
+        return Err(Unusable::Wrong("its user has neither a token nor client-key-data"));
     }
     config.auth_info = AuthInfo { token, client_certificate_data, client_key_data, ..AuthInfo::default() };
     Ok(config)
 }
 
 /// The cluster and the user of the current context.
-fn current(parsed: Kubeconfig) -> Result<(Cluster, AuthInfo), String> {
-    let name = parsed.current_context.ok_or("it names no current-context")?;
+fn current(parsed: Kubeconfig) -> Result<(Cluster, AuthInfo), Unusable> {
+    let name = parsed.current_context.ok_or(Unusable::Wrong("it names no current-context"))?;
     let context = parsed.contexts.into_iter().find(|one| one.name == name).and_then(|one| one.context);
-    let context = context.ok_or("it does not have its current-context")?;
+    let context = context.ok_or(Unusable::Wrong("it does not have its current-context"))?;
     let cluster = parsed.clusters.into_iter().find(|one| one.name == context.cluster).and_then(|one| one.cluster);
-    let user = context.user.ok_or("its current-context has no user")?;
+    let user = context.user.ok_or(Unusable::Wrong("its current-context has no user"))?;
     let user = parsed.auth_infos.into_iter().find(|one| one.name == user).and_then(|one| one.auth_info);
-    let cluster = cluster.ok_or("it does not have the cluster of its current-context")?;
-    Ok((cluster, user.ok_or("it does not have the user of its current-context")?))
+    let cluster = cluster.ok_or(Unusable::Wrong("it does not have the cluster of its current-context"))?;
+    let user = user.ok_or(Unusable::Wrong("it does not have the user of its current-context"))?;
+    Ok((cluster, user))
 }
 
 /// Why a field may not be there. A new field of the library fits into neither list, and stops the build.
@@ -139,26 +157,26 @@ fn has_unknown(fields: &BTreeMap<String, serde_json::Value>) -> bool {
     fields.values().any(|value| !value.is_null())
 }
 
-fn refuse(fields: &[Refused]) -> Result<(), String> {
+fn refuse(fields: &[Refused]) -> Result<(), Unusable> {
     let named: Vec<&str> = fields.iter().filter(|(is_there, _)| *is_there).map(|(_, name)| *name).collect();
-    if named.is_empty() { Ok(()) } else { Err(format!("it may not contain {}", named.join(", nor "))) }
+    if named.is_empty() { Ok(()) } else { Err(Unusable::Forbidden(named)) }
 }
 
-fn server(text: &str, origin: Origin) -> Result<Uri, String> {
-    let uri: Uri = text.parse().map_err(|_| "the server of its cluster is not a URL".to_owned())?;
+fn server(text: &str, origin: Origin) -> Result<Uri, Unusable> {
+    let uri: Uri = text.parse().map_err(|_| Unusable::Wrong("the server of its cluster is not a URL"))?;
     let has_user = uri.authority().is_some_and(|authority| authority.as_str().contains('@'));
     let is_plain = uri.scheme_str() == Some("http") && origin == Origin::StandIn;
     if uri.scheme_str() != Some("https") && !is_plain {
-        return Err("the server of its cluster is not an https URL".to_owned());
+        return Err(Unusable::Wrong("the server of its cluster is not an https URL"));
     }
     if has_user || uri.query().is_some() {
-        return Err("the server of its cluster has a user or a query in its URL".to_owned());
+        return Err(Unusable::Wrong("the server of its cluster has a user or a query in its URL"));
     }
     let host = uri.host().unwrap_or_default();
     // Names are judged when they are resolved.
     let literal: Option<IpAddr> = host.trim_start_matches('[').trim_end_matches(']').parse().ok();
     match literal.and_then(origin.judge()) {
-        Some(refusal) => Err(format!("the server of its cluster is {refusal}")),
+        Some(refusal) => Err(Unusable::Address(refusal)),
         None => Ok(uri),
     }
 }
@@ -174,14 +192,15 @@ impl Origin {
 }
 
 /// The certificates of an authority, in DER.
-fn certificates(data: &str) -> Result<Vec<Vec<u8>>, String> {
-    const WHAT: &str = "certificate-authority-data of its cluster";
-    let pem = STANDARD.decode(data.trim()).map_err(|_| format!("{WHAT} is not base64"))?;
+fn certificates(data: &str) -> Result<Vec<Vec<u8>>, Unusable> {
+    let pem = STANDARD
+        .decode(data.trim())
+        .map_err(|_| Unusable::Wrong("certificate-authority-data of its cluster is not base64"))?;
     let found: Result<Vec<Vec<u8>>, _> =
         CertificateDer::pem_slice_iter(&pem).map(|one| one.map(|certificate| certificate.to_vec())).collect();
     match found {
         Ok(certificates) if !certificates.is_empty() => Ok(certificates),
-        Ok(_) | Err(_) => Err(format!("{WHAT} has no certificate in PEM")),
+        Ok(_) | Err(_) => Err(Unusable::Wrong("certificate-authority-data of its cluster has no certificate in PEM")),
     }
 }
 

@@ -5,6 +5,7 @@
 //!
 //! Not for which collections are watched, nor for how long; that is `domain::apps::leaf`.
 
+use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -71,15 +72,15 @@ async fn linked(finding: Finding, id: LeafId, tempo: Tempo, origin: Origin) -> L
     };
     // Others wrote it: what takes long to parse must not hold up who drives this.
     let read = tokio::task::spawn_blocking(move || kubeconfig::read(&kubeconfig, origin)).await;
-    let refused = |why: String| PortError::lasting(format!("failed to use the kubeconfig of {id}"), why);
+    let refused = |why: &dyn Display| PortError::lasting(format!("failed to use the kubeconfig of {id}"), why);
     let config = match read {
         Ok(Ok(config)) => config,
-        Ok(Err(why)) => return Link::Down(refused(why)),
-        Err(_) => return Link::Down(refused("it cannot be parsed".to_owned())),
+        Ok(Err(why)) => return Link::Down(refused(&why)),
+        Err(_) => return Link::Down(refused(&"it cannot be parsed")),
     };
     match connect_judged(&config, &format!("the kubeconfig of {id}"), origin.judge()) {
         Ok(clients) => Link::Up(Arc::new(OneCluster::new(&clients, tempo))),
-        Err(error) => Link::Down(refused(error.to_string())),
+        Err(error) => Link::Down(refused(&error)),
     }
 }
 
@@ -163,7 +164,7 @@ impl Watched {
             Look::Restarted => Some(News::Restarted),
             Look::Seen(Reading::Read(looks)) => (!looks.is_empty()).then_some(News::Seen(looks)),
             Look::Seen(Reading::Unreadable(Name { namespace, name }, why)) => {
-                let looks = self.cluster.wanted.unreadable(api_version, kind, (namespace, name), &why);
+                let looks = self.cluster.wanted.unreadable(api_version, kind, (namespace, name), why);
                 (!looks.is_empty()).then_some(News::Seen(looks))
             }
             Look::Gone(Name { namespace, name }) => Some(News::Gone { namespace, name }),

@@ -12,6 +12,7 @@ use super::followed::Followed;
 use super::parts::Condition;
 use super::secrets::{self, SECRETS};
 use domain::apps::app::{LeafId, LeafKind};
+use domain::kernel::unreadable::Unreadable;
 use domain::ports::{Flow, PortError};
 
 const GITOPS_CLUSTERS: Resource = Resource::new("gitops.weave.works", "v1alpha1", "gitopsclusters");
@@ -109,10 +110,11 @@ fn followed(watches: &Watches, namespace: &str, name: &str) -> Followed<Kubeconf
 }
 
 /// Reads the kubeconfig of a Secret. Why it cannot be read never repeats any of it.
-fn secret(json: &str) -> Result<Kubeconfig, String> {
+fn secret(json: &str) -> Result<Kubeconfig, Unreadable> {
     let data = secrets::data(json)?;
     let found = KEYS.iter().find_map(|key| Some((key, data.get(*key)?)));
-    let (key, value) = found.ok_or_else(|| format!("it has none of the keys {}", KEYS.join(", ")))?;
+    let none = || Unreadable::because(format!("it has none of the keys {}", KEYS.join(", ")));
+    let (key, value) = found.ok_or_else(none)?;
     secrets::decoded(key, value).map(Kubeconfig)
 }
 
@@ -124,7 +126,7 @@ struct Named {
 }
 
 /// <https://github.com/weaveworks/cluster-controller/blob/main/api/v1alpha1/gitopscluster_types.go>
-fn gitops_cluster(json: &str) -> Result<Named, String> {
+fn gitops_cluster(json: &str) -> Result<Named, Unreadable> {
     #[derive(Deserialize)]
     struct Cluster {
         spec: Option<Spec>,
@@ -144,7 +146,7 @@ fn gitops_cluster(json: &str) -> Result<Named, String> {
     struct Status {
         conditions: Option<Vec<Condition>>,
     }
-    let Cluster { spec, status } = serde_json::from_str(json).map_err(|error| error.to_string())?;
+    let Cluster { spec, status } = serde_json::from_str(json)?;
     let Spec { secret_ref, capi_cluster_ref } = spec.unwrap_or_default();
     let of_capi = capi_cluster_ref.map(|cluster| format!("{}-kubeconfig", cluster.name));
     let conditions = status.and_then(|status| status.conditions).unwrap_or_default();
@@ -165,12 +167,10 @@ mod tests {
         assert_eq!(of(json!({"value.yaml": "Yw==", "value": "Yg==", "kubeconfig": "YQ=="})), Ok(b"a".to_vec()));
         assert_eq!(of(json!({"value.yaml": "Yw==", "value": "Yg=="})), Ok(b"b".to_vec()));
         assert_eq!(of(json!({"value.yaml": "Yw=="})), Ok(b"c".to_vec()));
-        assert_eq!(
-            of(json!({"token": "Yw=="})),
-            Err("it has none of the keys kubeconfig, value, value.yaml".to_owned())
-        );
+        let none = of(json!({"token": "Yw=="})).unwrap_err();
+        assert_eq!(none.to_string(), "it has none of the keys kubeconfig, value, value.yaml");
         for data in [json!({"value": "s3cr3t!"}), json!({"value": {"s3cr3t": 1}}), json!("s3cr3t")] {
-            assert!(!of(data).unwrap_err().contains("s3cr3t"));
+            assert!(!of(data).unwrap_err().to_string().contains("s3cr3t"));
         }
     }
 

@@ -33,7 +33,7 @@ mod serving;
 mod site;
 mod workloads;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -50,7 +50,6 @@ use claims::ClaimReader;
 use domain::kernel::id::WorkloadId;
 use domain::ports::{ClusterView, Flow, PodSight, PortError, Sight};
 use domain::site::{Age, Gathered, RouteClaim};
-use domain::workloads::readiness::Pod;
 use domain::workloads::serving::Serving;
 use domain::workloads::workload::Workload;
 use serving::ServingReader;
@@ -182,11 +181,10 @@ impl ClusterView for Cluster {
         let Some(answer) = self.looks.get(&Collection::of(DEPLOYMENTS, &id.namespace), &id.name).await? else {
             return Ok(None);
         };
-        let unreadable = |why| PortError::lasting(answer.attempted.as_str(), format!("it cannot be read: {why}"));
-        answer.object(decode::deployment).map(Some).map_err(unreadable)
+        answer.read(decode::deployment).map(Some)
     }
 
-    async fn pods(&self, namespace: &str) -> Result<Vec<(BTreeMap<String, String>, Pod)>, PortError> {
+    async fn pods(&self, namespace: &str) -> Result<Vec<pods::LabelledPod>, PortError> {
         Ok(self.api.all(&Collection::of(PODS, namespace), None, pods::pod).await?)
     }
 

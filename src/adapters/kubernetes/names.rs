@@ -11,6 +11,7 @@ use serde::Deserialize;
 use super::DEPLOYMENTS;
 use super::api::{Api, Clients, Collection, NAMESPACES};
 use super::objects::{PipelineKind, RepoKind, of};
+use domain::kernel::unreadable::Unreadable;
 use domain::ports::PortError;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,10 +54,11 @@ pub fn contexts(path: Option<&Path>) -> Vec<String> {
     read.map(|read| read.contexts.into_iter().map(|context| context.name).collect()).unwrap_or_default()
 }
 
-fn name(json: &str) -> Result<ObjectName, String> {
+fn name(json: &str) -> Result<ObjectName, Unreadable> {
     #[derive(Deserialize)]
     struct Object {
         metadata: ObjectName,
     }
-    serde_json::from_str(json).map(|Object { metadata }| metadata).map_err(|error| error.to_string())
+    let Object { metadata } = serde_json::from_str(json)?;
+    Ok(metadata)
 }

@@ -16,6 +16,7 @@ use super::api::{Api, Clients, Collection, Look, Name, Reach, Reading, Resource,
 use super::crd;
 use super::crd::repo::Installation;
 use domain::kernel::id::{ObjectId, PipelineId, RepoId};
+use domain::kernel::unreadable::Unreadable;
 use domain::objects::kept::{Identity, Kept, ObjectSight, Written};
 use domain::pipeline;
 use domain::ports::pipeline::Objects;
@@ -48,8 +49,8 @@ pub trait Kind: Clone + Send + Sync + 'static {
     /// Reads an object.
     ///
     /// # Errors
-    /// In words.
-    fn read(&self, json: &str) -> Result<Self::Object, String>;
+    /// When a field that is used is missing or of another type.
+    fn read(&self, json: &str) -> Result<Self::Object, Unreadable>;
 
     /// The object's status as it stands in it.
     ///
@@ -93,8 +94,8 @@ impl Kind for PipelineKind {
         &id.name
     }
 
-    fn read(&self, json: &str) -> Result<Self::Object, String> {
-        crd::object(json).map(|object| self.confine(object))
+    fn read(&self, json: &str) -> Result<Self::Object, Unreadable> {
+        crd::object(json).map(|object| self.confine(object)).map_err(Unreadable::because)
     }
 
     fn written(object: &Self::Object) -> serde_json::Result<Value> {
@@ -125,8 +126,8 @@ impl Kind for RepoKind {
         &id.name
     }
 
-    fn read(&self, json: &str) -> Result<Self::Object, String> {
-        crd::repo::object(json, &self.installation)
+    fn read(&self, json: &str) -> Result<Self::Object, Unreadable> {
+        crd::repo::object(json, &self.installation).map_err(Unreadable::because)
     }
 
     fn written(object: &Self::Object) -> serde_json::Result<Value> {
@@ -181,7 +182,7 @@ impl<K: Kind> Served<K> {
     }
 
     /// Reads an object, as far as it may reach.
-    fn decoder(&self) -> impl Fn(&str) -> Result<K::Object, String> + Clone + Send + Sync + use<K> {
+    fn decoder(&self) -> impl Fn(&str) -> Result<K::Object, Unreadable> + Clone + Send + Sync + use<K> {
         let kind = self.kind.clone();
         move |json| kind.read(json)
     }
@@ -193,7 +194,7 @@ impl<K: Kind> Served<K> {
     /// What was written, as it came back, and as it was asked for.
     fn stored(&self, answered: &Value, status: &Value, attempted: &str) -> Result<Written<K::Object>, PortError> {
         // The write is done, so it is not to be given up for good, whatever the answer is.
-        let unreadable = |why: String| PortError::passing(attempted, format!("its answer cannot be read: {why}"));
+        let unreadable = |why| PortError::passing(attempted, format!("its answer cannot be read: {why}"));
         let lost = crd::lost(status, answered.get("status").unwrap_or(&Value::Null));
         let object = Box::new(self.kind.read(&answered.to_string()).map_err(unreadable)?);
         Ok(if lost.is_empty() { Written::Stored(object) } else { Written::Pruned(object, lost) })
@@ -237,8 +238,7 @@ impl<K: Kind> Objects<K::Object> for Served<K> {
 
     async fn read(&self, id: &<K::Object as Kept>::Id) -> Result<Option<K::Object>, PortError> {
         let Some(answer) = self.api.get(&self.of(Some(id.namespace())), K::name(id)).await? else { return Ok(None) };
-        let unreadable = |why| PortError::lasting(answer.attempted.as_str(), format!("it cannot be read: {why}"));
-        answer.object(self.decoder()).map(Some).map_err(unreadable)
+        answer.read(self.decoder()).map(Some)
     }
 
     async fn write(&self, object: &K::Object) -> Result<Written<K::Object>, PortError> {

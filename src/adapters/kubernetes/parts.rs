@@ -40,16 +40,18 @@ pub(super) fn explained(reason: &str, message: Option<&str>, chars_max: usize) -
     }
 }
 
+pub(super) type Annotations = BTreeMap<String, String>;
+
 /// Keeps the annotations whose key is `wanted`, and does not even look at the values of the others: one of them is often
 /// as large as all the rest of the object.
 pub(super) fn annotations<'de, D: Deserializer<'de>>(
     deserializer: D,
     wanted: fn(&str) -> bool,
-) -> Result<BTreeMap<String, String>, D::Error> {
+) -> Result<Annotations, D::Error> {
     struct Wanted(fn(&str) -> bool);
 
     impl<'de> Visitor<'de> for Wanted {
-        type Value = BTreeMap<String, String>;
+        type Value = Annotations;
 
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             f.write_str("annotations")

@@ -2,13 +2,13 @@
 //!
 //! Not for deciding which pods belong to a workload: the labels are handed on for its selector.
 
-use std::collections::BTreeMap;
-
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use super::decode::PodSpec;
 use super::parts::{Condition, explained};
+use domain::kernel::unreadable::Unreadable;
+use domain::names::selector::Labels;
 use domain::workloads::readiness::Pod;
 
 /// Most of an explanation of Kubernetes that is repeated. The scheduler's begin with what matters, and say every node.
@@ -25,14 +25,14 @@ pub(super) const PLAIN: [&str; 4] = ["ImagePullBackOff", "ErrImagePull", "ErrIma
 pub(super) const FINISHED: [&str; 2] = ["Succeeded", "Failed"];
 
 /// A pod, and the labels it is selected by.
-pub(super) type LabelledPod = (BTreeMap<String, String>, Pod);
+pub(super) type LabelledPod = (Labels, Pod);
 
 /// Reads a pod.
 ///
 /// # Errors
 /// When a field that is used has another type than Kubernetes gives it, in words.
-pub(super) fn pod(json: &str) -> Result<LabelledPod, String> {
-    let raw: RawPod = serde_json::from_str(json).map_err(|error| error.to_string())?;
+pub(super) fn pod(json: &str) -> Result<LabelledPod, Unreadable> {
+    let raw: RawPod = serde_json::from_str(json)?;
     let status = raw.status.unwrap_or_default();
     let ready = status.condition("Ready").is_some_and(|condition| condition.holds());
     let pod = Pod {
@@ -58,7 +58,7 @@ struct RawPod {
 #[serde(rename_all = "camelCase")]
 struct Metadata {
     name: String,
-    labels: Option<BTreeMap<String, String>>,
+    labels: Option<Labels>,
     deletion_timestamp: Option<IgnoredAny>,
 }
 

@@ -2,13 +2,14 @@
 //!
 //! Not for the Gateway API (`gateway`), nor for finding the site; that is [`domain::site`].
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
 
 use super::api::Resource;
-use super::parts::{Few, annotations};
+use super::parts::{Annotations, Few, annotations};
+use domain::kernel::unreadable::Unreadable;
 use domain::names::selector::Labels;
 use domain::site::{IngressFact, IngressRule, Reach, ServiceFact};
 
@@ -24,7 +25,7 @@ const INGRESS_CLASS: &str = "kubernetes.io/ingress.class";
 /// What is kept of an object, and how many of its names were not even read.
 pub(super) type Counted<T> = (T, usize);
 
-pub(super) fn service(json: &str) -> Result<Counted<ServiceFact>, String> {
+pub(super) fn service(json: &str) -> Result<Counted<ServiceFact>, Unreadable> {
     #[derive(Default, Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Spec {
@@ -47,7 +48,7 @@ pub(super) fn service(json: &str) -> Result<Counted<ServiceFact>, String> {
     Ok((fact, 0))
 }
 
-pub(super) fn ingress(json: &str) -> Result<Counted<IngressFact>, String> {
+pub(super) fn ingress(json: &str) -> Result<Counted<IngressFact>, Unreadable> {
     let Object { mut metadata, spec, status } = read::<IngressSpec, IngressStatus>(json)?;
     let spec = spec.unwrap_or_default();
     let balancers = status.and_then(|status| status.load_balancer).unwrap_or_default().ingress;
@@ -78,8 +79,8 @@ pub(super) fn ingress(json: &str) -> Result<Counted<IngressFact>, String> {
 
 pub(super) fn read<'a, Spec: Deserialize<'a>, Status: Deserialize<'a>>(
     json: &'a str,
-) -> Result<Object<Spec, Status>, String> {
-    serde_json::from_str(json).map_err(|error| error.to_string())
+) -> Result<Object<Spec, Status>, Unreadable> {
+    Ok(serde_json::from_str(json)?)
 }
 
 /// An object, as far as anything is read of it.
@@ -99,7 +100,7 @@ pub(super) struct Metadata {
     pub creation_timestamp: Option<String>,
     /// Those that say something about routing.
     #[serde(default, deserialize_with = "routing_annotations")]
-    pub annotations: BTreeMap<String, String>,
+    pub annotations: Annotations,
 }
 
 #[derive(Default, Deserialize)]
@@ -194,7 +195,7 @@ impl Backend {
     }
 }
 
-fn routing_annotations<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String, String>, D::Error> {
+fn routing_annotations<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Annotations, D::Error> {
     annotations(deserializer, |key| key.starts_with("external-dns.") || key == INGRESS_CLASS)
 }
 

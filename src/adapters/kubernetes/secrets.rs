@@ -16,7 +16,8 @@ use serde::{Deserialize, Deserializer};
 
 use super::api::{Api, Clients, Collection, Resource, Tempo, Watches, is_object_name};
 use super::followed::Followed;
-use domain::names::destination::{Destination, Purpose, SEND_TO, judge};
+use domain::kernel::unreadable::Unreadable;
+use domain::names::destination::{Destination, Purpose, SEND_TO, Unsendable, judge};
 use domain::ports::pipeline::{Renewals, Secrets};
 use domain::ports::{Flow, PortError};
 
@@ -59,12 +60,12 @@ impl Secrets for KubernetesSecrets {
         })?;
         let none = BTreeSet::new();
         let allowed = self.allowed.get(&format!("{namespace}/{name}")).unwrap_or(&none);
-        let decoded = answer.object(|json| {
-            let Content { metadata, data } = content(json)?;
-            judge((namespace, name), &purpose, metadata.annotations.get(SEND_TO).map(String::as_str), allowed)?;
-            data.iter().map(|(key, value)| Ok((key.clone(), decoded(key, value)?))).collect()
-        });
-        decoded.map_err(|why: String| PortError::lasting(attempted, why))
+        let unreadable = |why: Unreadable| PortError::lasting(attempted.as_str(), why);
+        let Content { metadata, data } = answer.object(content).map_err(unreadable)?;
+        let listed = metadata.annotations.get(SEND_TO).map(String::as_str);
+        let refused = |why: Unsendable| PortError::lasting(attempted.as_str(), why);
+        judge((namespace, name), &purpose, listed, allowed).map_err(refused)?;
+        data.iter().map(|(key, value)| Ok((key.clone(), decoded(key, value).map_err(unreadable)?))).collect()
     }
 }
 
@@ -97,7 +98,7 @@ impl Renewals for SecretChanges {
 }
 
 /// Tells two contents of a Secret apart, for this process alone.
-fn fingerprint(json: &str) -> Result<u64, String> {
+fn fingerprint(json: &str) -> Result<u64, Unreadable> {
     let mut hasher = DefaultHasher::new();
     data(json)?.hash(&mut hasher);
     Ok(hasher.finish())
@@ -116,14 +117,16 @@ pub(super) fn advised(error: PortError) -> PortError {
     PortError { cause, ..error }
 }
 
+/// The values of a Secret by their keys, still in base64.
+type Data = BTreeMap<String, String>;
+
 /// What of a Secret matters.
 #[derive(Deserialize)]
 struct Content {
     #[serde(default)]
     metadata: Metadata,
-    /// By keys, still in base64.
     #[serde(default, deserialize_with = "or_default")]
-    data: BTreeMap<String, String>,
+    data: Data,
 }
 
 #[derive(Default, Deserialize)]
@@ -136,16 +139,16 @@ fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(from: D)
     Ok(Option::deserialize(from)?.unwrap_or_default())
 }
 
-fn content(json: &str) -> Result<Content, String> {
-    serde_json::from_str(json).map_err(|_| "it is not what a Secret is".to_owned())
+fn content(json: &str) -> Result<Content, Unreadable> {
+    serde_json::from_str(json).map_err(|_| Unreadable::because("it is not what a Secret is"))
 }
 
-/// What is in a Secret, by its keys, still in base64. Why it cannot be read never repeats any of it.
-pub(super) fn data(json: &str) -> Result<BTreeMap<String, String>, String> {
+/// What is in a Secret. Why it cannot be read never repeats any of it.
+pub(super) fn data(json: &str) -> Result<Data, Unreadable> {
     content(json).map(|secret| secret.data)
 }
 
 /// The value of a key.
-pub(super) fn decoded(key: &str, value: &str) -> Result<Vec<u8>, String> {
-    STANDARD.decode(value).map_err(|_| format!("its key {key} is not base64"))
+pub(super) fn decoded(key: &str, value: &str) -> Result<Vec<u8>, Unreadable> {
+    STANDARD.decode(value).map_err(|_| Unreadable::because(format!("its key {key} is not base64")))
 }

@@ -14,6 +14,7 @@ use tokio::sync::Semaphore;
 use super::api::{Api, Collection, Decoder, Resource};
 use super::routing::SERVICES;
 use super::{PODS, pods};
+use domain::kernel::unreadable::Unreadable;
 use domain::names::selector::{Labels, is_subset};
 use domain::ports::PortError;
 use domain::workloads::serving::{Endpoint, Serving};
@@ -70,8 +71,8 @@ impl ServingReader {
 }
 
 /// The selector of a Service that publishes addresses of pods that are not ready; `None` for all others.
-fn publishing(json: &str) -> Result<Option<Labels>, String> {
-    let service: Service = serde_json::from_str(json).map_err(|error| error.to_string())?;
+fn publishing(json: &str) -> Result<Option<Labels>, Unreadable> {
+    let service: Service = serde_json::from_str(json)?;
     let spec = service.spec.filter(|spec| spec.publish_not_ready_addresses == Some(true));
     Ok(spec.and_then(|spec| spec.selector))
 }
@@ -89,8 +90,8 @@ struct ServiceSpec {
 }
 
 /// The endpoints of an EndpointSlice that are pods.
-fn endpoints(json: &str) -> Result<Vec<Endpoint>, String> {
-    let slice: Slice = serde_json::from_str(json).map_err(|error| error.to_string())?;
+fn endpoints(json: &str) -> Result<Vec<Endpoint>, Unreadable> {
+    let slice: Slice = serde_json::from_str(json)?;
     let endpoint = |raw: RawEndpoint| {
         let pod = raw.target_ref.filter(|target| target.kind.as_deref() == Some("Pod"))?.name?;
         Some(Endpoint { pod, serves: raw.conditions.unwrap_or_default().serves() })

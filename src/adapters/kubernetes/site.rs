@@ -22,6 +22,7 @@ use super::api::{Api, CallError, Collection, Decoder, Resource};
 use super::gateway::{self, GATEWAYS, GRANTS, GRANTS_V1, GRPC_ROUTES, HTTP_ROUTES};
 use super::gateways;
 use super::routing::{self, Counted, INGRESSES, SERVICES};
+use domain::kernel::unreadable::Unreadable;
 use domain::ports::{PortError, Retry};
 use domain::site::{
     Age, Bulky, GatewayFact, Gathered, GrantFact, IngressFact, Room, RouteFact, RouteKind, SiteFacts, beside,
@@ -314,7 +315,7 @@ impl SiteReader {
 
     /// A Gateway, often of another namespace. One that does not exist, or that we may not read, is left out; the site then
     /// names it as one whose listeners are not known. `Err` inside: it never can be read, which stops nothing else.
-    async fn gateway(&self, namespace: &str, name: &str) -> Result<Result<Option<GatewayFact>, String>, PortError> {
+    async fn gateway(&self, namespace: &str, name: &str) -> Result<Result<Option<GatewayFact>, Unreadable>, PortError> {
         match self.api.within(GATEWAY_ANSWER_MAX).get(&Collection::of(GATEWAYS, namespace), name).await {
             Ok(found) => Ok(found.map(|answer| answer.object(gateway::gateway)).transpose()),
             Err(failed) if failed.status() == Some(403) => {
@@ -323,7 +324,7 @@ impl SiteReader {
             }
             // Credentials that are refused are for all, and the next look-up has other ones.
             Err(CallError { error, .. }) if error.denied || error.retry != Retry::Never => Err(error),
-            Err(CallError { error, .. }) => Ok(Err(error.cause)),
+            Err(CallError { error, .. }) => Ok(Err(Unreadable::Invalid(error.cause))),
         }
     }
 

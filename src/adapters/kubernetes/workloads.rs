@@ -9,6 +9,7 @@ use futures_util::stream::{SelectAll, select_all, unfold};
 
 use super::api::{Api, Collection, Look, Reach, Reading, Watches, proofs};
 use super::{decode, named};
+use domain::kernel::unreadable::Unreadable;
 use domain::ports::{Flow, Sight};
 use domain::rollouts::horizon::Verdict;
 use domain::workloads::workload::Workload;
@@ -87,7 +88,7 @@ fn sight(scope: Option<String>, look: Look<Workload>, all: bool) -> Sight {
         // An object without a full name is reported under the part it has; the watch is not to blame.
         Look::Seen(Reading::Unreadable(name, why)) => Sight::Unreadable(named(name), why),
         Look::Gone(name) if name.namespace.is_empty() || name.name.is_empty() => {
-            Sight::Unreadable(named(name), "it was deleted, and its name cannot be read".to_owned())
+            Sight::Unreadable(named(name), Unreadable::because("it was deleted, and its name cannot be read"))
         }
         Look::Gone(name) => Sight::Gone(named(name)),
         Look::Synced => Sight::Synced { scope, all },

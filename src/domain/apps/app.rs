@@ -9,6 +9,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::kernel::id::Revision;
+use crate::kernel::unreadable::Unreadable;
+use crate::names::image;
 
 /// Where a target's objects are read.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -160,7 +162,19 @@ pub struct Present {
     /// Why it is not ready, in words; `None` if it is ready and its controller has acted on its newest spec.
     pub unready: Option<String>,
     /// The revision that it runs, or why that is unknown.
-    pub revision: Result<Revision, String>,
+    pub revision: Result<Revision, NoRevision>,
+}
+
+/// Why it is not known which revision an object runs.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+pub enum NoRevision {
+    #[error(transparent)]
+    Image(#[from] image::Error),
+    #[error(transparent)]
+    Unreadable(#[from] Unreadable),
+    /// It says none, or none that can be compared and shown.
+    #[error("{0}")]
+    Unusable(String),
 }
 
 /// The result of one look at an object.

@@ -310,7 +310,7 @@ impl Leaf {
             let most = shares::most(self.claims(&watched).collect::<BTreeSet<_>>().into_iter().map(|(of, _)| of));
             format!("{WATCHES_MAX} other collections of its cluster are watched already ({most})")
         };
-        Sight::Unknown(why.unwrap_or_else(crowded))
+        Sight::Unknown(why.map_or_else(crowded, str::to_owned))
     }
 
     /// Tells the owners of targets whose sight has changed.

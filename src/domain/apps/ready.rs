@@ -20,10 +20,11 @@ mod object;
 
 use serde_json::{Map, Value};
 
-use crate::apps::app::{AppKind, Look, Present};
+use crate::apps::app::{AppKind, Look, NoRevision, Present};
 use crate::kernel::id::Revision;
 use crate::kernel::reported::{Progressing, Replicas, Reported, Standing};
 use crate::kernel::text::is_hidden;
+use crate::kernel::unreadable::Unreadable;
 use crate::names::image::Image;
 use object::{Object, dotted, repeated};
 
@@ -42,36 +43,42 @@ const POINTED_BYTES_MAX: usize = 256;
 /// The annotation in which kubectl keeps the whole object.
 const LAST_APPLIED: &str = "/metadata/annotations/kubectl.kubernetes.io~1last-applied-configuration";
 
+/// Why nobody may point there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct OutOfBounds(&'static str);
+
 /// Whether the author of a spec may point there in another's object (decision 58): what is found is shown to all who may read his. A
 /// spec may hold passwords, as values of the environment.
 ///
 /// # Errors
-/// In words.
-pub fn may_point_at(pointer: &str) -> Result<(), String> {
+/// Where what is there may be secret.
+pub fn may_point_at(pointer: &str) -> Result<(), OutOfBounds> {
     let is_within = |part: &str| pointer.strip_prefix(part).is_some_and(|rest| rest.starts_with('/'));
     let is_image = pointer.rsplit('/').next() == Some("image");
     match () {
-        () if !pointer.starts_with('/') => Err("is no JSON pointer, such as /status/version".to_owned()),
-        () if pointer == LAST_APPLIED => Err("leads to the whole object, which is never shown".to_owned()),
+        () if !pointer.starts_with('/') => Err(OutOfBounds("is no JSON pointer, such as /status/version")),
+        () if pointer == LAST_APPLIED => Err(OutOfBounds("leads to the whole object, which is never shown")),
         () if ["/status", "/metadata/labels", "/metadata/annotations"].into_iter().any(is_within) || is_image => Ok(()),
-        () => Err("leads elsewhere than into status, metadata.labels, metadata.annotations or to an image; what is there may be \
-                   secret, so let its controller or its author say the version in one of these"
-            .to_owned()),
+        () => Err(OutOfBounds(
+            "leads elsewhere than into status, metadata.labels, metadata.annotations or to an image; what is there may be \
+             secret, so let its controller or its author say the version in one of these",
+        )),
     }
 }
 
 /// Judges one look at an object; `name` is the app's own.
 ///
 /// # Errors
-/// When a field that is used is missing or of another type than its kind gives it, in words.
-pub fn look(app: &AppKind, name: &str, object: &Value) -> Result<Look, String> {
+/// When a field that is used is missing or of another type than its kind gives it.
+pub fn look(app: &AppKind, name: &str, object: &Value) -> Result<Look, Unreadable> {
     let object = Object(object);
-    let uid = object.text("/metadata/uid")?.ok_or("it has no .metadata.uid")?.to_owned();
+    let uid = object.text("/metadata/uid")?.ok_or_else(|| Unreadable::because("it has no .metadata.uid"))?.to_owned();
     let rules = Rules::of(app);
     let acted = Acted::read(rules, object)?;
     let unready = unready(app, rules, acted, object)?;
     let revision = match &app.revision_at {
-        Some(at) => object.scalar(at).and_then(|text| found(text, &dotted(at))).and_then(|text| pointed(text, at)),
+        Some(at) => pointed_revision(object, at),
         None => revision(app, name, rules, object),
     };
     Ok(Look { present: Present { uid, unready, revision: revision.and_then(checked) }, twice: acted == Acted::Unsaid })
@@ -119,7 +126,7 @@ enum Acted {
 }
 
 impl Acted {
-    fn read(rules: Rules, object: Object<'_>) -> Result<Self, String> {
+    fn read(rules: Rules, object: Object<'_>) -> Result<Self, Unreadable> {
         let generation = object.number("/metadata/generation")?.unwrap_or_default();
         let observed = match rules {
             Rules::Application => None,
@@ -140,7 +147,7 @@ impl Acted {
 }
 
 /// Why it is not ready.
-fn unready(app: &AppKind, rules: Rules, acted: Acted, object: Object<'_>) -> Result<Option<String>, String> {
+fn unready(app: &AppKind, rules: Rules, acted: Acted, object: Object<'_>) -> Result<Option<String>, Unreadable> {
     if object.at("/metadata/deletionTimestamp").is_some() {
         return Ok(Some("it is being deleted".to_owned()));
     }
@@ -164,7 +171,7 @@ fn unready(app: &AppKind, rules: Rules, acted: Acted, object: Object<'_>) -> Res
     }
 }
 
-fn deployment(object: Object<'_>) -> Result<Option<String>, String> {
+fn deployment(object: Object<'_>) -> Result<Option<String>, Unreadable> {
     let progressing = object.condition("Progressing")?;
     let failed = object.condition("ReplicaFailure")?.filter(|condition| condition.status == "True");
     let progressing =
@@ -196,12 +203,12 @@ fn deployment(object: Object<'_>) -> Result<Option<String>, String> {
 }
 
 /// How many pods its spec wants.
-fn wanted(object: Object<'_>) -> Result<u32, String> {
+fn wanted(object: Object<'_>) -> Result<u32, Unreadable> {
     const AT: &str = "/spec/replicas";
     if object.at(AT).is_some() { object.count(AT) } else { Ok(1) }
 }
 
-fn stateful_set(object: Object<'_>) -> Result<Option<String>, String> {
+fn stateful_set(object: Object<'_>) -> Result<Option<String>, Unreadable> {
     let wanted = wanted(object)?;
     let partition = object.count("/spec/updateStrategy/rollingUpdate/partition")?;
     if object.text("/spec/updateStrategy/type")? == Some("OnDelete") {
@@ -220,7 +227,7 @@ fn stateful_set(object: Object<'_>) -> Result<Option<String>, String> {
         .or_else(|| (current != update).then(|| "its controller has not ended the update yet".to_owned())))
 }
 
-fn daemon_set(object: Object<'_>) -> Result<Option<String>, String> {
+fn daemon_set(object: Object<'_>) -> Result<Option<String>, Unreadable> {
     let wanted = object.count("/status/desiredNumberScheduled")?;
     let updated = short_of(wanted, object.count("/status/updatedNumberScheduled")?, "updated");
     Ok(updated.or(short_of(wanted, object.count("/status/numberAvailable")?, "available")))
@@ -231,7 +238,7 @@ fn short_of(wanted: u32, count: u32, what: &str) -> Option<String> {
     (count != wanted).then(|| format!("{count} of {wanted} pods {what}"))
 }
 
-fn ready_condition(object: Object<'_>) -> Result<Option<String>, String> {
+fn ready_condition(object: Object<'_>) -> Result<Option<String>, Unreadable> {
     Ok(match object.condition("Ready")? {
         None => Some("it has no condition Ready".to_owned()),
         Some(ready) if ready.status == "True" => None,
@@ -239,7 +246,7 @@ fn ready_condition(object: Object<'_>) -> Result<Option<String>, String> {
     })
 }
 
-fn helm_release(object: Object<'_>) -> Result<Option<String>, String> {
+fn helm_release(object: Object<'_>) -> Result<Option<String>, Unreadable> {
     if let Some(why) = ready_condition(object)? {
         return Ok(Some(why));
     }
@@ -252,12 +259,12 @@ fn helm_release(object: Object<'_>) -> Result<Option<String>, String> {
 }
 
 /// `helm.toolkit.fluxcd.io/v2beta1` and `v2beta2` name their revision otherwise.
-fn is_before_v2(object: Object<'_>) -> Result<bool, String> {
+fn is_before_v2(object: Object<'_>) -> Result<bool, Unreadable> {
     Ok(object.text("/apiVersion")?.is_some_and(|version| version.contains("/v2beta")))
 }
 
 /// Helm numbers releases; their order in the status is not promised.
-fn newest_release(object: Object<'_>) -> Result<Option<Object<'_>>, String> {
+fn newest_release(object: Object<'_>) -> Result<Option<Object<'_>>, Unreadable> {
     let mut newest = None;
     for release in object.list("/status/history")?.iter().map(Object) {
         let version = release.number("/version")?.unwrap_or_default();
@@ -268,8 +275,8 @@ fn newest_release(object: Object<'_>) -> Result<Option<Object<'_>>, String> {
     Ok(newest.map(|(_, release)| release))
 }
 
-fn application(object: Object<'_>) -> Result<Option<String>, String> {
-    let is = |pointer: &str, wanted: &str, what: &str| -> Result<Option<String>, String> {
+fn application(object: Object<'_>) -> Result<Option<String>, Unreadable> {
+    let is = |pointer: &str, wanted: &str, what: &str| -> Result<Option<String>, Unreadable> {
         let found = object.text(pointer)?.unwrap_or("unknown");
         Ok((found != wanted).then(|| format!("{what} is {}, not {wanted}", repeated(found))))
     };
@@ -309,7 +316,7 @@ fn bare(value: &Value) -> Value {
     }
 }
 
-fn rollout(object: Object<'_>) -> Result<Option<String>, String> {
+fn rollout(object: Object<'_>) -> Result<Option<String>, Unreadable> {
     let phase = object.text("/status/phase")?.unwrap_or("unknown");
     if phase != "Healthy" {
         let message = object.text("/status/message")?.map(|message| format!(": {}", repeated(message)));
@@ -320,7 +327,7 @@ fn rollout(object: Object<'_>) -> Result<Option<String>, String> {
 }
 
 /// Whether what stands there is what it shall be.
-fn value(object: Object<'_>, at: &str, wanted: &str) -> Result<Option<String>, String> {
+fn value(object: Object<'_>, at: &str, wanted: &str) -> Result<Option<String>, Unreadable> {
     let Some(found) = object.scalar(at)? else { return Ok(Some(format!("it has no {}", dotted(at)))) };
     let found = pointed(found, at)?;
     let is_flag = matches!(object.at(at), Some(Value::Bool(_)));
@@ -329,16 +336,21 @@ fn value(object: Object<'_>, at: &str, wanted: &str) -> Result<Option<String>, S
 }
 
 /// A text that people pointed at.
-fn pointed(text: String, at: &str) -> Result<String, String> {
+fn pointed(text: String, at: &str) -> Result<String, Unreadable> {
     if text.len() <= POINTED_BYTES_MAX {
         return Ok(text);
     }
-    Err(format!("{} has more than {POINTED_BYTES_MAX} bytes", dotted(at)))
+    Err(Unreadable::because(format!("{} has more than {POINTED_BYTES_MAX} bytes", dotted(at))))
+}
+
+/// The revision where people pointed.
+fn pointed_revision(object: Object<'_>, at: &str) -> Result<String, NoRevision> {
+    Ok(pointed(found(object.scalar(at)?, &dotted(at))?, at)?)
 }
 
 /// The revision it says, in the words of its kind.
-fn revision(app: &AppKind, name: &str, rules: Rules, object: Object<'_>) -> Result<String, String> {
-    let applied = |at: &str| object.text(at).and_then(|text| found(text.map(str::to_owned), &dotted(at)));
+fn revision(app: &AppKind, name: &str, rules: Rules, object: Object<'_>) -> Result<String, NoRevision> {
+    let applied = |at: &str| found(object.text(at)?.map(str::to_owned), &dotted(at));
     match rules {
         Rules::Deployment | Rules::StatefulSet | Rules::DaemonSet | Rules::Rollout => {
             image(app.container.as_deref(), name, object)
@@ -356,41 +368,50 @@ fn revision(app: &AppKind, name: &str, rules: Rules, object: Object<'_>) -> Resu
             let all: Vec<String> = all.collect::<Result<Option<_>, _>>()?.unwrap_or_default();
             if all.is_empty() { applied("/status/sync/revision") } else { Ok(all.join(",")) }
         }
-        Rules::Other => Err(format!("a {} has no revision that is known; name it in appRef.revisionAt", app.kind)),
+        Rules::Other => Err(NoRevision::Unusable(format!(
+            "a {} has no revision that is known; name it in appRef.revisionAt",
+            app.kind
+        ))),
     }
 }
 
 /// The revision, if there is one; in the words that users of `pipelines.weave.works` look for, if not.
-fn found(text: Option<String>, at: &str) -> Result<String, String> {
-    text.filter(|text| !text.is_empty()).ok_or_else(|| format!("unable to find {at} in ready target object"))
+fn found(text: Option<String>, at: &str) -> Result<String, NoRevision> {
+    text.filter(|text| !text.is_empty())
+        .ok_or_else(|| NoRevision::Unusable(format!("unable to find {at} in ready target object")))
 }
 
 /// Tag and digest of the app's container.
-fn image(container: Option<&str>, app: &str, object: Object<'_>) -> Result<String, String> {
+fn image(container: Option<&str>, app: &str, object: Object<'_>) -> Result<String, NoRevision> {
     const AT: &str = "/spec/template/spec/containers";
     let containers = object.list(AT)?;
     let names = || containers.iter().filter_map(|one| Object(one).text("/name").ok().flatten());
     let named = |name: &str| containers.iter().find(|one| Object(one).text("/name") == Ok(Some(name)));
     let chosen = match (container, containers) {
-        (Some(name), _) => named(name).ok_or_else(|| format!("no container is named {}", repeated(name)))?,
+        (Some(name), _) => {
+            named(name).ok_or_else(|| NoRevision::Unusable(format!("no container is named {}", repeated(name))))?
+        }
         (None, []) => return found(None, &dotted(AT)),
         (None, [only]) => only,
         (None, _) => named(app).ok_or_else(|| {
             let names = repeated(&names().collect::<Vec<_>>().join(", "));
-            format!("it has several containers ({names}); name one in appRef.container")
+            NoRevision::Unusable(format!("it has several containers ({names}); name one in appRef.container"))
         })?,
     };
-    let image = Image::parse(Object(chosen).text("/image")?.unwrap_or_default()).map_err(|error| error.to_string())?;
+    let image = Image::parse(Object(chosen).text("/image")?.unwrap_or_default())?;
     Ok([image.tag(), image.digest()].into_iter().flatten().collect::<Vec<_>>().join("@"))
 }
 
 /// A revision that can be written, compared and shown.
-fn checked(revision: String) -> Result<Revision, String> {
+fn checked(revision: String) -> Result<Revision, NoRevision> {
     if revision.len() > REVISION_BYTES_MAX {
-        return Err(format!("its revision has more than {REVISION_BYTES_MAX} bytes"));
+        return Err(NoRevision::Unusable(format!("its revision has more than {REVISION_BYTES_MAX} bytes")));
     }
     if revision.contains(is_hidden) {
-        return Err(format!("its revision {} has characters that cannot be seen", repeated(&revision)));
+        return Err(NoRevision::Unusable(format!(
+            "its revision {} has characters that cannot be seen",
+            repeated(&revision)
+        )));
     }
     Ok(Revision(revision))
 }

@@ -83,6 +83,13 @@ pub struct Limits {
     pub purges_per_hour: u32,
 }
 
+/// A name in the group that is of this other namespace, and not allowed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "annotation {ANNOTATION_PREFIX}group-name: {0} is another namespace; the operator can allow it by group_names in tenants.allow"
+)]
+pub struct ForeignName(pub String);
+
 impl Tenants {
     /// The bounds of a namespace: for each the most generous rule that applies, and at least the default.
     pub fn limits(&self, namespace: &str) -> Limits {
@@ -124,19 +131,15 @@ impl Tenants {
     /// The name of a workload in its group: its own name, or the one that its annotation asks for.
     ///
     /// # Errors
-    /// Where that is of another namespace and the operator has not allowed it, in words.
-    pub fn group_name(&self, workload: &Workload) -> Result<WorkloadId, String> {
+    /// Where that is of another namespace and the operator has not allowed it.
+    pub fn group_name(&self, workload: &Workload) -> Result<WorkloadId, ForeignName> {
         let Workload { id, tuning, .. } = workload;
         let Some(name) = tuning.group_name.as_ref().map(|name| name.of(id)) else { return Ok(id.clone()) };
         let mut allowed = self.allowed.iter().filter(|one| one.is_for(&id.namespace));
         if name.namespace == id.namespace || allowed.any(|one| is_among(&one.group_names, &name.namespace)) {
             return Ok(name);
         }
-        Err(format!(
-            "annotation {ANNOTATION_PREFIX}group-name: {} is another namespace; the operator can allow it by group_names in \
-             tenants.allow",
-            name.namespace
-        ))
+        Err(ForeignName(name.namespace))
     }
 
     /// The settings that must be equal in all members, in words: bounds on distributions, which every executor applies

@@ -15,3 +15,4 @@ pub mod retry;
 pub mod shares;
 pub mod text;
 pub mod trace;
+pub mod unreadable;

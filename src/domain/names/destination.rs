@@ -80,19 +80,24 @@ impl Purpose {
     }
 }
 
+/// Why a Secret may not be used so.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Unsendable(String);
+
 /// Whether a Secret may be used so, where its annotation lists these hosts and the operator allows those.
 ///
 /// # Errors
-/// In words, with the command that allows it.
+/// With the command that allows it.
 pub fn judge(
     (namespace, name): (&str, &str),
     purpose: &Purpose,
     listed: Option<&str>,
     allowed: &BTreeSet<Destination>,
-) -> Result<(), String> {
+) -> Result<(), Unsendable> {
     let to = match purpose {
         Purpose::Compared => return Ok(()),
-        Purpose::SentTo(None) => return Err("the address that it would be sent to has no host".to_owned()),
+        Purpose::SentTo(None) => return Err(Unsendable("the address that it would be sent to has no host".to_owned())),
         Purpose::SentTo(Some(to)) => to,
     };
     let items = listed.unwrap_or_default().split([',', ' ', '\n']).filter(|item| !item.is_empty()).take(LISTED_MAX);
@@ -100,7 +105,7 @@ pub fn judge(
         return Ok(());
     }
     // Readers of this message may not be allowed to read the Secret, so its list is not repeated.
-    Err(match listed {
+    Err(Unsendable(match listed {
         None => format!(
             "it is not sent to {to}, for it has no annotation {SEND_TO}; if it belongs there: kubectl annotate secret {name} -n \
              {namespace} {SEND_TO}={to}"
@@ -109,7 +114,7 @@ pub fn judge(
             "it is not sent to {to}, which its annotation {SEND_TO} does not list; if it belongs there, add {to} to that list: \
              kubectl edit secret {name} -n {namespace}"
         ),
-    })
+    }))
 }
 
 #[cfg(test)]
@@ -145,7 +150,7 @@ mod tests {
     fn only_whoever_may_edit_the_secret_or_the_operator_says_where_it_goes() {
         let judged = |url: &str, listed: Option<&str>, allowed: &[&str]| {
             let allowed = allowed.iter().map(|item| item.parse().unwrap()).collect();
-            judge(("shop", "forge"), &Purpose::sent_to(url), listed, &allowed)
+            judge(("shop", "forge"), &Purpose::sent_to(url), listed, &allowed).map_err(|why| why.to_string())
         };
         assert_eq!(judged("https://git.example.com/a", Some("git.example.com"), &[]), Ok(()));
         assert_eq!(judged("https://git.example.com:443/a", Some("x.example.com, GIT.example.com:443"), &[]), Ok(()));

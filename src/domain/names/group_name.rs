@@ -24,12 +24,17 @@ pub struct GroupName {
     pub name: String,
 }
 
+/// A text that is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not a workload's name; write namespace/name, or a name alone for one in its own namespace")]
+pub struct Invalid;
+
 impl GroupName {
     /// Reads `namespace/name`, or a name alone.
     ///
     /// # Errors
-    /// Everything else, in words.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    /// Everything else.
+    pub fn parse(text: &str) -> Result<Self, Invalid> {
         let (namespace, name) = match text.split_once('/') {
             Some((namespace, name)) => (Some(namespace), name),
             None => (None, text),
@@ -38,7 +43,7 @@ impl GroupName {
         if namespace.is_none_or(is_namespace) && name.len() <= NAME_CHARS_MAX && name.split('.').all(is_label) {
             Ok(Self { namespace: namespace.map(str::to_owned), name: name.to_owned() })
         } else {
-            Err("not a workload's name; write namespace/name, or a name alone for one in its own namespace".to_owned())
+            Err(Invalid)
         }
     }
 

@@ -56,14 +56,14 @@ pub struct Image {
 }
 
 /// Why a text is not an image reference.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[error("{text:?} is not an image reference: {problem}")]
 pub struct Error {
     text: String,
     problem: Problem,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 enum Problem {
     #[error("it is empty")]
     Empty,

@@ -25,7 +25,7 @@ use crate::notices::notice::{self, Notice};
 
 pub use errand::{Errand, Errands, NotTaken, Publication};
 pub use outbox::Outbox;
-pub use resend::{RESEND_MAX, Requests, Resend, Resends};
+pub use resend::{InvalidResend, RESEND_MAX, Requests, Resend, Resends};
 pub use settings::{Limits, Overflow, Settings};
 
 /// Upper bound of a stored body, in bytes. Sixteen of the largest fit into one Kubernetes object, which etcd limits to

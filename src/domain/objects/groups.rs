@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::kernel::answer::PortError;
+use crate::kernel::unreadable::Unreadable;
 use crate::objects::kept::{Kept, ObjectSight};
 
 /// The objects of all groups, by what their watches have said.
@@ -18,7 +19,7 @@ pub struct Groups<T: Kept>(Vec<Group<T>>);
 struct Group<T: Kept> {
     /// All that exist, with what the watch has shown of those that do not count.
     objects: BTreeMap<T::Id, Option<Box<T>>>,
-    unreadable: BTreeMap<T::Id, String>,
+    unreadable: BTreeMap<T::Id, Unreadable>,
     /// Those that the listing under way has not shown yet.
     unseen: Option<BTreeSet<T::Id>>,
     trouble: Option<String>,
@@ -33,7 +34,7 @@ pub enum Said<T: Kept> {
     /// It is gone, in every group.
     Gone(T::Id),
     /// It cannot be read, and why.
-    Unreadable(T::Id, String),
+    Unreadable(T::Id, Unreadable),
     /// It does not count, because an earlier group has one of this name.
     Hidden(T::Id),
 }
@@ -57,9 +58,9 @@ impl<T: Kept> Groups<T> {
     }
 
     /// Objects that cannot be read, and why; and the group they are in.
-    pub fn unreadable(&self) -> impl Iterator<Item = (usize, &T::Id, &str)> {
+    pub fn unreadable(&self) -> impl Iterator<Item = (usize, &T::Id, &Unreadable)> {
         let all = self.0.iter().enumerate();
-        all.flat_map(|(number, group)| group.unreadable.iter().map(move |(id, why)| (number, id, why.as_str())))
+        all.flat_map(|(number, group)| group.unreadable.iter().map(move |(id, why)| (number, id, why)))
     }
 
     /// Why a group is not watched at present.
@@ -94,11 +95,11 @@ impl<T: Kept> Groups<T> {
             }
             ObjectSight::Seen(object) => {
                 group.unreadable.remove(object.id());
-                self.there(number, object.id().clone(), Some(object))
+                self.there(number, object.id().clone(), Ok(object))
             }
             ObjectSight::Unreadable(id, why) => {
-                group.unreadable.insert(id.clone(), why);
-                self.there(number, id, None)
+                group.unreadable.insert(id.clone(), why.clone());
+                self.there(number, id, Err(why))
             }
             ObjectSight::Gone(id) => self.gone(number, &id),
             ObjectSight::Synced => {
@@ -114,18 +115,17 @@ impl<T: Kept> Groups<T> {
         }
     }
 
-    fn there(&mut self, number: usize, id: T::Id, object: Option<Box<T>>) -> Vec<Said<T>> {
+    fn there(&mut self, number: usize, id: T::Id, found: Result<Box<T>, Unreadable>) -> Vec<Said<T>> {
         let is_hidden = self.has_earlier(number, &id);
         let Some(group) = self.0.get_mut(number) else { return Vec::new() };
         group.unseen.iter_mut().for_each(|unseen| _ = unseen.remove(&id));
         // Kept only while it does not count: it is needed when the one that does is gone.
-        let kept = object.clone().filter(|_| is_hidden);
+        let kept = found.as_ref().ok().filter(|_| is_hidden).cloned();
         let is_new = group.objects.insert(id.clone(), kept).is_none();
         if is_hidden {
             return is_new.then_some(Said::Hidden(id)).into_iter().collect();
         }
-        let why = group.unreadable.get(&id).cloned().unwrap_or_default();
-        vec![object.map_or_else(|| Said::Unreadable(id, why), Said::Seen)]
+        vec![found.map_or_else(|why| Said::Unreadable(id, why), Said::Seen)]
     }
 
     fn gone(&mut self, number: usize, id: &T::Id) -> Vec<Said<T>> {
@@ -204,7 +204,10 @@ mod tests {
         groups.hear(0, ObjectSight::Seen(object("ours")));
         groups.hear(0, ObjectSight::Restarted);
         assert!(!groups.are_synced());
-        assert_eq!(uids(groups.hear(0, ObjectSight::Unreadable(id(), "no spec".to_owned()))), ["unreadable: no spec"]);
+        assert_eq!(
+            uids(groups.hear(0, ObjectSight::Unreadable(id(), Unreadable::because("no spec")))),
+            ["unreadable: no spec"]
+        );
         assert_eq!(uids(groups.hear(0, ObjectSight::Synced)), [""; 0]);
         assert_eq!(groups.unreadable().count(), 1);
         groups.hear(0, ObjectSight::Restarted);

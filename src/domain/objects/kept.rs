@@ -6,6 +6,7 @@ use std::hash::Hash;
 
 use crate::kernel::answer::PortError;
 use crate::kernel::id::ObjectId;
+use crate::kernel::unreadable::Unreadable;
 
 /// One of them, as the API server has it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -111,7 +112,7 @@ pub enum ObjectSight<T: Kept> {
     /// An object as it is now.
     Seen(Box<T>),
     /// An object that cannot be read, and why.
-    Unreadable(T::Id, String),
+    Unreadable(T::Id, Unreadable),
     /// An object was deleted.
     Gone(T::Id),
     /// All objects have been seen at least once since [`ObjectSight::Restarted`]; also said when a watch that was in trouble

@@ -172,7 +172,7 @@ pub(super) fn shown(target: &TargetKey, sight: Option<&Sight>) -> TargetStatus {
             uid: Some(uid.clone()),
             ready: unready.is_none(),
             revision: revision.as_ref().ok().cloned(),
-            error: revision.as_ref().err().map(|why| wrong(why)),
+            error: revision.as_ref().err().map(|why| wrong(&why.to_string())),
             message: unready.as_ref().map(|why| wrong(why)),
             ..TargetStatus::default()
         },

@@ -7,7 +7,7 @@ mod words;
 
 use serde::{Deserialize, Serialize};
 
-use crate::apps::app::{ClusterKey, Present, Sight, TargetKey};
+use crate::apps::app::{ClusterKey, NoRevision, Present, Sight, TargetKey};
 use crate::kernel::id::{Environment, PipelineId, PromotionSeq, Revision};
 use crate::objects::kept::unjudged;
 use crate::pipeline::judge::{self, Sights};
@@ -201,7 +201,7 @@ fn sight(target: &TargetKey, said: &TargetStatus) -> Sight {
     match read {
         Some(uid) => {
             let why = || error.clone().unwrap_or_else(|| "the status does not say why".to_owned());
-            let revision = said.revision.clone().ok_or_else(why);
+            let revision = said.revision.clone().ok_or_else(|| NoRevision::Unusable(why()));
             Sight::Present(Present { uid, unready: (!said.ready).then(why), revision })
         }
         None if error.as_deref() == Some(&show::not_found(target)) => Sight::Absent,

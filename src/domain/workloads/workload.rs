@@ -9,13 +9,13 @@ use std::time::Duration;
 use crate::kernel::id::WorkloadId;
 use crate::kernel::reported::{Progressing, Replicas, Reported, Standing};
 use crate::kernel::text::cut;
-use crate::names::distribution::DistributionId;
-use crate::names::group_name::GroupName;
-use crate::names::host::Host;
-use crate::names::image::Version;
-use crate::names::paths::{Path, PathSet};
+use crate::names::distribution::{self, DistributionId};
+use crate::names::group_name::{self, GroupName};
+use crate::names::host::{self, Host};
+use crate::names::image::{self, Container, Version};
+use crate::names::paths::{self, Path, PathSet};
 use crate::names::selector::LabelSelector;
-use crate::notices::delivery::Resend;
+use crate::notices::delivery::{InvalidResend, Resend};
 use crate::records::record::{VERSION_BYTES_MAX, VOTE_PATH_BYTES_MAX};
 
 /// The prefix of every annotation a workload's owner may write.
@@ -34,8 +34,8 @@ pub struct Workload {
     /// `status.observedGeneration`: what the controller has acted on. The rest of the status means nothing before it
     /// reaches `generation`.
     pub observed_generation: i64,
-    /// The images of the pod template, or why one of them cannot be read.
-    pub version: Result<Version, String>,
+    /// The images of the pod template, or why they make no version.
+    pub version: Result<Version, NoVersion>,
     /// Counts of pods, as the controller reported them.
     pub replicas: Replicas,
     /// `spec.paused`.
@@ -52,6 +52,19 @@ pub struct Workload {
     pub template_labels: BTreeMap<String, String>,
     /// Its owner's annotations.
     pub tuning: Tuning,
+}
+
+/// Why the images of a workload make no version.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+pub enum NoVersion {
+    #[error("container {0}: {1}")]
+    Image(Container, Box<image::Error>),
+    /// A record has no room for it.
+    #[error(
+        "the images of its {containers} containers take {bytes} bytes, {VERSION_BYTES_MAX} at most; choose those that count by the \
+         annotation {ANNOTATION_PREFIX}containers"
+    )]
+    TooLarge { containers: usize, bytes: usize },
 }
 
 impl Workload {
@@ -167,6 +180,24 @@ const LIST_LEN_MAX: usize = 100;
 /// The range of a useful rollout timeout. Below a second nothing can be observed twice; above a day is no wait at all.
 const ROLLOUT_TIMEOUT_RANGE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(24 * 60 * 60));
 
+/// Why the value of an annotation cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum Unusable {
+    #[error(transparent)]
+    Host(#[from] host::Error),
+    #[error(transparent)]
+    Distribution(#[from] distribution::NotAnId),
+    #[error(transparent)]
+    Path(#[from] paths::Error),
+    #[error(transparent)]
+    GroupName(#[from] group_name::Invalid),
+    #[error(transparent)]
+    Resend(#[from] InvalidResend),
+    /// It is empty, too long, or not what the annotation takes.
+    #[error("{0}")]
+    Value(String),
+}
+
 impl Tuning {
     /// Whether the owner has named what is purged, so that nothing has to lead to the workload.
     pub fn names_its_site(&self) -> bool {
@@ -218,27 +249,29 @@ impl Tuning {
         }
     }
 
-    fn read_one(&mut self, name: &str, value: &str, items: &mut Vec<Path>) -> Result<(), String> {
+    fn read_one(&mut self, name: &str, value: &str, items: &mut Vec<Path>) -> Result<(), Unusable> {
         match name {
             "enabled" => match value {
                 "true" => self.disabled = false,
                 "false" => self.disabled = true,
-                other => return Err(format!("{other:?} is neither \"true\" nor \"false\"")),
+                other => return Err(Unusable::Value(format!("{other:?} is neither \"true\" nor \"false\""))),
             },
-            "hosts" => self.hosts = Some(list(value, |item| item.parse::<Host>().map_err(|e| e.to_string()))?),
+            "hosts" => self.hosts = Some(list(value, str::parse)?),
             "distribution-ids" => {
-                let ids = list(value, |item| item.parse::<DistributionId>().map_err(|e| e.to_string()))?;
-                self.distributions = Some(ids.into_iter().collect());
+                self.distributions = Some(list(value, str::parse::<DistributionId>)?.into_iter().collect());
             }
-            "paths" => items.extend(list(value, |item| item.parse::<Path>().map_err(|e| e.to_string()))?),
+            "paths" => items.extend(list(value, str::parse::<Path>)?),
             "cache-tags" => items.extend(list(value, |item| {
                 let tag = if item.starts_with('#') { item.to_owned() } else { format!("#{item}") };
-                tag.parse::<Path>().map_err(|e| e.to_string())
+                tag.parse::<Path>()
             })?),
-            "containers" => self.containers = Some(list(value, |item| Ok(item.to_owned()))?.into_iter().collect()),
+            "containers" => {
+                let names = list(value, |item| Ok::<_, Unusable>(item.to_owned()))?;
+                self.containers = Some(names.into_iter().collect());
+            }
             "rollout-timeout" => self.rollout_timeout = Some(timeout(value)?),
             "requested-at" | "retry-at" if value.len() > REQUESTED_AT_BYTES_MAX => {
-                return Err(format!("longer than {REQUESTED_AT_BYTES_MAX} bytes"));
+                return Err(Unusable::Value(format!("longer than {REQUESTED_AT_BYTES_MAX} bytes")));
             }
             "requested-at" => self.asks.requested_at = Some(value.to_owned()),
             "retry-at" => self.asks.retry_at = Some(value.to_owned()),
@@ -266,14 +299,14 @@ fn of_request(value: &str) -> (Option<&str>, &str) {
 /// Reads what a purge by request is about: paths, and cache tags with their `#`.
 ///
 /// # Errors
-/// What is wrong with it, in words.
-pub fn requested_paths(value: &str) -> Result<PathSet, String> {
-    let paths = list(value, |item| item.parse::<Path>().map_err(|error| error.to_string()))?;
+/// When one is no path, or there are too many.
+pub fn requested_paths(value: &str) -> Result<PathSet, Unusable> {
+    let paths = list(value, str::parse::<Path>)?;
     let (items, bytes) = (paths.len(), paths.iter().map(|path| path.as_str().len()).sum::<usize>());
     if items > REQUESTED_PATHS_MAX || bytes > REQUESTED_PATH_BYTES_MAX {
-        return Err(format!(
+        return Err(Unusable::Value(format!(
             "{items} paths of {bytes} bytes, {REQUESTED_PATHS_MAX} of {REQUESTED_PATH_BYTES_MAX} bytes at most; use fewer and wider ones"
-        ));
+        )));
     }
     Ok(paths.into_iter().collect())
 }
@@ -282,14 +315,10 @@ pub fn requested_paths(value: &str) -> Result<PathSet, String> {
 ///
 /// # Errors
 /// Above [`VERSION_BYTES_MAX`].
-pub fn recordable(version: Version) -> Result<Version, String> {
+pub fn recordable(version: Version) -> Result<Version, NoVersion> {
     let bytes = serde_json::to_string(&version).map_or(usize::MAX, |text| text.len());
     if bytes > VERSION_BYTES_MAX {
-        return Err(format!(
-            "the images of its {} containers take {bytes} bytes, {VERSION_BYTES_MAX} at most; choose those that count by the \
-             annotation {ANNOTATION_PREFIX}containers",
-            version.iter().len()
-        ));
+        return Err(NoVersion::TooLarge { containers: version.iter().len(), bytes });
     }
     Ok(version)
 }
@@ -306,30 +335,35 @@ pub fn own_deadline(progress_deadline: Option<u32>, min_ready: Option<u32>) -> O
 }
 
 /// Reads a comma list, blanks trimmed; empty items are forgiven, an empty list is not.
-fn list<T>(value: &str, read: impl Fn(&str) -> Result<T, String>) -> Result<Vec<T>, String> {
+fn list<T, E>(value: &str, read: impl Fn(&str) -> Result<T, E>) -> Result<Vec<T>, Unusable>
+where
+    Unusable: From<E>,
+{
     let items = value.split(',').map(str::trim).filter(|item| !item.is_empty());
     let read: Vec<T> = items.map(&read).collect::<Result<_, _>>()?;
     match read.len() {
-        0 => Err("an empty list; remove the annotation instead".to_owned()),
-        n if n > LIST_LEN_MAX => Err(format!("{n} items, {LIST_LEN_MAX} at most")),
+        0 => Err(Unusable::Value("an empty list; remove the annotation instead".to_owned())),
+        items if items > LIST_LEN_MAX => Err(Unusable::Value(format!("{items} items, {LIST_LEN_MAX} at most"))),
         _ => Ok(read),
     }
 }
 
-fn group_version(value: &str) -> Result<String, String> {
+fn group_version(value: &str) -> Result<String, Unusable> {
     match value.trim() {
-        "" => Err("empty; remove the annotation instead".to_owned()),
-        long if long.len() > GROUP_VERSION_BYTES_MAX => Err(format!("longer than {GROUP_VERSION_BYTES_MAX} bytes")),
+        "" => Err(Unusable::Value("empty; remove the annotation instead".to_owned())),
+        long if long.len() > GROUP_VERSION_BYTES_MAX => {
+            Err(Unusable::Value(format!("longer than {GROUP_VERSION_BYTES_MAX} bytes")))
+        }
         version => Ok(version.to_owned()),
     }
 }
 
-fn timeout(value: &str) -> Result<Duration, String> {
+fn timeout(value: &str) -> Result<Duration, Unusable> {
     let (least, most) = ROLLOUT_TIMEOUT_RANGE;
-    let duration =
-        humantime::parse_duration(value).map_err(|e| format!("{value:?} is not a duration like 15m: {e}"))?;
+    let no_duration = |error| Unusable::Value(format!("{value:?} is not a duration like 15m: {error}"));
+    let duration = humantime::parse_duration(value).map_err(no_duration)?;
     if duration < least || duration > most {
-        return Err(format!("{value:?} is outside 1s to 24h"));
+        return Err(Unusable::Value(format!("{value:?} is outside 1s to 24h")));
     }
     Ok(duration)
 }
@@ -382,7 +416,7 @@ mod tests {
             (0..containers).map(image).collect()
         };
         assert_eq!(recordable(version(100)), Ok(version(100)));
-        let why = recordable(version(1_000)).unwrap_err();
+        let why = recordable(version(1_000)).unwrap_err().to_string();
         assert!(why.contains("1000 containers") && why.contains("allclear.dev/containers"), "{why}");
         assert!(why.len() < FAULT_BYTES_MAX, "{why}");
     }

@@ -10,6 +10,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use domain::apps::app::{AppKind, ClusterKey, LeafId, LeafKind, TargetKey};
 use domain::apps::leaf::{Collection, News};
+use domain::kernel::unreadable::Unreadable;
 use domain::ports::pipeline::{Leaf, Leaves, Link};
 use domain::ports::repo::Needs;
 use domain::ports::{Flow, PortError};
@@ -84,9 +85,12 @@ async fn until(flow: &mut Flow<News>, end: impl Fn(&News) -> bool) -> Vec<News> 
 /// The revisions that were seen, by name.
 fn seen(said: &[News]) -> Vec<(String, String)> {
     let looks = said.iter().flat_map(|news| if let News::Seen(looks) = news { &looks[..] } else { &[] });
-    let brief = |(target, look): &(TargetKey, Result<domain::apps::app::Look, String>)| {
-        let look = look.clone().map(|look| look.present.revision.map_or_else(|why| why, |revision| revision.0));
-        (target.name.clone(), look.unwrap_or_else(|why| why))
+    let brief = |(target, look): &(TargetKey, Result<domain::apps::app::Look, Unreadable>)| {
+        let revision = |look: &domain::apps::app::Look| match &look.present.revision {
+            Ok(revision) => revision.0.clone(),
+            Err(why) => why.to_string(),
+        };
+        (target.name.clone(), look.as_ref().map_or_else(ToString::to_string, revision))
     };
     looks.map(brief).collect()
 }

@@ -136,7 +136,7 @@ async fn all_of_them_are_watched_and_one_that_cannot_be_read_costs_itself_only()
                     format!("{} {}", object.id.name, if object.spec.is_ok() { "seen" } else { "invalid" })
                 }
                 ObjectSight::Unreadable(id, why) => {
-                    assert!(why.contains("status"), "{why}");
+                    assert!(why.to_string().contains("status"), "{why}");
                     format!("{} unreadable", id.name)
                 }
                 ObjectSight::Gone(id) => format!("{} gone", id.name),

@@ -78,7 +78,7 @@ async fn all_of_them_are_watched_and_those_of_our_own_namespace_are_refused() {
         match tokio::time::timeout(PATIENCE, flow.next()).await.expect("a listing").expect("it never ends") {
             ObjectSight::Restarted => {}
             ObjectSight::Seen(object) => seen.push((object.id.clone(), object.spec.err().unwrap_or_default())),
-            ObjectSight::Unreadable(id, why) => seen.push((id, why)),
+            ObjectSight::Unreadable(id, why) => seen.push((id, why.to_string())),
             ObjectSight::Synced => break,
             other => panic!("{other:?}"),
         }

@@ -9,6 +9,7 @@ use async_trait::async_trait;
 use domain::apps::app::{AppKind, ClusterKey, LeafId, LeafKind, Look, Present, TargetKey};
 use domain::apps::leaf::{Collection, News};
 use domain::kernel::id::{Environment, PipelineId, PromotionSeq, Revision};
+use domain::kernel::unreadable::Unreadable;
 use domain::objects::asked::Opening;
 use domain::objects::gates::{Freeze, Window};
 use domain::objects::kept::Answers;
@@ -111,7 +112,7 @@ impl Promotions {
         self.watches.retain(|watch| watch.send(Some(seen())).is_ok());
     }
 
-    fn news(&self, of: &Collection, cluster: &ClusterKey) -> Vec<(TargetKey, Result<Look, String>)> {
+    fn news(&self, of: &Collection, cluster: &ClusterKey) -> Vec<(TargetKey, Result<Look, Unreadable>)> {
         let within = |target: &TargetKey| {
             target.cluster == *cluster
                 && target.app.kind == of.kind

@@ -23,6 +23,7 @@ use tokio::sync::Semaphore;
 use super::failure::{Attempt, Collection, Failure};
 use super::text;
 use super::{ANSWER_MAX, OBJECT_BYTES_MAX};
+use domain::kernel::unreadable::Unreadable;
 use domain::ports::PortError;
 
 /// Most of an error's body that is read. A `Status` has a few hundred bytes; a proxy's page is not worth more.
@@ -232,8 +233,14 @@ impl Answer {
     }
 
     /// What is kept of the object it is, or why that cannot be read.
-    pub fn object<T>(&self, decode: impl Fn(&str) -> Result<T, String>) -> Result<T, String> {
+    pub fn object<T>(&self, decode: impl Fn(&str) -> Result<T, Unreadable>) -> Result<T, Unreadable> {
         text::object(&self.body, decode)
+    }
+
+    /// The same for who cannot go on without it.
+    pub fn read<T>(&self, decode: impl Fn(&str) -> Result<T, Unreadable>) -> Result<T, PortError> {
+        let unreadable = |why| PortError::lasting(self.attempted.as_str(), format!("it cannot be read: {why}"));
+        self.object(decode).map_err(unreadable)
     }
 }
 

@@ -58,7 +58,7 @@ impl Api {
                 Reading::Read(item) => keep(item),
                 Reading::Unreadable(name, why) => {
                     let resource = &*of.resource.plural;
-                    tracing::warn!(resource, namespace = %name.namespace, name = %name.name, why, "object left out");
+                    tracing::warn!(resource, namespace = %name.namespace, name = %name.name, why = why.to_string(), "object left out");
                 }
             };
             let Some(next) = self.page(of, &params, &mut left, found).await? else {

@@ -1,8 +1,7 @@
 //! Lists and watch lines taken apart into objects. Each is then decoded, or not, by itself.
 //!
 //! One broken object must cost nothing but itself (fault W7), so nothing here looks further into an object than its
-//! name. Why it is broken is cut, since the parser repeats what it has found. What cannot even be divided into objects is a
-//! failure of the whole answer.
+//! name. What cannot even be divided into objects is a failure of the whole answer.
 //!
 //! Not for what objects mean; that is `decode`, `pods` and `routing`.
 
@@ -12,8 +11,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::failure::Failure;
-use domain::kernel::text::cut;
-use domain::workloads::workload::FAULT_BYTES_MAX;
+use domain::kernel::unreadable::Unreadable;
 
 /// The annotation on the bookmark that ends the initial events of a streaming list.
 /// <https://kubernetes.io/docs/reference/using-api/api-concepts/#streaming-lists>
@@ -22,14 +20,8 @@ const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 /// What stands where bytes were no UTF-8.
 const REPLACEMENT: char = char::REPLACEMENT_CHARACTER;
 
-/// Why an object with such bytes is not read: its fields may be anything.
-const NOT_UTF8: &str = "it is not valid UTF-8";
-
-/// Why an object is not read that does not fit into a page of its own.
-const TOO_LARGE: &str = "it is too large to be read";
-
 /// Turns the JSON of one object into what is kept of it, or says why it cannot be read.
-pub type Decoder<T> = fn(&str) -> Result<T, String>;
+pub type Decoder<T> = fn(&str) -> Result<T, Unreadable>;
 
 /// An object, as far as it could be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,7 +29,7 @@ pub enum Reading<T> {
     /// What is kept of it.
     Read(T),
     /// Its name, and why the rest cannot be read.
-    Unreadable(Name, String),
+    Unreadable(Name, Unreadable),
 }
 
 /// Which object; both parts are empty where not even they could be read.
@@ -121,7 +113,7 @@ struct RawMeta<'a> {
 ///
 /// # Errors
 /// When the answer is not a list.
-pub fn page<T>(body: &[u8], decode: impl Fn(&str) -> Result<T, String>) -> Result<Page<T>, Failure> {
+pub fn page<T>(body: &[u8], decode: impl Fn(&str) -> Result<T, Unreadable>) -> Result<Page<T>, Failure> {
     let text = Text::of(body);
     let raw: RawPage<'_> =
         serde_json::from_str(&text.text).map_err(|error| Failure::unanswered(format!("not a list: {error}")))?;
@@ -150,7 +142,7 @@ pub fn head<T>(body: &[u8]) -> Option<Page<T>> {
     };
     let name = Name { namespace: named("namespace").unwrap_or_default(), name: named("name").unwrap_or_default() };
     Some(Page {
-        items: vec![Reading::Unreadable(name, TOO_LARGE.to_owned())],
+        items: vec![Reading::Unreadable(name, Unreadable::TooLarge)],
         version: metadata.resource_version.filter(|version| !version.is_empty())?,
         next: metadata.next.filter(|token| !token.is_empty()),
     })
@@ -174,7 +166,7 @@ pub fn is_object_name(text: &str) -> bool {
 ///
 /// # Errors
 /// When it is not a line of a watch.
-pub fn line<T>(bytes: &[u8], decode: impl Fn(&str) -> Result<T, String>) -> Result<Line<T>, Failure> {
+pub fn line<T>(bytes: &[u8], decode: impl Fn(&str) -> Result<T, Unreadable>) -> Result<Line<T>, Failure> {
     let text = Text::of(bytes);
     let raw: RawLine<'_> =
         serde_json::from_str(&text.text).map_err(|error| Failure::unanswered(format!("not a watch line: {error}")))?;
@@ -201,9 +193,9 @@ pub fn item<T>(bytes: &[u8], decode: Decoder<T>) -> Reading<T> {
 }
 
 /// Reads one object that was asked for by name.
-pub fn object<T>(body: &[u8], decode: impl Fn(&str) -> Result<T, String>) -> Result<T, String> {
+pub fn object<T>(body: &[u8], decode: impl Fn(&str) -> Result<T, Unreadable>) -> Result<T, Unreadable> {
     let text = Text::of(body);
-    if text.repaired { Err(NOT_UTF8.to_owned()) } else { decode(&text.text).map_err(|why| cut(&why, FAULT_BYTES_MAX)) }
+    if text.repaired { Err(Unreadable::NotUtf8) } else { decode(&text.text) }
 }
 
 /// An answer as text. Bytes that are no UTF-8 are replaced, so that the objects without any can still be read.
@@ -218,11 +210,11 @@ impl<'a> Text<'a> {
         Self { repaired: matches!(text, Cow::Owned(_)), text }
     }
 
-    fn reading<T>(&self, object: &RawValue, decode: impl Fn(&str) -> Result<T, String>) -> Reading<T> {
+    fn reading<T>(&self, object: &RawValue, decode: impl Fn(&str) -> Result<T, Unreadable>) -> Reading<T> {
         let broken = self.repaired && object.get().contains(REPLACEMENT);
-        match if broken { Err(NOT_UTF8.to_owned()) } else { decode(object.get()) } {
+        match if broken { Err(Unreadable::NotUtf8) } else { decode(object.get()) } {
             Ok(item) => Reading::Read(item),
-            Err(why) => Reading::Unreadable(identify(object.get()).name, cut(&why, FAULT_BYTES_MAX)),
+            Err(why) => Reading::Unreadable(identify(object.get()).name, why),
         }
     }
 }
@@ -247,6 +239,7 @@ fn identify(object: &str) -> Identity<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use domain::workloads::workload::FAULT_BYTES_MAX;
 
     // Faults: T15
     #[test]
@@ -262,12 +255,12 @@ mod tests {
     }
 
     /// Keeps the image, which must be a string.
-    fn image(object: &str) -> Result<String, String> {
+    fn image(object: &str) -> Result<String, Unreadable> {
         #[derive(Deserialize)]
         struct Object {
             image: String,
         }
-        serde_json::from_str(object).map(|object: Object| object.image).map_err(|error| error.to_string())
+        Ok(serde_json::from_str(object).map(|object: Object| object.image)?)
     }
 
     fn read(image: &str) -> Reading<String> {
@@ -287,16 +280,16 @@ mod tests {
         assert_eq!(page.items[3], read("c:1"));
         let Reading::Unreadable(name, why) = &page.items[1] else { panic!("{:?}", page.items[1]) };
         assert_eq!((name.namespace.as_str(), name.name.as_str()), ("shop", "b"));
-        assert!(why.contains("expected a string"), "{why}");
+        assert!(why.to_string().contains("expected a string"), "{why}");
         assert!(matches!(&page.items[2], Reading::Unreadable(name, _) if *name == Name::default()));
     }
 
     #[test]
     fn why_an_object_cannot_be_read_is_cut_however_much_of_it_the_parser_repeats() {
         let body = format!(r#"{{"items":[{{"metadata":{{"name":"a"}},"image":{{"{}":1}}}}]}}"#, "x".repeat(200_000));
-        let page = page(body.as_bytes(), |object| Err::<String, _>(object.to_owned())).unwrap();
+        let page = page(body.as_bytes(), |object| Err::<String, _>(Unreadable::because(object))).unwrap();
         let Reading::Unreadable(_, why) = &page.items[0] else { panic!("{page:?}") };
-        assert!(why.len() <= FAULT_BYTES_MAX, "{} bytes", why.len());
+        assert!(why.to_string().len() <= FAULT_BYTES_MAX, "{why}");
     }
 
     #[test]
@@ -305,7 +298,9 @@ mod tests {
             b"{\"metadata\":{\"resourceVersion\":\"7\"},\"items\":[{\"metadata\":{\"name\":\"a\"},\"image\":\"\xff\"},\
             {\"metadata\":{\"name\":\"b\"},\"image\":\"b:1\"}]}";
         let page = page(body, image).unwrap();
-        assert!(matches!(&page.items[0], Reading::Unreadable(name, why) if name.name == "a" && why == NOT_UTF8));
+        assert!(
+            matches!(&page.items[0], Reading::Unreadable(name, why) if name.name == "a" && *why == Unreadable::NotUtf8)
+        );
         assert_eq!(page.items[1], read("b:1"));
     }
 
@@ -315,7 +310,7 @@ mod tests {
         let page: Page<String> = head(body).unwrap();
         assert_eq!((page.version.as_str(), page.next.as_deref()), ("7", Some("abc")));
         let name = Name { namespace: "shop".into(), name: "web".into() };
-        assert_eq!(page.items, [Reading::Unreadable(name, TOO_LARGE.to_owned())]);
+        assert_eq!(page.items, [Reading::Unreadable(name, Unreadable::TooLarge)]);
         for other in
             [&b"{\"items\":[{\"metadata\":{\"name\":"[..], b"", b"[1,", b"{\"metadata\":{\"resourceVersion\":\"7\""]
         {

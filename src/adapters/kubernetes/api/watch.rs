@@ -40,6 +40,7 @@ use super::pace::Pace;
 use super::reach::Reach;
 use super::text::{self, Line, Name, Page, Reading};
 use domain::kernel::retry::Backoff;
+use domain::kernel::unreadable::Unreadable;
 use domain::ports::{Flow, PortError};
 
 /// Most bytes of one page of a list. Five hundred objects of 20 KiB are 10 MiB; a pod of 256 MiB has room for this one, and for
@@ -120,7 +121,7 @@ impl Watches {
     pub fn watch<T: Send + 'static>(
         &self,
         of: Collection,
-        decode: impl Fn(&str) -> Result<T, String> + Send + Sync + 'static,
+        decode: impl Fn(&str) -> Result<T, Unreadable> + Send + Sync + 'static,
         reach: Reach,
     ) -> Flow<Look<T>> {
         let watcher = Watcher {
@@ -170,7 +171,7 @@ struct Following {
 }
 
 /// A decoder with a memory.
-type Closure<T> = Box<dyn Fn(&str) -> Result<T, String> + Send + Sync>;
+type Closure<T> = Box<dyn Fn(&str) -> Result<T, Unreadable> + Send + Sync>;
 
 struct Watcher<T> {
     watches: Watches,

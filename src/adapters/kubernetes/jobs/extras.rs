@@ -56,12 +56,9 @@ impl Extras {
     /// Reads them; an empty text is none.
     ///
     /// # Errors
-    /// In words.
-    pub fn parse(text: &str) -> Result<Self, String> {
-        if text.is_empty() {
-            return Ok(Self::default());
-        }
-        serde_json::from_str(text).map_err(|error| format!("spec.runner cannot be read: {error}"))
+    /// When they are not what `spec.runner` may have.
+    pub fn parse(text: &str) -> serde_json::Result<Self> {
+        if text.is_empty() { Ok(Self::default()) } else { serde_json::from_str(text) }
     }
 }
 

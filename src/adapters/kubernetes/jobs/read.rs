@@ -7,10 +7,11 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use super::super::parts::{self, Condition, explained};
+use super::super::parts::{self, Annotations, Condition, explained};
 use super::super::pods::{FINISHED, ORDINARY, PLAIN, WORDS_CHARS_MAX};
 use super::{ACTION, ATTEMPT, JOB_UID, LOG_ON_ERROR, REVISION, SEQ, STARTED, WITHDRAWN, lock};
 use domain::kernel::id::{Revision, RunSeq};
+use domain::kernel::unreadable::Unreadable;
 use domain::repo::job::{End, Job, Place, Pod, Pods, Step, StepKind, StepState};
 use domain::repo::status::{Action, Attempt};
 
@@ -22,8 +23,8 @@ const NODE_LOST: [&str; 3] = ["DeletionByPodGC", "DeletionByTaintManager", "Node
 ///
 /// # Errors
 /// When it does not say which of our Jobs it is, in words.
-pub(super) fn job(json: &str) -> Result<Job, String> {
-    let RawJob { metadata, spec, status } = serde_json::from_str(json).map_err(|error| error.to_string())?;
+pub(super) fn job(json: &str) -> Result<Job, Unreadable> {
+    let RawJob { metadata, spec, status } = serde_json::from_str(json)?;
     let status = status.unwrap_or_default();
     let labels = metadata.labels.unwrap_or_default();
     let annotations = metadata.annotations;
@@ -35,8 +36,10 @@ pub(super) fn job(json: &str) -> Result<Job, String> {
             number: u32::try_from(number(ATTEMPT)?).ok()?,
         })
     };
-    let attempt = attempt().ok_or_else(|| format!("its labels {SEQ}, {ACTION}, {ATTEMPT} name no attempt of a run"))?;
-    let revision = annotations.get(REVISION).ok_or_else(|| format!("it has no annotation {REVISION}"))?;
+    let unnamed = || Unreadable::because(format!("its labels {SEQ}, {ACTION}, {ATTEMPT} name no attempt of a run"));
+    let attempt = attempt().ok_or_else(unnamed)?;
+    let revision =
+        annotations.get(REVISION).ok_or_else(|| Unreadable::because(format!("it has no annotation {REVISION}")))?;
     Ok(Job {
         name: metadata.name,
         uid: metadata.uid,
@@ -57,8 +60,8 @@ pub(super) fn job(json: &str) -> Result<Job, String> {
 ///
 /// # Errors
 /// When a field that is used has another type than Kubernetes gives it, in words.
-pub(super) fn pod(json: &str) -> Result<Pod, String> {
-    let RawPod { metadata, spec, status } = serde_json::from_str(json).map_err(|error| error.to_string())?;
+pub(super) fn pod(json: &str) -> Result<Pod, Unreadable> {
+    let RawPod { metadata, spec, status } = serde_json::from_str(json)?;
     let status = status.unwrap_or_default();
     let finished = status.phase.as_deref().is_some_and(|phase| FINISHED.contains(&phase));
     let place = match spec.node_name.as_deref() {
@@ -128,7 +131,7 @@ fn wanted(key: &str) -> bool {
     [REVISION, STARTED, WITHDRAWN].contains(&key)
 }
 
-fn annotations<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String, String>, D::Error> {
+fn annotations<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Annotations, D::Error> {
     parts::annotations(deserializer, wanted)
 }
 
@@ -147,7 +150,7 @@ struct Metadata {
     resource_version: String,
     labels: Option<BTreeMap<String, String>>,
     #[serde(default, deserialize_with = "annotations")]
-    annotations: BTreeMap<String, String>,
+    annotations: Annotations,
     owner_references: Option<Vec<Owner>>,
     deletion_timestamp: Option<IgnoredAny>,
 }

@@ -49,16 +49,24 @@ const SOURCE: &str = "/workspace/source";
 const OUT: &str = "/workspace/out";
 const SECRET: &str = "/run/git";
 
+/// Why an order makes no Job.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Unfit {
+    #[error("spec.runner cannot be read: {0}")]
+    Extras(#[from] serde_json::Error),
+    #[error("{0}")]
+    Lacks(&'static str),
+}
+
 /// The Job that is ordered, suspended.
 ///
 /// # Errors
-/// When it would have no command, or its extras are not what the template knows, in words.
-pub(super) fn job(order: &Order, ours: &Ours) -> Result<Value, String> {
+/// When it would have no command, or its extras are not what the template knows.
+pub(super) fn job(order: &Order, ours: &Ours) -> Result<Value, Unfit> {
     if ours.image.is_empty() {
-        return Err(
-            "repo.step_image is not set, and its containers need allclear's own image: deploy/components/repo sets it"
-                .to_owned(),
-        );
+        return Err(Unfit::Lacks(
+            "repo.step_image is not set, and its containers need allclear's own image: deploy/components/repo sets it",
+        ));
     }
     let extras = Extras::parse(&order.runner.extras)?;
     let (before, last) = containers(order, &extras, ours)?;
@@ -161,7 +169,7 @@ fn pod(order: &Order, extras: &Extras, before: Vec<Value>, last: Value) -> Value
 }
 
 /// The containers that run one after another, and the one that ends the Job.
-fn containers(order: &Order, extras: &Extras, ours: &Ours) -> Result<(Vec<Value>, Value), String> {
+fn containers(order: &Order, extras: &Extras, ours: &Ours) -> Result<(Vec<Value>, Value), Unfit> {
     let steps = &order.runner.steps;
     let user = |kind, command: &[String]| users(order, extras, kind, command);
     let step = |kind, arguments: Vec<String>| own(extras, ours, kind, &arguments);
@@ -175,7 +183,7 @@ fn containers(order: &Order, extras: &Extras, ours: &Ours) -> Result<(Vec<Value>
     let planned = order.attempt.action == Action::Plan || order.planned || order.fingerprint.is_some();
     if planned {
         if steps.plan.is_empty() {
-            return Err("it has no plan step; spec.runner.steps.plan says which command plans".to_owned());
+            return Err(Unfit::Lacks("it has no plan step; spec.runner.steps.plan says which command plans"));
         }
         before.push(user(StepKind::Plan, &steps.plan));
     }
@@ -190,7 +198,7 @@ fn containers(order: &Order, extras: &Extras, ours: &Ours) -> Result<(Vec<Value>
         (Action::Apply, None) => {}
     }
     if steps.apply.is_empty() {
-        return Err("it has no apply step; spec.runner.steps.apply says which command applies".to_owned());
+        return Err(Unfit::Lacks("it has no apply step; spec.runner.steps.apply says which command applies"));
     }
     Ok((before, user(StepKind::Apply, &steps.apply)))
 }

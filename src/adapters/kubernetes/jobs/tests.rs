@@ -3,6 +3,7 @@ use serde_json::{Value, json};
 use super::super::api::Name;
 use super::*;
 use domain::kernel::id::{Revision, RunSeq};
+use domain::kernel::unreadable::Unreadable;
 use domain::repo::job::{End, Place, Pods, Step, StepKind, StepState};
 use domain::repo::status::{Action, Attempt};
 
@@ -67,11 +68,11 @@ fn a_job_that_does_not_say_which_it_is_cannot_be_read() {
     for label in ["seq", "action", "attempt"] {
         let mut raw = raw("infra-1");
         raw["metadata"]["labels"][format!("allclear.dev/{label}")] = json!("x");
-        assert!(read::job(&raw.to_string()).unwrap_err().contains("name no attempt"), "{label}");
+        assert!(read::job(&raw.to_string()).unwrap_err().to_string().contains("name no attempt"), "{label}");
     }
     let mut raw = raw("infra-1");
     raw["metadata"].as_object_mut().unwrap().remove("annotations");
-    assert!(read::job(&raw.to_string()).unwrap_err().contains("allclear.dev/revision"));
+    assert!(read::job(&raw.to_string()).unwrap_err().to_string().contains("allclear.dev/revision"));
 }
 
 #[test]
@@ -215,6 +216,6 @@ fn a_listing_is_told_whole_and_changes_one_by_one() {
     // A listing that is begun anew forgets what the one before has seen.
     assert_eq!([say(Look::Restarted), say(seen("a")), say(Look::Restarted), say(Look::Synced)], ["", "", "", "all "]);
     let unreadable = Name { namespace: "platform".to_owned(), name: "x".to_owned() };
-    let said = say(Look::Seen(Reading::Unreadable(unreadable, "why".to_owned())));
+    let said = say(Look::Seen(Reading::Unreadable(unreadable, Unreadable::because("why"))));
     assert_eq!(said, "trouble failed to watch: Job x cannot be read: why");
 }

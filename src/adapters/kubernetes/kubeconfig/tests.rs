@@ -16,7 +16,7 @@ fn with(cluster: &[&str], user: &[&str]) -> String {
 }
 
 fn refused(text: &str) -> String {
-    let why = read(text.as_bytes(), Origin::Others).map(|config| config.cluster_url).expect_err(text);
+    let why = read(text.as_bytes(), Origin::Others).map(|config| config.cluster_url).expect_err(text).to_string();
     assert!(!why.contains(SECRET), "{why}");
     why
 }
@@ -112,7 +112,7 @@ fn what_is_missing_or_broken_is_said_without_its_values() {
         let why = refused(&text);
         assert!(why.contains(expected), "{expected}: {why}");
     }
-    assert_eq!(read(&[0xff, 0xfe], Origin::Others).map(drop), Err("it is not text in UTF-8".to_owned()));
+    assert_eq!(read(&[0xff, 0xfe], Origin::Others).map(drop), Err(Unusable::Wrong("it is not text in UTF-8")));
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::apps::app::{Look, Sight, TargetKey};
 use crate::kernel::answer::PortError;
 use crate::kernel::id::PipelineId;
+use crate::kernel::unreadable::Unreadable;
 
 /// The collection of one watch: the objects of a kind, in one namespace or in all.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -39,8 +40,8 @@ impl Collection {
 pub enum News {
     /// A new listing begins: all targets wanted when this arrives are decoded from it.
     Restarted,
-    /// The look at an object for each target that names it; or why it cannot be read, in words.
-    Seen(Vec<(TargetKey, Result<Look, String>)>),
+    /// The look at an object for each target that names it; or why it cannot be read.
+    Seen(Vec<(TargetKey, Result<Look, Unreadable>)>),
     /// An object is gone.
     Gone { namespace: String, name: String },
     /// The listing is complete; also said when a watch that was in trouble goes on without a new one.

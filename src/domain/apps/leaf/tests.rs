@@ -3,6 +3,7 @@ mod late;
 use super::*;
 use crate::apps::app::{AppKind, ClusterKey, Present};
 use crate::kernel::id::Revision;
+use crate::kernel::unreadable::Unreadable;
 
 fn at(seconds: u64) -> Timestamp {
     Timestamp::from_millis(seconds * 1000)
@@ -133,7 +134,7 @@ fn brief(sight: &Sight) -> String {
         Sight::Absent => "absent".to_owned(),
         Sight::Present(Present { unready: Some(why), .. }) => format!("not ready: {why}"),
         Sight::Present(Present { revision: Ok(revision), .. }) => revision.to_string(),
-        Sight::Present(Present { revision: Err(why), .. }) => why.clone(),
+        Sight::Present(Present { revision: Err(why), .. }) => why.to_string(),
     }
 }
 
@@ -214,7 +215,8 @@ fn an_object_that_cannot_be_read_is_unknown_and_costs_itself_only() {
     let api = called("api", &web("prod"));
     bench.tell("Deployment", News::Restarted);
     bench.show(&api, look("2.0", false));
-    bench.tell("Deployment", News::Seen(vec![(web("prod"), Err(".status.replicas is not a whole number".to_owned()))]));
+    let mistyped = Unreadable::Mistyped { at: ".status.replicas".to_owned(), wanted: "a whole number" };
+    bench.tell("Deployment", News::Seen(vec![(web("prod"), Err(mistyped))]));
     bench.tell("Deployment", News::Synced);
     assert_eq!(bench.said(&web("prod")), "unknown: it cannot be read: .status.replicas is not a whole number");
     assert_eq!(bench.said(&api), "2.0");

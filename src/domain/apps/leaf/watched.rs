@@ -10,6 +10,7 @@ use crate::kernel::answer::PortError;
 use crate::kernel::call::Call;
 use crate::kernel::machine::Timestamp;
 use crate::kernel::retry::SERVICE;
+use crate::kernel::unreadable::Unreadable;
 
 /// Why a target is not ready that has to be seen twice.
 const SEEN_ONCE: &str = "it was seen ready once; it is looked at again, because it does not say what it has acted on";
@@ -18,7 +19,7 @@ const SEEN_ONCE: &str = "it was seen ready once; it is looked at again, because 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Seen {
     Absent,
-    Unreadable(String),
+    Unreadable(Unreadable),
     There(Look),
 }
 
@@ -183,7 +184,7 @@ impl Watched {
         let Some(known) = self.known.get_mut(target) else { return };
         let answer = match answer {
             Ok(look) => look.map_or(Seen::Absent, Seen::There),
-            Err(error) => return known.read.failed(SERVICE.from(now, &target.name), error.to_string()),
+            Err(error) => return known.read.failed(SERVICE.from(now, &target.name), error),
         };
         let is_outdated = known.read.is_outdated();
         known.read.answered();
@@ -212,16 +213,16 @@ impl Watched {
     }
 
     /// The known state of a target of this collection, or why there is none.
-    pub fn sight(&self, target: &TargetKey) -> Result<Sight, String> {
+    pub fn sight(&self, target: &TargetKey) -> Result<Sight, &str> {
         if let Some(trouble) = self.trouble.as_ref().filter(|trouble| trouble.lasts) {
-            return Err(trouble.why.clone());
+            return Err(&trouble.why);
         }
         let known = self.known.get(target).filter(|_| self.synced);
         match known.and_then(|known| known.seen.as_ref()) {
             None => {
                 let trouble = self.trouble.as_ref().map(|trouble| trouble.why.as_str());
                 let why = known.and_then(|known| known.read.last_reason()).or(trouble);
-                Err(why.unwrap_or(NOT_SYNCED).to_owned())
+                Err(why.unwrap_or(NOT_SYNCED))
             }
             Some(Seen::Absent) => Ok(Sight::Absent),
             Some(Seen::Unreadable(why)) => Ok(Sight::Unknown(format!("it cannot be read: {why}"))),

@@ -6,6 +6,7 @@
 use serde_json::Value;
 
 use crate::kernel::text::clean;
+use crate::kernel::unreadable::Unreadable;
 
 /// Most bytes of others' words that are repeated: a status has room for 200 characters a message.
 const WORDS_BYTES_MAX: usize = 160;
@@ -40,30 +41,30 @@ impl<'a> Object<'a> {
         self.0.pointer(pointer).filter(|value| !value.is_null())
     }
 
-    pub fn text(self, pointer: &str) -> Result<Option<&'a str>, String> {
+    pub fn text(self, pointer: &str) -> Result<Option<&'a str>, Unreadable> {
         self.typed(pointer, "a text", Value::as_str)
     }
 
-    pub fn number(self, pointer: &str) -> Result<Option<i64>, String> {
+    pub fn number(self, pointer: &str) -> Result<Option<i64>, Unreadable> {
         self.typed(pointer, "a whole number", Value::as_i64)
     }
 
     /// The count there; a negative one never comes from Kubernetes.
-    pub fn count(self, pointer: &str) -> Result<u32, String> {
+    pub fn count(self, pointer: &str) -> Result<u32, Unreadable> {
         Ok(self.number(pointer)?.map_or(0, |number| u32::try_from(number.max(0)).unwrap_or(u32::MAX)))
     }
 
     /// Whether it says `true` there.
-    pub fn flag(self, pointer: &str) -> Result<bool, String> {
+    pub fn flag(self, pointer: &str) -> Result<bool, Unreadable> {
         Ok(self.typed(pointer, "true or false", Value::as_bool)?.unwrap_or_default())
     }
 
-    pub fn list(self, pointer: &str) -> Result<&'a [Value], String> {
+    pub fn list(self, pointer: &str) -> Result<&'a [Value], Unreadable> {
         Ok(self.typed(pointer, "a list", Value::as_array)?.map_or(&[], Vec::as_slice))
     }
 
     /// The value there as one text: a text, a number, or `true` or `false`.
-    pub fn scalar(self, pointer: &str) -> Result<Option<String>, String> {
+    pub fn scalar(self, pointer: &str) -> Result<Option<String>, Unreadable> {
         self.typed(pointer, "one text or number", |value| match value {
             Value::String(text) => Some(text.clone()),
             Value::Number(_) | Value::Bool(_) => Some(value.to_string()),
@@ -72,17 +73,23 @@ impl<'a> Object<'a> {
     }
 
     /// The generation of a spec that its controller says it has acted on. Argo Rollouts writes it as a text.
-    pub fn observed_generation(self) -> Result<Option<i64>, String> {
+    pub fn observed_generation(self) -> Result<Option<i64>, Unreadable> {
         let number = |value: &Value| value.as_i64().or_else(|| value.as_str()?.parse().ok());
         self.typed("/status/observedGeneration", "a whole number", number)
     }
 
-    fn typed<T>(self, at: &str, what: &str, read: impl Fn(&'a Value) -> Option<T>) -> Result<Option<T>, String> {
-        self.at(at).map(|value| read(value).ok_or_else(|| format!("{} is not {what}", dotted(at)))).transpose()
+    fn typed<T>(
+        self,
+        at: &str,
+        wanted: &'static str,
+        read: impl Fn(&'a Value) -> Option<T>,
+    ) -> Result<Option<T>, Unreadable> {
+        let mistyped = || Unreadable::Mistyped { at: dotted(at), wanted };
+        self.at(at).map(|value| read(value).ok_or_else(mistyped)).transpose()
     }
 
     /// The condition of this type.
-    pub fn condition(self, kind: &str) -> Result<Option<Condition<'a>>, String> {
+    pub fn condition(self, kind: &str) -> Result<Option<Condition<'a>>, Unreadable> {
         let conditions = self.list("/status/conditions")?.iter().map(Object);
         let mut of_kind = conditions.filter(|one| matches!(one.text("/type"), Ok(Some(found)) if found == kind));
         let Some(found) = of_kind.next() else { return Ok(None) };

@@ -26,28 +26,33 @@ pub struct Resend {
     pub deliveries: BTreeSet<String>,
 }
 
+/// Why a value of the annotation is no request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidResend {
+    #[error("not a time, a blank, and ids of deliveries with commas between them; `allclear webhook resend` writes it")]
+    Form,
+    #[error("{0} deliveries, {RESEND_MAX} at most")]
+    TooMany(usize),
+}
+
 impl Resend {
     /// Reads the value of the annotation: the time, a blank, and ids with commas between them.
     ///
     /// # Errors
-    /// The fault of the value, in words.
-    pub fn parse(value: &str) -> Result<Self, String> {
-        let form = || {
-            "not a time, a blank, and ids of deliveries with commas between them; `allclear webhook resend` writes it"
-                .to_owned()
-        };
-        let (at, ids) = value.trim().split_once(' ').ok_or_else(form)?;
+    /// Everything else, and too many ids.
+    pub fn parse(value: &str) -> Result<Self, InvalidResend> {
+        let (at, ids) = value.trim().split_once(' ').ok_or(InvalidResend::Form)?;
         if at.len() > AT_BYTES_MAX {
-            return Err(form());
+            return Err(InvalidResend::Form);
         }
         let deliveries: BTreeSet<String> =
             ids.split(',').map(str::trim).filter(|id| !id.is_empty()).map(str::to_owned).collect();
         let is_id = |id: &String| id.len() <= ID_BYTES_MAX && id.bytes().all(|byte| byte.is_ascii_alphanumeric());
         if deliveries.is_empty() || !deliveries.iter().all(is_id) {
-            return Err(form());
+            return Err(InvalidResend::Form);
         }
         if deliveries.len() > RESEND_MAX {
-            return Err(format!("{} deliveries, {RESEND_MAX} at most", deliveries.len()));
+            return Err(InvalidResend::TooMany(deliveries.len()));
         }
         Ok(Self { at: at.to_owned(), deliveries })
     }
@@ -141,7 +146,7 @@ mod tests {
         {
             assert!(Resend::parse(bad).is_err(), "{bad}");
         }
-        assert_eq!(Resend::parse(&format!("now {many}")), Err("51 deliveries, 50 at most".to_owned()));
+        assert_eq!(Resend::parse(&format!("now {many}")), Err(InvalidResend::TooMany(51)));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Objects that a run needs before its apply starts.
 
 use super::*;
-use crate::apps::app::{AppKind, ClusterKey, Look, Present};
+use crate::apps::app::{AppKind, ClusterKey, Look, NoRevision, Present};
 
 /// Another Repo, which says which spec its controller has acted on.
 fn network() -> TargetKey {
@@ -12,7 +12,7 @@ fn look(unready: Option<&str>) -> Look {
     let present = Present {
         uid: "u".to_owned(),
         unready: unready.map(str::to_owned),
-        revision: Err("it has no revision".to_owned()),
+        revision: Err(NoRevision::Unusable("it has no revision".to_owned())),
     };
     Look { present, twice: false }
 }

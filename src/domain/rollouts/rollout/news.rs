@@ -165,7 +165,7 @@ fn serves_after_all(record: &Record, workload: &Workload, policy: &Policy) -> bo
 pub fn faults(workload: &Workload, policy: &Policy) -> impl Iterator<Item = String> + use<> {
     let unreadable = workload.version.as_ref().err().map(|why| cut(&format!("image: {why}"), FAULT_BYTES_MAX));
     let (mut named, mut bytes, mut more) = (BTreeSet::new(), 0, workload.tuning.more_faults);
-    let refused = policy.tenants.group_name(workload).err();
+    let refused = policy.tenants.group_name(workload).err().map(|why| why.to_string());
     for fault in unreadable.iter().chain(&refused).chain(&workload.tuning.faults) {
         if bytes + fault.len() > CONDITIONS_BYTES_MAX - MORE_BYTES {
             more += 1;

@@ -27,7 +27,7 @@ use crate::names::image::Version;
 use crate::notices::notice::Kind;
 use crate::purges::purge::Progress;
 use crate::records::record::{Change, Failure, Outcome, Phase};
-use crate::testing::{answers, identity, settled, version};
+use crate::testing::{answers, identity, settled, unreadable_image, version};
 
 /// Two pods of `tag`, all available.
 fn complete(tag: &str, generation: i64) -> Workload {
@@ -257,7 +257,7 @@ fn the_clock_of_a_paused_rollout_stands_still() {
 fn an_image_that_cannot_be_read_becomes_a_condition_and_no_hot_loop() {
     let mut story = Story::begin(complete("a", 1));
     story.see(half("b", 2));
-    story.see(Workload { version: Err("\"WEB\" is not an image".into()), ..half("b", 3) });
+    story.see(Workload { version: Err(unreadable_image()), ..half("b", 3) });
     story.pass(Duration::from_secs(3600));
     assert_eq!(story.record().conditions.len(), 1);
     assert_eq!(story.machine.next_deadline(), None);
@@ -433,9 +433,9 @@ fn a_clock_that_stands_still_says_why() {
     out.tuning.disabled = true;
     story.see(out);
     assert_eq!(story.state(), "disabled by its annotation; the clock stands still at 1m of 15m");
-    story.see(Workload { version: Err("\"WEB\" is not an image".into()), ..half("b", 3) });
-    let state = story.state();
-    assert_eq!(state, "its image cannot be read: \"WEB\" is not an image; the clock stands still at 1m of 15m");
+    story.see(Workload { version: Err(unreadable_image()), ..half("b", 3) });
+    let state = format!("its image cannot be read: {}; the clock stands still at 1m of 15m", unreadable_image());
+    assert_eq!(story.state(), state);
     let none = Replicas { desired: 0, total: 0, updated: 0, ready: 0, available: 0 };
     story.see(Workload { replicas: none, ..half("b", 4) });
     assert_eq!(story.state(), "the workload is scaled to zero; the clock stands still at 1m of 15m");
@@ -448,9 +448,9 @@ fn a_clock_that_stands_still_says_why() {
 
 #[test]
 fn a_first_sight_of_an_unreadable_image_is_unusable_until_it_is_readable() {
-    let ill = Workload { version: Err("\"WEB\" is not an image".into()), ..complete("a", 1) };
+    let ill = Workload { version: Err(unreadable_image()), ..complete("a", 1) };
     assert_eq!(attention(None, &ill, true, &Policy::default()), Attention::Idle);
-    assert_eq!(unusable(None, &ill, &Policy::default()).as_deref(), Some("image: \"WEB\" is not an image"));
+    assert_eq!(unusable(None, &ill, &Policy::default()), Some(format!("image: {}", unreadable_image())));
     assert_eq!(unusable(None, &complete("a", 1), &Policy::default()), None);
 }
 

@@ -109,13 +109,13 @@ fn each_container_has_requests_and_limits_and_both_can_be_set() {
 fn an_action_without_a_command_is_refused_in_words() {
     let mut none = order(Action::Plan);
     none.runner.steps.plan.clear();
-    assert!(job(&none, &ours()).unwrap_err().contains("spec.runner.steps.plan"));
+    assert!(job(&none, &ours()).unwrap_err().to_string().contains("spec.runner.steps.plan"));
     let mut none = order(Action::Apply);
     none.runner.steps.apply.clear();
-    assert!(job(&none, &ours()).unwrap_err().contains("spec.runner.steps.apply"));
+    assert!(job(&none, &ours()).unwrap_err().to_string().contains("spec.runner.steps.apply"));
     let mut unknown = order(Action::Apply);
     unknown.runner.extras = r#"{"hostNetwork": true}"#.to_owned();
-    assert!(job(&unknown, &ours()).unwrap_err().contains("unknown field `hostNetwork`"));
+    assert!(job(&unknown, &ours()).unwrap_err().to_string().contains("unknown field `hostNetwork`"));
 }
 
 #[test]

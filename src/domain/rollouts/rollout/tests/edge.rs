@@ -92,8 +92,8 @@ fn what_is_not_followed_is_never_fresh() {
     assert!(said(Some(record), Some(&Workload { deleting: true, ..workload.clone() })).contains("being deleted"));
     let other = Workload { uid: "another".to_owned(), ..workload.clone() };
     assert!(said(Some(record), Some(&other)).contains("something else"));
-    let unreadable = Workload { version: Err("no image".to_owned()), ..workload.clone() };
-    assert!(said(Some(record), Some(&unreadable)).contains("no image"));
+    let unreadable = Workload { version: Err(unreadable_image()), ..workload.clone() };
+    assert!(said(Some(record), Some(&unreadable)).contains("is not an image"));
     let mut off = workload.clone();
     off.tuning.disabled = true;
     assert!(said(Some(record), Some(&off)).contains("switched off"));

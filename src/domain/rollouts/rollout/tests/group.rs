@@ -7,7 +7,7 @@ use crate::agreement::group::{Known, NumberedView, Told, View};
 use crate::bounds::policy::Agreement;
 use crate::kernel::id::{Component, Vector, purge_reference};
 use crate::records::record::{Published, Purge, PurgeState, Vote};
-use crate::testing::web;
+use crate::testing::{unreadable_image, web};
 use crate::workloads::workload::Tuning;
 
 mod naming;
@@ -253,9 +253,9 @@ fn switched_off_has_a_number_of_its_own_and_switched_on_is_a_rollout() {
     assert_eq!(member.told(Kind::PurgeSkipped), ["not purged: its owner switched it off by allclear.dev/enabled"]);
     assert_eq!(crate::records::record_codec::form(&off), 3, "a release that does not know this end must not read it");
     assert!(!off.seeks());
-    member.step(Event::Seen(Box::new(Workload { version: Err("no image".to_owned()), ..out })));
+    member.step(Event::Seen(Box::new(Workload { version: Err(unreadable_image()), ..out })));
     assert_eq!(member.machine.durable().unwrap().seq, Seq(3));
-    let unreadable = Workload { version: Err("no image".to_owned()), ..complete("b", 3) };
+    let unreadable = Workload { version: Err(unreadable_image()), ..complete("b", 3) };
     member.step(Event::Seen(Box::new(unreadable)));
     let on = member.machine.durable().unwrap();
     assert_eq!((on.seq, on.off, on.change, on.phase.clone()), (Seq(4), false, Change::Changed, Phase::Rolling));
