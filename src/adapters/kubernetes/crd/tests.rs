@@ -6,6 +6,7 @@
 
 mod nonsense;
 mod repos;
+mod stored;
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
