@@ -99,7 +99,7 @@ impl Kind for PipelineKind {
     }
 
     fn written(object: &Self::Object) -> serde_json::Result<Value> {
-        serde_json::to_value(crd::written(object))
+        crd::written(object)
     }
 }
 
@@ -131,7 +131,7 @@ impl Kind for RepoKind {
     }
 
     fn written(object: &Self::Object) -> serde_json::Result<Value> {
-        serde_json::to_value(crd::repo::written(object))
+        crd::repo::written(object)
     }
 }
 

@@ -17,7 +17,7 @@ use domain::kernel::text::visible;
 use domain::objects::kept::Answers;
 use domain::pipeline::spec::Object;
 use domain::pipeline::view::{
-    ConditionView, EndedView, EnvironmentView, PromotionView, QuestionView, TargetView, View, view,
+    EndedView, EnvironmentView, PromotionView, QuestionView, TargetView, View, view,
 };
 
 impl ShownKind for PipelineKind {
@@ -63,7 +63,7 @@ impl ShownKind for PipelineKind {
         page.part("Stopped", suspended.clone())?;
         page.part("Faulty", faulty.iter().map(|why| format!("its spec cannot be used: {why}")))?;
         page.part("Not judged", unjudged.clone())?;
-        page.part("Conditions", conditions.iter().map(judged))?;
+        page.part("Conditions", conditions.iter().map(condition))?;
         let seen = if *live {
             "as allclear sees them now"
         } else {
@@ -119,10 +119,6 @@ impl ShownKind for PipelineKind {
 /// `1.2 → 1.3`.
 fn change(from: Option<&Revision>, to: &Revision) -> String {
     from.map_or_else(|| to.to_string(), |from| format!("{from} → {to}"))
-}
-
-fn judged(one: &ConditionView) -> String {
-    condition(Some(one.holds), &one.kind, (&one.reason, &one.message), one.since_ms)
 }
 
 fn explained(environment: &EnvironmentView, page: &mut Page<'_, '_>) -> fmt::Result {

@@ -18,7 +18,7 @@ use domain::kernel::text::visible;
 use domain::objects::kept::Answers;
 use domain::repo::job::{StepKind, logs as command};
 use domain::repo::spec::Object;
-use domain::repo::view::{ConditionView, EndedView, QuestionView, RunView, View, own_step, view};
+use domain::repo::view::{EndedView, QuestionView, RunView, View, own_step, view};
 
 impl ShownKind for RepoKind {
     type View = View;
@@ -76,7 +76,7 @@ impl ShownKind for RepoKind {
                 format!("{} since {}{}", queued.revision, time(queued.since_ms), skipped(&queued.skipped))
             }),
         )?;
-        page.part("Conditions", view.conditions.iter().map(judged))?;
+        page.part("Conditions", view.conditions.iter().map(condition))?;
         page.part("History", view.history.iter().map(past))
     }
 
@@ -179,10 +179,6 @@ fn commands(run: &RunView) -> Vec<String> {
 fn skipped(skipped: &[Revision]) -> String {
     let names: Vec<String> = skipped.iter().map(short).collect();
     if names.is_empty() { String::new() } else { format!(", skipped: {}", names.join(" ")) }
-}
-
-fn judged(one: &ConditionView) -> String {
-    condition(one.holds, &one.kind, (&one.reason, &one.message), one.since_ms)
 }
 
 fn past(ended: &EndedView) -> String {

@@ -1,15 +1,16 @@
 //! Words that the pages of all kinds have in common.
 
 use crate::cli::page::time;
+use domain::objects::status::ConditionView;
 
-/// `Ready, Applied since …: …`; `holds`: `None` if that is unknown.
-pub(super) fn condition(holds: Option<bool>, kind: &str, (reason, message): (&str, &str), since_ms: i64) -> String {
-    let holds = match holds {
+/// `Ready, Applied since …: …`.
+pub(super) fn condition(one: &ConditionView) -> String {
+    let holds = match one.holds {
         Some(true) => "",
         Some(false) => "not ",
         None => "not known to be ",
     };
-    format!("{holds}{kind}, {reason} since {}: {message}", time(since_ms))
+    format!("{holds}{}, {} since {}: {}", one.kind, one.reason, time(one.since_ms), one.message)
 }
 
 /// Who said yes, and when.

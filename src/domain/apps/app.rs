@@ -29,6 +29,19 @@ impl ClusterKey {
             Self::Leaf(leaf) => leaf.to_string(),
         }
     }
+
+    /// What names it in a status.
+    pub fn reference(&self) -> Option<ClusterRef> {
+        match self {
+            Self::Here => None,
+            Self::Leaf(LeafId { kind, namespace, name }) => Some(ClusterRef {
+                api_version: None,
+                kind: *kind,
+                name: name.clone(),
+                namespace: Some(namespace.clone()),
+            }),
+        }
+    }
 }
 
 /// Names a leaf by the object that holds its kubeconfig. Written `Secret/shop/eu-1`.
@@ -41,11 +54,32 @@ pub struct LeafId {
 
 /// The kinds of object that may hold a kubeconfig.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum LeafKind {
-    /// A Secret with the kubeconfig in it.
     Secret,
-    /// `gitops.weave.works` GitopsCluster, which names a Secret.
+    // Of gitops.weave.works, which names a Secret.
     GitopsCluster,
+}
+
+/// Another cluster, by what holds its kubeconfig.
+// As specs and statuses name it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ClusterRef {
+    /// The group and version of that object.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(length(max = 317)))]
+    pub api_version: Option<String>,
+    /// Its kind. A Secret has the kubeconfig under the key kubeconfig, value or value.yaml.
+    pub kind: LeafKind,
+    /// Its name.
+    #[cfg_attr(feature = "schema", schemars(length(min = 1, max = 253)))]
+    pub name: String,
+    /// Its namespace: that of the object that names it, unless given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(length(max = 63)))]
+    pub namespace: Option<String>,
 }
 
 impl fmt::Display for LeafKind {

@@ -5,8 +5,11 @@ use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
 use crate::kernel::call::Call;
 use crate::kernel::machine::Timestamp;
+use crate::objects::form::{schema_as, text};
 
 /// How long an answer counts. A calendar is read again at its boundary, and this often in any case, so that a clock
 /// that was set is noticed.
@@ -26,12 +29,23 @@ impl Topic {
         question.hash(&mut hasher);
         Self(hasher.finish())
     }
+}
 
-    /// The one of this name.
-    pub fn named(name: &str) -> Option<Self> {
-        u64::from_str_radix(name, 16).ok().map(Self)
+impl Serialize for Topic {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
     }
 }
+
+impl<'de> Deserialize<'de> for Topic {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        text(deserializer, |name| {
+            u64::from_str_radix(name, 16).map(Self).map_err(|_| format!("{name:?} is not what we write"))
+        })
+    }
+}
+
+schema_as!(Topic, String);
 
 impl fmt::Display for Topic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

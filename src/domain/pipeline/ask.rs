@@ -4,9 +4,10 @@ use crate::kernel::id::{Environment, PromotionSeq, Revision, digest};
 use crate::kernel::machine::Timestamp;
 use crate::notices::notice::Kind;
 use crate::objects::kept::Answers;
+use crate::objects::status::Approval;
 use crate::pipeline::Pipeline;
 use crate::pipeline::spec::EnvironmentSpec;
-use crate::pipeline::status::{Approval, Promotion, Question, Waiting};
+use crate::pipeline::status::{Promotion, Question, Waiting};
 
 /// Hexadecimal digits of a ticket: long enough not to be guessed, short enough for a person to copy.
 const TICKET_DIGITS: usize = 12;

@@ -14,10 +14,11 @@
 use crate::kernel::id::{Environment, Revision};
 use crate::kernel::machine::Timestamp;
 use crate::notices::notice::Kind;
+use crate::objects::status::{HISTORY_MAX, Late};
 use crate::pipeline::gates::Gate;
 use crate::pipeline::judge::{self, Obstacle, What};
 use crate::pipeline::spec::{EnvironmentSpec, PromotionSpec, Spec};
-use crate::pipeline::status::{Behind, Ended, EnvironmentStatus, HISTORY_MAX, Phase, Promotion, Question};
+use crate::pipeline::status::{Ended, EnvironmentStatus, Phase, Promotion, Question};
 use crate::pipeline::{Effect, Pipeline};
 
 /// The wait of an environment.
@@ -377,7 +378,7 @@ impl Pipeline {
             known.behind = None;
             return;
         };
-        let behind = known.behind.get_or_insert(Behind { since_ms: now_ms, told: false });
+        let behind = known.behind.get_or_insert(Late { since_ms: now_ms, told: false });
         if behind.told || pending.is_planned() {
             return;
         }

@@ -2,46 +2,42 @@
 //!
 //! Not for how git and the forges do it; that is the crate `forge`.
 
+use serde::{Deserialize, Serialize};
+
 use crate::kernel::id::{Environment, PipelineId, PromotionSeq, Revision, digest};
 use crate::objects::asked::Topic;
+use crate::objects::form::named;
 
-/// Where pull requests live.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum ForgeKind {
-    /// GitHub, and GitHub Enterprise Server.
-    GitHub,
-    GitLab,
-    /// Bitbucket Server and Data Center.
-    BitbucketServer,
-    Gitea,
-}
-
-impl ForgeKind {
-    pub const ALL: [Self; 4] = [Self::GitHub, Self::GitLab, Self::BitbucketServer, Self::Gitea];
-
-    /// Its name in a spec.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::GitHub => "github",
-            Self::GitLab => "gitlab",
-            Self::BitbucketServer => "bitbucket-server",
-            Self::Gitea => "gitea",
-        }
+named! {
+    /// Where pull requests live.
+    pub enum ForgeKind("forge") {
+        /// GitHub, and GitHub Enterprise Server.
+        GitHub = "github",
+        GitLab = "gitlab",
+        /// Bitbucket Server and Data Center.
+        BitbucketServer = "bitbucket-server",
+        Gitea = "gitea",
     }
 }
 
-/// A repository, and where in it is looked for markers.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// Where a pull request is, as the spec said when it was made.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Repository {
-    /// The forge that serves it.
+    /// The forge.
+    #[serde(rename = "type")]
     pub forge: ForgeKind,
-    /// Its https address, as git clones it.
+    /// The repository's address.
     pub url: String,
-    /// The branch that requests go to.
+    /// The branch that the request goes to.
+    #[serde(rename = "baseBranch")]
     pub base: String,
-    /// Markers are looked for below this folder only.
+    /// The folder with the markers.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// The Secret with the credentials, in the Pipeline's namespace.
+    /// The name of the Secret.
+    // With the credentials, in the Pipeline's namespace.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub secret: Option<String>,
 }
 

@@ -83,7 +83,7 @@ fn place(target: &TargetKey) -> String {
 
 /// The subject of `Updated`. Upstream reported it at every reconciliation; the readiness of each target would still be
 /// a dozen for one rollout, which hide the Events that matter.
-fn conditions(status: &Status) -> Vec<(&'static str, bool, &str)> {
+fn conditions(status: &Status) -> Vec<(&'static str, Option<bool>, &str)> {
     status.conditions.iter().map(|one| (one.kind.name(), one.holds, one.reason.as_str())).collect()
 }
 

@@ -1,13 +1,13 @@
 //! A Pipeline's status for people: the conditions, the targets, and the wait of each promotion. No decision reads it.
 
-use crate::apps::app::{ClusterKey, Present, Sight, TargetKey};
+use crate::apps::app::{Present, Sight, TargetKey};
 use crate::kernel::machine::Timestamp;
 use crate::kernel::text;
 use crate::pipeline::Pipeline;
 use crate::pipeline::judge::{self, NOT_LOOKED_AT, What};
 use crate::pipeline::promote::Pending;
 use crate::pipeline::spec::{EnvironmentSpec, Spec};
-use crate::pipeline::status::{Condition, ConditionKind, Question, TargetStatus};
+use crate::pipeline::status::{ClusterAppRef, Condition, ConditionKind, Question, TargetStatus};
 
 /// Bytes of a sentence about the Pipeline or one of its environments: a cause and its cure.
 const MESSAGE_BYTES_MAX: usize = 1024;
@@ -40,8 +40,7 @@ impl Pipeline {
         let since_ms = self.wall_ms(now);
         let earlier = std::mem::take(&mut self.status.draft.conditions);
         for condition in &mut conditions {
-            let same = earlier.iter().find(|one| one.kind == condition.kind && one.holds == condition.holds);
-            condition.since_ms = same.map_or(since_ms, |same| same.since_ms);
+            condition.since(&earlier, since_ms);
             condition.message = short(&condition.message);
         }
         self.status.draft.conditions = conditions;
@@ -146,7 +145,7 @@ impl Pipeline {
 }
 
 fn condition(kind: ConditionKind, holds: bool, reason: &str, message: &str) -> Condition {
-    Condition { kind, holds, reason: reason.to_owned(), message: message.to_owned(), since_ms: 0 }
+    Condition::new(kind, Some(holds), reason, message)
 }
 
 fn short(message: &str) -> String {
@@ -159,10 +158,6 @@ pub(super) fn not_found(target: &TargetKey) -> String {
 
 /// A target, for people.
 pub(super) fn shown(target: &TargetKey, sight: Option<&Sight>) -> TargetStatus {
-    let cluster = match &target.cluster {
-        ClusterKey::Here => None,
-        ClusterKey::Leaf(leaf) => Some(leaf.clone()),
-    };
     let wrong = |why: &str| text::clean_ends(why, TARGET_BYTES_MAX);
     let said = match sight {
         None => TargetStatus { error: Some(NOT_LOOKED_AT.to_owned()), ..TargetStatus::default() },
@@ -177,5 +172,5 @@ pub(super) fn shown(target: &TargetKey, sight: Option<&Sight>) -> TargetStatus {
             ..TargetStatus::default()
         },
     };
-    TargetStatus { cluster, ..said }
+    TargetStatus { cluster_app_ref: ClusterAppRef::of(target), ..said }
 }

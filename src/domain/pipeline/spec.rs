@@ -5,6 +5,8 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use serde::Deserialize;
+
 use crate::apps::app::TargetKey;
 use crate::kernel::id::{Environment, Revision};
 use crate::objects::gates::{Freeze, VerdictSource, Window};
@@ -27,12 +29,13 @@ pub struct Spec {
 }
 
 /// The environments that a revision must have passed before it is promoted into another one.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Advance {
-    /// All environments before it are at the revision: what the first has is what moves.
+    // All environments before it are at the revision: what the first has is what moves.
     #[default]
     Latest,
-    /// The environment just before it is at the revision.
+    // The environment just before it is at the revision.
     Stepwise,
 }
 

@@ -1,181 +1,262 @@
 //! The status of a `Pipeline`. All inputs of later decisions are in it, and are durable before anything
 //! follows from it (PL-1).
+//!
+//! It stands in the object in the form that serde gives it, and the CRD is made from it too, so that comments of its fields are what
+//! `kubectl explain` says. Fields of `pipelines.weave.works` keep their names and places. Times are milliseconds since the Unix epoch.
 
 use std::collections::BTreeMap;
 
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
+
+use crate::apps::app::{ClusterRef, TargetKey};
 use crate::kernel::id::{Environment, PromotionSeq, Revision};
 use crate::notices::notice::Notice;
+use crate::objects::form::{At, Count, Filled, Form, In, named};
+use crate::objects::status::{Approval, Conditions, Late, before_the_first};
 use crate::pipeline::proposal::Repository;
 use crate::pipeline::trail::Trail;
 
-/// Ended promotions that are kept for people.
-pub const HISTORY_MAX: usize = 10;
+#[cfg(feature = "schema")]
+use schemars::JsonSchema;
 
 /// Requests of an environment that wait to be closed: one for each change of repository, rarely many in an hour.
 pub const CLOSING_MAX: usize = 4;
 
-/// Notices that wait for the outbox. It takes one in milliseconds; sixteen are twenty environments' worth of a bad minute.
-pub const UNTOLD_MAX: usize = 16;
-
-/// The status of a Pipeline.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+/// What allclear remembers and shows.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Status {
-    /// How often it was written. It never decreases, but for a restore from a backup.
+    /// How often this status was written.
+    #[serde(default, with = "In::<Count<u64>>")]
     pub serial: u64,
-    /// The generation that was judged; -1 before the first.
+    /// The generation that was judged last; -1 before the first.
+    #[serde(default = "before_the_first")]
     pub observed_generation: i64,
-    /// The revision of the first environment, once it is settled.
+    /// The revision of the first environment.
+    #[serde(rename = "latestRevision", default, skip_serializing_if = "Option::is_none", with = "In::<Filled>")]
     pub latest: Option<Revision>,
-    /// By name. Those that the spec no longer has are kept while they have a promotion or a request.
+    /// By name.
+    // Those that the spec no longer has are kept while they have a promotion or a request.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub environments: BTreeMap<Environment, EnvironmentStatus>,
-    /// Notices that the outbox does not have yet.
+    /// Notices that are not on their way yet.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<serde_json::Value>", length(max = crate::objects::status::UNTOLD_MAX)))]
     pub untold: Vec<Notice>,
     /// Ended promotions, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "schema", schemars(length(max = crate::objects::status::HISTORY_MAX)))]
     pub history: Vec<Ended>,
-    /// For people and their tools.
+    /// Ready: every target could be read. PromotionPending: a promotion waits. Stalled: a person must act.
+    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "Conditions")]
+    #[cfg_attr(feature = "schema", schemars(length(max = 8)))]
     pub conditions: Vec<Condition>,
 }
 
-/// The status of one environment.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+/// What is known of one environment.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct EnvironmentStatus {
-    /// The states of its targets, in the order of the spec. For people: no decision reads them.
+    /// In the order of the spec.
+    // For people: no decision reads them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "schema", schemars(length(max = 50)))]
     pub targets: Vec<TargetStatus>,
-    /// The question that waits for a person.
+    /// What waits for a person.
+    #[serde(rename = "waitingApproval", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "waiting")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<Asked>"))]
     pub waiting: Option<Waiting>,
-    /// Its newest promotion.
+    /// The newest promotion.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub promotion: Option<Promotion>,
-    /// The highest number that a promotion had.
+    /// How many promotions it has had.
+    #[serde(default, with = "In::<Count<PromotionSeq>>")]
     pub seq: PromotionSeq,
-    /// The revisions at which the environments before it were done, where the spec asks for them.
+    /// What the environments before it have been done at.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub trail: Option<Trail>,
-    /// The revision at which it was last done, as the environment before it was.
+    /// The revision at which it was last done.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "In::<Filled>")]
     pub reached: Option<Revision>,
-    /// The pull request that is open for its newest promotion, or becomes that one's.
+    /// The pull request that is open for it, or may be.
+    #[serde(rename = "pullRequest", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<Closing>"))]
     pub request: Option<OpenRequest>,
-    /// Pull requests that nothing follows, each with the reason for which it is closed. Oldest first.
+    /// Pull requests that nothing follows, oldest first: they are closed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "In::<Vec<Closing>>")]
+    #[cfg_attr(feature = "schema", schemars(length(max = 20)))]
     pub closing: Vec<(OpenRequest, String)>,
-    /// Since when it is not where the environment before it is.
-    pub behind: Option<Behind>,
+    /// It is not where the environment before it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub behind: Option<Late>,
 }
 
-/// One target, for people.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+/// One target.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct TargetStatus {
-    /// The cluster's reference: kind, namespace, name; `None`: this cluster.
-    pub cluster: Option<crate::apps::app::LeafId>,
+    /// The object.
+    #[serde(default)]
+    pub cluster_app_ref: ClusterAppRef,
+    /// The object's UID.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub uid: Option<String>,
     /// Whether it is ready.
+    #[serde(default)]
     pub ready: bool,
+    /// What it runs.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "In::<Filled>")]
     pub revision: Option<Revision>,
     /// Why it cannot be read, or says no revision.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "In::<Filled>")]
     pub error: Option<String>,
-    /// Why it is not ready. In a field of our own: pipelines.weave.works says nothing of that, and people alert on `error`.
+    /// Why it is not ready.
+    // In a field of our own: pipelines.weave.works says nothing of that, and people alert on `error`.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "In::<Filled>")]
     pub message: Option<String>,
 }
 
+/// A target's object.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+pub struct ClusterAppRef {
+    /// Its group and version.
+    pub api_version: String,
+    /// Its kind.
+    pub kind: String,
+    /// Its name.
+    pub name: String,
+    /// Its cluster. Without one, this cluster.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cluster_ref: Option<ClusterRef>,
+}
+
+impl ClusterAppRef {
+    /// That of a target.
+    pub fn of(target: &TargetKey) -> Self {
+        Self {
+            api_version: target.app.api_version.clone(),
+            kind: target.app.kind.clone(),
+            name: target.name.clone(),
+            cluster_ref: target.cluster.reference(),
+        }
+    }
+}
+
 /// A question to a person.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct Waiting {
     pub revision: Revision,
     /// The ticket that an answer has to name.
     pub ticket: String,
+    #[serde(rename = "for")]
     pub question: Question,
-    /// Since when, in milliseconds since the Unix epoch.
+    #[serde(rename = "since", with = "In::<At>")]
     pub since_ms: i64,
 }
 
-/// The kinds of questions to a person.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Question {
-    /// May it be promoted?
-    Approval,
-    /// Its pull request was closed. Once more?
-    Again,
-    /// The environment was there and left. Promote it again?
-    Left,
-    /// The branch holds commits that are not ours. Replace them?
-    Overwrite,
+/// A question to a person.
+// As it stands in the object: upstream writes one without a ticket where nothing waits.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+#[cfg_attr(feature = "schema", derive(Serialize, JsonSchema))]
+struct Asked {
+    /// About this revision. Empty: nothing waits.
+    revision: String,
+    /// What the annotation allclear.dev/approve has to say.
+    ticket: String,
+    /// Approval: may it be promoted? Again: its request was closed; once more? Left: the environment was there and left; again?
+    /// Overwrite: the branch holds other commits; replace them?
+    #[serde(rename = "for")]
+    question: String,
+    /// Since when.
+    #[cfg_attr(feature = "schema", schemars(extend("format" = "date-time")))]
+    since: String,
 }
 
-impl Question {
-    pub const ALL: [Self; 4] = [Self::Approval, Self::Again, Self::Left, Self::Overwrite];
+fn waiting<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Waiting>, D::Error> {
+    let is_one = |asked: &Asked| !asked.revision.is_empty() && !asked.ticket.is_empty();
+    let Some(asked) = Option::<Asked>::deserialize(deserializer)?.filter(is_one) else { return Ok(None) };
+    let Asked { revision, ticket, question, since } = asked;
+    let wrong = |why: &str| D::Error::custom(format!("waitingApproval.{why}"));
+    Ok(Some(Waiting {
+        revision: Revision(revision),
+        ticket,
+        question: Question::named(&question).ok_or_else(|| wrong(&format!("for: {question:?} is no question")))?,
+        since_ms: At::parse(&since).map_err(|why| wrong(&format!("since: {why}")))?.value(),
+    }))
+}
 
-    /// Its name in the status.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Approval => "Approval",
-            Self::Again => "Again",
-            Self::Left => "Left",
-            Self::Overwrite => "Overwrite",
-        }
+named! {
+    /// The kinds of questions to a person.
+    pub enum Question("question") {
+        /// May it be promoted?
+        Approval = "Approval",
+        /// Its pull request was closed. Once more?
+        Again = "Again",
+        /// The environment was there and left. Promote it again?
+        Left = "Left",
+        /// The branch holds commits that are not ours. Replace them?
+        Overwrite = "Overwrite",
     }
 }
 
 /// One change of revision of one environment.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Promotion {
     /// Its number in the environment.
+    #[serde(default, with = "In::<Count<PromotionSeq>>")]
     pub seq: PromotionSeq,
+    /// What is promoted.
     pub revision: Revision,
-    /// The environment's revision when it began, if all targets had the same.
+    /// What was there.
+    // If all targets had the same when it began.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "In::<Filled>")]
     pub from: Option<Revision>,
-    /// How far it has got.
+    /// Waiting, Started, Proposed, Landed; then Completed, Superseded, Withdrawn or Abandoned.
     pub phase: Phase,
-    /// When it was started, in milliseconds since the Unix epoch.
+    /// When it was started.
+    #[serde(rename = "startedAt", default, skip_serializing_if = "Option::is_none", with = "In::<Option<At>>")]
     pub started_ms: Option<i64>,
+    /// Who said yes.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approval>,
-    /// Its wait or its end, in one sentence.
+    /// What it waits for, or how it ended.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
 }
 
-/// How far a promotion has got. It only moves down this list.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Phase {
-    /// Gates are closed, or a person must approve.
-    Waiting,
-    /// It is decided: what follows may have happened.
-    Started,
-    /// Its pull request is open.
-    Proposed,
-    /// Its notice was sent or its request merged, or the environment is on its way: it waits for the targets.
-    Landed,
-    /// The environment is done at its revision.
-    Completed,
-    /// Another revision took its place.
-    Superseded,
-    /// The environment before it went to another revision.
-    Withdrawn,
-    /// A person closed its pull request.
-    Abandoned,
+named! {
+    /// How far a promotion has got. It only moves down this list.
+    pub enum Phase("phase of a promotion") {
+        /// Gates are closed, or a person must approve.
+        Waiting = "Waiting",
+        /// It is decided: what follows may have happened.
+        Started = "Started",
+        /// Its pull request is open.
+        Proposed = "Proposed",
+        /// Its notice was sent or its request merged, or the environment is on its way: it waits for the targets.
+        Landed = "Landed",
+        /// The environment is done at its revision.
+        Completed = "Completed",
+        /// Another revision took its place.
+        Superseded = "Superseded",
+        /// The environment before it went to another revision.
+        Withdrawn = "Withdrawn",
+        /// A person closed its pull request.
+        Abandoned = "Abandoned",
+    }
 }
 
 impl Phase {
-    pub const ALL: [Self; 8] = [
-        Self::Waiting,
-        Self::Started,
-        Self::Proposed,
-        Self::Landed,
-        Self::Completed,
-        Self::Superseded,
-        Self::Withdrawn,
-        Self::Abandoned,
-    ];
-
-    /// Its name in the status.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Waiting => "Waiting",
-            Self::Started => "Started",
-            Self::Proposed => "Proposed",
-            Self::Landed => "Landed",
-            Self::Completed => "Completed",
-            Self::Superseded => "Superseded",
-            Self::Withdrawn => "Withdrawn",
-            Self::Abandoned => "Abandoned",
-        }
-    }
-
     /// Whether the promotion goes on.
     pub const fn is_open(self) -> bool {
         matches!(self, Self::Waiting | Self::Started | Self::Proposed | Self::Landed)
@@ -199,31 +280,49 @@ impl Phase {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Approval {
-    /// Who, as they said; the admission policy makes it true.
-    pub by: Option<String>,
-    /// Which ticket they answered.
-    pub ticket: String,
-    /// When we saw it, in milliseconds since the Unix epoch.
-    pub at_ms: i64,
-    /// Time and verdict gates are open for this promotion.
-    pub overrides: bool,
-}
-
 /// A pull request that is open, as far as we know, or may be.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct OpenRequest {
-    /// The newest promotion that it was made for, or may have been rewritten for.
+    /// The promotion that it was made for.
+    // The newest one, or the newest that it may have been rewritten for.
+    #[serde(default, with = "In::<Count<PromotionSeq>>")]
     pub seq: PromotionSeq,
-    /// The forge's number. `None`: not known yet; the request may exist.
+    /// The forge's number. Without one, it may exist, and is looked for.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "In::<Option<Count<u64>>>")]
     pub number: Option<u64>,
-    /// Its address, for people; empty with the number.
+    /// Its address.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub url: String,
     /// The commit at its head.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
-    /// Where it is. `None`: an earlier version made it, where the spec said.
+    /// Where it is.
+    // `None`: an earlier version made it, where the spec said.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub repository: Option<Repository>,
+}
+
+/// A pull request.
+// With the reason for which it is closed.
+#[derive(Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+struct Closing {
+    #[serde(flatten)]
+    request: OpenRequest,
+    /// Why it is closed.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    reason: String,
+}
+
+impl Form<(OpenRequest, String)> for Closing {
+    fn of((request, reason): (OpenRequest, String)) -> Self {
+        Self { request, reason }
+    }
+
+    fn value(self) -> (OpenRequest, String) {
+        (self.request, self.reason)
+    }
 }
 
 impl OpenRequest {
@@ -233,68 +332,48 @@ impl OpenRequest {
     }
 }
 
-/// An environment is not where the one before it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Behind {
-    /// Since when, in milliseconds since the Unix epoch.
-    pub since_ms: i64,
-    /// The long wait was announced.
-    pub told: bool,
-}
-
-/// A promotion that has ended, for people.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+/// A promotion that has ended.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Ended {
+    /// Into which environment.
     pub environment: Environment,
+    /// Its number.
+    #[serde(with = "In::<Count<PromotionSeq>>")]
     pub seq: PromotionSeq,
+    /// What was promoted.
     pub revision: Revision,
+    /// Completed, Superseded, Withdrawn or Abandoned.
     pub outcome: Phase,
+    /// Who said yes.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
-    /// When, in milliseconds since the Unix epoch.
+    /// When.
+    #[serde(rename = "at", with = "In::<At>")]
     pub at_ms: i64,
 }
 
-/// A condition, as Kubernetes has them.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Condition {
-    pub kind: ConditionKind,
-    pub holds: bool,
-    pub reason: String,
-    pub message: String,
-    /// Since when it holds, or does not, in milliseconds since the Unix epoch.
-    pub since_ms: i64,
-}
+/// A condition of a Pipeline.
+pub type Condition = crate::objects::status::Condition<ConditionKind>;
 
-/// The conditions of a Pipeline.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum ConditionKind {
-    /// Every target could be read.
-    Ready,
-    /// A promotion waits. Absent when none does.
-    PromotionPending,
-    /// A person must act.
-    Stalled,
-    /// No webhook takes its promotions by notification. Absent when one does.
-    Unheard,
-}
-
-impl ConditionKind {
-    pub const ALL: [Self; 4] = [Self::Ready, Self::PromotionPending, Self::Stalled, Self::Unheard];
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Ready => "Ready",
-            Self::PromotionPending => "PromotionPending",
-            Self::Stalled => "Stalled",
-            Self::Unheard => "Unheard",
-        }
+named! {
+    /// The conditions of a Pipeline.
+    pub enum ConditionKind("condition of a Pipeline") {
+        /// Every target could be read.
+        Ready = "Ready",
+        /// A promotion waits. Absent when none does.
+        PromotionPending = "PromotionPending",
+        /// A person must act.
+        Stalled = "Stalled",
+        /// No webhook takes its promotions by notification. Absent when one does.
+        Unheard = "Unheard",
     }
 }
 
 impl Status {
     /// Whether a condition holds.
     pub fn holds(&self, kind: ConditionKind) -> bool {
-        self.conditions.iter().any(|condition| condition.kind == kind && condition.holds)
+        self.conditions.iter().any(|condition| condition.kind == kind && condition.holds == Some(true))
     }
 
     /// The status of an environment.

@@ -3,8 +3,8 @@
 use crate::kernel::id::{Environment, NoticeId, PromotionSeq, Seq, Subject, promotion_id};
 use crate::kernel::machine::Timestamp;
 use crate::notices::notice::{Kind, Notice, PromotionFact};
+use crate::objects::status::UNTOLD_MAX;
 use crate::pipeline::spec::or_none;
-use crate::pipeline::status::UNTOLD_MAX;
 use crate::pipeline::{Effect, Pipeline};
 
 impl Pipeline {

@@ -11,26 +11,40 @@
 //!
 //! Not for what is made of it: that is `candidate`.
 
+use serde::{Deserialize, Serialize};
+
 use crate::kernel::id::Revision;
 use crate::objects::asked::Topic;
+use crate::objects::form::{At, Filled, In};
 
 /// Revisions that are kept in order. Going back by more than these is taken for going on.
 const REVISIONS_MAX: usize = 20;
 
-/// Of one environment, about those before it. Times are milliseconds since the Unix epoch.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+/// What the environments before one have been done at.
+// Times are milliseconds since the Unix epoch.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Trail {
-    /// The observed targets: other targets have other trails.
+    /// Names the targets that were looked at.
+    // Other targets have other trails.
     pub of: Topic,
-    /// The revisions done there, oldest first.
+    /// Oldest first; the last one is the newest.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "schema", schemars(length(max = REVISIONS_MAX)))]
     pub revisions: Vec<Revision>,
-    /// Since when the newest is good without a break; `None` while it is not.
+    /// Since when the newest is good without a break: its soak.
+    #[serde(rename = "since", default, skip_serializing_if = "Option::is_none", with = "In::<Option<At>>")]
     pub since_ms: Option<i64>,
-    /// Since when it is not ready, while that may be tolerated.
+    /// Since when it is not ready.
+    #[serde(rename = "unreadySince", default, skip_serializing_if = "Option::is_none", with = "In::<Option<At>>")]
     pub unready_since_ms: Option<i64>,
-    /// The other system has agreed since then.
+    /// The verdict was open since then.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub agreed: bool,
-    /// The newest that was good for as long as the soak.
+    /// The newest that may move on, under advance: Stepwise.
+    // It was good for as long as the soak.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "In::<Filled>")]
     pub passed: Option<Revision>,
 }
 

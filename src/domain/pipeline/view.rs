@@ -7,13 +7,14 @@ mod words;
 
 use serde::{Deserialize, Serialize};
 
-use crate::apps::app::{ClusterKey, NoRevision, Present, Sight, TargetKey};
+use crate::apps::app::{NoRevision, Present, Sight, TargetKey};
 use crate::kernel::id::{Environment, PipelineId, PromotionSeq, Revision};
 use crate::objects::kept::unjudged;
+use crate::objects::status::ConditionView;
 use crate::pipeline::judge::{self, Sights};
 use crate::pipeline::show;
 use crate::pipeline::spec::{EnvironmentSpec, Object, Spec};
-use crate::pipeline::status::{ConditionKind, EnvironmentStatus, Promotion, Status, TargetStatus, Waiting};
+use crate::pipeline::status::{ConditionKind, Ended, EnvironmentStatus, Promotion, Status, TargetStatus, Waiting};
 
 /// A Pipeline's state for a person. Times are milliseconds since the Unix epoch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,19 +43,8 @@ pub struct View {
 impl View {
     /// A person must act.
     pub fn is_stalled(&self) -> bool {
-        self.conditions.iter().any(|one| one.kind == ConditionKind::Stalled.name() && one.holds)
+        self.conditions.iter().any(|one| one.kind == ConditionKind::Stalled.name() && one.holds == Some(true))
     }
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ConditionView {
-    /// `Ready`, `PromotionPending`, `Stalled` or `Unheard`.
-    pub kind: String,
-    pub holds: bool,
-    pub reason: String,
-    pub message: String,
-    /// Since when it holds, or does not.
-    pub since_ms: i64,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -162,7 +152,7 @@ pub fn view(object: &Object, status: &Status, live: Option<&Sights>) -> View {
         faulty: object.spec.as_ref().err().cloned(),
         unjudged: unjudged(status.serial, status.observed_generation, object.generation),
         latest: status.latest.clone(),
-        conditions: conditions(status),
+        conditions: status.conditions.iter().map(ConditionView::from).collect(),
         environments,
         passed_over,
         history: status.history.iter().rev().map(ended).collect(),
@@ -179,19 +169,12 @@ fn remembered(spec: &Spec, status: &Status) -> Sights {
             continue;
         }
         for (target, said) in environment.targets.iter().zip(known) {
-            if said.cluster.as_ref() == leaf(target) {
+            if said.cluster_app_ref.cluster_ref == target.cluster.reference() {
                 sights.insert(target.clone(), sight(target, said));
             }
         }
     }
     sights
-}
-
-fn leaf(target: &TargetKey) -> Option<&crate::apps::app::LeafId> {
-    match &target.cluster {
-        ClusterKey::Here => None,
-        ClusterKey::Leaf(leaf) => Some(leaf),
-    }
 }
 
 fn sight(target: &TargetKey, said: &TargetStatus) -> Sight {
@@ -277,18 +260,7 @@ fn request(known: &EnvironmentStatus) -> Option<RequestView> {
     Some(RequestView { url: request.url.clone(), number: request.number? })
 }
 
-fn conditions(status: &Status) -> Vec<ConditionView> {
-    let shown = |one: &crate::pipeline::status::Condition| ConditionView {
-        kind: one.kind.name().to_owned(),
-        holds: one.holds,
-        reason: one.reason.clone(),
-        message: one.message.clone(),
-        since_ms: one.since_ms,
-    };
-    status.conditions.iter().map(shown).collect()
-}
-
-fn ended(ended: &crate::pipeline::status::Ended) -> EndedView {
+fn ended(ended: &Ended) -> EndedView {
     EndedView {
         environment: ended.environment.clone(),
         seq: ended.seq,

@@ -3,8 +3,9 @@
 use crate::kernel::id::digest;
 use crate::kernel::machine::Timestamp;
 use crate::notices::notice::Kind;
+use crate::objects::status::Approval;
 use crate::repo::Repo;
-use crate::repo::status::{Approval, Attempt, Plan, Question, Run, Waiting};
+use crate::repo::status::{Attempt, Plan, Question, Run, Waiting};
 
 /// Hexadecimal digits of a ticket: as many as one of a Pipeline has.
 const TICKET_DIGITS: usize = 12;

@@ -5,11 +5,12 @@ use std::fmt;
 use crate::kernel::id::{Revision, RunSeq};
 use crate::kernel::machine::Timestamp;
 use crate::notices::notice::Kind;
+use crate::objects::status::HISTORY_MAX;
 use crate::repo::head::skipping;
 use crate::repo::job::{self, Job, Order};
 use crate::repo::outcome::REST_MAX_MS;
 use crate::repo::spec::{Approving, Spec};
-use crate::repo::status::{Action, Attempt, Ended, Failing, HISTORY_MAX, Head, JobRef, Phase, Question, Run, Terms};
+use crate::repo::status::{Action, Attempt, Ended, Failing, Head, JobRef, Phase, Question, Run, Terms};
 use crate::repo::{Effect, Repo};
 
 /// Where a Repo stands: what it waits for, for people.

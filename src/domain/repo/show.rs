@@ -3,10 +3,11 @@
 use crate::kernel::machine::{Timestamp, millis};
 use crate::kernel::text;
 use crate::notices::notice::Kind;
+use crate::objects::status::Late;
 use crate::repo::Repo;
 use crate::repo::remark::TAKEN;
 use crate::repo::run::Stand;
-use crate::repo::status::{Condition, ConditionKind, Late, Phase, Question};
+use crate::repo::status::{Condition, ConditionKind, Phase, Question};
 
 /// Bytes of a message. A cause, its cure and the command that shows the log fit.
 const MESSAGE_BYTES_MAX: usize = 1024;
@@ -36,8 +37,7 @@ impl Repo {
         let since_ms = self.wall_ms(now);
         let earlier = std::mem::take(&mut self.status.draft.conditions);
         for condition in &mut conditions {
-            let same = earlier.iter().find(|one| one.kind == condition.kind && one.holds == condition.holds);
-            condition.since_ms = same.map_or(since_ms, |same| same.since_ms);
+            condition.since(&earlier, since_ms);
         }
         self.status.draft.conditions = conditions;
     }
@@ -164,7 +164,7 @@ fn before_log(message: &str, words: &str) -> String {
 }
 
 fn condition(kind: ConditionKind, holds: Option<bool>, reason: &str, message: &str) -> Condition {
-    Condition { kind, holds, reason: reason.to_owned(), message: short(message), since_ms: 0 }
+    Condition::new(kind, holds, reason, &short(message))
 }
 
 fn short(message: &str) -> String {

@@ -7,6 +7,8 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
 
+use serde::Deserialize;
+
 use crate::apps::app::TargetKey;
 use crate::kernel::id::{RepoId, Revision, digest};
 use crate::objects::gates::{Freeze, VerdictSource, Window};
@@ -73,14 +75,15 @@ impl fmt::Display for Wanted {
 }
 
 /// The approval that an apply needs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Approving {
-    /// Nothing: a commit is applied at once.
+    // Nothing: a commit is applied at once.
     #[default]
     Auto,
-    /// A yes to the commit.
+    // A yes to the commit.
     Revision,
-    /// A yes to what a plan says it would change.
+    // A yes to what a plan says it would change.
     Plan,
 }
 
@@ -96,12 +99,13 @@ impl Approving {
 }
 
 /// The tool: it fills the commands in, and defines how a plan is read.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Preset {
-    /// Terraform, or what has its command line. The plan is its JSON.
+    // Terraform, or what has its command line. The plan is its JSON.
     #[default]
     Terraform,
-    /// Any commands. The plan is any text.
+    // Any commands. The plan is any text.
     Command,
 }
 

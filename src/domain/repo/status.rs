@@ -1,91 +1,169 @@
 //! The status of a `Repo`. All inputs of later decisions are in it, and are durable before anything follows
 //! from it (RP-1).
+//!
+//! It stands in the object in the form that serde gives it, and the CRD is made from it too, so that comments of its fields are what
+//! `kubectl explain` says. Times are milliseconds since the Unix epoch.
 
 use std::fmt;
 
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
+
 use crate::kernel::id::{Revision, RunSeq};
 use crate::notices::notice::Notice;
+use crate::objects::form::{At, Count, Form, In, named, schema_as, text};
+use crate::objects::status::{Approval, Conditions, Late, before_the_first};
 
-/// Ended runs that are kept for people.
-pub const HISTORY_MAX: usize = 10;
-
-/// Notices that wait for the outbox, which takes one in milliseconds.
-pub const UNTOLD_MAX: usize = 16;
+#[cfg(feature = "schema")]
+use schemars::JsonSchema;
 
 /// Commits that one run names as skipped. Those before them are in the repository's own log.
 pub const SKIPPED_MAX: usize = 20;
 
-/// The status of a Repo.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+/// Hexadecimal digits of a commit's id. Repositories with SHA-256 ids have 64, and are refused.
+pub const COMMIT_DIGITS: usize = 40;
+
+/// Whether this is a commit's id, as we write it.
+pub fn is_commit(text: &str) -> bool {
+    text.len() == COMMIT_DIGITS && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+/// A commit that a Job may fetch: nothing else gets from a status into one.
+#[derive(Serialize)]
+struct Commit(Revision);
+
+impl Form<Revision> for Commit {
+    fn of(revision: Revision) -> Self {
+        Self(revision)
+    }
+
+    fn value(self) -> Revision {
+        self.0
+    }
+}
+
+impl<'de> Deserialize<'de> for Commit {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        text(deserializer, |text| {
+            let known = is_commit(text).then(|| Self(Revision(text.to_owned())));
+            known.ok_or_else(|| format!("{text:?} is no commit's id"))
+        })
+    }
+}
+
+schema_as!(Commit, String);
+
+/// What allclear remembers and shows.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Status {
-    /// How often it was written. It never decreases, but for a restore from a backup.
+    /// How often this status was written.
+    #[serde(default, with = "In::<Count<u64>>")]
     pub serial: u64,
-    /// The generation that was judged; -1 before the first.
+    /// The generation that was judged last; -1 before the first.
+    #[serde(default = "before_the_first")]
     pub observed_generation: i64,
     /// The commit that is wanted, as it was seen last.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub head: Option<Head>,
     /// The commit that waits for the present run to end.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<Next>,
     /// The newest run.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub run: Option<Run>,
-    /// The highest number that a run had.
+    /// How many runs there were.
+    #[serde(default, with = "In::<Count<RunSeq>>")]
     pub seq: RunSeq,
-    /// The question that waits for a person.
+    /// What waits for a person.
+    #[serde(rename = "waitingApproval", skip_serializing_if = "Option::is_none")]
     pub waiting: Option<Waiting>,
-    /// Since when something is waited for, and whether the long wait was announced.
+    /// It takes longer than it should.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub late: Option<Late>,
     /// Ended runs, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "schema", schemars(length(max = crate::objects::status::HISTORY_MAX)))]
     pub history: Vec<Ended>,
-    /// Notices that the outbox does not have yet.
+    /// Notices that are not on their way yet.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<serde_json::Value>", length(max = crate::objects::status::UNTOLD_MAX)))]
     pub untold: Vec<Notice>,
-    /// For people and their tools.
+    /// Ready: the wanted commit is applied. Stalled: a person must act.
+    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "Conditions")]
+    #[cfg_attr(feature = "schema", schemars(length(max = 8)))]
     pub conditions: Vec<Condition>,
 }
 
 /// The commit that is wanted.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Head {
+    /// The commit.
+    #[serde(with = "In::<Commit>")]
     pub revision: Revision,
-    /// The name of the ref that points to it, for people.
+    /// The ref that points to it.
+    #[serde(rename = "ref", default)]
     pub name: String,
-    /// When it was seen there first, in milliseconds since the Unix epoch.
+    /// When it was seen there first.
+    #[serde(rename = "seenAt", with = "In::<At>")]
     pub seen_ms: i64,
 }
 
-/// A commit that waits for the present run to end.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+/// The commit that waits for the present run to end.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Next {
+    /// The commit.
+    #[serde(with = "In::<Commit>")]
     pub revision: Revision,
-    /// Since when, in milliseconds since the Unix epoch.
+    /// Since when it waits.
+    #[serde(rename = "since", with = "In::<At>")]
     pub since_ms: i64,
-    /// Commits whose place it took.
+    /// Commits that are not run, because this one came after them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "In::<Vec<Commit>>")]
+    #[cfg_attr(feature = "schema", schemars(length(max = SKIPPED_MAX)))]
     pub skipped: Vec<Revision>,
 }
 
-/// The run for one change of the wanted commit.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+/// What is done for one change of the wanted commit.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Run {
-    /// Its number, and which Job is its newest, or its next.
+    #[serde(flatten)]
     pub attempt: Attempt,
+    /// The commit.
+    #[serde(with = "In::<Commit>")]
     pub revision: Revision,
-    /// Its terms, beside the commit.
+    #[serde(flatten)]
     pub terms: Terms,
-    /// How far it has got.
+    /// Waiting, Starting, Started, Planned; then Succeeded, Failed, Lost or Superseded.
     pub phase: Phase,
-    /// Its newest Job.
+    /// The Job.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub job: Option<JobRef>,
-    /// The changes of its plan, once there is one.
+    /// What its plan would change.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub plan: Option<Plan>,
+    /// Who said yes.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approval>,
-    /// The state of its failed attempts.
+    /// What failed attempts come to.
+    #[serde(default, skip_serializing_if = "Failing::is_none", deserialize_with = "failing")]
     pub failing: Failing,
-    /// When its newest Job was ordered, in milliseconds since the Unix epoch.
+    /// When the Job was ordered.
+    #[serde(rename = "startedAt", default, skip_serializing_if = "Option::is_none", with = "In::<Option<At>>")]
     pub started_ms: Option<i64>,
-    /// When it ended, in milliseconds since the Unix epoch.
+    /// When the run ended.
+    #[serde(rename = "endedAt", default, skip_serializing_if = "Option::is_none", with = "In::<Option<At>>")]
     pub ended_ms: Option<i64>,
-    /// Commits whose place it took.
+    /// Commits that are not run, because this one came after them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "In::<Vec<Commit>>")]
+    #[cfg_attr(feature = "schema", schemars(length(max = SKIPPED_MAX)))]
     pub skipped: Vec<Revision>,
-    /// Its wait or its end, in one sentence.
+    /// What it waits for, or how it ended.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
 }
 
@@ -102,141 +180,162 @@ impl Run {
 }
 
 /// Names a Job of a Repo.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Attempt {
-    /// The number of the run.
+    /// Its number.
+    #[serde(serialize_with = "In::<Count<RunSeq>>::serialize", deserialize_with = "seq")]
+    #[cfg_attr(feature = "schema", schemars(with = "Count<RunSeq>"))]
     pub seq: RunSeq,
-    /// The Job's number among those of this run: 1 for the first, 0 before there is one.
+    /// The number of that Job among those of the run; 0 before there is one.
+    #[serde(rename = "attempt", deserialize_with = "number")]
+    #[cfg_attr(feature = "schema", schemars(with = "Count<u32>"))]
     pub number: u32,
-    /// The action of the Job.
+    /// What its newest Job does, or its next: plan or apply.
     pub action: Action,
 }
 
+/// The parts of a run that are flat in it lose their place before they are read, so that their errors say which they are.
+fn seq<'de, D: Deserializer<'de>>(deserializer: D) -> Result<RunSeq, D::Error> {
+    In::<Count<RunSeq>>::deserialize(deserializer).map_err(|why| D::Error::custom(format!("seq: {why}")))
+}
+
+fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    In::<Count<u32>>::deserialize(deserializer).map_err(|why| D::Error::custom(format!("attempt: {why}")))
+}
+
 /// The terms of a run, beside the commit. Empty for a run of the program before ours.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Terms {
-    /// [`Spec::work`](super::spec::Spec::work).
+    /// The hash of the folder and the workspace that it was begun for.
+    // `Spec::work`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub work: String,
-    /// [`Spec::settings`](super::spec::Spec::settings), also of its newest Job.
+    /// The hash of all settings of its newest Job.
+    // `Spec::settings`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub settings: String,
 }
 
-/// The state of a run's failed attempts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+/// What failed attempts come to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Failing {
-    /// Attempts in a row that failed before an apply had begun.
+    /// Those in a row that failed before an apply had begun.
+    #[serde(default, with = "In::<Count<u32>>")]
     pub before: u32,
     /// Applies that had begun and failed.
+    #[serde(default, with = "In::<Count<u32>>")]
     pub applies: u32,
-    /// The next attempt is not made before this time, in milliseconds since the Unix epoch.
+    /// The next attempt is not made before.
+    #[serde(rename = "notBefore", default, skip_serializing_if = "Option::is_none", with = "In::<Option<At>>")]
     pub not_before_ms: Option<i64>,
 }
 
-/// The action of a Job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Action {
-    /// Says what an apply would change.
-    Plan,
-    Apply,
-}
-
-impl Action {
-    pub const ALL: [Self; 2] = [Self::Plan, Self::Apply];
-
-    /// Its name in the status, on Jobs and in metrics.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Plan => "plan",
-            Self::Apply => "apply",
-        }
-    }
-
-    /// The action of this name.
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|action| action.name() == name)
+impl Failing {
+    fn is_none(&self) -> bool {
+        *self == Self::default()
     }
 }
 
-/// How far a run has got.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Phase {
-    /// Gates are closed, a person must approve, or a failed attempt is paused.
-    Waiting,
-    /// A Job is ordered: it may have been made, and nothing of it runs.
-    Starting,
-    /// The Job's UID is known: it may have been started.
-    Started,
-    /// A plan waits for a yes.
-    Planned,
-    /// It was applied, or there was nothing to apply.
-    Succeeded,
-    Failed,
-    /// A Job that may have been started is gone.
-    Lost,
-    /// Another commit took its place before anything was applied.
-    Superseded,
+fn failing<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Failing, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
+}
+
+named! {
+    /// The action of a Job.
+    pub enum Action("action") {
+        /// Says what an apply would change.
+        Plan = "plan",
+        Apply = "apply",
+    }
+}
+
+named! {
+    /// How far a run has got.
+    pub enum Phase("phase of a run") {
+        /// Gates are closed, a person must approve, or a failed attempt is paused.
+        Waiting = "Waiting",
+        /// A Job is ordered: it may have been made, and nothing of it runs.
+        Starting = "Starting",
+        /// The Job's UID is known: it may have been started.
+        Started = "Started",
+        /// A plan waits for a yes.
+        Planned = "Planned",
+        /// It was applied, or there was nothing to apply.
+        Succeeded = "Succeeded",
+        Failed = "Failed",
+        /// A Job that may have been started is gone.
+        Lost = "Lost",
+        /// Another commit took its place before anything was applied.
+        Superseded = "Superseded",
+    }
 }
 
 impl Phase {
-    pub const ALL: [Self; 8] = [
-        Self::Waiting,
-        Self::Starting,
-        Self::Started,
-        Self::Planned,
-        Self::Succeeded,
-        Self::Failed,
-        Self::Lost,
-        Self::Superseded,
-    ];
-
-    /// Its name in the status.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Waiting => "Waiting",
-            Self::Starting => "Starting",
-            Self::Started => "Started",
-            Self::Planned => "Planned",
-            Self::Succeeded => "Succeeded",
-            Self::Failed => "Failed",
-            Self::Lost => "Lost",
-            Self::Superseded => "Superseded",
-        }
-    }
-
     /// Whether the run goes on.
     pub const fn is_open(self) -> bool {
         matches!(self, Self::Waiting | Self::Starting | Self::Started | Self::Planned)
     }
 }
 
-/// A Job of ours.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+/// A Job.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct JobRef {
+    /// Its name.
     pub name: String,
-    /// Its UID, once it is known to be made.
+    /// Its UID, once it is there.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub uid: Option<String>,
 }
 
-/// The changes of a plan.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+/// What a plan would change.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Plan {
-    /// The hash of what it would change: what a yes is a yes to.
+    /// The hash of what it would change. A yes is a yes to this.
     pub fingerprint: String,
-    /// Its counts; `None` where the plan is any text.
+    // `None` where the plan is any text.
+    #[serde(flatten, deserialize_with = "counts")]
     pub counts: Option<Counts>,
-    /// The Job that made it, whose log shows it.
+    /// The Job whose log shows it.
+    #[serde(default)]
     pub job: String,
 }
 
 /// How much a plan would change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Counts {
     /// Resources to be created.
+    #[cfg_attr(feature = "schema", schemars(with = "Count<u32>"))]
     pub add: u32,
     /// Resources to be changed.
+    #[cfg_attr(feature = "schema", schemars(with = "Count<u32>"))]
     pub change: u32,
     /// Resources to be destroyed.
+    #[cfg_attr(feature = "schema", schemars(with = "Count<u32>"))]
     pub destroy: u32,
+}
+
+/// None of them is there where the plan is any text.
+fn counts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Counts>, D::Error> {
+    #[derive(Deserialize)]
+    struct Given {
+        #[serde(default)]
+        add: Option<Count<u32>>,
+        #[serde(default)]
+        change: Option<Count<u32>>,
+        #[serde(default)]
+        destroy: Option<Count<u32>>,
+    }
+
+    let Given { add, change, destroy } = Given::deserialize(deserializer)?;
+    let is_given = add.is_some() || change.is_some() || destroy.is_some();
+    let count = |given: Option<Count<u32>>| given.map(Count::value).unwrap_or_default();
+    Ok(is_given.then(|| Counts { add: count(add), change: count(change), destroy: count(destroy) }))
 }
 
 impl fmt::Display for Counts {
@@ -246,100 +345,66 @@ impl fmt::Display for Counts {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Approval {
-    /// Who, as they said.
-    pub by: Option<String>,
-    /// Which ticket they answered.
-    pub ticket: String,
-    /// When we saw it, in milliseconds since the Unix epoch.
-    pub at_ms: i64,
-    /// Time and verdict gates are open for this run.
-    pub overrides: bool,
-}
-
 /// A question to a person.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Waiting {
-    pub question: Question,
-    /// The ticket that an answer has to name.
+    /// What the annotation allclear.dev/approve has to say.
     pub ticket: String,
-    /// Since when, in milliseconds since the Unix epoch.
+    /// Revision: may this commit be applied? Plan: may what the plan says be changed? Again: it failed, or its Job is gone; once
+    /// more?
+    #[serde(rename = "for")]
+    pub question: Question,
+    /// Since when.
+    #[serde(rename = "since", with = "In::<At>")]
     pub since_ms: i64,
 }
 
-/// The kinds of questions to a person.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Question {
-    /// May this commit be applied?
-    Revision,
-    /// May what this plan says be changed?
-    Plan,
-    /// It failed, or its Job is gone. Once more?
-    Again,
-}
-
-impl Question {
-    pub const ALL: [Self; 3] = [Self::Revision, Self::Plan, Self::Again];
-
-    /// Its name in the status.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Revision => "Revision",
-            Self::Plan => "Plan",
-            Self::Again => "Again",
-        }
+named! {
+    /// The kinds of questions to a person.
+    pub enum Question("question") {
+        /// May this commit be applied?
+        Revision = "Revision",
+        /// May what this plan says be changed?
+        Plan = "Plan",
+        /// It failed, or its Job is gone. Once more?
+        Again = "Again",
     }
 }
 
-/// Something is waited for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Late {
-    /// Since when, in milliseconds since the Unix epoch.
-    pub since_ms: i64,
-    /// The long wait was announced.
-    pub told: bool,
-}
-
-/// A run that has ended, for people.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+/// A run that has ended.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Ended {
+    /// Its number.
+    #[serde(with = "In::<Count<RunSeq>>")]
     pub seq: RunSeq,
+    /// The commit.
+    #[serde(with = "In::<Commit>")]
     pub revision: Revision,
+    /// Succeeded, Failed, Lost or Superseded.
     pub outcome: Phase,
+    /// Who said yes.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
-    /// Commits whose place it took.
+    /// Commits that were not run, because this one came after them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "In::<Vec<Commit>>")]
+    #[cfg_attr(feature = "schema", schemars(length(max = SKIPPED_MAX)))]
     pub skipped: Vec<Revision>,
-    /// When, in milliseconds since the Unix epoch.
+    /// When.
+    #[serde(rename = "at", with = "In::<At>")]
     pub at_ms: i64,
 }
 
-/// A condition, as Kubernetes has them.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Condition {
-    pub kind: ConditionKind,
-    /// Whether it holds; `None` for `Unknown`.
-    pub holds: Option<bool>,
-    pub reason: String,
-    pub message: String,
-    /// Since when that is so, in milliseconds since the Unix epoch.
-    pub since_ms: i64,
-}
+/// A condition of a Repo.
+pub type Condition = crate::objects::status::Condition<ConditionKind>;
 
-/// The conditions of a Repo.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum ConditionKind {
-    /// The wanted commit is applied. Unknown while something runs.
-    Ready,
-    /// A person must act. Absent otherwise.
-    Stalled,
-}
-
-impl ConditionKind {
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Ready => "Ready",
-            Self::Stalled => "Stalled",
-        }
+named! {
+    /// The conditions of a Repo.
+    pub enum ConditionKind("condition of a Repo") {
+        /// The wanted commit is applied. Unknown while something runs.
+        Ready = "Ready",
+        /// A person must act. Absent otherwise.
+        Stalled = "Stalled",
     }
 }

@@ -3,7 +3,8 @@
 use crate::kernel::id::{NoticeId, Seq, Subject, run_id};
 use crate::kernel::machine::Timestamp;
 use crate::notices::notice::{Kind, Notice, RunFact};
-use crate::repo::status::{Run, UNTOLD_MAX};
+use crate::objects::status::UNTOLD_MAX;
+use crate::repo::status::Run;
 use crate::repo::{Effect, Repo};
 
 impl Repo {

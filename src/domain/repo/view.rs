@@ -9,9 +9,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::kernel::id::{RepoId, Revision, RunSeq};
 use crate::objects::kept::unjudged;
+use crate::objects::status::ConditionView;
 use crate::repo::job::{StepKind, logs};
 use crate::repo::spec::Object;
-use crate::repo::status::{Action, Condition, ConditionKind, Ended, Phase, Plan, Run, Status, Waiting};
+use crate::repo::status::{Action, ConditionKind, Ended, Phase, Plan, Run, Status, Waiting};
 
 /// A Repo's state for a person. Times are milliseconds since the Unix epoch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -129,18 +130,6 @@ pub struct QuestionView {
     pub since_ms: i64,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ConditionView {
-    /// `Ready` or `Stalled`.
-    pub kind: String,
-    /// Whether it holds; `None` for `Unknown`.
-    pub holds: Option<bool>,
-    pub reason: String,
-    pub message: String,
-    /// Since when that is so.
-    pub since_ms: i64,
-}
-
 /// A run that has ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EndedView {
@@ -192,7 +181,7 @@ pub fn view(object: &Object, status: &Status) -> View {
         next: scene.next(),
         question: status.waiting.as_ref().map(question),
         gates: spec.map(words::gates).unwrap_or_default(),
-        conditions: status.conditions.iter().map(condition).collect(),
+        conditions: status.conditions.iter().map(ConditionView::from).collect(),
         history: status.history.iter().rev().map(ended).collect(),
     }
 }
@@ -249,16 +238,6 @@ fn question(waiting: &Waiting) -> QuestionView {
         words: waiting.question.words().to_owned(),
         ticket: waiting.ticket.clone(),
         since_ms: waiting.since_ms,
-    }
-}
-
-fn condition(one: &Condition) -> ConditionView {
-    ConditionView {
-        kind: one.kind.name().to_owned(),
-        holds: one.holds,
-        reason: one.reason.clone(),
-        message: one.message.clone(),
-        since_ms: one.since_ms,
     }
 }
 

@@ -83,7 +83,7 @@ fn pipeline_card(view: &pipeline::View) -> Markup {
                 @if view.suspended.is_some() { " " span.pill.warn { "stopped" } }
             }
             (held("No new promotion starts: ", [&view.suspended, &view.faulty, &view.unjudged]))
-            @for condition in view.conditions.iter().filter(|one| one.kind == "Stalled" && one.holds) {
+            @for condition in view.conditions.iter().filter(|one| one.kind == "Stalled" && one.holds == Some(true)) {
                 @if view.faulty.is_none() { p.fault { (condition.reason) ": " (condition.message) } }
             }
             ol.envs { @for environment in &view.environments { (column(environment)) } }

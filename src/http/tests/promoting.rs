@@ -3,9 +3,8 @@
 use super::*;
 use crate::actors::observation::{LeafSeen, PromotingSeen};
 use domain::kernel::id::{Environment, PipelineId, PromotionSeq, Revision};
-use domain::pipeline::view::{
-    ConditionView, EnvironmentView, PromotionView, QuestionView, RequestView, TargetView, View,
-};
+use domain::objects::status::ConditionView;
+use domain::pipeline::view::{EnvironmentView, PromotionView, QuestionView, RequestView, TargetView, View};
 
 /// A Pipeline of which `name` stands wherever a text can.
 fn promoting(name: &str) -> PromotingSeen {
@@ -94,7 +93,7 @@ async fn a_pipeline_that_needs_a_person_is_in_the_headline_and_no_link_leads_to_
     seen.pipelines[0].environments[1].next = "run `allclear`".to_owned();
     seen.pipelines[0].conditions.push(ConditionView {
         kind: "Stalled".to_owned(),
-        holds: true,
+        holds: Some(true),
         reason: "Abandoned".to_owned(),
         message: "its pull request was closed".to_owned(),
         since_ms: 0,

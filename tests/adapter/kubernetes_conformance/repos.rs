@@ -9,12 +9,13 @@ use allclear::adapters::kubernetes::crd::repo::{Installation, object, written};
 use allclear::adapters::kubernetes::jobs::{KubernetesJobs, Ours};
 use allclear::adapters::kubernetes::{Options, Tempo, connect};
 use domain::kernel::id::{RepoId, Revision, RunSeq};
+use domain::objects::status::{Approval, HISTORY_MAX, Late, UNTOLD_MAX};
 use domain::ports::repo::{Jobs, Made};
 use domain::repo::job::Order;
 use domain::repo::spec::{Object, Runner, Source, Steps, Wanted};
 use domain::repo::status::{
-    Action, Approval, Attempt, Condition, ConditionKind, Counts, Ended, Failing, HISTORY_MAX, Head, JobRef, Late, Next,
-    Phase, Plan, Question, Run, SKIPPED_MAX, Status, Terms, UNTOLD_MAX, Waiting,
+    Action, Attempt, Condition, ConditionKind, Counts, Ended, Failing, Head, JobRef, Next, Phase, Plan, Question, Run,
+    SKIPPED_MAX, Status, Terms, Waiting,
 };
 use sandbox::kubernetes::{Kind, KubernetesStandIn, Options as StandInOptions};
 use serde_json::{Value, json};
@@ -243,7 +244,7 @@ async fn all_that_a_repo_remembers_is_kept(api: Api) {
     for phase in Phase::ALL {
         let of = |run: Run| Run { phase, ..run };
         let status = Status { run: full().run.map(of), ..full() };
-        let sent = serde_json::to_value(written(&Object { status: status.clone(), ..bare.clone() })).unwrap();
+        let sent = written(&Object { status: status.clone(), ..bare.clone() }).unwrap();
         made["status"] = sent.clone();
         made = api.put(&format!("{path}?fieldValidation=Strict"), &made).await.unwrap();
         assert_eq!(made["status"], sent);

@@ -6,7 +6,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use domain::apps::app::{AppKind, ClusterKey, LeafId, LeafKind, TargetKey};
+use domain::apps::app::{AppKind, ClusterKey, ClusterRef, LeafId, LeafKind, TargetKey};
 use domain::kernel::text::clean;
 use domain::objects::gates::{Freeze, VerdictSource, Window};
 use jiff::Timestamp;
@@ -108,21 +108,17 @@ pub fn need(raw: &raw::Need, namespace: &str, kind: &str) -> Result<TargetKey, I
 }
 
 /// A cluster that an object of this kind and namespace names; without a reference, this one.
-pub fn cluster(raw: Option<&raw::ClusterRef>, namespace: &str, kind: &str) -> Result<ClusterKey, InvalidSpec> {
-    let Some(raw::ClusterRef { api_version: _, kind: of, name, namespace: within }) = raw else {
+pub fn cluster(raw: Option<&ClusterRef>, namespace: &str, kind: &str) -> Result<ClusterKey, InvalidSpec> {
+    let Some(ClusterRef { api_version: _, kind: of, name, namespace: within }) = raw else {
         return Ok(ClusterKey::Here);
     };
     let within = given(within).unwrap_or_else(|| namespace.to_owned());
     object_name(&within, "clusterRef.namespace")?;
     object_name(name, "clusterRef.name")?;
-    let of = match of {
-        raw::ClusterKind::Secret if within != namespace => {
-            return invalid(format!("the Secret of a clusterRef is in the {kind}'s namespace"));
-        }
-        raw::ClusterKind::Secret => LeafKind::Secret,
-        raw::ClusterKind::GitopsCluster => LeafKind::GitopsCluster,
-    };
-    Ok(ClusterKey::Leaf(LeafId { kind: of, namespace: within, name: name.clone() }))
+    if *of == LeafKind::Secret && within != namespace {
+        return invalid(format!("the Secret of a clusterRef is in the {kind}'s namespace"));
+    }
+    Ok(ClusterKey::Leaf(LeafId { kind: *of, namespace: within, name: name.clone() }))
 }
 
 /// What an object says of itself is shown to all who may read ours. Its author may not read Secrets by that.
@@ -155,6 +151,12 @@ pub fn object_name(name: &str, what: &str) -> Result<(), InvalidSpec> {
 /// A list that is not too long.
 pub fn at_most(max: usize, count: usize, what: &str) -> Result<(), InvalidSpec> {
     if count > max { invalid(format!("{count} {what}, {max} at most")) } else { Ok(()) }
+}
+
+/// Reads each entry of a list that is not too long.
+pub fn each<R, T>(raw: &[R], what: &str, read: impl Fn(&R) -> Result<T, InvalidSpec>) -> Result<Vec<T>, InvalidSpec> {
+    at_most(ITEMS_MAX, raw.len(), what)?;
+    raw.iter().map(read).collect()
 }
 
 /// An empty text means the same as none, as everywhere in Kubernetes.

@@ -15,6 +15,8 @@ use super::super::parts::annotations;
 const PREFIX: &str = "allclear.dev/";
 /// What a person's words are cut to.
 pub const WORDS_BYTES_MAX: usize = 160;
+/// Most of what is said about an object in one place.
+pub const MESSAGE_BYTES_MAX: usize = 1024;
 
 #[derive(Deserialize)]
 pub struct RawObject<'a> {

@@ -1,5 +1,5 @@
-//! The custom resources `Pipeline` and, in `repo`, `Repo`: their raw types, what they mean to the domain, and the CRDs that are made
-//! from them.
+//! The custom resources `Pipeline` and, in `repo`, `Repo`: the raw types of their specs, what they mean to the domain, and the CRDs that
+//! are made from them. A status has no raw type: it stands in the object as the domain writes it.
 //!
 //! The raw types end in this folder. The CRDs of `deploy/crds` are compared with the types by a test, so that what is shipped needs
 //! no generator.
@@ -7,16 +7,15 @@
 mod checks;
 mod metadata;
 mod raw_spec;
-mod raw_status;
 mod read;
 mod remembered;
 pub mod repo;
-mod values;
+mod status;
 
 pub use checks::InvalidSpec;
 pub use read::{called, confined, object};
 pub use remembered::written;
-pub use values::lost;
+pub use status::lost;
 
 /// The CRD of `allclear.dev`, for `kubectl apply -f`.
 pub const CRD: &str = include_str!("../../../../deploy/crds/pipelines.yaml");

@@ -3,7 +3,9 @@
 //!
 //! Not for what they mean; that is `read`.
 
-use serde::{Deserialize, Serialize};
+use domain::apps::app::ClusterRef;
+use domain::pipeline::spec::Advance;
+use serde::Deserialize;
 
 #[cfg(test)]
 use schemars::JsonSchema;
@@ -96,44 +98,6 @@ pub struct Target {
     /// For people.
     #[cfg_attr(test, schemars(length(max = 63)))]
     pub label: Option<String>,
-}
-
-/// Another cluster, by what holds its kubeconfig.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[cfg_attr(test, derive(JsonSchema))]
-pub struct ClusterRef {
-    /// The group and version of that object.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(test, schemars(length(max = 317)))]
-    pub api_version: Option<String>,
-    /// Its kind. A Secret has the kubeconfig under the key kubeconfig, value or value.yaml.
-    pub kind: ClusterKind,
-    /// Its name.
-    #[cfg_attr(test, schemars(length(min = 1, max = 253)))]
-    pub name: String,
-    /// Its namespace: that of the object that names it, unless given.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(test, schemars(length(max = 63)))]
-    pub namespace: Option<String>,
-}
-
-/// What may hold a kubeconfig.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
-pub enum ClusterKind {
-    #[default]
-    Secret,
-    GitopsCluster,
-}
-
-/// What a revision must have passed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
-pub enum Advance {
-    #[default]
-    Latest,
-    Stepwise,
 }
 
 /// How a revision gets into an environment.

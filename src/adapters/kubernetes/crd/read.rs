@@ -12,18 +12,17 @@ use domain::kernel::text::clean_ends;
 use domain::pipeline::callers::{App, Called, CalledEnvironment, How};
 use domain::pipeline::proposal::{ForgeKind, Repository};
 use domain::pipeline::spec::{
-    Advance, EnvironmentSpec, Gates, Object, PromotionSpec, Purged, PurgedBy, SOAK_TOLERATES, Spec, Strategy,
+    EnvironmentSpec, Gates, Object, PromotionSpec, Purged, PurgedBy, SOAK_TOLERATES, Spec, Strategy,
 };
 use serde_json::value::RawValue;
 
 use super::checks::{
-    ITEMS_MAX, InvalidSpec, at_most, cluster, duration, freeze, given, https, invalid, is_elsewhere, is_shown, need,
-    object_name, stalled_after, verdict, window,
+    ITEMS_MAX, InvalidSpec, at_most, cluster, duration, each, freeze, given, https, invalid, is_elsewhere, is_shown,
+    need, object_name, stalled_after, verdict, window,
 };
-use super::metadata::{Metadata, RawObject};
+use super::metadata::{MESSAGE_BYTES_MAX, Metadata, RawObject};
 use super::raw_spec as raw;
 use super::remembered;
-use super::values::MESSAGE_BYTES_MAX;
 
 const ENVIRONMENTS_MAX: usize = 20;
 const TARGETS_MAX: usize = 50;
@@ -128,10 +127,7 @@ impl Reader<'_> {
         let environments: Result<Vec<_>, _> = with.into_iter().map(|one| self.environment(one)).collect();
         Ok(Spec {
             environments: environments?,
-            advance: match raw.advance {
-                raw::Advance::Latest => Advance::Latest,
-                raw::Advance::Stepwise => Advance::Stepwise,
-            },
+            advance: raw.advance,
             suspended: self.metadata.suspended(raw.suspend),
             passed_over: without.into_iter().map(|one| Environment(one.name.clone())).collect(),
         })
@@ -177,20 +173,14 @@ impl Reader<'_> {
     }
 
     fn gates(&self, raw: &raw::Gates) -> Result<Gates, InvalidSpec> {
-        at_most(ITEMS_MAX, raw.windows.len(), "windows")?;
-        at_most(ITEMS_MAX, raw.freezes.len(), "freezes")?;
-        at_most(ITEMS_MAX, raw.needs.len(), "needs")?;
+        let namespace = &self.metadata.namespace;
         Ok(Gates {
             soak: duration(&raw.soak, "gates.soak")?.unwrap_or_default(),
             soak_tolerates: duration(&raw.soak_tolerates, "gates.soakTolerates")?.unwrap_or(SOAK_TOLERATES),
-            windows: raw.windows.iter().map(window).collect::<Result<_, _>>()?,
-            freezes: raw.freezes.iter().map(freeze).collect::<Result<_, _>>()?,
+            windows: each(&raw.windows, "windows", window)?,
+            freezes: each(&raw.freezes, "freezes", freeze)?,
             verdict: raw.verdict.as_ref().map(verdict).transpose()?,
-            needs: raw
-                .needs
-                .iter()
-                .map(|one| need(one, &self.metadata.namespace, "Pipeline"))
-                .collect::<Result<_, _>>()?,
+            needs: each(&raw.needs, "needs", |one| need(one, namespace, "Pipeline"))?,
         })
     }
 

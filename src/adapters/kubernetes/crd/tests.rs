@@ -1,4 +1,5 @@
-//! Makes the CRDs of `deploy/crds` from the raw types. Only tests do: what is shipped has the files.
+//! Makes the CRDs of `deploy/crds` from the raw types of specs and the domain's types of statuses. Only tests do: what is shipped has
+//! the files.
 //!
 //! A CRD's schema is a part of JSON Schema (<https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#specifying-a-structural-schema>):
 //! nothing is null, and nothing is a choice of types. What the types cannot say is added here: rules in CEL, the kind of a list,
@@ -6,14 +7,14 @@
 
 mod nonsense;
 mod repos;
-mod stored;
+pub mod stored;
 
+use domain::pipeline::status::Status;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
 use super::raw_spec::PipelineSpec;
-use super::raw_status::PipelineStatus;
 use super::{CRD, CRD_WEAVE, repo};
 
 const SPEC: &str = "/spec/versions/0/schema/openAPIV3Schema/properties/spec";
@@ -130,16 +131,20 @@ struct Kind {
     name: &'static str,
     description: &'static str,
     columns: Vec<Value>,
+    /// The names of its conditions, for people.
+    conditions: &'static str,
     spec: Value,
     status: Value,
 }
 
 fn crd(of: Kind) -> Value {
-    let Kind { group, name, description, columns, spec, mut status } = of;
+    let Kind { group, name, description, columns, conditions, spec, mut status } = of;
     let (singular, plural) = (name.to_lowercase(), format!("{}s", name.to_lowercase()));
     status["default"] = json!({"observedGeneration": -1});
-    status["properties"]["conditions"]["x-kubernetes-list-type"] = json!("map");
-    status["properties"]["conditions"]["x-kubernetes-list-map-keys"] = json!(["type"]);
+    let listed = &mut status["properties"]["conditions"];
+    listed["x-kubernetes-list-type"] = json!("map");
+    listed["x-kubernetes-list-map-keys"] = json!(["type"]);
+    listed["items"]["properties"]["type"]["description"] = json!(conditions);
     json!({
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -185,8 +190,9 @@ fn pipelines(group: &'static str) -> Value {
             column("Latest", ".status.latestRevision", 1, "string"),
             column("Waiting", &condition("PromotionPending", "message"), 1, "string"),
         ],
+        conditions: "Ready, PromotionPending or Stalled.",
         spec: schema_of::<PipelineSpec>(),
-        status: schema_of::<PipelineStatus>(),
+        status: schema_of::<Status>(),
     })
 }
 

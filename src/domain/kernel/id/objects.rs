@@ -10,6 +10,18 @@ use super::{ObjectId, digest};
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Revision(pub String);
 
+impl From<String> for Revision {
+    fn from(text: String) -> Self {
+        Self(text)
+    }
+}
+
+impl From<Revision> for String {
+    fn from(revision: Revision) -> Self {
+        revision.0
+    }
+}
+
 impl fmt::Display for Revision {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
@@ -81,6 +93,12 @@ object_id! {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct PromotionSeq(pub u64);
 
+impl From<u64> for PromotionSeq {
+    fn from(count: u64) -> Self {
+        Self(count)
+    }
+}
+
 impl fmt::Display for PromotionSeq {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
@@ -97,6 +115,12 @@ impl PromotionSeq {
 /// How many runs a Repo has had: 1 for the first. It never decreases under one UID (RP-2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct RunSeq(pub u64);
+
+impl From<u64> for RunSeq {
+    fn from(count: u64) -> Self {
+        Self(count)
+    }
+}
 
 impl fmt::Display for RunSeq {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

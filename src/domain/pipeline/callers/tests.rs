@@ -3,7 +3,8 @@
 use super::*;
 use crate::kernel::id::{PipelineId, PromotionSeq};
 use crate::objects::kept::Answers;
-use crate::pipeline::status::{Approval, OpenRequest, Promotion, Status, TargetStatus, Waiting};
+use crate::objects::status::Approval;
+use crate::pipeline::status::{OpenRequest, Promotion, Status, TargetStatus, Waiting};
 
 fn app() -> App {
     App { api_version: "helm.toolkit.fluxcd.io/v2beta1".into(), kind: "HelmRelease".into(), name: "app".into() }

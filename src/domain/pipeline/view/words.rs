@@ -91,7 +91,7 @@ impl Scene<'_> {
     /// Why nothing is kept, if that is so: then nothing is promoted, whatever else holds.
     fn pruned(&self) -> Option<&str> {
         let conditions = &self.status.conditions;
-        let pruned = conditions.iter().find(|condition| condition.reason == PRUNED && condition.holds);
+        let pruned = conditions.iter().find(|condition| condition.reason == PRUNED && condition.holds == Some(true));
         pruned.map(|condition| condition.message.as_str())
     }
 

@@ -4,8 +4,9 @@ use super::*;
 use crate::apps::app::{AppKind, ClusterKey, TargetKey};
 use crate::objects::gates::{VerdictSource, Window};
 use crate::objects::kept::Answers;
+use crate::objects::status::Approval;
 use crate::repo::spec::{Approving, Gates, Keep, Retry, Runner, Source, Spec, Wanted};
-use crate::repo::status::{Approval, Attempt, Counts, Failing, JobRef, Next, Phase, Question, Terms};
+use crate::repo::status::{Attempt, Condition, Counts, Failing, JobRef, Next, Phase, Question, Terms};
 
 fn commit(letter: char) -> Revision {
     Revision(std::iter::repeat_n(letter, 40).collect())

@@ -1,12 +1,22 @@
+use domain::apps::app::{AppKind, ClusterKey, LeafId, LeafKind, TargetKey};
+use domain::kernel::id::{Environment, PromotionSeq, Revision};
+use domain::objects::status::{Approval, Late};
+use domain::pipeline::proposal::{ForgeKind, Repository};
+use domain::pipeline::status::{
+    ClusterAppRef, Condition, ConditionKind, Ended, EnvironmentStatus, OpenRequest, Phase, Promotion, Question,
+    TargetStatus, Waiting,
+};
+use domain::pipeline::trail::Trail;
 use serde_json::json;
 
 use super::super::lost;
+use super::super::tests::stored::PIPELINES;
 
 use super::*;
 
 fn trail() -> Trail {
     Trail {
-        of: Topic::of(&1),
+        of: serde_json::from_value(json!("182e2c74c37b7090")).unwrap(),
         revisions: ["1.2", "1.3"].map(|text| Revision(text.to_owned())).into(),
         since_ms: Some(1_700_000_000_123),
         unready_since_ms: Some(1_700_000_000_124),
@@ -27,11 +37,17 @@ fn promotion() -> Promotion {
     }
 }
 
+/// An app in a cluster whose kubeconfig is in this namespace.
+fn app_in(namespace: &str) -> ClusterAppRef {
+    let leaf = LeafId { kind: LeafKind::GitopsCluster, namespace: namespace.to_owned(), name: "eu".to_owned() };
+    let app = AppKind::new("apps/v1", "Deployment");
+    ClusterAppRef::of(&TargetKey::new(ClusterKey::Leaf(leaf), app, "prod", "web"))
+}
+
 /// A status with something in every field.
 fn full() -> Status {
-    let leaf = |of: &str| LeafId { kind: LeafKind::GitopsCluster, namespace: of.to_owned(), name: "eu".to_owned() };
     let targets = ["shop", "flux"].map(|namespace| TargetStatus {
-        cluster: Some(leaf(namespace)),
+        cluster_app_ref: app_in(namespace),
         uid: Some("u-2".to_owned()),
         ready: true,
         revision: Some(Revision("1.2".to_owned())),
@@ -65,7 +81,7 @@ fn full() -> Status {
         reached: Some(Revision("1.2".to_owned())),
         request: Some(request.clone()),
         closing: vec![(OpenRequest { number: None, repository: None, ..request }, "it went back".to_owned())],
-        behind: Some(Behind { since_ms: 7, told: true }),
+        behind: Some(Late { since_ms: 7, told: true }),
         trail: Some(trail()),
     };
     let notice = json!({
@@ -88,7 +104,7 @@ fn full() -> Status {
         }],
         conditions: vec![Condition {
             kind: ConditionKind::PromotionPending,
-            holds: true,
+            holds: Some(true),
             reason: "PullRequestOpen".to_owned(),
             message: "prod waits".to_owned(),
             since_ms: 1_700_000_000_001,
@@ -106,7 +122,7 @@ fn json_of(status: &Status) -> Value {
         },
     });
     let object = super::super::object(&object.to_string()).unwrap();
-    serde_json::to_value(written(&Object { status: status.clone(), ..object })).unwrap()
+    written(&Object { status: status.clone(), ..object }).unwrap()
 }
 
 #[test]
@@ -122,6 +138,7 @@ fn what_was_written_is_read_again_as_it_was() {
 #[test]
 fn it_has_the_shape_that_upstreams_tools_read() {
     let json = json_of(&full());
+    assert_eq!(json.to_string(), PIPELINES.lines().next().unwrap(), "and the one that it had");
     assert_eq!(json["observedGeneration"], 3);
     assert_eq!(json["conditions"][0]["status"], "True");
     assert_eq!(json["environments"]["prod"]["waitingApproval"]["revision"], "1.3");
@@ -144,14 +161,18 @@ fn a_status_that_is_not_ours_is_refused_in_words() {
         let mut json = json_of(&full());
         let (parent, field) = pointer.rsplit_once('/').unwrap();
         json.pointer_mut(parent).unwrap()[field] = value;
-        read(Some(&json.to_string()), "shop").expect_err(pointer)
+        read(Some(&json.to_string()), "shop").expect_err(pointer).to_string()
     };
     for (pointer, value, expected) in [
-        ("/serial", json!(-1), "serial is negative"),
-        ("/serial", json!(i64::MAX), "serial is 9223372036854775807, and nothing was counted so far"),
-        ("/environments/prod/promotion/phase", json!("Dancing"), "environment prod: \"Dancing\" is no phase"),
-        ("/environments/prod/promotion/seq", json!(-1), "promotion.seq is negative"),
-        ("/environments/prod/promotion/startedAt", json!("yesterday"), "is no time"),
+        ("/serial", json!(-1), "serial: -1 is negative"),
+        ("/serial", json!(i64::MAX), "serial: 9223372036854775807, and nothing was counted so far"),
+        (
+            "/environments/prod/promotion/phase",
+            json!("Dancing"),
+            "environments.prod.promotion.phase: \"Dancing\" is no phase",
+        ),
+        ("/environments/prod/promotion/seq", json!(-1), "promotion.seq: -1 is negative"),
+        ("/environments/prod/promotion/startedAt", json!("yesterday"), "promotion.startedAt: \"yesterday\" is no time"),
         ("/environments/prod/waitingApproval/for", json!("Fun"), "is no question"),
         ("/untold", json!([{}]), "untold: missing field"),
         ("/conditions", json!("none"), "invalid type"),

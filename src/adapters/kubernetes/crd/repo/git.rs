@@ -5,6 +5,7 @@
 use domain::kernel::id::Revision;
 use domain::kernel::text::is_hidden;
 use domain::repo::spec::{Source, Wanted};
+use domain::repo::status::{COMMIT_DIGITS, is_commit};
 use url::Url;
 
 use super::super::checks::{InvalidSpec, given, https, invalid, object_name};
@@ -15,9 +16,6 @@ const TEXT_BYTES_MAX: usize = 1024;
 
 /// Longest name of a branch or a tag, in bytes: that of a file on the usual file systems, which is what git keeps them as.
 const REF_BYTES_MAX: usize = 255;
-
-/// Hexadecimal digits of a commit's id. Repositories with SHA-256 ids have 64, and are refused.
-const COMMIT_DIGITS: usize = 40;
 
 /// What to do where an address is one of SSH.
 const NO_SSH: &str =
@@ -30,11 +28,6 @@ pub fn source(raw: &raw::RepoSpec) -> Result<Source, InvalidSpec> {
         object_name(name, "secretRef.name")?;
     }
     Ok(Source { url: address(&raw.url)?, wanted: wanted(raw.wanted.as_ref())?, path: folder(&raw.path)?, secret })
-}
-
-/// Whether this is a commit's id, as we write it.
-pub fn is_commit(text: &str) -> bool {
-    text.len() == COMMIT_DIGITS && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
 fn address(text: &str) -> Result<String, InvalidSpec> {

@@ -1,9 +1,8 @@
-//! The custom resource `Repo`: its raw types, what they mean to the domain, and its CRD.
+//! The custom resource `Repo`: the raw types of its spec, what they mean to the domain, and its CRD.
 
 mod extras;
 mod git;
 mod raw_spec;
-mod raw_status;
 mod read;
 mod remembered;
 
@@ -13,7 +12,7 @@ pub use remembered::written;
 #[cfg(test)]
 pub(super) use raw_spec::RepoSpec;
 #[cfg(test)]
-pub(super) use raw_status::RepoStatus;
+pub(super) use remembered::Written;
 
 /// The CRD, for `kubectl apply -f`.
 pub const CRD: &str = include_str!("../../../../../deploy/crds/repos.yaml");

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use domain::repo::spec::{Approving, Preset};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -73,16 +74,6 @@ pub struct Ref {
     pub commit: Option<String>,
 }
 
-/// What a person is asked.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
-pub enum Approving {
-    #[default]
-    Auto,
-    Revision,
-    Plan,
-}
-
 /// What runs.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -133,15 +124,6 @@ pub struct RunnerSpec {
     /// How long a command may take to end after it is told to, so that Terraform can give its lock back: 5m unless given, up to 1h.
     #[cfg_attr(test, schemars(length(max = 32)))]
     pub grace: Option<String>,
-}
-
-/// What fills the steps.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
-pub enum Preset {
-    #[default]
-    Terraform,
-    Command,
 }
 
 /// Commands, each as a list of words. No shell reads them. An empty list leaves the step out.

@@ -13,12 +13,11 @@ use domain::repo::spec::{Approving, Gates, Keep, Object, Preset, Retry, Runner, 
 use serde_json::value::RawValue;
 
 use super::super::checks::{
-    ITEMS_MAX, InvalidSpec, at_most, duration, freeze, given, invalid, is_elsewhere, need, object_name, stalled_after,
+    InvalidSpec, at_most, duration, each, freeze, given, invalid, is_elsewhere, need, object_name, stalled_after,
     verdict, window,
 };
-use super::super::metadata::{Metadata, RawObject};
+use super::super::metadata::{MESSAGE_BYTES_MAX, Metadata, RawObject};
 use super::super::raw_spec::Need;
-use super::super::values::MESSAGE_BYTES_MAX;
 use super::extras::extras;
 use super::git::source;
 use super::{raw_spec as raw, remembered};
@@ -99,16 +98,11 @@ fn spec_of(raw: &raw::RepoSpec, metadata: &Metadata, installation: &Installation
              own account. Create it in another namespace",
         );
     }
-    let approval = match raw.approval {
-        raw::Approving::Auto => Approving::Auto,
-        raw::Approving::Revision => Approving::Revision,
-        raw::Approving::Plan => Approving::Plan,
-    };
     Ok(Spec {
         source: source(raw)?,
         interval: between(&raw.interval, "interval", INTERVAL, INTERVAL_MIN..=DAY)?,
-        approval,
-        runner: runner(&raw.runner, approval, installation)?,
+        approval: raw.approval,
+        runner: runner(&raw.runner, raw.approval, installation)?,
         workspace: workspace(&raw.workspace)?,
         retry: retry(&raw.retry)?,
         gates: gates(&raw.gates, metadata, installation)?,
@@ -122,10 +116,7 @@ fn spec_of(raw: &raw::RepoSpec, metadata: &Metadata, installation: &Installation
 }
 
 fn runner(raw: &raw::RunnerSpec, approval: Approving, installation: &Installation) -> Result<Runner, InvalidSpec> {
-    let preset = match raw.preset {
-        raw::Preset::Terraform => Preset::Terraform,
-        raw::Preset::Command => Preset::Command,
-    };
+    let preset = raw.preset;
     let image = match (given(&raw.image), preset) {
         (Some(image), Preset::Terraform | Preset::Command) => image,
         (None, Preset::Terraform) => installation.terraform_image.clone(),
@@ -223,14 +214,11 @@ fn retry(raw: &raw::Retry) -> Result<Retry, InvalidSpec> {
 }
 
 fn gates(raw: &raw::Gates, metadata: &Metadata, installation: &Installation) -> Result<Gates, InvalidSpec> {
-    at_most(ITEMS_MAX, raw.windows.len(), "windows")?;
-    at_most(ITEMS_MAX, raw.freezes.len(), "freezes")?;
-    at_most(ITEMS_MAX, raw.needs.len(), "needs")?;
     Ok(Gates {
-        windows: raw.windows.iter().map(window).collect::<Result<_, _>>()?,
-        freezes: raw.freezes.iter().map(freeze).collect::<Result<_, _>>()?,
+        windows: each(&raw.windows, "windows", window)?,
+        freezes: each(&raw.freezes, "freezes", freeze)?,
         verdict: raw.verdict.as_ref().map(verdict).transpose()?,
-        needs: raw.needs.iter().map(|one| needed(one, metadata, installation)).collect::<Result<_, _>>()?,
+        needs: each(&raw.needs, "needs", |one| needed(one, metadata, installation))?,
     })
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::super::repo::{RepoSpec, RepoStatus};
+use super::super::repo::{RepoSpec, Written};
 use super::{Kind, SPEC, column, condition, crd, schema_of};
 
 /// Rules that a schema alone cannot say: at which place of the spec, what, and what a person reads who broke it.
@@ -63,8 +63,9 @@ pub fn own() -> Value {
             // The long one is the last, as that of Pipelines.
             column("Status", &condition("Ready", "message"), 0, "string"),
         ],
+        conditions: "Ready or Stalled.",
         spec: schema_of::<RepoSpec>(),
-        status: schema_of::<RepoStatus>(),
+        status: schema_of::<Written<'_>>(),
     });
     for (place, rule, message) in RULES {
         let place = crd.pointer_mut(&format!("{SPEC}{place}")).unwrap();

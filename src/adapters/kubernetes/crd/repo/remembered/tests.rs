@@ -1,5 +1,8 @@
+use domain::objects::status::{Approval, Late};
+use domain::repo::status::{Condition, ConditionKind, Counts, Ended, Head, JobRef, Next, Plan, Question, Waiting};
 use serde_json::json;
 
+use super::super::super::tests::stored::REPOS;
 use super::super::{Installation, object};
 use super::*;
 
@@ -79,7 +82,7 @@ fn repo(status: &Value) -> Result<Object, String> {
 
 fn json_of(status: &Status) -> Value {
     let object = repo(&Value::Null).unwrap();
-    serde_json::to_value(written(&Object { status: status.clone(), ..object })).unwrap()
+    written(&Object { status: status.clone(), ..object }).unwrap()
 }
 
 #[test]
@@ -107,6 +110,9 @@ fn those_who_read_the_fields_of_the_program_before_ours_still_can() {
     let json = json_of(&full());
     assert_eq!((&json["gitSHA"], &json["runJobName"]), (&json!("a".repeat(40)), &json!("infra-0123456789ab")));
     assert_eq!(json["shortRevision"], "aaaaaaaaaaaa");
+    for (phase, stored) in Phase::ALL.into_iter().zip(REPOS.lines()) {
+        assert_eq!(json_of(&with_phase(&full(), phase)).to_string(), stored, "and those of ours");
+    }
     for (phase, name) in [
         (Phase::Waiting, "New"),
         (Phase::Starting, "Pending"),
@@ -157,18 +163,18 @@ fn a_status_that_is_not_ours_is_refused_in_words() {
         repo(&json).expect_err(pointer)
     };
     for (pointer, value, expected) in [
-        ("/serial", json!(-1), "serial is negative"),
-        ("/serial", json!(i64::MAX), "serial is 9223372036854775807, and nothing was counted so far"),
-        ("/seq", json!(-1), "seq is negative"),
-        ("/run/seq", json!(-1), "run.seq is negative"),
-        ("/run/attempt", json!(1_i64 << 40), "run.attempt is 1099511627776"),
+        ("/serial", json!(-1), "serial: -1 is negative"),
+        ("/serial", json!(i64::MAX), "serial: 9223372036854775807, and nothing was counted so far"),
+        ("/seq", json!(-1), "seq: -1 is negative"),
+        ("/run/seq", json!(-1), "run: seq: -1 is negative"),
+        ("/run/attempt", json!(1_i64 << 40), "run: attempt: 1099511627776, and nothing was counted so far"),
         ("/run/phase", json!("Dancing"), "\"Dancing\" is no phase of a run"),
         ("/run/action", json!("destroy"), "\"destroy\" is no action"),
         ("/run/revision", json!("main"), "run.revision: \"main\" is no commit's id"),
         ("/run/revision", json!("--upload-pack=sh"), "is no commit's id"),
         ("/run/skipped", json!(["x"]), "run.skipped: \"x\" is no commit's id"),
-        ("/run/startedAt", json!("yesterday"), "is no time"),
-        ("/run/plan/add", json!(-1), "run.plan.add is -1"),
+        ("/run/startedAt", json!("yesterday"), "run.startedAt: \"yesterday\" is no time"),
+        ("/run/plan/add", json!(-1), "run.plan: -1 is negative"),
         ("/next/revision", json!(""), "next.revision"),
         ("/head/revision", json!("HEAD"), "head.revision"),
         ("/waitingApproval/for", json!("Fun"), "is no question"),
