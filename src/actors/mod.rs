@@ -6,9 +6,8 @@
 //!       ├─ ClusterGroupActor  (the group's records)
 //!       ├─ Invalidator        (all purges of the account, and its distributions)
 //!       ├─ Webhook            (all deliveries)
-//!       ├─ Promoter ─┬─ Pipelines ── PipelineActor   (one for each Pipeline)        on a thread of their own
-//!       │            └─ Clusters ─── LeafActor       (one for each cluster with targets)
-//!       └─ Runner ───── Repos ────── RepoActor       (one for each Repo)            on the same thread
+//!       └─ Supervisor ─┬─ ObjectWatcher ── ObjectActor   (one for each Pipeline, or Repo)         one for each of our kinds, on a
+//!                      └─ Clusters ─────── LeafActor     (one for each cluster with targets)      thread of their own
 //! ```
 //!
 //! A parent builds its children from durable facts, gets a notice of every death ([`lifecycle`]) and builds again,
@@ -23,6 +22,7 @@ pub mod directory;
 pub mod invalidator;
 pub mod lifecycle;
 pub mod message;
+pub mod object;
 pub mod object_watcher;
 pub mod observation;
 pub mod pod_watcher;
@@ -31,6 +31,7 @@ pub mod rollout;
 pub mod root;
 pub mod running;
 pub mod shell;
+pub mod supervisor;
 pub(crate) mod telling;
 pub mod webhook;
 

@@ -2,18 +2,17 @@
 //! of one name the one of the earlier API group counts (`domain::objects::groups`).
 
 mod hearing;
-mod kind;
-mod served;
 mod show;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use actix::{Actor, Addr, AsyncContext, Context, Handler, Message};
+use actix::{Actor, Addr, AsyncContext, Context, Handler};
 use futures_util::StreamExt;
 
 use crate::actors::lifecycle::{Obituary, StopListener, StopSignal};
 use crate::actors::message::{Died, End};
+use crate::actors::object::{IdOf, ObjectActor, ObjectOf, ObjectSeen, Peers, PeersRebuilt, Tended};
 use crate::actors::shell::{Drives, Shell};
 use crate::actors::{Env, MAILBOX_MAX};
 use domain::kernel::shares::Places;
@@ -22,9 +21,6 @@ use domain::objects::kept::{Kept, ObjectSight};
 use domain::watches::listed::Listed;
 use domain::watches::lives::Lives;
 use domain::watches::watch::{self, Effect, Event, Watch};
-
-pub use kind::Tended;
-pub use served::{Served, served};
 
 /// How often we check the children: a full mailbox can lose a death notice, and a full child a sight.
 const SWEEP_EVERY: Duration = Duration::from_secs(1);
@@ -35,16 +31,6 @@ const OBSERVE_WITHIN: Duration = Duration::from_millis(500);
 /// Objects of one kind that are attended to at a time, by turns of their namespaces. A Repo at rest costs 18 KiB (`make scale`).
 const OBJECTS_MAX: usize = 2_000;
 
-/// Parent → child: the object was seen, or (`None`) is gone.
-#[derive(Message)]
-#[rtype(result = "()")]
-pub struct ObjectSeen<T: Send + 'static>(pub Option<Box<T>>);
-
-/// Parent's parent → parent → child: an actor was rebuilt and has forgotten what it was asked.
-#[derive(Message, Clone)]
-#[rtype(result = "()")]
-pub struct PeersRebuilt<P: Send + 'static>(pub P);
-
 /// What the watch of the place of this number said.
 struct Sighted<T: Kept>(usize, ObjectSight<T>);
 
@@ -52,20 +38,20 @@ struct Sighted<T: Kept>(usize, ObjectSight<T>);
 pub struct ObjectWatcher<T: Tended> {
     env: Env,
     tended: T,
-    peers: T::Peers,
+    peers: Peers<T::Beside>,
     stop_listener: StopListener,
     stop_signal: StopSignal,
     /// Sent to the parent when this ends.
     _obituary: Obituary,
-    groups: Groups<T::Object>,
-    shell: Shell<Watch<watch::Objects<T::Object>>>,
-    children: BTreeMap<<T::Object as Kept>::Id, Addr<T::Child>>,
-    places: Places<<T::Object as Kept>::Id>,
+    groups: Groups<ObjectOf<T>>,
+    shell: Shell<Watch<watch::Objects<ObjectOf<T>>>>,
+    children: BTreeMap<IdOf<T>, Addr<ObjectActor<T>>>,
+    places: Places<IdOf<T>>,
 }
 
 impl<T: Tended> ObjectWatcher<T> {
     /// A watch that knows nothing yet.
-    pub fn new(env: Env, tended: T, peers: T::Peers, stop_listener: StopListener, obituary: Obituary) -> Self {
+    pub fn new(env: Env, tended: T, peers: Peers<T::Beside>, stop_listener: StopListener, obituary: Obituary) -> Self {
         // These objects are not in the ledger, so crash suspects are not recorded.
         let lives = Lives::begin(None, env.ports.clock.now());
         let watch = Watch::new(watch::Objects::default(), BTreeMap::new(), BTreeMap::new(), Listed::default(), lives);
@@ -83,7 +69,7 @@ impl<T: Tended> ObjectWatcher<T> {
         }
     }
 
-    fn start(&mut self, id: <T::Object as Kept>::Id, latest: Option<Box<T::Object>>, ctx: &mut Context<Self>) {
+    fn start(&mut self, id: IdOf<T>, latest: Option<Box<ObjectOf<T>>>, ctx: &mut Context<Self>) {
         let group = self.groups.of(&id).and_then(|number| self.tended.objects().get(number)).cloned();
         let (Some(object), Some(objects)) = (latest, group) else {
             // It went while it waited for its turn.
@@ -91,13 +77,13 @@ impl<T: Tended> ObjectWatcher<T> {
         };
         let obituary = Obituary::new(ctx.address().recipient(), T::who(id.clone()));
         let (env, peers, listener) = (self.env.clone(), self.peers.clone(), self.stop_signal.listener());
-        let child = self.tended.child(env, objects, peers, *object, listener, obituary);
+        let child = ObjectActor::new(env, self.tended.clone(), objects, peers, *object, listener, obituary);
         self.children.insert(id, child.start());
         T::count(&self.env.metrics, self.children.len());
     }
 
     /// A child may be dead; the notice may also be about an earlier child.
-    fn died(&mut self, id: <T::Object as Kept>::Id, end: &End, ctx: &mut Context<Self>) {
+    fn died(&mut self, id: IdOf<T>, end: &End, ctx: &mut Context<Self>) {
         if self.children.get(&id).is_none_or(|child| child.connected()) {
             return;
         }
@@ -140,12 +126,12 @@ impl<T: Tended> Actor for ObjectWatcher<T> {
     }
 }
 
-impl<T: Tended> Drives<Watch<watch::Objects<T::Object>>> for ObjectWatcher<T> {
-    fn shell(&mut self) -> Option<&mut Shell<Watch<watch::Objects<T::Object>>>> {
+impl<T: Tended> Drives<Watch<watch::Objects<ObjectOf<T>>>> for ObjectWatcher<T> {
+    fn shell(&mut self) -> Option<&mut Shell<Watch<watch::Objects<ObjectOf<T>>>>> {
         Some(&mut self.shell)
     }
 
-    fn perform(&mut self, effect: Effect<watch::Objects<T::Object>>, ctx: &mut Context<Self>) {
+    fn perform(&mut self, effect: Effect<watch::Objects<ObjectOf<T>>>, ctx: &mut Context<Self>) {
         match effect {
             Effect::Start(start) => self.start(start.id, start.case.latest, ctx),
             Effect::Pass(id, object) => {
@@ -183,10 +169,10 @@ impl<T: Tended> Handler<Died> for ObjectWatcher<T> {
     }
 }
 
-impl<T: Tended> Handler<PeersRebuilt<T::Peers>> for ObjectWatcher<T> {
+impl<T: Tended> Handler<PeersRebuilt<T::Beside>> for ObjectWatcher<T> {
     type Result = ();
 
-    fn handle(&mut self, PeersRebuilt(peers): PeersRebuilt<T::Peers>, ctx: &mut Self::Context) {
+    fn handle(&mut self, PeersRebuilt(peers): PeersRebuilt<T::Beside>, ctx: &mut Self::Context) {
         self.peers = peers;
         self.feed(Event::PeersRebuilt, ctx);
     }

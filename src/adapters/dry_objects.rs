@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use domain::objects::kept::{Kept, ObjectSight, Written};
 use domain::pipeline::proposal::{Order, Proposed, Request, RequestState};
-use domain::ports::pipeline::{Forge, Objects};
+use domain::ports::objects::Objects;
+use domain::ports::pipeline::Forge;
 use domain::ports::{Flow, PortError};
 use futures_util::StreamExt;
 

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use domain::ports::pipeline::Secrets;
+use domain::ports::objects::Secrets;
 use forge::heads::Patience;
 
 use super::forge_http::ForgeHttp;

@@ -32,7 +32,7 @@ use domain::kernel::text::clean;
 use domain::names::destination::Purpose;
 use domain::objects::asked::Opening;
 use domain::ports::Clock;
-use domain::ports::pipeline::{Asking, Secrets, Unanswered, Verdicts};
+use domain::ports::objects::{Asking, Secrets, Unanswered, Verdicts};
 
 /// The key of a Secret that holds the signing key.
 const KEY: &str = "hmac-key";

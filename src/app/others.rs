@@ -13,7 +13,7 @@ use crate::adapters::kubernetes::secrets::KubernetesSecrets;
 use crate::adapters::verdict::HttpVerdicts;
 use crate::config::Config;
 use domain::ports::Clock;
-use domain::ports::pipeline::{Secrets, Verdicts};
+use domain::ports::objects::{Secrets, Verdicts};
 use domain::ports::repo::Heads;
 
 /// What it takes to ask others.

@@ -17,7 +17,8 @@ use crate::config::{self, Config, Enabled};
 use crate::http::hooks::{Hooks, Key, Network, SHOWN_WITHIN, Trust};
 use crate::telemetry::Metrics;
 use domain::pipeline::spec::Object;
-use domain::ports::pipeline::{Forge, Objects, Promoting};
+use domain::ports::objects::Objects;
+use domain::ports::pipeline::{Forge, Promoting};
 use domain::ports::{Clock, ClusterView, Ledger};
 
 /// What they share with the rest of the program.

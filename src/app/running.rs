@@ -13,7 +13,7 @@ use crate::adapters::kubernetes::{Clients, Scope, Tempo};
 use crate::adapters::needs::Needed;
 use crate::app::others::Others;
 use crate::config::{Config, Enabled};
-use domain::ports::pipeline::Objects;
+use domain::ports::objects::Objects;
 use domain::ports::repo::{Jobs, Running};
 use domain::repo::spec::Object;
 

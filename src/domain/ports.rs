@@ -3,6 +3,7 @@
 //! A port never decides: it performs the call within a bound of time and reports. Every method of every port answers;
 //! an adapter that could wait for ever has a time-out of its own.
 
+pub mod objects;
 pub mod pipeline;
 pub mod repo;
 
@@ -38,7 +39,7 @@ pub use crate::kernel::answer::{Flow, PortError, Reason, Retry};
 pub trait Clock: Send + Sync {
     /// This process's own monotonic clock.
     fn now(&self) -> Timestamp;
-    /// Milliseconds since the Unix epoch, for what people and receivers read. No decision uses it but through [`pipeline::Calendar`].
+    /// Milliseconds since the Unix epoch, for what people and receivers read. No decision uses it but through [`objects::Calendar`].
     fn wall_ms(&self) -> i64;
 }
 

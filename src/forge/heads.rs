@@ -15,7 +15,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use domain::kernel::id::{RepoId, Revision};
 use domain::names::destination;
-use domain::ports::pipeline::Secrets;
+use domain::ports::objects::Secrets;
 use domain::ports::repo::{Begins, Found, Heads, Unresolved};
 use domain::ports::{PortError, Retry};
 use domain::repo::spec::{Spec, Wanted};

@@ -14,7 +14,7 @@ use allclear::adapters::http::Lookup;
 use bytes::Bytes;
 use domain::kernel::id::RepoId;
 use domain::names::destination::Purpose;
-use domain::ports::pipeline::Secrets;
+use domain::ports::objects::Secrets;
 use domain::ports::repo::Heads;
 use domain::ports::{PortError, Retry};
 use domain::repo::spec::{Approving, Gates, Keep, Runner, Source, Spec};

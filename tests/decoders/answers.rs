@@ -23,7 +23,8 @@ use domain::kernel::id::{InvalidationId, Origin, Reference, Revision, Subject, W
 use domain::names::distribution::{Distribution, DistributionId};
 use domain::objects::gates::VerdictSource;
 use domain::pipeline::spec::{Purged, PurgedBy};
-use domain::ports::pipeline::{Asking, Edges, Verdicts};
+use domain::ports::objects::{Asking, Verdicts};
+use domain::ports::pipeline::Edges;
 use domain::ports::{Cdn, CdnError};
 use forge::{Authorities, Http, HttpError};
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};

@@ -16,7 +16,8 @@ use domain::kernel::id::{PipelineId, RepoId};
 use domain::names::destination::Purpose;
 use domain::pipeline::callers::{Called, Mark};
 use domain::ports::PortError;
-use domain::ports::pipeline::{Marks, Secrets};
+use domain::ports::objects::Secrets;
+use domain::ports::pipeline::Marks;
 use domain::ports::repo::Pokes;
 
 use crate::{Target, api, target};

@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use domain::kernel::id::{RepoId, Revision};
 use domain::kernel::machine::Timestamp;
 use domain::names::destination::Purpose;
-use domain::ports::pipeline::Secrets;
+use domain::ports::objects::Secrets;
 use domain::ports::repo::{Found, Heads, Unresolved};
 use domain::ports::{Clock, PortError};
 use domain::repo::spec::{Approving, Gates, Keep, Retry, Runner, Source, Spec, Wanted};

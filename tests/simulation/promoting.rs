@@ -89,7 +89,8 @@ fn check(world: &World, what: &str) {
     assert_eq!((seq.0, revision.0.as_str(), phase), (1, "2", Phase::Completed), "{what}");
     let starts = |notice: &&Notice| notice.kind == Kind::PromotionStarted;
     let announced = |status: &Status| status.untold.iter().filter(starts).map(|n| n.id.clone()).collect::<Vec<_>>();
-    let ids: BTreeSet<_> = world.state().promotions.written.iter().flat_map(|(.., status)| announced(status)).collect();
+    let ids: BTreeSet<_> =
+        world.state().promotions.shelf.written().iter().flat_map(|(.., status)| announced(status)).collect();
     assert_eq!(ids.len(), 1, "{what}: one promotion was started, however often it was told");
     // A life that ends between the outbox and the status tells again, under the same id.
     for kind in [Kind::PromotionStarted, Kind::PromotionCompleted] {
@@ -273,16 +274,16 @@ fn a_parent_of_clusters_that_is_rebuilt_is_told_anew_what_is_wanted() {
 #[test]
 fn a_cluster_without_the_kind_is_quiet_and_notices_when_it_is_installed() {
     let world = at_rest(by_notice("web"));
-    world.state().promotions.served = false;
+    world.state().promotions.shelf.serve(false);
     life(&world, async |life| {
         life.pass(60_000).await;
         let seen = life.observe().await;
         let promoting = seen.promoting.expect("switched on");
         assert!(promoting.pipelines.is_empty() && promoting.troubles.is_empty() && seen.troubles.is_empty());
-        world.state().promotions.served = true;
+        world.state().promotions.shelf.serve(true);
         life.pass(310_000).await;
         assert_eq!(life.observe().await.promoting.expect("switched on").pipelines.len(), 1);
-        world.state().promotions.served = false;
+        world.state().promotions.shelf.serve(false);
         life.pass(310_000).await;
         assert!(life.observe().await.promoting.expect("switched on").pipelines.is_empty());
     });
@@ -341,7 +342,7 @@ fn a_poke_looks_at_an_open_request_at_once() {
 fn a_day_at_rest_writes_nothing() {
     let world = at_rest(by_notice("web"));
     life(&world, async |life| life.pass(60_000).await);
-    let before = world.state().promotions.written.len();
+    let before = world.state().promotions.shelf.written().len();
     assert!(before <= 2, "{before} writes for a Pipeline at rest");
     life(&world, async |life| {
         for _ in 0..24 {
@@ -349,7 +350,7 @@ fn a_day_at_rest_writes_nothing() {
         }
         life.pass(1).await;
     });
-    assert_eq!(world.state().promotions.written.len(), before, "a restart and a day");
+    assert_eq!(world.state().promotions.shelf.written().len(), before, "a restart and a day");
 }
 
 #[test]

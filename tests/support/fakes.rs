@@ -7,6 +7,7 @@ pub mod backup;
 mod board;
 mod dice;
 mod noted;
+pub mod objects;
 mod ports;
 pub mod promoting;
 pub mod running;

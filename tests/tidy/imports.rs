@@ -38,7 +38,7 @@ const ROOMS: [(&str, &[&str]); 18] = [
     ("agreement", &["bounds", "kernel", "names", "records"]),
     ("rollouts", &["agreement", "bounds", "kernel", "names", "notices", "purges", "records", "site", "workloads"]),
     ("broker", &["agreement", "kernel", "names", "notices", "records", "rollouts"]),
-    ("objects", &["kernel"]),
+    ("objects", &["kernel", "notices"]),
     ("apps", &["kernel", "names"]),
     ("pipeline", &["apps", "kernel", "names", "notices", "objects"]),
     ("repo", &["apps", "kernel", "notices", "objects"]),

@@ -159,6 +159,7 @@ fn every_operation_of_the_actors_is_shown_from_the_start() {
             ("failed(\"", "allclear_failures_total{operation="),
             ("self.read(\"", "allclear_failures_total{operation="),
             ("retry_until_ok(\"", "allclear_failures_total{operation="),
+            ("constFIND:&'staticstr=\"", "allclear_failures_total{operation="),
             ("constLOAD:&str=\"", "allclear_failures_total{operation="),
             ("took(\"", "allclear_operation_seconds_count{operation="),
             ("(index,\"", "allclear_operation_seconds_count{operation="),

@@ -2,12 +2,13 @@
 
 use actix::{ActorContext, ActorFutureExt, AsyncContext, Context, StreamHandler, WrapFuture};
 
-use super::{ObjectWatcher, Sighted, Tended};
+use super::{ObjectWatcher, Sighted};
 use crate::actors::lifecycle::GiveWay;
+use crate::actors::object::{IdOf, ObjectOf, Tended};
 use crate::actors::send_even_if_full;
 use crate::actors::shell::Drives;
 use domain::objects::groups::Said;
-use domain::objects::kept::{Kept, ObjectSight};
+use domain::objects::kept::ObjectSight;
 use domain::watches::watch::Event;
 
 impl<T: Tended> ObjectWatcher<T> {
@@ -17,7 +18,7 @@ impl<T: Tended> ObjectWatcher<T> {
     }
 
     /// Reads an object that waited for a place. Where that fails, the next sweep tries again.
-    pub(super) fn take_in(&mut self, id: <T::Object as Kept>::Id, ctx: &mut Context<Self>) {
+    pub(super) fn take_in(&mut self, id: IdOf<T>, ctx: &mut Context<Self>) {
         let group = self.groups.of(&id).and_then(|number| self.tended.objects().get(number)).cloned();
         let Some(objects) = group else { return self.places.leave(&id) };
         let reading = async move { (objects.read(&id).await, id) };
@@ -31,10 +32,10 @@ impl<T: Tended> ObjectWatcher<T> {
         }));
     }
 
-    fn said(&mut self, said: Said<T::Object>, ctx: &mut Context<Self>) {
+    fn said(&mut self, said: Said<ObjectOf<T>>, ctx: &mut Context<Self>) {
         let event = match said {
             Said::Seen(object) => {
-                let Some(lost) = self.places.enter(object.id()) else { return };
+                let Some(lost) = self.places.enter(&object.id) else { return };
                 // Nothing of them is decided by that, nor lost: what they remember is in their status.
                 for id in lost {
                     if let Some(child) = self.children.get(&id) {
@@ -62,8 +63,8 @@ impl<T: Tended> ObjectWatcher<T> {
     }
 }
 
-impl<T: Tended> StreamHandler<Sighted<T::Object>> for ObjectWatcher<T> {
-    fn handle(&mut self, Sighted(number, sight): Sighted<T::Object>, ctx: &mut Self::Context) {
+impl<T: Tended> StreamHandler<Sighted<ObjectOf<T>>> for ObjectWatcher<T> {
+    fn handle(&mut self, Sighted(number, sight): Sighted<ObjectOf<T>>, ctx: &mut Self::Context) {
         if matches!(sight, ObjectSight::Trouble(_)) {
             self.env.metrics.failure("watch_objects");
         }

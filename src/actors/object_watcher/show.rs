@@ -3,8 +3,9 @@
 use actix::{Handler, ResponseFuture};
 use futures_util::future::join_all;
 
-use super::{OBSERVE_WITHIN, ObjectWatcher, Tended};
+use super::{OBSERVE_WITHIN, ObjectWatcher};
 use crate::actors::message::Observe;
+use crate::actors::object::Tended;
 use crate::actors::observation::Observation;
 
 impl<T: Tended> ObjectWatcher<T> {
@@ -39,7 +40,7 @@ impl<T: Tended> Handler<Observe> for ObjectWatcher<T> {
     fn handle(&mut self, observe: Observe, _ctx: &mut Self::Context) -> Self::Result {
         let children: Vec<_> =
             self.children.values().map(|child| child.send(observe).timeout(OBSERVE_WITHIN)).collect();
-        let mut all = T::shown(self.troubles());
+        let mut all = T::shown(None, self.troubles());
         Box::pin(async move {
             join_all(children).await.into_iter().flatten().for_each(|seen| all.absorb(seen));
             all

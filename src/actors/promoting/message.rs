@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use actix::{Message, Recipient};
 
-use crate::actors::message::TellNotice;
 use domain::apps::app::TargetKey;
 use domain::apps::leaf::Sights;
 use domain::kernel::id::PipelineId;
@@ -48,11 +47,9 @@ pub struct Reported(pub Sights);
 #[rtype(result = "()")]
 pub struct Looked(pub u64, pub Sights);
 
-/// Where the messages of a Pipeline go.
+/// Where a Pipeline has clusters read.
 #[derive(Clone)]
-pub struct Peers {
+pub struct Readers {
     pub follow: Recipient<Follow>,
     pub look_at: Recipient<LookAt>,
-    /// To the sender of webhooks.
-    pub tell_notice: Recipient<TellNotice>,
 }

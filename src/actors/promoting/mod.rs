@@ -1,174 +1,136 @@
-//! What Pipelines need: performs what `domain::replica::kind_lifecycle` decides. It asks whether their kind is served, and builds, rebuilds and ends the
-//! two parts that attend to them.
-//!
-//! It lives on a thread of its own, so that decoding what other clusters send never holds up a purge. Whatever happens here never ends
-//! the process.
+//! Pipelines, as their actors know them. Beside the watch of Pipelines are the readers of the clusters in which their targets are.
 
 pub mod clusters;
 pub mod leaf;
 pub mod message;
-mod parts;
 pub mod pipeline;
-pub mod pipelines;
 
-use std::time::Duration;
+use std::sync::Arc;
 
-use actix::{
-    Actor, ActorFutureExt, Addr, Arbiter, AsyncContext, Context, Handler, Recipient, ResponseFuture, WrapFuture,
-};
-use futures_util::future::join;
+use actix::{Actor, Recipient};
 
-use crate::actors::directory::PeersRestarted;
-use crate::actors::lifecycle::StopListener;
-use crate::actors::message::{Died, Observe, TellNotice, Who};
-use crate::actors::object_watcher::{Served, served};
+use crate::actors::Env;
+use crate::actors::lifecycle::{Obituary, StopListener};
+use crate::actors::message::{Died, Observe, Who};
+use crate::actors::object::{Ctx, ObjectActor, ObjectOf, Tended};
 use crate::actors::observation::{Observation, PromotingSeen};
-use crate::actors::promoting::parts::Built;
-use crate::actors::shell::{Drives, Shell};
-use crate::actors::{Env, MAILBOX_MAX};
-use domain::ports::PortError;
+use crate::actors::promoting::clusters::Clusters;
+use crate::actors::promoting::message::Readers;
+use crate::actors::promoting::pipeline::Promotes;
+use crate::actors::shell::Drives;
+use crate::telemetry::Metrics;
+use domain::kernel::id::{PipelineId, Subject};
+use domain::kernel::remark::Remark;
+use domain::notices::notice::Kind;
+use domain::objects::owned::OwnMachine;
+use domain::pipeline::remark::remarks;
+use domain::pipeline::spec::Object;
+use domain::pipeline::status::Status;
+use domain::pipeline::view::view;
+use domain::pipeline::{Effect, Event, Pipeline};
+use domain::ports::objects::{Calendar, Objects, Verdicts};
 use domain::ports::pipeline::Promoting;
-use domain::replica::kind_lifecycle::{Effect, Event, KindLifecycle, Part};
+use domain::replica::kind_lifecycle::Part;
 
-/// How often we check the parts for a death whose notice was lost.
-const SWEEP_EVERY: Duration = Duration::from_secs(1);
+impl Tended for Promoting {
+    type Machine = Pipeline;
+    type Beside = Readers;
+    type Kept = Promotes;
 
-/// How long a part may take to show itself before the answer goes without it.
-const OBSERVE_WITHIN: Duration = Duration::from_secs(1);
+    const NAME: &'static str = "Pipeline";
+    const PLURAL: &'static str = "Pipelines";
+    const CHILD: &'static str = "pipeline";
+    const FIND: &'static str = "find_pipelines";
+    const HALTED: &'static str = "nothing is promoted";
+    const RIGHTS: &'static str =
+        "apply deploy/components/pipelines for the rights to them, or set pipeline.enabled to \"off\"";
+    const WATCH: Part = Part::Pipelines;
+    const BESIDE: Option<Part> = Some(Part::Clusters);
+    const ONE_GROUP: bool = false;
 
-/// What is built here.
-const PARTS: [Part; 2] = [Part::Clusters, Part::Pipelines];
+    fn objects(&self) -> &[Arc<dyn Objects<Object>>] {
+        &self.objects
+    }
 
-/// What to do where no API server has the kind.
-const INSTALL: &str = "install it: allclear crds | kubectl apply -f -";
+    fn within(mut self, keeps: impl Fn(usize) -> bool) -> Self {
+        let mut number = 0..;
+        self.objects.retain(|_| number.next().is_some_and(&keeps));
+        self
+    }
 
-/// What a person does whose cluster has the kind, and no right of ours to it.
-const RIGHTS: &str = "apply deploy/components/pipelines for the rights to them, or set pipeline.enabled to \"off\"";
+    fn calendar(&self) -> &Arc<dyn Calendar> {
+        &self.calendar
+    }
 
-/// The actor. See the module's text.
-pub struct Promoter {
-    env: Env,
-    promoting: Promoting,
-    tell_notice: Recipient<TellNotice>,
-    stop_listener: StopListener,
-    feature: Shell<KindLifecycle>,
-    built: Option<Built>,
-    /// Why we may not list them, where nothing is built because of that.
-    refused: Option<String>,
-}
+    fn verdicts(&self) -> &Arc<dyn Verdicts> {
+        &self.verdicts
+    }
 
-impl Promoter {
-    /// Starts it, on `arbiter` or, without one, on the caller's thread.
-    pub fn launch(
-        env: Env,
-        promoting: Promoting,
-        tell_notice: Recipient<TellNotice>,
+    fn required(&self) -> bool {
+        self.required
+    }
+
+    fn beside(
+        &self,
+        env: &Env,
         stop_listener: StopListener,
-        arbiter: Option<&Arbiter>,
-    ) -> Addr<Self> {
-        let feature = Shell::new(KindLifecycle::new("Pipelines"), &env);
-        let promoter = Self { env, promoting, tell_notice, stop_listener, feature, built: None, refused: None };
-        match arbiter {
-            Some(arbiter) => Self::start_in_arbiter(&arbiter.handle(), |_| promoter),
-            None => promoter.start(),
+        died: Recipient<Died>,
+    ) -> (Readers, Option<Recipient<Observe>>) {
+        let obituary = Obituary::new(died, Who::Part(Part::Clusters));
+        let clusters = Clusters::new(env.clone(), self.leaves.clone(), stop_listener, obituary).start();
+        let readers = Readers { follow: clusters.clone().recipient(), look_at: clusters.clone().recipient() };
+        (readers, Some(clusters.recipient()))
+    }
+
+    fn machine(env: &Env, epoch_ms: i64, object: Object) -> Pipeline {
+        let heard = env.ports.notifier.hears(&Subject::Pipeline(object.id.clone()), Kind::PromotionStarted);
+        Pipeline::new(epoch_ms, object).heard(heard)
+    }
+
+    fn keep(metrics: &Metrics) -> Promotes {
+        Promotes::new(metrics)
+    }
+
+    fn perform(actor: &mut ObjectActor<Self>, effect: Effect, ctx: &mut Ctx<Self>) {
+        actor.perform_effect(effect, ctx);
+    }
+
+    fn peers_rebuilt(actor: &mut ObjectActor<Self>, ctx: &mut Ctx<Self>) {
+        actor.feed(Event::PeersRestarted, ctx);
+    }
+
+    /// The clusters forget its targets.
+    fn leave(actor: &mut ObjectActor<Self>, ctx: &mut Ctx<Self>) {
+        actor.follow(Vec::new(), ctx);
+    }
+
+    fn stored(actor: &mut ObjectActor<Self>, change: Option<(&Status, &Status)>) {
+        actor.count_promotions(change);
+    }
+
+    fn remarks(written: &ObjectOf<Self>, before: &Status) -> Vec<Remark> {
+        remarks(written, before)
+    }
+
+    fn shown(machine: Option<&Pipeline>, troubles: Vec<String>) -> Observation {
+        let seen = |machine: &Pipeline| view(machine.object(), machine.durable(), Some(machine.sights()));
+        let pipelines = machine.map(seen).into_iter().collect();
+        let promoting = PromotingSeen { pipelines, troubles, ..PromotingSeen::default() };
+        Observation { promoting: Some(promoting), ..Observation::default() }
+    }
+
+    fn who(id: PipelineId) -> Who {
+        Who::Pipeline(id)
+    }
+
+    fn id_of(who: Who) -> Option<PipelineId> {
+        match who {
+            Who::Pipeline(id) => Some(id),
+            Who::Singleton(_) | Who::Rollout(_) | Who::Part(_) | Who::Cluster(_) | Who::Repo(_) => None,
         }
     }
 
-    fn ask_what_is_served(&mut self, ctx: &mut Context<Self>) {
-        let Promoting { objects, required, .. } = self.promoting.clone();
-        let metrics = self.env.metrics.clone();
-        let leave = !required && self.built.is_none();
-        let asking = async move { served(&objects, leave).await };
-        let answered = move |promoter: &mut Self, answer: Result<Served, PortError>| match answer {
-            Ok(Served { places, refused: None }) if places.is_empty() && required => Event::AskFailed(format!(
-                "pipeline.enabled is \"on\", and the API server does not have the kind; {INSTALL}"
-            )),
-            Ok(Served { places, refused }) => {
-                promoter.refused = refused;
-                Event::Served(places)
-            }
-            Err(error) => {
-                metrics.failure("find_pipelines");
-                Event::AskFailed(error.to_string())
-            }
-        };
-        ctx.spawn(asking.into_actor(self).map(move |answer, promoter, ctx| {
-            let event = answered(promoter, answer);
-            promoter.feed(event, ctx);
-        }));
-    }
-}
-
-impl Actor for Promoter {
-    type Context = Context<Self>;
-
-    fn started(&mut self, ctx: &mut Self::Context) {
-        ctx.set_mailbox_capacity(MAILBOX_MAX);
-        self.stop_listener.clone().bind(self, ctx);
-        self.tick(ctx);
-        ctx.run_interval(SWEEP_EVERY, |promoter, ctx| PARTS.into_iter().for_each(|part| promoter.check(part, ctx)));
-    }
-}
-
-impl Drives<KindLifecycle> for Promoter {
-    fn shell(&mut self) -> Option<&mut Shell<KindLifecycle>> {
-        Some(&mut self.feature)
-    }
-
-    fn perform(&mut self, effect: Effect, ctx: &mut Context<Self>) {
-        match effect {
-            Effect::Ask => self.ask_what_is_served(ctx),
-            Effect::Build(groups) => self.build(groups, ctx),
-            Effect::Rebuild(part) => self.rebuild(part, ctx),
-            Effect::End => self.end(ctx),
-            Effect::TellAbsent => match &self.refused {
-                Some(why) => tracing::info!(why, "nothing is done with Pipelines; {RIGHTS}"),
-                None => tracing::info!("this cluster has no Pipelines: their kind is not installed"),
-            },
-            Effect::TellResting(part, rest) => {
-                let (actor, for_s) = (part.name(), rest.as_secs());
-                tracing::error!(actor, for_s, "an actor crashed too often; all Pipelines rest, and purges go on");
-            }
-        }
-    }
-}
-
-impl Handler<Died> for Promoter {
-    type Result = ();
-
-    fn handle(&mut self, Died { who, end: _ }: Died, ctx: &mut Self::Context) {
-        if let Who::Part(part) = who {
-            self.check(part, ctx);
-        }
-    }
-}
-
-impl Handler<PeersRestarted> for Promoter {
-    type Result = ();
-
-    fn handle(&mut self, PeersRestarted(directory): PeersRestarted, _ctx: &mut Self::Context) {
-        self.tell_notice = directory.tell_notice;
-        self.direct();
-    }
-}
-
-impl Handler<Observe> for Promoter {
-    type Result = ResponseFuture<Observation>;
-
-    fn handle(&mut self, observe: Observe, _ctx: &mut Self::Context) -> Self::Result {
-        let troubles = self.feature.machine().trouble().into_iter().collect();
-        let own = PromotingSeen { troubles, ..PromotingSeen::default() };
-        let seen = self.built.as_ref().map(|built| {
-            let pipelines = built.pipelines.send(observe).timeout(OBSERVE_WITHIN);
-            join(pipelines, built.clusters.send(observe).timeout(OBSERVE_WITHIN))
-        });
-        Box::pin(async move {
-            let mut all = Observation { promoting: Some(own), ..Observation::default() };
-            if let Some(seen) = seen {
-                let (pipelines, clusters) = seen.await;
-                [pipelines, clusters].into_iter().flatten().for_each(|seen| all.absorb(seen));
-            }
-            all
-        })
+    fn count(metrics: &Metrics, count: usize) {
+        metrics.promotions.pipelines(count);
     }
 }

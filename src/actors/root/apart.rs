@@ -9,15 +9,16 @@ use super::parent::Parent;
 use crate::actors::directory::{Directory, PeersRestarted};
 use crate::actors::message::{Observe, TellNotice};
 use crate::actors::observation::Observation;
-use crate::actors::promoting::Promoter;
-use crate::actors::running::Runner;
 use crate::actors::send_even_if_full;
+use crate::actors::supervisor::Supervisor;
 use domain::ports::Ports;
+use domain::ports::pipeline::Promoting;
+use domain::ports::repo::Running;
 
 /// Both parents, and their thread if they have one. The thread ends when this is dropped.
 pub(super) struct Apart {
-    promoter: Option<Addr<Promoter>>,
-    runner: Option<Addr<Runner>>,
+    promoter: Option<Addr<Supervisor<Promoting>>>,
+    runner: Option<Addr<Supervisor<Running>>>,
     thread: Option<Arbiter>,
 }
 
@@ -35,16 +36,16 @@ impl Apart {
         Some(apart)
     }
 
-    fn promoter(&self, parent: &Parent, tell_notice: Recipient<TellNotice>) -> Option<Addr<Promoter>> {
+    fn promoter(&self, parent: &Parent, tell_notice: Recipient<TellNotice>) -> Option<Addr<Supervisor<Promoting>>> {
         let (env, listener) = (parent.env.clone(), parent.stop_signal.listener());
         let promoting = env.ports.promoting.clone()?;
-        Some(Promoter::launch(env, promoting, tell_notice, listener, self.thread.as_ref()))
+        Some(Supervisor::launch(env, promoting, tell_notice, listener, self.thread.as_ref()))
     }
 
-    fn runner(&self, parent: &Parent, tell_notice: Recipient<TellNotice>) -> Option<Addr<Runner>> {
+    fn runner(&self, parent: &Parent, tell_notice: Recipient<TellNotice>) -> Option<Addr<Supervisor<Running>>> {
         let (env, listener) = (parent.env.clone(), parent.stop_signal.listener());
         let running = env.ports.running.clone()?;
-        Some(Runner::launch(env, running, tell_notice, listener, self.thread.as_ref()))
+        Some(Supervisor::launch(env, running, tell_notice, listener, self.thread.as_ref()))
     }
 
     /// Builds what is dead anew.

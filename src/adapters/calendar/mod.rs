@@ -11,7 +11,7 @@ use jiff::tz::TimeZone;
 
 use domain::objects::asked::Opening;
 use domain::objects::gates::{Freeze, Window};
-use domain::ports::pipeline::Calendar;
+use domain::ports::objects::Calendar;
 use domain::ports::{Clock, PortError};
 
 /// The calendar of the wall.

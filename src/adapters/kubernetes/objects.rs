@@ -19,7 +19,7 @@ use domain::kernel::id::{ObjectId, PipelineId, RepoId};
 use domain::kernel::unreadable::Unreadable;
 use domain::objects::kept::{Identity, Kept, ObjectSight, Written};
 use domain::pipeline;
-use domain::ports::pipeline::Objects;
+use domain::ports::objects::Objects;
 use domain::ports::{Flow, PortError};
 use domain::repo;
 use domain::rollouts::horizon::Verdict;

@@ -18,7 +18,8 @@ use super::api::{Api, Clients, Collection, Resource, Tempo, Watches, is_object_n
 use super::followed::Followed;
 use domain::kernel::unreadable::Unreadable;
 use domain::names::destination::{Destination, Purpose, SEND_TO, Unsendable, judge};
-use domain::ports::pipeline::{Renewals, Secrets};
+use domain::ports::objects::Secrets;
+use domain::ports::pipeline::Renewals;
 use domain::ports::{Flow, PortError};
 
 pub(super) const SECRETS: Resource = Resource::new("", "v1", "secrets");

@@ -13,7 +13,7 @@ use crate::cli::page::count;
 use domain::kernel::id::ObjectId;
 use domain::names::destination::Purpose;
 use domain::ports::PortError;
-use domain::ports::pipeline::Secrets;
+use domain::ports::objects::Secrets;
 
 /// Secrets looked at most; a cluster has some hundred namespaces with Pipelines.
 const SECRETS_MAX: usize = 200;

@@ -1,5 +1,5 @@
-//! A gate that another system judges: it is asked while something waits for it, and the answer counts for a bounded
-//! time, for its question alone. A stale answer opens no gate.
+//! Gates that others judge, a calendar and another system: each is asked while something waits for it, and the answer counts for a
+//! bounded time, for its question alone. A stale answer opens no gate.
 
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -8,8 +8,10 @@ use std::time::Duration;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::kernel::call::Call;
+use crate::kernel::id::Revision;
 use crate::kernel::machine::Timestamp;
 use crate::objects::form::{schema_as, text};
+use crate::objects::gates::{Freeze, VerdictSource, Window};
 
 /// How long an answer counts. A calendar is read again at its boundary, and this often in any case, so that a clock
 /// that was set is noticed.
@@ -63,29 +65,143 @@ pub struct Opening {
     pub words: String,
 }
 
+/// A question to another system before something starts.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Question {
+    pub source: VerdictSource,
+    /// The number of the promotion or run.
+    pub seq: u64,
+    /// The promoted revision, or the applied commit.
+    pub revision: Revision,
+    /// The present revision there, if known.
+    pub from: Option<Revision>,
+}
+
+/// A question to those who judge a gate.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Ask {
+    /// Whether now is in a window and in no freeze.
+    Calendar(Topic, Vec<Window>, Vec<Freeze>),
+    /// Whether it may start.
+    Verdict(Topic, Box<Question>),
+}
+
+impl Ask {
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Calendar(..) => "read_calendar",
+            Self::Verdict(..) => "ask_verdict",
+        }
+    }
+}
+
+/// The answer to an [`Ask`].
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Answer {
+    CalendarRead(Topic, Opening),
+    /// It was not, for this reason.
+    CalendarFailed(Topic, String),
+    VerdictGiven(Topic, Opening),
+    /// It was not, for this reason; not to be asked again before this time has passed.
+    VerdictFailed(Topic, String, Duration),
+}
+
+/// What a promotion or run waits for, as others judge it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct AskedGates {
+    calendar: Asked,
+    verdict: Asked,
+}
+
+impl AskedGates {
+    /// Why the calendar keeps it closed, if it does; asks it when that is due.
+    pub(crate) fn calendar(
+        &mut self,
+        now: Timestamp,
+        windows: &[Window],
+        freezes: &[Freeze],
+        ask: impl FnOnce(Ask),
+    ) -> Option<String> {
+        let topic = Topic::of(&(windows, freezes));
+        self.calendar.ask_about(topic);
+        if self.calendar.is_due(now) {
+            ask(Ask::Calendar(topic, windows.to_vec(), freezes.to_vec()));
+        }
+        self.calendar.closed("the calendar")
+    }
+
+    /// Why the other system keeps it closed, if it does; asks it when that is due.
+    pub(crate) fn verdict(&mut self, now: Timestamp, question: Question, ask: impl FnOnce(Ask)) -> Option<String> {
+        let topic = Topic::of(&question);
+        self.verdict.ask_about(topic);
+        if self.verdict.is_due(now) {
+            ask(Ask::Verdict(topic, Box::new(question)));
+        }
+        self.verdict.closed("the verdict")
+    }
+
+    /// What the other system has answered to the present question.
+    pub(crate) fn agrees(&self) -> Option<bool> {
+        self.verdict.opening.as_ref().map(|opening| opening.open)
+    }
+
+    /// Takes in an answer. One to another question than the present one counts for nothing.
+    pub(crate) fn answered(&mut self, now: Timestamp, again: impl FnOnce(u32) -> Timestamp, answer: Answer) {
+        let (asked, topic) = match &answer {
+            Answer::CalendarRead(topic, _) | Answer::CalendarFailed(topic, _) => (&mut self.calendar, *topic),
+            Answer::VerdictGiven(topic, _) | Answer::VerdictFailed(topic, ..) => (&mut self.verdict, *topic),
+        };
+        if !asked.is_about(topic) {
+            return;
+        }
+        match answer {
+            Answer::CalendarRead(_, opening) => asked.read(now, opening),
+            Answer::CalendarFailed(_, why) => asked.call.failed(again, why),
+            Answer::VerdictGiven(_, opening) => asked.given(now, opening),
+            Answer::VerdictFailed(_, why, rest) => asked.refused(now, why, rest),
+        }
+    }
+
+    /// Asks the calendar now. A verdict keeps its pace: the other system demands it.
+    pub(crate) fn hurry(&mut self, now: Timestamp) {
+        self.calendar.call.hurry(now);
+    }
+
+    /// Ends every pause that is over, so that no deadline stays in the past.
+    pub(crate) fn wake(&mut self, now: Timestamp) {
+        self.calendar.call.wake(now);
+        self.verdict.call.wake(now);
+    }
+
+    /// When something must be asked again.
+    pub(crate) fn deadline(&self) -> Option<Timestamp> {
+        [&self.calendar.call, &self.verdict.call].into_iter().filter_map(Call::deadline).min()
+    }
+}
+
 /// A question, and the last answer while it counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) struct Asked {
-    pub(crate) call: Call,
+struct Asked {
+    call: Call,
     topic: Topic,
     opening: Option<Opening>,
 }
 
 impl Asked {
     /// Sets the question. The answer to another question is dropped.
-    pub(crate) fn ask_about(&mut self, topic: Topic) {
+    fn ask_about(&mut self, topic: Topic) {
         if self.topic != topic {
             *self = Self { topic, ..Self::default() };
         }
     }
 
     /// Whether an answer to this question is one to what is asked now.
-    pub(crate) fn is_about(&self, topic: Topic) -> bool {
+    fn is_about(&self, topic: Topic) -> bool {
         self.topic == topic
     }
 
     /// Whether it must be asked now. An answer that is out of date is forgotten.
-    pub(crate) fn is_due(&mut self, now: Timestamp) -> bool {
+    fn is_due(&mut self, now: Timestamp) -> bool {
         if !self.call.is_due(now) {
             return false;
         }
@@ -99,13 +215,8 @@ impl Asked {
         self.call.answered_until(again);
     }
 
-    /// Whether it is open, if that was answered.
-    pub(crate) fn is_open(&self) -> Option<bool> {
-        self.opening.as_ref().map(|opening| opening.open)
-    }
-
     /// Its reason while it is closed.
-    pub(crate) fn closed(&self, asked: &str) -> Option<String> {
+    fn closed(&self, asked: &str) -> Option<String> {
         match &self.opening {
             Some(opening) if opening.open => None,
             Some(opening) => Some(opening.words.clone()),
@@ -118,19 +229,19 @@ impl Asked {
     }
 
     /// A calendar was read.
-    pub(crate) fn read(&mut self, now: Timestamp, opening: Opening) {
+    fn read(&mut self, now: Timestamp, opening: Opening) {
         let valid = opening.changes_after.map_or(VALID, |after| after.min(VALID));
         self.answered(opening, now.after(valid.max(Duration::from_secs(1))));
     }
 
     /// Another system has given its verdict.
-    pub(crate) fn given(&mut self, now: Timestamp, opening: Opening) {
+    fn given(&mut self, now: Timestamp, opening: Opening) {
         let valid = if opening.open { VALID } else { opening.changes_after.unwrap_or(VERDICT_PAUSE) };
         self.answered(opening, now.after(valid.clamp(VERDICT_PAUSE, VALID)));
     }
 
     /// Another system has given none, for this reason, and is not to be asked again before this time has passed.
-    pub(crate) fn refused(&mut self, now: Timestamp, why: String, rest: Duration) {
+    fn refused(&mut self, now: Timestamp, why: String, rest: Duration) {
         self.call.failed(|_| now.after(rest.max(VERDICT_PAUSE)), why);
     }
 }

@@ -5,13 +5,45 @@ use std::fmt::Debug;
 use std::hash::Hash;
 
 use crate::kernel::answer::PortError;
-use crate::kernel::id::ObjectId;
+use crate::kernel::id::{ObjectId, Subject};
 use crate::kernel::unreadable::Unreadable;
+use crate::notices::notice::{Kind, Notice};
+
+/// A kind of ours, by the parts of its objects. The machine of an object stands for its kind.
+pub trait OwnKind: Clone + Debug + Eq + Hash + 'static {
+    type Id: ObjectId;
+    type Spec: Clone + Debug + Eq + Hash + Send + Sync + Unpin;
+    type Status: Remembered;
+
+    /// The notice of a fault of an object.
+    const FAULTY: Kind;
+
+    /// What the notices of an object are about.
+    fn subject(id: Self::Id) -> Subject;
+}
+
+/// The status of an object, which is all that we remember of it.
+pub trait Remembered: Clone + Debug + Eq + Hash + Default + Send + Sync + Unpin + 'static {
+    /// How often it was written. It never decreases, but for a restore from a backup.
+    fn serial(&self) -> u64;
+
+    /// It is written for this time.
+    fn set_serial(&mut self, serial: u64);
+
+    /// The same without what is only for people, so that two can be compared by what later decisions rest on.
+    #[must_use]
+    fn decisive(&self) -> Self;
+
+    /// Notices that are not in the outbox yet.
+    fn untold(&self) -> &[Notice];
+
+    fn untold_mut(&mut self) -> &mut Vec<Notice>;
+}
 
 /// One of them, as the API server has it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Object<I, S, T> {
-    pub id: I,
+pub struct Object<K: OwnKind> {
+    pub id: K::Id,
     /// `metadata.uid`: another one is another object.
     pub uid: String,
     /// `metadata.generation`.
@@ -19,10 +51,10 @@ pub struct Object<I, S, T> {
     /// `metadata.resourceVersion`, against which a status is written.
     pub version: String,
     /// The spec, or its fault.
-    pub spec: Result<S, String>,
+    pub spec: Result<K::Spec, String>,
     /// People's answers.
     pub answers: Answers,
-    pub status: T,
+    pub status: K::Status,
     /// It has a deletion timestamp.
     pub deleting: bool,
 }
@@ -78,16 +110,11 @@ pub struct Identity<'a> {
     pub version: &'a str,
 }
 
-impl<I, S, T> Kept for Object<I, S, T>
-where
-    I: ObjectId,
-    S: Clone + Debug + Eq + Hash + Send + Sync + Unpin + 'static,
-    T: Clone + Debug + Eq + Hash + Send + Sync + Unpin + 'static,
-{
-    type Id = I;
-    type Status = T;
+impl<K: OwnKind> Kept for Object<K> {
+    type Id = K::Id;
+    type Status = K::Status;
 
-    fn id(&self) -> &I {
+    fn id(&self) -> &K::Id {
         &self.id
     }
 
@@ -95,11 +122,11 @@ where
         Identity { uid: &self.uid, version: &self.version }
     }
 
-    fn status(&self) -> &T {
+    fn status(&self) -> &K::Status {
         &self.status
     }
 
-    fn overlay(&mut self, status: T, version: String) {
+    fn overlay(&mut self, status: K::Status, version: String) {
         (self.status, self.version) = (status, version);
     }
 }

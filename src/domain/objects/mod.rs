@@ -1,4 +1,5 @@
-//! The common parts of our own objects: a status that is ours to write, and questions that others answer.
+//! What the kinds of ours have in common: an object with a status that is ours to write, and gates that others judge. A kind adds what it
+//! decides.
 
 pub mod asked;
 pub(crate) mod form;
@@ -6,4 +7,5 @@ pub mod gates;
 pub mod groups;
 pub mod kept;
 pub(crate) mod own_status;
+pub mod owned;
 pub mod status;

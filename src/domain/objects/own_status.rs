@@ -4,12 +4,11 @@
 //!
 //! Not for the draft's content, nor for what is decided by it: that is the object's machine.
 
-use std::fmt::Debug;
-use std::hash::Hash;
 use std::time::Duration;
 
 use crate::kernel::call::Call;
 use crate::kernel::machine::Timestamp;
+use crate::objects::kept::Remembered;
 
 /// How long a change that is only for people may wait for another one to travel with.
 const SHOW_AFTER: Duration = Duration::from_secs(1);
@@ -19,19 +18,6 @@ const DOUBT_AFTER: Duration = Duration::from_secs(2);
 
 /// Fresh looks in a row that must show an older status before we believe that the object was restored from a backup.
 const OLDER_LOOKS: u8 = 2;
-
-/// The status of an object.
-pub(crate) trait Remembered: Clone + Debug + Eq + Hash {
-    /// How often it was written. It never decreases, but for a restore from a backup.
-    fn serial(&self) -> u64;
-
-    /// It is written for this time.
-    fn set_serial(&mut self, serial: u64);
-
-    /// The same without what is only for people, so that two can be compared by what later decisions rest on.
-    #[must_use]
-    fn decisive(&self) -> Self;
-}
 
 /// The meaning of a sight of the object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -226,10 +212,7 @@ impl<S: Remembered> OwnStatus<S> {
     }
 
     /// The object was restored from a backup: what was written before counts for nothing any more. Returns it.
-    pub(crate) fn give_up(&mut self) -> S
-    where
-        S: Default,
-    {
+    pub(crate) fn give_up(&mut self) -> S {
         self.pruned = false;
         std::mem::take(&mut self.durable)
     }

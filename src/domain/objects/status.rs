@@ -16,6 +16,7 @@ use schemars::JsonSchema;
 pub const HISTORY_MAX: usize = 10;
 
 /// Notices that wait for the outbox. It takes one in milliseconds; sixteen are twenty environments' worth of a bad minute.
+/// Beyond it the oldest are sent without being durable: nothing waits for them.
 pub const UNTOLD_MAX: usize = 16;
 
 /// What a status says before its first write.

@@ -15,33 +15,23 @@ const STARTING: Duration = Duration::from_secs(10);
 
 impl Pipeline {
     pub(super) fn advance(&mut self, now: Timestamp) -> Vec<Effect> {
-        let mut effects = Vec::new();
-        self.time.alarm = None;
-        self.time.started.get_or_insert(now);
-        self.status.wake(now);
+        self.started.get_or_insert(now);
         self.keeper.wake(now);
         self.proposals.wake(now);
-        effects.extend(self.look(now));
-        if !self.gone {
+        let mut effects = Vec::from_iter(self.own.begin(now).map(Effect::Object));
+        if !self.own.gone {
             effects.extend(self.follow());
-            let judged = match self.object.spec.clone() {
+            let judged = match self.own.object.spec.clone() {
                 Ok(spec) => self.judge(now, &spec, &mut effects),
                 Err(why) => {
-                    self.tell_faulty(now, &format!("its spec cannot be used: {why}"));
+                    self.own.tell_faulty(now, &format!("its spec cannot be used: {why}"));
                     Vec::new()
                 }
             };
             self.show(now, &judged);
             effects.extend(self.proposals.follow_secrets().map(Effect::FollowSecrets));
         }
-        effects.extend(self.tell(now));
-        if self.gone {
-            self.ended = self.telling.is_done();
-            effects.extend(self.ended.then_some(Effect::End));
-        } else {
-            self.ended = false;
-            effects.extend(self.status.flush(now).map(|(status, version)| Effect::Store(status, version)));
-        }
+        effects.extend(self.own.rest(now).into_iter().map(Effect::Object));
         effects
     }
 
@@ -57,14 +47,9 @@ impl Pipeline {
         judged
     }
 
-    /// Looks at the object for ourselves, in doubt.
-    fn look(&mut self, now: Timestamp) -> Option<Effect> {
-        self.status.begin_look(now).then_some(Effect::Look)
-    }
-
     /// Asks for the targets that the spec has now, if they are others than before.
     fn follow(&mut self) -> Option<Effect> {
-        let mut wanted: Vec<TargetKey> = self.spec().into_iter().flat_map(Spec::targets).cloned().collect();
+        let mut wanted: Vec<TargetKey> = self.own.spec().into_iter().flat_map(Spec::targets).cloned().collect();
         wanted.sort();
         wanted.dedup();
         if self.following.as_ref() == Some(&wanted) {
@@ -77,17 +62,12 @@ impl Pipeline {
 
     /// Whether targets that an earlier life knew may just not have been looked at yet: what it wrote about them stands.
     pub(super) fn is_starting(&mut self, now: Timestamp) -> bool {
-        let until = self.time.started.unwrap_or(now).after(STARTING);
+        let until = self.started.unwrap_or(now).after(STARTING);
         let is_known = |target| matches!(self.sights.get(target), Some(Sight::Absent | Sight::Present(_)));
-        let starting = now < until && self.spec().is_some_and(|spec| !spec.targets().all(is_known));
+        let starting = now < until && self.own.spec().is_some_and(|spec| !spec.targets().all(is_known));
         if starting {
-            self.wake_at(until);
+            self.own.wake_at(until);
         }
         starting
-    }
-
-    /// Something will have changed by then without an event.
-    pub(super) fn wake_at(&mut self, at: Timestamp) {
-        self.time.alarm = Some(self.time.alarm.map_or(at, |earlier| earlier.min(at)));
     }
 }

@@ -56,12 +56,12 @@ impl Pipeline {
         question: Question,
         detail: &str,
     ) -> Option<Approval> {
-        let since_ms = self.wall_ms(now);
-        let ticket = ticket(&self.object.uid, name, seq, revision, question, detail);
-        let known = self.status.draft.environments.entry(name.clone()).or_default();
+        let since_ms = self.own.wall_ms(now);
+        let ticket = ticket(&self.own.object.uid, name, seq, revision, question, detail);
+        let known = self.own.status.draft.environments.entry(name.clone()).or_default();
         if known.waiting.as_ref().is_some_and(|waiting| waiting.ticket == ticket) {
             // Only what was asked can be answered: the question is durable, or will be with the answer.
-            let answers = &self.object.answers;
+            let answers = &self.own.object.answers;
             return answers.approve(&ticket).then(|| approval(answers, ticket, since_ms));
         }
         known.waiting = Some(Waiting { revision: revision.clone(), ticket: ticket.clone(), question, since_ms });
@@ -78,15 +78,15 @@ impl Pipeline {
         seq: PromotionSeq,
     ) -> Option<Promotion> {
         let name = &environment.name;
-        let promotion = self.status.draft.environment(name)?.open()?.clone();
+        let promotion = self.own.status.draft.environment(name)?.open()?.clone();
         let manual = environment.promotion.as_ref().is_some_and(|how| how.manual);
         if !manual || promotion.approval.is_some() {
-            let known = self.status.draft.environments.get_mut(name)?;
+            let known = self.own.status.draft.environments.get_mut(name)?;
             known.waiting.take_if(|waiting| waiting.question == Question::Approval);
             return Some(promotion);
         }
         let approval = self.answered(now, name, seq, &promotion.revision, Question::Approval, "");
-        let known = self.status.draft.environments.get_mut(name)?;
+        let known = self.own.status.draft.environments.get_mut(name)?;
         if approval.is_some() {
             known.waiting = None;
         }

@@ -22,14 +22,14 @@ impl Pipeline {
         let Some(environment) = spec.environments.get(index) else { return found };
         self.note(now, spec, index, environment, &found);
         let (Some(known), Some(before)) =
-            (self.status.draft.environment(&environment.name), spec.rests_on(index).last())
+            (self.own.status.draft.environment(&environment.name), spec.rests_on(index).last())
         else {
             return found;
         };
         let Some(trail) = known.trail.as_ref().filter(|_| spec.advance == Advance::Stepwise) else { return found };
         if let Some((revision, until)) = self.arriving(environment, known).filter(|(_, until)| now < *until) {
             let revision = revision.clone();
-            self.wake_at(until);
+            self.own.wake_at(until);
             return Ok(revision);
         }
         let Some(passed) = trail.passed.as_ref() else { return found };
@@ -65,9 +65,9 @@ impl Pipeline {
         environment: &EnvironmentSpec,
         found: &Result<Revision, Obstacle>,
     ) {
-        let now_ms = self.wall_ms(now);
+        let now_ms = self.own.wall_ms(now);
         let gates = &environment.gates;
-        let known = self.status.draft.environments.entry(environment.name.clone()).or_default();
+        let known = self.own.status.draft.environments.entry(environment.name.clone()).or_default();
         if spec.advance == Advance::Latest && gates.soak.is_zero() {
             known.trail = None;
             return;
@@ -94,17 +94,17 @@ impl Pipeline {
         if spec.advance == Advance::Stepwise && found.is_ok() {
             match trail.soak_left_ms(now_ms, signed(millis(gates.soak))) {
                 0 => trail.passed = trail.newest().cloned(),
-                left => self.wake_at(now.after(Duration::from_millis(left))),
+                left => self.own.wake_at(now.after(Duration::from_millis(left))),
             }
         }
-        let known = self.status.draft.environments.entry(environment.name.clone()).or_default();
+        let known = self.own.status.draft.environments.entry(environment.name.clone()).or_default();
         known.trail = Some(trail);
     }
 
     /// Notes the other system's verdict on a waiting promotion.
     pub(super) fn note_verdict(&mut self, now: Timestamp, name: &Environment, promotion: &Promotion, open: bool) {
-        let now_ms = self.wall_ms(now);
-        let known = self.status.draft.environments.get_mut(name);
+        let now_ms = self.own.wall_ms(now);
+        let known = self.own.status.draft.environments.get_mut(name);
         if let Some(trail) = known.and_then(|known| known.trail.as_mut()) {
             trail.heard(&promotion.revision, open, now_ms);
         }
@@ -112,7 +112,7 @@ impl Pipeline {
 
     /// Whether an environment that is settled at another revision has left this one for good: step by step, only by going back.
     pub(super) fn went_elsewhere(&self, spec: &Spec, name: &Environment, at: &Revision) -> bool {
-        let known = self.status.draft.environment(name);
+        let known = self.own.status.draft.environment(name);
         let (Some(open), Some(trail)) =
             (known.and_then(EnvironmentStatus::open), known.and_then(|known| known.trail.as_ref()))
         else {
@@ -123,7 +123,7 @@ impl Pipeline {
     }
 
     fn timestamp(&self, wall_ms: i64) -> Timestamp {
-        Timestamp::from_millis(u64::try_from(wall_ms.saturating_sub(self.time.epoch_ms)).unwrap_or_default())
+        Timestamp::from_millis(u64::try_from(wall_ms.saturating_sub(self.own.epoch_ms)).unwrap_or_default())
     }
 }
 

@@ -11,12 +11,11 @@ use crate::apps::app::{Sight, TargetKey};
 use crate::kernel::call::Call;
 use crate::kernel::id::{Environment, PromotionSeq};
 use crate::kernel::machine::{Timestamp, millis};
-use crate::objects::asked::Opening;
-use crate::objects::asked::{Asked, Topic};
+use crate::objects::asked::{Answer, AskedGates, Question, Topic};
 use crate::pipeline::judge::{self, Edges, Obstacle, Sights, Stale};
 use crate::pipeline::spec::{Advance, EnvironmentSpec, Spec};
 use crate::pipeline::status::{Phase, Promotion};
-use crate::pipeline::{Effect, Pipeline, Question};
+use crate::pipeline::{Effect, Pipeline};
 
 /// How often the edge is looked at while something waits for it.
 const EDGE_PAUSE: Duration = Duration::from_secs(2);
@@ -71,8 +70,7 @@ pub(super) struct Gatekeeper {
 /// Those of one environment.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Doors {
-    calendar: Asked,
-    verdict: Asked,
+    asked: AskedGates,
     recheck: Call,
     /// The promotion that a fresh look agreed to start, or to end, of what was seen when it was asked for.
     agreed: Option<PromotionSeq>,
@@ -93,7 +91,7 @@ impl Gatekeeper {
     /// Asks all calendars and edges now. A verdict keeps its pace: the other system demands it.
     pub(super) fn hurry(&mut self, now: Timestamp) {
         for doors in self.doors.values_mut() {
-            doors.calendar.call.hurry(now);
+            doors.asked.hurry(now);
             doors.edge.hurry(now);
         }
     }
@@ -121,50 +119,15 @@ impl Gatekeeper {
         }
     }
 
-    /// The doors of an environment, if what is asked there is what this answer is about.
-    fn answered(
-        &mut self,
-        environment: &Environment,
-        topic: Topic,
-        asked: impl FnOnce(&mut Doors) -> &mut Asked,
-    ) -> Option<&mut Asked> {
-        self.doors.get_mut(environment).map(asked).filter(|asked| asked.is_about(topic))
-    }
-
-    pub(super) fn calendar_read(&mut self, now: Timestamp, environment: &Environment, topic: Topic, opening: Opening) {
-        if let Some(calendar) = self.answered(environment, topic, |doors| &mut doors.calendar) {
-            calendar.read(now, opening);
-        }
-    }
-
-    pub(super) fn calendar_failed(
-        &mut self,
-        environment: &Environment,
-        topic: Topic,
-        again: impl FnOnce(u32) -> Timestamp,
-        why: String,
-    ) {
-        if let Some(calendar) = self.answered(environment, topic, |doors| &mut doors.calendar) {
-            calendar.call.failed(again, why);
-        }
-    }
-
-    pub(super) fn verdict_given(&mut self, now: Timestamp, environment: &Environment, topic: Topic, opening: Opening) {
-        if let Some(verdict) = self.answered(environment, topic, |doors| &mut doors.verdict) {
-            verdict.given(now, opening);
-        }
-    }
-
-    pub(super) fn verdict_failed(
+    pub(super) fn answered(
         &mut self,
         now: Timestamp,
         environment: &Environment,
-        topic: Topic,
-        why: String,
-        rest: Duration,
+        again: impl FnOnce(u32) -> Timestamp,
+        answer: Answer,
     ) {
-        if let Some(verdict) = self.answered(environment, topic, |doors| &mut doors.verdict) {
-            verdict.refused(now, why, rest);
+        if let Some(doors) = self.doors.get_mut(environment) {
+            doors.asked.answered(now, again, answer);
         }
     }
 
@@ -228,17 +191,16 @@ impl Gatekeeper {
     /// Ends every pause that is over, so that no deadline stays in the past.
     pub(super) fn wake(&mut self, now: Timestamp) {
         for doors in self.doors.values_mut() {
-            let Doors { calendar, verdict, recheck, edge, .. } = doors;
-            [&mut calendar.call, &mut verdict.call, recheck, edge].into_iter().for_each(|call| call.wake(now));
+            doors.asked.wake(now);
+            doors.recheck.wake(now);
+            doors.edge.wake(now);
         }
     }
 
     /// When something must be asked again.
     pub(super) fn deadline(&self) -> Option<Timestamp> {
-        let calls = self.doors.values().flat_map(|doors| {
-            [&doors.calendar.call, &doors.verdict.call, &doors.recheck, &doors.edge].map(Call::deadline)
-        });
-        calls.flatten().min()
+        let of = |doors: &Doors| [doors.asked.deadline(), doors.recheck.deadline(), doors.edge.deadline()];
+        self.doors.values().flat_map(of).flatten().min()
     }
 }
 
@@ -289,29 +251,24 @@ impl Pipeline {
 
     fn soak(&self, now: Timestamp, environment: &EnvironmentSpec, promotion: &Promotion) -> Option<Gate> {
         let soak = environment.gates.soak;
-        let trail = self.status.draft.environment(&environment.name).and_then(|known| known.trail.as_ref());
+        let trail = self.own.status.draft.environment(&environment.name).and_then(|known| known.trail.as_ref());
         let trail = trail.filter(|_| !soak.is_zero());
         let left = match trail.filter(|trail| trail.newest() == Some(&promotion.revision)) {
             _ if trail.is_none_or(|trail| trail.passed.as_ref() == Some(&promotion.revision)) => return None,
-            Some(newest) => newest.soak_left_ms(self.wall_ms(now), i64::try_from(millis(soak)).unwrap_or(i64::MAX)),
+            Some(newest) => newest.soak_left_ms(self.own.wall_ms(now), i64::try_from(millis(soak)).unwrap_or(i64::MAX)),
             None => millis(soak),
         };
         (left > 0).then(|| Gate::Soak(now.after(Duration::from_millis(left))))
     }
 
     fn calendar(&mut self, now: Timestamp, environment: &EnvironmentSpec, effects: &mut Vec<Effect>) -> Option<Gate> {
-        let gates = &environment.gates;
+        let (name, gates) = (&environment.name, &environment.gates);
         if gates.windows.is_empty() && gates.freezes.is_empty() {
             return None;
         }
-        let calendar = &mut self.keeper.doors(&environment.name).calendar;
-        let topic = Topic::of(&(&gates.windows, &gates.freezes));
-        calendar.ask_about(topic);
-        if calendar.is_due(now) {
-            let (windows, freezes) = (gates.windows.clone(), gates.freezes.clone());
-            effects.push(Effect::ReadCalendar(environment.name.clone(), topic, windows, freezes));
-        }
-        calendar.closed("the calendar").map(Gate::Calendar)
+        let asked = &mut self.keeper.doors(name).asked;
+        let ask = |ask| effects.push(Effect::Ask(name.clone(), ask));
+        asked.calendar(now, &gates.windows, &gates.freezes, ask).map(Gate::Calendar)
     }
 
     fn verdict(
@@ -321,22 +278,19 @@ impl Pipeline {
         promotion: &Promotion,
         effects: &mut Vec<Effect>,
     ) -> Option<Gate> {
+        let name = &environment.name;
         let question = Question {
             source: environment.gates.verdict.clone()?,
-            seq: promotion.seq,
+            seq: promotion.seq.0,
             revision: promotion.revision.clone(),
             from: promotion.from.clone(),
         };
-        let verdict = &mut self.keeper.doors(&environment.name).verdict;
-        verdict.ask_about(question.topic());
-        if verdict.is_due(now) {
-            effects.push(Effect::AskVerdict(environment.name.clone(), Box::new(question)));
+        let asked = &mut self.keeper.doors(name).asked;
+        let closed = asked.verdict(now, question, |ask| effects.push(Effect::Ask(name.clone(), ask)));
+        if let Some(open) = asked.agrees() {
+            self.note_verdict(now, name, promotion, open);
         }
-        let closed = verdict.closed("the verdict").map(Gate::Verdict);
-        if let Some(open) = verdict.is_open() {
-            self.note_verdict(now, &environment.name, promotion, open);
-        }
-        closed
+        closed.map(Gate::Verdict)
     }
 
     /// Looks afresh at everything that a promotion rests on: after all of it was seen as it must be, before it starts (PL-2); after it
@@ -370,10 +324,10 @@ impl Pipeline {
         fresh: Vec<(TargetKey, Sight)>,
     ) {
         let fresh: Sights = fresh.into_iter().collect();
-        let again = self.again(now);
-        let Ok(spec) = &self.object.spec else { return };
+        let again = self.own.again(now);
+        let Ok(spec) = &self.own.object.spec else { return };
         let Some(index) = spec.environments.iter().position(|one| one.name == *environment) else { return };
-        let known = self.status.draft.environment(environment);
+        let known = self.own.status.draft.environment(environment);
         let trail = known.and_then(|known| known.trail.as_ref()).filter(|_| spec.advance == Advance::Stepwise);
         let promotion = known.and_then(|known| known.open());
         let Some(promotion) = promotion.filter(|promotion| promotion.seq == seq) else {

@@ -1,6 +1,7 @@
 //! The promises that a Pipeline checks on its own effects.
 
 use crate::kernel::promise::Promise;
+use crate::objects::owned::{self, OwnMachine};
 use crate::pipeline::status::{EnvironmentStatus, Phase, Status};
 use crate::pipeline::{Effect, Pipeline};
 
@@ -8,7 +9,7 @@ use crate::pipeline::{Effect, Pipeline};
 pub(super) fn broken_by(pipeline: &Pipeline, effect: &Effect) -> Vec<Promise> {
     let durable = pipeline.durable();
     match effect {
-        Effect::Store(status, _) => may_follow(durable, status),
+        Effect::Object(owned::Effect::Store(status, _)) => may_follow(durable, status),
         Effect::Propose(order) | Effect::LookAtProposal(order, _) => {
             let known = durable.environment(&order.environment).and_then(|known| known.promotion.as_ref());
             let is_durable = known.is_some_and(|promotion| {

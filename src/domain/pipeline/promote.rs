@@ -104,7 +104,7 @@ impl Pipeline {
                 if leaving == Leaving::Asked {
                     return Some(self.rechecking(name));
                 }
-                let open = self.status.draft.environment(name).and_then(EnvironmentStatus::open);
+                let open = self.own.status.draft.environment(name).and_then(EnvironmentStatus::open);
                 if leaving == Leaving::Yes && open.is_some_and(|open| open.phase != Phase::Landed) {
                     self.withdraw(now, name, &format!("{} is at another revision now", before.name));
                 }
@@ -131,7 +131,7 @@ impl Pipeline {
             self.land(name);
             return judge::settled(environment, &self.sights).err().map(Pending::Arriving);
         }
-        let known = self.status.draft.environments.entry(name.clone()).or_default();
+        let known = self.own.status.draft.environments.entry(name.clone()).or_default();
         if known.open().is_none() {
             if let Some(question) = known.asks_again(&revision)
                 && !self.may_repeat(now, name, &revision, question)
@@ -155,7 +155,7 @@ impl Pipeline {
     ) -> Leaving {
         let Some(environment) = spec.environments.get(index) else { return Leaving::No };
         let name = &environment.name;
-        let open = self.status.draft.environment(name).and_then(EnvironmentStatus::open);
+        let open = self.own.status.draft.environment(name).and_then(EnvironmentStatus::open);
         let Some(promotion) = open.filter(|promotion| promotion.revision != *elsewhere) else { return Leaving::No };
         let (seq, phase) = (promotion.seq, promotion.phase);
         if !matches!(phase, Phase::Started | Phase::Proposed) || self.keeper.agreed(name, seq) {
@@ -167,7 +167,7 @@ impl Pipeline {
 
     /// Drops a question about another revision.
     fn drop_question(&mut self, name: &Environment, revision: &Revision) {
-        if let Some(known) = self.status.draft.environments.get_mut(name) {
+        if let Some(known) = self.own.status.draft.environments.get_mut(name) {
             known.waiting.take_if(|waiting| waiting.revision != *revision);
         }
     }
@@ -183,11 +183,11 @@ impl Pipeline {
         if let Err(obstacle) = judge::done(environment, &self.sights, self.keeper.edges()) {
             return Some(Pending::Arriving(obstacle));
         }
-        let is_open = self.status.draft.environment(name).is_some_and(|known| known.open().is_some());
+        let is_open = self.own.status.draft.environment(name).is_some_and(|known| known.open().is_some());
         if is_open {
             self.end(now, name, Phase::Completed, &format!("every target is ready at {revision}"));
         }
-        let known = self.status.draft.environments.entry(name.clone()).or_default();
+        let known = self.own.status.draft.environments.entry(name.clone()).or_default();
         known.reached = Some(revision.clone());
         known.waiting = None;
         None
@@ -195,7 +195,7 @@ impl Pipeline {
 
     /// The environment is getting there, however that came.
     pub(super) fn land(&mut self, name: &Environment) {
-        let Some(known) = self.status.draft.environments.get_mut(name) else { return };
+        let Some(known) = self.own.status.draft.environments.get_mut(name) else { return };
         known.waiting = None;
         if let Some(promotion) = known.promotion.as_mut().filter(|promotion| promotion.phase.is_open()) {
             promotion.phase = Phase::Landed;
@@ -205,16 +205,16 @@ impl Pipeline {
 
     /// Whether a person allowed to promote once more what an environment has had; asks otherwise.
     fn may_repeat(&mut self, now: Timestamp, name: &Environment, revision: &Revision, question: Question) -> bool {
-        let seq = self.status.draft.environment(name).map(|known| known.seq).unwrap_or_default();
+        let seq = self.own.status.draft.environment(name).map(|known| known.seq).unwrap_or_default();
         self.answered(now, name, seq, revision, question, "").is_some()
     }
 
     /// Begins a promotion. It has a new number, so no answer to an earlier question counts for it.
     fn begin(&mut self, now: Timestamp, environment: &EnvironmentSpec, revision: &Revision) {
         let from = judge::said(environment, &self.sights).cloned();
-        let now_ms = self.wall_ms(now);
-        let answer = self.object.answers.clone();
-        let known = self.status.draft.environments.entry(environment.name.clone()).or_default();
+        let now_ms = self.own.wall_ms(now);
+        let answer = self.own.object.answers.clone();
+        let known = self.own.status.draft.environments.entry(environment.name.clone()).or_default();
         // A yes to "once more" is a yes to this promotion.
         let approval = known.waiting.take().filter(|waiting| answer.approve(&waiting.ticket));
         let approval = approval.map(|waiting| super::ask::approval(&answer, waiting.ticket, now_ms));
@@ -241,7 +241,7 @@ impl Pipeline {
     ) -> Option<Pending> {
         let environment = spec.environments.get(index)?;
         let name = &environment.name;
-        let promotion = self.status.draft.environment(name)?.open()?.clone();
+        let promotion = self.own.status.draft.environment(name)?.open()?.clone();
         match promotion.phase {
             Phase::Waiting => self.approach(now, spec, index, &promotion, effects),
             Phase::Started | Phase::Proposed => Some(self.carry_out(now, environment, how, &promotion, effects)),
@@ -268,34 +268,34 @@ impl Pipeline {
         let closed = self.closed_gates(now, spec, environment, &promotion, effects);
         for gate in &closed {
             if let Gate::Soak(until) = gate {
-                self.wake_at(*until);
+                self.own.wake_at(*until);
             }
         }
         if !closed.is_empty() {
             return Some(Pending::Gates(closed));
         }
-        if self.object.deleting {
+        if self.own.object.deleting {
             return Some(Pending::Recheck(Some("nothing starts in a Pipeline that is being deleted".to_owned())));
         }
-        if self.status.pruned {
+        if self.own.status.pruned {
             return Some(Pending::Recheck(Some("nothing starts while its status cannot be kept".to_owned())));
         }
         if !self.keeper.agreed(name, seq) {
             effects.extend(self.recheck(now, spec, index, name, seq));
             return Some(self.rechecking(name));
         }
-        if !self.status.is_free(now) {
+        if !self.own.status.is_free(now) {
             // What is decided now would be sent later, when it may be wrong.
-            return Some(Pending::Recheck(self.trouble().map(str::to_owned)));
+            return Some(Pending::Recheck(self.own.status.trouble().map(str::to_owned)));
         }
         self.start(now, environment, seq);
         Some(Pending::Telling)
     }
 
     fn start(&mut self, now: Timestamp, environment: &EnvironmentSpec, seq: crate::kernel::id::PromotionSeq) {
-        let now_ms = self.wall_ms(now);
+        let now_ms = self.own.wall_ms(now);
         let name = &environment.name;
-        let Some(known) = self.status.draft.environments.get_mut(name) else { return };
+        let Some(known) = self.own.status.draft.environments.get_mut(name) else { return };
         known.waiting = None;
         // We are replacing its revision, so `reached` no longer holds.
         known.reached = None;
@@ -315,7 +315,7 @@ impl Pipeline {
 
     /// Withdraws a promotion, with a notice if it was announced or a person was asked.
     pub(super) fn withdraw(&mut self, now: Timestamp, name: &Environment, why: &str) {
-        let Some(known) = self.status.draft.environment(name) else { return };
+        let Some(known) = self.own.status.draft.environment(name) else { return };
         let Some(promotion) = known.open() else { return };
         if promotion.phase != Phase::Waiting || known.waiting.is_some() {
             let message = format!("{} is not promoted to {name} any more: {why}", promotion.revision);
@@ -326,8 +326,8 @@ impl Pipeline {
 
     /// Ends the open promotion of an environment.
     pub(super) fn end(&mut self, now: Timestamp, name: &Environment, outcome: Phase, why: &str) {
-        let at_ms = self.wall_ms(now);
-        let draft = &mut self.status.draft;
+        let at_ms = self.own.wall_ms(now);
+        let draft = &mut self.own.status.draft;
         let Some(known) = draft.environments.get_mut(name) else { return };
         let Some(promotion) = known.promotion.as_mut().filter(|promotion| promotion.phase.is_open()) else { return };
         promotion.phase = outcome;
@@ -352,7 +352,7 @@ impl Pipeline {
 
     /// Environments that the spec no longer has, or that are first now: nothing is promoted into them.
     pub(super) fn drop_strays(&mut self, now: Timestamp, spec: &Spec) {
-        let names: Vec<Environment> = self.status.draft.environments.keys().cloned().collect();
+        let names: Vec<Environment> = self.own.status.draft.environments.keys().cloned().collect();
         for name in names {
             let place = spec.environments.iter().position(|environment| environment.name == name);
             match place {
@@ -360,7 +360,7 @@ impl Pipeline {
                 Some(_) => {}
                 None => {
                     self.withdraw(now, &name, "the Pipeline has no such environment any more");
-                    let known = self.status.draft.environments.get_mut(&name);
+                    let known = self.own.status.draft.environments.get_mut(&name);
                     known.into_iter().for_each(|known| known.targets.clear());
                 }
             }
@@ -372,8 +372,8 @@ impl Pipeline {
         if self.is_starting(now) {
             return;
         }
-        let now_ms = self.wall_ms(now);
-        let known = self.status.draft.environments.entry(environment.name.clone()).or_default();
+        let now_ms = self.own.wall_ms(now);
+        let known = self.own.status.draft.environments.entry(environment.name.clone()).or_default();
         let Some(pending) = pending else {
             known.behind = None;
             return;
@@ -385,7 +385,7 @@ impl Pipeline {
         let limit = i64::try_from(environment.stalled_after.as_millis()).unwrap_or(i64::MAX);
         let left = behind.since_ms.saturating_add(limit).saturating_sub(now_ms).min(limit);
         match u64::try_from(left) {
-            Ok(left) if left > 0 => self.wake_at(now.after(std::time::Duration::from_millis(left))),
+            Ok(left) if left > 0 => self.own.wake_at(now.after(std::time::Duration::from_millis(left))),
             _ => {
                 behind.told = true;
                 let message = format!("{} waits: {pending}", environment.name);

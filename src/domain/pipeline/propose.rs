@@ -140,18 +140,18 @@ impl Pipeline {
     ) -> Pending {
         let name = &environment.name;
         let repository = how.repository();
-        if let Some(known) = self.status.draft.environments.get_mut(name)
+        if let Some(known) = self.own.status.draft.environments.get_mut(name)
             && let Some(repository) = repository
         {
             known.expect_request(promotion.seq, repository);
         }
-        let is_durable = self.status.durable.environment(name).is_some_and(|durable| {
+        let is_durable = self.own.status.durable.environment(name).is_some_and(|durable| {
             let started = durable.open().is_some_and(|open| open.seq == promotion.seq && open.phase >= Phase::Started);
             started && repository.is_none_or(|repository| durable.expects(promotion.seq, repository))
         });
         let Some(repository) = repository else {
             let told = self.id_of(Kind::PromotionStarted, name, promotion.seq, "");
-            if is_durable && !self.status.draft.untold.iter().any(|notice| notice.id == told) {
+            if is_durable && !self.own.status.draft.untold.iter().any(|notice| notice.id == told) {
                 self.land(name);
                 return Pending::Deploying(name.clone(), promotion.revision.clone());
             }
@@ -170,14 +170,14 @@ impl Pipeline {
 
     /// Where promotions into this environment are proposed, if they are.
     fn repository(&self, name: &Environment) -> Option<&Repository> {
-        let own = self.spec()?.environments.iter().find(|environment| environment.name == *name)?;
+        let own = self.own.spec()?.environments.iter().find(|environment| environment.name == *name)?;
         own.promotion.as_ref()?.repository()
     }
 
     fn order(&self, name: &Environment, promotion: &Promotion, repository: &Repository) -> Order {
         Order {
-            id: promotion_id(&self.object.uid, name, promotion.seq),
-            pipeline: self.object.id.clone(),
+            id: promotion_id(&self.own.object.uid, name, promotion.seq),
+            pipeline: self.own.object.id.clone(),
             environment: name.clone(),
             seq: promotion.seq,
             from: promotion.from.clone(),
@@ -217,7 +217,7 @@ impl Pipeline {
         order: Order,
         effects: &mut Vec<Effect>,
     ) -> Pending {
-        let request = self.status.draft.environment(name).and_then(|known| known.request.clone());
+        let request = self.own.status.draft.environment(name).and_then(|known| known.request.clone());
         let Some((number, request)) = request.and_then(|request| Some((request.number?, request))) else {
             return Pending::Proposing(None);
         };
@@ -238,7 +238,7 @@ impl Pipeline {
             calls.look = Call::due(now.after(LOOK_SOON));
         }
         let (name, seq) = (&order.environment, order.seq);
-        let Some(known) = self.status.draft.environments.get_mut(name) else { return };
+        let Some(known) = self.own.status.draft.environments.get_mut(name) else { return };
         let at = |Request { url, number, commit }| OpenRequest {
             seq,
             number: Some(number),
@@ -280,7 +280,7 @@ impl Pipeline {
     }
 
     pub(super) fn propose_failed(&mut self, now: Timestamp, order: &Order, why: String, lasting: bool) {
-        let again = self.again(now);
+        let again = self.own.again(now);
         let Some(calls) = self.proposals.answer(order) else { return };
         if !lasting {
             return calls.propose.failed(again, why);
@@ -296,9 +296,9 @@ impl Pipeline {
 
     /// How the open request stands.
     pub(super) fn proposal_seen(&mut self, now: Timestamp, order: &Order, state: RequestState) {
-        let now_ms = self.wall_ms(now);
+        let now_ms = self.own.wall_ms(now);
         let name = &order.environment;
-        let known = self.status.draft.environment(name).filter(|known| known.is_carried_out_by(order));
+        let known = self.own.status.draft.environment(name).filter(|known| known.is_carried_out_by(order));
         let Some(promotion) = known.and_then(EnvironmentStatus::open) else { return };
         let is_new = now_ms.saturating_sub(promotion.started_ms.unwrap_or_default()) < NEW_FOR_MS;
         let next = now.after(if is_new { LOOK_SOON } else { LOOK_LATER });
@@ -316,14 +316,14 @@ impl Pipeline {
 
     fn merged(&mut self, name: &Environment) {
         self.land(name);
-        if let Some(known) = self.status.draft.environments.get_mut(name) {
+        if let Some(known) = self.own.status.draft.environments.get_mut(name) {
             known.request = None;
         }
     }
 
     /// A person closed the request.
     fn abandoned(&mut self, now: Timestamp, name: &Environment) {
-        let Some(known) = self.status.draft.environments.get_mut(name) else { return };
+        let Some(known) = self.own.status.draft.environments.get_mut(name) else { return };
         let request = known.request.take();
         let number = request.and_then(|request| request.number).map_or_else(String::new, |number| format!(" {number}"));
         let why = format!("a person closed its pull request{number}");
@@ -333,7 +333,7 @@ impl Pipeline {
 
     /// The open promotion of an environment ends if the spec proposes elsewhere by now: its request is there, and a yes was to it.
     pub(super) fn leave_repository(&mut self, now: Timestamp, name: &Environment, repository: Option<&Repository>) {
-        let Some(known) = self.status.draft.environment(name) else { return };
+        let Some(known) = self.own.status.draft.environment(name) else { return };
         let is_moved = |request: &OpenRequest| repository.is_none_or(|repository| !request.is_in(repository));
         let is_proposed = known.open().is_some_and(|open| matches!(open.phase, Phase::Started | Phase::Proposed));
         if is_proposed && known.request.as_ref().is_some_and(is_moved) {
@@ -343,13 +343,13 @@ impl Pipeline {
 
     /// Sets requests that nothing follows apart, and closes them once that is durable.
     pub(super) fn close_requests(&mut self, now: Timestamp, effects: &mut Vec<Effect>) {
-        let names: Vec<Environment> = self.status.draft.environments.keys().cloned().collect();
+        let names: Vec<Environment> = self.own.status.draft.environments.keys().cloned().collect();
         for name in names {
             let repository = self.repository(&name).cloned();
-            let Some(known) = self.status.draft.environments.get_mut(&name) else { continue };
+            let Some(known) = self.own.status.draft.environments.get_mut(&name) else { continue };
             known.part(repository.as_ref());
             let Some((request, why)) = known.closing.first().cloned() else { continue };
-            let durable = self.status.durable.environment(&name);
+            let durable = self.own.status.durable.environment(&name);
             let Some(promotion) = known.promotion.clone().filter(|_| {
                 durable.is_some_and(|durable| durable.closing.first().is_some_and(|(first, _)| *first == request))
             }) else {
@@ -366,7 +366,7 @@ impl Pipeline {
             let withdraw = &mut self.proposals.calls.entry(name.clone()).or_default().withdraw;
             if withdraw.is_due(now) {
                 withdraw.asked();
-                let id = promotion_id(&self.object.uid, &name, request.seq);
+                let id = promotion_id(&self.own.object.uid, &name, request.seq);
                 let order = Order { seq: request.seq, id, ..self.order(&name, &promotion, &repository) };
                 effects.push(Effect::Withdraw(Box::new(order), request.number, why));
             }
@@ -375,7 +375,7 @@ impl Pipeline {
 
     /// The request of this order is closed, or was never made.
     pub(super) fn request_closed(&mut self, order: &Order) {
-        let known = self.status.draft.environment(&order.environment);
+        let known = self.own.status.draft.environment(&order.environment);
         let of = |(request, _): &&(OpenRequest, String)| request.seq == order.seq && request.is_in(&order.repository);
         if let Some((request, _)) = known.and_then(|known| known.closing.iter().find(of)).cloned() {
             self.closed(&order.environment, &request);
@@ -383,7 +383,7 @@ impl Pipeline {
     }
 
     fn closed(&mut self, name: &Environment, request: &OpenRequest) {
-        if let Some(known) = self.status.draft.environments.get_mut(name) {
+        if let Some(known) = self.own.status.draft.environments.get_mut(name) {
             known.closing.retain(|(closing, _)| closing != request);
         }
         if let Some(calls) = self.proposals.calls.get_mut(name) {
@@ -395,8 +395,8 @@ impl Pipeline {
     /// The request of this order was not closed.
     pub(super) fn withdraw_failed(&mut self, now: Timestamp, order: &Order, why: &str, lasting: bool) {
         let name = &order.environment;
-        let again = self.again(now);
-        let known = self.status.draft.environment(name).and_then(|known| known.closing.first().cloned());
+        let again = self.own.again(now);
+        let known = self.own.status.draft.environment(name).and_then(|known| known.closing.first().cloned());
         let Some(calls) = self.proposals.calls.get_mut(name) else { return };
         let Some((request, _)) = known.filter(|_| lasting) else { return calls.withdraw.failed(again, why) };
         if request.number.is_none() {

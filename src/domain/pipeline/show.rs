@@ -29,32 +29,32 @@ impl Pipeline {
         if self.is_starting(now) {
             return;
         }
-        self.status.draft.observed_generation = self.object.generation;
-        if let Ok(spec) = self.object.spec.clone() {
+        self.own.status.draft.observed_generation = self.own.object.generation;
+        if let Ok(spec) = self.own.object.spec.clone() {
             self.show_environments(&spec, judged);
         }
         let mut conditions = vec![self.ready()];
         conditions.extend(self.pending(judged));
         conditions.extend(self.stalled(judged));
         conditions.extend(self.unheard());
-        let since_ms = self.wall_ms(now);
-        let earlier = std::mem::take(&mut self.status.draft.conditions);
+        let since_ms = self.own.wall_ms(now);
+        let earlier = std::mem::take(&mut self.own.status.draft.conditions);
         for condition in &mut conditions {
             condition.since(&earlier, since_ms);
             condition.message = short(&condition.message);
         }
-        self.status.draft.conditions = conditions;
+        self.own.status.draft.conditions = conditions;
     }
 
     fn show_environments(&mut self, spec: &Spec, judged: &[Option<Pending>]) {
         let first = spec.environments.first();
         let latest = first.and_then(|first| judge::settled(first, &self.sights).ok()).cloned();
         if latest.is_some() {
-            self.status.draft.latest = latest;
+            self.own.status.draft.latest = latest;
         }
         for (environment, pending) in spec.environments.iter().zip(judged) {
             let targets = environment.targets.iter().map(|target| shown(target, self.sights.get(target))).collect();
-            let known = self.status.draft.environments.entry(environment.name.clone()).or_default();
+            let known = self.own.status.draft.environments.entry(environment.name.clone()).or_default();
             known.targets = targets;
             let open = known.promotion.as_mut().filter(|promotion| promotion.phase.is_open());
             if let (Some(promotion), Some(pending)) = (open, pending) {
@@ -64,7 +64,7 @@ impl Pipeline {
     }
 
     fn ready(&self) -> Condition {
-        match &self.object.spec {
+        match &self.own.object.spec {
             Err(why) => condition(ConditionKind::Ready, false, "InvalidSpec", why),
             Ok(spec) => match judge::unseen_of(&spec.environments, &self.sights) {
                 None => condition(ConditionKind::Ready, true, "ReconciliationSucceeded", "All clusters checked"),
@@ -106,7 +106,7 @@ impl Pipeline {
 
     /// Whether nothing but an Event carries promotions by notification.
     fn unheard(&self) -> Option<Condition> {
-        let mut environments = self.spec().filter(|_| !self.heard)?.environments.iter().skip(1);
+        let mut environments = self.own.spec().filter(|_| !self.heard)?.environments.iter().skip(1);
         let told = |own: &EnvironmentSpec| own.promotion.as_ref().is_some_and(|how| how.repository().is_none());
         environments.any(told).then(|| condition(ConditionKind::Unheard, true, "NoWebhook", UNHEARD))
     }
@@ -114,10 +114,10 @@ impl Pipeline {
     /// Whether a person must act, and why.
     fn stalled(&self, judged: &[Option<Pending>]) -> Option<Condition> {
         let stalled = |reason, words: &str| Some(condition(ConditionKind::Stalled, true, reason, words));
-        if let Err(why) = &self.object.spec {
+        if let Err(why) = &self.own.object.spec {
             return stalled("InvalidSpec", why);
         }
-        if self.status.pruned {
+        if self.own.status.pruned {
             return stalled(
                 PRUNED,
                 "the CRD drops what allclear must remember, so nothing is promoted: apply that of this version, which \
@@ -135,7 +135,7 @@ impl Pipeline {
             }
         }
         let late =
-            self.status.draft.environments.iter().find(|(_, known)| known.behind.is_some_and(|behind| behind.told));
+            self.own.status.draft.environments.iter().find(|(_, known)| known.behind.is_some_and(|behind| behind.told));
         late.and_then(|(name, known)| {
             let message = known.promotion.as_ref().filter(|promotion| promotion.phase.is_open());
             let message = message.map_or("it waits for the environments before it", |open| open.message.as_str());

@@ -10,6 +10,7 @@ use serde::Deserialize;
 use crate::apps::app::TargetKey;
 use crate::kernel::id::{Environment, Revision};
 use crate::objects::gates::{Freeze, VerdictSource, Window};
+use crate::pipeline::Pipeline;
 use crate::pipeline::proposal::Repository;
 
 /// How long a soaking environment may be unready, unless the spec says: a pod that was evicted is replaced well within it.
@@ -149,7 +150,7 @@ impl Spec {
 }
 
 /// A Pipeline, as the API server has it.
-pub type Object = crate::objects::kept::Object<crate::kernel::id::PipelineId, Spec, crate::pipeline::status::Status>;
+pub type Object = crate::objects::kept::Object<Pipeline>;
 
 /// For words: the revision, or that there is none.
 pub fn or_none(revision: Option<&Revision>) -> &str {

@@ -7,13 +7,18 @@ mod moves;
 mod remark;
 mod view;
 
+use std::time::Duration;
+
 use super::spec::{Advance, EnvironmentSpec, Gates, PromotionSpec, Purged, Strategy};
 use super::status::{EnvironmentStatus, Phase, Question as Asks, TargetStatus};
 use super::*;
 use crate::apps::app::{AppKind, ClusterKey, Present};
-use crate::kernel::id::PipelineId;
+use crate::kernel::id::{PipelineId, Revision};
 use crate::notices::notice::Kind;
+use crate::objects::asked::Opening;
+use crate::objects::gates::{Freeze, VerdictSource};
 use crate::objects::kept::Answers;
+use crate::objects::owned::{Effect as Own, Event as Life};
 use crate::pipeline::proposal::{ForgeKind, Repository, Request};
 
 const MINUTE: Duration = Duration::from_mins(1);
@@ -155,11 +160,11 @@ impl Story {
         for effect in effects {
             assert_eq!(self.machine.breaks(&effect), [], "{effect:?}");
             match effect {
-                Effect::Store(status, over) => {
+                Effect::Object(Own::Store(status, over)) => {
                     assert_eq!(over, self.object.version, "written over what it has not seen");
                     self.writes += 1;
                     if self.failing {
-                        self.feed(Event::StoreFailed("forbidden".to_owned()));
+                        self.feed(Event::Object(Life::StoreFailed("forbidden".to_owned())));
                         continue;
                     }
                     let status = if self.whole { *status } else { pruned(*status) };
@@ -169,16 +174,16 @@ impl Story {
                     if self.is_seen_first {
                         self.see();
                     }
-                    self.feed(Event::Stored { version: self.object.version.clone(), whole: self.whole });
+                    self.feed(Event::Object(Life::Stored { version: self.object.version.clone(), whole: self.whole }));
                 }
                 Effect::Recheck(environment, seq, targets) if !self.holds_rechecks => {
                     let fresh = targets.into_iter().map(|target| (target.clone(), self.truth[&target].clone()));
                     let fresh = fresh.collect();
                     self.feed(Event::Rechecked(environment, seq, fresh));
                 }
-                Effect::Tell(notice) => {
+                Effect::Object(Own::Tell(notice)) => {
                     self.told.push((notice.kind, notice.message.clone()));
-                    self.feed(Event::Told(notice.id));
+                    self.feed(Event::Object(Life::Told(notice.id)));
                 }
                 other => self.asked.push(other),
             }
@@ -198,7 +203,7 @@ impl Story {
     }
 
     fn see(&mut self) {
-        self.feed(Event::Seen(Box::new(self.object.clone())));
+        self.feed(Event::Object(Life::Seen(Box::new(self.object.clone()))));
     }
 
     fn change(&mut self, change: impl FnOnce(&mut Object)) {
@@ -241,8 +246,9 @@ impl Story {
     /// The question about prod's calendar, or about its verdict.
     fn topic(&self) -> Topic {
         let asked = self.asked.iter().rev().find_map(|asked| match asked {
-            Effect::ReadCalendar(_, topic, ..) | Effect::SeeEdge(_, topic) => Some(*topic),
-            Effect::AskVerdict(_, question) => Some(question.topic()),
+            Effect::Ask(_, Ask::Calendar(topic, ..) | Ask::Verdict(topic, _)) | Effect::SeeEdge(_, topic) => {
+                Some(*topic)
+            }
             _ => None,
         });
         asked.expect("a question")
@@ -408,6 +414,23 @@ fn a_spec_that_cannot_be_used_is_told_once_and_moves_nothing() {
     assert!(story.condition("InvalidSpec").is_some_and(|words| words.contains("no such zone")));
 }
 
+#[test]
+fn after_a_restore_that_refused_writes_show_numbers_go_on() {
+    let mut story = Story::new(spec(true));
+    story.show("staging", at("2"));
+    let backup = story.object.clone();
+    story.show("staging", at("3"));
+    story.pass(MINUTE);
+    let given = story.object.status.environment(&prod()).expect("prod").seq;
+    story.object = Object { version: "restored".to_owned(), ..backup };
+    for _ in 0..2 {
+        story.feed(Event::Object(Life::Conflicted(Box::new(story.object.clone()))));
+    }
+    story.pass(MINUTE);
+    let known = story.object.status.environment(&prod()).expect("prod");
+    assert!(known.seq > given, "{:?} was given out before", known.seq);
+}
+
 // Faults: PF12
 #[test]
 fn after_a_restore_numbers_go_on_and_an_old_yes_is_void() {
@@ -420,10 +443,10 @@ fn after_a_restore_numbers_go_on_and_an_old_yes_is_void() {
     story.object = Object { version: "restored".to_owned(), ..backup };
     story.see();
     story.pass(Duration::from_secs(2));
-    assert!(matches!(&story.asked[..], [.., Effect::Look]));
-    story.feed(Event::Looked(Some(Box::new(story.object.clone()))));
+    assert!(matches!(&story.asked[..], [.., Effect::Object(Own::Look)]));
+    story.feed(Event::Object(Life::Looked(Some(Box::new(story.object.clone())))));
     story.pass(Duration::from_secs(2));
-    story.feed(Event::Looked(Some(Box::new(story.object.clone()))));
+    story.feed(Event::Object(Life::Looked(Some(Box::new(story.object.clone())))));
     assert_eq!(story.count(Kind::PipelineFaulty), 1);
     story.pass(MINUTE);
     let known = story.object.status.environment(&prod()).expect("prod");
@@ -437,9 +460,9 @@ fn after_a_restore_numbers_go_on_and_an_old_yes_is_void() {
 fn an_object_that_is_gone_ends_its_machine_after_a_look() {
     let mut story = Story::new(spec(false));
     story.asked.clear();
-    story.feed(Event::Missed);
-    assert!(matches!(&story.asked[..], [Effect::Look]));
-    story.feed(Event::Looked(None));
-    assert!(matches!(&story.asked[..], [Effect::Look, Effect::End]));
+    story.feed(Event::Object(Life::Missed));
+    assert!(matches!(&story.asked[..], [Effect::Object(Own::Look)]));
+    story.feed(Event::Object(Life::Looked(None)));
+    assert!(matches!(&story.asked[..], [Effect::Object(Own::Look), Effect::Object(Own::End)]));
     assert_eq!(story.machine.next_deadline(), None);
 }

@@ -1,11 +1,12 @@
-//! The known state of the object, and the status that follows.
+//! What follows from a change of the object, and what of its status decisions rest on.
 //!
 //! Not for how the status is written; that is `own_status`.
 
 use crate::kernel::machine::Timestamp;
-use crate::objects::own_status::{Belief, Remembered};
+use crate::notices::notice::Notice;
+use crate::objects::kept::Remembered;
+use crate::objects::owned::News;
 use crate::pipeline::Pipeline;
-use crate::pipeline::spec::Object;
 use crate::pipeline::status::{Phase, Status};
 
 impl Remembered for Status {
@@ -31,94 +32,45 @@ impl Remembered for Status {
         }
         decisive
     }
+
+    fn untold(&self) -> &[Notice] {
+        &self.untold
+    }
+
+    fn untold_mut(&mut self) -> &mut Vec<Notice> {
+        &mut self.untold
+    }
 }
 
 impl Pipeline {
-    /// Why its status cannot be written, while that is so.
-    pub fn trouble(&self) -> Option<&str> {
-        self.status.trouble()
-    }
-
-    /// The object was seen by a watch, which may lag behind our own writes.
-    pub(super) fn seen(&mut self, now: Timestamp, object: Object) {
-        let same = (object.uid == self.object.uid).then_some(&object.status);
-        if self.status.seen(now, same) == Belief::Stale {
-            return;
+    /// What a change of the object means to what is asked and decided.
+    pub(super) fn learn(&mut self, now: Timestamp, news: News<Self>) {
+        match news {
+            News::Another => *self = Self::of(self.own.clone()).heard(self.heard),
+            News::Rewritten => {
+                self.keeper.restart();
+                self.proposals.restart();
+            }
+            News::Respecified(_) => {
+                // A fresh look was at what another spec rests on, and gates were those of another spec.
+                self.keeper.outdate();
+                self.own.decide_anew();
+            }
+            News::Poked => {
+                self.keeper.hurry(now);
+                self.proposals.hurry(now);
+            }
+            News::Restored(lost) => self.restored(*lost),
+            News::Refused => self.own.decide_anew(),
         }
-        let is_poked = same.is_some() && object.answers.poked != self.object.answers.poked;
-        let is_listed_again = same.is_some() && object.version == self.object.version;
-        self.take(object);
-        if is_listed_again {
-            self.status.listed_again();
-        }
-        if is_poked {
-            self.status.hurry(now);
-            self.keeper.hurry(now);
-            self.proposals.hurry(now);
-        }
-    }
-
-    /// The object was read afresh.
-    pub(super) fn looked(&mut self, now: Timestamp, object: Option<Object>) {
-        let same = object.as_ref().filter(|object| object.uid == self.object.uid).map(|object| &object.status);
-        let belief = self.status.looked(now, same);
-        match object {
-            None => self.gone = true,
-            Some(object) => self.believe(now, object, belief),
-        }
-    }
-
-    /// A write was refused: this is the object now.
-    pub(super) fn conflicted(&mut self, now: Timestamp, object: Object) {
-        let same = (object.uid == self.object.uid).then_some(&object.status);
-        let belief = self.status.conflicted(now, same);
-        self.believe(now, object, belief);
-        self.decide_anew();
-    }
-
-    /// Decides again all that is not durable. Notices sent meanwhile stay sent.
-    fn decide_anew(&mut self) {
-        let untold = self.status.draft.untold.clone();
-        self.status.decide_anew();
-        self.status.draft.untold.retain(|notice| untold.contains(notice));
-    }
-
-    fn believe(&mut self, now: Timestamp, object: Object, belief: Belief) {
-        match belief {
-            Belief::Stale => {}
-            Belief::Fresh => self.take(object),
-            Belief::Restored => self.restored(now, object),
-        }
-    }
-
-    /// Takes over what the object says, and what it remembers if that is not what we wrote.
-    fn take(&mut self, object: Object) {
-        self.gone = false;
-        if object.uid != self.object.uid {
-            let (epoch_ms, telling) = (self.time.epoch_ms, std::mem::take(&mut self.telling));
-            *self = Self { telling, heard: self.heard, ..Self::new(epoch_ms, object) };
-            return;
-        }
-        if self.status.take(object.status.clone(), object.version.clone()) {
-            self.keeper.restart();
-            self.proposals.restart();
-        }
-        if self.object.spec != object.spec {
-            // A fresh look was at what another spec rests on, and gates were those of another spec.
-            self.keeper.outdate();
-            self.decide_anew();
-        }
-        self.object = object;
     }
 
     /// The object was restored from a backup. It remembers less than we do: no number that we saw is given out again (PL-3), and no
     /// answer to an earlier question counts.
-    fn restored(&mut self, now: Timestamp, object: Object) {
-        let lost = self.status.give_up();
-        self.take(object);
+    fn restored(&mut self, lost: Status) {
         for (name, lost) in lost.environments {
-            let Some(known) = self.status.draft.environments.get_mut(&name) else {
-                self.status.draft.environments.entry(name).or_default().seq = lost.seq;
+            let Some(known) = self.own.status.draft.environments.get_mut(&name) else {
+                self.own.status.draft.environments.entry(name).or_default().seq = lost.seq;
                 continue;
             };
             let is_behind = known.seq < lost.seq;
@@ -137,9 +89,5 @@ impl Pipeline {
                 "the Pipeline was restored from a backup".clone_into(&mut promotion.message);
             }
         }
-        self.tell_faulty(
-            now,
-            "its status is older than what was written: it was restored from a backup, or edited. Open questions were asked anew",
-        );
     }
 }

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use crate::apps::app::{Look, TargetKey};
 use crate::kernel::answer::{Flow, PortError};
 use crate::kernel::id::RepoId;
-use crate::ports::pipeline::{Calendar, Objects, Verdicts};
+use crate::ports::objects::{Calendar, Objects, Verdicts};
 use crate::repo::job::{Job, Order, Pod};
 use crate::repo::spec::{Object, Spec};
 

@@ -16,38 +16,31 @@ const TICKET_BYTES_MAX: usize = 24;
 
 impl Repo {
     pub(super) fn advance(&mut self, now: Timestamp) -> Vec<Effect> {
-        let mut effects = Vec::new();
-        self.time.alarm = None;
-        self.status.wake(now);
         self.keeper.wake(now);
         self.jobs.wake(now);
-        effects.extend(self.status.begin_look(now).then_some(Effect::Look));
-        if !self.gone {
+        let mut effects = Vec::from_iter(self.own.begin(now).map(Effect::Object));
+        if self.own.gone {
+            effects.extend(self.jobs.watch(false).map(Effect::WatchJobs));
+        } else {
             self.judge(now, &mut effects);
         }
-        effects.extend(self.tell(now));
-        if self.gone {
-            effects.extend(self.jobs.watch(false).map(Effect::WatchJobs));
-            self.ended = self.telling.is_done();
-            effects.extend(self.ended.then_some(Effect::End));
-        } else {
-            self.ended = false;
-            effects.extend(self.status.flush(now).map(|(status, version)| Effect::Store(status, version)));
-        }
+        effects.extend(self.own.rest(now).into_iter().map(Effect::Object));
         effects
     }
 
     fn judge(&mut self, now: Timestamp, effects: &mut Vec<Effect>) {
-        match self.object.spec.clone() {
+        match self.own.object.spec.clone() {
             Ok(spec) => effects.extend(self.look_for_head(now, &spec)),
-            Err(why) => self.tell_faulty(now, &format!("its spec cannot be used: {why}")),
+            Err(why) => self.own.tell_faulty(now, &format!("its spec cannot be used: {why}")),
         }
         // A Repo that is being deleted starts nothing: Kubernetes collects its Jobs.
-        if !self.object.deleting || self.status.draft.run.as_ref().is_some_and(|run| run.phase == Phase::Started) {
-            let before = self.status.draft.run.clone();
+        if !self.own.object.deleting
+            || self.own.status.draft.run.as_ref().is_some_and(|run| run.phase == Phase::Started)
+        {
+            let before = self.own.status.draft.run.clone();
             self.stand = self.conduct(now, effects);
             // A decision that rests on nothing else is taken at once; there are a handful of them at most.
-            if before != self.status.draft.run {
+            if before != self.own.status.draft.run {
                 self.stand = self.conduct(now, effects);
             }
         }
@@ -60,10 +53,10 @@ impl Repo {
 
     /// Whether its Jobs have to be known: for a run that goes on, one that is to begin, or Jobs that are to be removed.
     fn wants_jobs(&self) -> bool {
-        let draft = &self.status.draft;
+        let draft = &self.own.status.draft;
         // Also until the end of a run is durable: only then its Job may be removed.
-        let is_open = [&draft.run, &self.status.durable.run].into_iter().flatten().any(|run| run.phase.is_open());
-        let is_to_begin = match (self.spec(), &draft.head) {
+        let is_open = [&draft.run, &self.own.status.durable.run].into_iter().flatten().any(|run| run.phase.is_open());
+        let is_to_begin = match (self.own.spec(), &draft.head) {
             (Some(spec), Some(head)) => spec.suspended.is_none() && self.is_news(spec, head),
             (Some(_) | None, _) => false,
         };
@@ -80,8 +73,8 @@ impl Repo {
     /// is durably over.
     fn spare(&self) -> Option<Job> {
         let known = self.jobs.known()?;
-        let run = self.status.durable.run.as_ref()?;
-        let keep = self.spec().map_or(Keep::default(), |spec| spec.keep);
+        let run = self.own.status.durable.run.as_ref()?;
+        let keep = self.own.spec().map_or(Keep::default(), |spec| spec.keep);
         let is_present = |job: &Job| {
             matches!(run.phase, Phase::Starting | Phase::Started)
                 && job.attempt.seq == run.attempt.seq
@@ -92,7 +85,7 @@ impl Repo {
             order(job) <= (run.attempt.seq, run.attempt.number)
                 && !is_present(job)
                 && !job.deleting
-                && job.owner.as_ref() == Some(&self.object.uid)
+                && job.owner.as_ref() == Some(&self.own.object.uid)
         };
         let mut past: Vec<&Job> = known.values().filter(is_past).collect();
         if let Some(unstarted) = past.iter().find(|job| job.suspended && (!job.marked || job.withdrawn)) {
@@ -112,9 +105,9 @@ impl Repo {
     /// Where it stands, in words.
     pub(super) fn words(&self) -> String {
         match &self.stand {
-            Stand::Resting => self.status.draft.run.as_ref().map_or_else(String::new, |run| run.message.clone()),
+            Stand::Resting => self.own.status.draft.run.as_ref().map_or_else(String::new, |run| run.message.clone()),
             Stand::Asked(question) => {
-                let plan = self.status.draft.run.as_ref().and_then(|run| run.plan.as_ref());
+                let plan = self.own.status.draft.run.as_ref().and_then(|run| run.plan.as_ref());
                 let plan = plan.filter(|_| *question == Question::Plan).map(plan_words).unwrap_or_default();
                 format!("{}{plan}{}", question.words(), self.void_yes().unwrap_or_default())
             }
@@ -124,8 +117,8 @@ impl Repo {
 
     /// That a yes is there which is to another question, behind other words.
     fn void_yes(&self) -> Option<String> {
-        let asked = &self.status.draft.waiting.as_ref()?.ticket;
-        let said = self.object.answers.approve.as_ref().filter(|said| *said != asked)?;
+        let asked = &self.own.status.draft.waiting.as_ref()?.ticket;
+        let said = self.own.object.answers.approve.as_ref().filter(|said| *said != asked)?;
         Some(format!("; the yes to ticket {} was to an earlier question", text::clean(said, TICKET_BYTES_MAX)))
     }
 }

@@ -38,17 +38,17 @@ impl Question {
 impl Repo {
     /// A person's yes to a question about this run, which is asked unless it is asked already.
     pub(super) fn answered(&mut self, now: Timestamp, run: &Run, question: Question) -> Option<Approval> {
-        let at_ms = self.wall_ms(now);
-        let ticket = ticket(&self.object.uid, run, question);
-        if self.status.draft.waiting.as_ref().is_some_and(|waiting| waiting.ticket == ticket) {
-            let answers = &self.object.answers;
+        let at_ms = self.own.wall_ms(now);
+        let ticket = ticket(&self.own.object.uid, run, question);
+        if self.own.status.draft.waiting.as_ref().is_some_and(|waiting| waiting.ticket == ticket) {
+            let answers = &self.own.object.answers;
             if !answers.approve(&ticket) {
                 return None;
             }
-            self.status.draft.waiting = None;
+            self.own.status.draft.waiting = None;
             return Some(Approval { by: answers.by.clone(), overrides: answers.overrides(&ticket), ticket, at_ms });
         }
-        self.status.draft.waiting = Some(Waiting { question, ticket: ticket.clone(), since_ms: at_ms });
+        self.own.status.draft.waiting = Some(Waiting { question, ticket: ticket.clone(), since_ms: at_ms });
         if question != Question::Again {
             let about = run.plan.as_ref().filter(|_| question == Question::Plan).map(plan_words).unwrap_or_default();
             let message = format!("{}{about}: {}. Answer with ticket {ticket}", run.revision, question.words());

@@ -20,7 +20,7 @@ impl Repo {
     /// A Job that may have been started: it is started, once, and followed to its end.
     pub(super) fn started(&mut self, now: Timestamp, effects: &mut Vec<Effect>) -> Stand {
         let is_durable = self.is_durable();
-        let job = self.status.draft.run.as_ref().and_then(|run| run.job.clone());
+        let job = self.own.status.draft.run.as_ref().and_then(|run| run.job.clone());
         let Some(JobRef { name, uid: Some(uid) }) = job else { return Stand::Done };
         self.jobs.witness.attend(&uid, false);
         if self.jobs.known().is_none() {
@@ -57,7 +57,7 @@ impl Repo {
 
     /// A Job that has ended: once its pods have, too, that is recorded.
     fn ending(&mut self, now: Timestamp, found: &Job, effects: &mut Vec<Effect>) -> Stand {
-        let is_decided = self.is_durable() && self.status.is_free(now);
+        let is_decided = self.is_durable() && self.own.status.is_free(now);
         let ran = self.jobs.witness.ran(found);
         let (_, present) = self.jobs.focus(&found.name);
         match present.last_pods(&found.uid).map(<[Pod]>::to_vec) {
@@ -77,7 +77,9 @@ impl Repo {
 
     /// Whether something else is wanted than what its Job does: another commit, or other settings.
     fn is_to_be_withdrawn(&self) -> bool {
-        let (Some(spec), Some(head), Some(run)) = (self.spec(), &self.status.draft.head, &self.status.draft.run) else {
+        let (Some(spec), Some(head), Some(run)) =
+            (self.own.spec(), &self.own.status.draft.head, &self.own.status.draft.run)
+        else {
             return false;
         };
         spec.suspended.is_none() && (self.is_news(spec, head) || run.terms.settings != spec.settings())
@@ -97,7 +99,7 @@ impl Repo {
 
     /// A Job that was taken back: once no pod of it is left, it is known whether it ran. It is removed when that is durable.
     fn withdrawing(&mut self, now: Timestamp, found: &Job, effects: &mut Vec<Effect>) -> Stand {
-        let is_decided = self.is_durable() && self.status.is_free(now);
+        let is_decided = self.is_durable() && self.own.status.is_free(now);
         let is_at_rest = found.pods.at_rest && found.pods.active == 0 && found.pods.terminating == 0;
         let ran = self.jobs.witness.ran(found);
         let (_, present) = self.jobs.focus(&found.name);
@@ -114,7 +116,7 @@ impl Repo {
     /// The Job is not among those that are there. Before that is believed, it is looked for afresh; before it counts as ended, its pods
     /// are.
     fn vanished(&mut self, now: Timestamp, name: &str, uid: String, effects: &mut Vec<Effect>) -> Stand {
-        let is_decided = self.is_durable() && self.status.is_free(now);
+        let is_decided = self.is_durable() && self.own.status.is_free(now);
         let (other, present) = self.jobs.focus(name);
         if other.is_none() && !present.absent {
             if present.look.is_due(now) {
@@ -140,7 +142,7 @@ impl Repo {
             Ran::Perhaps => {
                 let message =
                     format!("Job {name} is gone, and what it did is not known; look at what it was to change");
-                let number = self.status.draft.run.as_ref().map(|run| run.attempt.number.to_string());
+                let number = self.own.status.draft.run.as_ref().map(|run| run.attempt.number.to_string());
                 self.end(now, Phase::Lost, &message);
                 self.announce(now, Kind::RunFailed, &number.unwrap_or_default(), &message);
             }
@@ -149,14 +151,14 @@ impl Repo {
 
     /// The state of a started Job, in words.
     fn words_of_job(&mut self, now: Timestamp, found: &Job) -> String {
-        let since = self.status.draft.run.as_ref().and_then(|run| run.started_ms).unwrap_or_default();
+        let since = self.own.status.draft.run.as_ref().and_then(|run| run.started_ms).unwrap_or_default();
         let late = self.at_wall(now, since.saturating_add_unsigned(millis(WORDS_AFTER)));
         let Some(pod) = self.jobs.witness.pod() else {
             if found.pods.active > 0 {
                 return "its Job runs".to_owned();
             }
             if late > now {
-                self.wake_at(late);
+                self.own.wake_at(late);
                 return "its Job is started, and has no pod yet".to_owned();
             }
             return "its Job has no pod: a quota or an admission webhook may refuse it, or its account is missing (kubectl describe job \

@@ -1,21 +1,16 @@
 //! The conditions of an apply, beside a person's approval: time, other systems, and objects that it needs.
 
-use std::time::Duration;
-
-use crate::kernel::call::Call;
 use crate::kernel::machine::Timestamp;
-use crate::objects::asked::Opening;
-use crate::objects::asked::{Asked, Topic};
+use crate::objects::asked::{AskedGates, Question};
 use crate::repo::needs::Needs;
 use crate::repo::spec::Spec;
 use crate::repo::status::{Phase, Run};
-use crate::repo::{Effect, Question, Repo};
+use crate::repo::{Effect, Repo};
 
 /// The known states of gates that others judge.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Gatekeeper {
-    pub(super) calendar: Asked,
-    verdict: Asked,
+    pub(super) asked: AskedGates,
     pub(super) needs: Needs,
 }
 
@@ -25,49 +20,20 @@ impl Gatekeeper {
         *self = Self::default();
     }
 
-    /// Asks the calendar and the needs now. A verdict keeps its pace: the other system demands it.
+    /// Asks the calendar and the needs now.
     pub(super) fn hurry(&mut self, now: Timestamp) {
-        self.calendar.call.hurry(now);
+        self.asked.hurry(now);
         self.needs.hurry(now);
-    }
-
-    /// Returns the question if it is still about this topic. The answer to another question does not count.
-    fn answered(asked: &mut Asked, topic: Topic) -> Option<&mut Asked> {
-        Some(asked).filter(|asked| asked.is_about(topic))
-    }
-
-    pub(super) fn calendar_read(&mut self, now: Timestamp, topic: Topic, opening: Opening) {
-        if let Some(asked) = Self::answered(&mut self.calendar, topic) {
-            asked.read(now, opening);
-        }
-    }
-
-    pub(super) fn calendar_failed(&mut self, topic: Topic, again: impl FnOnce(u32) -> Timestamp, why: String) {
-        if let Some(asked) = Self::answered(&mut self.calendar, topic) {
-            asked.call.failed(again, why);
-        }
-    }
-
-    pub(super) fn verdict_given(&mut self, now: Timestamp, topic: Topic, opening: Opening) {
-        if let Some(asked) = Self::answered(&mut self.verdict, topic) {
-            asked.given(now, opening);
-        }
-    }
-
-    pub(super) fn verdict_failed(&mut self, now: Timestamp, topic: Topic, why: String, rest: Duration) {
-        if let Some(asked) = Self::answered(&mut self.verdict, topic) {
-            asked.refused(now, why, rest);
-        }
     }
 
     /// Ends every pause that is over, so that no deadline stays in the past.
     pub(super) fn wake(&mut self, now: Timestamp) {
-        let calls = [&mut self.calendar.call, &mut self.verdict.call, &mut self.needs.call];
-        calls.into_iter().for_each(|call| call.wake(now));
+        self.asked.wake(now);
+        self.needs.call.wake(now);
     }
 
     pub(super) fn deadline(&self) -> Option<Timestamp> {
-        [&self.calendar.call, &self.verdict.call, &self.needs.call].into_iter().filter_map(Call::deadline).min()
+        [self.asked.deadline(), self.needs.call.deadline()].into_iter().flatten().min()
     }
 }
 
@@ -102,25 +68,18 @@ impl Repo {
         effects: &mut Vec<Effect>,
         closed: &mut Vec<String>,
     ) {
-        let gates = &spec.gates;
+        let (gates, asked) = (&spec.gates, &mut self.keeper.asked);
+        let mut ask = |ask| effects.push(Effect::Ask(ask));
         if !(gates.windows.is_empty() && gates.freezes.is_empty()) {
-            let topic = Topic::of(&(&gates.windows, &gates.freezes));
-            self.keeper.calendar.ask_about(topic);
-            if self.keeper.calendar.is_due(now) {
-                effects.push(Effect::ReadCalendar(topic, gates.windows.clone(), gates.freezes.clone()));
-            }
-            closed.extend(self.keeper.calendar.closed("the calendar"));
+            closed.extend(asked.calendar(now, &gates.windows, &gates.freezes, &mut ask));
         }
         if let Some(source) = &gates.verdict {
-            let seq = run.attempt.seq;
-            let applied = self.status.durable.history.iter().rev().find(|ended| ended.outcome == Phase::Succeeded);
+            let seq = run.attempt.seq.0;
+            let mut history = self.own.status.durable.history.iter().rev();
+            let applied = history.find(|ended| ended.outcome == Phase::Succeeded);
             let from = applied.map(|ended| ended.revision.clone());
             let question = Question { source: source.clone(), seq, revision: run.revision.clone(), from };
-            self.keeper.verdict.ask_about(question.topic());
-            if self.keeper.verdict.is_due(now) {
-                effects.push(Effect::AskVerdict(Box::new(question)));
-            }
-            closed.extend(self.keeper.verdict.closed("the verdict"));
+            closed.extend(asked.verdict(now, question, &mut ask));
         }
     }
 }

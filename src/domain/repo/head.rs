@@ -103,7 +103,8 @@ impl Repo {
             looking.begun = true;
             let spread = millis(spec.interval.min(SPREAD_MAX)).max(1);
             // A Repo that was never looked at is new: a person waits for it.
-            let wait = if self.status.durable.head.is_none() { 0 } else { jitter(&self.object.uid, 0) % spread };
+            let wait =
+                if self.own.status.durable.head.is_none() { 0 } else { jitter(&self.own.object.uid, 0) % spread };
             looking.call = Call::due(now.after(Duration::from_millis(wait)));
         }
         let due = looking.call.deadline().unwrap_or(now);
@@ -117,7 +118,7 @@ impl Repo {
 
     pub(super) fn resolved(&mut self, now: Timestamp, found: Found) {
         let is_outdated = self.looking.call.is_outdated();
-        let interval = self.spec().map_or(SPREAD_MAX, |spec| spec.interval);
+        let interval = self.own.spec().map_or(SPREAD_MAX, |spec| spec.interval);
         self.looking.count = self.looking.count.wrapping_add(1);
         self.looking.lasting = false;
         if is_outdated {
@@ -126,7 +127,7 @@ impl Repo {
         }
         // Ten percent either way, so that Repos that began together do not stay together.
         let tenth = millis(interval) / 10;
-        let shift = jitter(&self.object.uid, self.looking.count) % (2 * tenth).max(1);
+        let shift = jitter(&self.own.object.uid, self.looking.count) % (2 * tenth).max(1);
         let next = Duration::from_millis(millis(interval).saturating_sub(tenth).saturating_add(shift));
         self.looking.call.answered_until(now.after(next));
         self.looking.ended(now);
@@ -139,31 +140,31 @@ impl Repo {
             self.looking.call = Call::due(now);
             return;
         }
-        let interval = self.spec().map_or(SPREAD_MAX, |spec| spec.interval);
+        let interval = self.own.spec().map_or(SPREAD_MAX, |spec| spec.interval);
         let backoff = Backoff { base: interval / 2, cap: FAILED_CAP.max(interval) };
-        let again = backoff.from(now, &self.object.uid);
+        let again = backoff.from(now, &self.own.object.uid);
         self.looking.call.failed(|failures| again(failures).max(now.after(rest)), why.clone());
         self.looking.ended(now);
         self.looking.lasting = lasting;
         if lasting {
-            self.tell_faulty(now, &format!("the commit cannot be found: {why}"));
+            self.own.tell_faulty(now, &format!("the commit cannot be found: {why}"));
         }
     }
 
     /// The wanted commit was seen.
     fn head_is(&mut self, now: Timestamp, revision: Revision, name: &str) {
-        let draft = &mut self.status.draft;
+        let draft = &mut self.own.status.draft;
         if draft.head.as_ref().is_some_and(|head| head.revision == revision && head.name == name) {
             return;
         }
-        let seen_ms = self.time.epoch_ms.saturating_add_unsigned(now.as_millis());
+        let seen_ms = self.own.epoch_ms.saturating_add_unsigned(now.as_millis());
         draft.head = Some(Head { revision, name: name.to_owned(), seen_ms });
     }
 
     /// Keeps in mind which commit follows on a run that cannot be disturbed, and whose places it took (RP-8).
     pub(super) fn queue_head(&mut self, now: Timestamp) {
-        let since_ms = self.wall_ms(now);
-        let draft = &mut self.status.draft;
+        let since_ms = self.own.wall_ms(now);
+        let draft = &mut self.own.status.draft;
         let (Some(head), Some(run)) = (&draft.head, &draft.run) else { return };
         let waits = run.phase.is_open() && head.revision != run.revision;
         let known = draft.next.take();

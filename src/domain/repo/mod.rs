@@ -53,16 +53,13 @@ use std::time::Duration;
 
 use crate::apps::app::{self, TargetKey};
 use crate::kernel::answer::PortError;
-use crate::kernel::call::Call;
-use crate::kernel::id::{NoticeId, Revision, RunSeq};
+use crate::kernel::id::{RepoId, Subject};
 use crate::kernel::machine::{Machine, Timestamp};
 use crate::kernel::promise::Promise;
-use crate::kernel::retry;
-use crate::notices::notice::Notice;
-use crate::notices::telling::Telling;
-use crate::objects::asked::{Opening, Topic};
-use crate::objects::gates::{Freeze, VerdictSource, Window};
-use crate::objects::own_status::OwnStatus;
+use crate::notices::notice::Kind;
+use crate::objects::asked::{Answer, Ask};
+use crate::objects::kept::OwnKind;
+use crate::objects::owned::{self, OwnMachine, Owned};
 use crate::repo::gates::Gatekeeper;
 use crate::repo::head::Looking;
 use crate::repo::job::{Job, Made, Order, Pod, Start};
@@ -77,53 +74,19 @@ pub use promises::may_follow;
 /// The machine of one object. See the module's text.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Repo {
-    time: Time,
-    /// The newest sight of the object, without its status.
-    object: Object,
-    status: OwnStatus<Status>,
+    own: Owned<Self>,
     looking: Looking,
     jobs: Jobs,
     keeper: Gatekeeper,
-    telling: Telling,
     /// Where it stands, as it was judged last.
     stand: Stand,
-    /// The reported fault of the object.
-    faulty: Option<String>,
-    gone: bool,
-    ended: bool,
-}
-
-/// Its clock state.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Time {
-    /// The wall clock at timestamp zero, in milliseconds since the Unix epoch.
-    epoch_ms: i64,
-    /// When something will have changed without an event.
-    alarm: Option<Timestamp>,
 }
 
 /// The events of a Repo.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A watch showed the object.
-    Seen(Box<Object>),
-    /// A watch showed that it is gone.
-    Missed,
-    /// An [`Effect::Look`] was answered: `None` if the object does not exist.
-    Looked(Option<Box<Object>>),
-    /// It was not, for this reason.
-    LookFailed(String),
-    /// The write under way is durable, as this version of the object. `whole`: the object holds all that was written.
-    Stored {
-        /// The object's new `metadata.resourceVersion`.
-        version: String,
-        /// The answer has all that was written.
-        whole: bool,
-    },
-    /// Another writer was first; this is the object now.
-    Conflicted(Box<Object>),
-    /// The write has an unknown outcome, for this reason.
-    StoreFailed(String),
+    /// Of the object's life.
+    Object(owned::Event<Repo>),
     /// An [`Effect::Resolve`] was answered.
     Resolved(Found),
     ResolveFailed(Unresolved),
@@ -165,29 +128,17 @@ pub enum Event {
     Removed(String),
     /// It was not, for this reason.
     RemoveFailed(String, String),
-    /// An [`Effect::ReadCalendar`] was answered.
-    CalendarRead(Topic, Opening),
-    /// It was not, for this reason.
-    CalendarFailed(Topic, String),
-    /// An [`Effect::AskVerdict`] was answered.
-    VerdictGiven(Topic, Opening),
-    /// It was not, for this reason; not to be asked again before this time has passed.
-    VerdictFailed(Topic, String, Duration),
+    /// An [`Effect::Ask`] was answered.
+    Answered(Answer),
     /// An [`Effect::SeeNeeds`] was answered: what a fresh read says of each object; `None` of one that does not exist.
     NeedsSeen(Vec<(TargetKey, Result<Option<app::Look>, PortError>)>),
-    /// A notice is on its way in the durable outbox.
-    Told(NoticeId),
-    /// It is not, for this reason.
-    TellFailed(NoticeId, String),
 }
 
 /// The effects of a Repo.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Effect {
-    /// Write the status over this version of the object.
-    Store(Box<Status>, String),
-    /// Read the object afresh.
-    Look,
+    /// Done for the object.
+    Object(owned::Effect<Repo>),
     /// Find the commit that is wanted. It was to be looked for at this time.
     Resolve(Timestamp),
     /// Say which Jobs there are, and which pods, now and whenever one changes; or stop that.
@@ -204,38 +155,22 @@ pub enum Effect {
     ReadPods(String, String),
     /// Remove the Job of this name and UID.
     Remove(String, String),
-    /// Say whether it is in a window and in no freeze.
-    ReadCalendar(Topic, Vec<Window>, Vec<Freeze>),
-    AskVerdict(Box<Question>),
+    /// Ask those who judge a gate.
+    Ask(Ask),
     /// Read these objects afresh, which the run waits for.
     SeeNeeds(Vec<TargetKey>),
-    Tell(Box<Notice>),
-    /// Nothing is left to do: the machine may be dropped.
-    End,
 }
 
-/// A question to another system before an apply starts.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Question {
-    pub source: VerdictSource,
-    pub seq: RunSeq,
-    pub revision: Revision,
-    /// The commit that was applied last.
-    pub from: Option<Revision>,
-}
-
-impl Question {
-    /// The topic of an answer to it.
-    pub fn topic(&self) -> Topic {
-        Topic::of(self)
+impl From<owned::Event<Repo>> for Event {
+    fn from(event: owned::Event<Repo>) -> Self {
+        Self::Object(event)
     }
 }
 
 impl Effect {
     pub const fn name(&self) -> &'static str {
         match self {
-            Self::Store(..) => "store",
-            Self::Look => "look",
+            Self::Object(effect) => effect.name(),
             Self::Resolve(_) => "resolve",
             Self::WatchJobs(_) => "watch_jobs",
             Self::Make(_) => "make_job",
@@ -244,11 +179,8 @@ impl Effect {
             Self::LookAtJob(_) => "look_at_job",
             Self::ReadPods(..) => "read_pods",
             Self::Remove(..) => "remove_job",
-            Self::ReadCalendar(..) => "read_calendar",
-            Self::AskVerdict(_) => "ask_verdict",
+            Self::Ask(ask) => ask.name(),
             Self::SeeNeeds(_) => "see_needs",
-            Self::Tell(_) => "tell",
-            Self::End => "end",
         }
     }
 }
@@ -256,53 +188,42 @@ impl Effect {
 impl Repo {
     /// The machine of an object as it was just seen.
     pub fn new(epoch_ms: i64, object: Object) -> Self {
+        Self::of(Owned::new(epoch_ms, object))
+    }
+
+    /// One that knows nothing but its object.
+    fn of(own: Owned<Self>) -> Self {
         Self {
-            time: Time { epoch_ms, alarm: None },
-            status: OwnStatus::resumed(object.status.clone(), object.version.clone()),
-            object,
+            own,
             looking: Looking::default(),
             jobs: Jobs::default(),
             keeper: Gatekeeper::default(),
-            telling: Telling::default(),
             stand: Stand::default(),
-            faulty: None,
-            gone: false,
-            ended: false,
         }
-    }
-
-    /// The newest sight of the object. Its status may be older than [`Repo::durable`].
-    pub const fn object(&self) -> &Object {
-        &self.object
-    }
-
-    /// The status that the object is known to hold.
-    pub const fn durable(&self) -> &Status {
-        &self.status.durable
-    }
-
-    fn wall_ms(&self, now: Timestamp) -> i64 {
-        self.time.epoch_ms.saturating_add_unsigned(now.as_millis())
     }
 
     /// When the wall clock says so; not before now.
     fn at_wall(&self, now: Timestamp, wall_ms: i64) -> Timestamp {
-        let left = wall_ms.saturating_sub(self.wall_ms(now));
+        let left = wall_ms.saturating_sub(self.own.wall_ms(now));
         now.after(Duration::from_millis(u64::try_from(left).unwrap_or_default()))
     }
+}
 
-    /// When a call that failed now is made again.
-    fn again(&self, now: Timestamp) -> impl Fn(u32) -> Timestamp + use<> {
-        retry::SERVICE.from(now, &self.object.uid)
+impl OwnKind for Repo {
+    type Id = RepoId;
+    type Spec = Spec;
+    type Status = Status;
+
+    const FAULTY: Kind = Kind::RepoFaulty;
+
+    fn subject(id: RepoId) -> Subject {
+        Subject::Repo(id)
     }
+}
 
-    /// Something will have changed by then without an event.
-    fn wake_at(&mut self, at: Timestamp) {
-        self.time.alarm = Some(self.time.alarm.map_or(at, |earlier| earlier.min(at)));
-    }
-
-    fn spec(&self) -> Option<&Spec> {
-        self.object.spec.as_ref().ok()
+impl OwnMachine for Repo {
+    fn own(&self) -> &Owned<Self> {
+        &self.own
     }
 }
 
@@ -311,15 +232,13 @@ impl Machine for Repo {
     type Effect = Effect;
 
     fn step(&mut self, now: Timestamp, event: Event) -> Vec<Effect> {
-        let again = self.again(now);
+        let again = self.own.again(now);
         match event {
-            Event::Seen(object) => self.seen(now, *object),
-            Event::Missed => self.status.look_now(now),
-            Event::Looked(object) => self.looked(now, object.map(|object| *object)),
-            Event::LookFailed(why) => self.status.look_failed(&again, why),
-            Event::Stored { version, whole } => self.status.stored(version, whole),
-            Event::Conflicted(object) => self.conflicted(now, *object),
-            Event::StoreFailed(why) => self.status.failed(&again, &why),
+            Event::Object(event) => {
+                for news in self.own.step(now, event) {
+                    self.learn(now, news);
+                }
+            }
             Event::Resolved(found) => self.resolved(now, found),
             Event::ResolveFailed(unresolved) => self.resolve_failed(now, unresolved),
             Event::JobsListed(all) => self.jobs.listed(all),
@@ -341,16 +260,8 @@ impl Machine for Repo {
             Event::PodsFailed(uid, why) => self.jobs.pods_failed(&uid, &again, why),
             Event::Removed(name) => self.jobs.removed(&name),
             Event::RemoveFailed(name, why) => self.jobs.remove_failed(&name, &again, why),
-            Event::CalendarRead(topic, opening) => self.keeper.calendar_read(now, topic, opening),
-            Event::CalendarFailed(topic, why) => self.keeper.calendar_failed(topic, &again, why),
-            Event::VerdictGiven(topic, opening) => self.keeper.verdict_given(now, topic, opening),
-            Event::VerdictFailed(topic, why, rest) => self.keeper.verdict_failed(now, topic, why, rest),
+            Event::Answered(answer) => self.keeper.asked.answered(now, &again, answer),
             Event::NeedsSeen(reads) => self.keeper.needs.seen(now, &again, reads),
-            Event::Told(id) => {
-                self.telling.told(&id);
-                self.status.draft.untold.retain(|notice| notice.id != id);
-            }
-            Event::TellFailed(id, why) => self.telling.failed(&id, &again, &why),
         }
         self.advance(now)
     }
@@ -364,13 +275,8 @@ impl Machine for Repo {
     }
 
     fn next_deadline(&self) -> Option<Timestamp> {
-        if self.ended {
-            return None;
-        }
-        let telling = self.telling.calls().filter_map(Call::deadline);
-        let looking = self.looking.deadline().filter(|_| !self.gone);
-        let own = [self.status.deadline(), looking, self.jobs.deadline(), self.keeper.deadline(), self.time.alarm];
-        telling.chain(own.into_iter().flatten()).min()
+        let looking = self.looking.deadline().filter(|_| !self.own.gone);
+        self.own.next_deadline([looking, self.jobs.deadline(), self.keeper.deadline()])
     }
 }
 

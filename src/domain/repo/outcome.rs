@@ -127,7 +127,7 @@ fn rest(base: Duration, cap: Duration, failures: u32) -> i64 {
 impl Repo {
     /// Records what a Job came to.
     pub(super) fn conclude(&mut self, now: Timestamp, job: &Job, pods: &[Pod], ran: Ran) {
-        let namespace = self.object.id.namespace.clone();
+        let namespace = self.own.object.id.namespace.clone();
         let log = |step: StepKind| logs(&namespace, &job.name, step);
         let applied = log(StepKind::Apply);
         match outcome(job, pods, ran) {
@@ -142,7 +142,7 @@ impl Repo {
                 self.announce(now, Kind::RunCompleted, "", "the plan changes nothing");
             }
             Outcome::Planned(plan) => {
-                let Some(run) = &mut self.status.draft.run else { return };
+                let Some(run) = &mut self.own.status.draft.run else { return };
                 run.phase = Phase::Planned;
                 run.failing.before = 0;
                 (run.plan, run.approval) = (Some(plan), None);
@@ -154,8 +154,8 @@ impl Repo {
 
     /// An attempt failed before an apply had begun: it is repeated by itself. `log`: the command that shows why.
     pub(super) fn failed_before(&mut self, now: Timestamp, why: &str, log: Option<String>) {
-        let wall_ms = self.wall_ms(now);
-        let Some(run) = &mut self.status.draft.run else { return };
+        let wall_ms = self.own.wall_ms(now);
+        let Some(run) = &mut self.own.status.draft.run else { return };
         run.phase = Phase::Waiting;
         run.failing.before = run.failing.before.saturating_add(1);
         let rest = rest(BEFORE_BASE, BEFORE_CAP, run.failing.before);
@@ -178,7 +178,7 @@ impl Repo {
                 self.broken(now, job, &why);
             }
             (true, Action::Plan) | (false, Action::Plan | Action::Apply) => {
-                let Some(run) = &mut self.status.draft.run else { return };
+                let Some(run) = &mut self.own.status.draft.run else { return };
                 run.phase = Phase::Waiting;
                 run.message = format!("Job {name} was taken back: nothing of it had run");
             }
@@ -187,8 +187,8 @@ impl Repo {
 
     /// An apply had begun and failed.
     fn broken(&mut self, now: Timestamp, job: &Job, why: &str) {
-        let (wall_ms, retry) = (self.wall_ms(now), self.spec().map(|spec| spec.retry));
-        let Some(run) = &mut self.status.draft.run else { return };
+        let (wall_ms, retry) = (self.own.wall_ms(now), self.own.spec().map(|spec| spec.retry));
+        let Some(run) = &mut self.own.status.draft.run else { return };
         run.failing.applies = run.failing.applies.saturating_add(1);
         let number = job.attempt.number.to_string();
         match retry.filter(|retry| run.failing.applies <= retry.limit) {

@@ -1,6 +1,7 @@
 //! The promises that a Repo checks on its own effects.
 
 use crate::kernel::promise::Promise;
+use crate::objects::owned::{self, OwnMachine};
 use crate::repo::status::{Ended, Phase, Run, Status};
 use crate::repo::{Effect, Repo};
 
@@ -16,7 +17,7 @@ pub(super) fn broken_by(repo: &Repo, effect: &Effect) -> Vec<Promise> {
     };
     let broken = |holds: bool, promise| if holds { Vec::new() } else { vec![promise] };
     match effect {
-        Effect::Store(status, _) => may_follow(durable, status),
+        Effect::Object(owned::Effect::Store(status, _)) => may_follow(durable, status),
         Effect::Make(order) => broken(is(&order.name, None, Phase::Starting), Promise::JobsDurable),
         Effect::Start(job) => {
             let is_durable = is(&job.name, Some(job.uid.as_str()), Phase::Started);
@@ -34,16 +35,13 @@ pub(super) fn broken_by(repo: &Repo, effect: &Effect) -> Vec<Promise> {
             !is(name, Some(uid.as_str()), Phase::Started) && !is(name, None, Phase::Starting),
             Promise::LeftAlone,
         ),
-        Effect::Look
+        Effect::Object(owned::Effect::Look | owned::Effect::Tell(_) | owned::Effect::End)
         | Effect::Resolve(_)
         | Effect::WatchJobs(_)
         | Effect::LookAtJob(_)
         | Effect::ReadPods(..)
-        | Effect::ReadCalendar(..)
-        | Effect::AskVerdict(_)
-        | Effect::SeeNeeds(_)
-        | Effect::Tell(_)
-        | Effect::End => Vec::new(),
+        | Effect::Ask(_)
+        | Effect::SeeNeeds(_) => Vec::new(),
     }
 }
 

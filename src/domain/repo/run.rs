@@ -95,9 +95,9 @@ impl Repo {
     /// Carries the newest run on, or begins the next.
     pub(super) fn conduct(&mut self, now: Timestamp, effects: &mut Vec<Effect>) -> Stand {
         self.adopt(now);
-        let phase = self.status.draft.run.as_ref().map(|run| run.phase);
-        let spec = self.object.spec.clone().ok();
-        if let (Some(spec), Some(head)) = (&spec, self.status.draft.head.clone())
+        let phase = self.own.status.draft.run.as_ref().map(|run| run.phase);
+        let spec = self.own.object.spec.clone().ok();
+        if let (Some(spec), Some(head)) = (&spec, self.own.status.draft.head.clone())
             && phase != Some(Phase::Started)
             && self.is_news(spec, &head)
         {
@@ -124,15 +124,15 @@ impl Repo {
 
     /// Whether the newest run is durable as one whose Job may have been started.
     fn was_started(&self) -> bool {
-        let newest = self.status.draft.run.as_ref().map(|run| run.attempt.seq);
-        let durable = self.status.durable.run.as_ref().filter(|run| run.phase == Phase::Started);
+        let newest = self.own.status.draft.run.as_ref().map(|run| run.attempt.seq);
+        let durable = self.own.status.durable.run.as_ref().filter(|run| run.phase == Phase::Started);
         durable.is_some_and(|run| Some(run.attempt.seq) == newest)
     }
 
     /// Whether the newest run is not about what is wanted now: another commit or other work, or, before anything of it runs, other
     /// settings. A run of the program before ours has no terms: its commit counts as run.
     pub(super) fn is_news(&self, spec: &Spec, head: &Head) -> bool {
-        let Some(run) = &self.status.draft.run else { return true };
+        let Some(run) = &self.own.status.draft.run else { return true };
         let Terms { work, settings } = &run.terms;
         let is_unstarted = matches!(run.phase, Phase::Waiting | Phase::Starting | Phase::Planned);
         run.revision != head.revision
@@ -145,8 +145,8 @@ impl Repo {
     fn begin(&mut self, now: Timestamp, spec: &Spec, head: Head) -> Stand {
         if let Some(why) = &spec.suspended {
             // What it asks about the run before is not asked any more: a yes would do nothing.
-            if self.status.is_free(now) {
-                self.status.draft.waiting = None;
+            if self.own.status.is_free(now) {
+                self.own.status.draft.waiting = None;
             }
             return Stand::Suspended(why.clone());
         }
@@ -154,22 +154,22 @@ impl Repo {
             return Stand::Listing(self.jobs.trouble().map(str::to_owned));
         };
         // Decide nothing while a write is pending: another worker may have started what it makes durable.
-        if !self.status.is_free(now) {
+        if !self.own.status.is_free(now) {
             return Stand::Making(None);
         }
         let highest = known.values().map(|job| job.attempt.seq).max().unwrap_or_default();
-        let seq = self.status.draft.seq.max(highest).next();
+        let seq = self.own.status.draft.seq.max(highest).next();
         let mut skipped = self.supersede(now, &head.revision);
-        if let Some(next) = self.status.draft.next.take() {
+        if let Some(next) = self.own.status.draft.next.take() {
             let places = next.skipped.into_iter().chain([next.revision]);
             skipped = places.filter(|one| *one != head.revision).fold(skipped, skipping);
         }
         let action = if spec.approval == Approving::Plan { Action::Plan } else { Action::Apply };
-        self.status.draft.seq = seq;
-        self.status.draft.late = None;
+        self.own.status.draft.seq = seq;
+        self.own.status.draft.late = None;
         // A run that failed asks whether to run it again: another one has its place now.
-        self.status.draft.waiting = None;
-        self.status.draft.run = Some(Run {
+        self.own.status.draft.waiting = None;
+        self.own.status.draft.run = Some(Run {
             attempt: Attempt { seq, number: 0, action },
             revision: head.revision,
             terms: Terms { work: spec.work(), settings: spec.settings() },
@@ -189,7 +189,7 @@ impl Repo {
 
     /// Ends an open newest run for another commit or other settings. Returns the commits that the next run replaces.
     fn supersede(&mut self, now: Timestamp, by: &Revision) -> Vec<Revision> {
-        let Some(run) = self.status.draft.run.clone().filter(|run| run.phase.is_open()) else { return Vec::new() };
+        let Some(run) = self.own.status.draft.run.clone().filter(|run| run.phase.is_open()) else { return Vec::new() };
         let (message, skipped) = if run.revision == *by {
             ("what would run has changed: it is judged anew".to_owned(), run.skipped.clone())
         } else {
@@ -202,8 +202,8 @@ impl Repo {
 
     /// The newest run has ended.
     pub(super) fn end(&mut self, now: Timestamp, outcome: Phase, message: &str) {
-        let at_ms = self.wall_ms(now);
-        let draft = &mut self.status.draft;
+        let at_ms = self.own.wall_ms(now);
+        let draft = &mut self.own.status.draft;
         let Some(run) = &mut draft.run else { return };
         run.phase = outcome;
         run.ended_ms = Some(at_ms);
@@ -218,20 +218,20 @@ impl Repo {
 
     /// A started Job that the status does not know of: it was restored from a backup, or edited. What runs counts.
     fn adopt(&mut self, now: Timestamp) {
-        let uid = &self.object.uid;
+        let uid = &self.own.object.uid;
         let ours = |job: &&Job| job.marked && job.owner.as_ref() == Some(uid);
         let known = self.jobs.known().into_iter().flat_map(|known| known.values());
         let Some(job) = known.filter(ours).max_by_key(|job| job.attempt).cloned() else { return };
-        let newest = self.status.draft.run.as_ref().map(|run| run.attempt);
+        let newest = self.own.status.draft.run.as_ref().map(|run| run.attempt);
         if newest.is_some_and(|newest| (job.attempt.seq, job.attempt.number) <= (newest.seq, newest.number))
-            || job.attempt.seq < self.status.draft.seq
-            || !self.status.is_free(now)
+            || job.attempt.seq < self.own.status.draft.seq
+            || !self.own.status.is_free(now)
         {
             return;
         }
-        let work = self.spec().map(Spec::work).unwrap_or_default();
-        let started_ms = Some(self.wall_ms(now));
-        let draft = &mut self.status.draft;
+        let work = self.own.spec().map(Spec::work).unwrap_or_default();
+        let started_ms = Some(self.own.wall_ms(now));
+        let draft = &mut self.own.status.draft;
         draft.seq = draft.seq.max(job.attempt.seq);
         draft.waiting = None;
         let known = draft.run.take().filter(|run| run.attempt.seq == job.attempt.seq);
@@ -254,12 +254,12 @@ impl Repo {
         draft.run = Some(found);
         self.jobs.witness.attend(&job.uid, true);
         let why = format!("Job {} was started and its status did not say so: it was restored, or edited", job.name);
-        self.tell_faulty(now, &why);
+        self.own.tell_faulty(now, &why);
     }
 
     /// A run of which no Job is under way: why its next one does not start, or that it is ordered.
     fn waiting(&mut self, now: Timestamp, spec: &Spec, effects: &mut Vec<Effect>) -> Stand {
-        let Some(mut run) = self.status.draft.run.clone() else { return Stand::Done };
+        let Some(mut run) = self.own.status.draft.run.clone() else { return Stand::Done };
         if let Some(why) = &spec.suspended {
             return Stand::Suspended(why.clone());
         }
@@ -269,7 +269,7 @@ impl Repo {
                 if run.approval.is_none() {
                     return Stand::Asked(Question::Revision);
                 }
-                self.status.draft.run = Some(run.clone());
+                self.own.status.draft.run = Some(run.clone());
             }
             let closed = self.closed_gates(now, spec, &run, effects);
             if !closed.is_empty() {
@@ -277,9 +277,9 @@ impl Repo {
             }
         }
         // A pause longer than the longest was set by another clock: this one was set back since.
-        let rest = run.failing.not_before_ms.map(|until| (until, until.saturating_sub(self.wall_ms(now))));
+        let rest = run.failing.not_before_ms.map(|until| (until, until.saturating_sub(self.own.wall_ms(now))));
         if let Some((until, _)) = rest.filter(|(_, rest)| (1..=REST_MAX_MS).contains(rest)) {
-            self.wake_at(self.at_wall(now, until));
+            self.own.wake_at(self.at_wall(now, until));
             return Stand::Resting;
         }
         let Some(known) = self.jobs.known() else {
@@ -295,32 +295,32 @@ impl Repo {
             Ok(Some(pod)) => return Stand::Behind(format!("pod {pod}")),
             Err(()) => return Stand::Listing(self.jobs.trouble().map(str::to_owned)),
         }
-        if !self.status.is_free(now) {
+        if !self.own.status.is_free(now) {
             return Stand::Making(None);
         }
         let of_run = known.values().map(|job| job.attempt).filter(|attempt| attempt.seq == run.attempt.seq);
         let highest = of_run.map(|attempt| attempt.number).chain([run.attempt.number]).max().unwrap_or_default();
         run.attempt.number = highest.saturating_add(1);
         run.phase = Phase::Starting;
-        run.job = Some(JobRef { name: job::name(&self.object.id, &self.object.uid, run.attempt), uid: None });
-        run.started_ms = Some(self.wall_ms(now));
+        run.job = Some(JobRef { name: job::name(&self.own.object.id, &self.own.object.uid, run.attempt), uid: None });
+        run.started_ms = Some(self.own.wall_ms(now));
         run.failing.not_before_ms = None;
-        self.status.draft.run = Some(run);
+        self.own.status.draft.run = Some(run);
         Stand::Making(None)
     }
 
     /// A Job is ordered: it is made, or found. Nothing of it runs.
     fn starting(&mut self, now: Timestamp, spec: &Spec, effects: &mut Vec<Effect>) -> Stand {
         let is_durable = self.is_durable();
-        let Some(run) = self.status.draft.run.clone() else { return Stand::Done };
+        let Some(run) = self.own.status.draft.run.clone() else { return Stand::Done };
         let Some(name) = run.job.as_ref().map(|job| job.name.clone()) else { return Stand::Done };
         if self.jobs.known().is_none() {
             return Stand::Listing(self.jobs.trouble().map(str::to_owned));
         }
         let order = self.order(spec, &run, &name);
         let (found, present) = self.jobs.focus(&name);
-        if let Some(found) = found.filter(|found| found.owner.as_ref() == Some(&self.object.uid)) {
-            if is_durable && self.status.is_free(now) {
+        if let Some(found) = found.filter(|found| found.owner.as_ref() == Some(&self.own.object.uid)) {
+            if is_durable && self.own.status.is_free(now) {
                 self.begun(now, found.uid);
             }
             return Stand::Starting(None);
@@ -335,7 +335,7 @@ impl Repo {
 
     /// The Job is there: once its UID is durable, it is started.
     fn begun(&mut self, now: Timestamp, uid: String) {
-        let Some(run) = &mut self.status.draft.run else { return };
+        let Some(run) = &mut self.own.status.draft.run else { return };
         run.phase = Phase::Started;
         let Some(job) = &mut run.job else { return };
         job.uid = Some(uid);
@@ -352,8 +352,8 @@ impl Repo {
         let approved = run.plan.as_ref().filter(|_| is_planned && run.attempt.action == Action::Apply);
         Order {
             name: name.to_owned(),
-            repo: self.object.id.clone(),
-            uid: self.object.uid.clone(),
+            repo: self.own.object.id.clone(),
+            uid: self.own.object.uid.clone(),
             attempt: run.attempt,
             revision: run.revision.clone(),
             source: spec.source.clone(),
@@ -367,24 +367,24 @@ impl Repo {
     /// Whether what is decided of the newest run is durable. Only then it is acted upon (RP-1).
     pub(super) fn is_durable(&self) -> bool {
         let decided = |run: &Run| (run.attempt, run.phase, run.job.clone());
-        self.status.durable.run.as_ref().map(decided) == self.status.draft.run.as_ref().map(decided)
-            && !self.status.pruned
+        self.own.status.durable.run.as_ref().map(decided) == self.own.status.draft.run.as_ref().map(decided)
+            && !self.own.status.pruned
     }
 
     /// A plan that waits for a yes.
     fn planned(&mut self, now: Timestamp, spec: &Spec, effects: &mut Vec<Effect>) -> Stand {
-        let Some(mut run) = self.status.draft.run.clone() else { return Stand::Done };
+        let Some(mut run) = self.own.status.draft.run.clone() else { return Stand::Done };
         let Some(yes) = self.answered(now, &run, Question::Plan) else { return Stand::Asked(Question::Plan) };
         run.approval = Some(yes);
         run.phase = Phase::Waiting;
         run.attempt.action = Action::Apply;
-        self.status.draft.run = Some(run);
+        self.own.status.draft.run = Some(run);
         self.waiting(now, spec, effects)
     }
 
     /// A run that failed, or whose Job is gone: it is run again only after a yes.
     fn again_or_not(&mut self, now: Timestamp, spec: &Spec, effects: &mut Vec<Effect>) -> Stand {
-        let Some(mut run) = self.status.draft.run.clone() else { return Stand::Done };
+        let Some(mut run) = self.own.status.draft.run.clone() else { return Stand::Done };
         if run.attempt.seq == RunSeq::default() {
             // The program before ours failed at it, and reported that.
             return Stand::Done;
@@ -397,8 +397,8 @@ impl Repo {
         run.phase = Phase::Waiting;
         run.failing = Failing::default();
         (run.plan, run.ended_ms) = (None, None);
-        self.status.draft.late = None;
-        self.status.draft.run = Some(run);
+        self.own.status.draft.late = None;
+        self.own.status.draft.run = Some(run);
         self.waiting(now, spec, effects)
     }
 }

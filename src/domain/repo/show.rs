@@ -25,35 +25,35 @@ const APPLY_CRD: &str = "the CRD drops what allclear must remember, so nothing i
 impl Repo {
     /// Writes into the draft what people see.
     pub(super) fn show(&mut self, now: Timestamp) {
-        self.status.draft.observed_generation = self.object.generation;
+        self.own.status.draft.observed_generation = self.own.object.generation;
         let words = short(&self.words());
-        if let Some(run) = self.status.draft.run.as_mut().filter(|run| run.phase.is_open()) {
+        if let Some(run) = self.own.status.draft.run.as_mut().filter(|run| run.phase.is_open()) {
             run.message.clone_from(&words);
         }
         let ready = self.ready(&words);
         self.watch_the_clock(now, &ready);
         let mut conditions = vec![ready];
         conditions.extend(self.stalled());
-        let since_ms = self.wall_ms(now);
-        let earlier = std::mem::take(&mut self.status.draft.conditions);
+        let since_ms = self.own.wall_ms(now);
+        let earlier = std::mem::take(&mut self.own.status.draft.conditions);
         for condition in &mut conditions {
             condition.since(&earlier, since_ms);
         }
-        self.status.draft.conditions = conditions;
+        self.own.status.draft.conditions = conditions;
     }
 
     fn ready(&self, words: &str) -> Condition {
         let ready = |holds, reason: &str, message: &str| condition(ConditionKind::Ready, holds, reason, message);
-        if let Err(why) = &self.object.spec {
+        if let Err(why) = &self.own.object.spec {
             return ready(Some(false), "InvalidSpec", why);
         }
-        if self.status.pruned {
+        if self.own.status.pruned {
             return ready(Some(false), PRUNED, APPLY_CRD);
         }
-        let run = self.status.draft.run.as_ref();
+        let run = self.own.status.draft.run.as_ref();
         let git = self
             .looking
-            .trouble(self.status.draft.head.is_none())
+            .trouble(self.own.status.draft.head.is_none())
             .filter(|_| !run.is_some_and(|run| run.phase.is_open()));
         if let Some((why, _)) = git {
             return ready(Some(false), "GitFailed", &format!("the wanted commit is not known: {why}"));
@@ -99,24 +99,24 @@ impl Repo {
     /// Whether a person must act, and why.
     fn stalled(&self) -> Option<Condition> {
         let stalled = |reason: &str, words: &str| Some(condition(ConditionKind::Stalled, Some(true), reason, words));
-        if let Err(why) = &self.object.spec {
+        if let Err(why) = &self.own.object.spec {
             return stalled("InvalidSpec", why);
         }
-        if self.status.pruned {
+        if self.own.status.pruned {
             return stalled(PRUNED, APPLY_CRD);
         }
-        if let Some((why, true)) = self.looking.trouble(self.status.draft.head.is_none()) {
+        if let Some((why, true)) = self.looking.trouble(self.own.status.draft.head.is_none()) {
             return stalled("GitFailed", why);
         }
         let words = self.words();
         match &self.stand {
             Stand::Asked(Question::Again) => {
-                let lost = self.status.draft.run.as_ref().is_some_and(|run| run.phase == Phase::Lost);
+                let lost = self.own.status.draft.run.as_ref().is_some_and(|run| run.phase == Phase::Lost);
                 stalled(if lost { "RunLost" } else { "RunFailed" }, &words)
             }
             Stand::Taken(_) => stalled(TAKEN, &words),
             Stand::Held => stalled("JobSuspended", &words),
-            _ if self.status.draft.late.is_some_and(|late| late.told) => stalled("WaitingTooLong", &words),
+            _ if self.own.status.draft.late.is_some_and(|late| late.told) => stalled("WaitingTooLong", &words),
             _ => None,
         }
     }
@@ -124,28 +124,28 @@ impl Repo {
     /// Tells, once, that the wanted commit has not been applied for longer than the spec allows.
     fn watch_the_clock(&mut self, now: Timestamp, ready: &Condition) {
         let is_waiting =
-            ready.holds != Some(true) && !matches!(self.stand, Stand::Suspended(_)) && self.spec().is_some();
+            ready.holds != Some(true) && !matches!(self.stand, Stand::Suspended(_)) && self.own.spec().is_some();
         if !is_waiting {
-            self.status.draft.late = None;
+            self.own.status.draft.late = None;
             return;
         }
-        let Some(bound) = self.spec().map(|spec| spec.stalled_after) else { return };
-        let since_ms = self.wall_ms(now);
-        let late = *self.status.draft.late.get_or_insert(Late { since_ms, told: false });
+        let Some(bound) = self.own.spec().map(|spec| spec.stalled_after) else { return };
+        let since_ms = self.own.wall_ms(now);
+        let late = *self.own.status.draft.late.get_or_insert(Late { since_ms, told: false });
         if late.told {
             return;
         }
         let until = late.since_ms.saturating_add_unsigned(millis(bound));
         if until > since_ms {
             let at = self.at_wall(now, until);
-            return self.wake_at(at);
+            return self.own.wake_at(at);
         }
-        self.status.draft.late = Some(Late { told: true, ..late });
+        self.own.status.draft.late = Some(Late { told: true, ..late });
         let message = format!("it has waited for {} minutes: {}", (since_ms - late.since_ms) / 60_000, ready.message);
-        if self.status.draft.run.is_some() {
+        if self.own.status.draft.run.is_some() {
             self.announce(now, Kind::RunStalled, &late.since_ms.to_string(), &message);
         } else {
-            self.tell_faulty(now, &message);
+            self.own.tell_faulty(now, &message);
         }
     }
 }

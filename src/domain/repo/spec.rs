@@ -10,9 +10,9 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use crate::apps::app::TargetKey;
-use crate::kernel::id::{RepoId, Revision, digest};
+use crate::kernel::id::{Revision, digest};
 use crate::objects::gates::{Freeze, VerdictSource, Window};
-use crate::repo::status::Status;
+use crate::repo::Repo;
 
 /// The spec of a Repo.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -216,4 +216,4 @@ impl Spec {
 }
 
 /// A Repo, as the API server has it.
-pub type Object = crate::objects::kept::Object<RepoId, Spec, Status>;
+pub type Object = crate::objects::kept::Object<Repo>;

@@ -10,9 +10,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::*;
-use crate::kernel::id::RepoId;
+use crate::kernel::id::{RepoId, Revision, RunSeq};
 use crate::notices::notice::Kind;
+use crate::objects::asked::Opening;
+use crate::objects::gates::Freeze;
 use crate::objects::kept::Answers;
+use crate::objects::owned::{Effect as Own, Event as Life};
 use crate::repo::job::{End, PLAN_DIFFERS, Place, Pods, Step, StepKind, StepState};
 use crate::repo::plan::{Message, Planned};
 use crate::repo::spec::{Approving, Gates, Keep, Preset, Retry, Runner, Source, Steps, Wanted};
@@ -129,16 +132,16 @@ impl Stage {
 
     fn answer(&mut self, effect: Effect) -> Option<Event> {
         Some(match effect {
-            Effect::Store(status, version) => {
+            Effect::Object(Own::Store(status, version)) => {
                 if version != self.stored.version {
-                    return Some(Event::Conflicted(Box::new(self.stored.clone())));
+                    return Some(Event::Object(Life::Conflicted(Box::new(self.stored.clone()))));
                 }
                 self.writes += 1;
                 self.stored.status = *status;
                 self.stored.version = self.next_version();
-                Event::Stored { version: self.stored.version.clone(), whole: true }
+                Event::Object(Life::Stored { version: self.stored.version.clone(), whole: true })
             }
-            Effect::Look => Event::Looked(Some(Box::new(self.stored.clone()))),
+            Effect::Object(Own::Look) => Event::Object(Life::Looked(Some(Box::new(self.stored.clone())))),
             Effect::Resolve(_) => match self.head {
                 Ok(head) => Event::Resolved(found(head)),
                 Err(why) => {
@@ -178,16 +181,16 @@ impl Stage {
                 self.jobs.retain(|_, job| job.uid != uid);
                 Event::Removed(name)
             }
-            Effect::Tell(notice) => {
+            Effect::Object(Own::Tell(notice)) => {
                 self.told.push((notice.kind, notice.message.clone()));
-                Event::Told(notice.id)
+                Event::Object(Life::Told(notice.id))
             }
-            Effect::ReadCalendar(topic, ..) => Event::CalendarRead(
+            Effect::Ask(Ask::Calendar(topic, ..)) => Event::Answered(Answer::CalendarRead(
                 topic,
                 Opening { open: false, changes_after: None, words: "a freeze: fair".to_owned() },
-            ),
+            )),
             Effect::SeeNeeds(needs) => self.see(needs),
-            Effect::AskVerdict(_) | Effect::End => return None,
+            Effect::Ask(Ask::Verdict(..)) | Effect::Object(Own::End) => return None,
         })
     }
 
@@ -293,7 +296,7 @@ impl Stage {
     fn edit(&mut self, change: impl FnOnce(&mut Object)) {
         change(&mut self.stored);
         self.stored.version = self.next_version();
-        self.feed(Event::Seen(Box::new(self.stored.clone())));
+        self.feed(Event::Object(Life::Seen(Box::new(self.stored.clone()))));
     }
 
     fn approve(&mut self, ticket: &str) {

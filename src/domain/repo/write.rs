@@ -1,11 +1,12 @@
-//! The known state of the object, and the status that follows.
+//! What follows from a change of the object, and what of its status decisions rest on.
 //!
 //! Not for how the status is written; that is `own_status`.
 
 use crate::kernel::machine::Timestamp;
-use crate::objects::own_status::{Belief, Remembered};
+use crate::notices::notice::Notice;
+use crate::objects::kept::Remembered;
+use crate::objects::owned::News;
 use crate::repo::Repo;
-use crate::repo::spec::Object;
 use crate::repo::status::{Phase, Run, Status};
 
 impl Remembered for Status {
@@ -24,87 +25,47 @@ impl Remembered for Status {
         }
         decisive
     }
+
+    fn untold(&self) -> &[Notice] {
+        &self.untold
+    }
+
+    fn untold_mut(&mut self) -> &mut Vec<Notice> {
+        &mut self.untold
+    }
 }
 
 impl Repo {
-    /// Why its status cannot be written, while that is so.
-    pub fn trouble(&self) -> Option<&str> {
-        self.status.trouble()
-    }
-
-    /// The object was seen by a watch, which may lag behind our own writes.
-    pub(super) fn seen(&mut self, now: Timestamp, object: Object) {
-        let same = (object.uid == self.object.uid).then_some(&object.status);
-        if self.status.seen(now, same) == Belief::Stale {
-            return;
-        }
-        let is_listed_again = same.is_some() && object.version == self.object.version;
-        self.take(now, object);
-        if is_listed_again {
-            self.status.listed_again();
-        }
-    }
-
-    /// The object was read afresh.
-    pub(super) fn looked(&mut self, now: Timestamp, object: Option<Object>) {
-        let same = object.as_ref().filter(|object| object.uid == self.object.uid).map(|object| &object.status);
-        let belief = self.status.looked(now, same);
-        match object {
-            None => self.gone = true,
-            Some(object) => self.believe(now, object, belief),
-        }
-    }
-
-    /// A write was refused: this is the object now.
-    pub(super) fn conflicted(&mut self, now: Timestamp, object: Object) {
-        let same = (object.uid == self.object.uid).then_some(&object.status);
-        let belief = self.status.conflicted(now, same);
-        self.believe(now, object, belief);
-    }
-
-    fn believe(&mut self, now: Timestamp, object: Object, belief: Belief) {
-        match belief {
-            Belief::Stale => {}
-            Belief::Fresh => self.take(now, object),
-            Belief::Restored => self.restored(now, object),
-        }
-    }
-
-    /// Takes over what the object says, and what it remembers if that is not what we wrote.
-    fn take(&mut self, now: Timestamp, object: Object) {
-        self.gone = false;
-        if object.uid != self.object.uid {
-            let (epoch_ms, telling) = (self.time.epoch_ms, std::mem::take(&mut self.telling));
-            let was_watching = self.jobs.is_watching();
-            *self = Self { telling, ..Self::new(epoch_ms, object) };
-            self.jobs.belong_to_another(was_watching);
-            return;
-        }
-        if self.status.take(object.status.clone(), object.version.clone()) {
-            self.keeper.restart();
-        }
-        let source = |object: &Object| object.spec.as_ref().ok().map(|spec| spec.source.clone());
-        if source(&object) != source(&self.object) {
-            self.looking.is_elsewhere(now);
-        }
-        // Also where a write was refused because of the poke: no watch shows it as news after that.
-        let is_poked = object.answers.poked != self.object.answers.poked;
-        self.object = object;
-        if is_poked {
-            self.status.hurry(now);
-            self.looking.hurry(now);
-            self.keeper.hurry(now);
-            self.jobs.hurry(now);
+    /// What a change of the object means to what is looked for, asked and run. A draft stands when a write was refused: what it decided
+    /// rests on commits and Jobs.
+    pub(super) fn learn(&mut self, now: Timestamp, news: News<Self>) {
+        match news {
+            News::Another => {
+                let was_watching = self.jobs.is_watching();
+                *self = Self::of(self.own.clone());
+                self.jobs.belong_to_another(was_watching);
+            }
+            News::Rewritten => self.keeper.restart(),
+            News::Respecified(before) => {
+                if before.ok().map(|spec| spec.source).as_ref() != self.own.spec().map(|spec| &spec.source) {
+                    self.looking.is_elsewhere(now);
+                }
+            }
+            News::Poked => {
+                self.looking.hurry(now);
+                self.keeper.hurry(now);
+                self.jobs.hurry(now);
+            }
+            News::Restored(lost) => self.restored(*lost),
+            News::Refused => {}
         }
     }
 
     /// The object was restored from a backup. It remembers less than we do: no number that we saw is given out again (RP-2), no answer
     /// to an earlier question counts, and a run that we saw is no news. Its Job is looked for; where that is gone, what it did is not
     /// known.
-    fn restored(&mut self, now: Timestamp, object: Object) {
-        let lost = self.status.give_up();
-        self.take(now, object);
-        let known = &mut self.status.draft;
+    fn restored(&mut self, lost: Status) {
+        let known = &mut self.own.status.draft;
         let is_behind = known.seq < lost.seq;
         known.seq = known.seq.max(lost.seq);
         known.waiting = None;
@@ -119,9 +80,5 @@ impl Repo {
         // An earlier watch may receive no events of the present Jobs.
         let was_watching = self.jobs.is_watching();
         self.jobs.belong_to_another(was_watching);
-        self.tell_faulty(
-            now,
-            "its status is older than what was written: it was restored from a backup, or edited. Open questions were asked anew",
-        );
     }
 }

@@ -11,7 +11,7 @@ use domain::kernel::id::{Environment, PipelineId, PromotionSeq, Revision};
 use domain::objects::kept::{ObjectSight, Written};
 use domain::pipeline::spec::Object;
 use domain::pipeline::status::{EnvironmentStatus, Phase, Promotion, Status};
-use domain::ports::pipeline::Objects;
+use domain::ports::objects::Objects;
 use futures_util::StreamExt;
 use sandbox::kubernetes::Kind;
 use serde_json::{Value, json};

@@ -4,7 +4,7 @@ use allclear::adapters::kubernetes::crd::repo::Installation;
 use allclear::adapters::kubernetes::objects::{GROUP, Repos};
 use domain::kernel::id::{RepoId, Revision, RunSeq};
 use domain::objects::kept::{ObjectSight, Written};
-use domain::ports::pipeline::Objects;
+use domain::ports::objects::Objects;
 use domain::repo::spec::Object;
 use domain::repo::status::{Head, Status};
 use futures_util::StreamExt;

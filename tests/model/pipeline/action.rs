@@ -1,6 +1,7 @@
 //! What can happen next.
 
 use domain::kernel::machine::Machine;
+use domain::objects::owned::Effect as Own;
 use domain::pipeline::Effect;
 
 use super::world::{How, State, World};
@@ -57,7 +58,7 @@ impl State {
             actions.extend(seen.filter(|_| left.unknown > 0).map(|target| Action::Lose(worker, target)));
             for (call, effect) in self.workers[worker].calls.iter().enumerate().filter(|_| left.lost > 0) {
                 actions.push(Action::Answer((worker, call), Answer::Lost));
-                if !matches!(effect, Effect::Look) {
+                if !matches!(effect, Effect::Object(Own::Look)) {
                     actions.push(Action::Answer((worker, call), Answer::Fails));
                 }
             }

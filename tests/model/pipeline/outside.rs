@@ -3,7 +3,8 @@
 use domain::apps::app::TargetKey;
 use domain::kernel::id::PromotionSeq;
 use domain::notices::notice::{Kind, Notice};
-use domain::objects::asked::Opening;
+use domain::objects::asked::{Answer, Ask, Opening};
+use domain::objects::owned::{Effect as Own, Event as Life};
 use domain::pipeline::proposal::{Order, Proposed, Request, RequestState};
 use domain::pipeline::{Effect, Event};
 
@@ -37,17 +38,17 @@ impl State {
     /// Does what is asked, and says how that went.
     pub fn perform(&mut self, world: &World, effect: &Effect, worker: Option<usize>) -> Option<Event> {
         match effect {
-            Effect::Store(status, over) => {
+            Effect::Object(Own::Store(status, over)) => {
                 if *over != self.object.version.to_string() && world.mutant != Mutant::NoCompareAndSet {
-                    return Some(Event::Conflicted(Box::new(world.object(&self.object))));
+                    return Some(Event::Object(Life::Conflicted(Box::new(world.object(&self.object)))));
                 }
                 self.past.judge_stored(world, self.object.changed, &self.object.status, status);
                 self.object.status = status.as_ref().clone();
                 self.object.version += 1;
                 self.object.writer = worker;
-                Some(Event::Stored { version: self.object.version.to_string(), whole: true })
+                Some(Event::Object(Life::Stored { version: self.object.version.to_string(), whole: true }))
             }
-            Effect::Look => Some(Event::Looked(Some(Box::new(world.object(&self.object))))),
+            Effect::Object(Own::Look) => Some(Event::Object(Life::Looked(Some(Box::new(world.object(&self.object)))))),
             Effect::Recheck(name, seq, targets) => {
                 let says = |target: &TargetKey| NAMES.iter().position(|name| *name == target.namespace).unwrap();
                 let truth = |env: usize| match (world.mutant, worker) {
@@ -85,20 +86,20 @@ impl State {
                 found.for_each(|request| request.state = Standing::Closed);
                 Some(Event::Withdrawn(order.clone()))
             }
-            Effect::ReadCalendar(name, topic, _, freezes) => {
+            Effect::Ask(name, Ask::Calendar(topic, _, freezes)) => {
                 let open = freezes.len() < 2;
                 let opening = Opening { open, changes_after: None, words: "sale".to_owned() };
-                Some(Event::CalendarRead(name.clone(), *topic, opening))
+                Some(Event::Answered(name.clone(), Answer::CalendarRead(*topic, opening)))
             }
-            Effect::Tell(notice) => {
+            Effect::Object(Own::Tell(notice)) => {
                 self.receive(world, notice);
-                Some(Event::Told(notice.id.clone()))
+                Some(Event::Object(Life::Told(notice.id.clone())))
             }
-            Effect::AskVerdict(..)
+            Effect::Ask(_, Ask::Verdict(..))
             | Effect::SeeEdge(..)
             | Effect::Follow(_)
             | Effect::FollowSecrets(_)
-            | Effect::End => None,
+            | Effect::Object(Own::End) => None,
         }
     }
 
@@ -162,16 +163,20 @@ impl State {
 pub fn failed(effect: &Effect) -> Option<Event> {
     let why = "no answer".to_owned();
     match effect {
-        Effect::Store(..) => Some(Event::StoreFailed(why)),
-        Effect::Look => Some(Event::LookFailed(why)),
+        Effect::Object(Own::Store(..)) => Some(Event::Object(Life::StoreFailed(why))),
+        Effect::Object(Own::Look) => Some(Event::Object(Life::LookFailed(why))),
         Effect::Recheck(name, seq, _) => Some(Event::RecheckFailed(name.clone(), *seq, why)),
         Effect::Propose(order) => Some(Event::ProposeFailed(order.clone(), why, false)),
         Effect::LookAtProposal(order, _) => Some(Event::ProposalUnseen(order.clone(), why)),
         Effect::Withdraw(order, ..) => Some(Event::WithdrawFailed(order.clone(), why, false)),
-        Effect::ReadCalendar(name, topic, ..) => Some(Event::CalendarFailed(name.clone(), *topic, why)),
-        Effect::Tell(notice) => Some(Event::TellFailed(notice.id.clone(), why)),
-        Effect::AskVerdict(..) | Effect::SeeEdge(..) | Effect::Follow(_) | Effect::FollowSecrets(_) | Effect::End => {
-            None
+        Effect::Ask(name, Ask::Calendar(topic, ..)) => {
+            Some(Event::Answered(name.clone(), Answer::CalendarFailed(*topic, why)))
         }
+        Effect::Object(Own::Tell(notice)) => Some(Event::Object(Life::TellFailed(notice.id.clone(), why))),
+        Effect::Ask(_, Ask::Verdict(..))
+        | Effect::SeeEdge(..)
+        | Effect::Follow(_)
+        | Effect::FollowSecrets(_)
+        | Effect::Object(Own::End) => None,
     }
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use domain::apps::app::{Present, Sight};
 use domain::kernel::machine::{Machine, Timestamp, millis};
 use domain::notices::notice::Kind;
+use domain::objects::owned::{Effect as Own, Event as Life};
 use domain::pipeline::spec::{Advance, Object};
 use domain::pipeline::{Effect, Event, Pipeline};
 
@@ -105,17 +106,17 @@ impl Restless {
         while let Some(effect) = effects.pop_front() {
             assert_eq!(self.machine.breaks(&effect), [], "{effect:?}");
             let event = match effect {
-                Effect::Store(status, _) => {
+                Effect::Object(Own::Store(status, _)) => {
                     self.object.status = *status;
                     self.version += 1;
-                    Event::Stored { version: self.version.to_string(), whole: true }
+                    Event::Object(Life::Stored { version: self.version.to_string(), whole: true })
                 }
                 Effect::Recheck(name, seq, targets) => {
                     let sight = |place: usize| (target(place), self.sight(place));
                     let all = (0..3).map(sight).filter(|(target, _)| targets.contains(target));
                     Event::Rechecked(name, seq, all.collect())
                 }
-                Effect::Tell(notice) => {
+                Effect::Object(Own::Tell(notice)) => {
                     if let Some(fact) = notice.promotion.as_ref().filter(|_| notice.kind == Kind::PromotionStarted) {
                         let (env, runs) = (index(&fact.environment), number(fact.revision.as_ref().unwrap()));
                         self.runs[env] = Runs { revision: runs, since: self.now };
@@ -123,9 +124,11 @@ impl Restless {
                             self.told.push(runs);
                         }
                     }
-                    Event::Told(notice.id)
+                    Event::Object(Life::Told(notice.id))
                 }
-                Effect::Follow(_) | Effect::FollowSecrets(_) | Effect::Look | Effect::End => continue,
+                Effect::Follow(_) | Effect::FollowSecrets(_) | Effect::Object(Own::Look | Own::End) => {
+                    continue;
+                }
                 other => panic!("{other:?}"),
             };
             effects.extend(self.machine.step_and_catch_up(self.now, event));

@@ -5,6 +5,7 @@ use domain::kernel::id::{Environment, NoticeId, PipelineId, Revision, Seq};
 use domain::kernel::machine::{Machine, Timestamp};
 use domain::objects::gates::Freeze;
 use domain::objects::kept::Answers;
+use domain::objects::owned::{Effect as Own, Event as Life, OwnMachine};
 use domain::pipeline::proposal::{ForgeKind, Order, Repository};
 use domain::pipeline::spec::{Advance, EnvironmentSpec, Gates, Object, PromotionSpec, Spec, Strategy};
 use domain::pipeline::status::{Phase, Status};
@@ -326,7 +327,7 @@ impl State {
             Action::See(worker) => {
                 self.workers[worker].seen = self.object.version;
                 let object = world.object(&self.object);
-                self.feed(world, worker, Event::Seen(Box::new(object)));
+                self.feed(world, worker, Event::Object(Life::Seen(Box::new(object))));
             }
             Action::Answer((worker, call), answer) => self.answer(world, worker, call, answer),
             Action::Late(call) => {
@@ -367,7 +368,9 @@ impl State {
         self.left.crashes -= 1;
         let reborn = self.worker(world);
         let dead = std::mem::replace(&mut self.workers[worker], reborn);
-        let sent = |effect: &Effect| matches!(effect, Effect::Store(..) | Effect::Propose(_) | Effect::Withdraw(..));
+        let sent = |effect: &Effect| {
+            matches!(effect, Effect::Object(Own::Store(..)) | Effect::Propose(_) | Effect::Withdraw(..))
+        };
         self.late.extend(dead.calls.into_iter().filter(sent));
         self.feed(world, worker, Event::PeersRestarted);
     }
@@ -402,16 +405,16 @@ impl State {
             let machine = &self.workers[worker].machine;
             let broken = machine.breaks(&effect);
             self.past.broken.extend(broken);
-            if let Effect::Store(status, _) = &effect {
+            if let Effect::Object(Own::Store(status, _)) = &effect {
                 self.past.judge_sent(machine.durable(), status, &self.workers[worker].shown);
             }
             match effect {
-                Effect::Follow(_) | Effect::FollowSecrets(_) | Effect::End => {}
-                Effect::Store(ref status, ref over) if world.mutant == Mutant::ActsOnDraft => {
+                Effect::Follow(_) | Effect::FollowSecrets(_) | Effect::Object(Own::End) => {}
+                Effect::Object(Own::Store(ref status, ref over)) if world.mutant == Mutant::ActsOnDraft => {
                     let (whole, version) = (true, over.clone());
                     let _ = status;
                     self.workers[worker].calls.push(effect.clone());
-                    self.feed(world, worker, Event::Stored { version, whole });
+                    self.feed(world, worker, Event::Object(Life::Stored { version, whole }));
                 }
                 _ => self.workers[worker].calls.push(effect),
             }

@@ -1,6 +1,7 @@
 //! What can happen next.
 
 use domain::kernel::machine::Machine;
+use domain::objects::owned::Effect as Own;
 use domain::repo::Effect;
 
 use super::world::{Faults, State, World};
@@ -84,7 +85,10 @@ impl State {
         for worker in each().filter(|_| left.lost > 0) {
             for (call, effect) in self.workers[worker].calls.iter().enumerate() {
                 actions.push(Action::Answer((worker, call), Answer::Fails));
-                if matches!(effect, Effect::Store(..) | Effect::Make(_) | Effect::Start(_) | Effect::Remove(..)) {
+                if matches!(
+                    effect,
+                    Effect::Object(Own::Store(..)) | Effect::Make(_) | Effect::Start(_) | Effect::Remove(..)
+                ) {
                     actions.push(Action::Answer((worker, call), Answer::Lost));
                 }
             }

@@ -2,7 +2,8 @@
 
 use domain::kernel::id::{RepoId, RunSeq};
 use domain::kernel::machine::Timestamp;
-use domain::objects::asked::Opening;
+use domain::objects::asked::{Answer, Ask, Opening};
+use domain::objects::owned::{Effect as Own, Event as Life};
 use domain::ports::repo::{Found, Made, Start, Unresolved};
 use domain::repo::job::{self, End, Job, Order, PLAN_DIFFERS, Place, Pod, Pods, Step, StepKind, StepState};
 use domain::repo::plan::{Message, Planned};
@@ -154,17 +155,17 @@ impl State {
     /// Does what is asked, and says how that went. `by`: whose answer shows it what it did.
     pub fn perform(&mut self, world: &World, effect: &Effect, by: Option<usize>) -> Option<Event> {
         Some(match effect {
-            Effect::Store(status, over) => {
+            Effect::Object(Own::Store(status, over)) => {
                 if *over != self.object.version.to_string() && world.mutant != Mutant::NoCompareAndSet {
-                    return Some(Event::Conflicted(Box::new(world.object(&self.object))));
+                    return Some(Event::Object(Life::Conflicted(Box::new(world.object(&self.object)))));
                 }
                 self.past.judge_stored(&self.object.status, status, &self.jobs);
                 self.object.status = status.as_ref().clone();
                 self.object.version += 1;
                 self.object.writer = by;
-                Event::Stored { version: self.object.version.to_string(), whole: true }
+                Event::Object(Life::Stored { version: self.object.version.to_string(), whole: true })
             }
-            Effect::Look => Event::Looked(Some(Box::new(world.object(&self.object)))),
+            Effect::Object(Own::Look) => Event::Object(Life::Looked(Some(Box::new(world.object(&self.object))))),
             Effect::Resolve(_) => Event::Resolved(Found { revision: self.wanted(world), name: "main".to_owned() }),
             Effect::WatchJobs(wanted) => {
                 let worker = &mut self.workers[by?];
@@ -192,16 +193,16 @@ impl State {
                 }
                 Event::Removed(name.clone())
             }
-            Effect::Tell(notice) => {
+            Effect::Object(Own::Tell(notice)) => {
                 self.past.told(notice);
-                Event::Told(notice.id.clone())
+                Event::Object(Life::Told(notice.id.clone()))
             }
-            Effect::ReadCalendar(topic, ..) => {
+            Effect::Ask(Ask::Calendar(topic, ..)) => {
                 self.workers[by?].open = self.open;
                 let words = "the window is shut".to_owned();
-                Event::CalendarRead(*topic, Opening { open: self.open, changes_after: None, words })
+                Event::Answered(Answer::CalendarRead(*topic, Opening { open: self.open, changes_after: None, words }))
             }
-            Effect::AskVerdict(_) | Effect::SeeNeeds(_) | Effect::End => return None,
+            Effect::Ask(Ask::Verdict(..)) | Effect::SeeNeeds(_) | Effect::Object(Own::End) => return None,
         })
     }
 
@@ -469,8 +470,8 @@ impl State {
 pub fn failed(effect: &Effect) -> Option<Event> {
     let why = "no answer".to_owned();
     Some(match effect {
-        Effect::Store(..) => Event::StoreFailed(why),
-        Effect::Look => Event::LookFailed(why),
+        Effect::Object(Own::Store(..)) => Event::Object(Life::StoreFailed(why)),
+        Effect::Object(Own::Look) => Event::Object(Life::LookFailed(why)),
         Effect::Resolve(_) => Event::ResolveFailed(Unresolved { why, lasting: false, rest: std::time::Duration::ZERO }),
         Effect::Make(order) => Event::MakeFailed(order.name.clone(), why, false),
         Effect::Start(job) => Event::StartFailed(job.name.clone(), why),
@@ -478,8 +479,8 @@ pub fn failed(effect: &Effect) -> Option<Event> {
         Effect::LookAtJob(name) => Event::JobLookFailed(name.clone(), why),
         Effect::ReadPods(_, uid) => Event::PodsFailed(uid.clone(), why),
         Effect::Remove(name, _) => Event::RemoveFailed(name.clone(), why),
-        Effect::Tell(notice) => Event::TellFailed(notice.id.clone(), why),
-        Effect::WatchJobs(_) | Effect::ReadCalendar(..) | Effect::AskVerdict(_) | Effect::SeeNeeds(_) | Effect::End => {
+        Effect::Object(Own::Tell(notice)) => Event::Object(Life::TellFailed(notice.id.clone(), why)),
+        Effect::WatchJobs(_) | Effect::Ask(_) | Effect::SeeNeeds(_) | Effect::Object(Own::End) => {
             return None;
         }
     })

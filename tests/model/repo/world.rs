@@ -8,6 +8,7 @@ use domain::kernel::machine::{Machine, Timestamp};
 use domain::kernel::promise::Promise;
 use domain::objects::gates::Window;
 use domain::objects::kept::Answers;
+use domain::objects::owned::{Effect as Own, Event as Life, OwnMachine};
 use domain::repo::spec::{Approving, Gates, Keep, Object, Preset, Retry, Runner, Source, Spec, Wanted};
 use domain::repo::status::{Condition, ConditionKind, Phase, Status};
 use domain::repo::{Effect, Event, Repo};
@@ -274,7 +275,7 @@ impl State {
             Action::See(worker) => {
                 self.workers[worker].seen = self.object.version;
                 let object = world.object(&self.object);
-                self.feed(world, worker, Event::Seen(Box::new(object)));
+                self.feed(world, worker, Event::Object(Life::Seen(Box::new(object))));
             }
             Action::SeeJob(worker) => {
                 let sight = self.workers[worker].queue.remove(0);
@@ -335,8 +336,10 @@ impl State {
         let reborn = self.worker(world);
         let dead = std::mem::replace(&mut self.workers[worker], reborn);
         let writes = |effect: &Effect| {
-            let is_write =
-                matches!(effect, Effect::Store(..) | Effect::Make(_) | Effect::Start(_) | Effect::Remove(..));
+            let is_write = matches!(
+                effect,
+                Effect::Object(Own::Store(..)) | Effect::Make(_) | Effect::Start(_) | Effect::Remove(..)
+            );
             is_write || matches!(effect, Effect::Withdraw(_))
         };
         self.late.extend(dead.calls.into_iter().filter(writes));
@@ -367,13 +370,13 @@ impl State {
         while let Some(effect) = all.pop_front() {
             let event = match effect {
                 // Git, the outbox and the beginning of a watch answer at once: their delays change nothing that a later event does not.
-                Effect::Resolve(_) | Effect::Tell(_) | Effect::WatchJobs(_) | Effect::ReadCalendar(..) => {
+                Effect::Resolve(_) | Effect::Object(Own::Tell(_)) | Effect::WatchJobs(_) | Effect::Ask(_) => {
                     self.perform(world, &effect, Some(worker))
                 }
-                Effect::Store(_, ref over) if world.mutant == Mutant::ActsOnDraft => {
+                Effect::Object(Own::Store(_, ref over)) if world.mutant == Mutant::ActsOnDraft => {
                     let version = over.clone();
                     self.workers[worker].calls.push(effect);
-                    Some(Event::Stored { version, whole: true })
+                    Some(Event::Object(Life::Stored { version, whole: true }))
                 }
                 _ => {
                     self.workers[worker].calls.push(effect);
@@ -396,7 +399,7 @@ impl State {
             self.past.rushed |= is_stopped && matches!(effect, Effect::Make(_));
             self.past.broken.extend(known.machine.breaks(effect));
             // A write with an unknown outcome is repeated unchanged.
-            if let Effect::Store(status, _) = effect
+            if let Effect::Object(Own::Store(status, _)) = effect
                 && known.sent.as_ref() != Some(status)
             {
                 let durable = known.machine.durable();

@@ -13,48 +13,31 @@ use domain::kernel::unreadable::Unreadable;
 use domain::objects::asked::Opening;
 use domain::objects::gates::{Freeze, Window};
 use domain::objects::kept::Answers;
-use domain::objects::kept::{ObjectSight, Written};
+use domain::pipeline::Pipeline;
 use domain::pipeline::judge::Stale;
 use domain::pipeline::proposal::{Order, Proposed, Request, RequestState};
 use domain::pipeline::spec::{Advance, EnvironmentSpec, Gates, Object, PromotionSpec, Purged, Spec, Strategy};
 use domain::pipeline::status::{Phase, Status};
-use domain::ports::pipeline::{
-    Asking, Calendar, Edges, Forge, Leaf, Leaves, Link, Objects, Promoting, Renewals, Unanswered, Verdicts,
-};
+use domain::ports::objects::{Asking, Calendar, Unanswered, Verdicts};
+use domain::ports::pipeline::{Edges, Forge, Leaf, Leaves, Link, Promoting, Renewals};
 use domain::ports::{Flow, PortError};
-use futures_util::stream::poll_fn;
 use tokio::sync::mpsc;
 
+use super::objects::{Calls, Out, Shelf, flow};
 use super::{Fault, Millis, SIMULATED, World, failed};
 
-/// A channel into a flow; `None` makes its reader panic.
-pub(super) type Out<T> = mpsc::UnboundedSender<Option<T>>;
-
-pub(super) fn flow<T: Send + 'static>(mut receiver: mpsc::UnboundedReceiver<Option<T>>, what: &'static str) -> Flow<T> {
-    Box::pin(poll_fn(move |context| {
-        receiver.poll_recv(context).map(|said| match said {
-            Some(Some(said)) => Some(said),
-            Some(None) => panic!("{SIMULATED} in {what}"),
-            None => None,
-        })
-    }))
-}
+const CALLS: Calls = Calls { served: "pipelines.served", read: "pipelines.read", write: "pipelines.write" };
 
 #[derive(Default)]
 pub struct Promotions {
     /// Whether the feature is switched on.
     pub on: bool,
-    /// Whether the API server has the kind.
-    pub served: bool,
-    objects: BTreeMap<PipelineId, Object>,
-    version: u64,
-    watches: Vec<Out<ObjectSight<Object>>>,
+    /// The Pipelines.
+    pub shelf: Shelf<Pipeline>,
     pub(super) targets: BTreeMap<TargetKey, Look>,
     leaf_watches: Vec<(ClusterKey, Collection, Out<News>)>,
     links: Vec<(ClusterKey, Out<Link>)>,
     down: BTreeSet<ClusterKey>,
-    /// Every status that was written, in its order.
-    pub written: Vec<(Millis, PipelineId, Status)>,
     /// The requests there are, by the id of their promotion.
     pub requests: BTreeMap<String, (Order, RequestState)>,
     /// Whether the edge is fresh, or why not.
@@ -101,15 +84,9 @@ pub fn pipeline(name: &str, environments: Vec<EnvironmentSpec>) -> Object {
 
 impl Promotions {
     pub(super) fn life_ends(&mut self) {
-        self.watches.clear();
+        self.shelf.life_ends();
         self.leaf_watches.clear();
         self.links.clear();
-    }
-
-    fn show(&mut self, id: &PipelineId) {
-        let Some(object) = self.objects.get(id).cloned() else { return };
-        let seen = || ObjectSight::Seen(Box::new(object.clone()));
-        self.watches.retain(|watch| watch.send(Some(seen())).is_ok());
     }
 
     fn news(&self, of: &Collection, cluster: &ClusterKey) -> Vec<(TargetKey, Result<Look, Unreadable>)> {
@@ -125,8 +102,9 @@ impl Promotions {
 
 impl World {
     fn promoting(&self) -> Promoting {
+        let shelf = self.state().promotions.shelf.clone();
         Promoting {
-            objects: vec![Arc::new(self.clone())],
+            objects: vec![shelf.port(self, CALLS)],
             leaves: Arc::new(self.clone()),
             forge: Arc::new(self.clone()),
             calendar: Arc::new(self.clone()),
@@ -139,33 +117,25 @@ impl World {
 
     /// What Pipelines meet, where the feature is on.
     pub(super) fn promoting_ports(&self) -> Option<Promoting> {
-        self.state().promotions.on.then(|| self.promoting())
+        let on = self.state().promotions.on;
+        on.then(|| self.promoting())
     }
 
     /// A person applies a Pipeline, or changes it; the status stays.
     pub fn apply(&self, object: Object) {
-        let mut state = self.state();
-        let promotions = &mut state.promotions;
-        (promotions.on, promotions.served) = (true, true);
-        promotions.version += 1;
-        let version = promotions.version.to_string();
-        let known = promotions.objects.get(&object.id);
-        let status = known.map_or_else(|| object.status.clone(), |known| known.status.clone());
-        let id = object.id.clone();
-        promotions.objects.insert(id.clone(), Object { version, status, ..object });
-        promotions.show(&id);
+        let promotions = &mut self.state().promotions;
+        promotions.on = true;
+        promotions.shelf.apply(object);
     }
 
     /// A person deletes a Pipeline.
     pub fn unapply(&self, id: &PipelineId) {
-        let mut state = self.state();
-        state.promotions.objects.remove(id);
-        state.promotions.watches.retain(|watch| watch.send(Some(ObjectSight::Gone(id.clone()))).is_ok());
+        self.state().promotions.shelf.remove(id);
     }
 
     /// The Pipeline of this name in `shop`, as the API server has it.
     pub fn applied(&self, name: &str) -> Option<Object> {
-        self.state().promotions.objects.get(&PipelineId::new("shop", name)).cloned()
+        self.state().promotions.shelf.get(&PipelineId::new("shop", name))
     }
 
     /// How far the newest promotion into an environment is.
@@ -214,7 +184,7 @@ impl World {
         if of_clusters {
             state.promotions.leaf_watches.retain(|(.., out)| out.send(None).is_ok());
         } else {
-            state.promotions.watches.retain(|out| out.send(None).is_ok());
+            state.promotions.shelf.panic();
         }
     }
 
@@ -223,64 +193,6 @@ impl World {
             return Link::Down(failed("leaf.connect"));
         }
         Link::Up(Arc::new(FakeLeaf { world: self.clone(), cluster: cluster.clone() }))
-    }
-}
-
-#[async_trait]
-impl Objects<Object> for World {
-    fn group(&self) -> &'static str {
-        "allclear.dev"
-    }
-
-    async fn are_served(&self) -> Result<bool, PortError> {
-        self.port("pipelines.served", "").await?;
-        Ok(self.state().promotions.served)
-    }
-
-    async fn refused(&self) -> Option<String> {
-        None
-    }
-
-    fn watch(&self) -> Flow<ObjectSight<Object>> {
-        let (sender, receiver) = mpsc::unbounded_channel();
-        let mut state = self.state();
-        let objects = state.promotions.objects.values().map(|object| ObjectSight::Seen(Box::new(object.clone())));
-        let listing = std::iter::once(ObjectSight::Restarted).chain(objects).chain([ObjectSight::Synced]);
-        for sight in listing {
-            let _ = sender.send(Some(sight));
-        }
-        state.promotions.watches.push(sender);
-        flow(receiver, "the watch of Pipelines")
-    }
-
-    async fn read(&self, id: &PipelineId) -> Result<Option<Object>, PortError> {
-        let lost = self.port("pipelines.read", &id.to_string()).await?;
-        let object = self.state().promotions.objects.get(id).cloned();
-        if lost { Err(failed("pipelines.read")) } else { Ok(object) }
-    }
-
-    async fn write(&self, object: &Object) -> Result<Written<Object>, PortError> {
-        let lost = self.port("pipelines.write", &object.id.to_string()).await?;
-        let written = {
-            let mut state = self.state();
-            let now = state.now();
-            state.note_notices(&object.status.untold);
-            let promotions = &mut state.promotions;
-            let version = (promotions.version + 1).to_string();
-            match promotions.objects.get_mut(&object.id) {
-                Some(known) if known.version == object.version && known.uid == object.uid => {
-                    known.version = version;
-                    known.status = object.status.clone();
-                    let known = Box::new(known.clone());
-                    promotions.version += 1;
-                    promotions.written.push((now, object.id.clone(), object.status.clone()));
-                    promotions.show(&object.id);
-                    Written::Stored(known)
-                }
-                known => Written::Conflict(known.map(|known| Box::new(known.clone()))),
-            }
-        };
-        if lost { Err(failed("pipelines.write")) } else { Ok(written) }
     }
 }
 

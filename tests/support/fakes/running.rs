@@ -10,24 +10,26 @@ use async_trait::async_trait;
 use domain::apps::app::{Look, TargetKey};
 use domain::kernel::id::{RepoId, Revision};
 use domain::objects::kept::Answers;
-use domain::objects::kept::{ObjectSight, Written};
-use domain::ports::pipeline::Objects;
 use domain::ports::repo::{Begins, Found, Heads, JobSight, Jobs, Made, Needs, Running, Start, Unresolved};
 use domain::ports::{Flow, PortError};
+use domain::repo::Repo;
 use domain::repo::job::{End, Job, Order, Place, Pod, Pods, Step, StepKind, StepState};
 use domain::repo::spec::{Approving, Gates, Keep, Object, Preset, Retry, Runner, Source, Spec, Steps};
 use domain::repo::status::{Phase, Status};
 use tokio::sync::mpsc;
 
-use super::promoting::{Out, flow};
+use super::objects::{Calls, Out, Shelf, flow};
 use super::{Millis, World, failed};
+
+const CALLS: Calls = Calls { served: "repos.served", read: "repos.read", write: "repos.write" };
 
 #[derive(Default)]
 pub struct Runs {
     on: bool,
-    objects: BTreeMap<RepoId, Object>,
+    /// The Repos.
+    shelf: Shelf<Repo>,
+    /// That of the newest Job.
     version: u64,
-    watches: Vec<Out<ObjectSight<Object>>>,
     heads: BTreeMap<RepoId, Revision>,
     jobs: BTreeMap<(RepoId, String), Job>,
     job_watches: Vec<(RepoId, String, Out<JobSight>)>,
@@ -72,18 +74,13 @@ pub fn repo(name: &str) -> Object {
 
 impl Runs {
     pub(super) fn life_ends(&mut self) {
-        self.watches.clear();
+        self.shelf.life_ends();
         self.job_watches.clear();
     }
 
     fn next_version(&mut self) -> String {
         self.version += 1;
         self.version.to_string()
-    }
-
-    fn show(&mut self, id: &RepoId) {
-        let Some(object) = self.objects.get(id).cloned() else { return };
-        self.watches.retain(|watch| watch.send(Some(ObjectSight::Seen(Box::new(object.clone())))).is_ok());
     }
 
     fn show_job(&mut self, repo: &RepoId, job: &Job) {
@@ -97,8 +94,9 @@ impl Runs {
 impl World {
     /// What Repos meet, where the feature is on.
     pub(super) fn running_ports(&self) -> Option<Running> {
-        self.state().runs.on.then(|| Running {
-            objects: vec![Arc::new(self.clone())],
+        let runs = &self.state().runs;
+        runs.on.then(|| Running {
+            objects: vec![runs.shelf.port(self, CALLS)],
             heads: Arc::new(self.clone()),
             jobs: Arc::new(self.clone()),
             calendar: Arc::new(self.clone()),
@@ -110,24 +108,17 @@ impl World {
 
     /// A person applies a Repo; the status stays.
     pub fn apply_repo(&self, object: Object) {
-        let mut state = self.state();
-        let runs = &mut state.runs;
+        let runs = &mut self.state().runs;
         runs.on = true;
-        let version = runs.next_version();
-        let status = runs.objects.get(&object.id).map_or_else(|| object.status.clone(), |known| known.status.clone());
-        let id = object.id.clone();
-        runs.objects.insert(id.clone(), Object { version, status, ..object });
-        runs.show(&id);
+        runs.shelf.apply(object);
     }
 
     /// A person deletes a Repo, and Kubernetes its Jobs.
     pub fn delete_repo(&self, name: &str) {
         let id = RepoId::new("platform", name);
-        let mut state = self.state();
-        let runs = &mut state.runs;
-        runs.objects.remove(&id);
+        let runs = &mut self.state().runs;
+        runs.shelf.remove(&id);
         runs.jobs.retain(|(of, _), _| *of != id);
-        runs.watches.retain(|watch| watch.send(Some(ObjectSight::Gone(id.clone()))).is_ok());
     }
 
     /// The repository of a Repo has this commit at its head.
@@ -137,9 +128,8 @@ impl World {
 
     /// The commit of a Repo's newest run, and how far it has got.
     pub fn ran(&self, name: &str) -> Option<(String, Phase)> {
-        let state = self.state();
-        let run = state.runs.objects.get(&RepoId::new("platform", name))?.status.run.as_ref()?;
-        Some((run.revision.0.clone(), run.phase))
+        let run = self.state().runs.shelf.get(&RepoId::new("platform", name))?.status.run?;
+        Some((run.revision.0, run.phase))
     }
 
     /// Every Job that runs ends well.
@@ -159,61 +149,7 @@ impl World {
 
     /// The reader of the Repos' watch panics.
     pub fn panic_running(&self) {
-        self.state().runs.watches.retain(|out| out.send(None).is_ok());
-    }
-}
-
-#[async_trait]
-impl Objects<Object> for World {
-    fn group(&self) -> &'static str {
-        "allclear.dev"
-    }
-
-    async fn are_served(&self) -> Result<bool, PortError> {
-        self.port("repos.served", "").await?;
-        Ok(true)
-    }
-
-    async fn refused(&self) -> Option<String> {
-        None
-    }
-
-    fn watch(&self) -> Flow<ObjectSight<Object>> {
-        let (sender, receiver) = mpsc::unbounded_channel();
-        let mut state = self.state();
-        let objects = state.runs.objects.values().map(|object| ObjectSight::Seen(Box::new(object.clone())));
-        for sight in std::iter::once(ObjectSight::Restarted).chain(objects).chain([ObjectSight::Synced]) {
-            let _ = sender.send(Some(sight));
-        }
-        state.runs.watches.push(sender);
-        flow(receiver, "the watch of Repos")
-    }
-
-    async fn read(&self, id: &RepoId) -> Result<Option<Object>, PortError> {
-        let lost = self.port("repos.read", &id.to_string()).await?;
-        let object = self.state().runs.objects.get(id).cloned();
-        if lost { Err(failed("repos.read")) } else { Ok(object) }
-    }
-
-    async fn write(&self, object: &Object) -> Result<Written<Object>, PortError> {
-        let lost = self.port("repos.write", &object.id.to_string()).await?;
-        let written = {
-            let mut state = self.state();
-            state.note_notices(&object.status.untold);
-            let runs = &mut state.runs;
-            let version = (runs.version + 1).to_string();
-            match runs.objects.get_mut(&object.id) {
-                Some(known) if known.version == object.version && known.uid == object.uid => {
-                    (known.version, known.status) = (version, object.status.clone());
-                    let known = Box::new(known.clone());
-                    runs.version += 1;
-                    runs.show(&object.id);
-                    Written::Stored(known)
-                }
-                known => Written::Conflict(known.map(|known| Box::new(known.clone()))),
-            }
-        };
-        if lost { Err(failed("repos.write")) } else { Ok(written) }
+        self.state().runs.shelf.panic();
     }
 }
 
@@ -266,7 +202,7 @@ impl Jobs for World {
         let made = {
             let mut state = self.state();
             let runs = &mut state.runs;
-            if runs.objects.get(&order.repo).is_none_or(|object| object.uid != order.uid) {
+            if runs.shelf.get(&order.repo).is_none_or(|object| object.uid != order.uid) {
                 // Kubernetes would collect it at once: its owner is gone.
                 return Err(failed("jobs.make"));
             }

@@ -26,18 +26,18 @@ impl StreamHandler<SecretChanged> for PipelineActor {
 impl PipelineActor {
     /// Follows these Secrets of the Pipeline's namespace, and no others.
     pub(super) fn follow_secrets(&mut self, names: &BTreeSet<String>, ctx: &mut Context<Self>) {
-        let before = std::mem::take(&mut self.followed);
+        let before = std::mem::take(&mut self.kept.followed);
         for (name, watch) in before {
             if names.contains(&name) {
-                self.followed.insert(name, watch);
+                self.kept.followed.insert(name, watch);
             } else {
                 ctx.cancel_future(watch);
             }
         }
-        let namespace = self.shell.machine().object().id.namespace.clone();
+        let namespace = self.id().namespace;
         for name in names {
-            let renewals = &self.promoting.renewals;
-            self.followed.entry(name.clone()).or_insert_with(|| {
+            let renewals = &self.tended.renewals;
+            self.kept.followed.entry(name.clone()).or_insert_with(|| {
                 let changed = name.clone();
                 ctx.add_stream(renewals.changes(&namespace, name).map(move |()| SecretChanged(changed.clone())))
             });

@@ -12,13 +12,13 @@ use domain::repo::job::{Job, Order};
 impl RepoActor {
     /// Watches the Jobs of the object as it is now, or stops that.
     pub(super) fn watch_jobs(&mut self, wanted: bool, ctx: &mut Context<Self>) {
-        if let Some(watch) = self.watch.take() {
+        if let Some(watch) = self.kept.watch.take() {
             ctx.cancel_future(watch);
         }
         if wanted {
-            let object = self.shell.machine().object();
-            let sights = self.running.jobs.watch(&object.id, &object.uid);
-            self.watch = Some(ctx.add_stream(sights));
+            let object = self.object();
+            let sights = self.tended.jobs.watch(&object.id, &object.uid);
+            self.kept.watch = Some(ctx.add_stream(sights));
         }
     }
 
@@ -30,7 +30,7 @@ impl RepoActor {
     }
 
     pub(super) fn make(&mut self, order: Box<Order>, ctx: &mut Context<Self>) {
-        let (jobs, name) = (self.running.jobs.clone(), order.name.clone());
+        let (jobs, name) = (self.tended.jobs.clone(), order.name.clone());
         let making = async move { jobs.make(&order).await };
         self.call(ctx, making, move |actor, made| match made {
             Ok(made) => Event::Made(name, made),
@@ -43,7 +43,7 @@ impl RepoActor {
     }
 
     pub(super) fn start_job(&mut self, job: Box<Job>, ctx: &mut Context<Self>) {
-        let (jobs, repo, name) = (self.running.jobs.clone(), self.id(), job.name.clone());
+        let (jobs, repo, name) = (self.tended.jobs.clone(), self.id(), job.name.clone());
         let revision = job.revision.clone();
         let starting = async move { jobs.start(&repo, &job).await };
         self.call(ctx, starting, move |actor, started| match started {
@@ -64,7 +64,7 @@ impl RepoActor {
     }
 
     pub(super) fn withdraw(&mut self, job: Box<Job>, ctx: &mut Context<Self>) {
-        let (jobs, repo, name) = (self.running.jobs.clone(), self.id(), job.name.clone());
+        let (jobs, repo, name) = (self.tended.jobs.clone(), self.id(), job.name.clone());
         let withdrawing = async move { jobs.withdraw(&repo, &job).await };
         self.call(ctx, withdrawing, move |actor, withdrawn| match withdrawn {
             Ok(answer) => {
@@ -81,7 +81,7 @@ impl RepoActor {
     }
 
     pub(super) fn look_at_job(&mut self, name: String, ctx: &mut Context<Self>) {
-        let (jobs, repo, of) = (self.running.jobs.clone(), self.id(), name.clone());
+        let (jobs, repo, of) = (self.tended.jobs.clone(), self.id(), name.clone());
         let looking = async move { jobs.look(&repo, &of).await };
         self.call(ctx, looking, move |actor, seen| match seen {
             Ok(job) => Event::JobLooked(name, job.map(Box::new)),
@@ -93,7 +93,7 @@ impl RepoActor {
     }
 
     pub(super) fn read_pods(&mut self, name: String, uid: String, ctx: &mut Context<Self>) {
-        let (jobs, repo, of) = (self.running.jobs.clone(), self.id(), (name.clone(), uid.clone()));
+        let (jobs, repo, of) = (self.tended.jobs.clone(), self.id(), (name.clone(), uid.clone()));
         let reading = async move { jobs.pods(&repo, &of.0, &of.1).await };
         self.call(ctx, reading, move |actor, read| match read {
             Ok(pods) => Event::PodsRead(uid, pods),
@@ -105,7 +105,7 @@ impl RepoActor {
     }
 
     pub(super) fn remove(&mut self, name: String, uid: String, ctx: &mut Context<Self>) {
-        let (jobs, repo, of) = (self.running.jobs.clone(), self.id(), name.clone());
+        let (jobs, repo, of) = (self.tended.jobs.clone(), self.id(), name.clone());
         let removing = async move { jobs.remove(&repo, &of, &uid).await };
         self.call(ctx, removing, move |actor, removed| match removed {
             Ok(()) => Event::Removed(name),

@@ -1,94 +1,40 @@
-//! The actor of one Repo: performs what `domain::repo` decides, and owns the object's status.
+//! What is done for a Repo alone: performs what `domain::repo` decides about its runs.
 
 mod calls;
 mod jobs;
-mod mail;
-mod shown;
 
-use std::sync::Arc;
+use actix::{Context, SpawnHandle};
 
-use actix::{Actor, ActorContext, Context, Recipient, SpawnHandle};
-
-use crate::actors::lifecycle::{Obituary, StopListener};
-use crate::actors::message::{End, TellNotice};
-use crate::actors::running::repo::shown::Counted;
-use crate::actors::shell::{Drives, Shell};
-use crate::actors::{Env, MAILBOX_MAX};
-use domain::notices::delivery::Errands;
-use domain::ports::pipeline::Objects;
+use crate::actors::object::ObjectActor;
+use crate::telemetry::{Metrics, Share};
+use domain::objects::owned::OwnMachine;
 use domain::ports::repo::Running;
-use domain::repo::spec::Object;
-use domain::repo::{Effect, Repo};
+use domain::repo::remark::ended;
+use domain::repo::status::Status;
+use domain::repo::{Effect, Event};
 
-/// The actor. See the module's text.
-pub struct RepoActor {
-    env: Env,
-    running: Running,
-    objects: Arc<dyn Objects<Object>>,
-    tell_notice: Recipient<TellNotice>,
-    stop_listener: StopListener,
-    obituary: Obituary,
-    shell: Shell<Repo>,
-    errands: Errands,
+/// The actor of a Repo.
+pub type RepoActor = ObjectActor<Running>;
+
+/// What the actor of a Repo keeps.
+pub struct Runs {
     /// The watch of its Jobs, while there is one.
     watch: Option<SpawnHandle>,
-    counted: Counted,
+    /// What it adds to the metrics.
+    open: Share,
+}
+
+impl Runs {
+    pub(super) fn new(metrics: &Metrics) -> Self {
+        Self { watch: None, open: metrics.runs.open() }
+    }
 }
 
 impl RepoActor {
-    /// The actor of an object as it was just seen; `objects` are those of its place.
-    pub fn new(
-        env: Env,
-        running: Running,
-        objects: Arc<dyn Objects<Object>>,
-        tell_notice: Recipient<TellNotice>,
-        object: Object,
-        stop_listener: StopListener,
-        obituary: Obituary,
-    ) -> Self {
-        let clock = &env.ports.clock;
-        let epoch_ms = clock.wall_ms().saturating_sub_unsigned(clock.now().as_millis());
-        Self {
-            shell: Shell::new(Repo::new(epoch_ms, object), &env),
-            counted: Counted::new(&env.metrics),
-            env,
-            running,
-            objects,
-            tell_notice,
-            stop_listener,
-            obituary,
-            errands: Errands::default(),
-            watch: None,
-        }
-    }
-
-    /// Ends: nothing of it is lost that its status and its Jobs do not say.
-    fn end(&mut self, ctx: &mut Context<Self>) {
-        self.obituary.end = End::Finished(None);
-        ctx.stop();
-    }
-}
-
-impl Actor for RepoActor {
-    type Context = Context<Self>;
-
-    fn started(&mut self, ctx: &mut Self::Context) {
-        ctx.set_mailbox_capacity(MAILBOX_MAX);
-        self.stop_listener.clone().bind(self, ctx);
-        self.tick(ctx);
-    }
-}
-
-impl Drives<Repo> for RepoActor {
-    fn shell(&mut self) -> Option<&mut Shell<Repo>> {
-        Some(&mut self.shell)
-    }
-
-    fn perform(&mut self, effect: Effect, ctx: &mut Context<Self>) {
+    pub(super) fn perform_effect(&mut self, effect: Effect, ctx: &mut Context<Self>) {
         self.env.metrics.effect("repo", effect.name());
         match effect {
-            Effect::Store(status, version) => self.store(*status, version, ctx),
-            Effect::Look => self.look(ctx),
+            Effect::Object(effect) => self.perform_own(effect, ctx),
             Effect::Resolve(due) => self.resolve(due, ctx),
             Effect::WatchJobs(wanted) => self.watch_jobs(wanted, ctx),
             Effect::Make(order) => self.make(order, ctx),
@@ -97,11 +43,17 @@ impl Drives<Repo> for RepoActor {
             Effect::LookAtJob(name) => self.look_at_job(name, ctx),
             Effect::ReadPods(name, uid) => self.read_pods(name, uid, ctx),
             Effect::Remove(name, uid) => self.remove(name, uid, ctx),
-            Effect::ReadCalendar(topic, windows, freezes) => self.read_calendar(topic, &windows, &freezes, ctx),
-            Effect::AskVerdict(question) => self.ask_verdict(*question, ctx),
+            Effect::Ask(ask) => self.ask_gate(None, ask, ctx, Event::Answered),
             Effect::SeeNeeds(needs) => self.see_needs(needs, ctx),
-            Effect::Tell(notice) => self.tell(notice, ctx),
-            Effect::End => self.end(ctx),
+        }
+    }
+
+    /// Counts the run that is open, and the attempt that ended with this change.
+    pub(super) fn count_runs(&mut self, change: Option<(&Status, &Status)>) {
+        let run = self.shell.machine().durable().run.as_ref();
+        self.kept.open.set(run.filter(|run| run.phase.is_open()).map(|run| run.phase.name()).into_iter());
+        if let Some(attempt) = change.and_then(|(before, written)| ended(before, written)) {
+            self.env.metrics.runs.ended(&attempt);
         }
     }
 }

@@ -39,13 +39,13 @@ fn a_freeze_counts_from_the_moment_it_is_in_the_spec() {
     let mut story = Story::new(gated);
     story.show("staging", at("2"));
     let topic = story.topic();
-    story.feed(Event::CalendarRead(prod(), topic, open()));
+    story.feed(Event::Answered(prod(), Answer::CalendarRead(topic, open())));
     story.asked.clear();
     change_spec(&mut story, |spec| spec.environments[1].gates.freezes = vec![freeze()]);
     approve(&mut story);
     assert_eq!(story.phase(), Some(Phase::Waiting), "it starts inside the freeze");
-    assert!(matches!(&story.asked[..], [Effect::ReadCalendar(..)]), "{:?}", story.asked);
-    story.feed(Event::CalendarRead(prod(), topic, open()));
+    assert!(matches!(&story.asked[..], [Effect::Ask(_, Ask::Calendar(..))]), "{:?}", story.asked);
+    story.feed(Event::Answered(prod(), Answer::CalendarRead(topic, open())));
     assert_eq!(story.phase(), Some(Phase::Waiting), "an answer that was on its way");
 }
 
@@ -55,10 +55,10 @@ fn a_freeze_that_is_taken_out_holds_nothing_up() {
     gated.environments[1].gates.freezes = vec![freeze(), freeze()];
     let mut story = Story::new(gated);
     story.show("staging", at("2"));
-    story.feed(Event::CalendarRead(prod(), story.topic(), Opening { open: false, ..open() }));
+    story.feed(Event::Answered(prod(), Answer::CalendarRead(story.topic(), Opening { open: false, ..open() })));
     story.asked.clear();
     change_spec(&mut story, |spec| spec.environments[1].gates.freezes = vec![freeze()]);
-    assert!(matches!(&story.asked[..], [Effect::ReadCalendar(..)]), "{:?}", story.asked);
+    assert!(matches!(&story.asked[..], [Effect::Ask(_, Ask::Calendar(..))]), "{:?}", story.asked);
 }
 
 #[test]
@@ -68,12 +68,12 @@ fn the_yes_of_one_service_is_not_the_yes_of_another() {
     gated.environments[1].gates.verdict = source("https://old.example.com");
     let mut story = Story::new(gated);
     story.show("staging", at("2"));
-    story.feed(Event::VerdictGiven(prod(), story.topic(), open()));
+    story.feed(Event::Answered(prod(), Answer::VerdictGiven(story.topic(), open())));
     story.asked.clear();
     change_spec(&mut story, |spec| spec.environments[1].gates.verdict = source("https://new.example.com"));
     approve(&mut story);
     assert_eq!(story.phase(), Some(Phase::Waiting), "the new service was not asked");
-    assert!(matches!(&story.asked[..], [Effect::AskVerdict(..)]), "{:?}", story.asked);
+    assert!(matches!(&story.asked[..], [Effect::Ask(_, Ask::Verdict(..))]), "{:?}", story.asked);
 }
 
 #[test]

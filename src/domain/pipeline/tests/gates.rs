@@ -11,10 +11,10 @@ fn gates_say_what_opens_them() {
     story.show("database", unready("7"));
     story.show("staging", at("2"));
     assert!(
-        matches!(&story.asked[..], [.., Effect::ReadCalendar(of, _, _, freezes)] if *of == prod() && freezes.len() == 1)
+        matches!(&story.asked[..], [.., Effect::Ask(of, Ask::Calendar(_, _, freezes))] if *of == prod() && freezes.len() == 1)
     );
     let closed = Opening { open: false, changes_after: Some(2 * MINUTE), words: "frozen until 12:00: sale".to_owned() };
-    story.feed(Event::CalendarRead(prod(), story.topic(), closed));
+    story.feed(Event::Answered(prod(), Answer::CalendarRead(story.topic(), closed)));
     story.pass(MINUTE);
     assert_eq!(
         story.condition("GateClosed"),
@@ -23,12 +23,11 @@ fn gates_say_what_opens_them() {
     story.show("database", at("7"));
     story.asked.clear();
     story.pass(MINUTE);
-    assert!(matches!(&story.asked[..], [Effect::ReadCalendar(..)]), "read again at its boundary");
+    assert!(matches!(&story.asked[..], [Effect::Ask(_, Ask::Calendar(..))]), "read again at its boundary");
     assert_eq!(story.phase(), Some(Phase::Waiting), "what it said counts no longer");
-    story.feed(Event::CalendarRead(
+    story.feed(Event::Answered(
         prod(),
-        story.topic(),
-        Opening { open: true, changes_after: None, words: String::new() },
+        Answer::CalendarRead(story.topic(), Opening { open: true, changes_after: None, words: String::new() }),
     ));
     assert_eq!(story.phase(), Some(Phase::Landed));
 }
@@ -41,20 +40,21 @@ fn another_system_is_asked_at_most_every_ten_seconds_and_only_its_yes_opens() {
     let mut story = Story::new(gated);
     story.show("staging", at("2"));
     let topic = story.topic();
-    let asked = |story: &Story| story.asked.iter().filter(|asked| matches!(asked, Effect::AskVerdict(..))).count();
+    let asked =
+        |story: &Story| story.asked.iter().filter(|asked| matches!(asked, Effect::Ask(_, Ask::Verdict(..)))).count();
     assert_eq!(asked(&story), 1);
-    story.feed(Event::VerdictFailed(prod(), topic, "it answered 500".to_owned(), Duration::ZERO));
+    story.feed(Event::Answered(prod(), Answer::VerdictFailed(topic, "it answered 500".to_owned(), Duration::ZERO)));
     story.pass(Duration::from_secs(9));
     assert_eq!(asked(&story), 1);
     story.pass(Duration::from_secs(1));
     assert_eq!(asked(&story), 2);
     let opening = |open| Opening { open, changes_after: None, words: "errors rise".to_owned() };
-    story.feed(Event::VerdictGiven(prod(), topic, opening(false)));
+    story.feed(Event::Answered(prod(), Answer::VerdictGiven(topic, opening(false))));
     assert_eq!(story.phase(), Some(Phase::Waiting));
     story.pass(Duration::from_secs(10));
-    story.feed(Event::VerdictGiven(prod(), Topic::default(), opening(true)));
+    story.feed(Event::Answered(prod(), Answer::VerdictGiven(Topic::default(), opening(true))));
     assert_eq!(story.phase(), Some(Phase::Waiting), "about another promotion");
-    story.feed(Event::VerdictGiven(prod(), topic, opening(true)));
+    story.feed(Event::Answered(prod(), Answer::VerdictGiven(topic, opening(true))));
     assert_eq!(story.phase(), Some(Phase::Landed));
 }
 

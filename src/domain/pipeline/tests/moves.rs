@@ -192,13 +192,13 @@ fn a_verdict_that_turns_breaks_the_soak_and_one_that_was_never_open_does_not() {
         story.show("staging", at("2"));
         let opening = |open| Opening { open, changes_after: None, words: "errors rise".to_owned() };
         let topic = story.topic();
-        story.feed(Event::VerdictGiven(prod(), topic, opening(turns)));
+        story.feed(Event::Answered(prod(), Answer::VerdictGiven(topic, opening(turns))));
         story.pass(Duration::from_mins(20));
-        story.feed(Event::VerdictGiven(prod(), topic, opening(false)));
+        story.feed(Event::Answered(prod(), Answer::VerdictGiven(topic, opening(false))));
         story.pass(MINUTE);
-        story.feed(Event::VerdictGiven(prod(), topic, opening(true)));
+        story.feed(Event::Answered(prod(), Answer::VerdictGiven(topic, opening(true))));
         story.pass(Duration::from_mins(9));
-        story.feed(Event::VerdictGiven(prod(), topic, opening(true)));
+        story.feed(Event::Answered(prod(), Answer::VerdictGiven(topic, opening(true))));
         assert_eq!(story.phase(), Some(if turns { Phase::Waiting } else { Phase::Landed }));
     }
 }

@@ -154,7 +154,7 @@ fn a_poke_counts_that_a_refused_write_shows_first() {
     stage.head = Ok(B);
     stage.stored.answers.poked = Some("1".to_owned());
     stage.stored.version = stage.next_version();
-    let refused = Event::Conflicted(Box::new(stage.stored.clone()));
+    let refused = Event::Object(Life::Conflicted(Box::new(stage.stored.clone())));
     stage.feed(refused);
     assert_eq!(stage.started.len(), 2);
 }
@@ -277,7 +277,7 @@ fn a_job_that_is_found_is_not_begun_while_the_object_does_not_keep_its_order() {
     let made = stage.kept.remove(made);
     let made = stage.answer(made).expect("it is made");
     stage.feed(made);
-    assert_eq!(stage.repo.status.draft.run.as_ref().map(|run| run.phase), Some(Phase::Starting));
+    assert_eq!(stage.repo.own.status.draft.run.as_ref().map(|run| run.phase), Some(Phase::Starting));
 }
 
 impl Stage {
@@ -289,8 +289,8 @@ impl Stage {
     fn store_kept(&mut self, whole: bool) -> bool {
         let Some(at) = self.kept.iter().position(|effect| effect.name() == "store") else { return false };
         let store = self.kept.remove(at);
-        let Some(Event::Stored { version, .. }) = self.answer(store) else { return false };
-        self.feed(Event::Stored { version, whole });
+        let Some(Event::Object(Life::Stored { version, .. })) = self.answer(store) else { return false };
+        self.feed(Event::Object(Life::Stored { version, whole }));
         true
     }
 }

@@ -126,15 +126,15 @@ fn an_answer_about_the_freezes_of_an_earlier_spec_opens_nothing() {
     stage.pass(Duration::from_secs(5));
     let open = || Opening { open: true, changes_after: None, words: String::new() };
     let asked = |stage: &mut Stage| match stage.kept.pop() {
-        Some(Effect::ReadCalendar(topic, ..)) => topic,
+        Some(Effect::Ask(Ask::Calendar(topic, ..))) => topic,
         other => panic!("not asked: {other:?}"),
     };
     let before = asked(&mut stage);
     stage.edit(|object| object.spec.as_mut().expect("a spec").gates.freezes = freeze("incident"));
-    stage.feed(Event::CalendarRead(before, open()));
+    stage.feed(Event::Answered(Answer::CalendarRead(before, open())));
     stage.pass(Duration::from_mins(1));
     assert_eq!(stage.started.len(), 0);
     let now = asked(&mut stage);
-    stage.feed(Event::CalendarRead(now, open()));
+    stage.feed(Event::Answered(Answer::CalendarRead(now, open())));
     assert_eq!(stage.started.len(), 1);
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use domain::kernel::id::{PipelineId, RepoId};
 use domain::kernel::machine::{Machine, Timestamp};
+use domain::objects::owned::{Effect as Own, Event as Life, OwnMachine};
 use domain::pipeline::spec::Object;
 use domain::pipeline::{Effect, Event, Pipeline};
 use proptest::prelude::*;
@@ -153,14 +154,14 @@ fn live(subject: Object) -> Result<(), TestCaseError> {
         for effect in effects {
             prop_assert_eq!(machine.breaks(&effect), [], "{:?}", effect);
             match effect {
-                Effect::Store(status, _) => {
+                Effect::Object(Own::Store(status, _)) => {
                     let stored = Object { status: *status, ..machine.object().clone() };
                     let json = written(&stored).unwrap();
                     let again = object(&document(&Value::Null, &json)).map_err(TestCaseError::fail)?;
                     prop_assert_eq!(&again.status, &stored.status, "what is written is read");
-                    events.push(Event::Stored { version: format!("v{round}"), whole: true });
+                    events.push(Event::Object(Life::Stored { version: format!("v{round}"), whole: true }));
                 }
-                Effect::Tell(notice) => events.push(Event::Told(notice.id)),
+                Effect::Object(Own::Tell(notice)) => events.push(Event::Object(Life::Told(notice.id))),
                 Effect::Recheck(environment, seq, _) => {
                     events.push(Event::RecheckFailed(environment, seq, "no".to_owned()));
                 }

@@ -1,11 +1,9 @@
 //! Whether there is anything to tend: which places of a kind the API server serves and lets us list.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
-use domain::objects::kept::Kept;
+use crate::actors::object::Tended;
 use domain::ports::PortError;
-use domain::ports::pipeline::Objects;
 
 pub struct Served {
     /// The places that are tended, by their numbers.
@@ -14,19 +12,22 @@ pub struct Served {
     pub refused: Option<String>,
 }
 
-/// Asks each place. With `leave` one that we may not list is left alone: a cluster may have the kind for others. Where objects are
-/// tended already, a lost right is reported as a trouble.
+/// Asks each place, or the first for all. With `leave` one that we may not list is left alone: a cluster may have the kind for others.
+/// Where objects are tended already, a lost right is reported as a trouble.
 ///
 /// # Errors
 /// When the API server cannot be asked.
-pub async fn served<T: Kept>(objects: &[Arc<dyn Objects<T>>], leave: bool) -> Result<Served, PortError> {
+pub async fn served<T: Tended>(tended: &T, leave: bool) -> Result<Served, PortError> {
     let mut served = Served { places: BTreeSet::new(), refused: None };
-    for (number, objects) in objects.iter().enumerate() {
+    let all = tended.objects();
+    let asked = if T::ONE_GROUP { 1 } else { all.len() };
+    for (number, objects) in all.iter().enumerate().take(asked) {
         if !objects.are_served().await? {
             continue;
         }
         match objects.refused().await.filter(|_| leave) {
             Some(why) => served.refused = Some(why),
+            None if T::ONE_GROUP => served.places = (0..all.len()).collect(),
             None => _ = served.places.insert(number),
         }
     }
