@@ -47,7 +47,7 @@ pub struct ObjectActor<T: Tended> {
     pub peers: Peers<T::Beside>,
     pub shell: Shell<T::Machine>,
     /// What its kind keeps in it.
-    pub kept: T::Kept,
+    pub extra: T::Extra,
     objects: Arc<dyn Objects<ObjectOf<T>>>,
     stop_listener: StopListener,
     obituary: Obituary,
@@ -69,7 +69,7 @@ impl<T: Tended> ObjectActor<T> {
         let epoch_ms = clock.wall_ms().saturating_sub_unsigned(clock.now().as_millis());
         Self {
             shell: Shell::new(T::machine(&env, epoch_ms, object), &env),
-            kept: T::keep(&env.metrics),
+            extra: T::extra(&env.metrics),
             env,
             tended,
             peers,

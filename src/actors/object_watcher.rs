@@ -58,7 +58,7 @@ impl<T: Tended> ObjectWatcher<T> {
         Self {
             shell: Shell::new(watch, &env),
             env,
-            groups: Groups::new(tended.objects().len()),
+            groups: Groups::new(tended.ports().objects.len()),
             tended,
             peers,
             stop_signal: StopSignal::under(stop_listener.clone()),
@@ -70,7 +70,7 @@ impl<T: Tended> ObjectWatcher<T> {
     }
 
     fn start(&mut self, id: IdOf<T>, latest: Option<Box<ObjectOf<T>>>, ctx: &mut Context<Self>) {
-        let group = self.groups.of(&id).and_then(|number| self.tended.objects().get(number)).cloned();
+        let group = self.groups.of(&id).and_then(|number| self.tended.ports().objects.get(number)).cloned();
         let (Some(object), Some(objects)) = (latest, group) else {
             // It went while it waited for its turn.
             return self.feed(Event::Died(id, watch::End::Finished(None)), ctx);
@@ -119,7 +119,7 @@ impl<T: Tended> Actor for ObjectWatcher<T> {
     fn started(&mut self, ctx: &mut Self::Context) {
         ctx.set_mailbox_capacity(MAILBOX_MAX);
         self.stop_listener.clone().bind(self, ctx);
-        for (number, objects) in self.tended.objects().iter().enumerate() {
+        for (number, objects) in self.tended.ports().objects.iter().enumerate() {
             ctx.add_stream(objects.watch().map(move |sight| Sighted(number, sight)));
         }
         ctx.run_interval(SWEEP_EVERY, Self::sweep);

@@ -68,7 +68,7 @@ impl<T: Tended + Send> Supervisor<T> {
 impl<T: Tended> Supervisor<T> {
     fn ask_what_is_served(&mut self, ctx: &mut Context<Self>) {
         let (tended, metrics) = (self.tended.clone(), self.env.metrics.clone());
-        let required = tended.required();
+        let required = tended.ports().required;
         let leave = !required && self.built.is_none();
         let asking = async move { served(&tended, leave).await };
         let answered = move |supervisor: &mut Self, answer: Result<Served, PortError>| match answer {

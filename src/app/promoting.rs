@@ -17,7 +17,7 @@ use crate::config::{self, Config, Enabled};
 use crate::http::hooks::{Hooks, Key, Network, SHOWN_WITHIN, Trust};
 use crate::telemetry::Metrics;
 use domain::pipeline::spec::Object;
-use domain::ports::objects::Objects;
+use domain::ports::objects::{KindPorts, Objects};
 use domain::ports::pipeline::{Forge, Promoting};
 use domain::ports::{Clock, ClusterView, Ledger};
 
@@ -50,14 +50,16 @@ pub(super) fn promoting(
         Arc::new(Forges::new(http.clone(), secrets.clone(), keeper.clone()))
     };
     Some(Promoting {
-        objects: objects(config, clients, scope, &tempo),
+        kind: KindPorts {
+            objects: objects(config, clients, scope, &tempo),
+            calendar: Arc::new(WallCalendar::new(clock.clone())),
+            verdicts: others.verdicts(),
+            required,
+        },
         renewals: Arc::new(SecretChanges::new(clients, tempo.clone())),
         leaves: Arc::new(Clusters::new(clients.clone(), tempo, *origin)),
         forge,
-        calendar: Arc::new(WallCalendar::new(clock.clone())),
-        verdicts: others.verdicts(),
         edges: Arc::new(FreshEdges::new(ledger, cluster, config.policy(), http.clone(), secrets.clone())),
-        required,
     })
 }
 

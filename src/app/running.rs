@@ -13,7 +13,7 @@ use crate::adapters::kubernetes::{Clients, Scope, Tempo};
 use crate::adapters::needs::Needed;
 use crate::app::others::Others;
 use crate::config::{Config, Enabled};
-use domain::ports::objects::Objects;
+use domain::ports::objects::{KindPorts, Objects};
 use domain::ports::repo::{Jobs, Running};
 use domain::repo::spec::Object;
 
@@ -36,13 +36,15 @@ pub(super) fn running(
         Arc::new(KubernetesJobs::new(clients, tempo.clone(), others.steps(config)))
     };
     Some(Running {
-        objects: objects(config, clients, scope, tempo),
+        kind: KindPorts {
+            objects: objects(config, clients, scope, tempo),
+            calendar: Arc::new(WallCalendar::new(others.clock.clone())),
+            verdicts: others.verdicts(),
+            required,
+        },
         heads: others.heads(),
         jobs,
-        calendar: Arc::new(WallCalendar::new(others.clock.clone())),
-        verdicts: others.verdicts(),
         needs: Arc::new(Needed::new(Arc::new(Clusters::new(clients.clone(), tempo.clone(), others.origin)))),
-        required,
     })
 }
 

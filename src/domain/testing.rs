@@ -3,6 +3,8 @@
 //! Only in tests: of this crate, and of those that switch the feature `testing` on.
 #![allow(clippy::expect_used, reason = "what is written here is right, and a test that learns otherwise shall fail")]
 
+pub mod lamp;
+
 use std::collections::BTreeSet;
 
 use crate::agreement::group::{NumberedView, alone};

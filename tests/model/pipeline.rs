@@ -194,7 +194,7 @@ fn every_mutant_is_caught() {
     let cases = [
         (Mutant::NoRecheck, world(BACK, [How::Notice, How::Notice], NO_FAULTS), "PL-2"),
         (Mutant::UnknownIsElsewhere, world(ONE, request, Faults { unknown: 1, ..NO_FAULTS }), "PL-7"),
-        (Mutant::ActsOnDraft, world(&[1, 2, 3], notice, late), "PL-3"),
+        (Mutant::ActsOnDraft, world(&[1, 2, 3], notice, late), "PL-LIVE"),
         (Mutant::NoCompareAndSet, World { workers: 2, ..world(ONE, request, NO_FAULTS) }, "PL-"),
         (
             Mutant::TicketIgnored,

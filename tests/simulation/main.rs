@@ -18,6 +18,7 @@ mod facts;
 mod group;
 mod group_chaos;
 mod group_script;
+mod lamp;
 mod leading;
 mod lost;
 mod promoting;

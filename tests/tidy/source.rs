@@ -67,7 +67,8 @@ impl File {
     /// the feature `testing` switches on.
     pub fn production(&self) -> String {
         let for_tests = ["/tests.rs", "src/domain/testing.rs"].iter().any(|end| self.path.ends_with(end));
-        if !self.path.starts_with("src/") || for_tests || self.path.contains("/tests/") {
+        let for_tests = for_tests || ["/tests/", "/testing/"].iter().any(|within| self.path.contains(within));
+        if !self.path.starts_with("src/") || for_tests {
             return String::new();
         }
         let code = self.code();

@@ -7,7 +7,7 @@ use actix::{ActorFutureExt, AsyncContext, Context, WrapFuture};
 use super::kind::StatusOf;
 use super::{ObjectActor, Tended};
 use crate::actors::shell::Drives;
-use domain::kernel::id::{Environment, ObjectId};
+use domain::kernel::id::Environment;
 use domain::kernel::machine::Machine;
 use domain::notices::notice::Notice;
 use domain::objects::asked::{Answer, Ask, Question};
@@ -21,7 +21,7 @@ impl<T: Tended> ObjectActor<T> {
         let objects = self.objects.clone();
         let before = self.shell.machine().durable().clone();
         let object = Object { status, version, ..self.object().clone() };
-        let (env, id) = (self.env.clone(), object.id.display_name());
+        let (env, id) = (self.env.clone(), object.id.clone());
         let writing = async move {
             let from = env.ports.clock.now();
             let written = objects.write(&object).await;
@@ -31,7 +31,7 @@ impl<T: Tended> ObjectActor<T> {
                 Ok(Written::Pruned(object, lost)) => {
                     env.metrics.failure("store_status_pruned");
                     tracing::warn!(
-                        object = id,
+                        object = %id,
                         lost = lost.join(", "),
                         "the API server dropped fields of a {}'s status, so {}: apply the CRD of this version (allclear crds)",
                         T::NAME,
@@ -43,7 +43,7 @@ impl<T: Tended> ObjectActor<T> {
                 Ok(Written::Conflict(None)) => Event::StoreFailed("it does not exist any more".to_owned()),
                 Err(error) => {
                     env.metrics.failure("store_status");
-                    tracing::warn!(object = id, %error, "could not write the status of a {}; trying again", T::NAME);
+                    tracing::warn!(object = %id, %error, "could not write the status of a {}; trying again", T::NAME);
                     Event::StoreFailed(error.to_string())
                 }
             };
@@ -90,14 +90,14 @@ impl<T: Tended> ObjectActor<T> {
     ) {
         match ask {
             Ask::Calendar(topic, windows, freezes) => {
-                let read = self.tended.calendar().read(&windows, &freezes);
+                let read = self.tended.ports().calendar.read(&windows, &freezes);
                 self.ask(ctx, ready(read), move |read| match read {
                     Ok(opening) => event(Answer::CalendarRead(topic, opening)),
                     Err(error) => event(Answer::CalendarFailed(topic, error.to_string())),
                 });
             }
             Ask::Verdict(topic, question) => {
-                let (verdicts, metrics) = (self.tended.verdicts().clone(), self.env.metrics.clone());
+                let (verdicts, metrics) = (self.tended.ports().verdicts.clone(), self.env.metrics.clone());
                 let Question { source, seq, revision, from } = *question;
                 let subject = T::Machine::subject(self.id());
                 let asking = Asking { source, subject, environment, revision, from, seq };

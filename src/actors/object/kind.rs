@@ -1,6 +1,6 @@
 //! What the actors have to know of a kind of objects: its ports, and what is done for it alone.
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
 
 use actix::{Context, Recipient};
 
@@ -14,7 +14,7 @@ use domain::kernel::machine::Machine;
 use domain::kernel::remark::Remark;
 use domain::objects::kept::{Object, OwnKind};
 use domain::objects::owned::OwnMachine;
-use domain::ports::objects::{Calendar, Objects, Verdicts};
+use domain::ports::objects::KindPorts;
 use domain::replica::kind_lifecycle::Part;
 
 /// An object of a kind.
@@ -34,7 +34,7 @@ pub trait Tended: Clone + Unpin + 'static {
     /// The addresses of what is built beside the watch, for all objects.
     type Beside: Clone + Send + Unpin + 'static;
     /// What the actor of an object keeps for its kind.
-    type Kept: Unpin + 'static;
+    type Extra: Unpin + 'static;
 
     /// The kind's name, for people: `Pipeline`.
     const NAME: &'static str;
@@ -63,18 +63,10 @@ pub trait Tended: Clone + Unpin + 'static {
     /// All places are in one API group: it is served in all of them, or in none.
     const ONE_GROUP: bool;
 
-    /// The objects, one for each API group and namespace.
-    fn objects(&self) -> &[Arc<dyn Objects<ObjectOf<Self>>>];
+    fn ports(&self) -> &KindPorts<Self::Machine>;
 
-    /// The same without those of the places that this leaves out.
-    fn within(self, keeps: impl Fn(usize) -> bool) -> Self;
-
-    fn calendar(&self) -> &Arc<dyn Calendar>;
-
-    fn verdicts(&self) -> &Arc<dyn Verdicts>;
-
-    /// The kind must be there: that it is not is a trouble, not a cluster without it.
-    fn required(&self) -> bool;
+    /// The same, with these places alone.
+    fn within(self, places: &BTreeSet<usize>) -> Self;
 
     /// What is wrong with the kind as a whole, beside the API server.
     fn troubles(&self) -> Vec<String> {
@@ -93,7 +85,7 @@ pub trait Tended: Clone + Unpin + 'static {
     fn machine(env: &Env, epoch_ms: i64, object: ObjectOf<Self>) -> Self::Machine;
 
     /// What a new actor keeps for its kind.
-    fn keep(metrics: &Metrics) -> Self::Kept;
+    fn extra(metrics: &Metrics) -> Self::Extra;
 
     /// Performs an effect, which is counted first.
     fn perform(actor: &mut ObjectActor<Self>, effect: <Self::Machine as Machine>::Effect, ctx: &mut Ctx<Self>);

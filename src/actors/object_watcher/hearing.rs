@@ -19,7 +19,7 @@ impl<T: Tended> ObjectWatcher<T> {
 
     /// Reads an object that waited for a place. Where that fails, the next sweep tries again.
     pub(super) fn take_in(&mut self, id: IdOf<T>, ctx: &mut Context<Self>) {
-        let group = self.groups.of(&id).and_then(|number| self.tended.objects().get(number)).cloned();
+        let group = self.groups.of(&id).and_then(|number| self.tended.ports().objects.get(number)).cloned();
         let Some(objects) = group else { return self.places.leave(&id) };
         let reading = async move { (objects.read(&id).await, id) };
         ctx.spawn(reading.into_actor(self).map(|(read, id), tending, ctx| match read {

@@ -11,7 +11,7 @@ use crate::actors::observation::Observation;
 impl<T: Tended> ObjectWatcher<T> {
     /// The name of the API group of this number.
     pub(super) fn group(&self, number: usize) -> &str {
-        self.tended.objects().get(number).map_or("", |objects| objects.group())
+        self.tended.ports().objects.get(number).map_or("", |objects| objects.group())
     }
 
     /// What is wrong with the objects and their watches, in words.

@@ -5,7 +5,7 @@ pub mod leaf;
 pub mod message;
 pub mod pipeline;
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
 
 use actix::{Actor, Recipient};
 
@@ -28,14 +28,14 @@ use domain::pipeline::spec::Object;
 use domain::pipeline::status::Status;
 use domain::pipeline::view::view;
 use domain::pipeline::{Effect, Event, Pipeline};
-use domain::ports::objects::{Calendar, Objects, Verdicts};
+use domain::ports::objects::KindPorts;
 use domain::ports::pipeline::Promoting;
 use domain::replica::kind_lifecycle::Part;
 
 impl Tended for Promoting {
     type Machine = Pipeline;
     type Beside = Readers;
-    type Kept = Promotes;
+    type Extra = Promotes;
 
     const NAME: &'static str = "Pipeline";
     const PLURAL: &'static str = "Pipelines";
@@ -48,26 +48,13 @@ impl Tended for Promoting {
     const BESIDE: Option<Part> = Some(Part::Clusters);
     const ONE_GROUP: bool = false;
 
-    fn objects(&self) -> &[Arc<dyn Objects<Object>>] {
-        &self.objects
+    fn ports(&self) -> &KindPorts<Pipeline> {
+        &self.kind
     }
 
-    fn within(mut self, keeps: impl Fn(usize) -> bool) -> Self {
-        let mut number = 0..;
-        self.objects.retain(|_| number.next().is_some_and(&keeps));
+    fn within(mut self, places: &BTreeSet<usize>) -> Self {
+        self.kind.keep(places);
         self
-    }
-
-    fn calendar(&self) -> &Arc<dyn Calendar> {
-        &self.calendar
-    }
-
-    fn verdicts(&self) -> &Arc<dyn Verdicts> {
-        &self.verdicts
-    }
-
-    fn required(&self) -> bool {
-        self.required
     }
 
     fn beside(
@@ -87,7 +74,7 @@ impl Tended for Promoting {
         Pipeline::new(epoch_ms, object).heard(heard)
     }
 
-    fn keep(metrics: &Metrics) -> Promotes {
+    fn extra(metrics: &Metrics) -> Promotes {
         Promotes::new(metrics)
     }
 

@@ -2,7 +2,7 @@
 
 pub mod repo;
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
 
 use actix::Recipient;
 
@@ -17,7 +17,7 @@ use crate::telemetry::Metrics;
 use domain::kernel::id::RepoId;
 use domain::kernel::remark::Remark;
 use domain::objects::owned::OwnMachine;
-use domain::ports::objects::{Calendar, Objects, Verdicts};
+use domain::ports::objects::KindPorts;
 use domain::ports::repo::Running;
 use domain::replica::kind_lifecycle::Part;
 use domain::repo::remark::remarks;
@@ -29,7 +29,7 @@ use domain::repo::{Effect, Repo};
 impl Tended for Running {
     type Machine = Repo;
     type Beside = ();
-    type Kept = Runs;
+    type Extra = Runs;
 
     const NAME: &'static str = "Repo";
     const PLURAL: &'static str = "Repos";
@@ -40,26 +40,13 @@ impl Tended for Running {
     const WATCH: Part = Part::Repos;
     const ONE_GROUP: bool = true;
 
-    fn objects(&self) -> &[Arc<dyn Objects<Object>>] {
-        &self.objects
+    fn ports(&self) -> &KindPorts<Repo> {
+        &self.kind
     }
 
-    fn within(mut self, keeps: impl Fn(usize) -> bool) -> Self {
-        let mut number = 0..;
-        self.objects.retain(|_| number.next().is_some_and(&keeps));
+    fn within(mut self, places: &BTreeSet<usize>) -> Self {
+        self.kind.keep(places);
         self
-    }
-
-    fn calendar(&self) -> &Arc<dyn Calendar> {
-        &self.calendar
-    }
-
-    fn verdicts(&self) -> &Arc<dyn Verdicts> {
-        &self.verdicts
-    }
-
-    fn required(&self) -> bool {
-        self.required
     }
 
     fn troubles(&self) -> Vec<String> {
@@ -74,7 +61,7 @@ impl Tended for Running {
         Repo::new(epoch_ms, object)
     }
 
-    fn keep(metrics: &Metrics) -> Runs {
+    fn extra(metrics: &Metrics) -> Runs {
         Runs::new(metrics)
     }
 

@@ -38,7 +38,7 @@ impl<T: Tended> Supervisor<T> {
         places: &BTreeSet<usize>,
     ) -> Addr<ObjectWatcher<T>> {
         let obituary = Obituary::new(ctx.address().recipient(), Who::Part(T::WATCH));
-        let tended = self.tended.clone().within(|number| places.contains(&number));
+        let tended = self.tended.clone().within(places);
         ObjectWatcher::new(self.env.clone(), tended, self.peers(beside), signal.listener(), obituary).start()
     }
 

@@ -19,7 +19,7 @@ pub struct Served {
 /// When the API server cannot be asked.
 pub async fn served<T: Tended>(tended: &T, leave: bool) -> Result<Served, PortError> {
     let mut served = Served { places: BTreeSet::new(), refused: None };
-    let all = tended.objects();
+    let all = &tended.ports().objects;
     let asked = if T::ONE_GROUP { 1 } else { all.len() };
     for (number, objects) in all.iter().enumerate().take(asked) {
         if !objects.are_served().await? {

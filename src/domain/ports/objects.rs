@@ -1,6 +1,7 @@
 //! The ports of every kind of ours to the outside: its objects, Secrets, and those who judge its gates.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -10,7 +11,27 @@ use crate::kernel::id::{Environment, Revision, Subject};
 use crate::names::destination::Purpose;
 use crate::objects::asked::Opening;
 use crate::objects::gates::{Freeze, VerdictSource, Window};
-use crate::objects::kept::{Kept, ObjectSight, Written};
+use crate::objects::kept::{Kept, Object, ObjectSight, OwnKind, Written};
+
+/// What every kind needs of the outside.
+#[derive(Clone)]
+pub struct KindPorts<K: OwnKind> {
+    /// The objects of each place: an API group, and a namespace where those are listed. Of two objects of one name that of the earlier
+    /// place counts.
+    pub objects: Vec<Arc<dyn Objects<Object<K>>>>,
+    pub calendar: Arc<dyn Calendar>,
+    pub verdicts: Arc<dyn Verdicts>,
+    /// The kind must be there: that it is not is a trouble, not a cluster without it.
+    pub required: bool,
+}
+
+impl<K: OwnKind> KindPorts<K> {
+    /// Keeps the places of these numbers.
+    pub fn keep(&mut self, places: &BTreeSet<usize>) {
+        let mut number = 0..;
+        self.objects.retain(|_| number.next().is_some_and(|number| places.contains(&number)));
+    }
+}
 
 /// The objects of one of our kinds in this cluster, each with a status that is ours alone to write.
 #[async_trait]

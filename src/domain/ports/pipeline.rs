@@ -9,11 +9,12 @@ use crate::apps::app::{ClusterKey, Look, TargetKey};
 use crate::apps::leaf::{Collection, News};
 use crate::kernel::answer::{Flow, PortError};
 use crate::kernel::id::PipelineId;
+use crate::pipeline::Pipeline;
 use crate::pipeline::callers::{Called, Mark};
 use crate::pipeline::judge::Stale;
 use crate::pipeline::proposal::{Order, Proposed, RequestState};
-use crate::pipeline::spec::{Object, Purged};
-use crate::ports::objects::{Calendar, Objects, Verdicts};
+use crate::pipeline::spec::Purged;
+use crate::ports::objects::KindPorts;
 
 /// Pipelines, for those who ask by a request: read afresh, and marked. What a mark means is the machine's to say.
 #[async_trait]
@@ -105,17 +106,13 @@ pub trait Edges: Send + Sync {
 /// Everything outside that Pipelines need, in one hand.
 #[derive(Clone)]
 pub struct Promoting {
-    /// The objects, one for each API group that is served. Of two objects of one name the one of the earlier group counts.
-    pub objects: Vec<Arc<dyn Objects<Object>>>,
+    /// What every kind needs.
+    pub kind: KindPorts<Pipeline>,
     /// The clusters of their targets.
     pub leaves: Arc<dyn Leaves>,
     /// Git hosts and forges.
     pub forge: Arc<dyn Forge>,
-    pub calendar: Arc<dyn Calendar>,
-    pub verdicts: Arc<dyn Verdicts>,
     pub edges: Arc<dyn Edges>,
     /// The changes of the Secrets for forges.
     pub renewals: Arc<dyn Renewals>,
-    /// The kind must be there: that it is not is a trouble, not a cluster without Pipelines.
-    pub required: bool,
 }

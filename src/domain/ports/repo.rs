@@ -7,9 +7,10 @@ use async_trait::async_trait;
 use crate::apps::app::{Look, TargetKey};
 use crate::kernel::answer::{Flow, PortError};
 use crate::kernel::id::RepoId;
-use crate::ports::objects::{Calendar, Objects, Verdicts};
+use crate::ports::objects::KindPorts;
+use crate::repo::Repo;
 use crate::repo::job::{Job, Order, Pod};
-use crate::repo::spec::{Object, Spec};
+use crate::repo::spec::Spec;
 
 pub use crate::repo::job::{Made, Start};
 pub use crate::repo::{Found, Unresolved};
@@ -117,15 +118,11 @@ pub trait Needs: Send + Sync {
 /// Everything outside that Repos need, in one hand.
 #[derive(Clone)]
 pub struct Running {
-    /// The objects, one for each namespace that is watched, or one for all.
-    pub objects: Vec<Arc<dyn Objects<Object>>>,
+    /// What every kind needs.
+    pub kind: KindPorts<Repo>,
     pub heads: Arc<dyn Heads>,
     /// Jobs and their pods.
     pub jobs: Arc<dyn Jobs>,
-    pub calendar: Arc<dyn Calendar>,
-    pub verdicts: Arc<dyn Verdicts>,
     /// Objects that runs need.
     pub needs: Arc<dyn Needs>,
-    /// The kind must be there: that it is not is a trouble, not a cluster without Repos.
-    pub required: bool,
 }

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use domain::kernel::answer::PortError;
 use domain::objects::kept::{Object, ObjectSight, OwnKind, Remembered, Written};
 use domain::ports::Flow;
-use domain::ports::objects::Objects;
+use domain::ports::objects::{KindPorts, Objects};
 use futures_util::stream::poll_fn;
 use tokio::sync::mpsc;
 
@@ -62,6 +62,14 @@ impl<K: OwnKind> Default for Shelf<K> {
     fn default() -> Self {
         let (objects, watches, written) = (BTreeMap::new(), Vec::new(), Vec::new());
         Self(Arc::new(Mutex::new(All { served: false, objects, version: 0, watches, written })))
+    }
+}
+
+impl World {
+    /// What every kind needs, with these objects.
+    pub fn kind_ports<K: OwnKind>(&self, objects: Arc<dyn Objects<Object<K>>>) -> KindPorts<K> {
+        let (calendar, verdicts) = (Arc::new(self.clone()), Arc::new(self.clone()));
+        KindPorts { objects: vec![objects], calendar, verdicts, required: false }
     }
 }
 

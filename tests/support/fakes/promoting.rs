@@ -32,7 +32,6 @@ const CALLS: Calls = Calls { served: "pipelines.served", read: "pipelines.read",
 pub struct Promotions {
     /// Whether the feature is switched on.
     pub on: bool,
-    /// The Pipelines.
     pub shelf: Shelf<Pipeline>,
     pub(super) targets: BTreeMap<TargetKey, Look>,
     leaf_watches: Vec<(ClusterKey, Collection, Out<News>)>,
@@ -104,14 +103,11 @@ impl World {
     fn promoting(&self) -> Promoting {
         let shelf = self.state().promotions.shelf.clone();
         Promoting {
-            objects: vec![shelf.port(self, CALLS)],
+            kind: self.kind_ports(shelf.port(self, CALLS)),
             leaves: Arc::new(self.clone()),
             forge: Arc::new(self.clone()),
-            calendar: Arc::new(self.clone()),
-            verdicts: Arc::new(self.clone()),
             edges: Arc::new(self.clone()),
             renewals: Arc::new(self.clone()),
-            required: false,
         }
     }
 

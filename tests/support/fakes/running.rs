@@ -26,7 +26,6 @@ const CALLS: Calls = Calls { served: "repos.served", read: "repos.read", write: 
 #[derive(Default)]
 pub struct Runs {
     on: bool,
-    /// The Repos.
     shelf: Shelf<Repo>,
     /// That of the newest Job.
     version: u64,
@@ -96,13 +95,10 @@ impl World {
     pub(super) fn running_ports(&self) -> Option<Running> {
         let runs = &self.state().runs;
         runs.on.then(|| Running {
-            objects: vec![runs.shelf.port(self, CALLS)],
+            kind: self.kind_ports(runs.shelf.port(self, CALLS)),
             heads: Arc::new(self.clone()),
             jobs: Arc::new(self.clone()),
-            calendar: Arc::new(self.clone()),
-            verdicts: Arc::new(self.clone()),
             needs: Arc::new(self.clone()),
-            required: false,
         })
     }
 

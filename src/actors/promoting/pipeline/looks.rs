@@ -43,30 +43,30 @@ impl PipelineActor {
         targets: Vec<TargetKey>,
         ctx: &mut Context<Self>,
     ) {
-        self.kept.looks.waiting.push_back(((environment, seq), targets.into_iter().collect()));
+        self.extra.looks.waiting.push_back(((environment, seq), targets.into_iter().collect()));
         self.look_next(ctx);
     }
 
     /// A reader answers only the newest question of a Pipeline, so the next one is asked after the answer to this.
     fn look_next(&mut self, ctx: &mut Context<Self>) {
-        if self.kept.looks.open.is_some() {
+        if self.extra.looks.open.is_some() {
             return;
         }
-        let Some((of, targets)) = self.kept.looks.waiting.pop_front() else { return };
+        let Some((of, targets)) = self.extra.looks.waiting.pop_front() else { return };
         if targets.is_empty() {
             self.feed(Event::Rechecked(of.0, of.1, Vec::new()), ctx);
             return self.look_next(ctx);
         }
-        self.kept.looks.last += 1;
-        let ticket = self.kept.looks.last;
+        self.extra.looks.last += 1;
+        let ticket = self.extra.looks.last;
         let bound = ctx.run_later(LOOK_WITHIN, Self::look_took_too_long);
-        self.kept.looks.open = Some(Open { ticket, of, missing: targets.clone(), sights: Vec::new(), bound });
+        self.extra.looks.open = Some(Open { ticket, of, missing: targets.clone(), sights: Vec::new(), bound });
         let owner = self.id();
         send_even_if_full(&self.peers.beside.look_at, LookAt { owner, ticket, targets });
     }
 
     fn look_took_too_long(&mut self, ctx: &mut Context<Self>) {
-        let Some(Open { of: (environment, seq), missing, .. }) = self.kept.looks.open.take() else { return };
+        let Some(Open { of: (environment, seq), missing, .. }) = self.extra.looks.open.take() else { return };
         let names: Vec<_> = missing.iter().take(3).map(TargetKey::display_name).collect();
         let why = format!("a fresh look at {} took longer than {} s", names.join(", "), LOOK_WITHIN.as_secs());
         self.feed(Event::RecheckFailed(environment, seq, why), ctx);
@@ -78,7 +78,7 @@ impl Handler<Looked> for PipelineActor {
     type Result = ();
 
     fn handle(&mut self, Looked(ticket, sights): Looked, ctx: &mut Self::Context) {
-        let Some(open) = self.kept.looks.open.as_mut().filter(|open| open.ticket == ticket) else { return };
+        let Some(open) = self.extra.looks.open.as_mut().filter(|open| open.ticket == ticket) else { return };
         for (target, sight) in sights {
             if open.missing.remove(&target) {
                 open.sights.push((target, sight));
@@ -87,7 +87,7 @@ impl Handler<Looked> for PipelineActor {
         if !open.missing.is_empty() {
             return;
         }
-        if let Some(Open { of: (environment, seq), sights, bound, .. }) = self.kept.looks.open.take() {
+        if let Some(Open { of: (environment, seq), sights, bound, .. }) = self.extra.looks.open.take() {
             ctx.cancel_future(bound);
             self.feed(Event::Rechecked(environment, seq, sights), ctx);
         }

@@ -26,10 +26,10 @@ impl StreamHandler<SecretChanged> for PipelineActor {
 impl PipelineActor {
     /// Follows these Secrets of the Pipeline's namespace, and no others.
     pub(super) fn follow_secrets(&mut self, names: &BTreeSet<String>, ctx: &mut Context<Self>) {
-        let before = std::mem::take(&mut self.kept.followed);
+        let before = std::mem::take(&mut self.extra.followed);
         for (name, watch) in before {
             if names.contains(&name) {
-                self.kept.followed.insert(name, watch);
+                self.extra.followed.insert(name, watch);
             } else {
                 ctx.cancel_future(watch);
             }
@@ -37,7 +37,7 @@ impl PipelineActor {
         let namespace = self.id().namespace;
         for name in names {
             let renewals = &self.tended.renewals;
-            self.kept.followed.entry(name.clone()).or_insert_with(|| {
+            self.extra.followed.entry(name.clone()).or_insert_with(|| {
                 let changed = name.clone();
                 ctx.add_stream(renewals.changes(&namespace, name).map(move |()| SecretChanged(changed.clone())))
             });

@@ -15,7 +15,7 @@ impl PipelineActor {
     /// Counts the promotions that are open, and those that ended with this change.
     pub(in crate::actors::promoting) fn count_promotions(&mut self, change: Option<(&Status, &Status)>) {
         let open = self.shell.machine().durable().environments.values().filter_map(EnvironmentStatus::open);
-        self.kept.open.set(open.map(|promotion| promotion.phase.name()));
+        self.extra.open.set(open.map(|promotion| promotion.phase.name()));
         if let Some((before, written)) = change {
             ended(before, written).for_each(|ended| self.env.metrics.promotions.ended(ended.outcome));
         }
@@ -27,6 +27,6 @@ impl Handler<Reported> for PipelineActor {
 
     fn handle(&mut self, Reported(sights): Reported, ctx: &mut Self::Context) {
         self.feed(Event::Reported(sights.into_iter().collect()), ctx);
-        self.kept.targets.set(self.shell.machine().sights().values().map(Sight::standing));
+        self.extra.targets.set(self.shell.machine().sights().values().map(Sight::standing));
     }
 }

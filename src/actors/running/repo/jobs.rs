@@ -12,13 +12,13 @@ use domain::repo::job::{Job, Order};
 impl RepoActor {
     /// Watches the Jobs of the object as it is now, or stops that.
     pub(super) fn watch_jobs(&mut self, wanted: bool, ctx: &mut Context<Self>) {
-        if let Some(watch) = self.kept.watch.take() {
+        if let Some(watch) = self.extra.watch.take() {
             ctx.cancel_future(watch);
         }
         if wanted {
             let object = self.object();
             let sights = self.tended.jobs.watch(&object.id, &object.uid);
-            self.kept.watch = Some(ctx.add_stream(sights));
+            self.extra.watch = Some(ctx.add_stream(sights));
         }
     }
 

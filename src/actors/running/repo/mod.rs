@@ -51,7 +51,7 @@ impl RepoActor {
     /// Counts the run that is open, and the attempt that ended with this change.
     pub(super) fn count_runs(&mut self, change: Option<(&Status, &Status)>) {
         let run = self.shell.machine().durable().run.as_ref();
-        self.kept.open.set(run.filter(|run| run.phase.is_open()).map(|run| run.phase.name()).into_iter());
+        self.extra.open.set(run.filter(|run| run.phase.is_open()).map(|run| run.phase.name()).into_iter());
         if let Some(attempt) = change.and_then(|(before, written)| ended(before, written)) {
             self.env.metrics.runs.ended(&attempt);
         }

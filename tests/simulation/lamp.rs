@@ -1,0 +1,255 @@
+//! A third kind on the actors that every kind has: `domain::testing::lamp`, its ports, and what is done for a lamp alone. Such a kind costs
+//! this much.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+
+use actix::{Actor, Addr, Context, Handler, Recipient};
+use allclear::actors::Env;
+use allclear::actors::lifecycle::{StopListener, StopSignal};
+use allclear::actors::message::{Died, Observe, TellNotice, Who};
+use allclear::actors::object::{Ctx, ObjectActor, ObjectOf, Tended};
+use allclear::actors::observation::{Observation, RunningSeen};
+use allclear::actors::shell::Drives;
+use allclear::actors::supervisor::Supervisor;
+use allclear::telemetry::{Form, Metrics};
+use domain::kernel::id::{NoticeId, RepoId};
+use domain::kernel::remark::Remark;
+use domain::objects::kept::Object;
+use domain::ports::objects::KindPorts;
+use domain::replica::kind_lifecycle::Part;
+use domain::testing::lamp::{Color, Effect, Lamp, Shown, lamp};
+use support::fakes::objects::{Calls, Shelf};
+use support::fakes::{Fault, Millis, World};
+use support::stage::{in_system, settings, unexpected_panics};
+
+const CALLS: Calls = Calls { served: "lamps.served", read: "lamps.read", write: "lamps.write" };
+
+/// Everything outside that lamps need.
+#[derive(Clone)]
+struct Lamps {
+    world: World,
+    kind: KindPorts<Lamp>,
+    shelf: Shelf<Lamp>,
+    /// Each colour that a lamp was lit in.
+    lit: Arc<Mutex<Vec<Color>>>,
+}
+
+impl Lamps {
+    fn new(world: &World) -> Self {
+        let shelf = Shelf::default();
+        let kind = world.kind_ports(shelf.port(world, CALLS));
+        Self { world: world.clone(), kind, shelf, lit: Arc::default() }
+    }
+
+    fn lit(&self) -> Vec<Color> {
+        self.lit.lock().unwrap().clone()
+    }
+
+    /// The status of the one lamp, as the API server has it.
+    fn status(&self) -> Shown {
+        self.shelf.get(&RepoId::new("home", "hall")).unwrap().status
+    }
+}
+
+impl Tended for Lamps {
+    type Machine = Lamp;
+    type Beside = ();
+    type Extra = ();
+
+    const NAME: &'static str = "Lamp";
+    const PLURAL: &'static str = "Lamps";
+    const CHILD: &'static str = "lamp";
+    const FIND: &'static str = "find_lamps";
+    const HALTED: &'static str = "nothing is lit";
+    const RIGHTS: &'static str = "";
+    const WATCH: Part = Part::Repos;
+    const ONE_GROUP: bool = true;
+
+    fn ports(&self) -> &KindPorts<Lamp> {
+        &self.kind
+    }
+
+    fn within(mut self, places: &BTreeSet<usize>) -> Self {
+        self.kind.keep(places);
+        self
+    }
+
+    fn beside(&self, _: &Env, _: StopListener, _: Recipient<Died>) -> ((), Option<Recipient<Observe>>) {
+        ((), None)
+    }
+
+    fn machine(_: &Env, epoch_ms: i64, object: Object<Lamp>) -> Lamp {
+        Lamp::new(epoch_ms, object)
+    }
+
+    fn extra(_: &Metrics) {}
+
+    fn perform(actor: &mut ObjectActor<Self>, effect: Effect, ctx: &mut Ctx<Self>) {
+        match effect {
+            Effect::Object(effect) => actor.perform_own(effect, ctx),
+            Effect::Light(color) => {
+                assert_eq!(actor.tended.status().color, color, "the status is written before a lamp is lit");
+                actor.tended.lit.lock().unwrap().push(color);
+            }
+        }
+    }
+
+    fn peers_rebuilt(actor: &mut ObjectActor<Self>, ctx: &mut Ctx<Self>) {
+        actor.tick(ctx);
+    }
+
+    fn stored(_: &mut ObjectActor<Self>, _: Option<(&Shown, &Shown)>) {}
+
+    fn remarks(_: &ObjectOf<Self>, _: &Shown) -> Vec<Remark> {
+        Vec::new()
+    }
+
+    fn shown(_: Option<&Lamp>, troubles: Vec<String>) -> Observation {
+        Observation { running: Some(RunningSeen { troubles, ..RunningSeen::default() }), ..Observation::default() }
+    }
+
+    fn who(id: RepoId) -> Who {
+        Who::Repo(id)
+    }
+
+    fn id_of(who: Who) -> Option<RepoId> {
+        match who {
+            Who::Repo(id) => Some(id),
+            _ => None,
+        }
+    }
+
+    fn count(_: &Metrics, _: usize) {}
+}
+
+/// The outbox. It takes nothing at first.
+#[derive(Default)]
+struct Outbox {
+    refuses: usize,
+    took: Arc<Mutex<Vec<NoticeId>>>,
+}
+
+impl Actor for Outbox {
+    type Context = Context<Self>;
+}
+
+impl Handler<TellNotice> for Outbox {
+    type Result = Result<(), String>;
+
+    fn handle(&mut self, TellNotice(notice): TellNotice, _: &mut Self::Context) -> Self::Result {
+        if self.refuses > 0 {
+            self.refuses -= 1;
+            return Err("the ledger is full".to_owned());
+        }
+        self.took.lock().unwrap().push(notice.id);
+        Ok(())
+    }
+}
+
+/// A lamp that a person wants red, under its supervisor.
+struct Home {
+    lamps: Lamps,
+    told: Arc<Mutex<Vec<NoticeId>>>,
+    metrics: Arc<Metrics>,
+    supervisor: Addr<Supervisor<Lamps>>,
+    _signal: StopSignal,
+}
+
+impl Home {
+    fn begin(lamps: Lamps) -> Self {
+        lamps.world.life_begins();
+        let metrics = Arc::new(Metrics::default());
+        let (ports, settings) = (lamps.world.ports(), Arc::new(settings()));
+        let env = Env { ports, metrics: metrics.clone(), settings, complaints: Arc::default() };
+        let told = Arc::<Mutex<Vec<NoticeId>>>::default();
+        let outbox = Outbox { refuses: 2, took: told.clone() }.start();
+        let signal = StopSignal::default();
+        let supervisor = Supervisor::launch(env, lamps.clone(), outbox.recipient(), signal.listener(), None);
+        Self { lamps, told, metrics, supervisor, _signal: signal }
+    }
+
+    async fn pass(&self, millis: Millis) {
+        tokio::time::sleep(std::time::Duration::from_millis(millis)).await;
+    }
+
+    fn restarts(&self, actor: &str) -> bool {
+        self.metrics.text(Form::Prometheus).contains(&format!("allclear_restarts_total{{actor=\"{actor}\"}} 1"))
+    }
+}
+
+/// Runs a home with one red lamp, where these calls go wrong.
+fn home(plan: &[(&'static str, Fault)], play: impl AsyncFnOnce(&Home)) {
+    in_system(async {
+        let world = World::new(1);
+        let lamps = Lamps::new(&world);
+        lamps.shelf.apply(lamp("hall", "red"));
+        plan.iter().for_each(|(call, fault)| world.plan(call, "", 0, *fault));
+        let home = Home::begin(lamps);
+        play(&home).await;
+        assert!(world.plan_is_done());
+        assert!(world.state().contradictions.is_empty());
+    });
+    let panics = unexpected_panics();
+    assert!(panics.is_empty(), "{panics:#?}");
+}
+
+#[test]
+fn a_lamp_is_written_then_lit_and_its_notice_is_sent_until_the_outbox_has_it() {
+    home(&[], async |home| {
+        home.pass(60_000).await;
+        assert_eq!(home.lamps.lit(), ["red"]);
+        assert_eq!(home.told.lock().unwrap().len(), 1, "refused twice, then taken once");
+        assert!(home.lamps.status().untold.is_empty());
+        let seen = home.supervisor.send(Observe).await.unwrap();
+        assert_eq!(seen.running.unwrap().troubles, [""; 0]);
+    });
+}
+
+#[test]
+fn what_a_person_changes_under_a_write_is_decided_anew() {
+    home(&[("lamps.write", Fault::Delay(5_000))], async |home| {
+        home.pass(1_000).await;
+        home.lamps.shelf.apply(lamp("hall", "green"));
+        home.pass(60_000).await;
+        assert_eq!((home.lamps.lit(), home.lamps.status().changes), (vec!["green".to_owned()], 1));
+    });
+}
+
+#[test]
+fn an_actor_that_crashes_is_rebuilt_from_the_status() {
+    for call in ["lamps.write", "events.publish"] {
+        home(&[(call, Fault::Panic)], async |home| {
+            home.pass(60_000).await;
+            assert!(home.restarts("lamp"), "{call}");
+            assert_eq!((home.lamps.lit().last().unwrap().as_str(), home.lamps.status().changes), ("red", 1), "{call}");
+            assert_eq!(home.told.lock().unwrap().len(), 1, "{call}");
+        });
+    }
+}
+
+#[test]
+fn a_watch_that_crashes_is_rebuilt_with_all_its_objects() {
+    home(&[], async |home| {
+        home.pass(60_000).await;
+        home.lamps.shelf.panic();
+        home.pass(5_000).await;
+        assert!(home.restarts("repos"));
+        home.lamps.shelf.apply(lamp("hall", "green"));
+        home.pass(60_000).await;
+        assert_eq!(home.lamps.lit().last().unwrap(), "green");
+    });
+}
+
+#[test]
+fn a_lamp_that_is_deleted_is_let_go() {
+    home(&[], async |home| {
+        home.pass(60_000).await;
+        home.lamps.shelf.remove(&RepoId::new("home", "hall"));
+        home.pass(60_000).await;
+        home.lamps.shelf.apply(Object { uid: "another".to_owned(), ..lamp("hall", "blue") });
+        home.pass(60_000).await;
+        assert_eq!(home.lamps.lit(), ["red", "blue"]);
+        assert_eq!(home.lamps.status().changes, 1, "it is another lamp");
+    });
+}
