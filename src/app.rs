@@ -4,14 +4,13 @@
 pub mod by_hand;
 pub mod checking;
 mod exporting;
-pub mod looking;
 mod naming;
 mod others;
 mod process;
 mod promoting;
 mod running;
+pub mod sources;
 mod start_error;
-mod views;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -38,13 +37,14 @@ use crate::adapters::redis::board::RedisBoard;
 use crate::adapters::webhook::Webhooks;
 use crate::app::by_hand::ByHand;
 use crate::app::exporting::Exporting;
-use crate::app::naming::alone;
 use crate::app::others::Others;
 use crate::app::promoting::{Beside, hooks, promoting};
 use crate::app::running::running;
 use crate::config::{Config, InForce, LedgerBackend, Namespaces, RedisAddress};
 use crate::http::hooks::Hooks;
-use crate::http::{About, Addresses, Explains, Fresh, Front};
+use crate::http::{Addresses, Fresh, Front};
+use crate::looking::listen::READER;
+use crate::looking::{About, Neighbours, Sources};
 use crate::telemetry::Metrics;
 use domain::kernel::id::Member;
 use domain::notices::delivery;
@@ -56,13 +56,9 @@ pub use process::Running;
 pub use promoting::desk;
 pub use start_error::StartError;
 use start_error::ask;
-pub use views::{LEDGER_NAMESPACE, Neighbours, Views};
 
 /// Digits that distinguish two lives of the process.
 const BOOT_CHARS: usize = 8;
-
-/// Makes what answers `explain` from the outside of this process.
-pub type MakeExplains = fn(Views, &Config) -> Arc<dyn Explains>;
 
 /// What is not configuration but still has to be known to start.
 #[derive(Default)]
@@ -83,8 +79,6 @@ pub struct Overrides {
     pub stand_ins: Option<BTreeMap<String, SocketAddr>>,
     /// What is left beside the ledger for commands elsewhere; `None`: nothing is.
     pub in_force: Option<InForce>,
-    /// What answers `explain` on the page of a workload, made from the outside of this process; `None`: nothing does.
-    pub explains: Option<MakeExplains>,
 }
 
 /// Builds everything and starts it. Must be called within an actix system.
@@ -131,24 +125,23 @@ pub async fn start(config: &Config, overrides: Overrides) -> Result<Running, Sta
     let hooks = hooks(config, &clients, &scope, &ports.clock, &metrics);
     // Those of the demo are in memory, and no others can be had.
     let read = match &config.redis.url {
-        Some(_) => addressed(config, &Member(views::READER.to_owned()), false)?,
+        Some(_) => addressed(config, &Member(READER.to_owned()), false)?,
         None => ports.boards.clone(),
     };
-    let group = grouped.then(|| Neighbours::of(config, Ok(member.clone()), read));
-    let views = Views::of(config, &clients, &ports, group, Member(alone(config)));
-    let explains = overrides.explains.map(|explains| explains(views, config));
+    let group = grouped.then(|| Neighbours::new(config, Ok(member.clone()), true, read));
+    let explained = sources::own(config, &clients, &ports, group);
     let exporting = Exporting::start(config, &member, grouped, &metrics)?;
     let grouping = if grouped { Some(grouping(config, &scope, is_derived)?) } else { None };
     let in_force = overrides.in_force.map(|in_force| in_force.text(ports.clock.wall_ms()));
     let settings = Settings { in_force, is_unread: named.is_unread, ..settings(config, member, grouping, outbox) };
     let env = Env { ports, metrics, settings: Arc::new(settings), complaints: Arc::default() };
-    begin(config, env, (hooks, explains), exporting).await
+    begin(config, env, (hooks, explained), exporting).await
 }
 
 async fn begin(
     config: &Config,
     env: Env,
-    (hooks, explains): (Option<Hooks>, Option<Arc<dyn Explains>>),
+    (hooks, explained): (Option<Hooks>, Sources),
     exporting: Option<Exporting>,
 ) -> Result<Running, StartError> {
     let (give_up, given_up) = oneshot::channel();
@@ -166,7 +159,7 @@ async fn begin(
     let front = Front {
         root: root.clone().recipient(),
         browse: root.clone().recipient(),
-        explains,
+        explained: Some(Arc::new(explained)),
         clock,
         metrics,
         about,

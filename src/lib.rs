@@ -21,4 +21,5 @@ pub mod config;
 #[cfg(feature = "demo")]
 pub mod demo;
 pub mod http;
+pub mod looking;
 pub mod telemetry;

@@ -6,11 +6,11 @@
 
 use std::collections::BTreeSet;
 
-use super::LEDGER_NAMESPACE;
 use super::start_error::{StartError, ask};
 use crate::adapters::kubernetes::Clients;
 use crate::adapters::ledger::kubernetes::find::{Ledgers, ledgers};
 use crate::config::{Config, Namespaces};
+use crate::looking::LEDGER_NAMESPACE;
 
 /// What else there is to run than a controller that purges; the end of every refusal.
 const INSTEAD: &str = "To see what it would do, without doing it: allclear run --dry-run. To see it work on this machine alone: \

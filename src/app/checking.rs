@@ -1,15 +1,16 @@
-//! Everything outside as the configuration names it, for `allclear check`: like [`super::looking`], but what cannot be had is
+//! Everything outside as the configuration names it, for `allclear check`: like [`super::sources`], but what cannot be had is
 //! said in its place instead of ending all.
 //!
 //! Not for asking any of it anything; that is `cli::check`.
 
-use super::looking::views_of;
-use super::{LEDGER_NAMESPACE, StartError, Views, cloudfront_options, outbound_client, server};
+use super::sources::{sources, unasked};
+use super::{StartError, cloudfront_options, outbound_client, server};
 use crate::adapters::cloudfront::{CloudFront, StaticCredentials};
 use crate::adapters::http::Client;
 use crate::adapters::kubernetes::{self, Clients, ConnectError};
 use crate::adapters::redis::Server;
 use crate::config::Config;
+use crate::looking::Sources;
 
 /// What is checked, as far as there is any of it.
 pub struct Outside {
@@ -26,20 +27,15 @@ pub struct Outside {
 pub struct InCluster {
     /// The way to the API server.
     pub clients: Clients,
-    /// Views of it, or why one cannot be made.
-    pub views: Result<Views, StartError>,
-}
-
-/// The namespace of the ledger, for a person as for a pod.
-pub fn ledger_namespace(config: &Config) -> &str {
-    config.ledger.namespace.as_deref().unwrap_or(LEDGER_NAMESPACE)
+    /// What is looked at there, or why that is not known.
+    pub sources: Result<Sources, StartError>,
 }
 
 /// Connects to everything. Nothing is sent yet, but what our name in a group needs. `aws`: instead of what the environment has; only
 /// tests have any.
 pub async fn outside(config: &Config, kubernetes: &kubernetes::Options, aws: Option<StaticCredentials>) -> Outside {
     let cluster = match kubernetes::connect(kubernetes).await {
-        Ok(clients) => Ok(InCluster { views: views_of(config, clients.clone(), None).await, clients }),
+        Ok(clients) => Ok(InCluster { sources: sources(config, clients.clone(), None, unasked()).await, clients }),
         Err(error) => Err(error),
     };
     let addresses = config.redis.url.iter().chain(&config.group.remotes);

@@ -39,14 +39,14 @@ use crate::adapters::kubernetes::installation::Installation;
 use crate::adapters::kubernetes::reviews::Reviews;
 use crate::adapters::kubernetes::secrets::KubernetesSecrets;
 use crate::adapters::kubernetes::{Clients, Cluster, Scope, Tempo};
-use crate::app::checking::{InCluster, Outside, ledger_namespace};
-use crate::app::{StartError, Views};
+use crate::app::StartError;
+use crate::app::checking::{InCluster, Outside};
 use crate::cli::answer::{EXIT_FAILED, Outcome, Output, answer};
-use crate::cli::read::listed::list;
-use crate::cli::read::replicas;
-use crate::cli::read::whose::Whose;
-use crate::cli::read::{Question, Sources, Us, peeked};
 use crate::config::{Config, Enabled, LedgerBackend, Loaded};
+use crate::looking::replicas;
+use crate::looking::whose::Whose;
+use crate::looking::workloads::list;
+use crate::looking::{Sources, ledger_namespace, no_ledger};
 use domain::kernel::text::visible;
 use domain::ports::{Clock, LedgerContents};
 
@@ -126,7 +126,7 @@ async fn look(loaded: &Loaded, whose: &Whose, outside: &Outside, options: &Optio
         webhooks::webhooks(&config.webhooks.hooks, &outside.http),
         traces::collector(&config.traces),
     );
-    let Seen { rights_of, findings: of_cluster, ledgered, sources } = seen;
+    let Seen { rights_of, findings: of_cluster, ledgered, cluster } = seen;
     findings.extend(of_cluster);
     findings.extend(servers);
     findings.extend(account.findings);
@@ -136,12 +136,12 @@ async fn look(loaded: &Loaded, whose: &Whose, outside: &Outside, options: &Optio
     let mut of_hooks = Vec::new();
     let (found, agreed) = tokio::join!(
         async {
-            match &sources {
-                Some(sources) => {
-                    let workloads = list(sources).await;
+            match &cluster {
+                Some(cluster) => {
+                    let workloads = list(cluster).await;
                     of_hooks = webhooks::workloads(&config.webhooks.hooks, &workloads);
                     let account = (account.distributions.clone(), account.name.as_str());
-                    sites::sites(sources, workloads, &policy, &outside.cdn, account).await
+                    sites::sites(cluster, workloads, &policy, &outside.cdn, account).await
                 }
                 None => sites::untried(API_SERVER),
             }
@@ -169,19 +169,19 @@ struct Seen {
     rights_of: String,
     findings: Vec<Finding>,
     ledgered: Option<LedgerContents>,
-    sources: Option<Sources>,
+    cluster: Option<Cluster>,
 }
 
 impl Seen {
     fn nothing(config: &Config, why: &str) -> Self {
         let mut findings = cluster::unreachable(why);
         findings.extend(ledger::unreachable(config));
-        Self { rights_of: String::new(), findings, ledgered: None, sources: None }
+        Self { rights_of: String::new(), findings, ledgered: None, cluster: None }
     }
 }
 
 async fn in_cluster(config: &Config, outside: &Outside, options: &Options) -> Seen {
-    let InCluster { clients, views } = match &outside.cluster {
+    let InCluster { clients, sources } = match &outside.cluster {
         Ok(cluster) => cluster,
         Err(why) => return Seen::nothing(config, &why.to_string()),
     };
@@ -218,9 +218,9 @@ async fn in_cluster(config: &Config, outside: &Outside, options: &Options) -> Se
                 Vec::new()
             }
         },
-        read(config, views, &who, options.pre),
+        read(config, sources, &who, options.pre),
         works(config, &installation, installed, &who, options.pre),
-        sent(config, clients, views, &watched),
+        sent(config, clients, sources, &watched),
     );
     findings.extend(rights);
     findings.extend(sent);
@@ -231,16 +231,8 @@ async fn in_cluster(config: &Config, outside: &Outside, options: &Options) -> Se
     findings.extend(reading);
     let scope =
         if watched.contains(&None) { Scope::All } else { Scope::Namespaces(watched.into_iter().flatten().collect()) };
-    let sources = views.as_ref().ok().map(|views| Sources {
-        cluster: std::sync::Arc::new(Cluster::new(clients, scope, Tempo::default())),
-        ledger: views.ledger.clone(),
-        cdn: views.cdn.clone(),
-        group: None,
-        installation: None,
-        desk: None,
-        repos: None,
-    });
-    Seen { rights_of: who.words, findings, ledgered, sources }
+    let cluster = sources.is_ok().then(|| Cluster::new(clients, scope, Tempo::default()));
+    Seen { rights_of: who.words, findings, ledgered, cluster }
 }
 
 /// The service account whose rights are looked at: the one that is named, or that of the Deployment, or the one that the manifests
@@ -272,42 +264,29 @@ async fn works(config: &Config, installation: &Installation, installed: bool, wh
 async fn sent(
     config: &Config,
     clients: &Clients,
-    views: &Result<Views, StartError>,
+    sources: &Result<Sources, StartError>,
     watched: &BTreeSet<Option<String>>,
 ) -> Vec<Finding> {
-    let Ok(views) = views else { return Vec::new() };
-    secrets::secrets(views, &KubernetesSecrets::new(clients, config.secrets.hosts.clone()), watched).await
+    let Ok(sources) = sources else { return Vec::new() };
+    secrets::secrets(sources, &KubernetesSecrets::new(clients, config.secrets.hosts.clone()), watched).await
 }
 
 /// The ledger, read without making one.
 async fn read(
     config: &Config,
-    views: &Result<Views, StartError>,
+    sources: &Result<Sources, StartError>,
     who: &Who,
     pre: bool,
 ) -> (Option<Finding>, Option<LedgerContents>) {
-    let views = match views {
-        Ok(views) => views,
+    let sources = match sources {
+        Ok(sources) => sources,
         Err(why) => return (Some(LEDGER_READ.failed(why)), None),
     };
     if config.ledger_backend() == LedgerBackend::Memory {
         return (None, None);
     }
-    let contents = ledger::peek(&views.ledger).await;
-    let question = Question {
-        namespace: None,
-        name: None,
-        own_namespace: views.own_namespace.clone(),
-        policy: config.policy(),
-        ledger_place: views.ledger_place.clone(),
-        us: Us::default(),
-        whose: Whose::Itself,
-    };
-    let missing = match peeked(Ok(None), &question) {
-        crate::cli::read::Section::Missing { missing } => missing,
-        crate::cli::read::Section::Known(_) => String::new(),
-    };
-    let finding = ledger::read(&contents, &missing, Some(who), pre);
+    let contents = ledger::peek(&sources.ledger).await;
+    let finding = ledger::read(&contents, &no_ledger(&sources.ledger_place), Some(who), pre);
     (Some(finding), contents.ok().flatten())
 }
 
@@ -339,14 +318,14 @@ async fn members(
     }
     let now_ms = SystemClock::default().wall_ms();
     match &outside.cluster {
-        Ok(InCluster { views: Ok(views), .. }) => match &views.group {
-            Some(neighbours) if neighbours.grouped || neighbours.is_lost => {
+        Ok(InCluster { sources: Ok(sources), .. }) => match &sources.group {
+            Some(neighbours) if neighbours.is_group => {
                 group::group(neighbours, ledgered, &config.policy(), now_ms).await
             }
             Some(_) | None => Vec::new(),
         },
-        Ok(InCluster { views: Err(why), .. }) if config.is_grouped() => vec![GROUP_NAME.failed(why)],
+        Ok(InCluster { sources: Err(why), .. }) if config.is_grouped() => vec![GROUP_NAME.failed(why)],
         Err(_) if config.is_grouped() => group::untried(API_SERVER),
-        Ok(InCluster { views: Err(_), .. }) | Err(_) => Vec::new(),
+        Ok(InCluster { sources: Err(_), .. }) | Err(_) => Vec::new(),
     }
 }

@@ -4,7 +4,6 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use crate::cli::answer::{EXIT_INVALID, Outcome, failed, print};
-use crate::cli::explain;
 use crate::demo;
 
 /// What the demo tells.
@@ -50,7 +49,6 @@ pub fn demo(arguments: Arguments) -> ExitCode {
     if let Some(answer) = chapter.as_deref().and_then(|name| without_telling(story, name)) {
         return print(&answer);
     }
-    demo::life::explained_by(explain::live::explains);
     match demo::tell(story, &demo::Wishes { chapter, fast, stay }) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => failed(&"the demo did not come out as announced; see the table above"),

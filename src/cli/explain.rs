@@ -1,36 +1,68 @@
-//! `allclear explain [-n NAMESPACE] [NAME]`: why a workload was purged, or was not, and what happens next.
+//! `allclear explain [-n NAMESPACE] [NAME]`: why a workload was purged, or was not, and what happens next; without a name, all
+//! workloads in a table.
 //!
-//! Everything is recomputed from the API server, the ledger and CloudFront with the caller's own credentials (decision 21),
-//! so it also answers when no allclear runs. What cannot be read says so in its own place and hides nothing else.
-//!
-//! [`gather`] asks, [`model`] holds the answer, [`text`] and [`list`] print it. Nothing is changed anywhere.
+//! Not for how that is found out; that is `looking::explain` and `looking::workloads`.
 
-pub(crate) mod distributions;
-pub(crate) mod gather;
-mod list;
-pub mod live;
-pub mod model;
-pub(crate) mod near;
 #[cfg(test)]
 mod tests;
-mod text;
+
+use std::fmt;
+
+use comfy_table::{ContentArrangement, Table, presets};
 
 use crate::cli::answer::{EXIT_FAILED, EXIT_INVALID, Outcome, Output, answer, refused};
-use crate::cli::read::{Question, Sources, named};
+use crate::looking::explain::{Found, explanation};
+use crate::looking::workloads::{Listing, Row, listing, not_found};
+use crate::looking::{Question, Sources};
+use domain::kernel::text::visible;
+
+/// Columns of the terminal the table is laid out for.
+const COLUMNS: u16 = 100;
 
 /// Answers. Exit codes: 0 found, 1 not found or unreadable, 2 not a name.
 pub async fn explain(sources: &Sources, question: &Question, output: Output) -> Outcome {
-    let Some(name) = &question.name else {
-        let (listing, complete) = list::all(sources, question).await;
+    if question.name.is_none() {
+        let (listing, complete) = listing(sources, question.namespace.as_deref()).await;
         return answer(&listing, output, if complete { 0 } else { EXIT_FAILED });
-    };
-    let id = match named(name, question) {
+    }
+    let id = match question.workload(sources) {
         Ok(id) => id,
         Err(why) => return Outcome { code: EXIT_INVALID, ..refused(&why) },
     };
-    match gather::explanation(sources, question, &id).await {
-        gather::Found::Yes(explanation) => answer(&*explanation, output, 0),
-        gather::Found::Unknown(explanation) => answer(&*explanation, output, EXIT_FAILED),
-        gather::Found::No => refused(&near::not_found(sources, &id).await),
+    match explanation(sources, &id).await {
+        Found::Yes(explanation) => answer(&*explanation, output, 0),
+        Found::Unknown(explanation) => answer(&*explanation, output, EXIT_FAILED),
+        Found::No => refused(&not_found(sources, &id).await),
+    }
+}
+
+impl fmt::Display for Listing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.workloads.is_empty() {
+            let mut table = Table::new();
+            table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic).set_width(COLUMNS);
+            table.set_header(["NAMESPACE", "NAME", "VERSION", "PHASE", "STATE", "LAST PURGE"]);
+            for Row { workload, version, phase, state, last_purge } in &self.workloads {
+                let last_purge = last_purge.as_deref().unwrap_or("–");
+                let row = [&workload.namespace, &workload.name, version, *phase, state, last_purge];
+                table.add_row(row.map(visible));
+            }
+            for line in table.to_string().lines() {
+                // Every cell begins with a blank; the first one's is not needed.
+                writeln!(f, "{}", line.strip_prefix(' ').unwrap_or(line).trim_end())?;
+            }
+        } else if self.missing.is_empty() {
+            writeln!(f, "there are no Deployments here")?;
+        }
+        if let Some(place) = &self.unrecorded_in {
+            writeln!(f, "not recorded: in the ledger in {place}; --ledger-namespace looks into another")?;
+        }
+        if let Some(trouble) = &self.controller {
+            writeln!(f, "controller: {}", visible(trouble))?;
+        }
+        for why in &self.missing {
+            writeln!(f, "missing: {}", visible(why))?;
+        }
+        Ok(())
     }
 }

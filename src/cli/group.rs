@@ -11,12 +11,12 @@ use std::fmt;
 use futures_util::future::join_all;
 use serde::{Serialize, Serializer};
 
-use crate::app::Neighbours;
 use crate::cli::answer::{EXIT_FAILED, Outcome, Output, answer, refused};
 use crate::cli::consent::Consent;
-use crate::cli::page::{Page, count};
-use crate::cli::read::listen::{Group, listen};
-use crate::cli::read::{Question, Section, Sources, group_lines, peek};
+use crate::looking::Neighbours;
+use crate::looking::listen::{Group, listen};
+use crate::looking::page::{Page, count};
+use crate::looking::{Section, Sources, group_lines, peek};
 use domain::agreement::group::{Fate, fate};
 use domain::agreement::roster::{Hold, Pin, Trust, listed};
 use domain::broker::{BoardSeen, MemberSeen, Trouble};
@@ -48,13 +48,13 @@ pub struct Shown {
 }
 
 /// Shows the group. Exit codes: 0 shown, 1 there is none, or our own name is not known.
-pub async fn show(sources: &Sources, question: &Question, output: Output) -> Outcome {
+pub async fn show(sources: &Sources, output: Output) -> Outcome {
     let (neighbours, member) = match grouped(sources) {
         Ok(grouped) => grouped,
         Err(why) => return refused(&why),
     };
-    let pinned = peek(sources, question).await;
-    let heard = listen(neighbours, member, pinned.known(), &question.policy).await;
+    let pinned = peek(sources).await;
+    let heard = listen(neighbours, member, pinned.known(), &sources.policy).await;
     let shown = shown(neighbours, heard, &pinned);
     let code = if pinned.known().is_some() { 0 } else { EXIT_FAILED };
     answer(&shown, output, code)
@@ -81,12 +81,12 @@ fn shown(neighbours: &Neighbours, heard: Group, ledger: &Section<LedgerContents>
 }
 
 /// Forgets a member, if the person who asks agrees. Exit codes: 0 forgotten, or nothing to do; 1 not done.
-pub async fn forget(sources: &Sources, question: &Question, name: &str, consent: Consent) -> Outcome {
+pub async fn forget(sources: &Sources, name: &str, consent: Consent) -> Outcome {
     let (neighbours, own) = match grouped(sources) {
         Ok(grouped) => grouped,
         Err(why) => return refused(&why),
     };
-    let ledgered = match peek(sources, question).await {
+    let ledgered = match peek(sources).await {
         Section::Known(ledgered) => ledgered,
         Section::Missing { missing } => return refused(&missing),
     };
@@ -106,14 +106,14 @@ pub async fn forget(sources: &Sources, question: &Question, name: &str, consent:
         ));
     }
     let next = pin.without(&BTreeSet::from([member.clone()]));
-    let heard = listen(neighbours, own, Some(&ledgered), &question.policy).await;
+    let heard = listen(neighbours, own, Some(&ledgered), &sources.policy).await;
     let named = neighbours.members.contains(&member);
     // A member that agrees with others without it has forgotten it already.
     let done = |other: &Member| {
         heard.beats.get(other).is_some_and(|beat| !beat.members.is_empty() && !beat.members.contains(&member))
     };
     let rest: BTreeSet<Member> = next.members.iter().filter(|other| *other != own && !done(other)).cloned().collect();
-    if let Err(left) = consent.ask(&plan(question, (&pin, &next), (&member, named), heard, &ledgered)) {
+    if let Err(left) = consent.ask(&plan(sources, (&pin, &next), (&member, named), heard, &ledgered)) {
         return left;
     }
     match sources.ledger.store_pin(&next, Some(&pin)).await {
@@ -147,11 +147,11 @@ async fn clean(neighbours: &Neighbours, member: &Member) -> String {
 }
 
 /// Adds a member again that was forgotten. Exit codes: 0 added, or nothing to do; 1 not done.
-pub async fn add(sources: &Sources, question: &Question, name: &str) -> Outcome {
+pub async fn add(sources: &Sources, name: &str) -> Outcome {
     if let Err(why) = grouped(sources) {
         return refused(&why);
     }
-    let ledgered = match peek(sources, question).await {
+    let ledgered = match peek(sources).await {
         Section::Known(ledgered) => ledgered,
         Section::Missing { missing } => return refused(&missing),
     };
@@ -183,14 +183,14 @@ pub async fn add(sources: &Sources, question: &Question, name: &str) -> Outcome 
 
 /// What would be written, and what follows from it; `named` says that `group.members` has the member.
 fn plan(
-    question: &Question,
+    sources: &Sources,
     (pin, next): (&Pin, &Pin),
     (member, named): (&Member, bool),
     heard: Group,
     ledgered: &LedgerContents,
 ) -> String {
     let mut lines = vec![
-        format!("In the ledger in {}, the entry of the members becomes", question.ledger_place),
+        format!("In the ledger in {}, the entry of the members becomes", sources.ledger_place),
         format!("  {}", listed(&next.members)),
         format!("instead of {}.", listed(&pin.members)),
     ];
@@ -257,8 +257,7 @@ fn open_votes(mut heard: Group, ledgered: &LedgerContents, left: &BTreeSet<Membe
 
 /// The group and our name in it, or why there is none.
 pub(crate) fn grouped(sources: &Sources) -> Result<(&Neighbours, &Member), String> {
-    let is_group = |neighbours: &&Neighbours| neighbours.grouped || neighbours.is_lost;
-    let Some(neighbours) = sources.group.as_ref().filter(is_group) else {
+    let Some(neighbours) = sources.group.as_ref().filter(|neighbours| neighbours.is_group) else {
         return Err("this configuration names no group: set group.remotes (REMOTE_REDIS_HOSTS) and redis.url (REDIS_HOST), or give \
                     the configuration the controller runs with by --config"
             .to_owned());

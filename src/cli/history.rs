@@ -10,9 +10,9 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::cli::answer::{EXIT_FAILED, Outcome, Output, answer, invalid, refused};
-use crate::cli::explain::near;
-use crate::cli::page::Page;
-use crate::cli::read::{Question, Section, Sources, named, peek};
+use crate::looking::page::Page;
+use crate::looking::workloads::not_found;
+use crate::looking::{Question, Section, Sources, peek};
 use domain::kernel::id::{InvalidationId, WorkloadId};
 use domain::names::distribution::DistributionId;
 use domain::records::record::{Closed, HISTORY_MAX};
@@ -51,11 +51,11 @@ pub struct Made {
 
 /// Answers. Exit codes: 0 found, 1 not found or unreadable, 2 not a name.
 pub async fn history(sources: &Sources, question: &Question, output: Output) -> Outcome {
-    let id = match named(question.name.as_deref().unwrap_or_default(), question) {
+    let id = match question.workload(sources) {
         Ok(id) => id,
         Err(why) => return invalid(&why),
     };
-    let ledgered = match peek(sources, question).await {
+    let ledgered = match peek(sources).await {
         Section::Known(ledgered) => ledgered,
         Section::Missing { missing } => return refused(&missing),
     };
@@ -64,7 +64,7 @@ pub async fn history(sources: &Sources, question: &Question, output: Output) -> 
     }
     let Some(record) = ledgered.records.get(&id) else {
         return match sources.cluster.workload(&id).await {
-            Ok(None) => refused(&near::not_found(sources, &id).await),
+            Ok(None) => refused(&not_found(sources, &id).await),
             Ok(Some(_)) => refused(&format!("{} is not recorded in the ledger yet", id.display_name())),
             Err(error) => refused(&error.to_string()),
         };

@@ -14,9 +14,9 @@ use serde::Serialize;
 use crate::adapters::random::SystemRandom;
 use crate::cli::answer::{EXIT_FAILED, Outcome, Output, answer, done, invalid, refused};
 use crate::cli::consent::Consent;
-use crate::cli::page::{Page, count};
-use crate::cli::read::listen::{Group, OwnCopy, listen};
-use crate::cli::read::{Question, Section, Sources, named, peek};
+use crate::looking::listen::{self, Group, OwnCopy};
+use crate::looking::page::{Page, count};
+use crate::looking::{Question, Section, Sources, peek};
 use domain::bounds::policy::Policy;
 use domain::kernel::floor::Floor;
 use domain::kernel::floor::State;
@@ -77,20 +77,20 @@ struct CopySeen {
 
 /// Shows the ledger, or one record of it. Exit codes: 0 shown, 1 not there or unreadable, 2 not a name.
 pub async fn show(sources: &Sources, question: &Question, output: Output) -> Outcome {
-    let ledgered = match peek(sources, question).await {
+    let ledgered = match peek(sources).await {
         Section::Known(ledgered) => ledgered,
         Section::Missing { missing } => return refused(&missing),
     };
-    let (heard, deaf) = match heard(sources, &ledgered, &question.policy).await {
+    let (heard, deaf) = match heard(sources, &ledgered).await {
         Ok(heard) => (heard, None),
         Err(why) => (None, Some(why)),
     };
-    let Some(name) = &question.name else {
-        let mut overview = overview(sources, question, &ledgered, heard.as_ref()).await;
+    if question.name.is_none() {
+        let mut overview = overview(sources, &ledgered, heard.as_ref()).await;
         overview.troubles.extend(deaf);
         return answer(&overview, output, 0);
-    };
-    let id = match named(name, question) {
+    }
+    let id = match question.workload(sources) {
         Ok(id) => id,
         Err(why) => return invalid(&why),
     };
@@ -103,7 +103,7 @@ pub async fn show(sources: &Sources, question: &Question, output: Output) -> Out
         return refused(&format!(
             "there is no record of {} in the ledger in {}",
             id.display_name(),
-            question.ledger_place
+            sources.ledger_place
         ));
     }
     let regressed = matches!(lost(sources, &ledgered, &id, copies).await, Ok(Some(_)));
@@ -134,11 +134,11 @@ struct Adoption {
 
 /// Adopts, if the person who asks agrees. Exit codes: 0 adopted, or nothing to do; 1 not all of it was done; 2 not a name.
 pub async fn adopt(sources: &Sources, question: &Question, which: Which, consent: Consent) -> Outcome {
-    let ledgered = match peek(sources, question).await {
+    let ledgered = match peek(sources).await {
         Section::Known(ledgered) => ledgered,
         Section::Missing { missing } => return refused(&missing),
     };
-    let heard = match heard(sources, &ledgered, &question.policy).await {
+    let heard = match heard(sources, &ledgered).await {
         Ok(Some(heard)) => heard,
         Ok(None) => {
             return refused(
@@ -157,7 +157,7 @@ pub async fn adopt(sources: &Sources, question: &Question, which: Which, consent
     }
     let ids: Vec<WorkloadId> = match (which, &question.name) {
         (Which::All, _) => suspects(&ledgered, Some(&heard)).into_iter().cloned().collect(),
-        (Which::Named, Some(name)) => match named(name, question) {
+        (Which::Named, Some(_)) => match question.workload(sources) {
             Ok(id) => vec![id],
             Err(why) => return invalid(&why),
         },
@@ -165,7 +165,7 @@ pub async fn adopt(sources: &Sources, question: &Question, which: Which, consent
     };
     let mut adoptions = Vec::new();
     for id in ids {
-        match adoption(sources, question, &ledgered, &heard, id).await {
+        match adoption(sources, &ledgered, &heard, id).await {
             Ok(found) => adoptions.extend(found),
             Err(error) => return refused(&error.to_string()),
         }
@@ -173,19 +173,18 @@ pub async fn adopt(sources: &Sources, question: &Question, which: Which, consent
     if adoptions.is_empty() {
         return done("nothing to adopt: the ledger has the newest state that any Redis has seen\n".to_owned());
     }
-    match consent.ask(&plan(question, &adoptions)) {
+    match consent.ask(&plan(sources, &adoptions)) {
         Ok(()) => store(sources, adoptions).await,
         Err(left) => left,
     }
 }
 
 /// Reads the boards, if there are any. Our copies are recognised by our name; `Err` says why it is not known.
-async fn heard(sources: &Sources, ledgered: &LedgerContents, policy: &Policy) -> Result<Option<Group>, String> {
-    let Some(neighbours) = sources.group.as_ref().filter(|neighbours| !neighbours.boards.is_empty()) else {
-        return Ok(None);
-    };
-    let member = neighbours.member.as_ref().map_err(ToString::to_string)?;
-    Ok(Some(listen(neighbours, member, Some(ledgered), policy).await))
+async fn heard(sources: &Sources, ledgered: &LedgerContents) -> Result<Option<Group>, String> {
+    match &sources.group {
+        Some(neighbours) if !neighbours.boards.is_empty() => listen::heard(sources, Some(ledgered)).await,
+        Some(_) | None => Ok(None),
+    }
 }
 
 fn copies<'a>(heard: Option<&'a Group>, id: &WorkloadId) -> &'a [OwnCopy] {
@@ -221,7 +220,6 @@ fn suspects<'a>(ledgered: &'a LedgerContents, heard: Option<&'a Group>) -> BTree
 
 async fn adoption(
     sources: &Sources,
-    question: &Question,
     ledgered: &LedgerContents,
     heard: &Group,
     id: WorkloadId,
@@ -245,7 +243,7 @@ async fn adoption(
         copies.iter().filter(|copy| copy.origin == ledgered.origin).map(|copy| copy.said.clone()).collect();
     let nonce = Nonce(SystemRandom::new()?.bits());
     let record = adopted(workload.as_ref().zip(version), current.as_ref(), floor, &postings, nonce);
-    let words = words(&record, current.as_ref(), lost, workload.as_ref(), &question.policy);
+    let words = words(&record, current.as_ref(), lost, workload.as_ref(), &sources.policy);
     Ok(Some(Adoption { id, record, words }))
 }
 
@@ -284,10 +282,10 @@ fn words(
     format!("rollout {} (revision {}), {as_it_is}{votes}; {here}, and {seen}", record.seq, record.revision)
 }
 
-fn plan(question: &Question, adoptions: &[Adoption]) -> String {
+fn plan(sources: &Sources, adoptions: &[Adoption]) -> String {
     let mut lines = vec![format!(
         "In the ledger in {}, {} a new baseline:",
-        question.ledger_place,
+        sources.ledger_place,
         count(adoptions.len(), "workload gets", "workloads get")
     )];
     lines.extend(adoptions.iter().map(|adoption| format!("  {}: {}", adoption.id.display_name(), adoption.words)));
@@ -317,12 +315,7 @@ async fn store(sources: &Sources, adoptions: Vec<Adoption>) -> Outcome {
     Outcome { out, err, code }
 }
 
-async fn overview(
-    sources: &Sources,
-    question: &Question,
-    ledgered: &LedgerContents,
-    heard: Option<&Group>,
-) -> Overview {
+async fn overview(sources: &Sources, ledgered: &LedgerContents, heard: Option<&Group>) -> Overview {
     let mut troubles: Vec<String> = heard.iter().flat_map(|heard| &heard.troubles).map(ToString::to_string).collect();
     let mut set_back = Vec::new();
     for id in suspects(ledgered, heard) {
@@ -341,7 +334,7 @@ async fn overview(
     };
     let open = ledgered.records.iter().filter(|(_, record)| record.is_open());
     Overview {
-        place: question.ledger_place.clone(),
+        place: sources.ledger_place.clone(),
         origin: ledgered.origin.clone(),
         layout: ledgered.layout.clone(),
         records: ledgered.records.len(),

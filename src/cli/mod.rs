@@ -18,13 +18,11 @@ pub mod group;
 pub mod history;
 pub mod ledger;
 pub mod objects;
-mod page;
 pub mod purge;
-pub mod read;
+mod read;
 pub mod run;
 pub mod status;
 mod step;
-mod times;
 pub mod version;
 pub mod wait;
 pub mod webhook;
@@ -48,8 +46,8 @@ use crate::cli::arguments::{About, CheckArguments, Command, ConfigAction, Global
 use crate::cli::connect::{ledger_flag, with_inputs};
 use crate::cli::consent::Consent;
 use crate::cli::objects::command;
-use crate::cli::read::whose;
 use crate::config::{InForce, load, load_as_controller};
+use crate::looking::{LEDGER_NAMESPACE, Question, Sources, whose};
 use domain::ports::Clock;
 use domain::rollouts::goal::Goal;
 
@@ -98,8 +96,8 @@ pub fn main(cli: Cli, environment: BTreeMap<String, String>) -> ExitCode {
         }
         Command::Status { watch, namespace, server: None, ledger_namespace, output } => {
             let output = output.into();
-            look(global, environment, ledger_namespace, (namespace, None), output, async |sources, question| {
-                answer_status(&status::Asked::Sources(sources, question), watch, output).await
+            look(global, environment, ledger_namespace, (namespace, None), output, async |sources, question, _| {
+                answer_status(&status::Asked::Sources(sources, question.namespace.as_deref()), watch, output).await
             })
         }
         Command::Wait { about, goal, timeout } => {
@@ -153,7 +151,7 @@ fn explain_command(
         Some(name) if pipeline || server.is_some() => {
             command::explained::<PipelineKind>((global, environment), &name, server, output)
         }
-        name => look(global, environment, ledger_namespace, (namespace, name), output, async |sources, question| {
+        name => look(global, environment, ledger_namespace, (namespace, name), output, async |sources, question, _| {
             let ask = || explain::explain(sources, question, output);
             if watch { again::again(ask).await } else { print(&ask().await) }
         }),
@@ -194,9 +192,9 @@ fn version_command(
     if let Some(url) = server {
         return actix::System::new().block_on(async { print(&version::of_server(&url, output).await) });
     }
-    let namespace = ledger_namespace.clone().unwrap_or_else(|| app::LEDGER_NAMESPACE.to_owned());
-    look(global, environment, ledger_namespace, (None, None), output, async |sources, question| {
-        print(&version::of_cluster(sources, question, &namespace, output).await)
+    let namespace = ledger_namespace.clone().unwrap_or_else(|| LEDGER_NAMESPACE.to_owned());
+    look(global, environment, ledger_namespace, (None, None), output, async |sources, _, _| {
+        print(&version::of_cluster(sources, &namespace, output).await)
     })
 }
 
@@ -210,12 +208,12 @@ fn group_command(
         GroupAction::Show { output } => output.into(),
         GroupAction::Add { .. } | GroupAction::Forget { .. } | GroupAction::Leave { .. } => Output::Table,
     };
-    look(global, environment, ledger_namespace, (None, None), output, async |sources, question| {
+    look(global, environment, ledger_namespace, (None, None), output, async |sources, _, _| {
         print(&match &action {
-            GroupAction::Show { .. } => group::show(sources, question, output).await,
-            GroupAction::Add { member } => group::add(sources, question, member).await,
-            GroupAction::Leave { yes } => group::leave::leave(sources, question, Consent::new(*yes)).await,
-            GroupAction::Forget { member, yes } => group::forget(sources, question, member, Consent::new(*yes)).await,
+            GroupAction::Show { .. } => group::show(sources, output).await,
+            GroupAction::Add { member } => group::add(sources, member).await,
+            GroupAction::Leave { yes } => group::leave::leave(sources, Consent::new(*yes)).await,
+            GroupAction::Forget { member, yes } => group::forget(sources, member, Consent::new(*yes)).await,
         })
     })
 }
@@ -276,14 +274,14 @@ fn ledger_command(
     match action {
         LedgerAction::Show { name, namespace, output } => {
             let output = output.into();
-            look(global, environment, ledger_namespace, (namespace, name), output, async |sources, question| {
+            look(global, environment, ledger_namespace, (namespace, name), output, async |sources, question, _| {
                 print(&ledger::show(sources, question, output).await)
             })
         }
         LedgerAction::Adopt { name, namespace, all, yes } => {
             let which = if all { ledger::Which::All } else { ledger::Which::Named };
             let output = Output::Table;
-            look(global, environment, ledger_namespace, (namespace, name), output, async |sources, question| {
+            look(global, environment, ledger_namespace, (namespace, name), output, async |sources, question, _| {
                 print(&ledger::adopt(sources, question, which, Consent::new(yes)).await)
             })
         }
@@ -295,37 +293,24 @@ fn about_one(
     global: Global,
     environment: BTreeMap<String, String>,
     About { name, namespace, ledger_namespace }: About,
-    answer: impl AsyncFnOnce(&read::Sources, &read::Question, &Hand) -> ExitCode,
+    answer: impl AsyncFnOnce(&Sources, &Question, &Hand) -> ExitCode,
 ) -> ExitCode {
-    connect_and(global, environment, ledger_namespace, (namespace, Some(name)), Output::Table, answer)
+    look(global, environment, ledger_namespace, (namespace, Some(name)), Output::Table, answer)
 }
 
 async fn answer_status(asked: &status::Asked<'_>, watch: bool, output: Output) -> ExitCode {
     if watch { status::watch(asked, output).await } else { print(&status::status(asked, output).await) }
 }
 
-/// Reads the configuration, connects with the caller's credentials, and has a question about `(namespace, name)` answered.
+/// Reads the configuration, connects with the caller's credentials, and has a question about `(namespace, name)` answered, also with the
+/// hand that marks workloads.
 fn look(
     global: Global,
     environment: BTreeMap<String, String>,
     ledger_namespace: Option<String>,
     (namespace, name): (Option<String>, Option<String>),
     output: Output,
-    answer: impl AsyncFnOnce(&read::Sources, &read::Question) -> ExitCode,
-) -> ExitCode {
-    connect_and(global, environment, ledger_namespace, (namespace, name), output, async |sources, question, _| {
-        answer(sources, question).await
-    })
-}
-
-/// The same, with the hand that marks workloads.
-fn connect_and(
-    global: Global,
-    environment: BTreeMap<String, String>,
-    ledger_namespace: Option<String>,
-    (namespace, name): (Option<String>, Option<String>),
-    output: Output,
-    answer: impl AsyncFnOnce(&read::Sources, &read::Question, &Hand) -> ExitCode,
+    answer: impl AsyncFnOnce(&Sources, &Question, &Hand) -> ExitCode,
 ) -> ExitCode {
     let flags = ledger_flag(ledger_namespace).into_iter().collect();
     let kubernetes = global.kubernetes();
@@ -342,12 +327,10 @@ fn connect_and(
             let hand = Hand::new(&clients);
             let reload = |in_force: &InForce| load_as_controller(inputs, in_force);
             let (loaded, whose) = whose::in_force(loaded, &clients, reload).await;
-            let views = match app::looking::views_of(&loaded.config, clients, namespace.as_deref()).await {
-                Ok(views) => views,
-                Err(error) => return failed(&error),
-            };
-            let (sources, question) = read::asking(views, &loaded.config, whose, (namespace, name));
-            answer(&sources, &question, &hand).await
+            match app::sources::sources(&loaded.config, clients, namespace.as_deref(), whose).await {
+                Ok(sources) => answer(&sources, &Question { namespace, name }, &hand).await,
+                Err(error) => failed(&error),
+            }
         })
     })
 }

@@ -6,11 +6,11 @@
 use crate::adapters::kubernetes::desk::{REQUESTED_AT, REQUESTED_PATHS, RETRY_AT, requested_at};
 use crate::adapters::kubernetes::hand::{Hand, Marked};
 use crate::cli::answer::{EXIT_FAILED, Outcome, done, invalid, refused};
-use crate::cli::explain::gather::{Found, explanation};
-use crate::cli::explain::model::{DistributionsSeen, Explanation};
-use crate::cli::explain::near;
-use crate::cli::read::{Question, Section, Sources, named};
 use crate::cli::wait::{Wait, wait};
+use crate::looking::explain::model::{DistributionsSeen, Explanation};
+use crate::looking::explain::{Found, explanation};
+use crate::looking::workloads::not_found;
+use crate::looking::{Question, Section, Sources};
 use domain::kernel::id::WorkloadId;
 use domain::names::paths::PathSet;
 use domain::workloads::workload::requested_paths;
@@ -36,7 +36,7 @@ pub async fn purge(
     at_ms: i64,
     say: &mut dyn FnMut(&str),
 ) -> Outcome {
-    let id = match named(question.name.as_deref().unwrap_or_default(), question) {
+    let id = match question.workload(sources) {
         Ok(id) => id,
         Err(why) => return invalid(&why),
     };
@@ -53,9 +53,9 @@ pub async fn purge(
         let asked = format!("{}: asked allclear to try now what CloudFront refused\n", id.display_name());
         return waited((sources, question), asked, request.wait, say).await;
     }
-    let seen = match explanation(sources, question, &id).await {
+    let seen = match explanation(sources, &id).await {
         Found::Yes(seen) | Found::Unknown(seen) => seen,
-        Found::No => return refused(&near::not_found(sources, &id).await),
+        Found::No => return refused(&not_found(sources, &id).await),
     };
     let plan = match plan(&seen, paths.as_ref()) {
         Ok(plan) => plan,

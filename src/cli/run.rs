@@ -9,7 +9,6 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::app::{self, Overrides, StartError};
 use crate::cli::answer::{EXIT_INVALID, Output, failed, print};
 use crate::cli::config::refused;
-use crate::cli::explain;
 use crate::config::{Config, Inputs, Loaded, load};
 use crate::telemetry;
 
@@ -20,7 +19,7 @@ pub fn run(inputs: &Inputs<'_>, overrides: Overrides) -> ExitCode {
         Ok(loaded) => loaded,
         Err(invalid) => return print(&refused(&invalid, Output::Table)),
     };
-    let overrides = Overrides { explains: Some(explain::live::explains), in_force: Some(in_force), ..overrides };
+    let overrides = Overrides { in_force: Some(in_force), ..overrides };
     if let Err(error) = telemetry::start_logging(&config.log.level, config.log.format) {
         return failed(&error);
     }

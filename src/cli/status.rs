@@ -5,7 +5,6 @@
 //! answers when no allclear runs; or, with `--server`, asked of a running one. Both come to the same JSON, that of
 //! `/api/v1/state`, and are printed from it ([`shown`]).
 
-mod gather;
 pub(crate) mod remote;
 mod shown;
 
@@ -13,10 +12,12 @@ use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::cli::answer::{EXIT_FAILED, Outcome, Output, refused};
-use crate::cli::read::{Question, Sources};
+use crate::http::state_json;
+use crate::looking::Sources;
+use crate::looking::state::{State, state};
 use domain::kernel::text::{visible_json, visible_lines};
 use shown::Shown;
 
@@ -27,8 +28,8 @@ const DRAWN_EVERY: Duration = Duration::from_secs(2);
 const CLEAR: &str = "\u{1b}[2J\u{1b}[H";
 
 pub enum Asked<'a> {
-    /// The cluster, the ledger and the boards.
-    Sources(&'a Sources, &'a Question),
+    /// The cluster, the ledger and the boards, of one namespace if one is given.
+    Sources(&'a Sources, Option<&'a str>),
     /// A running allclear, by its address.
     Server(&'a url::Url, Option<&'a str>),
 }
@@ -36,7 +37,10 @@ pub enum Asked<'a> {
 /// The status once. Exit codes: 0 known, 1 not all of it could be read.
 pub async fn status(asked: &Asked<'_>, output: Output) -> Outcome {
     let (state, complete) = match asked {
-        Asked::Sources(sources, question) => gather::state(sources, question).await,
+        Asked::Sources(sources, namespace) => {
+            let state = state(sources, *namespace).await;
+            (json(&state, sources.whose.line()), state.seen.synced)
+        }
         Asked::Server(url, namespace) => match remote::state(url, *namespace).await {
             Ok(state) => (state, true),
             Err(why) => return refused(&why),
@@ -79,6 +83,19 @@ pub async fn watch(asked: &Asked<'_>, output: Output) -> ExitCode {
 /// What `--server` prints of an answer, of one namespace if one is given; `None` where the answer is no JSON.
 pub fn printed(said: &[u8], namespace: Option<&str>, output: Output) -> Option<Outcome> {
     Some(answer(&remote::read(said, namespace)?, output, 0))
+}
+
+/// As `/api/v1/state` has it, with the source of the settings, and with boards that are no group's.
+fn json(State { about, seen, boards, ledger_read }: &State, settings: Option<String>) -> Value {
+    let mut state = state_json(about, seen);
+    if let Some(fields) = state.as_object_mut() {
+        fields.extend(settings.map(|settings| ("settings".to_owned(), json!(settings))));
+        fields.extend(boards.as_ref().map(|boards| ("boards".to_owned(), json!(boards))));
+        if !ledger_read {
+            fields.remove("workloads");
+        }
+    }
+    state
 }
 
 fn answer(state: &Value, output: Output, code: u8) -> Outcome {

@@ -10,9 +10,9 @@ use serde::Serialize;
 use url::Url;
 
 use crate::cli::answer::{EXIT_FAILED, Outcome, Output, answer};
-use crate::cli::read::listen::listen;
-use crate::cli::read::{Question, Section, Sources, peek};
 use crate::cli::status::remote;
+use crate::looking::listen::heard;
+use crate::looking::{Section, Sources, peek};
 use domain::kernel::id::WorkloadId;
 use domain::names::image::Version;
 use domain::workloads::workload::NoVersion;
@@ -57,8 +57,8 @@ pub async fn of_server(url: &Url, output: Output) -> Outcome {
 }
 
 /// Both, the running one's by its Redis or its Deployment in this namespace. Exit codes: 0 known, 1 not.
-pub async fn of_cluster(sources: &Sources, question: &Question, namespace: &str, output: Output) -> Outcome {
-    if let Some(version) = beaten(sources, question).await {
+pub async fn of_cluster(sources: &Sources, namespace: &str, output: Output) -> Outcome {
+    if let Some(version) = beaten(sources).await {
         return both(Section::Known(Server { version, by: "its Redis".to_owned() }), output);
     }
     let id = WorkloadId::deployment(namespace, DEPLOYMENT);
@@ -82,12 +82,10 @@ pub async fn of_cluster(sources: &Sources, question: &Question, namespace: &str,
 }
 
 /// What our own member said last on a board.
-async fn beaten(sources: &Sources, question: &Question) -> Option<String> {
-    let neighbours = sources.group.as_ref()?;
-    let member = neighbours.member.as_ref().ok()?;
-    let ledger = peek(sources, question).await;
-    let heard = listen(neighbours, member, ledger.known(), &question.policy).await;
-    heard.beats.get(member).map(|beat| beat.version.clone())
+async fn beaten(sources: &Sources) -> Option<String> {
+    sources.group.as_ref()?;
+    let heard = heard(sources, peek(sources).await.known()).await.ok()??;
+    heard.beats.get(&heard.member).map(|beat| beat.version.clone())
 }
 
 /// The tag of the only image, or of the one that is called like the program.

@@ -9,11 +9,9 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::cli::answer::{Outcome, done, invalid, refused};
-use crate::cli::explain::near;
-use crate::cli::read::listen::listen;
-use crate::cli::read::{
-    Question, Section, Sources, awaited, named, no_replica, old_pods_at_the_barrier, peek, summarised,
-};
+use crate::looking::listen::listen;
+use crate::looking::workloads::not_found;
+use crate::looking::{Question, Section, Sources, awaited, no_replica, old_pods_at_the_barrier, peek, summarised};
 use domain::agreement::tally::Tally;
 use domain::kernel::id::WorkloadId;
 use domain::kernel::text::duration;
@@ -56,12 +54,11 @@ struct Look {
 /// 3 the time is over.
 pub async fn wait(sources: &Sources, question: &Question, wait: Wait, say: &mut dyn FnMut(&str)) -> Outcome {
     let deadline = Instant::now() + wait.at_most;
-    let id = match named(question.name.as_deref().unwrap_or_default(), question) {
+    let id = match question.workload(sources) {
         Ok(id) => id,
         Err(why) => return invalid(&why),
     };
-    let mut waiting =
-        Waiting { sources, question, id, goal: wait.goal, last: String::new(), members: None, idle: None };
+    let mut waiting = Waiting { sources, id, goal: wait.goal, last: String::new(), members: None, idle: None };
     match timeout_at(deadline, waiting.end(say)).await {
         Ok(outcome) => outcome,
         Err(_) => {
@@ -88,7 +85,6 @@ const fn word(goal: Goal) -> &'static str {
 
 struct Waiting<'a> {
     sources: &'a Sources,
-    question: &'a Question,
     id: WorkloadId,
     goal: Goal,
     /// How it stood at the last look, in words.
@@ -102,10 +98,10 @@ struct Waiting<'a> {
 impl Waiting<'_> {
     /// Looks until it is over.
     async fn end(&mut self, say: &mut dyn FnMut(&str)) -> Outcome {
-        if let Section::Missing { missing } = peek(self.sources, self.question).await {
+        if let Section::Missing { missing } = peek(self.sources).await {
             return refused(&missing);
         }
-        if let Some(doubt) = self.question.whose.doubt() {
+        if let Some(doubt) = self.sources.whose.doubt() {
             say(&doubt);
         }
         let mut since: Option<Version> = None;
@@ -160,9 +156,9 @@ impl Waiting<'_> {
     /// It is over, with this outcome.
     async fn judge(&mut self, look: &Look, since: &mut Option<Version>) -> Result<(&'static str, String), Outcome> {
         let Look { workload, record } = look;
-        let (policy, name) = (&self.question.policy, self.id.display_name());
+        let (policy, name) = (&self.sources.policy, self.id.display_name());
         if workload.is_none() && since.is_none() {
-            return Err(refused(&near::not_found(self.sources, &self.id).await));
+            return Err(refused(&not_found(self.sources, &self.id).await));
         }
         if let (None, Some(Ok(version))) = (&since, workload.as_ref().map(|workload| &workload.version)) {
             *since = Some(version.clone());
@@ -192,7 +188,7 @@ impl Waiting<'_> {
     }
 
     async fn summary(&self, record: &Record, workload: &Workload) -> Summary {
-        let policy = &self.question.policy;
+        let policy = &self.sources.policy;
         let pods = match awaited(workload, policy) {
             Some(version) => {
                 // Only words depend on it.
@@ -202,7 +198,7 @@ impl Waiting<'_> {
             None => None,
         };
         let clock = (record.elapsed(), timeout(Some(workload), policy));
-        let old = old_pods_at_the_barrier(self.sources, workload, record, policy).await;
+        let old = old_pods_at_the_barrier(self.sources, workload, record).await;
         Summary::new(&self.id, record, Some(workload), pods.as_ref(), clock, policy).beside(old.as_ref(), policy)
     }
 
@@ -217,15 +213,15 @@ impl Waiting<'_> {
     }
 
     async fn awaits_members(&mut self) -> Option<String> {
-        let neighbours = self.sources.group.as_ref().filter(|neighbours| neighbours.grouped || neighbours.is_lost)?;
+        let neighbours = self.sources.group.as_ref().filter(|neighbours| neighbours.is_group)?;
         let member = neighbours.member.as_ref().ok()?;
         if let Some((at, words)) = &self.members
             && at.elapsed() < MEMBERS_ASKED_EVERY
         {
             return words.clone();
         }
-        let ledger = peek(self.sources, self.question).await;
-        let mut heard = listen(neighbours, member, ledger.known(), &self.question.policy).await;
+        let ledger = peek(self.sources).await;
+        let mut heard = listen(neighbours, member, ledger.known(), &self.sources.policy).await;
         let record = ledger.known().and_then(|ledger| ledger.records.get(&self.id)).map(Arc::as_ref);
         let tally = heard.tally(&self.id, record);
         let words = tally.as_ref().and_then(Tally::awaits).map(|(state, _)| state);

@@ -15,18 +15,15 @@ use crate::adapters::webhook::Webhooks;
 use crate::app;
 use crate::cli::answer::{Outcome, Output, failed, invalid, print, refused};
 use crate::cli::arguments::{Global, WebhookAction};
+use crate::cli::config;
 use crate::cli::connect::{ledger_flag, with_inputs};
-use crate::cli::read::whose::Whose;
-use crate::cli::{config, read};
 use crate::config::{Config, load};
+use crate::looking::Question;
 use domain::ports::Clock;
 
 /// What a person does who wants to know what the running allclear has.
 const ELSEWHERE: &str = "the running allclear has its own: `kubectl -n allclear exec deploy/allclear -- allclear webhook list`, or --server with the \
                          address of its status page";
-
-/// Receivers have addresses and keys, which no controller leaves beside its ledger.
-const HERE: &str = "receivers are known to whoever was given their file";
 
 pub(super) fn webhook(global: Global, environment: BTreeMap<String, String>, action: WebhookAction) -> ExitCode {
     match action {
@@ -36,12 +33,10 @@ pub(super) fn webhook(global: Global, environment: BTreeMap<String, String>, act
         WebhookAction::List { server: None, ledger_namespace, output } => {
             let output = output.into();
             with_config(global, environment, ledger_namespace, output, async |config, webhooks, kubernetes| {
-                let looked = async {
-                    let (views, _) = app::looking::views(config, kubernetes, None).await.map_err(|e| e.to_string())?;
-                    Ok(read::asking(views, config, Whose::Own(HERE.to_owned()), (None, None)))
-                };
+                let looked = app::sources::connected(config, kubernetes, None).await;
+                let sources = looked.map(|(sources, _)| sources).map_err(|error| error.to_string());
                 let file = config.webhooks.file.as_deref();
-                print(&list::of_configuration(webhooks, file, looked.await, output).await)
+                print(&list::of_configuration(webhooks, file, sources, output).await)
             })
         }
         WebhookAction::Test { receiver, unmarked, output } => {
@@ -53,12 +48,11 @@ pub(super) fn webhook(global: Global, environment: BTreeMap<String, String>, act
         WebhookAction::Resend { name, namespace, ledger_namespace, all: _, receiver, event, now } => {
             let request = resend::Request { receiver, event, now };
             with_config(global, environment, ledger_namespace, Output::Table, async |config, webhooks, kubernetes| {
-                let (views, hand) = match app::looking::views(config, kubernetes, namespace.as_deref()).await {
+                let (sources, hand) = match app::sources::connected(config, kubernetes, namespace.as_deref()).await {
                     Ok(connected) => connected,
                     Err(error) => return failed(&error),
                 };
-                let (sources, question) =
-                    read::asking(views, config, Whose::Own(HERE.to_owned()), (namespace.clone(), name.clone()));
+                let question = Question { namespace, name };
                 let configured: Vec<String> = webhooks.hooks().map(|(name, _)| name.to_owned()).collect();
                 let at_ms = SystemClock::default().wall_ms();
                 print(&resend::resend((&sources, &question, &hand), &configured, &request, at_ms).await)

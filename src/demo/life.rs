@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::OnceLock;
 use std::thread::JoinHandle;
 
 use actix::Addr;
@@ -15,19 +14,10 @@ use crate::actors::observation::Observation;
 use crate::actors::root::Root;
 use crate::adapters::cloudfront::StaticCredentials;
 use crate::adapters::kubernetes;
-use crate::app::{self, MakeExplains, Overrides};
+use crate::app::{self, Overrides};
 use crate::config::{Inputs, Loaded, load, read_file};
 use crate::http::Addresses;
 use sandbox::world::World;
-
-/// What makes the answers of `explain` for the pages of workloads: the command line says so once, because its code is above this.
-static EXPLAINS: OnceLock<MakeExplains> = OnceLock::new();
-
-/// Sets what answers `explain` on the pages of all lives.
-pub fn explained_by(explains: MakeExplains) {
-    // The first one stays.
-    let _ = EXPLAINS.set(explains);
-}
 
 /// How a life ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,7 +70,6 @@ impl Life {
             aws: Some(credentials),
             boards,
             stand_ins: Some(stand_ins),
-            explains: EXPLAINS.get().copied(),
             ..Overrides::default()
         };
         let (started, born) = oneshot::channel();

@@ -1,15 +1,17 @@
-//! The answer of `explain`, for the page of a workload: asked of whoever can (`cli::explain`), seldom, and kept for a moment.
+//! The answer of `explain`, for the page of a workload: the very same text, asked for seldom, and kept for a moment.
 //!
 //! An answer costs calls to the API server and to AWS, and who reaches the page may ask for one. So one is made at a time, and no more
-//! than one every few seconds for the whole process. Not for what is in it.
+//! than one every few seconds for the whole process. Not for what is in it; that is `looking::explain`.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use super::reply;
+use crate::looking::Sources;
+use crate::looking::explain::{Found, explanation};
+use crate::looking::workloads::not_found;
 use domain::kernel::id::WorkloadId;
 use domain::kernel::text;
 
@@ -25,15 +27,9 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(8);
 /// Bytes of an answer that are shown: some 500 lines. The longest are lists of hosts.
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
 
-#[async_trait::async_trait]
-pub trait Explains: Send + Sync {
-    /// What `allclear explain` prints about this workload.
-    async fn explain(&self, id: &WorkloadId) -> String;
-}
-
-/// Asks one that explains, with measure.
+/// Asks with measure.
+#[derive(Default)]
 pub struct Explaining {
-    explains: Option<Arc<dyn Explains>>,
     last: Mutex<Option<Answer>>,
 }
 
@@ -44,15 +40,8 @@ struct Answer {
 }
 
 impl Explaining {
-    pub(super) fn new(explains: Option<Arc<dyn Explains>>) -> Self {
-        Self { explains, last: Mutex::default() }
-    }
-
-    /// The answer, or why there is none now.
-    pub(super) async fn about(&self, id: &WorkloadId) -> Result<String, String> {
-        let Some(explains) = &self.explains else {
-            return Err("This process does not answer explain; the command does.".to_owned());
-        };
+    /// What is kept of this workload, or else what asking comes to; or why there is no answer now.
+    pub(super) async fn about(&self, id: &WorkloadId, ask: impl Future<Output = String>) -> Result<String, String> {
         let asked = async {
             let mut last = self.last.lock().await;
             if let Some(answer) = last.as_ref().filter(|answer| answer.about == *id && answer.at.elapsed() < KEPT_FOR) {
@@ -61,7 +50,7 @@ impl Explaining {
             if let Some(answer) = last.as_ref() {
                 tokio::time::sleep_until(answer.at + ASKED_EVERY).await;
             }
-            let text = text::cut(&explains.explain(id).await, ANSWER_BYTES_MAX);
+            let text = text::cut(&ask.await, ANSWER_BYTES_MAX);
             *last = Some(Answer { about: id.clone(), text: text.clone(), at: Instant::now() });
             text
         };
@@ -74,25 +63,19 @@ impl Explaining {
     }
 }
 
+/// What `allclear explain` prints about this workload.
+pub(super) async fn explained(sources: &Sources, id: &WorkloadId) -> String {
+    match Box::pin(explanation(sources, id)).await {
+        Found::Yes(explanation) | Found::Unknown(explanation) => explanation.to_string(),
+        Found::No => format!("error: {}\n", text::visible(&Box::pin(not_found(sources, id)).await)),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
-
-    #[derive(Default)]
-    struct Counting(AtomicUsize);
-
-    #[async_trait::async_trait]
-    impl Explains for Counting {
-        async fn explain(&self, id: &WorkloadId) -> String {
-            let number = self.0.fetch_add(1, Ordering::SeqCst);
-            if id.name == "slow" {
-                tokio::time::sleep(Duration::from_secs(60)).await;
-            }
-            format!("{} {number}", id.name)
-        }
-    }
 
     fn of(name: &str) -> WorkloadId {
         WorkloadId::deployment("shop", name)
@@ -100,26 +83,29 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn many_who_ask_cost_one_answer_a_second_at_most() {
-        let counting = Arc::new(Counting::default());
-        let explaining = Explaining::new(Some(counting.clone()));
+        let (explaining, asked) = (Explaining::default(), AtomicUsize::default());
+        let about = async |name: &str| {
+            let ask = async { format!("{name} {}", asked.fetch_add(1, Ordering::SeqCst)) };
+            explaining.about(&of(name), ask).await.unwrap()
+        };
         let began = Instant::now();
         for _ in 0..50 {
-            assert_eq!(explaining.about(&of("web")).await.unwrap(), "web 0");
+            assert_eq!(about("web").await, "web 0");
         }
         assert_eq!(began.elapsed(), Duration::ZERO);
         for number in 1..=5 {
-            assert_eq!(explaining.about(&of(&format!("w{number}"))).await.unwrap(), format!("w{number} {number}"));
+            assert_eq!(about(&format!("w{number}")).await, format!("w{number} {number}"));
         }
         assert_eq!(began.elapsed(), Duration::from_secs(5));
         tokio::time::advance(Duration::from_secs(11)).await;
-        assert_eq!(explaining.about(&of("w5")).await.unwrap(), "w5 6", "an old answer is not shown as a new one");
+        assert_eq!(about("w5").await, "w5 6", "an old answer is not shown as a new one");
     }
 
     #[tokio::test(start_paused = true)]
     async fn one_that_does_not_answer_blocks_nothing_for_long() {
-        let explaining = Explaining::new(Some(Arc::new(Counting::default())));
-        assert!(explaining.about(&of("slow")).await.unwrap_err().contains("within 8 s"));
-        assert_eq!(explaining.about(&of("web")).await.unwrap(), "web 1");
-        assert!(Explaining::new(None).about(&of("web")).await.is_err());
+        let explaining = Explaining::default();
+        let late = explaining.about(&of("slow"), std::future::pending()).await;
+        assert!(late.unwrap_err().contains("within 8 s"));
+        assert_eq!(explaining.about(&of("web"), async { "web".to_owned() }).await.unwrap(), "web");
     }
 }

@@ -28,6 +28,7 @@ use tokio::sync::watch;
 
 use crate::actors::browse::Listing;
 use crate::actors::observation::Observation;
+use crate::looking::About;
 use crate::telemetry::chronicle::Moment;
 use crate::telemetry::{Form, Metrics};
 use domain::kernel::id::WorkloadId;
@@ -35,11 +36,9 @@ use domain::kernel::text;
 use domain::rollouts::browse::{Only, Search, TEXT_CHARS_MAX};
 pub use doors::{Addresses, Door, ListenError};
 use doors::{Open, bind};
-pub use explains::Explains;
 pub use fresh::Fresh;
 use guests::Guest;
 use names::is_name;
-pub use page::About;
 use page::Asked;
 pub use window::Front;
 use window::Window;
@@ -170,7 +169,7 @@ async fn shown(window: &Window, asked: Option<Asked>, path: &str) -> HttpRespons
     let explained = async {
         match &asked {
             Asked::Overview(_) => None,
-            Asked::Workload(id) => Some(window.explaining.about(id).await),
+            Asked::Workload(id) => Some(window.explained(id).await),
         }
     };
     let (seen, listing, explained) = tokio::join!(window.observe(), window.browse(&asked), explained);

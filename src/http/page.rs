@@ -22,6 +22,8 @@ use serde::Serialize;
 
 use crate::actors::browse::Listing;
 use crate::actors::observation::Observation;
+use crate::looking::About;
+use crate::looking::page::count;
 use crate::telemetry::chronicle::Moment;
 use domain::kernel::id::WorkloadId;
 use domain::kernel::text::visible;
@@ -40,15 +42,6 @@ const SHOWN_MAX: usize = 100;
 
 /// How often a page without a script reloads itself, in seconds. A reload takes the focus, so it is seldom.
 const RELOADED_EVERY_S: u32 = 15;
-
-/// The replica that the page shows. Constant for the life of the process.
-#[derive(Clone, Debug, Serialize)]
-pub struct About {
-    pub member: String,
-    pub group: String,
-    /// Nothing is changed outside.
-    pub dry_run: bool,
-}
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Asked {
@@ -204,10 +197,6 @@ fn more(n: usize) -> Markup {
             p.more { "and " (n - SHOWN_MAX) " more; " a href="/api/v1/state" { "the JSON" } " has them all" }
         }
     }
-}
-
-fn count(n: usize, one: &str, many: &str) -> String {
-    if n == 1 { format!("1 {one}") } else { format!("{n} {many}") }
 }
 
 /// A sentence, with what stands between backticks as code.

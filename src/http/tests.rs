@@ -101,7 +101,7 @@ where
     Front {
         root: root.clone().recipient(),
         browse: root.recipient(),
-        explains: None,
+        explained: None,
         clock: Arc::new(Stopped),
         metrics: Arc::default(),
         about,

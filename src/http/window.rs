@@ -10,15 +10,16 @@ use actix_rt::{Arbiter, ArbiterHandle};
 use tokio::sync::{Mutex, watch};
 use tokio::time::Instant;
 
-use super::explains::{Explaining, Explains};
+use super::explains::{Explaining, explained};
 use super::fresh::Fresh;
 use super::hooks::Hooks;
-use super::page::{About, Asked, View};
+use super::page::{Asked, View};
 use super::reply;
 use super::streams::Streams;
 use crate::actors::browse::{Browse, Listing};
 use crate::actors::message::Observe;
 use crate::actors::observation::Observation;
+use crate::looking::{About, Sources};
 use crate::telemetry::Metrics;
 use crate::telemetry::chronicle::Moment;
 use domain::kernel::id::WorkloadId;
@@ -37,8 +38,8 @@ pub struct Front {
     pub root: Recipient<Observe>,
     /// The same, for the workloads on record.
     pub browse: Recipient<Browse>,
-    /// Answers `explain` on the page of a workload; `None`: the page names the command.
-    pub explains: Option<Arc<dyn Explains>>,
+    /// What the page of a workload explains it from; `None`: it names the command.
+    pub explained: Option<Arc<Sources>>,
     /// What time it is.
     pub clock: Arc<dyn Clock>,
     pub metrics: Arc<Metrics>,
@@ -62,15 +63,14 @@ pub(super) struct Window {
     /// Whether the servers are ending.
     pub ending: watch::Receiver<bool>,
     pub streams: Arc<Streams>,
-    pub explaining: Explaining,
+    explaining: Explaining,
     glance: Mutex<Option<(Instant, Glance)>>,
 }
 
 impl Window {
     /// Must be called on the thread of the actors.
     pub fn new(front: Front, turn_within: Duration, ending: watch::Receiver<bool>) -> Self {
-        let explaining = Explaining::new(front.explains.clone());
-        let (streams, glance) = (Arc::default(), Mutex::default());
+        let (streams, explaining, glance) = (Arc::default(), Explaining::default(), Mutex::default());
         Self { front, actors: Arbiter::current(), turn_within, ending, streams, explaining, glance }
     }
 
@@ -130,6 +130,15 @@ impl Window {
         let seen = Arc::new(self.observe().await);
         *last = Some((Instant::now(), Arc::clone(&seen)));
         seen
+    }
+
+    /// What `explain` says of a workload, or why there is no answer now.
+    pub async fn explained(&self, id: &WorkloadId) -> Result<String, String> {
+        let Some(sources) = &self.front.explained else {
+            return Err("This process does not answer explain; the command does.".to_owned());
+        };
+        // It asks ten things at once; on the stack of this thread there is no room for that.
+        self.explaining.about(id, Box::pin(explained(sources, id))).await
     }
 
     /// The workloads that a page shows; none without an answer, which the page says elsewhere.

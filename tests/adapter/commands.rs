@@ -13,16 +13,16 @@ use allclear::adapters::ledger::kubernetes::KubernetesLedger;
 use allclear::adapters::ledger::unreachable::UnreachableLedger;
 use allclear::adapters::redis::Server as RedisServer;
 use allclear::adapters::redis::board::RedisBoard;
-use allclear::app::looking::views;
-use allclear::app::{Neighbours, StartError};
+use allclear::app::sources::connected;
 use allclear::cli::answer::{Outcome, Output};
 use allclear::cli::consent::Consent;
 use allclear::cli::explain::explain;
-use allclear::cli::read::{Question, Sources};
 use allclear::cli::status::{Asked, status};
 use allclear::cli::{group, ledger};
 use allclear::config::{Inputs, load};
 use allclear::demo::life::Life;
+use allclear::looking::whose::Whose;
+use allclear::looking::{About, Neighbours, Question, Sources};
 use domain::agreement::roster::{Heartbeat, Pin, Trust, settings};
 use domain::bounds::policy::Policy;
 use domain::kernel::id::{Member, Origin, Seq, WorkloadId, config_hash};
@@ -98,10 +98,9 @@ impl World {
             Arc::new(RedisBoard::new(RedisServer::new(&url).unwrap(), "default", &reader, None))
         };
         let neighbours = Neighbours {
-            is_lost: false,
             name: "default".to_owned(),
             member: Ok("eu-1".into()),
-            grouped: true,
+            is_group: true,
             members: BTreeSet::new(),
             trust: Trust::UnsignedOnPurpose,
             boards: vec![board(redis[0].url()), board(redis[1].url()), board(dead)],
@@ -115,6 +114,11 @@ impl World {
             installation: None,
             desk: Some(Desk::new(&clients, &[GROUP.to_owned()], false)),
             repos: Some(Desk::of_repos(&clients, Installation::default())),
+            own_namespace: "shop".to_owned(),
+            ledger_place: "namespace allclear".to_owned(),
+            us: About { member: "self".to_owned(), group: "default".to_owned(), dry_run: false },
+            policy: Policy::default(),
+            whose: Whose::Itself,
         };
         let origin = sources.ledger.open().await.unwrap().origin;
         let pin = Pin { members: members(&["eu-1", "eu-2", "us-1"]), of: 3, ..Pin::default() };
@@ -123,15 +127,7 @@ impl World {
     }
 
     fn question(name: Option<&str>) -> Question {
-        Question {
-            namespace: None,
-            name: name.map(str::to_owned),
-            own_namespace: "shop".to_owned(),
-            policy: Policy::default(),
-            ledger_place: "namespace allclear".to_owned(),
-            us: allclear::cli::read::Us::default(),
-            whose: allclear::cli::read::whose::Whose::Itself,
-        }
+        Question { namespace: None, name: name.map(str::to_owned) }
     }
 
     fn board(&self, redis: usize, member: &str) -> RedisBoard {
@@ -175,7 +171,7 @@ impl World {
     }
 
     async fn status(&self, output: Output) -> Outcome {
-        status(&Asked::Sources(&self.sources, &Self::question(None)), output).await
+        status(&Asked::Sources(&self.sources, None), output).await
     }
 }
 
@@ -219,7 +215,7 @@ async fn without_the_ledger_nothing_is_said_of_the_members_but_that() {
     world.sources.group.as_mut().unwrap().boards.truncate(2);
     world.sources.ledger = Arc::new(UnreachableLedger);
     let status = world.status(Output::Table).await;
-    let shown = group::show(&world.sources, &World::question(None), Output::Table).await;
+    let shown = group::show(&world.sources, Output::Table).await;
     let explained = explain(&world.sources, &World::question(Some("web")), Output::Table).await;
     for outcome in [&status, &shown, &explained] {
         let text = flat(outcome);
@@ -249,7 +245,7 @@ async fn a_second_allclear_of_our_name_is_shown_and_holds_us_up_only_where_it_wa
     let other = Heartbeat { origin: "o-9".into(), ..ours.clone() };
     world.board(1, "eu-1").beat(&other).await.unwrap();
     let words = "another allclear reports by the name eu-1 (its ledger is o-9) and comes first";
-    let shown = group::show(&world.sources, &World::question(None), Output::Json).await;
+    let shown = group::show(&world.sources, Output::Json).await;
     let shown: Value = serde_json::from_str(&shown.out).unwrap();
     assert!(shown["hold"].as_str().unwrap().starts_with(words), "{shown:#}");
     let status = flat(&world.status(Output::Table).await);
@@ -272,8 +268,7 @@ async fn a_status_of_which_a_part_could_not_be_read_fails() {
     };
     let mut world = rolling().await;
     assert_eq!(world.status(Output::Table).await.code, 0, "a Redis that is away is shown, and is no failure");
-    world.sources.group.as_mut().unwrap().member =
-        Err(StartError::Unusable("the cluster does not tell its name".to_owned()));
+    world.sources.group.as_mut().unwrap().member = Err("the cluster does not tell its name".to_owned());
     let nameless = world.status(Output::Json).await;
     assert_eq!(nameless.code, 1, "{}", nameless.out);
     assert_eq!(serde_json::from_str::<Value>(&nameless.out).unwrap()["synced"], false);
@@ -290,8 +285,7 @@ async fn a_status_of_which_a_part_could_not_be_read_fails() {
 #[tokio::test]
 async fn while_our_own_name_is_not_known_no_copy_is_taken_for_ours() {
     let mut world = World::start().await;
-    world.sources.group.as_mut().unwrap().member =
-        Err(StartError::Unusable("the cluster does not tell its name".to_owned()));
+    world.sources.group.as_mut().unwrap().member = Err("the cluster does not tell its name".to_owned());
     let question = World::question(None);
     let adopted = ledger::adopt(&world.sources, &question, ledger::Which::All, Consent::Given).await;
     assert!(adopted.code == 1 && adopted.err.contains("the cluster does not tell its name"), "{}", adopted.err);
@@ -311,17 +305,9 @@ async fn the_records_of_a_dry_run_are_those_of_the_process_that_has_them() {
     };
     let config = load(&inputs).unwrap().config;
     let kubernetes = Options { kubeconfig: Some(world.kubeconfig.path().to_owned()), ..Options::default() };
-    let (views, _) = views(&config, &kubernetes, None).await.unwrap();
-    let sources = Sources {
-        cluster: views.cluster,
-        ledger: views.ledger,
-        cdn: views.cdn,
-        group: views.group,
-        installation: None,
-        desk: None,
-        repos: None,
-    };
-    let outcome = status(&Asked::Sources(&sources, &World::question(None)), Output::Table).await;
+    let (sources, _) = connected(&config, &kubernetes, None).await.unwrap();
+    let sources = Sources { desk: None, repos: None, installation: None, ..sources };
+    let outcome = status(&Asked::Sources(&sources, None), Output::Table).await;
     assert!(
         outcome.code == 1 && flat(&outcome).contains("ask that one with allclear status --server URL"),
         "{}",
@@ -355,8 +341,7 @@ async fn the_group_is_shown_and_a_member_that_is_gone_is_forgotten_after_saying_
     voted.votes = vec![serde_json::from_value(vote).unwrap()];
     world.ledger_has(voted).await;
     world.eu_2_shows(record(7, 3, "2", &json!("complete"), 7)).await;
-    let question = World::question(None);
-    let shown = group::show(&world.sources, &question, Output::Table).await;
+    let shown = group::show(&world.sources, Output::Table).await;
     println!("{}", shown.out);
     assert_eq!(shown.code, 0);
     for words in [
@@ -369,15 +354,15 @@ async fn the_group_is_shown_and_a_member_that_is_gone_is_forgotten_after_saying_
         assert!(shown.out.contains(words), "{words}\n{}", shown.out);
     }
 
-    let unasked = group::forget(&world.sources, &question, "us-1", Consent::Nobody).await;
+    let unasked = group::forget(&world.sources, "us-1", Consent::Nobody).await;
     assert_eq!((unasked.code, unasked.err.contains("--yes")), (1, true), "{}", unasked.err);
-    let unknown = group::forget(&world.sources, &question, "us-2", Consent::Given).await;
+    let unknown = group::forget(&world.sources, "us-2", Consent::Given).await;
     assert_eq!(unknown.err, "error: us-2 is not a member; the members are eu-1, eu-2, us-1\n");
-    let itself = group::forget(&world.sources, &question, "eu-1", Consent::Given).await;
+    let itself = group::forget(&world.sources, "eu-1", Consent::Given).await;
     assert!(itself.err.contains("is this cluster itself"), "{}", itself.err);
     assert_eq!(world.sources.ledger.pin().await.unwrap().unwrap().members.len(), 3, "nothing was written so far");
 
-    let done = group::forget(&world.sources, &question, "us-1", Consent::Given).await;
+    let done = group::forget(&world.sources, "us-1", Consent::Given).await;
     let words = "us-1 is forgotten here\nnow run it in eu-2 too, where that is not done yet: as far as they have reported, up to 30 s \
                  ago, they count us-1, and wait for it\n";
     assert!(done.code == 0 && done.out.starts_with(words), "{}", done.out);
@@ -389,7 +374,7 @@ async fn the_group_is_shown_and_a_member_that_is_gone_is_forgotten_after_saying_
     let now = world.sources.ledger.pin().await.unwrap();
     assert!(world.sources.ledger.store_pin(&before, now.as_ref()).await.unwrap());
     world.sources.group.as_mut().unwrap().members = before.members;
-    let named = group::forget(&world.sources, &question, "us-1", Consent::Given).await;
+    let named = group::forget(&world.sources, "us-1", Consent::Given).await;
     assert!(named.out.starts_with(words) && named.out.contains("take it out of group.members too"), "{}", named.out);
     let pin = world.sources.ledger.pin().await.unwrap().unwrap();
     assert_eq!(

@@ -7,7 +7,8 @@ use allclear::adapters::kubernetes::{Cluster, Options, Scope, Tempo, connect};
 use allclear::adapters::ledger::kubernetes::KubernetesLedger;
 use allclear::cli::answer::{Outcome, Output};
 use allclear::cli::explain::explain;
-use allclear::cli::read::{Question, Sources};
+use allclear::looking::whose::Whose;
+use allclear::looking::{About, Question, Sources};
 use domain::bounds::policy::Policy;
 use domain::kernel::id::WorkloadId;
 use domain::records::record_codec::decode;
@@ -54,20 +55,17 @@ impl World {
             installation: None,
             desk: None,
             repos: None,
+            own_namespace: "shop".to_owned(),
+            ledger_place: "namespace allclear".to_owned(),
+            us: About { member: "self".to_owned(), group: "default".to_owned(), dry_run: false },
+            policy: Policy::default(),
+            whose: Whose::Itself,
         };
         Self { api, server, account, _edge: edge, sources }
     }
 
     async fn ask(&self, name: Option<&str>, output: Output) -> Outcome {
-        let question = Question {
-            namespace: None,
-            name: name.map(str::to_owned),
-            own_namespace: "shop".to_owned(),
-            policy: Policy::default(),
-            ledger_place: "namespace allclear".to_owned(),
-            us: allclear::cli::read::Us::default(),
-            whose: allclear::cli::read::whose::Whose::Itself,
-        };
+        let question = Question { namespace: None, name: name.map(str::to_owned) };
         explain(&self.sources, &question, output).await
     }
 
@@ -100,7 +98,7 @@ async fn a_workload_is_explained_from_the_cluster_and_the_account_and_nothing_is
     assert_eq!(answer["distributions"]["matched"][0]["why"][0], "alias www.example.com");
     assert_eq!(answer["would"], "/* of E1");
     let missing = answer["record"]["missing"].as_str().unwrap();
-    assert!(missing.starts_with("there is no ledger in namespace allclear"), "{missing}");
+    assert!(missing.starts_with("there is no ledger in namespace allclear; ledger.namespace"), "{missing}");
     assert_eq!(world.api.writes(), before);
     assert!(world.api.list(Kind::ConfigMap, "allclear").is_empty());
 }

@@ -6,9 +6,10 @@ use std::time::Duration;
 use allclear::adapters::kubernetes::{Cluster, Options, Scope, Tempo, connect};
 use allclear::adapters::ledger::kubernetes::KubernetesLedger;
 use allclear::cli::answer::Output;
-use allclear::cli::read::{Question, Sources, Us};
 use allclear::cli::status::{Asked, status};
 use allclear::demo::life::Life;
+use allclear::looking::whose::Whose;
+use allclear::looking::{About, Sources};
 use domain::bounds::policy::Policy;
 use sandbox::kubernetes::{PodFate, Timings};
 use sandbox::world::World;
@@ -54,17 +55,13 @@ async fn statuses(world: &World, life: &Life) -> [String; 2] {
         installation: None,
         desk: None,
         repos: None,
-    };
-    let question = Question {
-        namespace: None,
-        name: None,
         own_namespace: "shop".to_owned(),
-        policy: Policy::default(),
         ledger_place: "namespace default".to_owned(),
-        us: Us::default(),
-        whose: allclear::cli::read::whose::Whose::Itself,
+        us: About { member: "self".to_owned(), group: "default".to_owned(), dry_run: false },
+        policy: Policy::default(),
+        whose: Whose::Itself,
     };
-    let recomputed = status(&Asked::Sources(&sources, &question), Output::Table).await.out;
+    let recomputed = status(&Asked::Sources(&sources, None), Output::Table).await.out;
     [asked, recomputed]
 }
 

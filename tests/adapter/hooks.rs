@@ -22,7 +22,8 @@ use allclear::adapters::kubernetes::objects::GROUP;
 use allclear::adapters::kubernetes::secrets::KubernetesSecrets;
 use allclear::adapters::kubernetes::{Options, connect};
 use allclear::http::hooks::{Hooks, Key, Trust};
-use allclear::http::{About, Addresses, Front, Serving, serve};
+use allclear::http::{Addresses, Front, Serving, serve};
+use allclear::looking::About;
 use allclear::telemetry::Metrics;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -121,7 +122,7 @@ impl Bench {
         let front = Front {
             root: root.clone().recipient(),
             browse: root.recipient(),
-            explains: None,
+            explained: None,
             clock: Arc::new(SystemClock::default()),
             metrics: metrics.clone(),
             about: About { member: "self".into(), group: "default".into(), dry_run: false },

@@ -15,6 +15,7 @@ use allclear::actors::supervisor::Supervisor;
 use allclear::telemetry::{Form, Metrics};
 use domain::kernel::id::{NoticeId, RepoId};
 use domain::kernel::remark::Remark;
+use domain::notices::delivery::NotTaken;
 use domain::objects::kept::Object;
 use domain::ports::objects::KindPorts;
 use domain::replica::kind_lifecycle::Part;
@@ -135,12 +136,12 @@ impl Actor for Outbox {
 }
 
 impl Handler<TellNotice> for Outbox {
-    type Result = Result<(), String>;
+    type Result = Result<(), NotTaken>;
 
     fn handle(&mut self, TellNotice(notice): TellNotice, _: &mut Self::Context) -> Self::Result {
         if self.refuses > 0 {
             self.refuses -= 1;
-            return Err("the ledger is full".to_owned());
+            return Err(NotTaken::Full);
         }
         self.took.lock().unwrap().push(notice.id);
         Ok(())

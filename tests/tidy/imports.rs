@@ -9,7 +9,7 @@ use crate::none;
 use crate::source::rust;
 
 /// The floors from the bottom up, and the floors that each may name; the picture is in ARCHITECTURE.md.
-const FLOORS: [(&str, &[&str]); 12] = [
+const FLOORS: [(&str, &[&str]); 13] = [
     ("domain", &[]),
     ("forge", &["domain"]),
     ("sandbox", &["domain"]),
@@ -17,10 +17,11 @@ const FLOORS: [(&str, &[&str]); 12] = [
     ("telemetry", &["config", "domain"]),
     ("adapters", &["config", "domain", "forge"]),
     ("actors", &["domain", "telemetry"]),
-    ("http", &["actors", "domain", "telemetry"]),
-    ("app", &["actors", "adapters", "config", "domain", "http", "telemetry"]),
+    ("looking", &["actors", "adapters", "config", "domain"]),
+    ("http", &["actors", "domain", "looking", "telemetry"]),
+    ("app", &["actors", "adapters", "config", "domain", "http", "looking", "telemetry"]),
     ("demo", &["actors", "adapters", "app", "config", "domain", "http", "sandbox"]),
-    ("cli", &["actors", "adapters", "app", "config", "demo", "domain", "http", "telemetry"]),
+    ("cli", &["actors", "adapters", "app", "config", "demo", "domain", "http", "looking", "telemetry"]),
     ("main", &["cli"]),
 ];
 

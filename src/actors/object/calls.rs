@@ -73,8 +73,8 @@ impl<T: Tended> ObjectActor<T> {
         let told = async move { env.carry(errand, notice, &uid, &outbox).await };
         ctx.spawn(told.into_actor(self).map(move |(event, handed), actor, ctx| {
             let event = match actor.errands.end(&id, event, handed) {
-                Ok(()) => Event::Told(id),
-                Err(why) => Event::TellFailed(id, why),
+                None => Event::Told(id),
+                Some(why) => Event::TellFailed(id, why),
             };
             actor.feed(event.into(), ctx);
         }));

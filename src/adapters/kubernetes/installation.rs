@@ -1,7 +1,7 @@
 //! The installation itself, for commands: which replica holds the Lease, what Deployment there is, and how its pods are. Read with the
 //! caller's own credentials, each for itself, so that what may not be read hides nothing else.
 //!
-//! Not for what follows from it; that is `cli::read::replicas`.
+//! Not for what follows from it; that is `looking::replicas`.
 
 use std::sync::Arc;
 

@@ -8,7 +8,7 @@ use super::catalog::{
 };
 use super::report::Finding;
 use crate::adapters::cloudfront::CloudFront;
-use crate::cli::page::count;
+use crate::looking::page::count;
 use domain::kernel::refusal::Cause;
 use domain::names::distribution::{Distribution, DistributionId};
 use domain::ports::{Cdn, CdnError};

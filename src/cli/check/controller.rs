@@ -7,10 +7,10 @@ use std::collections::BTreeSet;
 use super::catalog::{CONTROLLER, CONTROLLER_VERSION, DRY_RUN, LEASE, SETTINGS};
 use super::report::Finding;
 use crate::adapters::kubernetes::installation::{Controller, Installation, LABEL, Seen};
-use crate::cli::page::count;
-use crate::cli::read::replicas::Replicas;
-use crate::cli::read::whose::Whose;
 use crate::config::Config;
+use crate::looking::page::count;
+use crate::looking::replicas::Replicas;
+use crate::looking::whose::Whose;
 
 /// Pods that are named.
 const NAMED_MAX: usize = 3;

@@ -10,8 +10,8 @@ use super::catalog::{
     GROUP_TWINS, GROUP_VERSION, LEDGER_READ,
 };
 use super::report::Finding;
-use crate::app::Neighbours;
-use crate::cli::read::listen::{Group, listen};
+use crate::looking::Neighbours;
+use crate::looking::listen::{Group, listen};
 use domain::agreement::roster::Reason;
 use domain::bounds::policy::Policy;
 use domain::broker::Seen;

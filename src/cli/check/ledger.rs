@@ -14,9 +14,9 @@ use crate::adapters::kubernetes::installation::Seen;
 use crate::adapters::ledger::kubernetes::find::ledgers;
 use crate::adapters::ledger::kubernetes::rehearse::rehearse;
 use crate::app::by_hand::{PERHAPS_A_SECOND_LEDGER, SECOND_LEDGER};
-use crate::cli::page::count;
-use crate::cli::read::replicas::Replicas;
 use crate::config::{Config, LedgerBackend, Namespaces};
+use crate::looking::page::count;
+use crate::looking::replicas::Replicas;
 use domain::kernel::refusal::Cause;
 use domain::ports::{Ledger, LedgerContents, PortError, SetBack};
 

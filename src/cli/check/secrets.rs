@@ -8,8 +8,8 @@ use futures_util::{StreamExt, stream};
 
 use super::catalog::SECRET_HOSTS;
 use super::report::Finding;
-use crate::app::Views;
-use crate::cli::page::count;
+use crate::looking::Sources;
+use crate::looking::page::count;
 use domain::kernel::id::ObjectId;
 use domain::names::destination::Purpose;
 use domain::ports::PortError;
@@ -26,8 +26,8 @@ type Sent = (String, String, String);
 
 /// Every Secret that is sent somewhere, in one line if all may go where they are named for. `watched`: the namespaces of the Pipelines and
 /// Repos; `None` is all.
-pub async fn secrets(views: &Views, secrets: &dyn Secrets, watched: &BTreeSet<Option<String>>) -> Vec<Finding> {
-    let (named, unlisted) = named(views, watched).await;
+pub async fn secrets(sources: &Sources, secrets: &dyn Secrets, watched: &BTreeSet<Option<String>>) -> Vec<Finding> {
+    let (named, unlisted) = named(sources, watched).await;
     let mut findings: Vec<Finding> = unlisted.iter().map(untried).collect();
     let all = named.len();
     let asked = named.into_iter().take(SECRETS_MAX).map(|((namespace, name, address), by)| async move {
@@ -60,17 +60,17 @@ fn untried(error: &PortError) -> Finding {
 }
 
 /// Those of all Pipelines and Repos, each with one that names it, and what could not be listed.
-async fn named(views: &Views, watched: &BTreeSet<Option<String>>) -> (BTreeMap<Sent, String>, Vec<PortError>) {
+async fn named(sources: &Sources, watched: &BTreeSet<Option<String>>) -> (BTreeMap<Sent, String>, Vec<PortError>) {
     let (mut named, mut unlisted) = (BTreeMap::new(), Vec::new());
     for namespace in watched {
-        if let Some(desk) = &views.desk {
+        if let Some(desk) = &sources.desk {
             let listed = desk.all(namespace.as_deref()).await.map_err(|error| unlisted.push(error));
             for found in listed.ok().flatten().unwrap_or_default().found {
                 let Ok(spec) = &found.object.spec else { continue };
                 put(&mut named, "Pipeline", &found.object.id, spec.sent());
             }
         }
-        if let Some(desk) = &views.repos {
+        if let Some(desk) = &sources.repos {
             let listed = desk.all(namespace.as_deref()).await.map_err(|error| unlisted.push(error));
             for found in listed.ok().flatten().unwrap_or_default().found {
                 let Ok(spec) = &found.object.spec else { continue };

@@ -10,14 +10,13 @@ use super::catalog::{
 };
 use super::report::Finding;
 use crate::adapters::cloudfront::CloudFront;
-use crate::cli::page::count;
-use crate::cli::read::Sources;
-use crate::cli::read::listed::Listed;
+use crate::looking::page::count;
+use crate::looking::workloads::Listed;
 use domain::bounds::policy::Policy;
 use domain::bounds::tenants::Tenancy;
 use domain::kernel::refusal::Cause;
 use domain::names::distribution::{Distribution, DistributionId, Index};
-use domain::ports::Cdn;
+use domain::ports::{Cdn, ClusterView};
 use domain::rollouts::rollout::faults;
 use domain::site::{Age, Gathered, own};
 use domain::workloads::workload::Workload;
@@ -53,7 +52,7 @@ pub fn untried(after: Check) -> Sites {
 
 /// Looks at all watched workloads. `account`: its name, in words.
 pub async fn sites(
-    sources: &Sources,
+    cluster: &dyn ClusterView,
     listed: Listed,
     policy: &Policy,
     cdn: &CloudFront,
@@ -74,7 +73,7 @@ pub async fn sites(
     let mut found = Found { troubles: listed.troubles, ..Found::default() };
     let judged = policy.tenants.default == Tenancy::Own;
     let claims = if judged {
-        match sources.cluster.route_claims().await {
+        match cluster.route_claims().await {
             Ok(claims) => Some(claims),
             Err(error) => {
                 found.troubles.insert(error.to_string());
@@ -89,7 +88,7 @@ pub async fn sites(
         found.workloads += 1;
         let namespace = &workload.id.namespace;
         if !facts.contains_key(namespace) {
-            let gathered = sources.cluster.site_facts(namespace, Age::Recent).await.unwrap_or_else(|error| {
+            let gathered = cluster.site_facts(namespace, Age::Recent).await.unwrap_or_else(|error| {
                 found.troubles.insert(error.to_string());
                 Arc::default()
             });

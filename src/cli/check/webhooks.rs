@@ -15,9 +15,9 @@ use super::catalog::{Check, WEBHOOK_ALLOWED, WEBHOOK_ANSWER, WEBHOOK_NAME, WEBHO
 use super::report::Finding;
 use crate::adapters::http::{Client, Error, Request, TLS_FAILED, UNRESOLVED};
 use crate::app::StartError;
-use crate::cli::page::count;
-use crate::cli::read::listed::Listed;
 use crate::config::Hook;
+use crate::looking::page::count;
+use crate::looking::workloads::Listed;
 use domain::kernel::id::WorkloadId;
 
 /// Longest wait for one receiver.

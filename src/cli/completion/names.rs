@@ -138,8 +138,8 @@ impl Finding {
     }
 
     async fn members(&self) -> Option<()> {
-        let (views, _) = app::looking::views(&self.config()?, &self.options(), None).await.ok()?;
-        let pin = views.ledger.peek().await.ok()??.pin?;
+        let (sources, _) = app::sources::connected(&self.config()?, &self.options(), None).await.ok()?;
+        let pin = sources.ledger.peek().await.ok()??.pin?;
         pin.members.into_iter().for_each(|member| self.put(member.to_string(), "member"));
         Some(())
     }
@@ -150,8 +150,8 @@ impl Finding {
         let webhooks = app::receivers(&config).ok()?;
         webhooks.hooks().for_each(|(name, _)| self.put(name.to_owned(), "configured here"));
         if config.webhooks.hooks.is_empty() {
-            let (views, _) = app::looking::views(&config, &self.options(), None).await.ok()?;
-            let deliveries = views.ledger.deliveries().await.ok()?;
+            let (sources, _) = app::sources::connected(&config, &self.options(), None).await.ok()?;
+            let deliveries = sources.ledger.deliveries().await.ok()?;
             deliveries.into_iter().for_each(|delivery| self.put(delivery.hook, "has deliveries"));
         }
         Some(())

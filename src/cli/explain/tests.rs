@@ -1,268 +1,27 @@
 //! `explain` over scripted sources.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
-
-use async_trait::async_trait;
+use std::collections::BTreeMap;
 
 use super::*;
-use crate::adapters::ledger::memory::MemoryLedger;
-use crate::cli::read::Us;
-use crate::cli::read::whose::Whose;
-use domain::bounds::policy::Policy;
-use domain::kernel::id::{Component, InvalidationId, Origin, Reference, Seq, Vector, WorkloadId};
-use domain::kernel::reported::Replicas;
-use domain::names::distribution::{Distribution, DistributionId};
-use domain::names::image::{Container, Image, Version};
-use domain::names::paths::PathSet;
-use domain::names::selector::LabelSelector;
-use domain::ports::{
-    Cdn, CdnError, CdnErrorClass, ClusterView, Flow, Found, Invalidation, InvalidationStatus, Ledger, PodSight,
-    PortError, Sight,
-};
-use domain::records::record::{Change, Closed, Edge, Outcome as Ended, Phase, Purge, PurgeState, Record, Vote};
-use domain::site::{Age, Gathered, IngressFact, IngressRule, RouteClaim, ServiceFact, SiteFacts};
-use domain::testing;
-use domain::watches::listed::Scope;
+use crate::looking::tests::{Account, World, named, rolling, version, web};
+use domain::kernel::id::{Component, Seq, Vector, WorkloadId};
+use domain::ports::{CdnError, CdnErrorClass, PortError};
+use domain::records::record::{Phase, Purge, PurgeState, Vote};
+use domain::site::SiteFacts;
 use domain::watches::lives::LifeNote;
-use domain::workloads::readiness::Pod;
-use domain::workloads::serving::Serving;
 use domain::workloads::workload::{Asks, Tuning, Workload};
 
-mod absent;
 mod barrier;
-mod lives;
 mod sites;
 
-type Labels = BTreeMap<String, String>;
-
-struct Cluster {
-    workloads: Result<Vec<Workload>, PortError>,
-    facts: Result<SiteFacts, PortError>,
-    pods: Result<Vec<(Labels, Pod)>, PortError>,
-    claims: Vec<RouteClaim>,
-    serving: Result<Serving, PortError>,
-}
-
-#[async_trait]
-impl ClusterView for Cluster {
-    fn watch(&self) -> Flow<Sight> {
-        let sights = match &self.workloads {
-            Ok(workloads) => {
-                let seen = workloads.iter().cloned().map(|workload| Sight::Seen(Box::new(workload)));
-                seen.chain([Sight::Synced { scope: None, all: true }]).collect()
-            }
-            Err(error) => vec![Sight::Trouble { scope: None, error: error.clone() }],
-        };
-        Box::pin(futures_util::stream::iter(sights))
-    }
-
-    fn watch_pods(&self, _: &str) -> Flow<PodSight> {
-        Box::pin(futures_util::stream::empty())
-    }
-
-    async fn workload(&self, id: &WorkloadId) -> Result<Option<Workload>, PortError> {
-        self.workloads.clone().map(|all| all.into_iter().find(|workload| workload.id == *id))
-    }
-
-    async fn pods(&self, _: &str) -> Result<Vec<(Labels, Pod)>, PortError> {
-        self.pods.clone()
-    }
-
-    async fn serving(&self, _: &Workload) -> Result<Serving, PortError> {
-        self.serving.clone()
-    }
-
-    async fn publishes_unready(&self, _: &Workload) -> Result<bool, PortError> {
-        panic!("explain takes no part in it")
-    }
-
-    async fn site_facts(&self, _: &str, _: Age) -> Result<Arc<Gathered>, PortError> {
-        self.facts.clone().map(|facts| Arc::new(facts.into()))
-    }
-
-    async fn route_claims(&self) -> Result<Arc<Vec<RouteClaim>>, PortError> {
-        Ok(Arc::new(self.claims.clone()))
-    }
-}
-
-struct Account(Result<Vec<Distribution>, CdnError>);
-
-fn only_looks<T>() -> Result<T, CdnError> {
-    panic!("explain only looks")
-}
-
-#[async_trait]
-impl Cdn for Account {
-    async fn distributions(&self) -> Result<Vec<Distribution>, CdnError> {
-        self.0.clone()
-    }
-
-    async fn has_cache_tags(&self, _: &DistributionId) -> Result<bool, CdnError> {
-        only_looks()
-    }
-
-    async fn create(&self, _: &DistributionId, _: &Reference, _: &PathSet) -> Result<Invalidation, CdnError> {
-        only_looks()
-    }
-
-    async fn status(&self, _: &DistributionId, _: &InvalidationId) -> Result<InvalidationStatus, CdnError> {
-        only_looks()
-    }
-
-    async fn find(&self, _: &DistributionId, _: &Reference) -> Result<Option<Found>, CdnError> {
-        only_looks()
-    }
-}
-
-fn version(tag: &str) -> Version {
-    let image = Image::parse(&format!("registry.example.com/shop/web:{tag}")).unwrap();
-    [(Container::Main("web".into()), image)].into_iter().collect()
-}
-
-fn labels() -> Labels {
-    BTreeMap::from([("app".to_owned(), "web".to_owned())])
-}
-
-/// Five pods of 1.2.4, all available.
-fn web() -> Workload {
-    let selector = LabelSelector { match_labels: labels(), ..LabelSelector::default() };
-    Workload { uid: "u".into(), selector, template_labels: labels(), ..testing::settled(version("1.2.4"), 4, 5) }
-}
-
-fn rolling() -> Workload {
-    Workload { replicas: Replicas { desired: 5, total: 5, updated: 3, ready: 4, available: 4 }, ..web() }
-}
-
-fn named(name: &str) -> Workload {
-    Workload { id: WorkloadId::deployment("shop", name), ..web() }
-}
-
-/// The rollout 7 from 1.2.3 to 1.2.4, a minute and a half old; the one before it was purged.
-fn record() -> Record {
-    Record {
-        revision: 1,
-        uid: "u".into(),
-        seq: Seq(7),
-        version: version("1.2.4"),
-        generation: 4,
-        change: Change::Changed,
-        phase: Phase::Rolling,
-        elapsed_ms: 90_000,
-        settled: Some(version("1.2.3")),
-        edge: Edge::Settled,
-        closed: Seq(6),
-        history: vec![Closed {
-            seq: Seq(6),
-            change: "web: 1.2.2 → 1.2.3".into(),
-            outcome: Ended::Purged,
-            why: String::new(),
-            purges: vec![("E1".parse().unwrap(), Some("I1".into()))],
-            more: 0,
-        }],
-        ..Record::first(Seq(7))
-    }
-}
-
-/// An Ingress leads two hosts to a Service that selects `app=web`; one of the hosts is none.
-fn facts() -> SiteFacts {
-    let rule = |host: &str| IngressRule {
-        host: Some(host.into()),
-        backends: vec!["web-svc".into()],
-        ..IngressRule::default()
-    };
-    SiteFacts {
-        services: vec![ServiceFact {
-            namespace: "shop".into(),
-            name: "web-svc".into(),
-            selector: labels(),
-            ..ServiceFact::default()
-        }],
-        ingresses: vec![IngressFact {
-            namespace: "shop".into(),
-            name: "public".into(),
-            rules: vec![rule("www.example.com"), rule("api.example.com"), rule("10.0.0.1")],
-            ..IngressFact::default()
-        }],
-        ..SiteFacts::default()
-    }
-}
-
-fn distribution(id: &str, alias: &str, enabled: bool) -> Distribution {
-    Distribution {
-        id: id.parse().unwrap(),
-        domain_name: format!("{}.cloudfront.net", id.to_lowercase()),
-        aliases: vec![alias.into()],
-        origins: Vec::new(),
-        enabled,
-        staging: false,
-        tenant_only: false,
-        cache_tags: false,
-    }
-}
-
-struct World {
-    cluster: Cluster,
-    records: Vec<(WorkloadId, Record)>,
-    listed: bool,
-    life: Option<LifeNote>,
-    account: Account,
-}
-
 impl World {
-    fn new(workload: Workload) -> Self {
-        let distributions =
-            vec![distribution("E1", "www.example.com", true), distribution("E2", "*.example.com", false)];
-        let pod = |name: &str, trouble: Option<&str>| Pod {
-            name: name.into(),
-            version: Some(version("1.2.4")),
-            ready: trouble.is_none(),
-            terminating: false,
-            started: false,
-            finished: false,
-            trouble: trouble.map(str::to_owned),
-        };
-        let pods = [pod("web-7c9-a1", None), pod("web-7c9-b2", None), pod("web-7c9-x4", Some("ImagePullBackOff"))];
-        Self {
-            records: vec![(workload.id.clone(), record())],
-            listed: false,
-            life: None,
-            cluster: Cluster {
-                claims: Vec::new(),
-                serving: Ok(Serving::default()),
-                workloads: Ok(vec![workload]),
-                facts: Ok(facts()),
-                pods: Ok(pods.map(|pod| (labels(), pod)).into()),
-            },
-            account: Account(Ok(distributions)),
-        }
-    }
-
     async fn ask(self, name: Option<&str>, output: Output) -> Outcome {
         self.ask_in(None, name, output).await
     }
 
     async fn ask_in(self, namespace: Option<&str>, name: Option<&str>, output: Output) -> Outcome {
-        let ledger = MemoryLedger::new(Origin("o".into()));
-        for (id, record) in &self.records {
-            ledger.store(id, record).await.unwrap();
-        }
-        if self.listed {
-            ledger.store_listed(&BTreeSet::from([Scope::of(None)])).await.unwrap();
-        }
-        if let Some(life) = &self.life {
-            ledger.store_life(life, None).await.unwrap();
-        }
-        let sources = Sources {
-            cluster: Arc::new(self.cluster),
-            ledger: Arc::new(ledger),
-            cdn: Arc::new(self.account),
-            group: None,
-            installation: None,
-            desk: None,
-            repos: None,
-        };
-        explain(&sources, &question(namespace, name), output).await
+        let question = Question { namespace: namespace.map(str::to_owned), name: name.map(str::to_owned) };
+        explain(&self.sources().await, &question, output).await
     }
 
     /// The answer about `web` as text.
@@ -270,18 +29,6 @@ impl World {
         let outcome = self.ask(Some("web"), Output::Table).await;
         assert_eq!((outcome.code, outcome.err.as_str()), (0, ""));
         outcome.out
-    }
-}
-
-fn question(namespace: Option<&str>, name: Option<&str>) -> Question {
-    Question {
-        namespace: namespace.map(str::to_owned),
-        name: name.map(str::to_owned),
-        own_namespace: "shop".into(),
-        policy: Policy::default(),
-        ledger_place: "namespace allclear".into(),
-        us: Us::default(),
-        whose: Whose::Itself,
     }
 }
 
@@ -487,4 +234,17 @@ async fn no_line_is_wider_than_the_screen_and_nothing_moves_the_cursor() {
     let text = world.text().await;
     assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
     assert!(!text.contains('\u{1b}'), "{text}");
+}
+
+#[tokio::test]
+async fn one_that_may_have_ended_allclear_is_said_to_rest() {
+    let life = LifeNote { open: true, abrupt: 2, suspects: BTreeMap::from([(web().id, 2)]), ..LifeNote::default() };
+    let text = World { life: Some(life.clone()), ..World::new(rolling()) }.text().await;
+    assert!(
+        text.contains("State         left alone for now\n") && text.contains("2 times while it worked on this"),
+        "{text}"
+    );
+    let ended = LifeNote { open: false, ..life };
+    let text = World { life: Some(ended), ..World::new(rolling()) }.text().await;
+    assert!(text.contains("2 of 5 pods ready"), "a life that ended in order clears it: {text}");
 }

@@ -5,14 +5,14 @@ use std::collections::BTreeSet;
 use super::{grouped, open_votes};
 use crate::cli::answer::{Outcome, done, refused};
 use crate::cli::consent::Consent;
-use crate::cli::page::count;
-use crate::cli::read::listen::listen;
-use crate::cli::read::{Question, Section, Sources, peek};
+use crate::looking::listen::listen;
+use crate::looking::page::count;
+use crate::looking::{Section, Sources, peek};
 use domain::agreement::roster::{Pin, listed};
 use domain::kernel::id::Member;
 
 /// Takes all others out of the members that the ledger has, if the person who asks agrees. Exit codes: 0 left; 1 not done.
-pub(crate) async fn leave(sources: &Sources, question: &Question, consent: Consent) -> Outcome {
+pub(crate) async fn leave(sources: &Sources, consent: Consent) -> Outcome {
     let (neighbours, own) = match grouped(sources) {
         Ok(grouped) => grouped,
         Err(why) => return refused(&why),
@@ -23,7 +23,7 @@ pub(crate) async fn leave(sources: &Sources, question: &Question, consent: Conse
              take both out of the configuration, restart the controller, which then holds, and run this again",
         );
     }
-    let ledgered = match peek(sources, question).await {
+    let ledgered = match peek(sources).await {
         Section::Known(ledgered) => ledgered,
         Section::Missing { missing } => return refused(&missing),
     };
@@ -32,9 +32,9 @@ pub(crate) async fn leave(sources: &Sources, question: &Question, consent: Conse
     };
     let others: BTreeSet<Member> = pin.members.iter().filter(|member| *member != own).cloned().collect();
     let next = Pin { members: BTreeSet::from([own.clone()]), of: 1, ..pin.without(&others) };
-    let heard = listen(neighbours, own, Some(&ledgered), &question.policy).await;
+    let heard = listen(neighbours, own, Some(&ledgered), &sources.policy).await;
     let mut lines = vec![
-        format!("In the ledger in {}, the entry of the members becomes", question.ledger_place),
+        format!("In the ledger in {}, the entry of the members becomes", sources.ledger_place),
         format!("  {}", listed(&next.members)),
         format!("instead of {}.", listed(&pin.members)),
         format!(

@@ -7,7 +7,7 @@ use crate::adapters::kubernetes::desk::{APPROVE, APPROVED_BY, Desk, Found, Marke
 use crate::cli::answer::{Outcome, done, refused};
 use crate::cli::command_kind::IdOf;
 use crate::cli::consent::Consent;
-use crate::cli::page::time;
+use crate::looking::page::time;
 use domain::kernel::id::ObjectId;
 use domain::objects::kept::Kept;
 

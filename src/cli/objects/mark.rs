@@ -5,7 +5,7 @@ use super::kind::{ShownKind, all, missing, one};
 use crate::adapters::kubernetes::desk::{Desk, Found, Listing, Mark, Marked, REQUESTED_AT, SUSPEND, requested_at};
 use crate::cli::answer::{EXIT_FAILED, Outcome, refused};
 use crate::cli::command_kind::{CommandKind, IdOf};
-use crate::cli::page::count;
+use crate::looking::page::count;
 use domain::kernel::id::ObjectId;
 use domain::objects::kept::Kept;
 

@@ -9,16 +9,14 @@ use crate::adapters::kubernetes::Clients;
 use crate::adapters::kubernetes::desk::Desk;
 use crate::adapters::kubernetes::objects::PipelineKind;
 use crate::app;
-use crate::cli::page::{Page, time};
 use crate::cli::read::pipeline_lines::{brief, row};
 use crate::config::Config;
+use crate::looking::page::{Page, time};
 use domain::kernel::id::{ObjectId, PipelineId, Revision};
 use domain::kernel::text::visible;
 use domain::objects::kept::Answers;
 use domain::pipeline::spec::Object;
-use domain::pipeline::view::{
-    EndedView, EnvironmentView, PromotionView, QuestionView, TargetView, View, view,
-};
+use domain::pipeline::view::{EndedView, EnvironmentView, PromotionView, QuestionView, TargetView, View, view};
 
 impl ShownKind for PipelineKind {
     type View = View;

@@ -1,6 +1,6 @@
 //! Words that the pages of all kinds have in common.
 
-use crate::cli::page::time;
+use crate::looking::page::time;
 use domain::objects::status::ConditionView;
 
 /// `Ready, Applied since …: …`.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::cli::page::Page;
+use crate::looking::page::Page;
 use domain::kernel::id::ObjectId;
 use domain::kernel::text::visible;
 use domain::pipeline::view::{EnvironmentView, View};

@@ -7,10 +7,11 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::actors::observation::{LeafSeen, PromotingSeen, RunningSeen};
-use crate::cli::page::{Page, count};
-use crate::cli::read::{group_lines, pipeline_lines, repo_lines};
+use crate::cli::read::{pipeline_lines, repo_lines};
+use crate::looking::group_lines;
+use crate::looking::page::{Page, count};
 use domain::agreement::tally::{Ballot, Executed, ago};
-use domain::broker::Trouble;
+use domain::broker::{BoardSeen, MemberSeen, Trouble};
 use domain::kernel::text::visible;
 use domain::pipeline::view::View;
 use domain::repo::view as repo;
@@ -29,7 +30,7 @@ pub struct Shown {
     rollouts: Vec<Rollout>,
     tallies: Vec<Tally>,
     agreement: Option<Agreement>,
-    boards: Vec<Board>,
+    boards: Vec<BoardSeen>,
     purges: Vec<Purge>,
     deliveries: Vec<Delivery>,
     quarantined: Vec<String>,
@@ -86,37 +87,14 @@ struct Tally {
 #[serde(default)]
 struct Agreement {
     holds: Vec<Hold>,
-    members: Vec<Member>,
-    boards: Vec<Board>,
+    members: Vec<MemberSeen>,
+    boards: Vec<BoardSeen>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Hold {
     words: String,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Member {
-    name: String,
-    is_self: bool,
-    agreed: bool,
-    heard_s: Option<u64>,
-    heard: Option<String>,
-    version: Option<String>,
-    differences: Vec<String>,
-    cure: Option<String>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Board {
-    name: String,
-    trouble: Option<String>,
-    answered_s: Option<u64>,
-    waiting: usize,
-    same_as: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -226,7 +204,7 @@ impl Shown {
         page.part("Repos", troubles)
     }
 
-    fn boards(&self) -> impl Iterator<Item = &Board> {
+    fn boards(&self) -> impl Iterator<Item = &BoardSeen> {
         self.agreement.as_ref().map_or(&self.boards, |agreement| &agreement.boards).iter()
     }
 
@@ -234,7 +212,7 @@ impl Shown {
     fn beside(&self) -> BTreeSet<String> {
         let holds = self.agreement.iter().flat_map(|agreement| &agreement.holds);
         let members = self.agreement.iter().flat_map(|agreement| &agreement.members);
-        let difference = |Member { name, differences, cure, .. }: &Member| Trouble::Difference {
+        let difference = |MemberSeen { name, differences, cure, .. }: &MemberSeen| Trouble::Difference {
             member: name.clone(),
             differences: differences.clone(),
             cure: cure.clone(),
@@ -308,8 +286,8 @@ impl Shown {
 }
 
 /// `pinned`: the members are known. Otherwise the hold among the troubles is about all of them.
-fn member_line(member: &Member, pinned: bool) -> String {
-    let Member { name, is_self, agreed, heard_s, heard, version, differences, cure: _ } = member;
+fn member_line(member: &MemberSeen, pinned: bool) -> String {
+    let MemberSeen { name, is_self, agreed, heard_s, heard, version, differences, .. } = member;
     let heard = match (is_self, heard_s) {
         (true, _) => "this member".to_owned(),
         (false, Some(_)) if heard.is_some() => heard.clone().unwrap_or_default(),
@@ -328,8 +306,8 @@ fn member_line(member: &Member, pinned: bool) -> String {
     format!("{name}: {heard}{version}{agreed}{differs}")
 }
 
-fn board_line(board: &Board) -> String {
-    let Board { name, trouble, answered_s, waiting, same_as } = board;
+fn board_line(board: &BoardSeen) -> String {
+    let BoardSeen { name, trouble, answered_s, waiting, same_as, .. } = board;
     let state = match (same_as, trouble, answered_s) {
         (Some(other), ..) => format!("the same server as {other}"),
         (None, Some(why), _) => group_lines::board_trouble(name, why).to_owned(),

@@ -15,10 +15,10 @@ use super::ELSEWHERE;
 use crate::actors::observation::{LastSeen, ReceiverSeen};
 use crate::adapters::webhook::Webhooks;
 use crate::cli::answer::{EXIT_FAILED, Outcome, Output, answer, refused};
-use crate::cli::page::{Page, count, time};
-use crate::cli::read::{Question, Section, Sources, peek};
 use crate::cli::status::remote::state;
 use crate::config::Hook;
+use crate::looking::page::{Page, count, time};
+use crate::looking::{Section, Sources, peek};
 use domain::notices::delivery::{Delivery, State};
 
 #[derive(Clone, Debug, Default, Serialize)]
@@ -112,7 +112,7 @@ pub async fn of_server(server: &Url, output: Output) -> Outcome {
 pub async fn of_configuration(
     webhooks: &Webhooks,
     file: Option<&Path>,
-    looked: Result<(Sources, Question), String>,
+    looked: Result<Sources, String>,
     output: Output,
 ) -> Outcome {
     let receivers = webhooks.hooks().map(|(name, hook)| configured(name, hook)).collect();
@@ -122,9 +122,9 @@ pub async fn of_configuration(
         listed.troubles.push(format!("no webhook is configured here (webhooks.file, WEBHOOKS_CONFIG); {ELSEWHERE}"));
     }
     let (place, deliveries) = match looked {
-        Ok((sources, question)) => {
-            let deliveries = deliveries(&sources, &question).await;
-            (question.ledger_place, deliveries)
+        Ok(sources) => {
+            let deliveries = deliveries(&sources).await;
+            (sources.ledger_place, deliveries)
         }
         Err(why) => ("the ledger".to_owned(), Err(why)),
     };
@@ -138,9 +138,9 @@ pub async fn of_configuration(
 }
 
 /// Those of the ledger. Without any, it is asked whether there is a ledger at all.
-async fn deliveries(sources: &Sources, question: &Question) -> Result<Vec<Delivery>, String> {
+async fn deliveries(sources: &Sources) -> Result<Vec<Delivery>, String> {
     let deliveries = sources.ledger.deliveries().await.map_err(|error| error.to_string())?;
-    match deliveries.is_empty().then_some(peek(sources, question)) {
+    match deliveries.is_empty().then_some(peek(sources)) {
         Some(peeking) => match peeking.await {
             Section::Known(_) => Ok(deliveries),
             Section::Missing { missing } => Err(missing),

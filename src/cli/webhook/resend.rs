@@ -9,9 +9,9 @@ use super::unknown;
 use crate::adapters::kubernetes::desk::{RESEND, requested_at};
 use crate::adapters::kubernetes::hand::{Hand, Marked};
 use crate::cli::answer::{EXIT_FAILED, Outcome, invalid, refused};
-use crate::cli::explain::near;
-use crate::cli::page::count;
-use crate::cli::read::{Question, Section, Sources, named, peek};
+use crate::looking::page::count;
+use crate::looking::workloads::not_found;
+use crate::looking::{Question, Section, Sources, peek};
 use domain::kernel::id::{Subject, WorkloadId};
 use domain::notices::delivery::{Delivery, RESEND_MAX, Resend, State};
 use domain::notices::notice::Kind;
@@ -34,11 +34,11 @@ pub async fn resend(
     request: &Request,
     at_ms: i64,
 ) -> Outcome {
-    let id = match question.name.as_deref().map(|name| workload(name, question)).transpose() {
+    let id = match question.name.as_deref().map(|name| workload(name, question, sources)).transpose() {
         Ok(id) => id,
         Err(why) => return invalid(&why),
     };
-    if let Section::Missing { missing } = peek(sources, question).await {
+    if let Section::Missing { missing } = peek(sources).await {
         return refused(&missing);
     }
     let all = match sources.ledger.deliveries().await {
@@ -88,14 +88,14 @@ pub async fn resend(
     Outcome { out, err, code }
 }
 
-fn workload(name: &str, question: &Question) -> Result<WorkloadId, String> {
+fn workload(name: &str, question: &Question, sources: &Sources) -> Result<WorkloadId, String> {
     if ["pipeline/", "pipelines/", "repo/", "repos/"].iter().any(|kind| name.starts_with(kind)) {
         return Err(
             "only what is about a workload can be asked for again, as shop/web; events of Pipelines and Repos cannot"
                 .to_owned(),
         );
     }
-    named(name, question)
+    question.workload(sources)
 }
 
 /// What is asked for, and what was seen beside it.
@@ -154,7 +154,7 @@ impl<'a> Chosen<'a> {
 
 async fn nothing(sources: &Sources, id: &WorkloadId, chosen: &Chosen<'_>) -> Outcome {
     match sources.cluster.workload(id).await {
-        Ok(None) if chosen.waiting.is_empty() => refused(&near::not_found(sources, id).await),
+        Ok(None) if chosen.waiting.is_empty() => refused(&not_found(sources, id).await),
         Ok(_) | Err(_) => refused(&chosen.nothing(&id.display_name())),
     }
 }

@@ -8,8 +8,8 @@ use serde::Serialize;
 use super::{none_here, unknown};
 use crate::adapters::webhook::{Rehearsal, TEST_HEADER, Unmarked, Webhooks};
 use crate::cli::answer::{EXIT_FAILED, Outcome, Output, answer, invalid};
-use crate::cli::page::{Page, count};
 use crate::config::Hook;
+use crate::looking::page::{Page, count};
 use domain::notices::delivery::Reply;
 
 /// What was sent, and what came of it.

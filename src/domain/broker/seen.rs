@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{BoardState, Broker, Membership, Trouble};
 use crate::agreement::roster::{HEARD_FOR, Hold, Reason};
@@ -29,7 +29,8 @@ pub struct Seen {
     pub regressed: Vec<WorkloadId>,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct MemberSeen {
     pub name: String,
     /// It is this one.
@@ -54,7 +55,8 @@ pub struct MemberSeen {
     pub place: Option<String>,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct BoardSeen {
     pub name: String,
     /// The identity of the server that answers there; `None` while unknown.

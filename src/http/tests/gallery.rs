@@ -3,6 +3,7 @@
 use std::io::Read;
 
 use super::*;
+use crate::looking::tests::{World, web};
 use domain::kernel::id::Seq;
 use domain::notices::notice::{Kind, Notice, PurgeFact};
 
@@ -32,23 +33,6 @@ impl Handler<Browse> for Situation {
                 Listing { matched: rows.len(), rows }
             }
         })
-    }
-}
-
-struct Explained;
-
-#[async_trait::async_trait]
-impl Explains for Explained {
-    async fn explain(&self, id: &WorkloadId) -> String {
-        let (namespace, name) = (&id.namespace, &id.name);
-        format!(
-            "{namespace}/{name}\nState          {name}: 4.1.9 → 4.2.0: purged (E1A2B3C4D5E6F7 by I2J3K4L5M6N7O8)\n\
-             Next           waits for the next version\nWould purge    /* of E1A2B3C4D5E6F7\n\n\
-             Deployment     {name} registry.example.com/{namespace}/{name}:4.2.0\n\
-             \x20              3 of 3 pods of the newest version, 3 available, 3 in all\n\
-             Hosts          www.example.com: Ingress {namespace}/{name}\n\
-             Distributions  E1A2B3C4D5E6F7 (d111111abcdef8.cloudfront.net): alias www.example.com\n"
-        )
     }
 }
 
@@ -258,7 +242,8 @@ async fn gallery() {
     ];
     let mut all = Vec::new();
     for (name, path, (seen, listing)) in situations {
-        let front = Front { explains: Some(Arc::new(Explained)), ..front(Situation(seen, listing).start()) };
+        let explained = Arc::new(World::new(web()).sources().await);
+        let front = Front { explained: Some(explained), ..front(Situation(seen, listing).start()) };
         tell(&front, "web", if name == "in-flight" { &PURGED[..3] } else { &PURGED[..] });
         tell(&front, "api", &[(Kind::RolloutStarted, 69, "api: 4.1.9 → 4.2.0 is rolling out")]);
         let serving = start(front).await;

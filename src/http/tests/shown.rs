@@ -5,8 +5,10 @@ use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 
 use super::*;
+use crate::looking::tests::{Account, World, web};
 use domain::kernel::id::Seq;
 use domain::notices::notice::{Kind, Notice};
+use domain::ports::{CdnError, CdnErrorClass};
 use domain::rollouts::browse::ROWS_MAX;
 
 /// What of a page is for people.
@@ -104,16 +106,9 @@ fn an_address_is_a_search_or_a_workload_and_what_cannot_be_meant_is_left_out() {
 
 #[actix::test]
 async fn the_page_of_a_workload_tells_its_story_with_times_and_what_explain_says() {
-    struct Told;
-
-    #[async_trait::async_trait]
-    impl Explains for Told {
-        async fn explain(&self, id: &WorkloadId) -> String {
-            format!("{}\n  State  <b>complete</b>\n", id.display_name())
-        }
-    }
-
-    let front = Front { explains: Some(Arc::new(Told)), ..showing(busy("web")) };
+    let denied = CdnError { class: CdnErrorClass::Denied, message: "<b>denied</b>".into() };
+    let world = World { account: Account(Err(denied)), ..World::new(web()) };
+    let front = Front { explained: Some(Arc::new(world.sources().await)), ..showing(busy("web")) };
     let chronicle = &front.metrics.chronicle;
     chronicle.note(&notice("web", Kind::RolloutStarted, 7), NOW_MS - 240_000);
     chronicle.note(&notice("web", Kind::RolloutCompleted, 7), NOW_MS - 200_000);
@@ -129,7 +124,7 @@ async fn the_page_of_a_workload_tells_its_story_with_times_and_what_explain_says
         "www.example.com",
         "purge.started was told",
         "shop/web</div>",
-        "  State  &lt;b&gt;complete&lt;/b&gt;",
+        "  Distributions missing: &lt;b&gt;denied&lt;/b&gt;",
     ] {
         assert!(page.contains(words), "{words}: {page}");
     }

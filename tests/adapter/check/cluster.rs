@@ -2,7 +2,7 @@
 
 use allclear::cli::answer::Output;
 use allclear::cli::check::check;
-use allclear::cli::read::whose::Whose;
+use allclear::looking::whose::Whose;
 use domain::kernel::id::{Seq, WorkloadId};
 use domain::records::record::Record;
 use domain::watches::listed::Scope;

@@ -23,7 +23,7 @@ fn theirs(change: impl FnOnce(&mut Heartbeat)) -> Heartbeat {
 
 impl World {
     async fn show(&self, output: Output) -> Outcome {
-        group::show(&self.sources, &Self::question(None), output).await
+        group::show(&self.sources, output).await
     }
 
     async fn explained(&self) -> String {
@@ -121,7 +121,6 @@ async fn a_record_that_nobody_waits_for_is_no_alarm() {
 async fn what_is_forgotten_is_cleaned_up_and_may_be_had_back() {
     let mut world = World::start().await;
     world.without_the_third();
-    let question = World::question(None);
     let copy = domain::ports::Posting::from(record(4, 1, "2", &json!("complete"), 4));
     for redis in 0..2 {
         world.board(redis, "us-1").post(&"o-3".into(), &[(web(), copy.clone())]).await.unwrap();
@@ -134,15 +133,15 @@ async fn what_is_forgotten_is_cleaned_up_and_may_be_had_back() {
     world.board(1, "eu-2").beat(&done).await.unwrap();
     let text = flat(&world.show(Output::Table).await);
     assert!(text.contains("one of them may still have to forget a member"), "{text}");
-    let forgot = group::forget(&world.sources, &question, "us-1", Consent::Given).await;
+    let forgot = group::forget(&world.sources, "us-1", Consent::Given).await;
     assert_eq!((forgot.code, forgot.out.as_str()), (0, "us-1 is forgotten here\n"));
     for redis in &world.redis {
         let keys: Vec<String> = redis.command(&["KEYS", "*us-1*"]);
         assert!(keys.is_empty(), "{keys:?}");
     }
-    let unknown = group::add(&world.sources, &question, "eu-9").await;
+    let unknown = group::add(&world.sources, "eu-9").await;
     assert!(unknown.code == 1 && unknown.err.contains("eu-9 was not forgotten here"), "{}", unknown.err);
-    let added = group::add(&world.sources, &question, "us-1").await;
+    let added = group::add(&world.sources, "us-1").await;
     assert!(added.code == 0 && added.out.starts_with("us-1 is not forgotten here any more"), "{}", added.out);
     assert!(world.sources.ledger.pin().await.unwrap().unwrap().forgotten.is_empty());
 }

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use allclear::adapters::kubernetes::installation::Installation;
-use allclear::cli::read::whose::Whose;
 use allclear::cli::wait::{EXIT_LATE, Wait, wait};
+use allclear::looking::whose::Whose;
 use domain::rollouts::goal::Goal;
 
 use super::*;
@@ -39,12 +39,13 @@ async fn nothing_is_all_clear_while_no_replica_works() {
 
 #[tokio::test]
 async fn a_wait_says_at_once_that_no_replica_works() {
-    let world = World::idle().await;
+    let mut world = World::idle().await;
     world.ledger_has(record(2, 1, "2", &json!("rolling"), 1)).await;
     let mut said = Vec::new();
     let bounds = Wait { goal: Goal::Purged, at_most: Duration::from_secs(1) };
-    let question = Question { whose: Whose::Own("none was left".to_owned()), ..World::question(Some("web")) };
-    let outcome = wait(&world.sources, &question, bounds, &mut |line| said.push(line.to_owned())).await;
+    world.sources.whose = Whose::Own("none was left".to_owned());
+    let outcome =
+        wait(&world.sources, &World::question(Some("web")), bounds, &mut |line| said.push(line.to_owned())).await;
     assert!(said.iter().any(|line| line.contains(IDLE)), "{said:?}");
     assert!(said[0].starts_with("settings: those of this command, which may not be the controller's"), "{said:?}");
     assert!(outcome.code == EXIT_LATE && outcome.err.contains(IDLE), "{outcome:?}");
@@ -52,12 +53,11 @@ async fn a_wait_says_at_once_that_no_replica_works() {
 
 #[tokio::test]
 async fn answers_say_whose_settings_they_speak_of() {
-    let world = World::idle().await;
-    let whose = Whose::Controllers { version: "0.1.0".to_owned(), at_ms: 0, left_out: Vec::new() };
-    let question = |name| Question { whose: whose.clone(), ..World::question(name) };
+    let mut world = World::idle().await;
+    world.sources.whose = Whose::Controllers { version: "0.1.0".to_owned(), at_ms: 0, left_out: Vec::new() };
     let words = "Settings those of allclear 0.1.0, as it left them at 1970-01-01 00:00:00Z";
-    let status = status(&Asked::Sources(&world.sources, &question(None)), Output::Table).await;
-    let explained = explain(&world.sources, &question(Some("web")), Output::Table).await;
+    let status = world.status(Output::Table).await;
+    let explained = explain(&world.sources, &World::question(Some("web")), Output::Table).await;
     for outcome in [status, explained] {
         assert!(flat(&outcome).contains(words), "{}", outcome.out);
     }

@@ -1,10 +1,10 @@
 //! A rollout at the barrier: what the status page says of it, without the time that it has waited.
 
-use domain::kernel::reported::Progressing;
-use domain::records::record::Failure;
-use domain::workloads::serving::Endpoint;
-
 use super::*;
+use domain::kernel::reported::Progressing;
+use domain::records::record::{Closed, Failure, Outcome as Ended};
+use domain::workloads::readiness::Pod;
+use domain::workloads::serving::{Endpoint, Serving};
 
 /// Where the controller waits for this pod of the version before.
 fn world(old_serves: bool) -> World {

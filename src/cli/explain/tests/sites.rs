@@ -1,7 +1,10 @@
 //! Where a workload stands that was not purged, or would not be: what was then, what is now, and what bounds a purge.
 
+use std::collections::BTreeSet;
+
 use super::*;
-use domain::records::record::LastSite;
+use crate::looking::tests::{distribution, record};
+use domain::records::record::{Closed, LastSite, Outcome as Ended, Record};
 
 /// The rollout 7 is complete, and ended so; `None`: it awaits its vote.
 fn complete(outcome: Option<Ended>) -> Record {

@@ -6,9 +6,11 @@ use std::fmt;
 use serde::{Serialize, Serializer};
 
 use crate::adapters::kubernetes::Clients;
-use crate::app::looking;
-use crate::cli::times::time;
-use crate::config::{InForce, Invalid, Loaded};
+use crate::adapters::ledger::kubernetes::KubernetesLedger;
+use crate::config::{Config, InForce, Invalid, LedgerBackend, Loaded};
+use crate::looking::page::time;
+use crate::looking::{ledger_namespace, ledger_place};
+use domain::ports::Ledger;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Whose {
@@ -69,15 +71,26 @@ impl Whose {
 /// Why the settings in force are not known, where a text is there.
 const UNREADABLE: &str = "what allclear wrote of its settings cannot be read";
 
+/// What the running controller left of its settings, beside the ledger that this configuration names.
+///
+/// # Errors
+/// Why that cannot be read, in words.
+async fn left(config: &Config, clients: &Clients) -> Result<Option<InForce>, String> {
+    if config.ledger_backend() == LedgerBackend::Memory {
+        return Err("a ledger in memory is with its process alone".to_owned());
+    }
+    let ledger = KubernetesLedger::new(clients.request.clone(), ledger_namespace(config));
+    let text = ledger.in_force().await.map_err(|error| error.to_string())?;
+    text.map(|text| InForce::parse(&text).map_err(|_| UNREADABLE.to_owned())).transpose()
+}
+
 /// How the settings in force differ from those that were given, which count.
 pub(crate) async fn beside(given: &Loaded, clients: &Clients) -> Whose {
-    let there = match looking::in_force(&given.config, clients).await {
-        Ok(Some(text)) => InForce::parse(&text).map_err(|_| UNREADABLE.to_owned()),
-        Ok(None) => return Whose::Given(None),
-        Err(why) => Err(why.to_string()),
-    };
-    match there {
-        Ok(there) => Whose::Given(Some(there.differing(&given.in_force).into_iter().map(str::to_owned).collect())),
+    match left(&given.config, clients).await {
+        Ok(Some(there)) => {
+            Whose::Given(Some(there.differing(&given.in_force).into_iter().map(str::to_owned).collect()))
+        }
+        Ok(None) => Whose::Given(None),
         Err(why) => Whose::Own(why),
     }
 }
@@ -88,14 +101,12 @@ pub(crate) async fn in_force(
     clients: &Clients,
     reload: impl Fn(&InForce) -> Result<Loaded, Invalid>,
 ) -> (Loaded, Whose) {
-    let place = looking::place(&loaded.config);
-    let note = match looking::in_force(&loaded.config, clients).await {
-        Ok(Some(text)) => InForce::parse(&text).map_err(|_| UNREADABLE.to_owned()),
-        Ok(None) => Err(format!("allclear has left none in {place}")),
-        Err(why) => Err(why.to_string()),
-    };
-    let note = match note {
-        Ok(note) => note,
+    let note = match left(&loaded.config, clients).await {
+        Ok(Some(note)) => note,
+        Ok(None) => {
+            let place = ledger_place(&loaded.config, ledger_namespace(&loaded.config));
+            return (loaded, Whose::Own(format!("allclear has left none in {place}")));
+        }
         Err(why) => return (loaded, Whose::Own(why)),
     };
     match reload(&note) {

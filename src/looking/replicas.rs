@@ -9,7 +9,7 @@ use jiff::Timestamp;
 
 use crate::adapters::clock::SystemClock;
 use crate::adapters::kubernetes::installation::{Controller, Installation, LABEL, Seen};
-use crate::cli::times::time;
+use crate::looking::page::time;
 use domain::ports::{Clock, PortError};
 use domain::replica::lease::{Claim, RENEW_EVERY};
 use domain::workloads::readiness::Pod;
@@ -60,11 +60,6 @@ impl Replicas {
 }
 
 /// Looks, and looks again where the time of the Lease says that its holder may be gone: clocks differ, and a renewal shows.
-pub async fn replicas(installation: &Installation) -> Replicas {
-    look(installation).await.1
-}
-
-/// The same, with all that was seen.
 pub async fn look(installation: &Installation) -> (Seen, Replicas) {
     let mut seen = installation.look().await;
     let held = seen.lease.as_ref().ok().and_then(Option::as_ref).filter(|claim| !claim.holder.is_empty());
@@ -116,18 +111,18 @@ pub fn judge(seen: &Seen, namespace: &str) -> Replicas {
 ///
 /// # Errors
 /// What it could not be seen by.
-fn why(
-    controllers: &Result<Vec<Controller>, PortError>,
-    pods: &Result<Vec<Pod>, PortError>,
+fn why<'a>(
+    controllers: &'a Result<Vec<Controller>, PortError>,
+    pods: &'a Result<Vec<Pod>, PortError>,
     namespace: &str,
-) -> Result<String, String> {
-    let controllers = controllers.as_ref().map_err(ToString::to_string)?;
+) -> Result<String, &'a PortError> {
+    let controllers = controllers.as_ref()?;
     let scaled = |one: &Controller| one.workload.replicas.desired == 0;
     if !controllers.is_empty() && controllers.iter().all(scaled) {
         let names: Vec<String> = controllers.iter().map(|one| one.workload.id.display_name()).collect();
         return Ok(format!("Deployment {} is scaled to zero", names.join(", ")));
     }
-    let pods = pods.as_ref().map_err(ToString::to_string)?;
+    let pods = pods.as_ref()?;
     if pods.is_empty() && controllers.is_empty() {
         return Ok(format!("there is no Deployment of it in namespace {namespace} ({LABEL})"));
     }

@@ -1,14 +1,19 @@
-//! Asks every source about one workload, each on its own, and puts the answers together.
+//! Why a workload was purged, or was not, and what happens next: asks every source about it, each on its own, and puts the answers
+//! together. [`Explanation`] is the answer; programs get it as JSON, and people as the text that it displays.
+
+mod distributions;
+pub mod model;
+mod text;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::cli::explain::distributions::distributions;
-use crate::cli::explain::model::{
+use crate::looking::explain::distributions::distributions;
+use crate::looking::explain::model::{
     DeploymentSeen, DistributionsSeen, Explanation, GroupSeen, PathsSeen, RecordSeen, Rejected, SiteSeen, WebhookSeen,
 };
-use crate::cli::read::listen::{UNREAD, listen};
-use crate::cli::read::{Question, Section, Sources, awaited, no_replica, old_pods_at_the_barrier, peeked, summarised};
+use crate::looking::listen::{UNREAD, listen};
+use crate::looking::{Section, Sources, awaited, no_replica, old_pods_at_the_barrier, peeked, summarised};
 use domain::agreement::tally::Tally;
 use domain::bounds::policy::Policy;
 use domain::bounds::tenants::Tenancy;
@@ -49,7 +54,7 @@ struct Answers {
 }
 
 /// Everything there is to say about `id`.
-pub async fn explanation(sources: &Sources, question: &Question, id: &WorkloadId) -> Found {
+pub async fn explanation(sources: &Sources, id: &WorkloadId) -> Found {
     let (workload, ledgered, facts, distributions, deliveries, idle) = tokio::join!(
         sources.cluster.workload(id),
         sources.ledger.peek(),
@@ -60,17 +65,14 @@ pub async fn explanation(sources: &Sources, question: &Question, id: &WorkloadId
     );
     // One that is not there says all it can: nothing is recorded.
     let unread = ledgered.is_err();
-    let ledgered = peeked(ledgered, question);
-    let ledger = ledgered.known().cloned();
-    let record = match ledgered {
-        Section::Known(mut ledgered) => match ledgered.unreadable.remove(id) {
-            Some(why) => Section::missing(format!("the record of {} cannot be read: {why}", id.display_name())),
-            None => Section::Known(ledgered.records.remove(id).map(Arc::unwrap_or_clone)),
-        },
-        Section::Missing { missing } => Section::Missing { missing },
-    };
-    let listed = ledger.as_ref().is_some_and(|ledger| ledger.listed.covers(id));
-    let judged = question.policy.tenants.default == Tenancy::Own;
+    let ledger = peeked(ledgered, &sources.ledger_place);
+    let record = each(&ledger, |ledger| match ledger.unreadable.get(id) {
+        Some(why) => Section::missing(format!("the record of {} cannot be read: {why}", id.display_name())),
+        None => Section::Known(ledger.records.get(id).map(|record| Record::clone(record))),
+    });
+    let ledger = ledger.known();
+    let listed = ledger.is_some_and(|ledger| ledger.listed.covers(id));
+    let judged = sources.policy.tenants.default == Tenancy::Own;
     let claims = if judged { Some(sources.cluster.route_claims().await) } else { None };
     let answers = Answers { workload, record, listed, facts, claims, distributions, deliveries };
     let known_by_record = answers.record.known().is_some_and(Option::is_some);
@@ -79,25 +81,24 @@ pub async fn explanation(sources: &Sources, question: &Question, id: &WorkloadId
         Ok(_) => true,
         Err(_) => known_by_record,
     };
-    let pods = match &answers.workload {
-        Ok(Some(workload)) => pods(sources, workload, &question.policy).await,
-        Ok(None) | Err(_) => Ok(None),
+    let seen = answers.workload.as_ref().ok().and_then(Option::as_ref);
+    let pods = match seen {
+        Some(workload) => pods(sources, workload).await,
+        None => Ok(None),
     };
-    let at_barrier = answers.workload.as_ref().ok().and_then(Option::as_ref);
-    let old = match at_barrier.zip(answers.record.known().and_then(Option::as_ref)) {
-        Some((workload, record)) => old_pods_at_the_barrier(sources, workload, record, &question.policy).await,
+    let old = match seen.zip(answers.record.known().and_then(Option::as_ref)) {
+        Some((workload, record)) => old_pods_at_the_barrier(sources, workload, record).await,
         None => None,
     };
-    let group = group(sources, question, id, ledger.as_ref()).await;
-    let mut explanation = Box::new(Explanation { group, ..answers.explain(question, id, (pods, old)) });
-    let own = ledger.as_ref().and_then(|ledger| ledger.records.get(id));
+    let group = group(sources, id, ledger).await;
+    let mut explanation = Box::new(Explanation { group, ..answers.explain(sources, id, (pods, old)) });
+    let own = ledger.and_then(|ledger| ledger.records.get(id));
     let seeks = own.is_some_and(|record| record.phase == Phase::Complete && record.seeks());
     let tally = explanation.group.as_ref().and_then(Section::known).map(|group| &group.tally);
     if let Some((state, next)) = tally.filter(|_| seeks).and_then(Tally::awaits) {
         (explanation.state, explanation.next) = (state, next);
     }
-    let rests = ledger.as_ref().and_then(|ledger| ledger.life.as_ref()?.why_rests(id));
-    if let Some(why) = rests {
+    if let Some(why) = ledger.and_then(|ledger| ledger.life.as_ref()?.why_rests(id)) {
         (explanation.state, explanation.next) = ("left alone for now".to_owned(), why);
     }
     if let Some(replicas) = idle {
@@ -110,27 +111,22 @@ pub async fn explanation(sources: &Sources, question: &Question, id: &WorkloadId
 }
 
 /// What the boards say of the other members' records.
-async fn group(
-    sources: &Sources,
-    question: &Question,
-    id: &WorkloadId,
-    ledger: Option<&LedgerContents>,
-) -> Option<Section<GroupSeen>> {
-    let neighbours = sources.group.as_ref().filter(|neighbours| neighbours.grouped || neighbours.is_lost)?;
+async fn group(sources: &Sources, id: &WorkloadId, ledger: Option<&LedgerContents>) -> Option<Section<GroupSeen>> {
+    let neighbours = sources.group.as_ref().filter(|neighbours| neighbours.is_group)?;
     let member = match &neighbours.member {
         Ok(member) => member,
         Err(why) => return Some(Section::missing(why)),
     };
     let Some(ledger) = ledger else { return Some(Section::missing(UNREAD)) };
-    let mut heard = listen(neighbours, member, Some(ledger), &question.policy).await;
+    let mut heard = listen(neighbours, member, Some(ledger), &sources.policy).await;
     let tally = heard.tally(id, ledger.records.get(id).map(Arc::as_ref))?;
     let troubles = heard.boards.iter().filter_map(|board| board.trouble.clone()).collect();
     Some(Section::Known(GroupSeen { tally, troubles }))
 }
 
 /// The pods of a workload that is not complete; those of a complete one have nothing to explain.
-async fn pods(sources: &Sources, workload: &Workload, policy: &Policy) -> Result<Option<Pods>, PortError> {
-    let Some(version) = awaited(workload, policy) else { return Ok(None) };
+async fn pods(sources: &Sources, workload: &Workload) -> Result<Option<Pods>, PortError> {
+    let Some(version) = awaited(workload, &sources.policy) else { return Ok(None) };
     Ok(Some(summarised(workload, version, &sources.cluster.pods(&workload.id.namespace).await?)))
 }
 
@@ -138,8 +134,8 @@ async fn pods(sources: &Sources, workload: &Workload, policy: &Policy) -> Result
 type PodsSeen = (Result<Option<Pods>, PortError>, Option<Result<OldPods, PortError>>);
 
 impl Answers {
-    fn explain(self, question: &Question, id: &WorkloadId, (pods, old): PodsSeen) -> Explanation {
-        let policy = &question.policy;
+    fn explain(self, sources: &Sources, id: &WorkloadId, (pods, old): PodsSeen) -> Explanation {
+        let policy = &sources.policy;
         let workload = match &self.workload {
             Ok(Some(workload)) => Section::Known(workload),
             Ok(None) => Section::missing(format!("the Deployment {} does not exist any more", id.display_name())),
@@ -164,7 +160,7 @@ impl Answers {
             each(&workload, |workload| distributions(workload, &found, &self.distributions, &policy.tenants));
         let paths = each(&workload, |workload| Section::Known(paths(workload, policy)));
         let (state, next) = self.at_odds(policy, &found, &distributions).unwrap_or_else(|| {
-            words(question, (&self.workload, &self.record, self.listed), summary.as_ref(), pods.as_ref())
+            words(sources, (&self.workload, &self.record, self.listed), summary.as_ref(), pods.as_ref())
         });
         Explanation {
             workload: id.clone(),
@@ -172,7 +168,7 @@ impl Answers {
             state,
             next,
             controller: None,
-            settings: question.whose.clone(),
+            settings: sources.whose.clone(),
             would: would(&found, &distributions, &paths),
             deployment: each(&workload, |workload| {
                 Section::Known(deployment(workload, pods.as_ref(), pods_missing.clone(), policy))
@@ -192,9 +188,7 @@ impl Answers {
             },
         }
     }
-}
 
-impl Answers {
     /// What of a site is the namespace's own, where `tenants.default` says that this counts, with the paths that are.
     fn owned(
         &self,
@@ -214,9 +208,7 @@ impl Answers {
         let rejected = owned.refused.into_iter().chain(site.rejected).take(REJECTED_MAX).collect();
         (Section::Known(Site { hosts, origins: BTreeSet::new(), except: owned.except, rejected }), owned.narrow)
     }
-}
 
-impl Answers {
     /// State and next step where what is on record is not all of it: what leads to the workload is different now, or cannot be read.
     fn at_odds(
         &self,
@@ -375,12 +367,12 @@ fn webhooks(id: &WorkloadId, deliveries: &[Delivery]) -> Vec<WebhookSeen> {
 
 /// State and next step.
 fn words(
-    question: &Question,
+    sources: &Sources,
     (workload, record, listed): (&Result<Option<Workload>, PortError>, &Section<Option<Record>>, bool),
     summary: Option<&Summary>,
     pods: Option<&Pods>,
 ) -> (String, String) {
-    let policy = &question.policy;
+    let policy = &sources.policy;
     let itself = |workload: &Workload| {
         waits_for(workload, pods, policy)
             .unwrap_or_else(|| "every pod is of the newest version and available".to_owned())
@@ -400,7 +392,7 @@ fn words(
         }
         (_, _, Some(summary)) => (summary.state.clone(), summary.next.clone()),
         (Ok(Some(workload)), Section::Known(_), None) => (
-            format!("{}; not recorded in the ledger in {}", itself(workload), question.ledger_place),
+            format!("{}; not recorded in the ledger in {}", itself(workload), sources.ledger_place),
             format!("{}. If its ledger is elsewhere, name it by --ledger-namespace", unrecorded(workload, listed)),
         ),
         (Ok(Some(workload)), Section::Missing { .. }, None) => {
@@ -450,17 +442,4 @@ fn would(
         );
     }
     Some("nothing: no distribution serves its hosts; annotation allclear.dev/distribution-ids can name some".to_owned())
-}
-
-/// The images of a record, tags only, for tables.
-pub fn tags(version: &domain::names::image::Version) -> String {
-    let tag = |image: &domain::names::image::Image| {
-        let digest = || image.digest().unwrap_or_default().chars().take("sha256:".len() + 12).collect();
-        image.tag().map_or_else(digest, str::to_owned)
-    };
-    let all: BTreeMap<String, String> = version.iter().map(|(name, image)| (name.to_string(), tag(image))).collect();
-    match all.len() {
-        1 => all.into_values().collect(),
-        _ => all.iter().map(|(name, tag)| format!("{name} {tag}")).collect::<Vec<_>>().join(", "),
-    }
 }

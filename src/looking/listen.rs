@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 
-use crate::app::Neighbours;
+use crate::config::Config;
+use crate::looking::Sources;
 use domain::agreement::group::View;
 use domain::agreement::roster::{Heartbeat, Hold, Reason, Roster, Stands, Trust, settings};
 use domain::agreement::tally::{Tally, tally};
@@ -32,6 +33,42 @@ const NOW: Timestamp = Timestamp::from_millis(0);
 
 /// Why nothing is known of agreement without the ledger: the pin is in it.
 pub(crate) const UNREAD: &str = "the ledger cannot be read, so it is not known who the members are";
+
+/// Reads boards for commands. A member's name has no blank, so this is no member's name.
+pub(crate) const READER: &str = "allclear command";
+
+/// The group as it is configured, to listen to.
+pub struct Neighbours {
+    pub name: String,
+    /// Our own name in it, or why that is not known.
+    pub member: Result<Member, String>,
+    /// A group is configured, or the ledger has other members all the same.
+    pub is_group: bool,
+    /// The members' names, where they are given.
+    pub members: BTreeSet<Member>,
+    /// Whether records are signed, or are not on purpose.
+    pub trust: Trust,
+    /// All boards, our own first, by a name that is no member's: so our own copies are read like those of others.
+    pub boards: Vec<Arc<dyn Board>>,
+}
+
+impl Neighbours {
+    pub(crate) fn new(
+        config: &Config,
+        member: Result<Member, String>,
+        is_group: bool,
+        boards: Vec<Arc<dyn Board>>,
+    ) -> Self {
+        Self {
+            name: config.group.name.clone(),
+            member,
+            is_group,
+            members: config.group.members.iter().cloned().map(Member).collect(),
+            trust: config.group.trust(),
+            boards,
+        }
+    }
+}
 
 pub struct Group {
     pub member: Member,
@@ -102,9 +139,9 @@ pub async fn listen(
     ledgered: Option<&LedgerContents>,
     policy: &Policy,
 ) -> Group {
-    let Neighbours { boards, grouped, is_lost, members, trust, .. } = neighbours;
+    let Neighbours { boards, is_group, members, trust, .. } = neighbours;
     let origin = ledgered.map(|ledgered| ledgered.origin.clone()).unwrap_or_default();
-    let roster = (*grouped || *is_lost).then(|| {
+    let roster = is_group.then(|| {
         let settings = settings(policy, trust.is_proof());
         let pin = ledgered.and_then(|ledgered| ledgered.pin.clone());
         Roster::new(member.clone(), origin.clone(), members.clone(), settings, pin)
@@ -163,6 +200,16 @@ pub async fn listen(
         broker,
         agreement,
     }
+}
+
+/// What the boards say, where there are any.
+///
+/// # Errors
+/// Why our own name is not known, so that they were not asked.
+pub async fn heard(sources: &Sources, ledgered: Option<&LedgerContents>) -> Result<Option<Group>, String> {
+    let Some(neighbours) = &sources.group else { return Ok(None) };
+    let member = neighbours.member.as_ref().map_err(Clone::clone)?;
+    Ok(Some(listen(neighbours, member, ledgered, &sources.policy).await))
 }
 
 /// Whether we leave beats ourselves, and the ledgers of others that do by our name. Whoever leaves beats does not give way to another

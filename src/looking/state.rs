@@ -1,25 +1,25 @@
-//! The state, recomputed from the cluster, the ledger and the boards, in the form a running allclear shows it in.
+//! Every rollout in flight, what it waits for in every member of the group, and how the boards are: recomputed from the cluster, the
+//! ledger and the boards, in the form in which a running allclear shows it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use serde_json::{Value, json};
-
 use crate::actors::observation::{DeliverySeen, Observation, PromotingSeen, RunningSeen};
-use crate::adapters::kubernetes::desk::Listing;
-use crate::cli::read::listed::list;
-use crate::cli::read::listen::{self, Group};
-use crate::cli::read::{
-    LabelledPods, Question, Section, Sources, Us, awaited, is_at_the_barrier, no_replica, old_pods_at_the_barrier,
-    peek, summarised,
+use crate::adapters::kubernetes::desk::{Desk, Listing};
+use crate::adapters::kubernetes::objects::Kind;
+use crate::looking::listen::{Group, heard};
+use crate::looking::workloads::list;
+use crate::looking::{
+    About, LabelledPods, Section, Sources, awaited, is_at_the_barrier, no_replica, old_pods_at_the_barrier, peek,
+    summarised,
 };
-use crate::http::{About, state_json};
 use domain::agreement::tally::Tally;
 use domain::bounds::policy::Policy;
-use domain::kernel::id::{ObjectId, PipelineId, RepoId, WorkloadId};
+use domain::broker::BoardSeen;
+use domain::kernel::id::{ObjectId, WorkloadId};
 use domain::kernel::reported::Standing;
-use domain::notices::delivery::{Delivery, State};
-use domain::pipeline::view::view;
+use domain::notices::delivery::{self, Delivery};
+use domain::pipeline::view as pipeline;
 use domain::ports::{LedgerContents, PortError};
 use domain::records::record::Record;
 use domain::repo::view as repo;
@@ -29,18 +29,33 @@ use domain::workloads::readiness::Pods;
 use domain::workloads::serving::OldPods;
 use domain::workloads::workload::Workload;
 
-/// Rollouts of which the old pods are looked at: each costs a request.
-const OLD_PODS_TOLD_MAX: usize = 32;
+/// Rollouts whose old pods are looked at: each costs a request.
+const OLD_PODS_SHOWN_MAX: usize = 32;
 
-/// The state, and whether all of it could be read.
-pub async fn state(sources: &Sources, question: &Question) -> (Value, bool) {
-    let (listed, ledgered, deliveries, (promoting, running), idle) = tokio::join!(
-        list(sources),
-        peek(sources, question),
+/// What goes on.
+pub struct State {
+    pub about: About,
+    /// It is synced if all of it could be read.
+    pub seen: Observation,
+    /// The boards, where there is no group.
+    pub boards: Option<Vec<BoardSeen>>,
+    /// Whether the number of workloads is known.
+    pub ledger_read: bool,
+}
+
+/// The state of a namespace, or of all.
+pub async fn state(sources: &Sources, namespace: Option<&str>) -> State {
+    let (listed, ledgered, deliveries, promoting, running, idle) = tokio::join!(
+        list(sources.cluster.as_ref()),
+        peek(sources),
         sources.ledger.deliveries(),
-        objects(sources, question),
+        objects(sources.desk.as_ref(), namespace, |object| pipeline::view(object, &object.status, None)),
+        objects(sources.repos.as_ref(), namespace, |object| repo::view(object, &object.status)),
         no_replica(sources)
     );
+    let promoting =
+        promoting.map(|(pipelines, troubles)| PromotingSeen { pipelines, troubles, ..PromotingSeen::default() });
+    let running = running.map(|(repos, troubles)| RunningSeen { repos, troubles });
     let idle = idle.and_then(|replicas| replicas.trouble());
     let mut troubles: Vec<String> = idle.into_iter().chain(listed.troubles.iter().cloned()).collect();
     let ledgered = match ledgered {
@@ -53,16 +68,15 @@ pub async fn state(sources: &Sources, question: &Question) -> (Value, bool) {
     let mut complete = listed.troubles.is_empty() && ledgered.is_some();
     let unreadable = ledgered.iter().flat_map(|ledgered| &ledgered.unreadable);
     troubles.extend(unreadable.map(|(id, why)| format!("the record of {} cannot be read: {why}", id.display_name())));
-    let heard = heard(sources, question, ledgered.as_ref()).await;
+    let heard = heard(sources, ledgered.as_ref()).await;
     complete &= heard.is_ok();
     troubles.extend(heard.as_ref().err().cloned());
     let mut group = heard.ok().flatten();
     troubles.extend(group.iter().flat_map(|group| group.troubles.iter().map(ToString::to_string)));
     let (ledger_read, ledgered) = (ledgered.is_some(), ledgered.unwrap_or_default());
-    let seeing = Seeing { question, workloads: &listed.workloads, ledgered: &ledgered, ledger_read };
+    let seeing = Seeing { sources, namespace, workloads: &listed.workloads, ledgered: &ledgered, ledger_read };
     let in_flight = seeing.in_flight(group.as_ref());
-    let ((pods, unlisted), old) =
-        tokio::join!(pods(sources, &seeing, &in_flight), at_the_barrier(sources, &seeing, &in_flight));
+    let ((pods, unlisted), old) = tokio::join!(pods(&seeing, &in_flight), at_the_barrier(&seeing, &in_flight));
     complete &= unlisted.is_empty();
     troubles.extend(unlisted);
     let unwell = seeing.unwell();
@@ -70,7 +84,7 @@ pub async fn state(sources: &Sources, question: &Question) -> (Value, bool) {
         Observation { workloads: seeing.count(), unwell, promoting, running, ..Observation::default() };
     for id in &in_flight {
         let record = ledgered.records.get(id).map(Arc::as_ref);
-        let mut summary = seeing.summary(id, &pods).beside(old.get(id), &question.policy);
+        let mut summary = seeing.summary(id, &pods).beside(old.get(id), &sources.policy);
         let tally = group.as_mut().and_then(|group| group.tally(id, record));
         if let Some((state, next)) = tally.as_ref().filter(|_| summary.phase == "complete").and_then(Tally::awaits) {
             (summary.state, summary.next) = (state, next);
@@ -81,7 +95,7 @@ pub async fn state(sources: &Sources, question: &Question) -> (Value, bool) {
     match deliveries {
         Ok(deliveries) => {
             let wanted = deliveries.iter().filter(|delivery| seeing.is_wanted(delivery.subject.namespace()));
-            observation.deliveries = wanted.map(delivery).collect();
+            observation.deliveries = wanted.map(delivery_seen).collect();
         }
         Err(error) => {
             // Often for the reason for which there are no records either.
@@ -91,85 +105,40 @@ pub async fn state(sources: &Sources, question: &Question) -> (Value, bool) {
     }
     (observation.troubles, observation.synced) = (troubles, complete);
     let boards = group.as_ref().filter(|group| group.seen.is_none()).map(|group| group.boards.clone());
-    let about = about(sources, question, group.as_ref());
+    let about = about(sources, group.as_ref());
     observation.group = group.and_then(|group| group.seen);
-    let mut state = state_json(&about, &observation);
-    if let Some(fields) = state.as_object_mut() {
-        fields.extend(question.whose.line().map(|settings| ("settings".to_owned(), json!(settings))));
-        fields.extend(boards.map(|boards| ("boards".to_owned(), json!(boards))));
-        if !ledger_read {
-            fields.remove("workloads");
-        }
-    }
-    (state, complete)
+    State { about, seen: observation, boards, ledger_read }
 }
 
-/// What the boards say, where there are any.
-///
-/// # Errors
-/// Why they could not be asked.
-async fn heard(
-    sources: &Sources,
-    question: &Question,
-    ledgered: Option<&LedgerContents>,
-) -> Result<Option<Group>, String> {
-    let Some(neighbours) = &sources.group else { return Ok(None) };
-    let member = neighbours.member.as_ref().map_err(ToString::to_string)?;
-    Ok(Some(listen::listen(neighbours, member, ledgered, &question.policy).await))
-}
-
-async fn objects(sources: &Sources, question: &Question) -> (Option<PromotingSeen>, Option<RunningSeen>) {
-    tokio::join!(promoting(sources, question), running(sources, question))
-}
-
-/// The Pipelines, by their status; `None` where the cluster does not have the kind. What cannot be read of them is said beside
-/// them: nothing else of the state depends on it.
-async fn promoting(sources: &Sources, question: &Question) -> Option<PromotingSeen> {
-    let desk = sources.desk.as_ref()?;
-    let mut seen = PromotingSeen::default();
-    match desk.all(question.namespace.as_deref()).await {
+/// The objects of one kind, by their status, and what cannot be read of them: nothing else of the state depends on it. `None` where the
+/// cluster does not have the kind.
+async fn objects<K: Kind, V>(
+    desk: Option<&Desk<K>>,
+    namespace: Option<&str>,
+    view: impl Fn(&K::Object) -> V,
+) -> Option<(Vec<V>, Vec<String>)> {
+    match desk?.all(namespace).await {
         Ok(listing) => {
             let Listing { found, unreadable } = listing?;
-            seen.pipelines = found.iter().map(|found| view(&found.object, &found.object.status, None)).collect();
-            let words = |(id, why): &(PipelineId, String)| format!("{} cannot be read: {why}", id.display_name());
-            seen.troubles = unreadable.iter().map(words).collect();
+            let troubles = unreadable.iter().map(|(id, why)| format!("{} cannot be read: {why}", id.display_name()));
+            Some((found.iter().map(|found| view(&found.object)).collect(), troubles.collect()))
         }
-        Err(error) => seen.troubles.push(error.to_string()),
+        Err(error) => Some((Vec::new(), vec![error.to_string()])),
     }
-    Some(seen)
-}
-
-/// The Repos, as [`promoting`] has the Pipelines.
-async fn running(sources: &Sources, question: &Question) -> Option<RunningSeen> {
-    let desk = sources.repos.as_ref()?;
-    let mut seen = RunningSeen::default();
-    match desk.all(question.namespace.as_deref()).await {
-        Ok(listing) => {
-            let Listing { found, unreadable } = listing?;
-            seen.repos = found.iter().map(|found| repo::view(&found.object, &found.object.status)).collect();
-            let words = |(id, why): &(RepoId, String)| format!("{} cannot be read: {why}", id.display_name());
-            seen.troubles = unreadable.iter().map(words).collect();
-        }
-        Err(error) => seen.troubles.push(error.to_string()),
-    }
-    Some(seen)
 }
 
 /// The member that answers. Without a Redis there is no need to ask for the cluster's name.
-fn about(sources: &Sources, question: &Question, group: Option<&Group>) -> About {
-    let Us { member, group: name } = question.us.clone();
-    let member = match (group, &sources.group) {
-        (Some(group), _) => group.member.to_string(),
-        (None, Some(_)) => "unknown".to_owned(),
-        (None, None) => member,
-    };
-    let group = sources.group.as_ref().map_or(name, |group| group.name.clone());
-    About { member, group, dry_run: false }
+fn about(sources: &Sources, heard: Option<&Group>) -> About {
+    let Some(neighbours) = &sources.group else { return sources.us.clone() };
+    let member = heard.map_or_else(|| "unknown".to_owned(), |group| group.member.to_string());
+    About { member, group: neighbours.name.clone(), dry_run: false }
 }
 
 /// What is known of this cluster.
 struct Seeing<'a> {
-    question: &'a Question,
+    sources: &'a Sources,
+    /// The only one that is shown, if one is given.
+    namespace: Option<&'a str>,
     workloads: &'a BTreeMap<WorkloadId, Workload>,
     /// Empty where it could not be read.
     ledgered: &'a LedgerContents,
@@ -178,7 +147,7 @@ struct Seeing<'a> {
 
 impl Seeing<'_> {
     fn is_wanted(&self, namespace: &str) -> bool {
-        self.question.namespace.as_ref().is_none_or(|wanted| wanted == namespace)
+        self.namespace.is_none_or(|wanted| wanted == namespace)
     }
 
     fn count(&self) -> usize {
@@ -192,7 +161,7 @@ impl Seeing<'_> {
 
     /// The workloads in which something is going on, here or in another member.
     fn in_flight(&self, group: Option<&Group>) -> BTreeSet<WorkloadId> {
-        let policy = &self.question.policy;
+        let policy = &self.sources.policy;
         let open = |(id, record): (&WorkloadId, &Arc<Record>)| {
             let workload = self.workloads.get(id);
             record.is_open() || workload.is_some_and(|workload| news(record, workload, policy).is_some())
@@ -203,7 +172,7 @@ impl Seeing<'_> {
     }
 
     fn summary(&self, id: &WorkloadId, pods: &BTreeMap<String, LabelledPods>) -> Summary {
-        let policy = &self.question.policy;
+        let policy = &self.sources.policy;
         let workload = self.workloads.get(id);
         let Some(record) = self.ledgered.records.get(id) else {
             let state = match workload {
@@ -231,17 +200,14 @@ fn own_pods(workload: &Workload, pods: &BTreeMap<String, LabelledPods>, policy: 
 }
 
 /// The pods of the namespaces in which something rolls out, and why those of some could not be listed.
-async fn pods(
-    sources: &Sources,
-    seeing: &Seeing<'_>,
-    in_flight: &BTreeSet<WorkloadId>,
-) -> (BTreeMap<String, LabelledPods>, Vec<String>) {
-    let zero = seeing.question.policy.zero_is_complete;
+async fn pods(seeing: &Seeing<'_>, in_flight: &BTreeSet<WorkloadId>) -> (BTreeMap<String, LabelledPods>, Vec<String>) {
+    let zero = seeing.sources.policy.zero_is_complete;
     let rolling = in_flight.iter().filter_map(|id| seeing.workloads.get(id));
     let rolling = rolling.filter(|workload| workload.standing(zero) != Standing::Complete);
     let namespaces: BTreeSet<&String> = rolling.map(|workload| &workload.id.namespace).collect();
-    let listing =
-        namespaces.into_iter().map(|namespace| async { (namespace.clone(), sources.cluster.pods(namespace).await) });
+    let listing = namespaces
+        .into_iter()
+        .map(|namespace| async { (namespace.clone(), seeing.sources.cluster.pods(namespace).await) });
     let (mut found, mut troubles) = (BTreeMap::new(), Vec::new());
     for (namespace, pods) in futures_util::future::join_all(listing).await {
         match pods {
@@ -252,26 +218,25 @@ async fn pods(
     (found, troubles)
 }
 
-/// The old pods of the rollouts that wait for them. Beyond [`OLD_PODS_TOLD_MAX`], only the wait is shown.
+/// The old pods of the rollouts that wait for them. Beyond [`OLD_PODS_SHOWN_MAX`], only the wait is shown.
 async fn at_the_barrier(
-    sources: &Sources,
     seeing: &Seeing<'_>,
     in_flight: &BTreeSet<WorkloadId>,
 ) -> BTreeMap<WorkloadId, Result<OldPods, PortError>> {
-    let policy = &seeing.question.policy;
+    let policy = &seeing.sources.policy;
     let known = |id| Some((seeing.workloads.get(id)?, seeing.ledgered.records.get(id)?));
     let waiting =
         in_flight.iter().filter_map(known).filter(|(workload, record)| is_at_the_barrier(workload, record, policy));
-    let looks = waiting.take(OLD_PODS_TOLD_MAX).map(|(workload, record)| async {
-        Some((workload.id.clone(), old_pods_at_the_barrier(sources, workload, record, policy).await?))
+    let looks = waiting.take(OLD_PODS_SHOWN_MAX).map(|(workload, record)| async {
+        Some((workload.id.clone(), old_pods_at_the_barrier(seeing.sources, workload, record).await?))
     });
     futures_util::future::join_all(looks).await.into_iter().flatten().collect()
 }
 
-fn delivery(delivery: &Delivery) -> DeliverySeen {
+fn delivery_seen(delivery: &Delivery) -> DeliverySeen {
     let state = match &delivery.state {
-        State::Pending => "kept until it is delivered".to_owned(),
-        State::Dead { reason } => reason.clone(),
+        delivery::State::Pending => "kept until it is delivered".to_owned(),
+        delivery::State::Dead { reason } => reason.clone(),
     };
     DeliverySeen::new(delivery, state)
 }

@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-pub(crate) use crate::cli::times::time;
+use jiff::Timestamp;
+
+use crate::looking::Section;
 use domain::kernel::text::visible;
 
 /// Characters on a line.
@@ -37,6 +39,19 @@ impl Page<'_, '_> {
         }
     }
 
+    /// A part of the page, or why it is missing.
+    pub(crate) fn section<T>(
+        &mut self,
+        name: &str,
+        section: &Section<T>,
+        lines: impl FnOnce(&T) -> Vec<String>,
+    ) -> fmt::Result {
+        match section {
+            Section::Known(part) => self.part(name, lines(part)),
+            Section::Missing { missing } => self.part(name, [format!("missing: {missing}")]),
+        }
+    }
+
     /// One entry, wrapped between words; what continues is set in by two more.
     fn line(&mut self, label: &str, text: &str) -> fmt::Result {
         let mut label = label;
@@ -68,4 +83,10 @@ impl Page<'_, '_> {
 /// `1 vote`, `2 votes`.
 pub(crate) fn count(number: usize, one: &str, many: &str) -> String {
     if number == 1 { format!("1 {one}") } else { format!("{number} {many}") }
+}
+
+/// `2026-11-22 22:10:05Z`.
+pub(crate) fn time(at_ms: i64) -> String {
+    let at = Timestamp::from_millisecond(at_ms).unwrap_or(Timestamp::UNIX_EPOCH);
+    at.strftime("%Y-%m-%d %H:%M:%SZ").to_string()
 }

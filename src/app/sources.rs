@@ -1,11 +1,10 @@
-//! Connecting to look only: for commands.
+//! What is looked at: connected to for a command, or what the running process has anyway.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::naming::{self, alone, member};
 use super::running::installation;
-use super::views::{LEDGER_NAMESPACE, Neighbours, READER, Views, ledger_place};
 use super::{StartError, addressed, cloudfront_options, desk, ledger};
 use crate::adapters::cloudfront::CloudFront;
 use crate::adapters::kubernetes::desk::Desk;
@@ -14,57 +13,53 @@ use crate::adapters::kubernetes::installation::Installation;
 use crate::adapters::kubernetes::{self, Clients, Cluster, Scope, Tempo};
 use crate::adapters::ledger::unreachable::UnreachableLedger;
 use crate::config::{Config, Enabled, LedgerBackend};
+use crate::looking::listen::READER;
+use crate::looking::whose::Whose;
+use crate::looking::{About, Neighbours, Sources, ledger_namespace, ledger_place};
 use domain::kernel::id::Member;
-use domain::ports::Ledger;
+use domain::ports::{Ledger, Ports};
 
 /// How long a command waits for the cluster to tell its name.
 const NAMED_WITHIN: Duration = Duration::from_secs(10);
 
-/// Connects to everything, to look at `namespace` or at all namespaces, and to the hand that marks workloads. Nothing is sent yet.
+/// Connects to everything, to look at `namespace` or at all namespaces by the configuration as it is given, and to the hand that marks
+/// workloads. Nothing is sent yet.
 ///
 /// # Errors
 /// When there is no cluster, or the configuration cannot be used.
-pub async fn views(
+pub async fn connected(
     config: &Config,
     kubernetes: &kubernetes::Options,
     namespace: Option<&str>,
-) -> Result<(Views, Hand), StartError> {
+) -> Result<(Sources, Hand), StartError> {
     let clients = kubernetes::connect(kubernetes).await?;
     let hand = Hand::new(&clients);
-    Ok((views_of(config, clients, namespace).await?, hand))
+    Ok((sources(config, clients, namespace, unasked()).await?, hand))
 }
 
-/// What the running controller left of its settings, beside the ledger that this configuration names.
-///
-/// # Errors
-/// Why that cannot be read.
-pub async fn in_force(config: &Config, clients: &Clients) -> Result<Option<String>, StartError> {
-    let namespace = config.ledger.namespace.as_deref().unwrap_or(LEDGER_NAMESPACE);
-    match config.ledger_backend() {
-        LedgerBackend::Memory => Err(StartError::Unusable("a ledger in memory is with its process alone".to_owned())),
-        LedgerBackend::Kubernetes => Ok(ledger(config, clients, namespace)?.in_force().await?),
-    }
+/// The settings in force were not asked for: they do not matter, or are shown by other means.
+pub(super) fn unasked() -> Whose {
+    Whose::Own("it did not ask for those".to_owned())
 }
 
-/// Where the ledger is looked for, in words.
-pub fn place(config: &Config) -> String {
-    ledger_place(config, config.ledger.namespace.as_deref().unwrap_or(LEDGER_NAMESPACE))
-}
-
-/// The same, by what is connected to already.
+/// The same, by what is connected to already and by `whose` configuration.
 ///
 /// # Errors
 /// When the configuration cannot be used.
-pub async fn views_of(config: &Config, clients: Clients, namespace: Option<&str>) -> Result<Views, StartError> {
+pub async fn sources(
+    config: &Config,
+    clients: Clients,
+    namespace: Option<&str>,
+    whose: Whose,
+) -> Result<Sources, StartError> {
     let scope = namespace.map_or(Scope::All, |namespace| Scope::Namespaces([namespace.to_owned()].into()));
-    let ledger_namespace = config.ledger.namespace.as_deref().unwrap_or(LEDGER_NAMESPACE);
-    let ledger_place = ledger_place(config, ledger_namespace);
+    let ledger_namespace = ledger_namespace(config);
     let ledger = match config.ledger_backend() {
         LedgerBackend::Memory => Arc::new(UnreachableLedger),
         LedgerBackend::Kubernetes => ledger(config, &clients, ledger_namespace)?,
     };
     let group = neighbours(config, &clients, ledger.as_ref()).await?;
-    Ok(Views {
+    Ok(Sources {
         cluster: Arc::new(Cluster::new(&clients, scope, Tempo::default())),
         ledger,
         cdn: Arc::new(CloudFront::new(cloudfront_options(config, None)).await),
@@ -74,9 +69,35 @@ pub async fn views_of(config: &Config, clients: Clients, namespace: Option<&str>
         installation: (config.ledger_backend() != LedgerBackend::Memory)
             .then(|| Installation::new(&clients.request, ledger_namespace)),
         own_namespace: clients.namespace,
-        ledger_place,
-        alone: Member(alone(config)),
+        ledger_place: ledger_place(config, ledger_namespace),
+        us: us(config),
+        policy: config.policy(),
+        whose,
     })
+}
+
+/// What the running process looks at, to explain a workload.
+pub(super) fn own(config: &Config, clients: &Clients, ports: &Ports, group: Option<Neighbours>) -> Sources {
+    let ledger_namespace = config.ledger.namespace.as_deref().unwrap_or(&clients.namespace);
+    Sources {
+        cluster: ports.cluster.clone(),
+        ledger: ports.ledger.clone(),
+        cdn: ports.cdn.clone(),
+        group,
+        installation: None,
+        desk: None,
+        repos: None,
+        own_namespace: clients.namespace.clone(),
+        ledger_place: ledger_place(config, ledger_namespace),
+        us: us(config),
+        policy: config.policy(),
+        whose: Whose::Itself,
+    }
+}
+
+/// Who answers where there is no Redis.
+fn us(config: &Config) -> About {
+    About { member: alone(config), group: config.group.name.clone(), dry_run: false }
 }
 
 async fn neighbours(config: &Config, clients: &Clients, ledger: &dyn Ledger) -> Result<Option<Neighbours>, StartError> {
@@ -94,13 +115,7 @@ async fn neighbours(config: &Config, clients: &Clients, ledger: &dyn Ledger) -> 
     let named = async { if is_named { member(config, clients).await } else { Ok(Member(alone(config))) } };
     let late = || Err(StartError::Unusable("the cluster does not tell its name; set group.member".to_owned()));
     let member = tokio::time::timeout(NAMED_WITHIN, named).await.unwrap_or_else(|_| late());
-    Ok(Some(Neighbours {
-        name: config.group.name.clone(),
-        member,
-        grouped,
-        is_lost,
-        members: config.group.members.iter().cloned().map(Member).collect(),
-        trust: config.group.trust(),
-        boards: addressed(config, &Member(READER.to_owned()), false)?,
-    }))
+    let member = member.map_err(|error| error.to_string());
+    let boards = addressed(config, &Member(READER.to_owned()), false)?;
+    Ok(Some(Neighbours::new(config, member, grouped || is_lost, boards)))
 }

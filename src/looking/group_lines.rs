@@ -1,6 +1,6 @@
 //! Lines about the members' parts in one rollout, for `status` and `explain`.
 
-use crate::cli::page::PAD;
+use crate::looking::page::PAD;
 use domain::agreement::tally::{Ballot, Executed};
 
 /// A line for each member.

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::cli::explain::model::{
+use crate::looking::explain::model::{
     DeploymentSeen, DistributionSeen, DistributionsSeen, Explanation, GroupSeen, RecordSeen, SiteSeen, WebhookSeen,
 };
-use crate::cli::page::Page;
-use crate::cli::read::{Section, group_lines};
+use crate::looking::page::Page;
+use crate::looking::{Section, group_lines};
 
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::cli::explain::model::{DistributionSeen, DistributionsSeen};
-use crate::cli::read::Section;
+use crate::looking::Section;
+use crate::looking::explain::model::{DistributionSeen, DistributionsSeen};
 use domain::bounds::tenants::{Limits, Reached, Tenants, beyond};
 use domain::names::distribution::{Distribution, DistributionId, Index, Reason};
 use domain::ports::CdnError;

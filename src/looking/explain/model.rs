@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::cli::read::Section;
-use crate::cli::read::whose::Whose;
+use crate::looking::Section;
+use crate::looking::whose::Whose;
 use domain::agreement::tally::Tally;
 use domain::kernel::id::WorkloadId;
 use domain::rollouts::rollout::{PurgeSummary, Stage};
@@ -162,32 +162,4 @@ pub struct WebhookSeen {
     pub attempts: u32,
     /// Why it was given up; `None` while it is still tried.
     pub given_up: Option<String>,
-}
-
-/// All workloads, in brief.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Listing {
-    /// The workloads, by namespace and name.
-    pub workloads: Vec<Row>,
-    /// The ledger that has no record of some of them.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub unrecorded_in: Option<String>,
-    /// Why nothing is done about any of them, or why that is unknown.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub controller: Option<String>,
-    /// What could not be read; the rest is complete without it.
-    pub missing: Vec<String>,
-}
-
-/// One workload, in brief.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Row {
-    pub workload: WorkloadId,
-    /// Its tags, in brief.
-    pub version: String,
-    /// The phase of its record; `–` without one.
-    pub phase: &'static str,
-    pub state: String,
-    /// The last rollout that was purged.
-    pub last_purge: Option<String>,
 }
