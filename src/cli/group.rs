@@ -264,7 +264,7 @@ pub(crate) fn grouped(sources: &Sources) -> Result<(&Neighbours, &Member), Strin
     };
     match &neighbours.member {
         Ok(member) => Ok((neighbours, member)),
-        Err(why) => Err(why.to_string()),
+        Err(why) => Err(why.clone()),
     }
 }
 

@@ -53,6 +53,10 @@ async fn the_status_names_the_old_pod_that_holds_up_a_purge() {
     let pods = scene.world.kubernetes.list(Kind::Pod, NAMESPACE);
     let names: Vec<&str> = pods.iter().filter_map(|pod| pod["metadata"]["name"].as_str()).collect();
     assert!(out.contains("still serve") && names.iter().any(|name| out.contains(name)), "{names:?}\n{out}\n{err}");
+    // The page explains it in the process itself, on the stack of one of its own threads.
+    let page = scene.process().get("/workloads/shop/web").await;
+    let explains = |text: &str| names.iter().any(|name| text.contains(name)) && text.contains("Distributions");
+    assert!(page.as_ref().is_some_and(|(status, text)| *status == 200 && explains(text)), "{page:?}");
 }
 
 #[tokio::test]
