@@ -166,25 +166,23 @@ impl<K: OwnKind> Objects<Object<K>> for Port<K> {
 
     async fn write(&self, object: &Object<K>) -> Result<Written<Object<K>>, PortError> {
         let lost = self.world.port(self.calls.write, &object.id.to_string()).await?;
-        let now = {
-            let mut state = self.world.state();
-            state.note_notices(object.status.untold());
-            state.now()
-        };
+        let mut state = self.world.state();
         let mut all = self.shelf.all();
         let version = (all.version + 1).to_string();
         let written = match all.objects.get_mut(&object.id) {
             Some(known) if known.version == object.version && known.uid == object.uid => {
+                // What a refused write holds was never sent.
+                state.note_notices(object.status.untold());
                 (known.version, known.status) = (version, object.status.clone());
                 let known = Box::new(known.clone());
                 all.version += 1;
-                all.written.push((now, object.id.clone(), object.status.clone()));
+                all.written.push((state.now(), object.id.clone(), object.status.clone()));
                 all.show(&object.id);
                 Written::Stored(known)
             }
             known => Written::Conflict(known.map(|known| Box::new(known.clone()))),
         };
-        drop(all);
+        drop((all, state));
         if lost { Err(failed(self.calls.write)) } else { Ok(written) }
     }
 }
