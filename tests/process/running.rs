@@ -287,7 +287,10 @@ async fn a_job_is_the_repos_own_and_an_apply_is_never_disturbed() {
         let name = jobs(scene).first().map(|job| job["metadata"]["name"].as_str().expect("a name").to_owned());
         name.filter(|name| scene.world.kubernetes.running_step(NAMESPACE, name).as_deref() == Some("apply"))
     };
-    scene.wait_until("the apply runs", async |scene| applying(scene).is_some()).await;
+    // A commit that comes before this was seen takes the Job back (decision 62).
+    let seen =
+        |scene: &Scene| status(scene)["run"]["message"].as_str().is_some_and(|words| words.contains("step apply runs"));
+    scene.wait_until("the apply is seen to run", async |scene| seen(scene)).await;
     let job = jobs(&scene).remove(0);
     let object = scene.world.kubernetes.get(Kind::Repo, NAMESPACE, NAME).expect("it is there");
     // Upstream's tests: its labels, its owner, its environment, and the commit in the status.
