@@ -106,7 +106,7 @@ scale: ## Prints what the whole process costs in a cluster of 10,000 Deployments
 
 .PHONY: model-deep
 model-deep: ## Searches the larger groups to the end; minutes to hours
-	$(CARGO) test $(LOCKED) --quiet --package allclear-domain --test model -- --ignored deep --nocapture --test-threads 1
+	$(CARGO) test $(LOCKED) --quiet --package allclear-model --test model -- --ignored deep --nocapture --test-threads 1
 
 .PHONY: mutants
 mutants: ## Breaks the domain in each way of tests/mutants.txt and names what no test catches; hours (MUTANTS=3..8, or words of a title, for some)

@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use allclear::adapters::kubernetes::decode_deployment;
 use divan::Bencher;
 use divan::counter::{BytesCount, ItemsCount};
-use domain::workloads::workload::Workload;
+use purge::workloads::workload::Workload;
 use support::fixture::deployment;
 
 /// Deployments in a large cluster (fault row L1).

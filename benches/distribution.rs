@@ -6,8 +6,8 @@ use std::hint::black_box;
 
 use divan::Bencher;
 use divan::counter::ItemsCount;
-use domain::names::distribution::{Distribution, DistributionId, Index};
-use domain::names::host::Host;
+use kernel::names::distribution::{Distribution, DistributionId, Index};
+use kernel::names::host::Host;
 
 /// Distributions of the account: 200 is AWS's default quota, larger accounts have it raised.
 const DISTRIBUTIONS: usize = 500;

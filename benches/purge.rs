@@ -8,11 +8,11 @@ use std::fmt;
 
 use divan::Bencher;
 use divan::counter::ItemsCount;
-use domain::kernel::id::{Reference, WorkloadId};
-use domain::kernel::machine::{Machine, Timestamp};
-use domain::names::distribution::DistributionId;
-use domain::names::paths::{Path, PathSet};
-use domain::purges::purge::{Effect, Event, Order, Pace, Purger};
+use kernel::id::{Reference, WorkloadId};
+use kernel::machine::{Machine, Timestamp};
+use kernel::names::distribution::DistributionId;
+use kernel::names::paths::{Path, PathSet};
+use purge::purges::purge::{Effect, Event, Order, Pace, Purger};
 
 const NAMESPACES: usize = 100;
 

@@ -10,14 +10,14 @@ use std::time::Duration;
 
 use divan::Bencher;
 use divan::counter::ItemsCount;
-use domain::bounds::policy::Policy;
-use domain::kernel::id::Seq;
-use domain::kernel::machine::{Machine, Timestamp};
-use domain::kernel::reported::Replicas;
-use domain::names::image::{Container, Image, Version};
-use domain::rollouts::rollout::{Effect, Event, Rollout, baseline};
-use domain::testing::{answers, identity, settled};
-use domain::workloads::workload::Workload;
+use kernel::id::Seq;
+use kernel::machine::{Machine, Timestamp};
+use kernel::names::image::{Container, Image, Version};
+use kernel::reported::Replicas;
+use purge::bounds::policy::Policy;
+use purge::rollouts::rollout::{Effect, Event, Rollout, baseline};
+use purge::testing::{answers, identity, settled};
+use purge::workloads::workload::Workload;
 
 /// Pods of the workload.
 const PODS: u32 = 3;

@@ -20,6 +20,7 @@ use std::sync::atomic::AtomicBool;
 use actix::Actor;
 use tokio::sync::oneshot;
 
+use crate::actors::ports::Ports;
 use crate::actors::root::Root;
 use crate::actors::{Env, Grouping, Settings};
 use crate::adapters::clock::SystemClock;
@@ -46,11 +47,11 @@ use crate::http::{Addresses, Fresh, Front};
 use crate::looking::listen::READER;
 use crate::looking::{About, Neighbours, Sources};
 use crate::telemetry::Metrics;
-use domain::kernel::id::Member;
-use domain::notices::delivery;
-use domain::ports::{Board, Cdn, Clock, ClusterView, EventSink, Lease, Ledger, Notifier, Ports};
-use domain::purges::catalog::Freshness;
-use domain::replica::lease::Replica;
+use kernel::id::Member;
+use kernel::replica::lease::Replica;
+use notices::delivery;
+use purge::ports::{Board, Cdn, Clock, ClusterView, EventSink, Lease, Ledger, Notifier};
+use purge::purges::catalog::Freshness;
 
 pub use process::Running;
 pub use promoting::desk;

@@ -19,8 +19,8 @@ use std::collections::BTreeMap;
 use std::io;
 use std::time::{Duration, Instant};
 
-use domain::records::record::Record;
-use domain::records::record_codec;
+use purge::records::record::Record;
+use purge::records::record_codec;
 use sandbox::group::{GroupWorld, Web};
 use sandbox::kubernetes::{Kind, Timings};
 use sandbox::world::World;

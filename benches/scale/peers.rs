@@ -6,11 +6,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use allclear::adapters::redis::Server;
 use allclear::adapters::redis::board::RedisBoard;
-use domain::agreement::board::POSTINGS_MAX;
-use domain::agreement::roster::Heartbeat;
-use domain::kernel::id::{Member, Origin, Seq, WorkloadId};
-use domain::ports::{Board, PortError, Posting};
-use domain::records::record::Record;
+use kernel::id::{Member, Origin, Seq, WorkloadId};
+use purge::agreement::board::POSTINGS_MAX;
+use purge::agreement::roster::Heartbeat;
+use purge::ports::{Board, PortError, Posting};
+use purge::records::record::Record;
 use sandbox::redis_server::RedisServer;
 use support::fixture::{CONTAINER, image, name, namespace};
 

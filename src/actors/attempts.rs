@@ -1,9 +1,9 @@
 //! Attempts to deliver webhooks, as spans of their rollout's trace. The rollout's own spans come from its machine.
 
 use crate::actors::Env;
-use domain::kernel::id::Subject;
-use domain::kernel::trace::{Fact, Fault, Span, Stage};
-use domain::notices::delivery::{Delivery, Reply};
+use kernel::id::Subject;
+use kernel::trace::{Fact, Fault, Span, Stage};
+use notices::delivery::{Delivery, Reply};
 
 impl Env {
     /// Notes an attempt that has just ended, if its delivery belongs to a trace.

@@ -3,10 +3,10 @@
 
 use actix::Message;
 
-use domain::kernel::id::WorkloadId;
-use domain::rollouts::browse::Search;
-use domain::rollouts::rollout::Summary;
-use domain::rollouts::unwell::Unwell;
+use kernel::id::WorkloadId;
+use purge::rollouts::browse::Search;
+use purge::rollouts::rollout::Summary;
+use purge::rollouts::unwell::Unwell;
 
 /// To root, which passes it to the watcher: which workloads are there?
 #[derive(Clone, Debug, Message)]

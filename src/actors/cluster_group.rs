@@ -2,8 +2,8 @@
 //!
 //! A single cluster is a group of one: the view is its own record. If a Redis is configured, every record is posted there
 //! too: it is the cache of current tags that people and other programs read (decision 3). In a group every member's records
-//! travel through every member's Redis. `domain::broker` decides what to post and read when, and whose copy counts;
-//! `domain::agreement::group`, a function of the view, decides agreement.
+//! travel through every member's Redis. `purge::broker` decides what to post and read when, and whose copy counts;
+//! `purge::agreement::group`, a function of the view, decides agreement.
 
 mod boards;
 mod followers;
@@ -21,10 +21,10 @@ use crate::actors::lifecycle::{Obituary, StopListener};
 use crate::actors::message::{LedgerLost, Wanted};
 use crate::actors::shell::{Drives, Shell};
 use crate::actors::{Env, Grouping, MAILBOX_MAX};
-use domain::agreement::roster::{Pin, Roster, Stands, settings};
-use domain::broker::{Broker, Effect, Identity};
-use domain::kernel::id::Origin;
-use domain::ports::Board;
+use kernel::id::Origin;
+use purge::agreement::roster::{Pin, Roster, Stands, settings};
+use purge::broker::{Broker, Effect, Identity};
+use purge::ports::Board;
 
 /// Brokers made in this process. Each counts its beats from zero, so other members see each as a new life.
 static LIVES: AtomicU64 = AtomicU64::new(0);

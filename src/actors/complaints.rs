@@ -1,14 +1,14 @@
 //! Logs what only a person can end: as an error once, and again daily, with the remedy (decision 37). There is one for the whole
-//! process, because a cause does not belong to the actor that meets it. `domain::kernel::refusal` decides what to log, and when.
+//! process, because a cause does not belong to the actor that meets it. `kernel::refusal` decides what to log, and when.
 //!
 //! Not for what passes by itself: the actor that met it logs that.
 
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use domain::kernel::machine::Timestamp;
-use domain::kernel::refusal::{Cause, Refusals, Refused, Said};
-use domain::ports::{CdnError, PortError, StoreError};
+use kernel::machine::Timestamp;
+use kernel::refusal::{Cause, Refusals, Refused, Said};
+use purge::ports::{CdnError, PortError, StoreError};
 
 /// Refusals that still last.
 #[derive(Debug, Default)]

@@ -6,7 +6,7 @@ use actix::{Message, Recipient};
 use crate::actors::message::{
     Absent, Forget, LedgerLost, MatchPlan, PlaceOrder, Publish, ResendDeliveries, RetryPurges, Show, TellNotice,
 };
-use domain::kernel::id::Origin;
+use kernel::id::Origin;
 
 /// Where each message goes, by its name.
 #[derive(Clone)]

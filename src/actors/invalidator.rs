@@ -1,5 +1,5 @@
-//! The actor of the account: carries purges out and knows the distributions. Decides nothing; see `domain::purges::purge` and
-//! `domain::purges::catalog`.
+//! The actor of the account: carries purges out and knows the distributions. Decides nothing; see `purge::purges::purge` and
+//! `purge::purges::catalog`.
 
 mod distributions;
 mod purges;
@@ -14,9 +14,9 @@ use crate::actors::message::{MatchPlan, Matched, Observe, PlaceOrder, PurgeRepor
 use crate::actors::observation::{Observation, PurgeSeen};
 use crate::actors::shell::{Drives, Shell};
 use crate::actors::{Env, MAILBOX_MAX};
-use domain::kernel::id::Subject;
-use domain::purges::catalog::{self, Catalog};
-use domain::purges::purge::{self, Purger};
+use ::purge::purges::catalog::{self, Catalog};
+use ::purge::purges::purge::{self, Purger};
+use kernel::id::Subject;
 
 /// The actor. See the module's text.
 pub struct Invalidator {

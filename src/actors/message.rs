@@ -4,21 +4,21 @@
 use actix::{Message, Recipient};
 
 use crate::actors::observation::Observation;
-use domain::agreement::group::NumberedView;
-use domain::apps::app::ClusterKey;
-use domain::bounds::plan::Plan;
-use domain::kernel::id::{Origin, PipelineId, Reference, RepoId, Seq, WorkloadId};
-use domain::names::selector::LabelSelector;
-use domain::notices::delivery::{NotTaken, Resend};
-use domain::notices::notice::Notice;
-use domain::purges::catalog::{Found, NotFound};
-use domain::purges::purge::{Order, Progress};
-use domain::records::record::{Record, Records};
-use domain::replica::duty::Singleton;
-use domain::replica::kind_lifecycle::Part;
-use domain::watches::watch;
-use domain::workloads::readiness::Pods;
-use domain::workloads::workload::Workload;
+use kernel::id::{Origin, PipelineId, Reference, RepoId, Seq, WorkloadId};
+use kernel::names::selector::LabelSelector;
+use kernel::replica::duty::Singleton;
+use kernel::replica::kind_lifecycle::Part;
+use kernel::watches::watch;
+use notices::delivery::{NotTaken, Resend};
+use notices::notice::Notice;
+use objects::apps::app::ClusterKey;
+use purge::agreement::group::NumberedView;
+use purge::bounds::plan::Plan;
+use purge::purges::catalog::{Found, NotFound};
+use purge::purges::purge::{Order, Progress};
+use purge::records::record::{Record, Records};
+use purge::workloads::readiness::Pods;
+use purge::workloads::workload::Workload;
 
 /// Watcher → rollout: the workload was seen, or (`None`) is gone.
 #[derive(Message)]
@@ -123,7 +123,7 @@ pub struct FollowPods {
     /// Which pods are its own.
     pub selector: LabelSelector,
     /// Which of them count.
-    pub version: domain::names::image::Version,
+    pub version: kernel::names::image::Version,
     /// Where the reports go.
     pub report_to: Recipient<PodsReported>,
 }

@@ -26,6 +26,7 @@ pub mod object;
 pub mod object_watcher;
 pub mod observation;
 pub mod pod_watcher;
+pub mod ports;
 pub mod promoting;
 pub mod rollout;
 pub mod root;
@@ -42,17 +43,18 @@ use std::time::Duration;
 use actix::{Message, Recipient};
 
 use crate::actors::complaints::Complaints;
+use crate::actors::ports::Ports;
 use crate::telemetry::Metrics;
-use domain::agreement::roster::Trust;
-use domain::bounds::policy::Policy;
-use domain::kernel::id::Member;
-use domain::kernel::machine::millis;
-use domain::kernel::refusal::Cause;
-use domain::kernel::retry;
-use domain::notices::delivery;
-use domain::ports::{CdnError, PortError, Ports, StoreError};
-use domain::purges::catalog::Freshness;
-use domain::purges::purge::Pace;
+use kernel::id::Member;
+use kernel::machine::millis;
+use kernel::refusal::Cause;
+use kernel::retry;
+use notices::delivery;
+use purge::agreement::roster::Trust;
+use purge::bounds::policy::Policy;
+use purge::ports::{CdnError, PortError, StoreError};
+use purge::purges::catalog::Freshness;
+use purge::purges::purge::Pace;
 
 /// What every actor is built from. Cheap to clone.
 #[derive(Clone)]

@@ -13,11 +13,11 @@ use crate::actors::lifecycle::{GiveWay, Obituary, StopListener};
 use crate::actors::message::{End, TellNotice};
 use crate::actors::shell::{Drives, Shell};
 use crate::actors::{Env, MAILBOX_MAX};
-use domain::kernel::machine::Machine;
-use domain::notices::delivery::Errands;
-use domain::objects::kept::{Object, OwnKind};
-use domain::objects::owned::{Effect, Event, OwnMachine};
-use domain::ports::objects::Objects;
+use kernel::machine::Machine;
+use notices::delivery::Errands;
+use objects::kept::{Object, OwnKind};
+use objects::owned::{Effect, Event, OwnMachine};
+use objects::ports::Objects;
 
 pub use kind::{Ctx, IdOf, ObjectOf, Tended};
 

@@ -1,5 +1,5 @@
-//! The watch of the objects of one of our kinds, and the parent of their actors: performs what `domain::watches::watch` decides. Of two objects
-//! of one name the one of the earlier API group counts (`domain::objects::groups`).
+//! The watch of the objects of one of our kinds, and the parent of their actors: performs what `kernel::watches::watch` decides. Of two objects
+//! of one name the one of the earlier API group counts (`objects::groups`).
 
 mod hearing;
 mod show;
@@ -15,12 +15,13 @@ use crate::actors::message::{Died, End};
 use crate::actors::object::{IdOf, ObjectActor, ObjectOf, ObjectSeen, Peers, PeersRebuilt, Tended};
 use crate::actors::shell::{Drives, Shell};
 use crate::actors::{Env, MAILBOX_MAX};
-use domain::kernel::shares::Places;
-use domain::objects::groups::Groups;
-use domain::objects::kept::{Kept, ObjectSight};
-use domain::watches::listed::Listed;
-use domain::watches::lives::Lives;
-use domain::watches::watch::{self, Effect, Event, Watch};
+use kernel::shares::Places;
+use kernel::watches::listed::Listed;
+use kernel::watches::lives::Lives;
+use kernel::watches::watch::{self, Effect, Event, Watch};
+use objects::groups::Groups;
+use objects::kept::{Kept, ObjectSight};
+use objects::watched::Objects;
 
 /// How often we check the children: a full mailbox can lose a death notice, and a full child a sight.
 const SWEEP_EVERY: Duration = Duration::from_secs(1);
@@ -44,7 +45,7 @@ pub struct ObjectWatcher<T: Tended> {
     /// Sent to the parent when this ends.
     _obituary: Obituary,
     groups: Groups<ObjectOf<T>>,
-    shell: Shell<Watch<watch::Objects<ObjectOf<T>>>>,
+    shell: Shell<Watch<Objects<ObjectOf<T>>>>,
     children: BTreeMap<IdOf<T>, Addr<ObjectActor<T>>>,
     places: Places<IdOf<T>>,
 }
@@ -54,7 +55,7 @@ impl<T: Tended> ObjectWatcher<T> {
     pub fn new(env: Env, tended: T, peers: Peers<T::Beside>, stop_listener: StopListener, obituary: Obituary) -> Self {
         // These objects are not in the ledger, so crash suspects are not recorded.
         let lives = Lives::begin(None, env.ports.clock.now());
-        let watch = Watch::new(watch::Objects::default(), BTreeMap::new(), BTreeMap::new(), Listed::default(), lives);
+        let watch = Watch::new(Objects::default(), BTreeMap::new(), BTreeMap::new(), Listed::default(), lives);
         Self {
             shell: Shell::new(watch, &env),
             env,
@@ -126,12 +127,12 @@ impl<T: Tended> Actor for ObjectWatcher<T> {
     }
 }
 
-impl<T: Tended> Drives<Watch<watch::Objects<ObjectOf<T>>>> for ObjectWatcher<T> {
-    fn shell(&mut self) -> Option<&mut Shell<Watch<watch::Objects<ObjectOf<T>>>>> {
+impl<T: Tended> Drives<Watch<Objects<ObjectOf<T>>>> for ObjectWatcher<T> {
+    fn shell(&mut self) -> Option<&mut Shell<Watch<Objects<ObjectOf<T>>>>> {
         Some(&mut self.shell)
     }
 
-    fn perform(&mut self, effect: Effect<watch::Objects<ObjectOf<T>>>, ctx: &mut Context<Self>) {
+    fn perform(&mut self, effect: Effect<Objects<ObjectOf<T>>>, ctx: &mut Context<Self>) {
         match effect {
             Effect::Start(start) => self.start(start.id, start.case.latest, ctx),
             Effect::Pass(id, object) => {

@@ -4,14 +4,14 @@ mod webhooks;
 
 use serde::{Deserialize, Serialize};
 
-use domain::agreement::tally::Tally;
-use domain::broker::Seen;
-use domain::kernel::id::{Reference, WorkloadId};
-use domain::names::distribution::DistributionId;
-use domain::pipeline::view::View;
-use domain::repo::view as repo;
-use domain::rollouts::rollout::Summary;
-use domain::rollouts::unwell::Unwell;
+use kernel::id::{Reference, WorkloadId};
+use kernel::names::distribution::DistributionId;
+use objects::pipeline::view::View;
+use objects::repo::view as repo;
+use purge::agreement::tally::Tally;
+use purge::broker::Seen;
+use purge::rollouts::rollout::Summary;
+use purge::rollouts::unwell::Unwell;
 
 pub use webhooks::{DeliverySeen, LastSeen, ReceiverSeen};
 

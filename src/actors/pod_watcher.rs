@@ -13,10 +13,10 @@ use crate::actors::Env;
 use crate::actors::MAILBOX_MAX;
 use crate::actors::lifecycle::StopListener;
 use crate::actors::message::{FollowPods, PodsReported};
-use domain::kernel::id::WorkloadId;
-use domain::ports::PodSight;
-use domain::workloads::own_pods::OwnPods;
-use domain::workloads::readiness::Pods;
+use kernel::id::WorkloadId;
+use purge::ports::PodSight;
+use purge::workloads::own_pods::OwnPods;
+use purge::workloads::readiness::Pods;
 
 /// Changes within this time are reported together: pods come in swarms, and each report is a message. The one change that a purge may
 /// wait for is reported at once.

@@ -1,7 +1,7 @@
 //! The actor of one workload's rollout: it supervises pods and timeouts through its machine, and owns the record.
 //!
 //! One for each workload with a rollout in flight. A newer version is taken up by the same actor, because it owns the
-//! record and the purge of the version before may still be under way. Not for any decision; see `domain::rollouts::rollout`.
+//! record and the purge of the version before may still be under way. Not for any decision; see `purge::rollouts::rollout`.
 
 mod asking;
 mod hosts;
@@ -26,9 +26,9 @@ use crate::actors::rollout::storing::Storing;
 use crate::actors::shell::{Drives, Shell};
 use crate::actors::{Env, MAILBOX_MAX};
 use crate::telemetry::{InFlight, Stopwatch};
-use domain::kernel::id::Seq;
-use domain::notices::delivery::Errands;
-use domain::rollouts::rollout::{Attended, Effect, Event};
+use kernel::id::Seq;
+use notices::delivery::Errands;
+use purge::rollouts::rollout::{Attended, Effect, Event};
 
 /// The actor. See the module's text.
 pub struct RolloutActor {

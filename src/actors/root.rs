@@ -1,4 +1,4 @@
-//! The parent of all: performs what `domain::replica::duty` decides for this replica. It opens the ledger, builds and rebuilds the
+//! The parent of all: performs what `kernel::replica::duty` decides for this replica. It opens the ledger, builds and rebuilds the
 //! singletons, ends them, and keeps the lease.
 
 mod apart;
@@ -20,9 +20,9 @@ use crate::actors::observation::Observation;
 use crate::actors::root::tree::{DRAIN_WITHIN, Tree};
 use crate::actors::shell::{Drives, Shell};
 use crate::actors::{Env, MAILBOX_MAX};
-use domain::ports::LedgerContents;
-use domain::replica::duty::{Duty, Effect, Event, Singleton};
-use domain::replica::lease::{Election, RESIGNS_WITHIN};
+use kernel::replica::duty::{Duty, Effect, Event, Singleton};
+use kernel::replica::lease::{Election, RESIGNS_WITHIN};
+use purge::ports::LedgerContents;
 
 /// How often we check the singletons for a death whose notice was lost.
 const SWEEP_EVERY: Duration = Duration::from_secs(1);

@@ -9,9 +9,9 @@ use actix::{Actor, ActorFutureExt, AsyncContext, Context, SpawnHandle, WrapFutur
 
 use crate::actors::Env;
 use crate::telemetry::Metrics;
-use domain::kernel::machine::{Machine, Timestamp};
-use domain::kernel::promise::Promise;
-use domain::ports::Clock;
+use kernel::machine::{Machine, Timestamp};
+use kernel::promise::Promise;
+use purge::ports::Clock;
 
 /// The shortest a timer is set for. A machine leaves no deadline in the past, but time has passed since.
 const TIMER_MIN: Duration = Duration::from_millis(1);

@@ -1,4 +1,4 @@
-//! What one kind of objects needs: performs what `domain::replica::kind_lifecycle` decides. It asks whether the kind is served, and builds,
+//! What one kind of objects needs: performs what `kernel::replica::kind_lifecycle` decides. It asks whether the kind is served, and builds,
 //! rebuilds and ends the watch of its objects, and what the kind has beside that.
 //!
 //! It lives on a thread apart, so that decoding what other clusters send never holds up a purge. Whatever happens here never ends the
@@ -21,9 +21,9 @@ use crate::actors::object::Tended;
 use crate::actors::observation::Observation;
 use crate::actors::shell::{Drives, Shell};
 use crate::actors::{Env, MAILBOX_MAX};
-use domain::ports::PortError;
-use domain::replica::kind_lifecycle::{Effect, Event, KindLifecycle};
+use kernel::replica::kind_lifecycle::{Effect, Event, KindLifecycle};
 use parts::Built;
+use purge::ports::PortError;
 use served::{Served, served};
 
 /// How often we check the parts for a death whose notice was lost.

@@ -4,10 +4,10 @@ use actix::Recipient;
 
 use crate::actors::message::TellNotice;
 use crate::actors::{ANSWER_WITHIN, Env};
-use domain::kernel::refusal::Cause;
-use domain::notices::delivery::{Errand, NotTaken, Publication};
-use domain::notices::notice::Notice;
-use domain::ports::{PortError, Retry};
+use kernel::refusal::Cause;
+use notices::delivery::{Errand, NotTaken, Publication};
+use notices::notice::Notice;
+use purge::ports::{PortError, Retry};
 
 impl Env {
     /// Publishes a notice as an Event on the object `uid`, and logs a failure.

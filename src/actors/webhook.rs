@@ -1,4 +1,4 @@
-//! The actor of all webhook deliveries. Decides nothing; see `domain::notices::delivery`.
+//! The actor of all webhook deliveries. Decides nothing; see `notices::delivery`.
 
 mod seen;
 
@@ -12,10 +12,10 @@ use crate::actors::message::{ResendDeliveries, TellNotice};
 use crate::actors::observation::LastSeen;
 use crate::actors::shell::{Drives, Shell};
 use crate::actors::{Env, MAILBOX_MAX, retry_until_ok};
-use domain::kernel::id::NoticeId;
-use domain::kernel::refusal::Cause;
-use domain::notices::delivery::{Delivery, Effect, Event, NotTaken, Outbox, Outcome, Report};
-use domain::notices::notice::Kind;
+use kernel::id::NoticeId;
+use kernel::refusal::Cause;
+use notices::delivery::{Delivery, Effect, Event, NotTaken, Outbox, Outcome, Report};
+use notices::notice::Kind;
 
 /// The actor. See the module's text.
 pub struct Webhook {

@@ -4,8 +4,8 @@ use std::time::SystemTime;
 
 use tokio::time::Instant;
 
-use domain::kernel::machine::{Timestamp, millis};
-use domain::ports::Clock;
+use kernel::machine::{Timestamp, millis};
+use purge::ports::Clock;
 
 /// The clock of production. Monotonic time is tokio's, so that a paused runtime pauses it too.
 pub struct SystemClock {

@@ -33,10 +33,10 @@ use aws_smithy_runtime_api::client::http::SharedHttpClient;
 
 use http_body_util::LengthLimitError;
 
-use domain::kernel::id::{InvalidationId, Reference};
-use domain::names::distribution::{Distribution, DistributionId};
-use domain::names::paths::{Path, PathSet};
-use domain::ports::{Cdn, CdnError, CdnErrorClass, Found, Invalidation, InvalidationStatus};
+use kernel::id::{InvalidationId, Reference};
+use kernel::names::distribution::{Distribution, DistributionId};
+use kernel::names::paths::{Path, PathSet};
+use purge::ports::{Cdn, CdnError, CdnErrorClass, Found, Invalidation, InvalidationStatus};
 
 /// Most distributions read: 100 pages of 100. The service's default quota is 500 distributions per account.
 const PAGES_MAX: usize = 100;

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use domain::objects::kept::{Kept, ObjectSight, Written};
-use domain::pipeline::proposal::{Order, Proposed, Request, RequestState};
-use domain::ports::objects::Objects;
-use domain::ports::pipeline::Forge;
-use domain::ports::{Flow, PortError};
 use futures_util::StreamExt;
+use objects::kept::{Kept, ObjectSight, Written};
+use objects::pipeline::proposal::{Order, Proposed, Request, RequestState};
+use objects::ports::Objects;
+use objects::ports::pipeline::Forge;
+use purge::ports::{Flow, PortError};
 
 /// The real objects, with a status that is kept in memory from its first write on.
 pub struct DryObjects<T: Kept> {

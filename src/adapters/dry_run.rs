@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use domain::kernel::id::{InvalidationId, Reference, Subject};
-use domain::kernel::remark::{Remark, Remarked};
-use domain::names::distribution::{Distribution, DistributionId};
-use domain::names::paths::PathSet;
-use domain::notices::delivery::{Delivery, Reply};
-use domain::notices::notice::{Kind, Notice};
-use domain::ports::{Cdn, CdnError, EventSink, Found, Invalidation, InvalidationStatus, Notifier, PortError, Receiver};
+use kernel::id::{InvalidationId, Reference, Subject};
+use kernel::names::distribution::{Distribution, DistributionId};
+use kernel::names::paths::PathSet;
+use kernel::remark::{Remark, Remarked};
+use notices::delivery::{Delivery, Reply};
+use notices::notice::{Kind, Notice};
+use purge::ports::{Cdn, CdnError, EventSink, Found, Invalidation, InvalidationStatus, Notifier, PortError, Receiver};
 
 /// Lists the real distributions and creates nothing.
 pub struct DryCdn(pub Arc<dyn Cdn>);

@@ -4,10 +4,10 @@ use async_trait::async_trait;
 use futures_util::StreamExt;
 use futures_util::stream::{iter, pending};
 
-use domain::kernel::id::RepoId;
-use domain::ports::repo::{JobSight, Jobs, Made, Start};
-use domain::ports::{Flow, PortError};
-use domain::repo::job::{Job, Order, Pod};
+use kernel::id::RepoId;
+use objects::ports::repo::{JobSight, Jobs, Made, Start};
+use objects::repo::job::{Job, Order, Pod};
+use purge::ports::{Flow, PortError};
 
 /// Says which Jobs would be made, and makes none.
 pub struct DryJobs;

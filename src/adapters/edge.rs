@@ -5,7 +5,7 @@
 //! 200   {"open": true}   or   {"open": false, "reason": "its purge is under way"}
 //! ```
 //!
-//! Not for what makes an edge fresh; that is `domain::rollouts::edge`.
+//! Not for what makes an edge fresh; that is `purge::rollouts::edge`.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,17 +15,17 @@ use ::http::header::{ACCEPT, AUTHORIZATION};
 use ::http::{HeaderValue, Request, StatusCode};
 use async_trait::async_trait;
 use bytes::Bytes;
-use domain::bounds::policy::Policy;
-use domain::kernel::id::WorkloadId;
-use domain::kernel::text::clean;
-use domain::names::destination::Purpose;
-use domain::pipeline::judge::Stale;
-use domain::pipeline::spec::{Purged, PurgedBy};
-use domain::ports::objects::Secrets;
-use domain::ports::pipeline::Edges;
-use domain::ports::{ClusterView, Ledger, PortError, Retry};
-use domain::rollouts::edge;
 use forge::{Authorities, Http};
+use kernel::id::WorkloadId;
+use kernel::names::destination::Purpose;
+use kernel::text::clean;
+use objects::pipeline::judge::Stale;
+use objects::pipeline::spec::{Purged, PurgedBy};
+use objects::ports::Secrets;
+use objects::ports::pipeline::Edges;
+use purge::bounds::policy::Policy;
+use purge::ports::{ClusterView, Ledger, PortError, Retry};
+use purge::rollouts::edge;
 use serde::Deserialize;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep_until, timeout};

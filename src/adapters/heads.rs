@@ -1,11 +1,11 @@
-//! Looks at git hosts as [`Heads`](domain::ports::repo::Heads), and promotions there, by the guarded way out.
+//! Looks at git hosts as [`Heads`](objects::ports::repo::Heads), and promotions there, by the guarded way out.
 //!
 //! Not for what is asked of a host, whose turn it is and what rests; that is the crate `forge`.
 
 use std::sync::Arc;
 
-use domain::ports::objects::Secrets;
 use forge::heads::Patience;
+use objects::ports::Secrets;
 
 use super::forge_http::ForgeHttp;
 

@@ -14,10 +14,10 @@ use futures_util::future::join_all;
 use tokio::sync::OnceCell;
 use tokio::time::timeout;
 
-use domain::apps::app::{ClusterKey, Look, TargetKey};
-use domain::ports::pipeline::{Leaf, Leaves, Link};
-use domain::ports::repo::Needs;
-use domain::ports::{Flow, PortError};
+use objects::apps::app::{ClusterKey, Look, TargetKey};
+use objects::ports::pipeline::{Leaf, Leaves, Link};
+use objects::ports::repo::Needs;
+use purge::ports::{Flow, PortError};
 
 /// Longest wait for the kubeconfig of another cluster.
 const REACHED_WITHIN: Duration = Duration::from_secs(10);

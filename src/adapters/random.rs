@@ -2,8 +2,8 @@
 
 use std::sync::Mutex;
 
-use domain::kernel::id::Nonces;
-use domain::ports::{PortError, Random};
+use kernel::id::Nonces;
+use purge::ports::{PortError, Random};
 
 /// Random bits of production. The operating system is asked once, at the start, where it may refuse; no number waits for it later.
 pub struct SystemRandom(Mutex<Nonces>);

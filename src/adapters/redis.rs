@@ -17,7 +17,7 @@ use ::redis::{
 };
 use tokio::time::Instant;
 
-use domain::ports::{PortError, Reason};
+use purge::ports::{PortError, Reason};
 
 /// Longest wait for a connection. Defaults of the client make a call block for 9.4 s while the server is away (measured).
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);

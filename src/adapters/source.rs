@@ -17,7 +17,7 @@ use forge::Http;
 use forge::git::{Bounds, Node, NotAnId, Oid, Remote, Snapshot};
 use forge::keys::{GitKeys, NoKeys};
 
-use domain::ports::PortError;
+use purge::ports::PortError;
 
 const MIB: usize = 1024 * 1024;
 

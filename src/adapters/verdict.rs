@@ -9,7 +9,7 @@
 //! `from` is left out where it is not known, and `retryAfter` is in seconds. Whatever is answered otherwise is no answer: a login
 //! page is 200, too.
 //!
-//! Not for what follows from a verdict, nor for how often one is asked for; that is `domain::pipeline::gates`.
+//! Not for what follows from a verdict, nor for how often one is asked for; that is `objects::pipeline::gates`.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -27,12 +27,12 @@ use tokio::sync::Semaphore;
 use super::http::{ANSWER_BYTES_MAX, retry_after};
 use super::webhook::sign::sign;
 use crate::config::{Secret, webhook_key};
-use domain::kernel::id::{Environment, Revision, Subject, notice_id};
-use domain::kernel::text::clean;
-use domain::names::destination::Purpose;
-use domain::objects::asked::Opening;
-use domain::ports::Clock;
-use domain::ports::objects::{Asking, Secrets, Unanswered, Verdicts};
+use kernel::id::{Environment, Revision, Subject, notice_id};
+use kernel::names::destination::Purpose;
+use kernel::text::clean;
+use objects::asked::Opening;
+use objects::ports::{Asking, Secrets, Unanswered, Verdicts};
+use purge::ports::Clock;
 
 /// The key of a Secret that holds the signing key.
 const KEY: &str = "hmac-key";

@@ -16,9 +16,9 @@ use crate::config::Config;
 use crate::telemetry::Metrics;
 use crate::telemetry::otlp::{self, Resource};
 use crate::telemetry::traces::Fate;
-use domain::kernel::id::Member;
-use domain::kernel::retry;
-use domain::kernel::trace::Span;
+use kernel::id::Member;
+use kernel::retry;
+use kernel::trace::Span;
 
 /// Spans of one request at most: about a quarter of a megabyte.
 const BATCH_MAX: usize = 256;
@@ -193,7 +193,7 @@ impl Sender {
             return;
         }
         self.said = Some(now);
-        let why = domain::kernel::text::visible(domain::kernel::text::first(why, 300)).into_owned();
+        let why = kernel::text::visible(kernel::text::first(why, 300)).into_owned();
         tracing::warn!(why, "{what}");
     }
 }

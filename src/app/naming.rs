@@ -5,9 +5,9 @@ use std::sync::Arc;
 use super::start_error::{StartError, ask};
 use crate::adapters::kubernetes::{self, Clients};
 use crate::config::Config;
-use domain::agreement::roster::Pin;
-use domain::kernel::id::Member;
-use domain::ports::{Ledger, PinError, PortError};
+use kernel::id::Member;
+use purge::agreement::roster::Pin;
+use purge::ports::{Ledger, PinError, PortError};
 
 /// The name of the only member of a group of one. It is part of every purge reference, so it never changes.
 const ALONE: &str = "self";

@@ -12,9 +12,9 @@ use crate::adapters::kubernetes::kubeconfig::Origin;
 use crate::adapters::kubernetes::secrets::KubernetesSecrets;
 use crate::adapters::verdict::HttpVerdicts;
 use crate::config::Config;
-use domain::ports::Clock;
-use domain::ports::objects::{Secrets, Verdicts};
-use domain::ports::repo::Heads;
+use objects::ports::repo::Heads;
+use objects::ports::{Secrets, Verdicts};
+use purge::ports::Clock;
 
 /// What it takes to ask others.
 pub(super) struct Others {

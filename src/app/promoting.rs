@@ -16,10 +16,10 @@ use crate::app::running::installation;
 use crate::config::{self, Config, Enabled};
 use crate::http::hooks::{Hooks, Key, Network, SHOWN_WITHIN, Trust};
 use crate::telemetry::Metrics;
-use domain::pipeline::spec::Object;
-use domain::ports::objects::{KindPorts, Objects};
-use domain::ports::pipeline::{Forge, Promoting};
-use domain::ports::{Clock, ClusterView, Ledger};
+use objects::pipeline::spec::Object;
+use objects::ports::pipeline::{Forge, Promoting};
+use objects::ports::{KindPorts, Objects};
+use purge::ports::{Clock, ClusterView, Ledger};
 
 /// What they share with the rest of the program.
 pub(super) struct Beside {

@@ -13,9 +13,9 @@ use crate::adapters::kubernetes::{Clients, Scope, Tempo};
 use crate::adapters::needs::Needed;
 use crate::app::others::Others;
 use crate::config::{Config, Enabled};
-use domain::ports::objects::{KindPorts, Objects};
-use domain::ports::repo::{Jobs, Running};
-use domain::repo::spec::Object;
+use objects::ports::repo::{Jobs, Running};
+use objects::ports::{KindPorts, Objects};
+use objects::repo::spec::Object;
 
 /// Everything outside that Repos need; `None` if they are switched off. Nothing is sent yet.
 pub(super) fn running(

@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::naming::{self, alone, member};
 use super::running::installation;
 use super::{StartError, addressed, cloudfront_options, desk, ledger};
+use crate::actors::ports::Ports;
 use crate::adapters::cloudfront::CloudFront;
 use crate::adapters::kubernetes::desk::Desk;
 use crate::adapters::kubernetes::hand::Hand;
@@ -16,8 +17,8 @@ use crate::config::{Config, Enabled, LedgerBackend};
 use crate::looking::listen::READER;
 use crate::looking::whose::Whose;
 use crate::looking::{About, Neighbours, Sources, ledger_namespace, ledger_place};
-use domain::kernel::id::Member;
-use domain::ports::{Ledger, Ports};
+use kernel::id::Member;
+use purge::ports::Ledger;
 
 /// How long a command waits for the cluster to tell its name.
 const NAMED_WITHIN: Duration = Duration::from_secs(10);

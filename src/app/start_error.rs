@@ -3,8 +3,8 @@
 use crate::adapters::http;
 use crate::adapters::kubernetes::ConnectError;
 use crate::http::ListenError;
-use domain::kernel::retry;
-use domain::ports::{PortError, Retry};
+use kernel::retry;
+use purge::ports::{PortError, Retry};
 
 /// Why the program did not start.
 #[derive(Debug, thiserror::Error)]

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use crate::cli::answer::Outcome;
-use domain::kernel::text::visible_lines;
+use kernel::text::visible_lines;
 
 /// Time between two questions, so also between two answers: each reads the API server, the ledger and CloudFront.
 const ASKED_EVERY: Duration = Duration::from_secs(5);

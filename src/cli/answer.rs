@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::ValueEnum;
 use serde::Serialize;
 
-use domain::kernel::text::{visible, visible_json, visible_lines};
+use kernel::text::{visible, visible_json, visible_lines};
 
 /// Exit code of a command that failed.
 pub(crate) const EXIT_FAILED: u8 = 1;

@@ -14,7 +14,7 @@ use crate::cli::answer::Format;
 #[cfg(feature = "demo")]
 use crate::cli::demo;
 use crate::cli::step::Step;
-use domain::rollouts::goal::Goal;
+use purge::rollouts::goal::Goal;
 
 pub(super) use objects::{ChangeAction, Listing, PipelineAction, RepoAction};
 pub(super) use shell::{COMPLETE, Shell};

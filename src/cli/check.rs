@@ -47,8 +47,8 @@ use crate::looking::replicas;
 use crate::looking::whose::Whose;
 use crate::looking::workloads::list;
 use crate::looking::{Sources, ledger_namespace, no_ledger};
-use domain::kernel::text::visible;
-use domain::ports::{Clock, LedgerContents};
+use kernel::text::visible;
+use purge::ports::{Clock, LedgerContents};
 
 /// How long it takes at most until a check is given up; each probe has its own, shorter bound.
 const WITHIN: Duration = Duration::from_secs(90);

@@ -1,7 +1,7 @@
 //! Our own kinds of objects as the command line names them.
 
 use crate::adapters::kubernetes::objects::{Kind, PipelineKind, RepoKind};
-use domain::objects::kept::Kept;
+use objects::kept::Kept;
 
 /// Names an object of a kind.
 pub type IdOf<K> = <<K as Kind>::Object as Kept>::Id;

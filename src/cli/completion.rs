@@ -20,7 +20,7 @@ use clap::{Command, CommandFactory};
 
 use crate::cli::arguments::{Cli, Shell};
 use crate::cli::examples;
-use domain::kernel::text::visible;
+use kernel::text::visible;
 use names::Finding;
 use place::{Place, Source};
 

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::cli::answer::{EXIT_INVALID, Outcome, Output};
 use crate::config::{Inputs, Invalid, Loaded, Warning, load};
-use domain::kernel::text::visible_json;
+use kernel::text::visible_json;
 
 /// Shows what is in effect and where each value came from. Nothing is shown of a configuration that is not valid, since
 /// none of it would be in effect.

@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal, Write};
 
 use crate::cli::answer::{Outcome, done, refused};
-use domain::kernel::text::visible_lines;
+use kernel::text::visible_lines;
 
 /// How a command is allowed to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

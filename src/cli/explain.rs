@@ -14,7 +14,7 @@ use crate::cli::answer::{EXIT_FAILED, EXIT_INVALID, Outcome, Output, answer, ref
 use crate::looking::explain::{Found, explanation};
 use crate::looking::workloads::{Listing, Row, listing, not_found};
 use crate::looking::{Question, Sources};
-use domain::kernel::text::visible;
+use kernel::text::visible;
 
 /// Columns of the terminal the table is laid out for.
 const COLUMNS: u16 = 100;

@@ -17,13 +17,13 @@ use crate::looking::Neighbours;
 use crate::looking::listen::{Group, listen};
 use crate::looking::page::{Page, count};
 use crate::looking::{Section, Sources, group_lines, peek};
-use domain::agreement::group::{Fate, fate};
-use domain::agreement::roster::{Hold, Pin, Trust, listed};
-use domain::broker::{BoardSeen, MemberSeen, Trouble};
-use domain::kernel::id::{Member, WorkloadId};
-use domain::kernel::text::visible;
-use domain::ports::LedgerContents;
-use domain::records::record::Vote;
+use kernel::id::{Member, WorkloadId};
+use kernel::text::visible;
+use purge::agreement::group::{Fate, fate};
+use purge::agreement::roster::{Hold, Pin, Trust, listed};
+use purge::broker::{BoardSeen, MemberSeen, Trouble};
+use purge::ports::LedgerContents;
+use purge::records::record::Vote;
 
 /// Everything about the group.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

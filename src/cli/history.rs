@@ -13,10 +13,10 @@ use crate::cli::answer::{EXIT_FAILED, Outcome, Output, answer, invalid, refused}
 use crate::looking::page::Page;
 use crate::looking::workloads::not_found;
 use crate::looking::{Question, Section, Sources, peek};
-use domain::kernel::id::{InvalidationId, WorkloadId};
-use domain::names::distribution::DistributionId;
-use domain::records::record::{Closed, HISTORY_MAX};
-use domain::rollouts::rollout::closed;
+use kernel::id::{InvalidationId, WorkloadId};
+use kernel::names::distribution::DistributionId;
+use purge::records::record::{Closed, HISTORY_MAX};
+use purge::rollouts::rollout::closed;
 
 /// The last rollouts of a workload.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

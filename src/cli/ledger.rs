@@ -17,20 +17,20 @@ use crate::cli::consent::Consent;
 use crate::looking::listen::{self, Group, OwnCopy};
 use crate::looking::page::{Page, count};
 use crate::looking::{Question, Section, Sources, peek};
-use domain::bounds::policy::Policy;
-use domain::kernel::floor::Floor;
-use domain::kernel::floor::State;
-use domain::kernel::id::{Nonce, Origin, Seq, WorkloadId};
-use domain::kernel::reported::Standing;
-use domain::kernel::text::visible;
-use domain::names::image::brief;
-use domain::notices::delivery;
-use domain::ports::{LedgerContents, PortError, Random, StoreError};
-use domain::records::record::Record;
-use domain::rollouts::rollout::adoption::{adopt as adopted, has_regressed, state};
-use domain::rollouts::rollout::closed;
-use domain::workloads::readiness;
-use domain::workloads::workload::Workload;
+use kernel::floor::Floor;
+use kernel::floor::State;
+use kernel::id::{Nonce, Origin, Seq, WorkloadId};
+use kernel::names::image::brief;
+use kernel::reported::Standing;
+use kernel::text::visible;
+use notices::delivery;
+use purge::bounds::policy::Policy;
+use purge::ports::{LedgerContents, PortError, Random, StoreError};
+use purge::records::record::Record;
+use purge::rollouts::rollout::adoption::{adopt as adopted, has_regressed, state};
+use purge::rollouts::rollout::closed;
+use purge::workloads::readiness;
+use purge::workloads::workload::Workload;
 
 /// The ledger as a whole.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -395,7 +395,7 @@ impl fmt::Display for One {
                 )?;
                 page.part("Version", [record.version.to_string()])?;
                 page.part("Closed", [format!("up to rollout {}", record.closed)])?;
-                let vote = |vote: &domain::records::record::Vote| {
+                let vote = |vote: &purge::records::record::Vote| {
                     let ended =
                         vote.closed.as_ref().map_or_else(|| "open".to_owned(), |outcome| format!("closed, {outcome}"));
                     format!("rollout {}: {ended}", vote.seq)

@@ -48,8 +48,8 @@ use crate::cli::consent::Consent;
 use crate::cli::objects::command;
 use crate::config::{InForce, load, load_as_controller};
 use crate::looking::{LEDGER_NAMESPACE, Question, Sources, whose};
-use domain::ports::Clock;
-use domain::rollouts::goal::Goal;
+use ::purge::ports::Clock;
+use ::purge::rollouts::goal::Goal;
 
 pub use arguments::Cli;
 

@@ -11,9 +11,9 @@ use crate::looking::explain::model::{DistributionsSeen, Explanation};
 use crate::looking::explain::{Found, explanation};
 use crate::looking::workloads::not_found;
 use crate::looking::{Question, Section, Sources};
-use domain::kernel::id::WorkloadId;
-use domain::names::paths::PathSet;
-use domain::workloads::workload::requested_paths;
+use kernel::id::WorkloadId;
+use kernel::names::paths::PathSet;
+use purge::workloads::workload::requested_paths;
 
 /// What is asked for.
 #[derive(Clone, Debug, Default)]

@@ -18,7 +18,7 @@ use crate::cli::answer::{EXIT_FAILED, Outcome, Output, refused};
 use crate::http::state_json;
 use crate::looking::Sources;
 use crate::looking::state::{State, state};
-use domain::kernel::text::{visible_json, visible_lines};
+use kernel::text::{visible_json, visible_lines};
 use shown::Shown;
 
 /// How often a watched status is drawn again.

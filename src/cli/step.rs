@@ -20,11 +20,11 @@ use crate::adapters::forge_http::ForgeHttp;
 use crate::adapters::http::SystemLookup;
 use crate::adapters::source::{self, Fetched, Wanted};
 use crate::cli::answer::{EXIT_FAILED, Outcome};
-use domain::kernel::text::clean;
-use domain::repo::job::PLAN_DIFFERS;
-use domain::repo::plan::{MESSAGE_BYTES_MAX, Message, PLAN_BYTES_MAX, Planned, fingerprint};
-use domain::repo::spec;
-use domain::repo::status::Counts;
+use kernel::text::clean;
+use objects::repo::job::PLAN_DIFFERS;
+use objects::repo::plan::{MESSAGE_BYTES_MAX, Message, PLAN_BYTES_MAX, Planned, fingerprint};
+use objects::repo::spec;
+use objects::repo::status::Counts;
 
 /// Time for one exchange with the git host: 256 MiB at 4 Mbit/s. The Job has a deadline of its own.
 const EXCHANGE_TIMEOUT: Duration = Duration::from_secs(600);

@@ -13,9 +13,9 @@ use crate::cli::answer::{EXIT_FAILED, Outcome, Output, answer};
 use crate::cli::status::remote;
 use crate::looking::listen::heard;
 use crate::looking::{Section, Sources, peek};
-use domain::kernel::id::WorkloadId;
-use domain::names::image::Version;
-use domain::workloads::workload::NoVersion;
+use kernel::id::WorkloadId;
+use kernel::names::image::Version;
+use purge::workloads::workload::NoVersion;
 
 const OURS: &str = env!("CARGO_PKG_VERSION");
 
@@ -169,7 +169,7 @@ mod tests {
     fn the_tag_of_its_own_container_is_its_version() {
         let version = |images: &[(&str, &str)]| -> Result<Version, NoVersion> {
             let parse = |(name, image): &(&str, &str)| {
-                (domain::names::image::Container::Main((*name).to_owned()), image.parse().unwrap())
+                (kernel::names::image::Container::Main((*name).to_owned()), image.parse().unwrap())
             };
             Ok(images.iter().map(parse).collect())
         };

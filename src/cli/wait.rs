@@ -1,7 +1,7 @@
 //! `allclear wait NAME --for complete|purged|settled --timeout TIME`: for CI, right behind `kubectl apply`.
 //!
 //! The workload and its record are read afresh until the goal is reached, can no longer be reached, or the time is over; what is
-//! waited for is said on standard error meanwhile. What a goal means is in `domain::rollouts::goal`. Nothing is changed anywhere.
+//! waited for is said on standard error meanwhile. What a goal means is in `purge::rollouts::goal`. Nothing is changed anywhere.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,15 +12,15 @@ use crate::cli::answer::{Outcome, done, invalid, refused};
 use crate::looking::listen::listen;
 use crate::looking::workloads::not_found;
 use crate::looking::{Question, Section, Sources, awaited, no_replica, old_pods_at_the_barrier, peek, summarised};
-use domain::agreement::tally::Tally;
-use domain::kernel::id::WorkloadId;
-use domain::kernel::text::duration;
-use domain::names::image::{Version, brief};
-use domain::ports::{PortError, Retry};
-use domain::records::record::Record;
-use domain::rollouts::goal::{Goal, Way, way};
-use domain::rollouts::rollout::{Summary, preview, timeout};
-use domain::workloads::workload::Workload;
+use kernel::id::WorkloadId;
+use kernel::names::image::{Version, brief};
+use kernel::text::duration;
+use purge::agreement::tally::Tally;
+use purge::ports::{PortError, Retry};
+use purge::records::record::Record;
+use purge::rollouts::goal::{Goal, Way, way};
+use purge::rollouts::rollout::{Summary, preview, timeout};
+use purge::workloads::workload::Workload;
 
 /// Exit code of a wait whose time was over first: rolling back and looking again are different answers.
 pub const EXIT_LATE: u8 = 3;

@@ -19,7 +19,7 @@ use crate::cli::config;
 use crate::cli::connect::{ledger_flag, with_inputs};
 use crate::config::{Config, load};
 use crate::looking::Question;
-use domain::ports::Clock;
+use purge::ports::Clock;
 
 /// What a person does who wants to know what the running allclear has.
 const ELSEWHERE: &str = "the running allclear has its own: `kubectl -n allclear exec deploy/allclear -- allclear webhook list`, or --server with the \

@@ -9,8 +9,8 @@ use super::problem::Place;
 use super::values::{DAY, MINUTE, SECOND, Values};
 use super::webhooks::ReadFile;
 use super::{AbsentPolicy, Group, Namespaces, Redis, Watch, unread};
-use domain::bounds::policy::AtTimeout;
-use domain::kernel::id::{config_hash, is_key_part};
+use kernel::id::{config_hash, is_key_part};
+use purge::bounds::policy::AtTimeout;
 
 /// Members of a group at most: a vector has one component for each, and a record (4 KiB) holds several vectors.
 const REMOTES_MAX: usize = 32;

@@ -12,7 +12,7 @@ use http::{HeaderName, HeaderValue};
 use super::address::{Refused, WebUrl};
 use super::mask::{Secret, shown};
 use super::suggest::{listed, nearest};
-use domain::notices::notice::Kind;
+use notices::notice::Kind;
 
 /// One receiver, with every default filled in.
 #[derive(Clone, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use std::fmt;
 use config::ValueKind;
 use serde::{Serialize, Serializer};
 
-use domain::kernel::text::{first, visible};
+use kernel::text::{first, visible};
 
 /// What is shown instead of a secret.
 pub const MASK: &str = "•••";

@@ -55,16 +55,16 @@ pub use serving::Hooks;
 pub use show::Effective;
 pub use traces::Traces;
 
-use domain::agreement::roster::Trust;
-use domain::bounds::policy::{Agreement, AtTimeout, Choice, OnMissing, OnRollback, Policy};
-use domain::bounds::tenants::Tenants;
-use domain::kernel::machine::millis;
-use domain::names::paths::PathSet;
-use domain::purges::purge::{Pace, Rate};
-use domain::records::rules::Rules;
+use kernel::machine::millis;
+use kernel::names::paths::PathSet;
 use layers::Layer;
 use problem::Findings;
 pub(crate) use problem::unread;
+use purge::agreement::roster::Trust;
+use purge::bounds::policy::{Agreement, AtTimeout, Choice, OnMissing, OnRollback, Policy};
+use purge::bounds::tenants::Tenants;
+use purge::purges::purge::{Pace, Rate};
+use purge::records::rules::Rules;
 use values::Values;
 
 /// The file that is read when `--config` is not given, if it exists.

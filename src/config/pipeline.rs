@@ -7,8 +7,8 @@ use std::net::IpAddr;
 use super::address::Refused;
 use super::problem::Place;
 use super::values::Values;
-use domain::bounds::tenants::{Tenancy, Tenants};
-use domain::names::destination::Destination;
+use kernel::names::destination::Destination;
+use purge::bounds::tenants::{Tenancy, Tenants};
 
 /// API groups at most: ours, and the one we took over from.
 const GROUPS_MAX: usize = 8;

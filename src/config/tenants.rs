@@ -9,9 +9,9 @@ use super::address::Refused;
 use super::mask::shown;
 use super::suggest::{listed, nearest};
 use super::values::{Values, label};
-use domain::bounds::tenants::{Allowance, Tenancy, Tenants};
-use domain::names::distribution::DistributionId;
-use domain::names::host::Host;
+use kernel::names::distribution::DistributionId;
+use kernel::names::host::Host;
+use purge::bounds::tenants::{Allowance, Tenancy, Tenants};
 
 const KEY: &str = "tenants.allow";
 

@@ -21,10 +21,10 @@ use super::{
     CloudFront, Config, Distributions, Group, Leader, Ledger, LedgerBackend, Log, LogFormat, Namespaces, Purge, Redis,
     Rollout, Site, Version, Watch, Webhooks, ZeroReplicas, unread,
 };
-use domain::bounds::policy::{Choice, OnMissing, OnRollback};
-use domain::bounds::tenants::PATHS_SENT_MAX;
-use domain::names::paths::{self, PathSet};
-use domain::records::record::VOTE_PATH_BYTES_MAX;
+use kernel::names::paths::{self, PathSet};
+use purge::bounds::policy::{Choice, OnMissing, OnRollback};
+use purge::bounds::tenants::PATHS_SENT_MAX;
+use purge::records::record::VOTE_PATH_BYTES_MAX;
 
 /// Namespaces in a list at most; each has a watch of its own. With more, watch all namespaces.
 const NAMESPACES_MAX: usize = 100;

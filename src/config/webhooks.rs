@@ -22,7 +22,7 @@ use super::problem::{Findings, Place};
 use super::suggest::{nearest, unknown};
 use super::unread;
 use super::values::parse_duration;
-use domain::notices::notice::Kind;
+use notices::notice::Kind;
 
 /// Bounds of the time one attempt may take in all. Above a minute a slow receiver holds up too many others.
 pub(super) const TIMEOUT: RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_secs(60);

@@ -14,7 +14,7 @@ use crate::demo::narration::{
 };
 use crate::demo::story::{self, Came, Stopwatch};
 use crate::demo::telling::{Heading, Pace, Wishes};
-use domain::ports::Clock;
+use purge::ports::Clock;
 use sandbox::cloudfront::access_key_id;
 use sandbox::group::{GroupWorld, Web};
 use sandbox::http::{Action, Fault, When};

@@ -15,7 +15,7 @@ use crate::demo::narration::{image, program, refused, say};
 use crate::demo::stage::{Controller, Part};
 use crate::demo::story::{self, Came, Stopwatch, Waits};
 use crate::demo::telling::{Heading, Pace, Wishes};
-use domain::pipeline::view::{EnvironmentView, View};
+use objects::pipeline::view::{EnvironmentView, View};
 use sandbox::cloudfront::Status;
 use sandbox::forge::{ForgeHost, Hosted, Pull, PullState, Site};
 use sandbox::git::GitHost;

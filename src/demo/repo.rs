@@ -18,7 +18,7 @@ use crate::demo::narration::{program, refused, say};
 use crate::demo::stage::{Controller, Part};
 use crate::demo::story::{self, Came, Stopwatch, Waits};
 use crate::demo::telling::{Heading, Pace, Wishes};
-use domain::repo::view::View;
+use objects::repo::view::View;
 use sandbox::git::GitHost;
 use sandbox::http::{Action, Fault, Request, Server, When};
 use sandbox::kubernetes::Kind;

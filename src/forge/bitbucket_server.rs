@@ -4,8 +4,8 @@
 //! Every change names the version that it changes; an older one is refused with 409. To close one it is then read again, once.
 
 use async_trait::async_trait;
-use domain::pipeline::proposal::RequestState;
 use http::{Method, StatusCode};
+use objects::pipeline::proposal::RequestState;
 use serde::Deserialize;
 use serde_json::{Value, json};
 

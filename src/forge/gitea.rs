@@ -3,7 +3,7 @@
 //! Their lists have no filter by branch: they are read page by page.
 
 use async_trait::async_trait;
-use domain::pipeline::proposal::RequestState;
+use objects::pipeline::proposal::RequestState;
 use serde::Deserialize;
 
 use crate::pulls;

@@ -1,7 +1,7 @@
 //! Pull requests on GitHub and GitHub Enterprise Server (<https://docs.github.com/en/rest/pulls/pulls>).
 
 use async_trait::async_trait;
-use domain::pipeline::proposal::RequestState;
+use objects::pipeline::proposal::RequestState;
 use serde::Deserialize;
 
 use crate::place::encoded;

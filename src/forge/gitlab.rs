@@ -1,8 +1,8 @@
 //! Merge requests on GitLab (<https://docs.gitlab.com/api/merge_requests/>).
 
 use async_trait::async_trait;
-use domain::pipeline::proposal::RequestState;
 use http::Method;
+use objects::pipeline::proposal::RequestState;
 use serde::Deserialize;
 use serde_json::{Value, json};
 

@@ -13,12 +13,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use domain::kernel::id::{RepoId, Revision};
-use domain::names::destination;
-use domain::ports::objects::Secrets;
-use domain::ports::repo::{Begins, Found, Heads, Unresolved};
-use domain::ports::{PortError, Retry};
-use domain::repo::spec::{Spec, Wanted};
+use kernel::id::{RepoId, Revision};
+use kernel::names::destination;
+use objects::ports::Secrets;
+use objects::ports::repo::{Begins, Found, Heads, Unresolved};
+use objects::repo::spec::{Spec, Wanted};
+use purge::ports::{PortError, Retry};
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 

@@ -15,8 +15,8 @@ use std::hash::{BuildHasher, Hash, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use domain::kernel::machine::Timestamp;
-use domain::ports::Clock;
+use kernel::machine::Timestamp;
+use purge::ports::Clock;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use domain::pipeline::proposal::{ForgeKind, Order};
-use domain::ports::PortError;
+use objects::pipeline::proposal::{ForgeKind, Order};
+use purge::ports::PortError;
 
 use crate::Authorities;
 use crate::git::Credentials;

@@ -1,7 +1,7 @@
 //! Where a repository is, and what of its URL the APIs of forges need.
 
-use domain::pipeline::proposal::ForgeKind;
-use domain::ports::PortError;
+use objects::pipeline::proposal::ForgeKind;
+use purge::ports::PortError;
 
 /// A repository's URL in its parts.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -18,7 +18,7 @@
 //! A call is made on a thread of the blocking pool: packs, trees and YAML take milliseconds to seconds, and an actor's thread has none
 //! of them to spare.
 //!
-//! Not for when something is proposed (`domain::pipeline`), nor for whose turn it is (`keeper`).
+//! Not for when something is proposed (`objects::pipeline`), nor for whose turn it is (`keeper`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -26,14 +26,14 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use domain::kernel::text;
-use domain::names::destination;
-use domain::pipeline::marker::{self, Refused};
-use domain::pipeline::proposal::{ForgeKind, Order, Proposed, RequestState};
-use domain::ports::objects::Secrets;
-use domain::ports::pipeline::Forge;
-use domain::ports::{PortError, Retry};
 use http::StatusCode;
+use kernel::names::destination;
+use kernel::text;
+use objects::pipeline::marker::{self, Refused};
+use objects::pipeline::proposal::{ForgeKind, Order, Proposed, RequestState};
+use objects::ports::Secrets;
+use objects::ports::pipeline::Forge;
+use purge::ports::{PortError, Retry};
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 

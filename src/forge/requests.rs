@@ -1,8 +1,8 @@
 //! Pull requests of one repository: what every forge can do, in words that fit all of them.
 
 use async_trait::async_trait;
-use domain::kernel::text;
-use domain::pipeline::proposal::{Order, Request, RequestState};
+use kernel::text;
+use objects::pipeline::proposal::{Order, Request, RequestState};
 
 use crate::rest::{Failure, Versioned};
 use crate::words::{self, Words};

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use domain::kernel::text;
-use domain::ports::{PortError, Retry};
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, ETAG, IF_NONE_MATCH, LOCATION, USER_AGENT};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
+use kernel::text;
+use purge::ports::{PortError, Retry};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 

@@ -16,7 +16,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use domain::kernel::machine::Timestamp;
+use kernel::machine::Timestamp;
 
 use crate::limits::REST_MAX;
 

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
-use domain::pipeline::proposal::{Order, Proposed, RequestState};
-use domain::ports::PortError;
 use http::StatusCode;
+use objects::pipeline::proposal::{Order, Proposed, RequestState};
+use purge::ports::PortError;
 
 use crate::git::{Commit, Draft, Objects, Oid, Pushed, Remote};
 use crate::requests::{Branches, Found, Requests};

@@ -5,10 +5,10 @@
 
 use std::fmt::Write as _;
 
-use domain::kernel::id::{PipelineId, PromotionSeq};
-use domain::kernel::text;
-use domain::pipeline::marker;
-use domain::pipeline::proposal::Order;
+use kernel::id::{PipelineId, PromotionSeq};
+use kernel::text;
+use objects::pipeline::marker;
+use objects::pipeline::proposal::Order;
 
 use crate::git::Commit;
 
@@ -181,8 +181,8 @@ fn code(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use domain::kernel::id::{Environment, Revision};
-    use domain::pipeline::proposal::{ForgeKind, Repository};
+    use kernel::id::{Environment, Revision};
+    use objects::pipeline::proposal::{ForgeKind, Repository};
 
     use super::*;
 

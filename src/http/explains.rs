@@ -12,8 +12,8 @@ use super::reply;
 use crate::looking::Sources;
 use crate::looking::explain::{Found, explanation};
 use crate::looking::workloads::not_found;
-use domain::kernel::id::WorkloadId;
-use domain::kernel::text;
+use kernel::id::WorkloadId;
+use kernel::text;
 
 /// How long an answer serves all requests for the same.
 const KEPT_FOR: Duration = Duration::from_secs(10);

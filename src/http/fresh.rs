@@ -3,7 +3,7 @@
 //! They are other allclears (`purged.server`), and tools that ask before they go on. So it is answered where the probes are, to who
 //! has its token, and in the form of a verdict: `{"open": true}`, or `{"open": false, "reason": "…", "retryAfter": 2}`.
 //!
-//! Not for what makes an edge fresh; that is `domain::rollouts::edge`.
+//! Not for what makes an edge fresh; that is `purge::rollouts::edge`.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,8 +16,8 @@ use sha2::{Digest, Sha256};
 
 use super::names::is_name;
 use super::reply;
-use domain::pipeline::spec::Purged;
-use domain::ports::pipeline::Edges;
+use objects::pipeline::spec::Purged;
+use objects::ports::pipeline::Edges;
 
 /// What its paths begin with.
 pub(super) const PATH: &str = "/api/v1/fresh/";

@@ -31,15 +31,15 @@ use crate::actors::observation::Observation;
 use crate::looking::About;
 use crate::telemetry::chronicle::Moment;
 use crate::telemetry::{Form, Metrics};
-use domain::kernel::id::WorkloadId;
-use domain::kernel::text;
-use domain::rollouts::browse::{Only, Search, TEXT_CHARS_MAX};
 pub use doors::{Addresses, Door, ListenError};
 use doors::{Open, bind};
 pub use fresh::Fresh;
 use guests::Guest;
+use kernel::id::WorkloadId;
+use kernel::text;
 use names::is_name;
 use page::Asked;
+use purge::rollouts::browse::{Only, Search, TEXT_CHARS_MAX};
 pub use window::Front;
 use window::Window;
 

@@ -1,6 +1,6 @@
 //! The status page: what is going on and what a person should know or do, and a page for each workload.
 //!
-//! It shows words that others chose (`domain::rollouts::rollout`'s summaries, mostly) and chooses none of its own about a rollout, so
+//! It shows words that others chose (`purge::rollouts::rollout`'s summaries, mostly) and chooses none of its own about a rollout, so
 //! it cannot disagree with `explain` or the logs. Everything is escaped by maud; the style sheet and the script alone are put in as they
 //! are. A page is made of sections: `http::live` sends those that have changed. Nothing is loaded from anywhere else, and without the
 //! script the page reloads itself.
@@ -25,10 +25,10 @@ use crate::actors::observation::Observation;
 use crate::looking::About;
 use crate::looking::page::count;
 use crate::telemetry::chronicle::Moment;
-use domain::kernel::id::WorkloadId;
-use domain::kernel::text::visible;
-use domain::rollouts::browse::Search;
 use health::Health;
+use kernel::id::WorkloadId;
+use kernel::text::visible;
+use purge::rollouts::browse::Search;
 
 /// The page's style sheet. Its hash is in the content security policy, so it goes into the page byte for byte.
 pub const STYLE: &str = include_str!("page/page.css");

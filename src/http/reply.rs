@@ -18,7 +18,7 @@ use sha2::{Digest, Sha256};
 
 use super::doors::Door;
 use super::page::{SCRIPT, STYLE};
-use domain::kernel::text::{visible, visible_json, visible_lines};
+use kernel::text::{visible, visible_json, visible_lines};
 
 /// The page loads nothing: its one style sheet and its one script are inside it and named here by their hashes, its icon is a `data:`
 /// address. The script connects to where it came from, for events, and the form of the search leads there.

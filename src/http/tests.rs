@@ -19,15 +19,15 @@ use super::*;
 use crate::actors::browse::{Browse, Row};
 use crate::actors::message::Observe;
 use crate::actors::observation::{DeliverySeen, PurgeSeen};
-use domain::agreement::tally::{Ballot, Tally};
-use domain::broker::{BoardSeen, MemberSeen, Seen};
-use domain::kernel::id::WorkloadId;
-use domain::pipeline::judge::Stale;
-use domain::pipeline::spec::Purged;
-use domain::ports::pipeline::Edges;
-use domain::ports::{Clock, PortError};
-use domain::rollouts::rollout::{MemberSummary, Past, PurgeSummary, Stage, Summary};
-use domain::rollouts::unwell::{Reason, Unwell};
+use kernel::id::WorkloadId;
+use objects::pipeline::judge::Stale;
+use objects::pipeline::spec::Purged;
+use objects::ports::pipeline::Edges;
+use purge::agreement::tally::{Ballot, Tally};
+use purge::broker::{BoardSeen, MemberSeen, Seen};
+use purge::ports::{Clock, PortError};
+use purge::rollouts::rollout::{MemberSummary, Past, PurgeSummary, Stage, Summary};
+use purge::rollouts::unwell::{Reason, Unwell};
 
 struct Showing(Observation);
 
@@ -84,8 +84,8 @@ const NOW_MS: i64 = 1_700_049_600_000;
 struct Stopped;
 
 impl Clock for Stopped {
-    fn now(&self) -> domain::kernel::machine::Timestamp {
-        domain::kernel::machine::Timestamp::default()
+    fn now(&self) -> kernel::machine::Timestamp {
+        kernel::machine::Timestamp::default()
     }
 
     fn wall_ms(&self) -> i64 {

@@ -22,8 +22,8 @@ use crate::actors::observation::Observation;
 use crate::looking::{About, Sources};
 use crate::telemetry::Metrics;
 use crate::telemetry::chronicle::Moment;
-use domain::kernel::id::WorkloadId;
-use domain::ports::Clock;
+use kernel::id::WorkloadId;
+use purge::ports::Clock;
 
 /// How long an observation may take. Root waits up to 2 s for each actor and then answers without it.
 const OBSERVE_WITHIN: Duration = Duration::from_secs(3);

@@ -14,22 +14,22 @@ use crate::looking::explain::model::{
 };
 use crate::looking::listen::{UNREAD, listen};
 use crate::looking::{Section, Sources, awaited, no_replica, old_pods_at_the_barrier, peeked, summarised};
-use domain::agreement::tally::Tally;
-use domain::bounds::policy::Policy;
-use domain::bounds::tenants::Tenancy;
-use domain::kernel::id::WorkloadId;
-use domain::kernel::reported::Standing;
-use domain::names::distribution::Distribution;
-use domain::names::host::Host;
-use domain::names::paths::PathSet;
-use domain::notices::delivery::{Delivery, State};
-use domain::ports::{CdnError, LedgerContents, PortError};
-use domain::records::record::{Outcome, Phase, Record};
-use domain::rollouts::rollout::{Arrival, Preview, Summary, closed, faults, preview, timeout};
-use domain::site::{Age, Gathered, REJECTED_MAX, RouteClaim, Site, own};
-use domain::workloads::readiness::{self, Pods};
-use domain::workloads::serving::OldPods;
-use domain::workloads::workload::Workload;
+use kernel::id::WorkloadId;
+use kernel::names::distribution::Distribution;
+use kernel::names::host::Host;
+use kernel::names::paths::PathSet;
+use kernel::reported::Standing;
+use notices::delivery::{Delivery, State};
+use purge::agreement::tally::Tally;
+use purge::bounds::policy::Policy;
+use purge::bounds::tenants::Tenancy;
+use purge::ports::{CdnError, LedgerContents, PortError};
+use purge::records::record::{Outcome, Phase, Record};
+use purge::rollouts::rollout::{Arrival, Preview, Summary, closed, faults, preview, timeout};
+use purge::site::{Age, Gathered, REJECTED_MAX, RouteClaim, Site, own};
+use purge::workloads::readiness::{self, Pods};
+use purge::workloads::serving::OldPods;
+use purge::workloads::workload::Workload;
 
 /// Whether there is such a workload.
 pub enum Found {
@@ -291,7 +291,7 @@ fn deployment(
     pods_missing: Option<String>,
     policy: &Policy,
 ) -> DeploymentSeen {
-    let images = |version: &domain::names::image::Version| {
+    let images = |version: &kernel::names::image::Version| {
         version.iter().map(|(container, image)| (container.to_string(), image.to_string())).collect()
     };
     DeploymentSeen {

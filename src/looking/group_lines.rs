@@ -1,7 +1,7 @@
 //! Lines about the members' parts in one rollout, for `status` and `explain`.
 
 use crate::looking::page::PAD;
-use domain::agreement::tally::{Ballot, Executed};
+use purge::agreement::tally::{Ballot, Executed};
 
 /// A line for each member.
 pub(crate) fn members(members: &[Ballot]) -> Vec<String> {

@@ -9,15 +9,15 @@ use futures_util::future::join_all;
 
 use crate::config::Config;
 use crate::looking::Sources;
-use domain::agreement::group::View;
-use domain::agreement::roster::{Heartbeat, Hold, Reason, Roster, Stands, Trust, settings};
-use domain::agreement::tally::{Tally, tally};
-use domain::bounds::policy::{Agreement, Policy};
-use domain::broker::{Broker, Effect, Event, Identity, NoAnswer, Seen, Trouble};
-use domain::kernel::id::{Member, Origin, WorkloadId};
-use domain::kernel::machine::{Machine, Timestamp};
-use domain::ports::{BEAT_TTL, Board, Cursor, Heard, LedgerContents, News, Posting};
-use domain::records::record::Record;
+use kernel::id::{Member, Origin, WorkloadId};
+use kernel::machine::{Machine, Timestamp};
+use purge::agreement::group::View;
+use purge::agreement::roster::{Heartbeat, Hold, Reason, Roster, Stands, Trust, settings};
+use purge::agreement::tally::{Tally, tally};
+use purge::bounds::policy::{Agreement, Policy};
+use purge::broker::{Broker, Effect, Event, Identity, NoAnswer, Seen, Trouble};
+use purge::ports::{BEAT_TTL, Board, Cursor, Heard, LedgerContents, News, Posting};
+use purge::records::record::Record;
 
 /// How long one board is listened to. 10,000 records of a member come in 20 answers of a few milliseconds each.
 const BOARD_WITHIN: Duration = Duration::from_secs(15);
@@ -75,7 +75,7 @@ pub struct Group {
     /// The group as a running allclear would show it; `None` while alone.
     pub seen: Option<Seen>,
     /// The boards, also while alone.
-    pub boards: Vec<domain::broker::BoardSeen>,
+    pub boards: Vec<purge::broker::BoardSeen>,
     /// What is wrong with the boards and the group.
     pub troubles: Vec<Trouble>,
     /// Copies of this cluster's own records, with the name of the board.

@@ -28,15 +28,15 @@ use crate::adapters::kubernetes::objects::RepoKind;
 use crate::config::{Config, LedgerBackend};
 use crate::looking::replicas::Replicas;
 use crate::looking::whose::Whose;
-use domain::bounds::policy::Policy;
-use domain::kernel::id::{Kind, WorkloadId};
-use domain::kernel::reported::Standing;
-use domain::names::image::Version;
-use domain::ports::{Cdn, ClusterView, Ledger, LedgerContents, PortError};
-use domain::records::record::{Phase, Record};
-use domain::workloads::readiness::{Pod, Pods, summarise};
-use domain::workloads::serving::{OldPods, old_pods};
-use domain::workloads::workload::Workload;
+use kernel::id::{Kind, WorkloadId};
+use kernel::names::image::Version;
+use kernel::reported::Standing;
+use purge::bounds::policy::Policy;
+use purge::ports::{Cdn, ClusterView, Ledger, LedgerContents, PortError};
+use purge::records::record::{Phase, Record};
+use purge::workloads::readiness::{Pod, Pods, summarise};
+use purge::workloads::serving::{OldPods, old_pods};
+use purge::workloads::workload::Workload;
 
 pub use listen::Neighbours;
 

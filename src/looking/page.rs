@@ -5,7 +5,7 @@ use std::fmt;
 use jiff::Timestamp;
 
 use crate::looking::Section;
-use domain::kernel::text::visible;
+use kernel::text::visible;
 
 /// Characters on a line.
 const COLUMNS: usize = 100;

@@ -10,9 +10,9 @@ use jiff::Timestamp;
 use crate::adapters::clock::SystemClock;
 use crate::adapters::kubernetes::installation::{Controller, Installation, LABEL, Seen};
 use crate::looking::page::time;
-use domain::ports::{Clock, PortError};
-use domain::replica::lease::{Claim, RENEW_EVERY};
-use domain::workloads::readiness::Pod;
+use kernel::replica::lease::{Claim, RENEW_EVERY};
+use purge::ports::{Clock, PortError};
+use purge::workloads::readiness::Pod;
 
 /// How far the time of the last renewal may be from our own before it is looked whether it moves: six renewals, and less than what
 /// clocks that anyone looks after differ.

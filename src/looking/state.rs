@@ -13,21 +13,21 @@ use crate::looking::{
     About, LabelledPods, Section, Sources, awaited, is_at_the_barrier, no_replica, old_pods_at_the_barrier, peek,
     summarised,
 };
-use domain::agreement::tally::Tally;
-use domain::bounds::policy::Policy;
-use domain::broker::BoardSeen;
-use domain::kernel::id::{ObjectId, WorkloadId};
-use domain::kernel::reported::Standing;
-use domain::notices::delivery::{self, Delivery};
-use domain::pipeline::view as pipeline;
-use domain::ports::{LedgerContents, PortError};
-use domain::records::record::Record;
-use domain::repo::view as repo;
-use domain::rollouts::rollout::{Preview, Summary, news, preview, timeout};
-use domain::rollouts::unwell::{Unwell, unwell};
-use domain::workloads::readiness::Pods;
-use domain::workloads::serving::OldPods;
-use domain::workloads::workload::Workload;
+use kernel::id::{ObjectId, WorkloadId};
+use kernel::reported::Standing;
+use notices::delivery::{self, Delivery};
+use objects::pipeline::view as pipeline;
+use objects::repo::view as repo;
+use purge::agreement::tally::Tally;
+use purge::bounds::policy::Policy;
+use purge::broker::BoardSeen;
+use purge::ports::{LedgerContents, PortError};
+use purge::records::record::Record;
+use purge::rollouts::rollout::{Preview, Summary, news, preview, timeout};
+use purge::rollouts::unwell::{Unwell, unwell};
+use purge::workloads::readiness::Pods;
+use purge::workloads::serving::OldPods;
+use purge::workloads::workload::Workload;
 
 /// Rollouts whose old pods are looked at: each costs a request.
 const OLD_PODS_SHOWN_MAX: usize = 32;

@@ -7,19 +7,19 @@ use async_trait::async_trait;
 
 use super::*;
 use crate::adapters::ledger::memory::MemoryLedger;
-use domain::kernel::id::{InvalidationId, Origin, Reference, Seq};
-use domain::kernel::reported::Replicas;
-use domain::names::distribution::{Distribution, DistributionId};
-use domain::names::image::{Container, Image};
-use domain::names::paths::PathSet;
-use domain::names::selector::LabelSelector;
-use domain::ports::{CdnError, Flow, Found, Invalidation, InvalidationStatus, PodSight, Sight};
-use domain::records::record::{Change, Closed, Edge, Outcome};
-use domain::site::{Age, Gathered, IngressFact, IngressRule, RouteClaim, ServiceFact, SiteFacts};
-use domain::testing;
-use domain::watches::listed::Scope;
-use domain::watches::lives::LifeNote;
-use domain::workloads::serving::Serving;
+use kernel::id::{InvalidationId, Origin, Reference, Seq};
+use kernel::names::distribution::{Distribution, DistributionId};
+use kernel::names::image::{Container, Image};
+use kernel::names::paths::PathSet;
+use kernel::names::selector::LabelSelector;
+use kernel::reported::Replicas;
+use kernel::watches::listed::Scope;
+use kernel::watches::lives::LifeNote;
+use purge::ports::{CdnError, Flow, Found, Invalidation, InvalidationStatus, PodSight, Sight};
+use purge::records::record::{Change, Closed, Edge, Outcome};
+use purge::site::{Age, Gathered, IngressFact, IngressRule, RouteClaim, ServiceFact, SiteFacts};
+use purge::testing;
+use purge::workloads::serving::Serving;
 
 pub(crate) type Labels = BTreeMap<String, String>;
 

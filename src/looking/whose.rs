@@ -10,7 +10,7 @@ use crate::adapters::ledger::kubernetes::KubernetesLedger;
 use crate::config::{Config, InForce, Invalid, LedgerBackend, Loaded};
 use crate::looking::page::time;
 use crate::looking::{ledger_namespace, ledger_place};
-use domain::ports::Ledger;
+use purge::ports::Ledger;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Whose {

@@ -8,14 +8,14 @@ use futures_util::StreamExt;
 use serde::Serialize;
 
 use crate::looking::{Section, Sources, no_namespace, no_replica, peek};
-use domain::bounds::policy::Policy;
-use domain::kernel::id::WorkloadId;
-use domain::kernel::reported::Standing;
-use domain::names::image::{Image, Version};
-use domain::ports::{ClusterView, Sight};
-use domain::records::record::{Outcome, Record};
-use domain::rollouts::rollout::{Summary, preview, timeout};
-use domain::workloads::workload::Workload;
+use kernel::id::WorkloadId;
+use kernel::names::image::{Image, Version};
+use kernel::reported::Standing;
+use purge::bounds::policy::Policy;
+use purge::ports::{ClusterView, Sight};
+use purge::records::record::{Outcome, Record};
+use purge::rollouts::rollout::{Summary, preview, timeout};
+use purge::workloads::workload::Workload;
 
 /// How long a listing of all workloads may take: 10,000 of them come in about a second.
 const LISTED_WITHIN: Duration = Duration::from_secs(15);

@@ -11,14 +11,14 @@ use async_trait::async_trait;
 use futures_util::stream;
 use tokio::sync::mpsc;
 
-use domain::agreement::roster::Heartbeat;
-use domain::kernel::id::{Member, Origin, WorkloadId};
-use domain::kernel::machine::Timestamp;
-use domain::ports::{
+use kernel::id::{Member, Origin, WorkloadId};
+use kernel::machine::Timestamp;
+use purge::agreement::roster::Heartbeat;
+use purge::ports::{
     BEAT_TTL, Board, Clock, Cursor, Flow, Heard, Interest, News, PASSING_TTL, POSTINGS_MAX, PortError, Posted, Posting,
     Reason,
 };
-use domain::records::record_codec::encode_published;
+use purge::records::record_codec::encode_published;
 
 /// The server. Clones are the same one.
 #[derive(Clone)]

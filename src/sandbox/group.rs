@@ -14,7 +14,7 @@ use crate::kubernetes::Timings;
 use crate::proxy::{Direction, Mode, Proxy};
 use crate::redis_server::RedisServer;
 use crate::world::{Outside, World};
-use domain::ports::{Board, Clock};
+use purge::ports::{Board, Clock};
 
 /// Names of members, in the order they are given out. More make no sense on one machine.
 pub const MEMBERS: [&str; 5] = ["eu-1", "us-1", "ap-1", "eu-2", "us-2"];

@@ -17,7 +17,7 @@ use crate::cloudfront::{self, CloudFrontStandIn};
 use crate::http::Server;
 use crate::kubernetes::{self, KubernetesStandIn, Timings};
 use crate::receiver::Receiver;
-use domain::ports::Board;
+use purge::ports::Board;
 
 /// Begins the access key id of every controller; the name of its cluster follows, so that CloudFront's stand-in knows callers
 /// apart. Every stand-in accepts it.

@@ -6,8 +6,8 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
 use super::labels::{BOARD_CALLS, ByBoard, ByCall, ByReason, Label};
-use domain::agreement::roster;
-use domain::ports;
+use purge::agreement::roster;
+use purge::ports;
 
 /// What happens between this member and the others.
 #[derive(Default)]

@@ -9,9 +9,9 @@ use std::sync::{Mutex, PoisonError};
 
 use serde::Serialize;
 
-use domain::kernel::id::{NoticeId, Subject, WorkloadId};
-use domain::kernel::text;
-use domain::notices::notice::{Kind, Notice};
+use kernel::id::{NoticeId, Subject, WorkloadId};
+use kernel::text;
+use notices::notice::{Kind, Notice};
 
 /// Moments that are kept, of all workloads: some 400 rollouts. At about 500 bytes each that is a megabyte.
 const MOMENTS_MAX: usize = 2048;
@@ -96,7 +96,7 @@ impl Chronicle {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use domain::kernel::id::{PipelineId, Seq};
+    use kernel::id::{PipelineId, Seq};
 
     fn notice(name: &str, kind: Kind, seq: u64) -> Notice {
         Notice {

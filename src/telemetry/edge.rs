@@ -11,9 +11,9 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 use super::labels::{ByDistribution, ByNamespace};
-use domain::kernel::id::Seq;
-use domain::names::distribution::DistributionId;
-use domain::notices::notice::{Kind, Notice};
+use kernel::id::Seq;
+use kernel::names::distribution::DistributionId;
+use notices::notice::{Kind, Notice};
 
 /// From one second to four hours. An invalidation takes seconds to minutes; in a group the other clusters come first.
 const FRESH_BUCKETS: [f64; 12] = [1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 900.0, 1_800.0, 3_600.0, 14_400.0];
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     fn notice(at_ms: i64, kind: Kind, seq: u64) -> Notice {
-        let subject = domain::kernel::id::WorkloadId::deployment("shop", "web").into();
+        let subject = kernel::id::WorkloadId::deployment("shop", "web").into();
         let (rollout, change, message) = (String::new(), String::new(), String::new());
         Notice {
             id: Notice::id_of("r", kind, ""),

@@ -15,7 +15,7 @@ use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, MakeWriter}
 use tracing_subscriber::registry::LookupSpan;
 
 use crate::config::LogFormat;
-use domain::kernel::text::{clean, visible_json};
+use kernel::text::{clean, visible_json};
 
 /// Longest value in text format, in bytes. Container runtimes divide longer lines than this (CRI-O and containerd: 16 KiB).
 const VALUE_BYTES_MAX: usize = 16 << 10;

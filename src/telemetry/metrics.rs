@@ -21,9 +21,9 @@ use super::promoting::Promotions;
 use super::running::Runs;
 use super::standing::Standing;
 use super::traces::Traces;
-use domain::kernel::promise::Promise;
-use domain::notices::delivery::Outcome;
-use domain::notices::notice::{Kind, Notice, Severity};
+use kernel::promise::Promise;
+use notices::delivery::Outcome;
+use notices::notice::{Kind, Notice, Severity};
 
 /// Upper bounds in seconds: a loopback write to half a minute, doubling.
 const SECONDS_BUCKETS: [f64; 14] = [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 30.0];
@@ -258,7 +258,7 @@ mod tests {
         metrics.standing.workloads(3, 2, 1);
         metrics.standing.blind(true);
         metrics.standing.deliveries(4, 5);
-        metrics.boards.held(domain::agreement::roster::Reason::Servers, true);
+        metrics.boards.held(purge::agreement::roster::Reason::Servers, true);
         let lines = [
             ("allclear_leader", 1),
             ("allclear_workloads", 3),

@@ -1,7 +1,7 @@
 //! What the program says about itself: log lines and metrics, from one place.
 //!
 //! Every transition is one line and one count, both made by [`Metrics::notice`] from the same notice, so they cannot
-//! disagree. Not for telling users; that is `domain::notices::notice` and its ways out.
+//! disagree. Not for telling users; that is `notices::notice` and its ways out.
 
 mod boards;
 pub mod chronicle;

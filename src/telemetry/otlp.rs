@@ -7,12 +7,12 @@
 //!
 //! A library for this costs 31 s of build and 10 crates (decision 45); what is used of it is this file.
 //!
-//! Not for what is a span (`domain::kernel::trace`), nor for how it is sent (`app::exporting`).
+//! Not for what is a span (`kernel::trace`), nor for how it is sent (`app::exporting`).
 
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use domain::kernel::trace::{Fact, Span, Stage};
+use kernel::trace::{Fact, Span, Stage};
 
 /// The sender of all spans of this process: attributes by name.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
@@ -104,8 +104,8 @@ fn nanos(time_ms: i64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use domain::kernel::id::{Member, WorkloadId};
-    use domain::kernel::trace::Fault;
+    use kernel::id::{Member, WorkloadId};
+    use kernel::trace::Fault;
 
     #[test]
     fn a_span_has_the_form_of_the_specification() {

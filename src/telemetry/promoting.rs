@@ -9,8 +9,8 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
 use super::labels::{Label, Labels};
-use domain::pipeline::proposal::ForgeKind;
-use domain::pipeline::status::Phase;
+use objects::pipeline::proposal::ForgeKind;
+use objects::pipeline::status::Phase;
 
 /// What is known of a target.
 const STANDINGS: [&str; 4] = ["ready", "not_ready", "absent", "unknown"];

@@ -10,8 +10,8 @@ use prometheus_client::registry::Registry;
 
 use super::labels::{Label, Labels};
 use super::promoting::Share;
-use domain::repo::remark::EndedAttempt;
-use domain::repo::status::{Action, Phase};
+use objects::repo::remark::EndedAttempt;
+use objects::repo::status::{Action, Phase};
 
 /// From ten seconds to four hours: a plan takes a minute, and an apply as long as it takes to make a database.
 const SECONDS_BUCKETS: [f64; 8] = [10.0, 30.0, 60.0, 180.0, 600.0, 1_800.0, 3_600.0, 14_400.0];

@@ -11,10 +11,10 @@ use prometheus_client::registry::Registry;
 
 use super::labels::Label;
 use super::promoting::Share;
-use domain::kernel::id::WorkloadId;
-use domain::records::late::{Late, late};
-use domain::records::record::Record;
-use domain::rollouts::unwell::{self, Reason, Unwell};
+use kernel::id::WorkloadId;
+use purge::records::late::{Late, late};
+use purge::records::record::Record;
+use purge::rollouts::unwell::{self, Reason, Unwell};
 
 /// See the module's text.
 #[derive(Default)]
@@ -136,8 +136,8 @@ fn many(count: usize) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use domain::kernel::id::Seq;
-    use domain::records::record::{Change, Failure, Phase};
+    use kernel::id::Seq;
+    use purge::records::record::{Change, Failure, Phase};
 
     #[test]
     fn a_failure_counts_until_the_next_rollout_has_ended_and_a_wait_until_it_is_over() {

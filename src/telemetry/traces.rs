@@ -12,7 +12,7 @@ use prometheus_client::registry::Registry;
 use tokio::sync::Notify;
 
 use super::labels::Label;
-use domain::kernel::trace::Span;
+use kernel::trace::Span;
 
 /// Spans that wait at most: those of some 600 rollouts. At about a kilobyte each that is 4 MB, while a collector is down.
 pub const WAITING_MAX: usize = 4096;
@@ -117,8 +117,8 @@ impl Traces {
 mod tests {
     use super::*;
     use crate::telemetry::{Form, Metrics};
-    use domain::kernel::id::{Member, WorkloadId};
-    use domain::kernel::trace::Stage;
+    use kernel::id::{Member, WorkloadId};
+    use kernel::trace::Stage;
 
     fn spans(count: usize) -> Vec<Span> {
         let (workload, member) = (WorkloadId::deployment("shop", "web"), Member::from("eu-1"));

@@ -8,8 +8,8 @@ pub mod redis;
 use std::sync::Arc;
 
 use allclear::adapters::clock::SystemClock;
-use domain::kernel::id::Member;
-use domain::ports::Board;
+use kernel::id::Member;
+use purge::ports::Board;
 use sandbox::board::SharedBoard;
 
 /// A server that outlives the handles to it.

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use allclear::adapters::kubernetes::{Clients, Options, connect};
 use allclear::adapters::ledger::kubernetes::KubernetesLedger;
 use allclear::adapters::ledger::kubernetes::find::{Ledgers, ledgers};
-use domain::ports::Ledger;
+use purge::ports::Ledger;
 use sandbox::http::{Action, Fault, Reply, Request, Server, When};
 use sandbox::kubernetes::{Kind, KubernetesStandIn, Options as StandInOptions};
 use serde_json::{Value, json};

@@ -26,10 +26,10 @@ use allclear::app::checking::{Outside, outside};
 use allclear::cli::check::{Mark, Options, Report, once};
 use allclear::config::{Inputs, Loaded, Secret, load};
 use allclear::looking::whose::Whose;
-use domain::agreement::roster::{Heartbeat, Pin, settings};
-use domain::kernel::id::{Member, config_hash};
-use domain::ports::{Board, Clock, Lease, Ledger};
-use domain::replica::lease::Replica;
+use kernel::id::{Member, config_hash};
+use kernel::replica::lease::Replica;
+use purge::agreement::roster::{Heartbeat, Pin, settings};
+use purge::ports::{Board, Clock, Lease, Ledger};
 use sandbox::cloudfront::{CloudFrontStandIn, Distribution, Options as CloudFrontOptions};
 use sandbox::http::Server;
 use sandbox::kubernetes::{Forbidden, KubernetesStandIn, Options as KubernetesOptions};
@@ -140,7 +140,7 @@ impl World {
         let members: BTreeSet<Member> = config.group.members.iter().map(|name| Member::from(name.as_str())).collect();
         let is_keyed = !config.group.keys.is_empty();
         let mut agreed = settings(&config.policy(), is_keyed);
-        agreed.insert("group.members".to_owned(), domain::agreement::roster::listed(&members));
+        agreed.insert("group.members".to_owned(), purge::agreement::roster::listed(&members));
         let mut beat = Heartbeat {
             member: member.into(),
             origin: "o-2".into(),

@@ -9,11 +9,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use allclear::adapters::cloudfront::{CloudFront, Options, StaticCredentials, Timeouts};
-use domain::kernel::id::{InvalidationId, Reference};
-use domain::kernel::refusal::Cause;
-use domain::names::distribution::{Distribution, DistributionId};
-use domain::names::paths::{Path, PathSet};
-use domain::ports::{Cdn, CdnError, CdnErrorClass, Invalidation, InvalidationStatus};
+use kernel::id::{InvalidationId, Reference};
+use kernel::names::distribution::{Distribution, DistributionId};
+use kernel::names::paths::{Path, PathSet};
+use kernel::refusal::Cause;
+use purge::ports::{Cdn, CdnError, CdnErrorClass, Invalidation, InvalidationStatus};
 use sandbox::cloudfront::{self as stand_in, CloudFrontStandIn, ReuseError, Status};
 use sandbox::http::{Action, Fault, Reply, Server, When};
 

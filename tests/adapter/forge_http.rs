@@ -12,15 +12,15 @@ use allclear::adapters::forge_http::ForgeHttp;
 use allclear::adapters::heads::heads;
 use allclear::adapters::http::Lookup;
 use bytes::Bytes;
-use domain::kernel::id::RepoId;
-use domain::names::destination::Purpose;
-use domain::ports::objects::Secrets;
-use domain::ports::repo::Heads;
-use domain::ports::{PortError, Retry};
-use domain::repo::spec::{Approving, Gates, Keep, Runner, Source, Spec};
 use forge::git::{Credentials, Remote};
 use forge::keeper::Keeper;
 use forge::{Authorities, Http, HttpError};
+use kernel::id::RepoId;
+use kernel::names::destination::Purpose;
+use objects::ports::Secrets;
+use objects::ports::repo::Heads;
+use objects::repo::spec::{Approving, Gates, Keep, Runner, Source, Spec};
+use purge::ports::{PortError, Retry};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use sandbox::git::GitHost;
@@ -284,7 +284,7 @@ fn repo_spec(url: &str) -> Spec {
         approval: Approving::Auto,
         runner: Runner::default(),
         workspace: None,
-        retry: domain::repo::spec::Retry { limit: 0, backoff: minute },
+        retry: objects::repo::spec::Retry { limit: 0, backoff: minute },
         gates: Gates::default(),
         suspended: None,
         keep: Keep { succeeded: 3, failed: 3 },

@@ -10,7 +10,7 @@ use allclear::cli::status::{Asked, status};
 use allclear::demo::life::Life;
 use allclear::looking::whose::Whose;
 use allclear::looking::{About, Sources};
-use domain::bounds::policy::Policy;
+use purge::bounds::policy::Policy;
 use sandbox::kubernetes::{PodFate, Timings};
 use sandbox::world::World;
 use std::sync::Arc;

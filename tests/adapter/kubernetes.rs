@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use allclear::adapters::kubernetes::{Clients, Cluster, Options, Scope, Tempo, connect};
-use domain::kernel::id::WorkloadId;
-use domain::kernel::retry::Backoff;
-use domain::ports::{ClusterView, Flow, PortError, Sight};
-use domain::workloads::workload::Workload;
 use futures_util::StreamExt;
+use kernel::id::WorkloadId;
+use kernel::retry::Backoff;
+use purge::ports::{ClusterView, Flow, PortError, Sight};
+use purge::workloads::workload::Workload;
 use sandbox::http::{Action, Fault, Reply, Request, Seen, Server, When};
 use sandbox::kubernetes::{KubernetesStandIn, Options as StandInOptions};
 

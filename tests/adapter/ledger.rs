@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use allclear::adapters::ledger::memory::MemoryLedger;
 use async_trait::async_trait;
-use domain::ports::Ledger;
+use purge::ports::Ledger;
 
 /// A ledger that outlives the handles to it.
 #[async_trait]

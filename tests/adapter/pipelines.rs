@@ -8,7 +8,7 @@ use allclear::cli::answer::{Outcome, Output};
 use allclear::cli::command_kind::named;
 use allclear::cli::consent::Consent;
 use allclear::cli::objects::{Asked, Change, Which, Yes, approve, change, explain, list, question};
-use domain::kernel::id::PipelineId;
+use kernel::id::PipelineId;
 use sandbox::http::{Action, Fault, Reply, Request, Server, When};
 use sandbox::kubernetes::{Kind, KubernetesStandIn, Options as StandInOptions};
 use serde_json::{Value, json};

@@ -13,11 +13,11 @@ use allclear::config::{Hook, HookFormat, HookMethod, Secret, WebUrl, WorkloadPat
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use bytes::Bytes;
-use domain::kernel::id::{Seq, WorkloadId};
-use domain::kernel::machine::Timestamp;
-use domain::notices::delivery::{Delivery, Reply};
-use domain::notices::notice::{Kind, Notice};
-use domain::ports::{Clock, Notifier};
+use kernel::id::{Seq, WorkloadId};
+use kernel::machine::Timestamp;
+use notices::delivery::{Delivery, Reply};
+use notices::notice::{Kind, Notice};
+use purge::ports::{Clock, Notifier};
 use sandbox::http::{Action, Fault, Server, StandIn, When};
 use sandbox::receiver::{Answer, AnswerBody, Received, Receiver};
 use sha2::{Digest, Sha256};

@@ -18,16 +18,16 @@ use aws_smithy_runtime_api::client::http::{HttpConnector, HttpConnectorFuture, S
 use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
 use aws_smithy_types::body::SdkBody;
 use bytes::Bytes;
-use domain::bounds::policy::Policy;
-use domain::kernel::id::{InvalidationId, Origin, Reference, Revision, Subject, WorkloadId};
-use domain::names::distribution::{Distribution, DistributionId};
-use domain::objects::gates::VerdictSource;
-use domain::pipeline::spec::{Purged, PurgedBy};
-use domain::ports::objects::{Asking, Verdicts};
-use domain::ports::pipeline::Edges;
-use domain::ports::{Cdn, CdnError};
 use forge::{Authorities, Http, HttpError};
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
+use kernel::id::{InvalidationId, Origin, Reference, Revision, Subject, WorkloadId};
+use kernel::names::distribution::{Distribution, DistributionId};
+use objects::gates::VerdictSource;
+use objects::pipeline::spec::{Purged, PurgedBy};
+use objects::ports::pipeline::Edges;
+use objects::ports::{Asking, Verdicts};
+use purge::bounds::policy::Policy;
+use purge::ports::{Cdn, CdnError};
 
 use crate::api::{self, Answer};
 use crate::{Target, target};
@@ -134,7 +134,7 @@ fn refused(bytes: &[u8]) -> bool {
     });
     let error = made.expect_err("a refusal");
     spoken(&error);
-    error.class != domain::ports::CdnErrorClass::Unexpected
+    error.class != purge::ports::CdnErrorClass::Unexpected
 }
 
 /// One that answers everything so.

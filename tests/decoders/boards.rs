@@ -2,7 +2,7 @@
 
 use allclear::adapters::redis::board::{CopyCodec, write_refusal};
 use allclear::config::Secret;
-use domain::kernel::id::{Member, Origin, WorkloadId};
+use kernel::id::{Member, Origin, WorkloadId};
 
 use crate::{Target, target, text};
 

@@ -7,17 +7,17 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use allclear::adapters::clock::SystemClock;
 use async_trait::async_trait;
 use bytes::Bytes;
-use domain::kernel::id::{Environment, PipelineId, PromotionSeq, Revision};
-use domain::names::destination::Purpose;
-use domain::pipeline::proposal::{ForgeKind, Order, Repository, RequestState};
-use domain::ports::PortError;
-use domain::ports::objects::Secrets;
-use domain::ports::pipeline::Forge;
 use forge::keeper::Keeper;
 use forge::keys::GitKeys;
 use forge::propose::Forges;
 use forge::{Authorities, Http, HttpError};
 use http::{Request, Response, StatusCode};
+use kernel::id::{Environment, PipelineId, PromotionSeq, Revision};
+use kernel::names::destination::Purpose;
+use objects::pipeline::proposal::{ForgeKind, Order, Repository, RequestState};
+use objects::ports::Secrets;
+use objects::ports::pipeline::Forge;
+use purge::ports::PortError;
 
 use crate::{Target, api, target};
 

@@ -12,13 +12,13 @@ use allclear::adapters::kubernetes::crd;
 use allclear::http::hooks::{Hooks, Key, Trust, endpoints};
 use allclear::telemetry::Metrics;
 use async_trait::async_trait;
-use domain::kernel::id::{PipelineId, RepoId};
-use domain::names::destination::Purpose;
-use domain::pipeline::callers::{Called, Mark};
-use domain::ports::PortError;
-use domain::ports::objects::Secrets;
-use domain::ports::pipeline::Marks;
-use domain::ports::repo::Pokes;
+use kernel::id::{PipelineId, RepoId};
+use kernel::names::destination::Purpose;
+use objects::pipeline::callers::{Called, Mark};
+use objects::ports::Secrets;
+use objects::ports::pipeline::Marks;
+use objects::ports::repo::Pokes;
+use purge::ports::PortError;
 
 use crate::{Target, api, target};
 

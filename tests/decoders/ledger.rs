@@ -3,9 +3,9 @@
 
 use allclear::adapters::ledger::kubernetes::KubernetesLedger;
 use bytes::Bytes;
-use domain::ports::Ledger;
-use domain::records::record::Record;
 use http::Uri;
+use purge::ports::Ledger;
+use purge::records::record::Record;
 use serde_json::{Value, json};
 
 use crate::api::{self, Answer};

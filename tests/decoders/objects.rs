@@ -4,8 +4,8 @@ use allclear::adapters::kubernetes::crd::{self, repo::Installation};
 use allclear::adapters::kubernetes::jobs::{KubernetesJobs, Ours};
 use allclear::adapters::kubernetes::objects::{Kind, PipelineKind, RepoKind};
 use bytes::Bytes;
-use domain::kernel::id::RepoId;
-use domain::ports::repo::Jobs;
+use kernel::id::RepoId;
+use objects::ports::repo::Jobs;
 use serde_json::Value;
 
 use crate::api::{self, Answer};
@@ -70,7 +70,7 @@ fn job(bytes: &[u8]) -> bool {
         let repo = RepoId::new("shop", "web");
         let jobs = jobs(bytes);
         let (one, other) = (jobs.look(&repo, "web-1").await, jobs.look(&repo, "web-1").await);
-        let words = |error: domain::ports::PortError| error.to_string();
+        let words = |error: purge::ports::PortError| error.to_string();
         let (one, other) = (one.map_err(words), other.map_err(words));
         assert_eq!(one, other);
         assert!(one.as_ref().err().is_none_or(|words| words.len() <= 4_096));

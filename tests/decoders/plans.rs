@@ -1,10 +1,10 @@
 //! Records of rollouts, markers in files of repositories, and plans of what a Repo would change.
 
-use domain::kernel::id::{Environment, PipelineId, Revision};
-use domain::pipeline::marker::{edit, may_have_markers};
-use domain::records::record_codec;
-use domain::repo::plan::{FINGERPRINT_DIGITS, Message, fingerprint};
-use domain::repo::spec::Preset;
+use kernel::id::{Environment, PipelineId, Revision};
+use objects::pipeline::marker::{edit, may_have_markers};
+use objects::repo::plan::{FINGERPRINT_DIGITS, Message, fingerprint};
+use objects::repo::spec::Preset;
+use purge::records::record_codec;
 
 use crate::{Target, target, text};
 

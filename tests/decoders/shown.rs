@@ -4,8 +4,8 @@
 use allclear::cli::answer::Output;
 use allclear::cli::status::printed;
 use allclear::http::search;
-use domain::kernel::text::{visible_json, visible_lines};
-use domain::rollouts::browse::TEXT_CHARS_MAX;
+use kernel::text::{visible_json, visible_lines};
+use purge::rollouts::browse::TEXT_CHARS_MAX;
 
 use crate::{Target, target, text};
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use allclear::adapters::kubernetes::{Cluster, Scope};
 use bytes::Bytes;
-use domain::ports::ClusterView;
-use domain::site::{Age, Gathered, RouteClaim};
+use purge::ports::ClusterView;
+use purge::site::{Age, Gathered, RouteClaim};
 
 use crate::api::{self, Answer};
 use crate::{Target, target};

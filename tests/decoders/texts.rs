@@ -1,13 +1,13 @@
 //! Short texts that people and clusters write: names, images, hosts, paths, annotations.
 
-use domain::kernel::id::{PipelineId, RepoId, Subject, WorkloadId};
-use domain::kernel::text::{clean, is_hidden, visible, visible_json};
-use domain::names::distribution::DistributionId;
-use domain::names::host::Host;
-use domain::names::image::Image;
-use domain::names::paths::{Path, PathSet};
-use domain::rollouts::horizon::Mark;
-use domain::workloads::workload::{ANNOTATION_PREFIX, FAULT_BYTES_MAX, FAULTS_MAX, Tuning};
+use kernel::id::{PipelineId, RepoId, Subject, WorkloadId};
+use kernel::names::distribution::DistributionId;
+use kernel::names::host::Host;
+use kernel::names::image::Image;
+use kernel::names::paths::{Path, PathSet};
+use kernel::text::{clean, is_hidden, visible, visible_json};
+use purge::rollouts::horizon::Mark;
+use purge::workloads::workload::{ANNOTATION_PREFIX, FAULT_BYTES_MAX, FAULTS_MAX, Tuning};
 use serde_json::Value;
 
 use crate::{Target, target, text};

@@ -147,7 +147,7 @@ fn the_sbom_lists_what_is_linked_and_no_stand_in() {
         let parts = bom["components"].as_array().unwrap();
         let names: BTreeSet<&str> = parts.iter().map(|part| part["name"].as_str().unwrap()).collect();
         assert!(
-            ["aws-sdk-cloudfront", "kube", "rustls", "aws-lc-sys", "allclear-domain"]
+            ["aws-sdk-cloudfront", "kube", "rustls", "aws-lc-sys", "allclear-purge"]
                 .iter()
                 .all(|one| names.contains(one))
         );

@@ -6,9 +6,9 @@ mod faults;
 mod hosts;
 mod turns;
 
-use domain::kernel::id::PromotionSeq;
-use domain::pipeline::proposal::{ForgeKind, Proposed, RequestState};
-use domain::ports::pipeline::Forge;
+use kernel::id::PromotionSeq;
+use objects::pipeline::proposal::{ForgeKind, Proposed, RequestState};
+use objects::ports::pipeline::Forge;
 use sandbox::forge::{Pull, PullState};
 
 use self::desk::{Desk, FILE, HEAD, KINDS, REPOSITORY, VALUES};
@@ -177,13 +177,13 @@ async fn a_commit_of_ours_that_somebody_amended_is_theirs() {
 async fn the_branch_of_another_pipeline_is_not_ours() {
     let desk = Desk::new(ForgeKind::Gitea).await;
     let mut other = desk.order(1, "1.2.3");
-    other.pipeline = domain::kernel::id::PipelineId::new("shop-web", "prod");
-    other.environment = domain::kernel::id::Environment("x".to_owned());
+    other.pipeline = kernel::id::PipelineId::new("shop-web", "prod");
+    other.environment = kernel::id::Environment("x".to_owned());
     let values = b"tag: 1 # {\"$promotion\": \"shop:web-prod:x\"}\nb: 1 # {\"$promotion\": \"shop-web:prod:x\"}\n";
     desk.git.commit(REPOSITORY, "main", &[("x.yaml", values)]).expect("a commit");
     desk.opened(&other).await;
     let made = desk.git(&["rev-parse", &other.branch()]);
-    other.pipeline = domain::kernel::id::PipelineId::new("shop", "web-prod");
+    other.pipeline = kernel::id::PipelineId::new("shop", "web-prod");
     desk.git(&["update-ref", &format!("refs/heads/{}", other.branch()), &made]);
     assert!(matches!(desk.forges.propose(&other).await, Ok(Proposed::Foreign(_))));
     desk.git(&["update-ref", "-d", &format!("refs/heads/{}", other.branch())]);

@@ -9,16 +9,16 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use domain::kernel::id::{RepoId, Revision};
-use domain::kernel::machine::Timestamp;
-use domain::names::destination::Purpose;
-use domain::ports::objects::Secrets;
-use domain::ports::repo::{Found, Heads, Unresolved};
-use domain::ports::{Clock, PortError};
-use domain::repo::spec::{Approving, Gates, Keep, Retry, Runner, Source, Spec, Wanted};
 use forge::Http;
 use forge::heads::{GitHeads, Patience};
 use forge::keeper::Keeper;
+use kernel::id::{RepoId, Revision};
+use kernel::machine::Timestamp;
+use kernel::names::destination::Purpose;
+use objects::ports::Secrets;
+use objects::ports::repo::{Found, Heads, Unresolved};
+use objects::repo::spec::{Approving, Gates, Keep, Retry, Runner, Source, Spec, Wanted};
+use purge::ports::{Clock, PortError};
 
 /// A clock that stands still until it is moved.
 #[derive(Default)]

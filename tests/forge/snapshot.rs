@@ -6,9 +6,9 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use domain::ports::{PortError, Retry};
 use forge::Http;
 use forge::git::{Bounds, Node, Oid, Remote, Snapshot};
+use purge::ports::{PortError, Retry};
 use sandbox::http::{Action, Fault, Reply, When};
 
 use crate::git::dulwich::serve;

@@ -4,9 +4,9 @@
 
 use std::collections::BTreeSet;
 
-use domain::agreement::roster::{Heartbeat, Roster};
-use domain::kernel::id::{Member, Origin};
-use domain::kernel::machine::Timestamp;
+use kernel::id::{Member, Origin};
+use kernel::machine::Timestamp;
+use purge::agreement::roster::{Heartbeat, Roster};
 use stateright::{Checker, HasDiscoveries, Model, Property};
 
 const BOARDS: usize = 2;

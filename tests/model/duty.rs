@@ -3,11 +3,11 @@
 
 use std::collections::BTreeSet;
 
-use domain::kernel::id::Origin;
-use domain::kernel::machine::{Machine, Timestamp};
-use domain::kernel::promise::Promise;
-use domain::replica::duty::{Duty, Effect, Event, Singleton};
-use domain::replica::lease::{self, Claim, Election, Replica};
+use kernel::id::Origin;
+use kernel::machine::{Machine, Timestamp};
+use kernel::promise::Promise;
+use kernel::replica::duty::{Duty, Effect, Event, Singleton};
+use kernel::replica::lease::{self, Claim, Election, Replica};
 use stateright::{Checker, Expectation, HasDiscoveries, Model, Property};
 
 const TAKEN_MAX: u8 = 2;

@@ -3,12 +3,12 @@
 
 use std::collections::BTreeSet;
 
-use domain::kernel::id::{Component, InvalidationId, Reference, Seq, Vector, group_rollout_id, purge_reference};
-use domain::names::distribution::DistributionId;
-use domain::purges::purge::{Order, Progress};
-use domain::records::record::Record;
-use domain::rollouts::rollout::{Effect, Event, Identity};
-use domain::testing::identity;
+use kernel::id::{Component, InvalidationId, Reference, Seq, Vector, group_rollout_id, purge_reference};
+use kernel::names::distribution::DistributionId;
+use purge::purges::purge::{Order, Progress};
+use purge::records::record::Record;
+use purge::rollouts::rollout::{Effect, Event, Identity};
+use purge::testing::identity;
 
 use crate::hashed::Hashed;
 use crate::mutants::Mutant;
@@ -126,8 +126,8 @@ impl World {
 mod searches {
     use std::time::Duration;
 
-    use domain::bounds::policy::Policy;
-    use domain::workloads::workload::Workload;
+    use purge::bounds::policy::Policy;
+    use purge::workloads::workload::Workload;
 
     use super::*;
     use crate::rollout::{quick, search, sight, world};

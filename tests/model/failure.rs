@@ -1,6 +1,6 @@
 //! What a machine hears of a call that failed.
 
-use domain::rollouts::rollout::{Effect, Event};
+use purge::rollouts::rollout::{Effect, Event};
 
 /// The event of a call that was not answered, or `None` where there is none to hear of.
 pub fn failure(effect: &Effect) -> Option<Event> {

@@ -1,11 +1,11 @@
 //! Ways to break the protocol, each applied to the world around the machine, and each caught by a named property. They
 //! prove that the properties have teeth.
 
-use domain::kernel::id::Reference;
-use domain::kernel::machine::Timestamp;
-use domain::notices::notice::Notice;
-use domain::purges::purge::Order;
-use domain::records::record::{Edge, Outcome, Record};
+use kernel::id::Reference;
+use kernel::machine::Timestamp;
+use notices::notice::Notice;
+use purge::purges::purge::Order;
+use purge::records::record::{Edge, Outcome, Record};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mutant {
@@ -84,8 +84,8 @@ impl Mutant {
 mod caught {
     use std::collections::BTreeSet;
 
-    use domain::kernel::promise::Promise;
-    use domain::workloads::workload::{Asks, Tuning, Workload};
+    use kernel::promise::Promise;
+    use purge::workloads::workload::{Asks, Tuning, Workload};
     use stateright::{Checker, HasDiscoveries, Model};
 
     use super::Mutant;

@@ -4,18 +4,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use domain::agreement::group::{Known, NumberedView, Told, View};
-use domain::bounds::policy::Policy;
-use domain::kernel::id::{InvalidationId, Member, Origin, Reference, Seq};
-use domain::kernel::machine::{Machine, Timestamp};
-use domain::names::distribution::DistributionId;
-use domain::names::paths::PathSet;
-use domain::notices::notice::Kind;
-use domain::purges::purge::{self, CdnErrorClass, Found, Order, Pace, Purger};
-use domain::records::record::{Edge, Outcome, PurgeState, Record};
-use domain::rollouts::rollout::{Effect, Event, Identity, Rollout, baseline};
-use domain::testing::{answers, web};
-use domain::workloads::workload::{Tuning, Workload};
+use ::purge::agreement::group::{Known, NumberedView, Told, View};
+use ::purge::bounds::policy::Policy;
+use ::purge::purges::purge::{self, CdnErrorClass, Found, Order, Pace, Purger};
+use ::purge::records::record::{Edge, Outcome, PurgeState, Record};
+use ::purge::rollouts::rollout::{Effect, Event, Identity, Rollout, baseline};
+use ::purge::testing::{answers, web};
+use ::purge::workloads::workload::{Tuning, Workload};
+use kernel::id::{InvalidationId, Member, Origin, Reference, Seq};
+use kernel::machine::{Machine, Timestamp};
+use kernel::names::distribution::DistributionId;
+use kernel::names::paths::PathSet;
+use notices::notice::Kind;
 
 use crate::rollout::sight;
 

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use domain::kernel::id::{Reference, WorkloadId};
-use domain::kernel::machine::{Machine, Timestamp};
-use domain::names::paths::PathSet;
-use domain::purges::purge::{CdnErrorClass, Effect, Event, Order, Pace, Progress, Purger, REPEAT_EVERY, Rate};
+use kernel::id::{Reference, WorkloadId};
+use kernel::machine::{Machine, Timestamp};
+use kernel::names::paths::PathSet;
+use purge::purges::purge::{CdnErrorClass, Effect, Event, Order, Pace, Progress, Purger, REPEAT_EVERY, Rate};
 
 /// One member's purges, and what became of them.
 struct Member {

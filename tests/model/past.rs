@@ -3,16 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use domain::kernel::id::{NoticeId, Seq};
-use domain::kernel::machine::Timestamp;
-use domain::kernel::promise::Promise;
-use domain::names::distribution::DistributionId;
-use domain::names::image::Version;
-use domain::notices::notice::{Kind, Notice};
-use domain::purges::purge::Order;
-use domain::records::record::{Edge, Failure, Phase, Record};
-use domain::rollouts::rollout::may_follow;
-use domain::workloads::workload::Workload;
+use kernel::id::{NoticeId, Seq};
+use kernel::machine::Timestamp;
+use kernel::names::distribution::DistributionId;
+use kernel::names::image::Version;
+use kernel::promise::Promise;
+use notices::notice::{Kind, Notice};
+use purge::purges::purge::Order;
+use purge::records::record::{Edge, Failure, Phase, Record};
+use purge::rollouts::rollout::may_follow;
+use purge::workloads::workload::Workload;
 
 use crate::hashed::Hashed;
 use crate::world::State;

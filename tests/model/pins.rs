@@ -4,9 +4,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use domain::agreement::roster::{Heartbeat, Pin, Roster, Servers};
-use domain::kernel::id::Member;
-use domain::kernel::machine::Timestamp;
+use kernel::id::Member;
+use kernel::machine::Timestamp;
+use purge::agreement::roster::{Heartbeat, Pin, Roster, Servers};
 use stateright::{Checker, HasDiscoveries, Model, Property};
 
 const NAMES: [&str; 3] = ["eu-1", "eu-2", "us-1"];

@@ -8,8 +8,8 @@ mod past;
 mod restless;
 mod world;
 
-use domain::kernel::promise::Promise;
-use domain::pipeline::spec::Advance;
+use kernel::promise::Promise;
+use objects::pipeline::spec::Advance;
 use stateright::{Checker, CheckerBuilder, Expectation, HasDiscoveries, Model, Property};
 
 use action::Action;

@@ -1,9 +1,9 @@
 //! What pods there are, in the searches that are about them.
 
-use domain::bounds::policy::OnRollback;
-use domain::rollouts::rollout::{Event, Rollout};
-use domain::workloads::readiness::{Pod, Pods};
-use domain::workloads::serving::{OldPods, Serving, old_pods};
+use purge::bounds::policy::OnRollback;
+use purge::rollouts::rollout::{Event, Rollout};
+use purge::workloads::readiness::{Pod, Pods};
+use purge::workloads::serving::{OldPods, Serving, old_pods};
 
 use crate::mutants::Mutant;
 use crate::world::{State, World};

@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use domain::kernel::id::{InvalidationId, Reference, WorkloadId};
-use domain::kernel::machine::{Machine, Timestamp};
-use domain::names::distribution::DistributionId;
-use domain::names::paths::PathSet;
-use domain::purges::purge::{CREATIONS_BURST, CdnErrorClass, Effect, Event, Order, Pace, Progress, Purger};
+use kernel::id::{InvalidationId, Reference, WorkloadId};
+use kernel::machine::{Machine, Timestamp};
+use kernel::names::distribution::DistributionId;
+use kernel::names::paths::PathSet;
 use proptest::prelude::*;
+use purge::purges::purge::{CREATIONS_BURST, CdnErrorClass, Effect, Event, Order, Pace, Progress, Purger};
 
 mod denied;
 

@@ -8,8 +8,8 @@ mod past;
 mod person;
 mod world;
 
-use domain::kernel::promise::Promise;
-use domain::repo::spec::Approving;
+use kernel::promise::Promise;
+use objects::repo::spec::Approving;
 use stateright::{Checker, CheckerBuilder, Expectation, HasDiscoveries, Model, Property};
 
 use action::Action;

@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
-use domain::kernel::machine::Timestamp;
-use domain::kernel::promise::Promise;
-use domain::kernel::reported::{Replicas, Standing};
-use domain::rollouts::rollout::Rollout;
-use domain::workloads::workload::Workload;
+use kernel::machine::Timestamp;
+use kernel::promise::Promise;
+use kernel::reported::{Replicas, Standing};
+use purge::rollouts::rollout::Rollout;
+use purge::workloads::workload::Workload;
 use stateright::Property;
 
 use crate::hashed::Hashed;

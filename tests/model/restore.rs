@@ -1,11 +1,11 @@
 //! A cluster that is restored from the backup made at the beginning, with the ledger in it, and what its processes know then; and a
 //! ledger of which a part is lost while none of them runs.
 
-use domain::kernel::floor::Floor;
-use domain::kernel::id::Seq;
-use domain::records::record::Record;
-use domain::rollouts::rollout::{Arrival, Event, Rollout};
-use domain::testing::identity;
+use kernel::floor::Floor;
+use kernel::id::Seq;
+use purge::records::record::Record;
+use purge::rollouts::rollout::{Arrival, Event, Rollout};
+use purge::testing::identity;
 
 use crate::hashed::Hashed;
 use crate::mutants::Mutant;

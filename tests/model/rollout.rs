@@ -3,17 +3,17 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use domain::bounds::policy::{OnRollback, Policy};
-use domain::kernel::id::Seq;
-use domain::kernel::promise::Promise;
-use domain::kernel::reported::{Progressing, Replicas};
-use domain::names::distribution::DistributionId;
-use domain::names::image::Version;
-use domain::notices::notice::Kind;
-use domain::records::record::{Outcome, Phase};
-use domain::rollouts::rollout::baseline;
-use domain::testing;
-use domain::workloads::workload::{Asks, Tuning, Workload};
+use kernel::id::Seq;
+use kernel::names::distribution::DistributionId;
+use kernel::names::image::Version;
+use kernel::promise::Promise;
+use kernel::reported::{Progressing, Replicas};
+use notices::notice::Kind;
+use purge::bounds::policy::{OnRollback, Policy};
+use purge::records::record::{Outcome, Phase};
+use purge::rollouts::rollout::baseline;
+use purge::testing;
+use purge::workloads::workload::{Asks, Tuning, Workload};
 use stateright::{Checker, Model, Property};
 
 use crate::past::content;

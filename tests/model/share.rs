@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use domain::kernel::id::{Reference, WorkloadId};
-use domain::kernel::machine::{Machine, Timestamp};
-use domain::names::paths::PathSet;
-use domain::purges::purge::{Effect, Event, Order, Pace, Progress, Purger};
+use kernel::id::{Reference, WorkloadId};
+use kernel::machine::{Machine, Timestamp};
+use kernel::names::paths::PathSet;
+use purge::purges::purge::{Effect, Event, Order, Pace, Progress, Purger};
 
 fn order(namespace: &str, name: &str, distribution: usize, paths: &PathSet, now: Timestamp) -> Order {
     Order {

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use domain::kernel::machine::{Machine, Timestamp};
-use domain::purges::purge::{CdnErrorClass, Effect, Event, Found, Order, Pace, Progress, Purger};
+use kernel::machine::{Machine, Timestamp};
+use purge::purges::purge::{CdnErrorClass, Effect, Event, Found, Order, Pace, Progress, Purger};
 
 use crate::purge::{order, wall_ms};
 

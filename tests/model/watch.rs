@@ -6,7 +6,7 @@ mod action;
 mod kind;
 mod world;
 
-use domain::kernel::promise::Promise;
+use kernel::promise::Promise;
 use stateright::{Checker, Expectation, HasDiscoveries, Model, Property};
 
 use action::Action;

@@ -4,17 +4,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use domain::bounds::policy::Policy;
-use domain::kernel::floor::Floor;
-use domain::kernel::id::{Reference, Seq, Vector};
-use domain::kernel::machine::{Machine, Timestamp};
-use domain::kernel::promise::Promise;
-use domain::kernel::reported::Standing;
-use domain::names::distribution::DistributionId;
-use domain::records::record::{Phase, Record};
-use domain::rollouts::rollout::{self, Arrival, Attention, Effect, Event, FoundSite, Rollout};
-use domain::testing::answers;
-use domain::workloads::workload::Workload;
+use kernel::floor::Floor;
+use kernel::id::{Reference, Seq, Vector};
+use kernel::machine::{Machine, Timestamp};
+use kernel::names::distribution::DistributionId;
+use kernel::promise::Promise;
+use kernel::reported::Standing;
+use purge::bounds::policy::Policy;
+use purge::records::record::{Phase, Record};
+use purge::rollouts::rollout::{self, Arrival, Attention, Effect, Event, FoundSite, Rollout};
+use purge::testing::answers;
+use purge::workloads::workload::Workload;
 
 use crate::edge::Second;
 use crate::failure::failure;

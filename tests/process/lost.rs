@@ -1,6 +1,6 @@
 //! A site that is gone when its rollout completes: for a moment, for good, or because another workload serves it now.
 
-use domain::records::record::Outcome;
+use purge::records::record::Outcome;
 use sandbox::kubernetes::Kind;
 
 use crate::scene::{DISTRIBUTION, HOST, NAME, NAMESPACE, Scene};

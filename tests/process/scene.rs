@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use domain::records::record::Record;
-use domain::records::record_codec::decode;
+use purge::records::record::Record;
+use purge::records::record_codec::decode;
 use sandbox::cloudfront::Distribution;
 use sandbox::kubernetes::{Kind, Timings};
 use sandbox::world::World;

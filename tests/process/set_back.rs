@@ -1,6 +1,6 @@
 //! A part of the ledger is deleted: what it knew counts as set back, and the edge is purged once more.
 
-use domain::records::record::Record;
+use purge::records::record::Record;
 use sandbox::kubernetes::Kind;
 use serde_json::json;
 

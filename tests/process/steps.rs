@@ -8,10 +8,10 @@ use std::process::{Command, Output};
 use std::sync::Arc;
 
 use allclear::adapters::kubernetes::crd::repo::{Installation, object};
-use domain::repo::job::PLAN_DIFFERS;
-use domain::repo::plan::{Message, Planned};
-use domain::repo::spec::Steps;
-use domain::repo::status::Counts;
+use objects::repo::job::PLAN_DIFFERS;
+use objects::repo::plan::{Message, Planned};
+use objects::repo::spec::Steps;
+use objects::repo::status::Counts;
 use sandbox::git::GitHost;
 use sandbox::http::{Server, StandIn};
 use serde_json::json;

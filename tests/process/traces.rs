@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use domain::records::record::Phase;
+use purge::records::record::Phase;
 use sandbox::http::Server;
 use sandbox::receiver::{Answer, Receiver};
 use serde_json::Value;

@@ -4,20 +4,20 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 
-use domain::agreement::roster::{Pin, Roster, Stands, Trust, settings};
-use domain::bounds::plan::Plan;
-use domain::bounds::policy::Policy;
-use domain::broker::{self, Broker};
-use domain::kernel::id::{Member, Seq, WorkloadId};
-use domain::kernel::machine::{Machine, Timestamp};
-use domain::names::distribution::Distribution;
-use domain::names::host::Host;
-use domain::ports::PortError;
-use domain::purges::catalog::{self, Catalog, Freshness};
-use domain::purges::purge::CdnErrorClass;
-use domain::records::record_codec::decode;
-use domain::replica::lease::{self, Claim, Election, Replica};
+use kernel::id::{Member, Seq, WorkloadId};
+use kernel::machine::{Machine, Timestamp};
+use kernel::names::distribution::Distribution;
+use kernel::names::host::Host;
+use kernel::replica::lease::{self, Claim, Election, Replica};
 use proptest::prelude::*;
+use purge::agreement::roster::{Pin, Roster, Stands, Trust, settings};
+use purge::bounds::plan::Plan;
+use purge::bounds::policy::Policy;
+use purge::broker::{self, Broker};
+use purge::ports::PortError;
+use purge::purges::catalog::{self, Catalog, Freshness};
+use purge::purges::purge::CdnErrorClass;
+use purge::records::record_codec::decode;
 
 /// What comes next: a call is answered (which, how), something happens by itself, or time passes.
 #[derive(Clone, Debug)]

@@ -6,12 +6,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use domain::kernel::id::{NoticeId, Seq, Subject, WorkloadId};
-use domain::kernel::machine::{Machine, Timestamp};
-use domain::notices::delivery::{
-    Content, Delivery, Effect, Event, Limits, Outbox, Outcome, Overflow, Reply, Resend, Settings,
-};
-use domain::notices::notice::{Kind, Notice};
+use kernel::id::{NoticeId, Seq, Subject, WorkloadId};
+use kernel::machine::{Machine, Timestamp};
+use notices::delivery::{Content, Delivery, Effect, Event, Limits, Outbox, Outcome, Overflow, Reply, Resend, Settings};
+use notices::notice::{Kind, Notice};
 use proptest::prelude::*;
 
 const HOOKS: [&str; 3] = ["a", "b", "c"];

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use domain::names::distribution::{Distribution, DistributionId, Index, Matches};
-use domain::names::host::{Depth, Host};
+use kernel::names::distribution::{Distribution, DistributionId, Index, Matches};
+use kernel::names::host::{Depth, Host};
 use proptest::prelude::*;
 
 /// Names over few labels, so that they meet.

@@ -3,16 +3,16 @@
 
 use std::collections::BTreeSet;
 
-use domain::agreement::group::{Known, NumberedView, Told, View, alone};
-use domain::bounds::policy::Policy;
-use domain::kernel::id::{Component, Member, Seq, WorkloadId};
-use domain::kernel::machine::{Machine, Timestamp};
-use domain::names::distribution::DistributionId;
-use domain::notices::delivery::{Content, Delivery, State};
-use domain::records::record::{Outcome, Phase, Published, PurgeState, Record};
-use domain::records::record_codec::{CodecError, decode, decode_published, encode, encode_published};
-use domain::records::rules::Rules;
-use domain::rollouts::rollout::{Effect, Event, Identity, Rollout};
+use kernel::id::{Component, Member, Seq, WorkloadId};
+use kernel::machine::{Machine, Timestamp};
+use kernel::names::distribution::DistributionId;
+use notices::delivery::{Content, Delivery, State};
+use purge::agreement::group::{Known, NumberedView, Told, View, alone};
+use purge::bounds::policy::Policy;
+use purge::records::record::{Outcome, Phase, Published, PurgeState, Record};
+use purge::records::record_codec::{CodecError, decode, decode_published, encode, encode_published};
+use purge::records::rules::Rules;
+use purge::rollouts::rollout::{Effect, Event, Identity, Rollout};
 
 const ALONE: &str = include_str!("../fixtures/53842b8/alone.jsonl");
 const GROUP: &str = include_str!("../fixtures/53842b8/group.jsonl");

@@ -1,6 +1,6 @@
 //! Image references and versions.
 
-use domain::names::image::{Container, Image, Version, difference};
+use kernel::names::image::{Container, Image, Version, difference};
 use proptest::prelude::*;
 
 fn digest() -> impl Strategy<Value = String> {

@@ -3,12 +3,12 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use domain::apps::app::{AppKind, ClusterKey, Look, Present, Sight, TargetKey};
-use domain::apps::leaf::{Collection, Effect, Event, Leaf, News, Number, SPARE_FOR, Sights};
-use domain::kernel::id::{PipelineId, Revision};
-use domain::kernel::machine::{Machine, Timestamp};
-use domain::ports::PortError;
+use kernel::id::{PipelineId, Revision};
+use kernel::machine::{Machine, Timestamp};
+use objects::apps::app::{AppKind, ClusterKey, Look, Present, Sight, TargetKey};
+use objects::apps::leaf::{Collection, Effect, Event, Leaf, News, Number, SPARE_FOR, Sights};
 use proptest::prelude::*;
+use purge::ports::PortError;
 
 /// Targets: the first two are of one kind, and must be seen twice; the last is of another.
 const TARGETS: usize = 3;

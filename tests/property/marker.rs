@@ -1,7 +1,7 @@
 //! Markers in YAML files: what a promotion changes, and what it leaves alone.
 
-use domain::kernel::id::{Environment, PipelineId, Revision};
-use domain::pipeline::marker::{Edited, Refused, edit};
+use kernel::id::{Environment, PipelineId, Revision};
+use objects::pipeline::marker::{Edited, Refused, edit};
 use proptest::prelude::*;
 
 const MARK: &str = r#"# {"$promotion": "shop:web:prod"}"#;

@@ -1,6 +1,6 @@
 //! Paths and sets of paths.
 
-use domain::names::paths::{Path, PathSet};
+use kernel::names::paths::{Path, PathSet};
 use proptest::prelude::*;
 
 /// Paths over few letters, so that prefixes and duplicates are common.

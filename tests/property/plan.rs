@@ -1,7 +1,7 @@
 //! Fingerprints of plans: what decides counts, nothing else does, and what is secret is nowhere.
 
-use domain::repo::plan::{FINGERPRINT_DIGITS, Message, Planned, fingerprint};
-use domain::repo::spec::Preset;
+use objects::repo::plan::{FINGERPRINT_DIGITS, Message, Planned, fingerprint};
+use objects::repo::spec::Preset;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 

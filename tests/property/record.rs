@@ -2,25 +2,23 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use domain::kernel::id::{
-    Component, InvalidationId, Member, Nonce, NoticeId, Origin, Reference, Seq, Vector, WorkloadId,
-};
-use domain::names::distribution::DistributionId;
-use domain::names::group_name::Alias;
-use domain::names::host::Host;
-use domain::names::image::{Container, Version};
-use domain::names::paths::PathSet;
-use domain::notices::notice::{Kind, Notice, PurgeFact};
-use domain::records::record::{
-    Brief, Change, Closed, Edge, Failure, LastSite, Outcome, Passed, Phase, Purge, PurgeState, RECORD_BYTES_MAX,
-    Record, SCHEMA, Times, Unlisted, Vote,
-};
-use domain::records::record_codec::{CodecError, decode, encode, form, shed};
-use domain::records::rules::Rules;
+use kernel::id::{Component, InvalidationId, Member, Nonce, NoticeId, Origin, Reference, Seq, Vector, WorkloadId};
+use kernel::names::distribution::DistributionId;
+use kernel::names::group_name::Alias;
+use kernel::names::host::Host;
+use kernel::names::image::{Container, Version};
+use kernel::names::paths::PathSet;
+use notices::notice::{Kind, Notice, PurgeFact};
 use proptest::collection::{btree_map, btree_set, vec};
 use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
+use purge::records::record::{
+    Brief, Change, Closed, Edge, Failure, LastSite, Outcome, Passed, Phase, Purge, PurgeState, RECORD_BYTES_MAX,
+    Record, SCHEMA, Times, Unlisted, Vote,
+};
+use purge::records::record_codec::{CodecError, decode, encode, form, shed};
+use purge::records::rules::Rules;
 
 /// Any text, quotes, escapes and beyond ASCII included, but no longer than what stands there in earnest.
 fn text() -> impl Strategy<Value = String> {

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use domain::agreement::roster::{Heartbeat, Pin, Roster, Servers, settings};
-use domain::bounds::policy::Policy;
-use domain::kernel::id::Member;
-use domain::kernel::machine::Timestamp;
+use kernel::id::Member;
+use kernel::machine::Timestamp;
 use proptest::prelude::*;
+use purge::agreement::roster::{Heartbeat, Pin, Roster, Servers, settings};
+use purge::bounds::policy::Policy;
 
 const NAMES: [&str; 4] = ["eu-1", "eu-2", "us-1", "us-2"];
 

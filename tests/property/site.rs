@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use domain::names::host::Host;
-use domain::site::{
+use kernel::names::host::Host;
+use proptest::prelude::*;
+use purge::site::{
     GatewayFact, GrantFact, IngressFact, IngressRule, ListenerFact, ParentFact, Reach, RouteFact, RouteKind,
     ServiceFact, Site, SiteFacts, Source, site,
 };
-use proptest::prelude::*;
 
 const NAMESPACE: &str = "shop";
 

@@ -6,12 +6,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use domain::names::host::Host;
-use domain::site::{
+use kernel::names::host::Host;
+use proptest::prelude::*;
+use purge::site::{
     GatewayFact, GrantFact, IngressFact, IngressRule, ListenerFact, ParentFact, Reach, RouteFact, RouteKind,
     ServiceFact, Site, SiteFacts, site,
 };
-use proptest::prelude::*;
 
 /// Every name a request may be for. One has a label more than others, one stands beneath no wildcard.
 const NAMES: [&str; 7] = ["a.io", "www.a.io", "x.a.io", "y.x.a.io", "b.io", "www.b.io", "z.www.a.io"];

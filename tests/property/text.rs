@@ -1,6 +1,6 @@
 //! What others chose comes to people visible and short, and honest words as they are (T12).
 
-use domain::kernel::text::{clean, cut, head, is_hidden, visible, visible_json, visible_lines};
+use kernel::text::{clean, cut, head, is_hidden, visible, visible_json, visible_lines};
 use proptest::prelude::*;
 
 /// Controls, line breaks, directions, and what has no width, by their numbers in the Unicode standard.

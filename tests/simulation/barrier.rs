@@ -1,11 +1,11 @@
 //! Pods that no count of a Deployment tells of: old ones that still serve when its rollout is complete, and new ones that have
 //! served when it is taken back.
 
-use domain::notices::notice::Kind;
-use domain::ports::PortError;
-use domain::records::record::Outcome;
-use domain::workloads::readiness::Pod;
-use domain::workloads::serving::{Endpoint, Serving};
+use notices::notice::Kind;
+use purge::ports::PortError;
+use purge::records::record::Outcome;
+use purge::workloads::readiness::Pod;
+use purge::workloads::serving::{Endpoint, Serving};
 use support::fakes::{Fault, Millis, World};
 use support::stage::{Stage, deployment, id, life, roll_out, settled};
 

@@ -6,12 +6,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use domain::kernel::id::WorkloadId;
-use domain::kernel::reported::Standing;
-use domain::notices::notice::{Kind, Notice};
-use domain::ports::{PortError, Sight};
-use domain::records::record::{Change, Outcome, Phase};
-use domain::workloads::workload::Workload;
+use kernel::id::WorkloadId;
+use kernel::reported::Standing;
+use notices::notice::{Kind, Notice};
+use purge::ports::{PortError, Sight};
+use purge::records::record::{Change, Outcome, Phase};
+use purge::workloads::workload::Workload;
 use support::fakes::{Dice, Millis, Odds, World};
 use support::stage::{Life, Stage, deployment, id, life, roll_out, settled, sweep};
 

@@ -11,11 +11,11 @@ use allclear::actors::observation::Observation;
 use allclear::actors::root::Root;
 use allclear::actors::{Env, Grouping, Settings};
 use allclear::telemetry::Metrics;
-use domain::agreement::roster::Reason;
-use domain::kernel::id::{Member, Seq};
-use domain::notices::notice::Kind;
-use domain::ports::{Clock, Ledger, Posting};
-use domain::records::record::{Change, Published, Record};
+use kernel::id::{Member, Seq};
+use notices::notice::Kind;
+use purge::agreement::roster::Reason;
+use purge::ports::{Clock, Ledger, Posting};
+use purge::records::record::{Change, Published, Record};
 use support::fakes::{Millis, Server, World};
 use support::stage::{Life, Stage, deployment, id, in_system, roll_out, settings, unexpected_panics};
 use tokio::sync::oneshot;
@@ -49,7 +49,7 @@ pub fn member(name: &str) -> Settings {
 struct SetBack(Arc<dyn Clock>);
 
 impl Clock for SetBack {
-    fn now(&self) -> domain::kernel::machine::Timestamp {
+    fn now(&self) -> kernel::machine::Timestamp {
         self.0.now()
     }
 

@@ -14,12 +14,12 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use allclear::actors::Settings;
-use domain::bounds::policy::AtTimeout;
-use domain::kernel::id::{Vector, WorkloadId};
-use domain::kernel::reported::Standing;
-use domain::names::image::Version;
-use domain::notices::notice::Kind;
-use domain::records::record::{Outcome, Phase};
+use kernel::id::{Vector, WorkloadId};
+use kernel::names::image::Version;
+use kernel::reported::Standing;
+use notices::notice::Kind;
+use purge::bounds::policy::AtTimeout;
+use purge::records::record::{Outcome, Phase};
 use support::fakes::{Created, Dice, Millis, Odds, Read, Server, World};
 use support::stage::{Life, Stage, deployment, id, in_system, sweep, unexpected_panics};
 use tokio::task::{JoinHandle, LocalSet};

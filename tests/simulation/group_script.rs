@@ -1,8 +1,8 @@
 //! What happens to a group in one run of its chaos: releases that the members follow each in its own way, processes that are
 //! killed and stopped, and boards that lose everything or cannot be reached. All of it follows from the dice.
 
-use domain::kernel::id::WorkloadId;
-use domain::workloads::workload::Workload;
+use kernel::id::WorkloadId;
+use purge::workloads::workload::Workload;
 use support::fakes::{Dice, Millis};
 use support::stage::{Stage, deployment, id};
 

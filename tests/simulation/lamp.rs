@@ -1,4 +1,4 @@
-//! A third kind on the actors that every kind has: `domain::testing::lamp`, its ports, and what is done for a lamp alone. Such a kind costs
+//! A third kind on the actors that every kind has: `objects::lamp`, its ports, and what is done for a lamp alone. Such a kind costs
 //! this much.
 
 use std::collections::BTreeSet;
@@ -13,13 +13,13 @@ use allclear::actors::observation::{Observation, RunningSeen};
 use allclear::actors::shell::Drives;
 use allclear::actors::supervisor::Supervisor;
 use allclear::telemetry::{Form, Metrics};
-use domain::kernel::id::{NoticeId, RepoId};
-use domain::kernel::remark::Remark;
-use domain::notices::delivery::NotTaken;
-use domain::objects::kept::Object;
-use domain::ports::objects::KindPorts;
-use domain::replica::kind_lifecycle::Part;
-use domain::testing::lamp::{Color, Effect, Lamp, Shown, lamp};
+use kernel::id::{NoticeId, RepoId};
+use kernel::remark::Remark;
+use kernel::replica::kind_lifecycle::Part;
+use notices::delivery::NotTaken;
+use objects::kept::Object;
+use objects::lamp::{Color, Effect, Lamp, Shown, lamp};
+use objects::ports::KindPorts;
 use support::fakes::objects::{Calls, Shelf};
 use support::fakes::{Fault, Millis, World};
 use support::stage::{in_system, settings, unexpected_panics};

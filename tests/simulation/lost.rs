@@ -1,8 +1,8 @@
 //! A site that is gone when its rollout completes: decided by the real actors, in virtual time.
 
-use domain::names::paths::Path;
-use domain::notices::notice::Kind;
-use domain::site::RouteClaim;
+use kernel::names::paths::Path;
+use notices::notice::Kind;
+use purge::site::RouteClaim;
 use support::fakes::World;
 use support::stage::{Life, life, roll_out, settled};
 

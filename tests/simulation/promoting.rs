@@ -4,12 +4,12 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use domain::apps::app::TargetKey;
-use domain::kernel::id::PipelineId;
-use domain::notices::notice::{Kind, Notice};
-use domain::pipeline::proposal::{ForgeKind, Repository, RequestState};
-use domain::pipeline::spec::{Object, PromotionSpec, Purged, Strategy};
-use domain::pipeline::status::{Phase, Status};
+use kernel::id::PipelineId;
+use notices::notice::{Kind, Notice};
+use objects::apps::app::TargetKey;
+use objects::pipeline::proposal::{ForgeKind, Repository, RequestState};
+use objects::pipeline::spec::{Object, PromotionSpec, Purged, Strategy};
+use objects::pipeline::status::{Phase, Status};
 use support::fakes::promoting::{environment, pipeline, target};
 use support::fakes::{Fault, Millis, World};
 use support::stage::{Life, id, life, roll_out, settled};

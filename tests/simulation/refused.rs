@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use domain::notices::notice::Kind;
+use notices::notice::Kind;
 use support::fakes::{Fault, World};
 use support::stage::{Life, Stage, deployment, life, roll_out, settled};
 

@@ -4,12 +4,12 @@
 use std::time::Duration;
 
 use allclear::actors::Settings;
-use domain::kernel::reported::Replicas;
-use domain::notices::notice::Kind;
-use domain::records::record::{Outcome, Phase};
-use domain::workloads::readiness::Pod;
-use domain::workloads::serving::{Endpoint, Serving};
-use domain::workloads::workload::Workload;
+use kernel::reported::Replicas;
+use notices::notice::Kind;
+use purge::records::record::{Outcome, Phase};
+use purge::workloads::readiness::Pod;
+use purge::workloads::serving::{Endpoint, Serving};
+use purge::workloads::workload::Workload;
 use support::fakes::{Fault, Millis, World};
 use support::stage::{Life, Stage, deployment, id, life_under, settings, settled};
 

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use domain::notices::notice::Kind;
-use domain::repo::status::Phase;
+use notices::notice::Kind;
+use objects::repo::status::Phase;
 use support::fakes::running::repo;
 use support::fakes::{Fault, Millis, World};
 use support::stage::{Life, id, life, roll_out, settled};

@@ -1,8 +1,8 @@
 //! First sights: what is new, what was there before, and who decides it (decision 28).
 
-use domain::kernel::reported::Replicas;
-use domain::records::record::{Change, Outcome};
-use domain::workloads::workload::Workload;
+use kernel::reported::Replicas;
+use purge::records::record::{Change, Outcome};
+use purge::workloads::workload::Workload;
 use support::fakes::{Fault, World};
 use support::stage::{Stage, deployment, id, life, settled};
 

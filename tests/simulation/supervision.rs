@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use allclear::actors::message::Drain;
-use domain::kernel::unreadable::Unreadable;
-use domain::notices::notice::Kind;
-use domain::ports::Sight;
-use domain::records::record::{Change, Phase};
+use kernel::unreadable::Unreadable;
+use notices::notice::Kind;
+use purge::ports::Sight;
+use purge::records::record::{Change, Phase};
 use support::fakes::{Fault, Millis, World};
 use support::stage::{Life, Stage, deployment, id, life, roll_out, settled};
 

@@ -5,8 +5,8 @@
 
 use std::collections::BTreeSet;
 
-use domain::names::destination::SEND_TO;
-use domain::workloads::workload::Tuning;
+use kernel::names::destination::SEND_TO;
+use purge::workloads::workload::Tuning;
 
 use crate::none;
 use crate::source::{File, file, files, rust};

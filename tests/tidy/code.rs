@@ -141,7 +141,7 @@ const STAGES: [&str; 8] = ["observe", "barrier", "vote", "group_timeout", "execu
 
 #[test]
 fn no_stage_of_a_rollout_calls_another() {
-    let stages = STAGES.map(|stage| file(&format!("src/domain/rollouts/rollout/{stage}.rs")));
+    let stages = STAGES.map(|stage| file(&format!("src/domain/purge/rollouts/rollout/{stage}.rs")));
     let homes: BTreeMap<String, &str> =
         stages.iter().flat_map(|file| file.functions().into_iter().map(|of| (of.name, file.path.as_str()))).collect();
     let mut found = Vec::new();

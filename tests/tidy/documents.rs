@@ -23,7 +23,7 @@ fn quoted(file: &File) -> Vec<(usize, &str)> {
     lines.flat_map(|(at, line)| line.split('`').skip(1).step_by(2).map(move |word| (at + 1, word))).collect()
 }
 
-/// `src/domain/rollouts/rollout/{agree,finish}.rs` names two files.
+/// `src/domain/purge/rollouts/rollout/{agree,finish}.rs` names two files.
 fn unfolded(path: &str) -> Vec<String> {
     let Some((before, rest)) = path.split_once('{') else { return vec![path.to_owned()] };
     let Some((middle, after)) = rest.split_once('}') else { return vec![path.to_owned()] };

@@ -8,9 +8,9 @@ use allclear::adapters::redis::RIGHTS;
 use allclear::cli::Cli;
 use clap::Parser;
 use clap::error::ErrorKind;
-use domain::agreement::roster::Reason;
-use domain::kernel::refusal::Cause;
-use domain::notices::notice::Kind;
+use kernel::refusal::Cause;
+use notices::notice::Kind;
+use purge::agreement::roster::Reason;
 
 use crate::none;
 use crate::source::{File, file, files, rust};

@@ -66,7 +66,7 @@ impl File {
     /// The code that runs in production: without `#[cfg(test)]` modules, and nothing at all of a file that is one, or that only
     /// the feature `testing` switches on.
     pub fn production(&self) -> String {
-        let for_tests = ["/tests.rs", "src/domain/testing.rs"].iter().any(|end| self.path.ends_with(end));
+        let for_tests = ["/tests.rs", "src/domain/purge/testing.rs"].iter().any(|end| self.path.ends_with(end));
         let for_tests = for_tests || ["/tests/", "/testing/"].iter().any(|within| self.path.contains(within));
         if !self.path.starts_with("src/") || for_tests {
             return String::new();

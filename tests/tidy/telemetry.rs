@@ -191,13 +191,13 @@ fn every_effect_of_a_machine_is_shown_from_the_start() {
         ]
     };
     let machines = [
-        ("rollout", vec![("rollouts/rollout/mod.rs", "impl Effect")]),
-        ("broker", vec![("broker/mod.rs", "impl Effect")]),
-        ("catalog", vec![("purges/catalog.rs", "impl Effect")]),
-        ("purge", vec![("purges/purge/mod.rs", "impl Effect")]),
+        ("rollout", vec![("purge/rollouts/rollout/mod.rs", "impl Effect")]),
+        ("broker", vec![("purge/broker/mod.rs", "impl Effect")]),
+        ("catalog", vec![("purge/purges/catalog.rs", "impl Effect")]),
+        ("purge", vec![("purge/purges/purge/mod.rs", "impl Effect")]),
         ("outbox", vec![("notices/delivery.rs", "impl Effect")]),
-        ("pipeline", own("pipeline/mod.rs")),
-        ("repo", own("repo/mod.rs")),
+        ("pipeline", own("objects/pipeline/mod.rs")),
+        ("repo", own("objects/repo/mod.rs")),
     ];
     let mut wrong = Vec::new();
     for (machine, places) in machines {

@@ -7,11 +7,11 @@ use futures_util::StreamExt;
 
 use super::ClusterGroupActor;
 use crate::actors::shell::Drives;
-use domain::agreement::board::{Cursor, Interest, News, Posting};
-use domain::agreement::roster::Heartbeat;
-use domain::broker::{Event, NoAnswer};
-use domain::kernel::id::WorkloadId;
-use domain::ports::{Board, PortError};
+use kernel::id::WorkloadId;
+use purge::agreement::board::{Cursor, Interest, News, Posting};
+use purge::agreement::roster::Heartbeat;
+use purge::broker::{Event, NoAnswer};
+use purge::ports::{Board, PortError};
 
 /// A board announced news.
 struct Woken(usize);

@@ -9,10 +9,10 @@ use futures_util::future::join_all;
 use super::ClusterGroupActor;
 use crate::actors::message::{Follower, Observe, ViewReported};
 use crate::actors::shell::Drives;
-use domain::agreement::group::NumberedView;
-use domain::broker::Event;
-use domain::kernel::id::{Seq, WorkloadId};
-use domain::rollouts::rollout::Summary;
+use kernel::id::{Seq, WorkloadId};
+use purge::agreement::group::NumberedView;
+use purge::broker::Event;
+use purge::rollouts::rollout::Summary;
 
 /// How often we check for rollouts that have ended, and repeat views to full mailboxes.
 pub(super) const SWEEP_EVERY: Duration = Duration::from_secs(1);

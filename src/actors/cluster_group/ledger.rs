@@ -5,10 +5,10 @@ use actix::Context;
 use super::ClusterGroupActor;
 use crate::actors::directory::report_lost;
 use crate::actors::shell::Drives;
-use domain::agreement::roster::Pin;
-use domain::broker::{Event, NoAnswer};
-use domain::kernel::id::WorkloadId;
-use domain::ports::PinError;
+use kernel::id::WorkloadId;
+use purge::agreement::roster::Pin;
+use purge::broker::{Event, NoAnswer};
+use purge::ports::PinError;
 
 impl ClusterGroupActor {
     fn ask_ledger<T: 'static>(

@@ -6,8 +6,8 @@ use super::ClusterGroupActor;
 use crate::actors::message::{Absent, Forget, Observe, Publish, Show};
 use crate::actors::observation::Observation;
 use crate::actors::shell::Drives;
-use domain::agreement::tally::tally;
-use domain::broker::Event;
+use purge::agreement::tally::tally;
+use purge::broker::Event;
 
 impl Handler<Publish> for ClusterGroupActor {
     type Result = MessageResult<Publish>;

@@ -3,8 +3,8 @@
 use actix::{AsyncContext, Context, WrapFuture};
 
 use super::ClusterGroupActor;
-use domain::agreement::roster::{Hold, Reason};
-use domain::kernel::id::WorkloadId;
+use kernel::id::WorkloadId;
+use purge::agreement::roster::{Hold, Reason};
 
 impl ClusterGroupActor {
     pub(super) fn tell_hold(&self, Hold { reason, words }: &Hold) {

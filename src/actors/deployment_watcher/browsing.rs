@@ -6,12 +6,12 @@ use actix::{Handler, MessageResult};
 
 use super::DeploymentWatcher;
 use crate::actors::browse::{Browse, Listing, Row};
-use domain::kernel::id::WorkloadId;
-use domain::names::image::brief;
-use domain::records::record::Record;
-use domain::rollouts::browse::find;
-use domain::rollouts::rollout::{Summary, timeout};
-use domain::rollouts::unwell::unwell;
+use kernel::id::WorkloadId;
+use kernel::names::image::brief;
+use purge::records::record::Record;
+use purge::rollouts::browse::find;
+use purge::rollouts::rollout::{Summary, timeout};
+use purge::rollouts::unwell::unwell;
 
 impl Handler<Browse> for DeploymentWatcher {
     type Result = MessageResult<Browse>;

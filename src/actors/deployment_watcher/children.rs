@@ -10,9 +10,10 @@ use crate::actors::message::{Died, End, FollowPods, ResendDeliveries, RetryPurge
 use crate::actors::pod_watcher::PodWatcher;
 use crate::actors::rollout::{self, RolloutActor};
 use crate::actors::shell::Drives;
-use domain::kernel::id::WorkloadId;
-use domain::watches::watch::{Case, Deployments, Event, Start};
-use domain::workloads::workload::Asks;
+use kernel::id::WorkloadId;
+use kernel::watches::watch::{Case, Event, Start};
+use purge::deployments::Deployments;
+use purge::workloads::workload::Asks;
 
 impl DeploymentWatcher {
     /// Starts a rollout actor.

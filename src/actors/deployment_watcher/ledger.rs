@@ -9,13 +9,13 @@ use super::DeploymentWatcher;
 use crate::actors::message::Show;
 use crate::actors::shell::Drives;
 use crate::actors::{Env, LOAD, retry_until_ok};
-use domain::kernel::id::{Nonce, Seq, WorkloadId};
-use domain::kernel::refusal::Cause;
-use domain::ports::{PinError, StoreError};
-use domain::records::record::{Record, Records};
-use domain::watches::listed::Scope;
-use domain::watches::lives::LifeNote;
-use domain::watches::watch::{Baseline, Event, Written};
+use kernel::id::{Nonce, Seq, WorkloadId};
+use kernel::refusal::Cause;
+use kernel::watches::listed::Scope;
+use kernel::watches::lives::LifeNote;
+use kernel::watches::watch::{Baseline, Event, Written};
+use purge::ports::{PinError, StoreError};
+use purge::records::record::{Record, Records};
 
 /// What a failed call was about.
 const LIFE: &str = "what is worked on";

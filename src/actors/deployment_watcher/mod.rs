@@ -1,6 +1,6 @@
 //! Watches the workloads of this cluster, and keeps a rollout actor for every one that needs attention.
 //!
-//! Not for any decision; see `domain::watches::watch`.
+//! Not for any decision; see `kernel::watches::watch`.
 
 mod browsing;
 mod children;
@@ -21,13 +21,14 @@ use crate::actors::rollout::RolloutActor;
 use crate::actors::shell::{Drives, Shell};
 use crate::actors::{Env, MAILBOX_MAX};
 use crate::telemetry::Share;
-use domain::kernel::id::{Origin, WorkloadId};
-use domain::notices::delivery::{Requests, Resends};
-use domain::ports::{LedgerContents, Sight};
-use domain::rollouts::rollout::Summary;
-use domain::watches::listed::Scope;
-use domain::watches::lives::Lives;
-use domain::watches::watch::{Deployments, Effect, Event, Troubles, Watch};
+use kernel::id::{Origin, WorkloadId};
+use kernel::watches::listed::Scope;
+use kernel::watches::lives::Lives;
+use kernel::watches::watch::{Effect, Event, Troubles, Watch};
+use notices::delivery::{Requests, Resends};
+use purge::deployments::Deployments;
+use purge::ports::{LedgerContents, Sight};
+use purge::rollouts::rollout::Summary;
 
 /// How often we check the children: a full mailbox can lose a death notice, and a full child a sight.
 const SWEEP_EVERY: Duration = Duration::from_secs(1);

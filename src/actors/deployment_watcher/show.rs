@@ -11,13 +11,13 @@ use crate::actors::observation::Observation;
 use crate::actors::rollout::RolloutActor;
 use crate::actors::shell::Drives;
 use crate::actors::telling::tell_at_once;
-use domain::kernel::id::{Seq, WorkloadId};
-use domain::notices::notice::{Kind, Notice};
-use domain::ports::StoreError;
-use domain::records::record::Record;
-use domain::rollouts::rollout::{Summary, timeout};
-use domain::rollouts::unwell;
-use domain::watches::watch::Event;
+use kernel::id::{Seq, WorkloadId};
+use kernel::watches::watch::Event;
+use notices::notice::{Kind, Notice};
+use purge::ports::StoreError;
+use purge::records::record::Record;
+use purge::rollouts::rollout::{Summary, timeout};
+use purge::rollouts::unwell;
 
 /// How often we check for the end of the children while draining.
 const DRAIN_POLL: Duration = Duration::from_millis(10);

@@ -1,11 +1,11 @@
-//! Logs what the watcher cannot do. `domain::watches::watch` decides what to log, and when.
+//! Logs what the watcher cannot do. `kernel::watches::watch` decides what to log, and when.
 
 use super::DeploymentWatcher;
-use domain::kernel::id::WorkloadId;
-use domain::ports::PortError;
-use domain::rollouts::horizon::Mark;
-use domain::watches::listed::Scope;
-use domain::watches::watch::Loud;
+use kernel::id::WorkloadId;
+use kernel::watches::listed::Scope;
+use kernel::watches::watch::Loud;
+use purge::ports::PortError;
+use purge::rollouts::horizon::Mark;
 
 impl DeploymentWatcher {
     pub(super) fn watch_failed(&mut self, scope: Scope, error: &PortError) {

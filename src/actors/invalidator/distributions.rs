@@ -4,9 +4,9 @@ use actix::Context;
 
 use super::Invalidator;
 use crate::actors::shell::{Drives, Shell};
-use domain::kernel::refusal::Cause;
-use domain::names::distribution::DistributionId;
-use domain::purges::catalog::{self, Catalog};
+use kernel::names::distribution::DistributionId;
+use kernel::refusal::Cause;
+use purge::purges::catalog::{self, Catalog};
 
 impl Drives<Catalog> for Invalidator {
     fn shell(&mut self) -> Option<&mut Shell<Catalog>> {

@@ -6,12 +6,12 @@ use actix::{AsyncContext, Context};
 use super::Invalidator;
 use crate::actors::message::PurgeReported;
 use crate::actors::shell::{Drives, Shell};
-use domain::kernel::id::{InvalidationId, Reference, Subject};
-use domain::kernel::refusal::Cause;
-use domain::names::distribution::DistributionId;
-use domain::ports::{CdnError, Invalidation, InvalidationStatus};
-use domain::purges::catalog::{self, Catalog};
-use domain::purges::purge::{self, CdnErrorClass, Order, Progress, Purger};
+use ::purge::ports::{CdnError, Invalidation, InvalidationStatus};
+use ::purge::purges::catalog::{self, Catalog};
+use ::purge::purges::purge::{self, CdnErrorClass, Order, Progress, Purger};
+use kernel::id::{InvalidationId, Reference, Subject};
+use kernel::names::distribution::DistributionId;
+use kernel::refusal::Cause;
 
 impl Drives<Purger> for Invalidator {
     fn shell(&mut self) -> Option<&mut Shell<Purger>> {

@@ -7,13 +7,13 @@ use actix::{ActorFutureExt, AsyncContext, Context, WrapFuture};
 use super::kind::StatusOf;
 use super::{ObjectActor, Tended};
 use crate::actors::shell::Drives;
-use domain::kernel::id::Environment;
-use domain::kernel::machine::Machine;
-use domain::notices::notice::Notice;
-use domain::objects::asked::{Answer, Ask, Question};
-use domain::objects::kept::{Object, OwnKind, Written};
-use domain::objects::owned::{Event, OwnMachine};
-use domain::ports::objects::Asking;
+use kernel::id::Environment;
+use kernel::machine::Machine;
+use notices::notice::Notice;
+use objects::asked::{Answer, Ask, Question};
+use objects::kept::{Object, OwnKind, Written};
+use objects::owned::{Event, OwnMachine};
+use objects::ports::Asking;
 
 impl<T: Tended> ObjectActor<T> {
     /// Writes the status over this version of the object.

@@ -10,12 +10,12 @@ use crate::actors::lifecycle::StopListener;
 use crate::actors::message::{Died, Observe, Who};
 use crate::actors::observation::Observation;
 use crate::telemetry::Metrics;
-use domain::kernel::machine::Machine;
-use domain::kernel::remark::Remark;
-use domain::objects::kept::{Object, OwnKind};
-use domain::objects::owned::OwnMachine;
-use domain::ports::objects::KindPorts;
-use domain::replica::kind_lifecycle::Part;
+use kernel::machine::Machine;
+use kernel::remark::Remark;
+use kernel::replica::kind_lifecycle::Part;
+use objects::kept::{Object, OwnKind};
+use objects::owned::OwnMachine;
+use objects::ports::KindPorts;
 
 /// An object of a kind.
 pub type ObjectOf<T> = Object<<T as Tended>::Machine>;

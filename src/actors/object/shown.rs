@@ -6,9 +6,9 @@ use super::kind::StatusOf;
 use super::{ObjectActor, ObjectOf, Tended};
 use crate::actors::message::Observe;
 use crate::actors::shell::Drives;
-use domain::kernel::remark::Remarked;
-use domain::objects::kept::{OwnKind, Remembered};
-use domain::objects::owned::{Event, OwnMachine};
+use kernel::remark::Remarked;
+use objects::kept::{OwnKind, Remembered};
+use objects::owned::{Event, OwnMachine};
 
 impl<T: Tended> ObjectActor<T> {
     /// A write of the status has ended with this event; if it was carried out, the object is `written`, and its status was `before`.

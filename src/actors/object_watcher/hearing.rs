@@ -7,9 +7,9 @@ use crate::actors::lifecycle::GiveWay;
 use crate::actors::object::{IdOf, ObjectOf, Tended};
 use crate::actors::send_even_if_full;
 use crate::actors::shell::Drives;
-use domain::objects::groups::Said;
-use domain::objects::kept::ObjectSight;
-use domain::watches::watch::Event;
+use kernel::watches::watch::Event;
+use objects::groups::Said;
+use objects::kept::ObjectSight;
 
 impl<T: Tended> ObjectWatcher<T> {
     /// What is wrong with the watch of this group.

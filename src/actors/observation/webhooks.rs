@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use domain::kernel::id::Subject;
-use domain::notices::delivery::{Delivery, State};
+use kernel::id::Subject;
+use notices::delivery::{Delivery, State};
 
 /// One delivery on its way.
 #[derive(Clone, Debug, Serialize)]

@@ -1,4 +1,4 @@
-//! The parent of the readers of clusters: performs what `domain::apps::clusters` decides.
+//! The parent of the readers of clusters: performs what `objects::apps::clusters` decides.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use crate::actors::promoting::leaf::LeafActor;
 use crate::actors::promoting::message::{Follow, LookAt, Looked, Owner, Reported};
 use crate::actors::shell::{Drives, Shell};
 use crate::actors::{Env, MAILBOX_MAX, send_even_if_full};
-use domain::apps::app::ClusterKey;
-use domain::apps::clusters::{self, Effect, Event};
-use domain::kernel::id::PipelineId;
-use domain::ports::pipeline::Leaves;
+use kernel::id::PipelineId;
+use objects::apps::app::ClusterKey;
+use objects::apps::clusters::{self, Effect, Event};
+use objects::ports::pipeline::Leaves;
 
 /// How often we check the children: a full mailbox can lose a death notice.
 const SWEEP_EVERY: Duration = Duration::from_secs(1);

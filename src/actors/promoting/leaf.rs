@@ -1,4 +1,4 @@
-//! The reader of one cluster: performs what `domain::apps::leaf` decides.
+//! The reader of one cluster: performs what `objects::apps::leaf` decides.
 
 mod mail;
 
@@ -15,11 +15,11 @@ use crate::actors::promoting::message::{Looked, Owner, Reported};
 use crate::actors::shell::{Drives, Shell};
 use crate::actors::{Env, MAILBOX_MAX, send_even_if_full};
 use crate::telemetry::Share;
-use domain::apps::app::{ClusterKey, TargetKey};
-use domain::apps::leaf::{Collection, Effect, Event, Leaf as Machine, News, Number, Sights};
-use domain::kernel::id::PipelineId;
-use domain::ports::pipeline::{Leaf, Link};
-use domain::ports::{Flow, PortError};
+use kernel::id::PipelineId;
+use objects::apps::app::{ClusterKey, TargetKey};
+use objects::apps::leaf::{Collection, Effect, Event, Leaf as Machine, News, Number, Sights};
+use objects::ports::pipeline::{Leaf, Link};
+use purge::ports::{Flow, PortError};
 
 /// How often reports that a full mailbox refused are sent again.
 const AGAIN_EVERY: Duration = Duration::from_secs(1);

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use actix::{Message, Recipient};
 
-use domain::apps::app::TargetKey;
-use domain::apps::leaf::Sights;
-use domain::kernel::id::PipelineId;
+use kernel::id::PipelineId;
+use objects::apps::app::TargetKey;
+use objects::apps::leaf::Sights;
 
 /// A Pipeline that looks at targets.
 #[derive(Clone)]

@@ -8,13 +8,13 @@ use actix::{ActorFutureExt, AsyncContext, Context, WrapFuture};
 use super::{RolloutActor, hosts};
 use crate::actors::Env;
 use crate::actors::shell::Drives;
-use domain::kernel::id::Vector;
-use domain::names::host::Host;
-use domain::ports::PortError;
-use domain::rollouts::rollout::Event;
-use domain::site::Age;
-use domain::workloads::serving::{OldPods, old_pods};
-use domain::workloads::workload::Workload;
+use kernel::id::Vector;
+use kernel::names::host::Host;
+use purge::ports::PortError;
+use purge::rollouts::rollout::Event;
+use purge::site::Age;
+use purge::workloads::serving::{OldPods, old_pods};
+use purge::workloads::workload::Workload;
 
 impl RolloutActor {
     fn read<T: 'static>(

@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use tokio::sync::Semaphore;
 
-use domain::bounds::tenants::{Tenancy, Tenants};
-use domain::names::host::Host;
-use domain::ports::{ClusterView, PortError};
-use domain::rollouts::rollout::FoundSite;
-use domain::site::{Age, Gathered, RouteClaim, lost as compared, missing};
-use domain::workloads::workload::Workload;
+use kernel::names::host::Host;
+use purge::bounds::tenants::{Tenancy, Tenants};
+use purge::ports::{ClusterView, PortError};
+use purge::rollouts::rollout::FoundSite;
+use purge::site::{Age, Gathered, RouteClaim, lost as compared, missing};
+use purge::workloads::workload::Workload;
 
 /// Most names that are searched on the spot: about a millisecond of work.
 const AT_ONCE_MAX: usize = 2_000;

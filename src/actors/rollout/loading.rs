@@ -10,14 +10,14 @@ use crate::actors::message::TellNotice;
 use crate::actors::shell::{Drives, Shell};
 use crate::actors::telling::tell_at_once;
 use crate::actors::{Env, LOAD};
-use domain::kernel::floor::Floor;
-use domain::kernel::id::{Nonces, Origin, WorkloadId};
-use domain::kernel::machine::millis;
-use domain::kernel::refusal::Cause;
-use domain::kernel::retry;
-use domain::ports::PortError;
-use domain::records::record::Record;
-use domain::rollouts::rollout::{Attended, Event, Identity, Rollout, Unloaded};
+use kernel::floor::Floor;
+use kernel::id::{Nonces, Origin, WorkloadId};
+use kernel::machine::millis;
+use kernel::refusal::Cause;
+use kernel::retry;
+use purge::ports::PortError;
+use purge::records::record::Record;
+use purge::rollouts::rollout::{Attended, Event, Identity, Rollout, Unloaded};
 
 /// What reading a record needs.
 struct Loading {

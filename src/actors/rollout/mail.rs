@@ -6,7 +6,7 @@ use super::RolloutActor;
 use crate::actors::directory::PeersRestarted;
 use crate::actors::message::{Drain, End, Observe, PodsReported, PurgeReported, Sighted, ViewReported};
 use crate::actors::observation::Observation;
-use domain::rollouts::rollout::{Event, Summary};
+use purge::rollouts::rollout::{Event, Summary};
 
 impl Handler<Sighted> for RolloutActor {
     type Result = ();

@@ -7,11 +7,11 @@ use super::RolloutActor;
 use crate::actors::ANSWER_WITHIN;
 use crate::actors::message::{Absent, FollowPods, Follower, MatchPlan, PlaceOrder, Publish};
 use crate::actors::shell::Shell;
-use domain::bounds::plan::Plan;
-use domain::kernel::id::{Seq, Vector};
-use domain::purges::purge::Order;
-use domain::records::record::Record;
-use domain::rollouts::rollout::Event;
+use kernel::id::{Seq, Vector};
+use purge::bounds::plan::Plan;
+use purge::purges::purge::Order;
+use purge::records::record::Record;
+use purge::rollouts::rollout::Event;
 
 impl RolloutActor {
     /// Asks once for the pods of each rollout in flight.

@@ -1,9 +1,9 @@
 //! What the actor of a rollout starts with.
 
-use domain::kernel::id::{Origin, Seq, WorkloadId};
-use domain::records::record::Record;
-use domain::rollouts::rollout::Arrival;
-use domain::workloads::workload::Workload;
+use kernel::id::{Origin, Seq, WorkloadId};
+use purge::records::record::Record;
+use purge::rollouts::rollout::Arrival;
+use purge::workloads::workload::Workload;
 
 /// What a rollout is started with.
 pub struct Start {

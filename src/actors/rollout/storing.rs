@@ -6,11 +6,11 @@ use super::RolloutActor;
 use crate::actors::message::{End, Forget};
 use crate::actors::shell::Drives;
 use crate::actors::{Env, LOAD};
-use domain::kernel::id::{Seq, WorkloadId};
-use domain::kernel::refusal::Cause;
-use domain::ports::{Ledger, StoreError};
-use domain::records::record::Record;
-use domain::rollouts::rollout::Event;
+use kernel::id::{Seq, WorkloadId};
+use kernel::refusal::Cause;
+use purge::ports::{Ledger, StoreError};
+use purge::records::record::Record;
+use purge::rollouts::rollout::Event;
 
 /// The progress of writing the record.
 #[derive(Default)]

@@ -4,8 +4,8 @@ use actix::{ActorFutureExt, AsyncContext, Context, WrapFuture};
 
 use super::RolloutActor;
 use crate::actors::shell::Drives;
-use domain::notices::notice::Notice;
-use domain::rollouts::rollout::Event;
+use notices::notice::Notice;
+use purge::rollouts::rollout::Event;
 
 impl RolloutActor {
     pub(super) fn tell(&mut self, notice: Box<Notice>, ctx: &mut Context<Self>) {

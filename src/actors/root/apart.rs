@@ -9,11 +9,11 @@ use super::parent::Parent;
 use crate::actors::directory::{Directory, PeersRestarted};
 use crate::actors::message::{Observe, TellNotice};
 use crate::actors::observation::Observation;
+use crate::actors::ports::Ports;
 use crate::actors::send_even_if_full;
 use crate::actors::supervisor::Supervisor;
-use domain::ports::Ports;
-use domain::ports::pipeline::Promoting;
-use domain::ports::repo::Running;
+use objects::ports::pipeline::Promoting;
+use objects::ports::repo::Running;
 
 /// Both parents, and their thread if they have one. The thread ends when this is dropped.
 pub(super) struct Apart {

@@ -7,9 +7,9 @@ use actix::Context;
 use super::Root;
 use crate::actors::Env;
 use crate::actors::shell::Drives;
-use domain::ports::{PortError, Retry};
-use domain::replica::duty::Event;
-use domain::replica::lease::{self, Claim};
+use kernel::replica::duty::Event;
+use kernel::replica::lease::{self, Claim};
+use purge::ports::{PortError, Retry};
 
 /// How long giving the lease back may take at the end. If it fails, the next replica waits 15 s.
 pub(super) const RELEASE_WITHIN: Duration = Duration::from_secs(1);

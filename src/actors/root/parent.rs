@@ -11,11 +11,11 @@ use crate::actors::invalidator::Invalidator;
 use crate::actors::lifecycle::{Obituary, StopSignal};
 use crate::actors::message::Who;
 use crate::actors::webhook::Webhook;
-use domain::agreement::roster::Pin;
-use domain::kernel::id::Origin;
-use domain::ports::LedgerContents;
-use domain::replica::duty::Singleton;
-use domain::watches::lives::Lives;
+use kernel::id::Origin;
+use kernel::replica::duty::Singleton;
+use kernel::watches::lives::Lives;
+use purge::agreement::roster::Pin;
+use purge::ports::LedgerContents;
 
 /// What every singleton is started with.
 pub(super) struct Parent {

@@ -16,12 +16,12 @@ use crate::actors::invalidator::Invalidator;
 use crate::actors::message::{Drain, Observe, Wanted};
 use crate::actors::observation::Observation;
 use crate::actors::webhook::Webhook;
-use domain::agreement::roster::Pin;
-use domain::kernel::id::Origin;
-use domain::kernel::machine::Timestamp;
-use domain::ports::LedgerContents;
-use domain::replica::duty::Singleton;
-use domain::watches::lives::Lives;
+use kernel::id::Origin;
+use kernel::machine::Timestamp;
+use kernel::replica::duty::Singleton;
+use kernel::watches::lives::Lives;
+use purge::agreement::roster::Pin;
+use purge::ports::LedgerContents;
 
 /// How long writes under way may take at the end (fault K16: ledger flushed within 2 s, exit within 5 s).
 pub(super) const DRAIN_WITHIN: Duration = Duration::from_secs(2);

@@ -8,9 +8,9 @@ use super::Root;
 use super::tree::Tree;
 use crate::actors::retry_until_ok;
 use crate::actors::shell::Drives;
-use domain::kernel::refusal::Cause;
-use domain::ports::PinError;
-use domain::replica::duty::{Event, Singleton};
+use kernel::refusal::Cause;
+use kernel::replica::duty::{Event, Singleton};
+use purge::ports::PinError;
 
 /// How long we wait before we open a lost ledger again: repeated losses must not make a hot loop.
 const REOPEN_AFTER: Duration = Duration::from_secs(1);

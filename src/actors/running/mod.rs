@@ -14,17 +14,17 @@ use crate::actors::observation::{Observation, RunningSeen};
 use crate::actors::running::repo::Runs;
 use crate::actors::shell::Drives;
 use crate::telemetry::Metrics;
-use domain::kernel::id::RepoId;
-use domain::kernel::remark::Remark;
-use domain::objects::owned::OwnMachine;
-use domain::ports::objects::KindPorts;
-use domain::ports::repo::Running;
-use domain::replica::kind_lifecycle::Part;
-use domain::repo::remark::remarks;
-use domain::repo::spec::Object;
-use domain::repo::status::Status;
-use domain::repo::view::view;
-use domain::repo::{Effect, Repo};
+use kernel::id::RepoId;
+use kernel::remark::Remark;
+use kernel::replica::kind_lifecycle::Part;
+use objects::owned::OwnMachine;
+use objects::ports::KindPorts;
+use objects::ports::repo::Running;
+use objects::repo::remark::remarks;
+use objects::repo::spec::Object;
+use objects::repo::status::Status;
+use objects::repo::view::view;
+use objects::repo::{Effect, Repo};
 
 impl Tended for Running {
     type Machine = Repo;

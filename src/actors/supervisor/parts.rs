@@ -12,7 +12,7 @@ use crate::actors::object::{Peers, PeersRebuilt, Tended};
 use crate::actors::object_watcher::ObjectWatcher;
 use crate::actors::send_even_if_full;
 use crate::actors::shell::Drives;
-use domain::replica::kind_lifecycle::{Event, Part};
+use kernel::replica::kind_lifecycle::{Event, Part};
 
 /// Everything that is built. Each part ends when its signal is dropped.
 pub(super) struct Built<T: Tended> {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::actors::object::Tended;
-use domain::ports::PortError;
+use purge::ports::PortError;
 
 pub struct Served {
     /// The places that are tended, by their numbers.

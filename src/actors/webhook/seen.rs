@@ -5,9 +5,9 @@ use actix::{Handler, MessageResult};
 use super::Webhook;
 use crate::actors::message::Observe;
 use crate::actors::observation::{DeliverySeen, LastSeen, Observation, ReceiverSeen};
-use domain::kernel::machine::Timestamp;
-use domain::notices::delivery::{Delivery, Outcome, Report, State};
-use domain::ports::Receiver;
+use kernel::machine::Timestamp;
+use notices::delivery::{Delivery, Outcome, Report, State};
+use purge::ports::Receiver;
 
 impl Webhook {
     /// Remembers how an attempt ended, for those who look.

@@ -9,10 +9,10 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-use domain::objects::asked::Opening;
-use domain::objects::gates::{Freeze, Window};
-use domain::ports::objects::Calendar;
-use domain::ports::{Clock, PortError};
+use objects::asked::Opening;
+use objects::gates::{Freeze, Window};
+use objects::ports::Calendar;
+use purge::ports::{Clock, PortError};
 
 /// The calendar of the wall.
 pub struct WallCalendar(Arc<dyn Clock>);

@@ -10,11 +10,11 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use domain::objects::asked::Opening;
-use domain::objects::gates::{Freeze, Window};
 use jiff::civil::{Date, DateTime, Weekday};
 use jiff::tz::{AmbiguousOffset, Offset, TimeZone};
 use jiff::{SignedDuration, Timestamp};
+use objects::asked::Opening;
+use objects::gates::{Freeze, Window};
 
 /// How far is looked for the next change of windows. They repeat each week, but for an hour, or in Samoa once a whole day, that is
 /// skipped.

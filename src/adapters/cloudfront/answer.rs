@@ -8,9 +8,9 @@
 
 use aws_sdk_cloudfront::types::{self, ConnectionMode, DistributionSummary};
 
-use domain::kernel::id::InvalidationId;
-use domain::names::distribution::Distribution;
-use domain::ports::{Invalidation, InvalidationStatus};
+use kernel::id::InvalidationId;
+use kernel::names::distribution::Distribution;
+use purge::ports::{Invalidation, InvalidationStatus};
 
 /// Longest id of an invalidation in characters. They have 14 to 26; this only keeps nonsense out.
 const ID_CHARS_MAX: usize = 64;

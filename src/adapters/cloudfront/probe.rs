@@ -11,8 +11,8 @@
 use aws_sdk_cloudfront::types::{InvalidationBatch, Paths};
 
 use super::{CloudFront, failure, unusable};
-use domain::names::distribution::DistributionId;
-use domain::ports::{CdnError, CdnErrorClass};
+use kernel::names::distribution::DistributionId;
+use purge::ports::{CdnError, CdnErrorClass};
 
 /// The reference of a batch that is never accepted.
 const REFERENCE: &str = "allclear-check";

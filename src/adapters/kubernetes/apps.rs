@@ -1,6 +1,6 @@
 //! Objects of apps, of any kind: which resource a kind is, and what is kept of an object.
 //!
-//! Not for whether an app is ready; that is `domain::apps::ready`.
+//! Not for whether an app is ready; that is `objects::apps::ready`.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -10,10 +10,10 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::api::{Api, Resource};
-use domain::apps::app::{Look, TargetKey};
-use domain::apps::ready::look;
-use domain::kernel::unreadable::Unreadable;
-use domain::ports::PortError;
+use kernel::unreadable::Unreadable;
+use objects::apps::app::{Look, TargetKey};
+use objects::apps::ready::look;
+use purge::ports::PortError;
 
 /// What an object says to each target that names it.
 pub(super) type Looks = Vec<(TargetKey, Result<Look, Unreadable>)>;
@@ -155,7 +155,7 @@ fn name_of(target: &TargetKey) -> (&str, &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use domain::apps::app::{AppKind, ClusterKey};
+    use objects::apps::app::{AppKind, ClusterKey};
     use serde_json::json;
 
     fn target(kind: &str, name: &str) -> TargetKey {

@@ -4,7 +4,7 @@
 //! A host may only be judged by all who route it, so whatever cannot be read ends the reading: nothing is purged then, and that
 //! is reported. Hosts that a route has from its Gateway alone are not its own; it has to name them.
 //!
-//! Not for deciding whose a host is; that is `domain::site::own`.
+//! Not for deciding whose a host is; that is `purge::site::own`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,11 +18,11 @@ use super::gateway::{
     GRPC_ROUTES, HTTP_ROUTES, MatchedPath, ParentStatus, RouteMatch, RouteRule, RouteSpec, RouteStatus,
 };
 use super::routing::{HttpPath, INGRESSES, IngressSpec, IngressStatus, Metadata, Object, read};
-use domain::kernel::unreadable::Unreadable;
-use domain::names::host::Host;
-use domain::names::paths::Path;
-use domain::ports::PortError;
-use domain::site::{PathMatch, RouteClaim, taken};
+use kernel::names::host::Host;
+use kernel::names::paths::Path;
+use kernel::unreadable::Unreadable;
+use purge::ports::PortError;
+use purge::site::{PathMatch, RouteClaim, taken};
 
 /// How long a reading is used again: a release of many workloads costs one.
 const AGE_MAX: Duration = Duration::from_secs(15);

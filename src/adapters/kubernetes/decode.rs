@@ -11,12 +11,12 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
 
 use super::parts::{Annotations, Condition, annotations, explained};
-use domain::kernel::id::WorkloadId;
-use domain::kernel::reported::{Progressing, Replicas};
-use domain::kernel::unreadable::Unreadable;
-use domain::names::image::{Container, Image, Version};
-use domain::names::selector::{LabelSelector, Labels};
-use domain::workloads::workload::{ANNOTATION_PREFIX, NoVersion, Tuning, Workload, own_deadline, recordable};
+use kernel::id::WorkloadId;
+use kernel::names::image::{Container, Image, Version};
+use kernel::names::selector::{LabelSelector, Labels};
+use kernel::reported::{Progressing, Replicas};
+use kernel::unreadable::Unreadable;
+use purge::workloads::workload::{ANNOTATION_PREFIX, NoVersion, Tuning, Workload, own_deadline, recordable};
 
 /// Most of the message of a `ReplicaFailure` condition that is repeated. A quota's begins with the pod's name and ends with what is
 /// requested, used and limited: about 150 characters for one resource.

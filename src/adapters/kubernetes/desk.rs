@@ -12,14 +12,14 @@ use super::api::{Answer, Api, Clients, Collection, Resource};
 use super::crd;
 use super::crd::repo::Installation;
 use super::objects::{GROUP, Kind, PipelineKind, RepoKind, of};
-use domain::kernel::id::{ObjectId, PipelineId, RepoId};
-use domain::kernel::unreadable::Unreadable;
-use domain::objects::kept::{Identity, Kept};
-use domain::pipeline::callers::{self, Called};
-use domain::pipeline::spec::Object;
-use domain::ports::PortError;
-use domain::ports::pipeline::Marks;
-use domain::ports::repo::Pokes;
+use kernel::id::{ObjectId, PipelineId, RepoId};
+use kernel::unreadable::Unreadable;
+use objects::kept::{Identity, Kept};
+use objects::pipeline::callers::{self, Called};
+use objects::pipeline::spec::Object;
+use objects::ports::pipeline::Marks;
+use objects::ports::repo::Pokes;
+use purge::ports::PortError;
 
 /// Answers a ticket with yes.
 pub const APPROVE: &str = "allclear.dev/approve";

@@ -24,11 +24,11 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::api::{Api, Collection, Resource};
-use domain::kernel::id::{Kind as WorkloadKind, PipelineId, RepoId, Subject, WorkloadId};
-use domain::kernel::remark::{Remark, Remarked};
-use domain::kernel::text::{clean_ends, head};
-use domain::notices::notice::{Kind, Notice};
-use domain::ports::{EventSink, PortError};
+use kernel::id::{Kind as WorkloadKind, PipelineId, RepoId, Subject, WorkloadId};
+use kernel::remark::{Remark, Remarked};
+use kernel::text::{clean_ends, head};
+use notices::notice::{Kind, Notice};
+use purge::ports::{EventSink, PortError};
 
 const EVENTS: Resource = Resource::new("", "v1", "events");
 
@@ -239,7 +239,7 @@ fn moment(at_ms: i64) -> jiff::Timestamp {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use domain::kernel::id::{NoticeId, Seq};
+    use kernel::id::{NoticeId, Seq};
 
     fn notice(name: &str, id: &str) -> Notice {
         Notice {

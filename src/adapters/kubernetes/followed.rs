@@ -4,7 +4,7 @@
 use futures_util::StreamExt;
 
 use super::api::{Collection, Decoder, Look, Reach, Reading, Watches};
-use domain::ports::{Flow, PortError};
+use purge::ports::{Flow, PortError};
 
 /// The object. See the module's text.
 pub(super) struct Followed<T> {

@@ -3,7 +3,7 @@
 //! The types are our own: a published crate for kube 5 does not exist, and a few fields are all that is used.
 //! <https://gateway-api.sigs.k8s.io/reference/spec/>
 //!
-//! Not for finding the site; that is [`domain::site`].
+//! Not for finding the site; that is [`purge::site`].
 
 use std::collections::BTreeSet;
 
@@ -13,8 +13,8 @@ use serde::de::IgnoredAny;
 use super::api::Resource;
 use super::parts::Condition;
 use super::routing::{Counted, Object, read};
-use domain::kernel::unreadable::Unreadable;
-use domain::site::{GatewayFact, GrantFact, ListenerFact, ParentFact, ParentKind, RouteFact, RouteKind};
+use kernel::unreadable::Unreadable;
+use purge::site::{GatewayFact, GrantFact, ListenerFact, ParentFact, ParentKind, RouteFact, RouteKind};
 
 /// The group of the Gateway API, in which everything used but `ReferenceGrant` is `v1` since its release 1.1.
 const GATEWAY_GROUP: &str = "gateway.networking.k8s.io";

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use super::api::is_object_name;
-use domain::site::{Bulky, ParentFact, ParentKind, Room, RouteFact};
+use purge::site::{Bulky, ParentFact, ParentKind, Room, RouteFact};
 
 /// Most Gateways read for one look-up. A cluster has a few; eight at a time, they take a tenth of a second.
 const GATEWAYS_MAX: usize = 64;

@@ -1,14 +1,14 @@
 //! Annotations on workloads, as a person or a CI job writes them with rights of their own (decision 21).
 //!
-//! Not for what they mean; that is `domain::workloads::workload`'s. The controller never writes one.
+//! Not for what they mean; that is `purge::workloads::workload`'s. The controller never writes one.
 
 use serde_json::json;
 
 use super::DEPLOYMENTS;
 use super::api::{Api, Clients, Collection};
 use super::desk::Mark;
-use domain::kernel::id::WorkloadId;
-use domain::ports::PortError;
+use kernel::id::WorkloadId;
+use purge::ports::PortError;
 
 /// Where workloads are marked.
 pub struct Hand {

@@ -12,11 +12,11 @@ use super::api::{Api, Collection, NAMESPACES, Resource};
 use super::lease::KubernetesLease;
 use super::{decode, pods};
 use crate::adapters::clock::SystemClock;
-use domain::kernel::unreadable::Unreadable;
-use domain::ports::{Lease as _, PortError};
-use domain::replica::lease::{Claim, Replica};
-use domain::workloads::readiness::Pod;
-use domain::workloads::workload::Workload;
+use kernel::replica::lease::{Claim, Replica};
+use kernel::unreadable::Unreadable;
+use purge::ports::{Lease as _, PortError};
+use purge::workloads::readiness::Pod;
+use purge::workloads::workload::Workload;
 
 /// What every object of ours carries, whatever the installation is called.
 pub const LABEL: &str = "app.kubernetes.io/part-of=allclear";

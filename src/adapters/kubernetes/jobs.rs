@@ -2,7 +2,7 @@
 //! names the Repo's UID.
 //!
 //! What a Job consists of is in `template`, and what is kept of one that was read in `read`.
-//! Not for when one is made, started or removed; that is `domain::repo`'s.
+//! Not for when one is made, started or removed; that is `objects::repo`'s.
 
 mod extras;
 mod lock;
@@ -18,10 +18,10 @@ use super::PODS;
 use super::api::{
     Answer, Api, CallError, Clients, Collection, Decoder, Look, Reach, Reading, Resource, Tempo, Watches,
 };
-use domain::kernel::id::RepoId;
-use domain::ports::repo::{JobSight, Jobs, Made, Start};
-use domain::ports::{Flow, PortError};
-use domain::repo::job::{self, Job, Order, Pod};
+use kernel::id::RepoId;
+use objects::ports::repo::{JobSight, Jobs, Made, Start};
+use objects::repo::job::{self, Job, Order, Pod};
+use purge::ports::{Flow, PortError};
 
 const JOBS: Resource = Resource::new("batch", "v1", "jobs");
 

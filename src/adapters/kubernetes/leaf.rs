@@ -3,7 +3,7 @@
 //! App watches of this cluster share nothing with the core's: it is a leaf like any other. Each object is reduced to what it says to
 //! the targets that name it, as its bytes come in.
 //!
-//! Not for which collections are watched, nor for how long; that is `domain::apps::leaf`.
+//! Not for which collections are watched, nor for how long; that is `objects::apps::leaf`.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -19,12 +19,12 @@ use super::api::{Api, Clients, Collection, Look, Name, Reach, Reading, Resource,
 use super::apps::{Kinds, Looks, Wanted};
 use super::kubeconfig::{self, Origin};
 use super::leaf_config::{self, Finding};
-use domain::apps::app::{ClusterKey, LeafId, TargetKey};
-use domain::apps::leaf;
-use domain::apps::leaf::News;
-use domain::apps::ready::look;
-use domain::ports::pipeline::{Leaf, Leaves, Link};
-use domain::ports::{Flow, PortError, Retry};
+use objects::apps::app::{ClusterKey, LeafId, TargetKey};
+use objects::apps::leaf;
+use objects::apps::leaf::News;
+use objects::apps::ready::look;
+use objects::ports::pipeline::{Leaf, Leaves, Link};
+use purge::ports::{Flow, PortError, Retry};
 
 /// Reads of one cluster that are under way at a time: a recheck of a thousand targets is no burst.
 const READS_MAX: usize = 8;
@@ -133,7 +133,7 @@ impl Leaf for OneCluster {
         }))
     }
 
-    async fn read(&self, target: &TargetKey) -> Result<Option<domain::apps::app::Look>, PortError> {
+    async fn read(&self, target: &TargetKey) -> Result<Option<objects::apps::app::Look>, PortError> {
         // Closed never.
         let _permit = self.reads.acquire().await;
         let resource = self.resource(&target.app.api_version, &target.app.kind).await?;

@@ -11,9 +11,9 @@ use super::api::{Collection, Resource, Watches};
 use super::followed::Followed;
 use super::parts::Condition;
 use super::secrets::{self, SECRETS};
-use domain::apps::app::{LeafId, LeafKind};
-use domain::kernel::unreadable::Unreadable;
-use domain::ports::{Flow, PortError};
+use kernel::unreadable::Unreadable;
+use objects::apps::app::{LeafId, LeafKind};
+use purge::ports::{Flow, PortError};
 
 const GITOPS_CLUSTERS: Resource = Resource::new("gitops.weave.works", "v1alpha1", "gitopsclusters");
 

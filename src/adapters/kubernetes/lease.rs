@@ -3,7 +3,7 @@
 //!
 //! Each write is a compare-and-set on `resourceVersion`. Its timestamps are informational; they only need to change.
 //!
-//! Not for deciding whose it is; that is `domain::replica::lease`.
+//! Not for deciding whose it is; that is `kernel::replica::lease`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,8 +16,8 @@ use serde_json::{Value, json};
 use super::api::{Api, Collection, Resource};
 use super::events::micro_time;
 use super::no_namespace;
-use domain::ports::{Clock, Lease, PortError};
-use domain::replica::lease::{Claim, LEASE_FOR, Replica};
+use kernel::replica::lease::{Claim, LEASE_FOR, Replica};
+use purge::ports::{Clock, Lease, PortError};
 
 const LEASES: Resource = Resource::new("coordination.k8s.io", "v1", "leases");
 

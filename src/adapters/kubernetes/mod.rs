@@ -1,4 +1,4 @@
-//! The cluster as [`ClusterView`] and [`EventSink`](domain::ports::EventSink), on kube's client.
+//! The cluster as [`ClusterView`] and [`EventSink`](purge::ports::EventSink), on kube's client.
 //!
 //! What is read is reduced at once: `api` asks the server and takes its answers apart into objects, and `decode`, `pods` and
 //! `routing` keep of each object what decisions use. Nothing of `k8s_openapi` gets further than this module.
@@ -47,11 +47,11 @@ pub use lease::KubernetesLease;
 
 use api::{Api, Collection, Look, NAMESPACES, Name, Reach, Reading, Resource, Watches};
 use claims::ClaimReader;
-use domain::kernel::id::WorkloadId;
-use domain::ports::{ClusterView, Flow, PodSight, PortError, Sight};
-use domain::site::{Age, Gathered, RouteClaim};
-use domain::workloads::serving::Serving;
-use domain::workloads::workload::Workload;
+use kernel::id::WorkloadId;
+use purge::ports::{ClusterView, Flow, PodSight, PortError, Sight};
+use purge::site::{Age, Gathered, RouteClaim};
+use purge::workloads::serving::Serving;
+use purge::workloads::workload::Workload;
 use serving::ServingReader;
 use site::SiteReader;
 
@@ -124,7 +124,7 @@ impl Scope {
 /// What identifies the cluster: the UID of `kube-system`.
 ///
 /// # Errors
-/// When it cannot be read; with [`domain::ports::Retry::Never`] if we have no right to.
+/// When it cannot be read; with [`purge::ports::Retry::Never`] if we have no right to.
 pub async fn cluster_uid(clients: &Clients) -> Result<String, PortError> {
     let namespaces = Collection::everywhere(NAMESPACES);
     let found = Api::new(clients.request.clone()).get(&namespaces, KUBE_SYSTEM).await?;

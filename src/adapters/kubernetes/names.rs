@@ -11,8 +11,8 @@ use serde::Deserialize;
 use super::DEPLOYMENTS;
 use super::api::{Api, Clients, Collection, NAMESPACES};
 use super::objects::{PipelineKind, RepoKind, of};
-use domain::kernel::unreadable::Unreadable;
-use domain::ports::PortError;
+use kernel::unreadable::Unreadable;
+use purge::ports::PortError;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Named<'a> {

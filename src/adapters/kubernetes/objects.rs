@@ -15,14 +15,14 @@ use serde_json::{Value, json};
 use super::api::{Api, Clients, Collection, Look, Name, Reach, Reading, Resource, Tempo, Watches, proofs};
 use super::crd;
 use super::crd::repo::Installation;
-use domain::kernel::id::{ObjectId, PipelineId, RepoId};
-use domain::kernel::unreadable::Unreadable;
-use domain::objects::kept::{Identity, Kept, ObjectSight, Written};
-use domain::pipeline;
-use domain::ports::objects::Objects;
-use domain::ports::{Flow, PortError};
-use domain::repo;
-use domain::rollouts::horizon::Verdict;
+use kernel::id::{ObjectId, PipelineId, RepoId};
+use kernel::unreadable::Unreadable;
+use objects::kept::{Identity, Kept, ObjectSight, Written};
+use objects::pipeline;
+use objects::ports::Objects;
+use objects::repo;
+use purge::ports::{Flow, PortError};
+use purge::rollouts::horizon::Verdict;
 
 /// The group that is ours.
 pub const GROUP: &str = "allclear.dev";

@@ -10,7 +10,7 @@ use std::marker::PhantomData;
 use serde::de::{IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use domain::site::OBJECT_NAMES_MAX;
+use purge::site::OBJECT_NAMES_MAX;
 
 /// A condition of an object's status.
 #[derive(Deserialize)]

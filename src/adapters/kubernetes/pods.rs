@@ -7,9 +7,9 @@ use serde::de::IgnoredAny;
 
 use super::decode::PodSpec;
 use super::parts::{Condition, explained};
-use domain::kernel::unreadable::Unreadable;
-use domain::names::selector::Labels;
-use domain::workloads::readiness::Pod;
+use kernel::names::selector::Labels;
+use kernel::unreadable::Unreadable;
+use purge::workloads::readiness::Pod;
 
 /// Most of an explanation of Kubernetes that is repeated. The scheduler's begin with what matters, and say every node.
 pub(super) const WORDS_CHARS_MAX: usize = 120;

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::api::{Api, Collection, Resource};
-use domain::ports::PortError;
+use purge::ports::PortError;
 
 const GROUP: &str = "authorization.k8s.io";
 const OWN: Resource = Resource::new(GROUP, "v1", "selfsubjectaccessreviews");

@@ -1,6 +1,6 @@
 //! Services and Ingresses, reduced to the facts a site is found from.
 //!
-//! Not for the Gateway API (`gateway`), nor for finding the site; that is [`domain::site`].
+//! Not for the Gateway API (`gateway`), nor for finding the site; that is [`purge::site`].
 
 use std::collections::BTreeSet;
 
@@ -9,9 +9,9 @@ use serde::{Deserialize, Deserializer};
 
 use super::api::Resource;
 use super::parts::{Annotations, Few, annotations};
-use domain::kernel::unreadable::Unreadable;
-use domain::names::selector::Labels;
-use domain::site::{IngressFact, IngressRule, Reach, ServiceFact};
+use kernel::names::selector::Labels;
+use kernel::unreadable::Unreadable;
+use purge::site::{IngressFact, IngressRule, Reach, ServiceFact};
 
 /// `v1` Services.
 pub(super) const SERVICES: Resource = Resource::new("", "v1", "services");

@@ -16,11 +16,11 @@ use serde::{Deserialize, Deserializer};
 
 use super::api::{Api, Clients, Collection, Resource, Tempo, Watches, is_object_name};
 use super::followed::Followed;
-use domain::kernel::unreadable::Unreadable;
-use domain::names::destination::{Destination, Purpose, SEND_TO, Unsendable, judge};
-use domain::ports::objects::Secrets;
-use domain::ports::pipeline::Renewals;
-use domain::ports::{Flow, PortError};
+use kernel::names::destination::{Destination, Purpose, SEND_TO, Unsendable, judge};
+use kernel::unreadable::Unreadable;
+use objects::ports::Secrets;
+use objects::ports::pipeline::Renewals;
+use purge::ports::{Flow, PortError};
 
 pub(super) const SECRETS: Resource = Resource::new("", "v1", "secrets");
 

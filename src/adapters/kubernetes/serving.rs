@@ -4,7 +4,7 @@
 //! and then cost no second request. The watch of pods, which is there anyway, says when asking again is worth it. A watch of
 //! EndpointSlices would list those of all workloads of the namespace for each release, and could still be late.
 //!
-//! Not for what the answer means; see [`domain::workloads::serving`].
+//! Not for what the answer means; see [`purge::workloads::serving`].
 
 use std::sync::Arc;
 
@@ -14,11 +14,11 @@ use tokio::sync::Semaphore;
 use super::api::{Api, Collection, Decoder, Resource};
 use super::routing::SERVICES;
 use super::{PODS, pods};
-use domain::kernel::unreadable::Unreadable;
-use domain::names::selector::{Labels, is_subset};
-use domain::ports::PortError;
-use domain::workloads::serving::{Endpoint, Serving};
-use domain::workloads::workload::Workload;
+use kernel::names::selector::{Labels, is_subset};
+use kernel::unreadable::Unreadable;
+use purge::ports::PortError;
+use purge::workloads::serving::{Endpoint, Serving};
+use purge::workloads::workload::Workload;
 
 /// <https://kubernetes.io/docs/reference/kubernetes-api/service-resources/endpoint-slice-v1/>
 const ENDPOINT_SLICES: Resource = Resource::new("discovery.k8s.io", "v1", "endpointslices");

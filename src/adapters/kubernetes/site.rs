@@ -7,7 +7,7 @@
 //! All of it is written by tenants, so all of it is bounded: names as they are read ([`Room`]), Gateways by number, names before
 //! they come into a request's path, and look-ups at the same time. Omissions are listed in the site (T2, T15).
 //!
-//! Not for what the objects mean (`routing`), nor for finding the site ([`domain::site`]).
+//! Not for what the objects mean (`routing`), nor for finding the site ([`purge::site`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,9 +22,9 @@ use super::api::{Api, CallError, Collection, Decoder, Resource};
 use super::gateway::{self, GATEWAYS, GRANTS, GRANTS_V1, GRPC_ROUTES, HTTP_ROUTES};
 use super::gateways;
 use super::routing::{self, Counted, INGRESSES, SERVICES};
-use domain::kernel::unreadable::Unreadable;
-use domain::ports::{PortError, Retry};
-use domain::site::{
+use kernel::unreadable::Unreadable;
+use purge::ports::{PortError, Retry};
+use purge::site::{
     Age, Bulky, GatewayFact, Gathered, GrantFact, IngressFact, Room, RouteFact, RouteKind, SiteFacts, beside,
 };
 

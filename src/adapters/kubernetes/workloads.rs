@@ -9,10 +9,10 @@ use futures_util::stream::{SelectAll, select_all, unfold};
 
 use super::api::{Api, Collection, Look, Reach, Reading, Watches, proofs};
 use super::{decode, named};
-use domain::kernel::unreadable::Unreadable;
-use domain::ports::{Flow, Sight};
-use domain::rollouts::horizon::Verdict;
-use domain::workloads::workload::Workload;
+use kernel::unreadable::Unreadable;
+use purge::ports::{Flow, Sight};
+use purge::rollouts::horizon::Verdict;
+use purge::workloads::workload::Workload;
 
 /// The watches of several scopes, each look with its scope.
 type Looks = SelectAll<Flow<(Option<String>, Look<Workload>)>>;

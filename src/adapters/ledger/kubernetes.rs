@@ -48,14 +48,14 @@ use self::stored::Stored;
 use self::writer::{ShardCopy, ShardQueue, WRITES_AT_ONCE_MAX, Writes};
 use super::{SHARDS, pin_of, shard_of};
 use crate::adapters::kubernetes::no_namespace;
-use domain::agreement::roster::Pin;
-use domain::kernel::floor::Floor;
-use domain::kernel::id::{Origin, WorkloadId};
-use domain::notices::delivery::Delivery;
-use domain::ports::{Ledger, LedgerContents, PinError, PortError, StoreError};
-use domain::records::record::{Record, Records};
-use domain::watches::listed::Scope;
-use domain::watches::lives::LifeNote;
+use kernel::floor::Floor;
+use kernel::id::{Origin, WorkloadId};
+use kernel::watches::listed::Scope;
+use kernel::watches::lives::LifeNote;
+use notices::delivery::Delivery;
+use purge::agreement::roster::Pin;
+use purge::ports::{Ledger, LedgerContents, PinError, PortError, StoreError};
+use purge::records::record::{Record, Records};
 
 /// The ledger's own object.
 pub const META_NAME: &str = "allclear-ledger";

@@ -6,15 +6,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 
 use super::{Ruling, judge_removal, judge_store, shard_of, unwritable};
-use domain::agreement::roster::Pin;
-use domain::kernel::floor::Floor;
-use domain::kernel::id::{Origin, Seq, WorkloadId};
-use domain::notices::delivery::Delivery;
-use domain::ports::{Ledger, LedgerContents, PinError, PortError, StoreError};
-use domain::records::record::{Record, Records};
-use domain::records::record_codec;
-use domain::watches::listed::{Listed, Scope};
-use domain::watches::lives::LifeNote;
+use kernel::floor::Floor;
+use kernel::id::{Origin, Seq, WorkloadId};
+use kernel::watches::listed::{Listed, Scope};
+use kernel::watches::lives::LifeNote;
+use notices::delivery::Delivery;
+use purge::agreement::roster::Pin;
+use purge::ports::{Ledger, LedgerContents, PinError, PortError, StoreError};
+use purge::records::record::{Record, Records};
+use purge::records::record_codec;
 
 /// Records in memory. A clone is another handle to the same ledger, the way a restarted process would open it.
 #[derive(Clone, Debug)]

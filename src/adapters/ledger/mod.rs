@@ -12,15 +12,15 @@ pub mod kubernetes;
 pub mod memory;
 pub mod unreachable;
 
-pub use domain::watches::listed::{SHARDS, shard_of};
+pub use kernel::watches::listed::{SHARDS, shard_of};
 
-use domain::agreement::roster::Pin;
-use domain::kernel::floor::Floor;
-use domain::kernel::id::{Origin, WorkloadId};
-use domain::ports::{PortError, StoreError};
-use domain::records::record::Record;
-use domain::records::record_codec::CodecError;
-use domain::watches::lives::LifeNote;
+use kernel::floor::Floor;
+use kernel::id::{Origin, WorkloadId};
+use kernel::watches::lives::LifeNote;
+use purge::agreement::roster::Pin;
+use purge::ports::{PortError, StoreError};
+use purge::records::record::Record;
+use purge::records::record_codec::CodecError;
 
 /// A name no ledger had before: 128 random bits, because an origin must never come twice (GA-2). If it did, the numbers
 /// counted under it would repeat, and CloudFront would answer a new purge with the old one.

@@ -6,14 +6,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
 
-use domain::agreement::roster::Pin;
-use domain::kernel::floor::Floor;
-use domain::kernel::id::WorkloadId;
-use domain::notices::delivery::Delivery;
-use domain::ports::{Ledger, LedgerContents, PinError, PortError, StoreError};
-use domain::records::record::{Record, Records};
-use domain::watches::listed::Scope;
-use domain::watches::lives::LifeNote;
+use kernel::floor::Floor;
+use kernel::id::WorkloadId;
+use kernel::watches::listed::Scope;
+use kernel::watches::lives::LifeNote;
+use notices::delivery::Delivery;
+use purge::agreement::roster::Pin;
+use purge::ports::{Ledger, LedgerContents, PinError, PortError, StoreError};
+use purge::records::record::{Record, Records};
 
 /// A ledger that answers every question with who can be asked.
 #[derive(Clone, Copy, Debug)]

@@ -43,10 +43,10 @@ use self::elders::prefix;
 use self::scripts::Answer;
 use super::{SENTINEL, Server};
 use crate::config::Secret;
-use domain::agreement::roster::Heartbeat;
-use domain::kernel::id::{Member, Origin, WorkloadId, is_key_part};
-use domain::ports::{BEAT_TTL, Board, Cursor, Flow, Heard, Interest, News, PortError, Posted, Posting};
-use domain::records::record::RECORD_BYTES_MAX;
+use kernel::id::{Member, Origin, WorkloadId, is_key_part};
+use purge::agreement::roster::Heartbeat;
+use purge::ports::{BEAT_TTL, Board, Cursor, Flow, Heard, Interest, News, PortError, Posted, Posting};
+use purge::records::record::RECORD_BYTES_MAX;
 
 pub use self::copy::CopyCodec;
 pub use self::role::refusal as write_refusal;

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use super::board::role;
 use super::{Server, advice};
-use domain::ports::PortError;
+use purge::ports::PortError;
 
 /// Round trips that are timed; the shortest counts, since the first ones find caches cold.
 const ROUNDS: usize = 3;

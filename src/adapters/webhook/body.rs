@@ -37,11 +37,11 @@ use serde::Serialize;
 use url::form_urlencoded;
 
 use crate::config::Secret;
-use domain::kernel::id::{Environment, Kind, PipelineId, RepoId, Revision, Subject, WorkloadId};
-use domain::kernel::text::{first, visible};
-use domain::names::host::Host;
-use domain::notices::delivery::BODY_BYTES_MAX;
-use domain::notices::notice::{Notice, PurgeFact, RunFact};
+use kernel::id::{Environment, Kind, PipelineId, RepoId, Revision, Subject, WorkloadId};
+use kernel::names::host::Host;
+use kernel::text::{first, visible};
+use notices::delivery::BODY_BYTES_MAX;
+use notices::notice::{Notice, PurgeFact, RunFact};
 
 /// What lists are cut to, one after the other, until the document is within its bound.
 const ITEMS_MAX: [usize; 4] = [usize::MAX, 100, 10, 0];
@@ -208,8 +208,8 @@ pub fn form(parameters: &BTreeMap<String, Secret<String>>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use domain::kernel::id::Seq;
-    use domain::notices::notice;
+    use kernel::id::Seq;
+    use notices::notice;
 
     fn notice() -> Notice {
         Notice {

@@ -15,10 +15,10 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use domain::kernel::id::{ObjectId, Subject};
-use domain::kernel::text::{first, visible};
-use domain::notices::delivery::BODY_BYTES_MAX;
-use domain::notices::notice::{Notice, Severity};
+use kernel::id::{ObjectId, Subject};
+use kernel::text::{first, visible};
+use notices::delivery::BODY_BYTES_MAX;
+use notices::notice::{Notice, Severity};
 
 /// The header by which notification-controller names who reports.
 pub const COMPONENT: &str = "gotk-component";
@@ -133,8 +133,8 @@ fn cut(notice: &Notice, chars: usize) -> Result<String, serde_json::Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use domain::kernel::id::{Environment, PipelineId, Revision, Seq, WorkloadId};
-    use domain::notices::notice::{Kind, PromotionFact};
+    use kernel::id::{Environment, PipelineId, Revision, Seq, WorkloadId};
+    use notices::notice::{Kind, PromotionFact};
 
     fn notice() -> Notice {
         let fact = PromotionFact {

@@ -1,7 +1,7 @@
 //! Webhooks: which hooks a notice is for, and one attempt at sending.
 //!
 //! URL, headers, parameters and keys stay in here. When and how often something is sent is decided in
-//! `domain::notices::delivery`; what may be connected to is `adapters::http`'s part.
+//! `notices::delivery`; what may be connected to is `adapters::http`'s part.
 
 mod body;
 mod flux;
@@ -19,10 +19,10 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method};
 
 use crate::adapters::http::{Answer, Client, Error, Request, header_value, retry_after};
 use crate::config::{Hook, HookFormat, HookMethod, Secret};
-use domain::kernel::id::Subject;
-use domain::notices::delivery::{Content, Delivery, Reply};
-use domain::notices::notice::{Kind, Notice};
-use domain::ports::{Clock, Notifier, Receiver};
+use kernel::id::Subject;
+use notices::delivery::{Content, Delivery, Reply};
+use notices::notice::{Kind, Notice};
+use purge::ports::{Clock, Notifier, Receiver};
 
 pub use rehearsal::{Heard, Rehearsal, TEST_HEADER, TEST_TYPE, Unmarked};
 

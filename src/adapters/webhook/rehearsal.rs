@@ -13,8 +13,8 @@ use serde_json::json;
 use super::{Webhooks, flux, reply};
 use crate::adapters::http::Error;
 use crate::config::{Hook, HookFormat, HookMethod, MASK, shown};
-use domain::kernel::machine::millis;
-use domain::notices::delivery::{Content, Reply};
+use kernel::machine::millis;
+use notices::delivery::{Content, Reply};
 
 /// What a test calls itself in place of the event.
 pub const TEST_TYPE: &str = "webhook.test";

@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use crate::adapters::kubernetes::objects::{PipelineKind, RepoKind};
 use crate::cli::answer::Format;
 use crate::cli::command_kind::CommandKind;
-use domain::repo::job::StepKind;
+use objects::repo::job::StepKind;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum PipelineAction {

@@ -4,7 +4,7 @@ use clap::Subcommand;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use crate::cli::answer::Format;
-use domain::notices::notice::Kind;
+use notices::notice::Kind;
 
 const TEST_HELP: &str = "\
 A test has the type webhook.test, a member \"test\": true and the header allclear-test: true, so that a receiver does not act on it. It is \

@@ -9,9 +9,9 @@ use super::catalog::{
 use super::report::Finding;
 use crate::adapters::cloudfront::CloudFront;
 use crate::looking::page::count;
-use domain::kernel::refusal::Cause;
-use domain::names::distribution::{Distribution, DistributionId};
-use domain::ports::{Cdn, CdnError};
+use kernel::names::distribution::{Distribution, DistributionId};
+use kernel::refusal::Cause;
+use purge::ports::{Cdn, CdnError};
 
 /// Distributions on which each action is tried: rights may be given by tags, so one distribution says little of another.
 const TRIED_MAX: usize = 10;

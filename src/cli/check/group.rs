@@ -12,10 +12,10 @@ use super::catalog::{
 use super::report::Finding;
 use crate::looking::Neighbours;
 use crate::looking::listen::{Group, listen};
-use domain::agreement::roster::Reason;
-use domain::bounds::policy::Policy;
-use domain::broker::Seen;
-use domain::ports::LedgerContents;
+use purge::agreement::roster::Reason;
+use purge::bounds::policy::Policy;
+use purge::broker::Seen;
+use purge::ports::LedgerContents;
 
 /// Clocks may be so far apart before it is said. A beat may be as old itself.
 const CLOCKS_APART_MS: i64 = 60_000;
@@ -118,7 +118,7 @@ fn members(seen: &Seen, heard: &Group) -> Vec<Finding> {
 
 fn versions(heard: &Group) -> Option<Finding> {
     let versions: BTreeSet<&str> = heard.beats.values().map(|beat| beat.version.as_str()).collect();
-    let of = |(member, beat): (&_, &domain::agreement::roster::Heartbeat)| format!("{member} {}", beat.version);
+    let of = |(member, beat): (&_, &purge::agreement::roster::Heartbeat)| format!("{member} {}", beat.version);
     match versions.len() {
         0 => None,
         1 => Some(GROUP_VERSION.good(versions.into_iter().collect::<String>())),

@@ -9,7 +9,7 @@ use futures_util::future::join_all;
 use super::catalog::{Check, INSTALL_GRANTS, INSTALL_RIGHTS};
 use super::report::Finding;
 use crate::adapters::kubernetes::reviews::{Reviews, Right, Whom};
-use domain::ports::PortError;
+use purge::ports::PortError;
 
 /// Missing rights that are named.
 const NAMED_MAX: usize = 6;

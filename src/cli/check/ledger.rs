@@ -17,8 +17,8 @@ use crate::app::by_hand::{PERHAPS_A_SECOND_LEDGER, SECOND_LEDGER};
 use crate::config::{Config, LedgerBackend, Namespaces};
 use crate::looking::page::count;
 use crate::looking::replicas::Replicas;
-use domain::kernel::refusal::Cause;
-use domain::ports::{Ledger, LedgerContents, PortError, SetBack};
+use kernel::refusal::Cause;
+use purge::ports::{Ledger, LedgerContents, PortError, SetBack};
 
 /// What the API server says where a quota is full
 /// (<https://kubernetes.io/docs/concepts/policy/resource-quotas/>).

@@ -11,7 +11,7 @@ use super::catalog::{
 use super::report::Finding;
 use crate::adapters::redis::Server;
 use crate::adapters::redis::probe::Health;
-use domain::ports::PortError;
+use purge::ports::PortError;
 
 /// A round trip that takes longer is said. A Redis on another continent answers in 0.3 s.
 const ROUND_TRIP_SAID: Duration = Duration::from_millis(500);

@@ -17,7 +17,7 @@ use super::report::{Finding, Mark};
 use crate::adapters::kubernetes::objects::GROUP;
 use crate::adapters::kubernetes::reviews::{Reviews, Right, Whom};
 use crate::config::{Config, Enabled, LedgerBackend};
-use domain::kernel::refusal::Cause;
+use kernel::refusal::Cause;
 
 /// Where a right is needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,10 +10,10 @@ use super::catalog::SECRET_HOSTS;
 use super::report::Finding;
 use crate::looking::Sources;
 use crate::looking::page::count;
-use domain::kernel::id::ObjectId;
-use domain::names::destination::Purpose;
-use domain::ports::PortError;
-use domain::ports::objects::Secrets;
+use kernel::id::ObjectId;
+use kernel::names::destination::Purpose;
+use objects::ports::Secrets;
+use purge::ports::PortError;
 
 /// Secrets looked at most; a cluster has some hundred namespaces with Pipelines.
 const SECRETS_MAX: usize = 200;

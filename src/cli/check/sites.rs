@@ -12,14 +12,14 @@ use super::report::Finding;
 use crate::adapters::cloudfront::CloudFront;
 use crate::looking::page::count;
 use crate::looking::workloads::Listed;
-use domain::bounds::policy::Policy;
-use domain::bounds::tenants::Tenancy;
-use domain::kernel::refusal::Cause;
-use domain::names::distribution::{Distribution, DistributionId, Index};
-use domain::ports::{Cdn, ClusterView};
-use domain::rollouts::rollout::faults;
-use domain::site::{Age, Gathered, own};
-use domain::workloads::workload::Workload;
+use kernel::names::distribution::{Distribution, DistributionId, Index};
+use kernel::refusal::Cause;
+use purge::bounds::policy::Policy;
+use purge::bounds::tenants::Tenancy;
+use purge::ports::{Cdn, ClusterView};
+use purge::rollouts::rollout::faults;
+use purge::site::{Age, Gathered, own};
+use purge::workloads::workload::Workload;
 
 /// Hosts that are named in the report.
 const NAMED_MAX: usize = 20;
@@ -116,7 +116,7 @@ impl Found {
         &mut self,
         workload: &Workload,
         policy: &Policy,
-        matches: &domain::names::distribution::Matches,
+        matches: &kernel::names::distribution::Matches,
         no_hosts: bool,
     ) {
         let name = workload.id.display_name();

@@ -18,7 +18,7 @@ use crate::app::StartError;
 use crate::config::Hook;
 use crate::looking::page::count;
 use crate::looking::workloads::Listed;
-use domain::kernel::id::WorkloadId;
+use kernel::id::WorkloadId;
 
 /// Longest wait for one receiver.
 const WITHIN: Duration = Duration::from_secs(10);

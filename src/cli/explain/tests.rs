@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::looking::tests::{Account, World, named, rolling, version, web};
-use domain::kernel::id::{Component, Seq, Vector, WorkloadId};
-use domain::ports::{CdnError, CdnErrorClass, PortError};
-use domain::records::record::{Phase, Purge, PurgeState, Vote};
-use domain::site::SiteFacts;
-use domain::watches::lives::LifeNote;
-use domain::workloads::workload::{Asks, Tuning, Workload};
+use kernel::id::{Component, Seq, Vector, WorkloadId};
+use kernel::watches::lives::LifeNote;
+use purge::ports::{CdnError, CdnErrorClass, PortError};
+use purge::records::record::{Phase, Purge, PurgeState, Vote};
+use purge::site::SiteFacts;
+use purge::workloads::workload::{Asks, Tuning, Workload};
 
 mod barrier;
 mod sites;

@@ -8,8 +8,8 @@ use crate::cli::consent::Consent;
 use crate::looking::listen::listen;
 use crate::looking::page::count;
 use crate::looking::{Section, Sources, peek};
-use domain::agreement::roster::{Pin, listed};
-use domain::kernel::id::Member;
+use kernel::id::Member;
+use purge::agreement::roster::{Pin, listed};
 
 /// Takes all others out of the members that the ledger has, if the person who asks agrees. Exit codes: 0 left; 1 not done.
 pub(crate) async fn leave(sources: &Sources, consent: Consent) -> Outcome {

@@ -8,8 +8,8 @@ use crate::cli::answer::{Outcome, done, refused};
 use crate::cli::command_kind::IdOf;
 use crate::cli::consent::Consent;
 use crate::looking::page::time;
-use domain::kernel::id::ObjectId;
-use domain::objects::kept::Kept;
+use kernel::id::ObjectId;
+use objects::kept::Kept;
 
 /// How often an answer is written again because the object changed and the question did not: the machine writes its status once a
 /// second at most.

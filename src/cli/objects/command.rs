@@ -15,7 +15,7 @@ use crate::cli::arguments::{ChangeAction, Global, Listing, PipelineAction, RepoA
 use crate::cli::command_kind::{IdOf, named};
 use crate::cli::connect::connected;
 use crate::cli::consent::Consent;
-use domain::ports::Clock;
+use purge::ports::Clock;
 
 /// Who calls: the arguments that all commands have, and the environment.
 pub(in crate::cli) type Caller = (Global, BTreeMap<String, String>);

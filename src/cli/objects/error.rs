@@ -1,6 +1,6 @@
 //! Why a command about an object of ours does not do what was asked.
 
-use domain::ports::PortError;
+use purge::ports::PortError;
 
 /// In words for the person who asked.
 #[derive(Debug, thiserror::Error)]

@@ -10,8 +10,8 @@ use crate::adapters::kubernetes::Clients;
 use crate::adapters::kubernetes::desk::{Desk, Found, Listing};
 use crate::cli::command_kind::{CommandKind, IdOf};
 use crate::config::Config;
-use domain::kernel::id::ObjectId;
-use domain::objects::kept::Answers;
+use kernel::id::ObjectId;
+use objects::kept::Answers;
 
 /// A kind that can be shown, and that asks.
 pub trait ShownKind: CommandKind {

@@ -12,8 +12,8 @@ use crate::adapters::kubernetes::desk::{Desk, Listing};
 use crate::cli::answer::{EXIT_FAILED, Outcome, Output, answer, refused};
 use crate::cli::command_kind::IdOf;
 use crate::cli::status::remote;
-use domain::kernel::id::ObjectId;
-use domain::kernel::text::visible;
+use kernel::id::ObjectId;
+use kernel::text::visible;
 
 /// Every object, in a row each. Exit codes: 0 all of them, 1 not all could be read.
 pub async fn list<K: ShownKind>(desk: &Desk<K>, namespace: Option<&str>, output: Output) -> Outcome {

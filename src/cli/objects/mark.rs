@@ -6,8 +6,8 @@ use crate::adapters::kubernetes::desk::{Desk, Found, Listing, Mark, Marked, REQU
 use crate::cli::answer::{EXIT_FAILED, Outcome, refused};
 use crate::cli::command_kind::{CommandKind, IdOf};
 use crate::looking::page::count;
-use domain::kernel::id::ObjectId;
-use domain::objects::kept::Kept;
+use kernel::id::ObjectId;
+use objects::kept::Kept;
 
 pub enum Which<I> {
     One(I),

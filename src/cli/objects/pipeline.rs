@@ -12,11 +12,11 @@ use crate::app;
 use crate::cli::read::pipeline_lines::{brief, row};
 use crate::config::Config;
 use crate::looking::page::{Page, time};
-use domain::kernel::id::{ObjectId, PipelineId, Revision};
-use domain::kernel::text::visible;
-use domain::objects::kept::Answers;
-use domain::pipeline::spec::Object;
-use domain::pipeline::view::{EndedView, EnvironmentView, PromotionView, QuestionView, TargetView, View, view};
+use kernel::id::{ObjectId, PipelineId, Revision};
+use kernel::text::visible;
+use objects::kept::Answers;
+use objects::pipeline::spec::Object;
+use objects::pipeline::view::{EndedView, EnvironmentView, PromotionView, QuestionView, TargetView, View, view};
 
 impl ShownKind for PipelineKind {
     type View = View;

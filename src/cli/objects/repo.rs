@@ -13,12 +13,12 @@ use crate::cli::answer::{Outcome, done, refused};
 use crate::cli::read::repo_lines::{held, row, short};
 use crate::config::Config;
 use crate::looking::page::{Page, time};
-use domain::kernel::id::{ObjectId, RepoId, Revision};
-use domain::kernel::text::visible;
-use domain::objects::kept::Answers;
-use domain::repo::job::{StepKind, logs as command};
-use domain::repo::spec::Object;
-use domain::repo::view::{EndedView, QuestionView, RunView, View, own_step, view};
+use kernel::id::{ObjectId, RepoId, Revision};
+use kernel::text::visible;
+use objects::kept::Answers;
+use objects::repo::job::{StepKind, logs as command};
+use objects::repo::spec::Object;
+use objects::repo::view::{EndedView, QuestionView, RunView, View, own_step, view};
 
 impl ShownKind for RepoKind {
     type View = View;

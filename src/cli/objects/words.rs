@@ -1,7 +1,7 @@
 //! Words that the pages of all kinds have in common.
 
 use crate::looking::page::time;
-use domain::objects::status::ConditionView;
+use objects::status::ConditionView;
 
 /// `Ready, Applied since …: …`.
 pub(super) fn condition(one: &ConditionView) -> String {

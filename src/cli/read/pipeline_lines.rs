@@ -3,9 +3,9 @@
 use std::fmt;
 
 use crate::looking::page::Page;
-use domain::kernel::id::ObjectId;
-use domain::kernel::text::visible;
-use domain::pipeline::view::{EnvironmentView, View};
+use kernel::id::ObjectId;
+use kernel::text::visible;
+use objects::pipeline::view::{EnvironmentView, View};
 
 /// A Pipeline in a row: its environments from left to right, and below them what waits.
 pub(crate) fn row(view: &View, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -3,9 +3,9 @@
 use std::fmt;
 
 use crate::looking::page::Page;
-use domain::kernel::id::{ObjectId, Revision};
-use domain::kernel::text::visible;
-use domain::repo::view::{Held, RunView, View};
+use kernel::id::{ObjectId, Revision};
+use kernel::text::visible;
+use objects::repo::view::{Held, RunView, View};
 
 /// Characters of a commit that are shown where it is one of many.
 const SHORT_CHARS: usize = 12;

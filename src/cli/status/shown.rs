@@ -10,11 +10,11 @@ use crate::actors::observation::{LeafSeen, PromotingSeen, RunningSeen};
 use crate::cli::read::{pipeline_lines, repo_lines};
 use crate::looking::group_lines;
 use crate::looking::page::{Page, count};
-use domain::agreement::tally::{Ballot, Executed, ago};
-use domain::broker::{BoardSeen, MemberSeen, Trouble};
-use domain::kernel::text::visible;
-use domain::pipeline::view::View;
-use domain::repo::view as repo;
+use kernel::text::visible;
+use objects::pipeline::view::View;
+use objects::repo::view as repo;
+use purge::agreement::tally::{Ballot, Executed, ago};
+use purge::broker::{BoardSeen, MemberSeen, Trouble};
 
 /// The part of the state that is shown. What an older program does not send is left empty.
 #[derive(Debug, Default, Deserialize)]

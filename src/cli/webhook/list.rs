@@ -19,7 +19,7 @@ use crate::cli::status::remote::state;
 use crate::config::Hook;
 use crate::looking::page::{Page, count, time};
 use crate::looking::{Section, Sources, peek};
-use domain::notices::delivery::{Delivery, State};
+use notices::delivery::{Delivery, State};
 
 #[derive(Clone, Debug, Default, Serialize)]
 struct Listed {

@@ -12,9 +12,9 @@ use crate::cli::answer::{EXIT_FAILED, Outcome, invalid, refused};
 use crate::looking::page::count;
 use crate::looking::workloads::not_found;
 use crate::looking::{Question, Section, Sources, peek};
-use domain::kernel::id::{Subject, WorkloadId};
-use domain::notices::delivery::{Delivery, RESEND_MAX, Resend, State};
-use domain::notices::notice::Kind;
+use kernel::id::{Subject, WorkloadId};
+use notices::delivery::{Delivery, RESEND_MAX, Resend, State};
+use notices::notice::Kind;
 
 /// What is asked for.
 #[derive(Clone, Debug, Default)]

@@ -10,7 +10,7 @@ use crate::adapters::webhook::{Rehearsal, TEST_HEADER, Unmarked, Webhooks};
 use crate::cli::answer::{EXIT_FAILED, Outcome, Output, answer, invalid};
 use crate::config::Hook;
 use crate::looking::page::{Page, count};
-use domain::notices::delivery::Reply;
+use notices::delivery::Reply;
 
 /// What was sent, and what came of it.
 #[derive(Clone, Debug, Serialize)]

@@ -14,7 +14,7 @@ fn one_worker_for_each_namespace_as_the_old_program_ran_is_a_group_for_each() {
     assert_eq!(derived(&[("NAMESPACE", "default")]).as_deref(), Some("ns-default"), "not the name of all others");
     let many: Vec<String> = (0..20).map(|number| format!("team-{number}")).collect();
     let long = derived(&[("NAMESPACE", &many.join(","))]).unwrap();
-    assert!(domain::kernel::id::is_key_part(&long) && long.starts_with("ns-"), "{long}");
+    assert!(kernel::id::is_key_part(&long) && long.starts_with("ns-"), "{long}");
     let named = ("ALLCLEAR__GROUP__NAME", "default");
     let member = ("ALLCLEAR__GROUP__MEMBER", "eu-1");
     let namespaces = ("ALLCLEAR__WATCH__NAMESPACES", "shop");

@@ -18,7 +18,7 @@ use tokio::time::sleep;
 use super::{FILE, GIT};
 use crate::demo::narration::LOOK_EVERY;
 use crate::demo::stage::Part;
-use domain::repo::job::StepKind;
+use objects::repo::job::StepKind;
 use sandbox::kubernetes::{ContainerRun, End, KubernetesStandIn, Outcome, Script};
 use sandbox::world::World;
 

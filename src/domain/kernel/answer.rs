@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures_core::Stream;
 
-use crate::kernel::refusal::Refused;
+use crate::refusal::Refused;
 
 /// A stream owned by its reader; dropping it ends the work behind it.
 pub type Flow<T> = std::pin::Pin<Box<dyn Stream<Item = T> + Send>>;

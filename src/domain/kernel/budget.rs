@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use crate::kernel::machine::Timestamp;
+use crate::machine::Timestamp;
 
 /// Restarts allowed within [`RESTART_WINDOW`] (decision 16). A bug that strikes five times a minute is not passing.
 pub const RESTARTS_MAX: usize = 5;

@@ -12,7 +12,7 @@
 
 use std::fmt;
 
-use crate::kernel::machine::Timestamp;
+use crate::machine::Timestamp;
 
 /// Where a call stands.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]

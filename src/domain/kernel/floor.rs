@@ -3,7 +3,7 @@
 //! Two things leave a floor. A removal does, and then all that is at or below it is over (decision 2). A loss does too: a part of the
 //! ledger was deleted or replaced, so nothing is known of what was at or below it (decision 48).
 
-use crate::kernel::id::Seq;
+use crate::id::Seq;
 
 /// The state of a record that decides which one is newer: its `seq`, and its revision.
 pub type State = (Seq, u64);

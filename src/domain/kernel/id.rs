@@ -4,6 +4,8 @@
 
 mod nonce;
 mod objects;
+#[cfg(feature = "schema")]
+mod schema;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,7 +14,7 @@ use std::hash::Hash;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::kernel::parsed::parsed;
+use crate::parsed::parsed;
 
 pub use nonce::{Nonce, Nonces};
 pub use objects::{Environment, PipelineId, PromotionSeq, RepoId, Revision, RunSeq, promotion_id, run_id};
@@ -308,7 +310,7 @@ impl Vector {
 }
 
 /// Hashes parts so that no two different lists of parts give one text: each part is preceded by its length.
-pub(crate) fn digest<'a>(domain: &str, parts: impl IntoIterator<Item = &'a str>) -> String {
+pub fn digest<'a>(domain: &str, parts: impl IntoIterator<Item = &'a str>) -> String {
     let mut hasher = Sha256::new();
     let mut feed = |part: &str| {
         hasher.update((part.len() as u64).to_be_bytes());

@@ -7,7 +7,7 @@ use std::fmt::Debug;
 use std::hash::Hash;
 use std::time::Duration;
 
-use crate::kernel::promise::Promise;
+use crate::promise::Promise;
 
 use serde::{Deserialize, Serialize};
 

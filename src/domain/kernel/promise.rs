@@ -1,7 +1,7 @@
 //! The one list of what allclear promises: each invariant with the id that docs/internals/promises.md gives it.
 //!
 //! The searches in `tests/model` judge all of them from outside, knowing everything that ever happened. Those that a machine can
-//! judge by itself it says of each effect ([`Machine::breaks`](crate::kernel::machine::Machine::breaks)). The searches ask it at every
+//! judge by itself it says of each effect ([`Machine::breaks`](crate::machine::Machine::breaks)). The searches ask it at every
 //! step, and so does production: there a broken promise is counted, and is an error in the log.
 
 use std::fmt;

@@ -15,7 +15,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use crate::kernel::machine::Timestamp;
+use crate::machine::Timestamp;
 
 /// How often it is said again.
 pub const SAID_AGAIN_AFTER: Duration = Duration::from_secs(24 * 3_600);

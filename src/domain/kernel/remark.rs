@@ -1,7 +1,7 @@
 //! A remark on a change of an object's status: a short-lived Event that is neither stored nor waited for. News that
 //! must arrive is a notice.
 
-use crate::kernel::id::{Subject, digest};
+use crate::id::{Subject, digest};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Remark {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 
-use crate::kernel::machine::{Timestamp, millis};
+use crate::machine::{Timestamp, millis};
 
 /// How often, and how far apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -35,7 +35,7 @@ impl Backoff {
         Duration::from_millis(floor + jitter(key, attempt) % (ceiling - floor + 1))
     }
 
-    /// When what failed now is tried again, from how often it has failed; as a [`Call`](crate::kernel::call::Call) wants it.
+    /// When what failed now is tried again, from how often it has failed; as a [`Call`](crate::call::Call) wants it.
     pub fn from(self, now: Timestamp, key: &str) -> impl Fn(u32) -> Timestamp + use<> {
         let key = key.to_owned();
         move |failures| now.after(self.delay(failures, &key))

@@ -1,10 +1,10 @@
 //! Shares of a bound that namespaces have in common (decision 59): no namespace waits for one that has more.
 //!
-//! Not for how often something may be done; that is a matter of rates, and of [`purge`](crate::purges::purge).
+//! Not for how often something may be done; that is a matter of rates, and of [`purge`](purge::purges::purge).
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::kernel::id::ObjectId;
+use crate::id::ObjectId;
 
 /// What of all that namespaces claim has a place, if there are `max`: each namespace has one more in turn. What several claim has one
 /// place. Within a namespace what `has` one comes first, so that no place is given and taken back while the claims stay.
@@ -102,7 +102,7 @@ impl<T: ObjectId> Places<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::id::PipelineId;
+    use crate::id::PipelineId;
 
     fn places(max: usize, ids: &[(&str, &str)]) -> Places<PipelineId> {
         let mut places = Places::new(max);

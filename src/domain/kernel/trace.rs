@@ -5,7 +5,7 @@
 //!
 //! Not for how spans are sent, nor for what a tracing system calls their attributes; that is `telemetry::otlp`.
 
-use crate::kernel::id::{Member, WorkloadId, digest};
+use crate::id::{Member, WorkloadId, digest};
 
 /// Hexadecimal digits of a trace's id: 16 bytes (<https://opentelemetry.io/docs/specs/otel/trace/api/#spancontext>).
 const TRACE_DIGITS: usize = 32;

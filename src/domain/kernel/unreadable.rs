@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use crate::kernel::text::cut;
+use crate::text::cut;
 
 /// Most bytes of a parser's words: it repeats what it has found.
 const WORDS_BYTES_MAX: usize = 256;

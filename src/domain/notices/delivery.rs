@@ -18,10 +18,10 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::kernel::id::{NoticeId, Subject, WorkloadId, delivery_id};
-use crate::kernel::machine::millis;
-use crate::kernel::retry::jitter;
-use crate::notices::notice::{self, Notice};
+use crate::notice::{self, Notice};
+use kernel::id::{NoticeId, Subject, WorkloadId, delivery_id};
+use kernel::machine::millis;
+use kernel::retry::jitter;
 
 pub use errand::{Errand, Errands, NotTaken, Publication};
 pub use outbox::Outbox;

@@ -5,10 +5,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::kernel::id::{Environment, InvalidationId, NoticeId, Revision, Seq, Subject, notice_id};
-use crate::names::distribution::DistributionId;
-use crate::names::host::Host;
-use crate::names::paths::Path;
+use kernel::id::{Environment, InvalidationId, NoticeId, Revision, Seq, Subject, notice_id};
+use kernel::names::distribution::DistributionId;
+use kernel::names::host::Host;
+use kernel::names::paths::Path;
 
 /// Lists the kinds once, with everything that is one word about each.
 macro_rules! kinds {

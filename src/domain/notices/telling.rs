@@ -5,14 +5,14 @@
 
 use std::collections::BTreeMap;
 
-use crate::kernel::call::Call;
-use crate::kernel::id::NoticeId;
-use crate::kernel::machine::Timestamp;
-use crate::notices::notice::Notice;
+use crate::notice::Notice;
+use kernel::call::Call;
+use kernel::id::NoticeId;
+use kernel::machine::Timestamp;
 
 /// Notices to be sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) struct Telling {
+pub struct Telling {
     calls: BTreeMap<NoticeId, Call>,
     /// Notices that are sent without being in the record.
     loose: BTreeMap<NoticeId, Notice>,
@@ -20,7 +20,7 @@ pub(crate) struct Telling {
 
 impl Telling {
     /// Returns those of these notices and the loose ones that are due now.
-    pub(crate) fn tell<'a>(&'a mut self, now: Timestamp, notices: impl Iterator<Item = &'a Notice>) -> Vec<Notice> {
+    pub fn tell<'a>(&'a mut self, now: Timestamp, notices: impl Iterator<Item = &'a Notice>) -> Vec<Notice> {
         self.calls.values_mut().for_each(|call| call.wake(now));
         let mut due = Vec::new();
         for notice in notices.chain(self.loose.values()) {
@@ -34,35 +34,35 @@ impl Telling {
     }
 
     /// Adds a notice that is in no record.
-    pub(crate) fn add(&mut self, notice: Notice) {
+    pub fn add(&mut self, notice: Notice) {
         self.loose.entry(notice.id.clone()).or_insert(notice);
     }
 
     /// It was delivered, or is in a durable outbox.
-    pub(crate) fn told(&mut self, id: &NoticeId) {
+    pub fn told(&mut self, id: &NoticeId) {
         self.calls.remove(id);
         self.loose.remove(id);
     }
 
     /// It was not accepted, for this reason.
-    pub(crate) fn failed(&mut self, id: &NoticeId, again: impl FnOnce(u32) -> Timestamp, why: &str) {
+    pub fn failed(&mut self, id: &NoticeId, again: impl FnOnce(u32) -> Timestamp, why: &str) {
         if let Some(call) = self.calls.get_mut(id) {
             call.failed(again, why);
         }
     }
 
     /// True if this notice is sent without being in the record.
-    pub(crate) fn is_loose(&self, notice: &Notice) -> bool {
+    pub fn is_loose(&self, notice: &Notice) -> bool {
         self.loose.get(&notice.id) == Some(notice)
     }
 
     /// True if no loose notice is left.
-    pub(crate) fn is_done(&self) -> bool {
+    pub fn is_done(&self) -> bool {
         self.loose.is_empty()
     }
 
     /// The calls for notices not accepted yet.
-    pub(crate) fn calls(&self) -> impl Iterator<Item = &Call> {
+    pub fn calls(&self) -> impl Iterator<Item = &Call> {
         self.calls.values()
     }
 }

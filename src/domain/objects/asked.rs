@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::kernel::call::Call;
-use crate::kernel::id::Revision;
-use crate::kernel::machine::Timestamp;
-use crate::objects::form::{schema_as, text};
-use crate::objects::gates::{Freeze, VerdictSource, Window};
+use crate::form::{schema_as, text};
+use crate::gates::{Freeze, VerdictSource, Window};
+use kernel::call::Call;
+use kernel::id::Revision;
+use kernel::machine::Timestamp;
 
 /// How long an answer counts. A calendar is read again at its boundary, and this often in any case, so that a clock
 /// that was set is noticed.

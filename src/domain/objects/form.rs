@@ -11,8 +11,6 @@ use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 #[cfg(feature = "schema")]
-use crate::kernel::id::{Environment, Revision};
-#[cfg(feature = "schema")]
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
 /// Most that is counted: whole numbers above it are not the same to every reader of JSON
@@ -250,11 +248,11 @@ macro_rules! named {
         impl<'de> serde::Deserialize<'de> for $type {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 let read = |name: &str| Self::named(name).ok_or_else(|| format!(concat!("{:?} is no ", $what), name));
-                crate::objects::form::text(deserializer, read)
+                crate::form::text(deserializer, read)
             }
         }
 
-        crate::objects::form::schema_as!($type, String);
+        crate::form::schema_as!($type, String);
     };
 }
 
@@ -262,8 +260,6 @@ pub(crate) use {named, schema_as};
 
 schema_as!(In<F>, F, F);
 schema_as!(Filled, Option<String>);
-schema_as!(Environment, String);
-schema_as!(Revision, String);
 
 #[cfg(feature = "schema")]
 impl JsonSchema for At {

@@ -6,9 +6,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::kernel::answer::PortError;
-use crate::kernel::unreadable::Unreadable;
-use crate::objects::kept::{Kept, ObjectSight};
+use crate::kept::{Kept, ObjectSight};
+use kernel::answer::PortError;
+use kernel::unreadable::Unreadable;
 
 /// The objects of all groups, by what their watches have said.
 #[derive(Clone, Debug)]
@@ -144,10 +144,10 @@ impl<T: Kept> Groups<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::id::PipelineId;
-    use crate::objects::kept::Answers;
+    use crate::kept::Answers;
     use crate::pipeline::spec::Object;
     use crate::pipeline::status::Status;
+    use kernel::id::PipelineId;
 
     fn id() -> PipelineId {
         PipelineId::new("shop", "web")

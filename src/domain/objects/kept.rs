@@ -4,10 +4,10 @@
 use std::fmt::Debug;
 use std::hash::Hash;
 
-use crate::kernel::answer::PortError;
-use crate::kernel::id::{ObjectId, Subject};
-use crate::kernel::unreadable::Unreadable;
-use crate::notices::notice::{Kind, Notice};
+use kernel::answer::PortError;
+use kernel::id::{ObjectId, Subject};
+use kernel::unreadable::Unreadable;
+use notices::notice::{Kind, Notice};
 
 /// A kind of ours, by the parts of its objects. The machine of an object stands for its kind.
 pub trait OwnKind: Clone + Debug + Eq + Hash + 'static {

@@ -6,9 +6,9 @@
 
 use std::time::Duration;
 
-use crate::kernel::call::Call;
-use crate::kernel::machine::Timestamp;
-use crate::objects::kept::Remembered;
+use crate::kept::Remembered;
+use kernel::call::Call;
+use kernel::machine::Timestamp;
 
 /// How long a change that is only for people may wait for another one to travel with.
 const SHOW_AFTER: Duration = Duration::from_secs(1);

@@ -12,15 +12,15 @@
 //!
 //! Not for what a kind decides, nor for how the two copies of a status are kept (`own_status`).
 
-use crate::kernel::call::Call;
-use crate::kernel::id::{NoticeId, Seq};
-use crate::kernel::machine::{Machine, Timestamp};
-use crate::kernel::retry;
-use crate::notices::notice::{Kind, Notice};
-use crate::notices::telling::Telling;
-use crate::objects::kept::{Object, OwnKind, Remembered};
-use crate::objects::own_status::{Belief, OwnStatus};
-use crate::objects::status::UNTOLD_MAX;
+use crate::kept::{Object, OwnKind, Remembered};
+use crate::own_status::{Belief, OwnStatus};
+use crate::status::UNTOLD_MAX;
+use kernel::call::Call;
+use kernel::id::{NoticeId, Seq};
+use kernel::machine::{Machine, Timestamp};
+use kernel::retry;
+use notices::notice::{Kind, Notice};
+use notices::telling::Telling;
 
 /// The fault of an object that was restored.
 const RESTORED: &str = "its status is older than what was written: it was restored from a backup, or edited. Open questions were asked anew";

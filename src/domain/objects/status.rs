@@ -7,7 +7,7 @@ use serde::de::value::{Error as Refusal, StringDeserializer};
 use serde::de::{Error, IntoDeserializer};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::objects::form::{At, Form, In};
+use crate::form::{At, Form, In};
 
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
@@ -103,7 +103,7 @@ impl Written {
 /// For `#[serde(with = "Conditions")]`.
 pub(crate) struct Conditions;
 
-crate::objects::form::schema_as!(Conditions, Vec<Written>);
+crate::form::schema_as!(Conditions, Vec<Written>);
 
 impl Conditions {
     pub(crate) fn serialize<K: Copy + Into<&'static str>, S: Serializer>(

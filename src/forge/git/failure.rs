@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use domain::ports::{PortError, Retry};
+use purge::ports::{PortError, Retry};
 
 use crate::HttpError;
 

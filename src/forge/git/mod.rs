@@ -36,7 +36,7 @@ mod tree;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use domain::ports::PortError;
+use purge::ports::PortError;
 
 pub use exchange::Credentials;
 pub use id::{NotAnId, Oid};

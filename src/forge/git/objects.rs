@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 
 use bytes::Bytes;
-use domain::ports::PortError;
+use purge::ports::PortError;
 
 use super::failure::{Failure, spoken_bytes, too_much};
 use super::object::{Kind, Object};

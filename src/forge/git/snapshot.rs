@@ -16,7 +16,7 @@ mod names;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 
-use domain::ports::PortError;
+use purge::ports::PortError;
 
 use super::failure::{Failure, spoken_bytes, too_much};
 use super::object::Kind;

@@ -10,9 +10,9 @@ use super::promotion::{outcome, usable};
 use super::refusals::Told;
 use super::signature::{is_older, older, standard};
 use super::{Next, Porter, Proof, Sent, body, unknown};
-use domain::kernel::id::PipelineId;
-use domain::kernel::text::clean;
-use domain::pipeline::callers::{Called, Mark, NOT_WAITING, Yes};
+use kernel::id::PipelineId;
+use kernel::text::clean;
+use objects::pipeline::callers::{Called, Mark, NOT_WAITING, Yes};
 
 /// Bytes of the name of who says yes. With what is said of the key it stays below what the status keeps.
 const BY_BYTES_MAX: usize = 80;

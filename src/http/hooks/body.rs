@@ -8,7 +8,7 @@ use futures_util::StreamExt;
 use serde::Deserialize;
 
 use crate::http::reply;
-use domain::pipeline::callers::{App, Claim};
+use objects::pipeline::callers::{App, Claim};
 
 /// Bytes of a body. An event of Flux has one or two thousand, and GitHub's largest pushes are cut to 25 MiB: those are refused, and a
 /// forge's webhook can be limited to what is smaller. With the places of this door, 16 MiB in all.

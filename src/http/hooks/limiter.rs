@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
 use std::time::Duration;
 
-use domain::kernel::machine::Timestamp;
+use kernel::machine::Timestamp;
 
 /// Requests of one client in its window (the older controller's `--promotion-hook-rate-limit`).
 const OF_A_CLIENT_MAX: u32 = 20;

@@ -1,6 +1,6 @@
 //! The endpoints by which other programs ask: to promote and to approve, as the older controller has them, and to look now.
 //!
-//! None of them decides anything. A request is authenticated, leads to a mark on the object (`domain::pipeline::callers`), and, for the
+//! None of them decides anything. A request is authenticated, leads to a mark on the object (`objects::pipeline::callers`), and, for the
 //! older controller's two, is answered by what the object's status shows then. So every replica takes them, leader or not, and a
 //! request that is lost, repeated, captured or made up can make us look, and no more; a yes counts for the ticket that it names.
 //!
@@ -37,15 +37,15 @@ use super::reply;
 use crate::telemetry::Metrics;
 use body::Unread;
 pub use client::Network;
-use domain::kernel::id::{ObjectId, PipelineId};
-use domain::names::destination::Purpose;
-use domain::pipeline::callers::{Called, Mark};
-use domain::ports::objects::Secrets;
-use domain::ports::pipeline::Marks;
-use domain::ports::repo::Pokes;
-use domain::ports::{Clock, PortError, Retry};
+use kernel::id::{ObjectId, PipelineId};
+use kernel::names::destination::Purpose;
 use limiter::Limiter;
+use objects::pipeline::callers::{Called, Mark};
+use objects::ports::Secrets;
+use objects::ports::pipeline::Marks;
+use objects::ports::repo::Pokes;
 use path::Asked;
+use purge::ports::{Clock, PortError, Retry};
 use refusals::{Refusal, Refusals, Told};
 pub use signature::Key;
 use signature::Wrong;

@@ -1,7 +1,7 @@
 //! What a path asks for. Its parts are split before they are decoded, so a revision may contain `%2F`, and nothing that was decoded
 //! becomes a part of another path unless it can be an object's name.
 
-use domain::kernel::id::{PipelineId, RepoId};
+use kernel::id::{PipelineId, RepoId};
 
 use crate::http::names::is_name;
 

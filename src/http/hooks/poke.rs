@@ -6,8 +6,8 @@ use actix_web::http::StatusCode;
 use super::refusals::Told;
 use super::signature::any;
 use super::{Porter, Sent, broken, no_object, unknown};
-use domain::kernel::id::{ObjectId, PipelineId, RepoId};
-use domain::pipeline::callers::Mark;
+use kernel::id::{ObjectId, PipelineId, RepoId};
+use objects::pipeline::callers::Mark;
 
 impl Porter {
     pub(super) async fn poke(&self, sent: &Sent<'_>, id: &PipelineId) -> Result<Told, Told> {

@@ -6,8 +6,8 @@ use actix_web::http::StatusCode;
 use super::refusals::Told;
 use super::signature::older;
 use super::{Next, Porter, Sent, body};
-use domain::kernel::id::PipelineId;
-use domain::pipeline::callers::{Called, Mark, NO_REVISION, NO_STRATEGY, Shown};
+use kernel::id::PipelineId;
+use objects::pipeline::callers::{Called, Mark, NO_REVISION, NO_STRATEGY, Shown};
 
 impl Porter {
     pub(super) async fn promote(&self, sent: &Sent<'_>, id: &PipelineId, source: &str) -> Result<Told, Told> {

@@ -9,7 +9,7 @@ use actix_web::HttpResponse;
 use actix_web::http::{StatusCode, header};
 
 use crate::http::reply;
-use domain::kernel::machine::Timestamp;
+use kernel::machine::Timestamp;
 
 /// Lines about one kind of refusal in a [`WHILE`].
 const LINES_MAX: u32 = 5;

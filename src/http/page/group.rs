@@ -3,8 +3,8 @@
 use maud::{Markup, html};
 
 use super::{SHOWN_MAX, link, more, rollout, tally};
-use domain::agreement::tally::{Tally, ago};
-use domain::broker::{BoardSeen, MemberSeen, Seen};
+use purge::agreement::tally::{Tally, ago};
+use purge::broker::{BoardSeen, MemberSeen, Seen};
 
 /// An age below this is not said in seconds, so that a page at rest stays the same bytes. Members send a beat every few seconds.
 const RECENT_S: u64 = 20;

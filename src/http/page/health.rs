@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use super::{Trouble, View, count, objects, time};
 use crate::actors::observation::Observation;
-use domain::agreement::tally::Tally;
+use purge::agreement::tally::Tally;
 
 /// How a page looks at a glance: a class of the style sheet, a mark, and the colour of its icon.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use crate::http::names::is_name;
-use domain::kernel::id::WorkloadId;
+use kernel::id::WorkloadId;
 
 /// Where pages of workloads are: `/workloads/NAMESPACE/NAME`.
 pub const WORKLOADS: &str = "/workloads/";

@@ -6,9 +6,9 @@ use maud::{Markup, html};
 use super::time::day_and_time;
 use super::{SHOWN_MAX, Trouble, count, more, quoted, tally};
 use crate::actors::observation::{LeafSeen, Observation, PromotingSeen, RunningSeen};
-use domain::kernel::id::{ObjectId, PipelineId, RepoId, Revision};
-use domain::pipeline::view::{self as pipeline, EnvironmentView, PromotionView, TargetView};
-use domain::repo::view::{self as repo, RunView};
+use kernel::id::{ObjectId, PipelineId, RepoId, Revision};
+use objects::pipeline::view::{self as pipeline, EnvironmentView, PromotionView, TargetView};
+use objects::repo::view::{self as repo, RunView};
 
 /// Digits of a commit that people tell commits apart by.
 const COMMIT_DIGITS: usize = 12;

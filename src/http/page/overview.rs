@@ -7,10 +7,10 @@ use maud::{Markup, html};
 use super::health::Health;
 use super::{SHOWN_MAX, Section, View, count, group, link, more, objects, rollout, tally, time, workload, workloads};
 use crate::actors::observation::{DeliverySeen, Observation, PurgeSeen};
-use domain::kernel::id::{Subject, WorkloadId};
-use domain::rollouts::browse::Search;
-use domain::rollouts::rollout::Summary;
-use domain::rollouts::unwell::Unwell;
+use kernel::id::{Subject, WorkloadId};
+use purge::rollouts::browse::Search;
+use purge::rollouts::rollout::Summary;
+use purge::rollouts::unwell::Unwell;
 
 /// The page in parts.
 pub(super) fn parts(view: &View<'_>, search: &Search) -> (Health, Vec<Section>) {

@@ -6,9 +6,9 @@ use super::health::is_held_up;
 use super::{View, link, time};
 use crate::actors::observation::{DeliverySeen, Observation, PurgeSeen};
 use crate::telemetry::chronicle::Moment;
-use domain::agreement::tally::Ballot;
-use domain::notices::notice::Kind;
-use domain::rollouts::rollout::{PurgeSummary, Stage, Summary};
+use notices::notice::Kind;
+use purge::agreement::tally::Ballot;
+use purge::rollouts::rollout::{PurgeSummary, Stage, Summary};
 
 /// The stations a rollout passes, in order, as the page names them, each with the notice that tells that it began.
 const WAY: [(Stage, &str, Kind); 4] = [

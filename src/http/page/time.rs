@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use maud::{Markup, html};
 
-use domain::kernel::text::duration;
+use kernel::text::duration;
 
 /// A moment: `12:04:31 UTC` and `3 min ago`; with its day where it was another one than today. The script refines the second part,
 /// which is by the minute here, so that a page at rest stays the same bytes.

@@ -7,8 +7,8 @@ use super::{Asked, Section, View, count, rollout, time};
 use crate::actors::browse::Row;
 use crate::actors::observation::Observation;
 use crate::telemetry::chronicle::Moment;
-use domain::kernel::id::WorkloadId;
-use domain::notices::notice::Severity;
+use kernel::id::WorkloadId;
+use notices::notice::Severity;
 
 /// Moments on one page: those of a dozen rollouts.
 const MOMENTS_MAX: usize = 60;

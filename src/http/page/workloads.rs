@@ -6,8 +6,8 @@ use url::form_urlencoded::Serializer;
 use super::{View, link, workload};
 use crate::actors::browse::Row;
 use crate::actors::observation::Observation;
-use domain::rollouts::browse::{Only, ROWS_MAX, Search, TEXT_CHARS_MAX};
-use domain::rollouts::unwell::Reason;
+use purge::rollouts::browse::{Only, ROWS_MAX, Search, TEXT_CHARS_MAX};
+use purge::rollouts::unwell::Reason;
 
 /// The form. It stands outside of what changes, so that nothing disturbs who types; without a script it is sent as usual.
 pub(super) fn form(search: &Search) -> Markup {

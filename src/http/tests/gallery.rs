@@ -4,8 +4,8 @@ use std::io::Read;
 
 use super::*;
 use crate::looking::tests::{World, web};
-use domain::kernel::id::Seq;
-use domain::notices::notice::{Kind, Notice, PurgeFact};
+use kernel::id::Seq;
+use notices::notice::{Kind, Notice, PurgeFact};
 
 /// Shows one situation, and answers any search with the same workloads.
 struct Situation(Observation, Listing);

@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::actors::observation::{LeafSeen, PromotingSeen};
-use domain::kernel::id::{Environment, PipelineId, PromotionSeq, Revision};
-use domain::objects::status::ConditionView;
-use domain::pipeline::view::{EnvironmentView, PromotionView, QuestionView, RequestView, TargetView, View};
+use kernel::id::{Environment, PipelineId, PromotionSeq, Revision};
+use objects::pipeline::view::{EnvironmentView, PromotionView, QuestionView, RequestView, TargetView, View};
+use objects::status::ConditionView;
 
 /// A Pipeline of which `name` stands wherever a text can.
 fn promoting(name: &str) -> PromotingSeen {

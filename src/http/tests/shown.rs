@@ -6,10 +6,10 @@ use sha2::{Digest, Sha256};
 
 use super::*;
 use crate::looking::tests::{Account, World, web};
-use domain::kernel::id::Seq;
-use domain::notices::notice::{Kind, Notice};
-use domain::ports::{CdnError, CdnErrorClass};
-use domain::rollouts::browse::ROWS_MAX;
+use kernel::id::Seq;
+use notices::notice::{Kind, Notice};
+use purge::ports::{CdnError, CdnErrorClass};
+use purge::rollouts::browse::ROWS_MAX;
 
 /// What of a page is for people.
 async fn page(serving: &Serving, path: &str) -> String {

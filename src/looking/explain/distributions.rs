@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use crate::looking::Section;
 use crate::looking::explain::model::{DistributionSeen, DistributionsSeen};
-use domain::bounds::tenants::{Limits, Reached, Tenants, beyond};
-use domain::names::distribution::{Distribution, DistributionId, Index, Reason};
-use domain::ports::CdnError;
-use domain::site::Site;
-use domain::workloads::workload::Workload;
+use kernel::names::distribution::{Distribution, DistributionId, Index, Reason};
+use purge::bounds::tenants::{Limits, Reached, Tenants, beyond};
+use purge::ports::CdnError;
+use purge::site::Site;
+use purge::workloads::workload::Workload;
 
 /// The distributions that serve a site, or that its owner names, as far as the bounds allow.
 pub(super) fn distributions(

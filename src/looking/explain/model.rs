@@ -6,9 +6,9 @@ use serde::Serialize;
 
 use crate::looking::Section;
 use crate::looking::whose::Whose;
-use domain::agreement::tally::Tally;
-use domain::kernel::id::WorkloadId;
-use domain::rollouts::rollout::{PurgeSummary, Stage};
+use kernel::id::WorkloadId;
+use purge::agreement::tally::Tally;
+use purge::rollouts::rollout::{PurgeSummary, Stage};
 
 /// Everything about one workload.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -1,9 +1,9 @@
 //! What is said of a replica, by what was seen.
 
-use domain::kernel::reported::Replicas as Counts;
-use domain::names::image::Version;
-use domain::names::selector::LabelSelector;
-use domain::ports::Retry;
+use kernel::names::image::Version;
+use kernel::names::selector::LabelSelector;
+use kernel::reported::Replicas as Counts;
+use purge::ports::Retry;
 
 use super::*;
 
@@ -13,8 +13,8 @@ fn claim(holder: &str) -> Claim {
 }
 
 fn deployment(desired: u32) -> Controller {
-    let workload = domain::workloads::workload::Workload {
-        id: domain::kernel::id::WorkloadId::deployment("allclear", "allclear"),
+    let workload = purge::workloads::workload::Workload {
+        id: kernel::id::WorkloadId::deployment("allclear", "allclear"),
         uid: "u".to_owned(),
         created: String::new(),
         generation: 1,

@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use domain::agreement::roster::Heartbeat;
-use domain::kernel::id::{Member, Nonce, Origin, Seq, WorkloadId};
-use domain::ports::{Board, Cursor, Flow, Heard, News, POSTINGS_MAX, Posted, Posting};
-use domain::records::record::{Published, Record};
-use domain::records::record_codec::decode;
 use futures_util::StreamExt as _;
+use kernel::id::{Member, Nonce, Origin, Seq, WorkloadId};
+use purge::agreement::roster::Heartbeat;
+use purge::ports::{Board, Cursor, Flow, Heard, News, POSTINGS_MAX, Posted, Posting};
+use purge::records::record::{Published, Record};
+use purge::records::record_codec::decode;
 
 use super::Bench;
 

@@ -1,8 +1,8 @@
 //! What others write on the board: forged, damaged, foreign. One bad copy is said in words and costs nobody else.
 
-use domain::ports::{Board, Cursor, Posted};
-use domain::records::record::RECORD_BYTES_MAX;
-use domain::records::record_codec::encode;
+use purge::ports::{Board, Cursor, Posted};
+use purge::records::record::RECORD_BYTES_MAX;
+use purge::records::record_codec::encode;
 use support::redis::Redis;
 
 use super::Bench as _;

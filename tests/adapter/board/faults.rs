@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use domain::ports::{Board, Cursor, PortError, Posted, Reason, Retry};
 use futures_util::StreamExt as _;
+use purge::ports::{Board, Cursor, PortError, Posted, Reason, Retry};
 use support::redis::{Address, Redis};
 use tokio::net::{TcpListener, TcpStream};
 

@@ -8,11 +8,11 @@ use std::time::Instant;
 use allclear::adapters::redis::board::RedisBoard;
 use allclear::adapters::redis::{RIGHTS, Server};
 use allclear::config::Secret;
-use domain::agreement::roster::Heartbeat;
-use domain::kernel::id::{Member, Seq};
-use domain::ports::{Board, Cursor, POSTINGS_MAX, Posted, Posting, Reason, Retry};
-use domain::records::record::Published;
-use domain::records::record_codec::encode;
+use kernel::id::{Member, Seq};
+use purge::agreement::roster::Heartbeat;
+use purge::ports::{Board, Cursor, POSTINGS_MAX, Posted, Posting, Reason, Retry};
+use purge::records::record::Published;
+use purge::records::record_codec::encode;
 use support::redis::Redis;
 
 use super::contract::{all, app, beat, forget, post, read, record, show, web, woken};

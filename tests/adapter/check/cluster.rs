@@ -3,9 +3,9 @@
 use allclear::cli::answer::Output;
 use allclear::cli::check::check;
 use allclear::looking::whose::Whose;
-use domain::kernel::id::{Seq, WorkloadId};
-use domain::records::record::Record;
-use domain::watches::listed::Scope;
+use kernel::id::{Seq, WorkloadId};
+use kernel::watches::listed::Scope;
+use purge::records::record::Record;
 use sandbox::http::{Action, Fault, Reply, Request, When};
 use sandbox::kubernetes::Kind;
 

@@ -34,7 +34,7 @@ async fn tags_that_are_asked_for_and_not_switched_on_are_known() {
 }
 
 impl World {
-    pub(super) async fn origin(&self) -> domain::kernel::id::Origin {
+    pub(super) async fn origin(&self) -> kernel::id::Origin {
         let clients = connect(&self.kubernetes()).await.unwrap();
         let ledger = KubernetesLedger::new(clients.request, "allclear");
         ledger.peek().await.unwrap().unwrap().origin

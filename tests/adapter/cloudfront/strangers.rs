@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use allclear::adapters::cloudfront::Timeouts;
-use domain::kernel::id::InvalidationId;
-use domain::ports::{Cdn, CdnErrorClass};
+use kernel::id::InvalidationId;
+use purge::ports::{Cdn, CdnErrorClass};
 use sandbox::cloudfront as stand_in;
 use sandbox::http::{Action, Fault, Reply, When};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -127,7 +127,7 @@ async fn call_all(world: &World) -> Vec<Result<(), String>> {
     let cdn = world.cdn.clone();
     let calls = tokio::spawn(async move {
         let (e1, name) = (id("E1"), reference("r"));
-        let said = |error: domain::ports::CdnError| error.message;
+        let said = |error: purge::ports::CdnError| error.message;
         vec![
             cdn.distributions().await.map(drop).map_err(said),
             cdn.has_cache_tags(&e1).await.map(drop).map_err(said),

@@ -121,7 +121,7 @@ async fn a_record_that_nobody_waits_for_is_no_alarm() {
 async fn what_is_forgotten_is_cleaned_up_and_may_be_had_back() {
     let mut world = World::start().await;
     world.without_the_third();
-    let copy = domain::ports::Posting::from(record(4, 1, "2", &json!("complete"), 4));
+    let copy = purge::ports::Posting::from(record(4, 1, "2", &json!("complete"), 4));
     for redis in 0..2 {
         world.board(redis, "us-1").post(&"o-3".into(), &[(web(), copy.clone())]).await.unwrap();
     }

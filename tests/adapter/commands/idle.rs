@@ -5,7 +5,7 @@ use std::time::Duration;
 use allclear::adapters::kubernetes::installation::Installation;
 use allclear::cli::wait::{EXIT_LATE, Wait, wait};
 use allclear::looking::whose::Whose;
-use domain::rollouts::goal::Goal;
+use purge::rollouts::goal::Goal;
 
 use super::*;
 

@@ -1,10 +1,10 @@
 //! Notices as Events: what is written, how often, and in which order `kubectl` shows it.
 
 use allclear::adapters::kubernetes::Events;
-use domain::kernel::id::{NoticeId, PipelineId, RepoId, Seq, Subject};
-use domain::kernel::remark::{Remark, Remarked};
-use domain::notices::notice::{Kind as NoticeKind, Notice};
-use domain::ports::{EventSink, Retry};
+use kernel::id::{NoticeId, PipelineId, RepoId, Seq, Subject};
+use kernel::remark::{Remark, Remarked};
+use notices::notice::{Kind as NoticeKind, Notice};
+use purge::ports::{EventSink, Retry};
 use sandbox::http::{Action, Fault, When};
 use sandbox::kubernetes::Kind;
 use serde_json::{Value, json};

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use allclear::adapters::kubernetes::jobs::{KubernetesJobs, Ours};
-use domain::kernel::id::{RepoId, Revision, RunSeq};
-use domain::ports::Retry;
-use domain::ports::repo::{JobSight, Jobs, Made, Start};
-use domain::repo::job::{self, End, Job, Order, Place, Pod, StepKind, StepState};
-use domain::repo::spec::{Runner, Source, Steps};
-use domain::repo::status::{Action, Attempt};
 use futures_util::StreamExt;
+use kernel::id::{RepoId, Revision, RunSeq};
+use objects::ports::repo::{JobSight, Jobs, Made, Start};
+use objects::repo::job::{self, End, Job, Order, Place, Pod, StepKind, StepState};
+use objects::repo::spec::{Runner, Source, Steps};
+use objects::repo::status::{Action, Attempt};
+use purge::ports::Retry;
 use sandbox::kubernetes::{self, Kind, Outcome, Script, Timings};
 use serde_json::{Value, json};
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use allclear::adapters::clock::SystemClock;
 use allclear::adapters::kubernetes::KubernetesLease;
-use domain::ports::{Lease, Retry};
-use domain::replica::lease::Replica;
+use kernel::replica::lease::Replica;
+use purge::ports::{Lease, Retry};
 use sandbox::kubernetes::Kind;
 
 use super::Bench;

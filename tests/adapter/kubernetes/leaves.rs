@@ -8,14 +8,14 @@ use allclear::adapters::kubernetes::leaf::Clusters;
 use allclear::adapters::needs::Needed;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use domain::apps::app::{AppKind, ClusterKey, LeafId, LeafKind, TargetKey};
-use domain::apps::leaf::{Collection, News};
-use domain::kernel::unreadable::Unreadable;
-use domain::ports::pipeline::{Leaf, Leaves, Link};
-use domain::ports::repo::Needs;
-use domain::ports::{Flow, PortError};
 use futures_util::StreamExt;
 use futures_util::future::poll_immediate;
+use kernel::unreadable::Unreadable;
+use objects::apps::app::{AppKind, ClusterKey, LeafId, LeafKind, TargetKey};
+use objects::apps::leaf::{Collection, News};
+use objects::ports::pipeline::{Leaf, Leaves, Link};
+use objects::ports::repo::Needs;
+use purge::ports::{Flow, PortError};
 use sandbox::kubernetes::Kind;
 use serde_json::{Value, json};
 
@@ -85,8 +85,8 @@ async fn until(flow: &mut Flow<News>, end: impl Fn(&News) -> bool) -> Vec<News> 
 /// The revisions that were seen, by name.
 fn seen(said: &[News]) -> Vec<(String, String)> {
     let looks = said.iter().flat_map(|news| if let News::Seen(looks) = news { &looks[..] } else { &[] });
-    let brief = |(target, look): &(TargetKey, Result<domain::apps::app::Look, Unreadable>)| {
-        let revision = |look: &domain::apps::app::Look| match &look.present.revision {
+    let brief = |(target, look): &(TargetKey, Result<objects::apps::app::Look, Unreadable>)| {
+        let revision = |look: &objects::apps::app::Look| match &look.present.revision {
             Ok(revision) => revision.0.clone(),
             Err(why) => why.to_string(),
         };
@@ -126,7 +126,7 @@ async fn what_targets_name_is_watched_and_read_in_another_cluster() {
     assert!(other.server.seen().iter().all(|seen| seen.method == "GET"), "a leaf is only read");
 }
 
-/// What `domain::apps::leaf` counts on: a target is late only if it was wanted after it was heard that a listing begins.
+/// What `objects::apps::leaf` counts on: a target is late only if it was wanted after it was heard that a listing begins.
 #[tokio::test]
 async fn all_that_is_wanted_when_a_listing_is_heard_to_begin_is_decoded_from_it() {
     let (_here, other, clusters) = start().await;
@@ -304,7 +304,7 @@ async fn what_a_run_needs_is_read_here_and_elsewhere_and_trouble_costs_itself_on
     }
 }
 
-fn brief((need, read): (TargetKey, Result<Option<domain::apps::app::Look>, PortError>)) -> (TargetKey, String) {
+fn brief((need, read): (TargetKey, Result<Option<objects::apps::app::Look>, PortError>)) -> (TargetKey, String) {
     let words = match read {
         Ok(Some(look)) => look.present.unready.unwrap_or_else(|| "ready".to_owned()),
         Ok(None) => "absent".to_owned(),

@@ -7,12 +7,12 @@ use std::time::Duration;
 use allclear::adapters::dry_objects::DryObjects;
 use allclear::adapters::kubernetes::Tempo;
 use allclear::adapters::kubernetes::objects::Pipelines;
-use domain::kernel::id::{Environment, PipelineId, PromotionSeq, Revision};
-use domain::objects::kept::{ObjectSight, Written};
-use domain::pipeline::spec::Object;
-use domain::pipeline::status::{EnvironmentStatus, Phase, Promotion, Status};
-use domain::ports::objects::Objects;
 use futures_util::StreamExt;
+use kernel::id::{Environment, PipelineId, PromotionSeq, Revision};
+use objects::kept::{ObjectSight, Written};
+use objects::pipeline::spec::Object;
+use objects::pipeline::status::{EnvironmentStatus, Phase, Promotion, Status};
+use objects::ports::Objects;
 use sandbox::kubernetes::Kind;
 use serde_json::{Value, json};
 

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use allclear::adapters::kubernetes::{ConnectError, Options, Scope, connect};
-use domain::ports::{ClusterView, Flow, PodSight, Retry};
-use domain::site::Age;
-use domain::workloads::readiness::Pod;
 use futures_util::StreamExt;
+use purge::ports::{ClusterView, Flow, PodSight, Retry};
+use purge::site::Age;
+use purge::workloads::readiness::Pod;
 use sandbox::http::{Action, Fault, When};
 use serde_json::{Value, json};
 

@@ -2,12 +2,12 @@
 
 use allclear::adapters::kubernetes::crd::repo::Installation;
 use allclear::adapters::kubernetes::objects::{GROUP, Repos};
-use domain::kernel::id::{RepoId, Revision, RunSeq};
-use domain::objects::kept::{ObjectSight, Written};
-use domain::ports::objects::Objects;
-use domain::repo::spec::Object;
-use domain::repo::status::{Head, Status};
 use futures_util::StreamExt;
+use kernel::id::{RepoId, Revision, RunSeq};
+use objects::kept::{ObjectSight, Written};
+use objects::ports::Objects;
+use objects::repo::spec::Object;
+use objects::repo::status::{Head, Status};
 use sandbox::kubernetes::Kind;
 use serde_json::{Value, json};
 

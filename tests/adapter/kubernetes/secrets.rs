@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use allclear::adapters::kubernetes::Tempo;
 use allclear::adapters::kubernetes::secrets::{KubernetesSecrets, SecretChanges};
-use domain::names::destination::Purpose;
-use domain::ports::Retry;
-use domain::ports::objects::Secrets;
-use domain::ports::pipeline::Renewals;
 use futures_util::StreamExt;
+use kernel::names::destination::Purpose;
+use objects::ports::Secrets;
+use objects::ports::pipeline::Renewals;
+use purge::ports::Retry;
 use sandbox::kubernetes::Kind;
 use serde_json::{Value, json};
 

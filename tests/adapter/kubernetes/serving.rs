@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use domain::kernel::reported::Standing;
-use domain::ports::{ClusterView, Retry};
-use domain::workloads::serving::old_pods;
+use kernel::reported::Standing;
+use purge::ports::{ClusterView, Retry};
+use purge::workloads::serving::old_pods;
 use sandbox::kubernetes::{Kind, KubernetesStandIn, Timings};
 use serde_json::{Value, json};
 

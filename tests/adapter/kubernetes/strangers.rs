@@ -2,8 +2,8 @@
 
 use allclear::adapters::kubernetes::{Cluster, Options, Scope, Tempo, connect};
 use allclear::adapters::ledger::kubernetes::KubernetesLedger;
-use domain::kernel::id::WorkloadId;
-use domain::ports::{ClusterView, Ledger};
+use kernel::id::WorkloadId;
+use purge::ports::{ClusterView, Ledger};
 use sandbox::http::Request;
 use serde_json::json;
 

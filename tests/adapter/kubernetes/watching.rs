@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use allclear::adapters::kubernetes::{Scope, Tempo};
 use bytes::Bytes;
-use domain::kernel::id::WorkloadId;
-use domain::ports::Retry;
+use kernel::id::WorkloadId;
+use purge::ports::Retry;
 use sandbox::http::{Action, Fault, Reply, Request, When};
 use sandbox::kubernetes::{ExpiredForm, Kind};
 use serde_json::json;

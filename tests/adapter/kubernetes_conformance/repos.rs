@@ -8,15 +8,15 @@ use std::time::Duration;
 use allclear::adapters::kubernetes::crd::repo::{Installation, object, written};
 use allclear::adapters::kubernetes::jobs::{KubernetesJobs, Ours};
 use allclear::adapters::kubernetes::{Options, Tempo, connect};
-use domain::kernel::id::{RepoId, Revision, RunSeq};
-use domain::objects::status::{Approval, HISTORY_MAX, Late, UNTOLD_MAX};
-use domain::ports::repo::{Jobs, Made};
-use domain::repo::job::Order;
-use domain::repo::spec::{Object, Runner, Source, Steps, Wanted};
-use domain::repo::status::{
+use kernel::id::{RepoId, Revision, RunSeq};
+use objects::ports::repo::{Jobs, Made};
+use objects::repo::job::Order;
+use objects::repo::spec::{Object, Runner, Source, Steps, Wanted};
+use objects::repo::status::{
     Action, Attempt, Condition, ConditionKind, Counts, Ended, Failing, Head, JobRef, Next, Phase, Plan, Question, Run,
     SKIPPED_MAX, Status, Terms, Waiting,
 };
+use objects::status::{Approval, HISTORY_MAX, Late, UNTOLD_MAX};
 use sandbox::kubernetes::{Kind, KubernetesStandIn, Options as StandInOptions};
 use serde_json::{Value, json};
 

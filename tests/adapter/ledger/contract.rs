@@ -3,16 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use allclear::adapters::ledger::shard_of;
-use domain::agreement::roster::Pin;
-use domain::kernel::id::{Member, Nonce, NoticeId, Seq, WorkloadId};
-use domain::names::image::Container;
-use domain::notices::delivery::{Content, Delivery, State};
-use domain::notices::notice::{Kind, Notice};
-use domain::ports::{Ledger, Retry, StoreError};
-use domain::records::record::{Phase, RECORD_BYTES_MAX, Record, Records};
-use domain::records::record_codec::decode;
-use domain::watches::listed::Scope;
-use domain::watches::lives::LifeNote;
+use kernel::id::{Member, Nonce, NoticeId, Seq, WorkloadId};
+use kernel::names::image::Container;
+use kernel::watches::listed::Scope;
+use kernel::watches::lives::LifeNote;
+use notices::delivery::{Content, Delivery, State};
+use notices::notice::{Kind, Notice};
+use purge::agreement::roster::Pin;
+use purge::ports::{Ledger, Retry, StoreError};
+use purge::records::record::{Phase, RECORD_BYTES_MAX, Record, Records};
+use purge::records::record_codec::decode;
 
 use super::Bench;
 

@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use allclear::adapters::ledger::kubernetes::{KubernetesLedger, META_NAME};
 use allclear::adapters::ledger::shard_of;
-use domain::kernel::id::{Seq, WorkloadId};
-use domain::ports::{Ledger, StoreError};
-use domain::records::record::{Phase, Record};
-use domain::watches::listed::Scope;
+use kernel::id::{Seq, WorkloadId};
+use kernel::watches::listed::Scope;
+use purge::ports::{Ledger, StoreError};
+use purge::records::record::{Phase, Record};
 use sandbox::http::{Action, Fault, Request, When};
 use sandbox::kubernetes::Kind;
 use serde_json::{Value, json};

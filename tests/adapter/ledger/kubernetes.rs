@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 use allclear::adapters::ledger::kubernetes::{KubernetesLedger, META_NAME};
 use allclear::adapters::ledger::shard_of;
 use async_trait::async_trait;
-use domain::agreement::roster::Pin;
-use domain::kernel::id::{Seq, WorkloadId};
-use domain::ports::{Ledger, PinError, Retry, StoreError};
-use domain::records::record::Record;
-use domain::watches::listed::{Listed, Scope};
 use futures_util::future::join_all;
+use kernel::id::{Seq, WorkloadId};
+use kernel::watches::listed::{Listed, Scope};
+use purge::agreement::roster::Pin;
+use purge::ports::{Ledger, PinError, Retry, StoreError};
+use purge::records::record::Record;
 use sandbox::http::{Action, Fault, Reply, Request, Server, When};
 use sandbox::kubernetes::{Kind, KubernetesStandIn, Options};
 use serde_json::json;
@@ -81,7 +81,7 @@ pub fn status(code: u16, reason: &str, message: &str, retry_after: u32) -> Actio
     Action::Answer(Reply::full(code, "application/json", body.to_string()))
 }
 
-fn unavailable(result: Result<(), StoreError>) -> domain::ports::PortError {
+fn unavailable(result: Result<(), StoreError>) -> purge::ports::PortError {
     match result {
         Err(StoreError::Unavailable(error)) => error,
         other => panic!("a failure was expected: {other:?}"),

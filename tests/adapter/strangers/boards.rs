@@ -9,25 +9,25 @@ use std::fmt::Write as _;
 use allclear::adapters::redis::Server;
 use allclear::adapters::redis::board::RedisBoard;
 use allclear::config::Secret;
-use domain::agreement::roster::{Pin, Roster, Stands, Trust, settings};
-use domain::bounds::policy::Policy;
-use domain::broker::{Broker, Effect, Event, Identity};
-use domain::kernel::id::{Member, Seq};
-use domain::kernel::machine::{Machine, Timestamp};
-use domain::ports::{Board, Cursor, Interest, Posted};
-use domain::records::record::Record;
-use domain::records::record_codec::encode;
+use kernel::id::{Member, Seq};
+use kernel::machine::{Machine, Timestamp};
+use purge::agreement::roster::{Pin, Roster, Stands, Trust, settings};
+use purge::bounds::policy::Policy;
+use purge::broker::{Broker, Effect, Event, Identity};
+use purge::ports::{Board, Cursor, Interest, Posted};
+use purge::records::record::Record;
+use purge::records::record_codec::encode;
 use support::redis::Redis;
 
 use crate::board::contract::{app, beat, heard, post, record, show, web};
 use crate::board::redis::board_at;
 
 /// How a beat is made another.
-type Forge = fn(&mut domain::agreement::roster::Heartbeat, &str);
+type Forge = fn(&mut purge::agreement::roster::Heartbeat, &str);
 
 /// Writes copies of eu-2's under names that nobody has, each of 12 KiB and waiting for us.
 fn forge(redis: &Redis, copies: usize, mac: &str) {
-    let waits = Record { change: domain::records::record::Change::Changed, uid: "u".repeat(12_000), ..record(2, 1) };
+    let waits = Record { change: purge::records::record::Change::Changed, uid: "u".repeat(12_000), ..record(2, 1) };
     let body = encode(&waits).unwrap();
     let mut connection = redis::Client::open(redis.url()).unwrap().get_connection().unwrap();
     for first in (0..copies).step_by(500) {
@@ -114,7 +114,7 @@ async fn forged_copies_take_little(copies: usize) {
         // 42 copies fill an answer, and a minute has 12 polls.
         assert!(reads <= 20 + copies / 40, "every read is bounded, and no copy is read for ever: {reads}");
         // Other tests grow the same process meanwhile: alone it is 5 MiB, and it was 366 MiB. What is kept is asserted to the
-        // byte in `src/domain/broker/strangers.rs`.
+        // byte in `src/domain/purge/broker/strangers.rs`.
         assert!(more <= 64 * 1024, "{more} KiB");
         assert_eq!(lines == 1, key.is_some(), "with a key they are not believed");
     }
@@ -168,7 +168,7 @@ async fn a_copy_is_read_again_where_the_cursor_is_past_it_and_others_copies_are_
     assert_eq!(news.heard.len(), 1, "us-9 is not wanted: {:?}", news.heard);
     let interest = Interest { members, again: [web(), app(7)].into() };
     let again = boards[0].read_of(&news.cursor, &interest).await.unwrap();
-    let expected = domain::ports::Heard { member: "eu-2".into(), ..heard("a", show(2, 1)) };
+    let expected = purge::ports::Heard { member: "eu-2".into(), ..heard("a", show(2, 1)) };
     assert_eq!((again.heard, again.again, again.more), (vec![expected], 2, false));
 }
 

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use allclear::adapters::ledger::kubernetes::{KubernetesLedger, META_NAME};
 use allclear::adapters::ledger::shard_of;
-use domain::kernel::id::{Seq, WorkloadId};
-use domain::ports::{Ledger, Retry, StoreError};
-use domain::records::record::{Record, Records};
-use domain::watches::listed::Scope;
+use kernel::id::{Seq, WorkloadId};
+use kernel::watches::listed::Scope;
+use purge::ports::{Ledger, Retry, StoreError};
+use purge::records::record::{Record, Records};
 use sandbox::http::{Action, Fault, Reply, Request, When};
 use sandbox::kubernetes::Kind;
 use serde_json::{Value, json};

@@ -5,8 +5,8 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use allclear::adapters::kubernetes::{Clients, Cluster, Options, Scope, Tempo, connect};
-use domain::ports::{ClusterView, Retry};
-use domain::site::{Age, Gathered, Site};
+use purge::ports::{ClusterView, Retry};
+use purge::site::{Age, Gathered, Site};
 use sandbox::kubernetes::{KubernetesStandIn, Options as StandInOptions};
 use serde_json::{Value, json};
 

@@ -1,7 +1,7 @@
 //! The process ends before or after each of its exchanges, and the next one proposes the same again (PF1, PF3).
 
-use domain::pipeline::proposal::{ForgeKind, Proposed};
-use domain::ports::pipeline::Forge;
+use objects::pipeline::proposal::{ForgeKind, Proposed};
+use objects::ports::pipeline::Forge;
 use sandbox::forge::PullState;
 use sandbox::http::{Action, Fault, When};
 
@@ -72,7 +72,7 @@ async fn a_lost_answer_to_a_creation_is_found_by_its_id() {
         desk.server.inject(Fault::once(When::After, Action::Cut).matching(creation));
         let order = desk.order(1, "1.2.3");
         let failed = desk.forges.propose(&order).await.expect_err("its answer is lost");
-        assert_eq!(failed.retry, domain::ports::Retry::Later);
+        assert_eq!(failed.retry, purge::ports::Retry::Later);
         desk.restart();
         assert_eq!(desk.opened(&order).await.number, 1);
         desk.pull();

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use domain::pipeline::proposal::ForgeKind;
-use domain::ports::pipeline::Forge;
-use domain::ports::{PortError, Retry};
+use objects::pipeline::proposal::ForgeKind;
+use objects::ports::pipeline::Forge;
+use purge::ports::{PortError, Retry};
 use sandbox::http::{Action, Fault, Reply, Request, When};
 
 use super::desk::{Desk, FILE, KINDS, PASSWORD, REPOSITORY, TOKEN, is_api};

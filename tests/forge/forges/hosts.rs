@@ -1,9 +1,9 @@
 //! Git hosts that refuse, lack something, or change between two of our looks (PF9). What the git client itself makes of a
 //! host's misbehaviour is tried in `git`.
 
-use domain::pipeline::proposal::{ForgeKind, Proposed};
-use domain::ports::Retry;
-use domain::ports::pipeline::Forge;
+use objects::pipeline::proposal::{ForgeKind, Proposed};
+use objects::ports::pipeline::Forge;
+use purge::ports::Retry;
 use sandbox::forge::PullState;
 
 use super::desk::{Desk, FILE, HEAD, PASSWORD, REPOSITORY};

@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use domain::kernel::id::{Environment, PipelineId, PromotionSeq, Revision};
-use domain::names::destination::Purpose;
-use domain::pipeline::proposal::{ForgeKind, Order, Repository};
-use domain::ports::PortError;
-use domain::ports::objects::Secrets;
-use domain::ports::pipeline::Forge;
 use forge::keeper::Keeper;
 use forge::propose::Forges;
 use forge::{Authorities, Http, HttpError};
+use kernel::id::{Environment, PipelineId, PromotionSeq, Revision};
+use kernel::names::destination::Purpose;
+use objects::pipeline::proposal::{ForgeKind, Order, Repository};
+use objects::ports::Secrets;
+use objects::ports::pipeline::Forge;
+use purge::ports::PortError;
 use tokio::sync::Semaphore;
 
 use crate::heads::Stopped;

@@ -2,9 +2,9 @@
 //! is only said of what git has, and the repetition ends with the one right commit.
 
 use bytes::Bytes;
-use domain::ports::PortError;
 use forge::HttpError;
 use forge::git::{Oid, Pushed, Remote};
+use purge::ports::PortError;
 
 use crate::scene::{FILE, Mangle, REPOSITORY, Scene, build};
 

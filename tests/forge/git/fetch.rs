@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
-use domain::ports::Retry;
 use forge::git::{Bounds, Commit, Draft, Pushed};
+use purge::ports::Retry;
 use sandbox::http::{Reply, Request};
 
 use crate::scene::{AUTHOR, FILE, Scene, build};

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use domain::ports::Retry;
 use forge::git::{Credentials, Pushed, Remote};
+use purge::ports::Retry;
 use sandbox::http::{Action, Fault, Reply, Request, When};
 
 use crate::scene::{REPOSITORY, Scene};

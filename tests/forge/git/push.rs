@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use domain::ports::Retry;
 use forge::git::{Oid, Pushed};
+use purge::ports::Retry;
 use sandbox::http::{Action, Fault, Reply, Request, When};
 
 use crate::scene::{FILE, REPOSITORY, Scene, build};

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use domain::kernel::id::Revision;
-use domain::repo::spec::Wanted;
 use forge::heads::Patience;
+use kernel::id::Revision;
+use objects::repo::spec::Wanted;
 use sandbox::http::{Action, Body, Fault, Reply, When};
 
 use super::{Desk, branch, found, lasting, tag};

@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use domain::ports::repo::Heads;
-use domain::repo::spec::Wanted;
 use forge::{Authorities, Http, HttpError};
 use futures_util::future::join_all;
+use objects::ports::repo::Heads;
+use objects::repo::spec::Wanted;
 use tokio::sync::Semaphore;
 
 use super::{Desk, branch, lasting};

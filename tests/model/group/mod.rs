@@ -8,10 +8,10 @@ mod world;
 
 use std::collections::BTreeSet;
 
-use domain::kernel::id::Vector;
-use domain::kernel::promise::Promise;
-use domain::names::distribution::DistributionId;
-use domain::records::record::{Outcome, Phase, PurgeState, Record};
+use kernel::id::Vector;
+use kernel::names::distribution::DistributionId;
+use kernel::promise::Promise;
+use purge::records::record::{Outcome, Phase, PurgeState, Record};
 use stateright::{Checker, HasDiscoveries, Model, Property, UniformChooser};
 
 use crate::group::world::{Action, Cluster, HELD, State, World};

@@ -1,9 +1,9 @@
 //! Ways to break the agreement, each applied to the world around the machine, and each caught by a named property.
 
-use domain::kernel::id::{Reference, Vector};
-use domain::purges::purge::Order;
-use domain::records::record::{Change, Edge, Phase, Record};
-use domain::records::rules::Rules;
+use kernel::id::{Reference, Vector};
+use purge::purges::purge::Order;
+use purge::records::record::{Change, Edge, Phase, Record};
+use purge::records::rules::Rules;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mutant {

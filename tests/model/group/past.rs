@@ -3,16 +3,16 @@
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
-use domain::kernel::id::{Component, Member, Origin, Reference, Seq, Vector};
-use domain::kernel::promise::Promise;
-use domain::kernel::reported::Standing;
-use domain::names::distribution::DistributionId;
-use domain::names::image::Version;
-use domain::purges::purge::Order;
-use domain::records::record::{Brief, Change, Outcome, Phase, Record};
-use domain::rollouts::rollout::baseline;
-use domain::rollouts::rollout::may_follow;
-use domain::workloads::workload::Workload;
+use kernel::id::{Component, Member, Origin, Reference, Seq, Vector};
+use kernel::names::distribution::DistributionId;
+use kernel::names::image::Version;
+use kernel::promise::Promise;
+use kernel::reported::Standing;
+use purge::purges::purge::Order;
+use purge::records::record::{Brief, Change, Outcome, Phase, Record};
+use purge::rollouts::rollout::baseline;
+use purge::rollouts::rollout::may_follow;
+use purge::workloads::workload::Workload;
 
 use crate::group::world::{Cluster, Place, State, World, name};
 use crate::hashed::Hashed;

@@ -7,12 +7,12 @@ mod deep;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use domain::bounds::policy::{Agreement, AtTimeout, OnRollback, Policy};
-use domain::kernel::promise::Promise;
-use domain::kernel::reported::Replicas;
-use domain::names::image::Container;
-use domain::records::record::Record;
-use domain::workloads::workload::{Tuning, Workload};
+use kernel::names::image::Container;
+use kernel::promise::Promise;
+use kernel::reported::Replicas;
+use purge::bounds::policy::{Agreement, AtTimeout, OnRollback, Policy};
+use purge::records::record::Record;
+use purge::workloads::workload::{Tuning, Workload};
 
 use crate::group::past::settled;
 use crate::group::world::{BEFORE, Cluster, Faults, HELD, World};

@@ -3,17 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use domain::agreement::group::{Known, NumberedView, Told, View};
-use domain::bounds::policy::{Agreement, Policy};
-use domain::kernel::id::{InvalidationId, Member, Vector, group_rollout_id, purge_reference};
-use domain::kernel::machine::{Machine, Timestamp};
-use domain::names::distribution::DistributionId;
-use domain::notices::notice::{Kind, Notice};
-use domain::purges::purge::{Order, Progress};
-use domain::records::record::{Outcome, Published, PurgeState, Record, Vote};
-use domain::rollouts::rollout::{Effect, Event, Identity, Rollout};
-use domain::testing::{answers, web};
-use domain::workloads::workload::Workload;
+use kernel::id::{InvalidationId, Member, Vector, group_rollout_id, purge_reference};
+use kernel::machine::{Machine, Timestamp};
+use kernel::names::distribution::DistributionId;
+use notices::notice::{Kind, Notice};
+use purge::agreement::group::{Known, NumberedView, Told, View};
+use purge::bounds::policy::{Agreement, Policy};
+use purge::purges::purge::{Order, Progress};
+use purge::records::record::{Outcome, Published, PurgeState, Record, Vote};
+use purge::rollouts::rollout::{Effect, Event, Identity, Rollout};
+use purge::testing::{answers, web};
+use purge::workloads::workload::Workload;
 
 use crate::group::mutants::Mutant;
 use crate::group::world::{Done, HELD, Job, Patience, World, name, rules};
@@ -214,7 +214,7 @@ pub fn by_host() -> DistributionId {
 
 /// The mutant that takes a complete record for a vote.
 fn believe_facts(record: &mut Record, own: &Record) {
-    let complete = record.phase == domain::records::record::Phase::Complete;
+    let complete = record.phase == purge::records::record::Phase::Complete;
     let missing = own.votes.iter().filter(|vote| complete && record.vote(&vote.vector).is_none());
     let mut believed: Vec<Vote> = missing.cloned().collect();
     for purge in believed.iter_mut().flat_map(|vote| vote.purges.values_mut()) {

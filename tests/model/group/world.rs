@@ -9,16 +9,16 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex};
 
-use domain::agreement::board::Posting;
-use domain::bounds::policy::Policy;
-use domain::kernel::floor::Floor;
-use domain::kernel::id::{Member, Nonce, Origin, Seq, Vector};
-use domain::purges::purge::Order;
-use domain::records::record::{Edge, Published, Record, SCHEMA};
-use domain::records::record_codec::form;
-use domain::records::rules::Rules;
-use domain::rollouts::rollout::adoption::adopt;
-use domain::workloads::workload::Workload;
+use kernel::floor::Floor;
+use kernel::id::{Member, Nonce, Origin, Seq, Vector};
+use purge::agreement::board::Posting;
+use purge::bounds::policy::Policy;
+use purge::purges::purge::Order;
+use purge::records::record::{Edge, Published, Record, SCHEMA};
+use purge::records::record_codec::form;
+use purge::records::rules::Rules;
+use purge::rollouts::rollout::adoption::adopt;
+use purge::workloads::workload::Workload;
 
 use crate::group::mutants::Mutant;
 use crate::group::past::Past;

@@ -1,8 +1,8 @@
 //! What can happen next.
 
-use domain::kernel::machine::Machine;
-use domain::objects::owned::Effect as Own;
-use domain::pipeline::Effect;
+use kernel::machine::Machine;
+use objects::owned::Effect as Own;
+use objects::pipeline::Effect;
 
 use super::world::{How, State, World};
 

@@ -1,12 +1,12 @@
 //! What is outside of a Pipeline: the API server, targets, a forge with its people, and a receiver of notices.
 
-use domain::apps::app::TargetKey;
-use domain::kernel::id::PromotionSeq;
-use domain::notices::notice::{Kind, Notice};
-use domain::objects::asked::{Answer, Ask, Opening};
-use domain::objects::owned::{Effect as Own, Event as Life};
-use domain::pipeline::proposal::{Order, Proposed, Request, RequestState};
-use domain::pipeline::{Effect, Event};
+use kernel::id::PromotionSeq;
+use notices::notice::{Kind, Notice};
+use objects::apps::app::TargetKey;
+use objects::asked::{Answer, Ask, Opening};
+use objects::owned::{Effect as Own, Event as Life};
+use objects::pipeline::proposal::{Order, Proposed, Request, RequestState};
+use objects::pipeline::{Effect, Event};
 
 use super::world::{How, Mutant, NAMES, State, World, index, is_new, number, sight};
 

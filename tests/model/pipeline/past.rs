@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use domain::kernel::id::PromotionSeq;
-use domain::kernel::promise::Promise;
-use domain::pipeline::spec::Advance;
-use domain::pipeline::status::{Phase, Promotion, Status};
+use kernel::id::PromotionSeq;
+use kernel::promise::Promise;
+use objects::pipeline::spec::Advance;
+use objects::pipeline::status::{Phase, Promotion, Status};
 
 use super::world::{Change, How, World, environment, number};
 

@@ -5,12 +5,12 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use domain::apps::app::{Present, Sight};
-use domain::kernel::machine::{Machine, Timestamp, millis};
-use domain::notices::notice::Kind;
-use domain::objects::owned::{Effect as Own, Event as Life};
-use domain::pipeline::spec::{Advance, Object};
-use domain::pipeline::{Effect, Event, Pipeline};
+use kernel::machine::{Machine, Timestamp, millis};
+use notices::notice::Kind;
+use objects::apps::app::{Present, Sight};
+use objects::owned::{Effect as Own, Event as Life};
+use objects::pipeline::spec::{Advance, Object};
+use objects::pipeline::{Effect, Event, Pipeline};
 
 use super::world::{How, Stored, World, index, number, revision, target};
 use super::{NO_FAULTS, world};

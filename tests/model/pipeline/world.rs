@@ -1,15 +1,15 @@
 //! The world around a Pipeline.
 
-use domain::apps::app::{AppKind, ClusterKey, Present, Sight, TargetKey};
-use domain::kernel::id::{Environment, NoticeId, PipelineId, Revision, Seq};
-use domain::kernel::machine::{Machine, Timestamp};
-use domain::objects::gates::Freeze;
-use domain::objects::kept::Answers;
-use domain::objects::owned::{Effect as Own, Event as Life, OwnMachine};
-use domain::pipeline::proposal::{ForgeKind, Order, Repository};
-use domain::pipeline::spec::{Advance, EnvironmentSpec, Gates, Object, PromotionSpec, Spec, Strategy};
-use domain::pipeline::status::{Phase, Status};
-use domain::pipeline::{Effect, Event, Pipeline};
+use kernel::id::{Environment, NoticeId, PipelineId, Revision, Seq};
+use kernel::machine::{Machine, Timestamp};
+use objects::apps::app::{AppKind, ClusterKey, Present, Sight, TargetKey};
+use objects::gates::Freeze;
+use objects::kept::Answers;
+use objects::owned::{Effect as Own, Event as Life, OwnMachine};
+use objects::pipeline::proposal::{ForgeKind, Order, Repository};
+use objects::pipeline::spec::{Advance, EnvironmentSpec, Gates, Object, PromotionSpec, Spec, Strategy};
+use objects::pipeline::status::{Phase, Status};
+use objects::pipeline::{Effect, Event, Pipeline};
 
 use super::action::{Action, Answer};
 use super::outside::{PullRequest, Standing, failed};

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use domain::kernel::id::Reference;
-use domain::kernel::machine::{Machine, Timestamp};
-use domain::purges::purge::{CdnErrorClass, Effect, Event, Order};
+use kernel::id::Reference;
+use kernel::machine::{Machine, Timestamp};
+use purge::purges::purge::{CdnErrorClass, Effect, Event, Order};
 
 use super::{Reply, World, order};
 

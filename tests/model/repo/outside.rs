@@ -1,15 +1,15 @@
 //! What is outside of a Repo: the API server with its Jobs, what runs them, and git.
 
-use domain::kernel::id::{RepoId, RunSeq};
-use domain::kernel::machine::Timestamp;
-use domain::objects::asked::{Answer, Ask, Opening};
-use domain::objects::owned::{Effect as Own, Event as Life};
-use domain::ports::repo::{Found, Made, Start, Unresolved};
-use domain::repo::job::{self, End, Job, Order, PLAN_DIFFERS, Place, Pod, Pods, Step, StepKind, StepState};
-use domain::repo::plan::{Message, Planned};
-use domain::repo::spec::Approving;
-use domain::repo::status::{Action, Attempt};
-use domain::repo::{Effect, Event};
+use kernel::id::{RepoId, RunSeq};
+use kernel::machine::Timestamp;
+use objects::asked::{Answer, Ask, Opening};
+use objects::owned::{Effect as Own, Event as Life};
+use objects::ports::repo::{Found, Made, Start, Unresolved};
+use objects::repo::job::{self, End, Job, Order, PLAN_DIFFERS, Place, Pod, Pods, Step, StepKind, StepState};
+use objects::repo::plan::{Message, Planned};
+use objects::repo::spec::Approving;
+use objects::repo::status::{Action, Attempt};
+use objects::repo::{Effect, Event};
 
 use super::action::Fate;
 use super::world::{Mutant, State, World, revision};
@@ -461,7 +461,7 @@ impl State {
         self.publish(world, index, None);
     }
 
-    fn wanted(&self, world: &World) -> domain::kernel::id::Revision {
+    fn wanted(&self, world: &World) -> kernel::id::Revision {
         revision(world.head[self.head])
     }
 }

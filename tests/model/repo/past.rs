@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use domain::kernel::id::{NoticeId, Revision, RunSeq};
-use domain::kernel::promise::Promise;
-use domain::notices::notice::{Kind, Notice};
-use domain::repo::job::{Job, Order};
-use domain::repo::spec::Approving;
-use domain::repo::status::{Action, Attempt, Phase, Question, Run, Status};
+use kernel::id::{NoticeId, Revision, RunSeq};
+use kernel::promise::Promise;
+use notices::notice::{Kind, Notice};
+use objects::repo::job::{Job, Order};
+use objects::repo::spec::Approving;
+use objects::repo::status::{Action, Attempt, Phase, Question, Run, Status};
 
 use super::outside::Truth;
 use super::world::image;

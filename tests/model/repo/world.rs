@@ -3,15 +3,15 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use domain::kernel::id::{RepoId, Revision};
-use domain::kernel::machine::{Machine, Timestamp};
-use domain::kernel::promise::Promise;
-use domain::objects::gates::Window;
-use domain::objects::kept::Answers;
-use domain::objects::owned::{Effect as Own, Event as Life, OwnMachine};
-use domain::repo::spec::{Approving, Gates, Keep, Object, Preset, Retry, Runner, Source, Spec, Wanted};
-use domain::repo::status::{Condition, ConditionKind, Phase, Status};
-use domain::repo::{Effect, Event, Repo};
+use kernel::id::{RepoId, Revision};
+use kernel::machine::{Machine, Timestamp};
+use kernel::promise::Promise;
+use objects::gates::Window;
+use objects::kept::Answers;
+use objects::owned::{Effect as Own, Event as Life, OwnMachine};
+use objects::repo::spec::{Approving, Gates, Keep, Object, Preset, Retry, Runner, Source, Spec, Wanted};
+use objects::repo::status::{Condition, ConditionKind, Phase, Status};
+use objects::repo::{Effect, Event, Repo};
 
 use super::action::{Action, Answer};
 use super::outside::{Sight, Truth, failed, is_ahead};

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use domain::kernel::machine::Machine;
-use domain::watches::watch::{Effect, Event};
+use kernel::machine::Machine;
+use kernel::watches::watch::{Effect, Event};
 
 use super::kind::Id;
 use super::world::{Death, State, World};

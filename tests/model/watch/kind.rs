@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use domain::kernel::floor::State;
-use domain::kernel::id::{ObjectId, Seq};
-use domain::watches::watch::{Attention, Kind};
+use kernel::floor::State;
+use kernel::id::{ObjectId, Seq};
+use kernel::watches::watch::{Attention, Kind};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Id(pub usize);

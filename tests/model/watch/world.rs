@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use domain::kernel::id::Seq;
-use domain::kernel::machine::{Machine, Timestamp};
-use domain::kernel::promise::Promise;
-use domain::watches::listed::{Listed, Scope};
-use domain::watches::lives::{LifeNote, Lives};
-use domain::watches::watch::{self, Baseline, Event, Start, Watch, Written};
+use kernel::id::Seq;
+use kernel::machine::{Machine, Timestamp};
+use kernel::promise::Promise;
+use kernel::watches::listed::{Listed, Scope};
+use kernel::watches::lives::{LifeNote, Lives};
+use kernel::watches::watch::{self, Baseline, Event, Start, Watch, Written};
 
 use super::action::Answer;
 use super::kind::{Arrival, Id, Record, Sight, Toy};

@@ -4,7 +4,7 @@
 use std::ops::{Index, IndexMut};
 use std::time::{Duration, Instant};
 
-use domain::records::record::Record;
+use purge::records::record::Record;
 use sandbox::cloudfront::{Invalidation, access_key_id};
 use sandbox::group::{GroupWorld, Web};
 use sandbox::http::{Action, Fault, Request, When};

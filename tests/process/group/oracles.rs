@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use domain::records::record::{Closed, Outcome};
+use purge::records::record::{Closed, Outcome};
 use serde_json::Value;
 use support::process::Process;
 

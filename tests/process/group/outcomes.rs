@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use domain::records::record::Phase;
 use futures_util::FutureExt;
+use purge::records::record::Phase;
 use sandbox::kubernetes::{Kind, PodFate};
 use serde_json::json;
 

@@ -227,7 +227,7 @@ async fn r10() -> Outcome {
     field.wait_until("two are complete", complete).await;
     // Somebody says that the second is complete as well, in every Redis; and damages the first one's record.
     let mut lie = field[1].record().expect("there is one");
-    lie.phase = domain::records::record::Phase::Complete;
+    lie.phase = purge::records::record::Phase::Complete;
     lie.revision += 1_000;
     let body = serde_json::to_string(&lie).expect("it is JSON");
     for server in 0..field.web.servers.len() {

@@ -3,28 +3,28 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use domain::agreement::roster::{Heartbeat, Pin, Roster, Servers, Stands, settings};
-use domain::bounds::policy::Policy;
-use domain::kernel::id::Member;
-use domain::kernel::machine::Timestamp;
+use kernel::id::Member;
+use kernel::machine::Timestamp;
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
+use purge::agreement::roster::{Heartbeat, Pin, Roster, Servers, Stands, settings};
+use purge::bounds::policy::Policy;
 
 use super::{Read, find};
 
 /// Where the sentences stand.
 const HOLD_ROOMS: [&str; 4] = [
-    include_str!("../../../src/domain/agreement/roster/derived.rs"),
-    include_str!("../../../src/domain/agreement/roster/hold.rs"),
-    include_str!("../../../src/domain/agreement/roster/pins.rs"),
-    include_str!("../../../src/domain/agreement/roster/twins.rs"),
+    include_str!("../../../src/domain/purge/agreement/roster/derived.rs"),
+    include_str!("../../../src/domain/purge/agreement/roster/hold.rs"),
+    include_str!("../../../src/domain/purge/agreement/roster/pins.rs"),
+    include_str!("../../../src/domain/purge/agreement/roster/twins.rs"),
 ];
 const MEMBER_ROOMS: [&str; 2] = [
-    include_str!("../../../src/domain/agreement/roster.rs"),
-    include_str!("../../../src/domain/agreement/roster/peer_status.rs"),
+    include_str!("../../../src/domain/purge/agreement/roster.rs"),
+    include_str!("../../../src/domain/purge/agreement/roster/peer_status.rs"),
 ];
 
 const ROSTERS: usize = 20_000;
@@ -222,7 +222,7 @@ fn beat_of(name: &'static str, peer: &Peer, pin: &Option<Pin>, count: u64, ours:
         settings.insert("group.members".to_owned(), said.join(", "));
     }
     let hashed = |settings: &BTreeMap<String, String>| {
-        domain::kernel::id::config_hash(settings.iter().map(|(name, value)| (name.as_str(), value.as_str())))
+        kernel::id::config_hash(settings.iter().map(|(name, value)| (name.as_str(), value.as_str())))
     };
     let config = if peer.differs == Differs::UnknownSetting { "another".to_owned() } else { hashed(&settings) };
     let place = if peer.place { format!("redis-of-{name}") } else { String::new() };

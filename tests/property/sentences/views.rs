@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use domain::agreement::group::{Known, Told, View};
-use domain::bounds::policy::Agreement;
-use domain::kernel::id::{Component, Member, Nonce, Origin, Seq, Vector};
-use domain::names::image::{Container, Version};
-use domain::records::record::{Brief, Change, Failure, Passed, Phase, Published, Purge, PurgeState, Record, Vote};
-use domain::records::rules::Rules;
+use kernel::id::{Component, Member, Nonce, Origin, Seq, Vector};
+use kernel::names::image::{Container, Version};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
+use purge::agreement::group::{Known, Told, View};
+use purge::bounds::policy::Agreement;
+use purge::records::record::{Brief, Change, Failure, Passed, Phase, Published, Purge, PurgeState, Record, Vote};
+use purge::records::rules::Rules;
 
 use super::workload::{closes_as, vote_of};
 

@@ -2,24 +2,24 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use domain::agreement::group::{Known, View};
-use domain::agreement::tally::{Ballot, Tally, tally};
-use domain::bounds::policy::Agreement;
-use domain::kernel::id::{Component, Member, Seq, Vector, WorkloadId};
-use domain::names::image::Version;
-use domain::records::record::{Change, Failure, Outcome, Phase, Published, Purge, PurgeState, Record, Vote};
+use kernel::id::{Component, Member, Seq, Vector, WorkloadId};
+use kernel::names::image::Version;
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
+use purge::agreement::group::{Known, View};
+use purge::agreement::tally::{Ballot, Tally, tally};
+use purge::bounds::policy::Agreement;
+use purge::records::record::{Change, Failure, Outcome, Phase, Published, Purge, PurgeState, Record, Vote};
 
 use super::views::{DIFFERENCE, IMAGES, OWN_WORDS, SILENCE, origin, version, views};
 use super::{Read, find};
 
 /// Where the sentences stand.
 const ROOMS: [&str; 4] = [
-    include_str!("../../../src/domain/agreement/group.rs"),
-    include_str!("../../../src/domain/agreement/group/fate.rs"),
-    include_str!("../../../src/domain/agreement/tally.rs"),
-    include_str!("../../../src/domain/agreement/tally/story.rs"),
+    include_str!("../../../src/domain/purge/agreement/group.rs"),
+    include_str!("../../../src/domain/purge/agreement/group/fate.rs"),
+    include_str!("../../../src/domain/purge/agreement/tally.rs"),
+    include_str!("../../../src/domain/purge/agreement/tally/story.rs"),
 ];
 
 const VIEWS: usize = 20_000;

@@ -1,10 +1,10 @@
 //! Workloads whose names differ from cluster to cluster (decision 55).
 
-use domain::bounds::tenants::{Allowance, Tenants};
-use domain::kernel::id::WorkloadId;
-use domain::names::group_name::GroupName;
-use domain::names::host::Host;
-use domain::workloads::workload::{Tuning, Workload};
+use kernel::id::WorkloadId;
+use kernel::names::group_name::GroupName;
+use kernel::names::host::Host;
+use purge::bounds::tenants::{Allowance, Tenants};
+use purge::workloads::workload::{Tuning, Workload};
 
 use super::*;
 

@@ -1,6 +1,6 @@
 //! Members that are forgotten, renamed, or come back.
 
-use domain::agreement::roster::Pin;
+use purge::agreement::roster::Pin;
 
 use super::*;
 

@@ -1,8 +1,8 @@
 //! Members that vote for what they do not run any more (decision 52): they had come to it, and either went on, or another member had
 //! voted for it already.
 
-use domain::kernel::id::{Vector, WorkloadId};
-use domain::names::image::Version;
+use kernel::id::{Vector, WorkloadId};
+use kernel::names::image::Version;
 use support::fakes::Millis;
 
 use super::{Reached, Run};

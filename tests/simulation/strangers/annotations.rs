@@ -3,12 +3,12 @@
 use std::time::{Duration, Instant};
 
 use allclear::adapters::kubernetes::decode_deployment;
-use domain::bounds::policy::Policy;
-use domain::kernel::id::Seq;
-use domain::kernel::machine::{Machine, Timestamp};
-use domain::notices::notice::Kind;
-use domain::rollouts::rollout::{Arrival, Effect, Event, Identity, Rollout};
-use domain::workloads::workload::{ANNOTATION_PREFIX, Tuning, Workload};
+use kernel::id::Seq;
+use kernel::machine::{Machine, Timestamp};
+use notices::notice::Kind;
+use purge::bounds::policy::Policy;
+use purge::rollouts::rollout::{Arrival, Effect, Event, Identity, Rollout};
+use purge::workloads::workload::{ANNOTATION_PREFIX, Tuning, Workload};
 use support::fakes::{Millis, World};
 use support::stage::{Life, Stage, deployment, id, life, roll_out, settled};
 

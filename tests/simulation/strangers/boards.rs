@@ -1,9 +1,9 @@
 //! Whoever can write to one Redis of a group writes copies of a member's own record.
 
 use allclear::actors::{Grouping, Settings};
-use domain::agreement::roster::Trust;
-use domain::kernel::id::Seq;
-use domain::records::record::Record;
+use kernel::id::Seq;
+use purge::agreement::roster::Trust;
+use purge::records::record::Record;
 use support::stage::{Life, id};
 
 use crate::group::{creations, group, member, pass, play, release, start};

@@ -1,7 +1,7 @@
 //! A workload that takes the whole process down, in each life again.
 
 use allclear::actors::message::Drain;
-use domain::notices::notice::Kind;
+use notices::notice::Kind;
 use support::fakes::{Millis, World};
 use support::stage::{Life, Stage, deployment, id, life, settled};
 

@@ -1,12 +1,12 @@
 //! T3: a part of the ledger that others have filled. Whoever suffers is told, and is served once there is room.
 
-use domain::notices::notice::Kind;
+use notices::notice::Kind;
 use support::fakes::{Fault, Millis, World};
 use support::stage::{Life, Stage, deployment, id, life, roll_out, settled};
 
 /// When Events said of this workload that it is stuck for want of room.
 fn told(world: &World, name: &str) -> Vec<Millis> {
-    let about = |(_, _, notice): &&(_, _, domain::notices::notice::Notice)| {
+    let about = |(_, _, notice): &&(_, _, notices::notice::Notice)| {
         notice.subject == id(name)
             && notice.kind == Kind::RolloutStuck
             && notice.message.contains("no room, as simulated")

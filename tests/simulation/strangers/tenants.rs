@@ -4,12 +4,12 @@
 use std::collections::BTreeSet;
 
 use allclear::actors::Settings;
-use domain::bounds::policy::Policy;
-use domain::bounds::tenants::{Tenancy, Tenants};
-use domain::names::paths::PathSet;
-use domain::notices::notice::Kind;
-use domain::site::RouteClaim;
-use domain::workloads::workload::{Tuning, Workload};
+use kernel::names::paths::PathSet;
+use notices::notice::Kind;
+use purge::bounds::policy::Policy;
+use purge::bounds::tenants::{Tenancy, Tenants};
+use purge::site::RouteClaim;
+use purge::workloads::workload::{Tuning, Workload};
 use support::fakes::World;
 use support::stage::{Life, Stage, deployment, life_under, settings};
 

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use allclear::adapters::ledger::memory::MemoryLedger;
-use domain::kernel::id::WorkloadId;
-use domain::ports::Sight;
-use domain::rollouts::horizon::Mark;
-use domain::workloads::workload::Workload;
+use kernel::id::WorkloadId;
+use purge::ports::Sight;
+use purge::rollouts::horizon::Mark;
+use purge::workloads::workload::Workload;
 
 use super::World;
 

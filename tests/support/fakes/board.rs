@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use allclear::adapters::ledger::memory::MemoryLedger;
 use async_trait::async_trait;
-use domain::agreement::roster::Heartbeat;
-use domain::kernel::id::{Member, Origin, WorkloadId};
-use domain::ports::{Board, Cursor, Flow, Interest, News, PortError, Posted, Posting};
+use kernel::id::{Member, Origin, WorkloadId};
+use purge::agreement::roster::Heartbeat;
+use purge::ports::{Board, Cursor, Flow, Interest, News, PortError, Posted, Posting};
 use sandbox::board::{MemberBoard, SharedBoard};
 
 use super::{FakeClock, World, failed};
@@ -105,7 +105,7 @@ impl Server {
     /// What it shows of a member's record.
     pub async fn shows(&self, member: &str, workload: &WorkloadId) -> Option<Posting> {
         let news = self.board.handle(&"somebody".into()).read(&Cursor::default()).await.expect("it answers");
-        let of_it = |heard: &domain::ports::Heard| heard.member.0 == member && heard.workload == *workload;
+        let of_it = |heard: &purge::ports::Heard| heard.member.0 == member && heard.workload == *workload;
         news.heard.into_iter().find(of_it).map(|heard| heard.said)
     }
 

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use domain::kernel::id::{InvalidationId, Reference, WorkloadId};
-use domain::kernel::reported::Standing;
-use domain::names::distribution::DistributionId;
-use domain::names::paths::PathSet;
-use domain::notices::notice::Kind;
-use domain::records::record::Record;
-use domain::workloads::workload::Workload;
+use kernel::id::{InvalidationId, Reference, WorkloadId};
+use kernel::names::distribution::DistributionId;
+use kernel::names::paths::PathSet;
+use kernel::reported::Standing;
+use notices::notice::Kind;
+use purge::records::record::Record;
+use purge::workloads::workload::Workload;
 
 use super::{Millis, World};
 

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use domain::kernel::answer::PortError;
-use domain::objects::kept::{Object, ObjectSight, OwnKind, Remembered, Written};
-use domain::ports::Flow;
-use domain::ports::objects::{KindPorts, Objects};
 use futures_util::stream::poll_fn;
+use kernel::answer::PortError;
+use objects::kept::{Object, ObjectSight, OwnKind, Remembered, Written};
+use objects::ports::{KindPorts, Objects};
+use purge::ports::Flow;
 use tokio::sync::mpsc;
 
 use super::{Millis, SIMULATED, World, failed};

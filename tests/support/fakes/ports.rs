@@ -5,27 +5,27 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use domain::agreement::roster::Pin;
-use domain::kernel::floor::Floor;
-use domain::kernel::id::{InvalidationId, Nonces, Reference, Subject, WorkloadId};
-use domain::kernel::machine::Timestamp;
-use domain::kernel::remark::{Remark, Remarked};
-use domain::names::distribution::{Distribution, DistributionId};
-use domain::names::paths::PathSet;
-use domain::notices::delivery::{Content, Delivery, Reply};
-use domain::notices::notice::{Kind, Notice};
-use domain::ports::{
+use kernel::floor::Floor;
+use kernel::id::{InvalidationId, Nonces, Reference, Subject, WorkloadId};
+use kernel::machine::Timestamp;
+use kernel::names::distribution::{Distribution, DistributionId};
+use kernel::names::paths::PathSet;
+use kernel::remark::{Remark, Remarked};
+use kernel::watches::listed::Scope;
+use kernel::watches::lives::LifeNote;
+use notices::delivery::{Content, Delivery, Reply};
+use notices::notice::{Kind, Notice};
+use purge::agreement::roster::Pin;
+use purge::ports::{
     Cdn, CdnError, Clock, ClusterView, EventSink, Flow, Found, Invalidation, InvalidationStatus, Ledger,
     LedgerContents, Notifier, PinError, PodSight, PortError, Random, Receiver, Sight, StoreError,
 };
-use domain::purges::purge::CdnErrorClass;
-use domain::records::record::{Record, Records};
-use domain::site::{Age, Gathered, IngressFact, IngressRule, RouteClaim, SiteFacts};
-use domain::watches::listed::Scope;
-use domain::watches::lives::LifeNote;
-use domain::workloads::readiness::Pod;
-use domain::workloads::serving::Serving;
-use domain::workloads::workload::Workload;
+use purge::purges::purge::CdnErrorClass;
+use purge::records::record::{Record, Records};
+use purge::site::{Age, Gathered, IngressFact, IngressRule, RouteClaim, SiteFacts};
+use purge::workloads::readiness::Pod;
+use purge::workloads::serving::Serving;
+use purge::workloads::workload::Workload;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 

@@ -7,15 +7,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use domain::apps::app::{Look, TargetKey};
-use domain::kernel::id::{RepoId, Revision};
-use domain::objects::kept::Answers;
-use domain::ports::repo::{Begins, Found, Heads, JobSight, Jobs, Made, Needs, Running, Start, Unresolved};
-use domain::ports::{Flow, PortError};
-use domain::repo::Repo;
-use domain::repo::job::{End, Job, Order, Place, Pod, Pods, Step, StepKind, StepState};
-use domain::repo::spec::{Approving, Gates, Keep, Object, Preset, Retry, Runner, Source, Spec, Steps};
-use domain::repo::status::{Phase, Status};
+use kernel::id::{RepoId, Revision};
+use objects::apps::app::{Look, TargetKey};
+use objects::kept::Answers;
+use objects::ports::repo::{Begins, Found, Heads, JobSight, Jobs, Made, Needs, Running, Start, Unresolved};
+use objects::repo::Repo;
+use objects::repo::job::{End, Job, Order, Place, Pod, Pods, Step, StepKind, StepState};
+use objects::repo::spec::{Approving, Gates, Keep, Object, Preset, Retry, Runner, Source, Spec, Steps};
+use objects::repo::status::{Phase, Status};
+use purge::ports::{Flow, PortError};
 use tokio::sync::mpsc;
 
 use super::objects::{Calls, Out, Shelf, flow};

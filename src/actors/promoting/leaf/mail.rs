@@ -8,8 +8,8 @@ use crate::actors::message::Observe;
 use crate::actors::observation::{LeafSeen, Observation, PromotingSeen};
 use crate::actors::promoting::message::{Follow, LookAt};
 use crate::actors::shell::Drives;
-use domain::apps::leaf::{Event, News};
-use domain::ports::pipeline::Link;
+use objects::apps::leaf::{Event, News};
+use objects::ports::pipeline::Link;
 
 impl StreamHandler<Link> for LeafActor {
     fn handle(&mut self, link: Link, ctx: &mut Self::Context) {

@@ -8,13 +8,13 @@ use super::PipelineActor;
 use crate::actors::promoting::message::{Follow, Owner};
 use crate::actors::send_even_if_full;
 use crate::actors::shell::Drives;
-use domain::apps::app::TargetKey;
-use domain::kernel::id::Environment;
-use domain::objects::asked::Topic;
-use domain::pipeline::Event;
-use domain::pipeline::judge::Stale;
-use domain::pipeline::proposal::{Order, Proposed};
-use domain::ports::{PortError, Retry};
+use kernel::id::Environment;
+use objects::apps::app::TargetKey;
+use objects::asked::Topic;
+use objects::pipeline::Event;
+use objects::pipeline::judge::Stale;
+use objects::pipeline::proposal::{Order, Proposed};
+use purge::ports::{PortError, Retry};
 
 impl PipelineActor {
     /// Has the clusters report these.

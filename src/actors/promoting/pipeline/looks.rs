@@ -9,9 +9,9 @@ use super::PipelineActor;
 use crate::actors::promoting::message::{LookAt, Looked};
 use crate::actors::send_even_if_full;
 use crate::actors::shell::Drives;
-use domain::apps::app::{Sight, TargetKey};
-use domain::kernel::id::{Environment, PromotionSeq};
-use domain::pipeline::Event;
+use kernel::id::{Environment, PromotionSeq};
+use objects::apps::app::{Sight, TargetKey};
+use objects::pipeline::Event;
 
 /// How long all clusters may take. Each read has a bound of 15 s, and a thousand of them take turns.
 const LOOK_WITHIN: Duration = Duration::from_secs(60);

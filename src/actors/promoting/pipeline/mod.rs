@@ -1,4 +1,4 @@
-//! What is done for a Pipeline alone: performs what `domain::pipeline` decides about its promotions.
+//! What is done for a Pipeline alone: performs what `objects::pipeline` decides about its promotions.
 
 mod calls;
 mod looks;
@@ -12,8 +12,8 @@ use actix::{Context, SpawnHandle};
 use crate::actors::object::ObjectActor;
 use crate::actors::promoting::pipeline::looks::Looks;
 use crate::telemetry::{Metrics, Share};
-use domain::pipeline::{Effect, Event};
-use domain::ports::pipeline::Promoting;
+use objects::pipeline::{Effect, Event};
+use objects::ports::pipeline::Promoting;
 
 /// The actor of a Pipeline.
 pub type PipelineActor = ObjectActor<Promoting>;

@@ -7,7 +7,7 @@ use futures_util::StreamExt;
 
 use super::PipelineActor;
 use crate::actors::shell::Drives;
-use domain::pipeline::Event;
+use objects::pipeline::Event;
 
 /// A Secret that is followed is like this now.
 pub(super) struct SecretChanged(String);

@@ -5,11 +5,11 @@ use actix::Handler;
 use super::PipelineActor;
 use crate::actors::promoting::message::Reported;
 use crate::actors::shell::Drives;
-use domain::apps::app::Sight;
-use domain::objects::owned::OwnMachine;
-use domain::pipeline::Event;
-use domain::pipeline::remark::ended;
-use domain::pipeline::status::{EnvironmentStatus, Status};
+use objects::apps::app::Sight;
+use objects::owned::OwnMachine;
+use objects::pipeline::Event;
+use objects::pipeline::remark::ended;
+use objects::pipeline::status::{EnvironmentStatus, Status};
 
 impl PipelineActor {
     /// Counts the promotions that are open, and those that ended with this change.

@@ -4,9 +4,9 @@ use actix::Context;
 
 use super::RepoActor;
 use crate::actors::shell::Drives;
-use domain::apps::app::TargetKey;
-use domain::kernel::machine::Timestamp;
-use domain::repo::Event;
+use kernel::machine::Timestamp;
+use objects::apps::app::TargetKey;
+use objects::repo::Event;
 
 impl RepoActor {
     /// Asks git for the wanted commit, which was to be asked for at this time.

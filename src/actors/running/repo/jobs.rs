@@ -4,10 +4,10 @@ use actix::{ActorContext, ActorFutureExt, AsyncContext, Context, StreamHandler, 
 
 use super::RepoActor;
 use crate::actors::shell::Drives;
-use domain::ports::repo::{JobSight, Start};
-use domain::ports::{PortError, Retry};
-use domain::repo::Event;
-use domain::repo::job::{Job, Order};
+use objects::ports::repo::{JobSight, Start};
+use objects::repo::Event;
+use objects::repo::job::{Job, Order};
+use purge::ports::{PortError, Retry};
 
 impl RepoActor {
     /// Watches the Jobs of the object as it is now, or stops that.

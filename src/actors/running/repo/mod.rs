@@ -1,4 +1,4 @@
-//! What is done for a Repo alone: performs what `domain::repo` decides about its runs.
+//! What is done for a Repo alone: performs what `objects::repo` decides about its runs.
 
 mod calls;
 mod jobs;
@@ -7,11 +7,11 @@ use actix::{Context, SpawnHandle};
 
 use crate::actors::object::ObjectActor;
 use crate::telemetry::{Metrics, Share};
-use domain::objects::owned::OwnMachine;
-use domain::ports::repo::Running;
-use domain::repo::remark::ended;
-use domain::repo::status::Status;
-use domain::repo::{Effect, Event};
+use objects::owned::OwnMachine;
+use objects::ports::repo::Running;
+use objects::repo::remark::ended;
+use objects::repo::status::Status;
+use objects::repo::{Effect, Event};
 
 /// The actor of a Repo.
 pub type RepoActor = ObjectActor<Running>;

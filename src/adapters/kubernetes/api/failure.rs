@@ -14,7 +14,7 @@ use serde::Deserialize;
 
 use crate::adapters::{in_words, whom};
 use crate::config::unread;
-use domain::ports::{PortError, Retry};
+use purge::ports::{PortError, Retry};
 
 /// Longest wait that a `Retry-After` can ask of us. API servers say seconds; minutes come from a broken proxy.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(5 * 60);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 
-use domain::kernel::retry::Backoff;
+use kernel::retry::Backoff;
 
 /// After so many failures in a row to resume from a version, the version itself is suspected (an API server that was
 /// restored from a backup never reaches it) and everything is listed again. With back-off this is about a minute.

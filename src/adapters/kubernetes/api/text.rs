@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::failure::Failure;
-use domain::kernel::unreadable::Unreadable;
+use kernel::unreadable::Unreadable;
 
 /// The annotation on the bookmark that ends the initial events of a streaming list.
 /// <https://kubernetes.io/docs/reference/using-api/api-concepts/#streaming-lists>
@@ -239,7 +239,7 @@ fn identify(object: &str) -> Identity<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use domain::workloads::workload::FAULT_BYTES_MAX;
+    use purge::workloads::workload::FAULT_BYTES_MAX;
 
     // Faults: T15
     #[test]

@@ -6,11 +6,11 @@
 use std::fmt;
 use std::time::Duration;
 
-use domain::apps::app::{AppKind, ClusterKey, ClusterRef, LeafId, LeafKind, TargetKey};
-use domain::kernel::text::clean;
-use domain::objects::gates::{Freeze, VerdictSource, Window};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use kernel::text::clean;
+use objects::apps::app::{AppKind, ClusterKey, ClusterRef, LeafId, LeafKind, TargetKey};
+use objects::gates::{Freeze, VerdictSource, Window};
 use url::Url;
 
 use super::super::api::is_object_name;

@@ -4,8 +4,8 @@
 
 use std::collections::BTreeMap;
 
-use domain::kernel::text::clean;
-use domain::objects::kept::Answers;
+use kernel::text::clean;
+use objects::kept::Answers;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;

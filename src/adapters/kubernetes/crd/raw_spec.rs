@@ -3,8 +3,8 @@
 //!
 //! Not for what they mean; that is `read`.
 
-use domain::apps::app::ClusterRef;
-use domain::pipeline::spec::Advance;
+use objects::apps::app::ClusterRef;
+use objects::pipeline::spec::Advance;
 use serde::Deserialize;
 
 #[cfg(test)]

@@ -5,13 +5,13 @@
 
 use std::collections::BTreeSet;
 
-use domain::apps::app::{AppKind, TargetKey};
-use domain::apps::ready;
-use domain::kernel::id::{Environment, PipelineId};
-use domain::kernel::text::clean_ends;
-use domain::pipeline::callers::{App, Called, CalledEnvironment, How};
-use domain::pipeline::proposal::{ForgeKind, Repository};
-use domain::pipeline::spec::{
+use kernel::id::{Environment, PipelineId};
+use kernel::text::clean_ends;
+use objects::apps::app::{AppKind, TargetKey};
+use objects::apps::ready;
+use objects::pipeline::callers::{App, Called, CalledEnvironment, How};
+use objects::pipeline::proposal::{ForgeKind, Repository};
+use objects::pipeline::spec::{
     EnvironmentSpec, Gates, Object, PromotionSpec, Purged, PurgedBy, SOAK_TOLERATES, Spec, Strategy,
 };
 use serde_json::value::RawValue;

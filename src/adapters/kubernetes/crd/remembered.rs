@@ -2,9 +2,9 @@
 //!
 //! Not for deciding what is in it.
 
-use domain::apps::app::ClusterRef;
-use domain::pipeline::spec::Object;
-use domain::pipeline::status::Status;
+use objects::apps::app::ClusterRef;
+use objects::pipeline::spec::Object;
+use objects::pipeline::status::Status;
 use serde_json::Value;
 
 use super::status::{self, Fault};

@@ -9,7 +9,7 @@ mod nonsense;
 mod repos;
 pub mod stored;
 
-use domain::pipeline::status::Status;
+use objects::pipeline::status::Status;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};

@@ -1,6 +1,6 @@
 //! A Job's and a pod's JSON, reduced to what a run knows of them.
 //!
-//! Not for what follows from it; that is `domain::repo`'s.
+//! Not for what follows from it; that is `objects::repo`'s.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +10,10 @@ use serde::de::IgnoredAny;
 use super::super::parts::{self, Annotations, Condition, explained};
 use super::super::pods::{FINISHED, ORDINARY, PLAIN, WORDS_CHARS_MAX};
 use super::{ACTION, ATTEMPT, JOB_UID, LOG_ON_ERROR, REVISION, SEQ, STARTED, WITHDRAWN, lock};
-use domain::kernel::id::{Revision, RunSeq};
-use domain::kernel::unreadable::Unreadable;
-use domain::repo::job::{End, Job, Place, Pod, Pods, Step, StepKind, StepState};
-use domain::repo::status::{Action, Attempt};
+use kernel::id::{Revision, RunSeq};
+use kernel::unreadable::Unreadable;
+use objects::repo::job::{End, Job, Place, Pod, Pods, Step, StepKind, StepState};
+use objects::repo::status::{Action, Attempt};
 
 /// Why a pod ended of which its kubelet may know nothing: its node is lost, or gone
 /// (<https://kubernetes.io/docs/concepts/workloads/pods/disruptions/#pod-disruption-conditions>).

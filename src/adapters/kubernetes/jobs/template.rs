@@ -10,9 +10,9 @@ use serde_json::{Map, Value, json};
 
 use super::extras::Extras;
 use super::{ACTION, ATTEMPT, LOG_ON_ERROR, Ours, REPO, REPO_UID, REVISION, SEQ};
-use domain::repo::job::{self, Order, StepKind};
-use domain::repo::spec::{Preset, Wanted};
-use domain::repo::status::Action;
+use objects::repo::job::{self, Order, StepKind};
+use objects::repo::spec::{Preset, Wanted};
+use objects::repo::status::Action;
 
 /// The label of the program before ours, so that selectors of its users go on working.
 const CONTROLLER: &str = "repos.terraform.gitops.k8s.io";

@@ -2,10 +2,10 @@ use serde_json::{Value, json};
 
 use super::super::api::Name;
 use super::*;
-use domain::kernel::id::{Revision, RunSeq};
-use domain::kernel::unreadable::Unreadable;
-use domain::repo::job::{End, Place, Pods, Step, StepKind, StepState};
-use domain::repo::status::{Action, Attempt};
+use kernel::id::{Revision, RunSeq};
+use kernel::unreadable::Unreadable;
+use objects::repo::job::{End, Place, Pods, Step, StepKind, StepState};
+use objects::repo::status::{Action, Attempt};
 
 fn raw(name: &str) -> Value {
     json!({

@@ -2,7 +2,7 @@
 
 use super::pin::Meta;
 use super::{KubernetesLedger, META_NAME};
-use domain::ports::{PinError, PortError};
+use purge::ports::{PinError, PortError};
 
 const IN_FORCE_KEY: &str = "settings";
 

@@ -19,7 +19,7 @@
 //! Not for when a shard is written; that is `writer`.
 
 use super::shard::{Entries, FLOOR_KEY, MOVED_PREFIX, REMOVED, SET_BACK_KEY, Shard, text_of, workload_of};
-use domain::records::record_codec::decode;
+use purge::records::record_codec::decode;
 
 /// The entry of the base that names its journal. Like all entries without two dots, it is no workload's.
 pub(super) const JOURNAL_KEY: &str = "journal";

@@ -5,8 +5,8 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use super::KubernetesLedger;
 use super::pin::Meta;
 use crate::adapters::ledger::{life_of, life_text};
-use domain::ports::PinError;
-use domain::watches::lives::LifeNote;
+use kernel::watches::lives::LifeNote;
+use purge::ports::PinError;
 
 const LIFE_KEY: &str = "life";
 

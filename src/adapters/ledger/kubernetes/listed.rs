@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 
 use super::pin::Meta;
 use super::{KubernetesLedger, LAYOUT_KEY, SHARDS, moved, shard_name};
-use domain::ports::{PinError, PortError};
-use domain::watches::listed::{Listed, Scope};
+use kernel::watches::listed::{Listed, Scope};
+use purge::ports::{PinError, PortError};
 
 const LISTED_KEY: &str = "listed";
 

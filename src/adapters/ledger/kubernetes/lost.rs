@@ -9,7 +9,7 @@
 //! A record at or below `set_back` may be older than what was done for it. A rollout of it goes on above the floor, so what is read
 //! later says by itself that it is done with. The mark is written at once, and until that worked it is found again by each reading.
 //!
-//! Not for what follows for the workloads; that is `domain::rollouts::rollout`.
+//! Not for what follows for the workloads; that is `purge::rollouts::rollout`.
 
 use std::collections::BTreeMap;
 
@@ -22,8 +22,8 @@ use super::shard::Shard;
 use super::stored::Stored;
 use super::writer::ShardCopy;
 use super::{Contents, KubernetesLedger, META_NAME, Part, SHARDS, copy_of, is_ours, moved, shard_name};
-use domain::kernel::id::Seq;
-use domain::ports::PortError;
+use kernel::id::Seq;
+use purge::ports::PortError;
 
 /// How far above everything that survived numbers go on: more than any shard ever counted, and room for as many losses.
 const STEP: u64 = 1 << 32;

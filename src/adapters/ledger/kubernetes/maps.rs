@@ -11,7 +11,7 @@ use kube::api::ListParams;
 use kube::core::ObjectList;
 
 use crate::adapters::kubernetes::api::{Api, CallError, Collection, LIST_BYTES_MAX, Resource};
-use domain::ports::{PinError, PortError, Retry};
+use purge::ports::{PinError, PortError, Retry};
 
 /// `v1` ConfigMaps.
 pub(super) const CONFIG_MAPS: Resource = Resource::new("", "v1", "configmaps");

@@ -9,8 +9,8 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use super::KubernetesLedger;
 use super::maps::config_map;
 use crate::adapters::kubernetes::api::CallError;
-use domain::notices::delivery::Delivery;
-use domain::ports::PortError;
+use notices::delivery::Delivery;
+use purge::ports::PortError;
 
 /// The entry that holds the delivery.
 const KEY: &str = "delivery";

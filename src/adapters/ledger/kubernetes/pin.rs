@@ -4,8 +4,8 @@ use k8s_openapi::api::core::v1::ConfigMap;
 
 use super::{KubernetesLedger, META_NAME};
 use crate::adapters::ledger::{pin_of, pin_text};
-use domain::agreement::roster::Pin;
-use domain::ports::{PinError, PortError};
+use purge::agreement::roster::Pin;
+use purge::ports::{PinError, PortError};
 
 const PIN_KEY: &str = "members";
 

@@ -7,7 +7,7 @@
 
 use super::maps::{ANSWER_MAX, CONFIG_MAPS, config_map};
 use crate::adapters::kubernetes::api::{Api, Collection};
-use domain::ports::PortError;
+use purge::ports::PortError;
 
 /// The name of what is never stored.
 const NAME: &str = "allclear-check";

@@ -11,11 +11,11 @@ use sha2::{Digest, Sha256};
 
 use super::shard_name;
 use crate::adapters::ledger::{Ruling, judge_removal, judge_store, shard_of, unusable, unwritable};
-use domain::kernel::floor::Floor;
-use domain::kernel::id::{Seq, WorkloadId};
-use domain::ports::{PortError, StoreError};
-use domain::records::record::Record;
-use domain::records::record_codec::{decode, encode};
+use kernel::floor::Floor;
+use kernel::id::{Seq, WorkloadId};
+use purge::ports::{PortError, StoreError};
+use purge::records::record::Record;
+use purge::records::record_codec::{decode, encode};
 
 /// Most a ConfigMap may hold, in bytes: `MaxSecretSize` of the API server's validation, which counts the values; keys
 /// are counted here too, so that this guard speaks before the server does.

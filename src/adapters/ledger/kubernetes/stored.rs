@@ -11,7 +11,7 @@ use super::maps::config_map;
 use super::shard::{Entries, Shard};
 use super::writer::{ShardCopy, ShardStore, Spare};
 use super::{KubernetesLedger, LAYOUT_DIVIDED, LAYOUT_JOURNALED, META_NAME, SHARDS, random_name};
-use domain::ports::PortError;
+use purge::ports::PortError;
 
 /// How often we read a shard that is folded at that moment. It is folded once in minutes.
 const READS_MAX: u32 = 3;

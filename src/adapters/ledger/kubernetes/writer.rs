@@ -27,8 +27,8 @@ use tokio::time::Instant;
 
 use super::maps::Failed;
 use super::shard::{Applied, Change, Shard, Unwritten};
-use domain::kernel::id::WorkloadId;
-use domain::ports::{PortError, Retry, StoreError};
+use kernel::id::WorkloadId;
+use purge::ports::{PortError, Retry, StoreError};
 
 /// Time between two writes of one shard that is written all the time (decision 13): a storm of rollouts costs 20 writes a
 /// second and shard.

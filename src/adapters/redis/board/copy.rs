@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use super::seal::{Seal, Signed, joined, split};
 use crate::config::Secret;
-use domain::agreement::roster::{Heartbeat, Stands};
-use domain::kernel::id::{Member, Origin, Seq, WorkloadId, is_key_part};
-use domain::ports::{PASSING_TTL, Posting};
-use domain::records::record::RECORD_BYTES_MAX;
-use domain::records::record_codec::{CodecError, decode_published, encode_published};
+use kernel::id::{Member, Origin, Seq, WorkloadId, is_key_part};
+use purge::agreement::roster::{Heartbeat, Stands};
+use purge::ports::{PASSING_TTL, Posting};
+use purge::records::record::RECORD_BYTES_MAX;
+use purge::records::record_codec::{CodecError, decode_published, encode_published};
 
 /// The phase of what was removed, for people; its body is `gone <seq> <revision>`, for readers.
 const GONE: &str = "gone";

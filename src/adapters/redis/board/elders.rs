@@ -6,9 +6,9 @@ use ::redis::{cmd, pipe};
 use super::RedisBoard;
 use super::copy::CopyCodec;
 use crate::config::Secret;
-use domain::agreement::roster::Heartbeat;
-use domain::kernel::id::{Member, is_key_part};
-use domain::ports::PortError;
+use kernel::id::{Member, is_key_part};
+use purge::agreement::roster::Heartbeat;
+use purge::ports::PortError;
 
 /// The group of those that give it no name.
 const DEFAULT: &str = "default";

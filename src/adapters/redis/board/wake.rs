@@ -10,8 +10,8 @@ use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 
 use super::super::{CONNECT_TIMEOUT, RESPONSE_TIMEOUT, Server};
-use domain::kernel::retry::Backoff;
-use domain::ports::Flow;
+use kernel::retry::Backoff;
+use purge::ports::Flow;
 
 /// How often a silent connection is asked whether it is alive: a half-open one looks like a quiet one. Also how late it
 /// follows the other connection to another server.

@@ -1,10 +1,10 @@
 //! A rollout at the barrier: what the status page says of it, without the time that it has waited.
 
 use super::*;
-use domain::kernel::reported::Progressing;
-use domain::records::record::{Closed, Failure, Outcome as Ended};
-use domain::workloads::readiness::Pod;
-use domain::workloads::serving::{Endpoint, Serving};
+use kernel::reported::Progressing;
+use purge::records::record::{Closed, Failure, Outcome as Ended};
+use purge::workloads::readiness::Pod;
+use purge::workloads::serving::{Endpoint, Serving};
 
 /// Where the controller waits for this pod of the version before.
 fn world(old_serves: bool) -> World {

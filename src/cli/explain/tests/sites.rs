@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::*;
 use crate::looking::tests::{distribution, record};
-use domain::records::record::{Closed, LastSite, Outcome as Ended, Record};
+use purge::records::record::{Closed, LastSite, Outcome as Ended, Record};
 
 /// The rollout 7 is complete, and ended so; `None`: it awaits its vote.
 fn complete(outcome: Option<Ended>) -> Record {

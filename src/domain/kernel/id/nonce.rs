@@ -18,7 +18,7 @@ impl Nonce {
 
     /// Tells it apart from the few others that one number of one ledger ever had; empty for none. 16 bits, because it is in every
     /// record of a group.
-    pub(crate) fn brief(self) -> String {
+    pub fn brief(self) -> String {
         if self.is_none() { String::new() } else { format!("{:04x}", self.0 >> 48) }
     }
 }

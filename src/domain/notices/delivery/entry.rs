@@ -4,7 +4,7 @@
 //! written, as long as the delivery had been stored once.
 
 use super::Delivery;
-use crate::kernel::machine::Timestamp;
+use kernel::machine::Timestamp;
 
 /// A delivery and what is going on with it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

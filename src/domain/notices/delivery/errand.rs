@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::kernel::id::NoticeId;
+use kernel::id::NoticeId;
 
 /// The notices on their way.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]

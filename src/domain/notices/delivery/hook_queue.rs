@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::kernel::machine::Timestamp;
+use kernel::machine::Timestamp;
 
 /// Attempts under way at once for one hook whose last attempt succeeded. Receivers are small programs: four connections
 /// hide a round trip and do not amount to an attack.

@@ -8,7 +8,7 @@ use std::ops::Bound;
 use super::entry::{Entry, Stage, Write};
 use super::hook_queue::HookQueue;
 use super::{Content, Delivery};
-use crate::kernel::machine::Timestamp;
+use kernel::machine::Timestamp;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct OutboxIndex {

@@ -20,10 +20,10 @@ use super::entry::{Entry, Stage};
 use super::index::OutboxIndex;
 use super::settings::{Limits, Overflow, Settings};
 use super::{Delivery, Effect, Event, Outcome, Reply, Report, Resend, SCHEDULE, State};
-use crate::kernel::id::{NoticeId, Subject, WorkloadId};
-use crate::kernel::machine::{Machine, Timestamp};
-use crate::kernel::retry;
-use crate::kernel::text;
+use kernel::id::{NoticeId, Subject, WorkloadId};
+use kernel::machine::{Machine, Timestamp};
+use kernel::retry;
+use kernel::text;
 
 /// Attempts under way at once for all hooks. With one place for a failing hook, so many hooks may hang before any other
 /// waits for them; each costs a socket and at most 64 KiB of answer.

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use crate::kernel::id::WorkloadId;
+use kernel::id::WorkloadId;
 
 /// Deliveries that one request names at most: with their ids it takes less than a tenth of what is read of an annotation.
 pub const RESEND_MAX: usize = 50;

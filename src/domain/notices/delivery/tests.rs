@@ -2,8 +2,8 @@
 
 use super::outbox::{LOST_AFTER, RESTORED_WAIT_MAX, SENDING_MAX, WRITES_MAX};
 use super::*;
-use crate::kernel::id::{Seq, WorkloadId};
-use crate::kernel::machine::{Machine, Timestamp};
+use kernel::id::{Seq, WorkloadId};
+use kernel::machine::{Machine, Timestamp};
 
 fn notice(name: &str) -> Notice {
     Notice {

@@ -1,5 +1,5 @@
-use domain::ports::Retry;
 use proptest::prelude::*;
+use purge::ports::Retry;
 
 use super::*;
 

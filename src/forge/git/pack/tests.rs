@@ -1,7 +1,7 @@
 use std::iter::{once, repeat_n};
 
-use domain::ports::Retry;
 use proptest::prelude::*;
+use purge::ports::Retry;
 
 use super::*;
 use crate::git::Bounds;

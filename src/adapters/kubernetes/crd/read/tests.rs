@@ -1,7 +1,7 @@
 use std::time::Duration;
 
-use domain::apps::app::{ClusterKey, LeafId, LeafKind};
-use domain::pipeline::spec::Advance;
+use objects::apps::app::{ClusterKey, LeafId, LeafKind};
+use objects::pipeline::spec::Advance;
 use serde_json::{Value, json};
 
 use super::*;

@@ -1,12 +1,12 @@
-use domain::apps::app::{AppKind, ClusterKey, LeafId, LeafKind, TargetKey};
-use domain::kernel::id::{Environment, PromotionSeq, Revision};
-use domain::objects::status::{Approval, Late};
-use domain::pipeline::proposal::{ForgeKind, Repository};
-use domain::pipeline::status::{
+use kernel::id::{Environment, PromotionSeq, Revision};
+use objects::apps::app::{AppKind, ClusterKey, LeafId, LeafKind, TargetKey};
+use objects::pipeline::proposal::{ForgeKind, Repository};
+use objects::pipeline::status::{
     ClusterAppRef, Condition, ConditionKind, Ended, EnvironmentStatus, OpenRequest, Phase, Promotion, Question,
     TargetStatus, Waiting,
 };
-use domain::pipeline::trail::Trail;
+use objects::pipeline::trail::Trail;
+use objects::status::{Approval, Late};
 use serde_json::json;
 
 use super::super::lost;

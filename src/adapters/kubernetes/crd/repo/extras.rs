@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use domain::kernel::text::is_hidden;
+use kernel::text::is_hidden;
 use serde_json::{Map, Value, json};
 
 use super::super::checks::{InvalidSpec, at_most, invalid, object_name};

@@ -2,10 +2,10 @@
 //!
 //! Not for asking git.
 
-use domain::kernel::id::Revision;
-use domain::kernel::text::is_hidden;
-use domain::repo::spec::{Source, Wanted};
-use domain::repo::status::{COMMIT_DIGITS, is_commit};
+use kernel::id::Revision;
+use kernel::text::is_hidden;
+use objects::repo::spec::{Source, Wanted};
+use objects::repo::status::{COMMIT_DIGITS, is_commit};
 use url::Url;
 
 use super::super::checks::{InvalidSpec, given, https, invalid, object_name};

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use domain::repo::spec::{Approving, Preset};
+use objects::repo::spec::{Approving, Preset};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

@@ -6,10 +6,10 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use domain::apps::app::{ClusterKey, TargetKey};
-use domain::kernel::id::RepoId;
-use domain::kernel::text::{clean, is_hidden};
-use domain::repo::spec::{Approving, Gates, Keep, Object, Preset, Retry, Runner, Spec, Steps};
+use kernel::id::RepoId;
+use kernel::text::{clean, is_hidden};
+use objects::apps::app::{ClusterKey, TargetKey};
+use objects::repo::spec::{Approving, Gates, Keep, Object, Preset, Retry, Runner, Spec, Steps};
 use serde_json::value::RawValue;
 
 use super::super::checks::{

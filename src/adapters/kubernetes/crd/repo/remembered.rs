@@ -2,9 +2,9 @@
 //!
 //! Not for deciding what is in it.
 
-use domain::kernel::id::{Revision, RunSeq};
-use domain::repo::spec::Object;
-use domain::repo::status::{Action, Attempt, Failing, Phase, Run, Status, Terms, is_commit};
+use kernel::id::{Revision, RunSeq};
+use objects::repo::spec::Object;
+use objects::repo::status::{Action, Attempt, Failing, Phase, Run, Status, Terms, is_commit};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

@@ -4,11 +4,11 @@
 
 use std::time::Duration;
 
-use domain::kernel::id::{PipelineId, RepoId};
-use domain::kernel::machine::{Machine, Timestamp};
-use domain::objects::owned::{Effect as Own, Event as Life, OwnMachine};
-use domain::pipeline::spec::Object;
-use domain::pipeline::{Effect, Event, Pipeline};
+use kernel::id::{PipelineId, RepoId};
+use kernel::machine::{Machine, Timestamp};
+use objects::owned::{Effect as Own, Event as Life, OwnMachine};
+use objects::pipeline::spec::Object;
+use objects::pipeline::{Effect, Event, Pipeline};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 

@@ -5,8 +5,8 @@
 
 use std::fmt::Debug;
 
-use domain::pipeline::status::Phase as PromotionPhase;
-use domain::repo::status::Phase as RunPhase;
+use objects::pipeline::status::Phase as PromotionPhase;
+use objects::repo::status::Phase as RunPhase;
 use serde_json::{Value, json};
 
 use super::super::repo::{self, Installation};

@@ -4,9 +4,9 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::*;
-use domain::kernel::id::{RepoId, Revision, RunSeq};
-use domain::repo::spec::{Preset, Runner, Source, Steps};
-use domain::repo::status::Attempt;
+use kernel::id::{RepoId, Revision, RunSeq};
+use objects::repo::spec::{Preset, Runner, Source, Steps};
+use objects::repo::status::Attempt;
 
 fn ours() -> Ours {
     Ours { image: "allclear:1".to_owned(), ..Ours::default() }

@@ -9,8 +9,8 @@ use futures_util::future::join_all;
 use super::*;
 use crate::adapters::ledger::kubernetes::journal::JOURNAL_KEY;
 use crate::adapters::ledger::kubernetes::shard::Entries;
-use domain::records::record::Record;
-use domain::records::record_codec::decode;
+use purge::records::record::Record;
+use purge::records::record_codec::decode;
 
 const LATENCY: Duration = Duration::from_millis(10);
 
@@ -350,7 +350,6 @@ async fn work(name: &str, objects: &Objects, wins: &Mutex<BTreeMap<(u64, u64, u6
 
 /// A record that says whose it is, in flight or at rest.
 fn tagged(who: &str, seq: u64, revision: u64, flies: bool) -> Record {
-    let first =
-        Record { revision, uid: who.to_owned() + &"x".repeat(250), ..Record::first(domain::kernel::id::Seq(seq)) };
-    if flies { Record { phase: domain::records::record::Phase::Rolling, ..first } } else { first }
+    let first = Record { revision, uid: who.to_owned() + &"x".repeat(250), ..Record::first(kernel::id::Seq(seq)) };
+    if flies { Record { phase: purge::records::record::Phase::Rolling, ..first } } else { first }
 }

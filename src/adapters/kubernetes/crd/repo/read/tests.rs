@@ -1,5 +1,5 @@
-use domain::kernel::id::Revision;
-use domain::repo::spec::Wanted;
+use kernel::id::Revision;
+use objects::repo::spec::Wanted;
 use serde_json::{Value, json};
 
 use super::*;

@@ -1,5 +1,5 @@
-use domain::objects::status::{Approval, Late};
-use domain::repo::status::{Condition, ConditionKind, Counts, Ended, Head, JobRef, Next, Plan, Question, Waiting};
+use objects::repo::status::{Condition, ConditionKind, Counts, Ended, Head, JobRef, Next, Plan, Question, Waiting};
+use objects::status::{Approval, Late};
 use serde_json::json;
 
 use super::super::super::tests::stored::REPOS;

@@ -1,0 +1,429 @@
+//! The next step of each environment, judged anew from the sights and the status.
+//!
+//! ```text
+//! no candidate                       the environment before it went elsewhere: withdraw. Else wait for the first thing that is not so
+//! a promotion of another revision    superseded, then go on
+//! it is settled at R                 landed, and when it is done completed
+//! a target unknown or absent         wait: nothing is promoted over it
+//! a target says R                    it is arriving: landed, wait
+//! it was done at R before, or a      ask a person (PL-4)
+//!   person closed the request of R
+//! else                               a promotion of R: go on with it, or begin it
+//! ```
+
+use crate::pipeline::gates::Gate;
+use crate::pipeline::judge::{self, Obstacle, What};
+use crate::pipeline::spec::{EnvironmentSpec, PromotionSpec, Spec};
+use crate::pipeline::status::{Ended, EnvironmentStatus, Phase, Promotion, Question};
+use crate::pipeline::{Effect, Pipeline};
+use crate::status::{HISTORY_MAX, Late};
+use kernel::id::{Environment, Revision};
+use kernel::machine::Timestamp;
+use notices::notice::Kind;
+
+/// The wait of an environment.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Pending {
+    /// The environments before it are not all done at one revision.
+    Before(Obstacle),
+    /// A target of its own cannot be read, or is not there.
+    Unseen(Obstacle),
+    Gates(Vec<Gate>),
+    /// A fresh look has not agreed yet.
+    Recheck(Option<String>),
+    /// A person is asked.
+    Person(Question),
+    /// The pull request is being made, or that fails.
+    Proposing(Option<String>),
+    /// The pull request is open, and may be held.
+    Proposed(String, Option<String>),
+    /// It was started, and the notice is on its way.
+    Telling,
+    /// Its notice was sent or its request merged, and no target is at the revision yet.
+    Deploying(Environment, Revision),
+    /// It is on its way, and not done: the first thing that is not so.
+    Arriving(Obstacle),
+}
+
+/// Whether an open promotion is to end because the environment before it went elsewhere.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Leaving {
+    No,
+    /// A fresh look was asked for.
+    Asked,
+    Yes,
+}
+
+impl Pending {
+    /// Whether this ends by itself at a time that is known.
+    pub(super) fn is_planned(&self) -> bool {
+        matches!(self, Self::Gates(closed) if closed.iter().all(Gate::is_planned))
+    }
+}
+
+impl Pipeline {
+    /// Judges one environment, and forgets what was asked about gates that it does not stand before.
+    pub(super) fn attend(
+        &mut self,
+        now: Timestamp,
+        spec: &Spec,
+        environment: &EnvironmentSpec,
+        index: usize,
+        effects: &mut Vec<Effect>,
+    ) -> Option<Pending> {
+        let pending = self.promote(now, spec, index, effects);
+        let keeps = match &pending {
+            Some(Pending::Gates(_) | Pending::Recheck(_)) => true,
+            // The edge is asked for with the fresh look, whose answer still counts.
+            Some(Pending::Before(obstacle)) => obstacle.what == What::EdgeUnseen,
+            _ => false,
+        };
+        if !keeps {
+            self.keeper.rest_gates(&environment.name);
+        }
+        self.mind_stall(now, environment, pending.as_ref());
+        pending
+    }
+
+    /// Judges one environment, and returns what it waits for.
+    fn promote(&mut self, now: Timestamp, spec: &Spec, index: usize, effects: &mut Vec<Effect>) -> Option<Pending> {
+        let environment = spec.environments.get(index)?;
+        let name = &environment.name;
+        let Some(how) = &environment.promotion else {
+            self.withdraw(now, name, "nothing is promoted into it any more");
+            return None;
+        };
+        self.leave_repository(now, name, how.repository());
+        let before = index.checked_sub(1).and_then(|before| spec.environments.get(before))?;
+        let elsewhere = judge::settled(before, &self.sights).ok().cloned();
+        let revision = match self.candidate(now, spec, index) {
+            Ok(revision) => revision,
+            Err(obstacle) => {
+                let elsewhere = elsewhere.filter(|at| self.went_elsewhere(spec, name, at));
+                let leaving = elsewhere.as_ref().map_or(Leaving::No, |at| self.leaving(now, spec, index, at, effects));
+                if leaving == Leaving::Asked {
+                    return Some(self.rechecking(name));
+                }
+                let open = self.own.status.draft.environment(name).and_then(EnvironmentStatus::open);
+                if leaving == Leaving::Yes && open.is_some_and(|open| open.phase != Phase::Landed) {
+                    self.withdraw(now, name, &format!("{} is at another revision now", before.name));
+                }
+                elsewhere.iter().for_each(|elsewhere| self.drop_question(name, elsewhere));
+                return Some(Pending::Before(obstacle));
+            }
+        };
+        match self.leaving(now, spec, index, &revision, effects) {
+            Leaving::Asked => return Some(self.rechecking(name)),
+            Leaving::Yes if judge::settled(environment, &self.sights) == Ok(&revision) => {
+                self.withdraw(now, name, &format!("{} is at {revision} now, which {name} has", before.name));
+            }
+            Leaving::Yes => self.end(now, name, Phase::Superseded, &format!("{revision} took its place")),
+            Leaving::No => {}
+        }
+        self.drop_question(name, &revision);
+        if judge::settled(environment, &self.sights) == Ok(&revision) {
+            return self.arrived(now, environment, &revision);
+        }
+        if let Some(obstacle) = judge::unseen(environment, &self.sights) {
+            return Some(Pending::Unseen(obstacle));
+        }
+        if judge::is_arriving(environment, &revision, &self.sights) {
+            self.land(name);
+            return judge::settled(environment, &self.sights).err().map(Pending::Arriving);
+        }
+        let known = self.own.status.draft.environments.entry(name.clone()).or_default();
+        if known.open().is_none() {
+            if let Some(question) = known.asks_again(&revision)
+                && !self.may_repeat(now, name, &revision, question)
+            {
+                return Some(Pending::Person(question));
+            }
+            self.begin(now, environment, &revision);
+        }
+        self.go_on(now, spec, index, how, effects)
+    }
+
+    /// Whether the open promotion of an environment is to end, since the one before it is settled at another revision. Before one
+    /// ends that was started, a fresh look must say so, too: a watch may lag behind what another life has seen.
+    fn leaving(
+        &mut self,
+        now: Timestamp,
+        spec: &Spec,
+        index: usize,
+        elsewhere: &Revision,
+        effects: &mut Vec<Effect>,
+    ) -> Leaving {
+        let Some(environment) = spec.environments.get(index) else { return Leaving::No };
+        let name = &environment.name;
+        let open = self.own.status.draft.environment(name).and_then(EnvironmentStatus::open);
+        let Some(promotion) = open.filter(|promotion| promotion.revision != *elsewhere) else { return Leaving::No };
+        let (seq, phase) = (promotion.seq, promotion.phase);
+        if !matches!(phase, Phase::Started | Phase::Proposed) || self.keeper.agreed(name, seq) {
+            return Leaving::Yes;
+        }
+        effects.extend(self.recheck(now, spec, index, name, seq));
+        Leaving::Asked
+    }
+
+    /// Drops a question about another revision.
+    fn drop_question(&mut self, name: &Environment, revision: &Revision) {
+        if let Some(known) = self.own.status.draft.environments.get_mut(name) {
+            known.waiting.take_if(|waiting| waiting.revision != *revision);
+        }
+    }
+
+    fn rechecking(&self, name: &Environment) -> Pending {
+        Pending::Recheck(self.keeper.disagreement(name).map(str::to_owned))
+    }
+
+    /// Every target is ready at the revision.
+    fn arrived(&mut self, now: Timestamp, environment: &EnvironmentSpec, revision: &Revision) -> Option<Pending> {
+        let name = &environment.name;
+        self.land(name);
+        if let Err(obstacle) = judge::done(environment, &self.sights, self.keeper.edges()) {
+            return Some(Pending::Arriving(obstacle));
+        }
+        let is_open = self.own.status.draft.environment(name).is_some_and(|known| known.open().is_some());
+        if is_open {
+            self.end(now, name, Phase::Completed, &format!("every target is ready at {revision}"));
+        }
+        let known = self.own.status.draft.environments.entry(name.clone()).or_default();
+        known.reached = Some(revision.clone());
+        known.waiting = None;
+        None
+    }
+
+    /// The environment is getting there, however that came.
+    pub(super) fn land(&mut self, name: &Environment) {
+        let Some(known) = self.own.status.draft.environments.get_mut(name) else { return };
+        known.waiting = None;
+        if let Some(promotion) = known.promotion.as_mut().filter(|promotion| promotion.phase.is_open()) {
+            promotion.phase = Phase::Landed;
+            self.proposals.rest(name);
+        }
+    }
+
+    /// Whether a person allowed to promote once more what an environment has had; asks otherwise.
+    fn may_repeat(&mut self, now: Timestamp, name: &Environment, revision: &Revision, question: Question) -> bool {
+        let seq = self.own.status.draft.environment(name).map(|known| known.seq).unwrap_or_default();
+        self.answered(now, name, seq, revision, question, "").is_some()
+    }
+
+    /// Begins a promotion. It has a new number, so no answer to an earlier question counts for it.
+    fn begin(&mut self, now: Timestamp, environment: &EnvironmentSpec, revision: &Revision) {
+        let from = judge::said(environment, &self.sights).cloned();
+        let now_ms = self.own.wall_ms(now);
+        let answer = self.own.object.answers.clone();
+        let known = self.own.status.draft.environments.entry(environment.name.clone()).or_default();
+        // A yes to "once more" is a yes to this promotion.
+        let approval = known.waiting.take().filter(|waiting| answer.approve(&waiting.ticket));
+        let approval = approval.map(|waiting| super::ask::approval(&answer, waiting.ticket, now_ms));
+        known.seq = known.seq.next();
+        known.promotion = Some(Promotion {
+            seq: known.seq,
+            revision: revision.clone(),
+            from,
+            phase: Phase::Waiting,
+            started_ms: None,
+            approval,
+            message: String::new(),
+        });
+    }
+
+    /// Goes on with the open promotion, as far as its phase allows.
+    fn go_on(
+        &mut self,
+        now: Timestamp,
+        spec: &Spec,
+        index: usize,
+        how: &PromotionSpec,
+        effects: &mut Vec<Effect>,
+    ) -> Option<Pending> {
+        let environment = spec.environments.get(index)?;
+        let name = &environment.name;
+        let promotion = self.own.status.draft.environment(name)?.open()?.clone();
+        match promotion.phase {
+            Phase::Waiting => self.approach(now, spec, index, &promotion, effects),
+            Phase::Started | Phase::Proposed => Some(self.carry_out(now, environment, how, &promotion, effects)),
+            Phase::Landed | Phase::Completed | Phase::Superseded | Phase::Withdrawn | Phase::Abandoned => {
+                let obstacle = judge::settled(environment, &self.sights).err();
+                let deploying = || Pending::Deploying(name.clone(), promotion.revision.clone());
+                Some(obstacle.map_or_else(deploying, Pending::Arriving))
+            }
+        }
+    }
+
+    /// Starts a promotion, if its gates are open and a fresh look agrees.
+    fn approach(
+        &mut self,
+        now: Timestamp,
+        spec: &Spec,
+        index: usize,
+        promotion: &Promotion,
+        effects: &mut Vec<Effect>,
+    ) -> Option<Pending> {
+        let environment = spec.environments.get(index)?;
+        let (name, seq) = (&environment.name, promotion.seq);
+        let promotion = self.ask_approval(now, environment, seq)?;
+        let closed = self.closed_gates(now, spec, environment, &promotion, effects);
+        for gate in &closed {
+            if let Gate::Soak(until) = gate {
+                self.own.wake_at(*until);
+            }
+        }
+        if !closed.is_empty() {
+            return Some(Pending::Gates(closed));
+        }
+        if self.own.object.deleting {
+            return Some(Pending::Recheck(Some("nothing starts in a Pipeline that is being deleted".to_owned())));
+        }
+        if self.own.status.pruned {
+            return Some(Pending::Recheck(Some("nothing starts while its status cannot be kept".to_owned())));
+        }
+        if !self.keeper.agreed(name, seq) {
+            effects.extend(self.recheck(now, spec, index, name, seq));
+            return Some(self.rechecking(name));
+        }
+        if !self.own.status.is_free(now) {
+            // What is decided now would be sent later, when it may be wrong.
+            return Some(Pending::Recheck(self.own.status.trouble().map(str::to_owned)));
+        }
+        self.start(now, environment, seq);
+        Some(Pending::Telling)
+    }
+
+    fn start(&mut self, now: Timestamp, environment: &EnvironmentSpec, seq: kernel::id::PromotionSeq) {
+        let now_ms = self.own.wall_ms(now);
+        let name = &environment.name;
+        let Some(known) = self.own.status.draft.environments.get_mut(name) else { return };
+        known.waiting = None;
+        // We are replacing its revision, so `reached` no longer holds.
+        known.reached = None;
+        if let Some(trail) = &mut known.trail {
+            // A person may have opened its soak.
+            trail.passed = known.promotion.as_ref().map(|promotion| promotion.revision.clone());
+        }
+        let Some(promotion) = known.promotion.as_mut().filter(|promotion| promotion.seq == seq) else { return };
+        promotion.phase = Phase::Started;
+        promotion.started_ms = Some(now_ms);
+        let message = format!("{} is promoted to {}", promotion.revision, environment.name);
+        if let Some(repository) = environment.promotion.as_ref().and_then(PromotionSpec::repository) {
+            known.expect_request(seq, repository);
+        }
+        self.announce(now, Kind::PromotionStarted, name, &message);
+    }
+
+    /// Withdraws a promotion, with a notice if it was announced or a person was asked.
+    pub(super) fn withdraw(&mut self, now: Timestamp, name: &Environment, why: &str) {
+        let Some(known) = self.own.status.draft.environment(name) else { return };
+        let Some(promotion) = known.open() else { return };
+        if promotion.phase != Phase::Waiting || known.waiting.is_some() {
+            let message = format!("{} is not promoted to {name} any more: {why}", promotion.revision);
+            self.announce(now, Kind::PromotionWithdrawn, name, &message);
+        }
+        self.end(now, name, Phase::Withdrawn, why);
+    }
+
+    /// Ends the open promotion of an environment.
+    pub(super) fn end(&mut self, now: Timestamp, name: &Environment, outcome: Phase, why: &str) {
+        let at_ms = self.own.wall_ms(now);
+        let draft = &mut self.own.status.draft;
+        let Some(known) = draft.environments.get_mut(name) else { return };
+        let Some(promotion) = known.promotion.as_mut().filter(|promotion| promotion.phase.is_open()) else { return };
+        promotion.phase = outcome;
+        why.clone_into(&mut promotion.message);
+        known.waiting = None;
+        draft.history.push(Ended {
+            environment: name.clone(),
+            seq: promotion.seq,
+            revision: promotion.revision.clone(),
+            outcome,
+            by: promotion.approval.as_ref().and_then(|approval| approval.by.clone()),
+            at_ms,
+        });
+        let surplus = draft.history.len().saturating_sub(HISTORY_MAX);
+        draft.history.drain(..surplus);
+        self.proposals.rest(name);
+        if outcome == Phase::Completed {
+            let message = format!("{name}: {why}");
+            self.announce(now, Kind::PromotionCompleted, name, &message);
+        }
+    }
+
+    /// Environments that the spec no longer has, or that are first now: nothing is promoted into them.
+    pub(super) fn drop_strays(&mut self, now: Timestamp, spec: &Spec) {
+        let names: Vec<Environment> = self.own.status.draft.environments.keys().cloned().collect();
+        for name in names {
+            let place = spec.environments.iter().position(|environment| environment.name == name);
+            match place {
+                Some(0) => self.withdraw(now, &name, "it is the first environment now"),
+                Some(_) => {}
+                None => {
+                    self.withdraw(now, &name, "the Pipeline has no such environment any more");
+                    let known = self.own.status.draft.environments.get_mut(&name);
+                    known.into_iter().for_each(|known| known.targets.clear());
+                }
+            }
+        }
+    }
+
+    /// Notes since when an environment is not where it is to be, and tells once that this takes long.
+    fn mind_stall(&mut self, now: Timestamp, environment: &EnvironmentSpec, pending: Option<&Pending>) {
+        if self.is_starting(now) {
+            return;
+        }
+        let now_ms = self.own.wall_ms(now);
+        let known = self.own.status.draft.environments.entry(environment.name.clone()).or_default();
+        let Some(pending) = pending else {
+            known.behind = None;
+            return;
+        };
+        let behind = known.behind.get_or_insert(Late { since_ms: now_ms, told: false });
+        if behind.told || pending.is_planned() {
+            return;
+        }
+        let limit = i64::try_from(environment.stalled_after.as_millis()).unwrap_or(i64::MAX);
+        let left = behind.since_ms.saturating_add(limit).saturating_sub(now_ms).min(limit);
+        match u64::try_from(left) {
+            Ok(left) if left > 0 => self.own.wake_at(now.after(std::time::Duration::from_millis(left))),
+            _ => {
+                behind.told = true;
+                let message = format!("{} waits: {pending}", environment.name);
+                self.announce(now, Kind::PromotionStalled, &environment.name, &message);
+            }
+        }
+    }
+}
+
+impl EnvironmentStatus {
+    /// The question for a person before this revision is promoted to it again (PL-4).
+    fn asks_again(&self, revision: &Revision) -> Option<Question> {
+        let newest = self.promotion.as_ref().filter(|promotion| promotion.revision == *revision);
+        match newest.map(|promotion| promotion.phase) {
+            Some(Phase::Abandoned) => Some(Question::Again),
+            Some(Phase::Completed) => Some(Question::Left),
+            _ => (self.reached.as_ref() == Some(revision)).then_some(Question::Left),
+        }
+    }
+}
+
+impl std::fmt::Display for Pending {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Before(obstacle) | Self::Unseen(obstacle) | Self::Arriving(obstacle) => obstacle.fmt(f),
+            Self::Gates(closed) => {
+                let words: Vec<String> = closed.iter().map(Gate::to_string).collect();
+                f.write_str(&words.join("; "))
+            }
+            Self::Recheck(None) => f.write_str("the targets before it are read once more"),
+            Self::Recheck(Some(why)) => write!(f, "the targets before it are read once more: {why}"),
+            Self::Person(question) => f.write_str(question.words()),
+            Self::Proposing(None) => f.write_str("its pull request is being made"),
+            Self::Proposing(Some(why)) => write!(f, "its pull request cannot be made: {why}"),
+            Self::Proposed(url, None) => write!(f, "its pull request is open: {url}"),
+            Self::Proposed(url, Some(why)) => write!(f, "its pull request is open: {url}; {why}"),
+            Self::Telling => f.write_str("it is started"),
+            Self::Deploying(name, revision) => write!(f, "waits for somebody to deploy {revision} in {name}"),
+        }
+    }
+}

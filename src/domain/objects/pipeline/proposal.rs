@@ -1,0 +1,193 @@
+//! A promotion as a pull request: what is asked of a forge, and what became of it.
+//!
+//! Not for how git and the forges do it; that is the crate `forge`.
+
+use serde::{Deserialize, Serialize};
+
+use crate::asked::Topic;
+use crate::form::named;
+use kernel::id::{Environment, PipelineId, PromotionSeq, Revision, digest};
+
+named! {
+    /// Where pull requests live.
+    pub enum ForgeKind("forge") {
+        /// GitHub, and GitHub Enterprise Server.
+        GitHub = "github",
+        GitLab = "gitlab",
+        /// Bitbucket Server and Data Center.
+        BitbucketServer = "bitbucket-server",
+        Gitea = "gitea",
+    }
+}
+
+/// Where a pull request is, as the spec said when it was made.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Repository {
+    /// The forge.
+    #[serde(rename = "type")]
+    pub forge: ForgeKind,
+    /// The repository's address.
+    pub url: String,
+    /// The branch that the request goes to.
+    #[serde(rename = "baseBranch")]
+    pub base: String,
+    /// The folder with the markers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// The name of the Secret.
+    // With the credentials, in the Pipeline's namespace.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub secret: Option<String>,
+}
+
+impl Repository {
+    /// Whether requests of both are the same ones: markers and credentials may differ.
+    pub fn is_place_of(&self, other: &Self) -> bool {
+        (self.forge, &self.url, &self.base) == (other.forge, &other.url, &other.base)
+    }
+}
+
+/// One promotion, to be proposed. The same order always makes the same commit.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Order {
+    /// The promotion's id, `H(UID, environment, seq)`: in the commit's trailer and in the request's body.
+    pub id: String,
+    pub pipeline: PipelineId,
+    pub environment: Environment,
+    /// The promotion's number: a branch with a higher one is left alone.
+    pub seq: PromotionSeq,
+    /// The present revision of the environment, if all its targets have the same.
+    pub from: Option<Revision>,
+    /// The wanted revision.
+    pub revision: Revision,
+    pub repository: Repository,
+    /// When the promotion was started, in seconds since the Unix epoch; the commit's date.
+    pub started_at: i64,
+    /// The approver, in words, where a person had to approve.
+    pub approved_by: Option<String>,
+    /// The gates it went through, each in words.
+    pub gates: Vec<String>,
+    /// A person allowed to replace a branch that holds commits of others (ticket `Overwrite`).
+    pub overwrite: bool,
+}
+
+impl Order {
+    /// The topic of an answer to it.
+    pub fn topic(&self) -> Topic {
+        Topic::of(&(self.seq, &self.repository))
+    }
+
+    /// The branch of its environment's promotions: `promotion-shop-web-prod`. Where a name may be read in two ways, as of `a/x-y` and
+    /// `a-x/y`, a hash tells them apart.
+    pub fn branch(&self) -> String {
+        let PipelineId { namespace, name } = &self.pipeline;
+        let environment = &self.environment.0;
+        let branch = format!("promotion-{namespace}-{name}-{environment}");
+        if !namespace.contains('-') && !name.contains('-') {
+            return branch;
+        }
+        let hash = digest("branch", [namespace.as_str(), name, environment]);
+        format!("{branch}-{}", hash.chars().take(8).collect::<String>())
+    }
+}
+
+/// A pull request that exists.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Request {
+    /// For people, to open in a browser.
+    pub url: String,
+    /// The forge's number of it.
+    pub number: u64,
+    /// The commit at its head, 40 hex digits, where known.
+    pub commit: Option<String>,
+}
+
+/// The outcome of an order.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Proposed {
+    /// The request is open, and says what was ordered.
+    Open(Request),
+    /// The base branch has the revision at every marker already.
+    NothingToChange,
+    /// This promotion's request was closed by a person.
+    Closed(Request),
+    /// This promotion's request was merged.
+    Merged(Request),
+    /// The branch holds a promotion with this higher number: nothing was changed.
+    Outdated(PromotionSeq),
+    /// The branch holds commits that are not ours; a person must allow to replace them. What they are, in words.
+    Foreign(String),
+}
+
+impl Proposed {
+    /// One word, for counts.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Open(_) => "open",
+            Self::NothingToChange => "nothing_to_change",
+            Self::Closed(_) => "closed",
+            Self::Merged(_) => "merged",
+            Self::Outdated(_) => "outdated",
+            Self::Foreign(_) => "foreign",
+        }
+    }
+}
+
+/// How an open request stands.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum RequestState {
+    /// It waits for people.
+    Open,
+    /// The same, and it cannot be made anew though its base has changed. Why, in words.
+    Held(String),
+    Merged,
+    /// It was closed without a merge, or is gone.
+    Closed,
+}
+
+impl RequestState {
+    /// One word, for counts.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Held(_) => "held",
+            Self::Merged => "merged",
+            Self::Closed => "closed",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pipeline::proposal::ForgeKind;
+
+    fn branch(namespace: &str, name: &str, environment: &str) -> String {
+        let repository =
+            Repository { forge: ForgeKind::GitHub, url: String::new(), base: String::new(), path: None, secret: None };
+        let order = Order {
+            id: String::new(),
+            pipeline: PipelineId::new(namespace, name),
+            environment: Environment(environment.to_owned()),
+            seq: PromotionSeq(1),
+            from: None,
+            revision: Revision("1".to_owned()),
+            repository,
+            started_at: 0,
+            approved_by: None,
+            gates: Vec::new(),
+            overwrite: false,
+        };
+        order.branch()
+    }
+
+    #[test]
+    fn no_two_environments_have_one_branch() {
+        assert_eq!(branch("shop", "web", "prod"), "promotion-shop-web-prod");
+        let branches = [("a", "x-y", "p"), ("a-x", "y", "p"), ("a", "x", "y-p")];
+        let names = branches.map(|(namespace, name, environment)| branch(namespace, name, environment));
+        let different: std::collections::BTreeSet<&String> = names.iter().collect();
+        assert!(different.len() == 3 && names.iter().all(|name| name.starts_with("promotion-a-x-y-p")), "{names:?}");
+    }
+}

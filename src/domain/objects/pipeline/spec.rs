@@ -1,0 +1,158 @@
+//! The checked spec of a `Pipeline`: names are unique, durations within their limits, and an environment has a target.
+//!
+//! Not for the form in which people write it; that is the adapter's.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use crate::apps::app::TargetKey;
+use crate::gates::{Freeze, VerdictSource, Window};
+use crate::pipeline::Pipeline;
+use crate::pipeline::proposal::Repository;
+use kernel::id::{Environment, Revision};
+
+/// How long a soaking environment may be unready, unless the spec says: a pod that was evicted is replaced well within it.
+pub const SOAK_TOLERATES: Duration = Duration::from_mins(2);
+
+/// The spec of a Pipeline.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Spec {
+    /// In order; revisions appear in the first. An environment without targets is not among them.
+    pub environments: Vec<EnvironmentSpec>,
+    /// The environments that a revision must have passed.
+    pub advance: Advance,
+    /// Nothing new starts, for this reason.
+    pub suspended: Option<String>,
+    /// Environments without a target, which are passed over.
+    pub passed_over: Vec<Environment>,
+}
+
+/// The environments that a revision must have passed before it is promoted into another one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum Advance {
+    // All environments before it are at the revision: what the first has is what moves.
+    #[default]
+    Latest,
+    // The environment just before it is at the revision.
+    Stepwise,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct EnvironmentSpec {
+    pub name: Environment,
+    /// The objects that say which revision it is at. At least one.
+    pub targets: Vec<TargetKey>,
+    /// How a revision gets into it. `None`: it is only observed.
+    pub promotion: Option<PromotionSpec>,
+    /// The conditions of a promotion into it.
+    pub gates: Gates,
+    /// Nothing new starts into it.
+    pub suspended: bool,
+    /// It is done only when the edge of these is fresh.
+    pub purged: Option<Purged>,
+    /// A wait longer than this is announced.
+    pub stalled_after: Duration,
+}
+
+/// How a revision gets into an environment.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct PromotionSpec {
+    /// A person must say yes.
+    pub manual: bool,
+    pub strategy: Strategy,
+}
+
+impl PromotionSpec {
+    /// Where it is proposed, if it is.
+    pub const fn repository(&self) -> Option<&Repository> {
+        match &self.strategy {
+            Strategy::Notification => None,
+            Strategy::PullRequest(repository) => Some(repository),
+        }
+    }
+}
+
+/// The means of promotion.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Strategy {
+    /// A notice, which a program acts on.
+    Notification,
+    PullRequest(Repository),
+}
+
+/// The conditions of a promotion. All are judged together.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Gates {
+    /// How long the environment before must have been done at the revision.
+    pub soak: Duration,
+    /// How long it may be unready in between.
+    pub soak_tolerates: Duration,
+    /// It is in one of these. None: at any time.
+    pub windows: Vec<Window>,
+    /// It is in none of these.
+    pub freezes: Vec<Freeze>,
+    pub verdict: Option<VerdictSource>,
+    /// These objects are there and ready.
+    pub needs: Vec<TargetKey>,
+}
+
+/// The workloads whose edge must be fresh.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Purged {
+    /// Names of Deployments in the environment's namespaces.
+    pub workloads: Vec<String>,
+    /// The allclear that purges for them; `None`: this one.
+    pub by: Option<PurgedBy>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct PurgedBy {
+    pub server: String,
+    /// The Secret with the token for it.
+    pub secret: Option<String>,
+    /// The namespace of that Secret, which is the Pipeline's.
+    pub namespace: String,
+}
+
+impl Spec {
+    /// The Secrets that are sent somewhere, each with the address that it is named for.
+    pub fn sent(&self) -> BTreeSet<(String, String)> {
+        let of = |environment: &EnvironmentSpec| {
+            let forge = environment.promotion.as_ref().and_then(PromotionSpec::repository);
+            let verdict = environment.gates.verdict.as_ref();
+            let by = environment.purged.as_ref().and_then(|purged| purged.by.as_ref());
+            [
+                forge.map(|forge| (forge.secret.clone(), forge.url.clone())),
+                verdict.map(|verdict| (verdict.secret.clone(), verdict.url.clone())),
+                by.map(|by| (by.secret.clone(), by.server.clone())),
+            ]
+        };
+        let named = self.environments.iter().flat_map(of).flatten();
+        named.filter_map(|(secret, address)| Some((secret?, address))).collect()
+    }
+
+    /// The environments whose objects a promotion into the one at `index` rests on (PL-2).
+    pub fn rests_on(&self, index: usize) -> &[EnvironmentSpec] {
+        let from = match self.advance {
+            Advance::Latest => 0,
+            Advance::Stepwise => index.saturating_sub(1),
+        };
+        self.environments.get(from..index).unwrap_or_default()
+    }
+
+    /// Every object that it wants to know about.
+    pub fn targets(&self) -> impl Iterator<Item = &TargetKey> {
+        self.environments.iter().flat_map(|environment| environment.targets.iter().chain(&environment.gates.needs))
+    }
+}
+
+/// A Pipeline, as the API server has it.
+pub type Object = crate::kept::Object<Pipeline>;
+
+/// For words: the revision, or that there is none.
+pub fn or_none(revision: Option<&Revision>) -> &str {
+    revision.map_or("nothing", |revision| revision.0.as_str())
+}

@@ -1,0 +1,64 @@
+//! Questions to people. A question has a ticket, and an answer that names another ticket is nothing.
+
+use crate::repo::Repo;
+use crate::repo::status::{Attempt, Plan, Question, Run, Waiting};
+use crate::status::Approval;
+use kernel::id::digest;
+use kernel::machine::Timestamp;
+use notices::notice::Kind;
+
+/// Hexadecimal digits of a ticket: as many as one of a Pipeline has.
+const TICKET_DIGITS: usize = 12;
+
+/// The ticket that an answer has to name, so that it counts once: for one question about one run after one attempt,
+/// under the settings of that moment. A plan that returns to an approved one is asked about anew.
+pub fn ticket(uid: &str, run: &Run, question: Question) -> String {
+    let Attempt { seq, number, action: _ } = run.attempt;
+    let (seq, number) = (seq.to_string(), number.to_string());
+    let about = match question {
+        Question::Revision => run.revision.0.as_str(),
+        Question::Plan => run.plan.as_ref().map_or("", |plan| plan.fingerprint.as_str()),
+        Question::Again => run.phase.name(),
+    };
+    let parts = [uid, seq.as_str(), number.as_str(), question.name(), about, run.terms.settings.as_str()];
+    digest("ticket", parts).chars().take(TICKET_DIGITS).collect()
+}
+
+impl Question {
+    /// The question, for people.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Revision => "a person must say yes to the commit",
+            Self::Plan => "a person must say yes to what the plan would change",
+            Self::Again => "it is run again only after a yes, or with another commit",
+        }
+    }
+}
+
+impl Repo {
+    /// A person's yes to a question about this run, which is asked unless it is asked already.
+    pub(super) fn answered(&mut self, now: Timestamp, run: &Run, question: Question) -> Option<Approval> {
+        let at_ms = self.own.wall_ms(now);
+        let ticket = ticket(&self.own.object.uid, run, question);
+        if self.own.status.draft.waiting.as_ref().is_some_and(|waiting| waiting.ticket == ticket) {
+            let answers = &self.own.object.answers;
+            if !answers.approve(&ticket) {
+                return None;
+            }
+            self.own.status.draft.waiting = None;
+            return Some(Approval { by: answers.by.clone(), overrides: answers.overrides(&ticket), ticket, at_ms });
+        }
+        self.own.status.draft.waiting = Some(Waiting { question, ticket: ticket.clone(), since_ms: at_ms });
+        if question != Question::Again {
+            let about = run.plan.as_ref().filter(|_| question == Question::Plan).map(plan_words).unwrap_or_default();
+            let message = format!("{}{about}: {}. Answer with ticket {ticket}", run.revision, question.words());
+            self.announce(now, Kind::RunWaiting, &ticket, &message);
+        }
+        None
+    }
+}
+
+/// The changes of a plan, to follow other words.
+pub(super) fn plan_words(plan: &Plan) -> String {
+    plan.counts.map_or_else(String::new, |counts| format!(" ({counts})"))
+}

@@ -1,0 +1,209 @@
+//! How a Job ended, and what follows for its run.
+
+use std::time::Duration;
+
+use crate::repo::Repo;
+use crate::repo::job::{End, Job, PLAN_DIFFERS, Place, Pod, Step, StepKind, StepState, logs};
+use crate::repo::plan::{Message, Planned};
+use crate::repo::status::{Action, Phase, Plan};
+use crate::repo::witness::Ran;
+use kernel::machine::{Timestamp, millis};
+use kernel::text;
+use notices::notice::Kind;
+
+/// Attempts that failed before an apply had begun: nothing has changed, so they are repeated, at first after so long …
+const BEFORE_BASE: Duration = Duration::from_secs(30);
+/// … and at last after so long.
+const BEFORE_CAP: Duration = Duration::from_mins(30);
+
+/// Longest pause between two applies.
+const APPLIES_CAP: Duration = Duration::from_hours(1);
+
+/// Longest pause between two attempts, in milliseconds.
+pub(super) const REST_MAX_MS: i64 = 60 * 60 * 1_000;
+
+/// Bytes of a container's words that are repeated: whose lock is in the way, and the cure, take 300.
+const WORDS_BYTES_MAX: usize = 400;
+
+/// The outcome of an ended Job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Outcome {
+    /// It applied, and says this.
+    Applied(String),
+    /// There is nothing to apply.
+    Unchanged,
+    /// This would be changed.
+    Planned(Plan),
+    /// It failed before anything was applied: why, and in which step, if it was in one.
+    Before(String, Option<StepKind>),
+    /// An apply had begun, or may have.
+    Broken(String),
+}
+
+/// Judges a Job whose pods have ended.
+fn outcome(job: &Job, pods: &[Pod], ran: Ran) -> Outcome {
+    let steps: Vec<&Step> = pods.iter().flat_map(|pod| &pod.steps).collect();
+    let said = |kind: StepKind| {
+        steps.iter().rev().find(|step| step.kind == kind).and_then(|step| match &step.state {
+            StepState::Ended(code, _, message) => Some((*code, message.as_str())),
+            StepState::Waiting | StepState::Running => None,
+        })
+    };
+    let planned = |message: &str| match Message::parse(message) {
+        Ok(Message::Planned(Planned { empty: true, .. }) | Message::Differs(Planned { empty: true, .. })) => {
+            Outcome::Unchanged
+        }
+        Ok(
+            Message::Planned(Planned { fingerprint, counts, empty: false })
+            | Message::Differs(Planned { fingerprint, counts, empty: false }),
+        ) => Outcome::Planned(Plan { fingerprint, counts, job: job.name.clone() }),
+        Err(why) => Outcome::Before(format!("the plan was not reported: {why}"), Some(StepKind::Report)),
+    };
+    match (&job.end, job.attempt.action) {
+        (Some(End::Complete), Action::Apply) => {
+            Outcome::Applied(said(StepKind::Apply).map(|(_, message)| shown(message)).unwrap_or_default())
+        }
+        (Some(End::Complete), Action::Plan) => planned(said(StepKind::Report).map_or("", |(_, message)| message)),
+        (Some(End::Failed(reason, message)), action) => {
+            if let Some((PLAN_DIFFERS, message)) = said(StepKind::Verify) {
+                return planned(message);
+            }
+            let why = why(reason, message, pods, &steps);
+            let never_ran = pods.is_empty() && ran == Ran::Never;
+            let is_begun = action == Action::Apply && !never_ran && has_begun(pods);
+            if is_begun { Outcome::Broken(why) } else { Outcome::Before(why, failed(&steps).map(|(kind, ..)| kind)) }
+        }
+        (None, _) => Outcome::Before("it has not ended".to_owned(), None),
+    }
+}
+
+/// Whether the user's `apply` has begun, or nothing can be said about it: only the kubelet knows what ran on its node.
+fn has_begun(pods: &[Pod]) -> bool {
+    let mut applies = pods.iter().flat_map(|pod| &pod.steps).filter(|step| step.kind == StepKind::Apply).peekable();
+    let is_unsaid = applies.peek().is_none() || pods.iter().any(|pod| pod.place == Place::Node);
+    is_unsaid || applies.any(|step| step.state != StepState::Waiting)
+}
+
+/// Why a Job failed: the first of its steps that did, or what was done to it from outside.
+fn why(reason: &str, message: &str, pods: &[Pod], steps: &[&Step]) -> String {
+    if reason == "DeadlineExceeded" {
+        return "it took longer than runner.deadline".to_owned();
+    }
+    if let Some(disrupted) = pods.iter().find_map(|pod| pod.disrupted.as_ref()) {
+        return format!("its pod was ended from outside: {disrupted}");
+    }
+    match failed(steps) {
+        Some((kind, code, reason, message)) => {
+            let (kind, message) = (kind.name(), shown(message));
+            let reason = if reason.is_empty() || reason == "Error" { String::new() } else { format!(" ({reason})") };
+            let message = if message.is_empty() { String::new() } else { format!(": {message}") };
+            format!("step {kind} ended with code {code}{reason}{message}")
+        }
+        None => format!("{reason}: {}", shown(message)),
+    }
+}
+
+/// The first step that failed, with its code, reason and message.
+fn failed<'a>(steps: &[&'a Step]) -> Option<(StepKind, i32, &'a str, &'a str)> {
+    steps.iter().find_map(|step| match &step.state {
+        StepState::Ended(code, reason, message) if *code != 0 => {
+            Some((step.kind, *code, reason.as_str(), message.as_str()))
+        }
+        StepState::Ended(..) | StepState::Waiting | StepState::Running => None,
+    })
+}
+
+fn shown(message: &str) -> String {
+    text::clean(message.trim(), WORDS_BYTES_MAX)
+}
+
+/// The pause after so many failures: doubling, up to the cap.
+fn rest(base: Duration, cap: Duration, failures: u32) -> i64 {
+    let doubled =
+        millis(base).saturating_mul(1_u64.checked_shl(failures.saturating_sub(1).min(32)).unwrap_or(u64::MAX));
+    i64::try_from(doubled.min(millis(cap))).unwrap_or(i64::MAX)
+}
+
+impl Repo {
+    /// Records what a Job came to.
+    pub(super) fn conclude(&mut self, now: Timestamp, job: &Job, pods: &[Pod], ran: Ran) {
+        let namespace = self.own.object.id.namespace.clone();
+        let log = |step: StepKind| logs(&namespace, &job.name, step);
+        let applied = log(StepKind::Apply);
+        match outcome(job, pods, ran) {
+            Outcome::Applied(said) => {
+                let said = said.trim_end_matches('.');
+                let message = format!("{}; {applied}", if said.is_empty() { "applied" } else { said });
+                self.end(now, Phase::Succeeded, &message);
+                self.announce(now, Kind::RunCompleted, "", &message);
+            }
+            Outcome::Unchanged => {
+                self.end(now, Phase::Succeeded, "the plan changes nothing");
+                self.announce(now, Kind::RunCompleted, "", "the plan changes nothing");
+            }
+            Outcome::Planned(plan) => {
+                let Some(run) = &mut self.own.status.draft.run else { return };
+                run.phase = Phase::Planned;
+                run.failing.before = 0;
+                (run.plan, run.approval) = (Some(plan), None);
+            }
+            Outcome::Before(why, step) => self.failed_before(now, &why, step.map(log)),
+            Outcome::Broken(why) => self.broken(now, job, &format!("{why}; {applied}")),
+        }
+    }
+
+    /// An attempt failed before an apply had begun: it is repeated by itself. `log`: the command that shows why.
+    pub(super) fn failed_before(&mut self, now: Timestamp, why: &str, log: Option<String>) {
+        let wall_ms = self.own.wall_ms(now);
+        let Some(run) = &mut self.own.status.draft.run else { return };
+        run.phase = Phase::Waiting;
+        run.failing.before = run.failing.before.saturating_add(1);
+        let rest = rest(BEFORE_BASE, BEFORE_CAP, run.failing.before);
+        run.failing.not_before_ms = Some(wall_ms.saturating_add(rest));
+        let log = log.map(|log| format!("; {log}")).unwrap_or_default();
+        let message = format!("{why}. Nothing was applied; it is tried again in {} s{log}", rest / 1_000);
+        run.message.clone_from(&message);
+        let (is_first, number) = (run.failing.before == 1, run.attempt.number.to_string());
+        if is_first {
+            self.announce(now, Kind::RunFailed, &number, &message);
+        }
+    }
+
+    /// A Job was taken back, and no pod of it is left. `perhaps`: something of it may have run before.
+    pub(super) fn taken_back(&mut self, now: Timestamp, job: &Job, perhaps: bool) {
+        let name = &job.name;
+        match (perhaps, job.attempt.action) {
+            (true, Action::Apply) => {
+                let why = format!("Job {name} was taken back for another run, and its apply may have begun by then");
+                self.broken(now, job, &why);
+            }
+            (true, Action::Plan) | (false, Action::Plan | Action::Apply) => {
+                let Some(run) = &mut self.own.status.draft.run else { return };
+                run.phase = Phase::Waiting;
+                run.message = format!("Job {name} was taken back: nothing of it had run");
+            }
+        }
+    }
+
+    /// An apply had begun and failed.
+    fn broken(&mut self, now: Timestamp, job: &Job, why: &str) {
+        let (wall_ms, retry) = (self.own.wall_ms(now), self.own.spec().map(|spec| spec.retry));
+        let Some(run) = &mut self.own.status.draft.run else { return };
+        run.failing.applies = run.failing.applies.saturating_add(1);
+        let number = job.attempt.number.to_string();
+        match retry.filter(|retry| run.failing.applies <= retry.limit) {
+            Some(retry) => {
+                let rest = rest(retry.backoff, APPLIES_CAP, run.failing.applies);
+                run.phase = Phase::Waiting;
+                run.failing.not_before_ms = Some(wall_ms.saturating_add(rest));
+                let message = format!("{why}. It is tried again in {} s", rest / 1_000);
+                run.message.clone_from(&message);
+                self.announce(now, Kind::RunFailed, &number, &message);
+            }
+            None => {
+                self.end(now, Phase::Failed, why);
+                self.announce(now, Kind::RunFailed, &number, why);
+            }
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! The remarks on a change of status: the Events that the users of the program before ours know, with its reasons and
+//! its texts (`controller.go` of di-terraform-repo-pull-controller). And which attempts have ended by it, for the
+//! metrics.
+
+use crate::repo::status::{Action, Condition, ConditionKind, Ended, Phase, Run, Status};
+use kernel::remark::Remark;
+
+/// The reason of the condition `Stalled`, and of the Event, where another's Job has a name of ours.
+pub(super) const TAKEN: &str = "ErrResourceExists";
+
+/// An attempt that has ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EndedAttempt {
+    /// Its Job's action.
+    pub action: Action,
+    /// The outcome of its run.
+    pub outcome: Phase,
+    /// From the order of the Job to its end, in milliseconds; `None` where that is not known.
+    pub took_ms: Option<u64>,
+}
+
+/// The remarks on a status that was `before`.
+pub fn remarks(status: &Status, before: &Status) -> Vec<Remark> {
+    let mut remarks = Vec::new();
+    if let Some(taken) = taken(status).filter(|_| taken(before).is_none()) {
+        let message = taken.message.clone();
+        remarks.push(Remark { reason: TAKEN, is_warning: true, message, annotations: Vec::new() });
+    }
+    // The next run may have begun with the same write, so the newest run does not say it.
+    let succeeded = |ended: &&Ended| ended.outcome == Phase::Succeeded && !before.history.contains(ended);
+    for _ in status.history.iter().filter(succeeded) {
+        let message = "Repo synced successfully".to_owned();
+        remarks.push(Remark { reason: "Synced", is_warning: false, message, annotations: Vec::new() });
+    }
+    remarks
+}
+
+fn taken(status: &Status) -> Option<&Condition> {
+    status.conditions.iter().find(|one| one.kind == ConditionKind::Stalled && one.reason == TAKEN)
+}
+
+/// The attempt that has ended by this change, if one has.
+pub fn ended(before: &Status, after: &Status) -> Option<EndedAttempt> {
+    let was = before.run.as_ref().filter(|run| run.phase == Phase::Started)?;
+    let (outcome, ended_ms) = match &after.run {
+        Some(Run { attempt, phase, ended_ms, .. }) if attempt.seq == was.attempt.seq => (*phase, *ended_ms),
+        Some(_) | None => {
+            let ended = after.history.iter().find(|ended| ended.seq == was.attempt.seq)?;
+            (ended.outcome, Some(ended.at_ms))
+        }
+    };
+    if outcome == Phase::Started {
+        return None;
+    }
+    let took_ms = ended_ms.zip(was.started_ms).map(|(end, start)| u64::try_from(end - start).unwrap_or_default());
+    Some(EndedAttempt { action: was.attempt.action, outcome, took_ms })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::repo::status::{Attempt, Failing, Terms};
+    use kernel::id::{Revision, RunSeq};
+
+    fn ended(seq: u64, outcome: Phase) -> Ended {
+        let revision = Revision("a".repeat(40));
+        Ended { seq: RunSeq(seq), revision, outcome, by: None, skipped: Vec::new(), at_ms: 1 }
+    }
+
+    /// The run of this number goes on, after others have ended.
+    fn running(seq: u64, history: Vec<Ended>) -> Status {
+        let run = Run {
+            attempt: Attempt { seq: RunSeq(seq), number: 0, action: Action::Apply },
+            revision: Revision("b".repeat(40)),
+            terms: Terms::default(),
+            phase: Phase::Waiting,
+            job: None,
+            plan: None,
+            approval: None,
+            failing: Failing::default(),
+            started_ms: None,
+            ended_ms: None,
+            skipped: Vec::new(),
+            message: String::new(),
+        };
+        Status { run: Some(run), history, ..Status::default() }
+    }
+
+    #[test]
+    fn a_run_that_succeeded_is_remarked_once_although_the_next_has_begun_already() {
+        let reasons = |status: &Status, before: &Status| {
+            remarks(status, before).into_iter().map(|remark| remark.reason).collect::<Vec<_>>()
+        };
+        let before = running(2, vec![ended(1, Phase::Succeeded)]);
+        let after = running(3, vec![ended(1, Phase::Succeeded), ended(2, Phase::Succeeded)]);
+        assert_eq!(reasons(&after, &before), ["Synced"]);
+        assert_eq!(reasons(&after, &after), Vec::<&str>::new());
+        let failed = running(3, vec![ended(1, Phase::Succeeded), ended(2, Phase::Failed)]);
+        assert_eq!(reasons(&failed, &before), Vec::<&str>::new());
+    }
+}

@@ -1,0 +1,404 @@
+//! The life of the newest run: its beginning, its waits, and its Job, which is made, started and followed.
+
+use std::fmt;
+
+use crate::repo::head::skipping;
+use crate::repo::job::{self, Job, Order};
+use crate::repo::outcome::REST_MAX_MS;
+use crate::repo::spec::{Approving, Spec};
+use crate::repo::status::{Action, Attempt, Ended, Failing, Head, JobRef, Phase, Question, Run, Terms};
+use crate::repo::{Effect, Repo};
+use crate::status::HISTORY_MAX;
+use kernel::id::{Revision, RunSeq};
+use kernel::machine::Timestamp;
+use notices::notice::Kind;
+
+/// Where a Repo stands: what it waits for, for people.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) enum Stand {
+    /// No commit is known yet.
+    #[default]
+    Looking,
+    /// The newest run has ended, and is about the wanted commit.
+    Done,
+    /// A person stopped it.
+    Suspended(String),
+    /// Its Jobs are not known yet, for this reason.
+    Listing(Option<String>),
+    /// A failed attempt is paused.
+    Resting,
+    Gates(Vec<String>),
+    /// A person is asked.
+    Asked(Question),
+    /// This Job, or this pod, of an earlier run has not ended.
+    Behind(String),
+    /// Its Job is being made, or cannot be made for this reason.
+    Making(Option<String>),
+    /// Another's Job has this name.
+    Taken(String),
+    /// Its Job is being started, or cannot be for this reason.
+    Starting(Option<String>),
+    /// Its Job runs; what its pod says.
+    Running(String),
+    /// Nothing of its Job runs, and something else is wanted: it is taken back.
+    Withdrawing(Option<String>),
+    /// Its Job has ended, and a pod has not.
+    Ending,
+    /// Its Job was suspended by others.
+    Held,
+    /// Its Job is gone, and it is being found out whether a pod of it runs.
+    Vanished,
+}
+
+impl fmt::Display for Stand {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let because = |f: &mut fmt::Formatter<'_>, what: &str, failed: &str, why: &Option<String>| match why {
+            Some(why) => write!(f, "{failed}: {why}"),
+            None => f.write_str(what),
+        };
+        match self {
+            Self::Looking => f.write_str("the commit is being looked for"),
+            Self::Done => f.write_str("nothing is left to do"),
+            Self::Suspended(why) => write!(f, "suspended: {why}"),
+            Self::Listing(why) => {
+                because(f, "its Jobs and pods are being listed", "its Jobs and pods cannot be listed", why)
+            }
+            Self::Resting => f.write_str("it is tried again after a pause"),
+            Self::Gates(closed) => f.write_str(&closed.join("; ")),
+            Self::Asked(question) => f.write_str(question.words()),
+            Self::Behind(what) => write!(f, "{what} of an earlier run has not ended"),
+            Self::Making(why) => because(f, "its Job is being made", "its Job cannot be made", why),
+            Self::Taken(name) => {
+                write!(
+                    f,
+                    "Resource {name:?} already exists and is not managed by Repo: remove that Job, or rename the Repo"
+                )
+            }
+            Self::Starting(why) => because(f, "its Job is being started", "its Job cannot be started", why),
+            Self::Running(words) => f.write_str(words),
+            Self::Withdrawing(why) => because(
+                f,
+                "its Job did not run, and another run is wanted: it is being taken back",
+                "its Job did not run, and cannot be taken back",
+                why,
+            ),
+            Self::Ending => f.write_str("its Job has ended, and its pod has not yet"),
+            Self::Held => f.write_str(
+                "its Job was started, and is suspended now; allclear did not do that and does not resume it",
+            ),
+            Self::Vanished => f.write_str("its Job is gone; its pods are looked for"),
+        }
+    }
+}
+
+impl Repo {
+    /// Carries the newest run on, or begins the next.
+    pub(super) fn conduct(&mut self, now: Timestamp, effects: &mut Vec<Effect>) -> Stand {
+        self.adopt(now);
+        let phase = self.own.status.draft.run.as_ref().map(|run| run.phase);
+        let spec = self.own.object.spec.clone().ok();
+        if let (Some(spec), Some(head)) = (&spec, self.own.status.draft.head.clone())
+            && phase != Some(Phase::Started)
+            && self.is_news(spec, &head)
+        {
+            // How an attempt ended is durable before its run is left: nothing that may run is superseded.
+            if phase.is_some_and(Phase::is_open) && self.was_started() {
+                return Stand::Ending;
+            }
+            return self.begin(now, spec, head);
+        }
+        match (phase, &spec) {
+            (Some(Phase::Started), _) => self.started(now, effects),
+            (Some(Phase::Starting), Some(spec)) => match &spec.suspended {
+                // Its Job may be refused for hours: nothing of it runs, so a person may still stop it.
+                Some(why) => Stand::Suspended(why.clone()),
+                None => self.starting(now, spec, effects),
+            },
+            (Some(Phase::Waiting), Some(spec)) => self.waiting(now, spec, effects),
+            (Some(Phase::Planned), Some(spec)) => self.planned(now, spec, effects),
+            (Some(Phase::Failed | Phase::Lost), Some(spec)) => self.again_or_not(now, spec, effects),
+            (Some(_), _) => Stand::Done,
+            (None, _) => Stand::Looking,
+        }
+    }
+
+    /// Whether the newest run is durable as one whose Job may have been started.
+    fn was_started(&self) -> bool {
+        let newest = self.own.status.draft.run.as_ref().map(|run| run.attempt.seq);
+        let durable = self.own.status.durable.run.as_ref().filter(|run| run.phase == Phase::Started);
+        durable.is_some_and(|run| Some(run.attempt.seq) == newest)
+    }
+
+    /// Whether the newest run is not about what is wanted now: another commit or other work, or, before anything of it runs, other
+    /// settings. A run of the program before ours has no terms: its commit counts as run.
+    pub(super) fn is_news(&self, spec: &Spec, head: &Head) -> bool {
+        let Some(run) = &self.own.status.draft.run else { return true };
+        let Terms { work, settings } = &run.terms;
+        let is_unstarted = matches!(run.phase, Phase::Waiting | Phase::Starting | Phase::Planned);
+        run.revision != head.revision
+            || run.phase == Phase::Superseded
+            || (!work.is_empty() && *work != spec.work())
+            || (is_unstarted && *settings != spec.settings())
+    }
+
+    /// Begins a run, in the place of one of which nothing runs.
+    fn begin(&mut self, now: Timestamp, spec: &Spec, head: Head) -> Stand {
+        if let Some(why) = &spec.suspended {
+            // What it asks about the run before is not asked any more: a yes would do nothing.
+            if self.own.status.is_free(now) {
+                self.own.status.draft.waiting = None;
+            }
+            return Stand::Suspended(why.clone());
+        }
+        let Some(known) = self.jobs.known() else {
+            return Stand::Listing(self.jobs.trouble().map(str::to_owned));
+        };
+        // Decide nothing while a write is pending: another worker may have started what it makes durable.
+        if !self.own.status.is_free(now) {
+            return Stand::Making(None);
+        }
+        let highest = known.values().map(|job| job.attempt.seq).max().unwrap_or_default();
+        let seq = self.own.status.draft.seq.max(highest).next();
+        let mut skipped = self.supersede(now, &head.revision);
+        if let Some(next) = self.own.status.draft.next.take() {
+            let places = next.skipped.into_iter().chain([next.revision]);
+            skipped = places.filter(|one| *one != head.revision).fold(skipped, skipping);
+        }
+        let action = if spec.approval == Approving::Plan { Action::Plan } else { Action::Apply };
+        self.own.status.draft.seq = seq;
+        self.own.status.draft.late = None;
+        // A run that failed asks whether to run it again: another one has its place now.
+        self.own.status.draft.waiting = None;
+        self.own.status.draft.run = Some(Run {
+            attempt: Attempt { seq, number: 0, action },
+            revision: head.revision,
+            terms: Terms { work: spec.work(), settings: spec.settings() },
+            phase: Phase::Waiting,
+            job: None,
+            plan: None,
+            approval: None,
+            failing: Failing::default(),
+            started_ms: None,
+            ended_ms: None,
+            skipped,
+            message: String::new(),
+        });
+        self.keeper.restart();
+        Stand::Making(None)
+    }
+
+    /// Ends an open newest run for another commit or other settings. Returns the commits that the next run replaces.
+    fn supersede(&mut self, now: Timestamp, by: &Revision) -> Vec<Revision> {
+        let Some(run) = self.own.status.draft.run.clone().filter(|run| run.phase.is_open()) else { return Vec::new() };
+        let (message, skipped) = if run.revision == *by {
+            ("what would run has changed: it is judged anew".to_owned(), run.skipped.clone())
+        } else {
+            (format!("{by} took its place"), skipping(run.skipped.clone(), run.revision.clone()))
+        };
+        self.end(now, Phase::Superseded, &message);
+        self.announce(now, Kind::RunSuperseded, "", &message);
+        skipped
+    }
+
+    /// The newest run has ended.
+    pub(super) fn end(&mut self, now: Timestamp, outcome: Phase, message: &str) {
+        let at_ms = self.own.wall_ms(now);
+        let draft = &mut self.own.status.draft;
+        let Some(run) = &mut draft.run else { return };
+        run.phase = outcome;
+        run.ended_ms = Some(at_ms);
+        message.clone_into(&mut run.message);
+        draft.waiting = None;
+        let by = run.approval.as_ref().and_then(|approval| approval.by.clone());
+        let (seq, revision, skipped) = (run.attempt.seq, run.revision.clone(), run.skipped.clone());
+        draft.history.push(Ended { seq, revision, outcome, by, skipped, at_ms });
+        let spare = draft.history.len().saturating_sub(HISTORY_MAX);
+        draft.history.drain(..spare);
+    }
+
+    /// A started Job that the status does not know of: it was restored from a backup, or edited. What runs counts.
+    fn adopt(&mut self, now: Timestamp) {
+        let uid = &self.own.object.uid;
+        let ours = |job: &&Job| job.marked && job.owner.as_ref() == Some(uid);
+        let known = self.jobs.known().into_iter().flat_map(|known| known.values());
+        let Some(job) = known.filter(ours).max_by_key(|job| job.attempt).cloned() else { return };
+        let newest = self.own.status.draft.run.as_ref().map(|run| run.attempt);
+        if newest.is_some_and(|newest| (job.attempt.seq, job.attempt.number) <= (newest.seq, newest.number))
+            || job.attempt.seq < self.own.status.draft.seq
+            || !self.own.status.is_free(now)
+        {
+            return;
+        }
+        let work = self.own.spec().map(Spec::work).unwrap_or_default();
+        let started_ms = Some(self.own.wall_ms(now));
+        let draft = &mut self.own.status.draft;
+        draft.seq = draft.seq.max(job.attempt.seq);
+        draft.waiting = None;
+        let known = draft.run.take().filter(|run| run.attempt.seq == job.attempt.seq);
+        let fresh = Run {
+            attempt: job.attempt,
+            revision: job.revision.clone(),
+            terms: Terms { work, settings: String::new() },
+            phase: Phase::Started,
+            job: None,
+            plan: None,
+            approval: None,
+            failing: Failing::default(),
+            started_ms,
+            ended_ms: None,
+            skipped: Vec::new(),
+            message: String::new(),
+        };
+        let jobref = Some(JobRef { name: job.name.clone(), uid: Some(job.uid.clone()) });
+        let found = Run { attempt: job.attempt, phase: Phase::Started, job: jobref, ..known.unwrap_or(fresh) };
+        draft.run = Some(found);
+        self.jobs.witness.attend(&job.uid, true);
+        let why = format!("Job {} was started and its status did not say so: it was restored, or edited", job.name);
+        self.own.tell_faulty(now, &why);
+    }
+
+    /// A run of which no Job is under way: why its next one does not start, or that it is ordered.
+    fn waiting(&mut self, now: Timestamp, spec: &Spec, effects: &mut Vec<Effect>) -> Stand {
+        let Some(mut run) = self.own.status.draft.run.clone() else { return Stand::Done };
+        if let Some(why) = &spec.suspended {
+            return Stand::Suspended(why.clone());
+        }
+        if run.attempt.action == Action::Apply {
+            if spec.approval == Approving::Revision && run.approval.is_none() {
+                run.approval = self.answered(now, &run, Question::Revision);
+                if run.approval.is_none() {
+                    return Stand::Asked(Question::Revision);
+                }
+                self.own.status.draft.run = Some(run.clone());
+            }
+            let closed = self.closed_gates(now, spec, &run, effects);
+            if !closed.is_empty() {
+                return Stand::Gates(closed);
+            }
+        }
+        // A pause longer than the longest was set by another clock: this one was set back since.
+        let rest = run.failing.not_before_ms.map(|until| (until, until.saturating_sub(self.own.wall_ms(now))));
+        if let Some((until, _)) = rest.filter(|(_, rest)| (1..=REST_MAX_MS).contains(rest)) {
+            self.own.wake_at(self.at_wall(now, until));
+            return Stand::Resting;
+        }
+        let Some(known) = self.jobs.known() else {
+            return Stand::Listing(self.jobs.trouble().map(str::to_owned));
+        };
+        // RP-4. What a watch does not show yet was recorded by us, or is refused by the compare-and-set on our status.
+        if let Some(other) = known.values().find(|job| job.marked && !job.is_over()) {
+            return Stand::Behind(format!("Job {}", other.name));
+        }
+        // Also of a Job that is gone, and of an earlier Repo of this name.
+        match self.jobs.witness.alive() {
+            Ok(None) => {}
+            Ok(Some(pod)) => return Stand::Behind(format!("pod {pod}")),
+            Err(()) => return Stand::Listing(self.jobs.trouble().map(str::to_owned)),
+        }
+        if !self.own.status.is_free(now) {
+            return Stand::Making(None);
+        }
+        let of_run = known.values().map(|job| job.attempt).filter(|attempt| attempt.seq == run.attempt.seq);
+        let highest = of_run.map(|attempt| attempt.number).chain([run.attempt.number]).max().unwrap_or_default();
+        run.attempt.number = highest.saturating_add(1);
+        run.phase = Phase::Starting;
+        run.job = Some(JobRef { name: job::name(&self.own.object.id, &self.own.object.uid, run.attempt), uid: None });
+        run.started_ms = Some(self.own.wall_ms(now));
+        run.failing.not_before_ms = None;
+        self.own.status.draft.run = Some(run);
+        Stand::Making(None)
+    }
+
+    /// A Job is ordered: it is made, or found. Nothing of it runs.
+    fn starting(&mut self, now: Timestamp, spec: &Spec, effects: &mut Vec<Effect>) -> Stand {
+        let is_durable = self.is_durable();
+        let Some(run) = self.own.status.draft.run.clone() else { return Stand::Done };
+        let Some(name) = run.job.as_ref().map(|job| job.name.clone()) else { return Stand::Done };
+        if self.jobs.known().is_none() {
+            return Stand::Listing(self.jobs.trouble().map(str::to_owned));
+        }
+        let order = self.order(spec, &run, &name);
+        let (found, present) = self.jobs.focus(&name);
+        if let Some(found) = found.filter(|found| found.owner.as_ref() == Some(&self.own.object.uid)) {
+            if is_durable && self.own.status.is_free(now) {
+                self.begun(now, found.uid);
+            }
+            return Stand::Starting(None);
+        }
+        let (is_taken, why) = (present.taken, present.make.last_reason().map(str::to_owned));
+        if is_durable && present.make.is_due(now) {
+            present.make.asked();
+            effects.push(Effect::Make(Box::new(order)));
+        }
+        if is_taken { Stand::Taken(name) } else { Stand::Making(why) }
+    }
+
+    /// The Job is there: once its UID is durable, it is started.
+    fn begun(&mut self, now: Timestamp, uid: String) {
+        let Some(run) = &mut self.own.status.draft.run else { return };
+        run.phase = Phase::Started;
+        let Some(job) = &mut run.job else { return };
+        job.uid = Some(uid);
+        let message = match run.attempt.action {
+            Action::Plan => format!("Job {} makes a plan", job.name),
+            Action::Apply => format!("Job {} applies the commit", job.name),
+        };
+        let number = run.attempt.number.to_string();
+        self.announce(now, Kind::RunStarted, &number, &message);
+    }
+
+    fn order(&self, spec: &Spec, run: &Run, name: &str) -> Order {
+        let is_planned = spec.approval == Approving::Plan;
+        let approved = run.plan.as_ref().filter(|_| is_planned && run.attempt.action == Action::Apply);
+        Order {
+            name: name.to_owned(),
+            repo: self.own.object.id.clone(),
+            uid: self.own.object.uid.clone(),
+            attempt: run.attempt,
+            revision: run.revision.clone(),
+            source: spec.source.clone(),
+            runner: spec.runner.clone(),
+            workspace: spec.workspace.clone(),
+            planned: is_planned,
+            fingerprint: approved.map(|plan| plan.fingerprint.clone()),
+        }
+    }
+
+    /// Whether what is decided of the newest run is durable. Only then it is acted upon (RP-1).
+    pub(super) fn is_durable(&self) -> bool {
+        let decided = |run: &Run| (run.attempt, run.phase, run.job.clone());
+        self.own.status.durable.run.as_ref().map(decided) == self.own.status.draft.run.as_ref().map(decided)
+            && !self.own.status.pruned
+    }
+
+    /// A plan that waits for a yes.
+    fn planned(&mut self, now: Timestamp, spec: &Spec, effects: &mut Vec<Effect>) -> Stand {
+        let Some(mut run) = self.own.status.draft.run.clone() else { return Stand::Done };
+        let Some(yes) = self.answered(now, &run, Question::Plan) else { return Stand::Asked(Question::Plan) };
+        run.approval = Some(yes);
+        run.phase = Phase::Waiting;
+        run.attempt.action = Action::Apply;
+        self.own.status.draft.run = Some(run);
+        self.waiting(now, spec, effects)
+    }
+
+    /// A run that failed, or whose Job is gone: it is run again only after a yes.
+    fn again_or_not(&mut self, now: Timestamp, spec: &Spec, effects: &mut Vec<Effect>) -> Stand {
+        let Some(mut run) = self.own.status.draft.run.clone() else { return Stand::Done };
+        if run.attempt.seq == RunSeq::default() {
+            // The program before ours failed at it, and reported that.
+            return Stand::Done;
+        }
+        let Some(yes) = self.answered(now, &run, Question::Again) else { return Stand::Asked(Question::Again) };
+        let is_planned = spec.approval == Approving::Plan;
+        run.attempt.action = if is_planned { Action::Plan } else { Action::Apply };
+        run.approval = Some(yes).filter(|_| !is_planned);
+        run.terms = Terms { work: spec.work(), settings: spec.settings() };
+        run.phase = Phase::Waiting;
+        run.failing = Failing::default();
+        (run.plan, run.ended_ms) = (None, None);
+        self.own.status.draft.late = None;
+        self.own.status.draft.run = Some(run);
+        self.waiting(now, spec, effects)
+    }
+}

@@ -1,0 +1,219 @@
+//! The checked spec of a `Repo`: the URL is one we may use, names fit, durations are within their limits, and each
+//! action has a command.
+//!
+//! Not for the form in which people write it; that is the adapter's.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use crate::apps::app::TargetKey;
+use crate::gates::{Freeze, VerdictSource, Window};
+use crate::repo::Repo;
+use kernel::id::{Revision, digest};
+
+/// The spec of a Repo.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Spec {
+    /// Where commits come from.
+    pub source: Source,
+    /// How often we look for a new commit.
+    pub interval: Duration,
+    /// The approval that an apply needs.
+    pub approval: Approving,
+    pub runner: Runner,
+    pub workspace: Option<String>,
+    /// How often an apply that failed is repeated by itself.
+    pub retry: Retry,
+    /// The conditions of an apply.
+    pub gates: Gates,
+    /// Nothing new starts, for this reason.
+    pub suspended: Option<String>,
+    /// Ended Jobs that are kept.
+    pub keep: Keep,
+    /// A wait longer than this is announced.
+    pub stalled_after: Duration,
+}
+
+/// Where commits come from.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Source {
+    /// Where the repository is, as git clones it.
+    pub url: String,
+    /// Which of its commits is wanted.
+    pub wanted: Wanted,
+    /// The folder in which commands run, relative to the repository's root; empty for the root.
+    pub path: String,
+    /// The Secret with what git needs, in the Repo's namespace.
+    pub secret: Option<String>,
+}
+
+/// Which commit is wanted.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Wanted {
+    /// That of the branch which the remote's `HEAD` names.
+    #[default]
+    Head,
+    /// That of a branch.
+    Branch(String),
+    /// That of a tag.
+    Tag(String),
+    Commit(Revision),
+}
+
+impl fmt::Display for Wanted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Head => f.write_str("HEAD"),
+            Self::Branch(name) => write!(f, "branch {name}"),
+            Self::Tag(name) => write!(f, "tag {name}"),
+            Self::Commit(revision) => write!(f, "commit {revision}"),
+        }
+    }
+}
+
+/// The approval that an apply needs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum Approving {
+    // Nothing: a commit is applied at once.
+    #[default]
+    Auto,
+    // A yes to the commit.
+    Revision,
+    // A yes to what a plan says it would change.
+    Plan,
+}
+
+impl Approving {
+    /// Its name in a spec.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "Auto",
+            Self::Revision => "Revision",
+            Self::Plan => "Plan",
+        }
+    }
+}
+
+/// The tool: it fills the commands in, and defines how a plan is read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum Preset {
+    // Terraform, or what has its command line. The plan is its JSON.
+    #[default]
+    Terraform,
+    // Any commands. The plan is any text.
+    Command,
+}
+
+impl Preset {
+    /// Its name in a spec.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Terraform => "Terraform",
+            Self::Command => "Command",
+        }
+    }
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Runner {
+    /// How its plan is read.
+    pub preset: Preset,
+    /// The image of the user's containers.
+    pub image: String,
+    pub steps: Steps,
+    /// The ServiceAccount; `None`: the namespace's default one.
+    pub service_account: Option<String>,
+    /// The pod gets the ServiceAccount's token for the API server.
+    pub kubernetes_token: bool,
+    /// Terraform's state may be kept in the pod, and be lost with it.
+    pub local_state: bool,
+    /// How long a Job may take from its start.
+    pub deadline: Duration,
+    /// How long its programs may take to end after SIGTERM.
+    pub grace: Duration,
+    /// Kubernetes' own parts of the pod, as one JSON object that the template takes apart: `env`, `envFrom`, `mounts`, `resources`,
+    /// `stepResources`, `nodeSelector`, `tolerations`, `imagePullSecrets`. Empty for none.
+    pub extras: String,
+}
+
+/// Commands with their arguments. An empty one is left out.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Steps {
+    pub prepare: Vec<String>,
+    /// Says what would change.
+    pub plan: Vec<String>,
+    pub apply: Vec<String>,
+}
+
+/// How often an apply that had begun and failed is repeated by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Retry {
+    pub limit: u32,
+    /// The pause before the first of them. It doubles each time, up to an hour.
+    pub backoff: Duration,
+}
+
+/// The conditions of an apply. All are judged together.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Gates {
+    /// It is in one of these. None: at any time.
+    pub windows: Vec<Window>,
+    /// It is in none of these.
+    pub freezes: Vec<Freeze>,
+    pub verdict: Option<VerdictSource>,
+    /// Each of these objects is there and ready.
+    pub needs: Vec<TargetKey>,
+}
+
+/// Ended Jobs that are kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Keep {
+    /// Of those that succeeded.
+    pub succeeded: usize,
+    /// Of those that failed.
+    pub failed: usize,
+}
+
+impl Spec {
+    /// The Secrets that are sent somewhere, each with the address that it is named for.
+    pub fn sent(&self) -> BTreeSet<(String, String)> {
+        let git = (self.source.secret.clone(), self.source.url.clone());
+        let verdict = self.gates.verdict.as_ref().map(|verdict| (verdict.secret.clone(), verdict.url.clone()));
+        [Some(git), verdict].into_iter().flatten().filter_map(|(secret, address)| Some((secret?, address))).collect()
+    }
+
+    /// The work of a run on a commit, beside the commit: another folder or workspace is other work, so the same commit
+    /// is run again for it.
+    pub fn work(&self) -> String {
+        digest("work", [self.source.path.as_str(), self.workspace.as_deref().unwrap_or_default()])
+    }
+
+    /// All that what would run depends on, beside the commit. A yes is a yes to this, too.
+    pub fn settings(&self) -> String {
+        let Runner { preset, image, steps, service_account, kubernetes_token, local_state, extras, .. } = &self.runner;
+        let Steps { prepare, plan, apply } = steps;
+        let counts = [prepare.len(), plan.len(), apply.len()].map(|count| count.to_string());
+        let words = [prepare, plan, apply].into_iter().flatten().map(String::as_str);
+        let fixed = [
+            self.source.path.as_str(),
+            self.workspace.as_deref().unwrap_or_default(),
+            self.source.secret.as_deref().unwrap_or_default(),
+            self.approval.name(),
+            preset.name(),
+            image,
+            service_account.as_deref().unwrap_or_default(),
+            if *kubernetes_token { "token" } else { "" },
+            if *local_state { "local state" } else { "" },
+            extras,
+        ];
+        digest("settings", fixed.into_iter().chain(counts.iter().map(String::as_str)).chain(words))
+    }
+}
+
+/// A Repo, as the API server has it.
+pub type Object = crate::kept::Object<Repo>;

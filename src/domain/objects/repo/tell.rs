@@ -1,0 +1,40 @@
+//! The notices of a Repo: they are part of its status until the outbox has them.
+
+use crate::repo::Repo;
+use crate::repo::status::Run;
+use kernel::id::{Seq, run_id};
+use kernel::machine::Timestamp;
+use notices::notice::{Kind, Notice, RunFact};
+
+impl Repo {
+    /// Writes a notice about the newest run into the draft. It is sent once that is durable; `detail` separates several
+    /// of one kind.
+    pub(super) fn announce(&mut self, now: Timestamp, kind: Kind, detail: &str, message: &str) {
+        let Some(run) = &self.own.status.draft.run else { return };
+        let rollout = run_id(&self.own.object.uid, run.attempt.seq);
+        let fact = RunFact {
+            revision: run.revision.clone(),
+            action: run.attempt.action.name().to_owned(),
+            attempt: run.attempt.number,
+            job: run.job.as_ref().map(|job| job.name.clone()),
+            ticket: self.own.status.draft.waiting.as_ref().map(|waiting| waiting.ticket.clone()),
+            plan: run.plan.as_ref().and_then(|plan| plan.counts).map(|counts| counts.to_string()),
+            skipped: run.skipped.clone(),
+        };
+        let id = Notice::id_of(&rollout, kind, detail);
+        let seq = Seq(run.attempt.seq.0);
+        let change = change(run);
+        let notice = Notice { seq, change, run: Some(fact), ..self.own.notice(now, kind, id, &rollout, message) };
+        self.own.announce(notice);
+    }
+}
+
+/// The commits in words, for example `9a1b2c3d4e5f, instead of 2 others`.
+fn change(run: &Run) -> String {
+    let revision: String = run.revision.0.chars().take(12).collect();
+    match run.skipped.len() {
+        0 => revision,
+        1 => format!("{revision}, instead of another"),
+        others => format!("{revision}, instead of {others} others"),
+    }
+}

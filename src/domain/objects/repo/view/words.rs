@@ -1,0 +1,143 @@
+//! The two sentences about a Repo: what it waits for, and what comes next. And what its spec says about runs, in words.
+
+use crate::gates::{host, window};
+use crate::repo::show::PRUNED;
+use crate::repo::spec::{Approving, Object, Source, Spec, Wanted};
+use crate::repo::status::{Condition, ConditionKind, Phase, Question, Status};
+use kernel::id::ObjectId;
+use kernel::text;
+
+/// Everything that sentences are made from.
+pub(super) struct Scene<'a> {
+    pub(super) object: &'a Object,
+    pub(super) status: &'a Status,
+}
+
+impl Scene<'_> {
+    /// The obstacle to applying the wanted commit.
+    pub(super) fn waits(&self) -> Option<String> {
+        if self.object.spec.is_err() {
+            return Some("the spec cannot be used".to_owned());
+        }
+        let ready = self.condition(ConditionKind::Ready);
+        if let Some(message) = self.pruned() {
+            return Some(message.to_owned());
+        }
+        match &self.status.run {
+            Some(run) if run.phase.is_open() && run.message.is_empty() => {
+                Some("it was begun, and is being judged".to_owned())
+            }
+            Some(run) if run.phase.is_open() => Some(run.message.clone()),
+            _ => ready.filter(|ready| ready.holds != Some(true)).map(|ready| ready.message.clone()),
+        }
+    }
+
+    /// The next step, or the remedy.
+    pub(super) fn next(&self) -> String {
+        let name = self.object.id.display_name();
+        let Ok(spec) = &self.object.spec else {
+            return "it goes on when the spec is mended; what runs is followed to its end".to_owned();
+        };
+        if self.pruned().is_some() {
+            return format!("it goes on by itself after that; `allclear repo poke {name}` looks at once");
+        }
+        if let Some(waiting) = &self.status.waiting {
+            return self.answer(waiting.question);
+        }
+        let phase = self.status.run.as_ref().map(|run| run.phase);
+        let moves = !matches!(phase, Some(Phase::Starting | Phase::Started));
+        if moves && spec.suspended.is_some() {
+            return format!(
+                "nothing new starts before it is resumed: `allclear repo resume {name}`, or `suspend: false` where its \
+                 spec says it"
+            );
+        }
+        if self.is_git_failing() {
+            return format!(
+                "mend what git says; it is asked again by itself, and at once by `allclear repo poke {name}`"
+            );
+        }
+        match phase {
+            None => "the first commit that is found is run".to_owned(),
+            Some(Phase::Waiting) if self.is_resting() => "its next Job is made then".to_owned(),
+            Some(Phase::Waiting) => "when that holds, its Job is made".to_owned(),
+            Some(Phase::Starting) => "its Job is made, and then started".to_owned(),
+            Some(Phase::Started) => self.after(spec),
+            Some(Phase::Planned) => "a person is asked whether the plan may be applied".to_owned(),
+            Some(Phase::Succeeded) => match &spec.source.wanted {
+                Wanted::Commit(_) => "another commit is run when spec.ref.commit names it".to_owned(),
+                wanted @ (Wanted::Head | Wanted::Branch(_) | Wanted::Tag(_)) => {
+                    format!("the next commit at {wanted} is run when it comes")
+                }
+            },
+            Some(Phase::Failed | Phase::Lost) => "it is not repeated by itself; another commit is run".to_owned(),
+            Some(Phase::Superseded) => "the commit that took its place is run".to_owned(),
+        }
+    }
+
+    /// The step after a running Job.
+    fn after(&self, spec: &Spec) -> String {
+        match &self.status.next {
+            Some(next) => format!("it is followed to its end, however it ends; then {} is run", next.revision),
+            None if spec.suspended.is_some() => "it is followed to its end; nothing new starts after it".to_owned(),
+            None => "it is followed to its end".to_owned(),
+        }
+    }
+
+    fn answer(&self, question: Question) -> String {
+        let command = format!("allclear repo approve {}", self.object.id.display_name());
+        match question {
+            Question::Revision | Question::Plan => {
+                format!("it is applied after a yes, when its gates are open: `{command}`")
+            }
+            Question::Again => format!("nothing happens without a yes or another commit: `{command}`"),
+        }
+    }
+
+    /// Whether an attempt has failed, and the next is not made before a certain time.
+    fn is_resting(&self) -> bool {
+        self.status.run.as_ref().is_some_and(|run| run.failing.not_before_ms.is_some())
+    }
+
+    fn is_git_failing(&self) -> bool {
+        let kinds = [ConditionKind::Ready, ConditionKind::Stalled];
+        kinds.into_iter().filter_map(|kind| self.condition(kind)).any(|one| one.reason == "GitFailed")
+    }
+
+    /// Why nothing is kept, if that is so: then nothing is run, whatever else holds.
+    fn pruned(&self) -> Option<&str> {
+        let pruned = self.status.conditions.iter().find(|condition| condition.reason == PRUNED);
+        pruned.map(|condition| condition.message.as_str())
+    }
+
+    fn condition(&self, kind: ConditionKind) -> Option<&Condition> {
+        self.status.conditions.iter().find(|condition| condition.kind == kind)
+    }
+}
+
+/// `branch main of https://git.example.com/platform/infra, in envs/prod`.
+pub(super) fn source(source: &Source) -> String {
+    let Source { url, wanted, path, secret: _ } = source;
+    let folder = if path.is_empty() { String::new() } else { format!(", in {path}") };
+    format!("{wanted} of {url}{folder}")
+}
+
+/// The conditions of an apply.
+pub(super) fn gates(spec: &Spec) -> Vec<String> {
+    let mut all = Vec::new();
+    all.extend(match spec.approval {
+        Approving::Auto => None,
+        Approving::Revision => Some("after a person's yes to the commit".to_owned()),
+        Approving::Plan => Some("after a person's yes to the plan".to_owned()),
+    });
+    let gates = &spec.gates;
+    all.extend(gates.windows.iter().map(window));
+    all.extend(gates.freezes.iter().map(|freeze| format!("freeze: {}", freeze.reason)));
+    all.extend(gates.verdict.as_ref().map(|verdict| format!("verdict of {}", host(&verdict.url))));
+    all.extend(gates.needs.iter().map(|need| format!("needs {} {}", need.app.kind, need.display_name())));
+    let retry = spec.retry;
+    all.extend((retry.limit > 0).then(|| {
+        format!("repeated by itself up to {} times, first after {}", retry.limit, text::duration(retry.backoff))
+    }));
+    all
+}

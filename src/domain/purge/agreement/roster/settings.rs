@@ -1,0 +1,116 @@
+//! The settings that must be the same in all members (decision 11), in words, so that a difference can be named.
+//!
+//! Timeouts and addresses are not among them: no decision of one member rests on those of another.
+
+use std::collections::BTreeMap;
+
+use crate::bounds::policy::{Agreement, AtTimeout, Choice, OnRollback, Policy};
+use kernel::id::config_hash;
+use kernel::text;
+
+/// Characters of a value that a beat carries; of a longer one its beginning and its hash.
+const VALUE_CHARS_MAX: usize = 200;
+
+/// The inputs of the configuration hash besides the members; `keyed`: records are signed.
+pub fn settings(policy: &Policy, keyed: bool) -> BTreeMap<String, String> {
+    // Taken apart, so that a new setting is either covered or left out on purpose.
+    let Policy {
+        rollout_timeout: _,
+        settle: _,
+        drain_timeout: _,
+        zero_is_complete,
+        same_digest_is_same,
+        paths,
+        tenants,
+        on_recovered,
+        on_rollback,
+        missing_timeout: _,
+        on_missing: _,
+        group,
+    } = policy;
+    let Agreement { timeout: _, at_timeout, absent_left_out, takeover: _, rules } = group;
+    let paths: Vec<&str> = paths.iter().map(|path| path.as_str()).collect();
+    let words = [
+        ("group.absent", if *absent_left_out { "ignore" } else { "wait" }.to_owned()),
+        ("group.key_file", if keyed { "set" } else { "not set" }.to_owned()),
+        ("group.policy", at_timeout_in_words(*at_timeout).to_owned()),
+        ("purge.on_recovered", recovered(*on_recovered).to_owned()),
+        ("purge.on_rollback", rollback(*on_rollback).to_owned()),
+        ("purge.paths", paths.join(", ")),
+        // The program's own, and not to be set: members of two releases with different rules wait for each other (decision 41).
+        ("rules", rules.to_string()),
+        ("rollout.zero_replicas", if *zero_is_complete { "complete" } else { "wait" }.to_owned()),
+        ("tenants.allow", tenants.shared()),
+        ("version.same_digest_is_same", same_digest_is_same.to_string()),
+    ];
+    words.into_iter().map(|(name, value)| (name.to_owned(), shortened(value))).collect()
+}
+
+/// A setting that members of rules 1 and 2 compare, and that has no effect any more (decision 51).
+const RETIRED: &str = "group.repository_prefixes";
+
+/// In which settings `theirs` differs from `ours`, a sentence each.
+pub fn difference(theirs: &BTreeMap<String, String>, ours: &BTreeMap<String, String>) -> Vec<String> {
+    let value = |settings: &BTreeMap<String, String>, name: &str| {
+        settings.get(name).map_or_else(|| "unknown".to_owned(), |value| format!("{value:?}"))
+    };
+    let mut names: Vec<&String> = theirs.keys().chain(ours.keys()).collect();
+    names.sort();
+    names.dedup();
+    let counts = |name: &&String| *name != RETIRED;
+    let differing = names.into_iter().filter(counts).filter(|name| theirs.get(*name) != ours.get(*name));
+    differing.map(|name| format!("{name} is {} there and {} here", value(theirs, name), value(ours, name))).collect()
+}
+
+fn at_timeout_in_words(chosen: AtTimeout) -> &'static str {
+    match chosen {
+        AtTimeout::Wait => "wait",
+        AtTimeout::Skip => "skip",
+    }
+}
+
+fn recovered(chosen: Choice) -> &'static str {
+    match chosen {
+        Choice::Purge => "purge",
+        Choice::Skip => "skip",
+    }
+}
+
+fn rollback(chosen: OnRollback) -> &'static str {
+    match chosen {
+        OnRollback::IfServed => "if-served",
+        OnRollback::Purge => "purge",
+        OnRollback::Close => "close",
+    }
+}
+
+fn shortened(value: String) -> String {
+    let kept = text::first(&value, VALUE_CHARS_MAX);
+    if kept == value {
+        return value;
+    }
+    let hash = config_hash([("", value.as_str())]);
+    format!("{kept}… (all of it: {hash})")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn a_difference_is_named_with_both_values() {
+        let ours = settings(&Policy::default(), false);
+        let group = Agreement { at_timeout: AtTimeout::Skip, timeout: Duration::from_secs(1), ..Agreement::default() };
+        let theirs = settings(&Policy { group, rollout_timeout: Duration::from_secs(1), ..Policy::default() }, false);
+        assert_eq!(difference(&theirs, &ours), ["group.policy is \"skip\" there and \"wait\" here"]);
+        assert_eq!(difference(&ours, &ours), Vec::<String>::new());
+    }
+
+    #[test]
+    fn long_values_that_differ_at_their_end_differ() {
+        let of = |end: char| shortened(format!("{}{end}", "x".repeat(300)));
+        assert_ne!(of('a'), of('b'));
+        assert!(of('a').chars().count() < 300);
+    }
+}

@@ -1,0 +1,138 @@
+//! The operator's choices a decision depends on, after configuration has been read and checked.
+
+use std::time::Duration;
+
+use crate::bounds::tenants::Tenants;
+use crate::records::rules::Rules;
+use kernel::names::paths::PathSet;
+
+/// How rollouts are judged and purges planned. All of it but the durations, and what only chooses the hosts of
+/// a member's own vote, must be the same in all members of a group, and the group's configuration hash covers it (decision 11).
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Policy {
+    /// How long a rollout may take before it is recorded as failed. A workload's annotation overrides it.
+    pub rollout_timeout: Duration,
+    /// How long a rollout waits after its last old pod has stopped serving: kube-proxies, Ingress controllers and load balancers
+    /// hear of it a moment later.
+    pub settle: Duration,
+    /// How long old pods are waited for; zero means not at all.
+    pub drain_timeout: Duration,
+    /// Whether a workload scaled to zero counts as complete. By default it neither completes nor fails (decision 20).
+    pub zero_is_complete: bool,
+    /// Whether one digest under two tags is one version.
+    pub same_digest_is_same: bool,
+    /// The paths to purge unless the workload says otherwise.
+    pub paths: PathSet,
+    /// The rights of namespaces beyond the common bounds.
+    pub tenants: Tenants,
+    /// The reaction to a failed rollout that completes after all.
+    pub on_recovered: Choice,
+    /// The reaction to a version that returns although no other one completed in between.
+    pub on_rollback: OnRollback,
+    /// How long hosts that a workload had and lost are looked for again.
+    pub missing_timeout: Duration,
+    pub on_missing: OnMissing,
+    /// How the members of a group agree. Without effect while alone.
+    pub group: Agreement,
+}
+
+/// How the members of a group agree.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Agreement {
+    /// How long a rollout waits for the group before a notice says so, counted from its start in this cluster.
+    pub timeout: Duration,
+    /// The fate of a rollout without a vote by then.
+    pub at_timeout: AtTimeout,
+    /// Whether a member that does not have the workload is left out of the vector, instead of waited for.
+    pub absent_left_out: bool,
+    /// The lead a member of one rank has before the next one takes over.
+    pub takeover: Duration,
+    /// The rules to vote by. No setting: it is [`Rules::CURRENT`] in every program, and only the model has members of an earlier
+    /// release beside it.
+    pub rules: Rules,
+}
+
+/// Decision 24.
+impl Default for Agreement {
+    fn default() -> Self {
+        Self {
+            timeout: Duration::from_secs(30 * 60),
+            at_timeout: AtTimeout::Wait,
+            absent_left_out: false,
+            takeover: Duration::from_secs(5),
+            rules: Rules::CURRENT,
+        }
+    }
+}
+
+/// The fate of a group rollout that is not decided within `group.timeout`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum AtTimeout {
+    /// It is reported as stalled, with the names of those that are missing, and waits on.
+    Wait,
+    /// A member that has not voted withdraws, for good.
+    Skip,
+}
+
+/// The reaction to a workload that goes back to the version that the edge has, while the one in between never
+/// completed (decision 31).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum OnRollback {
+    /// A purge, if the version that was left may have answered a request: the edge may have it.
+    #[default]
+    IfServed,
+    /// A purge, in any case.
+    Purge,
+    /// None: nothing but what has completed counts.
+    Close,
+}
+
+/// The reaction to a complete rollout whose workload lost all its hosts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum OnMissing {
+    /// They are purged by what is last known.
+    #[default]
+    LastKnown,
+    /// No purge of them.
+    Skip,
+}
+
+/// Whether a purge follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Choice {
+    Purge,
+    /// It does not; the rollout is closed with the reason.
+    Skip,
+}
+
+/// Kubernetes gives a rollout ten minutes before it reports a missed deadline; ours lies above it, so that the cluster's
+/// own verdict, which names a reason, comes first (decision 24).
+pub const ROLLOUT_TIMEOUT_DEFAULT: Duration = Duration::from_secs(15 * 60);
+
+/// Load balancers take one or two seconds to hear that an endpoint does not serve any more (decision 33).
+pub const SETTLE_DEFAULT: Duration = Duration::from_secs(3);
+
+/// Kubernetes gives a pod 30 s to end; twice that covers nearly all that ask for more (decision 33).
+pub const DRAIN_TIMEOUT_DEFAULT: Duration = Duration::from_secs(60);
+
+/// An Ingress that a pipeline replaces is gone for seconds, a controller of routes that is upgraded for a minute or two.
+pub const MISSING_TIMEOUT_DEFAULT: Duration = Duration::from_secs(5 * 60);
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            rollout_timeout: ROLLOUT_TIMEOUT_DEFAULT,
+            settle: SETTLE_DEFAULT,
+            drain_timeout: DRAIN_TIMEOUT_DEFAULT,
+            zero_is_complete: false,
+            same_digest_is_same: true,
+            paths: PathSet::default(),
+            tenants: Tenants::default(),
+            on_recovered: Choice::Purge,
+            on_rollback: OnRollback::IfServed,
+            missing_timeout: MISSING_TIMEOUT_DEFAULT,
+            on_missing: OnMissing::LastKnown,
+            group: Agreement::default(),
+        }
+    }
+}

@@ -1,0 +1,474 @@
+//! Which distributions serve a plan: one listing of the account, kept and refreshed with restraint.
+//!
+//! ```text
+//! begun ──▶ listed, so that the first rollout does not wait for it
+//! listed at the start, and again at every interval
+//! asked ──▶ known and matched ─────────────────────────────────────▶ answered at once
+//!      └──▶ no current listing, a host it does not have, or a distribution of it that is gone
+//!           ──▶ listed, then answered; at most once per miss interval
+//! compared ──▶ listed after that, then answered; at most once in five seconds, or by what is known after a miss interval
+//! ```
+//!
+//! A purge does not wait for a listing where the last one knows all its hosts. But aliases move: what was found by a listing from before
+//! the vote is compared with one begun after it (decision 50).
+//!
+//! Of the distributions of a plan with cache tags it is also read which have them switched on, for the listing does not tell.
+//!
+//! A host that matches nothing is answered so only by a listing newer than the question, and all questions of one miss
+//! interval share that listing: no retry storm.
+//! Not for how hosts and aliases are compared; that is `distribution`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use crate::bounds::plan::Plan;
+use crate::bounds::tenants::Reached;
+use crate::purges::purge::CdnErrorClass;
+use kernel::call::Call;
+use kernel::machine::{Machine, Timestamp};
+use kernel::names::distribution::{Distribution, DistributionId, Index};
+use kernel::retry;
+
+/// How often the account is listed.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Freshness {
+    /// A listing older than this is replaced, and no question is answered from it unless that fails.
+    pub refresh: Duration,
+    /// A host without a distribution, or a distribution that is gone, causes a new listing, but not within this of the last one.
+    pub miss_refresh: Duration,
+}
+
+impl Freshness {
+    /// Listings begun for comparisons are so far apart. Who has the account listed more often for a host that it lacks may have that too.
+    fn compared_every(&self) -> Duration {
+        COMPARED_EVERY.min(self.miss_refresh)
+    }
+
+    /// How long a comparison waits for a listing: for its turn, and then for an answer.
+    fn patience(&self) -> Duration {
+        self.compared_every().saturating_add(self.miss_refresh)
+    }
+}
+
+impl Default for Freshness {
+    /// The values of tests: ten minutes and one minute. The configuration sets both in production.
+    fn default() -> Self {
+        Self { refresh: Duration::from_secs(600), miss_refresh: Duration::from_secs(60) }
+    }
+}
+
+/// Distributions of one plan with cache tags whose configuration is read, one call each. A workload has one or two; those beyond
+/// are purged by paths, which is correct and only costs cache misses.
+pub const TAGS_READ_MAX: usize = 20;
+
+/// Listings begun for comparisons are so far apart at most: all rollouts that were decided meanwhile share one. A listing is a call for
+/// each hundred distributions.
+const COMPARED_EVERY: Duration = Duration::from_secs(5);
+
+/// By which listing the distributions of a plan were found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Listing {
+    /// One that began after the question, or none was needed.
+    #[default]
+    After,
+    /// One that began so long before the answer, and before the question.
+    Before(Duration),
+    /// None: this process has not had a listing yet.
+    Missing,
+}
+
+/// Why the distributions of a plan are not known: the failure of a listing, or of a reading.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[error("{0}")]
+pub struct NotFound(pub String);
+
+/// The distributions of a plan.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Found {
+    /// All of them, and by what the plan comes to each.
+    pub distributions: BTreeMap<DistributionId, Reached>,
+    /// Those that have cache tags switched on; known only where the plan has tags.
+    pub tagged: BTreeSet<DistributionId>,
+    pub listing: Listing,
+}
+
+/// A question that waits.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Question {
+    plan: Plan,
+    /// When it was asked.
+    asked: Timestamp,
+    /// Only a listing that began after that answers it.
+    compares: bool,
+}
+
+/// These by their names.
+fn named(distributions: impl IntoIterator<Item = DistributionId>) -> BTreeMap<DistributionId, Reached> {
+    let by_name = Reached { otherwise: true, ..Reached::default() };
+    distributions.into_iter().map(|id| (id, by_name.clone())).collect()
+}
+
+/// All of them by their names.
+impl From<BTreeSet<DistributionId>> for Found {
+    fn from(distributions: BTreeSet<DistributionId>) -> Self {
+        Self { distributions: named(distributions), ..Self::default() }
+    }
+}
+
+/// Names one question, so that its answer finds back.
+pub type Token = u64;
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Event {
+    /// The process began, or the actor that drives this machine was rebuilt.
+    Begun,
+    /// A rollout asks for the distributions of a plan.
+    Asked(Token, Plan),
+    /// A rollout whose plan was answered by a listing from before its vote asks what a newer one says.
+    Compared(Token, Plan),
+    /// The account was listed.
+    Listed(Vec<Distribution>),
+    /// It could not be.
+    ListFailed(String),
+    /// It was read whether a distribution has cache tags switched on, or why that could not be.
+    TagsRead(DistributionId, Result<bool, (CdnErrorClass, String)>),
+    /// A call about this distribution failed.
+    Refused(DistributionId, CdnErrorClass),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Effect {
+    List,
+    /// Answer a question: the distributions, possibly none, or why they are not known.
+    Answer(Token, Result<Found, NotFound>),
+    /// Read whether a distribution has cache tags switched on.
+    ReadTags(DistributionId),
+}
+
+impl Effect {
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::List => "list_distributions",
+            Self::Answer(..) => "answer",
+            Self::ReadTags(_) => "read_tags",
+        }
+    }
+}
+
+/// The machine. See the module's text.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Catalog {
+    freshness: Freshness,
+    index: Index,
+    listed_at: Option<Timestamp>,
+    /// When the listing began that is known.
+    known_from: Timestamp,
+    /// When the last one began.
+    begun: Timestamp,
+    list: Call,
+    waiting: BTreeMap<Token, Question>,
+    /// Distributions of the last listing that are gone since. One that replaces them may serve their hosts now.
+    gone: BTreeSet<DistributionId>,
+    /// Which distributions have cache tags switched on, and when that was read.
+    tags: BTreeMap<DistributionId, (Timestamp, bool)>,
+    reading: BTreeSet<DistributionId>,
+    /// Questions whose distributions are found, while we read whether those have tags.
+    untagged: BTreeMap<Token, Found>,
+    /// Why we may not read it, while that is so.
+    denied: Option<String>,
+}
+
+impl Catalog {
+    /// A catalog that has not listed anything yet.
+    pub fn new(freshness: Freshness) -> Self {
+        Self {
+            freshness,
+            index: Index::default(),
+            listed_at: None,
+            known_from: Timestamp::default(),
+            begun: Timestamp::default(),
+            list: Call::default(),
+            waiting: BTreeMap::new(),
+            gone: BTreeSet::new(),
+            tags: BTreeMap::new(),
+            reading: BTreeSet::new(),
+            untagged: BTreeMap::new(),
+            denied: None,
+        }
+    }
+
+    /// How many distributions are known, and for how long; `None` before the first listing.
+    pub fn known(&self, now: Timestamp) -> Option<(usize, Duration)> {
+        self.listed_at.map(|at| (self.index.iter().len(), now.since(at)))
+    }
+
+    /// Why the last listing failed, if it did.
+    pub fn failure(&self) -> Option<&str> {
+        self.list.reason()
+    }
+
+    /// Why we may not read which distributions have cache tags, if that is so.
+    pub fn tags_denied(&self) -> Option<&str> {
+        self.denied.as_deref()
+    }
+
+    fn asked(&mut self, now: Timestamp, token: Token, plan: Plan) -> Vec<Effect> {
+        if names_all(&plan) {
+            return self.answer_named(now, token, &plan);
+        }
+        let (found, complete) = self.find(&plan);
+        let current = self.listed_at.is_some_and(|at| now.since(at) < self.freshness.refresh);
+        let question = Question { plan, asked: now, compares: false };
+        if current && complete && self.are_there(&found) {
+            return self.answer(now, token, &question, Ok(found));
+        }
+        if self.list.deadline().is_some_and(|until| now < until) {
+            let old = self.answer_of_old(&question.plan);
+            return self.answer(now, token, &question, old);
+        }
+        // A distribution made a moment ago is not in a listing made before it: only a newer one may say "none", or what is in the place
+        // of one that is gone.
+        self.waiting.insert(token, question);
+        self.list_if_due(now).into_iter().collect()
+    }
+
+    fn compared(&mut self, now: Timestamp, token: Token, plan: Plan) -> Vec<Effect> {
+        if names_all(&plan) {
+            return self.answer_named(now, token, &plan);
+        }
+        self.waiting.insert(token, Question { plan, asked: now, compares: true });
+        self.list_if_due(now).into_iter().collect()
+    }
+
+    /// A plan that names all its distributions needs no listing.
+    fn answer_named(&mut self, now: Timestamp, token: Token, plan: &Plan) -> Vec<Effect> {
+        let distributions = named(plan.distributions.iter().cloned());
+        self.answer_in_full(now, token, plan, Found { distributions, ..Found::default() })
+    }
+
+    fn answer(
+        &mut self,
+        now: Timestamp,
+        token: Token,
+        question: &Question,
+        found: Result<BTreeMap<DistributionId, Reached>, NotFound>,
+    ) -> Vec<Effect> {
+        let listing = match self.listed_at {
+            None => Listing::Missing,
+            Some(_) if self.known_from >= question.asked => Listing::After,
+            Some(_) => Listing::Before(now.since(self.known_from)),
+        };
+        match found {
+            Ok(distributions) => {
+                let found = Found { distributions, listing, ..Found::default() };
+                self.answer_in_full(now, token, &question.plan, found)
+            }
+            Err(why) => vec![Effect::Answer(token, Err(why))],
+        }
+    }
+
+    /// Answers, as soon as it is known which of the distributions have cache tags, where the plan has some.
+    fn answer_in_full(&mut self, now: Timestamp, token: Token, plan: &Plan, found: Found) -> Vec<Effect> {
+        if !plan.paths.has_tags() {
+            return vec![Effect::Answer(token, Ok(found))];
+        }
+        self.untagged.insert(token, found);
+        self.answer_known(now)
+    }
+
+    /// Answers the questions of whose distributions all is known, and has the others read.
+    fn answer_known(&mut self, now: Timestamp) -> Vec<Effect> {
+        let refresh = self.freshness.refresh;
+        self.tags.retain(|_, (at, _)| now.since(*at) < refresh);
+        let mut effects = Vec::new();
+        for (token, found) in std::mem::take(&mut self.untagged) {
+            let few = || found.distributions.keys().take(TAGS_READ_MAX);
+            let unknown: Vec<DistributionId> = few().filter(|id| !self.tags.contains_key(*id)).cloned().collect();
+            if unknown.is_empty() {
+                let on = |id: &&DistributionId| self.tags.get(*id).is_some_and(|(_, on)| *on);
+                let tagged = few().filter(on).cloned().collect();
+                effects.push(Effect::Answer(token, Ok(Found { tagged, ..found })));
+            } else {
+                let unasked = unknown.into_iter().filter(|id| self.reading.insert(id.clone()));
+                effects.extend(unasked.map(Effect::ReadTags));
+                self.untagged.insert(token, found);
+            }
+        }
+        effects
+    }
+
+    /// If we may not know, tags count as switched off: paths are always right. After a passing failure, the rollout that
+    /// wants the answer asks again.
+    fn tags_read(
+        &mut self,
+        now: Timestamp,
+        id: DistributionId,
+        read: Result<bool, (CdnErrorClass, String)>,
+    ) -> Vec<Effect> {
+        self.reading.remove(&id);
+        let mut effects = Vec::new();
+        match read {
+            Ok(on) => {
+                self.denied = None;
+                self.tags.insert(id, (now, on));
+            }
+            Err((CdnErrorClass::Denied, why)) => {
+                self.denied = Some(why);
+                self.tags.insert(id, (now, false));
+            }
+            // What is wrong with the distribution or with the request shows when it is purged.
+            Err((CdnErrorClass::Gone | CdnErrorClass::Refused | CdnErrorClass::NoSuchInvalidation, _)) => {
+                self.tags.insert(id, (now, false));
+            }
+            Err((
+                CdnErrorClass::Throttled
+                | CdnErrorClass::TooManyInProgress
+                | CdnErrorClass::Ambiguous
+                | CdnErrorClass::ReferenceReused
+                | CdnErrorClass::Unexpected,
+                why,
+            )) => {
+                let concerned = |found: &Found| found.distributions.keys().take(TAGS_READ_MAX).any(|of| *of == id);
+                let failed = self.untagged.iter().filter(|(_, found)| concerned(found));
+                effects.extend(failed.map(|(token, _)| Effect::Answer(*token, Err(NotFound(why.clone())))));
+                self.untagged.retain(|_, found| !concerned(found));
+            }
+        }
+        effects.extend(self.answer_known(now));
+        effects
+    }
+
+    /// The distributions of a plan by the present listing, beside those it names, and whether every host and origin has one.
+    fn find(&self, plan: &Plan) -> (BTreeMap<DistributionId, Reached>, bool) {
+        let matches = self.index.matches_except(&plan.hosts, &plan.origins, &plan.except);
+        let complete = matches.unmatched.is_empty() && matches.unmatched_origins.is_empty();
+        let mut found = named(plan.distributions.iter().cloned());
+        for (id, reasons) in matches.by_distribution {
+            let reached = found.entry(id).or_default();
+            reasons.iter().for_each(|reason| reached.note(reason.host()));
+        }
+        (found, complete)
+    }
+
+    /// The time of the account's next listing: soon for a question or a deleted distribution; at the interval
+    /// otherwise; never while it is paused.
+    fn due(&self) -> Timestamp {
+        let asks = |compares: bool| self.waiting.values().any(|question| question.compares == compares);
+        let is_old = asks(false) || !self.gone.is_empty();
+        let wait = if is_old { self.freshness.miss_refresh } else { self.freshness.refresh };
+        let due = self.listed_at.map_or(Timestamp::default(), |at| at.after(wait));
+        let due = if asks(true) { due.min(self.begun.after(self.freshness.compared_every())) } else { due };
+        due.max(self.list.deadline().unwrap_or_default())
+    }
+
+    fn list_if_due(&mut self, now: Timestamp) -> Option<Effect> {
+        (!self.list.is_asked() && now >= self.due()).then(|| {
+            self.list.asked();
+            self.begun = now;
+            Effect::List
+        })
+    }
+
+    fn listed(&mut self, now: Timestamp, listing: Vec<Distribution>) -> Vec<Effect> {
+        self.index = Index::new(listing);
+        self.gone.clear();
+        (self.listed_at, self.known_from) = (Some(now), self.begun);
+        self.list.answered();
+        let from = self.known_from;
+        let answered = self.waiting.extract_if(.., |_, question| !question.compares || question.asked <= from);
+        let answered: Vec<(Token, Question)> = answered.collect();
+        let found = |(token, question): (Token, Question)| {
+            let found = Ok(self.find(&question.plan).0);
+            self.answer(now, token, &question, found)
+        };
+        let mut effects: Vec<Effect> = answered.into_iter().flat_map(found).collect();
+        effects.extend(self.list_if_due(now));
+        effects
+    }
+
+    /// Answers the comparisons that have waited for a listing for long enough, by what is known.
+    fn give_up(&mut self, now: Timestamp) -> Vec<Effect> {
+        let patience = self.freshness.patience();
+        let waited = |question: &Question| question.compares && question.asked.after(patience) <= now;
+        let given_up: Vec<(Token, Question)> = self.waiting.extract_if(.., |_, question| waited(question)).collect();
+        let old = |(token, question): (Token, Question)| {
+            let found = Ok(self.find(&question.plan).0);
+            self.answer(now, token, &question, found)
+        };
+        given_up.into_iter().flat_map(old).collect()
+    }
+
+    fn lose(&mut self, now: Timestamp, id: DistributionId) -> Vec<Effect> {
+        // One that only an annotation names is in no listing, and a new one would not help.
+        if self.index.iter().any(|listed| listed.id == id) {
+            self.gone.insert(id);
+        }
+        self.list_if_due(now).into_iter().collect()
+    }
+
+    fn list_failed(&mut self, now: Timestamp, why: String) -> Vec<Effect> {
+        self.list.failed(retry::MENDED.from(now, "list distributions"), why);
+        let waiting: Vec<_> = self.waiting.extract_if(.., |_, question| !question.compares).collect();
+        let old = |(token, question): (Token, Question)| {
+            let found = self.answer_of_old(&question.plan);
+            self.answer(now, token, &question, found)
+        };
+        let mut effects: Vec<Effect> = waiting.into_iter().flat_map(old).collect();
+        effects.extend(self.give_up(now));
+        effects
+    }
+
+    /// Whether none of them is gone since the last listing.
+    fn are_there(&self, found: &BTreeMap<DistributionId, Reached>) -> bool {
+        !found.keys().any(|id| self.gone.contains(id))
+    }
+
+    /// While the account cannot be listed, what the last listing knows still holds. Only a host that it does not know, or whose
+    /// distribution is gone, has to wait.
+    fn answer_of_old(&self, plan: &Plan) -> Result<BTreeMap<DistributionId, Reached>, NotFound> {
+        match self.find(plan) {
+            (found, true) if self.listed_at.is_some() && self.are_there(&found) => Ok(found),
+            (_, _) => Err(NotFound(self.list.reason().unwrap_or_default().to_owned())),
+        }
+    }
+}
+
+impl Machine for Catalog {
+    type Event = Event;
+    type Effect = Effect;
+
+    fn step(&mut self, now: Timestamp, event: Event) -> Vec<Effect> {
+        match event {
+            Event::Begun => self.list_if_due(now).into_iter().collect(),
+            Event::Asked(token, plan) => self.asked(now, token, plan),
+            Event::Compared(token, plan) => self.compared(now, token, plan),
+            Event::Listed(listing) => self.listed(now, listing),
+            Event::ListFailed(why) => self.list_failed(now, why),
+            Event::TagsRead(id, read) => self.tags_read(now, id, read),
+            Event::Refused(id, CdnErrorClass::Gone) => self.lose(now, id),
+            Event::Refused(..) => Vec::new(),
+        }
+    }
+
+    fn tick(&mut self, now: Timestamp) -> Vec<Effect> {
+        let mut effects = self.give_up(now);
+        effects.extend(self.list_if_due(now));
+        effects
+    }
+
+    /// Nothing before the first listing: the beginning, or a question, causes that.
+    fn next_deadline(&self) -> Option<Timestamp> {
+        let begun = self.listed_at.is_some() || self.list.is_failing();
+        let list = (begun && !self.list.is_asked()).then(|| self.due());
+        let comparisons = self.waiting.values().filter(|question| question.compares);
+        comparisons.map(|question| question.asked.after(self.freshness.patience())).chain(list).min()
+    }
+}
+
+/// Whether nothing has to be found out for it.
+fn names_all(plan: &Plan) -> bool {
+    plan.hosts.is_empty() && plan.origins.is_empty()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,487 @@
+//! A member's durable state of one workload. All safety depends on it: every step of a rollout is a compare-and-set of
+//! its record, and nothing is done that the stored record does not already say.
+//!
+//! Idle records are most of them, so they are compact: short keys, nothing that is at its default. Not for the webhooks
+//! waiting to be delivered; those have objects of their own in the ledger.
+
+mod brief;
+mod called;
+mod count;
+mod ending;
+mod last_site;
+mod number;
+mod open;
+mod passed;
+mod published;
+mod purge;
+mod times;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::records::rules::Rules;
+use kernel::floor::Floor;
+use kernel::id::{InvalidationId, Nonce, NoticeId, Seq, Vector, WorkloadId};
+use kernel::names::distribution::DistributionId;
+use kernel::names::group_name::Alias;
+use kernel::names::host::Host;
+use kernel::names::image::{Code, Version};
+use kernel::names::paths::PathSet;
+use notices::notice::Notice;
+
+pub use brief::Brief;
+pub use count::{Count, FAILURES_LISTED_MAX, PURGES_NAMED_MAX, PURGES_OPEN_MAX, Unlisted};
+pub use ending::{Closed, Outcome};
+pub use last_site::{LAST_HOSTS_MAX, LAST_SITE_BYTES_MAX, LastSite};
+pub use passed::{PASSED_MAX, Passed, passed};
+pub(crate) use published::ABSENT_REVISION;
+pub use published::Published;
+pub use purge::{Purge, PurgeState};
+pub use times::Times;
+
+/// The newest form of a record this program writes. It reads this one and those before. A record is written in the oldest
+/// form that can say all of it; see `record_codec::form`.
+pub const SCHEMA: u32 = 3;
+
+/// Closed rollouts kept for `explain` and the status page. Three at about 150 bytes keep 10,000 records of a busy cluster
+/// below 100 KB a shard; older ones are in the log.
+pub const HISTORY_MAX: usize = 3;
+
+/// Votes that wait for other members at once; a workload that has eight of them waits with its next vote, and says so. What is
+/// decided does not count, however long its purges take (decision 29).
+pub const VOTES_MAX: usize = 8;
+
+/// Longest record that is written, in bytes of JSON. A ConfigMap has 1 MiB for 156 records (at 10,000 workloads), and only
+/// records with a purge on its way are larger than a few hundred bytes.
+pub const RECORD_BYTES_MAX: usize = 64 * 1024;
+
+/// Bytes of a version as it is written: forty containers of 100 bytes each, or 27 with digests. At rest a record has it twice, so
+/// that 64 of the largest records at rest fill a shard. A workload with a larger one is not followed, and its owner learns what to do.
+pub const VERSION_BYTES_MAX: usize = 4 * 1024;
+
+/// Bytes of the words in which a rollout is remembered: what changed, and why it ended so.
+pub const WORDS_BYTES_MAX: usize = 1024;
+
+/// Bytes of the words in which a vote remembers what it changes: some five containers with their tags.
+pub const CHANGE_WORDS_BYTES_MAX: usize = 256;
+
+/// Bytes of host names in one vote: about a thousand hosts, far above CloudFront's quota of 100 aliases a distribution.
+pub const VOTE_HOST_BYTES_MAX: usize = 24 * 1024;
+
+/// Bytes of names in one vote that lead elsewhere: about 200 names. Those beyond it are left out, which purges too much rather
+/// than too little.
+pub const VOTE_EXCEPT_BYTES_MAX: usize = 4 * 1024;
+
+/// Bytes of paths in one vote. With [`VOTE_HOST_BYTES_MAX`] and what else is in a vote it stays below
+/// [`RECORD_BYTES_MAX`], so the first vote of a record can always be written; configuration and annotations are held to it.
+pub const VOTE_PATH_BYTES_MAX: usize = 16 * 1024;
+
+/// Bytes of hosts and paths in one vote, for hosts where only some paths are the namespace's own. Hosts beyond it are left out.
+pub const VOTE_NARROW_BYTES_MAX: usize = 4 * 1024;
+
+/// Bytes of load balancer names in one vote. A workload has one or two, of about 70 bytes each.
+pub const VOTE_ORIGIN_BYTES_MAX: usize = 2 * 1024;
+
+/// Bytes that are left free when a vote joins others in a record, and when purges are listed: votes grow by their purges,
+/// about 150 bytes each, and by the words about their ends.
+pub const VOTE_GROWTH_BYTES: usize = 8 * 1024;
+
+/// Bytes of hosts, and of paths, that a notice mentions: enough for a person; who wants all asks `explain`.
+pub const NOTICE_LIST_BYTES_MAX: usize = 1024;
+
+/// Records by workload. There may be tens of thousands of them, so they are shared and not copied by those that write and show them.
+pub type Records = BTreeMap<WorkloadId, Arc<Record>>;
+
+/// One member's knowledge of one workload.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Record {
+    /// Raised by one with every write; the ledger's compare-and-set is on it. (*Version* always means images.)
+    #[serde(rename = "r")]
+    pub revision: u64,
+    /// The workload's Kubernetes UID.
+    #[serde(rename = "u")]
+    pub uid: String,
+    /// Raised by one with every change of version or UID (GA-2).
+    #[serde(rename = "s")]
+    pub seq: Seq,
+    /// Drawn anew whenever `seq` is raised; none in records of rules 1 and 2 (decision 48).
+    #[serde(rename = "i", default, skip_serializing_if = "Nonce::is_none")]
+    pub nonce: Nonce,
+    /// The images of the rollout `seq`.
+    #[serde(rename = "v")]
+    pub version: Version,
+    /// `metadata.generation` at the last write: a witness for people, never identity.
+    #[serde(rename = "g", default, skip_serializing_if = "is_default")]
+    pub generation: i64,
+    /// Why `seq` was raised.
+    #[serde(rename = "c", default, skip_serializing_if = "is_default")]
+    pub change: Change,
+    /// Their owner's name for these images in the whole group (decision 51); read with them, and no change by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group_version: Option<String>,
+    /// Its name in its group, where that is not its own (decision 55). No vote of it is open under another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group_name: Option<Box<Alias>>,
+    /// How far the rollout `seq` is.
+    #[serde(rename = "p", default, skip_serializing_if = "is_default")]
+    pub phase: Phase,
+    /// How long the rollout has been waited for, in milliseconds, not counting pauses. Survives restarts.
+    #[serde(rename = "e", default, skip_serializing_if = "is_default")]
+    pub elapsed_ms: u64,
+    /// The version the edge was last made to agree with, unless that is `version` itself.
+    #[serde(rename = "w", default, skip_serializing_if = "Option::is_none")]
+    pub settled: Option<Version>,
+    /// How the settled version relates to what has completed since.
+    #[serde(rename = "d", default, skip_serializing_if = "is_default")]
+    pub edge: Edge,
+    /// The highest seq whose vote is closed (or that closed without one); a later one that completes still awaits its vote.
+    #[serde(rename = "k", default, skip_serializing_if = "is_default")]
+    pub closed: Seq,
+    /// The last value of the annotation `requested-at` that was acted on.
+    #[serde(rename = "q", default, skip_serializing_if = "Option::is_none")]
+    pub requested_at: Option<String>,
+    /// The rollouts that it completed before its newest and has not closed, oldest first; only in a group
+    /// (decision 52).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub passed: Vec<Passed>,
+    /// Votes whose vectors are not closed, oldest first.
+    #[serde(rename = "b", default, skip_serializing_if = "Vec::is_empty")]
+    pub votes: Vec<Vote>,
+    /// Votes that all members have closed while purges of them were owed, in brief, oldest first (decision 29).
+    #[serde(rename = "y", default, skip_serializing_if = "Vec::is_empty")]
+    pub owed: Vec<Vote>,
+    /// How the last rollouts ended, by their numbers, oldest first.
+    #[serde(rename = "h", default, skip_serializing_if = "Vec::is_empty")]
+    pub history: Vec<Closed>,
+    /// Notices of transitions already in this record that may not have been announced yet.
+    #[serde(rename = "n", default, skip_serializing_if = "Vec::is_empty")]
+    pub untold: Vec<Notice>,
+    /// The group's configuration it was last brought up to (decision 11); empty while alone.
+    #[serde(rename = "m", default, skip_serializing_if = "String::is_empty")]
+    pub config: String,
+    /// The newest vector this member voted for; `None` while alone. Its votes are a chain: one at or below this is an old one.
+    #[serde(rename = "l", default, skip_serializing_if = "Option::is_none")]
+    pub last: Option<Brief>,
+    /// We reported that the present rollout holds up the group, or is held up by it.
+    #[serde(rename = "o", default, skip_serializing_if = "is_default")]
+    pub stalled: bool,
+    /// A newer state of this record (`seq` and revision) that the group had seen when the ledger did not have it any more. Until
+    /// it is adopted nothing is agreed on.
+    #[serde(rename = "x", default, skip_serializing_if = "Option::is_none")]
+    pub set_back: Option<(Seq, u64)>,
+    /// Its owner had taken it out by `enabled: "false"`: what ran meanwhile was not followed, so being switched on again is a
+    /// change (decision 28).
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub off: bool,
+    /// The version is that of chosen containers, by annotation. Where an old program dropped this, removing the annotation is one
+    /// change too many.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub chosen: bool,
+    /// The first rollout that a purge was asked for with, by `requested-at`, until one of it or of a later rollout is complete.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<Seq>,
+    /// The paths of that purge, by `requested-paths`; `None` for the usual ones. Where an older program dropped this,
+    /// that is purged, which is no less unless the owner has narrowed `paths`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked: Option<PathSet>,
+    /// The version before, while the rollout is open and the edge does not show it. Only for words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<Version>,
+    /// Its last known site. Where an older program dropped this, a failed rollout of a workload without a
+    /// site counts as one that did not end well, until the next.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub site: Option<LastSite>,
+    /// The last words about its pods: why it failed, or what it did not wait for any longer. Shown until the next rollout; an older
+    /// program drops them.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub remark: String,
+    /// When its stations began, while it is open and where traces are exported.
+    #[serde(rename = "t", default, skip_serializing_if = "Times::is_blank")]
+    pub times: Times,
+    /// The unusable parts of the workload, in words; `explain` shows them.
+    #[serde(rename = "f", default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub conditions: BTreeSet<String>,
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+/// Why a rollout began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Change {
+    /// The first sight of the workload: nothing has changed (decision 1).
+    #[default]
+    Baseline,
+    /// Another version, or another object of the same name.
+    Changed,
+    /// It was recorded as failed and completed after all.
+    Recovered,
+    /// Its owner asked, by `requested-at`.
+    Requested,
+}
+
+/// How far a rollout is. For one seq it moves only Rolling → Complete | Failed | Withdrawn and Complete → Withdrawn (GA-3).
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Phase {
+    /// Seen, and not complete.
+    Rolling,
+    /// The predicate of `readiness` held.
+    #[default]
+    Complete,
+    /// It will not complete, as far as we can tell.
+    Failed(Failure),
+    /// Given up by policy before any vote was cast (GA-5).
+    Withdrawn,
+}
+
+impl Phase {
+    /// One word for tables and logs.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Rolling => "rolling",
+            Self::Complete => "complete",
+            Self::Failed(_) => "failed",
+            Self::Withdrawn => "withdrawn",
+        }
+    }
+}
+
+/// Why a rollout failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Failure {
+    /// Kubernetes' own progress deadline, confirmed by a second look.
+    ProgressDeadlineExceeded,
+    TimedOut,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::ProgressDeadlineExceeded => "the Deployment missed its progress deadline",
+            Self::TimedOut => "the rollout timeout passed",
+        })
+    }
+}
+
+/// Whether the edge may hold something else than the settled version.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Edge {
+    /// Nothing but the settled version has completed since it was settled.
+    #[default]
+    Settled,
+    /// Another version has completed or may have been served (decision 31), so the edge may hold it until the next purge.
+    Moved,
+    /// Never purged, and the first sight was in the middle of a rollout: the edge may hold anything.
+    Unknown,
+}
+
+/// One member's vote for a vector, and what became of it. Never withdrawn once stored (GA-5).
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Vote {
+    /// The vector that was voted for.
+    #[serde(rename = "v")]
+    pub vector: Vector,
+    /// The name under which it was cast, where that is not the workload's own (decision 55): part of the rollout's id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<WorkloadId>,
+    /// The voter's own component.
+    #[serde(rename = "s")]
+    pub seq: Seq,
+    /// The images, for settling the edge and for words.
+    #[serde(rename = "i")]
+    pub version: Version,
+    /// Why this member's component is news; `Baseline` means it is not, or not any more.
+    #[serde(rename = "c", default, skip_serializing_if = "is_default")]
+    pub change: Change,
+    /// This member returned to the version the edge already has, which `purge.on_rollback` takes for no reason of its own to
+    /// purge (decision 31).
+    #[serde(rename = "x", default, skip_serializing_if = "is_default")]
+    pub returned: bool,
+    /// It completed after it was recorded as failed, and `purge.on_recovered` says to skip the purge of all then.
+    #[serde(rename = "l", default, skip_serializing_if = "is_default")]
+    pub late: bool,
+    /// The rules it was cast under, by which its vector is judged, planned and named (decision 41).
+    #[serde(rename = "j", default, skip_serializing_if = "is_default")]
+    pub rules: Rules,
+    /// The configuration of the group it was cast under. All votes of a decided vector have the same.
+    #[serde(rename = "m", default, skip_serializing_if = "String::is_empty")]
+    pub config: String,
+    /// When it was cast, in milliseconds since the Unix epoch by the voter's clock; 0 in votes of rules 1 and 2 while alone. The newest
+    /// of a vector is the time in the notices of it in a group, so that they have the same bytes from every member; and what
+    /// CloudFront created long before it is no purge of it (decision 48).
+    #[serde(rename = "a", default, skip_serializing_if = "is_default")]
+    pub at_ms: i64,
+    /// The hosts this member serves the workload by.
+    #[serde(rename = "h", default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub hosts: BTreeSet<Host>,
+    /// Names that are known to lead elsewhere, though a wildcard among the hosts covers them, or the load balancers are asked
+    /// for them.
+    #[serde(rename = "e", default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub except: BTreeSet<Host>,
+    /// Of these of the hosts, no more than these paths: the others are routed by other namespaces (decision 39).
+    #[serde(rename = "r", default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub narrow: BTreeMap<Host, PathSet>,
+    /// Load balancer host names, for rules that name no host.
+    #[serde(rename = "o", default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub origins: BTreeSet<String>,
+    /// Distributions the owner named, instead of what the hosts match.
+    #[serde(rename = "d", default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub distributions: BTreeSet<DistributionId>,
+    #[serde(rename = "p")]
+    pub paths: PathSet,
+    /// The purges of the decided vector, as far as this member knows.
+    #[serde(rename = "g", default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub purges: BTreeMap<DistributionId, Purge>,
+    /// The ones not listed; `None` while all are.
+    #[serde(rename = "u", default, skip_serializing_if = "Option::is_none")]
+    pub unlisted: Option<Unlisted>,
+    /// The completion timeout passed at least once.
+    #[serde(rename = "t", default, skip_serializing_if = "is_default")]
+    pub stalled: bool,
+    /// Every notice written about it, so that what happens again in another life is not announced twice in other words.
+    #[serde(rename = "n", default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub noticed: BTreeSet<NoticeId>,
+    /// Another version has completed or may have been served here since it was cast: the edge may hold that one when the purge
+    /// is done.
+    #[serde(rename = "k", default, skip_serializing_if = "is_default")]
+    pub overtaken: bool,
+    /// When purges of it became owed, in milliseconds since the Unix epoch by this member's clock; 0 if none did.
+    #[serde(rename = "w", default, skip_serializing_if = "is_default")]
+    pub owed_ms: i64,
+    /// Its change in words, once a newer rollout has taken its place: the record then has the change of that one.
+    #[serde(rename = "f", default, skip_serializing_if = "String::is_empty")]
+    pub change_words: String,
+    /// When the stations of this member's rollout began, where traces are exported and the component is news.
+    #[serde(rename = "b", default, skip_serializing_if = "Times::is_blank")]
+    pub times: Times,
+    /// The fate of the vector. The vote stays until every member has recorded that (decision 2).
+    #[serde(rename = "z", default, skip_serializing_if = "Option::is_none")]
+    pub closed: Option<Outcome>,
+    /// Why, where the outcome does not say it all: the member and its reason.
+    #[serde(rename = "y", default, skip_serializing_if = "String::is_empty")]
+    pub why: String,
+}
+
+impl Vote {
+    /// Whether its purges were rehearsed only.
+    pub fn is_of_dry_run(&self) -> bool {
+        self.purges.values().filter_map(|purge| purge.invalidation.as_ref()).any(InvalidationId::is_of_dry_run)
+    }
+}
+
+impl Record {
+    /// The number and revision of a record; none is below the first.
+    pub fn state_of(record: Option<&Self>) -> (Seq, u64) {
+        record.map_or((Seq::default(), 0), |record| (record.seq, record.revision))
+    }
+
+    /// The first record of a workload with this number, at rest. Nothing else is known yet.
+    pub fn first(seq: Seq) -> Self {
+        Self {
+            revision: 1,
+            uid: String::new(),
+            seq,
+            nonce: Nonce::default(),
+            version: Version::default(),
+            group_version: None,
+            group_name: None,
+            generation: 0,
+            change: Change::Baseline,
+            phase: Phase::Complete,
+            elapsed_ms: 0,
+            settled: None,
+            edge: Edge::Settled,
+            closed: seq,
+            requested_at: None,
+            passed: Vec::new(),
+            votes: Vec::new(),
+            owed: Vec::new(),
+            history: Vec::new(),
+            untold: Vec::new(),
+            config: String::new(),
+            last: None,
+            stalled: false,
+            set_back: None,
+            off: false,
+            chosen: false,
+            request: None,
+            asked: None,
+            from: None,
+            site: None,
+            remark: String::new(),
+            times: Times::default(),
+            conditions: BTreeSet::new(),
+        }
+    }
+
+    /// The time the rollout has been waited for, as of the last write.
+    pub fn elapsed(&self) -> Duration {
+        Duration::from_millis(self.elapsed_ms)
+    }
+
+    /// The numbers above a floor: that of being absent, and that of the first record after. They differ, so that a vector with
+    /// the one is never taken for one with the other. Where nothing was ever removed, being absent needs no number.
+    pub fn above(floor: Seq) -> (Seq, Seq) {
+        let absent = if floor == Seq::default() { floor } else { floor.next() };
+        (absent, absent.next())
+    }
+
+    /// Counts a baseline that is not stored yet from another floor.
+    pub fn start_above(&mut self, floor: Floor) {
+        (_, self.seq) = Self::above(floor.seq);
+        self.revision = floor.follows(Self::state_of(None), self.seq).saturating_add(1);
+        self.closed = self.seq;
+    }
+
+    /// The running version, in the form that other members compare.
+    pub fn code(&self) -> Code<'_> {
+        Code { version: &self.version, group_version: self.group_version.as_deref() }
+    }
+
+    /// The version the edge was last made to agree with, if that is known.
+    pub fn settled(&self) -> Option<&Version> {
+        match self.edge {
+            Edge::Unknown => None,
+            Edge::Settled | Edge::Moved => Some(self.settled.as_ref().unwrap_or(&self.version)),
+        }
+    }
+
+    /// The replaced version: the one that ran before, or the one that the edge has.
+    pub fn before(&self) -> Option<&Version> {
+        self.from.as_ref().or_else(|| self.settled())
+    }
+
+    /// The vote for this vector, closed or not.
+    pub fn vote(&self, vector: &Vector) -> Option<&Vote> {
+        self.votes.iter().find(|vote| vote.vector == *vector)
+    }
+
+    /// The vote for this vector, among those kept for what they owe too.
+    pub fn kept(&self, vector: &Vector) -> Option<&Vote> {
+        self.all_kept().find(|vote| vote.vector == *vector)
+    }
+
+    /// All votes, those kept for what they owe first: in the order in which they were cast, as far as they overlap.
+    pub fn all_kept(&self) -> impl DoubleEndedIterator<Item = &Vote> {
+        self.owed.iter().chain(&self.votes)
+    }
+
+    /// The same, to be changed.
+    pub fn all_kept_mut(&mut self) -> impl Iterator<Item = &mut Vote> {
+        self.owed.iter_mut().chain(&mut self.votes)
+    }
+
+    /// The open vote whose own component is the rollout `seq`.
+    pub fn vote_for(&self, seq: Seq) -> Option<&Vote> {
+        self.votes.iter().find(|vote| vote.seq == seq && vote.closed.is_none())
+    }
+}

@@ -1,0 +1,242 @@
+//! How a rollout ends, and its vote: what is remembered and announced, what we take the edge to have from then on, and when a
+//! vote is no longer needed.
+
+use crate::agreement::group;
+use crate::records::record::{
+    Closed, Edge, NOTICE_LIST_BYTES_MAX, Outcome, PURGES_NAMED_MAX, Phase, Purge, PurgeState, Record, Vote,
+    WORDS_BYTES_MAX,
+};
+use crate::rollouts::rollout::turn::Task;
+use crate::rollouts::rollout::words::{fitting, short};
+use crate::rollouts::rollout::{Rollout, fates, words};
+use kernel::id::{InvalidationId, Member, NoticeId, Vector};
+use kernel::machine::Timestamp;
+use kernel::names::distribution::DistributionId;
+use kernel::names::host::Host;
+use kernel::text;
+use notices::notice::Kind;
+
+/// How a rollout ends before it was voted for.
+pub(super) struct End {
+    /// The kind of its notice.
+    pub(super) kind: Kind,
+    pub(super) outcome: Outcome,
+    pub(super) message: String,
+    /// The reason, if the outcome does not say it all.
+    pub(super) why: String,
+}
+
+impl End {
+    /// One whose outcome says it all.
+    pub(super) fn plainly(kind: Kind, outcome: Outcome) -> Self {
+        Self { kind, message: outcome.to_string(), outcome, why: String::new() }
+    }
+}
+
+/// How a vector ends, and why where the outcome does not say it all.
+pub(super) type VectorEnd = (Outcome, String);
+
+/// The fate of a closed vote.
+pub(super) enum Parting {
+    /// Its end is not announced yet, or another member may need it.
+    Stays,
+    /// It is kept in brief for what it owes.
+    Owes,
+    /// Nothing follows from it any more.
+    Goes,
+}
+
+impl Rollout {
+    /// The present rollout ends before it was voted for.
+    pub(super) fn close(&mut self, now: Timestamp, End { kind, outcome, message, why }: End) {
+        self.announce(now, kind, message);
+        if let Some(draft) = &mut self.record.draft {
+            let change = text::cut(&words::change(draft.before(), &draft.version), WORDS_BYTES_MAX);
+            let why = text::cut(&why, WORDS_BYTES_MAX);
+            draft.close(Closed { seq: draft.seq, change, outcome, why, purges: Vec::new(), more: 0 });
+        }
+    }
+
+    /// Closes an open vote: the vector has ended, for the reason given. Returns whether there was one.
+    pub(super) fn close_vote(&mut self, now: Timestamp, vector: &Vector, (outcome, why): VectorEnd) -> bool {
+        let (agreed_at, hosts) = self.ballot.agreed(vector);
+        let Some(vote) = self.record.open_vote(vector) else { return false };
+        vote.closed = Some(outcome.clone());
+        // The announcement of the end follows from all votes, and later lives may not see them all any more.
+        vote.at_ms = vote.at_ms.max(agreed_at);
+        let mentioned = fitting(&hosts, NOTICE_LIST_BYTES_MAX, |host: &Host| host.as_str().len());
+        vote.hosts.extend(mentioned.cloned());
+        short(&why).clone_into(&mut vote.why);
+        let vote = vote.clone();
+        if !self.is_told_elsewhere(&vote) && self.is_turn(now, vector, Task::Tell) {
+            self.announce_end(now, &vote);
+        }
+        let served = self.may_be_served();
+        let Some(draft) = &mut self.record.draft else { return false };
+        let change = words::changed_by(&vote, draft.before(), draft.seq);
+        let (purges, more) = named(&vote);
+        if outcome == Outcome::Purged {
+            settle(draft, &vote, served, self.policy.same_digest_is_same);
+        }
+        draft.note_purged(&vote);
+        let said = [vote.why.as_str()].into_iter().chain((vote.seq == draft.seq).then_some(draft.remark.as_str()));
+        let why = said.filter(|words| !words.is_empty()).collect::<Vec<_>>().join("; ");
+        if outcome != Outcome::Dead {
+            draft.passed.retain(|passed| passed.seq > vote.seq);
+        }
+        draft.close(Closed { seq: vote.seq, change, outcome, why, purges, more });
+        true
+    }
+
+    /// Goes on with a vote whose end is durable: we announce it when our turn comes, unless another member has.
+    pub(super) fn see_told(&mut self, now: Timestamp, vote: &Vote) {
+        let vector = &vote.vector;
+        if let Some(id) = self.id_of_end(vote, vote, &self.identity.member)
+            && !vote.noticed.contains(&id)
+        {
+            if self.is_told_elsewhere(vote) {
+                self.record.kept_mut(vector).into_iter().for_each(|vote| vote.noticed.extend([id.clone()]));
+            } else if self.is_turn(now, vector, Task::Tell) {
+                self.announce_end(now, vote);
+            }
+        }
+    }
+
+    /// Whether another member has announced it, or is certain to.
+    fn is_told_elsewhere(&self, vote: &Vote) -> bool {
+        let own = &self.identity.member;
+        let dead = vote.closed == Some(Outcome::Dead);
+        // Theirs may still be owed where ours is complete.
+        let told = |member: &Member, record: &Record| match record.kept(&vote.vector) {
+            Some(theirs) => self
+                .id_of_end(vote, theirs, member)
+                .is_some_and(|id| theirs.noticed.contains(&id) && record.untold.iter().all(|notice| notice.id != id)),
+            // A member drops its vote only after the announcement; but for a dead vector it may never have voted.
+            None => {
+                !dead
+                    && record
+                        .last
+                        .as_ref()
+                        .is_some_and(|last| group::has_moved_on(&self.ballot.view, last, &vote.vector))
+            }
+        };
+        let mut others = self.ballot.view.members.iter().filter(|(member, _)| *member != own);
+        others.any(|(member, known)| {
+            known.as_ref().and_then(|known| known.published.record()).is_some_and(|record| told(member, record))
+        })
+    }
+
+    /// Whether the end of a closed vote is announced, and no other member needs the vote any more.
+    pub(super) fn parting(&self, vector: &Vector) -> Parting {
+        let Some(draft) = &self.record.draft else { return Parting::Stays };
+        let Some(vote) = draft.kept(vector).filter(|vote| vote.closed.is_some()) else { return Parting::Stays };
+        let told = |id: NoticeId| {
+            let waits = !self.identity.is_alone() && draft.untold.iter().any(|notice| notice.id == id);
+            vote.noticed.contains(&id) && !waits
+        };
+        let dead = vote.closed == Some(Outcome::Dead);
+        let known = group::all_have_closed(&self.ballot.view, vector, dead, &self.identity.member);
+        match () {
+            () if !known || !self.id_of_end(vote, vote, &self.identity.member).is_none_or(told) => Parting::Stays,
+            () if vote.owes() => Parting::Owes,
+            () if vote.owed_ms == 0 || !self.ballot.others_owe(vector, &self.identity.member) => Parting::Goes,
+            () => Parting::Stays,
+        }
+    }
+
+    /// Nothing more follows from the vote.
+    pub(super) fn drop_vote(&mut self, vector: &Vector) {
+        self.record.draft.iter_mut().for_each(|draft| {
+            draft.votes.retain(|vote| vote.vector != *vector);
+            draft.owed.retain(|vote| vote.vector != *vector);
+        });
+        self.purges.release(vector);
+    }
+
+    /// The final end of a rollout that had ended with owed purges.
+    pub(super) fn close_owed(&mut self, vote: &Vote) {
+        let served = self.may_be_served();
+        let (Some(draft), Some(ended)) = (&mut self.record.draft, &vote.closed) else { return };
+        if let Some(closed) = draft.history.iter_mut().find(|closed| closed.seq == vote.seq) {
+            closed.outcome = ended.clone();
+            (closed.purges, closed.more) = named(vote);
+            short(&fates::missing(vote)).clone_into(&mut closed.why);
+        }
+        if *ended == Outcome::Purged {
+            settle(draft, vote, served, self.policy.same_digest_is_same);
+        }
+    }
+
+    /// The notice by which `member`, whose vote of the vector is `theirs`, announces that it ended as `vote` did.
+    fn id_of_end(&self, vote: &Vote, theirs: &Vote, member: &Member) -> Option<NoticeId> {
+        let kind = vote.closed.as_ref().and_then(kind_of_end)?;
+        Some(self.notice_id(&vote.vector, kind, &detail_of_end(theirs, member), member))
+    }
+
+    fn announce_end(&mut self, now: Timestamp, vote: &Vote) {
+        let Some((outcome, kind)) = vote.closed.as_ref().and_then(|outcome| Some((outcome, kind_of_end(outcome)?)))
+        else {
+            return;
+        };
+        let message = match outcome {
+            Outcome::Purged | Outcome::Partly | Outcome::PartlyOwed | Outcome::Owed => fates::told(vote, outcome),
+            _ if vote.why.is_empty() => outcome.to_string(),
+            _ => format!("{outcome} ({})", vote.why),
+        };
+        let detail = detail_of_end(vote, &self.identity.member);
+        self.announce_vote(now, &vote.vector, kind, &detail, message);
+    }
+}
+
+/// By which listing its distributions were found is what one member knows, so that it says so in a notice of its own.
+fn detail_of_end(vote: &Vote, member: &Member) -> String {
+    fates::listed(vote).map_or_else(String::new, |_| format!("listed/{member}"))
+}
+
+/// The announcement of an end, if there is one.
+const fn kind_of_end(outcome: &Outcome) -> Option<Kind> {
+    match outcome {
+        Outcome::Purged => Some(Kind::PurgeCompleted),
+        Outcome::Returned | Outcome::RecoveredSkipped => Some(Kind::PurgeSkipped),
+        Outcome::NoDistribution | Outcome::Dead => Some(Kind::PurgeFailed),
+        Outcome::Partly => Some(Kind::PurgeFailed),
+        Outcome::Owed | Outcome::PartlyOwed => Some(Kind::PurgeOwed),
+        // An impossible purge was announced when it failed; the other outcomes are not announced.
+        Outcome::Impossible | Outcome::NothingNew | Outcome::NoSite | Outcome::SetBack => None,
+        // These close a rollout before its vote.
+        Outcome::Failed(_)
+        | Outcome::Superseded
+        | Outcome::RolledBack
+        | Outcome::Deleted
+        | Outcome::Withdrawn
+        | Outcome::SwitchedOff => None,
+    }
+}
+
+/// All was purged: the edge now has what was voted for, unless another version completed meanwhile or may have been
+/// `served`.
+fn settle(draft: &mut Record, vote: &Vote, served: bool, same_digest_is_same: bool) {
+    // A request made since then still stands.
+    draft.request = draft.request.filter(|asked| *asked > vote.seq);
+    draft.asked = draft.asked.take().filter(|_| draft.request.is_some());
+    // The purge of a later version found that one on the edge, whichever of the two completes first.
+    if draft.history.iter().any(|closed| closed.seq > vote.seq && closed.outcome == Outcome::Purged) {
+        return;
+    }
+    let same = draft.version.same_content(&vote.version, same_digest_is_same);
+    draft.settled = (!same).then(|| vote.version.clone());
+    let moved = vote.overtaken || (!same && (served || draft.phase == Phase::Complete));
+    draft.edge = if moved { Edge::Moved } else { Edge::Settled };
+}
+
+/// The first purges of a vote as the history names them, and how many more there are.
+fn named(vote: &Vote) -> (Vec<(DistributionId, Option<InvalidationId>)>, usize) {
+    let is_made =
+        |purge: &Purge| matches!(purge.state, PurgeState::Completed | PurgeState::Covered(_) | PurgeState::DoneByOther);
+    let (made, unmade): (Vec<_>, Vec<_>) = vote.purges.iter().partition(|(_, purge)| is_made(purge));
+    let unmade = unmade.into_iter().map(|(id, _)| (id.clone(), None));
+    let made = made.into_iter().map(|(id, purge)| (id.clone(), purge.invalidation.clone()));
+    let purges: Vec<_> = unmade.chain(made).take(PURGES_NAMED_MAX).collect();
+    let more = vote.count().all().saturating_sub(purges.len());
+    (purges, more)
+}

@@ -1,0 +1,181 @@
+//! The difference between a sight and the record: the question behind every rollout.
+
+use std::collections::BTreeSet;
+
+use crate::bounds::policy::{OnRollback, Policy};
+use crate::records::record::{Change, Phase, Record};
+use crate::rollouts::rollout::Arrival;
+use crate::rollouts::rollout::naming::is_called;
+use crate::rollouts::rollout::served::{is_edge_elsewhere, is_proved_by_counts};
+use crate::workloads::workload::{FAULT_BYTES_MAX, Workload};
+use kernel::id::Seq;
+use kernel::names::image::{Version, difference};
+use kernel::reported::Standing;
+use kernel::text::cut;
+
+/// Bytes of all conditions of a record: some seven faults in words. 10,000 workloads with as many take 160 KB of a shard.
+pub const CONDITIONS_BYTES_MAX: usize = 1024;
+
+/// Bytes reserved for the count of further faults.
+const MORE_BYTES: usize = 40;
+
+/// The reaction that a sight needs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Attention {
+    Idle,
+    /// A first listing found it at rest: a baseline record, and no more (decision 1).
+    Baseline(Box<Record>),
+    Rollout,
+}
+
+/// Whether a workload needs a rollout machine: the question asked of every sight of every workload, so it is cheap. `listed`:
+/// all others of its scope are on record.
+pub fn attention(record: Option<&Record>, workload: &Workload, listed: bool, policy: &Policy) -> Attention {
+    let Some(record) = record else {
+        let Ok(version) = workload.version.as_ref().map_err(|_| ()) else {
+            // There is no record and there can be none; see `unusable`.
+            return Attention::Idle;
+        };
+        return match Arrival::of(workload, listed) {
+            _ if workload.tuning.disabled || workload.deleting => Attention::Idle,
+            Arrival::Baseline if workload.tuning.faults.is_empty() && workload.tuning.group_name.is_none() => {
+                Attention::Baseline(Box::new(baseline(workload, version, Seq::default())))
+            }
+            Arrival::Open | Arrival::Baseline | Arrival::UnderWay | Arrival::New => Attention::Rollout,
+        };
+    };
+    let quiet = if workload.tuning.disabled {
+        record.off && is_called(record, workload, policy)
+    } else {
+        let usable = workload.version.is_ok();
+        let unserved = !usable || !serves_after_all(record, workload, policy);
+        unserved && is_exact(record, workload, policy) && news(record, workload, policy).is_none()
+    };
+    if quiet && !record.is_open() && faults(workload, policy).eq(record.conditions.iter().cloned()) {
+        Attention::Idle
+    } else {
+        Attention::Rollout
+    }
+}
+
+/// Why a workload without a record gets none, if its owner has to do something about it. There is no record to say it.
+pub fn unusable(record: Option<&Record>, workload: &Workload, policy: &Policy) -> Option<String> {
+    let wanted = record.is_none() && !workload.tuning.disabled && !workload.deleting;
+    (wanted && workload.version.is_err()).then(|| faults(workload, policy).collect::<Vec<_>>().join("; "))
+}
+
+/// The record of a workload at first sight: nothing has changed yet.
+pub fn baseline(workload: &Workload, version: &Version, floor: Seq) -> Record {
+    let (_, seq) = Record::above(floor);
+    Record {
+        uid: workload.uid.clone(),
+        version: version.clone(),
+        group_version: workload.tuning.group_version.clone(),
+        generation: workload.generation,
+        requested_at: workload.tuning.asks.requested_at.clone(),
+        chosen: workload.tuning.containers.is_some(),
+        ..Record::first(seq)
+    }
+}
+
+/// The change of the workload compared with its record, if any. The watcher, `explain` and `status` ask this.
+pub fn news(record: &Record, workload: &Workload, policy: &Policy) -> Option<Change> {
+    let version = workload.version.as_ref().ok().filter(|_| !workload.tuning.disabled)?;
+    // One in flight when it was switched off goes on.
+    let was_off = record.off && !record.is_in_flight();
+    if record.uid != workload.uid || was_off || !is_same(record, workload, version, policy) {
+        Some(Change::Changed)
+    } else if is_requested(record, workload) {
+        Some(Change::Requested)
+    } else {
+        recovers(record, workload, policy).then_some(Change::Recovered)
+    }
+}
+
+/// The view of a workload whose news is not on record yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Preview {
+    /// The news, for a table.
+    pub brief: String,
+    pub state: String,
+    pub next: String,
+}
+
+/// The view to show instead of the record's; `None` where nothing is new.
+pub fn preview(record: &Record, workload: &Workload, policy: &Policy) -> Option<Preview> {
+    let news = in_words(record, workload, policy)?;
+    Some(Preview {
+        brief: format!("{news}; not recorded yet"),
+        state: format!("{news}; allclear has not recorded this yet"),
+        next: format!("allclear records it at once, if it runs and watches namespace {}", workload.id.namespace),
+    })
+}
+
+fn in_words(record: &Record, workload: &Workload, policy: &Policy) -> Option<String> {
+    let words = |version: &Version| match news(record, workload, policy)? {
+        Change::Changed if record.uid != workload.uid => {
+            Some("the Deployment was deleted and created again".to_owned())
+        }
+        Change::Changed if is_same(record, workload, version, policy) => Some("it was switched on again".to_owned()),
+        Change::Changed | Change::Baseline => Some(difference(&record.version, version)),
+        Change::Requested => Some("a purge was requested by annotation".to_owned()),
+        Change::Recovered => Some("it completed after it had been recorded as failed".to_owned()),
+    };
+    workload.version.as_ref().ok().and_then(words)
+}
+
+/// Whether the workload runs what its record says (decision 12). If its owner has chosen other containers since, we compare
+/// those in both selections: another choice changes nothing that runs.
+fn is_same(record: &Record, workload: &Workload, version: &Version, policy: &Policy) -> bool {
+    if record.chosen || workload.tuning.containers.is_some() {
+        let (before, now) = (record.version.limited_to(version), version.limited_to(&record.version));
+        return now.same_content(&before, policy.same_digest_is_same);
+    }
+    version.same_content(&record.version, policy.same_digest_is_same)
+}
+
+/// Whether `requested-at` has another value than the one that was last acted on.
+pub(super) fn is_requested(record: &Record, workload: &Workload) -> bool {
+    workload.tuning.asks.requested_at.is_some() && workload.tuning.asks.requested_at != record.requested_at
+}
+
+/// Whether the record names exactly the images that run, not only images with the same content, and what their owner calls them.
+fn is_exact(record: &Record, workload: &Workload, policy: &Policy) -> bool {
+    let chosen = workload.tuning.containers.is_some();
+    let called = record.group_version == workload.tuning.group_version && is_called(record, workload, policy);
+    let is_named = |version: &Version| record.version == *version && record.chosen == chosen && called;
+    workload.version.as_ref().map_or(true, is_named)
+}
+
+/// A rollout recorded as failed that completed after all.
+fn recovers(record: &Record, workload: &Workload, policy: &Policy) -> bool {
+    matches!(record.phase, Phase::Failed(_)) && workload.standing(policy.zero_is_complete) == Standing::Complete
+}
+
+/// A rollout recorded as failed, with a pod of it ready now: the edge may have it.
+fn serves_after_all(record: &Record, workload: &Workload, policy: &Policy) -> bool {
+    policy.on_rollback == OnRollback::IfServed
+        && matches!(record.phase, Phase::Failed(_))
+        && is_edge_elsewhere(record)
+        && is_proved_by_counts(workload)
+}
+
+/// The faults of the workload, sorted and bounded as in a record: each is cut to [`FAULT_BYTES_MAX`], the first that fit into
+/// [`CONDITIONS_BYTES_MAX`] are named, and the rest is counted. This form is compared with the record and written into it.
+pub fn faults(workload: &Workload, policy: &Policy) -> impl Iterator<Item = String> + use<> {
+    let unreadable = workload.version.as_ref().err().map(|why| cut(&format!("image: {why}"), FAULT_BYTES_MAX));
+    let (mut named, mut bytes, mut more) = (BTreeSet::new(), 0, workload.tuning.more_faults);
+    let refused = policy.tenants.group_name(workload).err().map(|why| why.to_string());
+    for fault in unreadable.iter().chain(&refused).chain(&workload.tuning.faults) {
+        if bytes + fault.len() > CONDITIONS_BYTES_MAX - MORE_BYTES {
+            more += 1;
+        } else if named.insert(cut(fault, FAULT_BYTES_MAX)) {
+            bytes += fault.len();
+        }
+    }
+    if more > 0 {
+        // Sorted behind whatever begins with a letter.
+        named.insert(format!("… and {more} more"));
+    }
+    named.into_iter()
+}

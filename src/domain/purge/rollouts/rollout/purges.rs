@@ -1,0 +1,250 @@
+//! This life's state of the purges it carries out, beside the record: its questions and orders, when its
+//! turn comes, and when a denied purge becomes owed.
+//!
+//! All of it may be lost: the next life asks and orders again, under the same references. Not for how far a purge is; that is in
+//! the record.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use crate::records::record::{Record, Vote};
+use crate::rollouts::rollout::compare::Compared;
+use crate::rollouts::rollout::turn::Task;
+use kernel::call::Call;
+use kernel::id::{InvalidationId, Reference, Vector, renewed_reference};
+use kernel::machine::Timestamp;
+use kernel::text;
+
+/// See the module's text.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Purges {
+    matching: BTreeMap<Vector, Call>,
+    /// By which listing the purges of a vector are all known.
+    compared: BTreeMap<Vector, Compared>,
+    /// Vectors whose hosts no distribution serves, while their vote is not stored.
+    none: BTreeSet<Vector>,
+    ordered: BTreeSet<Reference>,
+    /// Purges that another life or another writer had listed: it may have sent them.
+    inherited: BTreeSet<Reference>,
+    /// When this life drafted its votes; see [`crate::purges::purge::Order::voted_at`].
+    voted_at: BTreeMap<Vector, Timestamp>,
+    /// References that took the place of others in this life.
+    second: BTreeSet<Reference>,
+    /// When this life learnt that a vector is decided.
+    decided_at: BTreeMap<Vector, Timestamp>,
+    /// When it is this member's turn to do what each member could do; `None` once it is.
+    turns: BTreeMap<(Vector, Task), Option<Timestamp>>,
+    /// When a purge that is denied becomes owed (`None`: now), and why it is.
+    owed_at: BTreeMap<Reference, (Option<Timestamp>, String)>,
+    /// When the report of owed purges is repeated.
+    remind_at: BTreeMap<Vector, Timestamp>,
+}
+
+impl Purges {
+    /// The listed purges of a record that this life finds.
+    pub(super) fn resumed(record: Option<&Record>) -> Self {
+        let mut purges = Self::default();
+        purges.inherit(record);
+        purges
+    }
+
+    fn inherit(&mut self, record: Option<&Record>) {
+        let listed = record.iter().flat_map(|record| &record.votes).flat_map(|vote| vote.purges.values());
+        self.inherited = listed.map(|purge| purge.reference.clone()).collect();
+    }
+
+    /// Whether its creation may have been sent before this life orders it.
+    pub(super) fn may_be_sent(&self, reference: &Reference) -> bool {
+        self.inherited.contains(reference)
+    }
+
+    /// This life has drafted its vote for the vector.
+    pub(super) fn voted(&mut self, vector: &Vector, now: Timestamp) {
+        self.voted_at.insert(vector.clone(), now);
+    }
+
+    /// When this life drafted the vote for that purge, if it did.
+    pub(super) fn voted_at(&self, vector: &Vector, reference: &Reference) -> Option<Timestamp> {
+        self.voted_at.get(vector).filter(|_| !self.is_second(reference)).copied()
+    }
+
+    /// Whether it took the place of another. What is found under such a one counts, whenever it was created, so a wrong clock costs one
+    /// more purge and no third.
+    pub(super) fn is_second(&self, reference: &Reference) -> bool {
+        self.second.contains(reference)
+    }
+
+    /// The reference that takes the place of one that was used before, for this invalidation.
+    pub(super) fn renew(&mut self, spent: &Reference, found: &InvalidationId) -> Reference {
+        let second = renewed_reference(spent, found);
+        self.second.insert(second.clone());
+        second
+    }
+
+    /// Whether it is this member's turn: `wait` after the first member's. Once its turn has come, it stays.
+    pub(super) fn is_turn(&mut self, now: Timestamp, vector: &Vector, task: Task, wait: Duration) -> bool {
+        // One lead for all steps of one decision: a member that takes over the matching need not wait again before
+        // creating.
+        let from = match &task {
+            Task::Match | Task::Create(_) => *self.decided_at.entry(vector.clone()).or_insert(now),
+            Task::Follow(_) | Task::Tell => now,
+        };
+        let turn = self.turns.entry((vector.clone(), task)).or_insert_with(|| Some(from.after(wait)));
+        *turn = turn.filter(|at| *at > now);
+        turn.is_none()
+    }
+
+    /// The end of the vector is announced anew.
+    pub(super) fn tell_again(&mut self, vector: &Vector) {
+        self.turns.remove(&(vector.clone(), Task::Tell));
+    }
+
+    /// Nothing more follows from the vector.
+    pub(super) fn release(&mut self, vector: &Vector) {
+        self.decided_at.remove(vector);
+        self.compared.remove(vector);
+        self.turns.retain(|(of, _), _| of != vector);
+    }
+
+    /// Asks for the distributions of the vector, unless that is under way.
+    pub(super) fn begins_match(&mut self, now: Timestamp, vector: &Vector) -> bool {
+        let call = self.matching.entry(vector.clone()).or_default();
+        let due = call.is_due(now);
+        if due {
+            call.asked();
+        }
+        due
+    }
+
+    /// The distributions of the vector are known.
+    pub(super) fn matched(&mut self, vector: &Vector) {
+        self.matching.remove(vector);
+    }
+
+    /// By which listing the purges of the vector are all known, if they are.
+    pub(super) fn compared(&self, vector: &Vector) -> Option<Compared> {
+        self.compared.get(vector).copied()
+    }
+
+    /// From when the listing was, where no newer one was to be had.
+    pub(super) fn listed(&self, vector: &Vector) -> Option<String> {
+        match self.compared.get(vector)? {
+            Compared::Newer => None,
+            Compared::Stale(Some(age)) => Some(format!("{} ago", text::duration(*age))),
+            Compared::Stale(None) => Some("before the last restart".to_owned()),
+        }
+    }
+
+    /// They are all known.
+    pub(super) fn compare(&mut self, vector: &Vector, by: Compared) {
+        self.compared.insert(vector.clone(), by);
+    }
+
+    /// There are none, and the vote is not stored yet.
+    pub(super) fn found_none(&mut self, vector: &Vector) {
+        self.none.insert(vector.clone());
+    }
+
+    /// Whether there are none.
+    pub(super) fn are_none(&self, vector: &Vector) -> bool {
+        self.none.contains(vector)
+    }
+
+    /// Whether there were none for a vote that is stored now.
+    pub(super) fn takes_none(&mut self, vector: &Vector) -> bool {
+        self.none.remove(vector)
+    }
+
+    /// They could not be found; we ask again.
+    pub(super) fn match_failed(&mut self, vector: &Vector, again: impl FnOnce(u32) -> Timestamp, why: &str) {
+        if let Some(call) = self.matching.get_mut(vector) {
+            call.failed(again, why);
+        }
+    }
+
+    /// Whether the search for the distributions of the vector is under way.
+    pub(super) fn is_matching(&self, vector: &Vector) -> bool {
+        self.matching.get(vector).is_some_and(Call::is_asked)
+    }
+
+    /// The search for the distributions of each vector.
+    pub(super) fn matching(&self) -> impl Iterator<Item = (&Vector, &Call)> {
+        self.matching.iter()
+    }
+
+    /// Whether this life has ordered it.
+    pub(super) fn is_ordered(&self, reference: &Reference) -> bool {
+        self.ordered.contains(reference)
+    }
+
+    pub(super) fn ordered(&mut self, reference: &Reference) {
+        self.ordered.insert(reference.clone());
+    }
+
+    /// It is ordered again, because its facts have changed.
+    pub(super) fn order_again(&mut self, reference: &Reference) {
+        self.ordered.remove(reference);
+    }
+
+    /// Why a denied purge is owed, and from when on (`None`: now).
+    pub(super) fn owed_at(&self, reference: &Reference) -> Option<&(Option<Timestamp>, String)> {
+        self.owed_at.get(reference)
+    }
+
+    /// It is owed from then on; `None` is at once.
+    pub(super) fn owe(&mut self, reference: &Reference, due: Option<Timestamp>, why: &str) {
+        self.owed_at.insert(reference.clone(), (due, why.to_owned()));
+    }
+
+    /// It is denied no more.
+    pub(super) fn settle(&mut self, reference: &Reference) {
+        self.owed_at.remove(reference);
+    }
+
+    /// The report of owed purges is repeated at this time.
+    pub(super) fn remind(&mut self, vector: &Vector, at: Timestamp) {
+        self.remind_at.insert(vector.clone(), at);
+    }
+
+    /// Forgets the reports of all other vectors: only these still owe something.
+    pub(super) fn remind_only_of(&mut self, vectors: &[Vector]) {
+        self.remind_at.retain(|vector, _| vectors.contains(vector));
+    }
+
+    /// An actor that was asked something was rebuilt and has forgotten it.
+    pub(super) fn restart(&mut self) {
+        self.matching.clear();
+        self.none.clear();
+        self.ordered.clear();
+    }
+
+    /// Another writer has changed the record to this one.
+    pub(super) fn begin_anew(&mut self, record: Option<&Record>) {
+        self.restart();
+        self.inherit(record);
+        self.compared.clear();
+        self.voted_at.clear();
+        self.turns.clear();
+    }
+
+    /// Ends every wait that is over, so that no deadline stays in the past.
+    pub(super) fn wake(&mut self, now: Timestamp) {
+        self.matching.values_mut().for_each(|call| call.wake(now));
+        self.turns.values_mut().for_each(|turn| *turn = turn.filter(|at| *at > now));
+        self.owed_at.values_mut().for_each(|(due, _)| *due = due.filter(|due| *due > now));
+        self.remind_at.retain(|_, at| *at > now);
+    }
+
+    /// When a question is repeated, a turn comes, a purge becomes owed, or a report is repeated.
+    pub(super) fn deadline(&self, draft: Option<&Record>) -> Option<Timestamp> {
+        let open = |reference: &Reference| {
+            let votes = draft.iter().flat_map(|draft| &draft.votes).filter(|vote: &&Vote| vote.closed.is_none());
+            let mut purges = votes.flat_map(|vote| vote.purges.values());
+            purges.any(|purge| purge.reference == *reference && !purge.state.ends_rollout())
+        };
+        let due = self.owed_at.iter().filter(|(reference, _)| open(reference)).filter_map(|(_, (due, _))| *due);
+        let turns = self.turns.values().flatten().copied();
+        let matching = self.matching.values().filter_map(Call::deadline);
+        due.chain(turns).chain(matching).chain(self.remind_at.values().copied()).min()
+    }
+}

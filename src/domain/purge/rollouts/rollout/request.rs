@@ -1,0 +1,88 @@
+//! Purges that an owner asks for by `requested-at`, and what they are about by `requested-paths`.
+//!
+//! Such paths take the place of the usual ones only where nothing else waits to be purged; otherwise they are purged beside
+//! them. So a request never leaves anything older at the edge that would have gone without it. In a group, members with no news
+//! vote for the same paths, and the union of the votes is what was asked for. A member of a release that does not know such paths
+//! votes for the usual ones: then more is purged, not less.
+
+use crate::agreement::group::View;
+use crate::bounds::policy::Policy;
+use crate::records::record::{Change, Edge, Published, Record, VOTE_PATH_BYTES_MAX};
+use crate::workloads::workload::{REQUESTED_PATH_BYTES_MAX, Workload};
+use kernel::id::{Component, Vector};
+use kernel::names::paths::PathSet;
+
+/// The paths that are purged for a workload by default.
+fn usual(workload: &Workload, policy: &Policy) -> PathSet {
+    workload.tuning.paths.clone().unwrap_or_else(|| policy.paths.clone())
+}
+
+/// Takes a request into the record, beside those that nothing has purged yet.
+pub(super) fn ask(draft: &mut Record, workload: &Workload, policy: &Policy) {
+    let all = || usual(workload, policy);
+    let wanted = workload.tuning.asks.requested_paths.clone();
+    draft.asked = match (draft.request, draft.asked.take(), wanted) {
+        (None, _, wanted) => wanted,
+        (Some(_), None, None) => None,
+        (Some(_), before, wanted) => {
+            let both = before.unwrap_or_else(all).union(&wanted.unwrap_or_else(all));
+            Some(within(both, REQUESTED_PATH_BYTES_MAX))
+        }
+    };
+    draft.request = draft.request.or(Some(draft.seq));
+}
+
+/// The paths that this member votes for.
+pub(super) fn voted(draft: &Record, workload: &Workload, view: &View, vector: &Vector, policy: &Policy) -> PathSet {
+    let usual = usual(workload, policy);
+    let has_news = draft.seq > draft.closed;
+    match &draft.asked {
+        _ if !has_news => asked_of_others(draft, view, vector).unwrap_or(usual),
+        Some(asked) if is_all(draft) => asked.clone(),
+        Some(asked) => within(usual.union(asked), VOTE_PATH_BYTES_MAX),
+        None => usual,
+    }
+}
+
+/// Whether the request is all that a record's rollout is about: the edge has the version already, and no earlier rollout is owed
+/// a purge.
+fn is_all(record: &Record) -> bool {
+    record.change == Change::Requested && record.request == Some(record.seq) && edge_has_it(record)
+}
+
+/// Whether the edge has what the record says that runs.
+fn edge_has_it(record: &Record) -> bool {
+    record.edge == Edge::Settled && record.settled.is_none()
+}
+
+/// The paths that members with news request, if a request is their only news, and nothing is to be purged for our own
+/// sake.
+fn asked_of_others(own: &Record, view: &View, vector: &Vector) -> Option<PathSet> {
+    let mut asked: Option<PathSet> = None;
+    for (member, component) in &vector.0 {
+        let known = view.members.get(member).and_then(Option::as_ref)?;
+        let Published::Record(record) = &known.published else { return None };
+        if let Some(theirs) = news_of(record, vector, component)? {
+            asked = Some(asked.map_or(theirs.clone(), |before| before.union(theirs)));
+        }
+    }
+    asked.filter(|_| edge_has_it(own)).map(|asked| within(asked, VOTE_PATH_BYTES_MAX))
+}
+
+/// The paths that a member asks for, `Some(None)` where it has no news; `None` where it has news that are not paths alone.
+fn news_of<'a>(record: &'a Record, vector: &Vector, component: &Component) -> Option<Option<&'a PathSet>> {
+    match record.vote(vector) {
+        Some(vote) if vote.change == Change::Baseline => Some(None),
+        Some(vote) if vote.change == Change::Requested => Some(Some(&vote.paths)),
+        Some(_) => None,
+        None if !record.is(component) => None,
+        None if record.seq <= record.closed || record.change == Change::Baseline => Some(None),
+        None => record.asked.as_ref().filter(|_| is_all(record)).map(Some),
+    }
+}
+
+/// These paths, or everything where a record has no room for them.
+fn within(paths: PathSet, bytes_max: usize) -> PathSet {
+    let bytes: usize = paths.iter().map(|path| path.as_str().len()).sum();
+    if bytes > bytes_max { PathSet::default() } else { paths }
+}

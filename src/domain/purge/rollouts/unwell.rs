@@ -1,0 +1,213 @@
+//! Which workloads need a look: those whose newest rollout did not end well (decision 35). The status page, `status` and a
+//! metric ask here, so that none of them is green while another is not.
+//!
+//! Not for what is in flight, nor for crashes; those are shown as such.
+
+use serde::Serialize;
+
+use crate::records::record::{Closed, Outcome, Phase, Record};
+use crate::rollouts::rollout::closed;
+use kernel::id::WorkloadId;
+
+/// A workload whose newest rollout did not end well.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Unwell {
+    pub workload: WorkloadId,
+    pub reason: Reason,
+    /// The same in a sentence.
+    pub state: String,
+}
+
+/// In what way a rollout did not end well.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reason {
+    /// It did not complete.
+    Failed,
+    /// The group did not agree in time, and it was given up.
+    Withdrawn,
+    /// A purge could not be made yet, and is tried again.
+    Owed,
+    /// A purge can never be made as it was decided.
+    Impossible,
+    /// Some of its distributions are fresh, and the purges of the others can never be made.
+    Partly,
+}
+
+impl Reason {
+    /// All of them, for metrics.
+    pub const ALL: [Self; 5] = [Self::Failed, Self::Withdrawn, Self::Owed, Self::Impossible, Self::Partly];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Failed => "failed",
+            Self::Withdrawn => "withdrawn",
+            Self::Owed => "owed",
+            Self::Impossible => "impossible",
+            Self::Partly => "partly",
+        }
+    }
+
+    /// The remedy, for a person.
+    pub const fn remedy(self) -> &'static str {
+        match self {
+            Self::Failed => {
+                "look at its pods with kubectl describe, then roll out a version that works, or go back with kubectl rollout undo; if it \
+                 completes after all, it is purged then"
+            }
+            Self::Withdrawn => {
+                "bring the members of the group to one version; to purge what runs now, set the annotation allclear.dev/requested-at to \
+                 the time"
+            }
+            Self::Owed => {
+                "mend what CloudFront refuses, which the reason names: mostly a right of the IAM role, or a quota; the purge is tried again \
+                 and then made by itself"
+            }
+            Self::Impossible | Self::Partly => {
+                "mend what the reason names; then set the annotation allclear.dev/requested-at to the time, and it is purged anew"
+            }
+        }
+    }
+}
+
+/// In what way the newest rollout of a record did not end well; `None` while it has not ended, or if it ended well. Ended well
+/// is also what was not purged for want of a site or a distribution, or because nothing new came of it. What serves nothing and
+/// fails leaves no edge stale: it is announced on the workload, and needs no one's look here (decision 65).
+pub fn reason(record: &Record) -> Option<Reason> {
+    if owed(record).next().is_some() {
+        return Some(Reason::Owed);
+    }
+    match &record.phase {
+        Phase::Failed(_) => (!record.serves_nothing()).then_some(Reason::Failed),
+        Phase::Withdrawn => Some(Reason::Withdrawn),
+        Phase::Rolling => None,
+        Phase::Complete => match &last(record)?.outcome {
+            Outcome::Failed(_) => (!record.serves_nothing()).then_some(Reason::Failed),
+            Outcome::Withdrawn => Some(Reason::Withdrawn),
+            Outcome::Impossible => Some(Reason::Impossible),
+            Outcome::Partly => Some(Reason::Partly),
+            // What is owed is said by the purges above; once they are made it is well. A dead vector has not ended.
+            Outcome::Owed
+            | Outcome::PartlyOwed
+            | Outcome::Dead
+            | Outcome::SetBack
+            | Outcome::Purged
+            | Outcome::NothingNew
+            | Outcome::Returned
+            | Outcome::RecoveredSkipped
+            | Outcome::NoSite
+            | Outcome::NoDistribution
+            | Outcome::Superseded
+            | Outcome::RolledBack
+            | Outcome::Deleted
+            | Outcome::SwitchedOff => None,
+        },
+    }
+}
+
+/// The same with words.
+pub fn unwell(workload: &WorkloadId, record: &Record) -> Option<Unwell> {
+    let reason = reason(record)?;
+    let ended = last(record).map(closed);
+    let state = match (reason, &record.phase) {
+        (Reason::Owed, _) => {
+            format!("a purge is owed, and tried again: {}", owed(record).collect::<Vec<_>>().join("; "))
+        }
+        (_, Phase::Failed(failure)) => ended.unwrap_or_else(|| format!("failed: {failure}")),
+        (Reason::Failed | Reason::Withdrawn | Reason::Impossible | Reason::Partly, _) => {
+            ended.unwrap_or_else(|| reason.name().to_owned())
+        }
+    };
+    Some(Unwell { workload: workload.clone(), reason, state })
+}
+
+/// How the newest rollout ended, if it has.
+fn last(record: &Record) -> Option<&Closed> {
+    record.history.last().filter(|closed| closed.seq == record.seq)
+}
+
+/// The purges that are owed: `E1: AccessDenied`.
+fn owed(record: &Record) -> impl Iterator<Item = String> {
+    let purges = record.votes.iter().chain(&record.owed).flat_map(|vote| &vote.purges);
+    purges.filter_map(|(distribution, purge)| Some(format!("{distribution}: {}", purge.state.owed()?)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::records::record::{Failure, LastSite, Purge, PurgeState, Vote};
+    use kernel::id::{Reference, Seq, Vector};
+
+    fn record(phase: Phase, outcome: Option<Outcome>) -> Record {
+        let end = |outcome| Closed {
+            seq: Seq(4),
+            change: "web: 1 → 2".to_owned(),
+            outcome,
+            why: String::new(),
+            purges: Vec::new(),
+            more: 0,
+        };
+        Record { phase, history: outcome.map(end).into_iter().collect(), ..Record::first(Seq(4)) }
+    }
+
+    fn of(phase: Phase, outcome: Option<Outcome>) -> Option<Reason> {
+        reason(&record(phase, outcome))
+    }
+
+    #[test]
+    fn what_did_not_end_well_stays_so_and_what_was_rightly_not_purged_is_well() {
+        let failed = Failure::TimedOut;
+        assert_eq!(of(Phase::Failed(failed), Some(Outcome::Failed(failed))), Some(Reason::Failed));
+        assert_eq!(of(Phase::Failed(failed), None), Some(Reason::Failed), "also before its end is written");
+        assert_eq!(of(Phase::Withdrawn, Some(Outcome::Withdrawn)), Some(Reason::Withdrawn));
+        assert_eq!(of(Phase::Complete, Some(Outcome::Impossible)), Some(Reason::Impossible));
+        assert_eq!(of(Phase::Complete, Some(Outcome::Partly)), Some(Reason::Partly));
+        let well = [Outcome::Purged, Outcome::NoSite, Outcome::NoDistribution, Outcome::Superseded, Outcome::Returned];
+        for outcome in well {
+            assert_eq!(of(Phase::Complete, Some(outcome.clone())), None, "{outcome}");
+        }
+        assert_eq!(of(Phase::Complete, None), None, "a baseline");
+        assert_eq!(of(Phase::Rolling, None), None, "not ended yet");
+    }
+
+    #[test]
+    fn a_failure_of_what_is_known_to_serve_nothing_needs_no_look() {
+        let failed = record(Phase::Failed(Failure::TimedOut), Some(Outcome::Failed(Failure::TimedOut)));
+        let of = |site| reason(&Record { site, ..failed.clone() });
+        let host = BTreeSet::from(["www.example.com".parse().unwrap()]);
+        let distribution = BTreeSet::from(["E1".parse().unwrap()]);
+        assert_eq!(of(Some(LastSite::Nothing(Seq(4)))), None);
+        assert_eq!(of(Some(LastSite::Nothing(Seq(3)))), Some(Reason::Failed), "an earlier rollout found nothing");
+        assert_eq!(of(None), Some(Reason::Failed), "nobody has seen it yet");
+        for site in [LastSite::Hosts(host), LastSite::Distributions(distribution), LastSite::Many] {
+            assert_eq!(of(Some(site.clone())), Some(Reason::Failed), "{site:?}");
+        }
+    }
+
+    #[test]
+    fn a_failure_is_over_with_the_next_rollout_that_ends_well() {
+        let mut record = record(Phase::Complete, Some(Outcome::Failed(Failure::TimedOut)));
+        let seq = Seq(5);
+        record.seq = seq;
+        let purged = Closed { seq, outcome: Outcome::Purged, ..record.history[0].clone() };
+        record.history.push(purged);
+        assert_eq!(reason(&record), None);
+    }
+
+    #[test]
+    fn what_is_owed_is_named_by_its_distribution_however_the_newest_rollout_ended() {
+        let mut record = record(Phase::Complete, Some(Outcome::Purged));
+        let json = serde_json::json!({"v": Vector::default(), "s": 3, "i": {}, "p": ["/*"]});
+        let mut vote: Vote = serde_json::from_value(json).unwrap();
+        let owed = Purge { state: PurgeState::Owed("AccessDenied".to_owned()), ..Purge::wanted(Reference::from("r")) };
+        vote.purges.insert("E1".parse().unwrap(), owed);
+        record.owed.push(vote);
+        let unwell = unwell(&WorkloadId::deployment("shop", "web"), &record).unwrap();
+        assert_eq!(unwell.reason, Reason::Owed);
+        assert_eq!(unwell.state, "a purge is owed, and tried again: E1: AccessDenied");
+        record.owed.clear();
+        assert_eq!(reason(&record), None, "once it is made it is well");
+    }
+}

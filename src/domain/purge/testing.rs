@@ -1,0 +1,113 @@
+//! What tests of several tiers start from: one workload, and a world that does whatever a rollout asks for.
+//!
+//! Only in tests: of this crate, and of those that switch the feature `testing` on.
+#![allow(clippy::expect_used, reason = "what is written here is right, and a test that learns otherwise shall fail")]
+
+use std::collections::BTreeSet;
+
+use crate::agreement::group::{NumberedView, alone};
+use crate::purges::purge::Progress;
+use crate::rollouts::rollout::{Effect, Event, FoundSite, Identity};
+use crate::workloads::serving::OldPods;
+use crate::workloads::workload::{NoVersion, Workload};
+use kernel::id::WorkloadId;
+use kernel::names::distribution::DistributionId;
+use kernel::names::image::{Container, Image, Version};
+use kernel::reported::Replicas;
+
+/// `shop/web`, the workload of most tests.
+pub fn web() -> WorkloadId {
+    WorkloadId::deployment("shop", "web")
+}
+
+/// The image `web:<tag>` in the container `web`.
+///
+/// # Panics
+/// If the image is invalid.
+pub fn version(tag: &str) -> Version {
+    let image = format!("web:{tag}").parse().expect("an image");
+    [(Container::Main("web".to_owned()), image)].into_iter().collect()
+}
+
+/// Why a workload with the image `WEB` has no version.
+///
+/// # Panics
+/// If that became an image.
+pub fn unreadable_image() -> NoVersion {
+    let error = Image::parse("WEB").expect_err("no image is written so");
+    NoVersion::Image(Container::Main("web".to_owned()), Box::new(error))
+}
+
+/// [`web`] after its rollout to a version: so many pods, all of this generation and available.
+pub fn settled(version: Version, generation: i64, pods: u32) -> Workload {
+    Workload {
+        id: web(),
+        uid: "uid-1".to_owned(),
+        created: "2026-01-01T00:00:00Z".to_owned(),
+        generation,
+        observed_generation: generation,
+        version: Ok(version),
+        replicas: Replicas { desired: pods, total: pods, updated: pods, ready: pods, available: pods },
+        paused: false,
+        deleting: false,
+        progressing: None,
+        selector: Default::default(),
+        refused: None,
+        template_labels: Default::default(),
+        tuning: Default::default(),
+    }
+}
+
+/// A single cluster that works on [`web`].
+pub fn identity() -> Identity {
+    Identity {
+        workload: web(),
+        member: "eu-1".into(),
+        group: "default".to_owned(),
+        grouped: false,
+        origin: "ledger".into(),
+        epoch_ms: 0,
+        keeps_times: false,
+    }
+}
+
+/// The one distribution of [`web`]'s host.
+///
+/// # Panics
+/// Never.
+pub fn distributions() -> BTreeSet<DistributionId> {
+    BTreeSet::from(["E1EXAMPLE".parse().expect("an id")])
+}
+
+/// The answers to an effect where every call succeeds: a fresh look shows `fresh`, its host is `www.example.com`, and
+/// [`distributions`] serve that. A test that needs another answer gives it itself and leaves the other effects to this
+/// function.
+///
+/// # Panics
+/// Never.
+pub fn answers(effect: &Effect, fresh: Option<&Workload>) -> Vec<Event> {
+    let fresh = || fresh.cloned().map(Box::new);
+    match effect {
+        Effect::Store(_) | Effect::Remove(_) => vec![Event::Stored],
+        Effect::Publish(record) => {
+            let Identity { member, origin, .. } = identity();
+            vec![Event::ViewChanged(NumberedView { number: 0, view: alone(&member, &origin, Some(record)) })]
+        }
+        Effect::Look => vec![Event::Looked(fresh())],
+        Effect::FindOldPods(_) => vec![Event::OldPodsFound(OldPods::default())],
+        Effect::FindSite(..) => {
+            let hosts = BTreeSet::from(["www.example.com".parse().expect("a host")]);
+            vec![Event::SiteFound(FoundSite { hosts, ..FoundSite::default() })]
+        }
+        Effect::Recheck(vector) => vec![Event::Rechecked(vector.clone(), fresh())],
+        Effect::Match(vector, plan) | Effect::Compare(vector, plan) => {
+            vec![Event::Matched(vector.clone(), plan.clone(), distributions().into())]
+        }
+        Effect::Purge(order) => vec![
+            Event::Purged(order.reference.clone(), Progress::Created("I1EXAMPLE".into())),
+            Event::Purged(order.reference.clone(), Progress::Completed),
+        ],
+        Effect::Tell(notice) => vec![Event::Told(notice.id.clone())],
+        Effect::Absent(_) | Effect::End => Vec::new(),
+    }
+}

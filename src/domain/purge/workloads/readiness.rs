@@ -1,0 +1,165 @@
+//! Whether a rollout that was complete once still is, and what its pods say.
+//!
+//! Not for the predicate of completeness; that is `kernel::reported`'s.
+
+use crate::workloads::workload::Workload;
+use kernel::names::image::Version;
+use kernel::reported::{Standing, Wait};
+
+/// The state of a rollout when its predicate first held. From then on neither a count nor a generation takes that back,
+/// only another version: whatever writes the workload over and over must not keep a purge from being made
+/// (decision 49).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Held {
+    /// Pods wanted then. More of them come from an autoscaler or a person, and are not waited for.
+    pub wanted: u32,
+    /// `metadata.generation` then: counts of this one and of those after it are about the version.
+    pub generation: i64,
+}
+
+impl Held {
+    /// As of this sight.
+    pub const fn of(workload: &Workload) -> Self {
+        Self { wanted: workload.replicas.desired, generation: workload.generation }
+    }
+
+    /// The wait of a rollout of the same version now, if any. `overdue` means that it has waited long enough for a
+    /// sight at which all is as wanted: then it takes the pods of the newest template that there are, and they have to
+    /// be available.
+    pub fn misses(self, workload: &Workload, zero_is_complete: bool, overdue: bool) -> Option<Wait> {
+        let Standing::Waiting(wait) = workload.standing(zero_is_complete) else { return None };
+        let replicas = workload.replicas;
+        let old = replicas.old();
+        let available = replicas.available.saturating_sub(old);
+        let goes_on = match &wait {
+            Wait::Deleting | Wait::Paused | Wait::ScaledToZero => false,
+            // What of these counts is about the version may be about an earlier spec; but no other version was seen since.
+            Wait::NotObserved { .. } | Wait::Pods { .. } | Wait::OldPods { .. } if overdue => {
+                let some = if replicas.desired == 0 { zero_is_complete } else { replicas.updated > 0 };
+                let about_it = workload.observed_generation >= self.generation && !workload.paused;
+                about_it && some && available >= replicas.updated
+            }
+            Wait::NotObserved { .. } | Wait::OldPods { .. } => false,
+            Wait::Pods { .. } => old == 0 && available >= self.wanted.min(replicas.desired),
+        };
+        (!goes_on).then_some(wait)
+    }
+}
+
+/// One pod of a workload with a rollout in flight.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Pod {
+    pub name: String,
+    /// The images it was made from; `None` when they cannot be read.
+    pub version: Option<Version>,
+    /// Its `Ready` condition.
+    pub ready: bool,
+    /// It has a deletion timestamp.
+    pub terminating: bool,
+    /// It has got beyond `Pending`: it may have been ready before it was seen.
+    pub started: bool,
+    /// Its containers have ended for good.
+    pub finished: bool,
+    /// Its trouble, for example `ImagePullBackOff` or `Unschedulable: 0/3 nodes are available`.
+    pub trouble: Option<String>,
+}
+
+/// The pods of one rollout, in brief.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Pods {
+    /// Pods of the new version that are ready.
+    pub ready: u32,
+    /// Pods of the new version.
+    pub updated: u32,
+    /// Pods of the new version that are not ready, or are on their way out, and may have been ready before they were seen.
+    pub started: u32,
+    /// Pods of any version that are on their way out.
+    pub leaving: u32,
+    /// Those of them that are still ready.
+    pub leaving_ready: u32,
+    /// The first troubled pods by name, each with what is wrong.
+    pub troubled: Vec<(String, String)>,
+}
+
+/// Troubled pods named in one sentence; more of them nearly always suffer from the same thing.
+const TROUBLED_PODS_MAX: usize = 2;
+
+/// Sums up the pods of `version`, and those that go.
+pub fn summarise<'a>(pods: impl IntoIterator<Item = &'a Pod>, version: &Version) -> Pods {
+    let mut summary = Pods::default();
+    for pod in pods {
+        // A pod may have containers the template has not: sidecars are injected on the way.
+        let made_from = |images: &Version| version.iter().all(|(name, image)| images.image(name) == Some(image));
+        let own = pod.version.as_ref().is_some_and(made_from);
+        summary.started += u32::from(own && pod.started && (pod.terminating || !pod.ready));
+        if pod.terminating {
+            summary.leaving += 1;
+            summary.leaving_ready += u32::from(pod.ready);
+        }
+        if pod.terminating || !own {
+            continue;
+        }
+        summary.updated += 1;
+        if pod.ready {
+            summary.ready += 1;
+        } else if let Some(trouble) = &pod.trouble {
+            summary.troubled.push((pod.name.clone(), trouble.clone()));
+        }
+    }
+    summary.troubled.sort();
+    summary.troubled.truncate(TROUBLED_PODS_MAX);
+    summary
+}
+
+/// The wait of the rollout, with the pods' own troubles: `2 of 5 pods ready; web-7c9-x4: ImagePullBackOff`.
+pub fn words(wait: &Wait, pods: Option<&Pods>) -> String {
+    let Some(pods) = pods else { return wait.to_string() };
+    let counted = match wait {
+        // Counted pod by pod this is exact, where the workload's own counts mix old and new. Where all are ready, it is not that which
+        // is waited for.
+        Wait::Pods { desired, refused, .. } if pods.ready < *desired => {
+            let ready = format!("{} of {desired} pods ready", pods.ready);
+            refused.iter().fold(ready, |words, why| format!("{words}; {why}"))
+        }
+        Wait::Pods { .. }
+        | Wait::Deleting
+        | Wait::NotObserved { .. }
+        | Wait::Paused
+        | Wait::ScaledToZero
+        | Wait::OldPods { .. } => wait.to_string(),
+    };
+    pods.troubled.iter().fold(counted, |words, (pod, trouble)| format!("{words}; {pod}: {trouble}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{settled, version};
+    use kernel::reported::Replicas;
+
+    #[test]
+    fn words_name_the_troubled_pod() {
+        let pods = Pods {
+            ready: 2,
+            updated: 3,
+            started: 1,
+            leaving: 0,
+            leaving_ready: 0,
+            troubled: vec![("web-x4".into(), "ImagePullBackOff".into())],
+        };
+        let wait = Wait::Pods { available: 2, desired: 5, refused: None };
+        assert_eq!(words(&wait, Some(&pods)), "2 of 5 pods ready; web-x4: ImagePullBackOff");
+    }
+
+    #[test]
+    fn words_say_why_pods_are_not_made() {
+        let refused = Some("FailedCreate: exceeded quota: compute".to_owned());
+        let replicas = Replicas { desired: 2, ..Replicas::default() };
+        let Standing::Waiting(wait) = Workload { refused, replicas, ..settled(version("1"), 4, 3) }.standing(false)
+        else {
+            panic!("it is not complete")
+        };
+        assert_eq!(words(&wait, None), "0 of 2 pods available; FailedCreate: exceeded quota: compute");
+        assert_eq!(words(&wait, Some(&Pods::default())), "0 of 2 pods ready; FailedCreate: exceeded quota: compute");
+    }
+}

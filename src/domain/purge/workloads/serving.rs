@@ -1,0 +1,151 @@
+//! Which pods of an earlier template may still answer requests when a rollout is complete by its counts.
+//!
+//! A terminating pod is in no count of its Deployment, and serves on until it has ended: what it answers after a purge brings
+//! yesterday back to the edge. So the pods themselves are looked at, and the EndpointSlices by which Services find them
+//! (decision 33).
+//!
+//! Not for how long they are waited for; that is `rollout`.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use crate::workloads::readiness::Pod;
+use kernel::names::selector::Labels;
+use kernel::text;
+
+/// The label by which the Deployment controller tells the pods of one template from those of another.
+/// <https://kubernetes.io/docs/concepts/workloads/controllers/deployment/#pod-template-hash-label>
+const TEMPLATE_HASH: &str = "pod-template-hash";
+
+/// Old pods named in one sentence; if there are more, they nearly always have one reason.
+const NAMED_MAX: usize = 2;
+
+/// Longest name of a pod (a DNS subdomain), so that what is kept of an answer is bounded.
+const NAME_CHARS_MAX: usize = 253;
+
+/// The pods of one workload and what Services say of them, read afresh.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Serving {
+    /// The workload's pods, with their labels, those on their way out included.
+    pub pods: Vec<(Labels, Pod)>,
+    /// Endpoints of EndpointSlices of the namespace, of other workloads as well.
+    pub endpoints: Vec<Endpoint>,
+}
+
+/// One endpoint of an EndpointSlice that is a pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Endpoint {
+    pub pod: String,
+    /// Requests may be sent to it: it is `serving`, or `ready` because its Service publishes addresses that are not.
+    pub serves: bool,
+}
+
+/// The old pods that may still answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct OldPods {
+    count: usize,
+    named: Vec<String>,
+    /// There are old pods that have not ended, whether they serve or not.
+    stay: bool,
+}
+
+impl OldPods {
+    /// Whether one that is still there may answer again.
+    pub fn may_serve_again(&self) -> bool {
+        self.stay
+    }
+
+    /// Whether there are none.
+    pub fn is_none(&self) -> bool {
+        self.count == 0
+    }
+}
+
+impl fmt::Display for OldPods {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let named = self.named.join(" and ");
+        match self.count {
+            0 => f.write_str("no old pod serves any more"),
+            1 => write!(f, "old pod {named} still serves"),
+            count if count == self.named.len() => write!(f, "old pods {named} still serve"),
+            count => write!(f, "{count} old pods still serve, among them {named}"),
+        }
+    }
+}
+
+/// The old pods that may still answer: terminating, and of another template than the pods that stay; with no pod left, every
+/// terminating one. Where Services know the workload, a pod serves if one of them says so; where none does, for as long as it
+/// is there.
+pub fn old_pods(seen: &Serving) -> OldPods {
+    let known: BTreeSet<&str> = seen.endpoints.iter().map(|endpoint| endpoint.pod.as_str()).collect();
+    let serving: BTreeSet<&str> =
+        seen.endpoints.iter().filter(|endpoint| endpoint.serves).map(|endpoint| endpoint.pod.as_str()).collect();
+    let has_service = seen.pods.iter().any(|(_, pod)| known.contains(pod.name.as_str()));
+    // Those that have ended answer nothing, whatever is still said of them.
+    let running = || seen.pods.iter().filter(|(_, pod)| !pod.finished);
+    let staying: BTreeSet<Option<&String>> =
+        running().filter(|(_, pod)| !pod.terminating).map(|(labels, _)| labels.get(TEMPLATE_HASH)).collect();
+    let old = || running().filter(|(labels, pod)| pod.terminating && !staying.contains(&labels.get(TEMPLATE_HASH)));
+    let answers = |pod: &Pod| !has_service || serving.contains(pod.name.as_str());
+    let names: BTreeSet<&str> = old().filter(|(_, pod)| answers(pod)).map(|(_, pod)| pod.name.as_str()).collect();
+    let named = names.iter().take(NAMED_MAX).map(|name| text::first(name, NAME_CHARS_MAX).to_owned()).collect();
+    OldPods { count: names.len(), named, stay: old().next().is_some() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pod(name: &str, hash: &str, terminating: bool) -> (Labels, Pod) {
+        let pod = Pod {
+            name: name.into(),
+            version: None,
+            ready: true,
+            terminating,
+            started: false,
+            finished: false,
+            trouble: None,
+        };
+        (Labels::from([("app".into(), "web".into()), (TEMPLATE_HASH.into(), hash.into())]), pod)
+    }
+
+    fn endpoint(pod: &str, serves: bool) -> Endpoint {
+        Endpoint { pod: pod.into(), serves }
+    }
+
+    fn words(pods: Vec<(Labels, Pod)>, endpoints: Vec<Endpoint>) -> String {
+        old_pods(&Serving { pods, endpoints }).to_string()
+    }
+
+    #[test]
+    fn a_terminating_pod_of_the_template_before_serves_while_an_endpoint_says_so() {
+        let pods = || vec![pod("new-1", "b", false), pod("old-1", "a", true), pod("old-2", "a", true)];
+        let both = vec![endpoint("new-1", true), endpoint("old-1", true), endpoint("old-2", false)];
+        assert_eq!(words(pods(), both), "old pod old-1 still serves");
+        let gone = vec![endpoint("new-1", true), endpoint("old-1", false)];
+        assert_eq!(words(pods(), gone), "no old pod serves any more", "one that no Service names any more does not");
+    }
+
+    #[test]
+    fn without_a_service_an_old_pod_serves_until_it_is_gone() {
+        let pods = || vec![pod("new-1", "b", false), pod("old-1", "a", true), pod("old-2", "a", true)];
+        let of_others = vec![endpoint("shop-1", true)];
+        assert_eq!(words(pods(), of_others), "old pods old-1 and old-2 still serve");
+        let mut ended = pods();
+        ended[1].1.finished = true;
+        assert_eq!(words(ended, Vec::new()), "old pod old-2 still serves");
+        assert_eq!(words(vec![pod("new-1", "b", false)], Vec::new()), "no old pod serves any more");
+    }
+
+    #[test]
+    fn a_pod_of_the_same_template_that_goes_is_not_old() {
+        let pods = vec![pod("new-1", "b", false), pod("new-2", "b", true)];
+        assert_eq!(words(pods, vec![endpoint("new-2", true)]), "no old pod serves any more");
+    }
+
+    #[test]
+    fn with_no_pod_left_every_terminating_one_is_old() {
+        let pods = vec![pod("a-1", "a", true), pod("a-2", "a", true), pod("b-1", "b", true)];
+        assert_eq!(words(pods, Vec::new()), "3 old pods still serve, among them a-1 and a-2");
+    }
+}
