@@ -12,8 +12,8 @@ pub enum Consent {
     Given,
     /// To be asked for on the terminal.
     Ask,
-    /// There is no terminal, so no person to ask.
-    Nobody,
+    /// So no person can be asked.
+    NoTerminal,
 }
 
 impl Consent {
@@ -22,7 +22,7 @@ impl Consent {
         match (yes, io::stdin().is_terminal() && io::stderr().is_terminal()) {
             (true, _) => Self::Given,
             (false, true) => Self::Ask,
-            (false, false) => Self::Nobody,
+            (false, false) => Self::NoTerminal,
         }
     }
 
@@ -34,7 +34,7 @@ impl Consent {
         let _ = io::stderr().write_all(visible_lines(plan).as_bytes());
         match self {
             Self::Given => Ok(()),
-            Self::Nobody => Err(refused("nothing was changed: there is no terminal to ask on; say --yes to do it")),
+            Self::NoTerminal => Err(refused("nothing was changed: there is no terminal to ask on; say --yes to do it")),
             Self::Ask => {
                 let _ = io::stderr().write_all(b"Do it? [y/N] ");
                 let _ = io::stderr().flush();

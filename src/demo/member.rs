@@ -1,4 +1,4 @@
-//! A cluster of a story of rollouts: the site in it, its controller, and what was told of both.
+//! A cluster of a story of rollouts: the site in it, its controller, and the notices of both.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;

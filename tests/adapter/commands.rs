@@ -354,7 +354,7 @@ async fn the_group_is_shown_and_a_member_that_is_gone_is_forgotten_after_saying_
         assert!(shown.out.contains(words), "{words}\n{}", shown.out);
     }
 
-    let unasked = group::forget(&world.sources, "us-1", Consent::Nobody).await;
+    let unasked = group::forget(&world.sources, "us-1", Consent::NoTerminal).await;
     assert_eq!((unasked.code, unasked.err.contains("--yes")), (1, true), "{}", unasked.err);
     let unknown = group::forget(&world.sources, "us-2", Consent::Given).await;
     assert_eq!(unknown.err, "error: us-2 is not a member; the members are eu-1, eu-2, us-1\n");
@@ -406,7 +406,7 @@ async fn a_ledger_that_was_set_back_is_shown_and_adopted_above_every_number_that
     let deaf = ledger::adopt(&world.sources, &question, ledger::Which::Named, Consent::Given).await;
     assert!(deaf.code == 1 && deaf.err.contains("every Redis must answer first"), "{}", deaf.err);
     world.sources.group.as_mut().unwrap().boards.truncate(2);
-    let unasked = ledger::adopt(&world.sources, &question, ledger::Which::All, Consent::Nobody).await;
+    let unasked = ledger::adopt(&world.sources, &question, ledger::Which::All, Consent::NoTerminal).await;
     assert_eq!(unasked.code, 1, "{}", unasked.out);
     assert_eq!(world.sources.ledger.load(&web()).await.unwrap().unwrap().seq, Seq(3));
 

@@ -166,7 +166,7 @@ async fn a_yes_names_the_ticket_that_was_shown_and_who_says_it() {
     for part in ["shop/web: 1.2 → 1.3 into prod", TICKET, "answered as stand-in", "Its other gates stay: soak 30m."] {
         assert!(plan.contains(part), "{part:?} is not in {plan}");
     }
-    let unasked = approve(&world.desk, &web(), yes("prod", false), Consent::Nobody).await;
+    let unasked = approve(&world.desk, &web(), yes("prod", false), Consent::NoTerminal).await;
     has(&unasked, 1, &["nothing was changed: there is no terminal"]);
     assert_eq!(world.annotation("approve"), None);
     has(&world.approve("prod", false).await, 0, &["stand-in said yes to 1.3 in prod of shop/web"]);

@@ -181,7 +181,7 @@ async fn a_yes_follows_the_plan_that_was_shown_and_names_its_ticket() {
         assert!(plan.contains(part), "{part:?} is not in {plan}");
     }
     has(
-        &approve(&world.desk, &infra(), yes(None, false), Consent::Nobody).await,
+        &approve(&world.desk, &infra(), yes(None, false), Consent::NoTerminal).await,
         1,
         &["nothing was changed: there is no terminal"],
     );

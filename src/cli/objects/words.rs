@@ -15,7 +15,7 @@ pub(super) fn condition(one: &ConditionView) -> String {
 
 /// Who said yes, and when.
 pub(super) fn approved((by, at_ms): &(String, i64)) -> String {
-    let by = if by.is_empty() { "somebody who did not say a name" } else { by };
+    let by = if by.is_empty() { "a person who gave no name" } else { by };
     format!("approved by {by}, {}", time(*at_ms))
 }
 

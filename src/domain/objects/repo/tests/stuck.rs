@@ -158,6 +158,7 @@ fn a_pod_of_an_earlier_repo_of_this_name_holds_the_first_run() {
     assert_eq!(stage.started.len(), 1);
 }
 
+// Faults: RF10
 #[test]
 fn what_a_started_job_does_is_said_from_its_pod() {
     let message = |stage: &mut Stage| {
