@@ -13,11 +13,11 @@ impl Env {
     /// Publishes a notice as an Event on the object `uid`, and logs a failure.
     pub(crate) async fn publish(&self, notice: &Notice, uid: &str) -> Result<(), PortError> {
         let published = self.ports.events.publish(notice, uid).await;
-        let said = self.heard(Cause::PublishEvents, notice.subject.namespace(), published.as_ref().err());
+        let said = self.heard(Cause::PublishEvents, notice.about.subject().namespace(), published.as_ref().err());
         let Err(error) = published else { return Ok(()) };
         self.metrics.failure("publish_event");
         if !said {
-            tracing::warn!(workload = %notice.subject.display_name(), %error, "could not publish an Event");
+            tracing::warn!(workload = %notice.about.subject().display_name(), %error, "could not publish an Event");
         }
         // A refusal that does not count may pass in a moment, and the Event would be lost.
         let passes = said && !self.complaints.is_said(Cause::PublishEvents);

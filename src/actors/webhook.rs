@@ -166,7 +166,7 @@ impl Handler<TellNotice> for Webhook {
             deliveries = deliveries.into_iter().map(|delivery| delivery.traced(&notice, grouped)).collect();
         }
         if deliveries.is_empty() && notice.kind == Kind::PromotionStarted {
-            let pipeline = notice.subject.display_name();
+            let pipeline = notice.about.subject().display_name();
             tracing::info!(
                 pipeline,
                 "no webhook has this Pipeline in workloads and promotion.started in events: only an Event tells of it"

@@ -58,7 +58,7 @@ impl Notifier for DryNotifier {
     fn deliveries(&self, notice: &Notice) -> Vec<Delivery> {
         for delivery in self.0.deliveries(notice) {
             let (hook, kind) = (delivery.hook, delivery.kind.name());
-            tracing::info!(hook, kind, workload = %notice.subject.display_name(), "dry run: would call this webhook");
+            tracing::info!(hook, kind, workload = %notice.about.subject().display_name(), "dry run: would call this webhook");
         }
         Vec::new()
     }

@@ -9,9 +9,9 @@ use std::sync::{Mutex, PoisonError};
 
 use serde::Serialize;
 
-use kernel::id::{NoticeId, Subject, WorkloadId};
+use kernel::id::{NoticeId, WorkloadId};
 use kernel::text;
-use notices::notice::{Kind, Notice};
+use notices::notice::{About, Kind, Notice};
 
 /// Moments that are kept, of all workloads: some 400 rollouts. At about 500 bytes each that is a megabyte.
 const MOMENTS_MAX: usize = 2048;
@@ -48,7 +48,7 @@ pub struct Chronicle(Mutex<VecDeque<Moment>>);
 impl Chronicle {
     /// Takes in a notice. A repeated one keeps its first time.
     pub fn note(&self, notice: &Notice, at_ms: i64) {
-        let Subject::Workload(workload) = &notice.subject else { return };
+        let About::Workload(workload, mentions) = &notice.about else { return };
         let mut moments = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if moments.iter().any(|moment| moment.id == notice.id) {
             return;
@@ -56,14 +56,14 @@ impl Chronicle {
         if moments.len() >= MOMENTS_MAX {
             moments.pop_front();
         }
-        let purges = notice.purges.iter().take(ITEMS_MAX);
+        let purges = mentions.purges.iter().take(ITEMS_MAX);
         moments.push_back(Moment {
             workload: workload.clone(),
             seq: notice.seq.0,
             kind: notice.kind,
             at_ms,
             message: text::cut(&notice.message, MESSAGE_BYTES_MAX),
-            hosts: notice.hosts.iter().take(ITEMS_MAX).map(ToString::to_string).collect(),
+            hosts: mentions.hosts.iter().take(ITEMS_MAX).map(ToString::to_string).collect(),
             purges: purges
                 .map(|fact| {
                     (
@@ -96,24 +96,18 @@ impl Chronicle {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kernel::id::{PipelineId, Seq};
+    use kernel::id::{PipelineId, Seq, Subject};
 
     fn notice(name: &str, kind: Kind, seq: u64) -> Notice {
         Notice {
             id: Notice::id_of(name, kind, &seq.to_string()),
             kind,
             at_ms: 1,
-            subject: WorkloadId::deployment("shop", name).into(),
+            about: WorkloadId::deployment("shop", name).into(),
             seq: Seq(seq),
             rollout: String::new(),
             change: String::new(),
             message: "<b>".repeat(1000),
-            hosts: Vec::new(),
-            purges: Vec::new(),
-            cut: false,
-            late: false,
-            promotion: None,
-            run: None,
         }
     }
 
@@ -135,7 +129,7 @@ mod tests {
     fn what_is_kept_is_bounded_and_of_workloads_alone() {
         let chronicle = Chronicle::default();
         let pipeline = Subject::Pipeline(PipelineId { namespace: "shop".into(), name: "web".into() });
-        chronicle.note(&Notice { subject: pipeline, ..notice("x", Kind::RolloutStarted, 0) }, 0);
+        chronicle.note(&Notice { about: pipeline.into(), ..notice("x", Kind::RolloutStarted, 0) }, 0);
         for seq in 0..3000 {
             chronicle.note(&notice("web", Kind::RolloutStarted, seq), 5);
         }

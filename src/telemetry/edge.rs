@@ -103,24 +103,9 @@ mod tests {
     use super::*;
 
     fn notice(at_ms: i64, kind: Kind, seq: u64) -> Notice {
-        let subject = kernel::id::WorkloadId::deployment("shop", "web").into();
+        let about = kernel::id::WorkloadId::deployment("shop", "web").into();
         let (rollout, change, message) = (String::new(), String::new(), String::new());
-        Notice {
-            id: Notice::id_of("r", kind, ""),
-            kind,
-            at_ms,
-            subject,
-            seq: Seq(seq),
-            rollout,
-            change,
-            message,
-            hosts: Vec::new(),
-            purges: Vec::new(),
-            cut: false,
-            late: false,
-            promotion: None,
-            run: None,
-        }
+        Notice { id: Notice::id_of("r", kind, ""), kind, at_ms, about, seq: Seq(seq), rollout, change, message }
     }
 
     #[test]

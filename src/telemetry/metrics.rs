@@ -139,14 +139,16 @@ impl Metrics {
     /// A transition: one line, as severe as it is, and one count. Sent again after a restart, it is logged again.
     pub fn notice(&self, notice: &Notice) {
         self.notices.get_or_create(&[("kind", notice.kind.name())]).inc();
-        let purges: Vec<String> = notice.purges.iter().map(|purge| purge.distribution.to_string()).collect();
+        let mentioned = notice.about.mentions().into_iter().flat_map(|mentions| &mentions.purges);
+        let purges: Vec<String> = mentioned.map(|purge| purge.distribution.to_string()).collect();
+        let subject = notice.about.subject();
         // A level is part of what the macro makes at compile time.
         macro_rules! line {
             ($level:ident) => {
                 tracing::event!(
                     tracing::Level::$level,
                     kind = notice.kind.name(),
-                    workload = %notice.subject.display_name(),
+                    workload = %subject.display_name(),
                     seq = notice.seq.0,
                     rollout = %notice.rollout,
                     change = %notice.change,

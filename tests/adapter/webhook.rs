@@ -16,7 +16,7 @@ use bytes::Bytes;
 use kernel::id::{Seq, WorkloadId};
 use kernel::machine::Timestamp;
 use notices::delivery::{Delivery, Reply};
-use notices::notice::{Kind, Notice};
+use notices::notice::{About, Kind, Mentions, Notice};
 use purge::ports::{Clock, Notifier};
 use sandbox::http::{Action, Fault, Server, StandIn, When};
 use sandbox::receiver::{Answer, AnswerBody, Received, Receiver};
@@ -97,18 +97,12 @@ fn notice() -> Notice {
     Notice {
         id: "msg_1".into(),
         kind: Kind::PurgeCompleted,
-        subject: WorkloadId::deployment("shop", "web").into(),
+        about: WorkloadId::deployment("shop", "web").into(),
         seq: Seq(7),
         at_ms: NOW_MS,
         rollout: "3f0c".to_owned(),
         change: "web: 1 → 2".to_owned(),
         message: "the edge is fresh".to_owned(),
-        hosts: Vec::new(),
-        purges: Vec::new(),
-        cut: false,
-        late: false,
-        promotion: None,
-        run: None,
     }
 }
 
@@ -343,7 +337,9 @@ async fn a_notice_goes_to_the_hooks_that_subscribe_to_it_and_to_no_other() {
         webhooks.deliveries(notice).into_iter().map(|delivery| delivery.hook).collect()
     };
     assert_eq!(names(&notice()), ["web", "web#2", "all", "exact"]);
-    assert_eq!(names(&Notice { late: true, ..notice() }), ["all", "exact"], "the old form is skipped for good");
+    let mentions = Mentions { late: true, ..Mentions::default() };
+    let late = Notice { about: About::Workload(WorkloadId::deployment("shop", "web"), mentions), ..notice() };
+    assert_eq!(names(&late), ["all", "exact"], "the old form is skipped for good");
     let hears =
         |namespace: &str, name: &str, kind| webhooks.hears(&WorkloadId::deployment(namespace, name).into(), kind);
     assert!(hears("shop", "web", Kind::PurgeCompleted) && hears("else", "where", Kind::PurgeFailed));

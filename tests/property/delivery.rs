@@ -77,18 +77,12 @@ fn deliveries(notice: usize, hooks: u8) -> (NoticeId, Vec<Delivery>) {
     let notice = Notice {
         id: NoticeId(format!("n{notice}")),
         kind: Kind::PurgeCompleted,
-        subject: WorkloadId::deployment("shop", "web").into(),
+        about: WorkloadId::deployment("shop", "web").into(),
         seq: Seq(1),
         at_ms: i64::try_from(notice).expect("small"),
         rollout: String::new(),
         change: String::new(),
         message: String::new(),
-        hosts: Vec::new(),
-        purges: Vec::new(),
-        cut: false,
-        late: false,
-        promotion: None,
-        run: None,
     };
     let chosen = HOOKS.iter().enumerate().filter(|(place, _)| hooks & (1 << place) != 0);
     let body = |hook: &str| Content::Json(format!("{}/{hook}", notice.id));

@@ -8,7 +8,7 @@ use kernel::names::group_name::Alias;
 use kernel::names::host::Host;
 use kernel::names::image::{Container, Version};
 use kernel::names::paths::PathSet;
-use notices::notice::{Kind, Notice, PurgeFact};
+use notices::notice::{About, Kind, Mentions, Notice, PurgeFact};
 use proptest::collection::{btree_map, btree_set, vec};
 use proptest::option;
 use proptest::prelude::*;
@@ -184,9 +184,9 @@ prop_compose! {
         id in text(), kind in select(Kind::ALL.to_vec()), at_ms: i64, seq in seq(), rollout in text(), change in text(),
         message in text(), hosts in hosts(), purges in vec(purge_fact(), 0..2), cut: bool, late: bool,
     ) -> Notice {
-        let subject = WorkloadId::deployment("shop", "web").into();
-        let hosts = hosts.into_iter().collect();
-        Notice { id: NoticeId(id), kind, at_ms, subject, seq, rollout, change, message, hosts, purges, cut, late, promotion: None, run: None }
+        let mentions = Mentions { hosts: hosts.into_iter().collect(), purges, cut, late };
+        let about = About::Workload(WorkloadId::deployment("shop", "web"), mentions);
+        Notice { id: NoticeId(id), kind, at_ms, about, seq, rollout, change, message }
     }
 }
 

@@ -285,7 +285,7 @@ fn waits_for_its_pods(world: &World, id: &WorkloadId) -> bool {
 fn workload_is_settled(world: &World, id: &WorkloadId) -> Option<String> {
     if waits_for_its_pods(world, id) {
         // In no record, so not among the notices of the ledger.
-        let stuck = |notice: &Notice| notice.kind == Kind::RolloutStuck && notice.subject == *id;
+        let stuck = |notice: &Notice| notice.kind == Kind::RolloutStuck && notice.about.subject() == *id;
         let told = world.state().published.iter().any(|(_, _, notice)| stuck(notice));
         return (!told).then(|| format!("{id} waits for its pods, and nobody was told"));
     }

@@ -55,17 +55,11 @@ impl DeploymentWatcher {
             id: Notice::id_of(&rollout, kind, &format!("watcher/{at_ms}")),
             kind,
             at_ms,
-            subject: id.clone().into(),
+            about: id.clone().into(),
             seq: self.watch().records().get(id).map_or_else(Seq::default, |record| record.seq),
             rollout,
             change: String::new(),
             message,
-            hosts: Vec::new(),
-            purges: Vec::new(),
-            cut: false,
-            late: false,
-            promotion: None,
-            run: None,
         };
         let (env, to, uid) = (self.env.clone(), self.directory.tell_notice.clone(), uid.to_owned());
         let telling = async move { tell_at_once(&env, &to, notice, &uid).await };

@@ -146,7 +146,7 @@ impl EventSink for Events {
             message: words(notice),
             annotations: BTreeMap::new(),
         };
-        self.create(Involved::of(&notice.subject, workload_uid), &said).await
+        self.create(Involved::of(&notice.about.subject(), workload_uid), &said).await
     }
 
     async fn remark(&self, remark: &Remark, on: &Remarked, at_ms: i64) -> Result<(), PortError> {
@@ -181,7 +181,7 @@ fn words(notice: &Notice) -> String {
 fn name_of(notice: &Notice) -> String {
     let id: String = notice.id.0.chars().filter(char::is_ascii_alphanumeric).collect();
     let id = head(&id, NAME_BYTES_MAX / 2).to_ascii_lowercase();
-    name_at(notice.subject.name(), notice.at_ms, notice.kind.place().into(), &id)
+    name_at(notice.about.subject().name(), notice.at_ms, notice.kind.place().into(), &id)
 }
 
 fn name_at(name: &str, at_ms: i64, place: u64, id: &str) -> String {
@@ -246,17 +246,11 @@ mod tests {
             id: NoticeId(id.to_owned()),
             kind: Kind::PurgeFailed,
             at_ms: 0,
-            subject: WorkloadId::deployment("shop", name).into(),
+            about: WorkloadId::deployment("shop", name).into(),
             seq: Seq(1),
             rollout: "r".into(),
             change: String::new(),
             message: String::new(),
-            hosts: Vec::new(),
-            purges: Vec::new(),
-            cut: false,
-            late: false,
-            promotion: None,
-            run: None,
         }
     }
 

@@ -37,11 +37,11 @@ use serde::Serialize;
 use url::form_urlencoded;
 
 use crate::config::Secret;
-use kernel::id::{Environment, Kind, PipelineId, RepoId, Revision, Subject, WorkloadId};
+use kernel::id::{Environment, Kind, PipelineId, RepoId, Revision, WorkloadId};
 use kernel::names::host::Host;
 use kernel::text::{first, visible};
 use notices::delivery::BODY_BYTES_MAX;
-use notices::notice::{Notice, PurgeFact, RunFact};
+use notices::notice::{About, Notice, PurgeFact, RunFact};
 
 /// What lists are cut to, one after the other, until the document is within its bound.
 const ITEMS_MAX: [usize; 4] = [usize::MAX, 100, 10, 0];
@@ -134,30 +134,32 @@ pub fn json(notice: &Notice) -> Result<String, serde_json::Error> {
 }
 
 fn document(notice: &Notice, items: usize, chars: usize) -> Result<String, serde_json::Error> {
-    let hosts = notice.hosts.get(..items).unwrap_or(&notice.hosts);
-    let purges = notice.purges.get(..items).unwrap_or(&notice.purges);
     // Two sentences for people, which receivers put into chats and terminals.
     let (change, message) = (visible(&notice.change), visible(&notice.message));
     let document = Document {
         r#type: notice.kind.name(),
         // Out of range only beyond the year 9999.
         timestamp: Timestamp::from_millisecond(notice.at_ms).unwrap_or(Timestamp::MAX).to_string(),
-        data: match &notice.subject {
-            Subject::Workload(WorkloadId { kind, namespace, name }) => Data::Rollout(Rollout {
-                workload: Workload { kind: *kind, namespace, name },
-                rollout: first(&notice.rollout, chars),
-                seq: notice.seq.0,
-                change: first(&change, chars),
-                message: first(&message, chars),
-                hosts,
-                purges,
-                truncated: notice.cut
-                    || hosts.len() < notice.hosts.len()
-                    || purges.len() < notice.purges.len()
-                    || chars < usize::MAX,
-            }),
-            Subject::Pipeline(PipelineId { namespace, name }) => {
-                let fact = notice.promotion.as_ref();
+        data: match &notice.about {
+            About::Workload(WorkloadId { kind, namespace, name }, mentions) => {
+                let hosts = mentions.hosts.get(..items).unwrap_or(&mentions.hosts);
+                let purges = mentions.purges.get(..items).unwrap_or(&mentions.purges);
+                Data::Rollout(Rollout {
+                    workload: Workload { kind: *kind, namespace, name },
+                    rollout: first(&notice.rollout, chars),
+                    seq: notice.seq.0,
+                    change: first(&change, chars),
+                    message: first(&message, chars),
+                    hosts,
+                    purges,
+                    truncated: mentions.cut
+                        || hosts.len() < mentions.hosts.len()
+                        || purges.len() < mentions.purges.len()
+                        || chars < usize::MAX,
+                })
+            }
+            About::Pipeline(PipelineId { namespace, name }, fact) => {
+                let fact = fact.as_ref();
                 Data::Promotion(Promotion {
                     pipeline: Named { namespace, name },
                     environment: fact.map(|fact| &fact.environment),
@@ -170,9 +172,9 @@ fn document(notice: &Notice, items: usize, chars: usize) -> Result<String, serde
                     message: first(&message, chars),
                 })
             }
-            Subject::Repo(RepoId { namespace, name }) => Data::Run(Box::new(Run {
+            About::Repo(RepoId { namespace, name }, fact) => Data::Run(Box::new(Run {
                 repo: Named { namespace, name },
-                fact: notice.run.as_ref(),
+                fact: fact.as_ref(),
                 seq: notice.seq.0,
                 message: first(&message, chars),
             })),
@@ -209,28 +211,32 @@ pub fn form(parameters: &BTreeMap<String, Secret<String>>) -> String {
 mod tests {
     use super::*;
     use kernel::id::Seq;
-    use notices::notice;
+    use notices::notice::{self, Mentions};
+
+    fn mentions() -> Mentions {
+        let purge = PurgeFact {
+            distribution: "E1".parse().expect("an id"),
+            invalidation: Some("I1".into()),
+            paths: vec!["/*".parse().expect("a path")],
+        };
+        let hosts = vec![Host::parse("www.example.com").expect("a host")];
+        Mentions { hosts, purges: vec![purge], ..Mentions::default() }
+    }
+
+    fn mentioning(mentions: Mentions) -> Notice {
+        Notice { about: About::Workload(WorkloadId::deployment("shop", "web"), mentions), ..notice() }
+    }
 
     fn notice() -> Notice {
         Notice {
             id: "msg_1".into(),
             kind: notice::Kind::PurgeCompleted,
-            subject: WorkloadId::deployment("shop", "web").into(),
+            about: About::Workload(WorkloadId::deployment("shop", "web"), mentions()),
             seq: Seq(7),
             at_ms: 1_763_632_800_000,
             rollout: "3f0c".to_owned(),
             change: "web: 1 → 2".to_owned(),
             message: "fresh".to_owned(),
-            hosts: vec![Host::parse("www.example.com").expect("a host")],
-            purges: vec![PurgeFact {
-                distribution: "E1".parse().expect("an id"),
-                invalidation: Some("I1".into()),
-                paths: vec!["/*".parse().expect("a path")],
-            }],
-            cut: false,
-            late: false,
-            promotion: None,
-            run: None,
         }
     }
 
@@ -256,8 +262,8 @@ mod tests {
             request: None,
         };
         let kind = notice::Kind::PromotionWaiting;
-        let subject = Subject::Pipeline(PipelineId::new("shop", "web"));
-        let text = json(&Notice { kind, subject, promotion: Some(fact), ..notice() }).expect("text");
+        let about = About::Pipeline(PipelineId::new("shop", "web"), Some(fact));
+        let text = json(&Notice { kind, about, ..notice() }).expect("text");
         let expected = concat!(
             r#"{"type":"promotion.waiting","timestamp":"2025-11-20T10:00:00Z","data":{"pipeline":{"namespace":"shop","#,
             r#""name":"web"},"environment":"prod","revision":"1.2.4","seq":7,"ticket":"0123456789ab","#,
@@ -268,8 +274,8 @@ mod tests {
 
     #[test]
     fn a_document_stays_within_its_bound_and_says_when_something_is_missing() {
-        let mut many = notice();
-        many.hosts = (0..5_000).filter_map(|n| Host::parse(&format!("host-{n}.example.com")).ok()).collect();
+        let hosts = (0..5_000).filter_map(|n| Host::parse(&format!("host-{n}.example.com")).ok()).collect();
+        let mut many = mentioning(Mentions { hosts, ..mentions() });
         let text = json(&many).expect("text");
         assert!(text.len() <= BODY_BYTES_MAX && text.contains(r#""truncated":true"#), "{}", text.len());
         many.message = "\u{1}".repeat(100_000);
@@ -280,7 +286,7 @@ mod tests {
 
     #[test]
     fn a_notice_that_does_not_mention_everything_says_so() {
-        let text = json(&Notice { cut: true, ..notice() }).expect("text");
+        let text = json(&mentioning(Mentions { cut: true, ..mentions() })).expect("text");
         assert!(text.contains(r#""truncated":true"#), "{text}");
     }
 

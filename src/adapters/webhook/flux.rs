@@ -15,10 +15,10 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use kernel::id::{ObjectId, Subject};
+use kernel::id::ObjectId;
 use kernel::text::{first, visible};
 use notices::delivery::BODY_BYTES_MAX;
-use notices::notice::{Notice, Severity};
+use notices::notice::{About, Notice, Severity};
 
 /// The header by which notification-controller names who reports.
 pub const COMPONENT: &str = "gotk-component";
@@ -80,42 +80,39 @@ fn cut(notice: &Notice, chars: usize) -> Result<String, serde_json::Error> {
     let (message, change) = (visible(&notice.message), visible(&notice.change));
     let short = |text| first(text, chars);
     let mut metadata = BTreeMap::new();
-    let involved_object = match &notice.subject {
-        Subject::Workload(id) => {
+    let involved_object = match &notice.about {
+        About::Workload(id, _) => {
             metadata.insert("allclear.dev/change", short(&change));
             let (namespace, name) = (ObjectId::namespace(id), id.name.as_str());
             Involved { api_version: "apps/v1", kind: "Deployment", namespace, name, uid: None }
         }
-        Subject::Pipeline(id) => {
+        About::Pipeline(id, fact) => {
+            if let Some(fact) = fact {
+                let known = [
+                    ("allclear.dev/environment", Some(fact.environment.0.as_str())),
+                    ("allclear.dev/version", fact.revision.as_ref().map(|revision| revision.0.as_str())),
+                    ("allclear.dev/ticket", fact.ticket.as_deref()),
+                    ("allclear.dev/pull-request", fact.request.as_deref()),
+                ];
+                metadata.extend(known.into_iter().filter_map(|(name, value)| Some((name, short(value?)))));
+            }
             let (api_version, uid) = ("allclear.dev/v1alpha1", Some(notice.rollout.as_str()));
             Involved { api_version, kind: "Pipeline", namespace: &id.namespace, name: &id.name, uid }
         }
-        Subject::Repo(id) => Involved {
-            api_version: "allclear.dev/v1alpha1",
-            kind: "Repo",
-            namespace: &id.namespace,
-            name: &id.name,
-            uid: None,
-        },
+        About::Repo(id, fact) => {
+            if let Some(fact) = fact {
+                let known = [
+                    ("allclear.dev/revision", Some(fact.revision.0.as_str())),
+                    ("allclear.dev/action", Some(fact.action.as_str())),
+                    ("allclear.dev/ticket", fact.ticket.as_deref()),
+                    ("allclear.dev/job", fact.job.as_deref()),
+                ];
+                metadata.extend(known.into_iter().filter_map(|(name, value)| Some((name, short(value?)))));
+            }
+            let (api_version, namespace, name) = ("allclear.dev/v1alpha1", id.namespace.as_str(), id.name.as_str());
+            Involved { api_version, kind: "Repo", namespace, name, uid: None }
+        }
     };
-    if let Some(fact) = &notice.run {
-        let known = [
-            ("allclear.dev/revision", Some(fact.revision.0.as_str())),
-            ("allclear.dev/action", Some(fact.action.as_str())),
-            ("allclear.dev/ticket", fact.ticket.as_deref()),
-            ("allclear.dev/job", fact.job.as_deref()),
-        ];
-        metadata.extend(known.into_iter().filter_map(|(name, value)| Some((name, short(value?)))));
-    }
-    if let Some(fact) = &notice.promotion {
-        let known = [
-            ("allclear.dev/environment", Some(fact.environment.0.as_str())),
-            ("allclear.dev/version", fact.revision.as_ref().map(|revision| revision.0.as_str())),
-            ("allclear.dev/ticket", fact.ticket.as_deref()),
-            ("allclear.dev/pull-request", fact.request.as_deref()),
-        ];
-        metadata.extend(known.into_iter().filter_map(|(name, value)| Some((name, short(value?)))));
-    }
     let event = Event {
         involved_object,
         severity: if notice.kind.severity() == Severity::Info { "info" } else { "error" },
@@ -147,18 +144,12 @@ mod tests {
         Notice {
             id: "msg_1".into(),
             kind: Kind::PromotionStarted,
-            subject: Subject::Pipeline(PipelineId::new("shop", "web")),
+            about: About::Pipeline(PipelineId::new("shop", "web"), Some(fact)),
             seq: Seq(7),
             at_ms: 1_763_632_800_000,
             rollout: "uid".to_owned(),
             change: "1.2.3 → 1.2.4".to_owned(),
             message: "1.2.4 is promoted to prod".to_owned(),
-            hosts: Vec::new(),
-            purges: Vec::new(),
-            cut: false,
-            late: false,
-            promotion: Some(fact),
-            run: None,
         }
     }
 
@@ -175,8 +166,8 @@ mod tests {
 
     #[test]
     fn a_purge_is_about_its_deployment_and_what_failed_is_an_error() {
-        let subject = WorkloadId::deployment("shop", "web").into();
-        let failed = Notice { kind: Kind::PurgeFailed, subject, promotion: None, ..notice() };
+        let about = WorkloadId::deployment("shop", "web").into();
+        let failed = Notice { kind: Kind::PurgeFailed, about, ..notice() };
         let json: serde_json::Value = serde_json::from_str(&event(&failed).expect("text")).expect("JSON");
         assert_eq!(json["involvedObject"]["kind"], "Deployment");
         assert_eq!((&json["severity"], &json["reason"]), (&"error".into(), &"PurgeFailed".into()));

@@ -147,7 +147,8 @@ impl Notifier for Webhooks {
 
 fn subscribes(hook: &Hook, notice: &Notice) -> bool {
     // The old program had given up on a late one by then (decision 17).
-    is_about(hook, &notice.subject, notice.kind) && !(hook.is_old_form && notice.late)
+    let late = notice.about.mentions().is_some_and(|mentions| mentions.late);
+    is_about(hook, &notice.about.subject(), notice.kind) && !(hook.is_old_form && late)
 }
 
 fn is_about(hook: &Hook, subject: &Subject, kind: Kind) -> bool {

@@ -118,7 +118,7 @@ impl Delivery {
             id: delivery_id(&notice.id, hook),
             notice: notice.id.clone(),
             kind: notice.kind,
-            subject: notice.subject.clone(),
+            subject: notice.about.subject(),
             hook: hook.to_owned(),
             content,
             attempts: 0,

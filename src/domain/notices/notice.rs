@@ -3,9 +3,13 @@
 //! A notice is written into the record in the same step as its transition and removed once it was accepted, so a
 //! crash in between sends it again, with the same id. Not for its delivery; that is `delivery` and the event sink.
 
+mod stored;
+
 use serde::{Deserialize, Serialize};
 
-use kernel::id::{Environment, InvalidationId, NoticeId, Revision, Seq, Subject, notice_id};
+use kernel::id::{
+    Environment, InvalidationId, NoticeId, PipelineId, RepoId, Revision, Seq, Subject, WorkloadId, notice_id,
+};
 use kernel::names::distribution::DistributionId;
 use kernel::names::host::Host;
 use kernel::names::paths::Path;
@@ -159,6 +163,7 @@ impl Kind {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(from = "stored::Notice", into = "stored::Notice")]
 pub struct Notice {
     /// The same for every attempt and every member that might tell it.
     pub id: NoticeId,
@@ -166,35 +171,81 @@ pub struct Notice {
     /// When, in milliseconds since the Unix epoch, by this member's clock. For people and receivers; part of the notice, so
     /// that a repeated notice has the same bytes.
     pub at_ms: i64,
-    /// To what. Ledgers have it under the name from when only workloads had notices.
-    #[serde(rename = "workload")]
-    pub subject: Subject,
-    /// The rollout's number in this cluster.
+    pub about: About,
+    /// The number of the rollout in this cluster, of the promotion or of the run.
     pub seq: Seq,
-    /// The rollout's id: local until the group has decided, the group's from then on (decision 15).
+    /// A rollout's id: local until the group has decided, the group's from then on (decision 15). Of a Pipeline or Repo, what
+    /// the notice belongs to.
     pub rollout: String,
     /// The versions in words, for example `web: 1.2.3 → 1.2.4`.
     pub change: String,
     /// One sentence for a person.
     pub message: String,
+}
+
+/// Whom a notice is about, and what it mentions.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum About {
+    Workload(WorkloadId, Mentions),
+    /// The promotion is missing where the notice is about the Pipeline itself.
+    Pipeline(PipelineId, Option<PromotionFact>),
+    /// The run is missing where the notice is about the Repo itself.
+    Repo(RepoId, Option<RunFact>),
+}
+
+impl About {
+    pub fn subject(&self) -> Subject {
+        match self {
+            Self::Workload(id, _) => Subject::Workload(id.clone()),
+            Self::Pipeline(id, _) => Subject::Pipeline(id.clone()),
+            Self::Repo(id, _) => Subject::Repo(id.clone()),
+        }
+    }
+
+    /// What a notice about a workload mentions.
+    pub const fn mentions(&self) -> Option<&Mentions> {
+        if let Self::Workload(_, mentions) = self { Some(mentions) } else { None }
+    }
+
+    /// The promotion that a notice about a Pipeline mentions.
+    pub const fn promotion(&self) -> Option<&PromotionFact> {
+        if let Self::Pipeline(_, fact) = self { fact.as_ref() } else { None }
+    }
+
+    /// The run that a notice about a Repo mentions.
+    pub const fn run(&self) -> Option<&RunFact> {
+        if let Self::Repo(_, fact) = self { fact.as_ref() } else { None }
+    }
+}
+
+/// Nothing beside the subject is mentioned.
+impl From<Subject> for About {
+    fn from(subject: Subject) -> Self {
+        match subject {
+            Subject::Workload(id) => Self::Workload(id, Mentions::default()),
+            Subject::Pipeline(id) => Self::Pipeline(id, None),
+            Subject::Repo(id) => Self::Repo(id, None),
+        }
+    }
+}
+
+impl From<WorkloadId> for About {
+    fn from(id: WorkloadId) -> Self {
+        Subject::Workload(id).into()
+    }
+}
+
+/// What a notice about a workload mentions.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Mentions {
     /// The hosts concerned, where known.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<Host>,
     /// The purges concerned, where there are any.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub purges: Vec<PurgeFact>,
     /// Hosts, paths or purges are missing above: there are more than a notice has room for.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cut: bool,
     /// The purge had been reported as stalled before; hooks in the old form are not called any more (decision 17).
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub late: bool,
-    /// The promotion concerned, of a Pipeline.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub promotion: Option<PromotionFact>,
-    /// The run concerned, of a Repo.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub run: Option<RunFact>,
 }
 
 /// A run, as a notice mentions it.
@@ -254,7 +305,8 @@ impl Notice {
 
     /// Whether its purges were rehearsed only.
     pub fn is_of_dry_run(&self) -> bool {
-        self.purges.iter().filter_map(|purge| purge.invalidation.as_ref()).any(InvalidationId::is_of_dry_run)
+        let purges = self.about.mentions().into_iter().flat_map(|mentions| &mentions.purges);
+        purges.filter_map(|purge| purge.invalidation.as_ref()).any(InvalidationId::is_of_dry_run)
     }
 }
 

@@ -311,17 +311,11 @@ impl<K: OwnKind> Owned<K> {
             id,
             kind,
             at_ms: self.wall_ms(now),
-            subject: K::subject(self.object.id.clone()),
+            about: K::subject(self.object.id.clone()).into(),
             seq: Seq::default(),
             rollout: rollout.to_owned(),
             change: String::new(),
             message: message.to_owned(),
-            hosts: Vec::new(),
-            purges: Vec::new(),
-            cut: false,
-            late: false,
-            promotion: None,
-            run: None,
         }
     }
 

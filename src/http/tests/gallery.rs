@@ -5,7 +5,7 @@ use std::io::Read;
 use super::*;
 use crate::looking::tests::{World, web};
 use kernel::id::Seq;
-use notices::notice::{Kind, Notice, PurgeFact};
+use notices::notice::{About, Kind, Mentions, Notice};
 
 /// Shows one situation, and answers any search with the same workloads.
 struct Situation(Observation, Listing);
@@ -72,21 +72,17 @@ fn listing(names: &[&str], all: usize) -> Listing {
 /// A rollout's notices, with the seconds before now at which they were sent.
 fn tell(front: &Front, name: &str, told: &[(Kind, i64, &str)]) {
     for (kind, seconds, message) in told {
+        let hosts = ["www.example.com", "shop.example.com"].map(|host| host.parse().unwrap()).into();
+        let mentions = Mentions { hosts, ..Mentions::default() };
         let notice = Notice {
             id: Notice::id_of(name, *kind, ""),
             kind: *kind,
             at_ms: 0,
-            subject: WorkloadId::deployment("shop", name).into(),
+            about: About::Workload(WorkloadId::deployment("shop", name), mentions),
             seq: Seq(12),
             rollout: String::new(),
             change: String::new(),
             message: (*message).to_owned(),
-            hosts: ["www.example.com", "shop.example.com"].map(|host| host.parse().unwrap()).into(),
-            purges: Vec::<PurgeFact>::new(),
-            cut: false,
-            late: false,
-            promotion: None,
-            run: None,
         };
         front.metrics.chronicle.note(&notice, NOW_MS - seconds * 1000);
     }

@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 use super::*;
 use crate::looking::tests::{Account, World, web};
 use kernel::id::Seq;
-use notices::notice::{Kind, Notice};
+use notices::notice::{About, Kind, Mentions, Notice};
 use purge::ports::{CdnError, CdnErrorClass};
 use purge::rollouts::browse::ROWS_MAX;
 
@@ -17,21 +17,16 @@ async fn page(serving: &Serving, path: &str) -> String {
 }
 
 fn notice(name: &str, kind: Kind, seq: u64) -> Notice {
+    let mentions = Mentions { hosts: vec!["www.example.com".parse().unwrap()], ..Mentions::default() };
     Notice {
         id: Notice::id_of(name, kind, &seq.to_string()),
         kind,
         at_ms: 0,
-        subject: WorkloadId::deployment("shop", name).into(),
+        about: About::Workload(WorkloadId::deployment("shop", name), mentions),
         seq: Seq(seq),
         rollout: String::new(),
         change: String::new(),
         message: format!("{} was told", kind.name()),
-        hosts: vec!["www.example.com".parse().unwrap()],
-        purges: Vec::new(),
-        cut: false,
-        late: false,
-        promotion: None,
-        run: None,
     }
 }
 

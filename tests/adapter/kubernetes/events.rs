@@ -16,17 +16,11 @@ fn notice(message: &str) -> Notice {
         id: NoticeId("msg_0a1b2c".to_owned()),
         kind: NoticeKind::PurgeFailed,
         at_ms: 1_700_000_000_123,
-        subject: web().into(),
+        about: web().into(),
         seq: Seq(1),
         rollout: "r".to_owned(),
         change: "web: 1 → 2".to_owned(),
         message: message.to_owned(),
-        hosts: Vec::new(),
-        purges: Vec::new(),
-        cut: false,
-        late: false,
-        promotion: None,
-        run: None,
     }
 }
 

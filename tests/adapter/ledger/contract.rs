@@ -232,18 +232,12 @@ pub fn delivery(kind: Kind, body: &str) -> Delivery {
     let notice = Notice {
         id: NoticeId(format!("msg_{}", kind.name())),
         kind,
-        subject: web().into(),
+        about: web().into(),
         at_ms: 0,
         seq: Seq(1),
         rollout: String::new(),
         change: String::new(),
         message: String::new(),
-        hosts: Vec::new(),
-        purges: Vec::new(),
-        cut: false,
-        late: false,
-        promotion: None,
-        run: None,
     };
     Delivery::new(&notice, "release-bot", Content::Json(body.to_owned()))
 }

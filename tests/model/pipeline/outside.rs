@@ -110,7 +110,7 @@ impl State {
         }
         self.had.push(notice.id.clone());
         self.had.sort();
-        let Some(promotion) = notice.promotion.as_ref().filter(|_| notice.kind == Kind::PromotionStarted) else {
+        let Some(promotion) = notice.about.promotion().filter(|_| notice.kind == Kind::PromotionStarted) else {
             return;
         };
         let env = index(&promotion.environment);

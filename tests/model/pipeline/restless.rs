@@ -117,7 +117,7 @@ impl Restless {
                     Event::Rechecked(name, seq, all.collect())
                 }
                 Effect::Object(Own::Tell(notice)) => {
-                    if let Some(fact) = notice.promotion.as_ref().filter(|_| notice.kind == Kind::PromotionStarted) {
+                    if let Some(fact) = notice.about.promotion().filter(|_| notice.kind == Kind::PromotionStarted) {
                         let (env, runs) = (index(&fact.environment), number(fact.revision.as_ref().unwrap()));
                         self.runs[env] = Runs { revision: runs, since: self.now };
                         if env == 2 {

@@ -220,7 +220,7 @@ impl Past {
     }
 
     pub fn told(&mut self, notice: &Notice) {
-        let Some(run) = notice.run.as_ref().filter(|_| self.had.insert(notice.id.clone())) else { return };
+        let Some(run) = notice.about.run().filter(|_| self.had.insert(notice.id.clone())) else { return };
         match notice.kind {
             Kind::RunFailed => {
                 self.failed.insert((RunSeq(notice.seq.0), run.attempt));

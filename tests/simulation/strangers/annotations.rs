@@ -40,7 +40,7 @@ fn writes(world: &World, name: &str) -> usize {
 
 fn events(world: &World, name: &str) -> usize {
     let state = world.state();
-    state.published.iter().filter(|(_, _, notice)| notice.subject == id(name)).count()
+    state.published.iter().filter(|(_, _, notice)| notice.about.subject() == id(name)).count()
 }
 
 /// A workload gets these annotations, and nothing else happens to it. Writes of its record and Events: those of the sight, and

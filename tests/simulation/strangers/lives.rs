@@ -45,8 +45,9 @@ fn a_workload_that_takes_the_process_down_is_put_aside_by_the_third_life() {
     assert_eq!((alone, purged), (vec!["blog".to_owned(), "web".to_owned()], [1, 1]), "after {third} ms");
     let told: Vec<Millis> = {
         let published = &world.state().published;
-        let stuck =
-            published.iter().filter(|(_, _, notice)| notice.kind == Kind::RolloutStuck && notice.subject == id("web"));
+        let stuck = published
+            .iter()
+            .filter(|(_, _, notice)| notice.kind == Kind::RolloutStuck && notice.about.subject() == id("web"));
         stuck.map(|(at, ..)| *at).collect()
     };
     assert_eq!(told, [begin], "its owner is told, at once");

@@ -7,7 +7,7 @@ use support::stage::{Life, Stage, deployment, id, life, roll_out, settled};
 /// When Events said of this workload that it is stuck for want of room.
 fn told(world: &World, name: &str) -> Vec<Millis> {
     let about = |(_, _, notice): &&(_, _, notices::notice::Notice)| {
-        notice.subject == id(name)
+        notice.about.subject() == id(name)
             && notice.kind == Kind::RolloutStuck
             && notice.message.contains("no room, as simulated")
     };

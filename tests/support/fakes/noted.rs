@@ -79,10 +79,9 @@ impl World {
     fn taken(&self, name: &str, kind: Kind) -> Vec<(Millis, String)> {
         let state = self.state();
         let about = |id: &str| state.notices.values().find(|notice| id == format!("{}/ops", notice.id));
-        let matching = state
-            .delivered
-            .iter()
-            .filter(|(_, id, _)| about(id).is_some_and(|notice| notice.kind == kind && notice.subject.name() == name));
+        let matching = state.delivered.iter().filter(|(_, id, _)| {
+            about(id).is_some_and(|notice| notice.kind == kind && notice.about.subject().name() == name)
+        });
         matching.map(|(at, id, _)| (*at, id.clone())).collect()
     }
 }

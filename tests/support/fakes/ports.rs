@@ -142,7 +142,7 @@ impl ClusterView for World {
 #[async_trait]
 impl EventSink for World {
     async fn publish(&self, notice: &Notice, _workload_uid: &str) -> Result<(), PortError> {
-        let lost = self.port("events.publish", &notice.subject.to_string()).await?;
+        let lost = self.port("events.publish", &notice.about.subject().to_string()).await?;
         let mut state = self.state();
         let at = state.now();
         state.published.push((at, notice.id.clone(), notice.clone()));
@@ -375,7 +375,9 @@ impl Notifier for World {
 
     /// Two hooks: `ops` hears everything, `site` that the edge is fresh.
     fn deliveries(&self, notice: &Notice) -> Vec<Delivery> {
-        if let Some(Fault::Panic) = self.state().next_planned("notifier.deliveries", &notice.subject.to_string()) {
+        if let Some(Fault::Panic) =
+            self.state().next_planned("notifier.deliveries", &notice.about.subject().to_string())
+        {
             panic!("{SIMULATED} in notifier.deliveries");
         }
         let body = serde_json::to_string(notice).expect("a notice is JSON");

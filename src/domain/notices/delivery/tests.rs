@@ -9,18 +9,12 @@ fn notice(name: &str) -> Notice {
     Notice {
         id: name.into(),
         kind: notice::Kind::PurgeCompleted,
-        subject: WorkloadId::deployment("shop", "web").into(),
+        about: WorkloadId::deployment("shop", "web").into(),
         seq: Seq(1),
         at_ms: 0,
         rollout: "r".to_owned(),
         change: "web: 1 → 2".to_owned(),
         message: String::new(),
-        hosts: Vec::new(),
-        purges: Vec::new(),
-        cut: false,
-        late: false,
-        promotion: None,
-        run: None,
     }
 }
 

@@ -4,7 +4,7 @@ use crate::pipeline::Pipeline;
 use crate::pipeline::spec::or_none;
 use kernel::id::{Environment, NoticeId, PromotionSeq, Seq, promotion_id};
 use kernel::machine::Timestamp;
-use notices::notice::{Kind, Notice, PromotionFact};
+use notices::notice::{About, Kind, Notice, PromotionFact};
 
 impl Pipeline {
     /// The id of a notice about a promotion; `detail` tells apart several of one kind.
@@ -30,16 +30,17 @@ impl Pipeline {
         };
         let detail =
             if kind == Kind::PromotionStarted || kind == Kind::PromotionCompleted { String::new() } else { detail };
+        let fact = PromotionFact {
+            environment: name.clone(),
+            revision: revision.cloned(),
+            from: from.cloned(),
+            ticket: waiting.map(|waiting| waiting.ticket.clone()),
+            request: known.and_then(|known| known.request.as_ref()).map(|request| request.url.clone()),
+        };
         let notice = Notice {
             seq: Seq(seq.0),
             change: format!("{} → {}", or_none(from), or_none(revision)),
-            promotion: Some(PromotionFact {
-                environment: name.clone(),
-                revision: revision.cloned(),
-                from: from.cloned(),
-                ticket: waiting.map(|waiting| waiting.ticket.clone()),
-                request: known.and_then(|known| known.request.as_ref()).map(|request| request.url.clone()),
-            }),
+            about: About::Pipeline(self.own.object.id.clone(), Some(fact)),
             ..self.own.notice(now, kind, self.id_of(kind, name, seq, &detail), &self.own.object.uid, message)
         };
         self.own.announce(notice);

@@ -4,7 +4,7 @@ use crate::repo::Repo;
 use crate::repo::status::Run;
 use kernel::id::{Seq, run_id};
 use kernel::machine::Timestamp;
-use notices::notice::{Kind, Notice, RunFact};
+use notices::notice::{About, Kind, Notice, RunFact};
 
 impl Repo {
     /// Writes a notice about the newest run into the draft. It is sent once that is durable; `detail` separates several
@@ -22,9 +22,10 @@ impl Repo {
             skipped: run.skipped.clone(),
         };
         let id = Notice::id_of(&rollout, kind, detail);
+        let about = About::Repo(self.own.object.id.clone(), Some(fact));
         let seq = Seq(run.attempt.seq.0);
         let change = change(run);
-        let notice = Notice { seq, change, run: Some(fact), ..self.own.notice(now, kind, id, &rollout, message) };
+        let notice = Notice { seq, change, about, ..self.own.notice(now, kind, id, &rollout, message) };
         self.own.announce(notice);
     }
 }

@@ -24,17 +24,11 @@ impl Broker {
             id: Notice::id_of(&rollout, Kind::GroupStalled, &format!("held/{}/{at_ms}", hold.reason.name())),
             kind: Kind::GroupStalled,
             at_ms,
-            subject: workload.clone().into(),
+            about: workload.clone().into(),
             seq: record.seq,
             rollout,
             change: brief(&record.version),
             message: format!("not purged while the group is held up: {}", hold.words),
-            hosts: Vec::new(),
-            purges: Vec::new(),
-            cut: false,
-            late: false,
-            promotion: None,
-            run: None,
         };
         Some((notice, record.uid.clone()))
     }

@@ -11,7 +11,7 @@ use kernel::machine::Timestamp;
 use kernel::names::distribution::DistributionId;
 use kernel::names::host::Host;
 use kernel::names::paths::Path;
-use notices::notice::{Kind, Notice, PurgeFact};
+use notices::notice::{About, Kind, Mentions, Notice, PurgeFact};
 
 impl Rollout {
     /// Sends the durable notices that were not sent yet, and the loose ones.
@@ -45,7 +45,7 @@ impl Rollout {
         {
             hosts.clone_from(&vote.hosts);
         }
-        let subject = self.identity.workload.clone().into();
+        let workload = self.identity.workload.clone();
         let Some(draft) = &mut self.record.draft else { return };
         let before = draft.before().cloned();
         let present = draft.seq;
@@ -56,11 +56,18 @@ impl Rollout {
         let mentioned: Vec<Host> =
             fitting(&hosts, NOTICE_LIST_BYTES_MAX, |host: &Host| host.as_str().len()).cloned().collect();
         let purges = purge_facts(vote);
+        let mentions = Mentions {
+            cut: mentioned.len() < hosts.len() || is_cut(vote, &purges),
+            hosts: mentioned,
+            purges,
+            // Hooks in the old form are called for owed purges, however late (decision 29).
+            late: kind == Kind::PurgeCompleted && vote.stalled && vote.owed_ms == 0,
+        };
         let notice = Notice {
             id,
             kind,
             at_ms: Some(agreed_at.max(vote.at_ms)).filter(|agreed| *agreed > 0 && !alone).unwrap_or(at_ms),
-            subject,
+            about: About::Workload(workload, mentions),
             seq: vector.0.values().next().map_or(vote.seq, |first| first.seq),
             // What it replaces may differ from member to member.
             change: if alone {
@@ -70,13 +77,6 @@ impl Rollout {
             },
             rollout,
             message,
-            cut: mentioned.len() < hosts.len() || is_cut(vote, &purges),
-            hosts: mentioned,
-            purges,
-            // Hooks in the old form are called for owed purges, however late (decision 29).
-            late: kind == Kind::PurgeCompleted && vote.stalled && vote.owed_ms == 0,
-            promotion: None,
-            run: None,
         };
         draft.untold.push(notice);
     }
@@ -104,17 +104,11 @@ fn notice_of(identity: &Identity, now: Timestamp, of: &Record, kind: Kind, messa
         id: Notice::id_of(&rollout, kind, &detail),
         kind,
         at_ms: identity.wall_ms(now),
-        subject: identity.workload.clone().into(),
+        about: identity.workload.clone().into(),
         seq: of.seq,
         change: words::change(of.before(), &of.version),
         rollout,
         message,
-        hosts: Vec::new(),
-        purges: Vec::new(),
-        cut: false,
-        late: false,
-        promotion: None,
-        run: None,
     }
 }
 

@@ -317,17 +317,11 @@ impl Unloaded {
             id: Notice::id_of(&rollout, Kind::RolloutStuck, &format!("{}/{level}/{at_ms}", Wait::Load.name())),
             kind: Kind::RolloutStuck,
             at_ms,
-            subject: self.workload.clone().into(),
+            about: self.workload.clone().into(),
             seq: Seq::default(),
             rollout,
             change: String::new(),
             message: message(Wait::Load, Some(why), waited),
-            hosts: Vec::new(),
-            purges: Vec::new(),
-            cut: false,
-            late: false,
-            promotion: None,
-            run: None,
         });
         (self.failures, notice)
     }
@@ -396,17 +390,11 @@ impl Rollout {
             id: Notice::id_of(&rollout, Kind::RolloutStuck, &format!("{}/{level}/{at_ms}", wait.name())),
             kind: Kind::RolloutStuck,
             at_ms,
-            subject: self.identity.workload.clone().into(),
+            about: self.identity.workload.clone().into(),
             seq,
             rollout,
             change: record.map_or_else(String::new, |record| words::change(record.settled(), &record.version)),
             message,
-            hosts: Vec::new(),
-            purges: Vec::new(),
-            cut: false,
-            late: false,
-            promotion: None,
-            run: None,
         }
     }
 }

@@ -88,17 +88,11 @@ fn what_no_host_leads_to_is_settled_and_never_purged_and_what_is_untold_is_not_s
         id: NoticeId("n".to_owned()),
         kind: Kind::PurgeCompleted,
         at_ms: 1,
-        subject: crate::testing::web().into(),
+        about: crate::testing::web().into(),
         seq: at_rest.seq,
         rollout: String::new(),
         change: String::new(),
         message: String::new(),
-        hosts: Vec::new(),
-        purges: Vec::new(),
-        cut: false,
-        late: false,
-        promotion: None,
-        run: None,
     };
     let untold = ask(&Record { untold: vec![notice], ..at_rest.clone() });
     assert_eq!(untold[1], Way::Reached);

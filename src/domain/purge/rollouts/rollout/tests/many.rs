@@ -205,8 +205,8 @@ fn each_of_any_number_of_distributions_is_purged_once_and_the_end_is_told() {
         assert_eq!(site.ends(), [&Outcome::Purged], "{distributions}");
         let told = site.told(Kind::PurgeCompleted);
         assert_eq!(told.len(), 1, "{distributions}");
-        assert_eq!(told[0].purges.len(), distributions.min(20));
-        assert_eq!(told[0].cut, distributions > 20);
+        let mentions = told[0].about.mentions().expect("a notice about a workload");
+        assert_eq!((mentions.purges.len(), mentions.cut), (distributions.min(20), distributions > 20));
         let more = format!(", … and {} more", distributions.saturating_sub(10));
         assert_eq!(told[0].message.ends_with(&more), distributions > 10, "{}", told[0].message);
         assert!(told[0].message.len() < 1024, "{}", told[0].message);

@@ -162,7 +162,7 @@ fn a_reference_that_was_used_before_the_ledger_was_set_back_is_replaced_once() {
     story.step(Event::Purged(second.reference, Progress::Completed));
     assert_eq!(story.last(), Some(&Outcome::Purged));
     let ended = story.effects.iter().rev().find_map(|effect| match effect {
-        Effect::Tell(notice) if notice.kind == Kind::PurgeCompleted => Some(notice.purges.clone()),
+        Effect::Tell(notice) if notice.kind == Kind::PurgeCompleted => Some(notice.about.mentions()?.purges.clone()),
         _ => None,
     });
     assert_eq!(ended.unwrap()[0].invalidation.as_ref().map(|id| id.0.as_str()), Some("INEW"));
