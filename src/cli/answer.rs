@@ -18,7 +18,6 @@ pub(crate) const EXIT_INVALID: u8 = 2;
 /// How an answer is written (`-o`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Output {
-    /// For people.
     Table,
     /// For programs: one JSON object.
     Json,
@@ -31,7 +30,6 @@ pub struct Outcome {
     pub out: String,
     /// For standard error; ends in a line break unless it is empty.
     pub err: String,
-    /// The exit code.
     pub code: u8,
 }
 

@@ -88,7 +88,6 @@ pub async fn check(look: impl AsyncFn() -> (Loaded, Whose, Outside), options: &O
     }
 }
 
-/// Checks everything once.
 pub async fn once(loaded: &Loaded, whose: &Whose, outside: Outside, options: &Options) -> Report {
     let asked = asked(&outside);
     match tokio::time::timeout(WITHIN, look(loaded, whose, &outside, options)).await {

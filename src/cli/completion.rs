@@ -40,7 +40,6 @@ const NO_FILES: u8 = 4;
 /// One word that may stand there, and what it is.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Candidate {
-    /// The word.
     pub word: String,
     /// What it is; may be empty.
     pub about: String,

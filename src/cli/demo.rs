@@ -37,7 +37,6 @@ pub struct Arguments {
     stay: bool,
 }
 
-/// Runs the demo.
 pub fn demo(arguments: Arguments) -> ExitCode {
     let Arguments { story, clusters, chapter, fast, stay } = arguments;
     let story = match (story, clusters) {

@@ -125,7 +125,6 @@ struct End {
     code: u8,
 }
 
-/// Does one step.
 pub(super) fn step(step: Step) -> Outcome {
     let (end, log) = match step {
         Step::Source { url, revision, reference, into, secret, path, private_hosts, stand_ins, log } => {

@@ -425,7 +425,6 @@ pub struct Log {
 /// How a line of the log is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogFormat {
-    /// One JSON object.
     Json,
     Text,
 }

@@ -36,7 +36,6 @@ impl Member {
         Ok(Self { world, controller, state, told, _cluster: cluster })
     }
 
-    /// Starts the controller.
     pub async fn start(&mut self, settings: &[(&str, &str)]) -> io::Result<()> {
         self.controller.start(&self.world, settings, BTreeMap::new()).await
     }
@@ -67,7 +66,6 @@ impl Member {
         self.told = events(&self.world).into_iter().map(|told| told.id).collect();
     }
 
-    /// New Events.
     pub fn news(&mut self) -> Vec<Told> {
         events(&self.world).into_iter().filter(|told| self.told.insert(told.id.clone())).collect()
     }

@@ -242,7 +242,7 @@ impl Story {
     async fn until_queued(&mut self, commit: &str) -> io::Result<()> {
         let commit = commit.to_owned();
         self.until("it is next", move |_, views| {
-            view(views, NAME).and_then(|view| view.queued.as_ref()).is_some_and(|next| next.revision.0 == commit)
+            view(views, NAME).and_then(|view| view.queued.as_ref()).is_some_and(|next| next.revision.as_str() == commit)
         })
         .await
     }
@@ -416,7 +416,7 @@ fn view<'a>(views: &'a [View], name: &str) -> Option<&'a View> {
 /// Whether this commit is applied.
 fn is_applied(views: &[View], name: &str, commit: &str) -> bool {
     let run = view(views, name).and_then(|view| view.run.as_ref());
-    run.is_some_and(|run| run.revision.0 == commit && run.phase == "Succeeded")
+    run.is_some_and(|run| run.revision.as_str() == commit && run.phase == "Succeeded")
 }
 
 /// True if its condition shows that git fails.

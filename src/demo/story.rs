@@ -29,7 +29,6 @@ pub trait Story: Sized {
     /// What a person can do in a world that stays.
     fn staying(&self) -> io::Result<String>;
 
-    /// Ends its controllers.
     fn end(self) -> io::Result<()>;
 }
 
@@ -103,7 +102,6 @@ impl Stopwatch {
         self.0.map_or(Duration::ZERO, |began| began.elapsed())
     }
 
-    /// Prints what happened.
     pub fn line(&self, what: &str, text: &str) -> io::Result<()> {
         line(self.elapsed(), what, text)
     }

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use kernel::id::{RepoId, Revision};
+use kernel::id::{CommitId, RepoId};
 use kernel::names::destination;
 use objects::ports::Secrets;
 use objects::ports::repo::{Begins, Found, Heads, Unresolved};
@@ -187,7 +187,7 @@ impl Question {
     fn of(wanted: &Wanted) -> Result<Asked, Unresolved> {
         let name = match wanted {
             Wanted::Commit(revision) => {
-                return Ok(Asked::Nothing(Found { revision: revision.clone(), name: revision.0.clone() }));
+                return Ok(Asked::Nothing(Found { revision: revision.clone(), name: revision.to_string() }));
             }
             Wanted::Head => "HEAD".to_owned(),
             Wanted::Branch(name) => format!("refs/heads/{name}"),
@@ -217,7 +217,7 @@ impl Question {
             return Err(lasting(format!("the server names no commit for {}: its id is only zeros", self.wanted)));
         }
         let symbolic = symbolic.as_ref().filter(|name| name.starts_with("refs/heads/") && is_name(name));
-        Ok(Found { revision: Revision(commit.to_string()), name: symbolic.unwrap_or(&self.name).clone() })
+        Ok(Found { revision: CommitId::from(*commit.as_bytes()), name: symbolic.unwrap_or(&self.name).clone() })
     }
 
     /// Why there is no such ref.

@@ -60,7 +60,6 @@ impl Purpose {
 /// Things that failed last time and are remembered; more than a cluster has Pipelines and Repos.
 const FAILED_MAX: usize = 10_000;
 
-/// A requested call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Errand {
     pub(crate) purpose: Purpose,

@@ -27,7 +27,6 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(8);
 /// Bytes of an answer that are shown: some 500 lines. The longest are lists of hosts.
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
 
-/// Asks with measure.
 #[derive(Default)]
 pub struct Explaining {
     last: Mutex<Option<Answer>>,

@@ -32,7 +32,6 @@ use purge::workloads::workload::Workload;
 /// Rollouts whose old pods are looked at: each costs a request.
 const OLD_PODS_SHOWN_MAX: usize = 32;
 
-/// What goes on.
 pub struct State {
     pub about: About,
     /// It is synced if all of it could be read.

@@ -117,7 +117,6 @@ impl StandIn for Receiver {
 }
 
 impl Answer {
-    /// An empty answer.
     pub fn status(status: u16) -> Answer {
         Answer { status, headers: Vec::new(), body: AnswerBody::Full(Bytes::new()) }
     }

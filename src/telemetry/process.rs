@@ -70,7 +70,6 @@ fn field(stat: &str, number: usize) -> Option<u64> {
     after.split_whitespace().nth(number.checked_sub(3)?)?.parse().ok()
 }
 
-/// Ticks as seconds.
 fn seconds(ticks: u64) -> String {
     format!("{}.{:02}", ticks / TICKS_A_SECOND, ticks % TICKS_A_SECOND)
 }

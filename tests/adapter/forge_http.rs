@@ -260,7 +260,7 @@ async fn a_host_that_one_repo_does_not_trust_is_looked_at_by_others() {
 
     let trusting = heads_of(Some(ours.clone()));
     let found = trusting.resolve(&repo, &spec(port), &|| ()).await.expect("a commit");
-    assert_eq!((found.revision.0, found.name.as_str()), (commit, "refs/heads/main"));
+    assert_eq!((found.revision.as_str(), found.name.as_str()), (commit.as_str(), "refs/heads/main"));
 
     let distrusting = heads_of(None);
     let unresolved = distrusting.resolve(&repo, &spec(port), &|| ()).await.expect_err("no trust");

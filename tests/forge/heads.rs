@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use forge::Http;
 use forge::heads::{GitHeads, Patience};
 use forge::keeper::Keeper;
-use kernel::id::{RepoId, Revision};
+use kernel::id::RepoId;
 use kernel::machine::Timestamp;
 use kernel::names::destination::Purpose;
 use objects::ports::Secrets;
@@ -112,7 +112,7 @@ fn tag(name: &str) -> Wanted {
 }
 
 fn found(revision: &str, name: &str) -> Result<Found, Unresolved> {
-    Ok(Found { revision: Revision(revision.to_owned()), name: name.to_owned() })
+    Ok(Found { revision: revision.parse().expect("a commit's id"), name: name.to_owned() })
 }
 
 /// Why a look brought nothing that only a person can mend.

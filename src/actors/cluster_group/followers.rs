@@ -25,7 +25,6 @@ const WORDS_CHARS_MAX: usize = 200;
 /// How long a rollout may take to say how it stands, before the beat goes without it.
 const WORDS_WITHIN: Duration = Duration::from_secs(1);
 
-/// All followers.
 #[derive(Default)]
 pub(super) struct Followers {
     by_workload: BTreeMap<WorkloadId, Follower>,

@@ -16,7 +16,6 @@ pub struct Start {
     /// The record as this life knows it, and, if it has known none since the ledger was set back, the highest number it has
     /// seen.
     pub known: Option<Box<Record>>,
-    /// See `known`.
     pub spent: Seq,
     /// The ledger has lost what it had of it, in part or as a whole, and no life knows it.
     pub forgotten: bool,

@@ -25,7 +25,6 @@ pub(super) struct Parent {
 }
 
 impl Parent {
-    /// One without children.
     pub(super) fn new(env: Env, root: Addr<Root>) -> Self {
         Self { env, root, stop_signal: StopSignal::default() }
     }

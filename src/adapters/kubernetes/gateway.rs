@@ -22,10 +22,8 @@ const GATEWAY_GROUP: &str = "gateway.networking.k8s.io";
 /// The group of its experiments, in which sets of listeners were tried out first.
 const EXPERIMENTS_GROUP: &str = "gateway.networking.x-k8s.io";
 
-/// `HTTPRoute`s.
 pub(super) const HTTP_ROUTES: Resource = Resource::new(GATEWAY_GROUP, "v1", "httproutes");
 
-/// `GRPCRoute`s.
 pub(super) const GRPC_ROUTES: Resource = Resource::new(GATEWAY_GROUP, "v1", "grpcroutes");
 
 pub(super) const GATEWAYS: Resource = Resource::new(GATEWAY_GROUP, "v1", "gateways");
@@ -36,12 +34,10 @@ pub(super) const GRANTS: Resource = Resource::new(GATEWAY_GROUP, "v1beta1", "ref
 /// The same where only the newer version is served.
 pub(super) const GRANTS_V1: Resource = Resource::new(GATEWAY_GROUP, "v1", "referencegrants");
 
-/// Reads an `HTTPRoute`.
 pub(super) fn http_route(json: &str) -> Result<Counted<RouteFact>, Unreadable> {
     Ok((route(json, RouteKind::Http)?, 0))
 }
 
-/// Reads a `GRPCRoute`.
 pub(super) fn grpc_route(json: &str) -> Result<Counted<RouteFact>, Unreadable> {
     Ok((route(json, RouteKind::Grpc)?, 0))
 }
@@ -88,7 +84,6 @@ pub(super) fn gateway(json: &str) -> Result<GatewayFact, Unreadable> {
     })
 }
 
-/// Reads a `ReferenceGrant`.
 pub(super) fn grant(json: &str) -> Result<Counted<GrantFact>, Unreadable> {
     let Object { metadata, spec, .. } = read::<GrantSpec, IgnoredAny>(json)?;
     let spec = spec.unwrap_or_default();

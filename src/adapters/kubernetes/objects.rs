@@ -59,7 +59,6 @@ pub trait Kind: Clone + Send + Sync + 'static {
     fn written(object: &Self::Object) -> serde_json::Result<Value>;
 }
 
-/// The kind `Pipeline`.
 #[derive(Clone, Debug, Default)]
 pub struct PipelineKind {
     /// A cluster that another namespace names is wrong in a spec (`pipeline.cross_namespace`).
@@ -103,7 +102,6 @@ impl Kind for PipelineKind {
     }
 }
 
-/// The kind `Repo`.
 #[derive(Clone, Debug, Default)]
 pub struct RepoKind {
     /// What this installation of allclear adds to each spec.

@@ -13,7 +13,6 @@ use kernel::names::selector::Labels;
 use kernel::unreadable::Unreadable;
 use purge::site::{IngressFact, IngressRule, Reach, ServiceFact};
 
-/// `v1` Services.
 pub(super) const SERVICES: Resource = Resource::new("", "v1", "services");
 
 /// Ingresses; `networking.k8s.io/v1` is served since Kubernetes 1.19.

@@ -102,7 +102,7 @@ fn cut(notice: &Notice, chars: usize) -> Result<String, serde_json::Error> {
         About::Repo(id, fact) => {
             if let Some(fact) = fact {
                 let known = [
-                    ("allclear.dev/revision", Some(fact.revision.0.as_str())),
+                    ("allclear.dev/revision", Some(fact.revision.as_str())),
                     ("allclear.dev/action", Some(fact.action.as_str())),
                     ("allclear.dev/ticket", fact.ticket.as_deref()),
                     ("allclear.dev/job", fact.job.as_deref()),

@@ -28,7 +28,6 @@ const RECEIVERS_MAX: usize = 50;
 
 const ALL: [Check; 4] = [WEBHOOK_NAME, WEBHOOK_ALLOWED, WEBHOOK_TLS, WEBHOOK_ANSWER];
 
-/// Every receiver, once.
 pub async fn webhooks(hooks: &[Hook], http: &Result<Client, StartError>) -> Vec<Finding> {
     let mut receivers: BTreeMap<String, Url> = BTreeMap::new();
     for hook in hooks {

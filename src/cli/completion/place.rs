@@ -22,19 +22,14 @@ pub(super) struct Place {
 /// What the names are of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Source {
-    /// Namespaces.
     Namespaces,
-    /// Workloads.
     Workloads,
-    /// Pipelines.
     Pipelines,
-    /// Repos.
     Repos,
     /// The environments of the Pipeline that was given.
     Environments,
     /// Members of the group.
     Members,
-    /// Receivers of webhooks.
     Receivers,
     /// Contexts of the kubeconfig.
     Contexts,

@@ -10,10 +10,10 @@ use crate::adapters::kubernetes::crd::repo::Installation;
 use crate::adapters::kubernetes::desk::Desk;
 use crate::adapters::kubernetes::objects::RepoKind;
 use crate::cli::answer::{Outcome, done, refused};
-use crate::cli::read::repo_lines::{held, row, short};
+use crate::cli::read::repo_lines::{held, row};
 use crate::config::Config;
 use crate::looking::page::{Page, time};
-use kernel::id::{ObjectId, RepoId, Revision};
+use kernel::id::{CommitId, ObjectId, RepoId};
 use kernel::text::visible;
 use objects::kept::Answers;
 use objects::repo::job::{StepKind, logs as command};
@@ -176,13 +176,13 @@ fn commands(run: &RunView) -> Vec<String> {
     own.into_iter().chain(plan).collect()
 }
 
-fn skipped(skipped: &[Revision]) -> String {
-    let names: Vec<String> = skipped.iter().map(short).collect();
+fn skipped(skipped: &[CommitId]) -> String {
+    let names: Vec<&str> = skipped.iter().map(CommitId::short).collect();
     if names.is_empty() { String::new() } else { format!(", skipped: {}", names.join(" ")) }
 }
 
 fn past(ended: &EndedView) -> String {
     let EndedView { seq, revision, outcome, by, skipped: instead, at_ms } = ended;
     let (by, skipped) = (approved_by(by.as_ref()), skipped(instead));
-    format!("{}: {seq} of {}, {outcome}{by}{skipped}", time(*at_ms), short(revision))
+    format!("{}: {seq} of {}, {outcome}{by}{skipped}", time(*at_ms), revision.short())
 }

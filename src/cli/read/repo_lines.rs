@@ -3,16 +3,13 @@
 use std::fmt;
 
 use crate::looking::page::Page;
-use kernel::id::{ObjectId, Revision};
+use kernel::id::ObjectId;
 use kernel::text::visible;
 use objects::repo::view::{Held, RunView, View};
 
-/// Characters of a commit that are shown where it is one of many.
-const SHORT_CHARS: usize = 12;
-
 /// A Repo in a row: the wanted commit and its run, and below them what waits.
 pub(crate) fn row(view: &View, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    let head = view.head.as_ref().map_or_else(|| "?".to_owned(), |head| short(&head.revision));
+    let head = view.head.as_ref().map_or_else(|| "?".to_owned(), |head| head.revision.short().to_owned());
     let run = view.run.as_ref().map_or_else(String::new, |run| format!("  │  {}", brief(run)));
     writeln!(f, "{}  {}{}", visible(&view.id.display_name()), visible(&head), visible(&run))?;
     let mut page = Page { f };
@@ -24,7 +21,7 @@ pub(crate) fn row(view: &View, f: &mut fmt::Formatter<'_>) -> fmt::Result {
 /// `run 4 of 0123456789ab: Started apply`.
 fn brief(run: &RunView) -> String {
     let action = run.job.as_ref().filter(|_| run.open).map_or_else(String::new, |job| format!(" {}", job.action));
-    format!("run {} of {}: {}{action}", run.seq, short(&run.revision), run.phase)
+    format!("run {} of {}: {}{action}", run.seq, run.revision.short(), run.phase)
 }
 
 /// What keeps a Repo from being judged as its spec says now.
@@ -33,9 +30,4 @@ pub(crate) fn held(view: &View, page: &mut Page<'_, '_>) -> fmt::Result {
     page.part("Stopped", suspended.clone())?;
     page.part("Faulty", faulty.iter().map(|why| format!("its spec cannot be used: {why}")))?;
     page.part("Not judged", unjudged.clone())
-}
-
-/// A commit where it is one of many.
-pub(crate) fn short(revision: &Revision) -> String {
-    revision.0.chars().take(SHORT_CHARS).collect()
 }

@@ -17,7 +17,9 @@ use sha2::{Digest, Sha256};
 use crate::parsed::parsed;
 
 pub use nonce::{Nonce, Nonces};
-pub use objects::{Environment, PipelineId, PromotionSeq, RepoId, Revision, RunSeq, promotion_id, run_id};
+pub use objects::{
+    CommitId, Environment, NotACommitId, PipelineId, PromotionSeq, RepoId, Revision, RunSeq, promotion_id, run_id,
+};
 
 /// The kinds of watched workloads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -276,7 +278,6 @@ pub struct Component {
     /// The ledger that counted.
     #[serde(rename = "o")]
     pub origin: Origin,
-    /// Its number.
     #[serde(rename = "s")]
     pub seq: Seq,
     /// Distinguishes it from another rollout with the same number, after the ledger was set back in between.

@@ -29,7 +29,6 @@ const COUNTS_AFTER: Duration = Duration::from_secs(10);
 /// How long a right has been missing before it counts although nothing else was asked for, or nothing else was answered either.
 const ALONE_COUNTS_AFTER: Duration = Duration::from_secs(60);
 
-/// The refused part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Refused {
     /// The caller: its credentials (401).

@@ -14,7 +14,6 @@ pub struct Reported<'a> {
     pub generation: i64,
     /// `status.observedGeneration`.
     pub observed_generation: i64,
-    /// Counts of pods.
     pub replicas: Replicas,
     /// `spec.paused`.
     pub paused: bool,

@@ -66,7 +66,6 @@ pub struct Span {
     pub id: String,
     /// The id of the span it is a part of; `None` for [`Stage::Rollout`].
     pub parent: Option<String>,
-    /// Its subject.
     pub stage: Stage,
     pub workload: WorkloadId,
     /// When it began, in milliseconds since the Unix epoch, by the member's clock.

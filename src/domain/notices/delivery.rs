@@ -296,10 +296,8 @@ pub struct Report {
     pub id: String,
     pub hook: String,
     pub kind: notice::Kind,
-    /// Its subject.
     pub subject: Subject,
     pub attempts: u32,
-    /// Its outcome.
     pub outcome: Outcome,
 }
 

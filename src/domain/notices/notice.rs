@@ -8,7 +8,7 @@ mod stored;
 use serde::{Deserialize, Serialize};
 
 use kernel::id::{
-    Environment, InvalidationId, NoticeId, PipelineId, RepoId, Revision, Seq, Subject, WorkloadId, notice_id,
+    CommitId, Environment, InvalidationId, NoticeId, PipelineId, RepoId, Revision, Seq, Subject, WorkloadId, notice_id,
 };
 use kernel::names::distribution::DistributionId;
 use kernel::names::host::Host;
@@ -251,7 +251,7 @@ pub struct Mentions {
 /// A run, as a notice mentions it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct RunFact {
-    pub revision: Revision,
+    pub revision: CommitId,
     /// `plan` or `apply`.
     pub action: String,
     /// Which Job of the action: 1 for the first.
@@ -266,7 +266,7 @@ pub struct RunFact {
     pub plan: Option<String>,
     /// Commits that were never run, because this one took their place.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub skipped: Vec<Revision>,
+    pub skipped: Vec<CommitId>,
 }
 
 /// A promotion, as a notice mentions it.

@@ -67,7 +67,6 @@ impl<F> In<F> {
 pub(crate) struct At(i64);
 
 impl At {
-    /// Reads a text.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let read: Result<Timestamp, _> = text.parse();
         read.map(|at| Self(at.as_millisecond())).map_err(|_| format!("{text:?} is no time"))

@@ -52,7 +52,6 @@ pub struct Object<K: OwnKind> {
     pub version: String,
     /// The spec, or its fault.
     pub spec: Result<K::Spec, String>,
-    /// People's answers.
     pub answers: Answers,
     pub status: K::Status,
     /// It has a deletion timestamp.

@@ -23,7 +23,6 @@ impl Oid {
         Self(bytes)
     }
 
-    /// Its bytes.
     pub const fn as_bytes(&self) -> &[u8; Self::BYTES] {
         &self.0
     }

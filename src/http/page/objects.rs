@@ -6,12 +6,9 @@ use maud::{Markup, html};
 use super::time::day_and_time;
 use super::{SHOWN_MAX, Trouble, count, more, quoted, tally};
 use crate::actors::observation::{LeafSeen, Observation, PromotingSeen, RunningSeen};
-use kernel::id::{ObjectId, PipelineId, RepoId, Revision};
+use kernel::id::{ObjectId, PipelineId, RepoId};
 use objects::pipeline::view::{self as pipeline, EnvironmentView, PromotionView, TargetView};
 use objects::repo::view::{self as repo, RunView};
-
-/// Digits of a commit that people tell commits apart by.
-const COMMIT_DIGITS: usize = 12;
 
 /// The section of Pipelines.
 pub(super) fn pipelines(PromotingSeen { pipelines, leaves, troubles }: &PromotingSeen) -> Markup {
@@ -108,14 +105,14 @@ fn repo_card(view: &repo::View) -> Markup {
         None => "busy",
     };
     let past = view.history.iter().map(|ended| {
-        let what = html! { (short(&ended.revision)) };
+        let what = html! { (ended.revision.short()) };
         (ended.at_ms, what, &ended.outcome, &ended.by)
     });
     html! {
         article.card {
             h3 {
                 span.quiet { (namespace) "/" } (name)
-                @if let Some(head) = &view.head { small { (head.name) " at " (short(&head.revision)) } }
+                @if let Some(head) = &view.head { small { (head.name) " at " (head.revision.short()) } }
                 @if let Some(ready) = ready { " " span.pill.(mood) { (ready.reason) } }
             }
             (held("Nothing new starts: ", [suspended, faulty, unjudged]))
@@ -125,7 +122,7 @@ fn repo_card(view: &repo::View) -> Markup {
             @if let Some(asked) = &view.question { p.next { "ticket " code { (asked.ticket) } ", since " (day_and_time(asked.since_ms)) } }
             @if let Some(queued) = &view.queued {
                 p.next {
-                    "next: " (short(&queued.revision)) ", since " (day_and_time(queued.since_ms))
+                    "next: " (queued.revision.short()) ", since " (day_and_time(queued.since_ms))
                     @if !queued.skipped.is_empty() { ", instead of " (count(queued.skipped.len(), "other commit", "other commits")) }
                 }
             }
@@ -248,7 +245,7 @@ fn newest(run: &RunView) -> Markup {
     };
     html! {
         p {
-            span.pill.(mood) { (run.phase) } " " (short(&run.revision)) " "
+            span.pill.(mood) { (run.phase) } " " (run.revision.short()) " "
             small.quiet {
                 "run " (run.seq)
                 @if let Some(counts) = run.plan.as_ref().and_then(|plan| plan.counts.as_ref()) { ", plan: " (counts) }
@@ -256,8 +253,4 @@ fn newest(run: &RunView) -> Markup {
         }
         @if let Some(logs) = run.job.as_ref().and_then(|job| job.logs.as_ref()) { p.next { code { (logs) } } }
     }
-}
-
-fn short(revision: &Revision) -> String {
-    revision.0.chars().take(COMMIT_DIGITS).collect()
 }

@@ -171,7 +171,6 @@ impl Failure {
         Failure::new(500, "InternalError", message)
     }
 
-    /// The `Status` object.
     pub fn status(&self) -> Value {
         let mut metadata = json!({});
         if let Some(token) = &self.resume {

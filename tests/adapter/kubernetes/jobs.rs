@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use allclear::adapters::kubernetes::jobs::{KubernetesJobs, Ours};
 use futures_util::StreamExt;
-use kernel::id::{RepoId, Revision, RunSeq};
+use kernel::id::{RepoId, RunSeq};
 use objects::ports::repo::{JobSight, Jobs, Made, Start};
 use objects::repo::job::{self, End, Job, Order, Place, Pod, StepKind, StepState};
 use objects::repo::spec::{Runner, Source, Steps};
@@ -28,7 +28,7 @@ fn order(seq: u64) -> Order {
         repo: repo(),
         uid: UID.to_owned(),
         attempt,
-        revision: Revision("0123456789abcdef0123456789abcdef01234567".to_owned()),
+        revision: "0123456789abcdef0123456789abcdef01234567".parse().expect("a commit's id"),
         source: Source { url: "https://git.example.com/platform/infra.git".to_owned(), ..Source::default() },
         runner: Runner {
             image: "terraform:1".to_owned(),
@@ -116,7 +116,7 @@ async fn a_job_that_another_has_is_taken_and_left_alone() {
     // One that looks like ours, of a Repo that had the name before, or for another commit.
     made(&jobs, &order(2)).await;
     assert_eq!(jobs.make(&Order { uid: "another".to_owned(), ..order(2) }).await.unwrap(), Made::Taken);
-    let moved = Order { revision: Revision("f".repeat(40)), ..order(2) };
+    let moved = Order { revision: "f".repeat(40).parse().expect("a commit's id"), ..order(2) };
     assert_eq!(jobs.make(&moved).await.unwrap(), Made::Taken);
     assert_eq!(raw(&bench, &order(1)), before);
 }
@@ -188,7 +188,7 @@ async fn the_steps_of_a_pod_are_read_as_they_go() {
     // What runs has what the order says.
     let run = bench.api.started_containers().into_iter().find(|run| run.container == "prepare").unwrap();
     assert_eq!((run.command.join(" ").as_str(), run.working_dir.as_str()), ("terraform init", "/workspace/source"));
-    assert_eq!(run.env.get("GIT_SHA"), Some(&order(1).revision.0));
+    assert_eq!(run.env.get("GIT_SHA").map(String::as_str), Some(order(1).revision.as_str()));
 }
 
 // Faults: RF5

@@ -3,7 +3,7 @@
 use allclear::adapters::kubernetes::crd::repo::Installation;
 use allclear::adapters::kubernetes::objects::{GROUP, Repos};
 use futures_util::StreamExt;
-use kernel::id::{RepoId, Revision, RunSeq};
+use kernel::id::{RepoId, RunSeq};
 use objects::kept::{ObjectSight, Written};
 use objects::ports::Objects;
 use objects::repo::spec::Object;
@@ -26,8 +26,11 @@ fn id() -> RepoId {
 }
 
 fn status() -> Status {
-    let head =
-        Head { revision: Revision("a".repeat(40)), name: "refs/heads/main".to_owned(), seen_ms: 1_700_000_000_123 };
+    let head = Head {
+        revision: "a".repeat(40).parse().expect("a commit's id"),
+        name: "refs/heads/main".to_owned(),
+        seen_ms: 1_700_000_000_123,
+    };
     Status { serial: 1, observed_generation: 1, head: Some(head), seq: RunSeq(2), ..Status::default() }
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use allclear::adapters::kubernetes::crd::repo::{Installation, object, written};
 use allclear::adapters::kubernetes::jobs::{KubernetesJobs, Ours};
 use allclear::adapters::kubernetes::{Options, Tempo, connect};
-use kernel::id::{RepoId, Revision, RunSeq};
+use kernel::id::{RepoId, RunSeq};
 use objects::ports::repo::{Jobs, Made};
 use objects::repo::job::Order;
 use objects::repo::spec::{Object, Runner, Source, Steps, Wanted};
@@ -181,7 +181,7 @@ async fn what_a_repo_can_say_is_taken_as_it_is(api: Api) {
 
 /// A status with something in every field, and as much as there can be of what is listed.
 fn full() -> Status {
-    let commit = || Revision(A.to_owned());
+    let commit = || A.parse().expect("a commit's id");
     let skipped = || vec![commit(); SKIPPED_MAX];
     let notice = json!({
         "id": "n-1", "kind": "run.waiting", "at_ms": 5, "workload": "repo/platform/infra", "seq": 4, "rollout": "r-1",
@@ -265,7 +265,7 @@ fn order(action: Action) -> Order {
         repo: RepoId::new("platform", "infra"),
         uid: "5d5a5c1e-0000-4000-8000-000000000001".to_owned(),
         attempt: Attempt { seq: RunSeq(7), action, number: 2 },
-        revision: Revision(A.to_owned()),
+        revision: A.parse().expect("a commit's id"),
         source: Source {
             url: URL.to_owned(),
             wanted: Wanted::Branch("main".to_owned()),

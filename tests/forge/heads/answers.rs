@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use forge::heads::Patience;
-use kernel::id::Revision;
 use objects::repo::spec::Wanted;
 use sandbox::http::{Action, Body, Fault, Reply, When};
 
@@ -34,7 +33,7 @@ async fn a_ref_of_each_kind_is_its_commit_and_a_second_look_is_one_request() {
             if old { 4 } else { 5 },
             "one for each look, once it is known what the server speaks"
         );
-        let commit = Wanted::Commit(Revision(main.clone()));
+        let commit = Wanted::Commit(main.clone().parse().expect("a commit's id"));
         assert_eq!(desk.look(&url, commit).await, found(&main, &main));
         assert_eq!(scene.requests(), if old { 4 } else { 5 }, "a commit is not looked for");
     }

@@ -110,7 +110,7 @@ async fn three_hundred_repos_of_a_dead_host_cost_a_few_requests_and_others_are_l
         (0..300).flat_map(|number| [url("dead.example.com", number), url("live.example.com", number)]).collect();
     let looks = join_all(urls.iter().map(|url| desk.look(url, Wanted::Head))).await;
     let (dead, live): (Vec<_>, Vec<_>) = looks.into_iter().zip(&urls).partition(|(_, url)| url.contains("dead"));
-    assert!(live.iter().all(|(look, _)| look.as_ref().is_ok_and(|found| found.revision.0 == COMMIT)));
+    assert!(live.iter().all(|(look, _)| look.as_ref().is_ok_and(|found| found.revision.as_str() == COMMIT)));
     for (look, _) in dead {
         let unresolved = look.expect_err("it is dead");
         assert!(unresolved.why.contains("connection refused"), "{}", unresolved.why);

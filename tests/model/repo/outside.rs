@@ -461,7 +461,7 @@ impl State {
         self.publish(world, index, None);
     }
 
-    fn wanted(&self, world: &World) -> kernel::id::Revision {
+    fn wanted(&self, world: &World) -> kernel::id::CommitId {
         revision(world.head[self.head])
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use kernel::id::{NoticeId, Revision, RunSeq};
+use kernel::id::{CommitId, NoticeId, RunSeq};
 use kernel::promise::Promise;
 use notices::notice::{Kind, Notice};
 use objects::repo::job::{Job, Order};
@@ -18,9 +18,9 @@ pub struct Past {
     /// Tickets that a person answered.
     pub answered: Vec<String>,
     /// The commit of each run.
-    runs: BTreeMap<RunSeq, Revision>,
+    runs: BTreeMap<RunSeq, CommitId>,
     /// What each name of a Job was ordered for.
-    names: BTreeMap<String, (Attempt, Revision)>,
+    names: BTreeMap<String, (Attempt, CommitId)>,
     /// Names and UIDs of Jobs that the status held once.
     stored_names: BTreeSet<String>,
     stored_uids: BTreeSet<String>,
@@ -39,7 +39,7 @@ pub struct Past {
     /// Runs of which something may have been applied and did not succeed: only a person repeats them.
     held: BTreeSet<RunSeq>,
     /// What really was applied last.
-    pub applied: Option<Revision>,
+    pub applied: Option<CommitId>,
     /// Notices that the outbox has had, and those that said that an attempt failed, or what is waited for.
     had: BTreeSet<NoticeId>,
     failed: BTreeSet<(RunSeq, u32)>,
@@ -60,7 +60,7 @@ impl Past {
     }
 
     /// A write was sent, by a worker whose last look at git brought this.
-    pub fn judge_sent(&mut self, durable: &Status, sent: &Status, looked: Option<&Revision>) {
+    pub fn judge_sent(&mut self, durable: &Status, sent: &Status, looked: Option<&CommitId>) {
         let seq = |status: &Status| status.run.as_ref().map(|run| run.attempt.seq);
         let Some(run) = sent.run.as_ref().filter(|run| seq(durable) < seq(sent) && run.phase != Phase::Started) else {
             return;
@@ -109,7 +109,7 @@ impl Past {
         let unstarted = |run: &&Run| matches!(run.phase, Phase::Waiting | Phase::Starting | Phase::Planned);
         let left = before.run.as_ref().filter(unstarted).map(|left| left.revision.clone());
         let next = before.next.iter().flat_map(|next| next.skipped.iter().chain([&next.revision])).cloned();
-        let named = |one: Revision| one == run.revision || run.skipped.contains(&one);
+        let named = |one: CommitId| one == run.revision || run.skipped.contains(&one);
         let all = left.into_iter().chain(next).all(named);
         self.promise(Promise::NewestNext, all);
     }
@@ -144,7 +144,7 @@ impl Past {
             return;
         }
         let of_run = self.yes.as_ref().filter(|(known, _)| *known == seq);
-        let commit = approval == Approving::Plan || of_run.is_some_and(|(_, what)| *what == job.revision.0);
+        let commit = approval == Approving::Plan || of_run.is_some_and(|(_, what)| *what == job.revision.as_str());
         self.promise(Promise::AppliedAsPlanned, of_run.is_some() && commit);
     }
 
@@ -210,11 +210,11 @@ impl Past {
         self.edition = edition;
         match waiting.question {
             Question::Plan => self.yes = Some((seq, fingerprint(run))),
-            Question::Revision => self.yes = Some((seq, run.revision.0.clone())),
+            Question::Revision => self.yes = Some((seq, run.revision.to_string())),
             Question::Again => {
                 self.held.remove(&seq);
                 self.failures.remove(&seq);
-                self.yes = Some((seq, run.revision.0.clone()));
+                self.yes = Some((seq, run.revision.to_string()));
             }
         }
     }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use kernel::id::{RepoId, Revision};
+use kernel::id::{CommitId, RepoId};
 use kernel::machine::{Machine, Timestamp};
 use kernel::promise::Promise;
 use objects::gates::Window;
@@ -132,7 +132,7 @@ pub struct Worker {
     /// What its watch of Jobs is about to show.
     pub queue: Vec<Sight>,
     /// What its last look at git brought.
-    looked: Option<Revision>,
+    looked: Option<CommitId>,
     /// What it was to write last.
     sent: Option<Box<Status>>,
     /// What its last look at the calendar brought.
@@ -163,8 +163,8 @@ pub fn image(edition: u8) -> String {
     format!("tool:{edition}")
 }
 
-pub fn revision(number: u8) -> Revision {
-    Revision(number.to_string())
+pub fn revision(number: u8) -> CommitId {
+    CommitId::from([number; 20])
 }
 
 impl World {

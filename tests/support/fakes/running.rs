@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use kernel::id::{RepoId, Revision};
+use kernel::id::{CommitId, RepoId};
 use objects::apps::app::{Look, TargetKey};
 use objects::kept::Answers;
 use objects::ports::repo::{Begins, Found, Heads, JobSight, Jobs, Made, Needs, Running, Start, Unresolved};
@@ -29,7 +29,7 @@ pub struct Runs {
     shelf: Shelf<Repo>,
     /// That of the newest Job.
     version: u64,
-    heads: BTreeMap<RepoId, Revision>,
+    heads: BTreeMap<RepoId, CommitId>,
     jobs: BTreeMap<(RepoId, String), Job>,
     job_watches: Vec<(RepoId, String, Out<JobSight>)>,
     /// Every Job that was started, in order.
@@ -119,13 +119,13 @@ impl World {
 
     /// The repository of a Repo has this commit at its head.
     pub fn push(&self, name: &str, commit: &str) {
-        self.state().runs.heads.insert(RepoId::new("platform", name), Revision(commit.to_owned()));
+        self.state().runs.heads.insert(RepoId::new("platform", name), commit.parse().expect("a commit's id"));
     }
 
     /// The commit of a Repo's newest run, and how far it has got.
     pub fn ran(&self, name: &str) -> Option<(String, Phase)> {
         let run = self.state().runs.shelf.get(&RepoId::new("platform", name))?.status.run?;
-        Some((run.revision.0, run.phase))
+        Some((run.revision.to_string(), run.phase))
     }
 
     /// Every Job that runs ends well.

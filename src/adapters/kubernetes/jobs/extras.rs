@@ -48,7 +48,6 @@ pub(super) enum Volume {
     ConfigMap(Value),
     /// A claim of the namespace.
     PersistentVolumeClaim(Value),
-    /// An empty directory.
     EmptyDir(Value),
 }
 

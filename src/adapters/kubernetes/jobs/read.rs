@@ -10,7 +10,7 @@ use serde::de::IgnoredAny;
 use super::super::parts::{self, Annotations, Condition, explained};
 use super::super::pods::{FINISHED, ORDINARY, PLAIN, WORDS_CHARS_MAX};
 use super::{ACTION, ATTEMPT, JOB_UID, LOG_ON_ERROR, REVISION, SEQ, STARTED, WITHDRAWN, lock};
-use kernel::id::{Revision, RunSeq};
+use kernel::id::{NotACommitId, RunSeq};
 use kernel::unreadable::Unreadable;
 use objects::repo::job::{End, Job, Place, Pod, Pods, Step, StepKind, StepState};
 use objects::repo::status::{Action, Attempt};
@@ -40,13 +40,16 @@ pub(super) fn job(json: &str) -> Result<Job, Unreadable> {
     let attempt = attempt().ok_or_else(unnamed)?;
     let revision =
         annotations.get(REVISION).ok_or_else(|| Unreadable::because(format!("it has no annotation {REVISION}")))?;
+    let revision = revision
+        .parse()
+        .map_err(|why: NotACommitId| Unreadable::because(format!("its annotation {REVISION}: {why}")))?;
     Ok(Job {
         name: metadata.name,
         uid: metadata.uid,
         version: metadata.resource_version,
         owner: controller(metadata.owner_references),
         attempt,
-        revision: Revision(revision.clone()),
+        revision,
         marked: annotations.contains_key(STARTED),
         withdrawn: annotations.contains_key(WITHDRAWN),
         suspended: spec.suspend.unwrap_or_default(),

@@ -78,7 +78,7 @@ pub(super) fn job(order: &Order, ours: &Ours) -> Result<Value, Unfit> {
             "name": order.name,
             "namespace": order.repo.namespace,
             "labels": labels,
-            "annotations": {REVISION: order.revision.0},
+            "annotations": {REVISION: order.revision.as_str()},
             "ownerReferences": [{
                 "apiVersion": "allclear.dev/v1alpha1", "kind": "Repo", "name": order.repo.name, "uid": order.uid,
                 // To block the deletion of the Repo would take a right to its finalizers on some clusters.
@@ -209,10 +209,11 @@ fn source(order: &Order, extras: &Extras, ours: &Ours) -> Value {
         Wanted::Head => "HEAD".to_owned(),
         Wanted::Branch(name) => format!("refs/heads/{name}"),
         Wanted::Tag(name) => format!("refs/tags/{name}"),
-        Wanted::Commit(revision) => revision.0.clone(),
+        Wanted::Commit(revision) => revision.to_string(),
     };
     let url = order.source.url.as_str();
-    let mut arguments = words(["--url", url, "--revision", &order.revision.0, "--ref", &wanted, "--into", SOURCE]);
+    let mut arguments =
+        words(["--url", url, "--revision", order.revision.as_str(), "--ref", &wanted, "--into", SOURCE]);
     let mut mounts = vec![mounted("workspace", WORKSPACE, false), mounted("tmp", "/tmp", false)];
     if order.source.secret.is_some() {
         arguments.extend(words(["--secret", SECRET]));
@@ -311,7 +312,7 @@ fn environment(order: &Order, extras: &Extras) -> Vec<Value> {
     let mut ours = vec![
         pair("REPO_NAME", &order.repo.name),
         pair("REPO_URL", &order.source.url),
-        pair("GIT_SHA", &order.revision.0),
+        pair("GIT_SHA", order.revision.as_str()),
         pair("ALLCLEAR_RUN", &order.attempt.seq.to_string()),
     ];
     ours.extend(order.workspace.as_deref().map(|workspace| pair("TF_WORKSPACE", workspace)));

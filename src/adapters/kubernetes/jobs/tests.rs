@@ -2,17 +2,19 @@ use serde_json::{Value, json};
 
 use super::super::api::Name;
 use super::*;
-use kernel::id::{Revision, RunSeq};
+use kernel::id::RunSeq;
 use kernel::unreadable::Unreadable;
 use objects::repo::job::{End, Place, Pods, Step, StepKind, StepState};
 use objects::repo::status::{Action, Attempt};
+
+const COMMIT: &str = "0101010101010101010101010101010101010101";
 
 fn raw(name: &str) -> Value {
     json!({
         "metadata": {
             "name": name, "uid": "j-1", "resourceVersion": "17",
             "labels": {"allclear.dev/seq": "7", "allclear.dev/action": "apply", "allclear.dev/attempt": "2"},
-            "annotations": {"allclear.dev/revision": "0123"},
+            "annotations": {"allclear.dev/revision": COMMIT},
             "ownerReferences": [{"uid": "other"}, {"uid": "r-1", "controller": true}],
         },
         "spec": {"suspend": true},
@@ -31,7 +33,7 @@ fn a_job_that_was_just_made_is_read_without_a_status() {
         version: "17".to_owned(),
         owner: Some("r-1".to_owned()),
         attempt: Attempt { seq: RunSeq(7), action: Action::Apply, number: 2 },
-        revision: Revision("0123".to_owned()),
+        revision: COMMIT.parse().expect("a commit's id"),
         marked: false,
         withdrawn: false,
         suspended: true,

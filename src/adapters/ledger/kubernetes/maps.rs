@@ -13,7 +13,6 @@ use kube::core::ObjectList;
 use crate::adapters::kubernetes::api::{Api, CallError, Collection, LIST_BYTES_MAX, Resource};
 use purge::ports::{PinError, PortError, Retry};
 
-/// `v1` ConfigMaps.
 pub(super) const CONFIG_MAPS: Resource = Resource::new("", "v1", "configmaps");
 
 /// Longest a call may take. The API server itself gives up on a request after 60 s, but a ledger that takes 10 s is as

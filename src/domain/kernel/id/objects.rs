@@ -1,12 +1,13 @@
 //! Names of our own objects, Pipelines and Repos, and of what happens in them.
 
 use std::fmt;
+use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
 use super::{ObjectId, digest};
 
-/// The revision of an app or a git ref: one text, compared for equality, never ordered.
+/// The revision of an app: one text, compared for equality, never ordered.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Revision(pub String);
 
@@ -23,6 +24,67 @@ impl From<Revision> for String {
 }
 
 impl fmt::Display for Revision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The id of a commit in git, in hexadecimal. Repositories with SHA-256 ids, which have 64 digits, are refused.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String")]
+pub struct CommitId(String);
+
+/// What no commit's id is.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is no commit's id: {digits} digits of 0-9 and a-f", digits = CommitId::DIGITS)]
+pub struct NotACommitId(String);
+
+impl CommitId {
+    const DIGITS: usize = 40;
+    /// What people compare at a glance.
+    const DIGITS_SHORT: usize = 12;
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Its first digits, for where it is one of many.
+    pub fn short(&self) -> &str {
+        self.0.get(..Self::DIGITS_SHORT).unwrap_or(&self.0)
+    }
+}
+
+impl TryFrom<String> for CommitId {
+    type Error = NotACommitId;
+
+    fn try_from(text: String) -> Result<Self, NotACommitId> {
+        let is_id = text.len() == Self::DIGITS && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+        if is_id { Ok(Self(text)) } else { Err(NotACommitId(text)) }
+    }
+}
+
+impl FromStr for CommitId {
+    type Err = NotACommitId;
+
+    fn from_str(text: &str) -> Result<Self, NotACommitId> {
+        text.to_owned().try_into()
+    }
+}
+
+impl From<[u8; 20]> for CommitId {
+    fn from(bytes: [u8; 20]) -> Self {
+        Self(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+}
+
+/// A gate is asked about a revision, whoever asks.
+impl From<CommitId> for Revision {
+    fn from(commit: CommitId) -> Self {
+        Self(commit.0)
+    }
+}
+
+impl fmt::Display for CommitId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
@@ -143,4 +205,19 @@ pub fn run_id(uid: &str, seq: RunSeq) -> String {
 /// The name of a promotion: `H(UID, environment, seq)`.
 pub fn promotion_id(uid: &str, environment: &Environment, seq: PromotionSeq) -> String {
     digest("promotion", [uid, environment.0.as_str(), seq.to_string().as_str()])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_commits_id_is_whole_and_as_git_writes_it() {
+        let commit = CommitId::from([0xa9; 20]);
+        assert_eq!((commit.as_str(), commit.short()), ("a9".repeat(20).as_str(), "a9a9a9a9a9a9"));
+        assert_eq!(commit.as_str().parse(), Ok(commit));
+        for text in ["", "main", &"a".repeat(39), &"a".repeat(64), &"A".repeat(40), &"é".repeat(20)] {
+            assert_eq!(text.parse::<CommitId>(), Err(NotACommitId(text.to_owned())));
+        }
+    }
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
-use super::{Environment, Revision};
+use super::{CommitId, Environment, Revision};
 
 macro_rules! as_text {
     ($($name:ty),*) => {
@@ -20,4 +20,4 @@ macro_rules! as_text {
     };
 }
 
-as_text!(Environment, Revision);
+as_text!(CommitId, Environment, Revision);

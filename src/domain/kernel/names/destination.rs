@@ -51,7 +51,6 @@ impl Destination {
 impl FromStr for Destination {
     type Err = ();
 
-    /// `host` or `host:port`.
     fn from_str(text: &str) -> Result<Self, ()> {
         Self::parse(text.trim(), HTTPS).ok_or(())
     }

@@ -59,7 +59,6 @@ pub enum Event {
     Ended,
 }
 
-/// The effects.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Effect {
     /// Ask which groups serve the kind.

@@ -92,7 +92,6 @@ pub enum Event {
     Resigned,
 }
 
-/// The effects.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Effect {
     Look,

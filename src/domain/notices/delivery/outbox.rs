@@ -125,7 +125,6 @@ impl Machine for Outbox {
 }
 
 impl Outbox {
-    /// An empty outbox.
     pub fn new(settings: Settings) -> Self {
         Self { settings, ..Self::default() }
     }

@@ -57,7 +57,6 @@ pub enum Event {
     Ended(ClusterKey),
 }
 
-/// The effects.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Effect {
     /// Start the actor of a cluster.

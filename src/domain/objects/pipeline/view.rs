@@ -60,7 +60,6 @@ pub struct EnvironmentView {
     pub next: String,
     /// How a revision gets into it, and what must hold before that, in words; the first environment has none.
     pub gates: Vec<String>,
-    /// Its newest promotion.
     pub promotion: Option<PromotionView>,
     /// The question to a person.
     pub question: Option<QuestionView>,

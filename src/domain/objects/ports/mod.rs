@@ -101,7 +101,6 @@ pub struct Asking {
     pub source: VerdictSource,
     /// Of which Pipeline or Repo.
     pub subject: Subject,
-    /// Into which environment, of a Pipeline.
     pub environment: Option<Environment>,
     /// The promoted revision, or the applied commit.
     pub revision: Revision,

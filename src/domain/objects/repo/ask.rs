@@ -16,7 +16,7 @@ pub fn ticket(uid: &str, run: &Run, question: Question) -> String {
     let Attempt { seq, number, action: _ } = run.attempt;
     let (seq, number) = (seq.to_string(), number.to_string());
     let about = match question {
-        Question::Revision => run.revision.0.as_str(),
+        Question::Revision => run.revision.as_str(),
         Question::Plan => run.plan.as_ref().map_or("", |plan| plan.fingerprint.as_str()),
         Question::Again => run.phase.name(),
     };

@@ -77,8 +77,8 @@ impl Repo {
             let seq = run.attempt.seq.0;
             let mut history = self.own.status.durable.history.iter().rev();
             let applied = history.find(|ended| ended.outcome == Phase::Succeeded);
-            let from = applied.map(|ended| ended.revision.clone());
-            let question = Question { source: source.clone(), seq, revision: run.revision.clone(), from };
+            let from = applied.map(|ended| ended.revision.clone().into());
+            let question = Question { source: source.clone(), seq, revision: run.revision.clone().into(), from };
             closed.extend(asked.verdict(now, question, &mut ask));
         }
     }

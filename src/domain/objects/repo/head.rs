@@ -7,7 +7,7 @@ use crate::repo::spec::{Spec, Wanted};
 use crate::repo::status::{Head, Next, SKIPPED_MAX};
 use crate::repo::{Effect, Repo};
 use kernel::call::Call;
-use kernel::id::Revision;
+use kernel::id::CommitId;
 use kernel::machine::{Timestamp, millis};
 use kernel::retry::{Backoff, jitter};
 
@@ -24,7 +24,7 @@ const FAILURES_SHOWN: u32 = 3;
 /// Where a wanted ref points.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Found {
-    pub revision: Revision,
+    pub revision: CommitId,
     /// The name of the ref, for people: `refs/heads/main`.
     pub name: String,
 }
@@ -152,7 +152,7 @@ impl Repo {
     }
 
     /// The wanted commit was seen.
-    fn head_is(&mut self, now: Timestamp, revision: Revision, name: &str) {
+    fn head_is(&mut self, now: Timestamp, revision: CommitId, name: &str) {
         let draft = &mut self.own.status.draft;
         if draft.head.as_ref().is_some_and(|head| head.revision == revision && head.name == name) {
             return;
@@ -185,7 +185,7 @@ impl Repo {
 }
 
 /// The commits that one takes the place of, with one more; the newest are kept.
-pub(super) fn skipping(mut skipped: Vec<Revision>, one: Revision) -> Vec<Revision> {
+pub(super) fn skipping(mut skipped: Vec<CommitId>, one: CommitId) -> Vec<CommitId> {
     skipped.retain(|known| *known != one);
     skipped.push(one);
     let spare = skipped.len().saturating_sub(SKIPPED_MAX);

@@ -4,7 +4,7 @@
 
 use crate::repo::spec::{Runner, Source};
 use crate::repo::status::Attempt;
-use kernel::id::{RepoId, Revision, digest};
+use kernel::id::{CommitId, RepoId, digest};
 
 /// Hexadecimal digits of the hash in a Job's name.
 const HASH_DIGITS: usize = 12;
@@ -48,7 +48,7 @@ pub struct Order {
     /// Which of its Jobs.
     pub attempt: Attempt,
     /// The commit that it fetches, and no other (RP-7).
-    pub revision: Revision,
+    pub revision: CommitId,
     /// From where. The ref is where the commit is looked for if the server gives out none by its id.
     pub source: Source,
     pub runner: Runner,
@@ -70,7 +70,7 @@ pub struct Job {
     pub owner: Option<String>,
     /// Which of the Repo's Jobs.
     pub attempt: Attempt,
-    pub revision: Revision,
+    pub revision: CommitId,
     /// We have started it, or tried to: the mark is written with the start (RP-3).
     pub marked: bool,
     /// We have taken it back, or tried to: the mark is written with the suspension (decision 62).

@@ -11,7 +11,6 @@ pub(super) const TAKEN: &str = "ErrResourceExists";
 /// An attempt that has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EndedAttempt {
-    /// Its Job's action.
     pub action: Action,
     /// The outcome of its run.
     pub outcome: Phase,
@@ -60,10 +59,10 @@ pub fn ended(before: &Status, after: &Status) -> Option<EndedAttempt> {
 mod tests {
     use super::*;
     use crate::repo::status::{Attempt, Failing, Terms};
-    use kernel::id::{Revision, RunSeq};
+    use kernel::id::RunSeq;
 
     fn ended(seq: u64, outcome: Phase) -> Ended {
-        let revision = Revision("a".repeat(40));
+        let revision = "a".repeat(40).parse().expect("a commit's id");
         Ended { seq: RunSeq(seq), revision, outcome, by: None, skipped: Vec::new(), at_ms: 1 }
     }
 
@@ -71,7 +70,7 @@ mod tests {
     fn running(seq: u64, history: Vec<Ended>) -> Status {
         let run = Run {
             attempt: Attempt { seq: RunSeq(seq), number: 0, action: Action::Apply },
-            revision: Revision("b".repeat(40)),
+            revision: "b".repeat(40).parse().expect("a commit's id"),
             terms: Terms::default(),
             phase: Phase::Waiting,
             job: None,

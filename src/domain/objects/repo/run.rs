@@ -9,7 +9,7 @@ use crate::repo::spec::{Approving, Spec};
 use crate::repo::status::{Action, Attempt, Ended, Failing, Head, JobRef, Phase, Question, Run, Terms};
 use crate::repo::{Effect, Repo};
 use crate::status::HISTORY_MAX;
-use kernel::id::{Revision, RunSeq};
+use kernel::id::{CommitId, RunSeq};
 use kernel::machine::Timestamp;
 use notices::notice::Kind;
 
@@ -188,7 +188,7 @@ impl Repo {
     }
 
     /// Ends an open newest run for another commit or other settings. Returns the commits that the next run replaces.
-    fn supersede(&mut self, now: Timestamp, by: &Revision) -> Vec<Revision> {
+    fn supersede(&mut self, now: Timestamp, by: &CommitId) -> Vec<CommitId> {
         let Some(run) = self.own.status.draft.run.clone().filter(|run| run.phase.is_open()) else { return Vec::new() };
         let (message, skipped) = if run.revision == *by {
             ("what would run has changed: it is judged anew".to_owned(), run.skipped.clone())

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use crate::apps::app::TargetKey;
 use crate::gates::{Freeze, VerdictSource, Window};
 use crate::repo::Repo;
-use kernel::id::{Revision, digest};
+use kernel::id::{CommitId, digest};
 
 /// The spec of a Repo.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -60,7 +60,7 @@ pub enum Wanted {
     Branch(String),
     /// That of a tag.
     Tag(String),
-    Commit(Revision),
+    Commit(CommitId),
 }
 
 impl fmt::Display for Wanted {

@@ -9,9 +9,9 @@ use std::fmt;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::form::{At, Count, Form, In, named, schema_as, text};
+use crate::form::{At, Count, Form, In, named};
 use crate::status::{Approval, Conditions, Late, before_the_first};
-use kernel::id::{Revision, RunSeq};
+use kernel::id::{CommitId, RunSeq};
 use notices::notice::Notice;
 
 #[cfg(feature = "schema")]
@@ -19,39 +19,6 @@ use schemars::JsonSchema;
 
 /// Commits that one run names as skipped. Those before them are in the repository's own log.
 pub const SKIPPED_MAX: usize = 20;
-
-/// Hexadecimal digits of a commit's id. Repositories with SHA-256 ids have 64, and are refused.
-pub const COMMIT_DIGITS: usize = 40;
-
-/// Whether this is a commit's id, as we write it.
-pub fn is_commit(text: &str) -> bool {
-    text.len() == COMMIT_DIGITS && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
-}
-
-/// A commit that a Job may fetch: nothing else gets from a status into one.
-#[derive(Serialize)]
-struct Commit(Revision);
-
-impl Form<Revision> for Commit {
-    fn of(revision: Revision) -> Self {
-        Self(revision)
-    }
-
-    fn value(self) -> Revision {
-        self.0
-    }
-}
-
-impl<'de> Deserialize<'de> for Commit {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        text(deserializer, |text| {
-            let known = is_commit(text).then(|| Self(Revision(text.to_owned())));
-            known.ok_or_else(|| format!("{text:?} is no commit's id"))
-        })
-    }
-}
-
-schema_as!(Commit, String);
 
 /// What allclear remembers and shows.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -101,8 +68,7 @@ pub struct Status {
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Head {
     /// The commit.
-    #[serde(with = "In::<Commit>")]
-    pub revision: Revision,
+    pub revision: CommitId,
     /// The ref that points to it.
     #[serde(rename = "ref", default)]
     pub name: String,
@@ -116,15 +82,14 @@ pub struct Head {
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Next {
     /// The commit.
-    #[serde(with = "In::<Commit>")]
-    pub revision: Revision,
+    pub revision: CommitId,
     /// Since when it waits.
     #[serde(rename = "since", with = "In::<At>")]
     pub since_ms: i64,
     /// Commits that are not run, because this one came after them.
-    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "In::<Vec<Commit>>")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "schema", schemars(length(max = SKIPPED_MAX)))]
-    pub skipped: Vec<Revision>,
+    pub skipped: Vec<CommitId>,
 }
 
 /// What is done for one change of the wanted commit.
@@ -134,8 +99,7 @@ pub struct Run {
     #[serde(flatten)]
     pub attempt: Attempt,
     /// The commit.
-    #[serde(with = "In::<Commit>")]
-    pub revision: Revision,
+    pub revision: CommitId,
     #[serde(flatten)]
     pub terms: Terms,
     /// Waiting, Starting, Started, Planned; then Succeeded, Failed, Lost or Superseded.
@@ -159,9 +123,9 @@ pub struct Run {
     #[serde(rename = "endedAt", default, skip_serializing_if = "Option::is_none", with = "In::<Option<At>>")]
     pub ended_ms: Option<i64>,
     /// Commits that are not run, because this one came after them.
-    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "In::<Vec<Commit>>")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "schema", schemars(length(max = SKIPPED_MAX)))]
-    pub skipped: Vec<Revision>,
+    pub skipped: Vec<CommitId>,
     /// What it waits for, or how it ended.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
@@ -380,17 +344,16 @@ pub struct Ended {
     #[serde(with = "In::<Count<RunSeq>>")]
     pub seq: RunSeq,
     /// The commit.
-    #[serde(with = "In::<Commit>")]
-    pub revision: Revision,
+    pub revision: CommitId,
     /// Succeeded, Failed, Lost or Superseded.
     pub outcome: Phase,
     /// Who said yes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
     /// Commits that were not run, because this one came after them.
-    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "In::<Vec<Commit>>")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "schema", schemars(length(max = SKIPPED_MAX)))]
-    pub skipped: Vec<Revision>,
+    pub skipped: Vec<CommitId>,
     /// When.
     #[serde(rename = "at", with = "In::<At>")]
     pub at_ms: i64,

@@ -32,9 +32,9 @@ impl Repo {
 
 /// The commits in words, for example `9a1b2c3d4e5f, instead of 2 others`.
 fn change(run: &Run) -> String {
-    let revision: String = run.revision.0.chars().take(12).collect();
+    let revision = run.revision.short();
     match run.skipped.len() {
-        0 => revision,
+        0 => revision.to_owned(),
         1 => format!("{revision}, instead of another"),
         others => format!("{revision}, instead of {others} others"),
     }

@@ -18,7 +18,7 @@ use crate::repo::job::{End, PLAN_DIFFERS, Place, Pods, Step, StepKind, StepState
 use crate::repo::plan::{Message, Planned};
 use crate::repo::spec::{Approving, Gates, Keep, Preset, Retry, Runner, Source, Steps, Wanted};
 use crate::repo::status::{Action, ConditionKind, Counts, Phase, Run};
-use kernel::id::{RepoId, Revision, RunSeq};
+use kernel::id::{RepoId, RunSeq};
 use notices::notice::Kind;
 
 const A: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
@@ -329,7 +329,7 @@ impl Stage {
 }
 
 fn found(revision: &str) -> Found {
-    Found { revision: Revision(revision.to_owned()), name: "refs/heads/main".to_owned() }
+    Found { revision: revision.parse().expect("a commit's id"), name: "refs/heads/main".to_owned() }
 }
 
 fn planned(fingerprint: &str) -> Planned {
@@ -350,7 +350,7 @@ fn staged(approval: Approving) -> Stage {
 #[test]
 fn the_first_head_is_run_at_once_and_each_new_commit_after_it_once() {
     let mut stage = staged(Approving::Auto);
-    assert_eq!((stage.run().phase, stage.run().revision.0.as_str()), (Phase::Started, A));
+    assert_eq!((stage.run().phase, stage.run().revision.as_str()), (Phase::Started, A));
     stage.applies();
     stage.pass(Duration::from_secs(2));
     assert_eq!((stage.run().phase, stage.ready()), (Phase::Succeeded, (Some(true), "Applied")));
@@ -376,15 +376,15 @@ fn while_an_apply_runs_the_newest_commit_waits_and_the_others_are_named() {
     stage.push(C);
     assert_eq!(stage.started.len(), 1);
     let next = stage.stored.status.next.clone().expect("next");
-    assert_eq!((next.revision.0.as_str(), next.skipped), (C, vec![Revision(B.to_owned())]));
+    assert_eq!((next.revision.as_str(), next.skipped), (C, vec![B.parse().expect("a commit's id")]));
     stage.fails(StepKind::Apply, 1, "boom");
     stage.pass(Duration::from_secs(5));
     assert_eq!(
-        (stage.run().revision.0.as_str(), stage.run().phase),
+        (stage.run().revision.as_str(), stage.run().phase),
         (C, Phase::Started),
         "the next commit is run all the same"
     );
-    assert_eq!(stage.run().skipped, [Revision(B.to_owned())]);
+    assert_eq!(stage.run().skipped, [B.parse().expect("a commit's id")]);
     assert_eq!(stage.stored.status.next, None);
     assert_eq!(stage.told(), ["run.started", "run.failed", "run.started"]);
 }
@@ -425,11 +425,7 @@ fn what_fails_before_the_apply_is_repeated_by_itself_and_later_each_time() {
     );
     stage.fails(StepKind::Source, 1, "no route");
     stage.push(B);
-    assert_eq!(
-        (stage.run().revision.0.as_str(), stage.run().skipped.len()),
-        (B, 1),
-        "a newer head does not wait for it"
-    );
+    assert_eq!((stage.run().revision.as_str(), stage.run().skipped.len()), (B, 1), "a newer head does not wait for it");
 }
 
 #[test]

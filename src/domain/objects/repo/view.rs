@@ -12,7 +12,7 @@ use crate::repo::job::{StepKind, logs};
 use crate::repo::spec::Object;
 use crate::repo::status::{Action, ConditionKind, Ended, Phase, Plan, Run, Status, Waiting};
 use crate::status::ConditionView;
-use kernel::id::{RepoId, Revision, RunSeq};
+use kernel::id::{CommitId, RepoId, RunSeq};
 
 /// A Repo's state for a person. Times are milliseconds since the Unix epoch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,7 +24,6 @@ pub struct View {
     pub held: Held,
     /// The commit that is wanted, as it was seen last.
     pub head: Option<HeadView>,
-    /// The newest run.
     pub run: Option<RunView>,
     /// The commit that follows the present run.
     pub queued: Option<QueuedView>,
@@ -56,7 +55,7 @@ pub struct Held {
 /// The commit that is wanted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeadView {
-    pub revision: Revision,
+    pub revision: CommitId,
     /// The ref that points to it.
     pub name: String,
     /// When it was seen there first.
@@ -66,23 +65,22 @@ pub struct HeadView {
 /// A commit that waits for a run to end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueuedView {
-    pub revision: Revision,
+    pub revision: CommitId,
     pub since_ms: i64,
     /// Commits whose place it took: they are not run.
-    pub skipped: Vec<Revision>,
+    pub skipped: Vec<CommitId>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunView {
     /// Its number; 0 for one of the program before ours.
     pub seq: RunSeq,
-    pub revision: Revision,
+    pub revision: CommitId,
     /// How far it has got.
     pub phase: String,
     pub open: bool,
     /// Its wait or its end; empty before it was judged.
     pub message: String,
-    /// Its newest Job.
     pub job: Option<JobView>,
     /// The changes of its plan.
     pub plan: Option<PlanView>,
@@ -92,7 +90,7 @@ pub struct RunView {
     pub started_ms: Option<i64>,
     pub ended_ms: Option<i64>,
     /// Commits whose place it took: they are not run.
-    pub skipped: Vec<Revision>,
+    pub skipped: Vec<CommitId>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -134,11 +132,11 @@ pub struct QuestionView {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EndedView {
     pub seq: RunSeq,
-    pub revision: Revision,
+    pub revision: CommitId,
     pub outcome: String,
     pub by: Option<String>,
     /// Commits whose place it took.
-    pub skipped: Vec<Revision>,
+    pub skipped: Vec<CommitId>,
     pub at_ms: i64,
 }
 

@@ -148,7 +148,7 @@ impl Pod {
 mod tests {
     use super::*;
     use crate::repo::status::{Action, Attempt};
-    use kernel::id::{Revision, RunSeq};
+    use kernel::id::RunSeq;
 
     fn job(ended: u32) -> Job {
         Job {
@@ -157,7 +157,7 @@ mod tests {
             version: "1".to_owned(),
             owner: None,
             attempt: Attempt { seq: RunSeq(1), action: Action::Apply, number: 1 },
-            revision: Revision("a".repeat(40)),
+            revision: "a".repeat(40).parse().expect("a commit's id"),
             marked: true,
             withdrawn: false,
             suspended: false,

@@ -28,7 +28,6 @@ pub struct Known {
     pub origin: Origin,
     /// The member has said lately that this is its ledger. Another one may be an earlier one that a board still has copies of.
     pub current: bool,
-    /// Its last copy.
     pub published: Published,
     /// It reported lately. Required only of a member that is left out.
     pub alive: bool,

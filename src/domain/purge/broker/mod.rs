@@ -122,7 +122,6 @@ pub enum NoAnswer {
     Late { board: String, within: Duration },
 }
 
-/// The events.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Event {
     /// A record of ours is durable; the rollout that says so follows the workload from now on.
@@ -157,7 +156,6 @@ pub enum Event {
     PinStored(Pin, Result<bool, NoAnswer>),
 }
 
-/// The effects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// Ask which server answers there.

@@ -42,7 +42,6 @@ impl Only {
     }
 }
 
-/// A search.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Search {
     /// Words, each of which is a part of `namespace/name` or of an image; capitals do not matter.

@@ -59,7 +59,6 @@ impl OwnPods {
         self.followers.insert(workload, Follower { selector, version, own, told: None });
     }
 
-    /// Ends that.
     pub fn unfollow(&mut self, workload: &WorkloadId) {
         let Some(Follower { selector, own, .. }) = self.followers.remove(workload) else { return };
         for name in own {

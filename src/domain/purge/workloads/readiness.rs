@@ -52,7 +52,6 @@ pub struct Pod {
     pub name: String,
     /// The images it was made from; `None` when they cannot be read.
     pub version: Option<Version>,
-    /// Its `Ready` condition.
     pub ready: bool,
     /// It has a deletion timestamp.
     pub terminating: bool,

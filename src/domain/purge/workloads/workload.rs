@@ -50,7 +50,6 @@ pub struct Workload {
     pub selector: LabelSelector,
     /// The labels of its pod template, by which Services select them.
     pub template_labels: BTreeMap<String, String>,
-    /// Its owner's annotations.
     pub tuning: Tuning,
 }
 

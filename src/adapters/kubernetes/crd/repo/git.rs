@@ -2,10 +2,9 @@
 //!
 //! Not for asking git.
 
-use kernel::id::Revision;
+use kernel::id::NotACommitId;
 use kernel::text::is_hidden;
 use objects::repo::spec::{Source, Wanted};
-use objects::repo::status::{COMMIT_DIGITS, is_commit};
 use url::Url;
 
 use super::super::checks::{InvalidSpec, given, https, invalid, object_name};
@@ -62,9 +61,8 @@ fn wanted(raw: Option<&raw::Ref>) -> Result<Wanted, InvalidSpec> {
         (None, None, None) => Ok(Wanted::Head),
         (Some(branch), None, None) => Ok(Wanted::Branch(ref_name(branch, "branch")?)),
         (None, Some(tag), None) => Ok(Wanted::Tag(ref_name(tag, "tag")?)),
-        (None, None, Some(commit)) if is_commit(&commit) => Ok(Wanted::Commit(Revision(commit))),
-        (None, None, Some(_)) => {
-            invalid(format!("ref.commit is no commit's id: {COMMIT_DIGITS} digits of 0-9 and a-f, whole"))
+        (None, None, Some(commit)) => {
+            commit.parse().map(Wanted::Commit).map_err(|why: NotACommitId| InvalidSpec(format!("ref.commit: {why}")))
         }
         _ => invalid("ref is at most one of branch, tag and commit"),
     }

@@ -2,16 +2,13 @@
 //!
 //! Not for deciding what is in it.
 
-use kernel::id::{Revision, RunSeq};
+use kernel::id::{NotACommitId, RunSeq};
 use objects::repo::spec::Object;
-use objects::repo::status::{Action, Attempt, Failing, Phase, Run, Status, Terms, is_commit};
+use objects::repo::status::{Action, Attempt, Failing, Phase, Run, Status, Terms};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::super::status::{self, Fault};
-
-/// Characters of a commit that people are shown.
-const SHORT_CHARS: usize = 12;
 
 /// The fields of the program before this one, for those who read them.
 #[derive(Default, Serialize, Deserialize)]
@@ -77,13 +74,11 @@ impl Earlier {
             Some(other) => return Err(fault("runStatus", format!("{other:?} is no status of a run"))),
         };
         let commit = self.git_sha.unwrap_or_default();
-        if !is_commit(&commit) {
-            return Err(fault("gitSHA", format!("{commit:?} is no commit's id")));
-        }
+        let revision = commit.parse().map_err(|why: NotACommitId| fault("gitSHA", why.to_string()))?;
         let job = self.run_job_name.filter(|name| !name.is_empty());
         Ok(Some(Run {
             attempt: Attempt { seq: RunSeq(0), number: 0, action: Action::Apply },
-            revision: Revision(commit),
+            revision,
             terms: Terms::default(),
             phase,
             job: None,
@@ -110,9 +105,9 @@ impl Earlier {
         };
         Self {
             run_job_name: run.and_then(|run| run.job.as_ref()).map(|job| job.name.clone()),
-            git_sha: newest.map(|revision| revision.0.clone()),
+            git_sha: newest.map(|revision| revision.to_string()),
             run_status: newest.map(|_| name.to_owned()),
-            short_revision: newest.map(|revision| revision.0.chars().take(SHORT_CHARS).collect()),
+            short_revision: newest.map(|revision| revision.short().to_owned()),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::*;
-use kernel::id::{RepoId, Revision, RunSeq};
+use kernel::id::{RepoId, RunSeq};
 use objects::repo::spec::{Preset, Runner, Source, Steps};
 use objects::repo::status::Attempt;
 
@@ -19,7 +19,7 @@ fn order(action: Action) -> Order {
         repo: RepoId::new("platform", "infra"),
         uid: "5d5a5c1e-0000-4000-8000-000000000001".to_owned(),
         attempt: Attempt { seq: RunSeq(7), action, number: 2 },
-        revision: Revision("0123456789abcdef0123456789abcdef01234567".to_owned()),
+        revision: "0123456789abcdef0123456789abcdef01234567".parse().expect("a commit's id"),
         source: Source { url: "https://git.example.com/platform/infra.git".to_owned(), ..Source::default() },
         runner: Runner {
             image: "terraform:1".to_owned(),
@@ -148,7 +148,7 @@ fn our_steps_are_told_what_to_do_by_their_arguments_alone() {
         container(&job(&Order { source, ..order.clone() }, &ours()).unwrap(), "source")["args"][7].clone()
     };
     assert_eq!((of(Wanted::Head), of(Wanted::Tag("v1".to_owned()))), (json!("HEAD"), json!("refs/tags/v1")));
-    assert_eq!(of(Wanted::Commit(order.revision.clone())), json!(order.revision.0));
+    assert_eq!(of(Wanted::Commit(order.revision.clone())), json!(order.revision.as_str()));
 }
 
 #[test]

@@ -81,7 +81,6 @@ pub enum Event<K: Kind> {
     Dismissed,
 }
 
-/// The effects.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Effect<K: Kind> {
     /// Start a child. Answered by [`Event::Died`].
@@ -114,7 +113,6 @@ pub struct Start<K: Kind> {
     pub case: Case<K>,
     /// The record as this life knows it, and, where it knows none since the ledger was set back, the highest number it has seen.
     pub known: Option<Box<K::Record>>,
-    /// See `known`.
     pub spent: Seq,
     /// The ledger has lost what it had of it, in part or as a whole, and no life knows it.
     pub forgotten: bool,

@@ -73,7 +73,6 @@ pub enum Event {
     Read(Number, Result<Option<Look>, PortError>),
 }
 
-/// The effects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// Find the way to the cluster, and keep saying where it leads. Answered by [`Event::Linked`] and [`Event::Unlinked`].

@@ -19,7 +19,6 @@ fn environment(name: &str, namespaces: &[&str]) -> CalledEnvironment {
     CalledEnvironment { name: Environment(name.to_owned()), namespaces, promotion: None }
 }
 
-/// Its `buildTestPipeline`.
 fn pipeline() -> Called {
     let object = Object {
         id: PipelineId::new("default", "app"),

@@ -21,7 +21,7 @@ fn a_job_that_vanished_or_was_suspended_is_left_to_a_person() {
     assert_eq!((stage.run().phase, stage.started.len()), (Phase::Started, 1), "a pod of it still runs");
     stage.pods.clear();
     stage.pass(Duration::from_mins(1));
-    assert_eq!(stage.run().revision.0, B, "then the next commit is run");
+    assert_eq!(stage.run().revision.as_str(), B, "then the next commit is run");
     assert!(stage.told().contains(&"run.failed"));
     assert_eq!(stage.stored.status.history.first().map(|ended| ended.outcome), Some(Phase::Lost));
 }
@@ -78,7 +78,7 @@ fn a_status_from_a_backup_starts_nothing_twice() {
     stage.stored.status = backup;
     stage.stored.version = stage.next_version();
     stage.crash();
-    assert_eq!((stage.run().revision.0.as_str(), stage.run().phase), (B, Phase::Started));
+    assert_eq!((stage.run().revision.as_str(), stage.run().phase), (B, Phase::Started));
     stage.applies();
     stage.pass(Duration::from_mins(3));
     assert_eq!((stage.started.len(), stage.run().phase), (2, Phase::Succeeded));
@@ -122,7 +122,7 @@ fn a_poke_while_git_is_asked_is_followed_by_another_look() {
             true => Event::ResolveFailed(Unresolved { why: "cut".to_owned(), lasting: false, rest: Duration::ZERO }),
         });
         stage.pass(Duration::from_secs(1));
-        assert_eq!(stage.run().revision.0, B, "fails: {fails}");
+        assert_eq!(stage.run().revision.as_str(), B, "fails: {fails}");
     }
 }
 
@@ -132,8 +132,8 @@ fn an_attempt_has_ended_before_its_run_is_left_for_a_newer_commit() {
     stage.push(B);
     stage.fails(StepKind::Source, 1, "no route");
     stage.pass(Duration::from_secs(5));
-    assert_eq!((stage.run().revision.0.as_str(), stage.started.len()), (B, 2));
-    assert_eq!(stage.run().skipped, [Revision(A.to_owned())]);
+    assert_eq!((stage.run().revision.as_str(), stage.started.len()), (B, 2));
+    assert_eq!(stage.run().skipped, [A.parse().expect("a commit's id")]);
 }
 
 #[test]
@@ -187,7 +187,7 @@ fn earlier(stage: &mut Stage, seq: u64, runs: bool) -> Job {
         version: stage.next_version(),
         owner: Some("uid-1".to_owned()),
         attempt: status::Attempt { seq: RunSeq(seq), number: 1, action: Action::Apply },
-        revision: Revision(C.to_owned()),
+        revision: C.parse().expect("a commit's id"),
         marked: runs,
         withdrawn: false,
         suspended: !runs,
@@ -304,13 +304,13 @@ fn a_commit_that_this_life_saw_applied_is_not_run_again_after_a_restore() {
     stage.push(B);
     stage.applies();
     stage.pass(Duration::from_secs(10));
-    assert_eq!((stage.run().revision.0.as_str(), stage.run().phase), (B, Phase::Succeeded));
+    assert_eq!((stage.run().revision.as_str(), stage.run().phase), (B, Phase::Succeeded));
     stage.jobs = jobs;
     stage.edit(|object| object.status = backup);
     stage.pass(Duration::from_mins(5));
     assert_eq!(stage.started.len(), 2, "{}", stage.run().message);
     assert_eq!(
-        (stage.run().revision.0.as_str(), stage.run().phase, stage.run().attempt.seq),
+        (stage.run().revision.as_str(), stage.run().phase, stage.run().attempt.seq),
         (B, Phase::Succeeded, RunSeq(2))
     );
     stage.push(C);

@@ -55,8 +55,8 @@ fn a_plan_that_changes_nothing_needs_no_yes_and_a_newer_commit_voids_a_question(
     let old = stage.ticket();
     stage.push(C);
     stage.approve(&old);
-    assert_eq!((stage.run().revision.0.as_str(), stage.job().attempt.action), (C, Action::Plan));
-    assert_eq!(stage.run().skipped, [Revision(B.to_owned())]);
+    assert_eq!((stage.run().revision.as_str(), stage.job().attempt.action), (C, Action::Plan));
+    assert_eq!(stage.run().skipped, [B.parse().expect("a commit's id")]);
 }
 
 // Faults: RF14
@@ -180,10 +180,10 @@ fn a_stopped_repo_begins_no_run_and_orders_no_job() {
     stage.pass(Duration::from_hours(1));
     assert_eq!(stage.run().phase, Phase::Waiting, "its gate is open, and it is not ordered");
     stage.push(B);
-    assert_eq!((stage.run().attempt.seq, stage.run().revision.0.as_str()), (RunSeq(1), A), "B has no run yet");
+    assert_eq!((stage.run().attempt.seq, stage.run().revision.as_str()), (RunSeq(1), A), "B has no run yet");
     stage.edit(|object| object.spec.as_mut().expect("a spec").suspended = None);
     stage.pass(Duration::from_secs(5));
-    assert_eq!((stage.run().revision.0.as_str(), stage.started.len()), (B, 1));
+    assert_eq!((stage.run().revision.as_str(), stage.started.len()), (B, 1));
 }
 
 #[test]
@@ -193,7 +193,7 @@ fn another_commit_answers_the_question_of_a_run_that_failed() {
     assert!(stage.stored.status.waiting.is_some());
 
     stage.push(B);
-    assert_eq!((stage.run().revision.0.as_str(), stage.run().phase), (B, Phase::Started));
+    assert_eq!((stage.run().revision.as_str(), stage.run().phase), (B, Phase::Started));
     assert_eq!(stage.stored.status.waiting, None, "a yes to it would do nothing");
 
     let mut stage = staged(Approving::Auto);

@@ -8,8 +8,8 @@ use crate::repo::spec::{Approving, Gates, Keep, Retry, Runner, Source, Spec, Wan
 use crate::repo::status::{Attempt, Condition, Counts, Failing, JobRef, Next, Phase, Question, Terms};
 use crate::status::Approval;
 
-fn commit(letter: char) -> Revision {
-    Revision(std::iter::repeat_n(letter, 40).collect())
+fn commit(letter: char) -> CommitId {
+    letter.to_string().repeat(40).parse().expect("a commit's id")
 }
 
 fn spec() -> Spec {

@@ -10,7 +10,6 @@ use kernel::names::paths::PathSet;
 pub struct Purge {
     #[serde(rename = "r")]
     pub reference: Reference,
-    /// Its state.
     #[serde(rename = "s")]
     pub state: PurgeState,
     /// CloudFront's id, once known; of the covering invalidation if it was covered.

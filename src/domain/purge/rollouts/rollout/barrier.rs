@@ -63,7 +63,6 @@ struct Stood {
     since: Timestamp,
     /// How long the rollout had taken then.
     took: Duration,
-    /// Its state then.
     held: Held,
 }
 

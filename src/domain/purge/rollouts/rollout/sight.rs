@@ -28,7 +28,6 @@ const FAULTS_NOTED_EVERY: Duration = Duration::from_secs(60);
 pub(super) enum Sight {
     #[default]
     Unknown,
-    /// The newest sight.
     Seen(Box<Workload>),
     /// A watch reported it gone; a fresh look must confirm that.
     Missing,

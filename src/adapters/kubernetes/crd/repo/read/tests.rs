@@ -1,4 +1,3 @@
-use kernel::id::Revision;
 use objects::repo::spec::Wanted;
 use serde_json::{Value, json};
 
@@ -163,7 +162,7 @@ fn names_that_git_accepts_are_taken_as_they_are() {
     }
     let commit = "0123456789abcdef0123456789abcdef01234567";
     let wanted = spec(&json!({"ref": {"commit": commit, "branch": ""}})).source.wanted;
-    assert_eq!(wanted, Wanted::Commit(Revision(commit.to_owned())));
+    assert_eq!(wanted, Wanted::Commit(commit.parse().expect("a commit's id")));
 }
 
 /// Fields of a spec, and words of what is said about them.

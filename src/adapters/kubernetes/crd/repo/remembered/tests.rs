@@ -1,3 +1,4 @@
+use kernel::id::CommitId;
 use objects::repo::status::{Condition, ConditionKind, Counts, Ended, Head, JobRef, Next, Plan, Question, Waiting};
 use objects::status::{Approval, Late};
 use serde_json::json;
@@ -6,8 +7,8 @@ use super::super::super::tests::stored::REPOS;
 use super::super::{Installation, object};
 use super::*;
 
-fn commit(digit: &str) -> Revision {
-    Revision(digit.repeat(40))
+fn commit(digit: &str) -> CommitId {
+    digit.repeat(40).parse().expect("a commit's id")
 }
 
 /// A status with something in every field.
