@@ -6,7 +6,7 @@ use kernel::names::host::Host;
 use kernel::names::image::Image;
 use kernel::names::paths::{Path, PathSet};
 use kernel::text::{clean, is_hidden, visible, visible_json};
-use purge::rollouts::horizon::Mark;
+use kernel::watches::horizon::Mark;
 use purge::workloads::workload::{ANNOTATION_PREFIX, FAULT_BYTES_MAX, FAULTS_MAX, Tuning};
 use serde_json::Value;
 

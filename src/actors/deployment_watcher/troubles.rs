@@ -2,10 +2,10 @@
 
 use super::DeploymentWatcher;
 use kernel::id::WorkloadId;
+use kernel::watches::horizon::Mark;
 use kernel::watches::listed::Scope;
 use kernel::watches::watch::Loud;
 use purge::ports::PortError;
-use purge::rollouts::horizon::Mark;
 
 impl DeploymentWatcher {
     pub(super) fn watch_failed(&mut self, scope: Scope, error: &PortError) {

@@ -17,12 +17,12 @@ use super::crd;
 use super::crd::repo::Installation;
 use kernel::id::{ObjectId, PipelineId, RepoId};
 use kernel::unreadable::Unreadable;
+use kernel::watches::horizon::Verdict;
 use objects::kept::{Identity, Kept, ObjectSight, Written};
 use objects::pipeline;
 use objects::ports::Objects;
 use objects::repo;
 use purge::ports::{Flow, PortError};
-use purge::rollouts::horizon::Verdict;
 
 /// The group that is ours.
 pub const GROUP: &str = "allclear.dev";

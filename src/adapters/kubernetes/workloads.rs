@@ -10,8 +10,8 @@ use futures_util::stream::{SelectAll, select_all, unfold};
 use super::api::{Api, Collection, Look, Reach, Reading, Watches, proofs};
 use super::{decode, named};
 use kernel::unreadable::Unreadable;
+use kernel::watches::horizon::Verdict;
 use purge::ports::{Flow, Sight};
-use purge::rollouts::horizon::Verdict;
 use purge::workloads::workload::Workload;
 
 /// The watches of several scopes, each look with its scope.

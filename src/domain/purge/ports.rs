@@ -10,7 +10,6 @@ use async_trait::async_trait;
 
 use crate::agreement::roster::{Heartbeat, Pin};
 use crate::records::record::{Record, Records};
-use crate::rollouts::horizon::Mark;
 use crate::site::{Age, Gathered, RouteClaim};
 use crate::workloads::readiness::Pod;
 use crate::workloads::serving::Serving;
@@ -24,6 +23,7 @@ use kernel::names::selector::Labels;
 use kernel::remark::{Remark, Remarked};
 use kernel::replica::lease::{Claim, Replica};
 use kernel::unreadable::Unreadable;
+use kernel::watches::horizon::Mark;
 use kernel::watches::listed::{Listed, Scope};
 use kernel::watches::lives::LifeNote;
 use notices::delivery::{Delivery, Reply};

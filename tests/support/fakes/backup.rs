@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use allclear::adapters::ledger::memory::MemoryLedger;
 use kernel::id::WorkloadId;
+use kernel::watches::horizon::Mark;
 use purge::ports::Sight;
-use purge::rollouts::horizon::Mark;
 use purge::workloads::workload::Workload;
 
 use super::World;

@@ -3,7 +3,7 @@
 //! A watch that goes on from a version of before a restore receives nothing until the cluster gets there again,
 //! and nothing about it looks wrong. So one object is listed without a version every [`Tempo::prove`], and soon after a
 //! watch was opened again, for that is when a restored server shows itself: one request a minute for all scopes together, and
-//! 12 a minute at most while connections break. What the answers mean is decided by `purge::rollouts::horizon`.
+//! 12 a minute at most while connections break. What the answers mean is decided by `kernel::watches::horizon`.
 //!
 //! Not for the watches themselves, nor for what a cluster that was set back means to those who watch.
 
@@ -18,10 +18,9 @@ use tokio::time::Instant;
 use super::call::Api;
 use super::failure::Collection;
 use super::text;
+use kernel::answer::{Flow, PortError};
 use kernel::machine::{Timestamp, millis};
-use purge::ports::{Flow, PortError};
-use purge::rollouts::horizon::{Horizon, Mark, Verdict};
-use purge::rollouts::rollout::SET_BACK_AFTER;
+use kernel::watches::horizon::{Horizon, Mark, SET_BACK_AFTER, Verdict};
 
 /// How far watches have got. Clones share it.
 #[derive(Clone, Default)]

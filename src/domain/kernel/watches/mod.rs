@@ -1,5 +1,6 @@
-//! Listings of objects, and the children of those that need one.
+//! Listings of objects, whether their cluster was set back, and the children of those that need one.
 
+pub mod horizon;
 pub mod listed;
 pub mod lives;
 pub mod watch;

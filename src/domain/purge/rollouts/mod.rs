@@ -3,6 +3,5 @@
 pub mod browse;
 pub mod edge;
 pub mod goal;
-pub mod horizon;
 pub mod rollout;
 pub mod unwell;

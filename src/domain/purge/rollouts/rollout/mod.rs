@@ -91,7 +91,7 @@ use notices::telling::Telling;
 pub use clock::timeout;
 pub use news::{Attention, Preview, attention, baseline, faults, news, preview, unusable};
 pub use promises::may_follow;
-pub use sight::{Arrival, SET_BACK_AFTER};
+pub use sight::Arrival;
 pub use site::FoundSite;
 pub use waits::{Attended, Unloaded, Wait};
 pub use words::{MemberSummary, Past, PurgeSummary, Stage, Summary, closed};

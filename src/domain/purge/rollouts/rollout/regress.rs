@@ -10,7 +10,7 @@
 //! written it. It does not hold the workload, and our numbers go on above it. If the ledger was set back after all, no lost
 //! number is used twice. If the copy was forged, the other members, who keep the highest, accept our records again.
 //!
-//! An earlier life's memory is lost with it. Not for finding out that a cluster was set back; that is `horizon`.
+//! An earlier life's memory is lost with it. Not for finding out that a cluster was set back; that is `kernel::watches::horizon`.
 
 use crate::records::record::{Change, Edge, Outcome, Phase, Record};
 use crate::rollouts::rollout::Rollout;

@@ -14,10 +14,7 @@ use crate::rollouts::rollout::Effect;
 use crate::workloads::workload::Workload;
 use kernel::call::Call;
 use kernel::machine::Timestamp;
-
-/// How far apart two consistent reads are that prove that a cluster was set back. Reads from a lagging cache or a
-/// misbehaving proxy are corrected long before.
-pub const SET_BACK_AFTER: Duration = Duration::from_secs(5);
+use kernel::watches::horizon::SET_BACK_AFTER;
 
 /// How often at most we write and report a workload's faults. They are for people, and no decision depends on them; so an owner
 /// who changes them a hundred times a minute costs two writes and an Event a minute.

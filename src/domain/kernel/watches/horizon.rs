@@ -18,8 +18,13 @@
 //!
 //! Not for asking, nor for what follows.
 
-use crate::rollouts::rollout::SET_BACK_AFTER;
-use kernel::machine::Timestamp;
+use std::time::Duration;
+
+use crate::machine::Timestamp;
+
+/// How far apart two consistent reads are that prove that a cluster was set back. Reads from a lagging cache or a
+/// misbehaving proxy are corrected long before.
+pub const SET_BACK_AFTER: Duration = Duration::from_secs(5);
 
 /// A resource version that can be compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
