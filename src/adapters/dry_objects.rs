@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use futures_util::StreamExt;
+use kernel::mask::shown;
 use objects::kept::{Kept, ObjectSight, Written};
 use objects::pipeline::proposal::{Order, Proposed, Request, RequestState};
 use objects::ports::Objects;
@@ -116,7 +117,7 @@ impl Forge for DryForge {
     async fn propose(&self, order: &Order) -> Result<Proposed, PortError> {
         let Order { pipeline, environment, revision, repository, .. } = order;
         tracing::info!(
-            %pipeline, %environment, %revision, repository = crate::config::shown(&repository.url), base = repository.base,
+            %pipeline, %environment, %revision, repository = shown(&repository.url), base = repository.base,
             "dry run: would make this pull request"
         );
         Ok(Proposed::Open(Request { url: "dry run: no pull request was made".to_owned(), number: 0, commit: None }))

@@ -5,7 +5,7 @@ use std::net::Ipv6Addr;
 
 use url::Url;
 
-use super::mask::MASK;
+use kernel::mask::MASK;
 
 /// Redis' own port (<https://redis.io/docs/latest/operate/oss_and_stack/management/config/>).
 pub const REDIS_PORT: u16 = 6379;

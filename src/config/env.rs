@@ -8,10 +8,10 @@ use config::{Environment, Source, ValueKind};
 
 use super::address::{RedisAddress, Refused, parse_port};
 use super::layers::{Layer, did_you_mean};
-use super::mask::shown;
 use super::problem::{Findings, Place};
 use super::suggest::{nearest, unknown};
 use super::traces;
+use kernel::mask::shown;
 
 /// Two underscores, because Kubernetes gives every pod variables such as `ALLCLEAR_PORT` for a Service of our name
 /// (<https://kubernetes.io/docs/tutorials/services/connect-applications-service/#environment-variables>).

@@ -8,7 +8,7 @@
 
 use tracing_subscriber::filter::LevelFilter;
 
-use super::mask::MASK;
+use kernel::mask::MASK;
 
 /// Libraries that quote answers, requests or credentials even in warnings and errors: nothing of them is written.
 const SILENT: [&str; 3] = ["aws", "kube", "serde_saphyr"];

@@ -4,12 +4,14 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::address::{RedisAddress, Refused};
-use super::mask::{Secret, shown};
+use super::mask::Secret;
 use super::problem::Place;
 use super::values::{DAY, MINUTE, SECOND, Values};
 use super::webhooks::ReadFile;
-use super::{AbsentPolicy, Group, Namespaces, Redis, Watch, unread};
+use super::{AbsentPolicy, Group, Namespaces, Redis, Watch};
 use kernel::id::{config_hash, is_key_part};
+use kernel::mask::shown;
+use kernel::text::unread;
 use purge::bounds::policy::AtTimeout;
 
 /// Members of a group at most: a vector has one component for each, and a record (4 KiB) holds several vectors.

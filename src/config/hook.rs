@@ -10,8 +10,9 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use http::{HeaderName, HeaderValue};
 
 use super::address::{Refused, WebUrl};
-use super::mask::{Secret, shown};
+use super::mask::Secret;
 use super::suggest::{listed, nearest};
+use kernel::mask::shown;
 use notices::notice::Kind;
 
 /// One receiver, with every default filled in.

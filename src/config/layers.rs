@@ -9,9 +9,10 @@ use std::path::Path;
 use config::{ConfigError, Map, Source, Value, ValueKind};
 use toml::de::{DeTable, DeValue};
 
-use super::problem::{Findings, Place, unread};
+use super::problem::{Findings, Place};
 use super::suggest::{listed, nearest, unknown};
 use super::syntax::Broken;
+use kernel::text::unread;
 
 /// The built-in layer, and the list of all keys.
 pub(super) const DEFAULT_TOML: &str = include_str!("../../configs/default.toml");

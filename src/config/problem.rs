@@ -1,10 +1,10 @@
 //! What is wrong with a configuration, where, and how to put it right.
 
 use std::fmt;
-use std::io;
 use std::path::{Path, PathBuf};
 
-use super::mask::{harmless, shown};
+use super::mask::harmless;
+use kernel::mask::shown;
 
 /// Where a value was given.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -155,13 +155,5 @@ impl Findings {
 
     pub fn warn(&mut self, place: &Place, key: &str, message: impl Into<String>) {
         self.warnings.push(Warning { place: place.clone(), key: key.to_owned(), message: message.into() });
-    }
-}
-
-/// Why a file cannot be read, the way people say it.
-pub(crate) fn unread(error: &io::Error) -> String {
-    match error.kind() {
-        io::ErrorKind::NotFound => "there is no such file".to_owned(),
-        other => other.to_string(),
     }
 }

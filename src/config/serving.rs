@@ -2,12 +2,14 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use super::Http;
 use super::address::Refused;
-use super::mask::{Secret, shown};
+use super::mask::Secret;
 use super::pipeline::{Enabled, Pipeline};
 use super::values::Values;
 use super::webhooks::ReadFile;
-use super::{Http, unread};
+use kernel::mask::shown;
+use kernel::text::unread;
 
 /// Characters of a token at least: as the key of a group.
 const TOKEN_CHARS_MIN: usize = 32;

@@ -6,10 +6,11 @@ use serde_json::{Value, json};
 
 use super::hook::Hook;
 use super::layers::{Given, Layer};
-use super::mask::{MASK, masked, shown, shown_item};
+use super::mask::{masked, shown_item};
 use super::problem::{Place, Problem, Warning};
 use super::traces::{HEADERS, masked_header};
 use super::{Config, Invalid, Loaded};
+use kernel::mask::{MASK, shown};
 
 /// The effective values, masked when they were collected, so that nothing that holds one can print a secret.
 #[derive(Debug, Clone, PartialEq)]

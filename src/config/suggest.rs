@@ -1,6 +1,6 @@
 //! "Did you mean": the nearest of a few known names, and lists in words.
 
-use super::mask::{MASK, shown};
+use kernel::mask::{MASK, shown};
 
 /// The known name that was most likely meant: at most a third of its letters away, counting swapped neighbours as one.
 pub(super) fn nearest<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {

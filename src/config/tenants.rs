@@ -6,9 +6,9 @@ use std::fmt::Display;
 use config::{Map, Value, ValueKind};
 
 use super::address::Refused;
-use super::mask::shown;
 use super::suggest::{listed, nearest};
 use super::values::{Values, label};
+use kernel::mask::shown;
 use kernel::names::distribution::DistributionId;
 use kernel::names::host::Host;
 use purge::bounds::tenants::{Allowance, Tenancy, Tenants};

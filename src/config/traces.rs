@@ -10,9 +10,10 @@ use http::{HeaderName, HeaderValue};
 
 use super::address::{Refused, WebUrl};
 use super::layers::Layer;
-use super::mask::{MASK, Secret, shown};
+use super::mask::Secret;
 use super::problem::{Findings, Place};
 use super::values::Values;
+use kernel::mask::{MASK, shown};
 
 /// The path that collectors take spans at (<https://opentelemetry.io/docs/specs/otlp/#otlphttp-request>).
 const PATH: &str = "v1/traces";

@@ -8,7 +8,6 @@ use tracing_subscriber::EnvFilter;
 use super::address::{RedisAddress, Refused, WebUrl};
 use super::advice;
 use super::group;
-use super::mask::shown;
 use super::pipeline;
 use super::problem::Place;
 use super::serving;
@@ -19,9 +18,11 @@ use super::values::{DAY, LABEL_CHARS_MAX, MINUTE, SECOND, Values, label};
 use super::webhooks::{self, HookDefaults, ReadFile};
 use super::{
     CloudFront, Config, Distributions, Group, Leader, Ledger, LedgerBackend, Log, LogFormat, Namespaces, Purge, Redis,
-    Rollout, Site, Version, Watch, Webhooks, ZeroReplicas, unread,
+    Rollout, Site, Version, Watch, Webhooks, ZeroReplicas,
 };
+use kernel::mask::shown;
 use kernel::names::paths::{self, PathSet};
+use kernel::text::unread;
 use purge::bounds::policy::{Choice, OnMissing, OnRollback};
 use purge::bounds::tenants::PATHS_SENT_MAX;
 use purge::records::record::VOTE_PATH_BYTES_MAX;

@@ -10,9 +10,10 @@ use config::{Map, Value, ValueKind};
 
 use super::address::Refused;
 use super::layers::{Given, Layer};
-use super::mask::{shown, shown_item};
+use super::mask::shown_item;
 use super::problem::{Findings, Place};
 use super::suggest::{listed, nearest};
+use kernel::mask::shown;
 
 pub(super) const SECOND: Duration = Duration::from_secs(1);
 pub(super) const MINUTE: Duration = Duration::from_secs(60);

@@ -17,11 +17,12 @@ use super::address::{Refused, WebUrl};
 use super::hook::{Hook, HookFormat, WorkloadPattern, event, format, header, is_object_name, key, method, pattern};
 use super::json::{self, Json, Member, Node, pointer};
 use super::layers::Lines;
-use super::mask::{MASK, Secret, shown};
+use super::mask::Secret;
 use super::problem::{Findings, Place};
 use super::suggest::{nearest, unknown};
-use super::unread;
 use super::values::parse_duration;
+use kernel::mask::{MASK, shown};
+use kernel::text::unread;
 use notices::notice::Kind;
 
 /// Bounds of the time one attempt may take in all. Above a minute a slow receiver holds up too many others.

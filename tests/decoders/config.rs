@@ -5,9 +5,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use allclear::adapters::kubernetes::kubeconfig::{self, Origin};
-use allclear::config::{
-    Inputs, Invalid, Loaded, RedisAddress, Secret, WebUrl, WorkloadPattern, load, shown, webhook_key,
-};
+use allclear::config::{Inputs, Invalid, Loaded, RedisAddress, Secret, WebUrl, WorkloadPattern, load, webhook_key};
+use kernel::mask::shown;
 
 use crate::{Target, target, text};
 

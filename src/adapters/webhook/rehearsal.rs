@@ -12,8 +12,9 @@ use serde_json::json;
 
 use super::{Webhooks, flux, reply};
 use crate::adapters::http::Error;
-use crate::config::{Hook, HookFormat, HookMethod, MASK, shown};
+use crate::config::{Hook, HookFormat, HookMethod};
 use kernel::machine::millis;
+use kernel::mask::{MASK, shown};
 use notices::delivery::{Content, Reply};
 
 /// What a test calls itself in place of the event.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 use url::Url;
 
-use crate::adapters::in_words;
+use kernel::text::in_words;
 
 /// Time for everything: an allclear answers within 3 s even when an actor does not.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);

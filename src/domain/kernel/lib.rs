@@ -15,6 +15,7 @@ pub mod call;
 pub mod floor;
 pub mod id;
 pub mod machine;
+pub mod mask;
 pub mod names;
 pub(crate) mod parsed;
 pub mod promise;

@@ -6,9 +6,11 @@
 //! sentences, the terminal, the page. On the way in nothing is changed: what is compared and kept is what was sent.
 //!
 //! A person can write `\u{202e}` in letters, too, so the visible form cannot be read back. Not for keeping secrets
-//! (`config::mask`), nor for letters that look like others.
+//! ([`mask`](crate::mask)), nor for letters that look like others.
 
 use std::borrow::Cow;
+use std::error::Error;
+use std::io;
 use std::time::Duration;
 
 /// Marks what was cut.
@@ -168,6 +170,29 @@ pub fn duration(duration: Duration) -> String {
         (h, 0, _) => format!("{h}h"),
         (h, m, _) => format!("{h}h {m}m"),
     }
+}
+
+/// Why a file cannot be read, the way people say it.
+pub fn unread(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "there is no such file".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+/// The error with the whole chain of its causes: the innermost ("connection refused") is the one that helps. A cause that
+/// the words before it quote is not said again.
+pub fn in_words(error: &dyn Error) -> String {
+    let mut words = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        let text = inner.to_string();
+        if !words.contains(&text) {
+            words = format!("{words}: {text}");
+        }
+        cause = inner.source();
+    }
+    words
 }
 
 #[cfg(test)]

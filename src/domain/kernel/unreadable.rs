@@ -7,7 +7,7 @@ use std::fmt;
 use crate::text::cut;
 
 /// Most bytes of a parser's words: it repeats what it has found.
-const WORDS_BYTES_MAX: usize = 256;
+pub const WORDS_BYTES_MAX: usize = 256;
 
 /// See the module's text.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]

@@ -23,8 +23,8 @@ use tokio::sync::Semaphore;
 use super::failure::{Attempt, Collection, Failure};
 use super::text;
 use super::{ANSWER_MAX, OBJECT_BYTES_MAX};
+use kernel::answer::PortError;
 use kernel::unreadable::Unreadable;
-use purge::ports::PortError;
 
 /// Most of an error's body that is read. A `Status` has a few hundred bytes; a proxy's page is not worth more.
 const ERROR_BYTES_MAX: usize = 16 * 1024;

@@ -23,7 +23,7 @@ use tower::util::MapErr;
 
 use super::failure::{failure_in_words, unusable};
 use super::proxy;
-use crate::config::shown;
+use kernel::mask::shown;
 
 /// Longest wait for a connection.
 const CONNECT_MAX: Duration = Duration::from_secs(5);

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::call::{Api, CallError};
 use super::failure::{Collection, Resource};
-use purge::ports::PortError;
+use kernel::answer::PortError;
 
 /// A kind that is served.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]

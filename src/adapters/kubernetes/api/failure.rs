@@ -12,9 +12,8 @@ use kube::client::AuthError;
 use kube::config::{KubeconfigError, LoadDataError};
 use serde::Deserialize;
 
-use crate::adapters::{in_words, whom};
-use crate::config::unread;
-use purge::ports::{PortError, Retry};
+use kernel::answer::{PortError, Retry};
+use kernel::text::{in_words, unread};
 
 /// Longest wait that a `Retry-After` can ask of us. API servers say seconds; minutes come from a broken proxy.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(5 * 60);
@@ -357,6 +356,17 @@ fn unauthenticated(error: &AuthError) -> String {
     }
 }
 
+/// The account that an API server has refused, from its message (`User "jane" cannot list resource …`), for the advice.
+fn whom(refusal: &str) -> String {
+    let user = refusal.split_once("User \"").and_then(|(_, rest)| rest.split_once('"')).map(|(user, _)| user);
+    let account = user.and_then(|user| user.strip_prefix("system:serviceaccount:")?.split_once(':'));
+    match (user, account) {
+        (_, Some((namespace, account))) => format!("the service account {account} of namespace {namespace}"),
+        (Some(user), None) => format!("the user {user}"),
+        (None, None) => "the owner of these credentials".to_owned(),
+    }
+}
+
 /// Cuts a text to what a person reads.
 fn shorten(text: &str) -> String {
     match text.char_indices().nth(MESSAGE_CHARS_MAX) {
@@ -424,5 +434,15 @@ mod tests {
         assert_eq!(failure.status, Some(502));
         assert_eq!(failure.message.chars().count(), MESSAGE_CHARS_MAX + 1);
         assert_eq!(answer(504, None, "").message, "Gateway Timeout");
+    }
+
+    #[test]
+    fn whom_to_give_a_right_is_in_the_words_of_the_refusal() {
+        let refusal =
+            |user: &str| format!("pods is forbidden: User \"{user}\" cannot list resource \"pods\" in API group \"\"");
+        assert_eq!(whom(&refusal("jane@example.com")), "the user jane@example.com");
+        let account = refusal("system:serviceaccount:allclear:watcher");
+        assert_eq!(whom(&account), "the service account watcher of namespace allclear");
+        assert_eq!(whom("Forbidden"), "the owner of these credentials");
     }
 }

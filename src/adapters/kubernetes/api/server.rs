@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::call::{Api, bound};
 use super::failure::{Collection, Failure, Resource};
-use purge::ports::PortError;
+use kernel::answer::PortError;
 
 /// Most bytes of an answer. The real one has 500.
 const BYTES_MAX: usize = 64 * 1024;

@@ -3,7 +3,7 @@
 //! One broken object must cost nothing but itself (fault W7), so nothing here looks further into an object than its
 //! name. What cannot even be divided into objects is a failure of the whole answer.
 //!
-//! Not for what objects mean; that is `decode`, `pods` and `routing`.
+//! Not for what objects mean; that is the caller's [`Decoder`].
 
 use std::borrow::Cow;
 
@@ -239,7 +239,7 @@ fn identify(object: &str) -> Identity<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use purge::workloads::workload::FAULT_BYTES_MAX;
+    use kernel::unreadable::WORDS_BYTES_MAX;
 
     // Faults: T15
     #[test]
@@ -289,7 +289,7 @@ mod tests {
         let body = format!(r#"{{"items":[{{"metadata":{{"name":"a"}},"image":{{"{}":1}}}}]}}"#, "x".repeat(200_000));
         let page = page(body.as_bytes(), |object| Err::<String, _>(Unreadable::because(object))).unwrap();
         let Reading::Unreadable(_, why) = &page.items[0] else { panic!("{page:?}") };
-        assert!(why.to_string().len() <= FAULT_BYTES_MAX, "{why}");
+        assert!(why.to_string().len() <= WORDS_BYTES_MAX, "{why}");
     }
 
     #[test]

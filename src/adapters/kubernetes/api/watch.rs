@@ -39,9 +39,9 @@ use super::manner::Manner;
 use super::pace::Pace;
 use super::reach::Reach;
 use super::text::{self, Line, Name, Page, Reading};
+use kernel::answer::{Flow, PortError};
 use kernel::retry::Backoff;
 use kernel::unreadable::Unreadable;
-use purge::ports::{Flow, PortError};
 
 /// Most bytes of one page of a list. Five hundred objects of 20 KiB are 10 MiB; a pod of 256 MiB has room for this one, and for
 /// what is made of it. An object has 1.5 MiB at most, etcd's own bound on a request.
