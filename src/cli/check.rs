@@ -34,7 +34,6 @@ use self::catalog::{API_SERVER, CONFIGURATION, GROUP_NAME, HOST_SERVED, LEDGER_R
 use self::cluster::Who;
 use self::rights::{needs, review};
 use crate::adapters::clock::SystemClock;
-use crate::adapters::kubernetes::api::Api;
 use crate::adapters::kubernetes::installation::Installation;
 use crate::adapters::kubernetes::reviews::Reviews;
 use crate::adapters::kubernetes::secrets::KubernetesSecrets;
@@ -47,6 +46,7 @@ use crate::looking::replicas;
 use crate::looking::whose::Whose;
 use crate::looking::workloads::list;
 use crate::looking::{Sources, ledger_namespace, no_ledger};
+use apiserver::Api;
 use kernel::text::visible;
 use purge::ports::{Clock, LedgerContents};
 

@@ -126,7 +126,7 @@ fn nothing_is_left_undone() {
 #[test]
 fn what_decides_or_adapts_is_made_of_rooms() {
     let mut large = BTreeMap::new();
-    for file in rust(&["src/domain", "src/adapters"]) {
+    for file in rust(&["src/domain", "src/adapters", "src/apiserver"]) {
         let structs = file.structs().into_iter().filter(|found| found.fields > FIELDS_MAX);
         large.extend(structs.map(|found| (found.name, format!("{}:{}: {}", file.path, found.line, found.fields))));
     }
@@ -166,6 +166,19 @@ fn production_code_never_unwraps() {
         }
     }
     none("unwrap and expect are for tests", &found);
+}
+
+/// A level alone is about targets that begin with `allclear`, and by itself a line's target is the path of its module.
+#[test]
+fn a_log_line_of_another_crate_names_its_target() {
+    let mut found = Vec::new();
+    for file in rust(&["src/apiserver", "src/domain", "src/forge"]) {
+        let code = file.production();
+        let is_unnamed = |line: &str| line.contains("tracing::") && line.contains("!(") && !line.contains("target: ");
+        let lines = code.lines().enumerate().filter(|(_, line)| is_unnamed(line));
+        found.extend(lines.map(|(at, line)| format!("{}:{}: {}", file.path, at + 1, line.trim())));
+    }
+    none("a log line that no level switches on", &found);
 }
 
 #[test]

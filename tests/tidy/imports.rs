@@ -9,19 +9,20 @@ use crate::none;
 use crate::source::rust;
 
 /// The floors from the bottom up, and the floors that each may name; the picture is in ARCHITECTURE.md.
-const FLOORS: [(&str, &[&str]); 13] = [
+const FLOORS: [(&str, &[&str]); 14] = [
     ("domain", &[]),
+    ("apiserver", &["domain"]),
     ("forge", &["domain"]),
     ("sandbox", &["domain"]),
     ("config", &["domain"]),
     ("telemetry", &["config", "domain"]),
-    ("adapters", &["config", "domain", "forge"]),
+    ("adapters", &["apiserver", "config", "domain", "forge"]),
     ("actors", &["domain", "telemetry"]),
     ("looking", &["actors", "adapters", "config", "domain"]),
     ("http", &["actors", "domain", "looking", "telemetry"]),
     ("app", &["actors", "adapters", "config", "domain", "http", "looking", "telemetry"]),
     ("demo", &["actors", "adapters", "app", "config", "domain", "http", "sandbox"]),
-    ("cli", &["actors", "adapters", "app", "config", "demo", "domain", "http", "looking", "telemetry"]),
+    ("cli", &["actors", "adapters", "apiserver", "app", "config", "demo", "domain", "http", "looking", "telemetry"]),
     ("main", &["cli"]),
 ];
 
@@ -62,11 +63,12 @@ const OBJECTS: [(&str, &[&str]); 13] = [
 ];
 
 /// Crates of their own: there, `crate` is the crate itself.
-const CRATES: [&[&str]; 6] = [
+const CRATES: [&[&str]; 7] = [
     &["domain", "kernel"],
     &["domain", "notices"],
     &["domain", "purge"],
     &["domain", "objects"],
+    &["apiserver"],
     &["forge"],
     &["sandbox"],
 ];

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::api::{Api, Resource};
+use apiserver::{Api, Resource};
 use kernel::unreadable::Unreadable;
 use objects::apps::app::{Look, TargetKey};
 use objects::apps::ready::look;

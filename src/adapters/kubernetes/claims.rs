@@ -13,11 +13,11 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use super::api::{Api, Collection, Decoder, Resource};
 use super::gateway::{
     GRPC_ROUTES, HTTP_ROUTES, MatchedPath, ParentStatus, RouteMatch, RouteRule, RouteSpec, RouteStatus,
 };
 use super::routing::{HttpPath, INGRESSES, IngressSpec, IngressStatus, Metadata, Object, read};
+use apiserver::{Api, Collection, Decoder, Resource};
 use kernel::names::host::Host;
 use kernel::names::paths::Path;
 use kernel::unreadable::Unreadable;

@@ -8,10 +8,10 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::api::{Answer, Api, Clients, Collection, Resource};
 use super::crd;
 use super::crd::repo::Installation;
 use super::objects::{GROUP, Kind, PipelineKind, RepoKind, of};
+use apiserver::{Answer, Api, Clients, Collection, Resource};
 use kernel::id::{ObjectId, PipelineId, RepoId};
 use kernel::unreadable::Unreadable;
 use objects::kept::{Identity, Kept};

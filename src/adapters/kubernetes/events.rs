@@ -23,7 +23,7 @@ use kube::Client;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::api::{Api, Collection, Resource};
+use apiserver::{Api, Collection, Resource};
 use kernel::id::{Kind as WorkloadKind, PipelineId, RepoId, Subject, WorkloadId};
 use kernel::remark::{Remark, Remarked};
 use kernel::text::{clean_ends, head};

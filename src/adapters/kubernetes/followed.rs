@@ -3,7 +3,7 @@
 
 use futures_util::StreamExt;
 
-use super::api::{Collection, Decoder, Look, Reach, Reading, Watches};
+use apiserver::{Collection, Decoder, Look, Reach, Reading, Watches};
 use purge::ports::{Flow, PortError};
 
 /// The object. See the module's text.

@@ -10,9 +10,9 @@ use std::collections::BTreeSet;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use super::api::Resource;
 use super::parts::Condition;
 use super::routing::{Counted, Object, read};
+use apiserver::Resource;
 use kernel::unreadable::Unreadable;
 use purge::site::{GatewayFact, GrantFact, ListenerFact, ParentFact, ParentKind, RouteFact, RouteKind};
 

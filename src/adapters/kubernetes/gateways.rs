@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use super::api::is_object_name;
+use apiserver::is_object_name;
 use purge::site::{Bulky, ParentFact, ParentKind, Room, RouteFact};
 
 /// Most Gateways read for one look-up. A cluster has a few; eight at a time, they take a tenth of a second.

@@ -5,8 +5,8 @@
 use serde_json::json;
 
 use super::DEPLOYMENTS;
-use super::api::{Api, Clients, Collection};
 use super::desk::Mark;
+use apiserver::{Api, Clients, Collection};
 use kernel::id::WorkloadId;
 use purge::ports::PortError;
 

@@ -8,10 +8,10 @@ use std::sync::Arc;
 use kube::Client;
 use serde::Deserialize;
 
-use super::api::{Api, Collection, NAMESPACES, Resource};
 use super::lease::KubernetesLease;
 use super::{decode, pods};
 use crate::adapters::clock::SystemClock;
+use apiserver::{Api, Collection, NAMESPACES, Resource};
 use kernel::replica::lease::{Claim, Replica};
 use kernel::unreadable::Unreadable;
 use purge::ports::{Lease as _, PortError};

@@ -15,9 +15,7 @@ use futures_util::stream::select;
 use serde_json::json;
 
 use super::PODS;
-use super::api::{
-    Answer, Api, CallError, Clients, Collection, Decoder, Look, Reach, Reading, Resource, Tempo, Watches,
-};
+use apiserver::{Answer, Api, CallError, Clients, Collection, Decoder, Look, Reach, Reading, Resource, Tempo, Watches};
 use kernel::id::RepoId;
 use objects::ports::repo::{JobSight, Jobs, Made, Start};
 use objects::repo::job::{self, Job, Order, Pod};

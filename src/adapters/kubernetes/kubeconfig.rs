@@ -5,7 +5,7 @@
 //! from the fields that are allowed; a field that would do any of that is refused by its name, and nothing is dialled. Words never
 //! repeat a value: a token in the wrong place would be in them.
 //!
-//! Not for our own kubeconfig; that is `api::connect`'s.
+//! Not for our own kubeconfig; that is `apiserver::connect`'s.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -18,8 +18,8 @@ use kube::config::{AuthInfo, Cluster, Kubeconfig};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 
-use super::api::unusable;
 use crate::adapters::http::refusal_of_cluster;
+use apiserver::unusable;
 
 /// Most bytes of a kubeconfig. One context with an authority of several certificates and a client certificate has 10 KiB.
 pub const BYTES_MAX: usize = 64 * 1024;

@@ -15,10 +15,10 @@ use futures_util::stream::{iter, pending, unfold};
 use serde_json::Value;
 use tokio::sync::Semaphore;
 
-use super::api::{Api, Clients, Collection, Look, Name, Reach, Reading, Resource, Tempo, Watches, connect_judged};
 use super::apps::{Kinds, Looks, Wanted};
 use super::kubeconfig::{self, Origin};
 use super::leaf_config::{self, Finding};
+use apiserver::{Api, Clients, Collection, Look, Name, Reach, Reading, Resource, Tempo, Watches, connect_judged};
 use objects::apps::app::{ClusterKey, LeafId, TargetKey};
 use objects::apps::leaf;
 use objects::apps::leaf::News;

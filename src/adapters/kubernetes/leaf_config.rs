@@ -7,10 +7,10 @@
 use futures_util::stream::unfold;
 use serde::Deserialize;
 
-use super::api::{Collection, Resource, Watches};
 use super::followed::Followed;
 use super::parts::Condition;
 use super::secrets::{self, SECRETS};
+use apiserver::{Collection, Resource, Watches};
 use kernel::unreadable::Unreadable;
 use objects::apps::app::{LeafId, LeafKind};
 use purge::ports::{Flow, PortError};

@@ -13,9 +13,9 @@ use kube::Client;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::api::{Api, Collection, Resource};
 use super::events::micro_time;
 use super::no_namespace;
+use apiserver::{Api, Collection, Resource};
 use kernel::replica::lease::{Claim, LEASE_FOR, Replica};
 use purge::ports::{Clock, Lease, PortError};
 

@@ -1,11 +1,10 @@
 //! The cluster as [`ClusterView`] and [`EventSink`](purge::ports::EventSink), on kube's client.
 //!
-//! What is read is reduced at once: `api` asks the server and takes its answers apart into objects, and `decode`, `pods` and
+//! What is read is reduced at once: `apiserver` asks the server and takes its answers apart into objects, and `decode`, `pods` and
 //! `routing` keep of each object what decisions use. Nothing of `k8s_openapi` gets further than this module.
 //!
 //! Not for remembering what was seen, nor for deciding anything about it.
 
-pub(crate) mod api;
 mod apps;
 mod claims;
 pub mod crd;
@@ -40,12 +39,12 @@ use async_trait::async_trait;
 use futures_util::StreamExt;
 use kube::api::ListParams;
 
-pub use api::{Clients, ConnectError, Options, Tempo, connect};
+pub use apiserver::{Clients, ConnectError, Options, Tempo, connect};
 pub use decode::deployment as decode_deployment;
 pub use events::{CONTROLLER, Events};
 pub use lease::KubernetesLease;
 
-use api::{Api, Collection, Look, NAMESPACES, Name, Reach, Reading, Resource, Watches};
+use apiserver::{Api, Collection, Look, NAMESPACES, Name, Reach, Reading, Resource, Watches};
 use claims::ClaimReader;
 use kernel::id::WorkloadId;
 use purge::ports::{ClusterView, Flow, PodSight, PortError, Sight};

@@ -9,8 +9,8 @@ use kube::config::Kubeconfig;
 use serde::Deserialize;
 
 use super::DEPLOYMENTS;
-use super::api::{Api, Clients, Collection, NAMESPACES};
 use super::objects::{PipelineKind, RepoKind, of};
+use apiserver::{Api, Clients, Collection, NAMESPACES};
 use kernel::unreadable::Unreadable;
 use purge::ports::PortError;
 

@@ -12,9 +12,9 @@ use futures_util::stream::unfold;
 use kube::api::ListParams;
 use serde_json::{Value, json};
 
-use super::api::{Api, Clients, Collection, Look, Name, Reach, Reading, Resource, Tempo, Watches, proofs};
 use super::crd;
 use super::crd::repo::Installation;
+use apiserver::{Api, Clients, Collection, Look, Name, Reach, Reading, Resource, Tempo, Watches, proofs};
 use kernel::id::{ObjectId, PipelineId, RepoId};
 use kernel::unreadable::Unreadable;
 use kernel::watches::horizon::Verdict;

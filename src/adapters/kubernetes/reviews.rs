@@ -10,7 +10,7 @@ use kube::Client;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::api::{Api, Collection, Resource};
+use apiserver::{Api, Collection, Resource};
 use purge::ports::PortError;
 
 const GROUP: &str = "authorization.k8s.io";

@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
 
-use super::api::Resource;
 use super::parts::{Annotations, Few, annotations};
+use apiserver::Resource;
 use kernel::names::selector::Labels;
 use kernel::unreadable::Unreadable;
 use purge::site::{IngressFact, IngressRule, Reach, ServiceFact};

@@ -14,8 +14,8 @@ use base64::engine::general_purpose::STANDARD;
 use futures_util::stream::unfold;
 use serde::{Deserialize, Deserializer};
 
-use super::api::{Api, Clients, Collection, Resource, Tempo, Watches, is_object_name};
 use super::followed::Followed;
+use apiserver::{Api, Clients, Collection, Resource, Tempo, Watches, is_object_name};
 use kernel::names::destination::{Destination, Purpose, SEND_TO, Unsendable, judge};
 use kernel::unreadable::Unreadable;
 use objects::ports::Secrets;

@@ -11,9 +11,9 @@ use std::sync::Arc;
 use serde::Deserialize;
 use tokio::sync::Semaphore;
 
-use super::api::{Api, Collection, Decoder, Resource};
 use super::routing::SERVICES;
 use super::{PODS, pods};
+use apiserver::{Api, Collection, Decoder, Resource};
 use kernel::names::selector::{Labels, is_subset};
 use kernel::unreadable::Unreadable;
 use purge::ports::PortError;

@@ -17,11 +17,10 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
-use super::api::is_object_name;
-use super::api::{Api, CallError, Collection, Decoder, Resource};
 use super::gateway::{self, GATEWAYS, GRANTS, GRANTS_V1, GRPC_ROUTES, HTTP_ROUTES};
 use super::gateways;
 use super::routing::{self, Counted, INGRESSES, SERVICES};
+use apiserver::{Api, CallError, Collection, Decoder, Resource, is_object_name};
 use kernel::unreadable::Unreadable;
 use purge::ports::{PortError, Retry};
 use purge::site::{

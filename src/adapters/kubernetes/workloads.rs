@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 use futures_util::StreamExt;
 use futures_util::stream::{SelectAll, select_all, unfold};
 
-use super::api::{Api, Collection, Look, Reach, Reading, Watches, proofs};
 use super::{decode, named};
+use apiserver::{Api, Collection, Look, Reach, Reading, Watches, proofs};
 use kernel::unreadable::Unreadable;
 use kernel::watches::horizon::Verdict;
 use purge::ports::{Flow, Sight};

@@ -15,11 +15,11 @@ use super::catalog::{
 use super::report::{Finding, Mark};
 use super::rights::{Missing, Served};
 use crate::adapters::kubernetes::Clients;
-use crate::adapters::kubernetes::api::{Api, Collection, NAMESPACES, Resource, ServerSays};
 use crate::adapters::kubernetes::crd;
 use crate::adapters::kubernetes::objects::GROUP;
 use crate::adapters::kubernetes::reviews::{Reviews, Right, Whom};
 use crate::config::{Config, Enabled, Namespaces};
+use apiserver::{Api, Collection, NAMESPACES, Resource, ServerSays};
 
 /// The oldest minor version of Kubernetes 1 that allclear is tried with: the stand-in of the tests follows its rules, and the types of
 /// our client are made for it. A test holds this to the feature `earliest` of `k8s-openapi`

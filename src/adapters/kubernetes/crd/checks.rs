@@ -13,9 +13,9 @@ use objects::apps::app::{AppKind, ClusterKey, ClusterRef, LeafId, LeafKind, Targ
 use objects::gates::{Freeze, VerdictSource, Window};
 use url::Url;
 
-use super::super::api::is_object_name;
 use super::metadata::WORDS_BYTES_MAX;
 use super::raw_spec as raw;
+use apiserver::is_object_name;
 
 /// Of windows and freezes each, of needs of one environment, and of workloads of an edge.
 pub const ITEMS_MAX: usize = 20;

@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 
-use super::super::api::Name;
 use super::*;
+use apiserver::Name;
 use kernel::id::RunSeq;
 use kernel::unreadable::Unreadable;
 use objects::repo::job::{End, Place, Pods, Step, StepKind, StepState};

@@ -12,7 +12,7 @@ use kube::core::{ObjectList, PartialObjectMeta};
 
 use super::maps::{ANSWER_MAX, CONFIG_MAPS, MANAGED_BY, PART_LABEL, config_map};
 use super::{KubernetesLedger, META_NAME};
-use crate::adapters::kubernetes::api::{Api, CallError, Collection, NAMESPACES, Resource};
+use apiserver::{Api, CallError, Collection, NAMESPACES, Resource};
 use purge::ports::PortError;
 
 /// Objects of one listing that are looked at. There is one ledger for each installation; a cluster with this many is full of them.

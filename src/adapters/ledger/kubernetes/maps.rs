@@ -10,7 +10,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::ListParams;
 use kube::core::ObjectList;
 
-use crate::adapters::kubernetes::api::{Api, CallError, Collection, LIST_BYTES_MAX, Resource};
+use apiserver::{Api, CallError, Collection, LIST_BYTES_MAX, Resource};
 use purge::ports::{PinError, PortError, Retry};
 
 pub(super) const CONFIG_MAPS: Resource = Resource::new("", "v1", "configmaps");

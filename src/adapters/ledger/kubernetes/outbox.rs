@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 
 use super::KubernetesLedger;
 use super::maps::config_map;
-use crate::adapters::kubernetes::api::CallError;
+use apiserver::CallError;
 use notices::delivery::Delivery;
 use purge::ports::PortError;
 

@@ -6,7 +6,7 @@
 //! controller would have to know it. What it does not prove is that the API server's storage takes a write now.
 
 use super::maps::{ANSWER_MAX, CONFIG_MAPS, config_map};
-use crate::adapters::kubernetes::api::{Api, Collection};
+use apiserver::{Api, Collection};
 use purge::ports::PortError;
 
 /// The name of what is never stored.

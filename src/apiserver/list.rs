@@ -6,10 +6,11 @@
 use kube::api::ListParams;
 use kube::core::Request;
 
+use super::LINES;
 use super::call::{Api, CallError, bound, frame, open};
 use super::failure::{Collection, Failure};
 use super::pieces::Pieces;
-use super::text::{self, Decoder, Reading};
+use super::text::{self, Decoder, Name, Reading};
 
 /// Objects in one page, and pages of one list: more than 50,000 Services in one namespace are not read.
 const PAGE: u32 = 500;
@@ -21,6 +22,9 @@ pub const LIST_BYTES_MAX: usize = 512 * 1024 * 1024;
 impl Api {
     /// Reads all pages, of the objects with these labels only if some are given. An object that cannot be read is left out: it
     /// must not hide the others.
+    ///
+    /// # Errors
+    /// When it is refused, not answered in time, or more than is read of one list.
     pub async fn all<T>(&self, of: &Collection, labels: Option<&str>, decode: Decoder<T>) -> Result<Vec<T>, CallError> {
         let mut items = Vec::new();
         match self.pages(of, labels, decode, |item| items.push(item)).await {
@@ -31,6 +35,9 @@ impl Api {
     }
 
     /// Like [`Self::all`], but hands on each object as soon as it is read. If there is more than is read of one list, says so.
+    ///
+    /// # Errors
+    /// When it is refused, or not answered in time.
     pub async fn each<T>(
         &self,
         of: &Collection,
@@ -56,9 +63,9 @@ impl Api {
                 ListParams { limit: Some(PAGE), continue_token: token, label_selector, ..ListParams::default() };
             let found = |item: &[u8]| match text::item(item, decode) {
                 Reading::Read(item) => keep(item),
-                Reading::Unreadable(name, why) => {
-                    let resource = &*of.resource.plural;
-                    tracing::warn!(resource, namespace = %name.namespace, name = %name.name, why = why.to_string(), "object left out");
+                Reading::Unreadable(Name { namespace, name }, why) => {
+                    let (resource, why) = (&*of.resource.plural, why.to_string());
+                    tracing::warn!(target: LINES, resource, %namespace, %name, why, "object left out");
                 }
             };
             let Some(next) = self.page(of, &params, &mut left, found).await? else {

@@ -85,6 +85,9 @@ impl Api {
 
     /// The object of this name, not from any cache: without a `resourceVersion` the API server answers from a quorum of etcd. `None`
     /// if there is none.
+    ///
+    /// # Errors
+    /// When it is refused, or not answered in time.
     pub async fn get(&self, of: &Collection, name: &str) -> Result<Option<Answer>, CallError> {
         let (at, params) = (Request::new(of.path()), GetParams::default());
         let request = if self.metadata { at.get_metadata(name, &params) } else { at.get(name, &params) };
@@ -95,12 +98,18 @@ impl Api {
     }
 
     /// One page of a list, or all of it if no page is asked for.
+    ///
+    /// # Errors
+    /// When it is refused, not answered in time, or too large.
     pub async fn list(&self, of: &Collection, params: &ListParams) -> Result<Answer, CallError> {
         let at = Request::new(of.path());
         self.send(of.attempt("list"), if self.metadata { at.list_metadata(params) } else { at.list(params) }).await
     }
 
     /// Creates an object. Errors name it by `name`, if that says something to people.
+    ///
+    /// # Errors
+    /// When it is refused, or not answered in time.
     pub async fn create(
         &self,
         of: &Collection,
@@ -112,6 +121,9 @@ impl Api {
     }
 
     /// Tries to create an object without storing it (`dryRun=All`).
+    ///
+    /// # Errors
+    /// When it would be refused, or is not answered in time.
     pub async fn rehearse(&self, of: &Collection, name: &str, object: &impl Serialize) -> Result<(), CallError> {
         let params = PostParams { dry_run: true, ..PostParams::default() };
         let request = |body| Request::new(of.path()).create(&params, body);
@@ -119,6 +131,9 @@ impl Api {
     }
 
     /// Replaces the object of this name: if it still has the `resourceVersion` that `object` has, where that has one.
+    ///
+    /// # Errors
+    /// When it is refused, 409 if another writer was first, or not answered in time.
     pub async fn replace(&self, of: &Collection, name: &str, object: &impl Serialize) -> Result<Answer, CallError> {
         let request = |body| Request::new(of.path()).replace(name, &PostParams::default(), body);
         self.send(of.attempt_one("update", name), json(object).and_then(request)).await
@@ -126,6 +141,9 @@ impl Api {
 
     /// Replaces the status of the object of this name, if it still has the `resourceVersion` that `object` has. All else of it
     /// is left alone.
+    ///
+    /// # Errors
+    /// As [`Self::replace`].
     pub async fn replace_status(
         &self,
         of: &Collection,
@@ -138,12 +156,18 @@ impl Api {
 
     /// Changes parts of the object of this name by a JSON merge patch (RFC 7396): if it still has the `resourceVersion` that the
     /// change has, where that has one.
+    ///
+    /// # Errors
+    /// As [`Self::replace`].
     pub async fn merge(&self, of: &Collection, name: &str, change: &serde_json::Value) -> Result<Answer, CallError> {
         let request = Request::new(of.path()).patch(name, &PatchParams::default(), &Patch::Merge(change));
         self.send(of.attempt_one("patch", name), request).await
     }
 
     /// The log of a container of this pod, at most [`LOG_BYTES_MAX`] from its beginning.
+    ///
+    /// # Errors
+    /// When it is refused, or not answered in time.
     pub async fn log(&self, of: &Collection, pod: &str, container: &str) -> Result<Answer, CallError> {
         let params = LogParams {
             container: Some(container.to_owned()),
@@ -155,6 +179,9 @@ impl Api {
     }
 
     /// Deletes the object of this name, if there is one.
+    ///
+    /// # Errors
+    /// When it is refused, or not answered in time.
     pub async fn delete(&self, of: &Collection, name: &str) -> Result<(), CallError> {
         let request = Request::new(of.path()).delete(name, &DeleteParams::default());
         match self.send(of.attempt_one("delete", name), request).await {
@@ -164,6 +191,9 @@ impl Api {
     }
 
     /// Deletes the object of this name with all that it owns, if it has this UID. One that is gone, or is another one, is no error.
+    ///
+    /// # Errors
+    /// When it is refused, or not answered in time.
     pub async fn delete_exactly(&self, of: &Collection, name: &str, uid: &str) -> Result<(), CallError> {
         let preconditions = Preconditions { uid: Some(uid.to_owned()), ..Preconditions::default() };
         let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::background() };
@@ -220,6 +250,9 @@ impl From<CallError> for PortError {
 
 impl Answer {
     /// The object it is, by the names of its fields.
+    ///
+    /// # Errors
+    /// When it has other fields; this may pass, as an answer that was cut off.
     pub fn json<T: DeserializeOwned>(&self) -> Result<T, CallError> {
         serde_json::from_slice(&self.body).map_err(|error| {
             let failure = Failure::unanswered(format!("it cannot be read: {error}"));
@@ -233,11 +266,17 @@ impl Answer {
     }
 
     /// What is kept of the object it is, or why that cannot be read.
+    ///
+    /// # Errors
+    /// When it is no text, or `decode` cannot read it.
     pub fn object<T>(&self, decode: impl Fn(&str) -> Result<T, Unreadable>) -> Result<T, Unreadable> {
         text::object(&self.body, decode)
     }
 
     /// The same for who cannot go on without it.
+    ///
+    /// # Errors
+    /// When it cannot be read, which no second attempt mends.
     pub fn read<T>(&self, decode: impl Fn(&str) -> Result<T, Unreadable>) -> Result<T, PortError> {
         let unreadable = |why| PortError::lasting(self.attempted.as_str(), format!("it cannot be read: {why}"));
         self.object(decode).map_err(unreadable)
@@ -320,7 +359,7 @@ mod tests {
     use futures_util::future::join_all;
 
     use super::*;
-    use crate::adapters::kubernetes::api::NAMESPACES;
+    use crate::NAMESPACES;
 
     // Faults: L2
     #[tokio::test(start_paused = true)]

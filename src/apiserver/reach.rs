@@ -15,6 +15,7 @@ use kube::api::ListParams;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use super::LINES;
 use super::call::Api;
 use super::failure::Collection;
 use super::text;
@@ -95,7 +96,7 @@ impl Prover {
         self.asked = self.asked.wrapping_add(1);
         let before = self.reach.horizon().newest();
         let version = newest(&self.api, of).await.inspect_err(|error| {
-            tracing::debug!(%error, "cannot prove that the cluster was not set back");
+            tracing::debug!(target: LINES, %error, "cannot prove that the cluster was not set back");
         });
         let mark = Mark::parse(&version.ok()?)?;
         let now = Timestamp::from_millis(millis(self.began.elapsed()));

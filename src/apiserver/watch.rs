@@ -32,6 +32,7 @@ use kube::Client;
 use kube::api::{ListParams, WatchParams};
 use tokio::time::{Instant, timeout};
 
+use super::LINES;
 use super::call::{Extent, open, read_some};
 use super::failure::{Collection, Failure};
 use super::lines::Lines;
@@ -258,7 +259,7 @@ impl<T: Send + 'static> Watcher<T> {
     fn ask_for_less(&mut self) {
         let objects = self.manner.ask_for_less();
         let collection = self.collection.path();
-        tracing::debug!(%collection, objects, "page of a list was too large, asked for fewer objects");
+        tracing::debug!(target: LINES, %collection, objects, "page of a list was too large, asked for fewer objects");
     }
 
     fn listed(&mut self, page: Page<T>, first: bool) {
