@@ -35,9 +35,9 @@ const LOG_BYTES_MAX: i64 = 1024 * 1024;
 /// The API server of one cluster, as one of those who ask it does: with the longest wait for an answer, and its largest size.
 #[derive(Clone)]
 pub struct Api {
-    pub(super) client: Client,
+    pub(crate) client: Client,
     metadata: bool,
-    pub(super) within: Duration,
+    pub(crate) within: Duration,
     bytes_max: usize,
     /// Places for calls under way; `None`: as many as are made.
     places: Option<Arc<Semaphore>>,
@@ -53,7 +53,7 @@ pub struct CallError {
 
 pub struct Answer {
     pub attempted: String,
-    pub(super) body: Bytes,
+    pub(crate) body: Bytes,
 }
 
 impl Api {
@@ -203,7 +203,7 @@ impl Api {
         }
     }
 
-    pub(super) async fn send(
+    pub(crate) async fn send(
         &self,
         attempt: Attempt<'_>,
         request: Result<http::Request<Vec<u8>>, RequestError>,
@@ -232,7 +232,7 @@ fn json(object: &impl Serialize) -> Result<Vec<u8>, RequestError> {
 
 impl CallError {
     /// What an attempt came to.
-    pub fn of(attempt: &Attempt<'_>, failure: Failure) -> Self {
+    pub(crate) fn of(attempt: &Attempt<'_>, failure: Failure) -> Self {
         Self { error: attempt.failed(failure.clone()), failure }
     }
 
@@ -284,7 +284,7 @@ impl Answer {
 }
 
 /// Sends a request and waits for the head of a successful answer; its body is still to be read.
-pub async fn open(client: &Client, request: http::Request<Vec<u8>>, within: Duration) -> Result<Body, Failure> {
+pub(crate) async fn open(client: &Client, request: http::Request<Vec<u8>>, within: Duration) -> Result<Body, Failure> {
     bound(within, async {
         let response = client.send(request.map(Body::from)).await.map_err(|error| Failure::of_error(&error))?;
         let (head, body) = response.into_parts();
@@ -302,14 +302,14 @@ pub async fn open(client: &Client, request: http::Request<Vec<u8>>, within: Dura
 }
 
 /// An answer, as far as it was read.
-pub enum Extent {
+pub(crate) enum Extent {
     Whole(Bytes),
     /// The beginning of one that is larger than it may be.
     Head(Bytes),
 }
 
 /// Sends a request and reads the answer, at most `bytes_max` of it.
-pub async fn read_some(
+pub(crate) async fn read_some(
     client: &Client,
     request: http::Request<Vec<u8>>,
     within: Duration,
@@ -319,7 +319,7 @@ pub async fn read_some(
 }
 
 /// The next piece of a body; `None` at its end.
-pub async fn frame(body: &mut Body) -> Result<Option<Bytes>, Failure> {
+pub(crate) async fn frame(body: &mut Body) -> Result<Option<Bytes>, Failure> {
     loop {
         match body.frame().await {
             None => return Ok(None),
@@ -335,7 +335,7 @@ pub async fn frame(body: &mut Body) -> Result<Option<Bytes>, Failure> {
 }
 
 /// Waits for work no longer than this.
-pub async fn bound<T>(within: Duration, work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+pub(crate) async fn bound<T>(within: Duration, work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     tokio::time::timeout(within, work).await.unwrap_or_else(|_| Err(Failure::silent(within)))
 }
 

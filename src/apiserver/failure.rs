@@ -66,10 +66,10 @@ pub enum Only {
 /// What is attempted, for the error's first half and for naming the missing right.
 #[derive(Clone, Copy, Debug)]
 pub struct Attempt<'a> {
-    pub verb: &'static str,
-    pub collection: &'a Collection,
+    pub(crate) verb: &'static str,
+    pub(crate) collection: &'a Collection,
     /// Of which one, where it is one.
-    pub name: Option<&'a str>,
+    pub(crate) name: Option<&'a str>,
 }
 
 /// A request that did not succeed.
@@ -80,7 +80,7 @@ pub struct Failure {
     /// What went wrong, in the other side's words.
     pub message: String,
     /// How long the other side asks us to wait.
-    pub retry_after: Option<Duration>,
+    pub(crate) retry_after: Option<Duration>,
 }
 
 impl Resource {
@@ -125,12 +125,12 @@ impl Collection {
     }
 
     /// The fields that a watch selects by.
-    pub fn fields(&self) -> Option<String> {
+    pub(crate) fn fields(&self) -> Option<String> {
         self.name().map(|name| format!("metadata.name={name}"))
     }
 
     /// The labels that a watch selects by.
-    pub fn labels(&self) -> Option<String> {
+    pub(crate) fn labels(&self) -> Option<String> {
         match self.only.as_ref()? {
             Only::Named(_) => None,
             Only::Labelled(key, value) => Some(format!("{key}={value}")),
@@ -138,7 +138,7 @@ impl Collection {
     }
 
     /// The URL path of the collection, for [`kube::core::Request`].
-    pub fn path(&self) -> String {
+    pub(crate) fn path(&self) -> String {
         let Resource { group, version, plural } = &self.resource;
         let root = if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{group}/{version}") };
         match &self.namespace {
@@ -175,7 +175,7 @@ impl fmt::Display for Attempt<'_> {
 
 impl Attempt<'_> {
     /// The error a port reports: what was attempted, why it failed, what can be done, whether trying again can help.
-    pub fn failed(&self, failure: Failure) -> PortError {
+    pub(crate) fn failed(&self, failure: Failure) -> PortError {
         let by_policy = failure.is_by_policy();
         let Failure { status, message, retry_after } = failure;
         let resource = self.collection.resource.display_name();
@@ -211,23 +211,23 @@ impl Failure {
     }
 
     /// There was no answer, or not all of it.
-    pub fn unanswered(message: impl fmt::Display) -> Self {
+    pub(crate) fn unanswered(message: impl fmt::Display) -> Self {
         Self { status: None, message: shorten(&message.to_string()), retry_after: None }
     }
 
     /// Nothing came for this long.
-    pub fn silent(within: Duration) -> Self {
+    pub(crate) fn silent(within: Duration) -> Self {
         Self::unanswered(format!("no answer within {} s", within.as_secs_f32()))
     }
 
     /// Whether less would have been answered: the answer was too large for a proxy (413), or for the API server's own
     /// connection to its storage (gRPC's `message larger than max`).
-    pub fn is_for_size(&self) -> bool {
+    pub(crate) fn is_for_size(&self) -> bool {
         self.status == Some(413) || (self.status >= Some(500) && self.message.contains("larger than max"))
     }
 
     /// What a `Status` object says, be it an error's body or the object of an `ERROR` event.
-    pub fn of_status(text: &str) -> Option<Self> {
+    pub(crate) fn of_status(text: &str) -> Option<Self> {
         let status: Status = serde_json::from_str(text).ok()?;
         let code = status.code.filter(|code| *code >= 400)?;
         let message = [status.message, status.reason].into_iter().flatten().find(|text| !text.is_empty());
@@ -239,12 +239,12 @@ impl Failure {
     }
 
     /// There was no answer, by what kube says of it.
-    pub fn of_error(error: &kube::Error) -> Self {
+    pub(crate) fn of_error(error: &kube::Error) -> Self {
         Self::unanswered(failure_in_words(error))
     }
 
     /// An answer that is no success.
-    pub fn of_answer(status: http::StatusCode, headers: &http::HeaderMap, body: &[u8]) -> Self {
+    pub(crate) fn of_answer(status: http::StatusCode, headers: &http::HeaderMap, body: &[u8]) -> Self {
         let text = String::from_utf8_lossy(body);
         let header = headers.get(http::header::RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
         let told = Self::of_status(&text);
@@ -280,7 +280,7 @@ fn bounded(seconds: u64) -> Duration {
 
 /// An error of kube in words. Those about credentials are said by their kind: kube's own quote what the plugin was called with
 /// and all that it has written, tokens among it.
-pub fn failure_in_words(error: &kube::Error) -> String {
+pub(crate) fn failure_in_words(error: &kube::Error) -> String {
     // kube's own words have the URL, and with it the password.
     if let kube::Error::ProxyProtocolDisabled { .. } | kube::Error::ProxyProtocolUnsupported { .. } = error {
         return "its proxy (proxy-url of the kubeconfig, or HTTPS_PROXY) is neither http nor https".to_owned();

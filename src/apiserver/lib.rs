@@ -37,8 +37,7 @@ pub use list::LIST_BYTES_MAX;
 pub use reach::{Reach, proofs};
 pub use server::ServerSays;
 pub use text::{Decoder, Name, Reading, is_object_name};
-pub use watch::Tempo;
-pub use watch::{Look, Watches};
+pub use watch::{Look, Tempo, Watches};
 
 /// The target of our log lines. A level alone, as most have in `log.level`, is about targets that begin with `allclear`.
 const LINES: &str = "allclear::apiserver";

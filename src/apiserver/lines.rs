@@ -14,7 +14,7 @@ use super::failure::Failure;
 const LINE_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// Lines as they come in.
-pub struct Lines {
+pub(crate) struct Lines {
     body: Body,
     buffer: BytesMut,
     /// This much of the buffer is known to hold no end of line.
@@ -23,7 +23,7 @@ pub struct Lines {
 
 impl Lines {
     /// The lines of a body.
-    pub fn of(body: Body) -> Self {
+    pub(crate) fn of(body: Body) -> Self {
         Self { body, buffer: BytesMut::new(), scanned: 0 }
     }
 
@@ -32,7 +32,7 @@ impl Lines {
     ///
     /// # Errors
     /// When the connection fails, or a line is longer than any object can be.
-    pub async fn next(&mut self) -> Result<Option<Bytes>, Failure> {
+    pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, Failure> {
         loop {
             if let Some(line) = self.take_line() {
                 return Ok(Some(line));

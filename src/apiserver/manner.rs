@@ -5,7 +5,7 @@
 const GOOD_PAGES: u32 = 4;
 
 /// See the module's text.
-pub(super) struct Manner {
+pub(crate) struct Manner {
     /// Not as the beginning of a watch, because the last one broke off.
     classic: bool,
     /// In one page, because pages expired.
@@ -19,29 +19,29 @@ pub(super) struct Manner {
 
 impl Manner {
     /// As the beginning of a watch, or in pages of so many objects.
-    pub(super) fn new(most: u32) -> Self {
+    pub(crate) fn new(most: u32) -> Self {
         Self { classic: false, unpaged: false, page: most, most, good_pages: 0 }
     }
 
     /// Whether the listing that begins now may be the beginning of a watch. The one after it may be, in any case.
-    pub(super) fn may_stream(&mut self) -> bool {
+    pub(crate) fn may_stream(&mut self) -> bool {
         !std::mem::take(&mut self.classic)
     }
 
     /// How many objects are asked for at once; `None` is all of them.
-    pub(super) fn limit(&self) -> Option<u32> {
+    pub(crate) fn limit(&self) -> Option<u32> {
         (!self.unpaged).then_some(self.page)
     }
 
     /// A page was too large: half as many objects are asked for. Returns how many.
-    pub(super) fn ask_for_less(&mut self) -> u32 {
+    pub(crate) fn ask_for_less(&mut self) -> u32 {
         self.good_pages = 0;
         self.page = (self.page / 2).max(1);
         self.page
     }
 
     /// A page was not too large.
-    pub(super) fn read_page(&mut self) {
+    pub(crate) fn read_page(&mut self) {
         self.good_pages = self.good_pages.saturating_add(1);
         if self.good_pages >= GOOD_PAGES {
             self.good_pages = 0;
@@ -50,18 +50,18 @@ impl Manner {
     }
 
     /// All pages were read.
-    pub(super) fn listed(&mut self) {
+    pub(crate) fn listed(&mut self) {
         self.unpaged = false;
     }
 
     /// A list could not be read to its end, if `expired` because a page expired: then the next one has one page.
-    pub(super) fn failed(&mut self, expired: bool) {
+    pub(crate) fn failed(&mut self, expired: bool) {
         (self.unpaged, self.classic) = (expired, expired);
     }
 
     /// A listing that was the beginning of a watch broke off, or did not. It is not asked for twice in a row, because it may be the
     /// list that breaks it.
-    pub(super) fn streamed(&mut self, broke: bool) {
+    pub(crate) fn streamed(&mut self, broke: bool) {
         self.classic = broke;
     }
 }

@@ -11,7 +11,7 @@ use kernel::retry::Backoff;
 const RESUMES_MAX: u32 = 6;
 
 /// See the module's text.
-pub(super) struct Pace {
+pub(crate) struct Pace {
     backoff: Backoff,
     /// What jitter is derived from.
     key: String,
@@ -26,48 +26,48 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    pub(super) fn new(backoff: Backoff, key: String) -> Self {
+    pub(crate) fn new(backoff: Backoff, key: String) -> Self {
         let now = Instant::now();
         Self { backoff, key, listings: 0, failures: 0, not_before: now, no_list_before: now }
     }
 
     /// Waits until everything may be listed. The next listing waits longer, unless a watch lives long enough in between to prove
     /// that listing helps.
-    pub(super) async fn list(&mut self) {
+    pub(crate) async fn list(&mut self) {
         sleep_until(self.not_before.max(self.no_list_before)).await;
         self.listings = self.listings.saturating_add(1);
         self.no_list_before = Instant::now() + self.backoff.delay(self.listings, &self.key);
     }
 
     /// Waits until a watch may be opened.
-    pub(super) async fn resume(&self) {
+    pub(crate) async fn resume(&self) {
         sleep_until(self.not_before).await;
     }
 
     /// An attempt led to nothing, and the server asked to be left alone for this long.
-    pub(super) fn failed(&mut self, retry_after: Option<Duration>) {
+    pub(crate) fn failed(&mut self, retry_after: Option<Duration>) {
         self.failures = self.failures.saturating_add(1);
         let wait = self.backoff.delay(self.failures, &self.key).max(retry_after.unwrap_or_default());
         self.not_before = self.not_before.max(Instant::now() + wait);
     }
 
     /// An attempt led to something.
-    pub(super) fn worked(&mut self) {
+    pub(crate) fn worked(&mut self) {
         self.failures = 0;
     }
 
     /// A watch ended that was asked for at this time: the next one is not asked for at once, if that one was short.
-    pub(super) fn ended(&mut self, since: Instant) {
+    pub(crate) fn ended(&mut self, since: Instant) {
         self.not_before = self.not_before.max(since + self.backoff.delay(1, &self.key));
     }
 
     /// A watch lived long.
-    pub(super) fn lived(&mut self) {
+    pub(crate) fn lived(&mut self) {
         self.listings = 0;
     }
 
     /// Whether it may still help to resume from the version that is known.
-    pub(super) fn may_resume(&self) -> bool {
+    pub(crate) fn may_resume(&self) -> bool {
         self.failures < RESUMES_MAX
     }
 }

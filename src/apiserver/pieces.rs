@@ -18,7 +18,7 @@ const ITEMS_DEPTH: usize = 2;
 
 /// An answer so far.
 #[derive(Default)]
-pub struct Pieces {
+pub(crate) struct Pieces {
     depth: usize,
     in_string: bool,
     escaped: bool,
@@ -34,7 +34,7 @@ impl Pieces {
     ///
     /// # Errors
     /// When an item, or all that is none, is longer than anything an API server sends.
-    pub fn feed(&mut self, bytes: &[u8], mut found: impl FnMut(&[u8])) -> Result<(), Failure> {
+    pub(crate) fn feed(&mut self, bytes: &[u8], mut found: impl FnMut(&[u8])) -> Result<(), Failure> {
         for byte in bytes {
             self.take(*byte, &mut found);
         }
@@ -46,7 +46,7 @@ impl Pieces {
     }
 
     /// The answer without its items.
-    pub fn rest(&self) -> &[u8] {
+    pub(crate) fn rest(&self) -> &[u8] {
         &self.rest
     }
 

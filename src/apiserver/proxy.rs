@@ -11,7 +11,7 @@ use hyper_util::client::proxy::matcher::Matcher;
 use kube::config::Kubeconfig;
 
 /// The proxy that the cluster of this context, or of the current one, names for itself.
-pub(super) fn named(kubeconfig: &Kubeconfig, context: Option<&str>) -> Option<Uri> {
+pub(crate) fn named(kubeconfig: &Kubeconfig, context: Option<&str>) -> Option<Uri> {
     let context = context.or(kubeconfig.current_context.as_deref())?;
     let context = kubeconfig.contexts.iter().find(|one| one.name == context)?.context.as_ref()?;
     let cluster = kubeconfig.clusters.iter().find(|one| one.name == context.cluster)?;
@@ -21,7 +21,7 @@ pub(super) fn named(kubeconfig: &Kubeconfig, context: Option<&str>) -> Option<Ur
 
 /// The proxy to a server. `named`: the kubeconfig's own, which holds for every server; `given`: the environment's, and `environment`
 /// knows its exceptions.
-pub(super) fn chosen(named: Option<Uri>, given: Option<Uri>, server: &Uri, environment: &Matcher) -> Option<Uri> {
+pub(crate) fn chosen(named: Option<Uri>, given: Option<Uri>, server: &Uri, environment: &Matcher) -> Option<Uri> {
     let is_meant = || is_elsewhere(server) && environment.intercept(server).is_some();
     named.or_else(|| given.filter(|_| is_meant())).map(with_scheme)
 }
@@ -31,7 +31,7 @@ pub(super) fn chosen(named: Option<Uri>, given: Option<Uri>, server: &Uri, envir
     clippy::disallowed_methods,
     reason = "kube and hyper-util read these variables here too, so that a kubeconfig means the same to kubectl and to us"
 )]
-pub(super) fn given() -> Option<Uri> {
+pub(crate) fn given() -> Option<Uri> {
     let set = |name: &str| std::env::var(name).ok().filter(|url| !url.is_empty());
     set("HTTPS_PROXY").or_else(|| set("https_proxy"))?.parse().ok()
 }

@@ -35,14 +35,14 @@ struct Shared {
 
 impl Reach {
     /// A watch or a listing has got to this version.
-    pub fn reached(&self, version: &str) {
+    pub(crate) fn reached(&self, version: &str) {
         if let Some(mark) = Mark::parse(version) {
             self.horizon().reached(mark);
         }
     }
 
     /// A watch was opened again, from where it had got to.
-    pub fn resumed(&self) {
+    pub(crate) fn resumed(&self) {
         self.0.resumed.notify_one();
     }
 

@@ -41,17 +41,17 @@ pub struct Name {
 
 /// One page of a list.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Page<T> {
-    pub items: Vec<Reading<T>>,
+pub(crate) struct Page<T> {
+    pub(crate) items: Vec<Reading<T>>,
     /// The version of the whole list.
-    pub version: String,
+    pub(crate) version: String,
     /// The token for the next page; `None` on the last one.
-    pub next: Option<String>,
+    pub(crate) next: Option<String>,
 }
 
 /// One line of a watch.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Line<T> {
+pub(crate) enum Line<T> {
     /// An object is there, as of a version (empty where it could not be read).
     Seen(Reading<T>, String),
     /// An object is gone, as of a version.
@@ -113,7 +113,7 @@ struct RawMeta<'a> {
 ///
 /// # Errors
 /// When the answer is not a list.
-pub fn page<T>(body: &[u8], decode: impl Fn(&str) -> Result<T, Unreadable>) -> Result<Page<T>, Failure> {
+pub(crate) fn page<T>(body: &[u8], decode: impl Fn(&str) -> Result<T, Unreadable>) -> Result<Page<T>, Failure> {
     let text = Text::of(body);
     let raw: RawPage<'_> =
         serde_json::from_str(&text.text).map_err(|error| Failure::unanswered(format!("not a list: {error}")))?;
@@ -130,7 +130,7 @@ const HEAD_BYTES_MAX: usize = 64 * 1024;
 
 /// A page of one object that was cut off in it: the page without the object, which is reported as unreadable. The API server
 /// writes the metadata of a list before its items. `None` where that is not so.
-pub fn head<T>(body: &[u8]) -> Option<Page<T>> {
+pub(crate) fn head<T>(body: &[u8]) -> Option<Page<T>> {
     let text = String::from_utf8_lossy(body.get(..body.len().min(HEAD_BYTES_MAX))?);
     let (before, object) = text.split_once("\"items\":[")?;
     let whole = format!("{before}\"items\":[]}}");
@@ -166,7 +166,7 @@ pub fn is_object_name(text: &str) -> bool {
 ///
 /// # Errors
 /// When it is not a line of a watch.
-pub fn line<T>(bytes: &[u8], decode: impl Fn(&str) -> Result<T, Unreadable>) -> Result<Line<T>, Failure> {
+pub(crate) fn line<T>(bytes: &[u8], decode: impl Fn(&str) -> Result<T, Unreadable>) -> Result<Line<T>, Failure> {
     let text = Text::of(bytes);
     let raw: RawLine<'_> =
         serde_json::from_str(&text.text).map_err(|error| Failure::unanswered(format!("not a watch line: {error}")))?;
@@ -187,13 +187,13 @@ pub fn line<T>(bytes: &[u8], decode: impl Fn(&str) -> Result<T, Unreadable>) -> 
 }
 
 /// Reads one object of a list.
-pub fn item<T>(bytes: &[u8], decode: Decoder<T>) -> Reading<T> {
+pub(crate) fn item<T>(bytes: &[u8], decode: Decoder<T>) -> Reading<T> {
     object(bytes, decode)
         .map_or_else(|why| Reading::Unreadable(identify(&String::from_utf8_lossy(bytes)).name, why), Reading::Read)
 }
 
 /// Reads one object that was asked for by name.
-pub fn object<T>(body: &[u8], decode: impl Fn(&str) -> Result<T, Unreadable>) -> Result<T, Unreadable> {
+pub(crate) fn object<T>(body: &[u8], decode: impl Fn(&str) -> Result<T, Unreadable>) -> Result<T, Unreadable> {
     let text = Text::of(body);
     if text.repaired { Err(Unreadable::NotUtf8) } else { decode(&text.text) }
 }

@@ -250,7 +250,7 @@ impl<K: Kind> Desk<K> {
     /// # Errors
     /// In words.
     pub async fn log(&self, namespace: &str, job: &str, container: &str) -> Result<Option<String>, PortError> {
-        let pods = Collection { resource: PODS, namespace: Some(namespace.to_owned()), only: None };
+        let pods = Collection::of(PODS, namespace);
         let labels = format!("job-name={job}");
         let found = self.api.all(&pods, Some(&labels), pod_name).await?;
         let Some((_, pod)) = found.into_iter().max() else { return Ok(None) };
