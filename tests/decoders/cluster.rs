@@ -246,6 +246,7 @@ fn secret(bytes: &[u8]) -> bool {
 
 fn lease(bytes: &[u8]) -> bool {
     let bytes = Bytes::copy_from_slice(bytes);
+    let length = bytes.len();
     api::run(async move {
         let clients = api::clients(move |_| Answer::whole(bytes.clone()));
         let us = Replica { pod: "allclear-1".to_owned(), boot: "b1".to_owned() };
@@ -254,16 +255,23 @@ fn lease(bytes: &[u8]) -> bool {
         let words = |error: PortError| error.to_string();
         let (one, other) = (one.map_err(words), other.map_err(words));
         assert_eq!(one, other);
-        one.is_ok_and(|claim| claim.is_some_and(|claim| !claim.holder.is_empty()))
+        let Ok(Some(claim)) = one else { return false };
+        let kept = [&claim.holder, &claim.renewed, &claim.acquired, &claim.version].map(String::len);
+        assert!(kept.iter().sum::<usize>() <= length, "{kept:?} bytes from {length}");
+        !claim.holder.is_empty()
     })
 }
 
 fn namespace(bytes: &[u8]) -> bool {
     let bytes = Bytes::copy_from_slice(bytes);
+    let length = bytes.len();
     api::run(async move {
         let clients = api::clients(move |_| Answer::whole(bytes.clone()));
         match cluster_uid(&clients).await {
-            Ok(uid) => !uid.is_empty(),
+            Ok(uid) => {
+                assert!(uid.len() <= length, "{uid:?} from {length} bytes");
+                !uid.is_empty()
+            }
             Err(error) => spoken(&error.to_string()),
         }
     })

@@ -8,6 +8,8 @@ use allclear::adapters::kubernetes::kubeconfig::{self, Origin};
 use allclear::config::{Inputs, Invalid, Loaded, RedisAddress, Secret, WebUrl, WorkloadPattern, load, webhook_key};
 use kernel::mask::shown;
 
+use serde_json::Value;
+
 use crate::{Target, target, text};
 
 pub const TARGETS: &[Target] = &[
@@ -70,16 +72,16 @@ fn loaded(
 
 fn file(bytes: &[u8]) -> bool {
     let none = BTreeMap::new();
-    let read = loaded(Some(&text(bytes)), &none, &none, b"");
-    // What is in a file is said with its place.
-    if let Err(invalid) = read {
-        assert!(
-            invalid.to_string().len() <= 64 * 1024 + 64 * bytes.len(),
-            "{} bytes of words",
-            invalid.to_string().len()
-        );
-        return false;
-    }
+    let read = match loaded(Some(&text(bytes)), &none, &none, b"") {
+        Ok(read) => read,
+        Err(invalid) => {
+            let words = invalid.to_string().len();
+            assert!(words <= 64 * 1024 + 64 * bytes.len(), "{words} bytes of words");
+            return false;
+        }
+    };
+    let remarked = loaded(Some(&format!("{}\n# a remark", text(bytes))), &none, &none, b"");
+    assert_eq!(remarked.expect("a remark changes nothing").config, read.config);
     true
 }
 
@@ -93,7 +95,12 @@ fn environment(bytes: &[u8]) -> bool {
 
 fn webhooks(bytes: &[u8]) -> bool {
     let flags = BTreeMap::from([("webhooks.file".to_owned(), "/webhooks.json".to_owned())]);
-    loaded(None, &BTreeMap::new(), &flags, bytes).is_ok_and(|read| !read.config.webhooks.hooks.is_empty())
+    let Ok(read) = loaded(None, &BTreeMap::new(), &flags, bytes) else { return false };
+    // None is left out because another one has its name, its address or its events.
+    let given: Value = serde_json::from_slice(bytes).expect("a file that is accepted is JSON");
+    let count = given.get("webhooks").and_then(Value::as_array).map_or(0, Vec::len);
+    assert_eq!(read.config.webhooks.hooks.len(), count);
+    count > 0
 }
 
 /// A duration, and what else one key holds: what is accepted is accepted again as it is shown.

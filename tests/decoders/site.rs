@@ -14,7 +14,6 @@ pub const TARGETS: &[Target] = &[
     target("services", |bytes| routes("services", bytes)),
     target("ingresses", |bytes| routes("ingresses", bytes)),
     target("http_routes", |bytes| routes("httproutes", bytes)),
-    target("grpc_routes", |bytes| routes("grpcroutes", bytes)),
     target("grants", |bytes| routes("referencegrants", bytes)),
     target("gateway", |bytes| routes("gateways", bytes)),
 ];
