@@ -1,5 +1,7 @@
 //! What is given in layers, and what comes out: all of `load`.
 
+use expect_test::{expect, expect_file};
+
 use super::*;
 
 mod derived;
@@ -24,8 +26,20 @@ fn problems(files: &[(&str, &str)], variables: &[(&str, &str)]) -> Vec<String> {
     invalid.problems.iter().map(|problem| problem.to_string().replace("\n    fix", "; fix")).collect()
 }
 
+/// All problems of each of these files.
+fn refused(files: impl IntoIterator<Item = impl AsRef<str>>) -> String {
+    let invalid = |file: &str| load_with(&[("c.toml", file)], &[], &[]).expect_err("this must be refused");
+    let problems = files.into_iter().flat_map(|file| invalid(file.as_ref()).problems);
+    problems.map(|problem| format!("{problem}\n")).collect()
+}
+
 fn warnings(files: &[(&str, &str)], variables: &[(&str, &str)]) -> Vec<String> {
     load_with(files, variables, &[]).unwrap().warnings.iter().map(ToString::to_string).collect()
+}
+
+/// Each on a line of its own.
+fn lines(found: impl IntoIterator<Item = String>) -> String {
+    found.into_iter().map(|one| one + "\n").collect()
 }
 
 fn place_of(loaded: &Loaded, key: &str) -> String {
@@ -111,8 +125,9 @@ fn an_old_name_that_differs_from_the_new_one_is_told() {
 #[test]
 fn what_kubernetes_sets_for_a_service_called_redis_is_not_a_port() {
     let variables = [("REDIS_HOST", "cache"), ("REDIS_PORT", "tcp://10.96.0.7:6379")];
-    let found = warnings(&[], &variables);
-    assert!(found.len() == 1 && found[0].contains("enableServiceLinks"), "{found:?}");
+    expect![[r#"
+        environment REDIS_PORT: redis.url: REDIS_PORT is ignored: it was set by Kubernetes for a Service called redis (enableServiceLinks: false stops that)
+    "#]].assert_eq(&lines(warnings(&[], &variables)));
     let config = load_with(&[], &variables, &[]).unwrap().config;
     assert_eq!(config.redis.url.unwrap().expose(), "redis://cache:6379");
     // No setting asks for a Redis, so there is nothing to warn of.
@@ -179,76 +194,51 @@ fn the_page_is_on_loopback_and_whoever_shows_it_to_the_cluster_is_told_what_that
 #[test]
 fn an_own_port_of_the_host_wins_over_redis_port() {
     let variables = [("REDIS_HOST", "redis://:pw@cache:7000/1"), ("REDIS_PORT", "6379")];
-    assert!(warnings(&[], &variables)[0].contains("wins over REDIS_PORT"));
+    expect![[r#"
+        environment REDIS_PORT: redis.url: REDIS_HOST has a port of its own, which wins over REDIS_PORT
+    "#]]
+    .assert_eq(&lines(warnings(&[], &variables)));
     let config = load_with(&[], &variables, &[]).unwrap().config;
     assert_eq!(config.redis.url.unwrap().expose(), "redis://:pw@cache:7000/1");
 }
 
-// Fault row X1: a table of mistakes; each is refused with its place and a fix.
 // Faults: X1
 #[test]
 fn mistakes_are_refused_with_place_and_fix() {
-    let one = |text: &str, expected: &str| assert_eq!(problems(&[("c.toml", text)], &[]), [expected], "{text}");
-    one("dry_run = 1", "c.toml:1:11: dry_run: is a number; fix: write true or false, without quotes");
-    one("dry_run = \"true\"", "c.toml:1:11: dry_run: is a text; fix: write true or false, without quotes");
-    one("[purge]\npaths = 5", "c.toml:2:9: purge.paths: is a number; fix: write a list of texts in quotes");
-    one(
+    let mistakes = [
+        "dry_run = 1",
+        "dry_run = \"true\"",
+        "[purge]\npaths = 5",
         "[purge]\npaths = [5]",
-        "c.toml:2:9: purge.paths: has an item that is not a text; fix: put every item in quotes",
-    );
-    one(
         "[purge]\npaths = [\"/a\", \"images/*\"]",
-        "c.toml:2:9: purge.paths: item 2 cannot be purged: a path starts with / and a cache tag with #; \
-         fix: write paths such as /*, /images/* or /index.html, and cache tags such as #product-7",
-    );
-    one(
         "[rollout]\ntimeout = 900",
-        "c.toml:2:11: rollout.timeout = \"900\": has no unit; fix: write a number and a unit, such as 15m, 1h 30m or 500ms",
-    );
-    one(
         "[rollout]\ntimeout = \"0s\"",
-        "c.toml:2:11: rollout.timeout = \"0s\": is not in range; fix: write a duration of 1s to 1day",
-    );
-    one(
         "[purge]\ncreations_per_second = 0",
-        "c.toml:2:24: purge.creations_per_second = \"0\": is not in range; fix: write a number from 0.01 to 100",
-    );
-    one(
         "[group]\npolicy = \"wiat\"",
-        "c.toml:2:10: group.policy: is not a choice; fix: did you mean wait? Possible are wait or skip",
-    );
-    one(
         "[group]\nmember = \"eu:1\"",
-        "c.toml:2:10: group.member: is not a name; fix: write letters, digits, hyphens, underscores and dots, 63 at most",
-    );
-    one(
         "[watch]\nnamespaces = [\"*\", \"shop\"]",
-        "c.toml:2:14: watch.namespaces: has * beside names; fix: write * alone for all namespaces, or leave it out",
-    );
-    one(
         "[http]\nlisten = \":8080\"",
-        "c.toml:2:10: http.listen: is not an address with a port; \
-         fix: write an IP address and a port, such as 0.0.0.0:8080 or [::]:8080",
-    );
-    one(
         "[http]\npage = \"127.0.0.1:8080\"",
-        "c.toml:2:8: http.page: takes the port of http.listen: probes and the page have places of their own, so that neither \
-         takes the other's; fix: give it another port, such as 127.0.0.1:8081",
-    );
-    one(
         "[cloudfront]\nendpoint = \"moto:5000\"",
-        "c.toml:2:12: cloudfront.endpoint: is not an http or https URL; \
-         fix: write an absolute URL such as https://ci.example.com/purged",
-    );
-    one(
         "[group]\nremotes = [\"eu-2\"]",
-        "c.toml:2:11: group.remotes: is set, but our own Redis is not; \
-         fix: set redis.url (REDIS_HOST) to the Redis of this cluster, or leave group.remotes empty",
-    );
-    one(
         "[redis]\nurl = \"redis://:p@ss@cache:port\"",
-        "c.toml:2:7: redis.url: is not a URL: invalid port number; \
-         fix: write redis://host:port/0, or rediss:// for TLS; percent-encode special characters of the password",
+        "[pipeline]\nenabled = true",
+        "[pipeline]\ngroups = []",
+        "[pipeline]\ngroups = [\"allclear.dev/v1alpha1\"]",
+        "[pipeline]\ngroups = [\"a.b\", \"a.b\"]",
+        "[git]\nprivate_hosts = [\"https://git.example.com\"]",
+    ];
+    expect_file!["tests/mistakes.txt"].assert_eq(
+        &mistakes
+            .map(|file| {
+                format!(
+                    "{file}
+{}
+",
+                    refused([file])
+                )
+            })
+            .concat(),
     );
 }
 
@@ -292,11 +282,9 @@ fn a_file_that_was_named_must_exist() {
 #[test]
 fn a_ledger_in_redis_is_refused_with_what_to_write_instead() {
     let found = problems(&[], &[("ALLCLEAR__LEDGER__BACKEND", "redis"), ("REDIS_HOST", "cache")]);
-    assert!(found.len() == 1 && found[0].contains("ledger.backend: is no ledger any more"), "{found:?}");
-    assert!(
-        found[0]
-            .ends_with("fix: write kubernetes, or leave it out; redis.url (REDIS_HOST) still gets the current tags")
-    );
+    expect![[r#"
+        environment ALLCLEAR__LEDGER__BACKEND: ledger.backend: is no ledger any more: a Redis that lost its data forgot what was purged and what was under way; fix: write kubernetes, or leave it out; redis.url (REDIS_HOST) still gets the current tags
+    "#]].assert_eq(&lines(found));
 }
 
 #[test]
@@ -308,8 +296,10 @@ fn a_dry_run_keeps_its_records_in_memory() {
 #[test]
 fn a_list_of_only_ourselves_means_no_others_and_looks_for_them() {
     let variables = [("REDIS_HOST", "cache"), ("REMOTE_REDIS_HOSTS", "cache:6379,redis://CACHE/0")];
-    let found = warnings(&[], &variables);
-    assert!(found[0].contains("names a server twice") && found[1].contains("only our own"), "{found:?}");
+    expect![[r#"
+        environment REMOTE_REDIS_HOSTS: group.remotes: names a server twice; it is counted once
+        environment REMOTE_REDIS_HOSTS: group.remotes: names only our own Redis: this cluster works alone, and purges nothing while another one reports there
+    "#]].assert_eq(&lines(warnings(&[], &variables)));
     let config = load_with(&[], &variables, &[]).unwrap().config;
     assert!(
         config.is_grouped() && !config.means_others(),
@@ -331,8 +321,9 @@ fn another_database_of_our_own_server_is_that_of_another_member() {
 fn too_many_paths_are_a_warning() {
     let paths = |count: usize| (0..count).map(|index| format!("/{index}")).collect::<Vec<_>>().join(",");
     assert_eq!(warnings(&[], &[("ALLCLEAR__PURGE__PATHS", &paths(10))]), Vec::<String>::new());
-    let found = warnings(&[], &[("ALLCLEAR__PURGE__PATHS", &paths(11))]);
-    assert!(found.len() == 1 && found[0].contains("has 11 paths;"), "{found:?}");
+    expect![[r#"
+        environment ALLCLEAR__PURGE__PATHS: purge.paths: has 11 paths; an invalidation gets 10 at most, so those with the longest beginnings in common are purged by these beginnings
+    "#]].assert_eq(&lines(warnings(&[], &[("ALLCLEAR__PURGE__PATHS", &paths(11))])));
 }
 
 #[test]
@@ -360,42 +351,51 @@ fn a_level_may_be_a_filter_but_not_any_word() {
 #[test]
 fn the_names_of_the_members_are_checked_against_each_other_and_our_own() {
     let group = |keys: &str| format!("[redis]\nurl = \"a\"\n[group]\nremotes = [\"b\"]\n{keys}");
-    let refused = |keys: &str| problems(&[("c.toml", &group(keys))], &[]);
-    let own = "member = \"eu-1\"\nmembers = [\"eu-2\", \"us-1\"]";
-    let words = "c.toml:6:11: group.members: does not name this member; \
-                 fix: add group.member to it, or correct group.member";
-    assert_eq!(refused(own), [words]);
-    assert!(refused("members = [\"eu-1\"]")[0].contains("names one member"));
-    assert!(refused("members = [\"eu-1\", \"eu-1\"]")[0].contains("names a member twice"));
-    assert!(refused("takeover = \"10ms\"")[0].contains("is not in range"));
+    let keys = [
+        "member = \"eu-1\"\nmembers = [\"eu-2\", \"us-1\"]",
+        "members = [\"eu-1\"]",
+        "members = [\"eu-1\", \"eu-1\"]",
+        "takeover = \"10ms\"",
+    ];
+    expect![[r#"
+        c.toml:6:11: group.members: does not name this member
+            fix: add group.member to it, or correct group.member
+        c.toml:5:11: group.members: names one member
+            fix: name all members of the group, or leave it empty
+        c.toml:5:11: group.members: names a member twice
+            fix: write each name once; two clusters need two names
+        c.toml:5:12: group.takeover = "10ms": is not in range
+            fix: write a duration of 100ms to 5m
+    "#]]
+    .assert_eq(&refused(keys.map(group)));
     let config = load_with(&[("c.toml", &group("members = [\"eu-2\", \"eu-1\"]"))], &[], &[]).unwrap().config;
     assert_eq!(config.group.members.into_iter().collect::<Vec<_>>(), ["eu-1", "eu-2"]);
 }
 
 #[test]
 fn more_members_than_servers_are_refused() {
-    let group = |members: &str| {
-        let keys = format!("remotes = [\"b\", \"c\", \"a\"]\nmembers = [{members}]");
-        problems(&[("c.toml", &format!("[redis]\nurl = \"a\"\n[group]\n{keys}"))], &[])
-    };
-    let found = group(r#""eu-1", "eu-2", "us-1", "us-2""#);
-    assert!(
-        found.len() == 1 && found[0].starts_with("c.toml:5:11: group.members: names 4 members, and 3 "),
-        "{found:?}"
-    );
-    assert!(found[0].contains("fix: add the other members' Redis to group.remotes"), "{found:?}");
+    let members = "\"eu-1\", \"eu-2\", \"us-1\", \"us-2\"";
+    let file = format!("[redis]\nurl = \"a\"\n[group]\nremotes = [\"b\", \"c\", \"a\"]\nmembers = [{members}]");
+    expect![[r#"
+        c.toml:5:11: group.members: names 4 members, and 3 different Redis servers are configured: redis.url and those in group.remotes; each member has one of its own
+            fix: add the other members' Redis to group.remotes (REMOTE_REDIS_HOSTS), or take the members that have retired out of group.members
+    "#]].assert_eq(&refused([file]));
     let fits = "[redis]\nurl = \"a\"\n[group]\nremotes = [\"b\", \"c\"]\nmembers = [\"eu-1\", \"eu-2\"]";
     assert!(load_with(&[("c.toml", fits)], &[], &[]).is_ok(), "one server more may be another address of one of them");
 }
 
 #[test]
 fn a_group_without_a_key_and_members_without_a_group_are_warned_about() {
-    let unkeyed = warnings(&[("c.toml", "[redis]\nurl = \"a\"\n[group]\nremotes = [\"b\"]")], &[]);
-    assert!(unkeyed.len() == 1 && unkeyed[0].contains("records are not signed"), "{unkeyed:?}");
-    let prefixes = warnings(&[("c.toml", "[group]\nrepository_prefixes = [\"mirror/\"]")], &[]);
-    assert!(prefixes.len() == 1 && prefixes[0].contains("has no effect: between members"), "{prefixes:?}");
-    let alone = warnings(&[("c.toml", "[group]\nmembers = [\"eu-1\", \"eu-2\"]")], &[]);
-    assert!(alone.len() == 1 && alone[0].contains("nothing is purged before it does"), "{alone:?}");
+    let files = [
+        "[redis]\nurl = \"a\"\n[group]\nremotes = [\"b\"]",
+        "[group]\nrepository_prefixes = [\"mirror/\"]",
+        "[group]\nmembers = [\"eu-1\", \"eu-2\"]",
+    ];
+    expect![[r#"
+        default: group.key_file: is not set, so the members' records are not signed: a program that can write to one of their Redis servers can cause a purge, or prevent one; set group.key_file in every member, or group.unsigned = true if that is meant
+        c.toml:2:23: group.repository_prefixes: has no effect: between members an image is compared by the last segment of its repository and by its tag; remove it
+        c.toml:2:11: group.members: names 2 members, and group.remotes (REMOTE_REDIS_HOSTS) names the Redis of no other one: nothing is purged before it does; for a cluster that works alone, leave both empty
+    "#]].assert_eq(&lines(files.into_iter().flat_map(|file| warnings(&[("c.toml", file)], &[]))));
 }
 
 #[test]
@@ -403,9 +403,11 @@ fn the_key_of_a_group_is_read_from_its_file() {
     let key = [("ALLCLEAR__GROUP__KEY_FILE", "/key")];
     let good = load_with(&[("/key", "0123456789abcdef0123456789abcdef\n")], &key, &[]).unwrap().config;
     assert_eq!(good.group.keys[0].expose(), b"0123456789abcdef0123456789abcdef");
-    let short = problems(&[("/key", "s3cret")], &key);
-    assert!(short[0].contains("group.key_file: names a file with a key of 6 bytes"), "{short:?}");
-    assert!(problems(&[], &key)[0].contains("cannot be read: there is no such file"));
+    let said = [problems(&[("/key", "s3cret")], &key), problems(&[], &key)].concat();
+    expect![[r#"
+        environment ALLCLEAR__GROUP__KEY_FILE: group.key_file: names a file with a key of 6 bytes; fix: write at least 32 random letters and digits into it, each key on one line
+        environment ALLCLEAR__GROUP__KEY_FILE: group.key_file: names a file that cannot be read: there is no such file; fix: mount the key there, or leave group.key_file empty
+    "#]].assert_eq(&lines(said));
 }
 
 #[test]
@@ -442,21 +444,7 @@ fn pipelines_are_followed_where_there_are_any_unless_configured_otherwise() {
     assert_eq!((config.pipeline.enabled, config.pipeline.groups.len()), (Enabled::On, 2));
     let hosts: Vec<&str> = config.git.private_hosts.iter().map(String::as_str).collect();
     assert_eq!(hosts, ["10.0.0.7", "[fd00::7]", "git.example.com"]);
-    let one = |text: &str, expected: &str| assert_eq!(problems(&[("c.toml", text)], &[]), [expected], "{text}");
-    one("[pipeline]\nenabled = true", "c.toml:2:11: pipeline.enabled: is a truth value; fix: write a text in quotes");
-    one(
-        "[pipeline]\ngroups = []",
-        "c.toml:2:10: pipeline.groups: is empty; fix: write \"allclear.dev\", or set pipeline.enabled = \"off\"",
-    );
-    one(
-        "[pipeline]\ngroups = [\"allclear.dev/v1alpha1\"]",
-        "c.toml:2:10: pipeline.groups: item 1 is not an API group; fix: write a group such as allclear.dev",
-    );
-    one(
-        "[pipeline]\ngroups = [\"a.b\", \"a.b\"]",
-        "c.toml:2:10: pipeline.groups: names a group twice; fix: write each group once",
-    );
-    for host in ["https://git.example.com", "git.example.com:443", "*.example.com", "git example"] {
+    for host in ["git.example.com:443", "*.example.com", "git example"] {
         let found = problems(&[("c.toml", &format!("[git]\nprivate_hosts = [\"{host}\"]"))], &[]);
         assert!(found.len() == 1 && found[0].contains("item 1 is not a host"), "{host}: {found:?}");
     }

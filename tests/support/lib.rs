@@ -20,4 +20,5 @@ pub mod fixture;
 pub mod moto;
 pub mod process;
 pub mod redis;
+pub mod snapshot;
 pub mod stage;

@@ -1,5 +1,7 @@
 //! Where spans are sent: by our own keys, by the variables of OpenTelemetry, and nowhere; and that no header is shown.
 
+use expect_test::expect;
+
 use super::*;
 
 const ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
@@ -55,31 +57,28 @@ fn what_cannot_be_done_as_asked_is_a_warning() {
     let warned = |variables: &[(&str, &str)]| warnings(&[], variables).join("\n");
     let address = (ENDPOINT, "http://c:4318");
     assert_eq!(warned(&[address]), "");
-    for (given, words) in [
-        (vec![(ENDPOINT, "http://c:4317")], "has the port of OTLP over gRPC"),
-        (vec![(ENDPOINT, "collector:4317"), ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")], "asks for gRPC"),
-        (
-            vec![(ENDPOINT, "collector:4317")],
-            "nothing is traced, because OTEL_EXPORTER_OTLP_ENDPOINT is no http or https URL",
-        ),
-        (
-            vec![address, (HEADERS, "hunter2")],
-            "nothing is traced, because OTEL_EXPORTER_OTLP_HEADERS is no list of name=value",
-        ),
-        (vec![address, ("OTEL_RESOURCE_ATTRIBUTES", "a=%")], "OTEL_RESOURCE_ATTRIBUTES is not used"),
-        (
-            vec![address, ("OTEL_EXPORTER_OTLP_CERTIFICATE", "/nowhere.pem")],
-            "names a file that cannot be read: there is no such file; the authorities of the system are used instead",
-        ),
-        (
-            vec![address, ("OTEL_TRACES_SAMPLER", "always_off")],
-            "OTEL_TRACES_SAMPLER has no effect: every rollout is traced",
-        ),
-        (vec![address, (HEADERS, "a=b")], "without TLS"),
-        (vec![address, ("ALLCLEAR__DRY_RUN", "true")], "has no effect: a dry run sends nothing"),
-    ] {
-        assert!(warned(&given).contains(words), "{given:?}: {}", warned(&given));
-    }
+    let given: [&[(&str, &str)]; 9] = [
+        &[(ENDPOINT, "http://c:4317")],
+        &[(ENDPOINT, "collector:4317"), ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")],
+        &[(ENDPOINT, "collector:4317")],
+        &[address, (HEADERS, "hunter2")],
+        &[address, ("OTEL_RESOURCE_ATTRIBUTES", "a=%")],
+        &[address, ("OTEL_EXPORTER_OTLP_CERTIFICATE", "/nowhere.pem")],
+        &[address, ("OTEL_TRACES_SAMPLER", "always_off")],
+        &[address, (HEADERS, "a=b")],
+        &[address, ("ALLCLEAR__DRY_RUN", "true")],
+    ];
+    expect![[r#"
+        environment OTEL_EXPORTER_OTLP_ENDPOINT: traces.endpoint: has the port of OTLP over gRPC, which allclear does not speak: over HTTP collectors listen at 4318
+        environment OTEL_EXPORTER_OTLP_PROTOCOL: traces.endpoint: nothing is traced, because OTEL_EXPORTER_OTLP_PROTOCOL asks for gRPC, and allclear sends spans over HTTP: set traces.endpoint to the collector's address for that, port 4318
+        environment OTEL_EXPORTER_OTLP_ENDPOINT: traces.endpoint: nothing is traced, because OTEL_EXPORTER_OTLP_ENDPOINT is no http or https URL: set traces.endpoint to the collector's address
+        environment OTEL_EXPORTER_OTLP_HEADERS: traces.endpoint: nothing is traced, because OTEL_EXPORTER_OTLP_HEADERS is no list of name=value with commas between them: set traces.headers
+        environment OTEL_RESOURCE_ATTRIBUTES: traces.endpoint: OTEL_RESOURCE_ATTRIBUTES is not used: it is no list of name=value with commas between them
+        environment OTEL_EXPORTER_OTLP_CERTIFICATE: traces.ca_file: names a file that cannot be read: there is no such file; the authorities of the system are used instead
+        environment OTEL_TRACES_SAMPLER: traces.endpoint: OTEL_TRACES_SAMPLER has no effect: every rollout is traced
+        environment OTEL_EXPORTER_OTLP_ENDPOINT: traces.endpoint: is sent traces.headers without TLS: every program on the way can read them; use https
+        environment OTEL_EXPORTER_OTLP_ENDPOINT: traces.endpoint: has no effect: a dry run sends nothing
+    "#]].assert_eq(&lines(given.map(warned)));
 }
 
 #[test]
@@ -102,13 +101,16 @@ fn no_header_is_shown_wherever_it_is_given_and_whatever_is_wrong_with_it() {
 
 #[test]
 fn what_is_no_attribute_or_certificate_is_refused() {
-    for (name, value, words) in [
-        ("ALLCLEAR__TRACES__ATTRIBUTES", "a b=c", "traces.attributes: has an item that has no name of an attribute"),
-        ("ALLCLEAR__TRACES__ATTRIBUTES", "a", "traces.attributes: has an item that has no = in it"),
-        ("ALLCLEAR__TRACES__ENDPOINT", "collector:4318", "traces.endpoint: is not an http or https URL"),
-        ("ALLCLEAR__TRACES__CA_FILE", "/none", "traces.ca_file: names a file that cannot be read"),
-    ] {
-        let found = problems(&[], &[(name, value)]).join("\n");
-        assert!(found.contains(words), "{found}");
-    }
+    let given = [
+        ("ALLCLEAR__TRACES__ATTRIBUTES", "a b=c"),
+        ("ALLCLEAR__TRACES__ATTRIBUTES", "a"),
+        ("ALLCLEAR__TRACES__ENDPOINT", "collector:4318"),
+        ("ALLCLEAR__TRACES__CA_FILE", "/none"),
+    ];
+    expect![[r#"
+        environment ALLCLEAR__TRACES__ATTRIBUTES: traces.attributes: has an item that has no name of an attribute; fix: write name=value, such as deployment.environment.name=production
+        environment ALLCLEAR__TRACES__ATTRIBUTES: traces.attributes: has an item that has no = in it; fix: write name=value, with %20 for a blank and %2C for a comma
+        environment ALLCLEAR__TRACES__ENDPOINT: traces.endpoint: is not an http or https URL; fix: write an absolute URL such as https://ci.example.com/purged
+        environment ALLCLEAR__TRACES__CA_FILE: traces.ca_file: names a file that cannot be read: there is no such file; fix: mount the certificates there, or leave traces.ca_file empty
+    "#]].assert_eq(&lines(given.into_iter().flat_map(|one| problems(&[], &[one]))));
 }
