@@ -333,6 +333,7 @@ fn display_name(workload: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
+    use expect_test::expect;
     use serde_json::json;
 
     use super::*;
@@ -344,17 +345,33 @@ mod tests {
             serde_json::from_value::<Shown>(state).unwrap().to_string()
         };
         let calm = json!({"repos": [], "troubles": []});
-        assert!(shown(Value::Null).contains("all clear") && shown(calm).contains("all clear"));
-        let away = shown(json!({"repos": [], "troubles": ["git host git.example.com is paused for 30 s"]}));
-        assert!(!away.contains("all clear") && away.contains("git host git.example.com is paused"), "{away}");
+        let away = json!({"repos": [], "troubles": ["git host git.example.com is paused for 30 s"]});
         let condition =
             json!({"kind": "Stalled", "holds": true, "reason": "RunFailed", "message": "boom", "since_ms": 0});
         let repo = json!({
             "id": {"namespace": "shop", "name": "infra"}, "source": "", "held": {}, "head": null, "run": null, "queued": null,
             "waits": "boom", "next": "say yes", "question": null, "gates": [], "conditions": [condition], "history": [],
         });
-        let stalled = shown(json!({"repos": [repo], "troubles": []}));
-        assert!(!stalled.contains("all clear") && stalled.contains("shop/infra"), "{stalled}");
-        assert!(shown(json!({"repos": 7})).contains("another form"));
+        let stalled = json!({"repos": [repo], "troubles": []});
+        let all = [Value::Null, calm, away, stalled, json!({"repos": 7})];
+        expect![[r#"
+            member eu-1 of group default: all clear, 1 workload and none in flight
+
+            member eu-1 of group default: all clear, 1 workload and none in flight
+
+            member eu-1 of group default: 1 workload and none in flight, but something needs a look
+
+              Repos         git host git.example.com is paused for 30 s
+
+            member eu-1 of group default: 1 workload and none in flight, but something needs a look
+
+            shop/infra  ?
+              Waits         boom; say yes
+
+            member eu-1 of group default: all clear, 1 workload and none in flight
+
+              Repos         of another form than this version knows; -o json shows them
+        "#]]
+        .assert_eq(&all.map(shown).join("\n"));
     }
 }

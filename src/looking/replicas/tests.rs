@@ -1,5 +1,6 @@
 //! What is said of a replica, by what was seen.
 
+use expect_test::expect;
 use kernel::names::image::Version;
 use kernel::names::selector::LabelSelector;
 use kernel::reported::Replicas as Counts;
@@ -68,21 +69,25 @@ fn a_holder_works_whatever_else_cannot_be_seen() {
 
 #[test]
 fn each_way_not_to_run_is_named_with_the_last_sign_of_life() {
-    let since = "no replica works since 2026-11-24 11:20:05Z: ";
-    let given_back = || Some(claim(""));
-    let pulls = seen(given_back(), vec![deployment(1)], vec![pod(Some("ImagePullBackOff"))]);
-    assert_eq!(idle(&pulls), format!("{since}allclear-7d9-x4: ImagePullBackOff"));
-    let zero = seen(given_back(), vec![deployment(0)], vec![]);
-    assert_eq!(idle(&zero), format!("{since}Deployment allclear/allclear is scaled to zero"));
-    let gone = seen(given_back(), vec![], vec![]);
-    assert!(idle(&gone).starts_with(&format!("{since}there is no Deployment of it in namespace allclear (")));
-    let refused = pod(Some("CrashLoopBackOff after Error (exit code 2)"));
-    assert!(idle(&seen(given_back(), vec![deployment(1)], vec![refused])).contains("its configuration is refused"));
+    let given_back = |controllers, pods| seen(Some(claim("")), controllers, pods);
     let mut quota = deployment(1);
     quota.workload.refused = Some("exceeded quota".to_owned());
-    assert_eq!(idle(&seen(given_back(), vec![quota], vec![])), format!("{since}it has no pods: exceeded quota"));
-    let never = seen(None, vec![deployment(1)], vec![pod(None)]);
-    assert_eq!(idle(&never), "no replica works: allclear-7d9-x4 runs, and is not ready yet");
+    let said = [
+        given_back(vec![deployment(1)], vec![pod(Some("ImagePullBackOff"))]),
+        given_back(vec![deployment(0)], vec![]),
+        given_back(vec![], vec![]),
+        given_back(vec![deployment(1)], vec![pod(Some("CrashLoopBackOff after Error (exit code 2)"))]),
+        given_back(vec![quota], vec![]),
+        seen(None, vec![deployment(1)], vec![pod(None)]),
+    ];
+    expect![[r#"
+        no replica works since 2026-11-24 11:20:05Z: allclear-7d9-x4: ImagePullBackOff
+        no replica works since 2026-11-24 11:20:05Z: Deployment allclear/allclear is scaled to zero
+        no replica works since 2026-11-24 11:20:05Z: there is no Deployment of it in namespace allclear (app.kubernetes.io/part-of=allclear)
+        no replica works since 2026-11-24 11:20:05Z: allclear-7d9-x4: CrashLoopBackOff after Error (exit code 2), which says that its configuration is refused; kubectl logs --previous names each problem
+        no replica works since 2026-11-24 11:20:05Z: it has no pods: exceeded quota
+        no replica works: allclear-7d9-x4 runs, and is not ready yet
+    "#]].assert_eq(&said.map(|seen| idle(&seen) + "\n").concat());
 }
 
 #[test]

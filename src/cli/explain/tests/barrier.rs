@@ -24,19 +24,23 @@ fn world(old_serves: bool) -> World {
 
 #[tokio::test]
 async fn the_pod_that_is_waited_for_and_the_bound_are_named() {
-    let served = "purges when no old pod serves any more";
-    let says = async |world: World, words: &str, next: &str| {
-        let text = world.text().await;
-        let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(flat.contains(&format!("State every pod is new and available; {words} Next")), "{text}");
-        assert!(flat.contains(&format!("Next {next}")), "{text}");
-    };
-    says(world(true), "old pod web-old still serves, 1m at most", served).await;
-    says(world(false), "no old pod serves any more; settling for 3s", "purges when that is over").await;
+    let names = ["State", "Next"];
+    expect![[r#"
+        State         every pod is new and available; old pod web-old still serves, 1m at most
+        Next          purges when no old pod serves any more
+    "#]]
+    .assert_eq(&world(true).rows(&names).await);
+    expect![[r#"
+        State         every pod is new and available; no old pod serves any more; settling for 3s
+        Next          purges when that is over, if still no old pod serves
+    "#]]
+    .assert_eq(&world(false).rows(&names).await);
     let mut blind = world(true);
     blind.cluster.serving = Err(forbidden("failed to list endpointslices in shop"));
-    let why = "cannot see whether old pods still serve: failed to list endpointslices in shop: forbidden, 1m at most";
-    says(blind, why, served).await;
+    expect![[r#"
+        State         every pod is new and available; cannot see whether old pods still serve: failed to list endpointslices in shop: forbidden, 1m at most
+        Next          purges when no old pod serves any more
+    "#]].assert_eq(&blind.rows(&names).await);
 }
 
 #[tokio::test]
@@ -58,14 +62,9 @@ async fn what_kept_the_pods_from_being_ready_stays_after_a_missed_deadline() {
     let progressing = Progressing { reason: "ProgressDeadlineExceeded".into(), last_update: "t".into() };
     missed.progressing = Some(progressing);
     world.cluster.workloads = Ok(vec![missed]);
-    let text = world.text().await;
-    let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let then = format!("its pods at that time: {words}");
-    assert!(
-        flat.contains(&format!(
-            "State failed: the Deployment missed its progress deadline; nothing was purged; {then}"
-        )),
-        "{text}"
-    );
-    assert_eq!(flat.matches(&then).count(), 2, "State and History: {text}");
+    expect![[r#"
+        State         failed: the Deployment missed its progress deadline; nothing was purged; its pods at that time: 1 of 5 pods ready; web-7c9-x4: ImagePullBackOff
+        History       web: 1.2.3 → 1.2.4: not purged: the Deployment missed its progress deadline; its pods at that time: 1 of 5 pods ready; web-7c9-x4: ImagePullBackOff
+                      web: 1.2.2 → 1.2.3: purged (E1 by I1)
+    "#]].assert_eq(&world.rows(&["State", "History"]).await);
 }

@@ -16,11 +16,6 @@ fn complete(outcome: Option<Ended>) -> Record {
     record
 }
 
-/// Without the breaks of its lines.
-fn flat(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
 fn world(record: Record) -> World {
     let mut world = World::new(web());
     world.records = vec![(world.records[0].0.clone(), record)];
@@ -29,30 +24,35 @@ fn world(record: Record) -> World {
 
 #[tokio::test]
 async fn what_was_not_purged_then_is_told_apart_from_what_would_be_purged_now() {
-    let text = world(complete(Some(Ended::NoSite))).text().await;
-    let state = "State         web: 1.2.3 → 1.2.4: not purged, because nothing led to it when it was complete; distributions \
-                 serve its hosts now\n";
-    assert!(flat(&text).contains(&flat(state)), "{text}");
-    assert!(text.contains("Would purge   /* of E1"), "{text}");
-    assert!(text.contains("allclear.dev/requested-at"), "{text}");
-
+    let names = ["State", "Next", "Would purge"];
+    expect![[r#"
+        State         web: 1.2.3 → 1.2.4: not purged, because nothing led to it when it was complete; distributions serve its hosts now
+        Next          purges with the next version; for this one, set the annotation allclear.dev/requested-at to the time
+        Would purge   /* of E1
+    "#]].assert_eq(&world(complete(Some(Ended::NoSite))).rows(&names).await);
     let mut still = world(complete(Some(Ended::NoSite)));
     still.cluster.facts = Ok(SiteFacts::default());
-    let text = still.text().await;
-    assert!(flat(&text).contains("not purged: no Ingress, route or annotation gives the workload a host"), "{text}");
-
-    let text = world(complete(Some(Ended::NoDistribution))).text().await;
-    assert!(flat(&text).contains("no distribution served its hosts"), "{text}");
+    expect![[r#"
+        State         web: 1.2.3 → 1.2.4: not purged: no Ingress, route or annotation gives the workload a host
+        Next          waits for the next version
+        Would purge   nothing: no Ingress, route or annotation gives it a host; annotation allclear.dev/hosts can name some
+    "#]].assert_eq(&still.rows(&names).await);
+    expect![[r#"
+        State         web: 1.2.3 → 1.2.4: not purged, because no distribution served its hosts when it was complete; distributions serve its hosts now
+        Next          purges with the next version; for this one, set the annotation allclear.dev/requested-at to the time
+        Would purge   /* of E1
+    "#]].assert_eq(&world(complete(Some(Ended::NoDistribution))).rows(&names).await);
 }
 
 #[tokio::test]
 async fn hosts_that_cannot_be_read_are_what_a_complete_rollout_waits_for() {
     let mut world = world(complete(None));
     world.cluster.facts = Err(forbidden("failed to list ingresses.networking.k8s.io in shop"));
-    let text = world.text().await;
-    assert!(flat(&text).contains("State complete, and not voted for yet; its hosts cannot be read"), "{text}");
-    assert!(!text.contains("checking once more"), "{text}");
-    assert!(flat(&text).contains("failed to list ingresses.networking.k8s.io in shop"), "{text}");
+    expect![[r#"
+        State         complete, and not voted for yet; its hosts cannot be read from here: failed to list ingresses.networking.k8s.io in shop: forbidden
+        Next          votes for the purge once allclear can read its hosts; an Event says so if it cannot either
+        Hosts         missing: failed to list ingresses.networking.k8s.io in shop: forbidden
+    "#]].assert_eq(&world.rows(&["State", "Next", "Hosts"]).await);
 }
 
 #[tokio::test]
@@ -60,9 +60,11 @@ async fn hosts_that_are_lost_are_named() {
     let host = BTreeSet::from(["www.example.com".parse().unwrap()]);
     let mut world = world(Record { site: Some(LastSite::Hosts(host)), ..complete(None) });
     world.cluster.facts = Ok(SiteFacts::default());
-    let text = world.text().await;
-    assert!(flat(&text).contains("complete; nothing leads to it any more, and it had www.example.com"), "{text}");
-    assert!(text.contains("site.missing_timeout"), "{text}");
+    expect![[r#"
+        State         complete; nothing leads to it any more, and it had www.example.com
+        Next          looks for its hosts again for site.missing_timeout, and then goes by site.missing
+    "#]]
+    .assert_eq(&world.rows(&["State", "Next"]).await);
 }
 
 #[tokio::test]
@@ -71,9 +73,8 @@ async fn of_more_distributions_than_the_bound_those_are_named_that_would_be_purg
     let ids = (0..60).map(|number| format!("E{number:03}"));
     world.account = Account(Ok(ids.map(|id| distribution(&id, "www.example.com", true)).collect()));
     let text = world.text().await;
-    let would = text.split("Would purge").nth(1).unwrap().split("\n\n").next().unwrap();
-    let would = would.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(would.starts_with("/* of E000, E001,") && would.contains("E009; 50 more are beyond the 10"), "{would}");
-    assert!(would.contains("distributions_max in tenants.allow") && !would.contains("E010"), "{would}");
+    expect![[r#"
+        Would purge   /* of E000, E001, E002, E003, E004, E005, E006, E007, E008, E009; 50 more are beyond the 10 distributions that one workload may purge; the operator can allow more by distributions_max in tenants.allow
+    "#]].assert_eq(&rows(&text, &["Would purge"]));
     assert!(text.contains("not E010, E011"), "{text}");
 }
