@@ -1,6 +1,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use expect_test::{expect, expect_file};
 use proptest::prelude::*;
 
 use super::*;
@@ -125,23 +126,11 @@ fn our_steps_are_told_what_to_do_by_their_arguments_alone() {
     order.source.wanted = Wanted::Branch("a$(b)".to_owned());
     order.fingerprint = Some("f1".to_owned());
     let made = made(&order);
-    let source = json!([
-        "step",
-        "source",
-        "--url",
-        "https://git.example.com/platform/infra.git",
-        "--revision",
-        "0123456789abcdef0123456789abcdef01234567",
-        "--ref",
-        "refs/heads/a$$(b)",
-        "--into",
-        "/workspace/source",
-        "--secret",
-        "/run/git",
-    ]);
-    assert_eq!(container(&made, "source")["args"], source);
-    let verify = json!(["step", "verify", "--preset", "Terraform", "--out", "/workspace/out", "--fingerprint", "f1"]);
-    assert_eq!(container(&made, "verify")["args"], verify);
+    let told = |name: &str| format!("{}\n", container(&made, name)["args"]);
+    expect![[r#"
+        ["step","source","--url","https://git.example.com/platform/infra.git","--revision","0123456789abcdef0123456789abcdef01234567","--ref","refs/heads/a$$(b)","--into","/workspace/source","--secret","/run/git"]
+        ["step","verify","--preset","Terraform","--out","/workspace/out","--fingerprint","f1"]
+    "#]].assert_eq(&(told("source") + &told("verify")));
     assert!(["source", "verify"].iter().all(|name| container(&made, name).get("env").is_none()));
     let of = |wanted| {
         let source = Source { wanted, ..order.source.clone() };
@@ -173,56 +162,37 @@ fn the_environment_says_which_run_it_is_whatever_the_user_says() {
         {"name": "TF_VAR_x", "valueFrom": {"secretKeyRef": {"name": "vars", "key": "x"}}},
     ]})
     .to_string();
-    let env = container(&made(&order), "apply")["env"].clone();
-    let of = |name: &str| {
-        let all: Vec<_> = env.as_array().unwrap().iter().filter(|entry| entry["name"] == name).collect();
-        assert_eq!(all.len(), 1, "{name} in {env}");
-        all[0]["value"].as_str().unwrap_or("from elsewhere").to_owned()
-    };
-    let expected = [
-        ("REPO_NAME", "infra"),
-        ("REPO_URL", "https://git.example.com/platform/infra.git"),
-        ("GIT_SHA", "0123456789abcdef0123456789abcdef01234567"),
-        ("ALLCLEAR_RUN", "7"),
-        ("TF_WORKSPACE", "prod"),
-        ("TF_IN_AUTOMATION", "true"),
-        ("TF_INPUT", "0"),
-        ("HOME", "/workspace"),
-        ("TF_VAR_x", "from elsewhere"),
-    ];
-    for (name, value) in expected {
-        assert_eq!(of(name), value, "{name}");
-    }
+    let env = container(&made(&order), "apply")["env"].as_array().unwrap().clone();
+    let said =
+        env.iter().map(|entry| format!("{} {}\n", entry["name"], entry.get("value").unwrap_or(&entry["valueFrom"])));
+    expect![[r#"
+        "TF_IN_AUTOMATION" "true"
+        "TF_INPUT" "0"
+        "HOME" "/workspace"
+        "TF_VAR_x" {"secretKeyRef":{"key":"x","name":"vars"}}
+        "REPO_NAME" "infra"
+        "REPO_URL" "https://git.example.com/platform/infra.git"
+        "GIT_SHA" "0123456789abcdef0123456789abcdef01234567"
+        "ALLCLEAR_RUN" "7"
+        "TF_WORKSPACE" "prod"
+    "#]]
+    .assert_eq(&said.collect::<String>());
 }
 
+/// All of it: what keeps a Job from having a second pod; what is mounted, where the user and our steps look for it, and who may write
+/// there; and what keeps a pod alone: a Service that selects `app: infra` must not send requests to it, and a mesh must not add a
+/// container that never ends.
 #[test]
-fn what_is_mounted_is_where_the_user_and_our_steps_look_for_it() {
+fn the_whole_job_of_an_apply() {
     let mut order = order(Action::Apply);
     order.fingerprint = Some("f1".to_owned());
     order.source.secret = Some("git".to_owned());
+    order.runner.kubernetes_token = true;
+    order.runner.service_account = Some("deployer".to_owned());
     let ca = json!({"mountPath": "/ca", "subPath": "ca.crt", "configMap": {"name": "ca"}});
     let cache = json!({"mountPath": "/cache", "readOnly": true, "persistentVolumeClaim": {"claimName": "cache"}});
     order.runner.extras = json!({"mounts": [ca, cache]}).to_string();
-    let made = made(&order);
-    let mounts = |name: &str| {
-        let of = |mount: &Value| {
-            let writable = if mount["readOnly"] == true { "" } else { "*" };
-            let part = mount.get("subPath").map(|part| format!(":{}", part.as_str().unwrap())).unwrap_or_default();
-            format!("{}{part}={}{writable}", mount["name"].as_str().unwrap(), mount["mountPath"].as_str().unwrap())
-        };
-        container(&made, name)["volumeMounts"].as_array().unwrap().iter().map(of).collect::<Vec<_>>()
-    };
-    assert_eq!(mounts("source"), ["workspace=/workspace*", "tmp=/tmp*", "git=/run/git"]);
-    assert_eq!(mounts("verify"), ["out=/workspace/out", "tmp=/tmp*"]);
-    let users = ["workspace=/workspace*", "out=/workspace/out*", "tmp=/tmp*", "mount-0:ca.crt=/ca*", "mount-1=/cache"];
-    assert_eq!(
-        (mounts("plan"), mounts("apply")),
-        (users.map(str::to_owned).to_vec(), users.map(str::to_owned).to_vec())
-    );
-    let volumes = &made["spec"]["template"]["spec"]["volumes"];
-    assert_eq!(volumes[3], json!({"name": "git", "secret": {"secretName": "git", "defaultMode": 0o440}}));
-    assert_eq!(volumes[4], json!({"name": "mount-0", "configMap": {"name": "ca"}}));
-    assert_eq!(volumes[5], json!({"name": "mount-1", "persistentVolumeClaim": {"claimName": "cache"}}));
+    expect_file!["apply.json"].assert_eq(&format!("{:#}\n", made(&order)));
 }
 
 #[test]
@@ -237,52 +207,6 @@ fn a_name_that_is_too_long_for_a_label_is_left_out() {
         "allclear.dev/repo": format!("{}-fb209e068b70", "a".repeat(50)),
     });
     assert_eq!(made(&order)["metadata"]["labels"], expected);
-}
-
-/// A Service that selects `app: infra` must not send requests to a Job's pod, and a mesh must not add a container that never ends.
-#[test]
-fn a_pod_is_no_part_of_what_carries_its_repos_name_and_stays_alone() {
-    let pod = made(&order(Action::Apply))["spec"]["template"]["metadata"].clone();
-    assert_eq!(pod["labels"].get("app"), None);
-    assert_eq!(pod["labels"]["sidecar.istio.io/inject"], "false");
-    let annotations = json!({
-        "cluster-autoscaler.kubernetes.io/safe-to-evict": "false", "karpenter.sh/do-not-disrupt": "true",
-        "linkerd.io/inject": "disabled",
-    });
-    assert_eq!(pod["annotations"], annotations);
-}
-
-/// What keeps a Job from having a second pod, as `k8s_openapi` reads it: a field with a wrong name is none.
-#[test]
-fn every_guard_is_in_the_fields_that_the_api_has() {
-    let mut order = order(Action::Apply);
-    order.runner.kubernetes_token = true;
-    order.runner.service_account = Some("deployer".to_owned());
-    let job: k8s_openapi::api::batch::v1::Job = serde_json::from_value(made(&order)).unwrap();
-    let spec = job.spec.unwrap();
-    let numbers = (spec.completions, spec.parallelism, spec.backoff_limit, spec.active_deadline_seconds);
-    assert_eq!(numbers, (Some(1), Some(1), Some(0), Some(3_600)));
-    assert_eq!((spec.suspend, spec.ttl_seconds_after_finished), (Some(true), None));
-    assert_eq!(spec.pod_replacement_policy.as_deref(), Some("Failed"));
-    let rules = spec.pod_failure_policy.unwrap().rules;
-    assert!(rules.len() == 2 && rules.iter().all(|rule| rule.action == "FailJob"), "{rules:?}");
-    let conditions = rules[0].on_pod_conditions.as_ref().unwrap();
-    assert_eq!((conditions[0].type_.as_str(), conditions[0].status.as_str()), ("DisruptionTarget", "True"));
-    let codes = rules[1].on_exit_codes.as_ref().unwrap();
-    assert_eq!(
-        (codes.container_name.as_ref(), codes.operator.as_str(), codes.values.as_slice()),
-        (None, "NotIn", &[0][..])
-    );
-    let annotations = spec.template.metadata.unwrap().annotations.unwrap();
-    assert_eq!(annotations.get("cluster-autoscaler.kubernetes.io/safe-to-evict").map(String::as_str), Some("false"));
-    let pod = spec.template.spec.unwrap();
-    assert_eq!((pod.restart_policy.as_deref(), pod.termination_grace_period_seconds), (Some("Never"), Some(300)));
-    assert_eq!(
-        (pod.service_account_name.as_deref(), pod.automount_service_account_token),
-        (Some("deployer"), Some(true))
-    );
-    let owner = job.metadata.owner_references.unwrap().remove(0);
-    assert_eq!((owner.kind.as_str(), owner.uid, owner.controller), ("Repo", order.uid, Some(true)));
 }
 
 /// The restricted profile, as its page has it
