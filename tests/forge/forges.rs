@@ -6,6 +6,7 @@ mod faults;
 mod hosts;
 mod turns;
 
+use expect_test::expect_file;
 use kernel::id::PromotionSeq;
 use objects::pipeline::proposal::{ForgeKind, Proposed, RequestState};
 use objects::ports::pipeline::Forge;
@@ -33,18 +34,11 @@ async fn a_promotion_becomes_one_request_with_the_words_that_others_look_for() {
         assert_eq!(request.commit.as_deref(), Some(desk.tip().as_str()));
         let pull = desk.pull();
         assert_eq!((pull.head.as_str(), pull.base.as_str(), pull.state), (HEAD, "main", PullState::Open));
-        assert_eq!(pull.title, "Promote shop/web in prod to 1.2.3");
-        let body = "<details>\n<summary>metadata</summary>\n!!! DO NOT EDIT !!!\n\nshop/web/prod\n\npromotion: id-of-1\nseq: 1\n\
-                    </details>\n\n- from: `1.2.2`\n- to: `1.2.3`\n- gates: `soak 30m`\n- approved by: `ann@example.com`\n\
-                    - set in: `apps/web/values.yaml`\n";
-        assert_eq!(pull.body, body);
+        let commit = desk.git(&["show", "-s", "--format=%an %cn %at%n%B", HEAD]);
+        let words = format!("{}\n\n{}\n---\n{commit}\n", pull.title, pull.body);
+        expect_file!["forges/promotion.md"].assert_eq(&words);
         assert_eq!(desk.git(&["diff", "--name-only", "main", HEAD]), FILE);
         assert_eq!(desk.git(&["show", &format!("{HEAD}:{FILE}")]), VALUES.replace("1.2.2", "1.2.3").trim());
-        assert_eq!(
-            desk.git(&["show", "-s", "--format=%an %cn %at %B", HEAD]),
-            "allclear allclear 1700000000 Promote shop/web in prod to 1.2.3\n\nAllclear-Promotion: id-of-1\n\
-             Allclear-Seq: 1\nAllclear-Environment: shop/web/prod"
-        );
         assert_eq!(desk.opened(&desk.order(1, "1.2.3")).await, request, "once more");
         assert_eq!(desk.pull(), Pull { version: desk.pull().version, ..pull }, "nothing was written");
     }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use expect_test::expect;
 use forge::heads::Patience;
 use objects::repo::spec::Wanted;
 use sandbox::http::{Action, Body, Fault, Reply, When};
@@ -74,23 +75,27 @@ async fn a_ref_that_is_not_there_is_said_with_those_that_may_be_meant() {
     scene.host.commit(REPOSITORY, "main", &[("a", b"1")]).expect("commit");
     scene.host.commit(REPOSITORY, "release/2026", &[("a", b"1")]).expect("commit");
     scene.git(&["tag", "v1.0", "main"]);
-    let why = async |wanted| lasting(desk.look(&url, wanted).await);
-    assert_eq!(why(branch("mian")).await, "the repository has no branch mian; did you mean main?");
-    assert_eq!(why(branch("release")).await, "the repository has no branch release; did you mean release/2026?");
-    assert_eq!(
-        why(branch("v1.0")).await,
-        "the repository has no branch v1.0, but a tag of that name: set spec.ref.tag"
-    );
-    assert_eq!(
-        why(tag("main")).await,
-        "the repository has no tag main, but a branch of that name: set spec.ref.branch"
-    );
-    assert_eq!(why(tag("zzzzzzzz")).await, "the repository has no tag zzzzzzzz");
-    assert_eq!(why(branch("a\nb")).await, "branch a\nb cannot be the name of a ref");
+    let why = async |wanted| format!("{}\n", lasting(desk.look(&url, wanted).await));
+    let mut said = String::new();
+    for wanted in [branch("mian"), branch("release"), branch("v1.0"), tag("main"), tag("zzzzzzzz"), branch("a\nb")] {
+        said += &why(wanted).await;
+    }
     scene.git(&["symbolic-ref", "HEAD", "refs/heads/gone"]);
-    assert!(why(Wanted::Head).await.contains("HEAD names a branch that does not exist"));
+    said += &why(Wanted::Head).await;
     scene.git(&["branch", "-D", "main"]);
-    assert!(why(branch("main")).await.starts_with("the repository has no branch main"));
+    said += &why(branch("main")).await;
+    expect![[r#"
+        the repository has no branch mian; did you mean main?
+        the repository has no branch release; did you mean release/2026?
+        the repository has no branch v1.0, but a tag of that name: set spec.ref.tag
+        the repository has no tag main, but a branch of that name: set spec.ref.branch
+        the repository has no tag zzzzzzzz
+        branch a
+        b cannot be the name of a ref
+        the repository's HEAD names a branch that does not exist; name one in spec.ref.branch
+        the repository has no branch main
+    "#]]
+    .assert_eq(&said);
     assert_eq!(desk.resting(), [""; 0], "all that is the repository's matter");
 }
 
