@@ -3,14 +3,13 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
 use allclear::adapters::clock::SystemClock;
 use allclear::adapters::forge_http::ForgeHttp;
 use allclear::adapters::heads::heads;
-use allclear::adapters::http::Lookup;
 use bytes::Bytes;
 use forge::git::{Credentials, Remote};
 use forge::keeper::Keeper;
@@ -27,19 +26,10 @@ use sandbox::git::GitHost;
 use sandbox::http::{Action, Body, Fault, Reply, Request, Server, StandIn, When};
 
 use crate::certificates;
+use crate::webhook::Knows;
 
 /// Long enough for an answer on loopback, short enough to wait for.
 const TIMEOUT: Duration = Duration::from_millis(500);
-
-/// Knows one address, for every name.
-struct Knows(IpAddr);
-
-#[async_trait::async_trait]
-impl Lookup for Knows {
-    async fn addresses(&self, _name: &str) -> io::Result<Vec<IpAddr>> {
-        Ok(vec![self.0])
-    }
-}
 
 /// Answers every request with its path.
 struct Echo;

@@ -8,8 +8,10 @@ use allclear::demo::life::Life;
 use sandbox::kubernetes::Timings;
 use sandbox::world::World;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpSocket, TcpStream};
+use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout};
+
+use super::connect;
 
 const STRANGER: &str = "127.0.0.1:0";
 const KUBELET: &str = "127.0.0.2:0";
@@ -38,12 +40,6 @@ async fn life(world: &World) -> Life {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     life
-}
-
-async fn connect(from: &str, to: SocketAddr) -> std::io::Result<TcpStream> {
-    let socket = TcpSocket::new_v4()?;
-    socket.bind(from.parse().unwrap())?;
-    socket.connect(to).await
 }
 
 /// The whole answer to one request.

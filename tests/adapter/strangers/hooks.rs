@@ -9,8 +9,10 @@ use sandbox::kubernetes::{Kind, Timings};
 use sandbox::world::World;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpSocket, TcpStream};
+use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout};
+
+use super::connect;
 
 const KUBELET: &str = "127.0.0.2:0";
 const POD: &str = "127.0.0.3:0";
@@ -52,12 +54,6 @@ async fn life(world: &World) -> Life {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     life
-}
-
-async fn connect(from: &str, to: SocketAddr) -> std::io::Result<TcpStream> {
-    let socket = TcpSocket::new_v4()?;
-    socket.bind(from.parse().unwrap())?;
-    socket.connect(to).await
 }
 
 /// The code of the answer to these bytes; 0 where there is none.

@@ -6,3 +6,13 @@ mod doors;
 mod egress;
 mod hooks;
 mod sites;
+
+use std::net::SocketAddr;
+
+use tokio::net::{TcpSocket, TcpStream};
+
+async fn connect(from: &str, to: SocketAddr) -> std::io::Result<TcpStream> {
+    let socket = TcpSocket::new_v4()?;
+    socket.bind(from.parse().unwrap())?;
+    socket.connect(to).await
+}
