@@ -1,42 +1,14 @@
 //! What only a person can end is an error once, however often it is tried and whoever meets it; nothing else suffers from it.
 
-use std::sync::{Arc, Mutex};
-
 use notices::notice::Kind;
 use support::fakes::{Fault, World};
+use support::log::{Log, listen};
 use support::stage::{Life, Stage, deployment, life, roll_out, settled};
-
-/// What was logged, as lines.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl std::io::Write for Log {
-    fn write(&mut self, text: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(text);
-        Ok(text.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
-impl Log {
-    /// Lines of this level that have all the words.
-    fn lines(&self, level: &str, words: &[&str]) -> Vec<String> {
-        let text = String::from_utf8_lossy(&self.0.lock().unwrap()).into_owned();
-        let wanted = |line: &&str| line.trim_start().starts_with(level) && words.iter().all(|word| line.contains(word));
-        text.lines().filter(wanted).map(str::to_owned).collect()
-    }
-}
 
 /// Two rollouts, while the first `times` calls of `method` are refused. Returns what was logged.
 fn play(method: &'static str, times: u32) -> (World, Log) {
-    let log = Log::default();
-    let writer = log.clone();
-    let format = tracing_subscriber::fmt().without_time().with_ansi(false).with_max_level(tracing::Level::DEBUG);
-    // This thread only, on which the whole process runs.
-    let _logged = tracing::subscriber::set_default(format.with_writer(move || writer.clone()).finish());
+    // This thread is the one on which the whole process runs.
+    let (log, _listening) = listen();
     let world = settled(1, &["web", "blog"]);
     life(&world, async |life: &mut Life| {
         life.pass(2_000).await;

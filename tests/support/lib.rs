@@ -17,6 +17,7 @@
 pub mod controller;
 pub mod fakes;
 pub mod fixture;
+pub mod log;
 pub mod moto;
 pub mod process;
 pub mod redis;

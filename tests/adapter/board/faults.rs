@@ -1,10 +1,11 @@
 //! What becomes of every failure of a Redis (faults R1 to R6 and R11).
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt as _;
 use purge::ports::{Board, Cursor, PortError, Posted, Reason, Retry};
+use support::log::listen;
 use support::redis::{Address, Redis};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -124,34 +125,9 @@ async fn a_half_open_connection_is_noticed_by_whoever_listens() {
     woken(&mut wakes).await;
 }
 
-/// What was logged, as text.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl Log {
-    fn times(&self, words: &str) -> usize {
-        String::from_utf8_lossy(&self.0.lock().unwrap()).matches(words).count()
-    }
-}
-
-impl std::io::Write for Log {
-    fn write(&mut self, text: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(text);
-        Ok(text.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
 #[tokio::test]
 async fn a_channel_that_is_taken_away_is_told_once_for_each_outage() {
-    let log = Log::default();
-    let writer = log.clone();
-    let subscriber = tracing_subscriber::fmt().with_writer(move || writer.clone()).finish();
-    // This thread only, which is the one that this test runs on.
-    let _logged = tracing::subscriber::set_default(subscriber);
+    let (log, _listening) = listen();
     let redis = Redis::start();
     let allow = |channels: &[&str]| {
         redis.command::<()>(&[&["ACL", "SETUSER", "poor", "on", ">word", "~*", "+@all"], channels].concat());
