@@ -3,13 +3,15 @@
 
 use std::collections::BTreeSet;
 
-use allclear::adapters::kubernetes::{Clients, Options, connect};
+use allclear::adapters::kubernetes::Clients;
 use allclear::adapters::ledger::kubernetes::KubernetesLedger;
 use allclear::adapters::ledger::kubernetes::find::{Ledgers, ledgers};
 use purge::ports::Ledger;
-use sandbox::http::{Action, Fault, Reply, Request, Server, When};
+use sandbox::http::{Request, Server};
 use sandbox::kubernetes::{Kind, KubernetesStandIn, Options as StandInOptions};
 use serde_json::{Value, json};
+
+use crate::served;
 
 struct Bench {
     api: KubernetesStandIn,
@@ -21,10 +23,7 @@ impl Bench {
     async fn start() -> Self {
         let api = KubernetesStandIn::new(StandInOptions::default());
         let server = api.start().await.unwrap();
-        let file = tempfile::NamedTempFile::new().unwrap();
-        std::fs::write(file.path(), api.kubeconfig(&server)).unwrap();
-        let clients =
-            connect(&Options { kubeconfig: Some(file.path().to_owned()), ..Options::default() }).await.unwrap();
+        let clients = served::clients(&api, &server).await;
         Self { api, server, clients }
     }
 
@@ -35,9 +34,7 @@ impl Bench {
     }
 
     fn forbid(&self, matches: fn(&Request) -> bool) {
-        let body = json!({"kind": "Status", "code": 403, "reason": "Forbidden", "message": "not for you"}).to_string();
-        let answer = Action::Answer(Reply::full(403, "application/json", body));
-        self.server.inject(Fault::once(When::Before, answer).matching(matches).times(1_000));
+        served::forbid(&self.server, "not for you", matches);
     }
 
     async fn look(&self, likely: &[&str]) -> Ledgers {

@@ -30,7 +30,7 @@ use purge::bounds::policy::Policy;
 use purge::ports::{Board, Posted};
 use purge::records::record::Record;
 use purge::records::record_codec::decode;
-use sandbox::http::{Action, Fault, Reply, Request, Server, When};
+use sandbox::http::{Request, Server};
 use sandbox::kubernetes::{Kind, KubernetesStandIn, Options as StandInOptions, Timings};
 use sandbox::world::World as Sandbox;
 use serde_json::{Value, json};
@@ -38,6 +38,7 @@ use support::redis::Redis;
 use support::snapshot::{self, redacted};
 
 use crate::cloudfront::adapter;
+use crate::served;
 
 /// The cluster of eu-1, seen by a person; eu-2 lives, and the Redis of us-1 does not.
 struct World {
@@ -167,9 +168,7 @@ impl World {
 
     /// Answers all requests that match with 403.
     fn forbid(&self, matches: fn(&Request) -> bool) {
-        let body = json!({"kind": "Status", "code": 403, "reason": "Forbidden", "message": "not for you"}).to_string();
-        let answer = Action::Answer(Reply::full(403, "application/json", body));
-        self.server.inject(Fault::once(When::Before, answer).matching(matches).times(1_000));
+        served::forbid(&self.server, "not for you", matches);
     }
 
     /// All that was printed is so.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use allclear::adapters::cloudfront::Timeouts;
-use allclear::adapters::kubernetes::{Cluster, Options, Scope, Tempo, connect};
+use allclear::adapters::kubernetes::{Cluster, Scope, Tempo};
 use allclear::adapters::ledger::kubernetes::KubernetesLedger;
 use allclear::cli::answer::{Outcome, Output};
 use allclear::cli::explain::explain;
@@ -13,11 +13,12 @@ use kernel::id::WorkloadId;
 use purge::bounds::policy::Policy;
 use purge::records::record_codec::decode;
 use sandbox::cloudfront::{self as stand_in, CloudFrontStandIn, Distribution};
-use sandbox::http::{Action, Fault, Reply, Request, Server, When};
+use sandbox::http::{Request, Server};
 use sandbox::kubernetes::{Kind, KubernetesStandIn, Options as StandInOptions};
 use serde_json::{Value, json};
 
 use crate::cloudfront::adapter;
+use crate::served;
 
 /// A cluster with `shop/web` behind `www.example.com`, and an account with a distribution for it.
 struct World {
@@ -38,10 +39,7 @@ impl World {
         api.seed("shop", "web", "shop/web:1.2.3", 2).unwrap();
         api.expose("shop", "web", "www.example.com").unwrap();
         let server = api.start().await.unwrap();
-        let file = tempfile::NamedTempFile::new().unwrap();
-        std::fs::write(file.path(), api.kubeconfig(&server)).unwrap();
-        let clients =
-            connect(&Options { kubeconfig: Some(file.path().to_owned()), ..Options::default() }).await.unwrap();
+        let clients = served::clients(&api, &server).await;
 
         let account = Arc::new(CloudFrontStandIn::new(stand_in::Options::default()));
         account.add_distribution(Distribution::new("E1").alias("www.example.com"));
@@ -77,10 +75,7 @@ impl World {
 
     /// Answers all requests for this resource with 403.
     fn forbid(&self, resource: &'static str) {
-        let body = json!({"kind": "Status", "code": 403, "reason": "Forbidden", "message": "not for you"}).to_string();
-        let answer = Action::Answer(Reply::full(403, "application/json", body));
-        let fault = Fault::once(When::Before, answer).matching(move |request| request.path.contains(resource));
-        self.server.inject(fault.times(1_000));
+        served::forbid(&self.server, "not for you", move |request| request.path.contains(resource));
     }
 }
 
@@ -204,12 +199,7 @@ async fn whoever_has_the_rights_that_the_documents_list_is_told_everything() {
     assert!(page.contains(row), "docs/security.md lists other rights than this test");
     let world = World::start().await;
     world.api.set_image("shop", "web", "web", "shop/web:1.2.4").unwrap();
-    let body = json!({
-        "kind": "Status", "code": 403, "reason": "Forbidden", "message": "User \"jane\" cannot do this",
-    });
-    let answer = Action::Answer(Reply::full(403, "application/json", body.to_string()));
-    let refused = Fault::once(When::Before, answer).matching(|request| !is_allowed(request));
-    world.server.inject(refused.times(1_000));
+    served::forbid(&world.server, "User \"jane\" cannot do this", |request| !is_allowed(request));
     let seen = world.json("web").await.to_string();
     let forbidden: Vec<_> = world.server.seen().into_iter().filter(|seen| seen.status == Some(403)).collect();
     assert!(forbidden.is_empty(), "{forbidden:#?}");
@@ -221,11 +211,7 @@ async fn whoever_has_the_rights_that_the_documents_list_is_told_everything() {
 async fn a_missing_right_is_to_be_given_to_whoever_asked() {
     let world = World::start().await;
     let message = "pods is forbidden: User \"jane\" cannot list resource \"pods\"";
-    let body = json!({"kind": "Status", "code": 403, "reason": "Forbidden", "message": message}).to_string();
-    let answer = Action::Answer(Reply::full(403, "application/json", body));
-    world
-        .server
-        .inject(Fault::once(When::Before, answer).matching(|request| request.path.ends_with("/pods")).times(10));
+    served::forbid(&world.server, message, |request| request.path.ends_with("/pods"));
     world.api.set_image("shop", "web", "web", "shop/web:1.2.4").unwrap();
     let seen = world.json("web").await.to_string();
     assert!(seen.contains("allow the user jane to list pods in shop"), "{seen}");

@@ -20,7 +20,6 @@ use allclear::adapters::kubernetes::crd::repo::Installation;
 use allclear::adapters::kubernetes::desk::Desk;
 use allclear::adapters::kubernetes::objects::GROUP;
 use allclear::adapters::kubernetes::secrets::KubernetesSecrets;
-use allclear::adapters::kubernetes::{Options, connect};
 use allclear::http::hooks::{Hooks, Key, Trust};
 use allclear::http::{Addresses, Front, Serving, serve};
 use allclear::looking::About;
@@ -34,6 +33,8 @@ use sandbox::http::{Action, Fault, Reply, Request, Server, When};
 use sandbox::kubernetes::{Kind, KubernetesStandIn, Options as StandInOptions};
 use serde_json::{Value, json};
 use sha2::Sha256;
+
+use crate::served;
 
 /// The key of the older controller's tests.
 const KEY: &str = "hmac-secret";
@@ -104,10 +105,7 @@ impl Bench {
         let api = KubernetesStandIn::new(StandInOptions::default());
         api.set_installed(GROUP, true);
         let server = api.start().await.unwrap();
-        let file = tempfile::NamedTempFile::new().unwrap();
-        std::fs::write(file.path(), api.kubeconfig(&server)).unwrap();
-        let clients =
-            connect(&Options { kubeconfig: Some(file.path().to_owned()), ..Options::default() }).await.unwrap();
+        let clients = served::clients(&api, &server).await;
         let metrics: Arc<Metrics> = Arc::default();
         let hooks = Hooks {
             marks: Arc::new(Desk::new(&clients, &[GROUP.to_owned()], false)),

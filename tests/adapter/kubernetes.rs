@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use allclear::adapters::kubernetes::{Clients, Cluster, Options, Scope, Tempo, connect};
+use allclear::adapters::kubernetes::{Clients, Cluster, Scope, Tempo};
 use futures_util::StreamExt;
 use kernel::id::WorkloadId;
 use kernel::retry::Backoff;
@@ -12,6 +12,8 @@ use purge::ports::{ClusterView, Flow, PortError, Sight};
 use purge::workloads::workload::Workload;
 use sandbox::http::{Action, Fault, Reply, Request, Seen, Server, When};
 use sandbox::kubernetes::{KubernetesStandIn, Options as StandInOptions};
+
+use crate::served;
 
 mod events;
 mod jobs;
@@ -39,10 +41,7 @@ impl Bench {
     async fn start() -> Self {
         let api = KubernetesStandIn::new(StandInOptions::default());
         let server = api.start().await.unwrap();
-        let file = tempfile::NamedTempFile::new().unwrap();
-        std::fs::write(file.path(), api.kubeconfig(&server)).unwrap();
-        let options = Options { kubeconfig: Some(file.path().to_owned()), ..Options::default() };
-        let clients = connect(&options).await.unwrap();
+        let clients = served::clients(&api, &server).await;
         Self { api, server, clients }
     }
 

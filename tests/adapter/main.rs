@@ -30,5 +30,6 @@ mod pipelines;
 mod published;
 mod readme;
 mod repos;
+mod served;
 mod strangers;
 mod webhook;

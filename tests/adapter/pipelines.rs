@@ -3,7 +3,6 @@
 
 use allclear::adapters::kubernetes::desk::{Desk, Marked, SUSPEND};
 use allclear::adapters::kubernetes::objects::{GROUP, PipelineKind};
-use allclear::adapters::kubernetes::{Options, connect};
 use allclear::cli::answer::{Outcome, Output};
 use allclear::cli::command_kind::named;
 use allclear::cli::consent::Consent;
@@ -12,6 +11,8 @@ use kernel::id::PipelineId;
 use sandbox::http::{Action, Fault, Reply, Request, Server, When};
 use sandbox::kubernetes::{Kind, KubernetesStandIn, Options as StandInOptions};
 use serde_json::{Value, json};
+
+use crate::served::{self, has};
 
 const THEIRS: &str = "pipelines.weave.works";
 const TICKET: &str = "0123456789ab";
@@ -65,10 +66,7 @@ impl World {
     async fn start() -> Self {
         let api = KubernetesStandIn::new(StandInOptions::default());
         let server = api.start().await.unwrap();
-        let file = tempfile::NamedTempFile::new().unwrap();
-        std::fs::write(file.path(), api.kubeconfig(&server)).unwrap();
-        let clients =
-            connect(&Options { kubeconfig: Some(file.path().to_owned()), ..Options::default() }).await.unwrap();
+        let clients = served::clients(&api, &server).await;
         let desk = Desk::new(&clients, &[GROUP.to_owned(), THEIRS.to_owned()], false);
         Self { api, server, desk }
     }
@@ -97,27 +95,12 @@ impl World {
     }
 
     fn forbid(&self, matches: fn(&Request) -> bool) {
-        let body = r#"{"kind":"Status","code":403,"message":"pipelines is forbidden: User \"anna\" cannot do that"}"#;
-        let answer = Action::Answer(Reply::full(403, "application/json", body));
-        self.server.inject(Fault::once(When::Before, answer).matching(matches).times(u32::MAX));
+        served::forbid(&self.server, "pipelines is forbidden: User \"anna\" cannot do that", matches);
     }
 }
 
 fn yes(asker: &str, overrides: bool) -> Yes<'_, PipelineKind> {
     Yes { asker, ticket: None, overrides }
-}
-
-fn words(outcome: &Outcome) -> String {
-    let all = format!("{}{}", outcome.out, outcome.err);
-    all.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-fn has(outcome: &Outcome, code: u8, parts: &[&str]) {
-    let words = words(outcome);
-    assert_eq!(outcome.code, code, "{words}");
-    for part in parts {
-        assert!(words.contains(part), "{part:?} is not in {words}");
-    }
 }
 
 #[tokio::test]

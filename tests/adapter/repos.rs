@@ -4,7 +4,6 @@
 use allclear::adapters::kubernetes::crd::repo::Installation;
 use allclear::adapters::kubernetes::desk::Desk;
 use allclear::adapters::kubernetes::objects::{GROUP, RepoKind};
-use allclear::adapters::kubernetes::{Options, connect};
 use allclear::cli::answer::{Outcome, Output};
 use allclear::cli::command_kind::named;
 use allclear::cli::consent::Consent;
@@ -14,6 +13,8 @@ use objects::repo::job::StepKind;
 use sandbox::http::{Action, Fault, Reply, Request, Server, When};
 use sandbox::kubernetes::{Kind, KubernetesStandIn, Options as StandInOptions};
 use serde_json::{Value, json};
+
+use crate::served::{self, has};
 
 const TICKET: &str = "0123456789ab";
 const A: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
@@ -61,10 +62,7 @@ impl World {
     async fn start() -> Self {
         let api = KubernetesStandIn::new(StandInOptions::default());
         let server = api.start().await.unwrap();
-        let file = tempfile::NamedTempFile::new().unwrap();
-        std::fs::write(file.path(), api.kubeconfig(&server)).unwrap();
-        let clients =
-            connect(&Options { kubeconfig: Some(file.path().to_owned()), ..Options::default() }).await.unwrap();
+        let clients = served::clients(&api, &server).await;
         let desk = Desk::of_repos(&clients, Installation::default());
         Self { api, server, desk }
     }
@@ -115,15 +113,6 @@ fn pod(name: &str, job: &str) -> Value {
 
 fn yes(ticket: Option<&str>, overrides: bool) -> Yes<'_, RepoKind> {
     Yes { asker: &(), ticket, overrides }
-}
-
-fn has(outcome: &Outcome, code: u8, parts: &[&str]) {
-    let all = format!("{}{}", outcome.out, outcome.err);
-    let words = all.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert_eq!(outcome.code, code, "{words}");
-    for part in parts {
-        assert!(words.contains(part), "{part:?} is not in {words}");
-    }
 }
 
 #[tokio::test]

@@ -4,23 +4,19 @@ use std::collections::BTreeMap;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use allclear::adapters::kubernetes::{Clients, Cluster, Options, Scope, Tempo, connect};
+use allclear::adapters::kubernetes::{Cluster, Options, Scope, Tempo, connect};
 use purge::ports::{ClusterView, Retry};
 use purge::site::{Age, Gathered, Site};
 use sandbox::kubernetes::{KubernetesStandIn, Options as StandInOptions};
 use serde_json::{Value, json};
+
+use crate::served::clients;
 
 /// Where the search in a process of its own finds the cluster, and where the peak of its memory is told.
 const KUBECONFIG: &str = "ALLCLEAR_TEST_SITES_KUBECONFIG";
 
 /// What a search in a process of its own may take. It stands for a hang.
 const SEARCH_MAX: Duration = Duration::from_secs(120);
-
-async fn clients(api: &KubernetesStandIn, server: &sandbox::http::Server) -> Clients {
-    let file = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(file.path(), api.kubeconfig(server)).unwrap();
-    connect(&Options { kubeconfig: Some(file.path().to_owned()), ..Options::default() }).await.unwrap()
-}
 
 fn path_to(service: &str) -> Value {
     json!({"paths": [{"path": "/", "pathType": "Prefix", "backend": {"service": {"name": service, "port": {"number": 80}}}}]})
