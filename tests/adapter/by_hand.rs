@@ -3,30 +3,17 @@
 
 use std::collections::BTreeSet;
 
-use allclear::adapters::kubernetes::Clients;
 use allclear::adapters::ledger::kubernetes::KubernetesLedger;
 use allclear::adapters::ledger::kubernetes::find::{Ledgers, ledgers};
 use purge::ports::Ledger;
-use sandbox::http::{Request, Server};
-use sandbox::kubernetes::{Kind, KubernetesStandIn, Options as StandInOptions};
+use sandbox::http::Request;
+use sandbox::kubernetes::Kind;
 use serde_json::{Value, json};
 
+use crate::kubernetes::Bench;
 use crate::served;
 
-struct Bench {
-    api: KubernetesStandIn,
-    server: Server,
-    clients: Clients,
-}
-
 impl Bench {
-    async fn start() -> Self {
-        let api = KubernetesStandIn::new(StandInOptions::default());
-        let server = api.start().await.unwrap();
-        let clients = served::clients(&api, &server).await;
-        Self { api, server, clients }
-    }
-
     fn config_map(&self, namespace: &str, name: &str, labels: &Value) {
         let metadata = json!({"namespace": namespace, "name": name, "labels": labels});
         let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"layout": "1"}});

@@ -31,14 +31,14 @@ mod watching;
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A stand-in, served, and clients of it made the way the program makes them.
-struct Bench {
-    api: KubernetesStandIn,
-    server: Server,
-    clients: Clients,
+pub struct Bench {
+    pub api: KubernetesStandIn,
+    pub server: Server,
+    pub clients: Clients,
 }
 
 impl Bench {
-    async fn start() -> Self {
+    pub async fn start() -> Self {
         let api = KubernetesStandIn::new(StandInOptions::default());
         let server = api.start().await.unwrap();
         let clients = served::clients(&api, &server).await;

@@ -12,8 +12,9 @@ use sandbox::kubernetes::{Kind, Timings};
 use sandbox::world::World;
 use serde_json::{Value, json};
 use sha2::Sha256;
-use support::process::{Process, comes_true};
+use support::process::Process;
 
+use crate::leader::until;
 use crate::scene::{NAME, Scene, image};
 
 const STAGING: &str = "staging";
@@ -59,11 +60,6 @@ fn replica(scene: &Scene, pod: &str) -> Process {
     environment.insert("ALLCLEAR__LEADER__LEASE".to_owned(), "true".to_owned());
     environment.insert("ALLCLEAR__HOOKS__LISTEN".to_owned(), "127.0.0.1:0".to_owned());
     Process::start(&["run"], environment)
-}
-
-async fn until(what: &str, replicas: &[&Process], mut fact: impl AsyncFnMut() -> bool) {
-    let logs = || replicas.iter().map(|replica| replica.tail()).collect::<Vec<_>>().join("\n\n");
-    assert!(comes_true(async || fact().await).await, "it never came to this: {what}\n{}", logs());
 }
 
 /// Where a replica takes requests.

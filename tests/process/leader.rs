@@ -18,7 +18,8 @@ fn replica(scene: &Scene, pod: &str, lease: bool) -> Process {
     Process::start(&["run"], environment)
 }
 
-async fn until(what: &str, replicas: &[&Process], mut fact: impl AsyncFnMut() -> bool) {
+/// Waits for a fact, and shows what the replicas logged if it never comes true.
+pub async fn until(what: &str, replicas: &[&Process], mut fact: impl AsyncFnMut() -> bool) {
     let logs = || replicas.iter().map(|replica| replica.tail()).collect::<Vec<_>>().join("\n\n");
     assert!(comes_true(async || fact().await).await, "it never came to this: {what}\n{}", logs());
 }

@@ -223,9 +223,8 @@ fn a_cluster_that_is_away_holds_up_what_needs_it_and_nothing_else() {
     });
 }
 
-/// A rollout of the core beside it, with the times of all that it did.
-fn purge_beside(spoil: impl AsyncFn(&Life)) -> Vec<(Millis, String)> {
-    let world = at_rest(by_notice("web"));
+/// A rollout of `blog` while something else is spoilt, with the times of all that it did.
+pub fn purge_beside(world: World, spoil: impl AsyncFn(&Life)) -> Vec<(Millis, String)> {
     life(&world, async |life| {
         life.pass(2_000).await;
         let rollout = async {
@@ -243,9 +242,9 @@ fn purge_beside(spoil: impl AsyncFn(&Life)) -> Vec<(Millis, String)> {
 // Faults: PF15
 #[test]
 fn actors_of_pipelines_that_crash_until_they_must_rest_cost_no_purge_anything_and_come_back() {
-    let undisturbed = purge_beside(async |_| {});
+    let undisturbed = purge_beside(at_rest(by_notice("web")), async |_| {});
     for of_clusters in [true, false] {
-        let disturbed = purge_beside(async |life| {
+        let disturbed = purge_beside(at_rest(by_notice("web")), async |life| {
             for _ in 0..40 {
                 life.world.panic_promoting(of_clusters);
                 life.pass(1_500).await;

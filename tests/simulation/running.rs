@@ -6,8 +6,10 @@ use std::collections::BTreeSet;
 use notices::notice::Kind;
 use objects::repo::status::Phase;
 use support::fakes::running::repo;
-use support::fakes::{Fault, Millis, World};
-use support::stage::{Life, id, life, roll_out, settled};
+use support::fakes::{Fault, World};
+use support::stage::{Life, life, settled};
+
+use crate::promoting::purge_beside;
 
 const A: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
 const B: &str = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
@@ -124,30 +126,19 @@ fn a_repo_that_is_deleted_in_any_moment_leaves_nothing_behind() {
     }
 }
 
-/// A rollout of another workload, while this happens to Repos: what came of it, and when.
-fn purge_beside(spoil: impl AsyncFn(&Life)) -> Vec<(Millis, String)> {
+/// Beside `blog`, at rest.
+fn one_repo() -> World {
     let world = settled(1, &["blog"]);
     world.apply_repo(repo("infra"));
     world.push("infra", A);
-    life(&world, async |life| {
-        life.pass(2_000).await;
-        let rollout = async {
-            life.pass(10_000).await;
-            roll_out(life, "blog", 2, "2", 30_000).await;
-            life.pass(60_000).await;
-        };
-        tokio::join!(spoil(life), rollout);
-        assert_eq!(life.has_given_up(), None);
-    });
-    assert_eq!(world.record(&id("blog")).map(|record| record.is_open()), Some(false));
-    world.effects("blog", "EBLOG")
+    world
 }
 
 // Faults: RF13
 #[test]
 fn actors_of_repos_that_crash_until_they_must_rest_cost_no_purge_anything_and_come_back() {
-    let undisturbed = purge_beside(async |_| {});
-    let disturbed = purge_beside(async |life| {
+    let undisturbed = purge_beside(one_repo(), async |_| {});
+    let disturbed = purge_beside(one_repo(), async |life| {
         for _ in 0..40 {
             life.world.panic_running();
             life.pass(1_500).await;
