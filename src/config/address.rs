@@ -142,7 +142,7 @@ impl WebUrl {
     /// # Errors
     /// Says what is wrong without quoting the text.
     pub fn parse(text: &str) -> Result<Self, Refused> {
-        let fix = "write an absolute URL such as https://ci.example.com/purged";
+        let fix = "write an absolute URL such as https://example.com/path";
         let url = Url::parse(text.trim()).map_err(|error| Refused::new(format!("is not a URL: {error}"), fix))?;
         if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
             return Err(Refused::new("is not an http or https URL", fix));

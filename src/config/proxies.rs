@@ -22,22 +22,24 @@ pub(super) fn warn(
     git: impl IntoIterator<Item = &'static str>,
     findings: &mut Findings,
 ) {
-    let value = |name: &str| {
-        let given = environment.get(name).or_else(|| environment.get(&name.to_ascii_lowercase()));
-        given.map(String::as_str).filter(|value| !value.trim().is_empty())
+    let given = |name: &str| {
+        let given = environment.get_key_value(name).or_else(|| environment.get_key_value(&name.to_ascii_lowercase()));
+        given.filter(|(_, value)| !value.trim().is_empty())
     };
-    let Some(name) = VARIABLES.into_iter().find(|name| value(name).is_some()) else { return };
-    let [https, http, all] = VARIABLES.map(|name| value(name).unwrap_or_default());
-    let matcher = Matcher::builder().https(https).http(http).all(all).no(value("NO_PROXY").unwrap_or_default()).build();
-    let place = Place::Environment(name.to_owned());
+    let value = |name: &str| given(name).map_or("", |(_, value)| value.as_str());
+    let Some((name, _)) = VARIABLES.into_iter().find_map(given) else { return };
+    let [https, http, all] = VARIABLES.map(value);
+    let matcher = Matcher::builder().https(https).http(http).all(all).no(value("NO_PROXY")).build();
+    let place = Place::Environment(name.clone());
     let would = |hook: &&Hook| {
         let uri = hook.url.expose().as_str().parse::<Uri>();
         uri.is_ok_and(|uri| matcher.intercept(&uri).is_some())
     };
     let past = hooks.iter().filter(would).count();
     if past > 0 {
+        let called = if past == 1 { "1 is".to_owned() } else { format!("{past} are") };
         let message = format!(
-            "is not used for webhooks, so {past} of them are called directly; if only a proxy leads there, set webhooks.proxy; if \
+            "is not used for webhooks: {called} called directly; if only a proxy leads there, set webhooks.proxy; if \
              this is meant, name their hosts in NO_PROXY"
         );
         findings.warn(&place, "webhooks.proxy", message);

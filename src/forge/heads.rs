@@ -15,6 +15,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use kernel::id::{CommitId, RepoId};
 use kernel::names::destination;
+use kernel::text::visible;
 use objects::ports::Secrets;
 use objects::ports::repo::{Begins, Found, Heads, Unresolved};
 use objects::repo::spec::{Spec, Wanted};
@@ -195,7 +196,7 @@ impl Question {
         };
         match is_name(&name) {
             true => Ok(Asked::Remote(Self { name, wanted: wanted.clone() })),
-            false => Err(lasting(format!("{wanted} cannot be the name of a ref"))),
+            false => Err(lasting(format!("{} cannot be the name of a ref", visible(&wanted.to_string())))),
         }
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use allclear::adapters::kubernetes::{Cluster, Options, Scope, Tempo, connect};
 use allclear::adapters::ledger::kubernetes::KubernetesLedger;
 use allclear::cli::answer::Output;
-use allclear::cli::status::{Asked, status};
+use allclear::cli::status::{Asked, printed, status};
 use allclear::demo::life::Life;
 use allclear::looking::whose::Whose;
 use allclear::looking::{About, Sources};
@@ -79,6 +79,13 @@ async fn a_rollout_that_failed_is_amber_everywhere_until_one_ends_well_also_afte
     comes_to_say(&life, "All clear").await;
     for text in statuses(&world, &life).await {
         assert_eq!(text.trim_end(), "member self of group default: all clear, 2 workloads and none in flight");
+    }
+    let said: serde_json::Value = serde_json::from_str(&get(&life, "/api/v1/state").await).unwrap();
+    for (of, list) in [("promoting", "pipelines"), ("running", "repos")] {
+        let mut newer = said.clone();
+        newer[of] = serde_json::json!({list: [{"id": "of a newer allclear"}]});
+        let text = printed(newer.to_string().as_bytes(), None, Output::Table).unwrap().out;
+        assert!(text.contains("of another form") && !text.contains("all clear"), "{text}");
     }
 
     world.kubernetes.set_image("shop", "web", "web", &image("2")).unwrap();

@@ -130,6 +130,7 @@ pub async fn cluster_uid(clients: &Clients) -> Result<String, PortError> {
     let uid = |object: serde_json::Value| Some(object.get("metadata")?.get("uid")?.as_str()?.to_owned());
     found
         .and_then(|answer| uid(answer.json().ok()?))
+        .filter(|uid| !uid.is_empty())
         .ok_or_else(|| PortError::passing(namespaces.attempt_one("get", KUBE_SYSTEM).to_string(), "it has no UID"))
 }
 

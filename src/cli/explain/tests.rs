@@ -105,7 +105,7 @@ async fn without_rights_to_the_deployment_the_record_still_answers() {
     world.cluster.workloads = Err(forbidden("failed to get deployments.apps web in shop"));
     world.cluster.facts = Err(forbidden("failed to list services in shop"));
     expect![[r#"
-        State         the workload has not been seen since the start, at most 13m 30s of 15m left
+        State         the workload has not been seen yet, at most 13m 30s of 15m left
         Deployment    missing: failed to get deployments.apps web in shop: forbidden
         Record        rollout 7, rolling: web: 1.2.3 → 1.2.4
                       the edge has web registry.example.com/shop/web:1.2.3
@@ -269,9 +269,9 @@ async fn a_list_without_rights_shows_the_records_and_says_what_is_missing() {
     let outcome = world.ask(None, Output::Table).await;
     assert_eq!(outcome.code, 1);
     expect![[r#"
-        NAMESPACE  NAME  VERSION  PHASE    STATE                                     LAST PURGE
-        shop       web   1.2.4    rolling  the workload has not been seen since the  web: 1.2.2 → 1.2.3
-                                           start, at most 13m 30s of 15m left
+        NAMESPACE  NAME  VERSION  PHASE    STATE                                        LAST PURGE
+        shop       web   1.2.4    rolling  the workload has not been seen yet, at most  web: 1.2.2 → 1.2.3
+                                           13m 30s of 15m left
         missing: failed to watch deployments: forbidden
     "#]]
     .assert_eq(&outcome.out);

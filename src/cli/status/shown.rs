@@ -225,12 +225,16 @@ impl Shown {
     /// As the page has it: nothing is wrong, and nothing ended badly.
     fn is_well(&self) -> bool {
         let delivered = !self.deliveries.iter().any(|delivery| delivery.given_up);
-        let promotes = self.promoted().is_none_or(|seen| {
-            let sick = seen.leaves.iter().any(|leaf| !leaf.troubles.is_empty());
-            seen.troubles.is_empty() && !sick && !seen.pipelines.iter().any(View::is_stalled)
-        });
-        let runs =
-            self.run().is_none_or(|seen| seen.troubles.is_empty() && !seen.repos.iter().any(repo::View::is_stalled));
+        // What has a form that we do not know was not looked at.
+        let promotes = self.promoting.is_null()
+            || self.promoted().is_some_and(|seen| {
+                let sick = seen.leaves.iter().any(|leaf| !leaf.troubles.is_empty());
+                seen.troubles.is_empty() && !sick && !seen.pipelines.iter().any(View::is_stalled)
+            });
+        let runs = self.running.is_null()
+            || self
+                .run()
+                .is_some_and(|seen| seen.troubles.is_empty() && !seen.repos.iter().any(repo::View::is_stalled));
         self.troubles.is_empty()
             && self.unwell.is_empty()
             && self.quarantined.is_empty()
@@ -368,7 +372,7 @@ mod tests {
             shop/infra  ?
               Waits         boom; say yes
 
-            member eu-1 of group default: all clear, 1 workload and none in flight
+            member eu-1 of group default: 1 workload and none in flight, but something needs a look
 
               Repos         of another form than this version knows; -o json shows them
         "#]]

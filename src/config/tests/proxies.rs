@@ -19,10 +19,10 @@ fn a_proxy_of_the_environment_that_is_not_used_for_webhooks_is_said() {
     let some =
         [vec![all], vec![("http_proxy", proxy)], vec![("ALL_PROXY", proxy)], vec![all, ("no_proxy", "10.0.0.0/8")]];
     expect![[r#"
-        environment HTTPS_PROXY: webhooks.proxy: is not used for webhooks, so 2 of them are called directly; if only a proxy leads there, set webhooks.proxy; if this is meant, name their hosts in NO_PROXY
-        environment HTTP_PROXY: webhooks.proxy: is not used for webhooks, so 1 of them are called directly; if only a proxy leads there, set webhooks.proxy; if this is meant, name their hosts in NO_PROXY
-        environment ALL_PROXY: webhooks.proxy: is not used for webhooks, so 3 of them are called directly; if only a proxy leads there, set webhooks.proxy; if this is meant, name their hosts in NO_PROXY
-        environment HTTPS_PROXY: webhooks.proxy: is not used for webhooks, so 1 of them are called directly; if only a proxy leads there, set webhooks.proxy; if this is meant, name their hosts in NO_PROXY
+        environment HTTPS_PROXY: webhooks.proxy: is not used for webhooks: 2 are called directly; if only a proxy leads there, set webhooks.proxy; if this is meant, name their hosts in NO_PROXY
+        environment http_proxy: webhooks.proxy: is not used for webhooks: 1 is called directly; if only a proxy leads there, set webhooks.proxy; if this is meant, name their hosts in NO_PROXY
+        environment ALL_PROXY: webhooks.proxy: is not used for webhooks: 3 are called directly; if only a proxy leads there, set webhooks.proxy; if this is meant, name their hosts in NO_PROXY
+        environment HTTPS_PROXY: webhooks.proxy: is not used for webhooks: 1 is called directly; if only a proxy leads there, set webhooks.proxy; if this is meant, name their hosts in NO_PROXY
     "#]].assert_eq(&lines(some.map(|given| warned(&given))));
     assert_eq!(warned(&[("HTTPS_PROXY", proxy), ("NO_PROXY", "10.0.0.0/8, .example.com")]), "");
     assert_eq!(warned(&[("HTTPS_PROXY", " "), ("NO_PROXY", "*")]), "");

@@ -110,7 +110,7 @@ fn what_is_no_attribute_or_certificate_is_refused() {
     expect![[r#"
         environment ALLCLEAR__TRACES__ATTRIBUTES: traces.attributes: has an item that has no name of an attribute; fix: write name=value, such as deployment.environment.name=production
         environment ALLCLEAR__TRACES__ATTRIBUTES: traces.attributes: has an item that has no = in it; fix: write name=value, with %20 for a blank and %2C for a comma
-        environment ALLCLEAR__TRACES__ENDPOINT: traces.endpoint: is not an http or https URL; fix: write an absolute URL such as https://ci.example.com/purged
+        environment ALLCLEAR__TRACES__ENDPOINT: traces.endpoint: is not an http or https URL; fix: write an absolute URL such as https://example.com/path
         environment ALLCLEAR__TRACES__CA_FILE: traces.ca_file: names a file that cannot be read: there is no such file; fix: mount the certificates there, or leave traces.ca_file empty
     "#]].assert_eq(&lines(given.into_iter().flat_map(|one| problems(&[], &[one]))));
 }

@@ -90,8 +90,7 @@ async fn a_ref_that_is_not_there_is_said_with_those_that_may_be_meant() {
         the repository has no branch v1.0, but a tag of that name: set spec.ref.tag
         the repository has no tag main, but a branch of that name: set spec.ref.branch
         the repository has no tag zzzzzzzz
-        branch a
-        b cannot be the name of a ref
+        branch a\nb cannot be the name of a ref
         the repository's HEAD names a branch that does not exist; name one in spec.ref.branch
         the repository has no branch main
     "#]]

@@ -326,7 +326,7 @@ fn state(
                 return (format!("{why}; {}", clock.stopped()), next);
             }
             let waits = match workload.map(|workload| workload.standing(policy.zero_is_complete)) {
-                None => "the workload has not been seen since the start".to_owned(),
+                None => "the workload has not been seen yet".to_owned(),
                 // The clock stands still.
                 Some(Standing::Complete) => {
                     let (waits, next) = from_outside(None, policy);
