@@ -77,7 +77,7 @@ impl World {
         // The vector is in the order's reference only as a hash; the vote that has it names the rollout.
         let owner = |record: &Record| {
             let mut votes = record.all_kept();
-            votes.find(|v| v.purges.values().any(|p| p.reference == order.reference)).map(|v| v.seq)
+            votes.find(|v| v.purges.listed.values().any(|p| p.reference == order.reference)).map(|v| v.seq)
         };
         let machine =
             next.workers.iter().filter_map(|w| w.machine.as_deref()).find_map(|m| m.durable().and_then(owner));

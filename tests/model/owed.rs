@@ -160,7 +160,7 @@ impl Field {
             let known = |(other, node): (usize, &Node)| {
                 let mut record = node.shown.clone()?;
                 if self.mutant == Some(Mutant::ClosedByOneMadeByAnother) && other != m {
-                    for purge in record.votes.iter_mut().flat_map(|vote| vote.purges.values_mut()) {
+                    for purge in record.votes.iter_mut().flat_map(|vote| vote.purges.listed.values_mut()) {
                         purge.sent = Some(PathSet::default());
                     }
                 }
@@ -371,7 +371,7 @@ fn what_is_owed_is_told_daily_and_survives_restarts() {
     }
     let told = field.told(Kind::PurgeOwed);
     assert_eq!(told.len(), 1 + 2, "{told:?}");
-    assert!(field.record(0).owed[0].noticed.len() < 5);
+    assert!(field.record(0).owed[0].purges.noticed.len() < 5);
     field.refuse(0, E1, None);
     field.pass(Duration::from_secs(10 * 60));
     assert_eq!((field.told(Kind::PurgeCompleted).len(), field.record(0).owed.len()), (1, 0));
@@ -435,8 +435,9 @@ fn members_that_send_different_paths_for_one_vote_make_one_invalidation() {
     let field = two(None);
     field.assert_made_once();
     assert_eq!(field.sent(E1, Timestamp::default()), Some(paths(&["/a", "/b"])));
-    let open =
-        |record: &Record| record.all_kept().any(|vote| vote.purges.values().any(|p| p.state != PurgeState::Completed));
+    let open = |record: &Record| {
+        record.all_kept().any(|vote| vote.purges.listed.values().any(|p| p.state != PurgeState::Completed))
+    };
     assert!((0..2).all(|m| !open(field.record(m))));
     let broken = std::panic::catch_unwind(|| two(Some(Mutant::ReferenceOfSent)).assert_made_once());
     assert!(broken.is_err(), "a reference made of what is sent is caught");

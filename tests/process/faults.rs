@@ -145,7 +145,7 @@ async fn a_reference_that_was_used_with_other_paths_is_found_and_waited_for() {
     scene.roll_out("1.1");
     let reference = |scene: &Scene| {
         let record = scene.record()?;
-        let purge = record.votes.first()?.purges.values().next()?;
+        let purge = record.votes.first()?.purges.listed.values().next()?;
         Some(purge.reference.to_string())
     };
     scene.wait_until("the purge is planned", async |scene| reference(scene).is_some()).await;

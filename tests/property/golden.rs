@@ -31,9 +31,9 @@ fn demo() -> DistributionId {
 
 /// What was recorded under the first of these references, before any of its purges was created, and what came of it.
 fn before_and_after(records: &[Record]) -> (Record, Record) {
-    let before = records.iter().find(|record| record.votes.iter().any(|vote| vote.purges.is_empty())).unwrap();
+    let before = records.iter().find(|record| record.votes.iter().any(|vote| vote.purges.listed.is_empty())).unwrap();
     let matched = |record: &&Record| {
-        record.votes.iter().any(|vote| !vote.purges.is_empty() && vote.vector == before.votes[0].vector)
+        record.votes.iter().any(|vote| !vote.purges.listed.is_empty() && vote.vector == before.votes[0].vector)
     };
     (before.clone(), records.iter().find(matched).unwrap().clone())
 }
@@ -69,7 +69,7 @@ fn matched(group: &str, before: &Record, view: impl Fn(&Record) -> View) -> Reco
                 assert_eq!(plan.hosts.iter().map(|host| host.as_str()).collect::<Vec<_>>(), ["www.example.com"]);
                 waiting.extend(machine.step(now, Event::Matched(vector, plan, BTreeSet::from([demo()]).into())));
             }
-            Effect::Store(record) if !record.votes[0].purges.is_empty() => return *record,
+            Effect::Store(record) if !record.votes[0].purges.listed.is_empty() => return *record,
             Effect::Store(_) => waiting.extend(machine.step(now, Event::Stored)),
             _ => {}
         }
@@ -98,7 +98,8 @@ fn what_the_first_release_recorded_is_read_as_it_was_meant() {
     let group = records(GROUP);
     let votes = || alone.iter().chain(&group).flat_map(|record| &record.votes);
     assert!(votes().all(|vote| vote.rules == Rules::FIRST), "they were cast before rules had numbers");
-    let made = |state: PurgeState| votes().any(|vote| vote.purges.get(&demo()).is_some_and(|made| made.state == state));
+    let made =
+        |state: PurgeState| votes().any(|vote| vote.purges.listed.get(&demo()).is_some_and(|made| made.state == state));
     assert!([PurgeState::Wanted, PurgeState::Created, PurgeState::Completed].into_iter().all(made));
     assert!(group.iter().any(|record| record.votes.iter().any(|vote| vote.vector.0.len() == 3)));
 }
@@ -109,7 +110,7 @@ fn a_vote_of_an_earlier_release_is_gone_on_with_under_the_reference_of_that_rele
         let (before, after) = before_and_after(&records(release));
         let (member, Component { origin, .. }) = before.votes[0].vector.0.first_key_value().unwrap();
         let stored = matched("default", &before, |record| alone(member, origin, Some(record)));
-        assert_eq!(stored.votes[0].purges, after.votes[0].purges);
+        assert_eq!(stored.votes[0].purges.listed, after.votes[0].purges.listed);
         let form = |record| encode(record).unwrap()[..6].to_owned();
         assert_eq!(form(&stored), form(&after), "that release could take the ledger back");
     }
@@ -127,7 +128,7 @@ fn members_that_voted_under_an_earlier_release_purge_under_its_reference() {
             };
             View { members: vector.0.iter().map(known).collect(), ..View::default() }
         });
-        assert_eq!(stored.votes[0].purges, after.votes[0].purges);
+        assert_eq!(stored.votes[0].purges.listed, after.votes[0].purges.listed);
     }
 }
 

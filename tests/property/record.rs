@@ -15,7 +15,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use purge::records::record::{
     Brief, Change, Closed, Edge, Failure, LastSite, Outcome, Passed, Phase, Purge, PurgeState, RECORD_BYTES_MAX,
-    Record, SCHEMA, Times, Unlisted, Vote,
+    Record, SCHEMA, Times, Unlisted, Vote, VotePurges,
 };
 use purge::records::record_codec::{CodecError, decode, encode, form, shed};
 use purge::records::rules::Rules;
@@ -83,7 +83,7 @@ fn nonce() -> impl Strategy<Value = Nonce> {
 /// The same of an earlier release, whose numbers have no nonces.
 fn without_nonces(vote: &mut Vote) {
     vote.vector.0.values_mut().for_each(|component| component.nonce = Nonce::default());
-    vote.purges.values_mut().for_each(|purge| purge.refused.clear());
+    vote.purges.listed.values_mut().for_each(|purge| purge.refused.clear());
 }
 
 /// The same of a record, and no vote remembered.
@@ -134,7 +134,7 @@ prop_compose! {
     fn vote()(
         vector in vector(), seq in seq(), version in version(), change in change(), returned: bool, hosts in hosts(),
         except in hosts(), origins in btree_set(text(), 0..2), distributions in btree_set(distribution(), 0..2), paths in paths(),
-        purges in btree_map(distribution(), purge(), 0..2), stalled: bool,
+        listed in btree_map(distribution(), purge(), 0..2), stalled: bool,
         noticed in btree_set("msg_[0-9a-f]{32}".prop_map(NoticeId), 0..3), late: bool, config in "[0-9a-f]{0,16}",
         at_ms: i64, (overtaken, owed_ms, name) in any::<(bool, i64, bool)>(), closed in option::of(outcome()), (why, change_words) in (text(), text()),
         times in times(), rules in select(vec![Rules::FIRST, Rules::SECOND, Rules::CURRENT]), unlisted in option::of(unlisted()),
@@ -142,8 +142,8 @@ prop_compose! {
     ) -> Vote {
         Vote {
             vector, name: name.then(|| WorkloadId::deployment("shop", "web")), seq, version, change, returned, hosts, except, origins,
-            distributions, paths, purges, stalled, noticed, late,
-            rules, config, at_ms, overtaken, owed_ms, closed, why, unlisted, narrow,
+            distributions, paths, late, purges: VotePurges { listed, unlisted, stalled, noticed, overtaken, owed_ms },
+            rules, config, at_ms, closed, why, narrow,
             times, change_words,
         }
     }
@@ -295,11 +295,11 @@ proptest! {
         record.untold.retain(|notice| is_old(notice.kind));
         record.history.retain(|closed| !closed.outcome.is_new());
         for vote in &mut record.votes {
-            (vote.rules, vote.owed_ms, vote.unlisted) = (Rules::FIRST, 0, None);
+            (vote.rules, vote.purges.owed_ms, vote.purges.unlisted) = (Rules::FIRST, 0, None);
             vote.narrow.clear();
             vote.closed = vote.closed.take().filter(|outcome| !outcome.is_new());
-            vote.purges.values_mut().for_each(|purge| purge.sent = None);
-            vote.purges.retain(|_, purge| !matches!(purge.state, PurgeState::Owed(_) | PurgeState::Beyond(_)));
+            vote.purges.listed.values_mut().for_each(|purge| purge.sent = None);
+            vote.purges.listed.retain(|_, purge| !matches!(purge.state, PurgeState::Owed(_) | PurgeState::Beyond(_)));
         }
         let written = encode(&record).unwrap();
         prop_assert!(!written.starts_with("{\"z\""), "{}", written);
@@ -359,8 +359,8 @@ proptest! {
         let (mut record, mut vote) = (before_nonces(before_names(record)), vote);
         without_nonces(&mut vote);
         vote.name = None;
-        let mut vote =
-            Vote { purges: BTreeMap::new(), closed: None, rules: Rules::FIRST, owed_ms: 0, unlisted: None, ..vote };
+        (vote.rules, vote.closed) = (Rules::FIRST, None);
+        vote.purges = VotePurges { listed: BTreeMap::new(), unlisted: None, owed_ms: 0, ..vote.purges };
         let mut purge = Purge::wanted("r".into());
         let closed = Closed { seq: Seq(1), change: String::new(), outcome: Outcome::Owed, why: String::new(), purges: vec![], more: 0 };
         match which {
@@ -370,7 +370,7 @@ proptest! {
             3 => record.history.push(closed),
             _ => record.owed.push(vote.clone()),
         }
-        vote.purges.insert("E1ABC".parse().unwrap(), purge);
+        vote.purges.listed.insert("E1ABC".parse().unwrap(), purge);
         record.votes.push(vote);
         let written = encode(&record).unwrap();
         prop_assert!(written.starts_with("{\"z\":2,"), "{}", written);
@@ -400,7 +400,7 @@ proptest! {
     fn a_record_that_does_not_list_all_its_purges_is_not_of_the_first_form(
         mut record in record(), mut vote in vote(), unlisted in unlisted(),
     ) {
-        (vote.rules, vote.unlisted) = (Rules::FIRST, Some(unlisted));
+        (vote.rules, vote.purges.unlisted) = (Rules::FIRST, Some(unlisted));
         record.votes = vec![vote];
         prop_assert!(form(&record) >= 2);
     }

@@ -336,7 +336,7 @@ fn creations_are_right(run: &Run) -> Vec<String> {
         for written in &world.state().written {
             for vote in written.record.iter().flat_map(|record| &record.votes) {
                 let purpose = (written.workload.clone(), vote.vector.clone());
-                for purge in vote.purges.values() {
+                for purge in vote.purges.listed.values() {
                     purposes.entry(purge.reference.clone()).or_default().insert(purpose.clone());
                 }
                 ends.entry(purpose).or_default().extend(vote.closed.clone());

@@ -473,7 +473,7 @@ impl State {
         let mut purposes: BTreeMap<Reference, BTreeSet<(WorkloadId, Seq)>> = BTreeMap::new();
         for written in &self.written {
             for vote in written.record.iter().flat_map(|record| &record.votes) {
-                for purge in vote.purges.values() {
+                for purge in vote.purges.listed.values() {
                     let purpose = (written.workload.clone(), vote.seq);
                     purposes.entry(purge.reference.clone()).or_default().insert(purpose);
                 }

@@ -140,8 +140,9 @@ async fn an_open_vote_shows_its_purges() {
     record.phase = Phase::Complete;
     let vector = Vector::of_one("self".into(), Component::bare("o".into(), Seq(7)));
     let json = serde_json::json!({ "v": vector, "s": 7, "i": version("1.2.4"), "p": ["/*"], "h": ["www.example.com"] });
-    let vote: Vote = serde_json::from_value(json).unwrap();
-    record.votes.push(Vote { purges: BTreeMap::from([("E1".parse().unwrap(), purge)]), ..vote });
+    let mut vote: Vote = serde_json::from_value(json).unwrap();
+    vote.purges.listed.insert("E1".parse().unwrap(), purge);
+    record.votes.push(vote);
     expect![[r#"
         State         invalidation I2X of E1 in progress
         Record        rollout 7, complete: web: 1.2.3 → 1.2.4

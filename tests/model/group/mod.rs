@@ -61,7 +61,7 @@ const PROMISES: &[(Promise, Condition)] = promises![
 const QUIET: &[(Promise, Condition)] = &[
     (Promise::MadeIsFollowed, |world, state| {
         let votes = state.places.iter().filter_map(|place| place.record.as_deref()).flat_map(|record| &record.votes);
-        let mut made = votes.filter(|vote| vote.closed.is_none()).flat_map(|vote| vote.purges.values());
+        let mut made = votes.filter(|vote| vote.closed.is_none()).flat_map(|vote| vote.purges.listed.values());
         !state.quiet || has_dead(world, state) || made.all(|purge| purge.state != PurgeState::Created)
     }),
     (Promise::NothingLeftOpen, |world, state| {
@@ -215,7 +215,7 @@ fn words(record: Option<&Record>) -> String {
     let Some(record) = record else { return "no record".to_owned() };
     let votes = record.votes.iter().map(|vote| {
         let seqs: Vec<u64> = vote.vector.0.values().map(|component| component.seq.0).collect();
-        let purges: Vec<&PurgeState> = vote.purges.values().map(|purge| &purge.state).collect();
+        let purges: Vec<&PurgeState> = vote.purges.listed.values().map(|purge| &purge.state).collect();
         format!(" vote {seqs:?} {purges:?} {:?}", vote.closed)
     });
     let (phase, edge) = (record.phase.name(), record.edge);

@@ -177,7 +177,9 @@ impl<'a> Worker<'a> {
             let rollout = group_rollout_id("default", &web(), &vote.vector);
             let own = format!("/{}", name(self.job.member));
             let ends = [(Kind::PurgeCompleted, ""), (Kind::PurgeFailed, &own), (Kind::PurgeSkipped, "")];
-            vote.noticed.retain(|id| ends.iter().any(|(kind, detail)| *id == Notice::id_of(&rollout, *kind, detail)));
+            vote.purges
+                .noticed
+                .retain(|id| ends.iter().any(|(kind, detail)| *id == Notice::id_of(&rollout, *kind, detail)));
         }
         record
     }
@@ -217,7 +219,7 @@ fn believe_facts(record: &mut Record, own: &Record) {
     let complete = record.phase == purge::records::record::Phase::Complete;
     let missing = own.votes.iter().filter(|vote| complete && record.vote(&vote.vector).is_none());
     let mut believed: Vec<Vote> = missing.cloned().collect();
-    for purge in believed.iter_mut().flat_map(|vote| vote.purges.values_mut()) {
+    for purge in believed.iter_mut().flat_map(|vote| vote.purges.listed.values_mut()) {
         purge.state = PurgeState::Wanted;
     }
     record.votes.extend(believed);

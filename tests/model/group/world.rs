@@ -476,7 +476,7 @@ fn copy(record: &Record) -> Hashed<Published> {
     copy.history.clear();
     copy.conditions.clear();
     copy.stalled = false;
-    copy.votes.iter_mut().for_each(|vote| vote.overtaken = false);
+    copy.votes.iter_mut().for_each(|vote| vote.purges.overtaken = false);
     Hashed::new(copy.into())
 }
 

@@ -139,7 +139,7 @@ fn voted(vector: Vector, drawn: VoteDrawn, record: &Record) -> Vote {
     if let Some(state) = drawn.purge {
         let invalidation = (!matches!(state, PurgeState::Wanted | PurgeState::Owed(_))).then(|| "I1".into());
         let purge = Purge { state, invalidation, ..Purge::wanted("r".into()) };
-        vote.purges.insert("E1".parse().unwrap(), purge);
+        vote.purges.listed.insert("E1".parse().unwrap(), purge);
     }
     vote
 }
@@ -229,7 +229,7 @@ fn list_only_what_all_voted_for(members: &mut BTreeMap<Member, Option<Known>>) {
         if !votes.all(|found| found.is_some_and(|found| found.config == vote.config))
             || !closes_as(&view, &vote.vector).is_empty()
         {
-            vote.purges.clear();
+            vote.purges.listed.clear();
         }
     }
 }

@@ -177,7 +177,7 @@ const ROWS: &[Row] = &[
     ("nothing is agreed on: …", |scene, said| scene.view.hold.as_deref() == Some(said[0])),
     ("decided by all: what was made is followed; nothing is agreed on: …", |scene, said| {
         let is_listed = |vector: &Vector, voters: &BTreeSet<Member>| {
-            voters.iter().any(|voter| !vote_of(scene.view, vector, voter).unwrap().purges.is_empty())
+            voters.iter().any(|voter| !vote_of(scene.view, vector, voter).unwrap().purges.listed.is_empty())
         };
         scene.view.hold.as_deref() == Some(said[0]) && scene.any(is_listed)
     }),
@@ -344,7 +344,7 @@ fn lacks_vote(scene: &Scene<'_>) -> bool {
 
 fn purges<'a>(scene: &Scene<'a>, vector: &Vector) -> Vec<(String, &'a Purge)> {
     let votes = vector.0.keys().filter_map(|member| vote_of(scene.view, vector, member));
-    votes.flat_map(|vote| &vote.purges).map(|(id, purge)| (id.to_string(), purge)).collect()
+    votes.flat_map(|vote| &vote.purges.listed).map(|(id, purge)| (id.to_string(), purge)).collect()
 }
 
 fn is_listed(scene: &Scene<'_>, vector: &Vector) -> bool {

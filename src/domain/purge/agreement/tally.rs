@@ -220,7 +220,7 @@ fn at_rest(verdict: &Verdict) -> String {
 fn purges(view: &View, vector: &Vector) -> Vec<Executed> {
     let mut found: BTreeMap<String, Executed> = BTreeMap::new();
     let votes = view.members.values().flatten().filter_map(|known| known.published.vote(vector));
-    for (distribution, purge) in votes.flat_map(|vote| &vote.purges) {
+    for (distribution, purge) in votes.flat_map(|vote| &vote.purges.listed) {
         let name = distribution.to_string();
         let seen = found.entry(name.clone()).or_insert_with(|| Executed {
             distribution: name.clone(),
@@ -229,7 +229,7 @@ fn purges(view: &View, vector: &Vector) -> Vec<Executed> {
             state: "queued".to_owned(),
         });
         // A member that knows CloudFront's id knows more than one that does not.
-        if purge.invalidation.is_some() || purge.state != PurgeState::Wanted || !purge.refused.is_empty() {
+        if purge.invalidation.is_some() || !purge.is_wanted() || !purge.refused.is_empty() {
             seen.invalidation = purge.invalidation.as_ref().map(ToString::to_string).or(seen.invalidation.take());
             if seen.state != "completed" {
                 seen.state = purge_state(purge);
@@ -402,7 +402,7 @@ mod tests {
         assert_eq!(of(&view).state, "decided by all: it is purged");
         let made = Purge { state: PurgeState::Created, invalidation: Some("I1".into()), ..Purge::wanted("r".into()) };
         let record = record_of(view.members.get_mut(&"b".into()).unwrap());
-        record.votes[0].purges.insert("E1".parse().unwrap(), made);
+        record.votes[0].purges.listed.insert("E1".parse().unwrap(), made);
         let purges = of(&view).purges;
         assert_eq!((purges[0].invalidation.as_deref(), purges[0].state.as_str()), (Some("I1"), "in progress"));
         assert_eq!(purges[0].executors.len(), 2);

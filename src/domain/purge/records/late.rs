@@ -28,12 +28,15 @@ impl Late {
 
 /// The too long wait of a record's rollouts; `None` if nothing is late.
 pub fn late(record: &Record) -> Option<Late> {
-    let purge = |purge: &crate::records::record::Purge| !purge.state.is_final();
-    if record.votes.iter().any(|vote| vote.stalled && vote.closed.is_none() && vote.purges.values().any(purge)) {
+    if record
+        .votes
+        .iter()
+        .any(|vote| vote.purges.stalled && vote.closed.is_none() && vote.purges.open().next().is_some())
+    {
         return Some(Late::Purge);
     }
     // A vote gets its purges as soon as its vector is decided.
-    let undecided = record.votes.iter().any(|vote| vote.closed.is_none() && vote.purges.is_empty());
+    let undecided = record.votes.iter().any(|vote| vote.closed.is_none() && vote.purges.listed.is_empty());
     (record.stalled && (record.awaits_vote() || undecided)).then_some(Late::Group)
 }
 
@@ -68,8 +71,9 @@ mod tests {
     #[test]
     fn a_rollout_is_late_for_cloudfront_until_its_purge_is_done() {
         let purging = |state, stalled| {
-            let mut vote = Vote { stalled, ..vote() };
-            vote.purges.insert("E1".parse().unwrap(), Purge { state, ..Purge::wanted(Reference::from("r")) });
+            let mut vote = vote();
+            vote.purges.stalled = stalled;
+            vote.purges.listed.insert("E1".parse().unwrap(), Purge { state, ..Purge::wanted(Reference::from("r")) });
             late(&with(Some(vote), false))
         };
         assert_eq!(purging(PurgeState::Created, false), None, "within the completion timeout");

@@ -6,7 +6,6 @@
 
 mod brief;
 mod called;
-mod count;
 mod ending;
 mod last_site;
 mod number;
@@ -15,6 +14,7 @@ mod passed;
 mod published;
 mod purge;
 mod times;
+mod vote_purges;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::records::rules::Rules;
 use kernel::floor::Floor;
-use kernel::id::{InvalidationId, Nonce, NoticeId, Seq, Vector, WorkloadId};
+use kernel::id::{Nonce, Seq, Vector, WorkloadId};
 use kernel::names::distribution::DistributionId;
 use kernel::names::group_name::Alias;
 use kernel::names::host::Host;
@@ -34,7 +34,6 @@ use kernel::names::paths::PathSet;
 use notices::notice::Notice;
 
 pub use brief::Brief;
-pub use count::{Count, FAILURES_LISTED_MAX, PURGES_NAMED_MAX, PURGES_OPEN_MAX, Unlisted};
 pub use ending::{Closed, Outcome};
 pub use last_site::{LAST_HOSTS_MAX, LAST_SITE_BYTES_MAX, LastSite};
 pub use passed::{PASSED_MAX, Passed, passed};
@@ -42,6 +41,7 @@ pub(crate) use published::ABSENT_REVISION;
 pub use published::Published;
 pub use purge::{Purge, PurgeState};
 pub use times::Times;
+pub use vote_purges::{Count, FAILURES_LISTED_MAX, PURGES_NAMED_MAX, PURGES_OPEN_MAX, Unlisted, VotePurges};
 
 /// The newest form of a record this program writes. It reads this one and those before. A record is written in the oldest
 /// form that can say all of it; see `record_codec::form`.
@@ -338,25 +338,9 @@ pub struct Vote {
     pub distributions: BTreeSet<DistributionId>,
     #[serde(rename = "p")]
     pub paths: PathSet,
-    /// The purges of the decided vector, as far as this member knows.
-    #[serde(rename = "g", default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub purges: BTreeMap<DistributionId, Purge>,
-    /// The ones not listed; `None` while all are.
-    #[serde(rename = "u", default, skip_serializing_if = "Option::is_none")]
-    pub unlisted: Option<Unlisted>,
-    /// The completion timeout passed at least once.
-    #[serde(rename = "t", default, skip_serializing_if = "is_default")]
-    pub stalled: bool,
-    /// Every notice written about it, so that what happens again in another life is not announced twice in other words.
-    #[serde(rename = "n", default, skip_serializing_if = "BTreeSet::is_empty")]
-    pub noticed: BTreeSet<NoticeId>,
-    /// Another version has completed or may have been served here since it was cast: the edge may hold that one when the purge
-    /// is done.
-    #[serde(rename = "k", default, skip_serializing_if = "is_default")]
-    pub overtaken: bool,
-    /// When purges of it became owed, in milliseconds since the Unix epoch by this member's clock; 0 if none did.
-    #[serde(rename = "w", default, skip_serializing_if = "is_default")]
-    pub owed_ms: i64,
+    /// The purges of the decided vector, and what this member has said of them.
+    #[serde(flatten)]
+    pub purges: VotePurges,
     /// Its change in words, once a newer rollout has taken its place: the record then has the change of that one.
     #[serde(rename = "f", default, skip_serializing_if = "String::is_empty")]
     pub change_words: String,
@@ -372,9 +356,9 @@ pub struct Vote {
 }
 
 impl Vote {
-    /// Whether its purges were rehearsed only.
-    pub fn is_of_dry_run(&self) -> bool {
-        self.purges.values().filter_map(|purge| purge.invalidation.as_ref()).any(InvalidationId::is_of_dry_run)
+    /// Whether its rollout has ended, and purges of it have not. One that was set back owes nothing: its workload is purged anew.
+    pub fn owes(&self) -> bool {
+        self.closed.as_ref().is_some_and(|outcome| *outcome != Outcome::SetBack) && self.purges.are_left()
     }
 }
 

@@ -35,7 +35,7 @@ pub fn form(record: &Record) -> u32 {
 /// True if it has fields of decisions 48 to 56 (rules 3).
 fn is_third(record: &Record) -> bool {
     let has_nonce = |vote: &Vote| vote.vector.0.values().any(|component| !component.nonce.is_none());
-    let was_refused = |vote: &Vote| vote.purges.values().any(|purge| !purge.refused.is_empty());
+    let was_refused = |vote: &Vote| vote.purges.listed.values().any(|purge| !purge.refused.is_empty());
     !record.nonce.is_none()
         || record.group_version.is_some()
         || !record.passed.is_empty()
@@ -51,10 +51,10 @@ fn is_third(record: &Record) -> bool {
 fn is_second(record: &Record) -> bool {
     let vote = |vote: &Vote| {
         vote.rules > Rules::FIRST
-            || vote.owed_ms != 0
-            || vote.unlisted.is_some()
+            || vote.purges.owed_ms != 0
+            || vote.purges.unlisted.is_some()
             || !vote.narrow.is_empty()
-            || vote.purges.values().any(Purge::is_new)
+            || vote.purges.listed.values().any(Purge::is_new)
             || vote.closed.as_ref().is_some_and(Outcome::is_new)
     };
     record.off

@@ -88,7 +88,8 @@ fn settled(record: &Record) -> Freshness {
     if !record.owed.is_empty() {
         return awaited("a purge is owed, and tried again");
     }
-    let mut open = record.votes.iter().filter(|vote| vote.closed.is_none()).flat_map(|vote| vote.purges.values());
+    let mut open =
+        record.votes.iter().filter(|vote| vote.closed.is_none()).flat_map(|vote| vote.purges.listed.values());
     if let Some(refused) = open.find(|purge| !purge.refused.is_empty()) {
         return awaited(&format!("its purge is not made yet, and tried again: {}", refused.refused));
     }

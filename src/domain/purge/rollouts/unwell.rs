@@ -128,7 +128,7 @@ fn last(record: &Record) -> Option<&Closed> {
 
 /// The purges that are owed: `E1: AccessDenied`.
 fn owed(record: &Record) -> impl Iterator<Item = String> {
-    let purges = record.votes.iter().chain(&record.owed).flat_map(|vote| &vote.purges);
+    let purges = record.votes.iter().chain(&record.owed).flat_map(|vote| &vote.purges.listed);
     purges.filter_map(|(distribution, purge)| Some(format!("{distribution}: {}", purge.state.owed()?)))
 }
 
@@ -202,7 +202,7 @@ mod tests {
         let json = serde_json::json!({"v": Vector::default(), "s": 3, "i": {}, "p": ["/*"]});
         let mut vote: Vote = serde_json::from_value(json).unwrap();
         let owed = Purge { state: PurgeState::Owed("AccessDenied".to_owned()), ..Purge::wanted(Reference::from("r")) };
-        vote.purges.insert("E1".parse().unwrap(), owed);
+        vote.purges.listed.insert("E1".parse().unwrap(), owed);
         record.owed.push(vote);
         let unwell = unwell(&WorkloadId::deployment("shop", "web"), &record).unwrap();
         assert_eq!(unwell.reason, Reason::Owed);

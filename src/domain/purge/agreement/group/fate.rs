@@ -50,7 +50,7 @@ pub fn fate(view: &View, vector: &Vector) -> Fate {
             },
         }
     }
-    if votes.values().any(|vote| vote.is_listed()) {
+    if votes.values().any(|vote| vote.purges.are_known()) {
         return Fate::Decided(Decision::Execute(Plan::of(&votes.values().copied().collect::<Vec<_>>())));
     }
     if let Some((member, reason)) = dead {

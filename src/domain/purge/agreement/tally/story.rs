@@ -143,7 +143,10 @@ mod tests {
         vote(&mut view, "a", &first);
         vote(&mut view, "b", &first);
         let made = Purge { state: PurgeState::Created, invalidation: Some("I1".into()), ..Purge::wanted("r".into()) };
-        record_of(view.members.get_mut(&"a".into()).unwrap()).votes[0].purges.insert("E1".parse().unwrap(), made);
+        record_of(view.members.get_mut(&"a".into()).unwrap()).votes[0]
+            .purges
+            .listed
+            .insert("E1".parse().unwrap(), made);
         assert_eq!((of(&view).state.as_str(), of(&view).older.len()), ("decided by all: it is purged", 0));
 
         // The purge is on its way, and the next version is complete here; b has not reported it.

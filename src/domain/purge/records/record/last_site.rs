@@ -86,7 +86,7 @@ impl Record {
     pub fn note_purged(&mut self, vote: &Vote) {
         let made = matches!(vote.closed, Some(Outcome::Purged | Outcome::Partly | Outcome::PartlyOwed));
         if made && matches!(self.site, Some(LastSite::Many | LastSite::Distributions(_))) {
-            self.site = LastSite::of_distributions(vote.purges.keys()).or(self.site.take());
+            self.site = LastSite::of_distributions(vote.purges.listed.keys()).or(self.site.take());
         }
     }
 

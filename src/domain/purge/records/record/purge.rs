@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use kernel::id::{InvalidationId, Reference};
+use kernel::names::distribution::DistributionId;
 use kernel::names::paths::PathSet;
 
 /// One purge of a decided vector.
@@ -51,6 +52,56 @@ impl Purge {
         Self { reference, state: PurgeState::Wanted, invalidation: None, sent: None, refused: String::new() }
     }
 
+    /// Whether nothing was made of it yet, and its rollout waits for that.
+    pub fn is_wanted(&self) -> bool {
+        self.state == PurgeState::Wanted
+    }
+
+    /// Whether it is to be made, now or late.
+    pub const fn is_unmade(&self) -> bool {
+        matches!(self.state, PurgeState::Wanted | PurgeState::Owed(_))
+    }
+
+    /// Whether no invalidation is known that would make the edge fresh.
+    pub const fn is_missing(&self) -> bool {
+        self.is_unmade() && self.invalidation.is_none()
+    }
+
+    /// Whether it is not made because of a bound.
+    pub const fn is_left_out(&self) -> bool {
+        matches!(self.state, PurgeState::Beyond(_))
+    }
+
+    /// CloudFront has accepted it.
+    pub fn create(&mut self, id: InvalidationId) {
+        (self.state, self.invalidation) = (PurgeState::Created, Some(id));
+    }
+
+    /// A later one, which contains its paths, was created instead.
+    pub fn cover(&mut self, by: Reference, invalidation: Option<InvalidationId>) {
+        (self.state, self.invalidation) = (PurgeState::Covered(by), invalidation);
+    }
+
+    /// The edge is fresh.
+    pub fn complete(&mut self) {
+        self.state = PurgeState::Completed;
+    }
+
+    /// Its reference was used with other paths.
+    pub fn leave_to_other(&mut self) {
+        self.state = PurgeState::DoneByOther;
+    }
+
+    /// It can never be made, for this reason.
+    pub fn give_up(&mut self, why: &str) {
+        self.state = PurgeState::Impossible(why.to_owned());
+    }
+
+    /// It cannot be made yet, for this reason, and its rollout does not wait for it any more.
+    pub fn owe(&mut self, why: &str) {
+        self.state = PurgeState::Owed(why.to_owned());
+    }
+
     /// An attempt failed, for this reason. Of one that is owed it is why from now on.
     pub fn note_refused(&mut self, why: &str) {
         match &mut self.state {
@@ -68,6 +119,33 @@ impl Purge {
     /// Whether the other one sends the same under the same reference.
     pub fn is_sent_as(&self, other: &Self) -> bool {
         (&self.reference, &self.sent) == (&other.reference, &other.sent)
+    }
+
+    /// Its invalidation, if that is one of CloudFront and not of a rehearsal.
+    pub fn made(&self) -> Option<&InvalidationId> {
+        self.invalidation.as_ref().filter(|id| !id.is_of_dry_run())
+    }
+
+    /// How far it is, in words; `retried` says when one that is owed is tried again.
+    pub fn words(&self, distribution: &DistributionId, retried: &str) -> String {
+        let made = self.made();
+        let id = made.map_or(String::new(), |id| format!(" {id}"));
+        match &self.state {
+            _ if made.is_none() && self.invalidation.is_some() => {
+                format!("invalidation of {distribution} would be made")
+            }
+            PurgeState::Wanted if !self.refused.is_empty() => {
+                format!("invalidation of {distribution} is not made yet: {}", self.refused)
+            }
+            PurgeState::Wanted => format!("invalidation of {distribution} queued"),
+            PurgeState::Owed(why) => format!("invalidation of {distribution} owed: {why}; {retried}"),
+            PurgeState::Created => format!("invalidation{id} of {distribution} in progress"),
+            PurgeState::Covered(_) => format!("covered by a later invalidation{id} of {distribution}, in progress"),
+            PurgeState::Completed => format!("invalidation{id} of {distribution} completed"),
+            PurgeState::DoneByOther => format!("invalidation of {distribution} was made by another"),
+            PurgeState::Impossible(why) => format!("invalidation of {distribution} impossible: {why}"),
+            PurgeState::Beyond(why) => format!("{distribution} is left out: {why}"),
+        }
     }
 
     /// True if a program that knows only the first form of a record would lose or could not read it.
@@ -88,6 +166,36 @@ impl PurgeState {
             | Self::DoneByOther
             | Self::Impossible(_)
             | Self::Beyond(_) => None,
+        }
+    }
+
+    /// Why it is over without being known to be complete: one word, and a sentence.
+    pub const fn fault(&self) -> Option<(&'static str, &str)> {
+        match self {
+            Self::Impossible(why) => Some(("impossible", why.as_str())),
+            Self::Beyond(why) => Some(("beyond-bound", why.as_str())),
+            Self::DoneByOther => Some(("done-by-other", "its reference was already used for other paths")),
+            Self::Completed | Self::Wanted | Self::Owed(_) | Self::Created | Self::Covered(_) => None,
+        }
+    }
+
+    /// Why it is never made, if it is not.
+    pub const fn impossible(&self) -> Option<&str> {
+        match self {
+            Self::Impossible(why) | Self::Beyond(why) => Some(why.as_str()),
+            Self::Wanted | Self::Owed(_) | Self::Created | Self::Covered(_) | Self::Completed | Self::DoneByOther => {
+                None
+            }
+        }
+    }
+
+    /// The progress that another member may rely on.
+    pub(super) const fn progress(&self) -> u8 {
+        match self {
+            Self::Wanted | Self::Impossible(_) => 0,
+            Self::Owed(_) => 1,
+            Self::Created | Self::Covered(_) => 2,
+            Self::Completed | Self::DoneByOther | Self::Beyond(_) => 3,
         }
     }
 

@@ -12,11 +12,11 @@ use std::ops::ControlFlow::{Break, Continue};
 use crate::agreement::group::{self, Decision, Fate, Naming};
 use crate::bounds::plan::Plan;
 use crate::records::record::{Change, Outcome, Phase, Vote};
-use crate::rollouts::rollout::close::{Parting, VectorEnd};
+use crate::rollouts::rollout::close::{self, Parting, VectorEnd};
 use crate::rollouts::rollout::news::news;
 use crate::rollouts::rollout::observe::Course;
 use crate::rollouts::rollout::sight::Sight;
-use crate::rollouts::rollout::{Effect, Rollout, ballot, fates};
+use crate::rollouts::rollout::{Effect, Rollout, ballot};
 use crate::workloads::workload::Workload;
 use kernel::id::Vector;
 use kernel::machine::Timestamp;
@@ -192,12 +192,12 @@ impl Rollout {
         let votes: Vec<Vote> = self.record.durable.iter().flat_map(|record| record.all_kept().cloned()).collect();
         for vote in votes.iter().rev() {
             let vector = &vote.vector;
-            if vote.closed.is_none() && vote.is_listed() {
+            if vote.closed.is_none() && vote.purges.are_known() {
                 effects.extend(self.follow_made(now, vector));
-                let made = self.record.open_vote(vector).filter(|vote| vote.is_carried_out()).cloned();
+                let made = self.record.open_vote(vector).filter(|vote| vote.purges.are_carried_out()).cloned();
                 if let Some(made) = made {
                     let listed = self.awaits_comparison(&made, &Plan::of(&[&made])).then_some("before the hold");
-                    self.close_vote(now, vector, (fates::outcome(&made.count()), fates::why(&made, listed)));
+                    self.close_vote(now, vector, (made.purges.outcome(), close::why(&made.purges, listed)));
                 }
             } else if vote.closed.is_some() {
                 effects.extend(self.order_owed(vector));
@@ -214,7 +214,7 @@ impl Rollout {
     /// published, and cannot be decided.
     fn yield_name(&mut self, now: Timestamp, why: &str) -> Vec<Effect> {
         let votes: Vec<Vote> = self.record.durable.iter().flat_map(|record| record.votes.iter().cloned()).collect();
-        for vote in votes.iter().filter(|vote| !vote.is_listed()) {
+        for vote in votes.iter().filter(|vote| !vote.purges.are_known()) {
             match vote.closed {
                 None => self.end_vote(now, &vote.vector, (Outcome::Dead, why.to_owned())),
                 Some(_) => self.part(&vote.vector),

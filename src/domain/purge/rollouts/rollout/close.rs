@@ -1,20 +1,26 @@
-//! How a rollout ends, and its vote: what is remembered and announced, what we take the edge to have from then on, and when a
-//! vote is no longer needed.
+//! How a rollout ends, and its vote: what is remembered and announced, in which words, what we take the edge to have from then on,
+//! and when a vote is no longer needed.
+//!
+//! Not for when its purges are done, nor for what their outcome is; that is [`VotePurges`].
 
 use crate::agreement::group;
 use crate::records::record::{
-    Closed, Edge, NOTICE_LIST_BYTES_MAX, Outcome, PURGES_NAMED_MAX, Phase, Purge, PurgeState, Record, Vote,
-    WORDS_BYTES_MAX,
+    Closed, Edge, NOTICE_LIST_BYTES_MAX, Outcome, Phase, Purge, Record, Vote, VotePurges, WORDS_BYTES_MAX,
 };
-use crate::rollouts::rollout::turn::Task;
+use crate::rollouts::rollout::purges::Task;
 use crate::rollouts::rollout::words::{fitting, short};
-use crate::rollouts::rollout::{Rollout, fates, words};
-use kernel::id::{InvalidationId, Member, NoticeId, Vector};
+use crate::rollouts::rollout::{Rollout, words};
+use kernel::id::{Member, NoticeId, Vector};
 use kernel::machine::Timestamp;
-use kernel::names::distribution::DistributionId;
 use kernel::names::host::Host;
 use kernel::text;
 use notices::notice::Kind;
+
+/// Distributions that are named with a reason: with 200 characters each they leave a sentence readable, and an Event holds 1 KiB.
+const REASONS_NAMED_MAX: usize = 3;
+
+/// Begins the words that say by which listing the distributions were found, where none was to be had that began after the votes.
+const LISTED: &str = "distributions as listed ";
 
 /// How a rollout ends before it was voted for.
 pub(super) struct End {
@@ -74,7 +80,7 @@ impl Rollout {
         let served = self.may_be_served();
         let Some(draft) = &mut self.record.draft else { return false };
         let change = words::changed_by(&vote, draft.before(), draft.seq);
-        let (purges, more) = named(&vote);
+        let (purges, more) = vote.purges.named();
         if outcome == Outcome::Purged {
             settle(draft, &vote, served, self.policy.same_digest_is_same);
         }
@@ -92,10 +98,10 @@ impl Rollout {
     pub(super) fn see_told(&mut self, now: Timestamp, vote: &Vote) {
         let vector = &vote.vector;
         if let Some(id) = self.id_of_end(vote, vote, &self.identity.member)
-            && !vote.noticed.contains(&id)
+            && !vote.purges.noticed.contains(&id)
         {
             if self.is_told_elsewhere(vote) {
-                self.record.kept_mut(vector).into_iter().for_each(|vote| vote.noticed.extend([id.clone()]));
+                self.record.kept_mut(vector).into_iter().for_each(|vote| vote.purges.noticed.extend([id.clone()]));
             } else if self.is_turn(now, vector, Task::Tell) {
                 self.announce_end(now, vote);
             }
@@ -108,9 +114,9 @@ impl Rollout {
         let dead = vote.closed == Some(Outcome::Dead);
         // Theirs may still be owed where ours is complete.
         let told = |member: &Member, record: &Record| match record.kept(&vote.vector) {
-            Some(theirs) => self
-                .id_of_end(vote, theirs, member)
-                .is_some_and(|id| theirs.noticed.contains(&id) && record.untold.iter().all(|notice| notice.id != id)),
+            Some(theirs) => self.id_of_end(vote, theirs, member).is_some_and(|id| {
+                theirs.purges.noticed.contains(&id) && record.untold.iter().all(|notice| notice.id != id)
+            }),
             // A member drops its vote only after the announcement; but for a dead vector it may never have voted.
             None => {
                 !dead
@@ -132,14 +138,14 @@ impl Rollout {
         let Some(vote) = draft.kept(vector).filter(|vote| vote.closed.is_some()) else { return Parting::Stays };
         let told = |id: NoticeId| {
             let waits = !self.identity.is_alone() && draft.untold.iter().any(|notice| notice.id == id);
-            vote.noticed.contains(&id) && !waits
+            vote.purges.noticed.contains(&id) && !waits
         };
         let dead = vote.closed == Some(Outcome::Dead);
         let known = group::all_have_closed(&self.ballot.view, vector, dead, &self.identity.member);
         match () {
             () if !known || !self.id_of_end(vote, vote, &self.identity.member).is_none_or(told) => Parting::Stays,
             () if vote.owes() => Parting::Owes,
-            () if vote.owed_ms == 0 || !self.ballot.others_owe(vector, &self.identity.member) => Parting::Goes,
+            () if vote.purges.owed_ms == 0 || !self.ballot.others_owe(vector, &self.identity.member) => Parting::Goes,
             () => Parting::Stays,
         }
     }
@@ -159,8 +165,8 @@ impl Rollout {
         let (Some(draft), Some(ended)) = (&mut self.record.draft, &vote.closed) else { return };
         if let Some(closed) = draft.history.iter_mut().find(|closed| closed.seq == vote.seq) {
             closed.outcome = ended.clone();
-            (closed.purges, closed.more) = named(vote);
-            short(&fates::missing(vote)).clone_into(&mut closed.why);
+            (closed.purges, closed.more) = vote.purges.named();
+            short(&missing(&vote.purges)).clone_into(&mut closed.why);
         }
         if *ended == Outcome::Purged {
             settle(draft, vote, served, self.policy.same_digest_is_same);
@@ -179,7 +185,7 @@ impl Rollout {
             return;
         };
         let message = match outcome {
-            Outcome::Purged | Outcome::Partly | Outcome::PartlyOwed | Outcome::Owed => fates::told(vote, outcome),
+            Outcome::Purged | Outcome::Partly | Outcome::PartlyOwed | Outcome::Owed => told(vote, outcome),
             _ if vote.why.is_empty() => outcome.to_string(),
             _ => format!("{outcome} ({})", vote.why),
         };
@@ -190,7 +196,7 @@ impl Rollout {
 
 /// By which listing its distributions were found is what one member knows, so that it says so in a notice of its own.
 fn detail_of_end(vote: &Vote, member: &Member) -> String {
-    fates::listed(vote).map_or_else(String::new, |_| format!("listed/{member}"))
+    listed(vote).map_or_else(String::new, |_| format!("listed/{member}"))
 }
 
 /// The announcement of an end, if there is one.
@@ -225,18 +231,78 @@ fn settle(draft: &mut Record, vote: &Vote, served: bool, same_digest_is_same: bo
     }
     let same = draft.version.same_content(&vote.version, same_digest_is_same);
     draft.settled = (!same).then(|| vote.version.clone());
-    let moved = vote.overtaken || (!same && (served || draft.phase == Phase::Complete));
+    let moved = vote.purges.overtaken || (!same && (served || draft.phase == Phase::Complete));
     draft.edge = if moved { Edge::Moved } else { Edge::Settled };
 }
 
-/// The first purges of a vote as the history names them, and how many more there are.
-fn named(vote: &Vote) -> (Vec<(DistributionId, Option<InvalidationId>)>, usize) {
-    let is_made =
-        |purge: &Purge| matches!(purge.state, PurgeState::Completed | PurgeState::Covered(_) | PurgeState::DoneByOther);
-    let (made, unmade): (Vec<_>, Vec<_>) = vote.purges.iter().partition(|(_, purge)| is_made(purge));
-    let unmade = unmade.into_iter().map(|(id, _)| (id.clone(), None));
-    let made = made.into_iter().map(|(id, purge)| (id.clone(), purge.invalidation.clone()));
-    let purges: Vec<_> = unmade.chain(made).take(PURGES_NAMED_MAX).collect();
-    let more = vote.count().all().saturating_sub(purges.len());
-    (purges, more)
+/// Why it ended so: from when the listing is, where it is old, and what is missing.
+pub(super) fn why(purges: &VotePurges, listed: Option<&str>) -> String {
+    let listed = listed.map(|from| format!("{LISTED}{from}"));
+    let missing = Some(missing(purges)).filter(|words| !words.is_empty());
+    listed.into_iter().chain(missing).collect::<Vec<_>>().join("; ")
+}
+
+/// By which listing, if [`why`] said so.
+pub(super) fn listed(vote: &Vote) -> Option<&str> {
+    vote.why.split("; ").next().filter(|words| words.starts_with(LISTED))
+}
+
+/// The announcement of an end by its purges.
+fn told(vote: &Vote, outcome: &Outcome) -> String {
+    let purges = &vote.purges;
+    let unknown = purges.count().unknown > 0;
+    let stale = listed(vote);
+    let listed = stale.map_or_else(String::new, |stale| format!("; {stale}"));
+    match outcome {
+        Outcome::Purged if purges.are_of_dry_run() => format!("would be purged now: {}", fresh(purges)),
+        Outcome::Partly | Outcome::PartlyOwed if purges.are_of_dry_run() => {
+            format!("would be partly purged: {}; {}", fresh(purges), missing(purges))
+        }
+        Outcome::Purged if unknown => {
+            format!("purged, but it is not known whether it is complete everywhere{listed}: {}", fresh(purges))
+        }
+        Outcome::Purged if stale.is_some() => format!("purged{listed}: {}", fresh(purges)),
+        Outcome::Purged if purges.owed_ms != 0 => {
+            format!("the edge is fresh, late, for it was owed: {}", fresh(purges))
+        }
+        Outcome::Purged => format!("the edge is fresh: {}", fresh(purges)),
+        Outcome::Partly | Outcome::PartlyOwed => {
+            format!("partly purged{listed}: {}; {}", fresh(purges), missing(purges))
+        }
+        _ => format!("not purged: {}", missing(purges)),
+    }
+}
+
+/// Which distributions are fresh, or would be: `E1 by invalidation I1, E2 by another member`.
+fn fresh(purges: &VotePurges) -> String {
+    let named = purges.fresh().map(|(distribution, invalidation)| match invalidation {
+        Some(id) if id.is_of_dry_run() => distribution.to_string(),
+        Some(id) => format!("{distribution} by invalidation {id}"),
+        None => format!("{distribution} by another member"),
+    });
+    let count = purges.count();
+    words::some(named, count.completed + count.unknown)
+}
+
+/// Which are not, and why: `E3 cannot be purged (NoSuchDistribution); E4 is owed and tried again (AccessDenied)`.
+fn missing(purges: &VotePurges) -> String {
+    let count = purges.count();
+    let reasons = |reason: fn(&Purge) -> Option<&str>| {
+        let listed = purges.listed.iter();
+        let named = listed.filter_map(move |(id, purge)| reason(purge).map(|why| format!("{id} ({why})")));
+        named.take(REASONS_NAMED_MAX)
+    };
+    let mut parts = Vec::new();
+    if count.impossible > 0 {
+        let reasons = reasons(|purge| purge.state.impossible());
+        parts.push(format!("cannot be purged: {}", words::some(reasons, count.impossible)));
+    }
+    if count.owed > 0 {
+        let reasons = reasons(|purge| purge.state.owed());
+        parts.push(format!("owed, and tried again: {}", words::some(reasons, count.owed)));
+    }
+    if count.open > 0 {
+        parts.push(format!("{} more distributions wait until some of these are purged", count.open));
+    }
+    parts.join("; ")
 }

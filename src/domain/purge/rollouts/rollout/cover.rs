@@ -3,9 +3,9 @@
 
 use crate::bounds::plan::Plan;
 use crate::bounds::tenants::PATHS_SENT_MAX;
-use crate::records::record::{Purge, PurgeState, Record, Vote};
+use crate::records::record::{Purge, Record, Vote};
 use crate::rollouts::rollout::{Rollout, ballot};
-use kernel::id::Vector;
+use kernel::id::{Reference, Vector};
 use kernel::names::distribution::DistributionId;
 use kernel::names::paths::PathSet;
 
@@ -18,17 +18,19 @@ impl Rollout {
     pub(super) fn absorb(&mut self, vector: &Vector, distribution: &DistributionId, plan: &Plan, say: bool) {
         let Some(draft) = &self.record.draft else { return };
         let Some(vote) = draft.kept(vector) else { return };
-        let Some(purge) = vote.purges.get(distribution).filter(|purge| purge.invalidation.is_none()) else { return };
+        let Some(purge) = vote.purges.listed.get(distribution).filter(|purge| purge.invalidation.is_none()) else {
+            return;
+        };
         let own = purge.sent.as_ref().unwrap_or(&plan.paths);
         let older = draft.all_kept().filter(|older| older.seq < vote.seq && older.owes());
-        let owed = older.filter_map(|older| older.purges.get(distribution)).filter(|purge| is_missing(purge));
+        let owed = older.filter_map(|older| older.purges.listed.get(distribution)).filter(|purge| purge.is_missing());
         let all = owed
             .filter_map(|purge| purge.sent.as_ref())
             .fold(own.clone(), |all, paths| if all.covers(paths) { all } else { all.union(paths) });
         let all = all.at_most(PATHS_SENT_MAX);
         let all = if bytes(&all) > SENT_BYTES_MAX && (say || all != plan.paths) { PathSet::default() } else { all };
         if (say || all != plan.paths)
-            && let Some(purge) = self.record.kept_mut(vector).and_then(|vote| vote.purges.get_mut(distribution))
+            && let Some(purge) = self.record.kept_mut(vector).and_then(|vote| vote.purges.listed.get_mut(distribution))
         {
             purge.sent = Some(all);
         }
@@ -39,43 +41,24 @@ impl Rollout {
     pub(super) fn cover_older(&mut self, vector: &Vector, paths: Option<&PathSet>) {
         let Some(draft) = &mut self.record.draft else { return };
         let Some(made) = draft.kept(vector).cloned() else { return };
-        let mut covered = Vec::new();
-        for older in draft.all_kept_mut().filter(|older| older.seq < made.seq && older.closed.is_some()) {
-            for (distribution, purge) in older.purges.iter_mut().filter(|(_, purge)| is_missing(purge)) {
-                let Some(newer) = made.purges.get(distribution) else { continue };
-                let Some(sent) = newer.sent.as_ref().or(paths) else { continue };
-                let contained = purge.sent.as_ref().is_some_and(|owed| sent.covers(owed));
-                let made = matches!(newer.state, PurgeState::Completed | PurgeState::Created | PurgeState::Covered(_));
-                if made && contained {
-                    purge.state = PurgeState::Covered(newer.reference.clone());
-                    purge.invalidation.clone_from(&newer.invalidation);
-                    // From now on we follow it instead of retrying it.
-                    covered.push(purge.reference.clone());
-                }
-            }
-        }
+        let older = draft.all_kept_mut().filter(|older| older.seq < made.seq && older.closed.is_some());
+        let covered: Vec<Reference> = older.flat_map(|older| older.purges.cover(&made.purges, paths)).collect();
+        // From now on we follow it instead of retrying it.
         covered.iter().for_each(|reference| self.purges.order_again(reference));
     }
 
     /// Whether a newer purge of this workload and distribution is on its way that will contain it.
     pub(super) fn is_carried(&self, draft: &Record, vote: &Vote, distribution: &DistributionId, purge: &Purge) -> bool {
+        let contains = |sent: &PathSet| purge.sent.as_ref().is_some_and(|owed| sent.covers(owed));
         let carries = |newer: &Vote| {
-            let Some(made) = newer.purges.get(distribution) else { return false };
-            let alive = matches!(made.state, PurgeState::Wanted | PurgeState::Owed(_));
-            let contains = |sent: &PathSet| purge.sent.as_ref().is_some_and(|owed| sent.covers(owed));
-            alive
-                && match &made.sent {
-                    Some(sent) => contains(sent),
-                    None => ballot::plan(&self.ballot.view, &newer.vector).is_some_and(|plan| contains(&plan.paths)),
-                }
+            let made = newer.purges.listed.get(distribution).filter(|made| made.is_unmade());
+            made.is_some_and(|made| match &made.sent {
+                Some(sent) => contains(sent),
+                None => ballot::plan(&self.ballot.view, &newer.vector).is_some_and(|plan| contains(&plan.paths)),
+            })
         };
-        is_missing(purge) && draft.all_kept().filter(|newer| newer.seq > vote.seq).any(carries)
+        purge.is_missing() && draft.all_kept().filter(|newer| newer.seq > vote.seq).any(carries)
     }
-}
-
-/// Whether no purge is known that would make the edge fresh.
-const fn is_missing(purge: &Purge) -> bool {
-    matches!(purge.state, PurgeState::Wanted | PurgeState::Owed(_)) && purge.invalidation.is_none()
 }
 
 fn bytes(paths: &PathSet) -> usize {

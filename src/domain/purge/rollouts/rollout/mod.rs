@@ -15,7 +15,8 @@
 //!
 //! Its state is in rooms that own their fields: our record (`write`), the sights of the workload (`sight`) and of its
 //! pods (`served`), the clock (`clock`), the barrier (`barrier`), what the group knows (`ballot`), the hosts (`site`),
-//! the purges (`purges`) and the notices (`tell`). What it does is in stages, which do not call each other: `observe`,
+//! the purges (`purges`) and the notices (`tell`). Which purges a vote has, how far they are and what that means for the rollout, only
+//! the record knows ([`VotePurges`](crate::records::record::VotePurges)). What it does is in stages, which do not call each other: `observe`,
 //! `barrier`, `vote`, `group_timeout`, `execute`, `progress`, `owed` and `close`. The conductor, `advance`, calls them
 //! in order.
 //!
@@ -27,12 +28,11 @@ mod ballot;
 mod barrier;
 mod clock;
 mod close;
-mod compare;
 mod cover;
 mod execute;
-mod fates;
 mod group_timeout;
 mod last_site;
+mod matching;
 mod naming;
 mod news;
 mod observe;
@@ -50,10 +50,8 @@ mod site;
 mod stands;
 mod tell;
 mod traced;
-mod turn;
 mod vote;
 mod waits;
-mod window;
 mod words;
 mod write;
 

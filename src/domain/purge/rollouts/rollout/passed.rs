@@ -53,7 +53,8 @@ impl Record {
 }
 
 /// Marks a vote for a passed rollout: the edge has had something else since.
-pub(super) fn overtaken(vote: Vote, then: &Record) -> Vote {
-    let change_words = text::cut(&words::change(then.before(), &then.version), CHANGE_WORDS_BYTES_MAX);
-    Vote { overtaken: true, change_words, ..vote }
+pub(super) fn overtaken(mut vote: Vote, then: &Record) -> Vote {
+    vote.change_words = text::cut(&words::change(then.before(), &then.version), CHANGE_WORDS_BYTES_MAX);
+    vote.purges.overtaken = true;
+    vote
 }

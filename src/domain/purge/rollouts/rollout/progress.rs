@@ -3,11 +3,13 @@
 use std::time::Duration;
 
 use crate::purges::purge::Progress;
-use crate::records::record::{Purge, PurgeState, Vote};
+use crate::records::record::{Purge, Vote};
 use crate::rollouts::rollout::Rollout;
+use crate::rollouts::rollout::purges::FOLLOW_AFTER;
 use crate::rollouts::rollout::words::{self, short};
 use kernel::id::{InvalidationId, Reference, Vector};
 use kernel::machine::Timestamp;
+use kernel::names::paths::PathSet;
 use kernel::text;
 use notices::notice::Kind;
 
@@ -15,17 +17,17 @@ use notices::notice::Kind;
 /// the end says how many: at a kilobyte each, more would not fit into the record.
 const NOTICES_OF_PURGES_MAX: usize = 8;
 
+/// A denied purge is owed after this: rights that are just being given take seconds to reach all of AWS, and a rollout that ends
+/// at the first refusal would say so too soon.
+const OWED_AFTER: Duration = Duration::from_secs(60);
+
 impl Rollout {
     /// A purge made progress. A report about a purge that is not ours, or already final, changes nothing.
     pub(super) fn purged(&mut self, now: Timestamp, reference: &Reference, progress: Progress) {
         let (alone, time) = (self.identity.is_alone(), self.identity.time_kept(now));
-        let ours = |vote: &&mut Vote| vote.purges.values().any(|purge| purge.reference == *reference);
-        let Some(vote) = self.record.draft.as_mut().and_then(|draft| draft.all_kept_mut().find(ours)) else { return };
-        let first = vote.purges.values().all(|purge| purge.state == PurgeState::Wanted);
-        let Some((distribution, purge)) = vote.purges.iter_mut().find(|(_, purge)| purge.reference == *reference)
-        else {
-            return;
-        };
+        let Some(vote) = self.record.vote_under(reference) else { return };
+        let first = vote.purges.listed.values().all(Purge::is_wanted);
+        let Some((distribution, purge)) = vote.purges.under_mut(reference) else { return };
         if purge.state.is_final() {
             return;
         }
@@ -38,18 +40,16 @@ impl Rollout {
         let mut detail = distribution.clone();
         let (kind, message) = match progress {
             Progress::Created(id) => {
-                purge.state = PurgeState::Created;
-                purge.invalidation = Some(id.clone());
+                purge.create(id.clone());
                 (first.then_some(Kind::PurgeStarted), created(&id, &distribution))
             }
             Progress::Covered { by, invalidation } => {
-                purge.state = PurgeState::Covered(by);
-                purge.invalidation = Some(invalidation.clone());
+                purge.cover(by, Some(invalidation.clone()));
                 // Another member may have created one for it, and both notices must be the same.
                 ((first && alone).then_some(Kind::PurgeStarted), covered(&invalidation, &distribution))
             }
             Progress::Completed => {
-                purge.state = PurgeState::Completed;
+                purge.complete();
                 (None, String::new())
             }
             Progress::Spent(id) => {
@@ -57,15 +57,18 @@ impl Rollout {
                 (None, String::new())
             }
             Progress::DoneByOther => {
-                purge.state = PurgeState::DoneByOther;
+                purge.leave_to_other();
                 (Some(Kind::PurgeFailed), used_for_others(reference, &distribution))
             }
             Progress::Impossible(why) => {
-                purge.state = PurgeState::Impossible(short(&why).to_owned());
+                purge.give_up(short(&why));
                 (Some(Kind::PurgeFailed), format!("invalidation of {distribution} is impossible: {why}"))
             }
             Progress::Failing(why) => {
-                owe_late(purge, untold, &why);
+                // On a large site the turn of a purge comes after its rollout has ended: then it is owed at once.
+                if !untold && purge.is_wanted() {
+                    purge.owe(short(&why));
+                }
                 // A notice of its own: the purge may still prove to be impossible.
                 detail.push_str("/failing");
                 (untold.then_some(Kind::PurgeFailed), format!("{why}; {}", words::retried()))
@@ -77,34 +80,68 @@ impl Rollout {
                 (Some(Kind::PurgeStalled), spaced(purges, &distribution, &self.identity.workload.namespace))
             }
             Progress::Stalled(waited) => {
-                vote.stalled = true;
+                vote.purges.stalled = true;
                 (Some(Kind::PurgeStalled), late(waited, &distribution))
             }
         };
         let vector = vote.vector.clone();
-        vote.fold();
+        vote.purges.fold();
         if let Some(kind) = kind {
             self.announce_purge(now, &vector, kind, &detail, message);
         }
     }
 
+    /// Notes from a report how long the purge may still take, and what was really sent.
+    pub(super) fn note_waits(&mut self, now: Timestamp, reference: &Reference, progress: &Progress) {
+        let Some(vote) = self.record.vote_under(reference) else { return };
+        let members = vote.vector.0.len();
+        let Some((_, purge)) = vote.purges.under_mut(reference) else { return };
+        match progress {
+            Progress::Failing(why) => {
+                purge.note_refused(short(why));
+                let exists = purge.invalidation.is_some();
+                self.note_denied(now, members, reference, exists, why);
+            }
+            Progress::Overdue(why) => self.purges.owe(reference, None, short(why)),
+            Progress::SentBefore(sent) => purge.sent = Some(sent.clone()),
+            Progress::OverBudget => {
+                purge.sent = Some(PathSet::default());
+                // It is ordered again with that, once it is durable.
+                self.purges.order_again(reference);
+            }
+            Progress::Stalled(_) | Progress::Spent(_) | Progress::Spaced(_) => {}
+            Progress::Created(_)
+            | Progress::Covered { .. }
+            | Progress::Completed
+            | Progress::DoneByOther
+            | Progress::Impossible(_) => {
+                purge.refused.clear();
+                self.purges.settle(reference);
+            }
+        }
+    }
+
+    /// A purge is denied, so it becomes owed when every rank has had its turn and a minute has passed; the members
+    /// report it in their order.
+    fn note_denied(&mut self, now: Timestamp, members: usize, reference: &Reference, exists: bool, why: &str) {
+        let others = u32::try_from(members.saturating_sub(1)).unwrap_or(u32::MAX);
+        let turns = others.saturating_mul(if exists { FOLLOW_AFTER } else { 1 });
+        let wait = OWED_AFTER.saturating_add(self.policy.group.takeover.saturating_mul(turns));
+        let due = self.purges.owed_at(reference).map_or_else(|| Some(now.after(wait)), |(due, _)| *due);
+        self.purges.owe(reference, due, short(why));
+    }
+
     /// Writes a notice about one purge of a vector into the draft or, after [`NOTICES_OF_PURGES_MAX`], that there are more.
     fn announce_purge(&mut self, now: Timestamp, vector: &Vector, kind: Kind, detail: &str, message: String) {
         let id = self.notice_id(vector, kind, detail, &self.identity.member);
-        let crowded = |vote: &Vote| vote.noticed.len() >= NOTICES_OF_PURGES_MAX && !vote.noticed.contains(&id);
+        let crowded =
+            |Vote { purges, .. }: &Vote| purges.noticed.len() >= NOTICES_OF_PURGES_MAX && !purges.noticed.contains(&id);
         if self.record.draft.as_ref().and_then(|draft| draft.vote(vector)).is_some_and(crowded) {
             let message = "more distributions of this rollout are in such trouble; its end says how many they were";
             self.announce_vote(now, vector, kind, "more", message.to_owned());
         } else {
             self.announce_vote(now, vector, kind, detail, message);
         }
-    }
-}
-
-/// On a large site the turn of a purge comes after its rollout has ended: then it is owed at once.
-fn owe_late(purge: &mut Purge, untold: bool, why: &str) {
-    if !untold && purge.state == PurgeState::Wanted {
-        purge.state = PurgeState::Owed(short(why).to_owned());
     }
 }
 

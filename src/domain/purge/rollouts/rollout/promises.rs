@@ -56,7 +56,7 @@ fn broken_by_write(held: &Record, record: &Record) -> Vec<Promise> {
 /// We order a purge only after its reference is on record, and also the paths to send, where they differ from those voted for.
 fn is_on_record(held: &Record, order: &Order) -> bool {
     held.all_kept().any(|vote| {
-        vote.purges.get(&order.distribution).is_some_and(|purge| {
+        vote.purges.listed.get(&order.distribution).is_some_and(|purge| {
             purge.reference == order.reference && purge.sent.as_ref().is_none_or(|sent| *sent == order.paths)
         })
     })

@@ -1,19 +1,59 @@
 //! This life's state of the purges it carries out, beside the record: its questions and orders, when its
 //! turn comes, and when a denied purge becomes owed.
 //!
-//! All of it may be lost: the next life asks and orders again, under the same references. Not for how far a purge is; that is in
-//! the record.
+//! All of it may be lost: the next life asks and orders again, under the same references.
+//!
+//! Every member can do everything, and the references make repetition harmless. An order among them only saves work: for each
+//! distribution the members have a rank, the first begins at once, and each later one begins a while after it learnt of the
+//! decision, unless it has seen by then that the work is done. No member is elected, and none has to be alive.
+//!
+//! Not for how far a purge is; that is in the record ([`crate::records::record::VotePurges`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use crate::records::record::{Record, Vote};
-use crate::rollouts::rollout::compare::Compared;
-use crate::rollouts::rollout::turn::Task;
+use crate::purges::purge::Order;
+use crate::records::record::{Purge, Record, Vote};
+use crate::rollouts::rollout::{Effect, Rollout};
 use kernel::call::Call;
-use kernel::id::{InvalidationId, Reference, Vector, renewed_reference};
+use kernel::id::{InvalidationId, Reference, Vector, rank, renewed_reference};
 use kernel::machine::Timestamp;
+use kernel::names::distribution::DistributionId;
+use kernel::names::paths::PathSet;
 use kernel::text;
+
+/// A purge that another member has created is followed by the next rank after so many takeover times. Most complete within
+/// 25 s (95th percentile), and until then its creator follows it anyway.
+pub(super) const FOLLOW_AFTER: u32 = 6;
+
+/// The work that members do one after the other.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Task {
+    Match,
+    /// Create the purge of this one.
+    Create(DistributionId),
+    /// Ask how far it is.
+    Follow(DistributionId),
+    /// Announce how the vector ended.
+    Tell,
+}
+
+impl Task {
+    /// The next one for an open purge.
+    pub(super) fn of(distribution: &DistributionId, purge: &Purge) -> Self {
+        let distribution = distribution.clone();
+        if purge.is_wanted() { Self::Create(distribution) } else { Self::Follow(distribution) }
+    }
+}
+
+/// By which listing the purges of a vector were found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Compared {
+    /// One that began after the last vote.
+    Newer,
+    /// One so old, for no newer one was to be had; `None` if this life never had one.
+    Stale(Option<Duration>),
+}
 
 /// See the module's text.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -49,7 +89,7 @@ impl Purges {
     }
 
     fn inherit(&mut self, record: Option<&Record>) {
-        let listed = record.iter().flat_map(|record| &record.votes).flat_map(|vote| vote.purges.values());
+        let listed = record.iter().flat_map(|record| &record.votes).flat_map(|vote| vote.purges.listed.values());
         self.inherited = listed.map(|purge| purge.reference.clone()).collect();
     }
 
@@ -64,7 +104,7 @@ impl Purges {
     }
 
     /// When this life drafted the vote for that purge, if it did.
-    pub(super) fn voted_at(&self, vector: &Vector, reference: &Reference) -> Option<Timestamp> {
+    fn voted_at(&self, vector: &Vector, reference: &Reference) -> Option<Timestamp> {
         self.voted_at.get(vector).filter(|_| !self.is_second(reference)).copied()
     }
 
@@ -177,10 +217,6 @@ impl Purges {
         self.ordered.contains(reference)
     }
 
-    pub(super) fn ordered(&mut self, reference: &Reference) {
-        self.ordered.insert(reference.clone());
-    }
-
     /// It is ordered again, because its facts have changed.
     pub(super) fn order_again(&mut self, reference: &Reference) {
         self.ordered.remove(reference);
@@ -239,12 +275,60 @@ impl Purges {
     pub(super) fn deadline(&self, draft: Option<&Record>) -> Option<Timestamp> {
         let open = |reference: &Reference| {
             let votes = draft.iter().flat_map(|draft| &draft.votes).filter(|vote: &&Vote| vote.closed.is_none());
-            let mut purges = votes.flat_map(|vote| vote.purges.values());
+            let mut purges = votes.flat_map(|vote| vote.purges.listed.values());
             purges.any(|purge| purge.reference == *reference && !purge.state.ends_rollout())
         };
         let due = self.owed_at.iter().filter(|(reference, _)| open(reference)).filter_map(|(_, (due, _))| *due);
         let turns = self.turns.values().flatten().copied();
         let matching = self.matching.values().filter_map(Call::deadline);
         due.chain(turns).chain(matching).chain(self.remind_at.values().copied()).min()
+    }
+}
+
+impl Rollout {
+    /// Whether this member may do something that others may do as well: once its turn has come, it stays.
+    pub(super) fn is_turn(&mut self, now: Timestamp, vector: &Vector, task: Task) -> bool {
+        if self.identity.is_alone() {
+            return true;
+        }
+        let (key, after) = match &task {
+            Task::Create(distribution) => (distribution.to_string(), 1),
+            Task::Follow(distribution) => (distribution.to_string(), FOLLOW_AFTER),
+            Task::Match => (self.group_rollout(vector), 1),
+            Task::Tell => (self.teller_key(vector), 1),
+        };
+        let rank = rank(&key, &self.identity.member, vector.0.keys());
+        let wait = self.policy.group.takeover.saturating_mul(rank.saturating_mul(after));
+        self.purges.is_turn(now, vector, task, wait)
+    }
+
+    /// The member that purges the first distribution announces the end: it is the first to know.
+    fn teller_key(&self, vector: &Vector) -> String {
+        let vote = self.record.draft.as_ref().and_then(|draft| draft.vote(vector));
+        let first = vote.and_then(|vote| vote.purges.listed.keys().next()).map(ToString::to_string);
+        first.unwrap_or_else(|| self.group_rollout(vector))
+    }
+
+    /// Orders a purge, with the paths to send, or those `voted` for. One that exists, or is covered, is waited for, and none is created.
+    pub(super) fn order(
+        &mut self,
+        vector: &Vector,
+        distribution: &DistributionId,
+        purge: &Purge,
+        voted: &PathSet,
+    ) -> Effect {
+        self.purges.ordered.insert(purge.reference.clone());
+        let limits = self.policy.tenants.limits(&self.identity.workload.namespace);
+        Effect::Purge(Box::new(Order {
+            reference: purge.reference.clone(),
+            distribution: distribution.clone(),
+            paths: purge.sent.as_ref().unwrap_or(voted).clone(),
+            subject: self.identity.workload.clone().into(),
+            invalidation: purge.invalidation.clone().filter(|_| !purge.is_wanted()),
+            paths_per_hour: limits.paths_per_hour,
+            purges_per_hour: limits.purges_per_hour,
+            voted_at: self.purges.voted_at(vector, &purge.reference),
+            voted_ms: self.voted_ms(vector, &purge.reference),
+        }))
     }
 }

@@ -133,7 +133,7 @@ impl Rollout {
             draft.change = Change::Changed;
             draft.phase = Phase::Rolling;
             draft.edge = draft.edge.max(Edge::Moved);
-            draft.votes.iter_mut().for_each(|vote| vote.overtaken = true);
+            draft.votes.iter_mut().for_each(|vote| vote.purges.overtaken = true);
         }
     }
 }

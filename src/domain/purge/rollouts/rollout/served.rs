@@ -86,7 +86,7 @@ pub(super) fn move_edge(record: &mut Record, same_digest_is_same: bool) {
     }
     let version = record.version.clone();
     for vote in record.all_kept_mut() {
-        vote.overtaken |= !vote.version.same_content(&version, same_digest_is_same);
+        vote.purges.overtaken |= !vote.version.same_content(&version, same_digest_is_same);
     }
 }
 

@@ -50,7 +50,7 @@ impl Rollout {
         let before = draft.before().cloned();
         let present = draft.seq;
         let Some(vote) = draft.all_kept_mut().find(|vote| vote.vector == *vector) else { return };
-        if !vote.noticed.insert(id.clone()) {
+        if !vote.purges.noticed.insert(id.clone()) {
             return;
         }
         let mentioned: Vec<Host> =
@@ -61,7 +61,7 @@ impl Rollout {
             hosts: mentioned,
             purges,
             // Hooks in the old form are called for owed purges, however late (decision 29).
-            late: kind == Kind::PurgeCompleted && vote.stalled && vote.owed_ms == 0,
+            late: kind == Kind::PurgeCompleted && vote.purges.stalled && vote.purges.owed_ms == 0,
         };
         let notice = Notice {
             id,
@@ -120,17 +120,17 @@ fn add(draft: &mut Record, notice: Notice) {
 
 /// The first purges of a vote, as a notice mentions them.
 fn purge_facts(vote: &Vote) -> Vec<PurgeFact> {
-    let each = NOTICE_LIST_BYTES_MAX / vote.purges.len().clamp(1, PURGES_NAMED_MAX);
+    let each = NOTICE_LIST_BYTES_MAX / vote.purges.listed.len().clamp(1, PURGES_NAMED_MAX);
     let mentioned: Vec<Path> = fitting(vote.paths.iter(), each, |path| path.as_str().len()).cloned().collect();
     let fact = |(distribution, purge): (&DistributionId, &Purge)| PurgeFact {
         distribution: distribution.clone(),
         invalidation: purge.invalidation.clone(),
         paths: mentioned.clone(),
     };
-    vote.purges.iter().take(PURGES_NAMED_MAX).map(fact).collect()
+    vote.purges.listed.iter().take(PURGES_NAMED_MAX).map(fact).collect()
 }
 
 /// Whether a notice with these facts does not mention all purges and paths of the vote.
 fn is_cut(vote: &Vote, facts: &[PurgeFact]) -> bool {
-    facts.len() < vote.count().all() || facts.iter().any(|fact| fact.paths.len() < vote.paths.len())
+    facts.len() < vote.purges.count().all() || facts.iter().any(|fact| fact.paths.len() < vote.paths.len())
 }

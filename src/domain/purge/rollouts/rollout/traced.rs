@@ -3,7 +3,7 @@
 //! Every start is one that the record keeps ([`Times`]), so a life that began in the middle of a rollout tells all of it. Nothing
 //! here decides anything.
 
-use crate::records::record::{Closed, Outcome, Purge, PurgeState, Record, Times, Vote};
+use crate::records::record::{Closed, Outcome, Purge, Record, Times, Vote};
 use crate::rollouts::rollout::Rollout;
 use kernel::id::Vector;
 use kernel::machine::Timestamp;
@@ -97,10 +97,9 @@ impl Rollout {
         let start_ms = begun.into_iter().find(|time_ms| *time_ms > 0).unwrap_or(now_ms);
         let rollout = self.rollout_under(was.name.as_ref(), &was.vector);
         let purged = closed.is_some_and(|closed| closed.outcome == Outcome::Purged);
-        let open = was.purges.iter().filter(|(_, purge)| !purge.state.is_final());
-        let ended = open.filter_map(|(id, purge)| {
-            let (purge, fault) = match known.purges.get(id).filter(|_| is_kept) {
-                Some(later) if later.state.is_final() => (later, missing(&later.state)),
+        let ended = was.purges.open().filter_map(|(id, purge)| {
+            let (purge, fault) = match known.purges.listed.get(id).filter(|_| is_kept) {
+                Some(later) if later.state.is_final() => (later, later.state.fault()),
                 Some(_) => return None,
                 // Its vote is gone, and says nothing more of it.
                 None if purged => (purge, None),
@@ -113,7 +112,7 @@ impl Rollout {
                 (Stage::Purge, &self.identity.member, id.as_str()),
                 times,
             )?;
-            Some(described(span, id, purge).with("allclear.seq", seq(was.seq.0)).failed(fault))
+            Some(described(span, id, purge).with("allclear.seq", seq(was.seq.0)).failed(fault.map(as_fault)))
         });
         ended.collect()
     }
@@ -158,19 +157,8 @@ fn seq(seq: u64) -> Fact {
     Fact::Number(i64::try_from(seq).unwrap_or(i64::MAX))
 }
 
-/// Why a purge that has ended is not known to be complete.
-fn missing(state: &PurgeState) -> Option<Fault> {
-    let (kind, why) = match state {
-        PurgeState::Impossible(why) => ("impossible", why.as_str()),
-        PurgeState::Beyond(why) => ("beyond-bound", why.as_str()),
-        PurgeState::DoneByOther => ("done-by-other", "its reference was already used for other paths"),
-        PurgeState::Completed
-        | PurgeState::Wanted
-        | PurgeState::Owed(_)
-        | PurgeState::Created
-        | PurgeState::Covered(_) => return None,
-    };
-    Some(Fault { kind, message: why.to_owned() })
+fn as_fault((kind, why): (&'static str, &str)) -> Fault {
+    Fault { kind, message: why.to_owned() }
 }
 
 /// Why a rollout did not end well, by one word and a sentence.

@@ -1,13 +1,11 @@
 //! From complete to voted: the vector that all members have reached, the site, the last look, and the vote.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use crate::agreement::group::{self, Fate, Verdict};
 use crate::bounds::plan;
 use crate::bounds::policy::{Choice, OnRollback, Policy};
 use crate::records::record::{
     Brief, Change, Edge, Outcome, Passed, Phase, RECORD_BYTES_MAX, Record, Times, VOTE_EXCEPT_BYTES_MAX,
-    VOTE_GROWTH_BYTES, VOTE_HOST_BYTES_MAX, VOTE_ORIGIN_BYTES_MAX, VOTES_MAX, Vote,
+    VOTE_GROWTH_BYTES, VOTE_HOST_BYTES_MAX, VOTE_ORIGIN_BYTES_MAX, VOTES_MAX, Vote, VotePurges,
 };
 use crate::records::record_codec;
 use crate::rollouts::rollout::news::news;
@@ -127,7 +125,7 @@ impl Rollout {
 
     /// In a group of one a vote is decided once it is stored. What it purges is found before that, so that one write holds both.
     pub(super) fn match_ahead(&mut self, now: Timestamp) -> Option<Effect> {
-        let is_unknown = |vote: &&Vote| vote.wants_match() && !self.purges.are_none(&vote.vector);
+        let is_unknown = |vote: &&Vote| vote.purges.want_match() && !self.purges.are_none(&vote.vector);
         let unstored = self.record.unstored_vote().filter(|_| self.identity.is_alone());
         let vector = unstored.filter(is_unknown)?.vector.clone();
         let plan = ballot::plan(&self.outlook(), &vector)?;
@@ -295,12 +293,7 @@ fn vote(
         origins: fitting(&site.origins, VOTE_ORIGIN_BYTES_MAX, String::len).cloned().collect(),
         distributions: named.filter(|id| policy.tenants.allows_distribution(namespace, id)).cloned().collect(),
         paths,
-        purges: BTreeMap::new(),
-        unlisted: None,
-        stalled: false,
-        noticed: BTreeSet::new(),
-        overtaken: false,
-        owed_ms: 0,
+        purges: VotePurges::default(),
         change_words: String::new(),
         times: if change == Change::Baseline { Times::default() } else { draft.times },
         closed: None,

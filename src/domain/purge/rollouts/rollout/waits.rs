@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::time::Duration;
 
-use crate::records::record::{PurgeState, Record};
+use crate::records::record::Record;
 use crate::rollouts::rollout::words::short;
 use crate::rollouts::rollout::{Effect, Event, Rollout, words};
 use kernel::budget::Writes;
@@ -371,10 +371,9 @@ impl Rollout {
     /// Purges that are ordered and not answered yet.
     fn uncreated(&self) -> impl Iterator<Item = Pending> {
         let votes = self.record.durable.iter().flat_map(|record| &record.votes).filter(|vote| vote.closed.is_none());
-        let purges = votes.flat_map(|vote| vote.purges.values());
+        let purges = votes.flat_map(|vote| vote.purges.listed.values());
         let waits = |reference| Pending { wait: Wait::Purge, subject: reference, failures: 0, reason: None };
-        let silent =
-            purges.filter(|purge| purge.state == PurgeState::Wanted && self.purges.is_ordered(&purge.reference));
+        let silent = purges.filter(|purge| purge.is_wanted() && self.purges.is_ordered(&purge.reference));
         silent.map(move |purge| waits(purge.reference.to_string()))
     }
 

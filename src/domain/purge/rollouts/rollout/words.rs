@@ -169,7 +169,7 @@ impl Summary {
             next,
             stage: stage(record),
             members: Vec::new(),
-            purges: record.all_kept().flat_map(|vote| &vote.purges).map(purge).collect(),
+            purges: record.all_kept().flat_map(|vote| &vote.purges.listed).map(purge).collect(),
             past: Past { older: older(record), history: record.history.iter().rev().map(closed).collect() },
             conditions: record.conditions.iter().cloned().collect(),
         }
@@ -391,10 +391,10 @@ fn member((member, known): (&Member, &Option<Known>)) -> MemberSummary {
 }
 
 fn stage(record: &Record) -> Stage {
-    let open = |vote: &Vote| vote.closed.is_none() && (vote.purges.is_empty() || vote.count().open > 0);
+    let open = |vote: &Vote| vote.closed.is_none() && (vote.purges.listed.is_empty() || vote.purges.count().open > 0);
     match record.votes.iter().find(|vote| open(vote)) {
         _ if record.phase == Phase::Rolling => Stage::Rollout,
-        Some(vote) if !vote.purges.is_empty() => Stage::Purge,
+        Some(vote) if !vote.purges.listed.is_empty() => Stage::Purge,
         Some(_) => Stage::Agreement,
         None if record.awaits_vote() => Stage::Agreement,
         None if !record.votes.is_empty() || !record.untold.is_empty() => Stage::Webhooks,

@@ -9,7 +9,7 @@ use crate::records::record_codec;
 use crate::rollouts::rollout::Effect;
 use kernel::call::Call;
 use kernel::floor::Floor;
-use kernel::id::{Nonces, Seq, Vector};
+use kernel::id::{Nonces, Reference, Seq, Vector};
 use kernel::machine::Timestamp;
 use notices::notice::Notice;
 
@@ -151,6 +151,12 @@ impl OwnRecord {
     /// The vote for this vector in the draft, among those kept for what they owe too.
     pub(super) fn kept_mut(&mut self, vector: &Vector) -> Option<&mut Vote> {
         self.draft.as_mut()?.all_kept_mut().find(|vote| vote.vector == *vector)
+    }
+
+    /// The vote in the draft with the purge under this reference, among those kept for what they owe too.
+    pub(super) fn vote_under(&mut self, reference: &Reference) -> Option<&mut Vote> {
+        let is_its = |vote: &&mut Vote| vote.purges.listed.values().any(|purge| purge.reference == *reference);
+        self.draft.as_mut()?.all_kept_mut().find(is_its)
     }
 
     /// The open vote for this vector in the draft.

@@ -31,7 +31,7 @@ fn the_edge_is_fresh_from_the_end_of_a_purge_to_the_next_change() {
     let reference = order.expect("a purge").reference.clone();
     let open = story.record().votes.clone();
     let mut refused = story.record().clone();
-    refused.votes[0].purges.values_mut().for_each(|purge| purge.refused = "AccessDenied".to_owned());
+    refused.votes[0].purges.listed.values_mut().for_each(|purge| purge.refused = "AccessDenied".to_owned());
     let said = edge::freshness(Some(&refused), story.cluster.as_ref(), &Policy::default()).stale().unwrap();
     assert_eq!(said, "its purge is not made yet, and tried again: AccessDenied");
     story.step(Event::Purged(reference.clone(), Progress::Created("I1".into())));

@@ -294,7 +294,9 @@ fn vote_of(members: &[(&str, &str)], purge: Option<PurgeState>) -> Vote {
     let reference = purge_reference(&rollout, "E1EXAMPLE", ["/*"]);
     if let Some(state) = purge {
         let invalidation = (state != PurgeState::Wanted).then(|| "I1".into());
-        vote.purges.insert("E1EXAMPLE".parse().unwrap(), Purge { state, invalidation, ..Purge::wanted(reference) });
+        vote.purges
+            .listed
+            .insert("E1EXAMPLE".parse().unwrap(), Purge { state, invalidation, ..Purge::wanted(reference) });
     }
     vote
 }
@@ -349,7 +351,7 @@ fn a_hold_stops_no_purge_that_was_made_and_begins_none() {
         member.pass(Duration::from_secs(120));
         let order = member.orders.first().cloned().expect("it goes on");
         assert_eq!(order.invalidation.is_some(), state == PurgeState::Created, "the earlier life may have sent it");
-        assert_eq!(order.reference, vote_of(&THREE, Some(state)).purges.values().next().unwrap().reference);
+        assert_eq!(order.reference, vote_of(&THREE, Some(state)).purges.listed.values().next().unwrap().reference);
         member.step(Event::Purged(order.reference.clone(), Progress::Created("I1".into())));
         member.step(Event::Purged(order.reference, Progress::Completed));
         member.pass(Duration::from_secs(120));
@@ -382,13 +384,13 @@ fn whoever_is_forgotten_makes_no_failure_of_a_purge_that_was_made() {
     let Some(Some(other)) = member.view.members.get_mut(&"eu-2".into()) else { panic!("it is known") };
     let Published::Record(record) = &mut other.published else { panic!("a record") };
     let mut made = vote_of(&THREE, Some(PurgeState::Created));
-    made.purges.values_mut().for_each(|purge| purge.reference = "with the paths of us-1".into());
+    made.purges.listed.values_mut().for_each(|purge| purge.reference = "with the paths of us-1".into());
     made.at_ms = 60_000;
     record.votes = vec![made];
     member.look();
     let Vote { purges, at_ms, .. } = &member.machine.durable().unwrap().votes[0];
     assert_eq!(*at_ms, 60_000, "what follows is told with the time of all votes, of which it sees two");
-    let taken: Vec<_> = purges.values().map(|purge| (purge.reference.0.as_str(), &purge.state)).collect();
+    let taken: Vec<_> = purges.listed.values().map(|purge| (purge.reference.0.as_str(), &purge.state)).collect();
     assert_eq!(taken, [("with the paths of us-1", &PurgeState::Created)]);
 
     // It has not, and will not.
@@ -404,7 +406,7 @@ fn has_told(listed: &str) -> Option<Known> {
     listed.clone_into(&mut vote.why);
     let detail = if listed.is_empty() { "" } else { "listed/eu-2" };
     let rollout = group_rollout_id("default", &web(), &vote.vector);
-    vote.noticed.insert(Notice::id_of(&rollout, Kind::PurgeCompleted, detail));
+    vote.purges.noticed.insert(Notice::id_of(&rollout, Kind::PurgeCompleted, detail));
     known("other", Record { change: Change::Changed, closed: Seq(2), votes: vec![vote], ..at("b", 2) })
 }
 
@@ -423,7 +425,7 @@ fn an_end_that_another_member_has_told_is_not_told_again() {
     let mut silent = has_told("");
     silent.as_mut().map(|known| &mut known.published).into_iter().for_each(|published| {
         let Published::Record(record) = published else { return };
-        record.votes[0].noticed.clear();
+        record.votes[0].purges.noticed.clear();
     });
     let mut member = after_voting(Some(PurgeState::Created), &[("eu-2", silent), ("us-1", voted("third", ""))]);
     member.step(Event::Seen(Box::new(complete("b", 2))));

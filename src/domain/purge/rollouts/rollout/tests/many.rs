@@ -130,10 +130,10 @@ impl Site {
         self.orders.push(order.clone());
         let mut kept = self.machine.durable().unwrap().all_kept();
         let ours = |purge: &Purge| purge.reference == order.reference;
-        let vote = kept.find(|vote| vote.purges.get(&order.distribution).is_some_and(ours)).unwrap();
+        let vote = kept.find(|vote| vote.purges.listed.get(&order.distribution).is_some_and(ours)).unwrap();
         if order.paths != vote.paths {
             // What was chosen is durable before it is sent.
-            assert_eq!(vote.purges[&order.distribution].sent.as_ref(), Some(&order.paths));
+            assert_eq!(vote.purges.listed[&order.distribution].sent.as_ref(), Some(&order.paths));
         }
         let fate = (self.fate)(&order.distribution).into_iter();
         self.pending.extend(fate.map(|progress| (order.reference.clone(), progress)));
@@ -378,7 +378,7 @@ fn two(first: Fate, second: Fate) -> Site {
     site.roll_out("b", 2);
     // Only a record can say yet that a purge is owed, so all of them are said by one.
     let mut record = site.machine.durable().cloned().unwrap();
-    let purges = record.votes[0].purges.values_mut();
+    let purges = record.votes[0].purges.listed.values_mut();
     for (purge, fate) in purges.zip([first, second]) {
         purge.state = match fate {
             Fate::Fresh => PurgeState::Created,

@@ -38,7 +38,7 @@ fn what_was_settled_voted_for_and_found_is_one_write_and_the_purge_comes_right_a
     let stores = story.stores(before);
     let voted = stores.first().unwrap();
     assert_eq!((stores.len(), &voted.phase, voted.votes.len()), (1, &Phase::Complete, 1));
-    let purges: BTreeSet<&Reference> = voted.votes[0].purges.values().map(|purge| &purge.reference).collect();
+    let purges: BTreeSet<&Reference> = voted.votes[0].purges.listed.values().map(|purge| &purge.reference).collect();
     assert_eq!((purges.len(), purges), (1, story.purges()));
     let names: Vec<&str> = story.effects[before..].iter().map(Effect::name).collect();
     let place = |name: &str| names.iter().position(|effect| *effect == name).unwrap();
@@ -157,7 +157,11 @@ fn a_reference_that_was_used_before_the_ledger_was_set_back_is_replaced_once() {
     story.step(Event::Purged(first.reference.clone(), Progress::Spent("IOLD".into())));
     let second = order(&story);
     assert_eq!((story.purges().len(), &second.paths, second.voted_at), (2, &first.paths, None));
-    assert_eq!(story.record().votes[0].purges.values().next().unwrap().reference, second.reference, "stored first");
+    assert_eq!(
+        story.record().votes[0].purges.listed.values().next().unwrap().reference,
+        second.reference,
+        "stored first"
+    );
     story.step(Event::Purged(second.reference.clone(), Progress::Created("INEW".into())));
     story.step(Event::Purged(second.reference, Progress::Completed));
     assert_eq!(story.last(), Some(&Outcome::Purged));

@@ -104,7 +104,8 @@ fn a_purge_that_completes_beside_a_served_version_does_not_settle_the_edge() {
     story.held.insert("purge");
     story.see(complete("a", 3));
     let reference = story.purges().into_iter().next_back().cloned();
-    let open = story.record().votes.iter().flat_map(|vote| vote.purges.values()).next().map(|p| p.reference.clone());
+    let open =
+        story.record().votes.iter().flat_map(|vote| vote.purges.listed.values()).next().map(|p| p.reference.clone());
     assert!(reference.is_some() && open.is_some());
     story.see(stuck("c", 4));
     [services(false), pods(1, 1)].into_iter().for_each(|event| story.step(event));

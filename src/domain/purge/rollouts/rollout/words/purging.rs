@@ -3,7 +3,7 @@
 use super::{ITEMS_NAMED_MAX, PurgeSummary, closed};
 use crate::purges::purge::TRIED_EVERY;
 use crate::records::record::passed;
-use crate::records::record::{Purge, PurgeState, Record, Vote};
+use crate::records::record::{Purge, Record, Vote};
 use kernel::names::distribution::DistributionId;
 use kernel::names::image::brief;
 use kernel::text::duration;
@@ -20,18 +20,18 @@ pub(super) fn complete(record: &Record) -> (String, String) {
             if owes { format!("makes the owed purge: {}", retried()) } else { "waits for the next version".into() };
         return (ended.unwrap_or_else(|| "complete; nothing has changed".into()), next);
     };
-    if vote.purges.is_empty() {
+    if vote.purges.listed.is_empty() {
         return ("complete everywhere; looking for the distributions of its hosts".into(), "purges them".into());
     }
-    let count = vote.count();
-    let open = vote.purges.iter().filter(|(_, purge)| vote.unlisted.is_none() || !purge.state.is_final());
+    let count = vote.purges.count();
+    let open = vote.purges.listed.iter().filter(|(_, purge)| vote.purges.unlisted.is_none() || !purge.state.is_final());
     let purges: Vec<String> = open.take(ITEMS_NAMED_MAX).map(|made| purge(made).state).collect();
     let mut state = purges.join("; ");
     if count.all() > purges.len() {
         let done = count.all() - count.open;
         state.push_str(&format!("; {done} of {} distributions are done with", count.all()));
     }
-    let is_refused = vote.purges.values().any(|purge| !purge.refused.is_empty());
+    let is_refused = vote.purges.listed.values().any(|purge| !purge.refused.is_empty());
     let next = if is_refused { retried() } else { "tells the webhooks when all are completed".into() };
     (state, next)
 }
@@ -45,7 +45,8 @@ pub(in crate::rollouts::rollout) fn retried() -> String {
 pub(super) fn older(record: &Record) -> Vec<String> {
     let open = record.votes.iter().filter(|vote| vote.closed.is_none() && vote.seq < record.seq);
     let line = |vote: &Vote| {
-        let purges: Vec<String> = vote.purges.iter().take(ITEMS_NAMED_MAX).map(|made| purge(made).state).collect();
+        let purges: Vec<String> =
+            vote.purges.listed.iter().take(ITEMS_NAMED_MAX).map(|made| purge(made).state).collect();
         let stands = if purges.is_empty() { "voted for, and not purged yet".to_owned() } else { purges.join("; ") };
         format!("rollout {} ({}): {stands}", vote.seq, brief(&vote.version))
     };
@@ -54,23 +55,7 @@ pub(super) fn older(record: &Record) -> Vec<String> {
 }
 
 pub(super) fn purge((distribution, purge): (&DistributionId, &Purge)) -> PurgeSummary {
-    let made = purge.invalidation.as_ref().filter(|id| !id.is_of_dry_run());
-    let id = made.map_or(String::new(), |id| format!(" {id}"));
-    let state = match &purge.state {
-        _ if made.is_none() && purge.invalidation.is_some() => format!("invalidation of {distribution} would be made"),
-        PurgeState::Wanted if !purge.refused.is_empty() => {
-            format!("invalidation of {distribution} is not made yet: {}", purge.refused)
-        }
-        PurgeState::Wanted => format!("invalidation of {distribution} queued"),
-        PurgeState::Owed(why) => format!("invalidation of {distribution} owed: {why}; {}", retried()),
-        PurgeState::Created => format!("invalidation{id} of {distribution} in progress"),
-        PurgeState::Covered(_) => format!("covered by a later invalidation{id} of {distribution}, in progress"),
-        PurgeState::Completed => format!("invalidation{id} of {distribution} completed"),
-        PurgeState::DoneByOther => format!("invalidation of {distribution} was made by another"),
-        PurgeState::Impossible(why) => format!("invalidation of {distribution} impossible: {why}"),
-        PurgeState::Beyond(why) => format!("{distribution} is left out: {why}"),
-    };
-    let invalidation = made.map(ToString::to_string);
-    let reference = purge.reference.to_string();
+    let invalidation = purge.made().map(ToString::to_string);
+    let (reference, state) = (purge.reference.to_string(), purge.words(distribution, &retried()));
     PurgeSummary { reference, distribution: distribution.to_string(), invalidation, state }
 }

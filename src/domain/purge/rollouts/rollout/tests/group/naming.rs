@@ -53,7 +53,7 @@ fn open_votes_end_under_the_name_they_were_cast_for_and_none_is_cast_meanwhile()
     let record = member.machine.durable().unwrap().clone();
     assert_eq!((record.seq, record.name_in_group(&web())), (Seq(2), &web()));
     let vote = vote_of(&THREE, Some(PurgeState::Wanted));
-    let reference = &vote.purges.values().next().unwrap().reference;
+    let reference = &vote.purges.listed.values().next().unwrap().reference;
     assert!(!member.orders.is_empty() && member.orders.iter().all(|order| order.reference == *reference));
     let record = record.clone();
     let words = member.machine.name_in_words(&record).unwrap();

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::agreement::group::{Fate, fate};
-use crate::records::record::{Brief, Edge, PASSED_MAX};
+use crate::records::record::{Brief, Edge, PASSED_MAX, VotePurges};
 use crate::records::record_codec::form;
 
 /// `eu-1`, which has completed `b` while `eu-2` was at `a`, and goes on to `c`.
@@ -62,7 +62,10 @@ fn what_it_has_completed_is_kept_for_the_others_and_voted_for_when_they_come_to_
     assert_eq!(fate(&member.view, &vector), Fate::Open(["eu-1".into(), "eu-2".into()].into()));
     member.step(Event::Rechecked(vector.clone(), Some(Box::new(half("c", 3)))));
     let vote = member.record().votes.first().expect("c need not be complete").clone();
-    assert_eq!((vote.seq, &vote.version, vote.change, vote.overtaken), (Seq(2), &version("b"), Change::Changed, true));
+    assert_eq!(
+        (vote.seq, &vote.version, vote.change, vote.purges.overtaken),
+        (Seq(2), &version("b"), Change::Changed, true)
+    );
     assert_eq!(vote.hosts.len(), 1, "the present site");
     assert_eq!(vote.change_words, "web: a → b");
     assert_eq!(member.passed(), [2], "should the vector die, another one may come");
@@ -131,7 +134,7 @@ fn a_vote_for_a_later_one_ends_those_before() {
     member.step(Event::Rechecked(vector, Some(Box::new(complete("c", 3)))));
     assert_eq!((member.record().votes.len(), member.passed()), (1, Vec::new()));
     assert_eq!(member.told(Kind::RolloutSuperseded).len(), 1);
-    assert!(!member.record().votes[0].overtaken);
+    assert!(!member.record().votes[0].purges.overtaken);
 }
 
 #[test]
@@ -141,14 +144,18 @@ fn the_purge_of_what_was_gone_past_leaves_the_edge_moved_and_the_newest_open() {
     let (vector, _) = member.recheck.clone().unwrap();
     member.step(Event::Rechecked(vector.clone(), Some(Box::new(half("c", 3)))));
     let last = Some(Brief::of(&vector));
-    let theirs = Vote { overtaken: false, ..member.record().votes[0].clone() };
+    let mut theirs = member.record().votes[0].clone();
+    theirs.purges.overtaken = false;
     let at_b = || Record { change: Change::Changed, closed: Seq(1), last: last.clone(), ..at("b", 2) };
-    let purged = |purge: Purge| BTreeMap::from([("E1EXAMPLE".parse().unwrap(), purge)]);
-    let found = Vote { purges: purged(Purge::wanted("r".into())), ..theirs.clone() };
+    let purged = |purge: Purge| {
+        let listed = BTreeMap::from([("E1EXAMPLE".parse().unwrap(), purge)]);
+        Vote { purges: VotePurges { listed, ..theirs.purges.clone() }, ..theirs.clone() }
+    };
+    let found = purged(Purge::wanted("r".into()));
     member.other(Record { votes: vec![found], ..at_b() });
-    let ours = member.record().votes[0].purges.values().next().expect("it takes over what was found").clone();
+    let ours = member.record().votes[0].purges.listed.values().next().expect("it takes over what was found").clone();
     let done = purged(Purge { state: PurgeState::Completed, ..ours });
-    let made = Vote { closed: Some(Outcome::Purged), purges: done, ..theirs };
+    let made = Vote { closed: Some(Outcome::Purged), ..done };
     member.other(Record { closed: Seq(2), votes: vec![made], ..at_b() });
     member.pass(Duration::from_secs(60));
     let record = member.record();

@@ -1,4 +1,5 @@
-//! A decided plan compared with a newer listing (decision 50): aliases move, and a purge does not wait for that news.
+//! Which distributions a decided plan purges: matched by the listing that is at hand, and compared with a newer one (decision 50),
+//! because aliases move, and a purge does not wait for that news.
 //!
 //! ```text
 //! matched by a listing from before the vote ──▶ ordered at once
@@ -7,32 +8,82 @@
 //! ```
 //!
 //! Each member compares for itself, in each life, until one of them has closed the vector: its purges are in its record, which the
-//! others take over. Not for a vector that is closed: what is owed has been compared before.
+//! others take over. A vector that is closed is not compared: what is owed has been compared before. Not for what becomes of each
+//! purge; that is `progress`.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use crate::bounds::plan::Plan;
 use crate::bounds::tenants::{self, PATHS_SENT_MAX, Reached};
 use crate::purges::catalog::{Found, Listing};
-use crate::records::record::{Purge, PurgeState, Vote};
+use crate::records::record::{Outcome, Purge, VOTE_GROWTH_BYTES, Vote};
+use crate::records::record_codec;
 use crate::records::rules::Rules;
-use crate::rollouts::rollout::{Effect, Rollout, ballot, fates, window};
+use crate::rollouts::rollout::close::{self, VectorEnd};
+use crate::rollouts::rollout::purges::Compared;
+use crate::rollouts::rollout::{Effect, Rollout, ballot, words};
 use kernel::id::{Vector, purge_reference};
 use kernel::machine::Timestamp;
 use kernel::names::distribution::DistributionId;
 use kernel::names::paths::PathSet;
 
-/// By which listing the purges of a vector were found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Compared {
-    /// One that began after the last vote.
-    Newer,
-    /// One so old, for no newer one was to be had; `None` if this life never had one.
-    Stale(Option<Duration>),
-}
+/// The bytes of a purge in a record: an id, a reference of 41 characters, a state and CloudFront's id, with the names
+/// of the fields about 150, and a short reason where it fails.
+const PURGE_BYTES: usize = 200;
 
 impl Rollout {
+    /// The distributions of a decided plan are known.
+    pub(super) fn matched(&mut self, vector: &Vector, asked: &Plan, found: &Found) -> Option<VectorEnd> {
+        self.purges.matched(vector);
+        let vote = self.record.kept_mut(vector)?;
+        if !vote.purges.want_match() {
+            // Of the first answer the purges are under way.
+            self.compared(vector, asked, found);
+            return None;
+        }
+        let plan = if vote.closed.is_some() {
+            Plan::of(&[vote])
+        } else {
+            ballot::plan(&self.outlook(), vector).filter(|_| self.view_is_current())?
+        };
+        // The question was about a vote that another worker's vote has replaced since.
+        if plan != *asked {
+            return None;
+        }
+        let (rollout, room) = (self.group_rollout(vector), self.room_for_purges());
+        let unstored = self.record.unstored_vote().is_some_and(|vote| vote.vector == *vector);
+        let vote = self.record.kept_mut(vector)?;
+        if found.distributions.is_empty() && vote.purges.listed.is_empty() {
+            if unstored {
+                // That it was voted for is stored before its end.
+                self.purges.found_none(vector);
+                return None;
+            }
+            return Some(no_distribution(&plan));
+        }
+        let limits = self.policy.tenants.limits(&self.identity.workload.namespace);
+        let (agreed_at, _) = self.ballot.agreed(vector);
+        let vote = self.record.kept_mut(vector)?;
+        // Whoever takes this list over may not see all votes, and tells what follows with the same time.
+        vote.at_ms = vote.at_ms.max(agreed_at);
+        let (first, bounded) = (vote.purges.listed.is_empty(), vote.rules > Rules::FIRST);
+        let beyond = if bounded { beyond(&plan, &found.distributions, limits) } else { BTreeMap::new() };
+        let within = found.distributions.keys().filter(|id| !beyond.contains_key(*id)).cloned().collect();
+        // An owed purge always records its paths.
+        let late = vote.closed.is_some();
+        // The reference is of what was voted for.
+        let sent = |id: &DistributionId| sent(&plan, found, id, bounded).or_else(|| late.then(|| plan.paths.clone()));
+        let purge = |id: &DistributionId| Purge { sent: sent(id), ..wanted(&rollout, id, &plan.paths) };
+        vote.purges.list(&within, room, purge);
+        if first {
+            vote.purges.leave_out(beyond, |id| wanted(&rollout, id, &plan.paths));
+        }
+        if found.listing == Listing::After {
+            self.purges.compare(vector, Compared::Newer);
+        }
+        None
+    }
+
     /// Asks what a listing begun from now on says of it, unless that is known.
     pub(super) fn ask_newer(&mut self, now: Timestamp, vote: &Vote, plan: &Plan) -> Option<Effect> {
         let asks = self.awaits_comparison(vote, plan) && self.purges.begins_match(now, &vote.vector);
@@ -43,19 +94,19 @@ impl Rollout {
     pub(super) fn awaits_comparison(&self, vote: &Vote, plan: &Plan) -> bool {
         let searched = !plan.hosts.is_empty() || !plan.origins.is_empty();
         let done = || self.purges.compared(&vote.vector).is_some() || self.is_compared_elsewhere(&vote.vector);
-        searched && vote.rules > Rules::SECOND && !vote.wants_match() && !done()
+        searched && vote.rules > Rules::SECOND && !vote.purges.want_match() && !done()
     }
 
     /// Whether another member has closed it after its own comparison: who asks again then would only tell the end a second time.
     fn is_compared_elsewhere(&self, vector: &Vector) -> bool {
         let others = self.ballot.view.members.iter().filter(|(member, _)| **member != self.identity.member);
         let mut theirs = others.filter_map(|(_, known)| known.as_ref()?.published.kept(vector));
-        theirs.any(|vote| vote.is_carried_out() && vote.closed.is_some() && fates::listed(vote).is_none())
+        theirs.any(|vote| vote.purges.are_carried_out() && vote.closed.is_some() && close::listed(vote).is_none())
     }
 
     /// Applies the listing to the plan. Ordered distributions stay; new ones are purged too, within the bounds on both
     /// together.
-    pub(super) fn compared(&mut self, vector: &Vector, asked: &Plan, found: &Found) {
+    fn compared(&mut self, vector: &Vector, asked: &Plan, found: &Found) {
         if self.purges.compared(vector).is_some() || !self.view_is_current() {
             return;
         }
@@ -68,37 +119,37 @@ impl Rollout {
         let (rollout, room) = (self.group_rollout(vector), self.room_for_purges().max(1));
         let limits = self.policy.tenants.limits(&self.identity.workload.namespace);
         let Some(vote) = self.record.open_vote(vector) else { return };
-        let ordered = vote.purges.iter().filter(|(_, purge)| !matches!(purge.state, PurgeState::Beyond(_)));
+        let ordered = vote.purges.listed.iter().filter(|(_, purge)| !purge.is_left_out());
         let named = ordered.map(|(id, _)| (id.clone(), Reached { otherwise: true, ..Reached::default() }));
         let mut union: BTreeMap<DistributionId, Reached> = named.collect();
         union.extend(found.distributions.iter().map(|(id, reached)| (id.clone(), reached.clone())));
         let beyond = beyond(&plan, &union, limits);
-        // Of a site that is purged some at a time, what comes later is found by the newer listing anyway.
-        let is_later = |id: &DistributionId| {
-            vote.unlisted.as_ref().is_some_and(|unlisted| {
-                let folded = unlisted.completed + unlisted.unknown + unlisted.waiting;
-                folded > 0 || *id > unlisted.through
-            })
-        };
         let purge =
             |id: &DistributionId| Purge { sent: sent(&plan, found, id, true), ..wanted(&rollout, id, &plan.paths) };
-        let is_new = |id: &&DistributionId| !vote.purges.contains_key(*id) && !is_later(id);
+        // What comes later is found by the newer listing anyway.
+        let is_new = |id: &&DistributionId| !vote.purges.listed.contains_key(*id) && !vote.purges.will_list(id);
         let new: Vec<DistributionId> = found.distributions.keys().filter(is_new).cloned().collect();
         let (out, within): (Vec<_>, Vec<_>) = new.into_iter().partition(|id| beyond.contains_key(id));
         let all = within.len() <= room;
-        vote.purges.extend(within.into_iter().take(room).map(|id| (id.clone(), purge(&id))));
+        vote.purges.listed.extend(within.into_iter().take(room).map(|id| (id.clone(), purge(&id))));
         if !all {
             // Compared again, for the rest.
             return;
         }
         let out = beyond.into_iter().filter(|(id, _)| out.contains(id)).collect();
-        window::leave_out(vote, out, |id| wanted(&rollout, id, &plan.paths));
+        vote.purges.leave_out(out, |id| wanted(&rollout, id, &plan.paths));
         self.purges.compare(vector, Compared::Newer);
+    }
+
+    /// How many more purges the record has room for.
+    fn room_for_purges(&self) -> usize {
+        let bytes = self.record.draft.as_ref().map_or(0, record_codec::room);
+        bytes.saturating_sub(VOTE_GROWTH_BYTES) / PURGE_BYTES
     }
 }
 
 /// The distributions that are not purged, and why: those beyond the bounds, and those to which a route of the namespace takes nothing.
-pub(super) fn beyond(
+fn beyond(
     plan: &Plan,
     found: &BTreeMap<DistributionId, Reached>,
     limits: tenants::Limits,
@@ -115,7 +166,7 @@ pub(super) fn beyond(
 
 /// The paths sent to a distribution, where they differ from the vote's: they follow from what the distribution
 /// understands (decision 41), and from what the namespace may purge there.
-pub(super) fn sent(plan: &Plan, found: &Found, id: &DistributionId, bounded: bool) -> Option<PathSet> {
+fn sent(plan: &Plan, found: &Found, id: &DistributionId, bounded: bool) -> Option<PathSet> {
     let understood = !plan.paths.has_tags() || found.tagged.contains(id);
     let paths = if understood { plan.paths.clone() } else { plan.paths.without_tags() };
     let reached = found.distributions.get(id).filter(|_| bounded);
@@ -126,4 +177,8 @@ pub(super) fn sent(plan: &Plan, found: &Found, id: &DistributionId, bounded: boo
 
 pub(super) fn wanted(rollout: &str, distribution: &DistributionId, paths: &PathSet) -> Purge {
     Purge::wanted(purge_reference(rollout, distribution.as_str(), paths.iter().map(|path| path.as_str())))
+}
+
+pub(super) fn no_distribution(plan: &Plan) -> VectorEnd {
+    (Outcome::NoDistribution, words::some(plan.hosts.iter().map(ToString::to_string), plan.hosts.len()))
 }
