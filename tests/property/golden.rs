@@ -97,7 +97,7 @@ fn what_the_first_release_recorded_is_read_as_it_was_meant() {
 
     let group = records(GROUP);
     let votes = || alone.iter().chain(&group).flat_map(|record| &record.votes);
-    assert!(votes().all(|vote| vote.rules == Rules::FIRST), "they were cast before rules had numbers");
+    assert!(votes().all(|vote| vote.cast.rules == Rules::FIRST), "they were cast before rules had numbers");
     let made =
         |state: PurgeState| votes().any(|vote| vote.purges.listed.get(&demo()).is_some_and(|made| made.state == state));
     assert!([PurgeState::Wanted, PurgeState::Created, PurgeState::Completed].into_iter().all(made));

@@ -14,8 +14,8 @@ use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
 use purge::records::record::{
-    Brief, Change, Closed, Edge, Failure, LastSite, Outcome, Passed, Phase, Purge, PurgeState, RECORD_BYTES_MAX,
-    Record, SCHEMA, Times, Unlisted, Vote, VotePurges,
+    Brief, Cast, Change, Closed, Edge, Failure, LastSite, Outcome, Passed, Phase, Plan, Purge, PurgeState,
+    RECORD_BYTES_MAX, Record, SCHEMA, Times, Unlisted, Vote, VotePurges,
 };
 use purge::records::record_codec::{CodecError, decode, encode, form, shed};
 use purge::records::rules::Rules;
@@ -141,10 +141,10 @@ prop_compose! {
         narrow in btree_map(select(vec!["example.com", "www.example.org"]).prop_map(|host| Host::parse(host).unwrap()), paths(), 0..2),
     ) -> Vote {
         Vote {
-            vector, name: name.then(|| WorkloadId::deployment("shop", "web")), seq, version, change, returned, hosts, except, origins,
-            distributions, paths, late, purges: VotePurges { listed, unlisted, stalled, noticed, overtaken, owed_ms },
-            rules, config, at_ms, closed, why, narrow,
-            times, change_words,
+            vector, name: name.then(|| WorkloadId::deployment("shop", "web")), seq, version, closed, why, times, change_words,
+            cast: Cast { change, returned, late, rules, config, at_ms },
+            plan: Plan { hosts, except, narrow, origins, distributions, paths },
+            purges: VotePurges { listed, unlisted, stalled, noticed, overtaken, owed_ms },
         }
     }
 }
@@ -295,8 +295,8 @@ proptest! {
         record.untold.retain(|notice| is_old(notice.kind));
         record.history.retain(|closed| !closed.outcome.is_new());
         for vote in &mut record.votes {
-            (vote.rules, vote.purges.owed_ms, vote.purges.unlisted) = (Rules::FIRST, 0, None);
-            vote.narrow.clear();
+            (vote.cast.rules, vote.purges.owed_ms, vote.purges.unlisted) = (Rules::FIRST, 0, None);
+            vote.plan.narrow.clear();
             vote.closed = vote.closed.take().filter(|outcome| !outcome.is_new());
             vote.purges.listed.values_mut().for_each(|purge| purge.sent = None);
             vote.purges.listed.retain(|_, purge| !matches!(purge.state, PurgeState::Owed(_) | PurgeState::Beyond(_)));
@@ -310,12 +310,12 @@ proptest! {
     fn a_record_with_a_vote_by_newer_rules_is_of_the_form_of_those_rules(record in record(), mut vote in vote()) {
         let mut record = before_nonces(record);
         without_nonces(&mut vote);
-        record.votes.iter_mut().chain(&mut record.owed).for_each(|vote| vote.rules = Rules::FIRST);
+        record.votes.iter_mut().chain(&mut record.owed).for_each(|vote| vote.cast.rules = Rules::FIRST);
         record.untold.retain(|notice| !notice.kind.is_third());
         let mut record = before_names(record);
         vote.name = None;
         for (rules, start) in [(Rules::SECOND, "{\"z\":2,"), (Rules::CURRENT, "{\"z\":3,")] {
-            vote.rules = rules;
+            vote.cast.rules = rules;
             record.votes.push(vote.clone());
             let written = encode(&record).unwrap();
             prop_assert!(written.starts_with(start), "{}", written);
@@ -359,7 +359,7 @@ proptest! {
         let (mut record, mut vote) = (before_nonces(before_names(record)), vote);
         without_nonces(&mut vote);
         vote.name = None;
-        (vote.rules, vote.closed) = (Rules::FIRST, None);
+        (vote.cast.rules, vote.closed) = (Rules::FIRST, None);
         vote.purges = VotePurges { listed: BTreeMap::new(), unlisted: None, owed_ms: 0, ..vote.purges };
         let mut purge = Purge::wanted("r".into());
         let closed = Closed { seq: Seq(1), change: String::new(), outcome: Outcome::Owed, why: String::new(), purges: vec![], more: 0 };
@@ -380,12 +380,12 @@ proptest! {
     #[test]
     fn a_record_with_a_nonce_anywhere_is_of_the_third_form(record in record(), mut vote in vote(), bits in 1_u64.., which in 0..4) {
         let (mut record, nonce) = (before_nonces(record), Nonce(bits));
-        record.votes.iter_mut().chain(&mut record.owed).for_each(|vote| vote.rules = Rules::FIRST);
+        record.votes.iter_mut().chain(&mut record.owed).for_each(|vote| vote.cast.rules = Rules::FIRST);
         record.untold.clear();
         record.history.clear();
         let mut record = before_names(record);
         prop_assert!(form(&record) < 3);
-        (vote.rules, vote.name) = (Rules::FIRST, None);
+        (vote.cast.rules, vote.name) = (Rules::FIRST, None);
         vote.vector.0.insert("eu-1".into(), Component { nonce, ..Component::bare("o".into(), Seq(1)) });
         match which {
             0 => record.nonce = nonce,
@@ -400,7 +400,7 @@ proptest! {
     fn a_record_that_does_not_list_all_its_purges_is_not_of_the_first_form(
         mut record in record(), mut vote in vote(), unlisted in unlisted(),
     ) {
-        (vote.rules, vote.purges.unlisted) = (Rules::FIRST, Some(unlisted));
+        (vote.cast.rules, vote.purges.unlisted) = (Rules::FIRST, Some(unlisted));
         record.votes = vec![vote];
         prop_assert!(form(&record) >= 2);
     }

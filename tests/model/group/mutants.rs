@@ -55,7 +55,7 @@ impl Mutant {
             }
             Self::DropsAtOnce => record.votes.retain(|vote| vote.closed.is_none()),
             Self::ServedForgotten if record.edge == Edge::Moved => record.edge = Edge::Settled,
-            Self::HostsForgotten => record.votes.iter_mut().for_each(|vote| vote.hosts.clear()),
+            Self::HostsForgotten => record.votes.iter_mut().for_each(|vote| vote.plan.hosts.clear()),
             Self::OldGroupVersion => {
                 record.group_version = held.map_or(record.group_version.take(), |held| held.group_version.clone());
             }
@@ -86,7 +86,7 @@ impl Mutant {
                 order.reference = Reference(format!("{}-{version}", order.subject));
             }
             Self::NewReferenceForOldVote => {
-                let voted = record.and_then(|record| record.vote(vector)).map(|vote| vote.rules);
+                let voted = record.and_then(|record| record.vote(vector)).map(|vote| vote.cast.rules);
                 if voted.is_some_and(|voted| voted < runs) {
                     order.reference = Reference(format!("{}-by-rules-{runs}", order.reference));
                 }

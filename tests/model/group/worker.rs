@@ -172,7 +172,7 @@ impl<'a> Worker<'a> {
             closed.purges.clear();
         }
         for vote in &mut record.votes {
-            vote.at_ms = 1;
+            vote.cast.at_ms = 1;
             // Which notices of its way were told matters to nobody; that its end was, does.
             let rollout = group_rollout_id("default", &web(), &vote.vector);
             let own = format!("/{}", name(self.job.member));

@@ -226,7 +226,7 @@ fn list_only_what_all_voted_for(members: &mut BTreeMap<Member, Option<Known>>) {
     for vote in records.flat_map(|record| &mut record.votes) {
         let present = vote.vector.0.keys().filter(|member| view.members.contains_key(*member));
         let mut votes = present.map(|member| vote_of(&view, &vote.vector, member));
-        if !votes.all(|found| found.is_some_and(|found| found.config == vote.config))
+        if !votes.all(|found| found.is_some_and(|found| found.cast.config == vote.cast.config))
             || !closes_as(&view, &vote.vector).is_empty()
         {
             vote.purges.listed.clear();

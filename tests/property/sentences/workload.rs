@@ -50,17 +50,17 @@ fn open(view: &View) -> BTreeMap<Vector, BTreeSet<Member>> {
 pub fn closes_as(view: &View, vector: &Vector) -> BTreeSet<Outcome> {
     let votes: Vec<&Vote> = vector.0.keys().filter_map(|member| vote_of(view, vector, member)).collect();
     let mut outcomes = BTreeSet::new();
-    let news: Vec<_> = votes.iter().filter(|vote| vote.change != Change::Baseline).collect();
+    let news: Vec<_> = votes.iter().filter(|vote| vote.cast.change != Change::Baseline).collect();
     if news.is_empty() {
         outcomes.insert(Outcome::NothingNew);
     }
-    if news.iter().any(|vote| vote.late) && !news.iter().any(|vote| vote.change == Change::Requested) {
+    if news.iter().any(|vote| vote.cast.late) && !news.iter().any(|vote| vote.cast.change == Change::Requested) {
         outcomes.insert(Outcome::RecoveredSkipped);
     }
-    if news.iter().all(|vote| vote.returned) {
+    if news.iter().all(|vote| vote.cast.returned) {
         outcomes.insert(Outcome::Returned);
     }
-    if votes.iter().all(|vote| vote.hosts.is_empty()) {
+    if votes.iter().all(|vote| vote.plan.hosts.is_empty()) {
         outcomes.insert(Outcome::NoSite);
     }
     outcomes
@@ -230,7 +230,7 @@ const ROWS: &[Row] = &[
     ("given up: the members voted under different configurations", |scene, _| {
         scene.any(|vector, voters| {
             let configs: BTreeSet<&str> =
-                voters.iter().map(|voter| vote_of(scene.view, vector, voter).unwrap().config.as_str()).collect();
+                voters.iter().map(|voter| vote_of(scene.view, vector, voter).unwrap().cast.config.as_str()).collect();
             voters.len() == vector.0.len() && configs.len() > 1
         })
     }),

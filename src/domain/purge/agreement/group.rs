@@ -278,7 +278,7 @@ pub fn voted_elsewhere(view: &View, own: &Member, component: &Component, agreeme
             && view.members.iter().all(is_in)
             && matches!(fate(view, vector), Fate::Open(_))
     };
-    let open = votes.filter(|vote| vote.closed.is_none() && vote.config == view.config);
+    let open = votes.filter(|vote| vote.closed.is_none() && vote.cast.config == view.config);
     open.map(|vote| &vote.vector).find(may_be_ours).cloned()
 }
 

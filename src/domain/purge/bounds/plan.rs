@@ -9,41 +9,27 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::bounds::tenants::Reached;
-use crate::records::record::{VOTE_NARROW_BYTES_MAX, Vote};
+use crate::records::record::Vote;
 use crate::records::rules::Rules;
-use kernel::names::distribution::DistributionId;
 use kernel::names::host::Host;
 use kernel::names::paths::PathSet;
 
-/// The plan: the union over the votes (decisions 11 and 32).
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Plan {
-    pub hosts: BTreeSet<Host>,
-    /// Of these hosts, no more than these paths.
-    pub narrow: BTreeMap<Host, PathSet>,
-    /// By these load balancer names.
-    pub origins: BTreeSet<String>,
-    /// Names that wildcards among the hosts cover, or that are asked of the load balancers, and that lead elsewhere in every
-    /// member.
-    pub except: BTreeSet<Host>,
-    /// These, beside what hosts and origins match: their owner named them.
-    pub distributions: BTreeSet<DistributionId>,
-    pub paths: PathSet,
-}
+pub use crate::records::record::Plan;
 
 impl Plan {
     /// The plan of a vector for which these are the votes, all of one number.
     pub fn of(votes: &[&Vote]) -> Self {
-        let distributions: BTreeSet<_> = votes.iter().flat_map(|vote| vote.distributions.iter().cloned()).collect();
-        let first = votes.iter().any(|vote| vote.rules == Rules::FIRST);
-        let by_hosts = |vote: &&&Vote| if first { distributions.is_empty() } else { vote.distributions.is_empty() };
-        let matched: Vec<&Vote> = votes.iter().filter(by_hosts).copied().collect();
+        let first = votes.iter().any(|vote| vote.cast.rules == Rules::FIRST);
+        let plans = || votes.iter().map(|vote| &vote.plan);
+        let distributions: BTreeSet<_> = plans().flat_map(|plan| plan.distributions.iter().cloned()).collect();
+        let by_hosts = |plan: &&Self| if first { distributions.is_empty() } else { plan.distributions.is_empty() };
+        let matched: Vec<&Self> = plans().filter(by_hosts).collect();
         Self {
-            hosts: matched.iter().flat_map(|vote| vote.hosts.iter().cloned()).collect(),
+            hosts: matched.iter().flat_map(|plan| plan.hosts.iter().cloned()).collect(),
             narrow: narrow(&matched),
-            origins: matched.iter().flat_map(|vote| vote.origins.iter().cloned()).collect(),
+            origins: matched.iter().flat_map(|plan| plan.origins.iter().cloned()).collect(),
             except: except(&matched),
-            paths: votes.iter().flat_map(|vote| vote.paths.iter().cloned()).collect(),
+            paths: plans().flat_map(|plan| plan.paths.iter().cloned()).collect(),
             distributions,
         }
     }
@@ -67,11 +53,11 @@ impl Plan {
 
 /// The hosts that are narrowed in every vote that has them, with all their paths. One vote with the whole host makes it
 /// the workload's.
-fn narrow(votes: &[&Vote]) -> BTreeMap<Host, PathSet> {
+fn narrow(plans: &[&Plan]) -> BTreeMap<Host, PathSet> {
     let mut narrow: BTreeMap<Host, Option<PathSet>> = BTreeMap::new();
-    for vote in votes {
-        for host in &vote.hosts {
-            let theirs = vote.narrow.get(host);
+    for plan in plans {
+        for host in &plan.hosts {
+            let theirs = plan.narrow.get(host);
             let all = narrow.entry(host.clone()).or_insert_with(|| theirs.cloned());
             *all = all.take().zip(theirs).map(|(known, theirs)| known.union(theirs));
         }
@@ -79,33 +65,22 @@ fn narrow(votes: &[&Vote]) -> BTreeMap<Host, PathSet> {
     narrow.into_iter().filter_map(|(host, paths)| Some((host, paths?))).collect()
 }
 
-/// As many of the hosts with paths of their own as a vote has room for, from the first on.
-pub fn narrow_that_fits(narrow: &BTreeMap<Host, PathSet>) -> BTreeMap<Host, PathSet> {
-    let mut left = VOTE_NARROW_BYTES_MAX;
-    let fits = |(host, paths): &(&Host, &PathSet)| {
-        let bytes = host.as_str().len() + paths.iter().map(|path| path.as_str().len()).sum::<usize>();
-        let fits = bytes <= left;
-        left = left.saturating_sub(bytes);
-        fits
-    };
-    narrow.iter().take_while(fits).map(|(host, paths)| (host.clone(), paths.clone())).collect()
-}
-
 /// The names that lead elsewhere in every member: a name that one of them serves is the workload's.
-fn except(votes: &[&Vote]) -> BTreeSet<Host> {
-    let names = votes.iter().flat_map(|vote| &vote.except);
-    names.filter(|name| votes.iter().all(|vote| leaves(vote, name))).cloned().collect()
+fn except(plans: &[&Plan]) -> BTreeSet<Host> {
+    let names = plans.iter().flat_map(|plan| &plan.except);
+    names.filter(|name| plans.iter().all(|plan| leaves(plan, name))).cloned().collect()
 }
 
-/// Whether a vote does not ask for `name`: it says that it leads elsewhere, or nothing in it covers that name at all.
-fn leaves(vote: &Vote, name: &Host) -> bool {
-    let excepted = vote.except.iter().any(|one| one.covers(name));
-    excepted || (vote.origins.is_empty() && !vote.hosts.iter().any(|host| host.overlaps(name)))
+/// Whether a vote's plan does not ask for `name`: it says that it leads elsewhere, or nothing in it covers that name at all.
+fn leaves(plan: &Plan, name: &Host) -> bool {
+    let excepted = plan.except.iter().any(|one| one.covers(name));
+    excepted || (plan.origins.is_empty() && !plan.hosts.iter().any(|host| host.overlaps(name)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kernel::names::distribution::DistributionId;
 
     /// A vote with these hosts, names that lead elsewhere, and named distributions, each a list with blanks.
     fn vote(hosts: &str, except: &str, distributions: &str) -> Vote {
@@ -135,7 +110,10 @@ mod tests {
 
     #[test]
     fn votes_of_the_first_rules_are_planned_as_they_were() {
-        let first = |vote: Vote| Vote { rules: Rules::FIRST, ..vote };
+        let first = |mut vote: Vote| {
+            vote.cast.rules = Rules::FIRST;
+            vote
+        };
         let votes = [first(vote("a.io", "", "E1")), first(vote("b.io", "", ""))];
         assert_eq!(plan(&votes), ["", "", "E1"]);
         let votes = [first(vote("a.io", "", "")), first(vote("b.io", "", ""))];
@@ -149,7 +127,8 @@ mod tests {
         assert_eq!(plan(&[wild("a.io b.io"), vote("a.io x.y.io", "", "")])[1], "b.io");
         assert_eq!(plan(&[wild("a.io"), vote("a.io", "", "E1")])[1], "a.io", "who names distributions has no say");
         assert_eq!(plan(&[vote("**.io", "**.a.io", ""), vote("*.a.io", "", "")])[1], "");
-        let balancer = Vote { origins: ["lb.example.net".to_owned()].into(), ..vote("", "", "") };
-        assert_eq!(plan(&[wild("a.io b.io"), Vote { except: wild("a.io").except, ..balancer }])[1], "a.io");
+        let mut balancer = vote("", "a.io", "");
+        balancer.plan.origins.insert("lb.example.net".to_owned());
+        assert_eq!(plan(&[wild("a.io b.io"), balancer])[1], "a.io");
     }
 }

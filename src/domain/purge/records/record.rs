@@ -11,9 +11,11 @@ mod last_site;
 mod number;
 mod open;
 mod passed;
+mod plan;
 mod published;
 mod purge;
 mod times;
+mod vote;
 mod vote_purges;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,12 +25,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::records::rules::Rules;
 use kernel::floor::Floor;
 use kernel::id::{Nonce, Seq, Vector, WorkloadId};
-use kernel::names::distribution::DistributionId;
 use kernel::names::group_name::Alias;
-use kernel::names::host::Host;
 use kernel::names::image::{Code, Version};
 use kernel::names::paths::PathSet;
 use notices::notice::Notice;
@@ -37,10 +36,12 @@ pub use brief::Brief;
 pub use ending::{Closed, Outcome};
 pub use last_site::{LAST_HOSTS_MAX, LAST_SITE_BYTES_MAX, LastSite};
 pub use passed::{PASSED_MAX, Passed, passed};
+pub use plan::{Plan, VOTE_PATH_BYTES_MAX, fitting};
 pub(crate) use published::ABSENT_REVISION;
 pub use published::Published;
 pub use purge::{Purge, PurgeState};
 pub use times::Times;
+pub use vote::{Cast, Vote};
 pub use vote_purges::{Count, FAILURES_LISTED_MAX, PURGES_NAMED_MAX, PURGES_OPEN_MAX, Unlisted, VotePurges};
 
 /// The newest form of a record this program writes. It reads this one and those before. A record is written in the oldest
@@ -68,23 +69,6 @@ pub const WORDS_BYTES_MAX: usize = 1024;
 
 /// Bytes of the words in which a vote remembers what it changes: some five containers with their tags.
 pub const CHANGE_WORDS_BYTES_MAX: usize = 256;
-
-/// Bytes of host names in one vote: about a thousand hosts, far above CloudFront's quota of 100 aliases a distribution.
-pub const VOTE_HOST_BYTES_MAX: usize = 24 * 1024;
-
-/// Bytes of names in one vote that lead elsewhere: about 200 names. Those beyond it are left out, which purges too much rather
-/// than too little.
-pub const VOTE_EXCEPT_BYTES_MAX: usize = 4 * 1024;
-
-/// Bytes of paths in one vote. With [`VOTE_HOST_BYTES_MAX`] and what else is in a vote it stays below
-/// [`RECORD_BYTES_MAX`], so the first vote of a record can always be written; configuration and annotations are held to it.
-pub const VOTE_PATH_BYTES_MAX: usize = 16 * 1024;
-
-/// Bytes of hosts and paths in one vote, for hosts where only some paths are the namespace's own. Hosts beyond it are left out.
-pub const VOTE_NARROW_BYTES_MAX: usize = 4 * 1024;
-
-/// Bytes of load balancer names in one vote. A workload has one or two, of about 70 bytes each.
-pub const VOTE_ORIGIN_BYTES_MAX: usize = 2 * 1024;
 
 /// Bytes that are left free when a vote joins others in a record, and when purges are listed: votes grow by their purges,
 /// about 150 bytes each, and by the words about their ends.
@@ -282,84 +266,6 @@ pub enum Edge {
     Moved,
     /// Never purged, and the first sight was in the middle of a rollout: the edge may hold anything.
     Unknown,
-}
-
-/// One member's vote for a vector, and what became of it. Never withdrawn once stored (GA-5).
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Vote {
-    /// The vector that was voted for.
-    #[serde(rename = "v")]
-    pub vector: Vector,
-    /// The name under which it was cast, where that is not the workload's own (decision 55): part of the rollout's id.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub name: Option<WorkloadId>,
-    /// The voter's own component.
-    #[serde(rename = "s")]
-    pub seq: Seq,
-    /// The images, for settling the edge and for words.
-    #[serde(rename = "i")]
-    pub version: Version,
-    /// Why this member's component is news; `Baseline` means it is not, or not any more.
-    #[serde(rename = "c", default, skip_serializing_if = "is_default")]
-    pub change: Change,
-    /// This member returned to the version the edge already has, which `purge.on_rollback` takes for no reason of its own to
-    /// purge (decision 31).
-    #[serde(rename = "x", default, skip_serializing_if = "is_default")]
-    pub returned: bool,
-    /// It completed after it was recorded as failed, and `purge.on_recovered` says to skip the purge of all then.
-    #[serde(rename = "l", default, skip_serializing_if = "is_default")]
-    pub late: bool,
-    /// The rules it was cast under, by which its vector is judged, planned and named (decision 41).
-    #[serde(rename = "j", default, skip_serializing_if = "is_default")]
-    pub rules: Rules,
-    /// The configuration of the group it was cast under. All votes of a decided vector have the same.
-    #[serde(rename = "m", default, skip_serializing_if = "String::is_empty")]
-    pub config: String,
-    /// When it was cast, in milliseconds since the Unix epoch by the voter's clock; 0 in votes of rules 1 and 2 while alone. The newest
-    /// of a vector is the time in the notices of it in a group, so that they have the same bytes from every member; and what
-    /// CloudFront created long before it is no purge of it (decision 48).
-    #[serde(rename = "a", default, skip_serializing_if = "is_default")]
-    pub at_ms: i64,
-    /// The hosts this member serves the workload by.
-    #[serde(rename = "h", default, skip_serializing_if = "BTreeSet::is_empty")]
-    pub hosts: BTreeSet<Host>,
-    /// Names that are known to lead elsewhere, though a wildcard among the hosts covers them, or the load balancers are asked
-    /// for them.
-    #[serde(rename = "e", default, skip_serializing_if = "BTreeSet::is_empty")]
-    pub except: BTreeSet<Host>,
-    /// Of these of the hosts, no more than these paths: the others are routed by other namespaces (decision 39).
-    #[serde(rename = "r", default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub narrow: BTreeMap<Host, PathSet>,
-    /// Load balancer host names, for rules that name no host.
-    #[serde(rename = "o", default, skip_serializing_if = "BTreeSet::is_empty")]
-    pub origins: BTreeSet<String>,
-    /// Distributions the owner named, instead of what the hosts match.
-    #[serde(rename = "d", default, skip_serializing_if = "BTreeSet::is_empty")]
-    pub distributions: BTreeSet<DistributionId>,
-    #[serde(rename = "p")]
-    pub paths: PathSet,
-    /// The purges of the decided vector, and what this member has said of them.
-    #[serde(flatten)]
-    pub purges: VotePurges,
-    /// Its change in words, once a newer rollout has taken its place: the record then has the change of that one.
-    #[serde(rename = "f", default, skip_serializing_if = "String::is_empty")]
-    pub change_words: String,
-    /// When the stations of this member's rollout began, where traces are exported and the component is news.
-    #[serde(rename = "b", default, skip_serializing_if = "Times::is_blank")]
-    pub times: Times,
-    /// The fate of the vector. The vote stays until every member has recorded that (decision 2).
-    #[serde(rename = "z", default, skip_serializing_if = "Option::is_none")]
-    pub closed: Option<Outcome>,
-    /// Why, where the outcome does not say it all: the member and its reason.
-    #[serde(rename = "y", default, skip_serializing_if = "String::is_empty")]
-    pub why: String,
-}
-
-impl Vote {
-    /// Whether its rollout has ended, and purges of it have not. One that was set back owes nothing: its workload is purged anew.
-    pub fn owes(&self) -> bool {
-        self.closed.as_ref().is_some_and(|outcome| *outcome != Outcome::SetBack) && self.purges.are_left()
-    }
 }
 
 impl Record {

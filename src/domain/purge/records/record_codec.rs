@@ -42,7 +42,7 @@ fn is_third(record: &Record) -> bool {
         || record.group_name.is_some()
         || record.all_kept().any(|vote| vote.name.is_some())
         || record.last.as_ref().is_some_and(Brief::has_nonces)
-        || record.all_kept().any(|vote| vote.rules > Rules::SECOND || has_nonce(vote) || was_refused(vote))
+        || record.all_kept().any(|vote| vote.cast.rules > Rules::SECOND || has_nonce(vote) || was_refused(vote))
         || record.history.iter().any(|closed| closed.outcome.is_third())
         || record.untold.iter().any(|notice| notice.kind.is_third())
 }
@@ -50,10 +50,10 @@ fn is_third(record: &Record) -> bool {
 /// True if it has fields of decisions 28 to 33 (rules 2).
 fn is_second(record: &Record) -> bool {
     let vote = |vote: &Vote| {
-        vote.rules > Rules::FIRST
+        vote.cast.rules > Rules::FIRST
             || vote.purges.owed_ms != 0
             || vote.purges.unlisted.is_some()
-            || !vote.narrow.is_empty()
+            || !vote.plan.narrow.is_empty()
             || vote.purges.listed.values().any(Purge::is_new)
             || vote.closed.as_ref().is_some_and(Outcome::is_new)
     };

@@ -63,7 +63,8 @@ pub fn fate(view: &View, vector: &Vector) -> Fate {
         return if unsure.is_empty() { Fate::Dead(member.clone(), reason) } else { Fate::Open(unsure) };
     }
     // The rules are part of the configuration, but a member that is alone has none.
-    let configs: BTreeSet<(&str, Rules)> = votes.values().map(|vote| (vote.config.as_str(), vote.rules)).collect();
+    let configs: BTreeSet<(&str, Rules)> =
+        votes.values().map(|vote| (vote.cast.config.as_str(), vote.cast.rules)).collect();
     match () {
         () if !missing.is_empty() => Fate::Open(missing),
         () if configs.len() > 1 => Fate::Mixed,
@@ -117,16 +118,16 @@ fn why_dead(known: &Known, component: &Component, vector: &Vector) -> Option<Str
 /// Decisions 1 and 4, over all votes, by the rules they were cast under (decision 41): news in one member is enough, a return
 /// counts only if it is one everywhere, and a late completion that its member skips is skipped by all.
 fn decide(votes: &BTreeMap<&Member, &Vote>) -> Decision {
-    let news = || votes.values().filter(|vote| vote.change != Change::Baseline);
+    let news = || votes.values().filter(|vote| vote.cast.change != Change::Baseline);
     if news().next().is_none() {
         return Decision::Close(Outcome::NothingNew);
     }
     // A request is purged, whatever else another member says (rules 2).
-    let requested = news().any(|vote| vote.change == Change::Requested && vote.rules > Rules::FIRST);
-    if news().any(|vote| vote.late) && !requested {
+    let requested = news().any(|vote| vote.cast.change == Change::Requested && vote.cast.rules > Rules::FIRST);
+    if news().any(|vote| vote.cast.late) && !requested {
         return Decision::Close(Outcome::RecoveredSkipped);
     }
-    if news().all(|vote| vote.returned) {
+    if news().all(|vote| vote.cast.returned) {
         return Decision::Close(Outcome::Returned);
     }
     let plan = Plan::of(&votes.values().copied().collect::<Vec<_>>());

@@ -73,8 +73,8 @@ impl Ballot {
     pub(super) fn agreed(&self, vector: &Vector) -> (i64, BTreeSet<Host>) {
         let votes = self.view.members.values().filter_map(|known| known.as_ref()?.published.vote(vector));
         votes.fold((0, BTreeSet::new()), |(at_ms, mut hosts), vote| {
-            hosts.extend(vote.hosts.iter().cloned());
-            (vote.at_ms.max(at_ms), hosts)
+            hosts.extend(vote.plan.hosts.iter().cloned());
+            (vote.cast.at_ms.max(at_ms), hosts)
         })
     }
 
@@ -126,7 +126,7 @@ impl Rollout {
     pub(super) fn voted_ms(&self, vector: &Vector, reference: &Reference) -> i64 {
         let kept = self.record.draft.as_ref().and_then(|draft| draft.kept(vector));
         let (agreed_ms, _) = self.ballot.agreed(vector);
-        kept.filter(|_| !self.purges.is_second(reference)).map_or(0, |vote| vote.at_ms.max(agreed_ms))
+        kept.filter(|_| !self.purges.is_second(reference)).map_or(0, |vote| vote.cast.at_ms.max(agreed_ms))
     }
 }
 

@@ -5,10 +5,10 @@
 
 use crate::agreement::group;
 use crate::records::record::{
-    Closed, Edge, NOTICE_LIST_BYTES_MAX, Outcome, Phase, Purge, Record, Vote, VotePurges, WORDS_BYTES_MAX,
+    Closed, Edge, NOTICE_LIST_BYTES_MAX, Outcome, Phase, Purge, Record, Vote, VotePurges, WORDS_BYTES_MAX, fitting,
 };
 use crate::rollouts::rollout::purges::Task;
-use crate::rollouts::rollout::words::{fitting, short};
+use crate::rollouts::rollout::words::short;
 use crate::rollouts::rollout::{Rollout, words};
 use kernel::id::{Member, NoticeId, Vector};
 use kernel::machine::Timestamp;
@@ -69,9 +69,9 @@ impl Rollout {
         let Some(vote) = self.record.open_vote(vector) else { return false };
         vote.closed = Some(outcome.clone());
         // The announcement of the end follows from all votes, and later lives may not see them all any more.
-        vote.at_ms = vote.at_ms.max(agreed_at);
+        vote.cast.at_ms = vote.cast.at_ms.max(agreed_at);
         let mentioned = fitting(&hosts, NOTICE_LIST_BYTES_MAX, |host: &Host| host.as_str().len());
-        vote.hosts.extend(mentioned.cloned());
+        vote.plan.hosts.extend(mentioned.cloned());
         short(&why).clone_into(&mut vote.why);
         let vote = vote.clone();
         if !self.is_told_elsewhere(&vote) && self.is_turn(now, vector, Task::Tell) {

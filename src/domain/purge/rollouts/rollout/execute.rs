@@ -77,7 +77,7 @@ impl Rollout {
         for other in theirs {
             if !other.purges.listed.is_empty() {
                 // Whoever made the list had seen all votes: what follows from it has the time that they have together.
-                vote.at_ms = vote.at_ms.max(other.at_ms);
+                vote.cast.at_ms = vote.cast.at_ms.max(other.cast.at_ms);
             }
             vote.purges.adopt(&other.purges, ours);
         }

@@ -65,8 +65,8 @@ impl Rollout {
         let (agreed_at, _) = self.ballot.agreed(vector);
         let vote = self.record.kept_mut(vector)?;
         // Whoever takes this list over may not see all votes, and tells what follows with the same time.
-        vote.at_ms = vote.at_ms.max(agreed_at);
-        let (first, bounded) = (vote.purges.listed.is_empty(), vote.rules > Rules::FIRST);
+        vote.cast.at_ms = vote.cast.at_ms.max(agreed_at);
+        let (first, bounded) = (vote.purges.listed.is_empty(), vote.cast.rules > Rules::FIRST);
         let beyond = if bounded { beyond(&plan, &found.distributions, limits) } else { BTreeMap::new() };
         let within = found.distributions.keys().filter(|id| !beyond.contains_key(*id)).cloned().collect();
         // An owed purge always records its paths.
@@ -94,7 +94,7 @@ impl Rollout {
     pub(super) fn awaits_comparison(&self, vote: &Vote, plan: &Plan) -> bool {
         let searched = !plan.hosts.is_empty() || !plan.origins.is_empty();
         let done = || self.purges.compared(&vote.vector).is_some() || self.is_compared_elsewhere(&vote.vector);
-        searched && vote.rules > Rules::SECOND && !vote.purges.want_match() && !done()
+        searched && vote.cast.rules > Rules::SECOND && !vote.purges.want_match() && !done()
     }
 
     /// Whether another member has closed it after its own comparison: who asks again then would only tell the end a second time.

@@ -13,19 +13,14 @@
 //! has announced the end. So another member's missing entry never ends a purge: only an invalidation with paths that contain its
 //! own does.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use crate::bounds::plan::{self, Plan};
-use crate::records::record::{
-    NOTICE_LIST_BYTES_MAX, Outcome, Purge, VOTE_EXCEPT_BYTES_MAX, VOTE_HOST_BYTES_MAX, VOTE_ORIGIN_BYTES_MAX, Vote,
-};
-use crate::rollouts::rollout::words::fitting;
+use crate::bounds::plan::Plan;
+use crate::records::record::{Outcome, Purge, Vote};
 use crate::rollouts::rollout::{Effect, Rollout, ballot};
 use kernel::id::{Vector, rank};
 use kernel::machine::Timestamp;
 use kernel::names::distribution::DistributionId;
-use kernel::names::host::Host;
-use kernel::names::paths::{Path, PathSet};
 use notices::notice::Kind;
 
 /// How often the report of an owed purge is repeated.
@@ -90,7 +85,7 @@ impl Rollout {
         let theirs = others.filter_map(|(_, known)| known.as_ref()?.published.kept(vector));
         let theirs: Vec<Vote> = theirs.cloned().collect();
         let Some(vote) = self.record.kept_mut(vector) else { return };
-        let (voted, mut made_there) = (vote.paths.clone(), Vec::new());
+        let (voted, mut made_there) = (vote.plan.paths.clone(), Vec::new());
         for other in theirs {
             made_there.extend(vote.purges.adopt_made(&other.purges, &voted));
         }
@@ -160,8 +155,11 @@ impl Rollout {
         let Some(draft) = &mut self.record.draft else { return };
         let Some(vote) = draft.vote(vector).cloned() else { return };
         draft.votes.retain(|vote| vote.vector != *vector);
-        let kept = if vote.purges.are_begun() { brief(vote) } else { as_planned(vote, agreed) };
-        draft.owed.push(kept);
+        let plan = match vote.purges.are_begun() {
+            true => vote.plan.for_notices(),
+            false => agreed.unwrap_or_else(|| Plan::of(&[&vote])).for_a_vote(),
+        };
+        draft.owed.push(Vote { plan, ..vote });
         draft.owed.sort_by_key(|vote| vote.seq);
     }
 
@@ -172,11 +170,11 @@ impl Rollout {
         let (seq, plan) = (vote.seq, Plan::of(&[vote]));
         // A newer rollout with purges finds all distributions of the site itself.
         let carries =
-            |newer: &Vote| newer.seq > seq && !newer.purges.listed.is_empty() && newer.paths.covers(&plan.paths);
+            |newer: &Vote| newer.seq > seq && !newer.purges.listed.is_empty() && newer.plan.paths.covers(&plan.paths);
         if draft.all_kept().any(carries) {
             let vote = self.record.kept_mut(vector)?;
             vote.purges.leave_rest();
-            *vote = brief(vote.clone());
+            vote.plan = vote.plan.for_notices();
             return None;
         }
         if !vote.purges.want_match() {
@@ -198,34 +196,5 @@ impl Rollout {
         let message = "taken over by the purge of a later version, which is owed too".to_owned();
         self.announce_vote(now, &vector, Kind::PurgeSkipped, "", message);
         self.record.draft.iter_mut().for_each(|draft| draft.owed.retain(|vote| vote.vector != vector));
-    }
-}
-
-/// An owed vote whose purges are all listed, reduced to what its notices need.
-fn brief(vote: Vote) -> Vote {
-    let hosts = fitting(&vote.hosts, NOTICE_LIST_BYTES_MAX, |host: &Host| host.as_str().len()).cloned().collect();
-    let paths: Vec<Path> =
-        fitting(vote.paths.iter(), NOTICE_LIST_BYTES_MAX, |path: &Path| path.as_str().len()).cloned().collect();
-    let paths = PathSet::of(paths).unwrap_or_else(|| vote.paths.clone());
-    let (origins, except, distributions) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
-    Vote { hosts, paths, narrow: BTreeMap::new(), origins, except, distributions, ..vote }
-}
-
-/// An owed vote that can find the rest of its distributions: with the agreed plan, as far as a vote has room for it.
-fn as_planned(vote: Vote, agreed: Option<Plan>) -> Vote {
-    let Plan { mut hosts, narrow: all, origins, except, distributions, paths } =
-        agreed.unwrap_or_else(|| Plan::of(&[&vote]));
-    let narrow = plan::narrow_that_fits(&all);
-    hosts.retain(|host| narrow.contains_key(host) || !all.contains_key(host));
-    let fits =
-        |hosts: &BTreeSet<Host>, bytes| fitting(hosts, bytes, |host: &Host| host.as_str().len()).cloned().collect();
-    Vote {
-        hosts: fits(&hosts, VOTE_HOST_BYTES_MAX),
-        narrow,
-        except: fits(&except, VOTE_EXCEPT_BYTES_MAX),
-        origins: fitting(&origins, VOTE_ORIGIN_BYTES_MAX, String::len).cloned().collect(),
-        distributions,
-        paths,
-        ..vote
     }
 }

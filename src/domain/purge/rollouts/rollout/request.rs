@@ -72,8 +72,8 @@ fn asked_of_others(own: &Record, view: &View, vector: &Vector) -> Option<PathSet
 /// The paths that a member asks for, `Some(None)` where it has no news; `None` where it has news that are not paths alone.
 fn news_of<'a>(record: &'a Record, vector: &Vector, component: &Component) -> Option<Option<&'a PathSet>> {
     match record.vote(vector) {
-        Some(vote) if vote.change == Change::Baseline => Some(None),
-        Some(vote) if vote.change == Change::Requested => Some(Some(&vote.paths)),
+        Some(vote) if vote.cast.change == Change::Baseline => Some(None),
+        Some(vote) if vote.cast.change == Change::Requested => Some(Some(&vote.plan.paths)),
         Some(_) => None,
         None if !record.is(component) => None,
         None if record.seq <= record.closed || record.change == Change::Baseline => Some(None),

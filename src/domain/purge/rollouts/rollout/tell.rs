@@ -3,8 +3,7 @@
 //!
 //! This file builds the notices; the callers decide what they say, and when.
 
-use crate::records::record::{NOTICE_LIST_BYTES_MAX, PURGES_NAMED_MAX, Purge, Record, Vote};
-use crate::rollouts::rollout::words::fitting;
+use crate::records::record::{NOTICE_LIST_BYTES_MAX, PURGES_NAMED_MAX, Purge, Record, Vote, fitting};
 use crate::rollouts::rollout::{Effect, Identity, Rollout, words};
 use kernel::id::{Member, NoticeId, Vector};
 use kernel::machine::Timestamp;
@@ -43,7 +42,7 @@ impl Rollout {
         let (agreed_at, mut hosts) = self.ballot.agreed(vector);
         if let Some(vote) = self.record.draft.as_ref().and_then(|draft| draft.kept(vector)).filter(|_| hosts.is_empty())
         {
-            hosts.clone_from(&vote.hosts);
+            hosts.clone_from(&vote.plan.hosts);
         }
         let workload = self.identity.workload.clone();
         let Some(draft) = &mut self.record.draft else { return };
@@ -66,7 +65,7 @@ impl Rollout {
         let notice = Notice {
             id,
             kind,
-            at_ms: Some(agreed_at.max(vote.at_ms)).filter(|agreed| *agreed > 0 && !alone).unwrap_or(at_ms),
+            at_ms: Some(agreed_at.max(vote.cast.at_ms)).filter(|agreed| *agreed > 0 && !alone).unwrap_or(at_ms),
             about: About::Workload(workload, mentions),
             seq: vector.0.values().next().map_or(vote.seq, |first| first.seq),
             // What it replaces may differ from member to member.
@@ -121,7 +120,7 @@ fn add(draft: &mut Record, notice: Notice) {
 /// The first purges of a vote, as a notice mentions them.
 fn purge_facts(vote: &Vote) -> Vec<PurgeFact> {
     let each = NOTICE_LIST_BYTES_MAX / vote.purges.listed.len().clamp(1, PURGES_NAMED_MAX);
-    let mentioned: Vec<Path> = fitting(vote.paths.iter(), each, |path| path.as_str().len()).cloned().collect();
+    let mentioned: Vec<Path> = fitting(vote.plan.paths.iter(), each, |path| path.as_str().len()).cloned().collect();
     let fact = |(distribution, purge): (&DistributionId, &Purge)| PurgeFact {
         distribution: distribution.clone(),
         invalidation: purge.invalidation.clone(),
@@ -132,5 +131,5 @@ fn purge_facts(vote: &Vote) -> Vec<PurgeFact> {
 
 /// Whether a notice with these facts does not mention all purges and paths of the vote.
 fn is_cut(vote: &Vote, facts: &[PurgeFact]) -> bool {
-    facts.len() < vote.purges.count().all() || facts.iter().any(|fact| fact.paths.len() < vote.paths.len())
+    facts.len() < vote.purges.count().all() || facts.iter().any(|fact| fact.paths.len() < vote.plan.paths.len())
 }

@@ -39,7 +39,7 @@ impl Rollout {
         let rollout = self.rollout_under(vote.name.as_ref(), &vote.vector);
         let dead = closed.outcome == Outcome::Dead;
         // Alone, the vote is cast in the write that begins its purges.
-        let voted_ms = if self.identity.is_alone() { 0 } else { vote.at_ms };
+        let voted_ms = if self.identity.is_alone() { 0 } else { vote.cast.at_ms };
         let decided_ms = [voted_ms, purge_ms].into_iter().find(|time_ms| *time_ms > 0 && !dead).unwrap_or(now_ms);
         let pods = (began_ms > 0 && completed_ms > 0)
             .then(|| self.span(&rollout, (Stage::Pods, ""), (began_ms, completed_ms), closed))
@@ -53,7 +53,7 @@ impl Rollout {
             let begun = [self.earliest(&vote.vector), began_ms, voted_ms];
             let start_ms = begun.into_iter().find(|time_ms| *time_ms > 0).unwrap_or(now_ms);
             let span = self.span(&rollout, (Stage::Rollout, ""), (start_ms, now_ms), closed)?;
-            let hosts = vote.hosts.iter().take(HOSTS_MAX).map(ToString::to_string).collect();
+            let hosts = vote.plan.hosts.iter().take(HOSTS_MAX).map(ToString::to_string).collect();
             Some(whole(span.with("allclear.hosts", Fact::Texts(hosts)), closed))
         });
         [pods, agreement, root.flatten()].into_iter().flatten().collect()

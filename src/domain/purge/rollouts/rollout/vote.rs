@@ -1,17 +1,16 @@
 //! From complete to voted: the vector that all members have reached, the site, the last look, and the vote.
 
 use crate::agreement::group::{self, Fate, Verdict};
-use crate::bounds::plan;
+use crate::bounds::plan::Plan;
 use crate::bounds::policy::{Choice, OnRollback, Policy};
 use crate::records::record::{
-    Brief, Change, Edge, Outcome, Passed, Phase, RECORD_BYTES_MAX, Record, Times, VOTE_EXCEPT_BYTES_MAX,
-    VOTE_GROWTH_BYTES, VOTE_HOST_BYTES_MAX, VOTE_ORIGIN_BYTES_MAX, VOTES_MAX, Vote, VotePurges,
+    Brief, Cast, Change, Edge, Outcome, Passed, Phase, RECORD_BYTES_MAX, Record, Times, VOTE_GROWTH_BYTES, VOTES_MAX,
+    Vote, VotePurges,
 };
 use crate::records::record_codec;
 use crate::rollouts::rollout::news::news;
 use crate::rollouts::rollout::passed;
 use crate::rollouts::rollout::sight::Sight;
-use crate::rollouts::rollout::words::fitting;
 use crate::rollouts::rollout::{Effect, FoundSite, Rollout, ballot, last_site, naming, request};
 use crate::workloads::workload::Workload;
 use kernel::id::Vector;
@@ -190,7 +189,7 @@ impl Rollout {
                 let cast = vote(of, vector, &workload, (&*site, paths), &self.policy, at_ms);
                 let mut cast = then.iter().fold(cast, passed::overtaken);
                 let seq = cast.seq;
-                cast.distributions.extend(last);
+                cast.plan.distributions.extend(last);
                 voted.votes.push(cast);
                 voted.site = Some(last_site::seen(found, draft, &workload, &self.policy.tenants));
                 voted.last = (!alone).then(|| group::brief_of(&self.ballot.view, vector));
@@ -225,9 +224,9 @@ impl Rollout {
         else {
             return;
         };
-        let has_place = |host: &&Host| vote.hosts.contains(*host);
+        let has_place = |host: &&Host| vote.plan.hosts.contains(*host);
         let left_out = site.hosts.len() - site.hosts.iter().filter(has_place).count();
-        let left_out = left_out + site.origins.len() - vote.origins.len();
+        let left_out = left_out + site.origins.len() - vote.plan.origins.len();
         let refused = site.refused.join("; ");
         if left_out > 0 {
             let message = format!(
@@ -269,30 +268,30 @@ fn vote(
         true => draft.change,
         false => Change::Baseline,
     };
-    let narrow = plan::narrow_that_fits(&site.narrow);
-    // A host that would be purged whole for lack of room is left out.
-    let fits = |host: &&Host| narrow.contains_key(*host) || !site.narrow.contains_key(*host);
-    let hosts = fitting(site.hosts.iter().filter(fits), VOTE_HOST_BYTES_MAX, |host| host.as_str().len());
-    let hosts = hosts.cloned().collect();
     let named = workload.tuning.distributions.iter().flatten();
-    let namespace = &workload.id.namespace;
+    let named = named.filter(|id| policy.tenants.allows_distribution(&workload.id.namespace, id));
+    let plan = Plan {
+        hosts: site.hosts.clone(),
+        except: site.except.clone(),
+        narrow: site.narrow.clone(),
+        origins: site.origins.clone(),
+        distributions: named.cloned().collect(),
+        paths,
+    };
     Vote {
         vector: vector.clone(),
         name: draft.group_name.as_ref().map(|alias| alias.name.clone()),
         seq: draft.seq,
         version: draft.version.clone(),
-        change,
-        returned: change == Change::Changed && edge_has_it && policy.on_rollback != OnRollback::Purge,
-        late: change == Change::Recovered && policy.on_recovered == Choice::Skip,
-        rules: policy.group.rules,
-        config: draft.config.clone(),
-        at_ms,
-        hosts,
-        narrow,
-        except: fitting(&site.except, VOTE_EXCEPT_BYTES_MAX, |host| host.as_str().len()).cloned().collect(),
-        origins: fitting(&site.origins, VOTE_ORIGIN_BYTES_MAX, String::len).cloned().collect(),
-        distributions: named.filter(|id| policy.tenants.allows_distribution(namespace, id)).cloned().collect(),
-        paths,
+        cast: Cast {
+            change,
+            returned: change == Change::Changed && edge_has_it && policy.on_rollback != OnRollback::Purge,
+            late: change == Change::Recovered && policy.on_recovered == Choice::Skip,
+            rules: policy.group.rules,
+            config: draft.config.clone(),
+            at_ms,
+        },
+        plan: plan.for_a_vote(),
         purges: VotePurges::default(),
         change_words: String::new(),
         times: if change == Change::Baseline { Times::default() } else { draft.times },

@@ -438,20 +438,6 @@ pub(super) fn short(why: &str) -> &str {
     text::phrase(why, WHY_CHARS_MAX)
 }
 
-/// As many items as fit into so many bytes, from the first on.
-pub(super) fn fitting<'a, T: 'a>(
-    items: impl IntoIterator<Item = &'a T>,
-    bytes_max: usize,
-    bytes: impl Fn(&T) -> usize,
-) -> impl Iterator<Item = &'a T> {
-    let mut left = bytes_max;
-    items.into_iter().take_while(move |item| {
-        let fits = bytes(item) <= left;
-        left = left.saturating_sub(bytes(item));
-        fits
-    })
-}
-
 /// The first items of a list by name, and the rest by number: `E1, E2, … and 398 more`. `all` counts those too that are not at
 /// hand.
 pub(super) fn some(items: impl IntoIterator<Item = String>, all: usize) -> String {

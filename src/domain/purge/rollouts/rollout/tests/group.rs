@@ -385,11 +385,11 @@ fn whoever_is_forgotten_makes_no_failure_of_a_purge_that_was_made() {
     let Published::Record(record) = &mut other.published else { panic!("a record") };
     let mut made = vote_of(&THREE, Some(PurgeState::Created));
     made.purges.listed.values_mut().for_each(|purge| purge.reference = "with the paths of us-1".into());
-    made.at_ms = 60_000;
+    made.cast.at_ms = 60_000;
     record.votes = vec![made];
     member.look();
-    let Vote { purges, at_ms, .. } = &member.machine.durable().unwrap().votes[0];
-    assert_eq!(*at_ms, 60_000, "what follows is told with the time of all votes, of which it sees two");
+    let Vote { purges, cast, .. } = &member.machine.durable().unwrap().votes[0];
+    assert_eq!(cast.at_ms, 60_000, "what follows is told with the time of all votes, of which it sees two");
     let taken: Vec<_> = purges.listed.values().map(|purge| (purge.reference.0.as_str(), &purge.state)).collect();
     assert_eq!(taken, [("with the paths of us-1", &PurgeState::Created)]);
 

@@ -131,7 +131,7 @@ impl Site {
         let mut kept = self.machine.durable().unwrap().all_kept();
         let ours = |purge: &Purge| purge.reference == order.reference;
         let vote = kept.find(|vote| vote.purges.listed.get(&order.distribution).is_some_and(ours)).unwrap();
-        if order.paths != vote.paths {
+        if order.paths != vote.plan.paths {
             // What was chosen is durable before it is sent.
             assert_eq!(vote.purges.listed[&order.distribution].sent.as_ref(), Some(&order.paths));
         }
@@ -325,7 +325,14 @@ fn what_an_older_version_had_not_begun_with_is_purged_by_the_newer_one_alone() {
     assert_eq!(site.ordered.len(), 400);
     assert!(twice <= 32, "only what was on its way may be ordered for both: {twice}");
     assert_eq!(site.ends().last(), Some(&&Outcome::Purged));
-    assert!(site.machine.durable().unwrap().owed.iter().all(|vote| vote.hosts.len() <= 1 && vote.origins.is_empty()));
+    assert!(
+        site.machine
+            .durable()
+            .unwrap()
+            .owed
+            .iter()
+            .all(|vote| vote.plan.hosts.len() <= 1 && vote.plan.origins.is_empty())
+    );
 }
 
 #[test]

@@ -124,7 +124,7 @@ fn an_answer_about_a_vote_that_another_worker_has_replaced_is_not_taken_for_one_
     let written =
         story.effects.iter().rev().find_map(|e| if let Effect::Store(record) = e { Some(record) } else { None });
     let mut theirs = written.unwrap().clone();
-    theirs.votes[0].hosts.insert("shop.example.com".parse().unwrap());
+    theirs.votes[0].plan.hosts.insert("shop.example.com".parse().unwrap());
     story.held.remove("store");
     story.step(Event::Conflicted(Some(theirs), Seq(0).into()));
     story.step(Event::Matched(vector, early, distributions().into()));

@@ -63,10 +63,10 @@ fn what_it_has_completed_is_kept_for_the_others_and_voted_for_when_they_come_to_
     member.step(Event::Rechecked(vector.clone(), Some(Box::new(half("c", 3)))));
     let vote = member.record().votes.first().expect("c need not be complete").clone();
     assert_eq!(
-        (vote.seq, &vote.version, vote.change, vote.purges.overtaken),
+        (vote.seq, &vote.version, vote.cast.change, vote.purges.overtaken),
         (Seq(2), &version("b"), Change::Changed, true)
     );
-    assert_eq!(vote.hosts.len(), 1, "the present site");
+    assert_eq!(vote.plan.hosts.len(), 1, "the present site");
     assert_eq!(vote.change_words, "web: a → b");
     assert_eq!(member.passed(), [2], "should the vector die, another one may come");
     assert_eq!(member.record().phase, Phase::Rolling);
@@ -212,7 +212,8 @@ fn a_vote_of_a_member_that_has_gone_back_since_is_joined() {
     assert_eq!(member.record().votes.len(), 1);
     // What was voted for under another configuration would come to nothing.
     let mut member = Member::with(&[("eu-2", known("other", at("a", 3)))]);
-    let vote = Vote { config: "another".into(), ..vote_of(&TWO, None) };
+    let mut vote = vote_of(&TWO, None);
+    vote.cast.config = "another".into();
     member.other(Record { votes: vec![vote], ..at("a", 3) });
     assert_eq!(member.recheck, None);
 }
