@@ -72,27 +72,22 @@ impl Purge {
         matches!(self.state, PurgeState::Beyond(_))
     }
 
-    /// CloudFront has accepted it.
     pub fn create(&mut self, id: InvalidationId) {
         (self.state, self.invalidation) = (PurgeState::Created, Some(id));
     }
 
-    /// A later one, which contains its paths, was created instead.
     pub fn cover(&mut self, by: Reference, invalidation: Option<InvalidationId>) {
         (self.state, self.invalidation) = (PurgeState::Covered(by), invalidation);
     }
 
-    /// The edge is fresh.
     pub fn complete(&mut self) {
         self.state = PurgeState::Completed;
     }
 
-    /// Its reference was used with other paths.
     pub fn leave_to_other(&mut self) {
         self.state = PurgeState::DoneByOther;
     }
 
-    /// It can never be made, for this reason.
     pub fn give_up(&mut self, why: &str) {
         self.state = PurgeState::Impossible(why.to_owned());
     }
@@ -157,16 +152,7 @@ impl Purge {
 impl PurgeState {
     /// Why it is owed, if it is.
     pub const fn owed(&self) -> Option<&str> {
-        match self {
-            Self::Owed(why) => Some(why.as_str()),
-            Self::Wanted
-            | Self::Created
-            | Self::Covered(_)
-            | Self::Completed
-            | Self::DoneByOther
-            | Self::Impossible(_)
-            | Self::Beyond(_) => None,
-        }
+        if let Self::Owed(why) = self { Some(why.as_str()) } else { None }
     }
 
     /// Why it is over without being known to be complete: one word, and a sentence.
@@ -181,12 +167,7 @@ impl PurgeState {
 
     /// Why it is never made, if it is not.
     pub const fn impossible(&self) -> Option<&str> {
-        match self {
-            Self::Impossible(why) | Self::Beyond(why) => Some(why.as_str()),
-            Self::Wanted | Self::Owed(_) | Self::Created | Self::Covered(_) | Self::Completed | Self::DoneByOther => {
-                None
-            }
-        }
+        if let Self::Impossible(why) | Self::Beyond(why) = self { Some(why.as_str()) } else { None }
     }
 
     /// The progress that another member may rely on.

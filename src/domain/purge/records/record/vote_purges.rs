@@ -75,13 +75,6 @@ pub struct Unlisted {
     pub waiting: usize,
 }
 
-impl Unlisted {
-    /// All up to this one are listed, and nothing waits.
-    const fn after(through: DistributionId) -> Self {
-        Self { through, completed: 0, unknown: 0, impossible: 0, waiting: 0 }
-    }
-}
-
 /// The purges of a vote in numbers, listed or not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Count {
@@ -219,7 +212,10 @@ impl VotePurges {
                 unlisted.waiting = waiting;
                 unlisted.through = last.copied().unwrap_or(&unlisted.through).clone();
             }
-            (None, Some(last)) => self.unlisted = Some(Unlisted { waiting, ..Unlisted::after((*last).clone()) }),
+            (None, Some(last)) => {
+                let through = (*last).clone();
+                self.unlisted = Some(Unlisted { through, completed: 0, unknown: 0, impossible: 0, waiting });
+            }
             (None, None) => {}
         }
     }
@@ -232,7 +228,8 @@ impl VotePurges {
         let listed = listed.map(|(id, why)| (id.clone(), Purge { state: PurgeState::Beyond(why), ..purge(&id) }));
         self.listed.extend(listed);
         if uncounted > 0 {
-            self.unlisted.get_or_insert_with(|| Unlisted::after(through)).impossible += uncounted;
+            let none = Unlisted { through, completed: 0, unknown: 0, impossible: 0, waiting: 0 };
+            self.unlisted.get_or_insert(none).impossible += uncounted;
         }
     }
 

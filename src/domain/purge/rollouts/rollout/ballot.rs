@@ -1,16 +1,25 @@
-//! This rollout's view of the group, and the group's view of it.
+//! This rollout's view of the group, and the group's view of it: its record, and its name there (decision 55), which is its own or
+//! the one that its annotation asks for.
 //!
-//! Not for what follows from it; that is `vote`, `execute` and `group_timeout`.
+//! Votes are cast under a name, and it is part of their vector's id. So another name is taken only once no vote is left: those that are
+//! open end under the old one, and meanwhile none is cast. The rollout gets a number of its own then, because under either name the
+//! group may have seen another one: the number between is that of being absent under the old name. It is no change of version.
+//!
+//! Not for what follows from it; that is `vote`, `execute` and `group_timeout`. Not for which of two workloads under one name stays:
+//! that is `broker::names`, and comes with the view.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use crate::agreement::group::{self, Decision, Fate, Naming, NumberedView, View};
 use crate::bounds::plan::Plan;
+use crate::bounds::policy::Policy;
 use crate::records::record::{Published, Record, Vote};
 use crate::rollouts::rollout::{Effect, Rollout};
+use crate::workloads::workload::Workload;
 use kernel::call::Call;
-use kernel::id::{Member, Reference, Seq, Vector};
+use kernel::id::{Member, Reference, Seq, Vector, WorkloadId, group_rollout_id};
+use kernel::names::group_name::Alias;
 use kernel::names::host::Host;
 
 /// See the module's text.
@@ -92,8 +101,13 @@ impl Ballot {
 
     /// Whether a member other than `own` does not know yet that the owed purges of a vector have been made.
     pub(super) fn others_owe(&self, vector: &Vector, own: &Member) -> bool {
-        let others = self.view.members.iter().filter(|(member, _)| *member != own);
-        others.filter_map(|(_, known)| known.as_ref()?.published.kept(vector)).any(Vote::owes)
+        self.others(own).filter_map(|(_, theirs)| theirs.kept(vector)).any(Vote::owes)
+    }
+
+    /// The copies of the members other than `own`.
+    pub(super) fn others<'a>(&'a self, own: &'a Member) -> impl Iterator<Item = (&'a Member, &'a Published)> {
+        let others = self.view.members.iter().filter(move |(member, _)| *member != own);
+        others.filter_map(|(member, known)| Some((member, &known.as_ref()?.published)))
     }
 
     /// The group actor was rebuilt, and numbers its views anew.
@@ -128,6 +142,83 @@ impl Rollout {
         let (agreed_ms, _) = self.ballot.agreed(vector);
         kept.filter(|_| !self.purges.is_second(reference)).map_or(0, |vote| vote.cast.at_ms.max(agreed_ms))
     }
+
+    /// Takes the name that the workload asks for, as soon as that is possible.
+    pub(super) fn take_name(&mut self, workload: &Workload) {
+        let wanted = wanted_name(workload, &self.policy);
+        let Some(draft) = self.record.draft.as_mut().filter(|draft| draft.group_name != wanted) else { return };
+        let name = |alias: Option<&Alias>| alias.map(|alias| alias.name.clone());
+        let renamed = name(draft.group_name.as_deref()) != name(wanted.as_deref());
+        if renamed && !draft.votes.is_empty() {
+            return;
+        }
+        draft.group_name = wanted;
+        if renamed {
+            // What it voted for last was about other workloads of the members.
+            draft.last = None;
+            let seq = draft.seq;
+            self.bump_seq(seq);
+            self.bump_seq(seq.next());
+        }
+    }
+
+    /// Whether a vote may be cast: the group knows the workload by the name it asks for, and nothing else of this cluster has that.
+    pub(super) fn may_vote_by_name(&self, draft: &Record) -> bool {
+        let view = &self.ballot.view;
+        let shown = known(view, &self.identity.member);
+        let is_shown = self.identity.is_alone() || shown.is_some_and(|shown| shown.group_name == draft.group_name);
+        let is_asked_for = self.workload().is_none_or(|workload| is_called(draft, workload, &self.policy));
+        is_shown && is_asked_for && view.naming == Naming::Stands
+    }
+
+    /// Why no vote is cast under its name, in words.
+    pub(super) fn name_in_words(&self, record: &Record) -> Option<String> {
+        match &self.ballot.view.naming {
+            Naming::Stands => {}
+            Naming::Leaves(why) | Naming::Refused(why) => return Some(why.clone()),
+        }
+        let workload = self.workload().filter(|workload| !is_called(record, workload, &self.policy))?;
+        let (before, after) = (record.name_in_group(&workload.id), wanted_name(workload, &self.policy));
+        let after = after.as_ref().map_or(&workload.id, |alias| &alias.name);
+        Some(format!(
+            "it is known in the group as {}, and as {} once its open votes have ended",
+            before.display_name(),
+            after.display_name()
+        ))
+    }
+
+    /// The name of a vector's rollout, the same in the whole group: by the name under which we voted, or would.
+    pub(super) fn group_rollout(&self, vector: &Vector) -> String {
+        let records = || self.record.draft.iter().chain(&self.record.durable);
+        let vote = records().find_map(|record| record.kept(vector));
+        match vote {
+            Some(vote) => self.rollout_under(vote.name.as_ref(), vector),
+            None => self.rollout_under(Some(self.called_now()), vector),
+        }
+    }
+
+    /// Its name in the group, by the draft.
+    pub(super) fn called_now(&self) -> &WorkloadId {
+        let own = &self.identity.workload;
+        self.record.draft.as_ref().map_or(own, |draft| draft.name_in_group(own))
+    }
+
+    /// The same for a vector that was voted for under this name; `None`: its own.
+    pub(super) fn rollout_under(&self, name: Option<&WorkloadId>, vector: &Vector) -> String {
+        group_rollout_id(&self.identity.group, name.unwrap_or(&self.identity.workload), vector)
+    }
+}
+
+/// The wanted group name of a workload, where that is not its own. A name that is not allowed is a fault, and counts as
+/// none.
+pub(super) fn wanted_name(workload: &Workload, policy: &Policy) -> Option<Box<Alias>> {
+    let name = policy.tenants.group_name(workload).ok().filter(|name| *name != workload.id)?;
+    Some(Box::new(Alias { name, created: workload.created.clone() }))
+}
+
+/// Whether the record says what the workload is to go by.
+pub(super) fn is_called(record: &Record, workload: &Workload, policy: &Policy) -> bool {
+    record.group_name == wanted_name(workload, policy)
 }
 
 /// The plan of a vector, if it is decided.
@@ -141,14 +232,12 @@ pub(super) fn plan(view: &View, vector: &Vector) -> Option<Plan> {
 /// Whether a member that a vector died of has voted for it, and still keeps its part: it was first to find that the votes were cast
 /// under two configurations. What was gone past cannot be given another number, so ours is.
 pub(super) fn keeps(view: &View, vector: &Vector, member: &Member) -> bool {
-    let known = view.members.get(member).and_then(Option::as_ref);
-    let record = known.and_then(|known| known.published.record());
-    record.zip(vector.component(member)).is_some_and(|(record, component)| {
+    known(view, member).zip(vector.component(member)).is_some_and(|(record, component)| {
         record.passed_at(component).is_some() && record.last == Some(group::brief_of(view, vector))
     })
 }
 
-/// Our record as the group knows it.
-fn known<'a>(view: &'a View, own: &Member) -> Option<&'a Record> {
-    view.members.get(own)?.as_ref()?.published.record()
+/// The record of a member as the group knows it.
+pub(super) fn known<'a>(view: &'a View, member: &Member) -> Option<&'a Record> {
+    view.members.get(member)?.as_ref()?.published.record()
 }

@@ -110,7 +110,6 @@ impl Rollout {
 
     /// Whether another member has announced it, or is certain to.
     fn is_told_elsewhere(&self, vote: &Vote) -> bool {
-        let own = &self.identity.member;
         let dead = vote.closed == Some(Outcome::Dead);
         // Theirs may still be owed where ours is complete.
         let told = |member: &Member, record: &Record| match record.kept(&vote.vector) {
@@ -126,10 +125,8 @@ impl Rollout {
                         .is_some_and(|last| group::has_moved_on(&self.ballot.view, last, &vote.vector))
             }
         };
-        let mut others = self.ballot.view.members.iter().filter(|(member, _)| *member != own);
-        others.any(|(member, known)| {
-            known.as_ref().and_then(|known| known.published.record()).is_some_and(|record| told(member, record))
-        })
+        let mut others = self.ballot.others(&self.identity.member);
+        others.any(|(member, theirs)| theirs.record().is_some_and(|record| told(member, record)))
     }
 
     /// Whether the end of a closed vote is announced, and no other member needs the vote any more.

@@ -61,13 +61,11 @@ impl Rollout {
             return;
         }
         let rollout = self.group_rollout(vector);
-        let own = &self.identity.member;
         // A reference is of the paths of all votes; where not all are known any more, it is the one that was given.
         let view = &self.ballot.view;
         let complete = vector.0.keys().all(|member| group::has_voted(view, vector, member));
-        let others = self.ballot.view.members.iter().filter(|(member, _)| *member != own);
-        let theirs = others.filter_map(|(_, known)| known.as_ref()?.published.vote(vector));
-        let theirs: Vec<Vote> = theirs.cloned().collect();
+        let theirs = self.ballot.others(&self.identity.member).filter_map(|(_, theirs)| theirs.vote(vector).cloned());
+        let theirs: Vec<Vote> = theirs.collect();
         let Some(vote) = self.record.open_vote(vector) else { return };
         let ours = |distribution: &DistributionId, made: &Purge| {
             let own = || wanted(&rollout, distribution, &plan.paths);

@@ -7,6 +7,7 @@ use crate::agreement::group::{self, Fate, Known, Verdict};
 use crate::bounds::policy::{Agreement, AtTimeout};
 use crate::records::record::{Outcome, Phase, Record};
 use crate::rollouts::rollout::Rollout;
+use crate::rollouts::rollout::ballot::known;
 use crate::rollouts::rollout::clock::ELAPSED_STORED_EVERY;
 use crate::rollouts::rollout::close::End;
 use kernel::id::{Member, Vector, rank};
@@ -75,10 +76,7 @@ impl Rollout {
     /// Whether another member has already reported this wait.
     fn is_wait_told(&self, undecided: Option<&Undecided>) -> bool {
         let own = &self.identity.member;
-        let told = |member: &Member| {
-            let known = self.ballot.view.members.get(member).and_then(Option::as_ref);
-            known.and_then(|known| known.published.record()).is_some_and(|record| record.stalled)
-        };
+        let told = |member: &Member| known(&self.ballot.view, member).is_some_and(|record| record.stalled);
         match undecided {
             None => self.awaiting().filter(|member| *member != own).any(told),
             Some((vector, missing)) => {

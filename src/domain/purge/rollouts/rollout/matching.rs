@@ -99,8 +99,7 @@ impl Rollout {
 
     /// Whether another member has closed it after its own comparison: who asks again then would only tell the end a second time.
     fn is_compared_elsewhere(&self, vector: &Vector) -> bool {
-        let others = self.ballot.view.members.iter().filter(|(member, _)| **member != self.identity.member);
-        let mut theirs = others.filter_map(|(_, known)| known.as_ref()?.published.kept(vector));
+        let mut theirs = self.ballot.others(&self.identity.member).filter_map(|(_, theirs)| theirs.kept(vector));
         theirs.any(|vote| vote.purges.are_carried_out() && vote.closed.is_some() && close::listed(vote).is_none())
     }
 

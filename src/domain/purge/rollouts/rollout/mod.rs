@@ -15,10 +15,11 @@
 //!
 //! Its state is in rooms that own their fields: our record (`write`), the sights of the workload (`sight`) and of its
 //! pods (`served`), the clock (`clock`), the barrier (`barrier`), what the group knows (`ballot`), the hosts (`site`),
-//! the purges (`purges`) and the notices (`tell`). Which purges a vote has, how far they are and what that means for the rollout, only
-//! the record knows ([`VotePurges`](crate::records::record::VotePurges)). What it does is in stages, which do not call each other: `observe`,
-//! `barrier`, `vote`, `group_timeout`, `execute`, `progress`, `owed` and `close`. The conductor, `advance`, calls them
-//! in order.
+//! what this life does for its purges (`purges`) and the notices (`tell`). Which purges a vote has, how far they are, and
+//! how the rollout ends by them, its record knows ([`VotePurges`](crate::records::record::VotePurges)).
+//!
+//! What it does is in stages, which do not call each other: `observe`, `barrier`, `vote`, `group_timeout`, `execute`,
+//! `progress`, `owed` and `close`. The conductor, `advance`, calls them in order.
 //!
 //! Not for deciding what the group agrees on (`group`), nor for how a purge is carried out (`purge`).
 
@@ -31,12 +32,9 @@ mod close;
 mod cover;
 mod execute;
 mod group_timeout;
-mod last_site;
 mod matching;
-mod naming;
 mod news;
 mod observe;
-mod off;
 mod owed;
 mod passed;
 mod progress;
@@ -47,7 +45,6 @@ mod request;
 mod served;
 mod sight;
 mod site;
-mod stands;
 mod tell;
 mod traced;
 mod vote;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::bounds::policy::{OnRollback, Policy};
 use crate::records::record::{Change, Phase, Record};
 use crate::rollouts::rollout::Arrival;
-use crate::rollouts::rollout::naming::is_called;
+use crate::rollouts::rollout::ballot::is_called;
 use crate::rollouts::rollout::served::{is_edge_elsewhere, is_proved_by_counts};
 use crate::workloads::workload::{FAULT_BYTES_MAX, Workload};
 use kernel::id::Seq;

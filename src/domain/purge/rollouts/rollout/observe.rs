@@ -1,4 +1,14 @@
 //! The effect of a sight of the workload on its record: a new rollout, progress of the present one, or nothing.
+//!
+//! ```text
+//! followed ── switched off ──▶ off, under a number of its own ── switched on ──▶ a rollout, under the next number
+//! ```
+//!
+//! A workload that its owner has taken out by `enabled: "false"` (decision 53) is left out by the other members of a group while it
+//! says that it is off. So being off has a number, as being absent has: no vote is cast for a number at or below it any more, what was
+//! voted for with such a number and without us is dead, and a vector without us never has the number of one with us. A record that a
+//! group asks for is made where there is none yet, so that there is one to publish. Alone no member waits: the clock of a rollout in
+//! flight stands still, and it goes on where it was.
 
 use std::time::Duration;
 
@@ -9,7 +19,7 @@ use crate::rollouts::rollout::news::{baseline, faults, is_requested};
 use crate::rollouts::rollout::regress::FORGOTTEN;
 use crate::rollouts::rollout::served::Served;
 use crate::rollouts::rollout::write::OwnRecord;
-use crate::rollouts::rollout::{Arrival, Effect, Rollout, naming, request, words};
+use crate::rollouts::rollout::{Arrival, Effect, Rollout, ballot, request, words};
 use crate::workloads::readiness;
 use crate::workloads::workload::Workload;
 use kernel::machine::Timestamp;
@@ -84,7 +94,7 @@ impl Rollout {
             record.times = Times::begun(self.identity.time_kept(now));
             self.stopwatch.start(now);
         }
-        record.group_name = naming::wanted(workload, &self.policy);
+        record.group_name = ballot::wanted_name(workload, &self.policy);
         record.raise(record.seq, &mut self.record.nonces);
         self.record.draft = Some(record);
         if let Some(message) = message {
@@ -278,4 +288,51 @@ impl Rollout {
         let seen = self.sighting.call().is_idle() && self.workload().is_some();
         [timeout, keep, confirm].into_iter().flatten().filter(move |_| seen)
     }
+
+    /// How a rollout ends that is switched off before it was voted for.
+    pub(super) fn ends_by_switch(&self) -> Option<End> {
+        let draft = self.record.draft.as_ref().filter(|draft| !self.identity.is_alone() && !is_off(draft))?;
+        let in_flight = draft.seq > draft.closed && draft.is_in_flight();
+        in_flight.then(|| End::plainly(Kind::PurgeSkipped, Outcome::SwitchedOff))
+    }
+
+    /// Its owner has switched it off.
+    pub(super) fn switch_off(&mut self, workload: &Workload) {
+        let (alone, spent) =
+            (self.identity.is_alone(), self.record.floor.seq.max(self.record.spent).max(self.record.floor.lost));
+        let Some(draft) = &mut self.record.draft else {
+            if !alone && !workload.deleting {
+                let version = workload.version.clone().unwrap_or_default();
+                let group_name = ballot::wanted_name(workload, &self.policy);
+                self.record.draft = Some(Record { off: true, group_name, ..baseline(workload, &version, spent) });
+            }
+            return;
+        };
+        if alone || is_off(draft) {
+            draft.off = true;
+            return;
+        }
+        draft.seq = draft.seq.max(spent).next();
+        draft.off = true;
+        (draft.change, draft.phase) = (Change::Baseline, Phase::Complete);
+        draft.closed = draft.seq;
+        (draft.elapsed_ms, draft.stalled) = (0, false);
+        draft.times = Times::default();
+        self.stopwatch.clear();
+        self.site.forget();
+        self.served = Served::default();
+    }
+
+    /// Its owner has switched it on again, and its version cannot be read: the group waits for it from now on.
+    pub(super) fn switch_on_unread(&mut self, now: Timestamp, workload: &Workload) {
+        let off = self.record.draft.as_ref().filter(|draft| !self.identity.is_alone() && is_off(draft));
+        if let Some(version) = off.map(|draft| draft.version.clone()) {
+            self.begin(now, workload, &version, Change::Changed);
+        }
+    }
+}
+
+/// Whether the record has the number of being off.
+fn is_off(record: &Record) -> bool {
+    record.off && record.change == Change::Baseline && record.closed >= record.seq
 }

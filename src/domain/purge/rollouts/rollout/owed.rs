@@ -80,10 +80,8 @@ impl Rollout {
 
     /// Takes over how far other members have come with it. A missing entry says nothing: see the module's text.
     fn adopt_owed(&mut self, vector: &Vector) {
-        let own = &self.identity.member;
-        let others = self.ballot.view.members.iter().filter(|(member, _)| *member != own);
-        let theirs = others.filter_map(|(_, known)| known.as_ref()?.published.kept(vector));
-        let theirs: Vec<Vote> = theirs.cloned().collect();
+        let theirs = self.ballot.others(&self.identity.member).filter_map(|(_, theirs)| theirs.kept(vector).cloned());
+        let theirs: Vec<Vote> = theirs.collect();
         let Some(vote) = self.record.kept_mut(vector) else { return };
         let (voted, mut made_there) = (vote.plan.paths.clone(), Vec::new());
         for other in theirs {

@@ -99,7 +99,9 @@ impl Rollout {
         let purged = closed.is_some_and(|closed| closed.outcome == Outcome::Purged);
         let ended = was.purges.open().filter_map(|(id, purge)| {
             let (purge, fault) = match known.purges.listed.get(id).filter(|_| is_kept) {
-                Some(later) if later.state.is_final() => (later, later.state.fault()),
+                Some(later) if later.state.is_final() => {
+                    (later, later.state.fault().map(|(kind, why)| Fault { kind, message: why.to_owned() }))
+                }
                 Some(_) => return None,
                 // Its vote is gone, and says nothing more of it.
                 None if purged => (purge, None),
@@ -112,7 +114,7 @@ impl Rollout {
                 (Stage::Purge, &self.identity.member, id.as_str()),
                 times,
             )?;
-            Some(described(span, id, purge).with("allclear.seq", seq(was.seq.0)).failed(fault.map(as_fault)))
+            Some(described(span, id, purge).with("allclear.seq", seq(was.seq.0)).failed(fault))
         });
         ended.collect()
     }
@@ -155,10 +157,6 @@ fn described(span: Span, id: &DistributionId, purge: &Purge) -> Span {
 
 fn seq(seq: u64) -> Fact {
     Fact::Number(i64::try_from(seq).unwrap_or(i64::MAX))
-}
-
-fn as_fault((kind, why): (&'static str, &str)) -> Fault {
-    Fault { kind, message: why.to_owned() }
 }
 
 /// Why a rollout did not end well, by one word and a sentence.

@@ -11,7 +11,7 @@ use crate::records::record_codec;
 use crate::rollouts::rollout::news::news;
 use crate::rollouts::rollout::passed;
 use crate::rollouts::rollout::sight::Sight;
-use crate::rollouts::rollout::{Effect, FoundSite, Rollout, ballot, last_site, naming, request};
+use crate::rollouts::rollout::{Effect, FoundSite, Rollout, ballot, request, site};
 use crate::workloads::workload::Workload;
 use kernel::id::Vector;
 use kernel::machine::Timestamp;
@@ -173,7 +173,7 @@ impl Rollout {
             !workload.tuning.disabled
                 && workload.version.is_ok()
                 && draft.group_version == workload.tuning.group_version
-                && naming::is_called(draft, &workload, policy)
+                && ballot::is_called(draft, &workload, policy)
                 && news(draft, &workload, policy).is_none()
                 && stands
         });
@@ -184,14 +184,14 @@ impl Rollout {
                 let mut voted = draft.clone();
                 let of = then.as_ref().unwrap_or(draft);
                 let paths = request::voted(of, &workload, &self.ballot.view, vector, &self.policy);
-                let (site, last) = last_site::to_vote(found, draft.last_site().as_ref(), &workload, &self.policy);
-                let lost = last_site::lost(found, draft.last_site().as_ref(), &workload, &self.policy);
+                let (site, last) = site::to_vote(found, draft.last_site().as_ref(), &workload, &self.policy);
+                let lost = site::lost(found, draft.last_site().as_ref(), &workload, &self.policy);
                 let cast = vote(of, vector, &workload, (&*site, paths), &self.policy, at_ms);
                 let mut cast = then.iter().fold(cast, passed::overtaken);
                 let seq = cast.seq;
                 cast.plan.distributions.extend(last);
                 voted.votes.push(cast);
-                voted.site = Some(last_site::seen(found, draft, &workload, &self.policy.tenants));
+                voted.site = Some(site::seen(found, draft, &workload, &self.policy.tenants));
                 voted.last = (!alone).then(|| group::brief_of(&self.ballot.view, vector));
                 if !draft.votes.is_empty() && !has_room(voted.clone()) {
                     // No room beside the earlier votes; those close sooner or later.

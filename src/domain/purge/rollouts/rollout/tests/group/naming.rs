@@ -3,7 +3,7 @@
 use super::*;
 use crate::agreement::group::Naming;
 use crate::bounds::tenants::{Allowance, Tenants};
-use crate::rollouts::rollout::naming;
+use crate::rollouts::rollout::ballot;
 use kernel::id::WorkloadId;
 use kernel::names::group_name::GroupName;
 
@@ -99,7 +99,7 @@ fn a_vote_for_a_name_that_another_workload_has_is_dead_and_no_other_is_cast() {
 fn a_name_of_another_namespace_is_a_fault_unless_the_operator_allows_it() {
     let wanted = called("store/web");
     let mut policy = Policy::default();
-    assert_eq!(naming::wanted(&wanted, &policy), None);
+    assert_eq!(ballot::wanted_name(&wanted, &policy), None);
     let faults: Vec<String> = faults(&wanted, &policy).collect();
     assert!(faults[0].contains("the operator can allow it by group_names in tenants.allow"), "{faults:?}");
     let allowance = |namespaces: &str, names: &str| Allowance {
@@ -109,6 +109,6 @@ fn a_name_of_another_namespace_is_a_fault_unless_the_operator_allows_it() {
     };
     for (allowed, taken) in [(allowance("other", "store"), false), (allowance("sho*", "sto*"), true)] {
         policy.tenants = Tenants { allowed: vec![allowed], ..Tenants::default() };
-        assert_eq!(naming::wanted(&wanted, &policy).is_some(), taken);
+        assert_eq!(ballot::wanted_name(&wanted, &policy).is_some(), taken);
     }
 }
