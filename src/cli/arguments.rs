@@ -14,6 +14,7 @@ use crate::cli::answer::Format;
 #[cfg(feature = "demo")]
 use crate::cli::demo;
 use crate::cli::step::Step;
+use kernel::names::host::Host;
 use purge::rollouts::goal::Goal;
 
 pub(super) use objects::{ChangeAction, Listing, PipelineAction, RepoAction};
@@ -67,9 +68,12 @@ pub(super) enum Command {
     Demo(demo::Arguments),
     /// Answer why a workload was, or was not, purged, why a Pipeline does not promote or a Repo does not run, and what happens next
     Explain {
-        /// The workload, as web, shop/web or deployment/web, the Pipeline, as pipeline/shop/web, or the Repo, as repo/shop/web; none
-        /// for a list of all workloads
+        /// The workload, as web, shop/web or deployment/web, the host, as www.example.com, the Pipeline, as pipeline/shop/web, or the
+        /// Repo, as repo/shop/web; none for a list of all workloads
         name: Option<String>,
+        /// What is behind this host: distributions, rules, workloads, and what is not followed
+        #[arg(long, conflicts_with_all = ["name", "namespace", "server"], value_parser = Host::parse)]
+        host: Option<Host>,
         /// Its namespace [default: that of the kubeconfig's context; all for a list]
         #[arg(short, long)]
         namespace: Option<String>,

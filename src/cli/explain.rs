@@ -1,7 +1,7 @@
-//! `allclear explain [-n NAMESPACE] [NAME]`: why a workload was purged, or was not, and what happens next; without a name, all
-//! workloads in a table.
+//! `allclear explain [-n NAMESPACE] [NAME]`: why a workload was purged, or was not, and what happens next; what is behind a host; without
+//! a name, all workloads in a table.
 //!
-//! Not for how that is found out; that is `looking::explain` and `looking::workloads`.
+//! Not for how that is found out; that is `looking::explain`, `looking::host` and `looking::workloads`.
 
 #[cfg(test)]
 mod tests;
@@ -12,28 +12,40 @@ use comfy_table::{ContentArrangement, Table, presets};
 
 use crate::cli::answer::{EXIT_FAILED, EXIT_INVALID, Outcome, Output, answer, refused};
 use crate::looking::explain::{Found, explanation};
+use crate::looking::host::host;
 use crate::looking::workloads::{Listing, Row, listing, not_found};
 use crate::looking::{Question, Sources};
+use kernel::names::host::Host;
 use kernel::text::visible;
 
 /// Columns of the terminal the table is laid out for.
 const COLUMNS: u16 = 100;
 
-/// Answers. Exit codes: 0 found, 1 not found or unreadable, 2 not a name.
+/// Answers. Exit codes: 0 found, 1 not found or unreadable, 2 not a name. A name with a dot is a host
+/// where no workload has it.
 pub async fn explain(sources: &Sources, question: &Question, output: Output) -> Outcome {
     if question.name.is_none() {
         let (listing, complete) = listing(sources, question.namespace.as_deref()).await;
         return answer(&listing, output, if complete { 0 } else { EXIT_FAILED });
     }
-    let id = match question.workload(sources) {
-        Ok(id) => id,
-        Err(why) => return Outcome { code: EXIT_INVALID, ..refused(&why) },
+    let id = match (question.workload(sources), question.host()) {
+        (Ok(id), _) => id,
+        (Err(_), Some(host)) => return about_host(sources, &host, output).await,
+        (Err(why), None) => return Outcome { code: EXIT_INVALID, ..refused(&why) },
     };
-    match explanation(sources, &id).await {
-        Found::Yes(explanation) => answer(&*explanation, output, 0),
-        Found::Unknown(explanation) => answer(&*explanation, output, EXIT_FAILED),
-        Found::No => refused(&not_found(sources, &id).await),
+    match (explanation(sources, &id).await, question.host()) {
+        (Found::Yes(explanation), _) => answer(&*explanation, output, 0),
+        (Found::Unknown(explanation), _) => answer(&*explanation, output, EXIT_FAILED),
+        (Found::No, Some(host)) => about_host(sources, &host, output).await,
+        (Found::No, None) => refused(&not_found(sources, &id).await),
     }
+}
+
+/// Answers about a host. Exit codes: 0 found, 1 not found or not all could be read.
+pub async fn about_host(sources: &Sources, asked: &Host, output: Output) -> Outcome {
+    let seen = host(sources, asked).await;
+    let found = !seen.workloads.is_empty() && seen.missing.is_empty() && seen.distributions.known().is_some();
+    answer(&seen, output, if found { 0 } else { EXIT_FAILED })
 }
 
 impl fmt::Display for Listing {

@@ -50,6 +50,7 @@ use crate::config::{InForce, load, load_as_controller};
 use crate::looking::{LEDGER_NAMESPACE, Question, Sources, whose};
 use ::purge::ports::Clock;
 use ::purge::rollouts::goal::Goal;
+use kernel::names::host::Host;
 
 pub use arguments::Cli;
 
@@ -85,8 +86,8 @@ pub fn main(cli: Cli, environment: BTreeMap<String, String>) -> ExitCode {
         }
         #[cfg(feature = "demo")]
         Command::Demo(arguments) => demo::demo(arguments),
-        Command::Explain { name, namespace, ledger_namespace, server, watch, output } => {
-            let (asked, place) = ((namespace, name), (ledger_namespace, server));
+        Command::Explain { name, host, namespace, ledger_namespace, server, watch, output } => {
+            let (asked, place) = ((namespace, name, host), (ledger_namespace, server));
             explain_command(global, environment, asked, place, watch, output.into())
         }
         Command::Check(arguments) => checked(global, environment, arguments),
@@ -136,7 +137,7 @@ pub fn main(cli: Cli, environment: BTreeMap<String, String>) -> ExitCode {
 fn explain_command(
     global: Global,
     environment: BTreeMap<String, String>,
-    (namespace, name): (Option<String>, Option<String>),
+    (namespace, name, host): (Option<String>, Option<String>, Option<Host>),
     (ledger_namespace, server): (Option<String>, Option<url::Url>),
     watch: bool,
     output: Output,
@@ -152,7 +153,10 @@ fn explain_command(
             command::explained::<PipelineKind>((global, environment), &name, server, output)
         }
         name => look(global, environment, ledger_namespace, (namespace, name), output, async |sources, question, _| {
-            let ask = || explain::explain(sources, question, output);
+            let ask = async || match &host {
+                Some(host) => explain::about_host(sources, host, output).await,
+                None => explain::explain(sources, question, output).await,
+            };
             if watch { again::again(ask).await } else { print(&ask().await) }
         }),
     }

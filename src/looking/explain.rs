@@ -1,9 +1,9 @@
 //! Why a workload was purged, or was not, and what happens next: asks every source about it, each on its own, and puts the answers
 //! together. [`Explanation`] is the answer; programs get it as JSON, and people as the text that it displays.
 
-mod distributions;
+pub(crate) mod distributions;
 pub mod model;
-mod text;
+pub(crate) mod text;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -259,7 +259,7 @@ fn each<T, U>(part: &Section<T>, then: impl FnOnce(&T) -> Section<U>) -> Section
     }
 }
 
-fn find_site(workload: &Workload, facts: &Gathered) -> Site {
+pub(crate) fn find_site(workload: &Workload, facts: &Gathered) -> Site {
     let WorkloadId { name, namespace, .. } = &workload.id;
     facts.site(name, namespace, &workload.template_labels, workload.tuning.hosts.as_deref())
 }

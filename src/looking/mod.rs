@@ -8,6 +8,7 @@
 
 pub mod explain;
 pub(crate) mod group_lines;
+pub mod host;
 pub(crate) mod listen;
 pub(crate) mod page;
 pub mod replicas;
@@ -29,6 +30,7 @@ use crate::config::{Config, LedgerBackend};
 use crate::looking::replicas::Replicas;
 use crate::looking::whose::Whose;
 use kernel::id::{Kind, WorkloadId};
+use kernel::names::host::Host;
 use kernel::names::image::Version;
 use kernel::reported::Standing;
 use purge::bounds::policy::Policy;
@@ -83,11 +85,17 @@ pub struct About {
 pub struct Question {
     /// `-n`. Without it a name is looked for in the caller's own namespace, and lists show every namespace.
     pub namespace: Option<String>,
-    /// The name, also as `deployment/web`, `shop/web` or `deployment/shop/web`; none for a list of all workloads.
+    /// The name, also as `deployment/web`, `shop/web` or `deployment/shop/web`, or a host; none for a list of all workloads.
     pub name: Option<String>,
 }
 
 impl Question {
+    /// The host that may be meant: a name with a dot, and no namespace.
+    pub(crate) fn host(&self) -> Option<Host> {
+        let name = self.name.as_deref().filter(|name| self.namespace.is_none() && name.contains('.'))?;
+        Host::parse(name).ok()
+    }
+
     /// The workload that is meant.
     ///
     /// # Errors

@@ -125,7 +125,7 @@ pub async fn listing(sources: &Sources, namespace: Option<&str>) -> (Listing, bo
     )
 }
 
-fn row(id: &WorkloadId, workload: Option<&Workload>, record: Option<&Record>, policy: &Policy) -> Row {
+pub(crate) fn row(id: &WorkloadId, workload: Option<&Workload>, record: Option<&Record>, policy: &Policy) -> Row {
     let version = workload.and_then(|workload| workload.version.as_ref().ok());
     let version = version.or_else(|| record.map(|record| &record.version)).map_or_else(String::new, tags);
     let clock = |record: &Record| (record.elapsed(), timeout(workload, policy));

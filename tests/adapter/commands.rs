@@ -444,5 +444,6 @@ async fn a_running_allclear_is_asked_over_http_and_what_is_no_allclear_is_named(
 }
 
 mod held;
+mod host;
 mod idle;
 mod promoting;

@@ -15,6 +15,7 @@ use purge::site::SiteFacts;
 use purge::workloads::workload::{Asks, Tuning, Workload};
 
 mod barrier;
+mod hosts;
 mod sites;
 
 impl World {

@@ -5,13 +5,14 @@ use std::collections::BTreeSet;
 use crate::looking::Section;
 use crate::looking::explain::model::{DistributionSeen, DistributionsSeen};
 use kernel::names::distribution::{Distribution, DistributionId, Index, Reason};
+use kernel::names::host::Host;
 use purge::bounds::tenants::{Limits, Reached, Tenants, beyond};
 use purge::ports::CdnError;
 use purge::site::Site;
 use purge::workloads::workload::Workload;
 
 /// The distributions that serve a site, or that its owner names, as far as the bounds allow.
-pub(super) fn distributions(
+pub(crate) fn distributions(
     workload: &Workload,
     site: &Section<Site>,
     listing: &Result<Vec<Distribution>, CdnError>,
@@ -31,11 +32,7 @@ pub(super) fn distributions(
         Section::Missing { missing } => return Section::missing(missing),
     };
     let matches = index.matches_except(site.hosts.keys(), &site.origins, &site.except);
-    let seen = |id: &DistributionId, why: Vec<String>| DistributionSeen {
-        id: id.to_string(),
-        domain: index.get(id).map(|distribution| distribution.domain_name.clone()),
-        why,
-    };
+    let seen = |id: &DistributionId, why: Vec<String>| seen(&index, id, why);
     let hosts = matches.unmatched.iter().map(ToString::to_string);
     let reached = |reasons: &Vec<Reason>| {
         let mut reached = Reached::default();
@@ -53,6 +50,26 @@ pub(super) fn distributions(
         unmatched: hosts.chain(matches.unmatched_origins.iter().cloned()).collect(),
         listed: Some(index.iter().len()),
     })
+}
+
+fn seen(index: &Index, id: &DistributionId, why: Vec<String>) -> DistributionSeen {
+    let domain = index.get(id).map(|distribution| distribution.domain_name.clone());
+    DistributionSeen { id: id.to_string(), domain, why }
+}
+
+/// The distributions that serve one host, whoever is behind it.
+pub(crate) fn serving(host: &Host, listing: Vec<Distribution>) -> DistributionsSeen {
+    let index = Index::new(listing);
+    let matches = index.matches([host], [""; 0]);
+    let words = |reasons: &Vec<Reason>| reasons.iter().map(ToString::to_string).collect();
+    DistributionsSeen {
+        named: false,
+        matched: matches.by_distribution.iter().map(|(id, why)| seen(&index, id, words(why))).collect(),
+        beyond: Vec::new(),
+        skipped: matches.skipped.iter().map(|(id, why)| seen(&index, id, vec![why.clone()])).collect(),
+        unmatched: matches.unmatched.iter().map(ToString::to_string).collect(),
+        listed: Some(index.iter().len()),
+    }
 }
 
 fn named_by_owner(named: &BTreeSet<DistributionId>, index: Option<&Index>, limits: Limits) -> DistributionsSeen {

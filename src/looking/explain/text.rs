@@ -142,7 +142,7 @@ fn host_lines(site: &SiteSeen) -> Vec<String> {
     lines
 }
 
-fn distribution_lines(distributions: &DistributionsSeen) -> Vec<String> {
+pub(crate) fn distribution_lines(distributions: &DistributionsSeen) -> Vec<String> {
     let DistributionsSeen { named: _, matched, beyond, skipped, unmatched, listed } = distributions;
     let line = |seen: &DistributionSeen| {
         let domain = seen.domain.as_ref().map_or(String::new(), |domain| format!(" ({domain})"));
