@@ -14,6 +14,7 @@ use crate::looking::explain::find_site;
 use crate::looking::explain::model::DistributionsSeen;
 use crate::looking::explain::text::distribution_lines;
 use crate::looking::page::{Page, count};
+use crate::looking::replicas::Replicas;
 use crate::looking::workloads::{Listed, Row, list, row};
 use crate::looking::{LabelledPods, Section, Sources, no_replica, peek};
 use kernel::names::host::Host;
@@ -76,7 +77,7 @@ struct Read {
     wanted: BTreeSet<Host>,
 }
 
-/// Everything there is to say about `host`, and whether all of it could be read.
+/// Everything there is to say about `host`; what could not be read is named in the answer.
 pub async fn host(sources: &Sources, host: &Host) -> HostSeen {
     let (listed, ledgered, claims, listing, idle) = tokio::join!(
         list(sources.cluster.as_ref()),
@@ -118,7 +119,7 @@ pub async fn host(sources: &Sources, host: &Host) -> HostSeen {
         for workload in read.of(namespace) {
             let (site, why) = read.site(workload, facts, sources);
             let reached = distributions(workload, &Section::Known(site), &listing, &sources.policy.tenants);
-            let reaches = reaching(&reached, &ids);
+            let reaches = reaching(workload, &reached, &ids);
             if !why.is_empty() || reaches.known().is_some_and(|reached| !reached.is_empty()) {
                 let record = records.get(&workload.id).map(Arc::as_ref);
                 let row = row(&workload.id, Some(workload), record, &sources.policy);
@@ -126,6 +127,7 @@ pub async fn host(sources: &Sources, host: &Host) -> HostSeen {
             }
         }
     }
+    let is_idle = idle.as_ref().is_some_and(Replicas::is_idle);
     let mut seen = HostSeen {
         host: host.to_string(),
         state: String::new(),
@@ -138,12 +140,16 @@ pub async fn host(sources: &Sources, host: &Host) -> HostSeen {
     };
     seen.look_behind(sources, &read, &facts).await;
     seen.state = seen.words();
+    if is_idle {
+        seen.state = format!("nothing is purged until a replica works. Then: {}", seen.state);
+    }
     seen
 }
 
-/// Those of `ids` that are purged.
-fn reaching(purged: &Section<DistributionsSeen>, ids: &BTreeSet<&str>) -> Section<Vec<String>> {
+/// Those of `ids` that a workload's rollout purges: none, where its owner has taken it out.
+fn reaching(workload: &Workload, purged: &Section<DistributionsSeen>, ids: &BTreeSet<&str>) -> Section<Vec<String>> {
     match purged {
+        _ if workload.tuning.disabled => Section::Known(Vec::new()),
         Section::Known(purged) => {
             let reached = purged.matched.iter().filter(|one| ids.contains(one.id.as_str()));
             Section::Known(reached.map(|one| one.id.clone()).collect())

@@ -35,6 +35,8 @@ async fn nothing_is_all_clear_while_no_replica_works() {
     let text = flat(&explained);
     assert!(text.contains(&format!("Controller {IDLE}")), "{}", explained.out);
     assert!(text.contains("Next nothing, until a replica works. Then: "), "{}", explained.out);
+    let of_host = explain(&world.sources, &World::question(Some("www.example.com")), Output::Table).await;
+    assert!(flat(&of_host).contains("State nothing is purged until a replica works. Then: "), "{}", of_host.out);
 }
 
 #[tokio::test]

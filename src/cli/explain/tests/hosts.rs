@@ -1,4 +1,4 @@
-//! What a person is told who knows the host and no Deployment.
+//! Answers to the question what is behind a host.
 
 use super::*;
 use crate::looking::tests::{Labels, distribution, labels};
@@ -154,6 +154,19 @@ async fn a_host_that_belongs_to_another_namespace_is_not_purged_for_this_one() {
                       by www.example.com, which is not its namespace's own: tenants.default is own
                       its purges reach no distribution of this host
     "#]].assert_eq(&rows(&outcome.out, &["State", "Workloads"]));
+}
+
+#[tokio::test]
+async fn a_workload_that_its_owner_took_out_purges_nothing_for_its_host() {
+    let tuning = Tuning { disabled: true, ..Tuning::default() };
+    let (_, text) = about(World::new(Workload { tuning, ..web() }), "www.example.com").await;
+    expect![[r#"
+        State         no purge of the workloads behind it reaches E1
+        Workloads     shop/web 1.2.4: taken out by its owner; last purge: web: 1.2.2 → 1.2.3
+                      by www.example.com: Ingress shop/public rule
+                      its purges reach no distribution of this host
+    "#]]
+    .assert_eq(&rows(&text, &["State", "Workloads"]));
 }
 
 #[tokio::test]

@@ -77,7 +77,7 @@ impl From<[u8; 20]> for CommitId {
     }
 }
 
-/// A gate is asked about a revision, whoever asks.
+/// Gates take a revision: that of a Pipeline, or the commit of a Repo.
 impl From<CommitId> for Revision {
     fn from(commit: CommitId) -> Self {
         Self(commit.0)
