@@ -8,16 +8,16 @@ use tokio::time::Instant;
 use super::controller::{Controller, Moment, PodFate, Timings, WATCHED};
 use super::{Kind, KubernetesStandIn};
 
-/// Deployments moved on before the automatic mode lets others run: about 10 ms of work in a debug build.
-const DEPLOYMENTS_PER_TURN: usize = 50;
+/// Workloads moved on before the automatic mode lets others run: about 10 ms of work in a debug build.
+const WORKLOADS_PER_TURN: usize = 50;
 
-/// Steps after which [`KubernetesStandIn::settle`] gives up. A rollout takes about four steps per pod and a Deployment
+/// Steps after which [`KubernetesStandIn::settle`] gives up. A rollout takes about four steps per pod and a workload
 /// has hundreds of pods at most, so a cluster that takes longer never settles.
 const STEPS_MAX: u32 = 10_000;
 
 impl KubernetesStandIn {
-    /// Lets the controllers look once at every Deployment that has something to do now; returns how many those were.
-    /// One step makes at most one pod per Deployment ready.
+    /// Lets the controllers look once at every workload that has something to do now; returns how many those were.
+    /// One step makes at most one pod per workload ready.
     pub fn step(&self) -> usize {
         let mut controller = self.controller();
         self.turn(&mut controller, usize::MAX)
@@ -54,7 +54,7 @@ impl KubernetesStandIn {
             }
             let (busy, next) = {
                 let mut controller = self.controller();
-                (self.turn(&mut controller, DEPLOYMENTS_PER_TURN) > 0, controller.next_due())
+                (self.turn(&mut controller, WORKLOADS_PER_TURN) > 0, controller.next_due())
             };
             if busy {
                 tokio::task::yield_now().await;
@@ -92,7 +92,7 @@ impl KubernetesStandIn {
         self.inner.controller.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One look at each Deployment that has something to do, at most `limit`; returns how many those were.
+    /// One look at each workload that has something to do, at most `limit`; returns how many those were.
     fn turn(&self, controller: &mut Controller, limit: usize) -> usize {
         let elapsed = self.elapsed();
         let now = Moment { elapsed, time: self.time(elapsed) };
@@ -104,16 +104,16 @@ impl KubernetesStandIn {
             controller.publish_endpoints(writer);
             Ok(())
         });
-        let keys = controller.take_due(elapsed, limit);
-        for key in &keys {
-            let reconciled = self.write(|writer| controller.reconcile(writer, key, &now));
+        let owners = controller.take_due(elapsed, limit);
+        for owner in &owners {
+            let reconciled = self.write(|writer| controller.reconcile(writer, owner, &now));
             // A refusal means that the object has gone meanwhile; whatever took it away is noticed next time.
             let _ = reconciled;
         }
         let jobs = controller.run_jobs(&now, |step| {
             let _ = self.write(|writer| step(writer));
         });
-        keys.len() + jobs + cleaned.unwrap_or(0)
+        owners.len() + jobs + cleaned.unwrap_or(0)
     }
 }
 

@@ -13,8 +13,10 @@
 mod conditions;
 mod endpoints;
 mod jobs;
+mod owners;
 mod pods;
 mod rollout;
+mod workload;
 
 pub(super) use conditions::NO_DEADLINE;
 pub use jobs::{ContainerRun, End, Outcome, Script};
@@ -29,6 +31,7 @@ use super::store::{Scope, State};
 use super::write::{DeleteOptions, Writer};
 use endpoints::Endpoints;
 use jobs::Jobs;
+use owners::{Owner, Owners};
 use pods::PodRun;
 
 /// The kinds the controllers watch.
@@ -87,19 +90,14 @@ pub struct Controller {
     fates: BTreeMap<String, PodFate>,
     /// Per watched kind, the version up to which changes have been noticed.
     seen: BTreeMap<Kind, u64>,
-    /// The Deployment that a Deployment or ReplicaSet UID belongs to.
-    deployments: BTreeMap<String, Key>,
-    /// Deployments to look at now.
-    dirty: BTreeSet<Key>,
-    /// Deployments to look at later, with the time since the cluster was made.
-    due: BTreeMap<Key, Duration>,
-    /// UIDs of removed Deployments and ReplicaSets whose children are still there.
+    owners: Owners,
+    /// UIDs of removed workloads and ReplicaSets whose children are still there.
     orphaned: BTreeSet<String>,
     /// Pods without an owner that are to end.
     ending: BTreeSet<Key>,
     /// What each pod is doing, by UID.
     pods: BTreeMap<String, PodRun>,
-    /// When a pod of this Deployment (by UID) last became ready.
+    /// When a pod of this workload (by UID) last became ready.
     last_ready: BTreeMap<String, Duration>,
     /// Which pods Services lead to.
     endpoints: Endpoints,
@@ -113,9 +111,7 @@ impl Controller {
             timings,
             fates: BTreeMap::new(),
             seen: BTreeMap::new(),
-            deployments: BTreeMap::new(),
-            dirty: BTreeSet::new(),
-            due: BTreeMap::new(),
+            owners: Owners::default(),
             orphaned: BTreeSet::new(),
             ending: BTreeSet::new(),
             pods: BTreeMap::new(),
@@ -131,14 +127,14 @@ impl Controller {
             Some(fate) => self.fates.insert(image.to_owned(), fate),
             None => self.fates.remove(image),
         };
-        self.dirty.extend(self.deployments.values().cloned());
+        self.owners.look_again();
     }
 
     /// Changes the timings from now on.
     pub fn set_timings(&mut self, timings: Timings) {
         self.timings = timings;
         self.jobs.look_again();
-        self.dirty.extend(self.deployments.values().cloned());
+        self.owners.look_again();
     }
 
     /// Notices what has changed in the store since the last call.
@@ -162,36 +158,25 @@ impl Controller {
         }
     }
 
-    /// The Deployments to look at now, at most `limit`, and no longer noted as such.
-    pub fn take_due(&mut self, now: Duration, limit: usize) -> Vec<Key> {
-        let ripe: Vec<Key> = self.due.iter().filter(|(_, at)| **at <= now).map(|(key, _)| key.clone()).collect();
-        for key in ripe {
-            self.due.remove(&key);
-            self.dirty.insert(key);
-        }
-        let keys: Vec<Key> = self.dirty.iter().take(limit).cloned().collect();
-        for key in &keys {
-            self.dirty.remove(key);
-        }
-        keys
+    /// The workloads to look at now, at most `limit`, and no longer noted as such.
+    pub fn take_due(&mut self, now: Duration, limit: usize) -> Vec<Owner> {
+        self.owners.take_due(now, limit)
     }
 
     /// When to look again without anything having changed.
     pub fn next_due(&self) -> Option<Duration> {
-        self.due.values().copied().chain(self.jobs.next_due()).min()
+        self.owners.next_due().into_iter().chain(self.jobs.next_due()).min()
     }
 
-    /// Moves one Deployment a step on.
+    /// Moves one workload a step on.
     ///
     /// # Errors
     /// When the store refuses a write, which is a fault of this program.
-    pub fn reconcile(&mut self, writer: &mut Writer<'_>, key: &Key, now: &Moment) -> Result<(), Failure> {
-        let Some(deployment) = writer.state.get(Kind::Deployment, key) else { return Ok(()) };
-        let next = rollout::reconcile(self, writer, &deployment, now)?;
-        match next {
-            Some(next) => drop(self.due.insert(key.clone(), next)),
-            None => drop(self.due.remove(key)),
-        }
+    pub fn reconcile(&mut self, writer: &mut Writer<'_>, owner: &Owner, now: &Moment) -> Result<(), Failure> {
+        let (kind, key) = owner;
+        let Some(workload) = writer.state.get(*kind, key) else { return Ok(()) };
+        let next = rollout::reconcile(self, writer, &workload, now)?;
+        self.owners.set_due(owner, next);
         Ok(())
     }
 
@@ -243,24 +228,15 @@ impl Controller {
     fn notice_object(&mut self, state: &State, kind: Kind, object: &Object, removed: bool) {
         match kind {
             Kind::Deployment => {
-                self.deployments.insert(object.uid.clone(), object.key.clone());
+                self.owners.notice(object, removed);
                 if removed {
-                    self.deployments.remove(&object.uid);
                     self.last_ready.remove(&object.uid);
-                    self.due.remove(&object.key);
                     self.orphaned.insert(object.uid.clone());
-                } else {
-                    self.dirty.insert(object.key.clone());
                 }
             }
             Kind::ReplicaSet => {
-                let owner = object.owner.as_ref().and_then(|owner| self.deployments.get(owner)).cloned();
-                if let Some(deployment) = owner {
-                    self.deployments.insert(object.uid.clone(), deployment.clone());
-                    self.dirty.insert(deployment);
-                }
+                self.owners.notice_set(object, removed);
                 if removed {
-                    self.deployments.remove(&object.uid);
                     self.orphaned.insert(object.uid.clone());
                 }
             }
@@ -269,10 +245,8 @@ impl Controller {
             _ if self.jobs.notice_pod(object, removed) => {}
             _ => {
                 self.endpoints.notice_pod(object, removed);
-                match object.owner.as_ref().and_then(|owner| self.deployments.get(owner)) {
-                    Some(deployment) => drop(self.dirty.insert(deployment.clone())),
-                    None if is_ending(&object.value()) => drop(self.ending.insert(object.key.clone())),
-                    None => {}
+                if !self.owners.notice_pod(object) && is_ending(&object.value()) {
+                    self.ending.insert(object.key.clone());
                 }
                 if removed {
                     self.pods.remove(&object.uid);

@@ -1,6 +1,6 @@
-//! Scheduler and kubelet: what a pod of a ReplicaSet is doing, and how its status says so.
+//! Scheduler and kubelet: what a pod of a workload is doing, and how its status says so.
 //!
-//! Not for how many pods there are: that is in `rollout`.
+//! Not for how many pods there are: the workload's controller decides that.
 
 use std::time::Duration;
 
@@ -49,7 +49,7 @@ pub struct Pod {
     pub born: u64,
 }
 
-/// One look at one Deployment.
+/// One look at one workload.
 #[derive(Debug)]
 pub struct Round<'a> {
     pub uid: &'a str,
@@ -72,7 +72,7 @@ pub fn sooner(next: Option<Duration>, at: Duration) -> Option<Duration> {
     Some(next.map_or(at, |next| next.min(at)))
 }
 
-/// A pod by the template of its owner, a ReplicaSet or a Job.
+/// A pod by the template of its owner.
 pub fn pod_of(owner: &Value) -> Value {
     let name = text(owner, "/metadata/name");
     let template = owner.pointer("/spec/template").cloned().unwrap_or_default();
@@ -86,15 +86,18 @@ pub fn pod_of(owner: &Value) -> Value {
 }
 
 impl Controller {
-    /// Moves the pods of a ReplicaSet on and returns those that are not ending.
+    /// Moves the pods of an owner on and returns those that are not ending.
+    ///
+    /// # Errors
+    /// When the store refuses a write.
     pub fn run_pods(
         &mut self,
         writer: &mut Writer<'_>,
-        set_uid: &str,
+        owner_uid: &str,
         round: &mut Round<'_>,
     ) -> Result<Vec<Pod>, Failure> {
         let mut alive = Vec::new();
-        for object in writer.state.children(set_uid).into_iter().filter(|object| object.kind == Kind::Pod) {
+        for object in writer.state.children(owner_uid).into_iter().filter(|object| object.kind == Kind::Pod) {
             let mut pod = object.value();
             if is_ending(&pod) {
                 self.end_pod(writer, &object, round)?;
@@ -119,9 +122,18 @@ impl Controller {
         Ok(alive)
     }
 
-    /// Makes a pod for a ReplicaSet.
-    pub fn start_pod(&mut self, writer: &mut Writer<'_>, set: &Value, round: &mut Round<'_>) -> Result<(), Failure> {
-        let made = writer.create(Kind::Pod, text(set, "/metadata/namespace"), pod_of(set))?;
+    /// Makes a pod.
+    ///
+    /// # Errors
+    /// 409 when its name is taken.
+    pub fn start_pod(
+        &mut self,
+        writer: &mut Writer<'_>,
+        namespace: &str,
+        pod: Value,
+        round: &mut Round<'_>,
+    ) -> Result<(), Failure> {
+        let made = writer.create(Kind::Pod, namespace, pod)?;
         let stage = Stage::Starting;
         let run = PodRun { stage, since: round.now.elapsed, ending_since: None, born: made.version };
         let mut pod = made.value();

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 
 use super::conditions::{Counts, Situation, status};
-use super::pods::{Pod, Round};
+use super::pods::{Pod, Round, pod_of};
+use super::workload::{is_complete, is_settled, share, template_hash};
 use super::{Controller, Moment};
 use crate::kubernetes::failure::Failure;
 use crate::kubernetes::object::{Key, Object, is_ending, number, text};
@@ -55,11 +55,7 @@ pub fn reconcile(
     let value = deployment.value();
     let mut round = Round { uid: &deployment.uid, now, may_become_ready: 1, next: None };
     let mut sets = find_sets(controller, writer, deployment, &mut round)?;
-    let is_workload = ["/spec/template/metadata/labels", "/spec/selector/matchLabels"]
-        .iter()
-        .all(|part| value.pointer(part).is_some_and(Value::is_object));
-    // A test may have stored what no server would have let in.
-    if is_ending(&value) || !is_workload || (sets.is_empty() && is_settled(&value)) {
+    if is_ending(&value) || !is_complete(&value) || (sets.is_empty() && is_seeded(&value)) {
         return Ok(round.next);
     }
     let is_paused = value.pointer("/spec/paused") == Some(&Value::Bool(true));
@@ -87,15 +83,10 @@ pub fn reconcile(
     Ok(round.next)
 }
 
-/// Whether a Deployment without ReplicaSets reports itself as done: a seeded one, which is left alone.
-fn is_settled(deployment: &Value) -> bool {
-    let replicas = number(deployment, "/spec/replicas");
-    let observed = number(deployment, "/status/observedGeneration");
-    observed.is_some()
-        && observed == number(deployment, "/metadata/generation")
-        && ["replicas", "updatedReplicas", "availableReplicas"]
-            .iter()
-            .all(|field| number(deployment, &format!("/status/{field}")).or(Some(0)) == replicas)
+/// Whether a Deployment without ReplicaSets reports itself as done.
+fn is_seeded(deployment: &Value) -> bool {
+    let counts = ["replicas", "updatedReplicas", "availableReplicas"];
+    is_settled(deployment, number(deployment, "/spec/replicas"), &counts)
 }
 
 fn find_sets(
@@ -219,7 +210,7 @@ fn resize(
 ) -> Result<(), Failure> {
     let alive = set.pods.len() as i64;
     for _ in alive..set.desired {
-        controller.start_pod(writer, &set.object, round)?;
+        controller.start_pod(writer, &set.key.namespace, pod_of(&set.object), round)?;
     }
     if alive > set.desired {
         // Pods that are not ready go first, then the youngest.
@@ -289,18 +280,6 @@ fn patch(writer: &mut Writer<'_>, kind: Kind, key: &Key, change: &Value, part: P
     Ok(writer.patch(kind, key, PatchForm::Merge, change, part)?.0.value())
 }
 
-/// Ten letters and digits that stand for the pod template.
-fn template_hash(deployment: &Value) -> String {
-    const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
-    let template = deployment.pointer("/spec/template").map(Value::to_string).unwrap_or_default();
-    let digits = Sha256::digest(template);
-    digits
-        .iter()
-        .take(10)
-        .map(|byte| ALPHABET.get(usize::from(*byte) % ALPHABET.len()).map_or('x', |letter| char::from(*letter)))
-        .collect()
-}
-
 impl Set {
     /// How many of its pods are ready.
     fn ready(&self) -> i64 {
@@ -319,17 +298,5 @@ impl Bounds {
         // Both zero would never move: Kubernetes then allows one to be missing.
         let unavailable = if surge == 0 && unavailable == 0 { 1 } else { unavailable };
         Bounds { replicas, surge, unavailable }
-    }
-}
-
-/// A number, or a percentage of `whole`.
-fn share(value: Option<&Value>, whole: i64, up: bool) -> i64 {
-    match value {
-        Some(Value::Number(number)) => number.as_i64().unwrap_or(0),
-        Some(Value::String(text)) => {
-            let percent: i64 = text.trim_end_matches('%').parse().unwrap_or(0);
-            (percent * whole + if up { 99 } else { 0 }) / 100
-        }
-        _ => 0,
     }
 }
