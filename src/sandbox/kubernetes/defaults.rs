@@ -46,7 +46,7 @@ pub fn fill(kind: Kind, object: &mut Value) {
             set(object, "/spec", "finalizers", json!(["kubernetes"]));
         }
         Kind::Secret => secret(object),
-        Kind::StatefulSet => set(object, "/spec", "replicas", json!(1)),
+        Kind::StatefulSet => stateful_set(object),
         _ => {}
     }
 }
@@ -194,6 +194,20 @@ fn deployment(object: &mut Value) {
         set(object, "/spec/strategy/rollingUpdate", "maxSurge", json!("25%"));
         set(object, "/spec/strategy/rollingUpdate", "maxUnavailable", json!("25%"));
     }
+    pod_template(object);
+}
+
+fn stateful_set(object: &mut Value) {
+    set(object, "/spec", "replicas", json!(1));
+    set(object, "/spec", "revisionHistoryLimit", json!(10));
+    set(object, "/spec", "podManagementPolicy", json!("OrderedReady"));
+    ensure(object, "/spec", "updateStrategy");
+    // A type that is named without a partition keeps none, and pods are then made by another rule.
+    if text(object, "/spec/updateStrategy/type").is_empty() {
+        set(object, "/spec/updateStrategy", "type", json!("RollingUpdate"));
+        ensure(object, "/spec/updateStrategy", "rollingUpdate");
+    }
+    set(object, "/spec/updateStrategy/rollingUpdate", "partition", json!(0));
     pod_template(object);
 }
 

@@ -1,9 +1,9 @@
-//! A Kubernetes API in memory, and a Deployment controller to go with it: for `demo`, tests and benches.
+//! A Kubernetes API in memory, and the controllers of workloads to go with it: for `demo`, tests and benches.
 //!
 //! The API half (`api`, `read`, `write`, `watch`, `store`) keeps the rules of a real server that a watching controller
 //! rests on: one counter of versions, consistent paging, watches that resume or fail with 410, optimistic locking,
 //! status as a subresource, generations. The same list of checks runs against it and against a real server
-//! (`tests/adapter/kubernetes_conformance.rs`). The controller half (`controller`) makes Deployments roll out, step by
+//! (`tests/adapter/kubernetes_conformance.rs`). The controller half (`controller`) makes workloads roll out, step by
 //! step for tests and by itself for the demo ([`KubernetesStandIn::run_controller`]).
 //!
 //! Time is tokio's clock since the stand-in was made, plus what [`KubernetesStandIn::skip`] added: the controllers

@@ -33,9 +33,8 @@ pub enum Kind {
     EndpointSlice,
     /// Kept, and lets everything through.
     NetworkPolicy,
-    /// Kept as it is written: no controller works on it.
     StatefulSet,
-    /// As above.
+    /// Kept as it is written: no controller works on it.
     DaemonSet,
     Job,
     Pipeline,

@@ -1,12 +1,12 @@
-//! The controllers of a cluster, as far as a rollout or a Job needs them: Deployments, ReplicaSets, EndpointSlices, Jobs, scheduler
-//! and kubelet.
+//! The controllers of a cluster, as far as a rollout or a Job needs them: Deployments, ReplicaSets, StatefulSets, EndpointSlices, Jobs,
+//! scheduler and kubelet.
 //!
-//! Level-triggered like the real ones: [`Controller::step`] looks at what has changed, moves every such Deployment one
-//! step on and remembers when to look again. With no delays in [`Timings`] one step is: at most one pod per Deployment
+//! Level-triggered like the real ones: a step looks at what has changed, moves every such workload one
+//! step on and remembers when to look again. With no delays in [`Timings`] one step is: at most one pod per workload
 //! becomes ready, the rollout is rescaled, pods are made or ended, the statuses are written. So a test can stop between
 //! any two states that a client could see.
 //!
-//! Rules and messages follow `pkg/controller/deployment` (Kubernetes 1.33). Left out: the strategy Recreate, `minReadySeconds`,
+//! For Deployments, rules and messages follow `pkg/controller/deployment` (Kubernetes 1.33). Left out: the strategy Recreate, `minReadySeconds`,
 //! `revisionHistoryLimit`, proportional scaling in the middle of a rollout, collisions of template hashes, pods without an owner (they only
 //! end), nodes, probes.
 
@@ -16,6 +16,7 @@ mod jobs;
 mod owners;
 mod pods;
 mod rollout;
+mod stateful_set;
 mod workload;
 
 pub(super) use conditions::NO_DEADLINE;
@@ -33,9 +34,11 @@ use endpoints::Endpoints;
 use jobs::Jobs;
 use owners::{Owner, Owners};
 use pods::PodRun;
+use stateful_set::Revisions;
 
 /// The kinds the controllers watch.
-pub const WATCHED: [Kind; 5] = [Kind::Deployment, Kind::ReplicaSet, Kind::Service, Kind::Job, Kind::Pod];
+pub const WATCHED: [Kind; 6] =
+    [Kind::Deployment, Kind::StatefulSet, Kind::ReplicaSet, Kind::Service, Kind::Job, Kind::Pod];
 
 /// Changes read from the log at once.
 const CHANGES_PER_TURN: usize = 1_000;
@@ -44,7 +47,7 @@ const CHANGES_PER_TURN: usize = 1_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timings {
     /// From the later of a pod's creation and the readiness of the pod before it to its own readiness: the pods of one
-    /// Deployment become ready one after another.
+    /// workload become ready one after another.
     pub pod_ready: Duration,
     /// From the deletion of a pod until it is gone.
     pub pod_gone: Duration,
@@ -99,6 +102,8 @@ pub struct Controller {
     pods: BTreeMap<String, PodRun>,
     /// When a pod of this workload (by UID) last became ready.
     last_ready: BTreeMap<String, Duration>,
+    /// The templates of each StatefulSet that was ever moved, by its UID.
+    revisions: BTreeMap<String, Revisions>,
     /// Which pods Services lead to.
     endpoints: Endpoints,
     pub jobs: Jobs,
@@ -116,6 +121,7 @@ impl Controller {
             ending: BTreeSet::new(),
             pods: BTreeMap::new(),
             last_ready: BTreeMap::new(),
+            revisions: BTreeMap::new(),
             endpoints: Endpoints::default(),
             jobs: Jobs::default(),
         }
@@ -175,7 +181,10 @@ impl Controller {
     pub fn reconcile(&mut self, writer: &mut Writer<'_>, owner: &Owner, now: &Moment) -> Result<(), Failure> {
         let (kind, key) = owner;
         let Some(workload) = writer.state.get(*kind, key) else { return Ok(()) };
-        let next = rollout::reconcile(self, writer, &workload, now)?;
+        let next = match kind {
+            Kind::StatefulSet => stateful_set::reconcile(self, writer, &workload, now)?,
+            _ => rollout::reconcile(self, writer, &workload, now)?,
+        };
         self.owners.set_due(owner, next);
         Ok(())
     }
@@ -227,9 +236,10 @@ impl Controller {
 
     fn notice_object(&mut self, state: &State, kind: Kind, object: &Object, removed: bool) {
         match kind {
-            Kind::Deployment => {
+            Kind::Deployment | Kind::StatefulSet => {
                 self.owners.notice(object, removed);
                 if removed {
+                    self.revisions.remove(&object.uid);
                     self.last_ready.remove(&object.uid);
                     self.orphaned.insert(object.uid.clone());
                 }
