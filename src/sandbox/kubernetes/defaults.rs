@@ -16,6 +16,9 @@ use super::resource::Kind;
 /// Longest object name: DNS subdomain, RFC 1123.
 const NAME_BYTES_MAX: usize = 253;
 
+/// The annotation with the count of a DaemonSet's templates.
+pub const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
+
 /// What of a Job's spec a write may not change. Parts of the template may change while a Job that never started is suspended; here
 /// none does.
 const IMMUTABLE: [&str; 5] = ["template", "completions", "selector", "podFailurePolicy", "completionMode"];
@@ -47,7 +50,21 @@ pub fn fill(kind: Kind, object: &mut Value) {
         }
         Kind::Secret => secret(object),
         Kind::StatefulSet => stateful_set(object),
+        Kind::DaemonSet => daemon_set(object),
         _ => {}
+    }
+}
+
+/// Counts the templates of a DaemonSet, as its API server does.
+pub fn count_templates(set: &mut Value, previous: Option<&Value>) {
+    let annotation = |set: &Value| set["metadata"]["annotations"][TEMPLATE_GENERATION].as_str()?.parse().ok();
+    let before: i64 = previous.and_then(annotation).unwrap_or(1);
+    let template = set.pointer("/spec/template");
+    let changed = previous.is_some_and(|previous| previous.pointer("/spec/template") != template);
+    let count = json!((before + i64::from(changed)).to_string());
+    ensure(set, "/metadata", "annotations");
+    if let Some(Value::Object(annotations)) = set.pointer_mut("/metadata/annotations") {
+        annotations.insert(TEMPLATE_GENERATION.to_owned(), count);
     }
 }
 
@@ -208,6 +225,18 @@ fn stateful_set(object: &mut Value) {
         ensure(object, "/spec/updateStrategy", "rollingUpdate");
     }
     set(object, "/spec/updateStrategy/rollingUpdate", "partition", json!(0));
+    pod_template(object);
+}
+
+fn daemon_set(object: &mut Value) {
+    set(object, "/spec", "revisionHistoryLimit", json!(10));
+    ensure(object, "/spec", "updateStrategy");
+    set(object, "/spec/updateStrategy", "type", json!("RollingUpdate"));
+    if text(object, "/spec/updateStrategy/type") == "RollingUpdate" {
+        ensure(object, "/spec/updateStrategy", "rollingUpdate");
+        set(object, "/spec/updateStrategy/rollingUpdate", "maxUnavailable", json!(1));
+        set(object, "/spec/updateStrategy/rollingUpdate", "maxSurge", json!(0));
+    }
     pod_template(object);
 }
 

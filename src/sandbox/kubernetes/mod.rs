@@ -46,7 +46,7 @@ use tokio::sync::watch as channel;
 use tokio::time::Instant;
 
 pub use access::Forbidden;
-pub use controller::{ContainerRun, End, Outcome, PodFate, Script, Timings};
+pub use controller::{ContainerRun, End, Node, Outcome, PodFate, Script, Timings};
 pub use failure::Failure;
 pub use resource::Kind;
 

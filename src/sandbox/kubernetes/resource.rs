@@ -34,7 +34,6 @@ pub enum Kind {
     /// Kept, and lets everything through.
     NetworkPolicy,
     StatefulSet,
-    /// Kept as it is written: no controller works on it.
     DaemonSet,
     Job,
     Pipeline,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::controller::{Controller, Moment, PodFate, Timings, WATCHED};
+use super::controller::{Controller, Moment, Node, PodFate, Timings, WATCHED};
 use super::{Kind, KubernetesStandIn};
 
 /// Workloads moved on before the automatic mode lets others run: about 10 ms of work in a debug build.
@@ -74,6 +74,12 @@ impl KubernetesStandIn {
     /// Decides what becomes of pods that run `image`, those running already included; `None` heals it.
     pub fn set_fate(&self, image: &str, fate: Option<PodFate>) {
         self.controller().set_fate(image, fate);
+        self.wake();
+    }
+
+    /// Decides which nodes there are from now on. A new cluster has two that answer, and all pods but those of DaemonSets run on the first.
+    pub fn set_nodes(&self, nodes: Vec<Node>) {
+        self.controller().set_nodes(nodes);
         self.wake();
     }
 

@@ -104,6 +104,9 @@ impl Writer<'_> {
             return Err(Failure::unknown("resourceVersion should not be set on objects to be created"));
         }
         defaults::fill(kind, &mut object);
+        if kind == Kind::DaemonSet {
+            defaults::count_templates(&mut object, None);
+        }
         if kind == Kind::Service && text(&object, "/spec/clusterIP").is_empty() {
             object["spec"]["clusterIP"] = json!(self.cluster_ip());
         }
@@ -292,6 +295,9 @@ impl Writer<'_> {
                 keep(&mut object["spec"], &old["spec"], "clusterIP");
             }
             defaults::fill(kind, &mut object);
+            if kind == Kind::DaemonSet {
+                defaults::count_templates(&mut object, Some(&old));
+            }
             defaults::check(kind, &object, Some(&old))?;
         }
         if object == old {

@@ -1,5 +1,5 @@
-//! The controllers of a cluster, as far as a rollout or a Job needs them: Deployments, ReplicaSets, StatefulSets, EndpointSlices, Jobs,
-//! scheduler and kubelet.
+//! The controllers of a cluster, as far as a rollout or a Job needs them: Deployments, ReplicaSets, StatefulSets, DaemonSets,
+//! EndpointSlices, Jobs, scheduler and kubelet.
 //!
 //! Level-triggered like the real ones: a step looks at what has changed, moves every such workload one
 //! step on and remembers when to look again. With no delays in [`Timings`] one step is: at most one pod per workload
@@ -8,11 +8,13 @@
 //!
 //! For Deployments, rules and messages follow `pkg/controller/deployment` (Kubernetes 1.33). Left out: the strategy Recreate, `minReadySeconds`,
 //! `revisionHistoryLimit`, proportional scaling in the middle of a rollout, collisions of template hashes, pods without an owner (they only
-//! end), nodes, probes.
+//! end), evictions, probes.
 
 mod conditions;
+mod daemon_set;
 mod endpoints;
 mod jobs;
+mod nodes;
 mod owners;
 mod pods;
 mod rollout;
@@ -21,6 +23,7 @@ mod workload;
 
 pub(super) use conditions::NO_DEADLINE;
 pub use jobs::{ContainerRun, End, Outcome, Script};
+pub use nodes::Node;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -34,11 +37,11 @@ use endpoints::Endpoints;
 use jobs::Jobs;
 use owners::{Owner, Owners};
 use pods::PodRun;
-use stateful_set::Revisions;
+use workload::Revisions;
 
 /// The kinds the controllers watch.
-pub const WATCHED: [Kind; 6] =
-    [Kind::Deployment, Kind::StatefulSet, Kind::ReplicaSet, Kind::Service, Kind::Job, Kind::Pod];
+pub const WATCHED: [Kind; 7] =
+    [Kind::Deployment, Kind::StatefulSet, Kind::DaemonSet, Kind::ReplicaSet, Kind::Service, Kind::Job, Kind::Pod];
 
 /// Changes read from the log at once.
 const CHANGES_PER_TURN: usize = 1_000;
@@ -91,6 +94,7 @@ pub struct Moment {
 pub struct Controller {
     timings: Timings,
     fates: BTreeMap<String, PodFate>,
+    nodes: Vec<Node>,
     /// Per watched kind, the version up to which changes have been noticed.
     seen: BTreeMap<Kind, u64>,
     owners: Owners,
@@ -102,7 +106,7 @@ pub struct Controller {
     pods: BTreeMap<String, PodRun>,
     /// When a pod of this workload (by UID) last became ready.
     last_ready: BTreeMap<String, Duration>,
-    /// The templates of each StatefulSet that was ever moved, by its UID.
+    /// The templates of each StatefulSet and DaemonSet that was ever moved, by its UID.
     revisions: BTreeMap<String, Revisions>,
     /// Which pods Services lead to.
     endpoints: Endpoints,
@@ -115,6 +119,7 @@ impl Controller {
         Controller {
             timings,
             fates: BTreeMap::new(),
+            nodes: Node::pair(),
             seen: BTreeMap::new(),
             owners: Owners::default(),
             orphaned: BTreeSet::new(),
@@ -133,6 +138,12 @@ impl Controller {
             Some(fate) => self.fates.insert(image.to_owned(), fate),
             None => self.fates.remove(image),
         };
+        self.owners.look_again();
+    }
+
+    /// Decides which nodes there are from now on.
+    pub fn set_nodes(&mut self, nodes: Vec<Node>) {
+        self.nodes = nodes;
         self.owners.look_again();
     }
 
@@ -182,6 +193,7 @@ impl Controller {
         let (kind, key) = owner;
         let Some(workload) = writer.state.get(*kind, key) else { return Ok(()) };
         let next = match kind {
+            Kind::DaemonSet => daemon_set::reconcile(self, writer, &workload, now)?,
             Kind::StatefulSet => stateful_set::reconcile(self, writer, &workload, now)?,
             _ => rollout::reconcile(self, writer, &workload, now)?,
         };
@@ -236,7 +248,7 @@ impl Controller {
 
     fn notice_object(&mut self, state: &State, kind: Kind, object: &Object, removed: bool) {
         match kind {
-            Kind::Deployment | Kind::StatefulSet => {
+            Kind::Deployment | Kind::StatefulSet | Kind::DaemonSet => {
                 self.owners.notice(object, removed);
                 if removed {
                     self.revisions.remove(&object.uid);

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::nodes::node_of;
 use super::{Controller, Moment, PodFate};
 use crate::kubernetes::failure::Failure;
 use crate::kubernetes::object::{Key, Object, holds, is_ending, items, text};
@@ -37,6 +38,14 @@ pub struct PodRun {
     ending_since: Option<Duration>,
     /// The version under which it was first seen: tells young from old.
     born: u64,
+    /// Whether its node does not answer, and so its status is not the kubelet's.
+    silent: bool,
+}
+
+impl PodRun {
+    fn new(since: Duration, born: u64) -> PodRun {
+        PodRun { stage: Stage::Starting, since, ending_since: None, born, silent: false }
+    }
 }
 
 /// A pod as the controllers above see it.
@@ -99,27 +108,54 @@ impl Controller {
         let mut alive = Vec::new();
         for object in writer.state.children(owner_uid).into_iter().filter(|object| object.kind == Kind::Pod) {
             let mut pod = object.value();
-            if is_ending(&pod) {
+            let is_new = !self.pods.contains_key(&object.uid);
+            let start = PodRun::new(round.now.elapsed, object.version);
+            let run = *self.pods.entry(object.uid.clone()).or_insert(start);
+            if self.is_silent(&pod) {
+                self.silence(writer, &object.uid, &mut pod);
+            } else if is_ending(&pod) {
                 self.end_pod(writer, &object, round)?;
-                continue;
-            }
-            let known = self.pods.get(&object.uid).copied();
-            let start =
-                PodRun { stage: Stage::Starting, since: round.now.elapsed, ending_since: None, born: object.version };
-            let mut run = known.unwrap_or(start);
-            let stage = if known.is_some() { self.next_stage(&pod, &run, round) } else { run.stage };
-            if known.is_none() || stage != run.stage {
-                if stage == Stage::Ready {
-                    self.last_ready.insert(round.uid.to_owned(), round.now.elapsed);
+            } else {
+                let stage = if is_new { run.stage } else { self.next_stage(&pod, &run, round) };
+                if is_new || run.silent || stage != run.stage {
+                    if stage == Stage::Ready {
+                        self.last_ready.insert(round.uid.to_owned(), round.now.elapsed);
+                    }
+                    let run = PodRun { stage, since: round.now.elapsed, silent: false, ..run };
+                    show(&mut pod, stage, &writer.now);
+                    writer.state.put(Kind::Pod, pod.clone());
+                    self.pods.insert(object.uid.clone(), run);
                 }
-                run = PodRun { stage, since: round.now.elapsed, ..run };
-                show(&mut pod, stage, &writer.now);
-                writer.state.put(Kind::Pod, pod.clone());
             }
-            self.pods.insert(object.uid.clone(), run);
-            alive.push(Pod { key: object.key.clone(), ready: holds(&pod, "Ready"), born: run.born });
+            if !is_ending(&pod) {
+                alive.push(Pod { key: object.key.clone(), ready: holds(&pod, "Ready"), born: run.born });
+            }
         }
         Ok(alive)
+    }
+
+    /// The age of a pod: larger for younger ones.
+    pub fn born(&self, pod: &Object) -> u64 {
+        self.pods.get(&pod.uid).map_or(pod.version, |run| run.born)
+    }
+
+    fn is_silent(&self, pod: &Value) -> bool {
+        let node = text(pod, "/spec/nodeName");
+        self.nodes.iter().any(|known| known.name == node && !known.answers)
+    }
+
+    /// What the node controller does where no kubelet speaks: the pod is not ready.
+    fn silence(&mut self, writer: &mut Writer<'_>, uid: &str, pod: &mut Value) {
+        self.pods.entry(uid.to_owned()).and_modify(|run| run.silent = true);
+        if !holds(pod, "Ready") {
+            return;
+        }
+        let conditions = pod.pointer_mut("/status/conditions").and_then(Value::as_array_mut);
+        for condition in conditions.into_iter().flatten().filter(|condition| text(condition, "/type") == "Ready") {
+            condition["status"] = json!("False");
+            condition["lastTransitionTime"] = json!(writer.now);
+        }
+        writer.state.put(Kind::Pod, pod.clone());
     }
 
     /// Makes a pod.
@@ -134,10 +170,9 @@ impl Controller {
         round: &mut Round<'_>,
     ) -> Result<(), Failure> {
         let made = writer.create(Kind::Pod, namespace, pod)?;
-        let stage = Stage::Starting;
-        let run = PodRun { stage, since: round.now.elapsed, ending_since: None, born: made.version };
+        let run = PodRun::new(round.now.elapsed, made.version);
         let mut pod = made.value();
-        show(&mut pod, stage, &writer.now);
+        show(&mut pod, run.stage, &writer.now);
         writer.state.put(Kind::Pod, pod);
         self.pods.insert(made.uid.clone(), run);
         round.wake_at(round.now.elapsed);
@@ -146,8 +181,7 @@ impl Controller {
 
     fn end_pod(&mut self, writer: &mut Writer<'_>, pod: &Object, round: &mut Round<'_>) -> Result<(), Failure> {
         let now = round.now.elapsed;
-        let unknown = PodRun { stage: Stage::Starting, since: now, ending_since: None, born: pod.version };
-        let run = self.pods.entry(pod.uid.clone()).or_insert(unknown);
+        let run = self.pods.entry(pod.uid.clone()).or_insert(PodRun::new(now, pod.version));
         let is_new = run.ending_since.is_none();
         let gone_at = *run.ending_since.get_or_insert(now) + self.timings.pod_gone;
         // Even without delays a client can see the pod end: it goes one step later.
@@ -227,7 +261,7 @@ fn show(pod: &mut Value, stage: Stage, now: &str) {
         condition("PodScheduled", true, "", ""),
     ];
     let statuses: Vec<Value> = containers.iter().map(|container| container_status(container, stage, now)).collect();
-    pod["spec"]["nodeName"] = json!("node-1");
+    pod["spec"]["nodeName"] = json!(node_of(pod));
     pod["status"] = json!({
         "phase": if ready { "Running" } else { "Pending" }, "qosClass": "BestEffort", "hostIP": "192.0.2.1",
         "startTime": now, "conditions": conditions, "containerStatuses": statuses,

@@ -5,14 +5,13 @@
 //! the real controller reads a cache, this one sees the pods as they were before the kubelets moved in the same step. Left out: volume
 //! claims, `minReadySeconds`, `maxUnavailable` (its gate is off by default), ControllerRevision objects, adoption of pods, failed pods.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::pods::{Round, pod_of};
-use super::workload::{is_complete, is_settled, template_hash};
+use super::workload::{Revisions, delete_pod, is_complete, is_settled, template_hash};
 use super::{Controller, Moment};
 use crate::kubernetes::failure::Failure;
 use crate::kubernetes::object::{Key, Object, holds, is_ending, number, text};
@@ -21,9 +20,6 @@ use crate::kubernetes::write::{DeleteOptions, Writer};
 
 /// The label with the name of a pod's revision.
 const REVISION_LABEL: &str = "controller-revision-hash";
-
-/// The templates of a StatefulSet, by the names of their revisions: what ControllerRevisions hold in a cluster.
-pub type Revisions = BTreeMap<String, Value>;
 
 /// A pod as the controller last saw it.
 #[derive(Debug)]
@@ -140,7 +136,7 @@ fn sync(
     for pod in condemned.iter().rev() {
         let waits = wish.ordered && !pod.ready && first_unhealthy != Some(pod.ordinal);
         if !pod.ending && !waits {
-            delete(writer, pod)?;
+            delete_pod(writer, &pod.key, &DeleteOptions::default())?;
         }
         if wish.ordered {
             return Ok(0);
@@ -154,7 +150,7 @@ fn sync(
         // One that was just made is not ready.
         let Some(pod) = kept.iter().find(|pod| pod.ordinal == ordinal) else { return Ok(0) };
         if pod.revision != wish.update && !pod.ending {
-            delete(writer, pod)?;
+            delete_pod(writer, &pod.key, &DeleteOptions::default())?;
             return Ok(1);
         }
         if !pod.is_healthy() {
@@ -162,14 +158,6 @@ fn sync(
         }
     }
     Ok(0)
-}
-
-/// Deletes a pod, which may have gone since it was seen.
-fn delete(writer: &mut Writer<'_>, pod: &Replica) -> Result<(), Failure> {
-    match writer.delete(Kind::Pod, &pod.key, &DeleteOptions::default()) {
-        Err(failure) if failure.code != 404 => Err(failure),
-        _ => Ok(()),
-    }
 }
 
 impl Replica {

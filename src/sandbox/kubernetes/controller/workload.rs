@@ -1,9 +1,17 @@
-//! What the controllers of all workloads read from an object in the same way.
+//! What the controllers of all workloads read and do in the same way.
+
+use std::collections::BTreeMap;
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::kubernetes::object::number;
+use crate::kubernetes::failure::Failure;
+use crate::kubernetes::object::{Key, number};
+use crate::kubernetes::resource::Kind;
+use crate::kubernetes::write::{DeleteOptions, Writer};
+
+/// The templates of a workload, by the names of their revisions: what ControllerRevisions hold in a cluster.
+pub type Revisions = BTreeMap<String, Value>;
 
 /// Whether an object has what a workload needs. A test may have stored what no server would have let in.
 pub fn is_complete(workload: &Value) -> bool {
@@ -42,5 +50,16 @@ pub fn share(value: Option<&Value>, whole: i64, up: bool) -> i64 {
             (percent * whole + if up { 99 } else { 0 }) / 100
         }
         _ => 0,
+    }
+}
+
+/// Deletes a pod, which may have gone since it was seen.
+///
+/// # Errors
+/// When the store refuses that.
+pub fn delete_pod(writer: &mut Writer<'_>, pod: &Key, options: &DeleteOptions) -> Result<(), Failure> {
+    match writer.delete(Kind::Pod, pod, options) {
+        Err(failure) if failure.code != 404 => Err(failure),
+        _ => Ok(()),
     }
 }
