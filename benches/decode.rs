@@ -16,9 +16,10 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::hint::black_box;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use allclear::adapters::kubernetes::decode_deployment;
+use allclear::adapters::kubernetes::workload_decoder;
 use divan::Bencher;
 use divan::counter::{BytesCount, ItemsCount};
+use kernel::id::Kind;
 use purge::workloads::workload::Workload;
 use support::fixture::deployment;
 
@@ -52,7 +53,7 @@ fn main() {
     let objects: Vec<String> = (0..DEPLOYMENTS).map(|number| deployment(number).to_string()).collect();
     let before = HELD.load(Relaxed);
     let workloads: Vec<Box<Workload>> =
-        objects.iter().filter_map(|json| decode_deployment(json).ok()).map(Box::new).collect();
+        objects.iter().filter_map(|json| workload_decoder(Kind::Deployment)(json).ok()).map(Box::new).collect();
     let held = HELD.load(Relaxed) - before;
     assert_eq!(workloads.len(), DEPLOYMENTS);
     println!(
@@ -69,7 +70,7 @@ fn main() {
 #[divan::bench]
 fn one(bencher: Bencher<'_, '_>) {
     let json = deployment(0).to_string();
-    bencher.counter(BytesCount::of_str(&json)).bench(|| decode_deployment(black_box(&json)));
+    bencher.counter(BytesCount::of_str(&json)).bench(|| workload_decoder(Kind::Deployment)(black_box(&json)));
 }
 
 /// All of a large cluster.
@@ -78,5 +79,5 @@ fn ten_thousand(bencher: Bencher<'_, '_>) {
     let objects: Vec<String> = (0..DEPLOYMENTS).map(|number| deployment(number).to_string()).collect();
     bencher
         .counter(ItemsCount::new(DEPLOYMENTS))
-        .bench(|| objects.iter().filter_map(|json| decode_deployment(json).ok()).collect::<Vec<_>>());
+        .bench(|| objects.iter().filter_map(|json| workload_decoder(Kind::Deployment)(json).ok()).collect::<Vec<_>>());
 }

@@ -13,7 +13,7 @@ use divan::counter::ItemsCount;
 use kernel::id::Seq;
 use kernel::machine::{Machine, Timestamp};
 use kernel::names::image::{Container, Image, Version};
-use kernel::reported::Replicas;
+use kinds::reported::Replicas;
 use purge::bounds::policy::Policy;
 use purge::rollouts::rollout::{Effect, Event, Rollout, baseline};
 use purge::testing::{answers, identity, settled};

@@ -27,7 +27,7 @@ use tokio::sync::Semaphore;
 use super::http::{ANSWER_BYTES_MAX, retry_after};
 use super::webhook::sign::sign;
 use crate::config::{Secret, webhook_key};
-use kernel::id::{Environment, Revision, Subject, notice_id};
+use kernel::id::{Environment, Kind, Revision, Subject, notice_id};
 use kernel::names::destination::Purpose;
 use kernel::text::clean;
 use objects::asked::Opening;
@@ -78,6 +78,8 @@ struct Asked<'a> {
 #[serde(rename_all = "lowercase")]
 enum About<'a> {
     Deployment(Named<'a>),
+    StatefulSet(Named<'a>),
+    DaemonSet(Named<'a>),
     Pipeline(Named<'a>),
     Repo(Named<'a>),
 }
@@ -121,7 +123,11 @@ impl HttpVerdicts {
         let (namespace, name) = (subject.namespace(), subject.name());
         let named = Named { namespace, name };
         let about = match subject {
-            Subject::Workload(_) => About::Deployment(named),
+            Subject::Workload(id) => match id.kind {
+                Kind::Deployment => About::Deployment(named),
+                Kind::StatefulSet => About::StatefulSet(named),
+                Kind::DaemonSet => About::DaemonSet(named),
+            },
             Subject::Pipeline(_) => About::Pipeline(named),
             Subject::Repo(_) => About::Repo(named),
         };

@@ -61,7 +61,7 @@ pub async fn sources(
     };
     let group = neighbours(config, &clients, ledger.as_ref()).await?;
     Ok(Sources {
-        cluster: Arc::new(Cluster::new(&clients, scope, Tempo::default())),
+        cluster: Arc::new(Cluster::new(&clients, scope, Tempo::default()).following(config.kinds.clone())),
         ledger,
         cdn: Arc::new(CloudFront::new(cloudfront_options(config, None)).await),
         group,

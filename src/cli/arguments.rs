@@ -68,7 +68,7 @@ pub(super) enum Command {
     Demo(demo::Arguments),
     /// Answer why a workload was, or was not, purged, why a Pipeline does not promote or a Repo does not run, and what happens next
     Explain {
-        /// The workload, as web, shop/web or deployment/web, the host, as www.example.com, the Pipeline, as pipeline/shop/web, or the
+        /// The workload, as web, shop/web or statefulset/db, the host, as www.example.com, the Pipeline, as pipeline/shop/web, or the
         /// Repo, as repo/shop/web; none for a list of all workloads
         name: Option<String>,
         /// What is behind this host: distributions, rules, workloads, and what is not followed
@@ -235,7 +235,7 @@ pub(super) enum Command {
 /// One workload, and where its record is.
 #[derive(Debug, Args)]
 pub(super) struct About {
-    /// The workload, as web, shop/web or deployment/web
+    /// The workload, as web, shop/web or statefulset/db
     pub(super) name: String,
     /// Its namespace [default: that of the kubeconfig's context]
     #[arg(short, long)]
@@ -355,7 +355,7 @@ pub(super) enum GroupAction {
 pub(super) enum LedgerAction {
     /// Show the ledger, or the record of one workload with its copies in the Redis servers
     Show {
-        /// The workload, as web, shop/web or deployment/web; none for the ledger as a whole
+        /// The workload, as web, shop/web or statefulset/db; none for the ledger as a whole
         name: Option<String>,
         /// Its namespace [default: that of the kubeconfig's context]
         #[arg(short, long)]
@@ -366,7 +366,7 @@ pub(super) enum LedgerAction {
     },
     /// After the ledger was set back (StateRegressed): take a workload as it is, as a new baseline, without a purge
     Adopt {
-        /// The workload, as web, shop/web or deployment/web
+        /// The workload, as web, shop/web or statefulset/db
         #[arg(required_unless_present = "all", conflicts_with = "all")]
         name: Option<String>,
         /// Its namespace [default: that of the kubeconfig's context]

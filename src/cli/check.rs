@@ -230,7 +230,8 @@ async fn in_cluster(config: &Config, outside: &Outside, options: &Options) -> Se
     findings.extend(reading);
     let scope =
         if watched.contains(&None) { Scope::All } else { Scope::Namespaces(watched.into_iter().flatten().collect()) };
-    let cluster = sources.is_ok().then(|| Cluster::new(clients, scope, Tempo::default()));
+    let view = || Cluster::new(clients, scope, Tempo::default()).following(config.kinds.clone());
+    let cluster = sources.is_ok().then(view);
     Seen { rights_of: who.words, findings, ledgered, cluster }
 }
 

@@ -15,6 +15,7 @@ use crate::looking::explain::{Found, explanation};
 use crate::looking::host::host;
 use crate::looking::workloads::{Listing, Row, listing, not_found};
 use crate::looking::{Question, Sources};
+use kernel::id::Kind;
 use kernel::names::host::Host;
 use kernel::text::visible;
 
@@ -28,7 +29,7 @@ pub async fn explain(sources: &Sources, question: &Question, output: Output) -> 
         let (listing, complete) = listing(sources, question.namespace.as_deref()).await;
         return answer(&listing, output, if complete { 0 } else { EXIT_FAILED });
     }
-    let id = match (question.workload(sources), question.host()) {
+    let id = match (question.workload(sources).await, question.host()) {
         (Ok(id), _) => id,
         (Err(_), Some(host)) => return about_host(sources, &host, output).await,
         (Err(why), None) => return Outcome { code: EXIT_INVALID, ..refused(&why) },
@@ -56,7 +57,11 @@ impl fmt::Display for Listing {
             table.set_header(["NAMESPACE", "NAME", "VERSION", "PHASE", "STATE", "LAST PURGE"]);
             for Row { workload, version, phase, state, last_purge } in &self.workloads {
                 let last_purge = last_purge.as_deref().unwrap_or("–");
-                let row = [&workload.namespace, &workload.name, version, *phase, state, last_purge];
+                let name = match workload.kind {
+                    Kind::Deployment => workload.name.clone(),
+                    other => format!("{other}/{}", workload.name),
+                };
+                let row = [&workload.namespace, &name, version, *phase, state, last_purge];
                 table.add_row(row.map(visible));
             }
             for line in table.to_string().lines() {

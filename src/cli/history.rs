@@ -51,7 +51,7 @@ pub struct Made {
 
 /// Answers. Exit codes: 0 found, 1 not found or unreadable, 2 not a name.
 pub async fn history(sources: &Sources, question: &Question, output: Output) -> Outcome {
-    let id = match question.workload(sources) {
+    let id = match question.workload(sources).await {
         Ok(id) => id,
         Err(why) => return invalid(&why),
     };

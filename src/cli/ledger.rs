@@ -21,8 +21,8 @@ use kernel::floor::Floor;
 use kernel::floor::State;
 use kernel::id::{Nonce, Origin, Seq, WorkloadId};
 use kernel::names::image::brief;
-use kernel::reported::Standing;
 use kernel::text::visible;
+use kinds::reported::Standing;
 use notices::delivery;
 use purge::bounds::policy::Policy;
 use purge::ports::{LedgerContents, PortError, Random, StoreError};
@@ -90,7 +90,7 @@ pub async fn show(sources: &Sources, question: &Question, output: Output) -> Out
         overview.troubles.extend(deaf);
         return answer(&overview, output, 0);
     }
-    let id = match question.workload(sources) {
+    let id = match question.workload(sources).await {
         Ok(id) => id,
         Err(why) => return invalid(&why),
     };
@@ -157,7 +157,7 @@ pub async fn adopt(sources: &Sources, question: &Question, which: Which, consent
     }
     let ids: Vec<WorkloadId> = match (which, &question.name) {
         (Which::All, _) => suspects(&ledgered, Some(&heard)).into_iter().cloned().collect(),
-        (Which::Named, Some(_)) => match question.workload(sources) {
+        (Which::Named, Some(_)) => match question.workload(sources).await {
             Ok(id) => vec![id],
             Err(why) => return invalid(&why),
         },
@@ -259,7 +259,7 @@ fn words(
         |current| format!("the ledger has rollout {} (revision {})", current.seq, current.revision),
     );
     let as_it_is = match workload {
-        None => "the Deployment does not exist, so the controller removes it afterwards".to_owned(),
+        None => "the workload does not exist, so the controller removes it afterwards".to_owned(),
         Some(workload) => match workload.standing(policy.zero_is_complete) {
             Standing::Complete => format!("at {}", brief(&record.version)),
             Standing::Waiting(wait) => format!(

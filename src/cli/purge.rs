@@ -36,7 +36,7 @@ pub async fn purge(
     at_ms: i64,
     say: &mut dyn FnMut(&str),
 ) -> Outcome {
-    let id = match question.workload(sources) {
+    let id = match question.workload(sources).await {
         Ok(id) => id,
         Err(why) => return invalid(&why),
     };
@@ -107,7 +107,7 @@ async fn ask(hand: &Hand, id: &WorkloadId, paths: Option<&PathSet>, at_ms: i64) 
 async fn mark(hand: &Hand, id: &WorkloadId, marks: &[(&str, Option<&str>)]) -> Result<(), String> {
     match hand.annotate(id, marks).await.map_err(|error| error.to_string())? {
         Marked::Done => Ok(()),
-        Marked::Gone => Err(format!("there is no Deployment {} any more", id.display_name())),
+        Marked::Gone => Err(format!("there is no {} {}/{} any more", id.kind.name(), id.namespace, id.name)),
     }
 }
 

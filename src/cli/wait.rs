@@ -54,7 +54,7 @@ struct Look {
 /// 3 the time is over.
 pub async fn wait(sources: &Sources, question: &Question, wait: Wait, say: &mut dyn FnMut(&str)) -> Outcome {
     let deadline = Instant::now() + wait.at_most;
-    let id = match question.workload(sources) {
+    let id = match question.workload(sources).await {
         Ok(id) => id,
         Err(why) => return invalid(&why),
     };

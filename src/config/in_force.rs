@@ -16,7 +16,7 @@ use super::problem::Place;
 
 /// The keys that are published: each is about what becomes of a workload, and none names a file, an address or a credential. A name
 /// that ends in a dot stands for all keys of a section.
-const PUBLISHED: [&str; 19] = [
+const PUBLISHED: [&str; 20] = [
     "watch.",
     "rollout.",
     "version.",
@@ -33,6 +33,7 @@ const PUBLISHED: [&str; 19] = [
     "group.unsigned",
     "group.repository_prefixes",
     "site.",
+    "workloads.",
     "leader.lease",
     "pipeline.",
     "repo.",

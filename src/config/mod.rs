@@ -55,12 +55,13 @@ pub use serving::Hooks;
 pub use show::Effective;
 pub use traces::Traces;
 
+use kernel::id::Kind;
 use kernel::machine::millis;
 use kernel::names::paths::PathSet;
 use layers::Layer;
 use problem::Findings;
 use purge::agreement::roster::Trust;
-use purge::bounds::policy::{Agreement, AtTimeout, Choice, OnMissing, OnRollback, Policy};
+use purge::bounds::policy::{Agreement, AtTimeout, Choice, Missing, OnMissing, OnRollback, Policy};
 use purge::bounds::tenants::Tenants;
 use purge::purges::purge::{Pace, Rate};
 use purge::records::rules::Rules;
@@ -165,6 +166,8 @@ pub fn read_file(path: &Path) -> io::Result<String> {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
     pub watch: Watch,
+    /// Which kinds of workloads are followed.
+    pub kinds: BTreeSet<Kind>,
     /// When a rollout counts as complete or failed.
     pub rollout: Rollout,
     /// When two images are the same version.
@@ -432,6 +435,7 @@ impl Config {
     /// What the decisions about a rollout depend on.
     pub fn policy(&self) -> Policy {
         Policy {
+            kinds: self.kinds.clone(),
             rollout_timeout: self.rollout.timeout,
             settle: self.rollout.settle,
             drain_timeout: self.rollout.drain_timeout,
@@ -441,8 +445,7 @@ impl Config {
             tenants: self.tenants.clone(),
             on_recovered: self.purge.on_recovered,
             on_rollback: self.purge.on_rollback,
-            missing_timeout: self.site.missing_timeout,
-            on_missing: self.site.missing,
+            missing: Missing { timeout: self.site.missing_timeout, then: self.site.missing },
             group: Agreement {
                 timeout: self.group.timeout,
                 at_timeout: self.group.policy,

@@ -20,6 +20,7 @@ use super::{
     CloudFront, Config, Distributions, Group, Leader, Ledger, LedgerBackend, Log, LogFormat, Namespaces, Purge, Redis,
     Rollout, Site, Version, Watch, Webhooks, ZeroReplicas,
 };
+use kernel::id::Kind;
 use kernel::mask::shown;
 use kernel::names::paths::{self, PathSet};
 use kernel::text::unread;
@@ -47,6 +48,7 @@ pub(super) fn config(values: &mut Values<'_>, read: ReadFile<'_>) -> Option<Conf
         values.truth("version.same_digest_is_same").map(|same_digest_is_same| Version { same_digest_is_same });
     let purge = purge(values);
     let site = site(values);
+    let kinds = kinds(values);
     let tenants = tenants::read(values);
     let distributions = distributions(values);
     let cloudfront = cloudfront(values);
@@ -76,6 +78,7 @@ pub(super) fn config(values: &mut Values<'_>, read: ReadFile<'_>) -> Option<Conf
         version: version?,
         purge: purge?,
         site: site?,
+        kinds: kinds?,
         tenants: tenants?,
         distributions: distributions?,
         cloudfront: cloudfront?,
@@ -120,6 +123,23 @@ fn rollout(values: &mut Values<'_>) -> Option<Rollout> {
     let choices = [("wait", ZeroReplicas::Wait), ("complete", ZeroReplicas::Complete)];
     let zero_replicas = values.choice("rollout.zero_replicas", &choices);
     Some(Rollout { timeout: timeout?, settle: settle?, drain_timeout: drain_timeout?, zero_replicas: zero_replicas? })
+}
+
+fn kinds(values: &mut Values<'_>) -> Option<BTreeSet<Kind>> {
+    const KEY: &str = "workloads.kinds";
+    let kind = |text: &str| {
+        Kind::named(text)
+            .ok_or_else(|| Refused::new("is no kind that is followed", "write deployment, statefulset or daemonset"))
+    };
+    let kinds: BTreeSet<Kind> = values.list(KEY, "list of kinds", Kind::ALL.len(), kind)?.into_iter().collect();
+    if !kinds.contains(&Kind::Deployment) {
+        return values.refuse(
+            KEY,
+            None,
+            Refused::new("leaves out Deployments", "add deployment: it is always followed"),
+        );
+    }
+    Some(kinds)
 }
 
 fn site(values: &mut Values<'_>) -> Option<Site> {

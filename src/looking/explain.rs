@@ -18,7 +18,7 @@ use kernel::id::WorkloadId;
 use kernel::names::distribution::Distribution;
 use kernel::names::host::Host;
 use kernel::names::paths::PathSet;
-use kernel::reported::Standing;
+use kinds::reported::Standing;
 use notices::delivery::{Delivery, State};
 use purge::agreement::tally::Tally;
 use purge::bounds::policy::Policy;
@@ -138,7 +138,9 @@ impl Answers {
         let policy = &sources.policy;
         let workload = match &self.workload {
             Ok(Some(workload)) => Section::Known(workload),
-            Ok(None) => Section::missing(format!("the Deployment {} does not exist any more", id.display_name())),
+            Ok(None) => {
+                Section::missing(format!("the {} {}/{} does not exist any more", id.kind.name(), id.namespace, id.name))
+            }
             Err(error) => Section::missing(error),
         };
         let (pods, pods_missing) = match pods {
@@ -388,7 +390,7 @@ fn words(
             "nothing, until the annotation is removed; other clusters of its group do not wait for it".to_owned(),
         ),
         (Ok(None), Section::Known(Some(_)), _) => {
-            ("the Deployment does not exist any more".to_owned(), "allclear closes its record".to_owned())
+            ("the workload does not exist any more".to_owned(), "allclear closes its record".to_owned())
         }
         (_, _, Some(summary)) => (summary.state.clone(), summary.next.clone()),
         (Ok(Some(workload)), Section::Known(_), None) => (
@@ -399,7 +401,7 @@ fn words(
             (itself(workload), "not known: the ledger could not be read".to_owned())
         }
         (Ok(None) | Err(_), _, None) => {
-            ("not known: the Deployment could not be read".to_owned(), "see below what is missing".to_owned())
+            ("not known: the workload could not be read".to_owned(), "see below what is missing".to_owned())
         }
     }
 }

@@ -303,7 +303,7 @@ fn strangers(read: &Read, namespace: &str, selector: &Labels, pods: Option<&Labe
     let followed = |workload: &&Workload| is_subset(selector, &workload.template_labels);
     let own: Vec<&Workload> = read.of(namespace).filter(followed).collect();
     let Some(pods) = pods else {
-        return own.is_empty().then(|| "no Deployment that is followed has the labels that it selects".to_owned());
+        return own.is_empty().then(|| "no workload that is followed has the labels that it selects".to_owned());
     };
     let selected = pods.iter().filter(|(labels, pod)| is_subset(selector, labels) && !pod.finished);
     let strange = selected.filter(|(labels, _)| read.of(namespace).all(|one| !one.selector.matches(labels)));
@@ -313,7 +313,7 @@ fn strangers(read: &Read, namespace: &str, selector: &Labels, pods: Option<&Labe
         0 if own.is_empty() => Some("selects no pod".to_owned()),
         0 => None,
         all => Some(format!(
-            "{} of no Deployment that is followed: {}{}",
+            "{} of no workload that is followed: {}{}",
             count(all, "pod", "pods"),
             named.join(", "),
             if all > named.len() { ", …" } else { "" }

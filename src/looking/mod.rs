@@ -32,7 +32,7 @@ use crate::looking::whose::Whose;
 use kernel::id::{Kind, WorkloadId};
 use kernel::names::host::Host;
 use kernel::names::image::Version;
-use kernel::reported::Standing;
+use kinds::reported::Standing;
 use purge::bounds::policy::Policy;
 use purge::ports::{Cdn, ClusterView, Ledger, LedgerContents, PortError};
 use purge::records::record::{Phase, Record};
@@ -85,7 +85,7 @@ pub struct About {
 pub struct Question {
     /// `-n`. Without it a name is looked for in the caller's own namespace, and lists show every namespace.
     pub namespace: Option<String>,
-    /// The name, also as `deployment/web`, `shop/web` or `deployment/shop/web`, or a host; none for a list of all workloads.
+    /// The name, also as `statefulset/db`, `shop/web` or `statefulset/shop/db`, or a host; none for a list of all workloads.
     pub name: Option<String>,
 }
 
@@ -96,18 +96,41 @@ impl Question {
         Host::parse(name).ok()
     }
 
-    /// The workload that is meant.
+    /// The workload that is meant: without a kind, the one of that name, or the Deployment where there is none.
     ///
     /// # Errors
-    /// Why the name is none, in words.
-    pub(crate) fn workload(&self, sources: &Sources) -> Result<WorkloadId, String> {
+    /// Why the name is none, or that there are several, in words.
+    pub(crate) async fn workload(&self, sources: &Sources) -> Result<WorkloadId, String> {
+        let (kind, id) = self.named(sources)?;
+        if kind.is_some() {
+            return Ok(id);
+        }
+        let of = |kind| WorkloadId { kind, ..id.clone() };
+        let look =
+            async |id: WorkloadId| sources.cluster.workload(&id).await.is_ok_and(|found| found.is_some()).then_some(id);
+        let found: Vec<WorkloadId> =
+            futures_util::future::join_all(Kind::ALL.map(of).map(look)).await.into_iter().flatten().collect();
+        match found.as_slice() {
+            [] => Ok(id),
+            [only] => Ok(only.clone()),
+            several => {
+                let kinds: Vec<&str> = several.iter().map(|one| one.kind.name()).collect();
+                let names: Vec<String> = several.iter().map(ToString::to_string).collect();
+                Err(format!("{} is a {}; write {}", id.display_name(), kinds.join(" and a "), names.join(" or ")))
+            }
+        }
+    }
+
+    /// The name as it is written: its kind, if it says one, and what it means.
+    fn named(&self, sources: &Sources) -> Result<(Option<Kind>, WorkloadId), String> {
         let own = self.namespace.as_deref().unwrap_or(&sources.own_namespace);
         let name = self.name.as_deref().unwrap_or_default();
         let parts: Vec<&str> = name.split('/').collect();
-        let (namespace, name) = match parts.as_slice() {
-            [name] | ["deployment" | "deployments" | "deploy", name] => (own, *name),
-            [namespace, name] | ["deployment" | "deployments" | "deploy", namespace, name] => (*namespace, *name),
-            _ => return Err(format!("{name:?} is not a workload; write web, shop/web or deployment/web")),
+        let kind = parts.first().and_then(|part| Kind::named(part)).filter(|_| parts.len() > 1);
+        let (namespace, name) = match (kind, parts.as_slice()) {
+            (Some(_), [_, name]) | (None, [name]) => (own, *name),
+            (Some(_), [_, namespace, name]) | (None, [namespace, name]) => (*namespace, *name),
+            _ => return Err(format!("{name:?} is not a workload; write web, shop/web or statefulset/db")),
         };
         if let Some(wanted) = &self.namespace
             && wanted != namespace
@@ -124,7 +147,7 @@ impl Question {
                 parts.join("/")
             ));
         }
-        Ok(WorkloadId { kind: Kind::Deployment, namespace: namespace.to_owned(), name: name.to_owned() })
+        Ok((kind, WorkloadId::new(kind.unwrap_or(Kind::Deployment), namespace, name)))
     }
 }
 
@@ -228,5 +251,5 @@ pub(crate) async fn old_pods_at_the_barrier(
     if !is_at_the_barrier(workload, record, &sources.policy) {
         return None;
     }
-    Some(sources.cluster.serving(workload).await.map(|seen| old_pods(&seen)))
+    Some(sources.cluster.serving(workload).await.map(|seen| old_pods(&seen, workload)))
 }

@@ -14,7 +14,7 @@ use crate::looking::{
     summarised,
 };
 use kernel::id::{ObjectId, WorkloadId};
-use kernel::reported::Standing;
+use kinds::reported::Standing;
 use notices::delivery::{self, Delivery};
 use objects::pipeline::view as pipeline;
 use objects::repo::view as repo;

@@ -12,9 +12,9 @@ use kernel::names::distribution::{Distribution, DistributionId};
 use kernel::names::image::{Container, Image};
 use kernel::names::paths::PathSet;
 use kernel::names::selector::LabelSelector;
-use kernel::reported::Replicas;
 use kernel::watches::listed::Scope;
 use kernel::watches::lives::LifeNote;
+use kinds::reported::Replicas;
 use purge::ports::{CdnError, Flow, Found, Invalidation, InvalidationStatus, PodSight, Sight};
 use purge::records::record::{Change, Closed, Edge, Outcome};
 use purge::site::{Age, Gathered, IngressFact, IngressRule, RouteClaim, ServiceFact, SiteFacts};
@@ -37,9 +37,9 @@ impl ClusterView for Cluster {
         let sights = match &self.workloads {
             Ok(workloads) => {
                 let seen = workloads.iter().cloned().map(|workload| Sight::Seen(Box::new(workload)));
-                seen.chain([Sight::Synced { scope: None, all: true }]).collect()
+                seen.chain([Sight::Synced { scope: Scope::of(None), all: true }]).collect()
             }
-            Err(error) => vec![Sight::Trouble { scope: None, error: error.clone() }],
+            Err(error) => vec![Sight::Trouble { scope: Scope::of(None), error: error.clone() }],
         };
         Box::pin(futures_util::stream::iter(sights))
     }

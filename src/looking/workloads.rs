@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::looking::{Section, Sources, no_namespace, no_replica, peek};
 use kernel::id::WorkloadId;
 use kernel::names::image::{Image, Version};
-use kernel::reported::Standing;
+use kinds::reported::Standing;
 use purge::bounds::policy::Policy;
 use purge::ports::{ClusterView, Sight};
 use purge::records::record::{Outcome, Record};
@@ -50,11 +50,13 @@ pub async fn list(cluster: &dyn ClusterView) -> Listed {
                 listed.troubles.insert(error.to_string());
                 deadline = deadline.min(tokio::time::Instant::now() + AFTER_TROUBLE);
             }
-            Ok(Some(Sight::Restarted { .. } | Sight::SetBack { .. } | Sight::Synced { all: false, .. })) => {}
-            Ok(Some(Sight::Synced { all: true, .. }) | None) => return listed,
+            Ok(Some(Sight::Synced { all: true, .. } | Sight::Refused { all: true, .. }) | None) => return listed,
+            Ok(Some(
+                Sight::Restarted { .. } | Sight::SetBack { .. } | Sight::Synced { .. } | Sight::Refused { .. },
+            )) => {}
             Err(_) => {
                 if listed.troubles.is_empty() {
-                    listed.troubles.insert(format!("not all deployments were listed within {LISTED_WITHIN:?}"));
+                    listed.troubles.insert(format!("not all workloads were listed within {LISTED_WITHIN:?}"));
                 }
                 return listed;
             }
@@ -173,7 +175,7 @@ pub async fn not_found(sources: &Sources, id: &WorkloadId) -> String {
     if let Some(words) = no_namespace {
         return words;
     }
-    let mut words = format!("there is no Deployment {} in namespace {}", id.name, id.namespace);
+    let mut words = format!("there is no {} {} in namespace {}", id.kind.name(), id.name, id.namespace);
     let near = nearest(id, listed.workloads.keys());
     if near.is_empty() {
         if listed.workloads.is_empty() && listed.troubles.is_empty() {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use allclear::adapters::kubernetes::{Clients, Cluster, Scope, Tempo};
 use futures_util::StreamExt;
-use kernel::id::WorkloadId;
+use kernel::id::{Kind, WorkloadId};
 use kernel::retry::Backoff;
 use purge::ports::{ClusterView, Flow, PortError, Sight};
 use purge::workloads::workload::Workload;
@@ -17,6 +17,7 @@ use crate::served;
 
 mod events;
 mod jobs;
+mod kinds;
 mod lease;
 mod leaves;
 mod pipelines;
@@ -46,7 +47,7 @@ impl Bench {
     }
 
     fn cluster(&self, scope: Scope, tempo: Tempo) -> Cluster {
-        Cluster::new(&self.clients, scope, tempo)
+        Cluster::new(&self.clients, scope, tempo).following([Kind::Deployment].into())
     }
 
     /// A view of everything, at the pace of a test.
@@ -159,11 +160,10 @@ impl Reader {
     }
 
     fn take(&mut self, sight: Sight) {
-        let within = |scope: &Option<String>, id: &WorkloadId| scope.as_ref().is_none_or(|name| *name == id.namespace);
         let said = match sight {
             Sight::Restarted { scope } => {
-                self.unseen.extend(self.known.keys().filter(|id| within(&scope, id)).cloned());
-                format!("restarted {}", scope.as_deref().unwrap_or("*"))
+                self.unseen.extend(self.known.keys().filter(|id| scope.contains(*id)).cloned());
+                format!("restarted {}", scope.as_str())
             }
             Sight::Seen(workload) => {
                 self.unseen.remove(&workload.id);
@@ -183,14 +183,14 @@ impl Reader {
                 format!("gone {}", id.name)
             }
             Sight::Synced { scope, all } => {
-                let gone: Vec<WorkloadId> = self.unseen.iter().filter(|id| within(&scope, id)).cloned().collect();
+                let gone: Vec<WorkloadId> = self.unseen.iter().filter(|id| scope.contains(*id)).cloned().collect();
                 for id in gone {
                     self.unseen.remove(&id);
                     self.known.remove(&id);
                 }
-                if all { "synced all".to_owned() } else { format!("synced {}", scope.as_deref().unwrap_or("*")) }
+                if all { "synced all".to_owned() } else { format!("synced {}", scope.as_str()) }
             }
-            Sight::Trouble { scope: _, error } => {
+            Sight::Trouble { scope: _, error } | Sight::Refused { error, .. } => {
                 self.troubles.push(error);
                 "trouble".to_owned()
             }

@@ -8,11 +8,11 @@ use allclear::adapters::kubernetes::kubeconfig::Origin;
 use allclear::adapters::kubernetes::leaf::Clusters;
 use allclear::adapters::kubernetes::objects::Repos;
 use allclear::adapters::kubernetes::secrets::KubernetesSecrets;
-use allclear::adapters::kubernetes::{Cluster, KubernetesLease, Scope, cluster_uid, decode_deployment};
+use allclear::adapters::kubernetes::{Cluster, KubernetesLease, Scope, cluster_uid, workload_decoder};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use http::StatusCode;
-use kernel::id::WorkloadId;
+use kernel::id::{Kind, WorkloadId};
 use kernel::names::destination::Purpose;
 use kernel::replica::lease::Replica;
 use objects::apps::app::{AppKind, ClusterKey, LeafId, LeafKind};
@@ -26,7 +26,7 @@ use crate::api::{self, Answer};
 use crate::{Target, target, text};
 
 pub const TARGETS: &[Target] = &[
-    target("deployment", deployment),
+    target("deployment", workload),
     target("deployment_list", deployment_list),
     target("pod_list", pod_list),
     target("pod_watch", pod_watch),
@@ -45,7 +45,7 @@ pub const TARGETS: &[Target] = &[
 const ERROR_BYTES_MAX: usize = 8 * 1024;
 
 fn cluster(answer: impl Fn(&http::Uri) -> Answer + Send + Sync + 'static) -> Cluster {
-    Cluster::new(&api::clients(answer), Scope::All, api::tempo())
+    Cluster::new(&api::clients(answer), Scope::All, api::tempo()).following([Kind::Deployment].into())
 }
 
 /// What is refused is refused in some words, and not in many.
@@ -54,18 +54,23 @@ fn spoken(words: &str) -> bool {
     false
 }
 
-fn deployment(bytes: &[u8]) -> bool {
+/// The same bytes as a workload of each kind.
+fn workload(bytes: &[u8]) -> bool {
     let text = text(bytes);
-    let Ok(workload) = decode_deployment(&text) else { return false };
-    assert_eq!(decode_deployment(&text).as_ref(), Ok(&workload));
-    // The same object by other bytes: what is told twice, or is no number for a tree, is left out.
-    if let Ok(value) = serde_json::from_str::<Value>(&text)
-        && value.to_string().len() == compact(&text)
-    {
-        assert_eq!(decode_deployment(&value.to_string()).as_ref(), Ok(&workload));
-    }
-    assert!(format!("{workload:?}").len() <= 64 * 1024 + 16 * bytes.len());
-    true
+    let read = Kind::ALL.map(|kind| {
+        let decode = workload_decoder(kind);
+        let Ok(workload) = decode(&text) else { return false };
+        assert_eq!(decode(&text).as_ref(), Ok(&workload));
+        // The same object by other bytes: what is told twice, or is no number for a tree, is left out.
+        if let Ok(value) = serde_json::from_str::<Value>(&text)
+            && value.to_string().len() == compact(&text)
+        {
+            assert_eq!(decode(&value.to_string()).as_ref(), Ok(&workload));
+        }
+        assert!(format!("{workload:?}").len() <= 64 * 1024 + 16 * bytes.len());
+        true
+    });
+    read.contains(&true)
 }
 
 /// Bytes of a JSON document without the blanks between its parts.
@@ -187,7 +192,7 @@ fn endpoint_slices(bytes: &[u8]) -> bool {
     const WORKLOAD: &str = r#"{"metadata":{"namespace":"shop","name":"web","uid":"u"},"spec":{"selector":
         {"matchLabels":{"app":"web"}},"template":{"metadata":{"labels":{"app":"web"}},"spec":{"containers":
         [{"name":"web","image":"web:1"}]}}}}"#;
-    let workload = decode_deployment(WORKLOAD).unwrap();
+    let workload = workload_decoder(Kind::Deployment)(WORKLOAD).unwrap();
     let bytes = Bytes::copy_from_slice(bytes);
     api::run(async move {
         let length = bytes.len();

@@ -39,6 +39,7 @@ impl World {
             };
             ([("pod-template-hash".to_owned(), name.to_owned())].into(), pod)
         };
-        old_pods(&Serving { pods: vec![pod("new", false), pod("old", true)], endpoints: Vec::new() })
+        let seen = Serving { pods: vec![pod("new", false), pod("old", true)], endpoints: Vec::new() };
+        old_pods(&seen, &purge::testing::settled(Default::default(), 1, 1))
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use kernel::machine::Timestamp;
 use kernel::promise::Promise;
-use kernel::reported::{Replicas, Standing};
+use kinds::reported::{Replicas, Standing};
 use purge::rollouts::rollout::Rollout;
 use purge::workloads::workload::Workload;
 use stateright::Property;

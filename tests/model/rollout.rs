@@ -7,7 +7,7 @@ use kernel::id::Seq;
 use kernel::names::distribution::DistributionId;
 use kernel::names::image::Version;
 use kernel::promise::Promise;
-use kernel::reported::{Progressing, Replicas};
+use kinds::reported::{Replicas, Says};
 use notices::notice::Kind;
 use purge::bounds::policy::{OnRollback, Policy};
 use purge::records::record::{Outcome, Phase};
@@ -102,7 +102,7 @@ fn is_quiet(world: &World, state: &State) -> bool {
 
 /// A rollout that is paused or scaled to zero waits without end (decision 20).
 fn waits_for_ever(world: &World, state: &State) -> bool {
-    world.script[state.at].as_ref().is_some_and(|workload| workload.paused || workload.replicas.desired == 0)
+    world.script[state.at].as_ref().is_some_and(|workload| workload.is_held() || workload.replicas.desired == 0)
 }
 
 /// Good ends; each search names those it must reach.
@@ -334,8 +334,7 @@ fn a_workload_may_be_deleted_and_come_back_at_any_moment() {
 /// A workload whose pods take their time: none is ready yet.
 fn slow(version: &str) -> Option<Workload> {
     let replicas = Replicas { desired: 2, total: 2, updated: 2, ready: 0, available: 0 };
-    let progressing = Progressing { reason: "ReplicaSetUpdated".to_owned(), last_update: "t1".to_owned() };
-    sight(version, 1, true, 2).map(|workload| Workload { replicas, progressing: Some(progressing), ..workload })
+    sight(version, 1, true, 2).map(|workload| Workload { replicas, starting: true, ..workload })
 }
 
 #[test]
@@ -373,7 +372,8 @@ fn two_workers_in_one_cluster_are_as_good_as_one() {
 
 #[test]
 fn the_clock_of_a_paused_or_empty_workload_stands_still() {
-    let paused = sight("b", 2, true, 1).map(|workload| Workload { paused: true, ..workload });
+    let says = || Says::Held("the rollout is paused".to_owned());
+    let paused = sight("b", 2, true, 1).map(|workload| Workload { says: says(), ..workload });
     let empty = sight("b", 3, true, 0).map(|workload| Workload { replicas: Replicas::default(), ..workload });
     let script = vec![sight("a", 1, true, 2), sight("b", 2, true, 1), paused, empty];
     let world = World { faults: Faults { crashes: 1, early: 1, ..Faults::default() }, ..world(script) };
@@ -383,9 +383,8 @@ fn the_clock_of_a_paused_or_empty_workload_stands_still() {
 #[test]
 fn a_missed_deadline_is_confirmed_and_may_be_recovered_from() {
     let late = |updated: &str| {
-        let progressing =
-            Progressing { reason: "ProgressDeadlineExceeded".to_owned(), last_update: updated.to_owned() };
-        sight("b", 2, true, 1).map(|workload| Workload { progressing: Some(progressing), ..workload })
+        let says = Says::DeadlineExceeded { last_update: updated.to_owned() };
+        sight("b", 2, true, 1).map(|workload| Workload { says, ..workload })
     };
     let script = vec![sight("a", 1, true, 2), late("t1"), late("t2"), sight("b", 2, true, 2)];
     let world = World { faults: Faults { crashes: 1, early: 2, ..Faults::default() }, ..world(script) };

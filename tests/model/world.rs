@@ -9,7 +9,7 @@ use kernel::id::{Reference, Seq, Vector};
 use kernel::machine::{Machine, Timestamp};
 use kernel::names::distribution::DistributionId;
 use kernel::promise::Promise;
-use kernel::reported::Standing;
+use kinds::reported::Standing;
 use purge::bounds::policy::Policy;
 use purge::records::record::{Phase, Record};
 use purge::rollouts::rollout::{self, Arrival, Attention, Effect, Event, FoundSite, Rollout};

@@ -23,6 +23,7 @@ mod faults;
 mod group;
 mod hooks;
 mod kills;
+mod kinds;
 mod leader;
 mod lost;
 mod promises;

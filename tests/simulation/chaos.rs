@@ -7,7 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use kernel::id::WorkloadId;
-use kernel::reported::Standing;
+use kernel::watches::listed::Scope;
+use kinds::reported::Standing;
 use notices::notice::{Kind, Notice};
 use purge::ports::{PortError, Sight};
 use purge::records::record::{Change, Outcome, Phase};
@@ -111,7 +112,10 @@ fn take_turn(world: &World, turn: Turn) {
         Turn::Delete(id) => world.delete(&id),
         Turn::Relist => world.relist(),
         Turn::Trouble => {
-            world.show(|| Sight::Trouble { scope: None, error: PortError::passing("failed to watch", "as simulated") });
+            world.show(|| Sight::Trouble {
+                scope: Scope::of(None),
+                error: PortError::passing("failed to watch", "as simulated"),
+            });
             world.relist();
         }
         Turn::PanicWatchers => world.panic_watchers(),

@@ -16,7 +16,7 @@ use std::time::Duration;
 use allclear::actors::Settings;
 use kernel::id::{Vector, WorkloadId};
 use kernel::names::image::Version;
-use kernel::reported::Standing;
+use kinds::reported::Standing;
 use notices::notice::Kind;
 use purge::bounds::policy::AtTimeout;
 use purge::records::record::{Outcome, Phase};

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use allclear::actors::Settings;
-use kernel::reported::Replicas;
+use kinds::reported::Replicas;
 use notices::notice::Kind;
 use purge::records::record::{Outcome, Phase};
 use purge::workloads::readiness::Pod;

@@ -18,9 +18,10 @@ use std::time::Duration;
 
 use allclear::actors::ports::Ports;
 use allclear::adapters::ledger::memory::MemoryLedger;
-use kernel::id::{Member, NoticeId, Origin, Reference, Seq, Subject, WorkloadId};
+use kernel::id::{Kind, Member, NoticeId, Origin, Reference, Seq, Subject, WorkloadId};
 use kernel::names::distribution::Distribution;
 use kernel::remark::Remark;
+use kernel::watches::listed::Scope;
 use notices::delivery::{Content, Delivery};
 use notices::notice::Notice;
 use purge::ports::{CdnError, Ledger, PortError, Sight, StoreError};
@@ -438,9 +439,14 @@ impl State {
     }
 
     fn listing(&self) -> Vec<Sight> {
-        let mut listing = vec![Sight::Restarted { scope: None }];
-        listing.extend(self.cluster.values().map(|workload| Sight::Seen(Box::new(workload.clone()))));
-        listing.push(Sight::Synced { scope: None, all: true });
+        let mut listing = Vec::new();
+        for kind in Kind::ALL {
+            let (scope, all) = (Scope::of_kind(kind, None), Some(&kind) == Kind::ALL.last());
+            listing.push(Sight::Restarted { scope: scope.clone() });
+            let listed = self.cluster.values().filter(|workload| workload.id.kind == kind);
+            listing.extend(listed.map(|workload| Sight::Seen(Box::new(workload.clone()))));
+            listing.push(Sight::Synced { scope, all });
+        }
         listing
     }
 

@@ -13,7 +13,7 @@ use allclear::actors::{Env, Settings};
 use allclear::telemetry::Metrics;
 use kernel::id::WorkloadId;
 use kernel::names::image::{Container, Version};
-use kernel::reported::{Progressing, Replicas};
+use kinds::reported::{Replicas, Says};
 use notices::delivery;
 use purge::bounds::policy::Policy;
 use purge::purges::catalog::Freshness;
@@ -164,7 +164,6 @@ pub fn deployment(name: &str, uid: u64, generation: i64, tag: &str, stage: Stage
     let image = format!("registry.example.com/shop/{name}:{tag}").parse().expect("an image");
     let version: Version = [(Container::Main("web".to_owned()), image)].into_iter().collect();
     let counts = |total, updated, available| Replicas { desired: 3, total, updated, ready: available, available };
-    let progressing = |reason: &str| Progressing { reason: reason.to_owned(), last_update: format!("t{generation}") };
     Workload {
         id: id(name),
         uid: format!("{name}-{uid}"),
@@ -173,11 +172,11 @@ pub fn deployment(name: &str, uid: u64, generation: i64, tag: &str, stage: Stage
             Stage::Unobserved | Stage::Complete => counts(3, 3, 3),
             Stage::Half | Stage::Missed => counts(4, 2, 3),
         },
-        progressing: Some(match stage {
-            Stage::Missed => progressing("ProgressDeadlineExceeded"),
-            Stage::Unobserved | Stage::Half => progressing("ReplicaSetUpdated"),
-            Stage::Complete => progressing("NewReplicaSetAvailable"),
-        }),
+        says: match stage {
+            Stage::Missed => Says::DeadlineExceeded { last_update: format!("t{generation}") },
+            Stage::Unobserved | Stage::Half | Stage::Complete => Says::Counts,
+        },
+        starting: matches!(stage, Stage::Unobserved | Stage::Half),
         ..testing::settled(version, generation, 3)
     }
 }

@@ -28,8 +28,13 @@ const FLOORS: [(&str, &[&str]); 14] = [
 
 /// The crates of the domain from the bottom up. What purges and what moves revisions know nothing of each other; the compiler holds that,
 /// too, by their manifests.
-const DOMAIN: [(&str, &[&str]); 4] =
-    [("kernel", &[]), ("notices", &["kernel"]), ("purge", &["kernel", "notices"]), ("objects", &["kernel", "notices"])];
+const DOMAIN: [(&str, &[&str]); 5] = [
+    ("kernel", &[]),
+    ("kinds", &["kernel"]),
+    ("notices", &["kernel"]),
+    ("purge", &["kernel", "kinds", "notices"]),
+    ("objects", &["kernel", "kinds", "notices"]),
+];
 
 /// The rooms of the purge from the bottom up, and the rooms that each may name.
 const PURGE: [(&str, &[&str]); 10] = [
@@ -63,8 +68,9 @@ const OBJECTS: [(&str, &[&str]); 13] = [
 ];
 
 /// Crates of their own: there, `crate` is the crate itself.
-const CRATES: [&[&str]; 7] = [
+const CRATES: [&[&str]; 8] = [
     &["domain", "kernel"],
+    &["domain", "kinds"],
     &["domain", "notices"],
     &["domain", "purge"],
     &["domain", "objects"],

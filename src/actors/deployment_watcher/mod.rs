@@ -22,7 +22,6 @@ use crate::actors::shell::{Drives, Shell};
 use crate::actors::{Env, MAILBOX_MAX};
 use crate::telemetry::Share;
 use kernel::id::{Origin, WorkloadId};
-use kernel::watches::listed::Scope;
 use kernel::watches::lives::Lives;
 use kernel::watches::watch::{Effect, Event, Troubles, Watch};
 use notices::delivery::{Requests, Resends};
@@ -151,7 +150,7 @@ impl StreamHandler<Sight> for DeploymentWatcher {
         match sight {
             Sight::Restarted { scope } => {
                 self.env.metrics.standing.relist();
-                self.feed(Event::Relisting(Scope::of(scope.as_deref())), ctx);
+                self.feed(Event::Relisting(scope), ctx);
             }
             Sight::Seen(workload) => {
                 self.note_requests(&workload.id, &workload.tuning.asks);
@@ -174,7 +173,6 @@ impl StreamHandler<Sight> for DeploymentWatcher {
                 self.feed(Event::Gone(id), ctx);
             }
             Sight::Synced { scope, all } => {
-                let scope = Scope::of(scope.as_deref());
                 self.env.complaints.answered(self.shell.now());
                 self.watch_works(&scope);
                 self.feed(Event::Listed(scope, all), ctx);
@@ -182,9 +180,10 @@ impl StreamHandler<Sight> for DeploymentWatcher {
                 self.count();
             }
             Sight::Trouble { scope, error } => {
-                self.watch_failed(Scope::of(scope.as_deref()), &error);
+                self.watch_failed(scope, &error);
                 self.count();
             }
+            Sight::Refused { scope, error, all } => self.refused(scope, &error, all, ctx),
             Sight::SetBack { from, to } => {
                 self.was_set_back(&from, &to);
                 self.feed(Event::SetBack, ctx);

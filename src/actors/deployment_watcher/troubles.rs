@@ -1,10 +1,13 @@
 //! Logs what the watcher cannot do. `kernel::watches::watch` decides what to log, and when.
 
+use actix::Context;
+
 use super::DeploymentWatcher;
+use crate::actors::shell::Drives;
 use kernel::id::WorkloadId;
 use kernel::watches::horizon::Mark;
 use kernel::watches::listed::Scope;
-use kernel::watches::watch::Loud;
+use kernel::watches::watch::{Event, Loud};
 use purge::ports::PortError;
 
 impl DeploymentWatcher {
@@ -18,6 +21,17 @@ impl DeploymentWatcher {
             Loud::Warning => tracing::warn!(%error, "the watch of workloads was interrupted; starting it again"),
             Loud::Quiet => tracing::debug!(%error, "the watch of workloads is still interrupted"),
         }
+    }
+
+    /// A kind that was never listed is left out: there is nothing of it to be blind to.
+    pub(super) fn refused(&mut self, scope: Scope, error: &PortError, all: bool, ctx: &mut Context<Self>) {
+        if self.watch().was_listed(&scope) {
+            self.watch_failed(scope, error);
+        } else if self.troubles.left_out(&scope, error.to_string()) {
+            tracing::info!(scope = scope.as_str(), %error, "workloads of this kind are not followed, for want of a right");
+        }
+        self.feed(Event::LeftOut(all), ctx);
+        self.count();
     }
 
     pub(super) fn watch_works(&mut self, scope: &Scope) {

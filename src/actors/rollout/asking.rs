@@ -54,7 +54,7 @@ impl RolloutActor {
         self.read_ahead(&workload, ctx);
         let seen = async move { (cluster.serving(&workload).await, workload) };
         ctx.spawn(seen.into_actor(self).map(|(seen, workload), actor, ctx| {
-            let found = seen.map(|seen| old_pods(&seen)).inspect_err(failed);
+            let found = seen.map(|seen| old_pods(&seen, &workload)).inspect_err(failed);
             if found.as_ref().is_ok_and(OldPods::is_none) {
                 actor.read_ahead(&workload, ctx);
             }

@@ -1,63 +1,81 @@
-//! A Deployment's JSON, reduced to the [`Workload`] that decisions use.
+//! The JSON of a workload, reduced to the [`Workload`] that decisions use.
 //!
-//! Only used fields are decoded: of the 6 to 20 KiB of a Deployment, most of it `managedFields` and
-//! `last-applied-configuration`, some hundred bytes are kept. Absent and `null` mean the same everywhere, as in Kubernetes.
+//! Of the 6 to 20 KiB of one, most of it `managedFields` and `last-applied-configuration`, spec and status are read, and some hundred
+//! bytes are kept. Absent and `null` mean the same everywhere, as in Kubernetes.
 //!
-//! Not for judging what was read; that is [`domain`].
+//! Not for how its rollout stands; that is [`kinds`].
 
 use std::collections::BTreeSet;
 
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
+use serde_json::{Map, Value, json};
 
-use super::parts::{Annotations, Condition, annotations, explained};
-use kernel::id::WorkloadId;
+use super::parts::{Annotations, annotations};
+use apiserver::Decoder;
+use kernel::id::{Kind, WorkloadId};
 use kernel::names::image::{Container, Image, Version};
-use kernel::names::selector::{LabelSelector, Labels};
-use kernel::reported::{Progressing, Replicas};
+use kernel::names::selector::Labels;
 use kernel::unreadable::Unreadable;
-use purge::workloads::workload::{ANNOTATION_PREFIX, NoVersion, Tuning, Workload, own_deadline, recordable};
+use kinds::object::{Object, dotted};
+use kinds::{Own, Report, TEMPLATE_GENERATION};
+use purge::workloads::workload::{ANNOTATION_PREFIX, NoVersion, Tuning, Workload, recordable};
 
-/// Most of the message of a `ReplicaFailure` condition that is repeated. A quota's begins with the pod's name and ends with what is
-/// requested, used and limited: about 150 characters for one resource.
-const REFUSAL_CHARS_MAX: usize = 200;
+/// What reads workloads of a kind.
+pub const fn workload(kind: Kind) -> Decoder<Workload> {
+    match kind {
+        Kind::Deployment => deployment,
+        Kind::StatefulSet => |json| read(Kind::StatefulSet, json),
+        Kind::DaemonSet => |json| read(Kind::DaemonSet, json),
+    }
+}
 
 /// Reads a Deployment.
 ///
 /// # Errors
 /// When a field that is used has another type than Kubernetes gives it.
 pub fn deployment(json: &str) -> Result<Workload, Unreadable> {
-    let raw: Deployment = serde_json::from_str(json)?;
-    let Deployment { metadata, spec, status } = raw;
-    let status = status.unwrap_or_default();
+    read(Kind::Deployment, json)
+}
+
+fn read(kind: Kind, json: &str) -> Result<Workload, Unreadable> {
+    let Raw { metadata, spec, status } = serde_json::from_str(json)?;
+    let parts = [("metadata", Some(metadata.judged())), ("spec", spec), ("status", status)];
+    let parts = parts.into_iter().map(|(name, part)| (name.to_owned(), part.unwrap_or_default()));
+    let value = Value::Object(parts.collect());
+    let object = Object(&value);
+    let Report { generation, observed_generation, deleting, own } = kinds::read(kind, object)?;
+    let Own { replicas, says, refused, starting, deadline, newest } = own;
     let annotations = metadata.annotations.iter().map(|(key, value)| (key.as_str(), value.as_str()));
     let mut tuning = Tuning::read(annotations);
-    tuning.own_deadline = own_deadline(spec.progress_deadline_seconds.map(count), spec.min_ready_seconds.map(count));
-    let version = spec.template.spec.version(tuning.containers.as_ref()).map(|all| chosen(all, &mut tuning));
-    let version = version.and_then(recordable);
+    tuning.own_deadline = deadline;
+    let pods: PodSpec = part(object, "/spec/template/spec")?;
+    let version = pods.version(tuning.containers.as_ref()).map(|all| chosen(all, &mut tuning)).and_then(recordable);
+    let labels: Option<Labels> = part(object, "/spec/template/metadata/labels")?;
     Ok(Workload {
-        id: WorkloadId::deployment(metadata.namespace, metadata.name),
+        id: WorkloadId::new(kind, metadata.namespace, metadata.name),
         uid: metadata.uid,
         // One without a time takes no name from another.
         created: metadata.creation_timestamp.unwrap_or_else(|| "9999".to_owned()),
-        generation: metadata.generation.unwrap_or_default(),
-        observed_generation: status.observed_generation.unwrap_or_default(),
+        generation,
+        observed_generation,
         version,
-        replicas: Replicas {
-            desired: spec.replicas.map_or(1, count),
-            total: status.replicas.map_or(0, count),
-            updated: status.updated_replicas.map_or(0, count),
-            ready: status.ready_replicas.map_or(0, count),
-            available: status.available_replicas.map_or(0, count),
-        },
-        paused: spec.paused.unwrap_or_default(),
-        deleting: metadata.deletion_timestamp.is_some(),
-        refused: status.refused(),
-        progressing: status.progressing(),
-        selector: spec.selector,
-        template_labels: spec.template.metadata.and_then(|metadata| metadata.labels).unwrap_or_default(),
+        replicas,
+        deleting,
+        says,
+        refused,
+        starting,
+        newest,
+        selector: part(object, "/spec/selector")?,
+        template_labels: labels.unwrap_or_default(),
         tuning,
     })
+}
+
+/// What is at a place, whether something is or not.
+fn part<'a, T: Deserialize<'a>>(object: Object<'a>, at: &str) -> Result<T, Unreadable> {
+    let part = object.at(at).unwrap_or(&Value::Null);
+    T::deserialize(part).map_err(|error| Unreadable::because(format!("{}: {error}", dotted(at))))
 }
 
 /// Only the containers the owner asked for. Names of containers that are not there are a fault of the annotation, which
@@ -75,10 +93,10 @@ fn chosen(all: Version, tuning: &mut Tuning) -> Version {
 }
 
 #[derive(Deserialize)]
-struct Deployment {
+struct Raw {
     metadata: Metadata,
-    spec: Spec,
-    status: Option<Status>,
+    spec: Option<Value>,
+    status: Option<Value>,
 }
 
 #[derive(Deserialize)]
@@ -94,55 +112,21 @@ struct Metadata {
     annotations: Annotations,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Spec {
-    replicas: Option<i64>,
-    paused: Option<bool>,
-    progress_deadline_seconds: Option<i64>,
-    min_ready_seconds: Option<i64>,
-    selector: LabelSelector,
-    template: Template,
-}
-
-#[derive(Deserialize)]
-struct Template {
-    metadata: Option<TemplateMetadata>,
-    spec: PodSpec,
-}
-
-#[derive(Deserialize)]
-struct TemplateMetadata {
-    labels: Option<Labels>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct Status {
-    observed_generation: Option<i64>,
-    replicas: Option<i64>,
-    updated_replicas: Option<i64>,
-    ready_replicas: Option<i64>,
-    available_replicas: Option<i64>,
-    conditions: Option<Vec<Condition>>,
-}
-
-impl Status {
-    /// Why the ReplicaSets cannot make their pods: `FailedCreate: pods "web-7c9-" is forbidden: exceeded quota: …`.
-    fn refused(&self) -> Option<String> {
-        let failed = |condition: &&Condition| condition.kind == "ReplicaFailure" && condition.holds();
-        let condition = self.conditions.iter().flatten().find(failed)?;
-        let reason = condition.reason.as_deref().filter(|reason| !reason.is_empty()).unwrap_or("ReplicaFailure");
-        Some(explained(reason, condition.message.as_deref(), REFUSAL_CHARS_MAX))
-    }
-
-    fn progressing(self) -> Option<Progressing> {
-        let condition = self.conditions?.into_iter().find(|condition| condition.kind == "Progressing")?;
-        Some(Progressing {
-            reason: condition.reason.unwrap_or_default(),
-            last_update: condition.last_update_time.unwrap_or_default(),
+impl Metadata {
+    /// What a kind judges by.
+    fn judged(&self) -> Value {
+        let annotation = |(key, value): (&String, &String)| (key.clone(), Value::from(value.as_str()));
+        json!({
+            "name": self.name.as_str(),
+            "generation": self.generation,
+            "deletionTimestamp": self.deletion_timestamp.map(|IgnoredAny| true),
+            "annotations": self.annotations.iter().map(annotation).collect::<Map<_, _>>(),
         })
     }
+}
+
+fn own_annotations<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Annotations, D::Error> {
+    annotations(deserializer, |key| key.starts_with(ANNOTATION_PREFIX) || key == TEMPLATE_GENERATION)
 }
 
 /// The containers of a pod or of a pod template.
@@ -178,21 +162,12 @@ impl PodSpec {
     }
 }
 
-/// A count of pods; a negative one never comes from Kubernetes.
-fn count(number: i64) -> u32 {
-    u32::try_from(number.max(0)).unwrap_or(u32::MAX)
-}
-
-fn own_annotations<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Annotations, D::Error> {
-    annotations(deserializer, |key| key.starts_with(ANNOTATION_PREFIX))
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
     use super::*;
-    use serde_json::{Value, json};
+    use kinds::reported::{Replicas, Says};
 
     fn example() -> Value {
         json!({
@@ -239,38 +214,19 @@ mod tests {
         assert_eq!(workload.id, WorkloadId::deployment("shop", "web"));
         assert_eq!((workload.uid.as_str(), workload.generation, workload.observed_generation), ("u-1", 4, 4));
         assert_eq!(workload.replicas, Replicas { desired: 3, total: 3, updated: 2, ready: 3, available: 3 });
-        assert_eq!(workload.version.unwrap().iter().len(), 3);
-        assert_eq!(
-            workload.progressing,
-            Some(Progressing { reason: "ReplicaSetUpdated".into(), last_update: "t1".into() })
-        );
+        assert_eq!(workload.version.as_ref().map(|version| version.iter().len()), Ok(3));
+        assert_eq!((&workload.says, workload.starting), (&Says::Counts, true));
         assert!(workload.selector.matches(&workload.template_labels));
-        assert_eq!(workload.tuning.hosts.map(|hosts| hosts.len()), Some(1));
+        assert_eq!(workload.tuning.hosts.as_ref().map(Vec::len), Some(1));
         assert_eq!(workload.tuning.faults, Vec::<String>::new());
-        assert!(!workload.paused && !workload.deleting);
-    }
-
-    // Faults: P4
-    #[test]
-    fn why_pods_are_not_made_is_read_with_the_beginning_of_the_message() {
-        let refused = |status: &str, message: String| {
-            let failure =
-                json!({"type": "ReplicaFailure", "status": status, "reason": "FailedCreate", "message": message});
-            with("/status/conditions", json!([{"type": "Available", "status": "True"}, failure])).unwrap().refused
-        };
-        let quota =
-            "pods \"web-7c9-\" is forbidden: exceeded quota: compute, requested: pods=1, used: pods=2, limited: pods=2";
-        assert_eq!(refused("True", quota.to_owned()), Some(format!("FailedCreate: {quota}")));
-        assert_eq!(refused("False", quota.to_owned()), None);
-        let long = refused("True", "ü".repeat(5_000)).unwrap();
-        assert_eq!(long.chars().count(), "FailedCreate: ".len() + REFUSAL_CHARS_MAX + 1);
+        assert!(!workload.is_held() && !workload.deleting);
     }
 
     #[test]
     fn absent_and_null_mean_the_same() {
         for status in [json!(null), json!({}), json!({"conditions": null, "replicas": null})] {
             let workload = with("/status", status).unwrap();
-            assert_eq!((workload.observed_generation, workload.progressing), (0, None));
+            assert_eq!((workload.observed_generation, workload.starting), (0, false));
             assert_eq!(workload.replicas, Replicas { desired: 3, ..Replicas::default() });
         }
         assert_eq!(with("/spec/replicas", json!(null)).unwrap().replicas.desired, 1);
@@ -279,30 +235,18 @@ mod tests {
     }
 
     #[test]
-    fn the_deadline_of_its_own_is_read_and_a_missing_one_is_none() {
-        let own = |deadline: Value, min_ready: Value| {
-            let mut object = example();
-            object["spec"]["progressDeadlineSeconds"] = deadline;
-            object["spec"]["minReadySeconds"] = min_ready;
-            deployment(&object.to_string()).unwrap().tuning.own_deadline.map(|deadline| deadline.as_secs())
-        };
-        assert_eq!(own(json!(null), json!(null)), Some(600));
-        assert_eq!(own(json!(3600), json!(120)), Some(3720));
-        assert_eq!(own(json!(2_147_483_647), json!(120)), None, "no deadline");
-    }
-
-    #[test]
     fn a_field_of_the_wrong_type_makes_the_object_unreadable_in_words() {
-        for (pointer, value) in [
-            ("/spec/replicas", json!("three")),
-            ("/status/conditions", json!("none")),
-            ("/spec/template/spec/containers", json!(null)),
-            ("/metadata/uid", json!(7)),
-            ("/spec", json!(null)),
-            ("/metadata/annotations", json!([])),
+        for (pointer, value, words) in [
+            ("/spec/replicas", json!("three"), ".spec.replicas is not a whole number"),
+            ("/status/conditions", json!("none"), ".status.conditions is not a list"),
+            ("/spec/template/spec/containers", json!(null), ".spec.template.spec: invalid type: null"),
+            ("/spec/selector", json!("app=web"), ".spec.selector: invalid type: string"),
+            ("/metadata/uid", json!(7), "invalid type: integer"),
+            ("/spec", json!(null), ".spec.template.spec: invalid type: null"),
+            ("/metadata/annotations", json!([]), "invalid type: sequence"),
         ] {
             let error = with(pointer, value).unwrap_err().to_string();
-            assert!(error.contains("invalid type"), "{pointer}: {error}");
+            assert!(error.contains(words), "{pointer}: {error}");
         }
         // Nothing is decided from it, so it may be anything.
         assert!(with("/metadata/labels", json!(7)).is_ok());
@@ -340,7 +284,7 @@ mod tests {
     #[test]
     fn a_container_that_is_not_there_is_a_fault_and_all_containers_count() {
         let workload = with("/metadata/annotations", json!({"allclear.dev/containers": "wbe"})).unwrap();
-        assert_eq!(workload.version.unwrap().iter().len(), 3);
+        assert_eq!(workload.version.as_ref().map(|version| version.iter().len()), Ok(3));
         assert_eq!(workload.tuning.containers, None);
         assert!(workload.tuning.faults[0].contains("no container is named wbe"), "{:?}", workload.tuning.faults);
     }

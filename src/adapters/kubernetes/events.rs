@@ -24,7 +24,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use apiserver::{Api, Collection, Resource};
-use kernel::id::{Kind as WorkloadKind, PipelineId, RepoId, Subject, WorkloadId};
+use kernel::id::{PipelineId, RepoId, Subject, WorkloadId};
 use kernel::remark::{Remark, Remarked};
 use kernel::text::{clean_ends, head};
 use notices::notice::{Kind, Notice};
@@ -110,8 +110,8 @@ struct Involved<'a> {
 impl<'a> Involved<'a> {
     fn of(subject: &'a Subject, uid: &'a str) -> Self {
         match subject {
-            Subject::Workload(WorkloadId { kind: WorkloadKind::Deployment, namespace, name }) => {
-                Self { api_version: "apps/v1", kind: "Deployment", namespace, name, uid }
+            Subject::Workload(WorkloadId { kind, namespace, name }) => {
+                Self { api_version: "apps/v1", kind: kind.name(), namespace, name, uid }
             }
             Subject::Pipeline(PipelineId { namespace, name }) => {
                 Self { api_version: "allclear.dev/v1alpha1", kind: "Pipeline", namespace, name, uid }

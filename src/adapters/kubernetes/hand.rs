@@ -4,8 +4,8 @@
 
 use serde_json::json;
 
-use super::DEPLOYMENTS;
 use super::desk::Mark;
+use super::resource_of;
 use apiserver::{Api, Clients, Collection};
 use kernel::id::WorkloadId;
 use purge::ports::PortError;
@@ -37,7 +37,7 @@ impl Hand {
     pub async fn annotate(&self, id: &WorkloadId, marks: &[Mark<'_>]) -> Result<Marked, PortError> {
         let annotations: serde_json::Map<String, serde_json::Value> =
             marks.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect();
-        let of = Collection::of(DEPLOYMENTS, &id.namespace);
+        let of = Collection::of(resource_of(id.kind), &id.namespace);
         match self.api.merge(&of, &id.name, &json!({"metadata": {"annotations": annotations}})).await {
             Ok(_) => Ok(Marked::Done),
             Err(failed) if failed.status() == Some(404) => Ok(Marked::Gone),

@@ -40,13 +40,13 @@ use futures_util::StreamExt;
 use kube::api::ListParams;
 
 pub use apiserver::{Clients, ConnectError, Options, Tempo, connect};
-pub use decode::deployment as decode_deployment;
+pub use decode::workload as workload_decoder;
 pub use events::{CONTROLLER, Events};
 pub use lease::KubernetesLease;
 
-use apiserver::{Api, Collection, Look, NAMESPACES, Name, Reach, Reading, Resource, Watches};
+use apiserver::{Api, Collection, Look, NAMESPACES, Reach, Reading, Resource, Watches};
 use claims::ClaimReader;
-use kernel::id::WorkloadId;
+use kernel::id::{Kind, WorkloadId};
 use purge::ports::{ClusterView, Flow, PodSight, PortError, Sight};
 use purge::site::{Age, Gathered, RouteClaim};
 use purge::workloads::serving::Serving;
@@ -63,7 +63,15 @@ pub(crate) fn no_namespace(error: PortError, namespace: &str) -> PortError {
     PortError { cause: format!("{}; {cure}", error.cause), ..error }
 }
 
-const DEPLOYMENTS: Resource = Resource::new("apps", "v1", "deployments");
+const DEPLOYMENTS: Resource = resource_of(Kind::Deployment);
+
+const fn resource_of(kind: Kind) -> Resource {
+    match kind {
+        Kind::Deployment => Resource::new("apps", "v1", "deployments"),
+        Kind::StatefulSet => Resource::new("apps", "v1", "statefulsets"),
+        Kind::DaemonSet => Resource::new("apps", "v1", "daemonsets"),
+    }
+}
 
 /// The namespace every cluster has, and has from its beginning: its UID is the closest there is to a cluster's own
 /// (<https://github.com/kubernetes/kubernetes/issues/77487>).
@@ -112,10 +120,13 @@ impl Scope {
         }
     }
 
-    fn collections(&self) -> Vec<Collection> {
+    /// Where one kind is listed.
+    fn listed(&self, kind: Kind) -> Vec<workloads::Listed> {
         match self {
-            Self::All => vec![Collection::everywhere(DEPLOYMENTS)],
-            Self::Namespaces(names) => names.iter().map(|name| Collection::of(DEPLOYMENTS, name)).collect(),
+            Self::All => vec![(kind, Collection::everywhere(resource_of(kind)))],
+            Self::Namespaces(names) => {
+                names.iter().map(|name| (kind, Collection::of(resource_of(kind), name))).collect()
+            }
         }
     }
 }
@@ -140,18 +151,20 @@ pub struct Cluster {
     api: Api,
     looks: Api,
     scope: Scope,
+    kinds: BTreeSet<Kind>,
     sites: SiteReader,
     claims: ClaimReader,
     serving: ServingReader,
 }
 
 impl Cluster {
-    /// A view of `scope`. Nothing is asked for before the first watch.
+    /// A view of the workloads of every kind in `scope`. Nothing is asked for before the first watch.
     pub fn new(clients: &Clients, scope: Scope, tempo: Tempo) -> Self {
         let api = Api::new(clients.request.clone());
         Self {
             watches: Watches::new(clients.watch.clone(), tempo),
             scope,
+            kinds: Kind::ALL.into(),
             sites: SiteReader::new(api.clone()),
             claims: ClaimReader::new(api.clone()),
             serving: ServingReader::new(api.clone()),
@@ -159,12 +172,19 @@ impl Cluster {
             api,
         }
     }
+
+    /// The same of these kinds alone: others are taken for absent.
+    #[must_use]
+    pub fn following(self, kinds: BTreeSet<Kind>) -> Self {
+        Self { kinds, ..self }
+    }
 }
 
 #[async_trait]
 impl ClusterView for Cluster {
     fn watch(&self) -> Flow<Sight> {
-        workloads::watch(self.watches.clone(), self.api.clone(), self.scope.collections())
+        let listed = self.kinds.iter().flat_map(|kind| self.scope.listed(*kind)).collect();
+        workloads::watch(self.watches.clone(), self.api.clone(), listed)
     }
 
     fn watch_pods(&self, namespace: &str) -> Flow<PodSight> {
@@ -175,13 +195,12 @@ impl ClusterView for Cluster {
     }
 
     async fn workload(&self, id: &WorkloadId) -> Result<Option<Workload>, PortError> {
-        if !self.scope.contains(&id.namespace) {
+        if !self.scope.contains(&id.namespace) || !self.kinds.contains(&id.kind) {
             return Ok(None);
         }
-        let Some(answer) = self.looks.get(&Collection::of(DEPLOYMENTS, &id.namespace), &id.name).await? else {
-            return Ok(None);
-        };
-        answer.read(decode::deployment).map(Some)
+        let collection = Collection::of(resource_of(id.kind), &id.namespace);
+        let Some(answer) = self.looks.get(&collection, &id.name).await? else { return Ok(None) };
+        answer.read(decode::workload(id.kind)).map(Some)
     }
 
     async fn pods(&self, namespace: &str) -> Result<Vec<pods::LabelledPod>, PortError> {
@@ -216,8 +235,4 @@ fn pod_sight(look: Look<pods::LabelledPod>, attempt: &str) -> PodSight {
         Look::Synced => PodSight::Synced,
         Look::Trouble(error) => PodSight::Trouble(error),
     }
-}
-
-fn named(name: Name) -> WorkloadId {
-    WorkloadId::deployment(name.namespace, name.name)
 }

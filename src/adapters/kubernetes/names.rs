@@ -8,17 +8,18 @@ use std::path::Path;
 use kube::config::Kubeconfig;
 use serde::Deserialize;
 
-use super::DEPLOYMENTS;
 use super::objects::{PipelineKind, RepoKind, of};
+use super::resource_of;
 use apiserver::{Api, Clients, Collection, NAMESPACES};
+use kernel::id::Kind;
 use kernel::unreadable::Unreadable;
 use purge::ports::PortError;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Named<'a> {
     Namespaces,
-    /// Deployments of a namespace.
-    Deployments(&'a str),
+    /// Workloads of a kind in a namespace.
+    Workloads(Kind, &'a str),
     /// Pipelines of this API group.
     Pipelines(&'a str),
     /// Repos of this API group.
@@ -40,7 +41,7 @@ pub struct ObjectName {
 pub async fn each(clients: &Clients, named: Named<'_>, keep: impl FnMut(ObjectName)) -> Result<(), PortError> {
     let collection = match named {
         Named::Namespaces => Collection::everywhere(NAMESPACES),
-        Named::Deployments(namespace) => Collection::of(DEPLOYMENTS, namespace),
+        Named::Workloads(kind, namespace) => Collection::of(resource_of(kind), namespace),
         Named::Pipelines(group) => of::<PipelineKind>(group, None),
         Named::Repos(group) => of::<RepoKind>(group, None),
     };

@@ -21,22 +21,12 @@ pub(super) struct Condition {
     status: Option<String>,
     pub reason: Option<String>,
     pub message: Option<String>,
-    pub last_update_time: Option<String>,
 }
 
 impl Condition {
     /// Whether it is so, for certain.
     pub fn holds(&self) -> bool {
         self.status.as_deref() == Some("True")
-    }
-}
-
-/// A reason with the beginning of its explanation, of so many characters.
-pub(super) fn explained(reason: &str, message: Option<&str>, chars_max: usize) -> String {
-    let Some(message) = message.map(str::trim).filter(|message| !message.is_empty()) else { return reason.to_owned() };
-    match message.char_indices().nth(chars_max) {
-        Some((end, _)) => format!("{reason}: {}…", message.get(..end).unwrap_or_default()),
-        None => format!("{reason}: {message}"),
     }
 }
 

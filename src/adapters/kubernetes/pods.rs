@@ -6,8 +6,9 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use super::decode::PodSpec;
-use super::parts::{Condition, explained};
+use super::parts::Condition;
 use kernel::names::selector::Labels;
+use kernel::text::explained;
 use kernel::unreadable::Unreadable;
 use purge::workloads::readiness::Pod;
 
@@ -32,6 +33,14 @@ pub(super) type LabelledPod = (Labels, Pod);
 /// # Errors
 /// When a field that is used has another type than Kubernetes gives it, in words.
 pub(super) fn pod(json: &str) -> Result<LabelledPod, Unreadable> {
+    Ok(identified(json)?.1)
+}
+
+/// Reads a pod and its UID.
+///
+/// # Errors
+/// The same.
+pub(super) fn identified(json: &str) -> Result<(String, LabelledPod), Unreadable> {
     let raw: RawPod = serde_json::from_str(json)?;
     let status = raw.status.unwrap_or_default();
     let ready = status.condition("Ready").is_some_and(|condition| condition.holds());
@@ -44,7 +53,7 @@ pub(super) fn pod(json: &str) -> Result<LabelledPod, Unreadable> {
         finished: status.phase.as_deref().is_some_and(|phase| FINISHED.contains(&phase)),
         trouble: if ready { None } else { status.trouble() },
     };
-    Ok((raw.metadata.labels.unwrap_or_default(), pod))
+    Ok((raw.metadata.uid.unwrap_or_default(), (raw.metadata.labels.unwrap_or_default(), pod)))
 }
 
 #[derive(Deserialize)]
@@ -58,6 +67,7 @@ struct RawPod {
 #[serde(rename_all = "camelCase")]
 struct Metadata {
     name: String,
+    uid: Option<String>,
     labels: Option<Labels>,
     deletion_timestamp: Option<IgnoredAny>,
 }

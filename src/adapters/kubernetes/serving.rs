@@ -6,6 +6,7 @@
 //!
 //! Not for what the answer means; see [`purge::workloads::serving`].
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::Deserialize;
@@ -17,7 +18,7 @@ use apiserver::{Api, Collection, Decoder, Resource};
 use kernel::names::selector::{Labels, is_subset};
 use kernel::unreadable::Unreadable;
 use purge::ports::PortError;
-use purge::workloads::serving::{Endpoint, Serving};
+use purge::workloads::serving::{Endpoint, Serving, has_old};
 use purge::workloads::workload::Workload;
 
 /// <https://kubernetes.io/docs/reference/kubernetes-api/service-resources/endpoint-slice-v1/>
@@ -38,17 +39,23 @@ impl ServingReader {
         Self { api, places: Arc::new(Semaphore::new(READINGS_MAX)) }
     }
 
-    /// The pods of a workload, and, if one of them is on its way out, what EndpointSlices of the namespace say.
+    /// The pods of a workload, and, if one of them is old, what EndpointSlices of the namespace say.
     pub async fn read(&self, workload: &Workload) -> Result<Serving, PortError> {
         let _place = self.places.acquire().await;
         let selector = workload.selector.to_string();
-        let pods = self.list(PODS, workload, Some(&selector), pods::pod).await?;
-        let endpoints = if pods.iter().any(|(_, pod)| pod.terminating && !pod.finished) {
-            self.list(ENDPOINT_SLICES, workload, None, endpoints).await?.into_iter().flatten().collect()
-        } else {
-            Vec::new()
+        let pods = self.list(PODS, workload, Some(&selector), pods::identified).await?;
+        let (uids, pods): (BTreeMap<String, String>, Vec<_>) =
+            pods.into_iter().map(|(uid, (labels, pod))| ((pod.name.clone(), uid), (labels, pod))).unzip();
+        if !has_old(&pods, workload) {
+            return Ok(Serving { pods, endpoints: Vec::new() });
+        }
+        // A name may be that of another pod by now.
+        let is_of_now = |endpoint: &Named| {
+            let of_now = uids.get(&endpoint.of.pod).filter(|uid| !uid.is_empty());
+            endpoint.uid.is_none() || of_now.is_none() || endpoint.uid.as_ref() == of_now
         };
-        Ok(Serving { pods, endpoints })
+        let endpoints = self.list(ENDPOINT_SLICES, workload, None, endpoints).await?.into_iter().flatten();
+        Ok(Serving { pods, endpoints: endpoints.filter(is_of_now).map(|endpoint| endpoint.of).collect() })
     }
 
     /// Whether a Service that selects the workload's pods publishes their addresses before they are ready.
@@ -90,13 +97,21 @@ struct ServiceSpec {
 }
 
 /// The endpoints of an EndpointSlice that are pods.
-fn endpoints(json: &str) -> Result<Vec<Endpoint>, Unreadable> {
+fn endpoints(json: &str) -> Result<Vec<Named>, Unreadable> {
     let slice: Slice = serde_json::from_str(json)?;
     let endpoint = |raw: RawEndpoint| {
-        let pod = raw.target_ref.filter(|target| target.kind.as_deref() == Some("Pod"))?.name?;
-        Some(Endpoint { pod, serves: raw.conditions.unwrap_or_default().serves() })
+        let target = raw.target_ref.filter(|target| target.kind.as_deref() == Some("Pod"))?;
+        let of = Endpoint { pod: target.name?, serves: raw.conditions.unwrap_or_default().serves() };
+        Some(Named { of, uid: target.uid })
     };
     Ok(slice.endpoints.into_iter().flatten().filter_map(endpoint).collect())
+}
+
+/// An endpoint, and the UID of its pod.
+#[derive(Debug, PartialEq, Eq)]
+struct Named {
+    of: Endpoint,
+    uid: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -121,6 +136,7 @@ struct Conditions {
 struct TargetRef {
     kind: Option<String>,
     name: Option<String>,
+    uid: Option<String>,
 }
 
 impl Conditions {
@@ -146,7 +162,7 @@ mod tests {
                 {"addresses": ["10.0.0.3"], "targetRef": {"kind": "VM", "name": "old"}},
             ],
         });
-        endpoints(&slice.to_string()).unwrap()
+        endpoints(&slice.to_string()).unwrap().into_iter().map(|endpoint| endpoint.of).collect()
     }
 
     #[test]

@@ -47,7 +47,7 @@ pub(crate) enum WebhookAction {
     /// Have the running allclear send again what it gave up, with your own right to patch Deployments
     #[command(after_help = RESEND_HELP)]
     Resend {
-        /// The workload that it is about, as web, shop/web or deployment/web
+        /// The workload that it is about, as web, shop/web or statefulset/db
         #[arg(required_unless_present = "all", conflicts_with = "all")]
         name: Option<String>,
         /// Its namespace [default: that of the kubeconfig's context; with --all: all]

@@ -76,6 +76,7 @@ checks! {
     INSTALL_RIGHTS: Install = "install-rights";
     INSTALL_GRANTS: Install = "install-grants";
     RIGHT_DEPLOYMENTS: Rights = "right-deployments";
+    RIGHT_WORKLOADS: Rights = "right-workloads";
     RIGHT_PODS: Rights = "right-pods";
     RIGHT_ENDPOINT_SLICES: Rights = "right-endpointslices";
     RIGHT_SERVICES: Rights = "right-services";

@@ -11,12 +11,13 @@ use futures_util::future::join_all;
 use super::catalog::{
     Check, RIGHT_DEPLOYMENTS, RIGHT_ENDPOINT_SLICES, RIGHT_EVENTS, RIGHT_GATEWAYS, RIGHT_HOOKS, RIGHT_INGRESSES,
     RIGHT_LEASE, RIGHT_LEDGER, RIGHT_NAMESPACES, RIGHT_PIPELINES, RIGHT_PODS, RIGHT_REPOS, RIGHT_ROUTES,
-    RIGHT_SERVICES,
+    RIGHT_SERVICES, RIGHT_WORKLOADS,
 };
 use super::report::{Finding, Mark};
 use crate::adapters::kubernetes::objects::GROUP;
 use crate::adapters::kubernetes::reviews::{Reviews, Right, Whom};
 use crate::config::{Config, Enabled, LedgerBackend};
+use kernel::id::Kind;
 use kernel::refusal::Cause;
 
 /// Where a right is needed.
@@ -69,6 +70,11 @@ pub fn needs(config: &Config, served: Served) -> Vec<Need> {
         watched(RIGHT_ROUTES, GATEWAY, "referencegrants", &["list"]),
         watched(RIGHT_GATEWAYS, GATEWAY, "gateways", &["get"]),
     ];
+    for (kind, resource) in [(Kind::StatefulSet, "statefulsets"), (Kind::DaemonSet, "daemonsets")] {
+        if config.kinds.contains(&kind) {
+            needs.push(watched(RIGHT_WORKLOADS, "apps", resource, &["get", "list", "watch"]));
+        }
+    }
     if !config.dry_run {
         needs.push(watched(RIGHT_EVENTS, "", "events", &["create"]));
     }
@@ -117,6 +123,7 @@ fn remedy(check: Check) -> &'static str {
     match check.id {
         "right-ledger" | "right-lease" => Cause::WriteLedger.remedy(),
         "right-pipelines" => "apply deploy/components/pipelines, or deploy/overlays/weave for the older group",
+        "right-workloads" => "apply deploy/base/cluster-role.yaml, or leave the kind out of workloads.kinds",
         "right-repos" => "apply deploy/components/repo",
         "right-hooks" => "apply deploy/components/hooks",
         "right-namespaces" => "apply deploy/base/cluster-role.yaml, or set group.member",
@@ -182,7 +189,8 @@ impl Line {
 /// Kinds that are left alone where there is no right to them at all: a cluster may have them for others.
 pub fn optional(config: &Config) -> Vec<Check> {
     let kinds = [(RIGHT_PIPELINES, config.pipeline.enabled), (RIGHT_REPOS, config.repo.enabled)];
-    kinds.into_iter().filter(|(_, enabled)| *enabled == Enabled::Auto).map(|(check, _)| check).collect()
+    let left = kinds.into_iter().filter(|(_, enabled)| *enabled == Enabled::Auto).map(|(check, _)| check);
+    left.chain([RIGHT_WORKLOADS]).collect()
 }
 
 /// Asks for each right, and makes one line of each check and namespace.

@@ -12,6 +12,7 @@ use crate::adapters::kubernetes::{self, Clients};
 use crate::app;
 use crate::cli::command_kind::named;
 use crate::config::{Config, Inputs, load, read_file};
+use kernel::id::Kind;
 
 /// Names remembered at most: more than are shown, so that it is known that there are more.
 const FOUND_MAX: usize = 10_000;
@@ -97,18 +98,18 @@ impl Finding {
     /// `shop/web` where a namespace was typed; otherwise the workloads of the namespace that is meant without one, and namespaces.
     async fn workloads(&self) -> bool {
         let Some(clients) = self.clients().await else { return true };
-        let of = async |namespace: &str, prefix: &str| {
+        let of_kind = async |kind: Kind, namespace: &str, prefix: &str| {
             let keep = |ObjectName { name, .. }| self.put(format!("{prefix}{name}"), "");
-            each(&clients, Named::Deployments(namespace), keep).await.is_ok()
+            each(&clients, Named::Workloads(kind, namespace), keep).await.is_ok()
         };
+        let of = async |namespace: &str, prefix: &str| of_kind(Kind::Deployment, namespace, prefix).await;
         let own = self.given("namespace").unwrap_or(&clients.namespace);
         let parts: Vec<&str> = self.place.word.split('/').collect();
-        match parts.as_slice() {
-            [kind @ ("deployment" | "deployments" | "deploy"), _] => of(own, &format!("{kind}/")).await,
-            [kind @ ("deployment" | "deployments" | "deploy"), namespace, _] => {
-                of(namespace, &format!("{kind}/{namespace}/")).await
-            }
-            [namespace, _] => of(namespace, &format!("{namespace}/")).await,
+        let kind = parts.first().and_then(|part| Some((Kind::named(part)?, part)));
+        match (kind, parts.as_slice()) {
+            (Some((kind, word)), [_, _]) => of_kind(kind, own, &format!("{word}/")).await,
+            (Some((kind, word)), [_, namespace, _]) => of_kind(kind, namespace, &format!("{word}/{namespace}/")).await,
+            (None, [namespace, _]) => of(namespace, &format!("{namespace}/")).await,
             _ if self.given("namespace").is_some() => of(own, "").await,
             _ => {
                 let (own, others) = tokio::join!(of(own, ""), self.named_namespaces(&clients, "/"));

@@ -121,7 +121,7 @@ async fn without_rights_to_the_deployment_the_record_still_answers() {
     assert_eq!(outcome.code, 1);
     expect![[r#"
         shop/web
-          State         not known: the Deployment could not be read
+          State         not known: the workload could not be read
           Next          see below what is missing
 
           Deployment    missing: failed to get deployments.apps web in shop: forbidden

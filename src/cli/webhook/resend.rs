@@ -34,7 +34,11 @@ pub async fn resend(
     request: &Request,
     at_ms: i64,
 ) -> Outcome {
-    let id = match question.name.as_deref().map(|name| workload(name, question, sources)).transpose() {
+    let named = match question.name.as_deref() {
+        Some(name) => workload(name, question, sources).await.map(Some),
+        None => Ok(None),
+    };
+    let id = match named {
         Ok(id) => id,
         Err(why) => return invalid(&why),
     };
@@ -88,14 +92,14 @@ pub async fn resend(
     Outcome { out, err, code }
 }
 
-fn workload(name: &str, question: &Question, sources: &Sources) -> Result<WorkloadId, String> {
+async fn workload(name: &str, question: &Question, sources: &Sources) -> Result<WorkloadId, String> {
     if ["pipeline/", "pipelines/", "repo/", "repos/"].iter().any(|kind| name.starts_with(kind)) {
         return Err(
             "only what is about a workload can be asked for again, as shop/web; events of Pipelines and Repos cannot"
                 .to_owned(),
         );
     }
-    question.workload(sources)
+    question.workload(sources).await
 }
 
 /// What is asked for, and what was seen beside it.
@@ -190,7 +194,7 @@ async fn ask(
     match hand.annotate(id, &[(RESEND, Some(value.as_str()))]).await.map_err(|error| error.to_string())? {
         Marked::Done => {}
         Marked::Gone => {
-            return Err(format!("there is no Deployment {name} any more to ask it at, so its deliveries stay"));
+            return Err(format!("{name} is not there any more to ask it at, so its deliveries stay"));
         }
     }
     let mut out: String =

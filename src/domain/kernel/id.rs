@@ -21,19 +21,51 @@ pub use objects::{
     CommitId, Environment, NotACommitId, PipelineId, PromotionSeq, RepoId, Revision, RunSeq, promotion_id, run_id,
 };
 
-/// The kinds of watched workloads.
+/// The kinds of watched workloads, all of `apps/v1`. Written as kubectl does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
-    /// `apps/v1` Deployment.
     Deployment,
+    StatefulSet,
+    DaemonSet,
+}
+
+impl Kind {
+    /// Every kind there is.
+    pub const ALL: [Self; 3] = [Self::Deployment, Self::StatefulSet, Self::DaemonSet];
+
+    /// `deployment`.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Deployment => "deployment",
+            Self::StatefulSet => "statefulset",
+            Self::DaemonSet => "daemonset",
+        }
+    }
+
+    /// As Kubernetes' objects write it: `Deployment`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Deployment => "Deployment",
+            Self::StatefulSet => "StatefulSet",
+            Self::DaemonSet => "DaemonSet",
+        }
+    }
+
+    /// By one of the names that kubectl takes.
+    pub fn named(text: &str) -> Option<Self> {
+        Some(match text {
+            "deployment" | "deployments" | "deploy" => Self::Deployment,
+            "statefulset" | "statefulsets" | "sts" => Self::StatefulSet,
+            "daemonset" | "daemonsets" | "ds" => Self::DaemonSet,
+            _ => return None,
+        })
+    }
 }
 
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Deployment => f.write_str("deployment"),
-        }
+        f.write_str(self.word())
     }
 }
 
@@ -44,6 +76,11 @@ pub trait ObjectId: Clone + fmt::Debug + fmt::Display + Ord + Hash + Send + Sync
 
     /// `namespace/name`, the way people say it.
     fn display_name(&self) -> String;
+
+    /// The kind of a watch that lists more than one.
+    fn kind(&self) -> Option<Kind> {
+        None
+    }
 }
 
 /// One workload of this cluster. Written `deployment/shop/web`; serialised the same way, so it can be a key.
@@ -59,17 +96,29 @@ impl ObjectId for WorkloadId {
         &self.namespace
     }
 
+    /// A Deployment without its kind, as it has always been written; others with it.
     fn display_name(&self) -> String {
-        format!("{}/{}", self.namespace, self.name)
+        match self.kind {
+            Kind::Deployment => format!("{}/{}", self.namespace, self.name),
+            Kind::StatefulSet | Kind::DaemonSet => self.to_string(),
+        }
+    }
+
+    fn kind(&self) -> Option<Kind> {
+        Some(self.kind)
     }
 }
 
 impl WorkloadId {
-    pub fn deployment(namespace: impl Into<String>, name: impl Into<String>) -> Self {
-        Self { kind: Kind::Deployment, namespace: namespace.into(), name: name.into() }
+    pub fn new(kind: Kind, namespace: impl Into<String>, name: impl Into<String>) -> Self {
+        Self { kind, namespace: namespace.into(), name: name.into() }
     }
 
-    /// `namespace/name`, the way people say it.
+    pub fn deployment(namespace: impl Into<String>, name: impl Into<String>) -> Self {
+        Self::new(Kind::Deployment, namespace, name)
+    }
+
+    /// The way people say it: `shop/web` for a Deployment, `statefulset/shop/db` for others.
     pub fn display_name(&self) -> String {
         ObjectId::display_name(self)
     }
@@ -81,8 +130,9 @@ impl WorkloadId {
     pub fn parse(text: &str) -> Result<Self, NotAWorkload> {
         let mut parts = text.split('/');
         match (parts.next(), parts.next(), parts.next(), parts.next()) {
-            (Some("deployment"), Some(namespace), Some(name), None) if !namespace.is_empty() && !name.is_empty() => {
-                Ok(Self::deployment(namespace, name))
+            (Some(kind), Some(namespace), Some(name), None) if !namespace.is_empty() && !name.is_empty() => {
+                let kind = Kind::ALL.into_iter().find(|known| known.word() == kind);
+                kind.map(|kind| Self::new(kind, namespace, name)).ok_or_else(|| NotAWorkload(text.to_owned()))
             }
             _ => Err(NotAWorkload(text.to_owned())),
         }
@@ -425,8 +475,11 @@ mod tests {
 
     #[test]
     fn a_workload_id_survives_its_own_text() {
-        let web = WorkloadId::deployment("shop", "web");
-        assert_eq!(web.to_string().parse(), Ok(web));
+        for kind in Kind::ALL {
+            let web = WorkloadId::new(kind, "shop", "web");
+            assert_eq!(web.to_string().parse(), Ok(web));
+            assert_eq!((Kind::named(kind.word()), Kind::named(&kind.name().to_lowercase())), (Some(kind), Some(kind)));
+        }
         assert!("deployment/shop".parse::<WorkloadId>().is_err());
         assert!("job/shop/web".parse::<WorkloadId>().is_err());
     }

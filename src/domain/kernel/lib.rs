@@ -22,7 +22,6 @@ pub mod promise;
 pub mod refusal;
 pub mod remark;
 pub mod replica;
-pub mod reported;
 pub mod retry;
 pub mod shares;
 pub mod text;

@@ -110,7 +110,15 @@ pub fn first(text: &str, chars_max: usize) -> &str {
     text.char_indices().nth(chars_max).and_then(|(end, _)| text.get(..end)).unwrap_or(text)
 }
 
-/// The same, with whole words only, unless its last word alone is a fifth of it.
+/// A reason with the beginning of its explanation, of so many characters.
+pub fn explained(reason: &str, message: Option<&str>, chars_max: usize) -> String {
+    let Some(message) = message.map(str::trim).filter(|message| !message.is_empty()) else { return reason.to_owned() };
+    let begin = first(message, chars_max);
+    let cut = if begin.len() < message.len() { "…" } else { "" };
+    format!("{reason}: {begin}{cut}")
+}
+
+/// [`first`], with whole words only, unless its last word alone is a fifth of it.
 pub fn phrase(text: &str, chars_max: usize) -> &str {
     let begin = first(text, chars_max);
     if begin.len() == text.len() || text.get(begin.len()..).is_some_and(|rest| rest.starts_with(char::is_whitespace)) {

@@ -49,10 +49,7 @@ pub trait Random: Send + Sync {
 #[derive(Clone, Debug)]
 pub enum Sight {
     /// A new listing of a scope begins: what of it is not seen before its [`Sight::Synced`] does not exist any more.
-    Restarted {
-        /// The namespace that is listed; `None` for all namespaces.
-        scope: Option<String>,
-    },
+    Restarted { scope: Scope },
     /// A workload as it is now.
     Seen(Box<Workload>),
     /// An object that cannot be read as a workload; the others are not affected.
@@ -62,17 +59,19 @@ pub enum Sight {
     /// The listing of a scope is complete. Also said when a watch that was in [`Sight::Trouble`] goes on without a new
     /// listing.
     Synced {
-        /// The namespace that was listed; `None` for all namespaces.
-        scope: Option<String>,
+        scope: Scope,
         /// Everything in view has been listed at least once.
         all: bool,
     },
-    /// The watch of a scope failed and is being started again, after a back-off of its own; the others go on.
-    Trouble {
-        /// The namespace that is watched; `None` for all namespaces.
-        scope: Option<String>,
+    /// We have no right to list a scope of a kind that may be left out. It is tried again; the others go on.
+    Refused {
+        scope: Scope,
         error: PortError,
+        /// Everything else in view has been listed at least once.
+        all: bool,
     },
+    /// The watch of a scope failed and is being started again, after a back-off of its own; the others go on.
+    Trouble { scope: Scope, error: PortError },
     /// The whole cluster was set back: it was restored from a backup while we watched. Everything is listed again after this.
     SetBack {
         /// How far it had got.

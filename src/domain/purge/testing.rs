@@ -13,7 +13,7 @@ use crate::workloads::workload::{NoVersion, Workload};
 use kernel::id::WorkloadId;
 use kernel::names::distribution::DistributionId;
 use kernel::names::image::{Container, Image, Version};
-use kernel::reported::Replicas;
+use kinds::reported::Replicas;
 
 /// `shop/web`, the workload of most tests.
 pub fn web() -> WorkloadId {
@@ -48,11 +48,12 @@ pub fn settled(version: Version, generation: i64, pods: u32) -> Workload {
         observed_generation: generation,
         version: Ok(version),
         replicas: Replicas { desired: pods, total: pods, updated: pods, ready: pods, available: pods },
-        paused: false,
         deleting: false,
-        progressing: None,
-        selector: Default::default(),
+        says: Default::default(),
         refused: None,
+        starting: false,
+        newest: Default::default(),
+        selector: Default::default(),
         template_labels: Default::default(),
         tuning: Default::default(),
     }

@@ -35,7 +35,7 @@ impl fmt::Display for Explanation {
         page.page.part("Would purge", would.clone())?;
         page.page.part("Conditions", conditions.iter().cloned())?;
         writeln!(page.page.f)?;
-        page.section("Deployment", deployment, deployment_lines)?;
+        page.section(workload.kind.name(), deployment, deployment_lines)?;
         page.section("Record", record, |record| record.as_ref().map_or_else(|| vec!["none".to_owned()], record_lines))?;
         if let Some(group) = group {
             page.section("Group", group, group_lines)?;

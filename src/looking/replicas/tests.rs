@@ -3,7 +3,7 @@
 use expect_test::expect;
 use kernel::names::image::Version;
 use kernel::names::selector::LabelSelector;
-use kernel::reported::Replicas as Counts;
+use kinds::reported::Replicas as Counts;
 use purge::ports::Retry;
 
 use super::*;
@@ -22,10 +22,11 @@ fn deployment(desired: u32) -> Controller {
         observed_generation: 1,
         version: Ok(Version::default()),
         replicas: Counts { desired, ..Counts::default() },
-        paused: false,
         deleting: false,
+        says: Default::default(),
         refused: None,
-        progressing: None,
+        starting: false,
+        newest: Default::default(),
         selector: LabelSelector::default(),
         template_labels: Default::default(),
         tuning: Default::default(),

@@ -41,7 +41,7 @@ async fn a_host_leads_to_its_workload_and_to_what_is_not_followed() {
 
           Distributions E2 (e2.cloudfront.net): alias *.example.com covers host api.example.com
           Rules         Ingress shop/api: api.example.com to shop/api
-          Not followed  Service shop/api: 1 pod of no Deployment that is followed: api-0
+          Not followed  Service shop/api: 1 pod of no workload that is followed: api-0
     "#]]
     .assert_eq(&api.out);
     assert_eq!((www.code, api.code, www.err + &api.err), (0, 1, String::new()));

@@ -42,7 +42,7 @@ async fn a_read_that_fails_says_whether_trying_again_can_help() {
     broken["spec"]["replicas"] = json!("two");
     bench.api.put(broken).unwrap();
     let error = view.workload(&web()).await.unwrap_err();
-    assert!(error.cause.starts_with("it cannot be read: invalid type: string \"two\""), "{error}");
+    assert!(error.cause.starts_with("it cannot be read: .spec.replicas is not a whole number"), "{error}");
 }
 
 /// Follows pods until `holds`.

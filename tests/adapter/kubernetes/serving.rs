@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kernel::reported::Standing;
+use kinds::reported::Standing;
 use purge::ports::{ClusterView, Retry};
 use purge::workloads::serving::old_pods;
 use sandbox::kubernetes::{Kind, KubernetesStandIn, Timings};
@@ -34,7 +34,7 @@ async fn old(bench: &Bench) -> String {
     let view = bench.view();
     let workload = view.workload(&web()).await.unwrap().unwrap();
     assert_eq!(workload.standing(false), Standing::Complete, "terminating pods are in no count");
-    old_pods(&view.serving(&workload).await.unwrap()).to_string()
+    old_pods(&view.serving(&workload).await.unwrap(), &workload).to_string()
 }
 
 fn conditions(api: &KubernetesStandIn, service: &str) -> Vec<Value> {

@@ -292,7 +292,7 @@ async fn a_broken_object_is_told_and_the_others_go_on() {
         let id = WorkloadId::deployment("shop", "broken");
         let view = bench.cluster(Scope::All, tempo);
         let mut reader = Reader::synced(&view).await;
-        assert!(reader.unreadable[&id].contains("expected i64"), "{:?}", reader.unreadable);
+        assert!(reader.unreadable[&id].contains(".status.replicas is not a whole number"), "{:?}", reader.unreadable);
         assert!(reader.known.contains_key(&web()));
 
         reader.forget();

@@ -7,7 +7,7 @@ use kernel::id::{Component, Member, Origin, Reference, Seq, Vector};
 use kernel::names::distribution::DistributionId;
 use kernel::names::image::Version;
 use kernel::promise::Promise;
-use kernel::reported::Standing;
+use kinds::reported::Standing;
 use purge::purges::purge::Order;
 use purge::records::record::{Brief, Change, Outcome, Phase, Record};
 use purge::rollouts::rollout::baseline;

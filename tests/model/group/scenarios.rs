@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use kernel::names::image::Container;
 use kernel::promise::Promise;
-use kernel::reported::Replicas;
+use kinds::reported::Replicas;
 use purge::bounds::policy::{Agreement, AtTimeout, OnRollback, Policy};
 use purge::records::record::Record;
 use purge::workloads::workload::{Tuning, Workload};

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use allclear::adapters::kubernetes::decode_deployment;
-use kernel::id::Seq;
+use allclear::adapters::kubernetes::workload_decoder;
+use kernel::id::{Kind as WorkloadKind, Seq};
 use kernel::machine::{Machine, Timestamp};
 use notices::notice::Kind;
 use purge::bounds::policy::Policy;
@@ -116,7 +116,7 @@ fn an_object_with_1_900_unknown_annotations_is_read_and_judged_in_no_time() {
     let (mut took, mut faulty) = (Vec::new(), 0);
     for _ in 0..20 {
         let begin = Instant::now();
-        let workload = decode_deployment(&object).unwrap();
+        let workload = workload_decoder(WorkloadKind::Deployment)(&object).unwrap();
         let identity = Identity {
             workload: workload.id.clone(),
             member: "eu-1".into(),

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use kernel::id::{InvalidationId, Reference, WorkloadId};
 use kernel::names::distribution::DistributionId;
 use kernel::names::paths::PathSet;
-use kernel::reported::Standing;
+use kinds::reported::Standing;
 use notices::notice::Kind;
 use purge::records::record::Record;
 use purge::workloads::workload::Workload;

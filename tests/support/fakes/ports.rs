@@ -265,7 +265,8 @@ impl Ledger for World {
     }
 
     async fn store_listed(&self, scopes: &BTreeSet<Scope>) -> Result<(), PinError> {
-        let lost = self.port("ledger.store_listed", "").await?;
+        let about: String = scopes.iter().map(|scope| format!("[{}]", scope.as_str())).collect();
+        let lost = self.port("ledger.store_listed", &about).await?;
         self.pin_lost()?;
         self.ledger().store_listed(scopes).await?;
         if lost { Err(failed("ledger.store_listed").into()) } else { Ok(()) }

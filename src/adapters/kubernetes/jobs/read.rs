@@ -7,10 +7,11 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use super::super::parts::{self, Annotations, Condition, explained};
+use super::super::parts::{self, Annotations, Condition};
 use super::super::pods::{FINISHED, ORDINARY, PLAIN, WORDS_CHARS_MAX};
 use super::{ACTION, ATTEMPT, JOB_UID, LOG_ON_ERROR, REVISION, SEQ, STARTED, WITHDRAWN, lock};
 use kernel::id::{NotACommitId, RunSeq};
+use kernel::text::explained;
 use kernel::unreadable::Unreadable;
 use objects::repo::job::{End, Job, Place, Pod, Pods, Step, StepKind, StepState};
 use objects::repo::status::{Action, Attempt};

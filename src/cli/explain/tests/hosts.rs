@@ -75,7 +75,7 @@ async fn what_serves_a_host_and_is_not_followed_is_named() {
                           www.example.com
           Rules         Ingress shop/all: www.example.com to shop/db, shop/gone, shop/hand, shop/idle,
                           shop/moved
-          Not followed  Service shop/db: 3 pods of no Deployment that is followed: db-0, db-1, …
+          Not followed  Service shop/db: 3 pods of no workload that is followed: db-0, db-1, …
                         Service shop/gone: does not exist
                         Service shop/hand: has no selector, so what its endpoints are is not followed
                         Service shop/idle: selects no pod

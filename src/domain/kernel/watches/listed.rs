@@ -13,7 +13,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::id::ObjectId;
+use crate::id::{Kind, ObjectId};
 
 /// Shards of a ledger. 10,000 workloads give 156 records a shard: about 40 KB idle, so that one write is cheap, while a
 /// first start costs 66 writes (bound: 100, fault L1) and a ConfigMap (1 MiB) has room for records of 6 KB each.
@@ -28,23 +28,37 @@ pub fn shard_of(id: &impl fmt::Display) -> usize {
 /// How all namespaces together are written.
 const ALL: &str = "*";
 
-/// A scope of a watch: a namespace, or all of them (`*`, which is no name of a namespace).
+/// A scope of a watch: a namespace, or all of them (`*`, which is no name of a namespace). Of the kinds of workloads, each is listed by
+/// itself: Deployments as `shop`, as before there were others, those as `statefulset/shop`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Scope(String);
 
 impl Scope {
-    /// The scope of a watch: `None` for all namespaces.
+    /// The scope of a watch of Deployments, or of one that lists a kind of ours: `None` for all namespaces.
     pub fn of(namespace: Option<&str>) -> Self {
         Self(namespace.unwrap_or(ALL).to_owned())
     }
 
-    /// Whether the object is in it.
-    pub fn contains(&self, id: &impl ObjectId) -> bool {
-        self.0 == ALL || self.0 == id.namespace()
+    /// The scope of a watch of one kind of workloads.
+    pub fn of_kind(kind: Kind, namespace: Option<&str>) -> Self {
+        match kind {
+            Kind::Deployment => Self::of(namespace),
+            Kind::StatefulSet | Kind::DaemonSet => Self(format!("{kind}/{}", namespace.unwrap_or(ALL))),
+        }
     }
 
-    /// As it is written: a namespace, or `*`.
+    /// Whether the object is in it.
+    pub fn contains(&self, id: &impl ObjectId) -> bool {
+        let kind = id.kind().filter(|kind| *kind != Kind::Deployment).map(Kind::word);
+        let (listed, namespace) = match self.0.split_once('/') {
+            Some((kind, namespace)) => (Some(kind), namespace),
+            None => (None, self.0.as_str()),
+        };
+        listed == kind && (namespace == ALL || namespace == id.namespace())
+    }
+
+    /// As it is written.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -84,6 +98,11 @@ impl Listed {
         self.0.get(scope).is_some_and(BTreeSet::is_empty)
     }
 
+    /// Whether this scope was ever listed.
+    pub fn has(&self, scope: &Scope) -> bool {
+        self.0.contains_key(scope)
+    }
+
     /// Whether nothing was ever listed.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -121,6 +140,19 @@ mod tests {
         assert!(listed.covers(&id("shop", "web")) && !listed.covers(&id("bank", "web")));
         listed.add(Scope::of(None));
         assert!(listed.covers(&id("bank", "web")));
+    }
+
+    #[test]
+    fn each_kind_is_listed_by_itself() {
+        let mut listed = Listed::default();
+        let db = WorkloadId::new(Kind::StatefulSet, "shop", "db");
+        listed.add(Scope::of(None));
+        assert!(listed.covers(&id("shop", "web")) && !listed.covers(&db));
+        listed.add(Scope::of_kind(Kind::StatefulSet, Some("shop")));
+        assert!(listed.covers(&db) && !listed.covers(&WorkloadId { kind: Kind::DaemonSet, ..db.clone() }));
+        assert!(!listed.covers(&WorkloadId { namespace: "bank".to_owned(), ..db }));
+        let text = serde_json::to_string(&listed).unwrap();
+        assert_eq!(text, r#"{"*":[],"statefulset/shop":[]}"#, "as releases before read and keep it");
     }
 
     #[test]

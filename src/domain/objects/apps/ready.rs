@@ -2,9 +2,7 @@
 //!
 //! | kind | ready, if it is not being deleted and its controller has acted on the newest spec | revision |
 //! |---|---|---|
-//! | Deployment | [`Reported::standing`] says complete | of the image |
-//! | StatefulSet | all pods wanted are there, updated and available; `currentRevision` = `updateRevision`; neither `partition` nor `OnDelete` | of the image |
-//! | DaemonSet | all pods wanted are updated and available | of the image |
+//! | Deployment, StatefulSet, DaemonSet | [`kinds`] says complete, as for a purge | of the image |
 //! | HelmRelease | `Ready`, not suspended, its newest release is deployed | that one's chart version; before v2 `lastAppliedRevision` |
 //! | Kustomization, Terraform | `Ready`, not suspended | `lastAppliedRevision`; from an OCI artifact `lastAppliedOriginRevision` |
 //! | Argo CD Application | Synced, Healthy, its last operation succeeded, none runs, compared with the source of its spec; twice | `sync.revision`, or all of `sync.revisions` |
@@ -16,17 +14,15 @@
 //!
 //! Not for the second look; that is `leaf`'s.
 
-mod object;
-
 use serde_json::{Map, Value};
 
 use crate::apps::app::{AppKind, Look, NoRevision, Present};
-use kernel::id::Revision;
+use kernel::id::{Kind, Revision};
 use kernel::names::image::Image;
-use kernel::reported::{Progressing, Replicas, Reported, Standing};
 use kernel::text::is_hidden;
 use kernel::unreadable::Unreadable;
-use object::{Object, dotted, repeated};
+use kinds::object::{Object, dotted, repeated};
+use kinds::reported::Standing;
 
 /// Longest revision in bytes. A tag of 128 characters with the longest digest has 264; an Application of twelve sources 491.
 pub const REVISION_BYTES_MAX: usize = 512;
@@ -87,9 +83,8 @@ pub fn look(app: &AppKind, name: &str, object: &Value) -> Result<Look, Unreadabl
 /// By which rules an object is judged.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Rules {
-    Deployment,
-    StatefulSet,
-    DaemonSet,
+    /// Those of a kind that purges follow, too.
+    Workload(Kind),
     HelmRelease,
     Applied,
     Application,
@@ -101,15 +96,15 @@ impl Rules {
     fn of(app: &AppKind) -> Self {
         let group = app.api_version.split_once('/').map_or("", |(group, _)| group);
         match (group, app.kind.as_str()) {
-            ("apps", "Deployment") => Self::Deployment,
-            ("apps", "StatefulSet") => Self::StatefulSet,
-            ("apps", "DaemonSet") => Self::DaemonSet,
             ("helm.toolkit.fluxcd.io", "HelmRelease") => Self::HelmRelease,
             ("kustomize.toolkit.fluxcd.io", "Kustomization") | ("infra.contrib.fluxcd.io", "Terraform") => {
                 Self::Applied
             }
             ("argoproj.io", "Application") => Self::Application,
             ("argoproj.io", "Rollout") => Self::Rollout,
+            ("apps", kind) => {
+                Kind::ALL.into_iter().find(|known| known.name() == kind).map_or(Self::Other, Self::Workload)
+            }
             _ => Self::Other,
         }
     }
@@ -161,9 +156,7 @@ fn unready(app: &AppKind, rules: Rules, acted: Acted, object: Object<'_>) -> Res
         return value(object, at, app.ready_value.as_deref().unwrap_or(READY_VALUE_DEFAULT));
     }
     match rules {
-        Rules::Deployment => deployment(object),
-        Rules::StatefulSet => stateful_set(object),
-        Rules::DaemonSet => daemon_set(object),
+        Rules::Workload(kind) => workload(kind, object),
         Rules::HelmRelease => helm_release(object),
         Rules::Applied | Rules::Other => ready_condition(object),
         Rules::Application => application(object),
@@ -171,28 +164,9 @@ fn unready(app: &AppKind, rules: Rules, acted: Acted, object: Object<'_>) -> Res
     }
 }
 
-fn deployment(object: Object<'_>) -> Result<Option<String>, Unreadable> {
-    let progressing = object.condition("Progressing")?;
-    let failed = object.condition("ReplicaFailure")?.filter(|condition| condition.status == "True");
-    let progressing =
-        progressing.map(|condition| Progressing { reason: condition.reason.to_owned(), last_update: String::new() });
-    let refused = failed.map(|condition| condition.words());
-    let reported = Reported {
-        // Judged already, for all kinds.
-        generation: 0,
-        observed_generation: 0,
-        deleting: false,
-        replicas: Replicas {
-            desired: wanted(object)?,
-            total: object.count("/status/replicas")?,
-            updated: object.count("/status/updatedReplicas")?,
-            ready: object.count("/status/readyReplicas")?,
-            available: object.count("/status/availableReplicas")?,
-        },
-        paused: object.flag("/spec/paused")?,
-        progressing: progressing.as_ref(),
-        refused: refused.as_deref(),
-    };
+fn workload(kind: Kind, object: Object<'_>) -> Result<Option<String>, Unreadable> {
+    let report = kinds::read(kind, object)?;
+    let reported = report.reported();
     Ok(match reported.standing(false) {
         Standing::Complete => None,
         Standing::Waiting(wait) => Some(wait.to_string()),
@@ -200,42 +174,6 @@ fn deployment(object: Object<'_>) -> Result<Option<String>, Unreadable> {
             Some(format!("no progress before its deadline: {}", reported.pods_wanting()))
         }
     })
-}
-
-/// How many pods its spec wants.
-fn wanted(object: Object<'_>) -> Result<u32, Unreadable> {
-    const AT: &str = "/spec/replicas";
-    if object.at(AT).is_some() { object.count(AT) } else { Ok(1) }
-}
-
-fn stateful_set(object: Object<'_>) -> Result<Option<String>, Unreadable> {
-    let wanted = wanted(object)?;
-    let partition = object.count("/spec/updateStrategy/rollingUpdate/partition")?;
-    if object.text("/spec/updateStrategy/type")? == Some("OnDelete") {
-        return Ok(Some("its update strategy is OnDelete: a pod is updated only when a person deletes it".to_owned()));
-    }
-    if partition > 0 {
-        return Ok(Some(format!("its partition is {partition}: so many pods stay as they were")));
-    }
-    if wanted == 0 {
-        return Ok(Some("it is scaled to zero".to_owned()));
-    }
-    let (current, update) = (object.text("/status/currentRevision")?, object.text("/status/updateRevision")?);
-    Ok(short_of(wanted, object.count("/status/updatedReplicas")?, "updated")
-        .or(short_of(wanted, object.count("/status/availableReplicas")?, "available"))
-        .or(short_of(wanted, object.count("/status/replicas")?, "there"))
-        .or_else(|| (current != update).then(|| "its controller has not ended the update yet".to_owned())))
-}
-
-fn daemon_set(object: Object<'_>) -> Result<Option<String>, Unreadable> {
-    let wanted = object.count("/status/desiredNumberScheduled")?;
-    let updated = short_of(wanted, object.count("/status/updatedNumberScheduled")?, "updated");
-    Ok(updated.or(short_of(wanted, object.count("/status/numberAvailable")?, "available")))
-}
-
-/// Words for a count of pods that is not what is wanted.
-fn short_of(wanted: u32, count: u32, what: &str) -> Option<String> {
-    (count != wanted).then(|| format!("{count} of {wanted} pods {what}"))
 }
 
 fn ready_condition(object: Object<'_>) -> Result<Option<String>, Unreadable> {
@@ -352,9 +290,7 @@ fn pointed_revision(object: Object<'_>, at: &str) -> Result<String, NoRevision> 
 fn revision(app: &AppKind, name: &str, rules: Rules, object: Object<'_>) -> Result<String, NoRevision> {
     let applied = |at: &str| found(object.text(at)?.map(str::to_owned), &dotted(at));
     match rules {
-        Rules::Deployment | Rules::StatefulSet | Rules::DaemonSet | Rules::Rollout => {
-            image(app.container.as_deref(), name, object)
-        }
+        Rules::Workload(_) | Rules::Rollout => image(app.container.as_deref(), name, object),
         Rules::HelmRelease if is_before_v2(object)? => applied("/status/lastAppliedRevision"),
         Rules::HelmRelease => {
             let version = newest_release(object)?.map(|newest| newest.text("/chartVersion")).transpose()?.flatten();

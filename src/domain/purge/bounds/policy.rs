@@ -1,15 +1,19 @@
 //! The operator's choices a decision depends on, after configuration has been read and checked.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::bounds::tenants::Tenants;
 use crate::records::rules::Rules;
+use kernel::id::Kind;
 use kernel::names::paths::PathSet;
 
 /// How rollouts are judged and purges planned. All of it but the durations, and what only chooses the hosts of
 /// a member's own vote, must be the same in all members of a group, and the group's configuration hash covers it (decision 11).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Policy {
+    /// The kinds of workloads that are followed.
+    pub kinds: BTreeSet<Kind>,
     /// How long a rollout may take before it is recorded as failed. A workload's annotation overrides it.
     pub rollout_timeout: Duration,
     /// How long a rollout waits after its last old pod has stopped serving: kube-proxies, Ingress controllers and load balancers
@@ -29,11 +33,18 @@ pub struct Policy {
     pub on_recovered: Choice,
     /// The reaction to a version that returns although no other one completed in between.
     pub on_rollback: OnRollback,
-    /// How long hosts that a workload had and lost are looked for again.
-    pub missing_timeout: Duration,
-    pub on_missing: OnMissing,
+    /// What becomes of a workload whose hosts are gone.
+    pub missing: Missing,
     /// How the members of a group agree. Without effect while alone.
     pub group: Agreement,
+}
+
+/// What becomes of a workload that had hosts, and has none when its rollout completes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Missing {
+    /// How long they are looked for again.
+    pub timeout: Duration,
+    pub then: OnMissing,
 }
 
 /// How the members of a group agree.
@@ -121,6 +132,7 @@ pub const MISSING_TIMEOUT_DEFAULT: Duration = Duration::from_secs(5 * 60);
 impl Default for Policy {
     fn default() -> Self {
         Self {
+            kinds: Kind::ALL.into(),
             rollout_timeout: ROLLOUT_TIMEOUT_DEFAULT,
             settle: SETTLE_DEFAULT,
             drain_timeout: DRAIN_TIMEOUT_DEFAULT,
@@ -130,8 +142,7 @@ impl Default for Policy {
             tenants: Tenants::default(),
             on_recovered: Choice::Purge,
             on_rollback: OnRollback::IfServed,
-            missing_timeout: MISSING_TIMEOUT_DEFAULT,
-            on_missing: OnMissing::LastKnown,
+            missing: Missing { timeout: MISSING_TIMEOUT_DEFAULT, then: OnMissing::LastKnown },
             group: Agreement::default(),
         }
     }

@@ -14,7 +14,7 @@ use crate::rollouts::edge::{self, Freshness};
 use crate::workloads::readiness;
 use crate::workloads::workload::Workload;
 use kernel::names::image::{Version, difference};
-use kernel::reported::Standing;
+use kinds::reported::Standing;
 
 /// The goal of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,10 +1,10 @@
 //! Whether a rollout that was complete once still is, and what its pods say.
 //!
-//! Not for the predicate of completeness; that is `kernel::reported`'s.
+//! Not for the predicate of completeness; that is `kinds::reported`'s.
 
 use crate::workloads::workload::Workload;
 use kernel::names::image::Version;
-use kernel::reported::{Standing, Wait};
+use kinds::reported::{Standing, Wait};
 
 /// The state of a rollout when its predicate first held. From then on neither a count nor a generation takes that back,
 /// only another version: whatever writes the workload over and over must not keep a purge from being made
@@ -32,11 +32,11 @@ impl Held {
         let old = replicas.old();
         let available = replicas.available.saturating_sub(old);
         let goes_on = match &wait {
-            Wait::Deleting | Wait::Paused | Wait::ScaledToZero => false,
+            Wait::Deleting | Wait::Held(_) | Wait::ScaledToZero => false,
             // What of these counts is about the version may be about an earlier spec; but no other version was seen since.
             Wait::NotObserved { .. } | Wait::Pods { .. } | Wait::OldPods { .. } if overdue => {
                 let some = if replicas.desired == 0 { zero_is_complete } else { replicas.updated > 0 };
-                let about_it = workload.observed_generation >= self.generation && !workload.paused;
+                let about_it = workload.observed_generation >= self.generation && !workload.is_held();
                 about_it && some && available >= replicas.updated
             }
             Wait::NotObserved { .. } | Wait::OldPods { .. } => false,
@@ -123,7 +123,7 @@ pub fn words(wait: &Wait, pods: Option<&Pods>) -> String {
         Wait::Pods { .. }
         | Wait::Deleting
         | Wait::NotObserved { .. }
-        | Wait::Paused
+        | Wait::Held(_)
         | Wait::ScaledToZero
         | Wait::OldPods { .. } => wait.to_string(),
     };
@@ -134,7 +134,7 @@ pub fn words(wait: &Wait, pods: Option<&Pods>) -> String {
 mod tests {
     use super::*;
     use crate::testing::{settled, version};
-    use kernel::reported::Replicas;
+    use kinds::reported::Replicas;
 
     #[test]
     fn words_name_the_troubled_pod() {

@@ -1,6 +1,6 @@
 //! Which pods of an earlier template may still answer requests when a rollout is complete by its counts.
 //!
-//! A terminating pod is in no count of its Deployment, and serves on until it has ended: what it answers after a purge brings
+//! A terminating pod is in no count of its workload, and serves on until it has ended: what it answers after a purge brings
 //! yesterday back to the edge. So the pods themselves are looked at, and the EndpointSlices by which Services find them
 //! (decision 33).
 //!
@@ -10,12 +10,10 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use crate::workloads::readiness::Pod;
+use crate::workloads::workload::Workload;
 use kernel::names::selector::Labels;
 use kernel::text;
-
-/// The label by which the Deployment controller tells the pods of one template from those of another.
-/// <https://kubernetes.io/docs/concepts/workloads/controllers/deployment/#pod-template-hash-label>
-const TEMPLATE_HASH: &str = "pod-template-hash";
+use kinds::{GENERATION_LABEL, Newest};
 
 /// Old pods named in one sentence; if there are more, they nearly always have one reason.
 const NAMED_MAX: usize = 2;
@@ -28,7 +26,8 @@ const NAME_CHARS_MAX: usize = 253;
 pub struct Serving {
     /// The workload's pods, with their labels, those on their way out included.
     pub pods: Vec<(Labels, Pod)>,
-    /// Endpoints of EndpointSlices of the namespace, of other workloads as well.
+    /// Endpoints of EndpointSlices of the namespace, of other workloads as well. None of a pod that had the name of one of `pods`
+    /// before: StatefulSets use names again.
     pub endpoints: Vec<Endpoint>,
 }
 
@@ -73,28 +72,56 @@ impl fmt::Display for OldPods {
     }
 }
 
-/// The old pods that may still answer: terminating, and of another template than the pods that stay; with no pod left, every
-/// terminating one. Where Services know the workload, a pod serves if one of them says so; where none does, for as long as it
-/// is there.
-pub fn old_pods(seen: &Serving) -> OldPods {
+/// The old pods that may still answer: terminating, and of another template than the newest. Where the workload does not say which that
+/// is, all pods that stay are of it; with no pod left, every terminating one is old. Where it does, one that stays is old as well. Where
+/// Services know the workload, a pod serves if one of them says so; where none does, for as long as it is there.
+pub fn old_pods(seen: &Serving, of: &Workload) -> OldPods {
     let known: BTreeSet<&str> = seen.endpoints.iter().map(|endpoint| endpoint.pod.as_str()).collect();
     let serving: BTreeSet<&str> =
         seen.endpoints.iter().filter(|endpoint| endpoint.serves).map(|endpoint| endpoint.pod.as_str()).collect();
     let has_service = seen.pods.iter().any(|(_, pod)| known.contains(pod.name.as_str()));
-    // Those that have ended answer nothing, whatever is still said of them.
-    let running = || seen.pods.iter().filter(|(_, pod)| !pod.finished);
-    let staying: BTreeSet<Option<&String>> =
-        running().filter(|(_, pod)| !pod.terminating).map(|(labels, _)| labels.get(TEMPLATE_HASH)).collect();
-    let old = || running().filter(|(labels, pod)| pod.terminating && !staying.contains(&labels.get(TEMPLATE_HASH)));
-    let answers = |pod: &Pod| !has_service || serving.contains(pod.name.as_str());
-    let names: BTreeSet<&str> = old().filter(|(_, pod)| answers(pod)).map(|(_, pod)| pod.name.as_str()).collect();
+    let old = old(&seen.pods, of);
+    let answers = |pod: &&&Pod| !has_service || serving.contains(pod.name.as_str());
+    let names: BTreeSet<&str> = old.iter().filter(answers).map(|pod| pod.name.as_str()).collect();
     let named = names.iter().take(NAMED_MAX).map(|name| text::first(name, NAME_CHARS_MAX).to_owned()).collect();
-    OldPods { count: names.len(), named, stay: old().next().is_some() }
+    OldPods { count: names.len(), named, stay: !old.is_empty() }
+}
+
+/// Whether there are pods of which Services have to be asked.
+pub fn has_old(pods: &[(Labels, Pod)], of: &Workload) -> bool {
+    !old(pods, of).is_empty()
+}
+
+fn old<'a>(pods: &'a [(Labels, Pod)], of: &Workload) -> Vec<&'a Pod> {
+    let label = kinds::template_label(of.id.kind);
+    // Those that have ended answer nothing, whatever is still said of them.
+    let running = || pods.iter().filter(|(_, pod)| !pod.finished);
+    let newest: BTreeSet<Option<&str>> = match &of.newest {
+        Newest::Labelled(hash) => BTreeSet::from([Some(hash.as_str())]),
+        Newest::Generation(number) => running()
+            .filter(|(labels, _)| labels.get(GENERATION_LABEL) == Some(number))
+            .map(|(labels, _)| labels.get(label).map(String::as_str))
+            .collect(),
+        Newest::Unsaid => BTreeSet::new(),
+    };
+    let is_known = !newest.is_empty();
+    let staying = || running().filter(|(_, pod)| !pod.terminating);
+    let newest =
+        if is_known { newest } else { staying().map(|(labels, _)| labels.get(label).map(String::as_str)).collect() };
+    running()
+        .filter(|(_, pod)| pod.terminating || is_known)
+        .filter(|(labels, _)| !newest.contains(&labels.get(label).map(String::as_str)))
+        .map(|(_, pod)| pod)
+        .collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::{settled, version};
+    use kernel::id::{Kind, WorkloadId};
+
+    const TEMPLATE_HASH: &str = "pod-template-hash";
 
     fn pod(name: &str, hash: &str, terminating: bool) -> (Labels, Pod) {
         let pod = Pod {
@@ -114,7 +141,7 @@ mod tests {
     }
 
     fn words(pods: Vec<(Labels, Pod)>, endpoints: Vec<Endpoint>) -> String {
-        old_pods(&Serving { pods, endpoints }).to_string()
+        old_pods(&Serving { pods, endpoints }, &settled(version("1"), 1, 3)).to_string()
     }
 
     #[test]
@@ -147,5 +174,40 @@ mod tests {
     fn with_no_pod_left_every_terminating_one_is_old() {
         let pods = vec![pod("a-1", "a", true), pod("a-2", "a", true), pod("b-1", "b", true)];
         assert_eq!(words(pods, Vec::new()), "3 old pods still serve, among them a-1 and a-2");
+    }
+
+    fn of(kind: Kind, newest: Newest, pods: &[(&str, &str, &str, bool)], endpoints: &[(&str, bool)]) -> String {
+        let labelled = |(name, hash, generation, terminating): &(&str, &str, &str, bool)| {
+            let (_, pod) = pod(name, hash, *terminating);
+            let labels = [(kinds::template_label(kind), *hash), (GENERATION_LABEL, *generation)];
+            (labels.map(|(label, value)| (label.to_owned(), value.to_owned())).into(), pod)
+        };
+        let endpoints = endpoints.iter().map(|(pod, serves)| endpoint(pod, *serves)).collect();
+        let id = WorkloadId::new(kind, "shop", "web");
+        let workload = Workload { id, newest, ..settled(version("1"), 1, 2) };
+        old_pods(&Serving { pods: pods.iter().map(labelled).collect(), endpoints }, &workload).to_string()
+    }
+
+    #[test]
+    fn where_the_newest_template_is_known_a_pod_of_another_that_stays_is_old_while_it_serves() {
+        let newest = || Newest::Labelled("b".to_owned());
+        let pods = [("web-0", "b", "", false), ("web-1", "a", "", false), ("gone", "a", "", true)];
+        let serving = [("web-0", true), ("web-1", true), ("gone", false)];
+        assert_eq!(of(Kind::StatefulSet, newest(), &pods, &serving), "old pod web-1 still serves");
+        let left = [("web-0", true), ("web-1", false), ("gone", false)];
+        assert_eq!(of(Kind::StatefulSet, newest(), &pods, &left), "no old pod serves any more");
+    }
+
+    #[test]
+    fn a_pod_of_a_daemon_set_is_new_by_its_count_or_by_the_hash_of_one_that_is() {
+        // The template came back: what was left of its first time is as new.
+        let pods = [("web-a", "x", "3", false), ("web-b", "x", "1", false), ("web-c", "y", "2", false)];
+        let newest = |number: &str| Newest::Generation(number.to_owned());
+        assert_eq!(of(Kind::DaemonSet, newest("3"), &pods, &[]), "old pod web-c still serves");
+        assert_eq!(
+            of(Kind::DaemonSet, newest("4"), &pods, &[]),
+            "no old pod serves any more",
+            "none says which is new"
+        );
     }
 }

@@ -14,14 +14,15 @@ use kernel::names::host::{self, Host};
 use kernel::names::image::{self, Container, Version};
 use kernel::names::paths::{self, Path, PathSet};
 use kernel::names::selector::LabelSelector;
-use kernel::reported::{Progressing, Replicas, Reported, Standing};
 use kernel::text::cut;
+use kinds::Newest;
+use kinds::reported::{Replicas, Reported, Says, Standing};
 use notices::delivery::{InvalidResend, Resend};
 
 /// The prefix of every annotation a workload's owner may write.
 pub const ANNOTATION_PREFIX: &str = "allclear.dev/";
 
-/// One sight of a workload: the fields of a Deployment that decisions use.
+/// One sight of a workload: what decisions use of it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Workload {
     pub id: WorkloadId,
@@ -38,14 +39,16 @@ pub struct Workload {
     pub version: Result<Version, NoVersion>,
     /// Counts of pods, as the controller reported them.
     pub replicas: Replicas,
-    /// `spec.paused`.
-    pub paused: bool,
     /// A deletion timestamp is set.
     pub deleting: bool,
-    /// The `Progressing` condition, if there is one.
-    pub progressing: Option<Progressing>,
-    /// Why pods are not made, as the `ReplicaFailure` condition says it: a quota, a LimitRange, an admission webhook.
+    /// What its kind says beside the counts.
+    pub says: Says,
+    /// Why pods are missing, where its kind says so: a quota, a LimitRange, an admission webhook.
     pub refused: Option<String>,
+    /// The pods of the newest template were never available.
+    pub starting: bool,
+    /// How the pods of the newest template are known.
+    pub newest: Newest,
     /// Which pods are its own.
     pub selector: LabelSelector,
     /// The labels of its pod template, by which Services select them.
@@ -72,16 +75,21 @@ impl Workload {
         self.reported().standing(zero_is_complete)
     }
 
+    /// Whether somebody keeps it as it is.
+    pub fn is_held(&self) -> bool {
+        matches!(self.says, Says::Held(_))
+    }
+
     /// The fields by which its controller reports its rollout.
     pub fn reported(&self) -> Reported<'_> {
         Reported {
             generation: self.generation,
             observed_generation: self.observed_generation,
             replicas: self.replicas,
-            paused: self.paused,
             deleting: self.deleting,
-            progressing: self.progressing.as_ref(),
+            says: &self.says,
             refused: self.refused.as_deref(),
+            starting: self.starting,
         }
     }
 }
@@ -102,8 +110,7 @@ pub struct Tuning {
     pub containers: Option<BTreeSet<String>>,
     /// `rollout-timeout`.
     pub rollout_timeout: Option<Duration>,
-    /// How long its own spec lets a rollout go without progress: `progressDeadlineSeconds` and `minReadySeconds`. `None` where
-    /// there is no deadline.
+    /// How long its own spec lets a rollout go without progress. `None` where there is no deadline.
     pub own_deadline: Option<Duration>,
     /// `group-version`: what the owner calls the images in the whole group; compared where both members have it.
     pub group_version: Option<String>,
@@ -320,17 +327,6 @@ pub fn recordable(version: Version) -> Result<Version, NoVersion> {
         return Err(NoVersion::TooLarge { containers: version.iter().len(), bytes });
     }
     Ok(version)
-}
-
-/// `progressDeadlineSeconds` by which Kubernetes says that there is none.
-const NO_DEADLINE: u32 = 2_147_483_647;
-
-/// How long a Deployment lets its pods take, by the two fields of its spec. Kubernetes' default is 600 seconds
-/// (<https://kubernetes.io/docs/concepts/workloads/controllers/deployment/#progress-deadline-seconds>).
-pub fn own_deadline(progress_deadline: Option<u32>, min_ready: Option<u32>) -> Option<Duration> {
-    let deadline = progress_deadline.unwrap_or(600);
-    let seconds = u64::from(deadline).saturating_add(u64::from(min_ready.unwrap_or_default()));
-    (deadline != NO_DEADLINE).then(|| Duration::from_secs(seconds))
 }
 
 /// Reads a comma list, blanks trimmed; empty items are forgiven, an empty list is not.

@@ -37,6 +37,10 @@ impl<I: ObjectId> Listings<I> {
         self.listed.has_forgotten(id)
     }
 
+    pub fn was_listed(&self, scope: &Scope) -> bool {
+        self.listed.has(scope)
+    }
+
     pub fn begin(&mut self, scope: Scope) {
         self.under_way.insert(scope, BTreeSet::new());
     }

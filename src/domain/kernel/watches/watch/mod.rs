@@ -139,6 +139,11 @@ impl<K: Kind> Watch<K> {
         self.listings.synced
     }
 
+    /// Whether this scope was ever listed to the end, in this life or in one before it.
+    pub fn was_listed(&self, scope: &Scope) -> bool {
+        self.listings.was_listed(scope)
+    }
+
     /// Whether baselines wait to be written.
     pub fn has_baselines(&self) -> bool {
         self.baselines.waiting().next().is_some()
@@ -399,6 +404,7 @@ impl<K: Kind> Machine for Watch<K> {
         match event {
             Event::Relisting(scope) => self.listings.begin(scope),
             Event::Listed(scope, all) => self.listed(scope, all, &mut effects),
+            Event::LeftOut(all) => self.listings.synced |= all,
             Event::Seen(sight) => {
                 let id = K::id(&sight).clone();
                 self.listings.note(&id);

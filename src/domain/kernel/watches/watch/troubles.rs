@@ -49,6 +49,8 @@ pub enum Loud {
 pub struct Troubles<I> {
     /// Scopes whose watch is down: since when, whether only a person can end it, and why.
     watches: BTreeMap<Scope, Down>,
+    /// Scopes that are not followed, for want of a right, and why.
+    left_out: BTreeMap<Scope, String>,
     baselines: Option<String>,
     listed: Option<String>,
     /// Workloads that cannot be recorded, why, and when that was last said; until they can be.
@@ -63,6 +65,7 @@ impl<I> Default for Troubles<I> {
     fn default() -> Self {
         Self {
             watches: BTreeMap::new(),
+            left_out: BTreeMap::new(),
             baselines: None,
             listed: None,
             unreadable: BTreeMap::new(),
@@ -96,8 +99,14 @@ impl<I: ObjectId> Troubles<I> {
         if begins { Loud::Warning } else { Loud::Quiet }
     }
 
+    /// A scope is not followed, for want of a right. Returns whether that is news.
+    pub fn left_out(&mut self, scope: &Scope, why: String) -> bool {
+        self.left_out.insert(scope.clone(), why).is_none()
+    }
+
     /// The listing of a scope is complete, or its watch goes on. Returns for how long it was down, if it was.
     pub fn watch_works(&mut self, now: Timestamp, scope: &Scope) -> Option<Duration> {
+        self.left_out.remove(scope);
         self.watches.remove(scope).map(|down| now.since(down.since))
     }
 

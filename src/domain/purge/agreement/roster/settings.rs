@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use crate::bounds::policy::{Agreement, AtTimeout, Choice, OnRollback, Policy};
-use kernel::id::config_hash;
+use kernel::id::{Kind, config_hash};
 use kernel::text;
 
 /// Characters of a value that a beat carries; of a longer one its beginning and its hash.
@@ -15,6 +15,7 @@ const VALUE_CHARS_MAX: usize = 200;
 pub fn settings(policy: &Policy, keyed: bool) -> BTreeMap<String, String> {
     // Taken apart, so that a new setting is either covered or left out on purpose.
     let Policy {
+        kinds,
         rollout_timeout: _,
         settle: _,
         drain_timeout: _,
@@ -24,8 +25,7 @@ pub fn settings(policy: &Policy, keyed: bool) -> BTreeMap<String, String> {
         tenants,
         on_recovered,
         on_rollback,
-        missing_timeout: _,
-        on_missing: _,
+        missing: _,
         group,
     } = policy;
     let Agreement { timeout: _, at_timeout, absent_left_out, takeover: _, rules } = group;
@@ -43,7 +43,11 @@ pub fn settings(policy: &Policy, keyed: bool) -> BTreeMap<String, String> {
         ("tenants.allow", tenants.shared()),
         ("version.same_digest_is_same", same_digest_is_same.to_string()),
     ];
-    words.into_iter().map(|(name, value)| (name.to_owned(), shortened(value))).collect()
+    // Members of releases before there were other kinds than Deployments do not know it.
+    let all = kinds.len() == Kind::ALL.len();
+    let kinds =
+        (!all).then(|| ("workloads.kinds", kinds.iter().map(|kind| kind.word()).collect::<Vec<_>>().join(", ")));
+    words.into_iter().chain(kinds).map(|(name, value)| (name.to_owned(), shortened(value))).collect()
 }
 
 /// A setting that members of rules 1 and 2 compare, and that has no effect any more (decision 51).
@@ -105,6 +109,9 @@ mod tests {
         let theirs = settings(&Policy { group, rollout_timeout: Duration::from_secs(1), ..Policy::default() }, false);
         assert_eq!(difference(&theirs, &ours), ["group.policy is \"skip\" there and \"wait\" here"]);
         assert_eq!(difference(&ours, &ours), Vec::<String>::new());
+        let fewer = settings(&Policy { kinds: [Kind::Deployment].into(), ..Policy::default() }, false);
+        assert_eq!(difference(&fewer, &ours), ["workloads.kinds is \"deployment\" there and unknown here"]);
+        assert!(!ours.contains_key("workloads.kinds"), "a release that does not know it agrees");
     }
 
     #[test]

@@ -28,8 +28,8 @@ use crate::workloads::workload::Workload;
 use kernel::call::Call;
 use kernel::id::Seq;
 use kernel::machine::Timestamp;
-use kernel::reported::{Standing, Wait};
 use kernel::text;
+use kinds::reported::{Standing, Wait};
 use notices::notice::Kind;
 
 /// How often old pods are looked for while nothing is seen to change: pods end within 30 s by default, so this costs few
@@ -340,8 +340,8 @@ impl Rollout {
                     "what an old pod answers from now on may bring the old version back to the edge. Let pods end sooner, or \
                      raise rollout.drain_timeout"
                 } else {
-                    "it goes on with the pods there are. See whether something changes the Deployment over and over (its \
-                     managedFields name the writers), and whether the Deployment controller lags"
+                    "it goes on with the pods there are. See whether something changes the workload over and over (its \
+                     managedFields name the writers), and whether its controller lags"
                 };
                 let message = format!("{why}, {after} after all pods were new and available; {what}");
                 self.announce(now, Kind::WorkloadFaulty, message);

@@ -99,7 +99,7 @@ impl Rollout {
     }
 
     fn is_waiting_for_group(&self, undecided: bool) -> bool {
-        let followed = self.workload().is_some_and(|workload| !workload.tuning.disabled && !workload.paused);
+        let followed = self.workload().is_some_and(|workload| !workload.tuning.disabled && !workload.is_held());
         let waits = |draft: &Record| !draft.stalled && (draft.awaits_vote() || undecided);
         followed && self.record.draft.as_ref().is_some_and(waits)
     }

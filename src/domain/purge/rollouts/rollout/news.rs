@@ -10,8 +10,8 @@ use crate::rollouts::rollout::served::{is_edge_elsewhere, is_proved_by_counts};
 use crate::workloads::workload::{FAULT_BYTES_MAX, Workload};
 use kernel::id::Seq;
 use kernel::names::image::{Version, difference};
-use kernel::reported::Standing;
 use kernel::text::cut;
+use kinds::reported::Standing;
 
 /// Bytes of all conditions of a record: some seven faults in words. 10,000 workloads with as many take 160 KB of a shard.
 pub const CONDITIONS_BYTES_MAX: usize = 1024;

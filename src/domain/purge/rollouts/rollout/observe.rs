@@ -24,8 +24,8 @@ use crate::workloads::readiness;
 use crate::workloads::workload::Workload;
 use kernel::machine::Timestamp;
 use kernel::names::image::Version;
-use kernel::reported::{Standing, Wait};
 use kernel::text;
+use kinds::reported::{Standing, Wait};
 use notices::notice::Kind;
 
 /// A missed progress deadline must be seen twice, this far apart: a stale report can survive the first status write of a

@@ -15,8 +15,8 @@ use crate::rollouts::rollout::{Effect, Rollout};
 use crate::workloads::workload::Workload;
 use kernel::call::Call;
 use kernel::machine::Timestamp;
-use kernel::reported::{Standing, Wait};
 use kernel::watches::horizon::SET_BACK_AFTER;
+use kinds::reported::{Standing, Wait};
 
 /// How often at most we write and report a workload's faults. They are for people, and no decision depends on them; so an owner
 /// who changes them a hundred times a minute costs two writes and an Event a minute.

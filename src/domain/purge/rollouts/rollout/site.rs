@@ -201,7 +201,7 @@ impl Rollout {
         let (seq, last) = (draft.map(|draft| draft.seq), draft.and_then(Record::last_site));
         let is_named = self.workload().is_some_and(|workload| workload.tuning.names_its_site());
         let is_lost = has_lost(&site, last.as_ref());
-        self.site.answered(now, site, (seq, is_named), (is_lost, self.policy.missing_timeout));
+        self.site.answered(now, site, (seq, is_named), (is_lost, self.policy.missing.timeout));
     }
 
     /// The wait while hosts are lost, in words.
@@ -211,14 +211,14 @@ impl Rollout {
             self.site.missing_since(draft.seq).filter(|_| draft.awaits_vote() && self.site.found().is_none())?;
         let had =
             draft.last_site().and_then(|last| last.words()).map_or(String::new(), |had| format!(", and it had {had}"));
-        let then = match self.policy.on_missing {
+        let then = match self.policy.missing.then {
             OnMissing::LastKnown => "purged by that",
             OnMissing::Skip => "closed without a purge",
         };
         Some(format!(
             "complete; nothing leads to it for {} now{had}; its hosts are looked for again, and after {} it is {then}",
             text::duration(now.since(since)),
-            text::duration(self.policy.missing_timeout),
+            text::duration(self.policy.missing.timeout),
         ))
     }
 
@@ -251,7 +251,7 @@ pub(super) fn to_vote<'a>(
     workload: &Workload,
     policy: &Policy,
 ) -> (Cow<'a, FoundSite>, BTreeSet<DistributionId>) {
-    if workload.tuning.names_its_site() || policy.on_missing == OnMissing::Skip {
+    if workload.tuning.names_its_site() || policy.missing.then == OnMissing::Skip {
         return (Cow::Borrowed(found), BTreeSet::new());
     }
     if !found.lost.hosts.is_empty() {
@@ -276,7 +276,7 @@ pub(super) fn lost(found: &FoundSite, last: Option<&LastSite>, workload: &Worklo
     let (site, distributions) = to_vote(found, Some(last), workload, policy);
     let purged = site.hosts.iter().map(ToString::to_string).chain(distributions.iter().map(ToString::to_string));
     let purged = words::some(purged, site.hosts.len() + distributions.len());
-    let follows = match policy.on_missing {
+    let follows = match policy.missing.then {
         OnMissing::Skip => "not purged, because site.missing is \"skip\"".to_owned(),
         OnMissing::LastKnown if purged.is_empty() => "not purged, because nothing of that may be".to_owned(),
         OnMissing::LastKnown => format!("purged by what is last known: {purged}"),
@@ -285,7 +285,7 @@ pub(super) fn lost(found: &FoundSite, last: Option<&LastSite>, workload: &Worklo
     Some(format!(
         "no Ingress, route or annotation leads to it any more, for {} at least; it had {}; {follows}{}. If that is meant, nothing \
          has to be done: it is told once",
-        text::duration(policy.missing_timeout),
+        text::duration(policy.missing.timeout),
         last.words().unwrap_or_default(),
         elsewhere.collect::<String>(),
     ))

@@ -26,7 +26,7 @@ use crate::records::record::{Change, Failure, Outcome, Phase};
 use crate::testing::{answers, identity, settled, unreadable_image, version};
 use kernel::id::Component;
 use kernel::names::image::Version;
-use kernel::reported::{Progressing, Replicas};
+use kinds::reported::{Replicas, Says};
 use notices::notice::Kind;
 
 /// Two pods of `tag`, all available.
@@ -35,6 +35,10 @@ fn complete(tag: &str, generation: i64) -> Workload {
 }
 
 /// One of two pods is new and available.
+fn paused() -> Says {
+    Says::Held("the rollout is paused".to_owned())
+}
+
 fn half(tag: &str, generation: i64) -> Workload {
     let replicas = Replicas { desired: 2, total: 2, updated: 1, ready: 2, available: 2 };
     Workload { replicas, ..complete(tag, generation) }
@@ -220,8 +224,7 @@ fn what_completes_after_it_failed_is_purged_after_all() {
 
 #[test]
 fn a_missed_deadline_is_believed_when_it_is_seen_twice() {
-    let progressing = Progressing { reason: "ProgressDeadlineExceeded".into(), last_update: "t1".into() };
-    let late = Workload { progressing: Some(progressing), ..half("b", 2) };
+    let late = Workload { says: Says::DeadlineExceeded { last_update: "t1".into() }, ..half("b", 2) };
     let mut story = Story::begin(complete("a", 1));
     story.see(late);
     assert_eq!(story.record().phase, Phase::Rolling);
@@ -231,8 +234,7 @@ fn a_missed_deadline_is_believed_when_it_is_seen_twice() {
 
 #[test]
 fn a_missed_deadline_that_was_none_leaves_no_deadline_behind() {
-    let progressing = Progressing { reason: "ProgressDeadlineExceeded".into(), last_update: "t1".into() };
-    let late = Workload { progressing: Some(progressing), ..half("b", 2) };
+    let late = Workload { says: Says::DeadlineExceeded { last_update: "t1".into() }, ..half("b", 2) };
     let mut story = Story::begin(complete("a", 1));
     story.see(late);
     story.see(complete("b", 2));
@@ -245,7 +247,7 @@ fn the_clock_of_a_paused_rollout_stands_still() {
     let mut story = Story::begin(complete("a", 1));
     story.see(half("b", 2));
     story.pass(Duration::from_secs(10 * 60));
-    story.see(Workload { paused: true, ..half("b", 3) });
+    story.see(Workload { says: paused(), ..half("b", 3) });
     story.pass(Duration::from_secs(24 * 3600));
     assert_eq!(story.record().phase, Phase::Rolling);
     story.see(half("b", 4));
@@ -439,10 +441,10 @@ fn a_clock_that_stands_still_says_why() {
     let none = Replicas { desired: 0, total: 0, updated: 0, ready: 0, available: 0 };
     story.see(Workload { replicas: none, ..half("b", 4) });
     assert_eq!(story.state(), "the workload is scaled to zero; the clock stands still at 1m of 15m");
-    story.see(Workload { paused: true, ..half("b", 5) });
+    story.see(Workload { says: paused(), ..half("b", 5) });
     assert_eq!(story.state(), "the rollout is paused; the clock stands still at 1m of 15m");
     let mut fresh = Story::begin(complete("a", 1));
-    fresh.see(Workload { paused: true, ..half("b", 2) });
+    fresh.see(Workload { says: paused(), ..half("b", 2) });
     assert_eq!(fresh.state(), "the rollout is paused; the clock stands still");
 }
 

@@ -23,8 +23,8 @@ use kernel::id::{InvalidationId, Member, Seq, WorkloadId};
 use kernel::machine::Timestamp;
 use kernel::names::distribution::DistributionId;
 use kernel::names::image::{Version, brief, difference};
-use kernel::reported::Standing;
 use kernel::text;
+use kinds::reported::Standing;
 
 pub(super) use purging::retried;
 use purging::{complete, older, purge};

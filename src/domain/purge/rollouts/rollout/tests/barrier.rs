@@ -20,7 +20,10 @@ fn serving(old: &str) -> OldPods {
         };
         ([("pod-template-hash".to_owned(), hash.to_owned())].into(), pod)
     };
-    old_pods(&Serving { pods: vec![pod("new-1", "b", false), pod(old, "a", true)], endpoints: Vec::new() })
+    old_pods(
+        &Serving { pods: vec![pod("new-1", "b", false), pod(old, "a", true)], endpoints: Vec::new() },
+        &complete("b", 2),
+    )
 }
 
 /// `a` is at rest, and then all pods are of `b`; looks for old pods are in the test's hands.
@@ -215,7 +218,7 @@ fn lingering(serves: bool) -> OldPods {
     };
     let endpoint = |pod: &str, serves| crate::workloads::serving::Endpoint { pod: pod.into(), serves };
     let endpoints = vec![endpoint("new-1", true), endpoint("old-1", serves)];
-    old_pods(&Serving { pods: vec![pod("new-1", "b", false), pod("old-1", "a", true)], endpoints })
+    old_pods(&Serving { pods: vec![pod("new-1", "b", false), pod("old-1", "a", true)], endpoints }, &complete("b", 2))
 }
 
 /// The Deployment is written again and again, each time seen before and after the controller has acted on it; returns
@@ -307,10 +310,7 @@ fn a_controller_that_lags_is_waited_for_two_minutes_and_it_is_told() {
     story.pass(Duration::from_millis(1));
     assert_eq!(story.purges().len(), 1, "the re-check goes by the same predicate");
     let [faulty] = story.messages(Kind::WorkloadFaulty)[..] else { panic!("it is told once") };
-    assert!(
-        faulty.starts_with("the Deployment controller has not acted on generation 7 yet, 2m 3s after all"),
-        "{faulty}"
-    );
+    assert!(faulty.starts_with("its controller has not acted on generation 7 yet, 2m 3s after all"), "{faulty}");
     let [completed] = story.messages(Kind::RolloutCompleted)[..] else { panic!("it is told once") };
     assert!(completed.contains("not waited for any longer than 2m 3s"), "{completed}");
 }

@@ -1,7 +1,7 @@
 //! The site is looked for before a vote.
 
 use super::*;
-use crate::bounds::policy::OnMissing;
+use crate::bounds::policy::{Missing, OnMissing};
 use crate::records::record::LastSite;
 use crate::site::{Age, Lost};
 use kernel::names::host::Host;
@@ -218,7 +218,10 @@ fn hosts_that_stay_lost_are_told_once_and_purged_by_what_is_last_known() {
 
 #[test]
 fn where_that_is_wanted_lost_hosts_are_told_and_not_purged() {
-    let policy = Policy { on_missing: OnMissing::Skip, ..without_barrier(OnRollback::Purge) };
+    let policy = Policy {
+        missing: Missing { then: OnMissing::Skip, ..Policy::default().missing },
+        ..without_barrier(OnRollback::Purge)
+    };
     let mut story = losing(policy);
     answer_for(&mut story, minutes(6), &nothing_leads_there());
     assert_eq!((story.purges().len(), story.told(Kind::SiteLost), story.last()), (1, 1, Some(&Outcome::NoSite)));

@@ -7,7 +7,7 @@
 
 use std::fmt;
 
-/// The fields of a Deployment that say how its rollout stands.
+/// What says how a rollout stands.
 #[derive(Clone, Copy, Debug)]
 pub struct Reported<'a> {
     /// `metadata.generation`.
@@ -15,14 +15,28 @@ pub struct Reported<'a> {
     /// `status.observedGeneration`.
     pub observed_generation: i64,
     pub replicas: Replicas,
-    /// `spec.paused`.
-    pub paused: bool,
     /// A deletion timestamp is set.
     pub deleting: bool,
-    /// The `Progressing` condition, if there is one.
-    pub progressing: Option<&'a Progressing>,
-    /// Why pods are not made, as the `ReplicaFailure` condition says it.
+    pub says: &'a Says,
+    /// Why pods are missing.
     pub refused: Option<&'a str>,
+    /// The pods of the newest template were never available.
+    pub starting: bool,
+}
+
+/// What a kind says beside its counts.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Says {
+    /// Nothing.
+    #[default]
+    Counts,
+    /// Somebody keeps it as it is: who, and what to do.
+    Held(String),
+    /// Its progress deadline was missed.
+    DeadlineExceeded {
+        /// The condition's `lastUpdateTime`, as written: it is only ever compared with another one of the same object.
+        last_update: String,
+    },
 }
 
 /// Counts of pods of a workload. A negative number never comes from Kubernetes and is read as zero.
@@ -44,37 +58,6 @@ impl Replicas {
     /// Pods of earlier templates.
     pub const fn old(self) -> u32 {
         self.total.saturating_sub(self.updated)
-    }
-}
-
-/// The `Progressing` condition of a Deployment.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Progressing {
-    /// For example `NewReplicaSetAvailable` or `ProgressDeadlineExceeded`.
-    pub reason: String,
-    /// `lastUpdateTime`, as written: it is only ever compared with another one of the same object.
-    pub last_update: String,
-}
-
-/// The reason of a missed progress deadline.
-const DEADLINE_EXCEEDED: &str = "ProgressDeadlineExceeded";
-
-/// The reasons by which the Deployment controller says that the newest ReplicaSet is not complete, from
-/// <https://github.com/kubernetes/kubernetes/blob/v1.34.0/pkg/controller/deployment/util/deployment_util.go#L66-L100>.
-const NOT_AVAILABLE_YET: [&str; 5] =
-    ["NewReplicaSetCreated", "FoundNewReplicaSet", "ReplicaSetUpdated", "ReplicaSetCreateError", DEADLINE_EXCEEDED];
-
-impl Progressing {
-    /// The controller has given up waiting for progress.
-    pub fn deadline_exceeded(&self) -> bool {
-        self.reason == DEADLINE_EXCEEDED
-    }
-
-    /// The newest ReplicaSet has never been available: it was created, found, updated, could not be created, or ran out of time.
-    /// Once it was, the reason stays `NewReplicaSetAvailable`, whatever becomes of its pods. A paused or just resumed Deployment
-    /// says nothing of it.
-    pub fn is_not_available_yet(&self) -> bool {
-        NOT_AVAILABLE_YET.contains(&self.reason.as_str())
     }
 }
 
@@ -102,8 +85,8 @@ pub enum Wait {
         /// `metadata.generation`.
         generation: i64,
     },
-    /// The rollout is paused; its clock stands still.
-    Paused,
+    /// Somebody keeps it as it is, in the words of its kind; its clock stands still.
+    Held(String),
     /// There are no pods to be ready; the clock stands still.
     ScaledToZero,
     /// Pods of the new version are missing or not available yet.
@@ -122,7 +105,7 @@ impl Wait {
     /// Whether time spent waiting for this counts towards the timeout.
     pub fn counts(&self) -> bool {
         match self {
-            Self::Paused | Self::ScaledToZero => false,
+            Self::Held(_) | Self::ScaledToZero => false,
             Self::Deleting | Self::NotObserved { .. } | Self::Pods { .. } | Self::OldPods { .. } => true,
         }
     }
@@ -133,9 +116,9 @@ impl fmt::Display for Wait {
         match self {
             Self::Deleting => f.write_str("the workload is being deleted"),
             Self::NotObserved { generation } => {
-                write!(f, "the Deployment controller has not acted on generation {generation} yet")
+                write!(f, "its controller has not acted on generation {generation} yet")
             }
-            Self::Paused => f.write_str("the rollout is paused"),
+            Self::Held(why) => f.write_str(why),
             Self::ScaledToZero => f.write_str("the workload is scaled to zero"),
             Self::Pods { available, desired, refused } => {
                 write!(f, "{available} of {desired} pods available")?;
@@ -158,16 +141,14 @@ impl Reported<'_> {
         if self.observed_generation < self.generation {
             return Standing::Waiting(Wait::NotObserved { generation: self.generation });
         }
-        if self.paused {
-            return Standing::Waiting(Wait::Paused);
+        if let Says::Held(why) = self.says {
+            return Standing::Waiting(Wait::Held(why.clone()));
         }
         if replicas.desired == 0 && !zero_is_complete {
             return Standing::Waiting(Wait::ScaledToZero);
         }
-        if let Some(progressing) = self.progressing
-            && progressing.deadline_exceeded()
-        {
-            return Standing::DeadlineExceeded { last_update: progressing.last_update.clone() };
+        if let Says::DeadlineExceeded { last_update } = self.says {
+            return Standing::DeadlineExceeded { last_update: last_update.clone() };
         }
         let old = replicas.old();
         if old > 0 && replicas.updated == replicas.desired && replicas.available >= replicas.updated.saturating_add(old)
@@ -190,7 +171,7 @@ impl Reported<'_> {
     }
 
     /// Whether the workload itself says that a rollout is under way: the controller has not acted on its newest spec, pods of the
-    /// newest template are missing or old ones are left, or the newest ReplicaSet has not become available yet. This, and not a
+    /// newest template are missing or old ones are left, or those of the newest template were never available. This, and not a
     /// pod that is not ready, is what makes the first sight of a workload a rollout: one that crashes long after it was complete
     /// is a baseline (decision 28).
     pub fn is_under_way(self) -> bool {
@@ -198,7 +179,7 @@ impl Reported<'_> {
         self.observed_generation < self.generation
             || replicas.updated < replicas.desired
             || replicas.updated < replicas.total
-            || self.progressing.is_some_and(Progressing::is_not_available_yet)
+            || self.starting
     }
 }
 
@@ -213,10 +194,10 @@ mod tests {
             generation: 4,
             observed_generation: 4,
             replicas,
-            paused: false,
             deleting: false,
-            progressing: None,
+            says: &Says::Counts,
             refused: None,
+            starting: false,
         }
     }
 
@@ -251,31 +232,23 @@ mod tests {
 
     #[test]
     fn a_missed_deadline_is_reported_with_its_time() {
-        let progressing = Progressing { reason: "ProgressDeadlineExceeded".into(), last_update: "t1".into() };
-        let reported = Reported { progressing: Some(&progressing), ..settled() };
+        let says = Says::DeadlineExceeded { last_update: "t1".into() };
+        let reported = Reported { says: &says, ..settled() };
         assert_eq!(reported.standing(false), Standing::DeadlineExceeded { last_update: "t1".into() });
     }
 
     #[test]
-    fn a_first_sight_is_under_way_while_the_newest_replica_set_was_never_available() {
-        let with = |reason: &str, replicas: Replicas| {
-            let progressing =
-                (!reason.is_empty()).then(|| Progressing { reason: reason.into(), last_update: "t".into() });
-            Reported { progressing: progressing.as_ref(), replicas, ..settled() }.is_under_way()
-        };
+    fn a_first_sight_is_under_way_while_pods_are_missing_old_or_were_never_available() {
+        let with = |starting, replicas| Reported { starting, replicas, ..settled() }.is_under_way();
         let all = settled().replicas;
         let slow = Replicas { ready: 0, available: 0, ..all };
-        // As a real 1.36 says it: pods that never were ready, then pods that crash after they were.
-        for reason in ["NewReplicaSetCreated", "FoundNewReplicaSet", "ReplicaSetUpdated", "ProgressDeadlineExceeded"] {
-            assert!(with(reason, slow), "{reason}");
-        }
-        assert!(!with("NewReplicaSetAvailable", slow), "crashed long after it was complete");
-        assert!(!with("", slow), "no progress deadline, so nothing is said");
-        assert!(!with("NewReplicaSetAvailable", all));
+        assert!(with(true, slow));
+        assert!(!with(false, slow), "crashed long after it was complete");
+        assert!(!with(false, all));
         // Recreate: the old pods are gone, and no new one is there yet.
-        assert!(with("", Replicas { total: 0, updated: 0, ready: 0, available: 0, desired: 3 }));
-        assert!(with("", Replicas { total: 4, ..all }), "an old pod is left");
-        assert!(!with("NewReplicaSetAvailable", Replicas::default()), "scaled to zero");
+        assert!(with(false, Replicas { total: 0, updated: 0, ready: 0, available: 0, desired: 3 }));
+        assert!(with(false, Replicas { total: 4, ..all }), "an old pod is left");
+        assert!(!with(false, Replicas::default()), "scaled to zero");
         assert!(Reported { generation: 5, ..settled() }.is_under_way());
     }
 }

@@ -5,18 +5,22 @@
 
 use serde_json::Value;
 
-use kernel::text::clean;
+use kernel::text::{clean, explained};
 use kernel::unreadable::Unreadable;
 
 /// Most bytes of others' words that are repeated: a status has room for 200 characters a message.
 const WORDS_BYTES_MAX: usize = 160;
 
+/// Most of the message of a refusal that is repeated. A quota's begins with the pod's name and ends with what is requested, used and
+/// limited: about 150 characters for one resource.
+const REFUSAL_CHARS_MAX: usize = 200;
+
 /// An object as the API server wrote it.
 #[derive(Clone, Copy)]
-pub(super) struct Object<'a>(pub &'a Value);
+pub struct Object<'a>(pub &'a Value);
 
 /// A condition of a status.
-pub(super) struct Condition<'a> {
+pub struct Condition<'a> {
     /// `True`, `False` or `Unknown`.
     pub status: &'a str,
     /// The generation that it is about, where it says so.
@@ -24,18 +28,22 @@ pub(super) struct Condition<'a> {
     /// Why, in one word.
     pub reason: &'a str,
     message: &'a str,
+    /// `lastUpdateTime`, as written; empty where it is not said.
+    pub updated: &'a str,
 }
 
 /// A place as people write it: `.status.replicas`.
-pub(super) fn dotted(pointer: &str) -> String {
+pub fn dotted(pointer: &str) -> String {
     clean(&pointer.replace('/', "."), WORDS_BYTES_MAX)
 }
 
 /// Words of others, as far as they are repeated.
-pub(super) fn repeated(words: &str) -> String {
+pub fn repeated(words: &str) -> String {
     clean(words.trim(), WORDS_BYTES_MAX)
 }
 
+/// Each reads what is at a JSON pointer, and fails where that has another type.
+#[expect(clippy::missing_errors_doc, reason = "said once for all of them")]
 impl<'a> Object<'a> {
     pub fn at(self, pointer: &str) -> Option<&'a Value> {
         self.0.pointer(pointer).filter(|value| !value.is_null())
@@ -98,11 +106,23 @@ impl<'a> Object<'a> {
             generation: found.number("/observedGeneration")?,
             reason: found.text("/reason")?.unwrap_or_default(),
             message: found.text("/message")?.unwrap_or_default(),
+            updated: found.text("/lastUpdateTime")?.unwrap_or_default(),
         }))
     }
 }
 
 impl Condition<'_> {
+    /// Whether it is so, for certain.
+    pub fn holds(&self) -> bool {
+        self.status == "True"
+    }
+
+    /// Why something was refused: `FailedCreate: pods "web-7c9-" is forbidden: exceeded quota: …`.
+    pub fn refusal(&self) -> String {
+        let reason = if self.reason.is_empty() { "refused" } else { self.reason };
+        explained(reason, Some(self.message), REFUSAL_CHARS_MAX)
+    }
+
     /// Its reason and its message.
     pub fn words(&self) -> String {
         let parts: Vec<&str> = [self.reason, self.message].into_iter().filter(|part| !part.is_empty()).collect();

@@ -1,0 +1,72 @@
+//! `apps/v1` StatefulSet. <https://kubernetes.io/docs/concepts/workloads/controllers/statefulset/#update-strategies>
+
+use crate::object::Object;
+use crate::reported::{Replicas, Says};
+use crate::{Newest, Own, template_label, wanted};
+use kernel::id::Kind;
+use kernel::unreadable::Unreadable;
+
+pub(super) fn read(object: Object<'_>) -> Result<Own, Unreadable> {
+    let replicas = Replicas {
+        desired: wanted(object)?,
+        total: object.count("/status/replicas")?,
+        updated: object.count("/status/updatedReplicas")?,
+        ready: object.count("/status/readyReplicas")?,
+        available: object.count("/status/availableReplicas")?,
+    };
+    // `currentRevision` is not asked for: it can lag behind for ever (<https://github.com/kubernetes/kubernetes/issues/106055>).
+    let revision = object.text("/status/updateRevision")?;
+    let is_settled = object.text("/status/currentRevision")? == revision;
+    Ok(Own {
+        replicas,
+        says: says(object, replicas, revision)?,
+        refused: broken(object, replicas)?,
+        starting: !is_settled && replicas.available < replicas.desired,
+        newest: revision.map_or(Newest::Unsaid, |revision| Newest::Labelled(revision.to_owned())),
+        ..Own::default()
+    })
+}
+
+/// Which pods a person keeps as they are, once all others are new.
+fn says(object: Object<'_>, replicas: Replicas, revision: Option<&str>) -> Result<Says, Unreadable> {
+    let old = replicas.old();
+    if old == 0 {
+        return Ok(Says::Counts);
+    }
+    if object.text("/spec/updateStrategy/type")? == Some("OnDelete") {
+        return Ok(Says::Held(on_delete(Kind::StatefulSet, old, replicas.total, revision)));
+    }
+    let partition = object.count("/spec/updateStrategy/rollingUpdate/partition")?.min(replicas.desired);
+    let all_others_are_new = replicas.updated.saturating_add(partition) >= replicas.desired;
+    if partition == 0 || !all_others_are_new || replicas.available < replicas.desired {
+        return Ok(Says::Counts);
+    }
+    let first = object.count("/spec/ordinals/start")?;
+    let name = object.text("/metadata/name")?.unwrap_or_default();
+    let kept = match partition {
+        1 => format!("{name}-{first} as it was"),
+        more => format!("{name}-{first} to {name}-{} as they were", first.saturating_add(more - 1)),
+    };
+    Ok(Says::Held(format!("its partition of {partition} keeps {kept}")))
+}
+
+/// Which pods somebody has to delete.
+pub(super) fn on_delete(kind: Kind, old: u32, total: u32, newest: Option<&str>) -> String {
+    let without =
+        newest.map_or_else(String::new, |newest| format!(", those without {}={newest}", template_label(kind)));
+    format!("its update strategy is OnDelete: {old} of {total} pods stay as they are until they are deleted{without}")
+}
+
+/// The controller replaces pods one by one and waits for each; a pod of a former template that is not ready it waits for, too, and
+/// for ever (<https://github.com/kubernetes/kubernetes/issues/67250>).
+fn broken(object: Object<'_>, replicas: Replicas) -> Result<Option<String>, Unreadable> {
+    let unready = replicas.total.saturating_sub(replicas.ready);
+    let is_ordered = object.text("/spec/podManagementPolicy")? != Some("Parallel");
+    // More than the new ones alone can be.
+    let is_old = replicas.old() > 0 && unready > replicas.updated;
+    Ok((is_ordered && is_old).then(|| {
+        "a pod of a former template is not ready, and Kubernetes does not replace it by itself \
+         (kubernetes/kubernetes#67250): delete it"
+            .to_owned()
+    }))
+}
