@@ -16,7 +16,7 @@ use sandbox::http::Seen;
 use support::controller::{Controller, processor_time};
 use support::fixture::{CONTAINER, image, name, namespace};
 
-use crate::cluster::{App, Cluster, DEPLOYMENTS, STEP_EVERY, refused, serving, until};
+use crate::cluster::{App, Cluster, DEPLOYMENTS, STEP_EVERY, WORKLOADS, refused, serving, until};
 use crate::{Report, seconds};
 
 /// Rollouts at once, of three pods each: the first Deployments.
@@ -70,7 +70,7 @@ pub async fn measure(program: &str, report: &mut Report) -> io::Result<()> {
         let environment = cluster.environment().into_iter().filter(|(name, _)| !name.ends_with("CREATIONS_PER_SECOND"));
         let settle = ("ALLCLEAR__ROLLOUT__SETTLE".to_owned(), "0s".to_owned());
         let controller = Controller::start(program, &environment.chain([settle]).collect()).await?;
-        controller.metric_is("allclear_workloads", DEPLOYMENTS).await?;
+        controller.metric_is("allclear_workloads", WORKLOADS).await?;
         cluster.world.cloudfront.grant_creations(Some(Bucket::new(account.every, BUCKET)));
         burst(&cluster, &controller, account, &format!("2026.11.23-{index}"), report).await?;
         report.line("stopping (SIGTERM)", seconds(controller.stop().await?), "≤ 5 s");

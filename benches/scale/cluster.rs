@@ -14,6 +14,12 @@ use support::fixture::{CONTAINER, deployment, image, name, namespace};
 /// Deployments of a large cluster (fault row L1).
 pub const DEPLOYMENTS: usize = 10_000;
 
+/// StatefulSets beside them.
+const STATEFUL_SETS: usize = 2_000;
+
+/// All that is followed.
+pub const WORKLOADS: usize = DEPLOYMENTS + STATEFUL_SETS;
+
 /// Distributions of a large account; AWS's default quota is 200.
 const DISTRIBUTIONS: usize = 500;
 
@@ -35,6 +41,23 @@ pub const STEP_EVERY: Duration = Duration::from_millis(5);
 
 /// Nothing that is waited for takes longer.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A StatefulSet that is rolled out, as large as a Deployment.
+fn stateful_set(number: usize) -> Value {
+    let revision = format!("{}-7c9d5b8f6", name(number));
+    let mut object = deployment(number);
+    for (at, field, value) in [
+        ("", "kind", "StatefulSet"),
+        ("/spec", "serviceName", &name(number)),
+        ("/status", "currentRevision", &revision),
+        ("/status", "updateRevision", &revision),
+    ] {
+        if let Some(fields) = object.pointer_mut(at).and_then(Value::as_object_mut) {
+            fields.insert(field.to_owned(), value.into());
+        }
+    }
+    object
+}
 
 pub struct Cluster {
     /// All that is outside of the controller.
@@ -140,6 +163,9 @@ impl Cluster {
             }
             world.kubernetes.put(deployment).map_err(refused)?;
             world.kubernetes.expose(&place(number), &name(number), &host(number)).map_err(refused)?;
+        }
+        for number in DEPLOYMENTS..WORKLOADS {
+            world.kubernetes.put(stateful_set(number)).map_err(refused)?;
         }
         distributions.for_each(|distribution| world.cloudfront.add_distribution(distribution));
         world.kubernetes.settle();

@@ -26,7 +26,7 @@ use std::io;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use cluster::{Cluster, DEPLOYMENTS, Purge};
+use cluster::{Cluster, DEPLOYMENTS, Purge, WORKLOADS};
 use comfy_table::{Table, presets};
 use peers::Peers;
 use support::controller::{Controller, Memory};
@@ -70,7 +70,10 @@ async fn measure() -> io::Result<()> {
     }
     let from = Instant::now();
     let cluster = Cluster::fill(ROLLOUTS, RELEASED).await?;
-    println!("filled the stand-ins with {DEPLOYMENTS} Deployments in {}", seconds(from.elapsed()));
+    println!(
+        "filled the stand-ins with {WORKLOADS} workloads, {DEPLOYMENTS} of them Deployments, in {}",
+        seconds(from.elapsed())
+    );
     if std::env::args().any(|argument| argument == "pipelines") {
         pipelines::measure(&cluster, &mut report).await?;
         report.machine("after");
@@ -111,7 +114,7 @@ async fn cold_start(program: &str, cluster: &Cluster, report: &mut Report) -> io
     let controller = Controller::start(program, &cluster.environment()).await?;
     report.line("cold start: ready after", seconds(controller.ready().await?), "≤ 10 s");
     report.memory("cold start: memory when ready", controller.memory()?, "≤ 150 MiB");
-    let known = controller.metric_is("allclear_workloads", DEPLOYMENTS).await?;
+    let known = controller.metric_is("allclear_workloads", WORKLOADS).await?;
     report.line("cold start: all records durable after", seconds(known), "");
     report.line("cold start: writes to the API server", (cluster.writes() - writes).to_string(), "≤ 100");
     report.line("cold start: processor time", seconds(controller.cpu()?), "");

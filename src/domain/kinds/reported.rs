@@ -223,6 +223,14 @@ mod tests {
     }
 
     #[test]
+    fn an_old_pod_that_is_not_available_is_waited_for_as_well() {
+        let replicas = Replicas { desired: 3, total: 4, updated: 3, ready: 3, available: 3 };
+        let reported = Reported { replicas, ..settled() };
+        // By the counts, it may be one of the new pods that is not available.
+        assert_eq!(reported.standing(false), Standing::Waiting(Wait::Pods { available: 2, desired: 3, refused: None }));
+    }
+
+    #[test]
     fn scaled_to_zero_waits_without_end_unless_zero_is_allowed() {
         let reported = Reported { replicas: Replicas::default(), ..settled() };
         assert_eq!(reported.standing(false), Standing::Waiting(Wait::ScaledToZero));
