@@ -133,6 +133,7 @@ fn own_annotations<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Annotat
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct PodSpec {
+    node_name: Option<String>,
     containers: Vec<ContainerSpec>,
     init_containers: Option<Vec<ContainerSpec>>,
 }
@@ -144,6 +145,11 @@ struct ContainerSpec {
 }
 
 impl PodSpec {
+    /// The node that it is bound to.
+    pub fn node_name(&self) -> Option<&str> {
+        self.node_name.as_deref()
+    }
+
     /// The version these containers make. An image that cannot be read matters only if its container does: all do, unless
     /// `only` names some.
     pub fn version(self, only: Option<&BTreeSet<String>>) -> Result<Version, NoVersion> {

@@ -8,7 +8,7 @@ use serde::de::IgnoredAny;
 use super::decode::PodSpec;
 use super::parts::Condition;
 use kernel::names::selector::Labels;
-use kernel::text::explained;
+use kernel::text::{explained, first};
 use kernel::unreadable::Unreadable;
 use purge::workloads::readiness::Pod;
 
@@ -20,6 +20,10 @@ pub(super) const ORDINARY: [&str; 2] = ["ContainerCreating", "PodInitializing"];
 
 /// Reasons that say all there is to say; the message behind them only repeats the image or the container.
 pub(super) const PLAIN: [&str; 4] = ["ImagePullBackOff", "ErrImagePull", "ErrImageNeverPull", "CrashLoopBackOff"];
+
+/// Why a pod is not ready whose containers are.
+/// <https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-readiness-gate>
+const GATES_NOT_READY: &str = "ReadinessGatesNotReady";
 
 /// Phases of a pod whose containers have ended for good.
 /// <https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-phase>
@@ -44,6 +48,7 @@ pub(super) fn identified(json: &str) -> Result<(String, LabelledPod), Unreadable
     let raw: RawPod = serde_json::from_str(json)?;
     let status = raw.status.unwrap_or_default();
     let ready = status.condition("Ready").is_some_and(|condition| condition.holds());
+    let trouble = if ready { None } else { status.trouble(raw.spec.node_name()) };
     let pod = Pod {
         name: raw.metadata.name,
         version: raw.spec.version(None).ok(),
@@ -51,7 +56,7 @@ pub(super) fn identified(json: &str) -> Result<(String, LabelledPod), Unreadable
         terminating: raw.metadata.deletion_timestamp.is_some(),
         started: status.phase.as_deref().is_some_and(|phase| phase != "Pending"),
         finished: status.phase.as_deref().is_some_and(|phase| FINISHED.contains(&phase)),
-        trouble: if ready { None } else { status.trouble() },
+        trouble,
     };
     Ok((raw.metadata.uid.unwrap_or_default(), (raw.metadata.labels.unwrap_or_default(), pod)))
 }
@@ -116,14 +121,27 @@ impl Status {
     }
 
     /// What keeps the pod from being ready, the nearest cause first: init containers run before the others.
-    fn trouble(&self) -> Option<String> {
+    fn trouble(&self, node: Option<&str>) -> Option<String> {
         let containers =
             || self.init_container_statuses.iter().flatten().chain(self.container_statuses.iter().flatten());
         containers()
             .find_map(ContainerStatus::stuck)
             .or_else(|| self.unschedulable())
             .or_else(|| self.failed())
+            .or_else(|| self.beyond_containers(node))
             .or_else(|| containers().find_map(ContainerStatus::restarted))
+    }
+
+    /// Why a pod is not ready whose containers are: a readiness gate, or a node that does not answer, of whose pods only this
+    /// condition is changed (<https://github.com/kubernetes/kubernetes/blob/v1.34.0/pkg/controller/util/node/controller_utils.go#L99>).
+    fn beyond_containers(&self, node: Option<&str>) -> Option<String> {
+        let ready =
+            self.condition("Ready").filter(|_| self.condition("ContainersReady").is_some_and(Condition::holds))?;
+        if ready.reason.as_deref() == Some(GATES_NOT_READY) {
+            return Some(explained(GATES_NOT_READY, ready.message.as_deref(), WORDS_CHARS_MAX));
+        }
+        let node = first(node?, WORDS_CHARS_MAX);
+        Some(format!("its node {node} does not seem to answer; mend it, or remove it by `kubectl delete node {node}`"))
     }
 
     fn unschedulable(&self) -> Option<String> {
@@ -262,6 +280,28 @@ mod tests {
             "ready": false, "state": {"running": {}}, "lastState": {"terminated": {"reason": "OOMKilled", "exitCode": 137}},
         }]});
         assert_eq!(trouble(restarted).as_deref(), Some("restarted after OOMKilled"));
+    }
+
+    #[test]
+    fn what_keeps_a_pod_from_being_ready_whose_containers_are_is_told() {
+        let with = |reason: Option<&str>| {
+            let object = json!({
+                "metadata": {"name": "agent-x4"},
+                "spec": {"nodeName": "node-2", "containers": [{"name": "agent", "image": "shop/agent:1"}]},
+                "status": {
+                    "conditions": [
+                        {"type": "Ready", "status": "False", "reason": reason, "message": "gate \"lb\" is not \"True\""},
+                        {"type": "ContainersReady", "status": "True"},
+                    ],
+                    "containerStatuses": [{"ready": true, "state": {"running": {}}}],
+                },
+            });
+            pod(&object.to_string()).unwrap().1.trouble
+        };
+        let gate = "ReadinessGatesNotReady: gate \"lb\" is not \"True\"";
+        assert_eq!(with(Some("ReadinessGatesNotReady")).as_deref(), Some(gate));
+        let node = "its node node-2 does not seem to answer; mend it, or remove it by `kubectl delete node node-2`";
+        assert_eq!(with(None).as_deref(), Some(node));
     }
 
     #[test]
