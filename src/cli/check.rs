@@ -10,6 +10,7 @@ mod aws;
 pub mod catalog;
 mod cluster;
 mod controller;
+mod followed;
 mod group;
 pub mod install;
 mod ledger;
@@ -125,7 +126,7 @@ async fn look(loaded: &Loaded, whose: &Whose, outside: &Outside, options: &Optio
         webhooks::webhooks(&config.webhooks.hooks, &outside.http),
         traces::collector(&config.traces),
     );
-    let Seen { rights_of, findings: of_cluster, ledgered, cluster } = seen;
+    let Seen { rights_of, findings: of_cluster, ledgered, cluster, watched } = seen;
     findings.extend(of_cluster);
     findings.extend(servers);
     findings.extend(account.findings);
@@ -140,7 +141,7 @@ async fn look(loaded: &Loaded, whose: &Whose, outside: &Outside, options: &Optio
                     let workloads = list(cluster).await;
                     of_hooks = webhooks::workloads(&config.webhooks.hooks, &workloads);
                     let account = (account.distributions.clone(), account.name.as_str());
-                    sites::sites(cluster, workloads, &policy, &outside.cdn, account).await
+                    sites::sites((cluster, &watched), workloads, &policy, &outside.cdn, account).await
                 }
                 None => sites::untried(API_SERVER),
             }
@@ -169,13 +170,14 @@ struct Seen {
     findings: Vec<Finding>,
     ledgered: Option<LedgerContents>,
     cluster: Option<Cluster>,
+    watched: Scope,
 }
 
 impl Seen {
     fn nothing(config: &Config, why: &str) -> Self {
         let mut findings = cluster::unreachable(why);
         findings.extend(ledger::unreachable(config));
-        Self { rights_of: String::new(), findings, ledgered: None, cluster: None }
+        Self { rights_of: String::new(), findings, ledgered: None, cluster: None, watched: Scope::All }
     }
 }
 
@@ -230,9 +232,9 @@ async fn in_cluster(config: &Config, outside: &Outside, options: &Options) -> Se
     findings.extend(reading);
     let scope =
         if watched.contains(&None) { Scope::All } else { Scope::Namespaces(watched.into_iter().flatten().collect()) };
-    let view = || Cluster::new(clients, scope, Tempo::default()).following(config.kinds.clone());
+    let view = || Cluster::new(clients, scope.clone(), Tempo::default()).following(config.kinds.clone());
     let cluster = sources.is_ok().then(view);
-    Seen { rights_of: who.words, findings, ledgered, cluster }
+    Seen { rights_of: who.words, findings, ledgered, cluster, watched: scope }
 }
 
 /// The service account whose rights are looked at: the one that is named, or that of the Deployment, or the one that the manifests

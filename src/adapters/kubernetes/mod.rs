@@ -113,7 +113,8 @@ impl Scope {
         }
     }
 
-    fn contains(&self, namespace: &str) -> bool {
+    /// Whether a namespace is watched.
+    pub fn contains(&self, namespace: &str) -> bool {
         match self {
             Self::All => true,
             Self::Namespaces(names) => names.contains(namespace),

@@ -126,6 +126,7 @@ checks! {
     AWS_GET_INVALIDATION: Aws = "aws-get-invalidation";
     AWS_CREATE_INVALIDATION: Aws = "aws-create-invalidation";
     HOST_SERVED: Sites = "host-served";
+    HOST_FOLLOWED: Sites = "host-followed";
     DISTRIBUTION_USABLE: Sites = "distribution-usable";
     CACHE_TAGS: Sites = "cache-tags";
     ANNOTATIONS: Sites = "annotations";

@@ -6,10 +6,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::catalog::{
-    ANNOTATIONS, AWS_LIST_DISTRIBUTIONS, CACHE_TAGS, Check, DISTRIBUTION_USABLE, HOST_SERVED, RIGHT_DEPLOYMENTS,
+    ANNOTATIONS, AWS_LIST_DISTRIBUTIONS, CACHE_TAGS, Check, DISTRIBUTION_USABLE, HOST_FOLLOWED, HOST_SERVED,
+    RIGHT_DEPLOYMENTS,
 };
+use super::followed::followed;
 use super::report::Finding;
 use crate::adapters::cloudfront::CloudFront;
+use crate::adapters::kubernetes::Scope;
 use crate::looking::page::count;
 use crate::looking::workloads::Listed;
 use kernel::names::distribution::{Distribution, DistributionId, Index};
@@ -24,7 +27,7 @@ use purge::workloads::workload::Workload;
 /// Hosts that are named in the report.
 const NAMED_MAX: usize = 20;
 
-const ALL: [Check; 4] = [HOST_SERVED, DISTRIBUTION_USABLE, CACHE_TAGS, ANNOTATIONS];
+const ALL: [Check; 5] = [HOST_SERVED, HOST_FOLLOWED, DISTRIBUTION_USABLE, CACHE_TAGS, ANNOTATIONS];
 
 pub struct Sites {
     /// The distributions that serve something.
@@ -52,7 +55,7 @@ pub fn untried(after: Check) -> Sites {
 
 /// Looks at all watched workloads. `account`: its name, in words.
 pub async fn sites(
-    cluster: &dyn ClusterView,
+    (cluster, watched): (&dyn ClusterView, &Scope),
     listed: Listed,
     policy: &Policy,
     cdn: &CloudFront,
@@ -70,19 +73,11 @@ pub async fn sites(
     };
     let in_account = distributions.len();
     let index = Index::new(distributions);
-    let mut found = Found { troubles: listed.troubles, ..Found::default() };
+    let mut found = Found { troubles: listed.troubles.clone(), ..Found::default() };
     let judged = policy.tenants.default == Tenancy::Own;
-    let claims = if judged {
-        match cluster.route_claims().await {
-            Ok(claims) => Some(claims),
-            Err(error) => {
-                found.troubles.insert(error.to_string());
-                None
-            }
-        }
-    } else {
-        None
-    };
+    let claimed = cluster.route_claims().await;
+    found.troubles.extend(claimed.as_ref().err().filter(|_| judged).map(ToString::to_string));
+    let claims = claimed.as_ref().ok().filter(|_| judged);
     let mut facts: BTreeMap<String, Arc<Gathered>> = BTreeMap::new();
     for workload in listed.workloads.values().filter(|workload| !workload.tuning.disabled) {
         found.workloads += 1;
@@ -97,7 +92,7 @@ pub async fn sites(
         let Some(facts) = facts.get(namespace) else { continue };
         let site =
             facts.site(&workload.id.name, namespace, &workload.template_labels, workload.tuning.hosts.as_deref());
-        let owned = claims.as_ref().map(|claims| own(&site, namespace, claims, &policy.tenants));
+        let owned = claims.map(|claims| own(&site, namespace, claims, &policy.tenants));
         let mut hosts: Vec<_> = site.hosts.keys().collect();
         hosts.retain(|host| owned.as_ref().is_none_or(|owned| owned.hosts.contains(*host)));
         found.hosts += hosts.len();
@@ -105,6 +100,7 @@ pub async fn sites(
         found.take(workload, policy, &matches, hosts.is_empty());
     }
     let mut findings = served(&found, in_account, account);
+    findings.extend(followed((cluster, watched), &claimed, &listed, &index, &mut facts).await);
     findings.extend(usable(&found));
     findings.push(tags(&found, cdn).await);
     findings.extend(annotated);

@@ -11,6 +11,24 @@ async fn a_host_that_no_distribution_serves_is_known_beside_those_that_are() {
 }
 
 #[tokio::test]
+async fn a_host_whose_pods_belong_to_nothing_that_is_followed_is_named() {
+    let world = World::start().await;
+    said(&world.report().await, "host-followed", "a followed workload is behind each of 1 host with a distribution");
+    let bare = json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": "blog", "name": "blog-0", "labels": {"app": "blog"}},
+        "spec": {"containers": [{"name": "blog", "image": "shop/blog:1"}]},
+    });
+    world.api.apply(bare).unwrap();
+    world.api.expose("blog", "blog", "blog.example.com").unwrap();
+    // No distribution serves this one, so nothing would be purged for it anyway.
+    world.api.expose("blog", "inner", "inner.example.com").unwrap();
+    world.cloudfront.add_distribution(Distribution::new("EBLOG").alias("blog.example.com"));
+    let about = "blog.example.com Service blog/blog selects pods of no workload that is followed";
+    world.warns("host-followed", about).await;
+    assert!(!world.report().await.to_string().contains("inner.example.com Service"));
+}
+
+#[tokio::test]
 async fn a_distribution_that_is_not_enabled_is_named() {
     let world = World::start().await;
     let disabled = Distribution { enabled: false, ..Distribution::new("EWEB").alias("shop.example.com") };
