@@ -17,6 +17,7 @@ mod jobs;
 mod nodes;
 mod owners;
 mod pods;
+mod replica_sets;
 mod rollout;
 mod stateful_set;
 mod workload;

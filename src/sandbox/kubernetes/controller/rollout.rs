@@ -1,4 +1,4 @@
-//! Deployments and ReplicaSets: which ReplicaSet is new, how many pods each should have, and the writes that follow.
+//! Deployments: which ReplicaSet is new, how many pods each should have, and the writes that follow.
 //!
 //! Not for what pods do (`pods`) nor for conditions (`conditions`).
 
@@ -8,31 +8,17 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::conditions::{Counts, Situation, status};
-use super::pods::{Pod, Round, pod_of};
+use super::pods::Round;
+use super::replica_sets::{Names, Set, ensure_new_set, find_sets, patch, resize};
 use super::workload::{is_complete, is_settled, share, template_hash};
 use super::{Controller, Moment};
 use crate::kubernetes::failure::Failure;
-use crate::kubernetes::object::{Key, Object, is_ending, number, text};
+use crate::kubernetes::object::{Object, is_ending, number};
 use crate::kubernetes::patch::merge;
 use crate::kubernetes::resource::Kind;
-use crate::kubernetes::write::{DeleteOptions, Part, PatchForm, Writer};
+use crate::kubernetes::write::Writer;
 
-/// The annotation that counts template changes, on Deployments and ReplicaSets.
-const REVISION: &str = "deployment.kubernetes.io/revision";
-/// The label that tells the ReplicaSets of a Deployment, and their pods, apart.
-const HASH_LABEL: &str = "pod-template-hash";
-
-/// A ReplicaSet and its pods.
-#[derive(Debug)]
-struct Set {
-    object: Value,
-    key: Key,
-    hash: String,
-    revision: i64,
-    /// How many pods it is asked for.
-    desired: i64,
-    pods: Vec<Pod>,
-}
+const NAMES: Names = Names { revision: "deployment.kubernetes.io/revision", hash: "pod-template-hash" };
 
 /// What the strategy of a Deployment allows.
 #[derive(Clone, Copy, Debug)]
@@ -54,14 +40,14 @@ pub fn reconcile(
 ) -> Result<Option<Duration>, Failure> {
     let value = deployment.value();
     let mut round = Round { uid: &deployment.uid, now, may_become_ready: 1, next: None };
-    let mut sets = find_sets(controller, writer, deployment, &mut round)?;
+    let mut sets = find_sets(controller, writer, &NAMES, &mut round)?;
     if is_ending(&value) || !is_complete(&value) || (sets.is_empty() && is_seeded(&value)) {
         return Ok(round.next);
     }
     let is_paused = value.pointer("/spec/paused") == Some(&Value::Bool(true));
     let hash = template_hash(&value);
     let bounds = Bounds::of(&value);
-    let made = if is_paused { false } else { ensure_new_set(writer, &value, &hash, &mut sets)? };
+    let made = if is_paused { false } else { ensure_new_set(writer, &value, &NAMES, &hash, &mut sets)? };
     let desired_before: Vec<i64> = sets.iter().map(|set| set.desired).collect();
     if is_paused {
         scale_active(&mut sets, &hash, bounds.replicas);
@@ -71,7 +57,7 @@ pub fn reconcile(
     for (set, before) in sets.iter_mut().zip(desired_before) {
         if set.desired != before {
             let change = json!({"spec": {"replicas": set.desired}});
-            set.object = patch(writer, Kind::ReplicaSet, &set.key, &change, Part::Main)?;
+            set.object = patch(writer, &set.key, &change)?;
         }
     }
     // Written before the ReplicaSets act, from what they said last: as in a real cluster, a generation may be observed
@@ -87,82 +73,6 @@ pub fn reconcile(
 fn is_seeded(deployment: &Value) -> bool {
     let counts = ["replicas", "updatedReplicas", "availableReplicas"];
     is_settled(deployment, number(deployment, "/spec/replicas"), &counts)
-}
-
-fn find_sets(
-    controller: &mut Controller,
-    writer: &mut Writer<'_>,
-    deployment: &Object,
-    round: &mut Round<'_>,
-) -> Result<Vec<Set>, Failure> {
-    let mut sets = Vec::new();
-    for object in writer.state.children(&deployment.uid).into_iter().filter(|object| object.kind == Kind::ReplicaSet) {
-        let value = object.value();
-        let revision = value["metadata"]["annotations"][REVISION].as_str().and_then(|text| text.parse().ok());
-        sets.push(Set {
-            key: object.key.clone(),
-            hash: object.labels.get(HASH_LABEL).cloned().unwrap_or_default(),
-            revision: revision.unwrap_or(0),
-            desired: number(&value, "/spec/replicas").unwrap_or(0),
-            pods: controller.run_pods(writer, &object.uid, round)?,
-            object: value,
-        });
-    }
-    // Oldest first: the order in which they are scaled down.
-    sets.sort_by_key(|set| set.revision);
-    Ok(sets)
-}
-
-/// Makes the ReplicaSet of the present template, or gives an old one the newest revision. True if it was made.
-fn ensure_new_set(
-    writer: &mut Writer<'_>,
-    deployment: &Value,
-    hash: &str,
-    sets: &mut Vec<Set>,
-) -> Result<bool, Failure> {
-    let newest = sets.iter().map(|set| set.revision).max().unwrap_or(0);
-    if let Some(set) = sets.iter_mut().find(|set| set.hash == hash) {
-        if set.revision < newest {
-            let revision = newest + 1;
-            let change = json!({"metadata": {"annotations": {REVISION: revision.to_string()}}});
-            set.object = patch(writer, Kind::ReplicaSet, &set.key, &change, Part::Main)?;
-            set.revision = revision;
-        }
-        return Ok(false);
-    }
-    let revision = newest + 1;
-    let object = new_set(deployment, hash, revision);
-    let made = writer.create(Kind::ReplicaSet, text(deployment, "/metadata/namespace"), object)?;
-    sets.push(Set {
-        key: made.key.clone(),
-        hash: hash.to_owned(),
-        revision,
-        desired: 0,
-        pods: Vec::new(),
-        object: made.value(),
-    });
-    Ok(true)
-}
-
-fn new_set(deployment: &Value, hash: &str, revision: i64) -> Value {
-    let name = text(deployment, "/metadata/name");
-    let mut template = deployment.pointer("/spec/template").cloned().unwrap_or_default();
-    template["metadata"]["labels"][HASH_LABEL] = json!(hash);
-    let mut selector = deployment.pointer("/spec/selector").cloned().unwrap_or_default();
-    selector["matchLabels"][HASH_LABEL] = json!(hash);
-    json!({
-        "apiVersion": "apps/v1", "kind": "ReplicaSet",
-        "metadata": {
-            "name": format!("{name}-{hash}"),
-            "labels": template["metadata"]["labels"],
-            "annotations": {REVISION: revision.to_string()},
-            "ownerReferences": [{
-                "apiVersion": "apps/v1", "kind": "Deployment", "name": name, "uid": text(deployment, "/metadata/uid"),
-                "controller": true, "blockOwnerDeletion": true,
-            }],
-        },
-        "spec": {"replicas": 0, "selector": selector, "template": template},
-    })
 }
 
 /// The rolling update: up as far as `maxSurge` allows, then down as far as `maxUnavailable` allows, sick pods first.
@@ -201,40 +111,6 @@ fn scale_active(sets: &mut [Set], hash: &str, replicas: i64) {
     }
 }
 
-/// Makes or ends pods until there are as many as asked for, then says so in the status of the ReplicaSet.
-fn resize(
-    controller: &mut Controller,
-    writer: &mut Writer<'_>,
-    set: &mut Set,
-    round: &mut Round<'_>,
-) -> Result<(), Failure> {
-    let alive = set.pods.len() as i64;
-    for _ in alive..set.desired {
-        controller.start_pod(writer, &set.key.namespace, pod_of(&set.object), round)?;
-    }
-    if alive > set.desired {
-        // Pods that are not ready go first, then the youngest.
-        set.pods.sort_by_key(|pod| (pod.ready, std::cmp::Reverse(pod.born)));
-        for pod in set.pods.drain(..usize::try_from(alive - set.desired).unwrap_or(0)) {
-            writer.delete(Kind::Pod, &pod.key, &DeleteOptions::default())?;
-        }
-    }
-    let replicas = set.pods.len() as i64 + (set.desired - alive).max(0);
-    let ready = set.ready();
-    let observed = number(&set.object, "/metadata/generation");
-    let mut status = json!({"replicas": replicas, "observedGeneration": observed});
-    for (field, count) in [("fullyLabeledReplicas", replicas), ("readyReplicas", ready), ("availableReplicas", ready)] {
-        if count != 0 {
-            status[field] = json!(count);
-        }
-    }
-    if set.object.get("status") != Some(&status) {
-        set.object["status"] = status;
-        writer.state.put(Kind::ReplicaSet, set.object.clone());
-    }
-    Ok(())
-}
-
 fn write_status(
     writer: &mut Writer<'_>,
     deployment: &Value,
@@ -245,11 +121,10 @@ fn write_status(
     round: &mut Round<'_>,
 ) -> Result<(), Failure> {
     let new = sets.iter().find(|set| set.hash == hash);
-    let count = |set: &Set, field: &str| number(&set.object, &format!("/status/{field}")).unwrap_or(0);
-    let sum = |field: &str| sets.iter().map(|set| count(set, field)).sum();
+    let sum = |field: &str| sets.iter().map(|set| set.count(field)).sum();
     let counts = Counts {
         replicas: sum("replicas"),
-        updated: new.map_or(0, |set| count(set, "replicas")),
+        updated: new.map_or(0, |set| set.count("replicas")),
         ready: sum("readyReplicas"),
         asked: sets.iter().map(|set| set.desired).sum(),
     };
@@ -268,23 +143,12 @@ fn write_status(
     object["status"] = status;
     if let Some(new) = new {
         // Written with the status, and so without raising the generation: as the real controller does.
-        merge(&mut object, &json!({"metadata": {"annotations": {REVISION: new.revision.to_string()}}}));
+        merge(&mut object, &json!({"metadata": {"annotations": {NAMES.revision: new.revision.to_string()}}}));
     }
     if object != *deployment {
         writer.state.put(Kind::Deployment, object);
     }
     Ok(())
-}
-
-fn patch(writer: &mut Writer<'_>, kind: Kind, key: &Key, change: &Value, part: Part) -> Result<Value, Failure> {
-    Ok(writer.patch(kind, key, PatchForm::Merge, change, part)?.0.value())
-}
-
-impl Set {
-    /// How many of its pods are ready.
-    fn ready(&self) -> i64 {
-        self.pods.iter().filter(|pod| pod.ready).count() as i64
-    }
 }
 
 impl Bounds {
