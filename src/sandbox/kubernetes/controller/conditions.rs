@@ -152,7 +152,7 @@ fn paused(conditions: &mut Vec<Value>, deployment: &Value, stamp: &str) {
     }
 }
 
-fn find<'a>(conditions: &'a [Value], kind: &str) -> Option<&'a Value> {
+pub fn find<'a>(conditions: &'a [Value], kind: &str) -> Option<&'a Value> {
     conditions.iter().find(|condition| text(condition, "/type") == kind)
 }
 
@@ -161,7 +161,7 @@ fn reason(conditions: &[Value]) -> Option<String> {
 }
 
 /// Sets a condition; one with the same status and reason is left as it is, its times included.
-fn set(conditions: &mut Vec<Value>, kind: &str, status: &str, reason: &str, message: &str, stamp: &str) {
+pub fn set(conditions: &mut Vec<Value>, kind: &str, status: &str, reason: &str, message: &str, stamp: &str) {
     let mut since = stamp.to_owned();
     if let Some(present) = find(conditions, kind) {
         if text(present, "/status") == status && text(present, "/reason") == reason {

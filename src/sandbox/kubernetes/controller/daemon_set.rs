@@ -392,6 +392,10 @@ mod tests {
         }
         assert_eq!((most, counts(&cluster)), (3, [2, 2, 2, 0]));
         assert_eq!(places(&cluster), ["node-1 log:2", "node-2 log:2"]);
+        cluster.set_fate("log:3", Some(PodFate::CannotPull));
+        apply(&cluster, "log:3", &surge, &json!({}));
+        cluster.settle();
+        assert_eq!(places(&cluster), ["node-1 log:2", "node-1 log:3", "node-2 log:2"], "an old pod stays until then");
     }
 
     #[test]

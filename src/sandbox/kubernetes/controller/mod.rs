@@ -1,5 +1,5 @@
 //! The controllers of a cluster, as far as a rollout or a Job needs them: Deployments, ReplicaSets, StatefulSets, DaemonSets,
-//! EndpointSlices, Jobs, scheduler and kubelet.
+//! Argo Rollouts, EndpointSlices, Jobs, scheduler and kubelet.
 //!
 //! Level-triggered like the real ones: a step looks at what has changed, moves every such workload one
 //! step on and remembers when to look again. With no delays in [`Timings`] one step is: at most one pod per workload
@@ -10,6 +10,7 @@
 //! `revisionHistoryLimit`, proportional scaling in the middle of a rollout, collisions of template hashes, pods without an owner (they only
 //! end), evictions, probes.
 
+mod argo_rollout;
 mod conditions;
 mod daemon_set;
 mod endpoints;
@@ -41,8 +42,16 @@ use pods::PodRun;
 use workload::Revisions;
 
 /// The kinds the controllers watch.
-pub const WATCHED: [Kind; 7] =
-    [Kind::Deployment, Kind::StatefulSet, Kind::DaemonSet, Kind::ReplicaSet, Kind::Service, Kind::Job, Kind::Pod];
+pub const WATCHED: [Kind; 8] = [
+    Kind::Deployment,
+    Kind::StatefulSet,
+    Kind::DaemonSet,
+    Kind::ArgoRollout,
+    Kind::ReplicaSet,
+    Kind::Service,
+    Kind::Job,
+    Kind::Pod,
+];
 
 /// Changes read from the log at once.
 const CHANGES_PER_TURN: usize = 1_000;
@@ -194,6 +203,7 @@ impl Controller {
         let (kind, key) = owner;
         let Some(workload) = writer.state.get(*kind, key) else { return Ok(()) };
         let next = match kind {
+            Kind::ArgoRollout => argo_rollout::reconcile(self, writer, &workload, now)?,
             Kind::DaemonSet => daemon_set::reconcile(self, writer, &workload, now)?,
             Kind::StatefulSet => stateful_set::reconcile(self, writer, &workload, now)?,
             _ => rollout::reconcile(self, writer, &workload, now)?,
@@ -249,7 +259,7 @@ impl Controller {
 
     fn notice_object(&mut self, state: &State, kind: Kind, object: &Object, removed: bool) {
         match kind {
-            Kind::Deployment | Kind::StatefulSet | Kind::DaemonSet => {
+            Kind::Deployment | Kind::StatefulSet | Kind::DaemonSet | Kind::ArgoRollout => {
                 self.owners.notice(object, removed);
                 if removed {
                     self.revisions.remove(&object.uid);

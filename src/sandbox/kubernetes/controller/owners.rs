@@ -19,6 +19,8 @@ pub struct Owners {
     known: BTreeMap<String, Owner>,
     /// To look at now.
     dirty: BTreeSet<Owner>,
+    /// The Argo Rollouts, which may take their templates from Deployments.
+    rollouts: BTreeSet<Key>,
     /// To look at later, with the time since the cluster was made.
     due: BTreeMap<Owner, Duration>,
 }
@@ -27,10 +29,20 @@ impl Owners {
     /// A workload was written or removed.
     pub fn notice(&mut self, workload: &Object, removed: bool) {
         let owner = (workload.kind, workload.key.clone());
+        if workload.kind == Kind::Deployment {
+            let beside = self.rollouts.iter().filter(|rollout| rollout.namespace == workload.key.namespace);
+            self.dirty.extend(beside.map(|rollout| (Kind::ArgoRollout, rollout.clone())));
+        }
         if removed {
             self.known.remove(&workload.uid);
             self.due.remove(&owner);
+            if workload.kind == Kind::ArgoRollout {
+                self.rollouts.remove(&workload.key);
+            }
         } else {
+            if workload.kind == Kind::ArgoRollout {
+                self.rollouts.insert(workload.key.clone());
+            }
             self.known.insert(workload.uid.clone(), owner.clone());
             self.dirty.insert(owner);
         }

@@ -31,9 +31,13 @@ pub fn is_settled(workload: &Value, wanted: Option<i64>, counts: &[&str]) -> boo
 
 /// Ten letters and digits that stand for the pod template.
 pub fn template_hash(workload: &Value) -> String {
+    hash_at(workload, "/spec/template")
+}
+
+/// The same for another part of an object.
+pub fn hash_at(object: &Value, part: &str) -> String {
     const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
-    let template = workload.pointer("/spec/template").map(Value::to_string).unwrap_or_default();
-    let digits = Sha256::digest(template);
+    let digits = Sha256::digest(object.pointer(part).map(Value::to_string).unwrap_or_default());
     digits
         .iter()
         .take(10)
