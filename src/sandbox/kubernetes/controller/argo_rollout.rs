@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 
 use super::pods::{Round, sooner};
 use super::replica_sets::{Names, Set, ensure_new_set, find_sets, patch, resize};
-use super::workload::{is_complete, template_hash};
+use super::workload::{is_complete, share, template_hash};
 use super::{Controller, Moment};
 use crate::kubernetes::failure::Failure;
 use crate::kubernetes::object::{Key, Object, is_ending, items, number, text};
@@ -217,6 +217,18 @@ impl Context<'_> {
     fn others(&self) -> Vec<usize> {
         let known = [self.position(&self.hash), self.stable()];
         (0..self.sets.len()).rev().filter(|index| !known.contains(&Some(*index))).collect()
+    }
+
+    /// `maxSurge` and `maxUnavailable`, resolved.
+    fn bounds(&self) -> (i64, i64) {
+        let quarter = json!("25%");
+        let part = |field: &str, up: bool| {
+            let value = self.rollout.pointer(&format!("/spec/strategy/canary/{field}")).unwrap_or(&quarter);
+            share(Some(value), self.replicas, up)
+        };
+        let (surge, unavailable) = (part("maxSurge", true), part("maxUnavailable", false));
+        // Both zero would never move.
+        (surge, if surge == 0 && unavailable == 0 { 1 } else { unavailable.min(self.replicas) })
     }
 
     fn sum(&self, field: &str) -> i64 {

@@ -1,14 +1,11 @@
-//! The controllers of a cluster, as far as a rollout or a Job needs them: Deployments, ReplicaSets, StatefulSets, DaemonSets,
-//! Argo Rollouts, EndpointSlices, Jobs, scheduler and kubelet.
+//! The controllers of a cluster, as far as a rollout or a Job needs them: Deployments, ReplicaSets, StatefulSets, DaemonSets, Argo
+//! Rollouts, EndpointSlices, Jobs, scheduler and kubelet.
 //!
-//! Level-triggered like the real ones: a step looks at what has changed, moves every such workload one
-//! step on and remembers when to look again. With no delays in [`Timings`] one step is: at most one pod per workload
-//! becomes ready, the rollout is rescaled, pods are made or ended, the statuses are written. So a test can stop between
-//! any two states that a client could see.
+//! Level-triggered like the real ones: a step looks at what has changed, moves every such workload one step on and remembers when to look
+//! again. With no delays in [`Timings`] one step is: at most one pod per workload becomes ready, the rollout is rescaled, pods are made or
+//! ended, the statuses are written. So a test can stop between any two states that a client could see.
 //!
-//! For Deployments, rules and messages follow `pkg/controller/deployment` (Kubernetes 1.33). Left out: the strategy Recreate, `minReadySeconds`,
-//! `revisionHistoryLimit`, proportional scaling in the middle of a rollout, collisions of template hashes, pods without an owner (they only
-//! end), evictions, probes.
+//! Each kind says which rules it follows and what it leaves out. Left out of all: probes, evictions, pods without an owner (they only end).
 
 mod argo_rollout;
 mod conditions;

@@ -1,6 +1,8 @@
 //! Deployments: which ReplicaSet is new, how many pods each should have, and the writes that follow.
 //!
-//! Not for what pods do (`pods`) nor for conditions (`conditions`).
+//! Rules and messages follow `pkg/controller/deployment` (Kubernetes 1.33). Left out: the strategy Recreate, `minReadySeconds`,
+//! `revisionHistoryLimit`, proportional scaling in the middle of a rollout, collisions of template hashes. Not for what pods do (`pods`)
+//! nor for conditions (`conditions`).
 
 use std::sync::Arc;
 use std::time::Duration;

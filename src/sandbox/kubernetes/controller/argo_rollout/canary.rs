@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::restart::restart;
 use super::{CANARY_PAUSE, Context, Set, status};
-use crate::kubernetes::controller::workload::{hash_at, share};
+use crate::kubernetes::controller::workload::hash_at;
 use crate::kubernetes::failure::Failure;
 use crate::kubernetes::object::{items, number, text};
 use crate::kubernetes::write::Writer;
@@ -68,22 +68,6 @@ fn scale_weight(context: &Context<'_>) -> i64 {
     if whole { WHOLE } else { present_weight(context) }
 }
 
-/// `maxUnavailable`, resolved.
-pub fn unavailable_max(rollout: &Value, replicas: i64) -> i64 {
-    bounds(rollout, replicas).1
-}
-
-/// `maxSurge` and `maxUnavailable`, resolved.
-fn bounds(rollout: &Value, replicas: i64) -> (i64, i64) {
-    let quarter = json!("25%");
-    let part = |field: &str, up: bool| {
-        let value = rollout.pointer(&format!("/spec/strategy/canary/{field}")).unwrap_or(&quarter);
-        share(Some(value), replicas, up)
-    };
-    let (surge, unavailable) = (part("maxSurge", true), part("maxUnavailable", false));
-    (surge, if surge == 0 && unavailable == 0 { 1 } else { unavailable.min(replicas) })
-}
-
 /// How many pods the new and the stable ReplicaSet should have now.
 fn counts(context: &Context<'_>) -> (i64, i64) {
     let weight = scale_weight(context);
@@ -93,7 +77,7 @@ fn counts(context: &Context<'_>) -> (i64, i64) {
     let stable = context.stable().and_then(|index| context.sets.get(index));
     let Some(stable) = stable.filter(|stable| stable.hash != context.hash) else { return (context.replicas, 0) };
     let Some(new) = context.new_set() else { return (0, stable.desired) };
-    let (surge, unavailable) = bounds(&context.rollout, context.replicas);
+    let (surge, unavailable) = context.bounds();
     let wanted = approximate(context.replicas, weight, surge);
     let others: i64 = context.others().iter().filter_map(|index| context.sets.get(*index)).map(|set| set.desired).sum();
     // Up, the stable one first.
@@ -230,8 +214,7 @@ fn scale_others(context: &mut Context<'_>, writer: &mut Writer<'_>) -> Result<bo
         scaled |= context.scale(writer, index, healthy)?;
     }
     let delay = number(&context.rollout, "/spec/strategy/canary/scaleDownDelaySeconds").unwrap_or(30);
-    let mut spare =
-        context.sum("availableReplicas") - (context.replicas - unavailable_max(&context.rollout, context.replicas));
+    let mut spare = context.sum("availableReplicas") - (context.replicas - context.bounds().1);
     for index in others {
         let Some(set) = context.sets.get(index).filter(|set| set.desired > 0 && spare > 0) else { continue };
         let (desired, hash) = (set.desired, set.hash.clone());

@@ -3,7 +3,6 @@
 use serde_json::Value;
 
 use super::Context;
-use super::canary::unavailable_max;
 use crate::kubernetes::controller::workload::delete_pod;
 use crate::kubernetes::failure::Failure;
 use crate::kubernetes::object::{Key, text};
@@ -24,7 +23,7 @@ pub fn restart(context: &mut Context<'_>, writer: &mut Writer<'_>) -> Result<boo
         return Ok(false);
     }
     let asked: i64 = context.sets.iter().map(|set| set.desired).sum();
-    let missing_max = unavailable_max(&context.rollout, context.replicas).max(1);
+    let missing_max = context.bounds().1.max(1);
     let available: i64 = context.sets.iter().map(super::Set::ready).sum();
     let allowed = available - (context.replicas.max(asked) - missing_max);
     let is_old = |key: &&Key| {

@@ -258,6 +258,8 @@ fn blue_green_switches_when_all_new_pods_are_ready_and_keeps_the_old_ones_for_a_
         (&done["blueGreen"]["activeSelector"], &done["stableRS"]),
         (&done["currentPodHash"], &done["currentPodHash"])
     );
+    let slice = cluster.get(Kind::EndpointSlice, SHOP, "web-slice").unwrap();
+    assert_eq!(items(&slice, "/endpoints").len(), 2, "of four pods the Service leads to the new ones");
     cluster.run_for(Duration::from_secs(50));
     assert_eq!(images(&cluster).len(), 4);
     cluster.run_for(Duration::from_secs(15));
