@@ -11,7 +11,7 @@ use crate::kubernetes::object::{items, text};
 /// Where pods run that are bound to no node.
 const FIRST: &str = "node-1";
 
-/// A node.
+/// A machine that pods are bound to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
     pub name: String,

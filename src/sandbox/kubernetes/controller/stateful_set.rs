@@ -37,7 +37,7 @@ struct Replica {
 struct Wish<'a> {
     set: &'a Value,
     replicas: i64,
-    /// The first ordinal.
+    /// The ordinal of the first pod, 0 unless the spec says otherwise.
     start: i64,
     /// The update strategy, unless it is OnDelete.
     rolling: bool,
