@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub use self::fate::{Decision, Fate, fate};
 
 use crate::bounds::policy::Agreement;
-use crate::records::record::{Brief, Passed, Phase, Published, Record, Vote};
+use crate::records::record::{Brief, Outcome, Passed, Phase, Published, Record, Vote};
 use crate::records::rules::Rules;
 use kernel::id::{Component, Member, Origin, Seq, Vector};
 use kernel::names::image::{Apart, Code};
@@ -363,6 +363,23 @@ pub fn has_moved_on(view: &View, last: &Brief, vector: &Vector) -> bool {
     };
     let mut components = vector.0.iter();
     components.all(|(member, component)| last.reaches(member, component).unwrap_or(!is_present(member, component)))
+}
+
+/// A vector that another member has closed, with our rollout of this component in it, where our last vote names an earlier ledger of a
+/// member. All have voted for what is closed, unless it is dead, so we have; and the present ledger is the later one. A copy from before
+/// the ledger was lost can come after one from the present, to a life that remembers neither.
+pub fn closed_since(view: &View, own: &Member, component: &Component, last: &Brief) -> Option<Vector> {
+    let later = |vector: &Vector| {
+        vector.component(own) == Some(component)
+            && vector.0.iter().all(|(member, component)| last.reaches(member, component) != Some(false))
+            && !has_moved_on(view, last, vector)
+    };
+    let others = view.members.iter().filter(|(member, _)| *member != own).filter_map(|(_, known)| known.as_ref());
+    let votes = others.filter(|known| known.current).filter_map(|known| known.published.record());
+    let closed = votes
+        .flat_map(Record::all_kept)
+        .filter(|vote| vote.closed.as_ref().is_some_and(|closed| *closed != Outcome::Dead));
+    closed.map(|vote| &vote.vector).find(|vector| later(vector)).cloned()
 }
 
 /// A vector in brief, as its voters remember it.

@@ -134,6 +134,7 @@ impl Rollout {
         if self.ballot.view.hold.is_none() {
             self.reconfigure();
             self.renew_for_fewer();
+            self.recall_last();
             effects.extend(self.approach_vote(now));
             effects.extend(self.match_ahead(now));
             effects.extend(self.pursue(now));

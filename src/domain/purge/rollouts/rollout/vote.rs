@@ -56,6 +56,18 @@ impl Rollout {
         }
     }
 
+    /// Remembers a vote that came before the one it remembers as its last: whoever waits to see that its end is known here would wait
+    /// until the next rollout.
+    pub(super) fn recall_last(&mut self) {
+        let origin = &self.identity.origin;
+        let Some(draft) = self.record.draft.as_mut().filter(|draft| !draft.is_open()) else { return };
+        let Some(last) = &draft.last else { return };
+        let own = (&self.identity.member, &draft.component(origin));
+        if let Some(vector) = group::closed_since(&self.ballot.view, own.0, own.1, last) {
+            draft.last = Some(group::brief_of(&self.ballot.view, &vector));
+        }
+    }
+
     /// The vector to vote for now, if there is one that this member has neither voted for nor moved past. A member whose own
     /// workload is at rest votes as well, when another one asks for it.
     pub(super) fn candidate(&self) -> Option<Vector> {

@@ -192,6 +192,39 @@ fn whoever_is_left_out_must_say_so_now() {
     }
 }
 
+// Faults: A4
+#[test]
+fn whoever_waits_to_see_an_end_known_sees_it_though_a_later_vote_was_for_a_ledger_that_is_lost() {
+    let vector = |other: &str, seq| {
+        let component = |origin: &str, seq| Component::bare(origin.into(), Seq(seq));
+        Vector([("eu-1".into(), component("ledger", 2)), ("eu-2".into(), component(other, seq))].into())
+    };
+    let last_is = |closed: &str, of: &str| {
+        let mut member = Member::with(&[]);
+        let rest = Record {
+            revision: 2,
+            closed: Seq(2),
+            last: Some(crate::records::record::Brief::of(&vector("other", 2))),
+            ..member.machine.durable().unwrap().clone()
+        };
+        let identity = Identity { grouped: true, ..identity() };
+        member.machine = Rollout::resume(identity, Policy::default(), Seq(0), Some(rest.clone()));
+        member.step(Event::Seen(Box::new(complete("b", 2))));
+        member.view.members.insert("eu-1".into(), known("ledger", rest));
+        // The other member has lost its ledger since, and keeps a vote under its new one.
+        let vote = serde_json::json!({"v": vector(of, 1), "s": 1, "i": version("b"), "c": "changed", "p": ["/*"], "z": closed});
+        let theirs = Record { votes: vec![serde_json::from_value(vote).unwrap()], closed: Seq(1), ..at("b", 1) };
+        member.view.members.insert("eu-2".into(), known("new", theirs));
+        member.look();
+        member.pass(Duration::from_secs(60));
+        member.machine.durable().unwrap().last.clone().unwrap()
+    };
+    let brief = |other, seq| crate::records::record::Brief::of(&vector(other, seq));
+    assert_eq!(last_is("purged", "new"), brief("new", 1), "we have voted for it, as everybody has for what is purged");
+    assert_eq!(last_is("dead", "new"), brief("other", 2), "for what is dead we need not have voted");
+    assert_eq!(last_is("purged", "older"), brief("other", 2), "of two that are lost, none is known to be the later");
+}
+
 #[test]
 fn a_vote_for_fewer_members_has_another_number() {
     let component = |origin: &str, seq| Component::bare(origin.into(), Seq(seq));
