@@ -68,7 +68,7 @@ pub(super) enum Command {
     Demo(demo::Arguments),
     /// Answer why a workload was, or was not, purged, why a Pipeline does not promote or a Repo does not run, and what happens next
     Explain {
-        /// The workload, as web, shop/web or statefulset/db, the host, as www.example.com, the Pipeline, as pipeline/shop/web, or the
+        /// The workload, as web, shop/web or statefulset/db, the host or an address of it, as www.example.com, the Pipeline, as pipeline/shop/web, or the
         /// Repo, as repo/shop/web; none for a list of all workloads
         name: Option<String>,
         /// What is behind this host: distributions, rules, workloads, and what is not followed

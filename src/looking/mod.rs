@@ -90,10 +90,12 @@ pub struct Question {
 }
 
 impl Question {
-    /// The host that may be meant: a name with a dot, and no namespace.
+    /// The host that may be meant: a name with a dot, and no namespace; or an address, as a browser shows it.
     pub(crate) fn host(&self) -> Option<Host> {
         let name = self.name.as_deref().filter(|name| self.namespace.is_none() && name.contains('.'))?;
-        Host::parse(name).ok()
+        let address = ["https://", "http://"].into_iter().find_map(|scheme| name.strip_prefix(scheme));
+        let host = address.map_or(name, |rest| rest.split(['/', ':', '?', '#']).next().unwrap_or_default());
+        Host::parse(host).ok()
     }
 
     /// The workload that is meant: without a kind, the one of that name, or the Deployment where there is none.

@@ -8,11 +8,11 @@ use purge::records::record::{Outcome, Record};
 use purge::records::record_codec::decode;
 
 /// What is followed beside the Deployment: kind, name and distribution of each.
-const OTHERS: [(Kind, &str, &str, &str); 2] =
+pub const OTHERS: [(Kind, &str, &str, &str); 2] =
     [(Kind::StatefulSet, "StatefulSet", "db", "E2STATEFUL"), (Kind::DaemonSet, "DaemonSet", "agent", "E2DAEMON")];
 
 /// A world in which each of them serves a host of its own, settled.
-async fn scene() -> Scene {
+pub async fn scene() -> Scene {
     let scene = Scene::new().await;
     for (_, kind, name, distribution) in OTHERS {
         let mut object = json!({
@@ -45,13 +45,13 @@ fn is_complete(scene: &Scene, (kind, _, name, _): &(Kind, &str, &str, &str)) -> 
         || status["updatedNumberScheduled"] == 2 && status["numberAvailable"] == 2
 }
 
-fn roll_out(scene: &Scene, kind: Kind, name: &str, tag: &str) {
+pub fn roll_out(scene: &Scene, kind: Kind, name: &str, tag: &str) {
     let containers = json!([{"name": name, "image": image(tag)}]);
     let change = json!({"spec": {"template": {"spec": {"containers": containers}}}});
     scene.world.kubernetes.patch(kind, NAMESPACE, name, &change).expect("the cluster takes it");
 }
 
-fn record(scene: &Scene, kind: &str, name: &str) -> Option<Record> {
+pub fn record(scene: &Scene, kind: &str, name: &str) -> Option<Record> {
     let key = format!("{}.{NAMESPACE}.{name}", kind.to_lowercase());
     let maps: Vec<Value> = scene.world.kubernetes.list(Kind::ConfigMap, LEDGER_NAMESPACE);
     let texts = maps.iter().filter_map(|map| map["data"][&key].as_str());
@@ -59,7 +59,7 @@ fn record(scene: &Scene, kind: &str, name: &str) -> Option<Record> {
 }
 
 /// How often each distribution was purged.
-fn purged(scene: &Scene, distribution: &str) -> usize {
+pub fn purged(scene: &Scene, distribution: &str) -> usize {
     scene.purged().iter().filter(|purged| *purged == distribution).count()
 }
 

@@ -130,6 +130,10 @@ async fn a_name_with_a_dot_is_a_host_where_no_workload_has_it() {
     let named = World::new(Workload { id: WorkloadId::deployment("shop", "web.v1"), ..web() });
     let outcome = named.ask(Some("web.v1"), Output::Table).await;
     assert!(outcome.out.starts_with("shop/web.v1\n"), "{}", outcome.out);
+    for address in ["https://www.example.com/shop?item=7#top", "http://www.example.com:8080"] {
+        let outcome = World::new(web()).ask(Some(address), Output::Table).await;
+        assert!(outcome.code == 0 && outcome.out.starts_with("www.example.com\n"), "{}", outcome.out);
+    }
     let outcome = World::new(web()).ask(Some("*.example.com"), Output::Json).await;
     let seen: serde_json::Value = serde_json::from_str(&outcome.out).unwrap();
     assert_eq!((outcome.code, &seen["host"]), (0, &"*.example.com".into()));
