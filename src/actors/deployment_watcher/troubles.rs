@@ -26,11 +26,11 @@ impl DeploymentWatcher {
     /// A kind that was never listed is left out: there is nothing of it to be blind to.
     pub(super) fn refused(&mut self, scope: Scope, error: &PortError, all: bool, ctx: &mut Context<Self>) {
         if self.watch().was_listed(&scope) {
-            self.watch_failed(scope, error);
+            self.watch_failed(scope.clone(), error);
         } else if self.troubles.left_out(&scope, error.to_string()) {
             tracing::info!(scope = scope.as_str(), %error, "workloads of this kind are not followed, for want of a right");
         }
-        self.feed(Event::LeftOut(all), ctx);
+        self.feed(Event::LeftOut(scope, all), ctx);
         self.count();
     }
 

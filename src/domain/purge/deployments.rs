@@ -45,3 +45,67 @@ impl Kind for Deployments {
         (record.seq, record.revision)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::testing::{settled, version};
+    use kernel::id;
+    use kernel::machine::{Machine, Timestamp};
+    use kernel::watches::listed::{Listed, Scope};
+    use kernel::watches::lives::Lives;
+    use kernel::watches::watch::{Effect, Event, Watch};
+
+    /// A first life that lists two kinds, of which the listing of Deployments has ended.
+    struct Listing(Watch<Deployments>);
+
+    impl Listing {
+        fn begin() -> Self {
+            let kind = Deployments { policy: Policy::default() };
+            let watch = Watch::new(
+                kind,
+                BTreeMap::new(),
+                BTreeMap::new(),
+                Listed::default(),
+                Lives::go_on(None, Timestamp::from_millis(0)),
+            );
+            let mut listing = Self(watch);
+            for kind in [id::Kind::Deployment, id::Kind::StatefulSet] {
+                assert_eq!(listing.written(Event::Relisting(Scope::of_kind(kind, None))), None);
+                let id = WorkloadId::new(kind, "shop", "web");
+                let workload = Workload { id, ..settled(version("a"), 1, 2) };
+                assert_eq!(listing.written(Event::Seen(Box::new(workload))), None);
+            }
+            assert_eq!(listing.written(Event::Listed(Scope::of(None), false)), None, "the other is about to end");
+            listing
+        }
+
+        /// How many baselines are written, if any are.
+        fn written(&mut self, event: Event<Deployments>) -> Option<usize> {
+            let effects = self.0.step(Timestamp::from_millis(0), event);
+            effects.into_iter().find_map(|effect| match effect {
+                Effect::WriteBaselines(found, _) => Some(found.len()),
+                _ => None,
+            })
+        }
+    }
+
+    fn stateful_sets() -> Scope {
+        Scope::of_kind(id::Kind::StatefulSet, None)
+    }
+
+    #[test]
+    fn what_the_listings_of_several_kinds_find_is_written_at_once() {
+        assert_eq!(Listing::begin().written(Event::Listed(stateful_sets(), true)), Some(2));
+    }
+
+    #[test]
+    fn a_listing_that_does_not_end_holds_up_the_others_for_some_seconds_and_one_that_is_refused_for_none() {
+        let mut listing = Listing::begin();
+        let sweeps = (1..).find(|_| listing.written(Event::Swept).is_some());
+        assert_eq!(sweeps, Some(5));
+        assert_eq!(Listing::begin().written(Event::LeftOut(stateful_sets(), true)), Some(2));
+    }
+}

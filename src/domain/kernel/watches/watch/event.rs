@@ -50,7 +50,7 @@ pub enum Event<K: Kind> {
     /// The listing of a scope is complete, or its watch goes on; `all`: everything in view was listed at least once.
     Listed(Scope, bool),
     /// A scope is left out, for want of a right; `all`: everything else in view was listed at least once.
-    LeftOut(bool),
+    LeftOut(Scope, bool),
     /// An object as it is now.
     Seen(Box<K::Sight>),
     /// An object that exists and cannot be read.

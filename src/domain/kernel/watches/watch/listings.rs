@@ -27,6 +27,11 @@ impl<I: ObjectId> Listings<I> {
         !self.under_way.is_empty()
     }
 
+    /// Whether a listing of its scope is under way.
+    pub fn are_listing(&self, id: &I) -> bool {
+        self.under_way.keys().any(|scope| scope.contains(id))
+    }
+
     /// Whether an object without a record is new.
     pub fn cover(&self, id: &I) -> bool {
         self.listed.covers(id)
@@ -39,6 +44,11 @@ impl<I: ObjectId> Listings<I> {
 
     pub fn was_listed(&self, scope: &Scope) -> bool {
         self.listed.has(scope)
+    }
+
+    /// It cannot be listed now, so nothing waits for the end of its listing.
+    pub fn leave_out(&mut self, scope: &Scope) {
+        self.under_way.remove(scope);
     }
 
     pub fn begin(&mut self, scope: Scope) {

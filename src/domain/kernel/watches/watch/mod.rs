@@ -61,6 +61,10 @@ const CRASHED: &str = "its actor crashed too often; the log says why";
 const OVERDRAWN: &str =
     "its record was written over and over while nothing happened, which is a mistake of allclear: please report it";
 
+/// Sweeps, of a second each, that a listing may hold up what others have found: ten thousand objects are listed in about one. One
+/// scope that cannot be listed to its end must not hold up the others.
+const PATIENCE: u8 = 5;
+
 /// The machine. See the module's text.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Watch<K: Kind> {
@@ -76,6 +80,8 @@ pub struct Watch<K: Kind> {
     baselines: Baselines<K>,
     setback: Setback<K::Id>,
     lives: Lives<K::Id>,
+    /// Sweeps after which what was found is written, though a listing is still under way.
+    patience: u8,
     draining: bool,
 }
 
@@ -98,6 +104,7 @@ impl<K: Kind> Watch<K> {
             baselines: Baselines::default(),
             setback: Setback::default(),
             lives,
+            patience: PATIENCE,
             draining: false,
         }
     }
@@ -280,8 +287,16 @@ impl<K: Kind> Watch<K> {
         for id in self.listings.end(scope, self.records.keys().chain(self.nursery.children())) {
             self.attend(&id, None, effects);
         }
-        self.write_baselines(effects);
-        self.note_listed(effects);
+        self.write_once_all_is_listed(effects);
+    }
+
+    /// The listings of several scopes end within moments of each other, and what they found goes into the same parts of a ledger: one
+    /// write of a part has it all.
+    fn write_once_all_is_listed(&mut self, effects: &mut Vec<Effect<K>>) {
+        if !self.listings.are_under_way() {
+            self.write_baselines(effects);
+            self.note_listed(effects);
+        }
     }
 
     fn write_baselines(&mut self, effects: &mut Vec<Effect<K>>) {
@@ -366,7 +381,10 @@ impl<K: Kind> Watch<K> {
         if self.draining {
             return;
         }
-        if !self.listings.are_under_way() {
+        let listings = &self.listings;
+        let is_held_up = listings.are_under_way() && self.baselines.waiting().any(|id| !listings.are_listing(id));
+        self.patience = if is_held_up { self.patience.saturating_sub(1) } else { PATIENCE };
+        if !self.listings.are_under_way() || self.patience == 0 {
             self.write_baselines(effects);
             self.note_listed(effects);
             self.look_into_fallen(effects);
@@ -404,7 +422,11 @@ impl<K: Kind> Machine for Watch<K> {
         match event {
             Event::Relisting(scope) => self.listings.begin(scope),
             Event::Listed(scope, all) => self.listed(scope, all, &mut effects),
-            Event::LeftOut(all) => self.listings.synced |= all,
+            Event::LeftOut(scope, all) => {
+                self.listings.leave_out(&scope);
+                self.listings.synced |= all;
+                self.write_once_all_is_listed(&mut effects);
+            }
             Event::Seen(sight) => {
                 let id = K::id(&sight).clone();
                 self.listings.note(&id);
