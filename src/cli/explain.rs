@@ -69,7 +69,7 @@ impl fmt::Display for Listing {
                 writeln!(f, "{}", line.strip_prefix(' ').unwrap_or(line).trim_end())?;
             }
         } else if self.missing.is_empty() {
-            writeln!(f, "there are no Deployments here")?;
+            writeln!(f, "there are no workloads here")?;
         }
         if let Some(place) = &self.unrecorded_in {
             writeln!(f, "not recorded: in the ledger in {place}; --ledger-namespace looks into another")?;

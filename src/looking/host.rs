@@ -174,7 +174,7 @@ impl Read {
             namespaces.extend(all.into_iter().cloned());
         } else {
             missing.push(format!(
-                "only the {} whose Ingresses, routes or annotations name it: there are {} with Deployments, and {NAMESPACES_MAX} at \
+                "only the {} whose Ingresses, routes or annotations name it: there are {} with workloads, and {NAMESPACES_MAX} at \
                  most are searched for rules without a host and for names that external-dns makes",
                 count(namespaces.len(), "namespace", "namespaces"),
                 all.len()

@@ -50,10 +50,14 @@ pub async fn list(cluster: &dyn ClusterView) -> Listed {
                 listed.troubles.insert(error.to_string());
                 deadline = deadline.min(tokio::time::Instant::now() + AFTER_TROUBLE);
             }
-            Ok(Some(Sight::Synced { all: true, .. } | Sight::Refused { all: true, .. }) | None) => return listed,
-            Ok(Some(
-                Sight::Restarted { .. } | Sight::SetBack { .. } | Sight::Synced { .. } | Sight::Refused { .. },
-            )) => {}
+            Ok(Some(Sight::Refused { error, all, .. })) => {
+                listed.troubles.insert(error.to_string());
+                if all {
+                    return listed;
+                }
+            }
+            Ok(Some(Sight::Synced { all: true, .. }) | None) => return listed,
+            Ok(Some(Sight::Restarted { .. } | Sight::SetBack { .. } | Sight::Synced { .. })) => {}
             Err(_) => {
                 if listed.troubles.is_empty() {
                     listed.troubles.insert(format!("not all workloads were listed within {LISTED_WITHIN:?}"));

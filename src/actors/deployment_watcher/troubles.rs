@@ -16,7 +16,7 @@ impl DeploymentWatcher {
         let (now, answered) = (self.shell.now(), self.env.complaints.last_answer());
         match self.troubles.watch_failed(now, scope, error.refused(), answered, error.to_string()) {
             Loud::Error => {
-                tracing::error!(%error, "the watch of workloads is refused; no change is noticed until a person ends that");
+                tracing::error!(%error, "a watch of workloads is refused; no change of them is noticed until a person ends that");
             }
             Loud::Warning => tracing::warn!(%error, "the watch of workloads was interrupted; starting it again"),
             Loud::Quiet => tracing::debug!(%error, "the watch of workloads is still interrupted"),

@@ -174,7 +174,7 @@ impl Cluster {
         }
     }
 
-    /// The same of these kinds alone: others are taken for absent.
+    /// The same of these kinds alone. Of others it is not known whether they are there.
     #[must_use]
     pub fn following(self, kinds: BTreeSet<Kind>) -> Self {
         Self { kinds, ..self }
@@ -196,10 +196,14 @@ impl ClusterView for Cluster {
     }
 
     async fn workload(&self, id: &WorkloadId) -> Result<Option<Workload>, PortError> {
-        if !self.scope.contains(&id.namespace) || !self.kinds.contains(&id.kind) {
+        if !self.scope.contains(&id.namespace) {
             return Ok(None);
         }
         let collection = Collection::of(resource_of(id.kind), &id.namespace);
+        if !self.kinds.contains(&id.kind) {
+            let why = "this kind is not followed (workloads.kinds)";
+            return Err(PortError::lasting(collection.attempt_one("get", &id.name).to_string(), why));
+        }
         let Some(answer) = self.looks.get(&collection, &id.name).await? else { return Ok(None) };
         answer.read(decode::workload(id.kind)).map(Some)
     }

@@ -40,11 +40,17 @@ pub(super) fn pod(json: &str) -> Result<LabelledPod, Unreadable> {
     Ok(identified(json)?.1)
 }
 
-/// Reads a pod and its UID.
+/// The UIDs of a pod and of its controller; empty where there is none.
+pub(super) struct Uids {
+    pub own: String,
+    pub controller: String,
+}
+
+/// Reads a pod and whose it is.
 ///
 /// # Errors
 /// The same.
-pub(super) fn identified(json: &str) -> Result<(String, LabelledPod), Unreadable> {
+pub(super) fn identified(json: &str) -> Result<(Uids, LabelledPod), Unreadable> {
     let raw: RawPod = serde_json::from_str(json)?;
     let status = raw.status.unwrap_or_default();
     let ready = status.condition("Ready").is_some_and(|condition| condition.holds());
@@ -58,7 +64,10 @@ pub(super) fn identified(json: &str) -> Result<(String, LabelledPod), Unreadable
         finished: status.phase.as_deref().is_some_and(|phase| FINISHED.contains(&phase)),
         trouble,
     };
-    Ok((raw.metadata.uid.unwrap_or_default(), (raw.metadata.labels.unwrap_or_default(), pod)))
+    let owners = raw.metadata.owner_references.into_iter().flatten();
+    let controller = owners.filter(|owner| owner.controller == Some(true)).find_map(|owner| owner.uid);
+    let uids = Uids { own: raw.metadata.uid.unwrap_or_default(), controller: controller.unwrap_or_default() };
+    Ok((uids, (raw.metadata.labels.unwrap_or_default(), pod)))
 }
 
 #[derive(Deserialize)]
@@ -73,8 +82,15 @@ struct RawPod {
 struct Metadata {
     name: String,
     uid: Option<String>,
+    owner_references: Option<Vec<Owner>>,
     labels: Option<Labels>,
     deletion_timestamp: Option<IgnoredAny>,
+}
+
+#[derive(Deserialize)]
+struct Owner {
+    uid: Option<String>,
+    controller: Option<bool>,
 }
 
 #[derive(Default, Deserialize)]

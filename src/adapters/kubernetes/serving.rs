@@ -12,9 +12,11 @@ use std::sync::Arc;
 use serde::Deserialize;
 use tokio::sync::Semaphore;
 
+use super::pods::Uids;
 use super::routing::SERVICES;
 use super::{PODS, pods};
 use apiserver::{Api, Collection, Decoder, Resource};
+use kernel::id::Kind;
 use kernel::names::selector::{Labels, is_subset};
 use kernel::unreadable::Unreadable;
 use purge::ports::PortError;
@@ -44,8 +46,14 @@ impl ServingReader {
         let _place = self.places.acquire().await;
         let selector = workload.selector.to_string();
         let pods = self.list(PODS, workload, Some(&selector), pods::identified).await?;
+        // Controllers tell their pods by owner: those of others may have labels that its selector takes. A Deployment's are owned by
+        // its ReplicaSets.
+        let is_own = |uids: &Uids| {
+            workload.id.kind == Kind::Deployment || uids.controller.is_empty() || uids.controller == workload.uid
+        };
+        let own = pods.into_iter().filter(|(uids, _)| is_own(uids));
         let (uids, pods): (BTreeMap<String, String>, Vec<_>) =
-            pods.into_iter().map(|(uid, (labels, pod))| ((pod.name.clone(), uid), (labels, pod))).unzip();
+            own.map(|(uids, (labels, pod))| ((pod.name.clone(), uids.own), (labels, pod))).unzip();
         if !has_old(&pods, workload) {
             return Ok(Serving { pods, endpoints: Vec::new() });
         }

@@ -76,7 +76,8 @@ checks! {
     INSTALL_RIGHTS: Install = "install-rights";
     INSTALL_GRANTS: Install = "install-grants";
     RIGHT_DEPLOYMENTS: Rights = "right-deployments";
-    RIGHT_WORKLOADS: Rights = "right-workloads";
+    RIGHT_STATEFUL_SETS: Rights = "right-statefulsets";
+    RIGHT_DAEMON_SETS: Rights = "right-daemonsets";
     RIGHT_PODS: Rights = "right-pods";
     RIGHT_ENDPOINT_SLICES: Rights = "right-endpointslices";
     RIGHT_SERVICES: Rights = "right-services";

@@ -9,9 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use futures_util::future::join_all;
 
 use super::catalog::{
-    Check, RIGHT_DEPLOYMENTS, RIGHT_ENDPOINT_SLICES, RIGHT_EVENTS, RIGHT_GATEWAYS, RIGHT_HOOKS, RIGHT_INGRESSES,
-    RIGHT_LEASE, RIGHT_LEDGER, RIGHT_NAMESPACES, RIGHT_PIPELINES, RIGHT_PODS, RIGHT_REPOS, RIGHT_ROUTES,
-    RIGHT_SERVICES, RIGHT_WORKLOADS,
+    Check, RIGHT_DAEMON_SETS, RIGHT_DEPLOYMENTS, RIGHT_ENDPOINT_SLICES, RIGHT_EVENTS, RIGHT_GATEWAYS, RIGHT_HOOKS,
+    RIGHT_INGRESSES, RIGHT_LEASE, RIGHT_LEDGER, RIGHT_NAMESPACES, RIGHT_PIPELINES, RIGHT_PODS, RIGHT_REPOS,
+    RIGHT_ROUTES, RIGHT_SERVICES, RIGHT_STATEFUL_SETS,
 };
 use super::report::{Finding, Mark};
 use crate::adapters::kubernetes::objects::GROUP;
@@ -70,9 +70,11 @@ pub fn needs(config: &Config, served: Served) -> Vec<Need> {
         watched(RIGHT_ROUTES, GATEWAY, "referencegrants", &["list"]),
         watched(RIGHT_GATEWAYS, GATEWAY, "gateways", &["get"]),
     ];
-    for (kind, resource) in [(Kind::StatefulSet, "statefulsets"), (Kind::DaemonSet, "daemonsets")] {
+    for (kind, check, resource) in
+        [(Kind::StatefulSet, RIGHT_STATEFUL_SETS, "statefulsets"), (Kind::DaemonSet, RIGHT_DAEMON_SETS, "daemonsets")]
+    {
         if config.kinds.contains(&kind) {
-            needs.push(watched(RIGHT_WORKLOADS, "apps", resource, &["get", "list", "watch"]));
+            needs.push(watched(check, "apps", resource, &["get", "list", "watch"]));
         }
     }
     if !config.dry_run {
@@ -123,7 +125,9 @@ fn remedy(check: Check) -> &'static str {
     match check.id {
         "right-ledger" | "right-lease" => Cause::WriteLedger.remedy(),
         "right-pipelines" => "apply deploy/components/pipelines, or deploy/overlays/weave for the older group",
-        "right-workloads" => "apply deploy/base/cluster-role.yaml, or leave the kind out of workloads.kinds",
+        "right-statefulsets" | "right-daemonsets" => {
+            "apply deploy/base/cluster-role.yaml, or leave the kind out of workloads.kinds"
+        }
         "right-repos" => "apply deploy/components/repo",
         "right-hooks" => "apply deploy/components/hooks",
         "right-namespaces" => "apply deploy/base/cluster-role.yaml, or set group.member",
@@ -190,7 +194,7 @@ impl Line {
 pub fn optional(config: &Config) -> Vec<Check> {
     let kinds = [(RIGHT_PIPELINES, config.pipeline.enabled), (RIGHT_REPOS, config.repo.enabled)];
     let left = kinds.into_iter().filter(|(_, enabled)| *enabled == Enabled::Auto).map(|(check, _)| check);
-    left.chain([RIGHT_WORKLOADS]).collect()
+    left.chain([RIGHT_STATEFUL_SETS, RIGHT_DAEMON_SETS]).collect()
 }
 
 /// Asks for each right, and makes one line of each check and namespace.

@@ -4,7 +4,7 @@
 use crate::object::Object;
 use crate::reported::{Replicas, Says};
 use crate::stateful_set::on_delete;
-use crate::{Newest, Own, TEMPLATE_GENERATION};
+use crate::{Newest, Own, TEMPLATE_GENERATION, one_by_one};
 use kernel::id::Kind;
 use kernel::unreadable::Unreadable;
 
@@ -25,6 +25,7 @@ pub(super) fn read(object: Object<'_>) -> Result<Own, Unreadable> {
             _ if replicas.desired == 0 => Says::Held("no node is to run a pod of it".to_owned()),
             _ => Says::Counts,
         },
+        deadline: one_by_one(object, replicas.desired)?,
         newest: object
             .text(&format!("/metadata/annotations/{TEMPLATE_GENERATION}"))?
             .map_or(Newest::Unsaid, |number| Newest::Generation(number.to_owned())),

@@ -48,7 +48,7 @@ pub struct Own {
     pub refused: Option<String>,
     /// The pods of the newest template were never available.
     pub starting: bool,
-    /// How long its own spec lets a rollout go without progress. `None` where there is no deadline.
+    /// How long a rollout may take by its own spec. `None` where there is no deadline.
     pub deadline: Option<Duration>,
     pub newest: Newest,
 }
@@ -112,6 +112,14 @@ pub fn read(kind: Kind, object: Object<'_>) -> Result<Report, Unreadable> {
             Kind::DaemonSet => daemon_set::read(object)?,
         },
     })
+}
+
+/// How long pods may take that are replaced one after another: each a minute, and as long as it has to be ready. Neither kind has a
+/// deadline in its spec.
+fn one_by_one(object: Object<'_>, pods: u32) -> Result<Option<Duration>, Unreadable> {
+    const POD_SECONDS: u64 = 60;
+    let each = POD_SECONDS.saturating_add(object.count("/spec/minReadySeconds")?.into());
+    Ok(Some(Duration::from_secs(each.saturating_mul(pods.into()))))
 }
 
 /// The pods that its spec wants: 1 where it does not say.

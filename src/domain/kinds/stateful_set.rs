@@ -2,9 +2,11 @@
 
 use crate::object::Object;
 use crate::reported::{Replicas, Says};
-use crate::{Newest, Own, template_label, wanted};
+use crate::{Newest, Own, one_by_one, template_label, wanted};
 use kernel::id::Kind;
 use kernel::unreadable::Unreadable;
+
+const PARTITION: &str = "/spec/updateStrategy/rollingUpdate/partition";
 
 pub(super) fn read(object: Object<'_>) -> Result<Own, Unreadable> {
     let replicas = Replicas {
@@ -21,9 +23,9 @@ pub(super) fn read(object: Object<'_>) -> Result<Own, Unreadable> {
         replicas,
         says: says(object, replicas, revision)?,
         refused: broken(object, replicas)?,
+        deadline: one_by_one(object, replicas.desired)?,
         starting: !is_settled && replicas.available < replicas.desired,
         newest: revision.map_or(Newest::Unsaid, |revision| Newest::Labelled(revision.to_owned())),
-        ..Own::default()
     })
 }
 
@@ -36,7 +38,7 @@ fn says(object: Object<'_>, replicas: Replicas, revision: Option<&str>) -> Resul
     if object.text("/spec/updateStrategy/type")? == Some("OnDelete") {
         return Ok(Says::Held(on_delete(Kind::StatefulSet, old, replicas.total, revision)));
     }
-    let partition = object.count("/spec/updateStrategy/rollingUpdate/partition")?.min(replicas.desired);
+    let partition = object.count(PARTITION)?.min(replicas.desired);
     let all_others_are_new = replicas.updated.saturating_add(partition) >= replicas.desired;
     if partition == 0 || !all_others_are_new || replicas.available < replicas.desired {
         return Ok(Says::Counts);
@@ -64,9 +66,11 @@ fn broken(object: Object<'_>, replicas: Replicas) -> Result<Option<String>, Unre
     let is_ordered = object.text("/spec/podManagementPolicy")? != Some("Parallel");
     // More than the new ones alone can be.
     let is_old = replicas.old() > 0 && unready > replicas.updated;
-    Ok((is_ordered && is_old).then(|| {
-        "a pod of a former template is not ready, and Kubernetes does not replace it by itself \
-         (kubernetes/kubernetes#67250): delete it"
+    // Nobody wants those replaced that a partition keeps.
+    let is_kept = object.count(PARTITION)? > 0;
+    Ok((is_ordered && is_old && !is_kept).then(|| {
+        "a pod of a former template is not ready; if it stays so, delete it, for Kubernetes does not replace it by itself \
+         (kubernetes/kubernetes#67250)"
             .to_owned()
     }))
 }

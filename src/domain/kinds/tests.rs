@@ -172,7 +172,7 @@ fn a_stateful_set_that_kubernetes_does_not_mend_by_itself_says_what_to_do() {
         ];
         read(Kind::StatefulSet, &with(stateful_set(), &changes)).own.refused
     };
-    assert!(refused(0, 4, json!(null)).is_some_and(|why| why.contains("delete it")));
+    assert!(refused(0, 4, json!(null)).is_some_and(|why| why.contains("delete it, for Kubernetes")));
     assert!(refused(1, 3, json!("OrderedReady")).is_some(), "one of the two is of the former template");
     assert_eq!(refused(1, 4, json!(null)), None, "it may be the new one");
     assert_eq!(refused(0, 5, json!(null)), None, "none is broken");
@@ -235,6 +235,15 @@ fn a_daemon_set() {
     let all = with(daemon_set(), &none);
     let standing = read(Kind::DaemonSet, &all).reported().standing(true);
     assert!(matches!(standing, Standing::Waiting(wait) if !wait.counts()), "also where zero replicas are complete");
+}
+
+#[test]
+fn kinds_that_replace_pods_one_by_one_may_take_a_minute_for_each_and_its_time_to_be_ready() {
+    let minutes = |kind, object: &Value| read(kind, object).own.deadline.map(|deadline| deadline.as_secs() / 60);
+    let slow = |object: Value| with(object, &[("/spec/minReadySeconds", json!(300))]);
+    assert_eq!(minutes(Kind::StatefulSet, &stateful_set()), Some(5));
+    assert_eq!(minutes(Kind::StatefulSet, &slow(stateful_set())), Some(30));
+    assert_eq!(minutes(Kind::DaemonSet, &slow(daemon_set())), Some(30));
 }
 
 #[test]

@@ -94,7 +94,7 @@ fn in_flight(view: &View<'_>, seen: &Observation) -> Markup {
                 @if !seen.synced {
                     "The workloads are still being listed."
                 } @else if seen.workloads == 0 {
-                    "No Deployments have been found in the namespaces that are watched. Is the right one named in NAMESPACE?"
+                    "No workloads have been found in the namespaces that are watched. Is the right one named in NAMESPACE?"
                     code { "allclear config show" }
                 } @else {
                     "Nothing is rolling out. To see how it goes, change an image:"

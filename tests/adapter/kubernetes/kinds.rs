@@ -265,5 +265,16 @@ async fn a_pod_that_took_over_a_name_is_not_taken_for_the_one_that_had_it() {
     }
     let seen = view.serving(&workload).await.unwrap();
     assert_eq!(seen.endpoints, [], "those are other pods");
-    assert_eq!(old_pods(&seen, &workload).to_string(), "old pod db-left still serves");
+    assert_eq!(old_pods(&seen, &workload).to_string(), "no old pod serves any more");
+
+    // A pod of another controller with the same labels is none of its pods.
+    let mut other = bench.api.get(Kind::Pod, "shop", "db-left").unwrap();
+    other["metadata"]["ownerReferences"] =
+        json!([{"apiVersion": "batch/v1", "kind": "Job", "name": "seed", "uid": "another", "controller": true}]);
+    bench.api.put(other).unwrap();
+    let seen = view.serving(&workload).await.unwrap();
+    assert!(seen.pods.iter().all(|(_, pod)| pod.name != "db-left"), "{:?}", seen.pods);
+    let deployments = Cluster::new(&bench.clients, Scope::All, brisk()).following([WorkloadKind::Deployment].into());
+    let error = deployments.workload(&id).await.unwrap_err();
+    assert!(error.to_string().contains("workloads.kinds"), "it is not taken for absent: {error}");
 }

@@ -73,15 +73,15 @@ impl fmt::Display for OldPods {
 }
 
 /// The old pods that may still answer: terminating, and of another template than the newest. Where the workload does not say which that
-/// is, all pods that stay are of it; with no pod left, every terminating one is old. Where it does, one that stays is old as well. Where
-/// Services know the workload, a pod serves if one of them says so; where none does, for as long as it is there.
+/// is, all pods that stay are of it; with no pod left, every terminating one is old. Where it does, one that stays is old as well. A
+/// pod serves if a Service says so; where none knows the workload, one that is ending serves until it is gone.
 pub fn old_pods(seen: &Serving, of: &Workload) -> OldPods {
     let known: BTreeSet<&str> = seen.endpoints.iter().map(|endpoint| endpoint.pod.as_str()).collect();
     let serving: BTreeSet<&str> =
         seen.endpoints.iter().filter(|endpoint| endpoint.serves).map(|endpoint| endpoint.pod.as_str()).collect();
     let has_service = seen.pods.iter().any(|(_, pod)| known.contains(pod.name.as_str()));
     let old = old(&seen.pods, of);
-    let answers = |pod: &&&Pod| !has_service || serving.contains(pod.name.as_str());
+    let answers = |pod: &&&Pod| serving.contains(pod.name.as_str()) || (pod.terminating && !has_service);
     let names: BTreeSet<&str> = old.iter().filter(answers).map(|pod| pod.name.as_str()).collect();
     let named = names.iter().take(NAMED_MAX).map(|name| text::first(name, NAME_CHARS_MAX).to_owned()).collect();
     OldPods { count: names.len(), named, stay: !old.is_empty() }
@@ -203,7 +203,13 @@ mod tests {
         // The template came back: what was left of its first time is as new.
         let pods = [("web-a", "x", "3", false), ("web-b", "x", "1", false), ("web-c", "y", "2", false)];
         let newest = |number: &str| Newest::Generation(number.to_owned());
-        assert_eq!(of(Kind::DaemonSet, newest("3"), &pods, &[]), "old pod web-c still serves");
+        let serving = [("web-a", true), ("web-b", true), ("web-c", true)];
+        assert_eq!(of(Kind::DaemonSet, newest("3"), &pods, &serving), "old pod web-c still serves");
+        assert_eq!(
+            of(Kind::DaemonSet, newest("3"), &pods, &[]),
+            "no old pod serves any more",
+            "no Service leads to it"
+        );
         assert_eq!(
             of(Kind::DaemonSet, newest("4"), &pods, &[]),
             "no old pod serves any more",

@@ -113,9 +113,7 @@ pub fn preview(record: &Record, workload: &Workload, policy: &Policy) -> Option<
 
 fn in_words(record: &Record, workload: &Workload, policy: &Policy) -> Option<String> {
     let words = |version: &Version| match news(record, workload, policy)? {
-        Change::Changed if record.uid != workload.uid => {
-            Some("the Deployment was deleted and created again".to_owned())
-        }
+        Change::Changed if record.uid != workload.uid => Some("the workload was deleted and created again".to_owned()),
         Change::Changed if is_same(record, workload, version, policy) => Some("it was switched on again".to_owned()),
         Change::Changed | Change::Baseline => Some(difference(&record.version, version)),
         Change::Requested => Some("a purge was requested by annotation".to_owned()),
