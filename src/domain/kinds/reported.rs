@@ -30,7 +30,7 @@ pub enum Says {
     /// Nothing.
     #[default]
     Counts,
-    /// Somebody keeps it as it is: who, and what to do.
+    /// A person or a setting keeps pods as they are: which, and what to do.
     Held(String),
     /// Its progress deadline was missed.
     DeadlineExceeded {
@@ -85,7 +85,7 @@ pub enum Wait {
         /// `metadata.generation`.
         generation: i64,
     },
-    /// Somebody keeps it as it is, in the words of its kind; its clock stands still.
+    /// Pods are kept as they are, in the words of its kind; its clock stands still.
     Held(String),
     /// There are no pods to be ready; the clock stands still.
     ScaledToZero,

@@ -52,7 +52,7 @@ fn says(object: Object<'_>, replicas: Replicas, revision: Option<&str>) -> Resul
     Ok(Says::Held(format!("its partition of {partition} keeps {kept}")))
 }
 
-/// Which pods somebody has to delete.
+/// Which pods wait to be deleted by a person.
 pub(super) fn on_delete(kind: Kind, old: u32, total: u32, newest: Option<&str>) -> String {
     let without =
         newest.map_or_else(String::new, |newest| format!(", those without {}={newest}", template_label(kind)));

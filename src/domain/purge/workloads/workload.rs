@@ -75,7 +75,7 @@ impl Workload {
         self.reported().standing(zero_is_complete)
     }
 
-    /// Whether somebody keeps it as it is.
+    /// Whether its pods are kept as they are.
     pub fn is_held(&self) -> bool {
         matches!(self.says, Says::Held(_))
     }
