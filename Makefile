@@ -105,7 +105,7 @@ scale: ## Prints what the whole process costs in a cluster of 10,000 Deployments
 	$(CARGO) bench $(LOCKED) --quiet --bench scale
 
 .PHONY: model-deep
-model-deep: ## Searches the larger groups to the end; minutes to hours
+model-deep: ## Searches larger groups, some to the end and others in large part; an hour or two
 	$(CARGO) test $(LOCKED) --quiet --package allclear-model --test model -- --ignored deep --nocapture --test-threads 1
 
 .PHONY: mutants

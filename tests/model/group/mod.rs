@@ -147,7 +147,7 @@ fn has_outcome(state: &State, outcome: &Outcome) -> bool {
     state.past.voted.values().any(|closings| closings.values().flatten().any(|closed| closed == outcome))
 }
 
-/// Searches in part what takes too long for every run; the whole is in `make model-deep`. So many states breadth first, which
+/// Searches in part what takes too long as a whole: for every run, and some also for `make model-deep`. So many states breadth first, which
 /// breaks no property near the beginning; then as many in random walks, which come to good ends as well, where liveness
 /// is judged. Returns the ends that were reached.
 pub fn search_part(name: &str, world: World, ends: &[&str], states: usize) -> BTreeSet<&'static str> {
