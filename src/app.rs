@@ -190,6 +190,7 @@ fn settings(config: &Config, member: Member, grouping: Option<Grouping>, outbox:
         grouping,
         in_force: None,
         is_unread: false,
+        follows_traffic: config.site.follow_traffic,
         own_thread: true,
     }
 }

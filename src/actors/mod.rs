@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! Root ─┬─ DeploymentWatcher ─┬─ RolloutActor   (one for each workload with a rollout in flight)
-//!       │                     └─ PodWatcher     (one for each namespace with rollouts in flight)
+//!       │                     ├─ PodWatcher     (one for each namespace with rollouts in flight)
+//!       │                     └─ TrafficWatcher (what leads to which workload)
 //!       ├─ ClusterGroupActor  (the group's records)
 //!       ├─ Invalidator        (all purges of the account, and its distributions)
 //!       ├─ Webhook            (all deliveries)
@@ -34,6 +35,8 @@ pub mod running;
 pub mod shell;
 pub mod supervisor;
 pub(crate) mod telling;
+pub mod traffic;
+pub mod traffic_watcher;
 pub mod webhook;
 
 use std::collections::BTreeSet;
@@ -105,6 +108,8 @@ pub struct Settings {
     pub in_force: Option<String>,
     /// Our identity was determined without the members in the ledger: if it has any, the process restarts.
     pub is_unread: bool,
+    /// Traffic that moves from one workload to another asks for a purge.
+    pub follows_traffic: bool,
     /// Pipelines get a thread of their own, so that what other clusters send never holds up a purge.
     pub own_thread: bool,
 }

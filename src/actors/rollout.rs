@@ -4,7 +4,7 @@
 //! record and the purge of the version before may still be under way. Not for any decision; see `purge::rollouts::rollout`.
 
 mod asking;
-mod hosts;
+pub(super) mod hosts;
 mod loading;
 mod mail;
 mod peers;
@@ -12,18 +12,19 @@ mod start;
 mod storing;
 mod telling;
 
-pub use start::Start;
+pub use start::{Parent, Start};
 
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use actix::{Actor, ActorContext, Context, Recipient};
+use actix::{Actor, ActorContext, Context};
 
 use crate::actors::directory::Directory;
 use crate::actors::lifecycle::{Obituary, StopListener};
-use crate::actors::message::{End, FollowPods};
+use crate::actors::message::End;
 use crate::actors::rollout::storing::Storing;
 use crate::actors::shell::{Drives, Shell};
+use crate::actors::traffic::TrafficMoved;
 use crate::actors::{Env, MAILBOX_MAX};
 use crate::telemetry::{InFlight, Stopwatch};
 use kernel::id::Seq;
@@ -35,7 +36,7 @@ pub struct RolloutActor {
     start: Start,
     env: Env,
     directory: Directory,
-    pods: Recipient<FollowPods>,
+    parent: Parent,
     stop_listener: StopListener,
     obituary: Obituary,
     /// `None` until the record was read.
@@ -43,6 +44,8 @@ pub struct RolloutActor {
     /// The progress of reading it, in words.
     loading: Rc<RefCell<String>>,
     following: Option<Seq>,
+    /// Traffic that moved to it in this life.
+    moved: Option<TrafficMoved>,
     errands: Errands,
     storing: Storing,
     stopwatch: Stopwatch,
@@ -56,7 +59,7 @@ impl RolloutActor {
         start: Start,
         env: Env,
         directory: Directory,
-        pods: Recipient<FollowPods>,
+        parent: Parent,
         stop_listener: StopListener,
         obituary: Obituary,
     ) -> Self {
@@ -65,12 +68,13 @@ impl RolloutActor {
             start,
             env,
             directory,
-            pods,
+            parent,
             stop_listener,
             obituary,
             shell: None,
             loading: Rc::new(RefCell::new("reading its record from the ledger".to_owned())),
             following: None,
+            moved: None,
             errands: Errands::default(),
             storing: Storing::default(),
             stopwatch: Stopwatch::default(),

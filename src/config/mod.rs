@@ -262,6 +262,8 @@ pub struct Site {
     /// How long hosts that a workload had and lost are looked for again.
     pub missing_timeout: Duration,
     pub missing: OnMissing,
+    /// Whether traffic that moves from one workload to another asks for a purge.
+    pub follow_traffic: bool,
 }
 
 /// `purge.*`

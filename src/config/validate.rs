@@ -146,7 +146,8 @@ fn site(values: &mut Values<'_>) -> Option<Site> {
     let missing_timeout = values.duration("site.missing_timeout", Duration::ZERO..=DAY);
     let choices = [("last-known", OnMissing::LastKnown), ("skip", OnMissing::Skip)];
     let missing = values.choice("site.missing", &choices);
-    Some(Site { missing_timeout: missing_timeout?, missing: missing? })
+    let follow_traffic = values.truth("site.follow_traffic");
+    Some(Site { missing_timeout: missing_timeout?, missing: missing?, follow_traffic: follow_traffic? })
 }
 
 fn purge(values: &mut Values<'_>) -> Option<Purge> {

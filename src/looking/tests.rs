@@ -15,7 +15,7 @@ use kernel::names::selector::LabelSelector;
 use kernel::watches::listed::Scope;
 use kernel::watches::lives::LifeNote;
 use kinds::reported::Replicas;
-use purge::ports::{CdnError, Flow, Found, Invalidation, InvalidationStatus, PodSight, Sight};
+use purge::ports::{CdnError, Flow, Found, Invalidation, InvalidationStatus, PodSight, Present, RoutingSight, Sight};
 use purge::records::record::{Change, Closed, Edge, Outcome};
 use purge::site::{Age, Gathered, IngressFact, IngressRule, RouteClaim, ServiceFact, SiteFacts};
 use purge::testing;
@@ -42,6 +42,18 @@ impl ClusterView for Cluster {
             Err(error) => vec![Sight::Trouble { scope: Scope::of(None), error: error.clone() }],
         };
         Box::pin(futures_util::stream::iter(sights))
+    }
+
+    fn watch_routing(&self) -> Flow<RoutingSight> {
+        panic!("explain only looks")
+    }
+
+    async fn workloads(&self, _: &str) -> Result<Present, PortError> {
+        panic!("explain lists all namespaces at once")
+    }
+
+    async fn lagging(&self, _: &str) -> Result<BTreeSet<String>, PortError> {
+        panic!("explain takes no part in it")
     }
 
     fn watch_pods(&self, _: &str) -> Flow<PodSight> {

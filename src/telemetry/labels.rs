@@ -58,7 +58,7 @@ pub const TIMED: [&str; 5] = ["create_invalidation", "look_at_git", "propose", "
 
 /// Calls to the outside that are counted where they fail, and other failures that are counted there. `tests/tidy/telemetry.rs` compares
 /// this list with the actors.
-pub const FAILURES: [&str; 55] = [
+pub const FAILURES: [&str; 58] = [
     "ask_verdict",
     "create_invalidation",
     "decode_object",
@@ -89,6 +89,7 @@ pub const FAILURES: [&str; 55] = [
     "read_serving",
     "read_site",
     "read_target",
+    "read_traffic",
     "read_workload",
     "remove_delivery",
     "remove_job",
@@ -106,18 +107,20 @@ pub const FAILURES: [&str; 55] = [
     "store_settings",
     "store_status",
     "store_status_pruned",
+    "store_traffic",
     "tell_notice",
     "watch_jobs",
     "watch_objects",
     "withdraw_job",
     "watch_pods",
+    "watch_routing",
     "watch_targets",
     "watch_workloads",
     "withdraw",
 ];
 
 /// Actors that are rebuilt after a crash.
-pub const REBUILT: [&str; 13] = [
+pub const REBUILT: [&str; 14] = [
     "cluster_group",
     "clusters",
     "deployment_watcher",
@@ -130,6 +133,7 @@ pub const REBUILT: [&str; 13] = [
     "repos",
     "rollout",
     "runner",
+    "traffic_watcher",
     "webhook",
 ];
 

@@ -36,5 +36,6 @@ mod restore;
 mod rollout;
 mod share;
 mod spent;
+mod traffic;
 mod watch;
 mod world;

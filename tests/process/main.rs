@@ -35,4 +35,5 @@ mod signals;
 mod steps;
 mod strangers;
 mod traces;
+mod traffic;
 mod webhooks;

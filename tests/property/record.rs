@@ -14,7 +14,7 @@ use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
 use purge::records::record::{
-    Brief, Cast, Change, Closed, Edge, Failure, LastSite, Outcome, Passed, Phase, Plan, Purge, PurgeState,
+    Brief, Cast, Change, Closed, Edge, Failure, LastSite, Lead, Moved, Outcome, Passed, Phase, Plan, Purge, PurgeState,
     RECORD_BYTES_MAX, Record, SCHEMA, Times, Unlisted, Vote, VotePurges,
 };
 use purge::records::record_codec::{CodecError, decode, encode, form, shed};
@@ -226,13 +226,15 @@ prop_compose! {
             (any::<bool>(), any::<bool>(), option::of(seq()), option::of(paths()), option::of(version())),
         (times, site, group_version, group_name, remark) in
             (times(), option::of(last_site()), option::of(text()), option::of(alias()), text()),
-        passed in vec(passed(), 0..3),
+        passed in vec(passed(), 0..3), (hosts, move_of) in (vec(text(), 0..40), option::of((text(), text()))),
     ) -> Record {
         Record {
             revision, uid, seq, nonce, version, group_version, group_name, generation, change, phase, elapsed_ms, settled, edge, closed,
             requested_at, passed, votes, owed, history, untold, config, last, stalled, set_back, off, chosen, request, asked, from, site, times,
             conditions,
             remark,
+            leads: hosts.iter().map(|host| Lead::of(host)).collect(),
+            moved: move_of.map(|(identity, words)| Moved::new(&identity, &words)),
         }
     }
 }

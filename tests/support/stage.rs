@@ -128,6 +128,7 @@ pub fn settings() -> Settings {
         group: "default".to_owned(),
         grouping: None,
         is_unread: false,
+        follows_traffic: true,
         own_thread: false,
         policy: Policy {
             rollout_timeout: Duration::from_secs(600),

@@ -14,16 +14,16 @@ const CLUSTER_RIGHTS: [(&str, &str); 13] = [
     ("/events", "create"),
     ("/namespaces/kube-system", "get"),
     ("/pods", "list watch"),
-    ("/services", "list"),
+    ("/services", "list watch"),
     ("apps/deployments", "get list watch"),
     ("apps/statefulsets", "get list watch"),
     ("apps/daemonsets", "get list watch"),
     ("discovery.k8s.io/endpointslices", "list"),
     ("gateway.networking.k8s.io/gateways", "get"),
-    ("gateway.networking.k8s.io/grpcroutes", "list"),
-    ("gateway.networking.k8s.io/httproutes", "list"),
+    ("gateway.networking.k8s.io/grpcroutes", "list watch"),
+    ("gateway.networking.k8s.io/httproutes", "list watch"),
     ("gateway.networking.k8s.io/referencegrants", "list"),
-    ("networking.k8s.io/ingresses", "list"),
+    ("networking.k8s.io/ingresses", "list watch"),
 ];
 
 /// The rights in our own namespace.

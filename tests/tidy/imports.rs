@@ -37,8 +37,9 @@ const DOMAIN: [(&str, &[&str]); 5] = [
 ];
 
 /// The rooms of the purge from the bottom up, and the rooms that each may name.
-const PURGE: [(&str, &[&str]); 10] = [
+const PURGE: [(&str, &[&str]); 11] = [
     ("records", &[]),
+    ("traffic", &["records"]),
     ("workloads", &["records"]),
     ("bounds", &["records", "workloads"]),
     ("site", &["bounds"]),

@@ -16,6 +16,21 @@ use purge::deployments::Deployments;
 use purge::workloads::workload::Asks;
 
 impl DeploymentWatcher {
+    /// Finds children whose death notice was lost, and lets the machine try again what failed.
+    pub(super) fn sweep(&mut self, ctx: &mut Context<Self>) {
+        let dead = self.children.iter().filter(|(_, child)| !child.connected()).map(|(id, _)| id.clone());
+        for id in dead.collect::<Vec<_>>() {
+            self.died(id, End::Crashed, ctx);
+        }
+        self.feed(Event::Swept, ctx);
+        self.hand_over_requests();
+        self.look_for_baselines();
+        self.follow_traffic(ctx);
+        // A few nanoseconds for each record.
+        self.count_unwell();
+        self.count();
+    }
+
     /// Starts a rollout actor.
     pub(super) fn start(&mut self, start: Start<Deployments>, ctx: &mut Context<Self>) {
         let Start { id, case: Case { latest, arrival }, known, spent, forgotten } = start;
@@ -24,7 +39,7 @@ impl DeploymentWatcher {
             rollout::Start { workload, origin, sight: latest, arrival, known, spent, forgotten },
             self.env.clone(),
             self.directory.clone(),
-            ctx.address().recipient(),
+            rollout::Parent { pods: ctx.address().recipient(), moves: ctx.address().recipient() },
             self.stop_signal.listener(),
             Obituary::new(ctx.address().recipient(), Who::Rollout(id.clone())),
         );
@@ -53,7 +68,12 @@ impl DeploymentWatcher {
             End::Finished(Some(record)) => self.remember(&id, record),
             End::Finished(None) | End::Overdrawn | End::Drained => {}
         }
-        self.feed(Event::Died(id, end), ctx);
+        let before = self.watch().records().get(&id).cloned();
+        let finished = matches!(end, End::Finished(_));
+        self.feed(Event::Died(id.clone(), end), ctx);
+        if finished {
+            self.note_end(id, before.as_deref());
+        }
         self.count();
     }
 }

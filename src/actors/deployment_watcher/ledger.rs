@@ -49,8 +49,8 @@ impl DeploymentWatcher {
         }
         self.note_baselines(trouble);
         let written = records.iter().filter(|(id, _)| !failed.contains_key(*id));
-        let written = written.map(|(id, record)| (id.clone(), Arc::clone(record))).collect();
-        if self.directory.show.try_send(Show(written)).is_err() {
+        let shown: Records = written.map(|(id, record)| (id.clone(), Arc::clone(record))).collect();
+        if self.directory.show.try_send(Show(shown.clone())).is_err() {
             // The cache of tags is made whole from the ledger at the next start; nothing else depends on it.
             self.env.metrics.overflow("cluster_group");
         }
@@ -61,6 +61,7 @@ impl DeploymentWatcher {
         }
         all.extend(unnumbered.into_iter().map(|(id, record)| Baseline { id, record, written: Written::Failed }));
         self.feed(Event::BaselinesWritten(all), ctx);
+        self.note_first_records(&shown);
         self.count();
     }
 

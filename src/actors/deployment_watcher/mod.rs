@@ -6,6 +6,7 @@ mod browsing;
 mod children;
 mod ledger;
 mod show;
+mod traffic;
 mod troubles;
 
 use std::collections::BTreeMap;
@@ -15,10 +16,11 @@ use actix::{Actor, ActorContext, Addr, AsyncContext, Context, StreamHandler};
 
 use crate::actors::directory::{Directory, PeersRestarted};
 use crate::actors::lifecycle::{Obituary, StopListener, StopSignal};
-use crate::actors::message::{End, Sighted};
+use crate::actors::message::Sighted;
 use crate::actors::pod_watcher::PodWatcher;
 use crate::actors::rollout::RolloutActor;
 use crate::actors::shell::{Drives, Shell};
+use crate::actors::traffic_watcher::TrafficWatcher;
 use crate::actors::{Env, MAILBOX_MAX};
 use crate::telemetry::Share;
 use kernel::id::{Origin, WorkloadId};
@@ -49,6 +51,8 @@ pub struct DeploymentWatcher {
     retries: Requests<String>,
     recent: Vec<Summary>,
     unwell: Share,
+    /// `None` where traffic is not followed.
+    traffic: Option<Addr<TrafficWatcher>>,
 }
 
 impl DeploymentWatcher {
@@ -79,25 +83,12 @@ impl DeploymentWatcher {
             retries: Requests::default(),
             recent: Vec::new(),
             unwell,
+            traffic: None,
         }
     }
 
     fn watch(&self) -> &Watch<Deployments> {
         self.shell.machine()
-    }
-
-    /// Finds children whose death notice was lost, and lets the machine try again what failed.
-    fn sweep(&mut self, ctx: &mut Context<Self>) {
-        let dead = self.children.iter().filter(|(_, child)| !child.connected()).map(|(id, _)| id.clone());
-        for id in dead.collect::<Vec<_>>() {
-            self.died(id, End::Crashed, ctx);
-        }
-        self.feed(Event::Swept, ctx);
-        self.hand_over_requests();
-        self.look_for_baselines();
-        // A few nanoseconds for each record.
-        self.count_unwell();
-        self.count();
     }
 }
 
@@ -109,6 +100,7 @@ impl Actor for DeploymentWatcher {
         self.stop_listener.clone().bind(self, ctx);
         ctx.add_stream(self.env.ports.cluster.watch());
         ctx.run_interval(SWEEP_EVERY, Self::sweep);
+        self.follow_traffic(ctx);
     }
 }
 

@@ -9,9 +9,10 @@ use tokio::sync::Semaphore;
 
 use kernel::names::host::Host;
 use purge::bounds::tenants::{Tenancy, Tenants};
-use purge::ports::{ClusterView, PortError};
+use purge::ports::{ClusterView, PortError, Present};
 use purge::rollouts::rollout::FoundSite;
 use purge::site::{Age, Gathered, RouteClaim, lost as compared, missing};
+use purge::traffic::Look;
 use purge::workloads::workload::Workload;
 
 /// Most names that are searched on the spot: about a millisecond of work.
@@ -59,6 +60,24 @@ pub(super) async fn find(
             .map_err(|error| PortError::passing("failed to find what became of hosts", error))?,
     };
     Ok(FoundSite { lost, ..found })
+}
+
+/// Reads afresh what leads to the workloads of a namespace: by what routes, whatever their owners say.
+pub(in crate::actors) async fn look(cluster: &dyn ClusterView, namespace: String) -> Result<Look, PortError> {
+    let facts = cluster.site_facts(&namespace, Age::Fresh).await?;
+    let Present { kinds, workloads } = cluster.workloads(&namespace).await?;
+    let search = move || {
+        let led = workloads.into_iter().map(|workload| {
+            let site = facts.site(&workload.id.name, &namespace, &workload.template_labels, None);
+            let hosts = site.hosts.keys().map(ToString::to_string);
+            (workload.id, hosts.chain(site.origins).collect())
+        });
+        Look { kinds, led: led.collect(), namespace: namespace.clone() }
+    };
+    // Each workload is searched for in all names, so it is always beside the actors' thread.
+    tokio::task::spawn_blocking(search)
+        .await
+        .map_err(|error| PortError::passing("failed to find what leads to workloads", error))
 }
 
 async fn find_site(

@@ -9,6 +9,7 @@ use super::RolloutActor;
 use crate::actors::message::TellNotice;
 use crate::actors::shell::{Drives, Shell};
 use crate::actors::telling::tell_at_once;
+use crate::actors::traffic::TrafficMoved;
 use crate::actors::{Env, LOAD};
 use kernel::floor::Floor;
 use kernel::id::{Nonces, Origin, WorkloadId};
@@ -101,6 +102,9 @@ impl RolloutActor {
             machine.remembering(self.start.known.take().as_deref(), self.start.spent).bereft(self.start.forgotten);
         self.shell = Some(Shell::new(Attended::new(machine), &self.env));
         self.count();
+        if let Some(TrafficMoved(moved, leads)) = &self.moved {
+            self.feed(Event::Moved(moved.clone(), leads.clone()), ctx);
+        }
         let sight = self.start.sight.take().map_or(Event::Missed, Event::Seen);
         self.feed(sight, ctx);
         self.follow_pods(ctx);

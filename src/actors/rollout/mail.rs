@@ -6,6 +6,7 @@ use super::RolloutActor;
 use crate::actors::directory::PeersRestarted;
 use crate::actors::message::{Drain, End, Observe, PodsReported, PurgeReported, Sighted, ViewReported};
 use crate::actors::observation::Observation;
+use crate::actors::traffic::TrafficMoved;
 use purge::rollouts::rollout::{Event, Summary};
 
 impl Handler<Sighted> for RolloutActor {
@@ -16,6 +17,19 @@ impl Handler<Sighted> for RolloutActor {
             self.feed_unless_draining(workload.map_or(Event::Missed, Event::Seen), ctx);
         } else {
             self.start.sight = workload;
+        }
+    }
+}
+
+impl Handler<TrafficMoved> for RolloutActor {
+    type Result = ();
+
+    fn handle(&mut self, TrafficMoved(moved, leads): TrafficMoved, ctx: &mut Self::Context) {
+        self.moved = Some(TrafficMoved(moved.clone(), leads.clone()));
+        let Some(shell) = &self.shell else { return };
+        match shell.machine().durable().filter(|durable| durable.moved.as_ref().is_some_and(|last| last.is(&moved))) {
+            Some(durable) => self.tell_move_taken(durable),
+            None => self.feed_unless_draining(Event::Moved(moved, leads), ctx),
         }
     }
 }

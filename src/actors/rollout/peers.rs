@@ -7,6 +7,7 @@ use super::RolloutActor;
 use crate::actors::ANSWER_WITHIN;
 use crate::actors::message::{Absent, FollowPods, Follower, MatchPlan, PlaceOrder, Publish};
 use crate::actors::shell::Shell;
+use crate::actors::traffic::{MoveTaken, TrafficMoved};
 use kernel::id::{Seq, Vector};
 use purge::bounds::plan::Plan;
 use purge::purges::purge::Order;
@@ -27,7 +28,7 @@ impl RolloutActor {
         };
         let workload = workload.clone();
         self.following = Some(seq);
-        if self.pods.try_send(follow).is_err() {
+        if self.parent.pods.try_send(follow).is_err() {
             // Pods that we do not see count as served; the next sight asks again.
             self.env.metrics.overflow("pod_watcher");
             self.following = None;
@@ -35,7 +36,17 @@ impl RolloutActor {
         self.see_services(workload, ctx);
     }
 
+    /// Says that the record has the move of traffic that was asked for. What the watcher has no room for it asks for again.
+    pub(super) fn tell_move_taken(&self, record: &Record) {
+        let asked = self.moved.as_ref().map(|TrafficMoved(moved, _)| moved);
+        if let Some(moved) = record.moved.as_ref().filter(|moved| asked.is_some_and(|asked| asked.is(moved))) {
+            let taken = MoveTaken(self.start.workload.clone(), moved.token.clone());
+            let _ = self.parent.moves.try_send(taken);
+        }
+    }
+
     pub(super) fn publish(&mut self, record: Box<Record>, ctx: &mut Context<Self>) {
+        self.tell_move_taken(&record);
         let follower = Follower { view_reported: ctx.address().recipient(), observe: ctx.address().recipient() };
         let publish = Publish { workload: self.start.workload.clone(), record, follower };
         let answer = self.directory.publish.send(publish).timeout(ANSWER_WITHIN);

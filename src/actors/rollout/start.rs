@@ -1,5 +1,9 @@
 //! What the actor of a rollout starts with.
 
+use actix::Recipient;
+
+use crate::actors::message::FollowPods;
+use crate::actors::traffic::MoveTaken;
 use kernel::id::{Origin, Seq, WorkloadId};
 use purge::records::record::Record;
 use purge::rollouts::rollout::Arrival;
@@ -19,4 +23,10 @@ pub struct Start {
     pub spent: Seq,
     /// The ledger has lost what it had of it, in part or as a whole, and no life knows it.
     pub forgotten: bool,
+}
+
+/// Where a rollout reaches its watcher.
+pub struct Parent {
+    pub pods: Recipient<FollowPods>,
+    pub moves: Recipient<MoveTaken>,
 }

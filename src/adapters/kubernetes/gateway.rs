@@ -49,7 +49,9 @@ fn route(json: &str, kind: RouteKind) -> Result<RouteFact, Unreadable> {
     let rules = spec.rules.unwrap_or_default();
     let whole = rules.iter().any(RouteRule::is_whole);
     let backends = rules.into_iter().flat_map(|rule| rule.backend_refs.unwrap_or_default());
-    let backends = backends.filter(|to| to.is("", "Service")).map(|to| (to.namespace_or(home), to.name));
+    // A weight of 0 gets no requests. <https://gateway-api.sigs.k8s.io/reference/spec/#backendref>
+    let backends =
+        backends.filter(|to| to.is("", "Service") && to.weight != Some(0)).map(|to| (to.namespace_or(home), to.name));
     // One entry for each reference and controller, the reference as the route has it.
     let said = status.and_then(|status| status.parents).unwrap_or_default();
     let accepted: Vec<ParentFact> =
@@ -179,6 +181,8 @@ struct Reference {
     name: String,
     section_name: Option<String>,
     port: Option<u16>,
+    /// Of a backend alone.
+    weight: Option<i64>,
 }
 
 #[derive(Deserialize)]

@@ -18,6 +18,7 @@ pub mod hand;
 pub mod installation;
 pub mod jobs;
 pub mod kubeconfig;
+mod lagging;
 pub mod leaf;
 mod leaf_config;
 mod lease;
@@ -25,6 +26,7 @@ pub mod names;
 pub mod objects;
 mod parts;
 mod pods;
+mod rerouting;
 pub mod reviews;
 mod routing;
 pub mod secrets;
@@ -47,7 +49,8 @@ pub use lease::KubernetesLease;
 use apiserver::{Api, Collection, Look, NAMESPACES, Reach, Reading, Resource, Watches};
 use claims::ClaimReader;
 use kernel::id::{Kind, WorkloadId};
-use purge::ports::{ClusterView, Flow, PodSight, PortError, Sight};
+use kernel::refusal::Refused;
+use purge::ports::{ClusterView, Flow, PodSight, PortError, Present, RoutingSight, Sight};
 use purge::site::{Age, Gathered, RouteClaim};
 use purge::workloads::serving::Serving;
 use purge::workloads::workload::Workload;
@@ -188,6 +191,10 @@ impl ClusterView for Cluster {
         workloads::watch(self.watches.clone(), self.api.clone(), listed)
     }
 
+    fn watch_routing(&self) -> Flow<RoutingSight> {
+        rerouting::watch(&self.watches, &self.api, &self.scope)
+    }
+
     fn watch_pods(&self, namespace: &str) -> Flow<PodSight> {
         let collection = Collection::of(PODS, namespace);
         let attempt = collection.attempt("watch").to_string();
@@ -206,6 +213,26 @@ impl ClusterView for Cluster {
         }
         let Some(answer) = self.looks.get(&collection, &id.name).await? else { return Ok(None) };
         answer.read(decode::workload(id.kind)).map(Some)
+    }
+
+    async fn workloads(&self, namespace: &str) -> Result<Present, PortError> {
+        let mut present = Present::default();
+        for kind in self.kinds.iter().copied().filter(|_| self.scope.contains(namespace)) {
+            let of = Collection::of(resource_of(kind), namespace);
+            match self.api.all(&of, None, decode::workload(kind)).await {
+                Ok(found) => {
+                    present.kinds.insert(kind);
+                    present.workloads.extend(found);
+                }
+                Err(failed) if kind != Kind::Deployment && failed.error.refused() == Some(Refused::Right) => {}
+                Err(failed) => return Err(failed.error),
+            }
+        }
+        Ok(present)
+    }
+
+    async fn lagging(&self, namespace: &str) -> Result<BTreeSet<String>, PortError> {
+        lagging::lagging(&self.api, namespace).await
     }
 
     async fn pods(&self, namespace: &str) -> Result<Vec<pods::LabelledPod>, PortError> {

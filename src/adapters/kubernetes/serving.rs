@@ -24,7 +24,7 @@ use purge::workloads::serving::{Endpoint, Serving, has_old};
 use purge::workloads::workload::Workload;
 
 /// <https://kubernetes.io/docs/reference/kubernetes-api/service-resources/endpoint-slice-v1/>
-const ENDPOINT_SLICES: Resource = Resource::new("discovery.k8s.io", "v1", "endpointslices");
+pub(super) const ENDPOINT_SLICES: Resource = Resource::new("discovery.k8s.io", "v1", "endpointslices");
 
 /// Readings at the same time. A reading takes some ten milliseconds, so a release of hundreds of workloads is still read
 /// every second or two, and an API server, which serves 400 requests at once by default, hardly notices.
@@ -105,7 +105,7 @@ struct ServiceSpec {
 }
 
 /// The endpoints of an EndpointSlice that are pods.
-fn endpoints(json: &str) -> Result<Vec<Named>, Unreadable> {
+pub(super) fn endpoints(json: &str) -> Result<Vec<Named>, Unreadable> {
     let slice: Slice = serde_json::from_str(json)?;
     let endpoint = |raw: RawEndpoint| {
         let target = raw.target_ref.filter(|target| target.kind.as_deref() == Some("Pod"))?;
@@ -117,8 +117,8 @@ fn endpoints(json: &str) -> Result<Vec<Named>, Unreadable> {
 
 /// An endpoint, and the UID of its pod.
 #[derive(Debug, PartialEq, Eq)]
-struct Named {
-    of: Endpoint,
+pub(super) struct Named {
+    pub of: Endpoint,
     uid: Option<String>,
 }
 

@@ -59,14 +59,15 @@ const WEAVE: &str = "pipelines.weave.works";
 pub fn needs(config: &Config, served: Served) -> Vec<Need> {
     let watched =
         |check, group, resource, verbs| Need { check, group, resource, name: None, verbs, place: Place::Watched };
+    let routes: &'static [&'static str] = if config.site.follow_traffic { &["list", "watch"] } else { &["list"] };
     let mut needs = vec![
         watched(RIGHT_DEPLOYMENTS, "apps", "deployments", &["get", "list", "watch"]),
         watched(RIGHT_PODS, "", "pods", &["list", "watch"]),
         watched(RIGHT_ENDPOINT_SLICES, "discovery.k8s.io", "endpointslices", &["list"]),
-        watched(RIGHT_SERVICES, "", "services", &["list"]),
-        watched(RIGHT_INGRESSES, "networking.k8s.io", "ingresses", &["list"]),
-        watched(RIGHT_ROUTES, GATEWAY, "httproutes", &["list"]),
-        watched(RIGHT_ROUTES, GATEWAY, "grpcroutes", &["list"]),
+        watched(RIGHT_SERVICES, "", "services", routes),
+        watched(RIGHT_INGRESSES, "networking.k8s.io", "ingresses", routes),
+        watched(RIGHT_ROUTES, GATEWAY, "httproutes", routes),
+        watched(RIGHT_ROUTES, GATEWAY, "grpcroutes", routes),
         watched(RIGHT_ROUTES, GATEWAY, "referencegrants", &["list"]),
         watched(RIGHT_GATEWAYS, GATEWAY, "gateways", &["get"]),
     ];

@@ -13,6 +13,8 @@ use std::error::Error;
 use std::io;
 use std::time::Duration;
 
+use sha2::{Digest, Sha256};
+
 /// Marks what was cut.
 const ELLIPSIS: char = '…';
 
@@ -165,6 +167,11 @@ fn replaced(text: &str, is_one: impl Fn(char) -> bool, with: impl Fn(char, &mut 
         if is_one(character) { with(character, &mut out) } else { out.push(character) }
     }
     Cow::Owned(out)
+}
+
+/// The first 64 bits of a text's SHA-256: the same in every release, so that it may be kept.
+pub fn fingerprint(text: &str) -> u64 {
+    Sha256::digest(text).iter().take(8).fold(0, |number, byte| (number << 8) | u64::from(*byte))
 }
 
 /// A duration the way people say it: `45s`, `4m 10s`, `2h 3m`.

@@ -1,7 +1,7 @@
 //! When the edge is purged, and of what: no clock, no socket, no randomness, no environment.
 //!
 //! Read it as the specification. Its machines are [`rollouts::rollout`] (one workload's record), [`purges::purge`] (all purges of one
-//! account), [`broker`] (the members' records on their way) and, beneath the rollout, [`agreement::group`] (when may a version be
+//! account), [`traffic`] (who is asked by which host), [`broker`] (the members' records on their way) and, beneath the rollout, [`agreement::group`] (when may a version be
 //! purged at all). [`ports`] is what they need from the outside.
 //!
 //! Rooms name each other in one direction; what a room holds stands at its head. Not for Pipelines and Repos; they are the crate
@@ -27,4 +27,5 @@ pub mod rollouts;
 pub mod site;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
+pub mod traffic;
 pub mod workloads;

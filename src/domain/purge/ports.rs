@@ -15,7 +15,7 @@ use crate::workloads::readiness::Pod;
 use crate::workloads::serving::Serving;
 use crate::workloads::workload::Workload;
 use kernel::floor::Floor;
-use kernel::id::{InvalidationId, Member, Origin, Reference, Seq, Subject, WorkloadId};
+use kernel::id::{self, InvalidationId, Member, Origin, Reference, Seq, Subject, WorkloadId};
 use kernel::machine::Timestamp;
 use kernel::names::distribution::{Distribution, DistributionId};
 use kernel::names::paths::PathSet;
@@ -96,16 +96,41 @@ pub enum PodSight {
     Trouble(PortError),
 }
 
+/// The news of the watches of what routes: Services, Ingresses and routes.
+#[derive(Clone, Debug)]
+pub enum RoutingSight {
+    /// What it selects, leads to, or takes is other than before, or it is new or gone, in this namespace.
+    Changed { namespace: String },
+    /// Everything of this kind has been seen at least once.
+    Synced { kind: &'static str },
+    /// The watch of a kind failed and is being started again; the others go on. A kind that the cluster does not have is no trouble.
+    Trouble { kind: &'static str, error: PortError },
+}
+
+/// The workloads of a namespace.
+#[derive(Clone, Debug, Default)]
+pub struct Present {
+    /// The kinds that could be listed: of others it is not known what is there.
+    pub kinds: BTreeSet<id::Kind>,
+    pub workloads: Vec<Workload>,
+}
+
 /// The cluster, as far as it is read.
 #[async_trait]
 pub trait ClusterView: Send + Sync {
     /// Watches all workloads in scope, for ever.
     fn watch(&self) -> Flow<Sight>;
+    /// Watches all that routes in scope, for ever.
+    fn watch_routing(&self) -> Flow<RoutingSight>;
     /// Watches the pods of one namespace, for ever.
     fn watch_pods(&self, namespace: &str) -> Flow<PodSight>;
     /// Reads one workload afresh, not from any cache of ours or of the API server; `None` if it does not exist, or is in no
     /// namespace that is watched: the caller takes it for absent then.
     async fn workload(&self, id: &WorkloadId) -> Result<Option<Workload>, PortError>;
+    /// Reads the workloads of one namespace once, of every kind that is followed and may be listed.
+    async fn workloads(&self, namespace: &str) -> Result<Present, PortError>;
+    /// The Services of one namespace with an endpoint that serves and is a pod that they do not select any more.
+    async fn lagging(&self, namespace: &str) -> Result<BTreeSet<String>, PortError>;
     /// Reads the pods of one namespace once, with their labels.
     async fn pods(&self, namespace: &str) -> Result<Vec<(Labels, Pod)>, PortError>;
     /// Reads the pods of a workload afresh, not from any cache, and which of them Services send requests to.

@@ -18,7 +18,8 @@ use notices::notice::{Kind, Notice};
 use purge::agreement::roster::Pin;
 use purge::ports::{
     Cdn, CdnError, Clock, ClusterView, EventSink, Flow, Found, Invalidation, InvalidationStatus, Ledger,
-    LedgerContents, Notifier, PinError, PodSight, PortError, Random, Receiver, Sight, StoreError,
+    LedgerContents, Notifier, PinError, PodSight, PortError, Present, Random, Receiver, RoutingSight, Sight,
+    StoreError,
 };
 use purge::purges::purge::CdnErrorClass;
 use purge::records::record::{Record, Records};
@@ -79,6 +80,25 @@ impl ClusterView for World {
                 None => None,
             })
         }))
+    }
+
+    fn watch_routing(&self) -> Flow<RoutingSight> {
+        Box::pin(futures_util::stream::pending())
+    }
+
+    async fn workloads(&self, namespace: &str) -> Result<Present, PortError> {
+        let lost = self.port("cluster.workloads", namespace).await?;
+        if lost {
+            return Err(failed("cluster.workloads"));
+        }
+        let state = self.state();
+        let there = state.cluster.values().filter(|workload| workload.id.namespace == namespace);
+        Ok(Present { kinds: kernel::id::Kind::ALL.into(), workloads: there.cloned().collect() })
+    }
+
+    async fn lagging(&self, namespace: &str) -> Result<BTreeSet<String>, PortError> {
+        let lost = self.port("cluster.lagging", namespace).await?;
+        if lost { Err(failed("cluster.lagging")) } else { Ok(BTreeSet::new()) }
     }
 
     fn watch_pods(&self, _namespace: &str) -> Flow<PodSight> {

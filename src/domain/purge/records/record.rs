@@ -8,6 +8,7 @@ mod brief;
 mod called;
 mod ending;
 mod last_site;
+mod leads;
 mod number;
 mod open;
 mod passed;
@@ -35,6 +36,7 @@ use notices::notice::Notice;
 pub use brief::Brief;
 pub use ending::{Closed, Outcome};
 pub use last_site::{LAST_HOSTS_MAX, LAST_SITE_BYTES_MAX, LastSite};
+pub use leads::{LEADS_MAX, Lead, Leads, Moved};
 pub use passed::{PASSED_MAX, Passed, passed};
 pub use plan::{Plan, VOTE_PATH_BYTES_MAX, fitting};
 pub(crate) use published::ABSENT_REVISION;
@@ -179,6 +181,12 @@ pub struct Record {
     /// site counts as one that did not end well, until the next.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub site: Option<LastSite>,
+    /// What led to it when it was last looked at. Where an older program dropped this, the next look begins anew.
+    #[serde(rename = "j", default, skip_serializing_if = "Leads::is_empty")]
+    pub leads: Leads,
+    /// The last move of traffic to it that a purge was asked for with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub moved: Option<Moved>,
     /// The last words about its pods: why it failed, or what it did not wait for any longer. Shown until the next rollout; an older
     /// program drops them.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -307,6 +315,8 @@ impl Record {
             asked: None,
             from: None,
             site: None,
+            leads: Leads::default(),
+            moved: None,
             remark: String::new(),
             times: Times::default(),
             conditions: BTreeSet::new(),

@@ -63,6 +63,8 @@ pub enum Event<K: Kind> {
     Compared(BTreeMap<K::Id, Arc<K::Record>>, BTreeMap<K::Id, String>),
     /// Baselines were written, or were not. Answers [`Effect::WriteBaselines`].
     BaselinesWritten(Vec<Baseline<K>>),
+    /// These records were written beside their objects, which had no child.
+    Rewritten(BTreeMap<K::Id, Arc<K::Record>>),
     /// Noting these scopes as listed ended, well or not. Answers [`Effect::NoteListed`].
     ListedNoted(BTreeSet<Scope>, bool),
     /// Noting what is worked on ended, well or not. Answers [`Effect::NoteLife`].

@@ -447,6 +447,13 @@ impl<K: Kind> Machine for Watch<K> {
                 }
                 self.note_listed(&mut effects);
             }
+            Event::Rewritten(written) => {
+                for (id, record) in written {
+                    // A child reads it from the ledger, and hands it back at its end.
+                    let known = self.records.get_mut(&id).filter(|known| K::state(known) < K::state(&record));
+                    known.into_iter().for_each(|known| *known = Arc::clone(&record));
+                }
+            }
             Event::ListedNoted(_, true) => {}
             // Again with the next sweep.
             Event::ListedNoted(scopes, false) => self.listings.put_back(scopes),

@@ -86,7 +86,7 @@ impl<K: Kind> Nursery<K> {
     }
 
     /// Whether an object has a child, or waits for one.
-    pub(super) fn sees_to(&self, id: &K::Id) -> bool {
+    pub fn sees_to(&self, id: &K::Id) -> bool {
         self.children.contains_key(id) || self.aside.contains_key(id)
     }
 

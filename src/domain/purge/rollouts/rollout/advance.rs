@@ -13,7 +13,6 @@ use crate::agreement::group::{self, Decision, Fate, Naming};
 use crate::bounds::plan::Plan;
 use crate::records::record::{Change, Outcome, Phase, Vote};
 use crate::rollouts::rollout::close::{self, Parting, VectorEnd};
-use crate::rollouts::rollout::news::news;
 use crate::rollouts::rollout::observe::Course;
 use crate::rollouts::rollout::sight::Sight;
 use crate::rollouts::rollout::{Effect, Rollout, ballot};
@@ -92,7 +91,7 @@ impl Rollout {
             self.first_sight(now, workload, version);
             return None;
         };
-        match news(record, workload, &self.policy) {
+        match self.news_of(record, workload) {
             Some(Change::Requested) if record.is_in_flight() => self.join(workload),
             Some(change) => {
                 self.leave_to_the_edge();

@@ -59,7 +59,7 @@ use crate::bounds::plan::Plan;
 use crate::bounds::policy::Policy;
 use crate::purges::catalog::Found;
 use crate::purges::purge::{Order, Progress};
-use crate::records::record::{Change, Phase, Record};
+use crate::records::record::{Change, Leads, Moved, Phase, Record};
 use crate::rollouts::rollout::ballot::Ballot;
 use crate::rollouts::rollout::barrier::Barrier;
 use crate::rollouts::rollout::clock::Stopwatch;
@@ -159,6 +159,8 @@ pub enum Event {
     Seen(Box<Workload>),
     /// A watch showed that it is gone.
     Missed,
+    /// Traffic moved to it; this leads to it now.
+    Moved(Moved, Leads),
     /// A [`Effect::Look`] was answered: `None` if the workload does not exist.
     Looked(Option<Box<Workload>>),
     /// It was not, for this reason.
@@ -388,6 +390,7 @@ impl Machine for Rollout {
         match event {
             Event::Seen(workload) => self.watched(Some(workload)),
             Event::Missed => self.watched(None),
+            Event::Moved(moved, leads) => self.sighting.move_here(moved, leads),
             Event::Looked(workload) => {
                 fresh = self.sighting.looked(now, workload, &mut self.record.draft, &again);
             }

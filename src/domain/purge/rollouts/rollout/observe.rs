@@ -15,7 +15,7 @@ use std::time::Duration;
 use crate::records::record::{CHANGE_WORDS_BYTES_MAX, Change, Edge, Failure, Outcome, Phase, Record, Times};
 use crate::rollouts::rollout::clock::{ELAPSED_STORED_EVERY, Suspicion};
 use crate::rollouts::rollout::close::End;
-use crate::rollouts::rollout::news::{baseline, faults, is_requested};
+use crate::rollouts::rollout::news::{baseline, faults, news};
 use crate::rollouts::rollout::regress::FORGOTTEN;
 use crate::rollouts::rollout::served::Served;
 use crate::rollouts::rollout::write::OwnRecord;
@@ -116,18 +116,25 @@ impl Rollout {
         }
     }
 
+    /// The news of a sight. Traffic that moved here asks for a purge as an owner does.
+    pub(super) fn news_of(&self, record: &Record, workload: &Workload) -> Option<Change> {
+        match news(record, workload, &self.policy) {
+            None | Some(Change::Recovered) if self.sighting.moved(record).is_some() => Some(Change::Requested),
+            news => news,
+        }
+    }
+
     /// A purge requested while a rollout of the same version is in flight becomes that rollout's purge.
     pub(super) fn join(&mut self, workload: &Workload) {
-        if let Some(draft) = &mut self.record.draft {
-            request::ask(draft, workload, &self.policy);
-            draft.requested_at.clone_from(&workload.tuning.asks.requested_at);
-        }
+        let Self { record: OwnRecord { draft: Some(draft), .. }, sighting, policy, .. } = self else { return };
+        request::take(draft, workload, sighting.moved(draft).cloned(), policy);
     }
 
     /// A new rollout takes the place of the present one, whatever it was doing (GA-2).
     pub(super) fn begin(&mut self, now: Timestamp, workload: &Workload, version: &Version, change: Change) {
         let Some(previous) = self.record.draft.clone() else { return };
-        let (digests, requested) = (self.policy.same_digest_is_same, is_requested(&previous, workload));
+        let (digests, moved) = (self.policy.same_digest_is_same, self.sighting.moved(&previous).cloned());
+        let by_traffic = moved.as_ref().map(|(moved, _)| moved.words.clone());
         let OwnRecord { draft: Some(draft), nonces, spent, floor, .. } = &mut self.record else { return };
         let settled = previous.settled().filter(|settled| !settled.same_content(version, digests)).cloned();
         let replaced = text::cut(&words::change(previous.before(), &previous.version), CHANGE_WORDS_BYTES_MAX);
@@ -148,10 +155,7 @@ impl Rollout {
         let ran = Some(&previous.version).filter(|ran| *ran != version && settled.as_ref() != Some(*ran));
         draft.from = ran.cloned();
         draft.settled = settled;
-        if requested {
-            request::ask(draft, workload, &self.policy);
-        }
-        draft.requested_at.clone_from(&workload.tuning.asks.requested_at);
+        request::take(draft, workload, moved, &self.policy);
         if std::mem::take(&mut draft.off) {
             // We did not follow what completed meanwhile, so the edge may have it.
             draft.edge = draft.edge.max(Edge::Moved);
@@ -164,7 +168,7 @@ impl Rollout {
             Change::Changed if previous.off => "it was switched on again".to_owned(),
             Change::Changed | Change::Baseline => "a new version was seen".to_owned(),
             Change::Recovered => "it completed after it had been recorded as failed".to_owned(),
-            Change::Requested => "a purge was requested by annotation".to_owned(),
+            Change::Requested => by_traffic.unwrap_or_else(|| "a purge was requested by annotation".to_owned()),
         };
         self.announce(now, Kind::RolloutStarted, message);
     }

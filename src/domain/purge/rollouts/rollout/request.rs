@@ -1,4 +1,5 @@
-//! Purges that an owner asks for by `requested-at`, and what they are about by `requested-paths`.
+//! Purges that an owner asks for by `requested-at`, and what they are about by `requested-paths`; and those that traffic asks for that
+//! moved to the workload, which are about what is usually purged.
 //!
 //! Such paths take the place of the usual ones only where nothing else waits to be purged; otherwise they are purged beside
 //! them. So a request never leaves anything older at the edge that would have gone without it. In a group, members with no news
@@ -7,7 +8,8 @@
 
 use crate::agreement::group::View;
 use crate::bounds::policy::Policy;
-use crate::records::record::{Change, Edge, Published, Record, VOTE_PATH_BYTES_MAX};
+use crate::records::record::{Change, Edge, Leads, Moved, Published, Record, VOTE_PATH_BYTES_MAX};
+use crate::rollouts::rollout::news::is_requested;
 use crate::workloads::workload::{REQUESTED_PATH_BYTES_MAX, Workload};
 use kernel::id::{Component, Vector};
 use kernel::names::paths::PathSet;
@@ -17,10 +19,22 @@ fn usual(workload: &Workload, policy: &Policy) -> PathSet {
     workload.tuning.paths.clone().unwrap_or_else(|| policy.paths.clone())
 }
 
+/// Takes what asks for a purge into the record: its owner, and traffic that moved to it.
+pub(super) fn take(draft: &mut Record, workload: &Workload, moved: Option<(Moved, Leads)>, policy: &Policy) {
+    if is_requested(draft, workload) {
+        ask(draft, workload, workload.tuning.asks.requested_paths.clone(), policy);
+    }
+    draft.requested_at.clone_from(&workload.tuning.asks.requested_at);
+    if let Some((moved, leads)) = moved {
+        ask(draft, workload, None, policy);
+        draft.moved = Some(moved);
+        draft.leads = leads;
+    }
+}
+
 /// Takes a request into the record, beside those that nothing has purged yet.
-pub(super) fn ask(draft: &mut Record, workload: &Workload, policy: &Policy) {
+fn ask(draft: &mut Record, workload: &Workload, wanted: Option<PathSet>, policy: &Policy) {
     let all = || usual(workload, policy);
-    let wanted = workload.tuning.asks.requested_paths.clone();
     draft.asked = match (draft.request, draft.asked.take(), wanted) {
         (None, _, wanted) => wanted,
         (Some(_), None, None) => None,

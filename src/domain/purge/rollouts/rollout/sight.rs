@@ -10,7 +10,7 @@
 
 use std::time::Duration;
 
-use crate::records::record::{Phase, Record};
+use crate::records::record::{Leads, Moved, Phase, Record};
 use crate::rollouts::rollout::{Effect, Rollout};
 use crate::workloads::workload::Workload;
 use kernel::call::Call;
@@ -78,6 +78,8 @@ pub(super) struct Sighting {
     /// An older generation than the newest known was shown.
     doubt: Option<Doubt>,
     look: Call,
+    /// Traffic moved to it, and this leads to it now.
+    moved: Option<(Moved, Leads)>,
     /// Until when its faults are not noted again. The machine stays that long, to remember it.
     faults_rest: Option<Timestamp>,
 }
@@ -94,6 +96,17 @@ impl Sighting {
             Sight::Seen(workload) => Some(workload),
             Sight::Unknown | Sight::Missing | Sight::Gone => None,
         }
+    }
+
+    /// Takes in that traffic moved to it.
+    pub(super) fn move_here(&mut self, moved: Moved, leads: Leads) {
+        self.moved = Some((moved, leads));
+    }
+
+    /// The move that the record does not have yet.
+    pub(super) fn moved(&self, record: &Record) -> Option<&(Moved, Leads)> {
+        let is_new = |moved: &Moved| record.moved.as_ref().is_none_or(|last| !last.is(moved));
+        self.moved.as_ref().filter(|(moved, _)| is_new(moved))
     }
 
     /// Takes in a sight; returns whether we believe it. One of the same object with an older generation is looked into

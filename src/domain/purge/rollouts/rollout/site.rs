@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crate::bounds::policy::{OnMissing, Policy};
 use crate::bounds::tenants::{Tenancy, Tenants};
-use crate::records::record::{LastSite, Phase, Record};
+use crate::records::record::{LastSite, Lead, Leads, Phase, Record};
 use crate::rollouts::rollout::{Effect, Rollout, words};
 use crate::site::{Age, Lost, RouteClaim, Site as Found, own};
 use crate::workloads::workload::Workload;
@@ -231,6 +231,13 @@ impl Rollout {
         let seen = self.workload().is_some_and(|workload| !workload.tuning.disabled);
         seen && self.site.call().failures() < TRIES_MAX && self.record.draft.as_ref().filter(unknown).is_some()
     }
+}
+
+/// What is remembered to lead to a workload that is voted for: what does, and what did. What the owner names is not looked at again.
+pub(super) fn led(found: &FoundSite, draft: &Record, workload: &Workload) -> Leads {
+    let names = found.hosts.iter().map(Host::to_string).chain(found.origins.iter().cloned());
+    let found = names.filter(|_| !workload.tuning.names_its_site()).map(|name| Lead::of(&name));
+    draft.leads.iter().chain(found).collect()
 }
 
 /// Whether something led to the workload, nothing does, and nothing else has its place.

@@ -204,6 +204,7 @@ impl Rollout {
                 cast.plan.distributions.extend(last);
                 voted.votes.push(cast);
                 voted.site = Some(site::seen(found, draft, &workload, &self.policy.tenants));
+                voted.leads = site::led(found, draft, &workload);
                 voted.last = (!alone).then(|| group::brief_of(&self.ballot.view, vector));
                 if !draft.votes.is_empty() && !has_room(voted.clone()) {
                     // No room beside the earlier votes; those close sooner or later.

@@ -230,6 +230,10 @@ impl Attended {
         match event {
             Event::Seen(workload) => self.rollout.workload() != Some(workload),
             Event::Missed => self.rollout.workload().is_some(),
+            Event::Moved(moved, _) => {
+                let last = self.rollout.durable().and_then(|record| record.moved.as_ref());
+                last.is_none_or(|last| !last.is(moved))
+            }
             Event::PodsSeen(_) | Event::Purged(..) => true,
             // Whatever this rollout writes comes back in a view, so views are no reason.
             Event::ViewChanged(_)
@@ -424,6 +428,7 @@ impl Machine for Attended {
             // The rollout's own business.
             Event::Seen(_)
             | Event::Missed
+            | Event::Moved(..)
             | Event::Looked(_)
             | Event::LookFailed(_)
             | Event::PodsSeen(_)

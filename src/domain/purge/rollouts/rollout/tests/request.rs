@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::agreement::group::{self, Known, Told, View};
-use crate::records::record::{Edge, Record};
+use crate::records::record::{Edge, Lead, Moved, Record};
 use crate::rollouts::rollout::request::voted;
 use kernel::id::{Component, Origin, Vector};
 use kernel::names::paths::{Path, PathSet};
@@ -124,4 +124,65 @@ fn a_member_without_news_votes_for_what_another_asks_for_and_for_the_usual_where
     assert_eq!(ask(&rest, &[&asker(None), &rest]), all, "also of a release that does not know such paths");
     let moved = Record { edge: Edge::Moved, ..rest.clone() };
     assert_eq!(ask(&moved, &[&asker(wanted), &rest]), all, "our own edge may have anything");
+}
+
+fn moved(identity: &str) -> Event {
+    let leads = [Lead::of("www.example.com")].into_iter().collect();
+    Event::Moved(Moved::new(identity, "traffic moved from blue (1) to web (2): www.example.com"), leads)
+}
+
+#[test]
+fn traffic_that_moved_here_is_purged_for_once_and_says_so() {
+    let mut story = Story::begin(complete("a", 1));
+    story.step(moved("1"));
+    story.see(complete("a", 1));
+    assert_eq!((story.last(), story.purges().len()), (Some(&Outcome::Purged), 1));
+    assert_eq!(ordered(&story), [PathSet::default()]);
+    let started = |effect: &Effect| matches!(effect, Effect::Tell(notice) if notice.message.starts_with("traffic moved from blue"));
+    assert_eq!(story.effects.iter().filter(|effect| started(effect)).count(), 1);
+    assert!(story.record().moved.is_some() && !story.record().leads.is_empty());
+    story.step(moved("1"));
+    assert_eq!(story.purges().len(), 1, "the same move again");
+    story.step(moved("2"));
+    assert_eq!(story.purges().len(), 2);
+}
+
+#[test]
+fn traffic_that_moves_to_a_rollout_in_flight_is_purged_with_it_even_if_it_goes_back() {
+    let mut story = Story::begin(complete("a", 1));
+    story.see(half("b", 2));
+    story.step(moved("1"));
+    assert_eq!(story.purges().len(), 0, "it is not complete");
+    story.see(complete("b", 2));
+    assert_eq!(story.purges().len(), 1);
+    story.see(half("c", 3));
+    story.step(moved("2"));
+    story.see(complete("b", 4));
+    assert_eq!(
+        (story.last(), story.purges().len()),
+        (Some(&Outcome::Purged), 2),
+        "the edge has another workload's version"
+    );
+}
+
+#[test]
+fn traffic_that_moved_here_and_a_request_for_some_paths_are_purged_together() {
+    let mut story = Story::begin(complete("a", 1));
+    story.held.insert("store");
+    story.step(moved("1"));
+    story.see(asking(complete("a", 1), "1", Some(&["/old"])));
+    story.held.clear();
+    story.step(Event::StoreFailed("a lost answer".to_owned()));
+    story.pass(Duration::from_secs(120));
+    assert_eq!(ordered(&story), [PathSet::default()], "everything, and /old is in that");
+}
+
+#[test]
+fn one_that_is_switched_off_takes_no_move() {
+    let mut story = Story::begin(complete("a", 1));
+    let mut off = complete("a", 1);
+    off.tuning.disabled = true;
+    story.see(off);
+    story.step(moved("1"));
+    assert_eq!((story.purges().len(), story.record().moved.clone()), (0, None));
 }

@@ -1,0 +1,76 @@
+//! Traffic that moves and the real program: a Service that selects other pods, and an Ingress that leads to another Service, are purged
+//! once each; also where nobody watched.
+
+use sandbox::kubernetes::Kind;
+use serde_json::json;
+
+use crate::scene::{DISTRIBUTION, HOST, NAME, NAMESPACE, Scene};
+
+/// The workload beside [`NAME`]; its container has its name, so that the two run different versions.
+const GREEN: &str = "green";
+
+async fn scene() -> Scene {
+    let mut scene = Scene::new().await;
+    scene.add_workload(GREEN);
+    scene.start().await;
+    scene.wait_until("it is known what leads to whom", async |scene| leads(scene, NAME)).await;
+    assert_eq!(scene.purged(), [""; 0], "a first look finds no move");
+    scene
+}
+
+/// Whether the record of a workload says that something leads to it.
+fn leads(scene: &Scene, name: &str) -> bool {
+    scene.record_of(name).is_some_and(|record| !record.leads.is_empty())
+}
+
+fn select(scene: &Scene, name: &str) {
+    let change = json!({"spec": {"selector": {"app": name}}});
+    scene.world.kubernetes.patch(Kind::Service, NAMESPACE, NAME, &change).expect("the cluster takes it");
+}
+
+async fn is_purged(scene: &Scene, times: usize, to: &str, from: &str) {
+    let over = async |scene: &Scene| {
+        let is_over = scene.record_of(to).is_some_and(|record| !record.is_open() && record.moved.is_some());
+        is_over && scene.purged().len() == times && leads(scene, to) && !leads(scene, from)
+    };
+    scene.wait_until(&format!("purge {times} is that of {to}"), over).await;
+    assert_eq!(scene.purged(), vec![DISTRIBUTION; times]);
+}
+
+#[tokio::test]
+async fn from_blue_to_green_and_back_while_nobody_watched_is_one_purge_each() {
+    let mut scene = scene().await;
+    select(&scene, GREEN);
+    is_purged(&scene, 1, GREEN, NAME).await;
+    let told = scene.note(GREEN, "RolloutStarted");
+    assert!(told.starts_with("traffic moved from web (web: 1.0) to green (green: 1.0): www.example.com"), "{told}");
+    let mut process = scene.take_process();
+    process.signal("TERM");
+    process.ended(support::process::PATIENCE).await.expect("it ends by itself");
+    select(&scene, NAME);
+    scene.start().await;
+    is_purged(&scene, 2, NAME, GREEN).await;
+    let mut process = scene.take_process();
+    process.signal("TERM");
+    process.ended(support::process::PATIENCE).await.expect("it ends by itself");
+    scene.start().await;
+    scene.roll_out("1.1");
+    scene.wait_until("the next change is purged once", async |scene| scene.purged().len() == 3).await;
+}
+
+#[tokio::test]
+async fn an_ingress_that_leads_to_another_service_is_one_purge() {
+    let scene = scene().await;
+    let service = |name: &str| {
+        json!({
+            "apiVersion": "v1", "kind": "Service", "metadata": {"name": name},
+            "spec": {"selector": {"app": name}, "ports": [{"name": "http", "port": 80, "targetPort": 8080}]},
+        })
+    };
+    scene.apply(service(GREEN));
+    let backend = json!({"service": {"name": GREEN, "port": {"number": 80}}});
+    let paths = json!([{"path": "/", "pathType": "Prefix", "backend": backend}]);
+    let change = json!({"spec": {"rules": [{"host": HOST, "http": {"paths": paths}}]}});
+    scene.world.kubernetes.patch(Kind::Ingress, NAMESPACE, NAME, &change).expect("the cluster takes it");
+    is_purged(&scene, 1, GREEN, NAME).await;
+}
