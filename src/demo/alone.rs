@@ -6,19 +6,32 @@ use tokio::time::sleep;
 
 use crate::demo::member::Member;
 use crate::demo::narration::{
-    BROKEN, CHAPTER_MAX, DISTRIBUTION, HOST, LOOK_EVERY, NAME, NAMESPACE, Told, image, label, program, say,
+    BROKEN, CHAPTER_MAX, DISTRIBUTION, HOST, LOOK_EVERY, NAME, NAMESPACE, Told, image, label, program, refused, say,
 };
 use crate::demo::story::{self, Came, Stopwatch};
 use crate::demo::telling::{CALM, Heading, Pace, Wishes};
 use sandbox::kubernetes::PodFate;
 use sandbox::world::World;
 
-/// A chapter: which version follows which, and what must come of it.
+/// What a person does.
+#[derive(Clone, Copy)]
+enum Act {
+    /// Rolls out this tag.
+    RollOut(&'static str),
+    /// Gives the Service the pods of the other Deployment.
+    Switch,
+}
+
+/// The other Deployment, which is complete before any traffic reaches it, and its version.
+const GREEN: &str = "web-green";
+const GREEN_TAG: &str = "1.3";
+
+/// A chapter: what is done, from which version on, and what must come of it.
 #[derive(Clone, Copy)]
 pub struct Scene {
     /// The version that runs when it begins.
     from: &'static str,
-    tag: &'static str,
+    act: Act,
     /// Purges, and webhook calls.
     expected: usize,
     /// The reason of the Event that it ends with.
@@ -27,26 +40,30 @@ pub struct Scene {
     kill: bool,
 }
 
-pub const SCENES: [(Heading, Scene); 5] = [
+pub const SCENES: [(Heading, Scene); 6] = [
     (
         Heading::new("rollout", "a new version is rolled out, 1.0 → 1.1"),
-        Scene { from: "1.0", tag: "1.1", expected: 1, until: "PurgeCompleted", kill: false },
+        Scene { from: "1.0", act: Act::RollOut("1.1"), expected: 1, until: "PurgeCompleted", kill: false },
     ),
     (
         Heading::new("broken", "a version whose image does not exist, 1.1 → 2.0"),
-        Scene { from: "1.1", tag: BROKEN, expected: 0, until: "RolloutFailed", kill: false },
+        Scene { from: "1.1", act: Act::RollOut(BROKEN), expected: 0, until: "RolloutFailed", kill: false },
     ),
     (
         Heading { name: "back", title: "back to 1.1: the edge never saw 2.0", goes_on: true },
-        Scene { from: BROKEN, tag: "1.1", expected: 0, until: "PurgeSkipped", kill: false },
+        Scene { from: BROKEN, act: Act::RollOut("1.1"), expected: 0, until: "PurgeSkipped", kill: false },
     ),
     (
         Heading::new("old", "the old version again, 1.1 → 1.0"),
-        Scene { from: "1.1", tag: "1.0", expected: 1, until: "PurgeCompleted", kill: false },
+        Scene { from: "1.1", act: Act::RollOut("1.0"), expected: 1, until: "PurgeCompleted", kill: false },
     ),
     (
         Heading::new("killed", "the controller is killed in the middle, 1.0 → 1.2"),
-        Scene { from: "1.0", tag: "1.2", expected: 1, until: "PurgeCompleted", kill: true },
+        Scene { from: "1.0", act: Act::RollOut("1.2"), expected: 1, until: "PurgeCompleted", kill: true },
+    ),
+    (
+        Heading::new("moved", "the Service selects another Deployment, 1.2 → 1.3"),
+        Scene { from: "1.2", act: Act::Switch, expected: 1, until: "PurgeCompleted", kill: false },
     ),
 ];
 
@@ -58,9 +75,10 @@ pub async fn tell(wishes: &Wishes) -> io::Result<bool> {
     let world = World::new(pace.timings, Some(pace.completes_after)).await?;
     world.kubernetes.set_fate(&image(BROKEN), Some(PodFate::CannotPull));
     let mut member = Member::new(world, from)?;
+    member.world.kubernetes.seed(NAMESPACE, GREEN, &image(GREEN_TAG), 3).map_err(refused)?;
     say(&format!(
         "allclear demo: the real controller against stand-ins on this machine's loopback\n\
-         \n  Kubernetes  {}   {NAMESPACE}/{NAME}, 3 replicas, reached by {HOST}\
+         \n  Kubernetes  {}   {NAMESPACE}/{NAME}, 3 replicas, reached by {HOST}; {NAMESPACE}/{GREEN}, by nothing\
          \n  CloudFront  {}   {DISTRIBUTION}, alias {HOST}\
          \n  webhook     {}/purged",
         member.world.api.url(),
@@ -68,7 +86,7 @@ pub async fn tell(wishes: &Wishes) -> io::Result<bool> {
         member.world.hook.url(),
     ))?;
     member.start(pace.settings()).await?;
-    member.ready("the controller").await?;
+    member.ready("the controller", 2).await?;
     let story = Story { pace, member, calls: 0, watch: Stopwatch::default() };
     story::tell(story, &scenes, wishes).await
 }
@@ -89,13 +107,16 @@ impl story::Story for Story {
         &mut self.watch
     }
 
-    /// Sets a tag and tells what follows, until the Event that it ends with was published (and the webhook called, if a purge is
+    /// Does it and tells what follows, until the Event that it ends with was published (and the webhook called, if a purge is
     /// expected).
-    async fn chapter(&mut self, Scene { tag, expected, until, kill, .. }: Scene) -> io::Result<Came> {
+    async fn chapter(&mut self, Scene { act, expected, until, kill, .. }: Scene) -> io::Result<Came> {
         self.member.state.clear();
         self.member.begin();
         let (purges, calls) = (self.member.purges(), self.member.received());
-        self.watch.line("deployment", &self.member.set_image(tag)?)?;
+        match act {
+            Act::RollOut(tag) => self.watch.line("deployment", &self.member.set_image(tag)?)?,
+            Act::Switch => self.watch.line("service", &self.member.select(GREEN)?)?,
+        }
         let mut killed = !kill;
         // There has to be a middle to kill it in.
         self.member.world.kubernetes.set_timings(if kill { CALM.timings } else { self.pace.timings });

@@ -104,7 +104,7 @@ impl Story {
             member.start(&settings(pace)).await?;
         }
         for member in &story.members {
-            member.ready(&member.world.name).await?;
+            member.ready(&member.world.name, 1).await?;
         }
         Ok(story)
     }

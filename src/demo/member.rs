@@ -10,6 +10,7 @@ use crate::demo::narration::{
     CHAPTER_MAX, DISTRIBUTION, HOST, LOOK_EVERY, NAME, NAMESPACE, Told, events, image, refused, settled,
 };
 use crate::demo::stage::{Controller, Part};
+use sandbox::kubernetes::Kind;
 use sandbox::world::World;
 
 /// One cluster and its controller.
@@ -29,7 +30,7 @@ impl Member {
         world.add_site(NAMESPACE, NAME, &image(tag), HOST, DISTRIBUTION)?;
         let url = format!("{}/purged", world.hook.url());
         world.subscribe(&json!([{
-            "name": NAME, "url": url, "method": "POST", "headers": {}, "parameters": { "site": HOST },
+            "name": NAME, "url": url, "method": "POST", "headers": {}, "parameters": { "site": HOST }, "workloads": [format!("{NAMESPACE}/*")],
         }]))?;
         let cluster = Part::cluster(&world.kubernetes);
         let (controller, state, told) = (Controller::default(), String::new(), BTreeSet::new());
@@ -40,12 +41,12 @@ impl Member {
         self.controller.start(&self.world, settings, BTreeMap::new()).await
     }
 
-    /// Waits until the controller has seen its cluster, which is settled: nothing has changed, so nothing is purged.
-    pub async fn ready(&self, name: &str) -> io::Result<()> {
+    /// Waits until the controller has seen its cluster with so many workloads, which is settled: nothing has changed, so nothing is purged.
+    pub async fn ready(&self, name: &str, workloads: usize) -> io::Result<()> {
         let deadline = Instant::now() + CHAPTER_MAX;
         loop {
             let seen = self.controller.observe().await;
-            if seen.synced && seen.workloads == 1 && settled(&self.world) {
+            if seen.synced && seen.workloads == workloads && settled(&self.world) {
                 return Ok(());
             }
             if Instant::now() > deadline {
@@ -59,6 +60,13 @@ impl Member {
     pub fn set_image(&self, tag: &str) -> io::Result<String> {
         self.world.kubernetes.set_image(NAMESPACE, NAME, NAME, &image(tag)).map_err(refused)?;
         Ok(format!("kubectl set image deployment/{NAME} {NAME}={}", image(tag)))
+    }
+
+    /// Has the Service of the site select the pods of another Deployment. Returns the command that does the same.
+    pub fn select(&self, name: &str) -> io::Result<String> {
+        let change = json!({"spec": {"selector": {"app": name}}});
+        self.world.kubernetes.patch(Kind::Service, NAMESPACE, NAME, &change).map_err(refused)?;
+        Ok(format!("kubectl set selector service/{NAME} app={name}"))
     }
 
     /// The Events so far are not told.
