@@ -262,8 +262,7 @@ fn each<T, U>(part: &Section<T>, then: impl FnOnce(&T) -> Section<U>) -> Section
 }
 
 pub(crate) fn find_site(workload: &Workload, facts: &Gathered) -> Site {
-    let WorkloadId { name, namespace, .. } = &workload.id;
-    facts.site(name, namespace, &workload.template_labels, workload.tuning.hosts.as_deref())
+    facts.site(workload.pods(), workload.tuning.hosts.as_deref())
 }
 
 fn shown(site: &Site, narrow: &BTreeMap<Host, PathSet>) -> SiteSeen {

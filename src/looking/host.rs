@@ -300,17 +300,16 @@ impl WorkloadBehind {
 
 /// What a Service selects that is no pod of a followed workload, in words.
 fn strangers(read: &Read, namespace: &str, selector: &Labels, pods: Option<&LabelledPods>) -> Option<String> {
-    let followed = |workload: &&Workload| is_subset(selector, &workload.template_labels);
-    let own: Vec<&Workload> = read.of(namespace).filter(followed).collect();
+    let is_followed = read.of(namespace).any(|workload| workload.pods().may_match(selector));
     let Some(pods) = pods else {
-        return own.is_empty().then(|| "no workload that is followed has the labels that it selects".to_owned());
+        return (!is_followed).then(|| "no workload that is followed has the labels that it selects".to_owned());
     };
     let selected = pods.iter().filter(|(labels, pod)| is_subset(selector, labels) && !pod.finished);
     let strange = selected.filter(|(labels, _)| read.of(namespace).all(|one| !one.selector.matches(labels)));
     let names: BTreeSet<&str> = strange.map(|(_, pod)| pod.name.as_str()).collect();
     let named: Vec<&str> = names.iter().take(PODS_NAMED_MAX).copied().collect();
     match names.len() {
-        0 if own.is_empty() => Some("selects no pod".to_owned()),
+        0 if !is_followed => Some("selects no pod".to_owned()),
         0 => None,
         all => Some(format!(
             "{} of no workload that is followed: {}{}",

@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use kernel::id::WorkloadId;
 use kernel::names::host::Host;
+use kinds::pods::PodLabels;
 use proptest::prelude::*;
 use purge::site::{
     GatewayFact, GrantFact, IngressFact, IngressRule, ListenerFact, ParentFact, Reach, RouteFact, RouteKind,
@@ -124,7 +126,11 @@ fn facts() -> impl Strategy<Value = SiteFacts> {
 
 /// The site of Deployment `shop/web`, whose pods are `app=web`.
 fn web(facts: &SiteFacts) -> Site {
-    site("web", NAMESPACE, &BTreeMap::from([("app".into(), "web".into())]), None, facts)
+    let pods = PodLabels {
+        of: &WorkloadId::deployment(NAMESPACE, "web"),
+        template: &BTreeMap::from([("app".into(), "web".into())]),
+    };
+    site(pods, None, facts)
 }
 
 fn without_paths(facts: &SiteFacts) -> SiteFacts {
@@ -191,7 +197,8 @@ proptest! {
     #[test]
     fn what_the_owner_wrote_down_is_all_there_is(facts in facts(), texts in hosts()) {
         let tuned: Vec<Host> = texts.iter().filter_map(|text| Host::parse(text).ok()).collect();
-        let site = site("web", NAMESPACE, &BTreeMap::from([("app".into(), "web".into())]), Some(&tuned), &facts);
+        let pods = PodLabels { of: &WorkloadId::deployment(NAMESPACE, "web"), template: &BTreeMap::new() };
+        let site = site(pods, Some(&tuned), &facts);
         let expected: BTreeSet<Host> = tuned.into_iter().map(Host::at_any_depth).collect();
         prop_assert_eq!(site.hosts.keys().cloned().collect::<BTreeSet<_>>(), expected);
         prop_assert!(site.origins.is_empty() && site.rejected.is_empty());

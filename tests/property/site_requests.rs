@@ -6,7 +6,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use kernel::id::WorkloadId;
 use kernel::names::host::Host;
+use kinds::pods::PodLabels;
 use proptest::prelude::*;
 use purge::site::{
     GatewayFact, GrantFact, IngressFact, IngressRule, ListenerFact, ParentFact, Reach, RouteFact, RouteKind,
@@ -314,7 +316,11 @@ fn facts(world: &World) -> SiteFacts {
 
 /// The site of Deployment `shop/other-name`, whose pods are `app=web`: no Ingress has its name.
 fn found(world: &World) -> Site {
-    site("other-name", "shop", &BTreeMap::from([("app".into(), "web".into())]), None, &facts(world))
+    let pods = PodLabels {
+        of: &WorkloadId::deployment("shop", "other-name"),
+        template: &BTreeMap::from([("app".into(), "web".into())]),
+    };
+    site(pods, None, &facts(world))
 }
 
 /// Whether the site has `name` among its hosts.

@@ -51,8 +51,8 @@ pub(super) async fn find(
         claims => claims?,
     };
     let facts = cluster.site_facts(&who.id.namespace, Age::Recent).await?;
-    let (names, of) = (facts.names(), who.id.namespace.clone());
-    let compare = move || compared(lost.iter(), &of, &who.template_labels, &facts, &claims);
+    let names = facts.names();
+    let compare = move || compared(lost.iter(), who.pods(), &facts, &claims);
     let lost = match names <= AT_ONCE_MAX {
         true => compare(),
         false => tokio::task::spawn_blocking(compare)
@@ -117,8 +117,7 @@ async fn find_site(
 }
 
 fn search(workload: &Workload, facts: &Gathered, claims: &[RouteClaim], tenants: &Tenants) -> FoundSite {
-    let hosts = workload.tuning.hosts.as_deref();
-    let found = facts.site(&workload.id.name, &workload.id.namespace, &workload.template_labels, hosts);
+    let found = facts.site(workload.pods(), workload.tuning.hosts.as_deref());
     for (place, why) in &found.rejected {
         tracing::debug!(workload = %workload.id.display_name(), place, why, "ignored an invalid host");
     }

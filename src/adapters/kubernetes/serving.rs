@@ -17,7 +17,7 @@ use super::routing::SERVICES;
 use super::{PODS, pods};
 use apiserver::{Api, Collection, Decoder, Resource};
 use kernel::id::Kind;
-use kernel::names::selector::{Labels, is_subset};
+use kernel::names::selector::Labels;
 use kernel::unreadable::Unreadable;
 use purge::ports::PortError;
 use purge::workloads::serving::{Endpoint, Serving, has_old};
@@ -70,8 +70,7 @@ impl ServingReader {
     pub async fn publishes_unready(&self, workload: &Workload) -> Result<bool, PortError> {
         let _place = self.places.acquire().await;
         let services = self.list(SERVICES, workload, None, publishing).await?;
-        let selects = |selector: &Labels| !selector.is_empty() && is_subset(selector, &workload.template_labels);
-        Ok(services.into_iter().flatten().any(|selector| selects(&selector)))
+        Ok(services.into_iter().flatten().any(|selector| workload.pods().may_match(&selector)))
     }
 
     async fn list<T>(

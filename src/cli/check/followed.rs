@@ -12,7 +12,6 @@ use crate::looking::page::count;
 use crate::looking::workloads::Listed;
 use kernel::names::distribution::Index;
 use kernel::names::host::Host;
-use kernel::names::selector::is_subset;
 use purge::ports::{ClusterView, PortError};
 use purge::site::{Age, Behind, Gathered, RouteClaim};
 
@@ -93,7 +92,7 @@ fn unfollowed(namespace: &str, host: &Host, facts: &Gathered, listed: &Listed) -
         let words = match facts.behind(space, name) {
             // What is in another namespace is not looked at here.
             _ if space != namespace => return None,
-            Behind::Pods(selector) if here().any(|one| is_subset(selector, &one.template_labels)) => return None,
+            Behind::Pods(selector) if here().any(|one| one.pods().may_match(selector)) => return None,
             Behind::Pods(_) => "selects pods of no workload that is followed".to_owned(),
             Behind::Nothing => "does not exist".to_owned(),
             Behind::Endpoints => "has no selector".to_owned(),

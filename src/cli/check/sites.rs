@@ -90,8 +90,7 @@ pub async fn sites(
             facts.insert(namespace.clone(), gathered);
         }
         let Some(facts) = facts.get(namespace) else { continue };
-        let site =
-            facts.site(&workload.id.name, namespace, &workload.template_labels, workload.tuning.hosts.as_deref());
+        let site = facts.site(workload.pods(), workload.tuning.hosts.as_deref());
         let owned = claims.map(|claims| own(&site, namespace, claims, &policy.tenants));
         let mut hosts: Vec<_> = site.hosts.keys().collect();
         hosts.retain(|host| owned.as_ref().is_none_or(|owned| owned.hosts.contains(*host)));

@@ -14,6 +14,7 @@
 mod daemon_set;
 mod deployment;
 pub mod object;
+pub mod pods;
 pub mod reported;
 mod stateful_set;
 #[cfg(test)]

@@ -29,6 +29,31 @@ async fn a_host_whose_pods_belong_to_nothing_that_is_followed_is_named() {
 }
 
 #[tokio::test]
+async fn a_service_of_one_pod_of_a_stateful_set_leads_to_what_is_followed() {
+    let world = World::start().await;
+    let labels = json!({"app": "db"});
+    let stateful_set = json!({
+        "apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"namespace": "blog", "name": "db"},
+        "spec": {
+            "replicas": 1, "serviceName": "db", "selector": {"matchLabels": labels},
+            "template": {
+                "metadata": {"labels": labels}, "spec": {"containers": [{"name": "db", "image": "shop/db:1"}]},
+            },
+        },
+    });
+    world.api.apply(stateful_set).unwrap();
+    world.api.expose("blog", "db", "db.example.com").unwrap();
+    let service = json!({
+        "apiVersion": "v1", "kind": "Service", "metadata": {"namespace": "blog", "name": "db"},
+        "spec": {"selector": {"statefulset.kubernetes.io/pod-name": "db-0"}, "ports": [{"port": 80}]},
+    });
+    world.api.apply(service).unwrap();
+    world.cloudfront.add_distribution(Distribution::new("EDB").alias("db.example.com"));
+    let followed = "a followed workload is behind each of 2 hosts with a distribution";
+    said(&world.report().await, "host-followed", followed);
+}
+
+#[tokio::test]
 async fn a_distribution_that_is_not_enabled_is_named() {
     let world = World::start().await;
     let disabled = Distribution { enabled: false, ..Distribution::new("EWEB").alias("shop.example.com") };

@@ -105,6 +105,11 @@ async fn a_service_that_publishes_unready_pods_counts_only_for_the_pods_it_selec
     assert_eq!(view.publishes_unready(&workload).await, Ok(false));
     publish("blog");
     assert_eq!(view.publishes_unready(&workload).await, Ok(false));
+    let of_one_template = json!({"spec": {"selector": {"app": "web", "pod-template-hash": "5d4"}}});
+    bench.api.patch(Kind::Service, "shop", "blog", &of_one_template).unwrap();
+    assert_eq!(view.publishes_unready(&workload).await, Ok(true));
+    bench.api.patch(Kind::Service, "shop", "blog", &json!({"spec": {"selector": {"app": "blog"}}})).unwrap();
+    assert_eq!(view.publishes_unready(&workload).await, Ok(false));
     publish("web");
     assert_eq!(view.publishes_unready(&workload).await, Ok(true));
 }

@@ -5,6 +5,8 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use allclear::adapters::kubernetes::{Cluster, Options, Scope, Tempo, connect};
+use kernel::id::WorkloadId;
+use kinds::pods::PodLabels;
 use purge::ports::{ClusterView, Retry};
 use purge::site::{Age, Gathered, Site};
 use sandbox::kubernetes::{KubernetesStandIn, Options as StandInOptions};
@@ -36,7 +38,8 @@ fn huge(number: usize) -> Value {
 }
 
 fn web(namespace: &str, facts: &Gathered) -> Site {
-    facts.site("web", namespace, &BTreeMap::from([("app".into(), "web".into())]), None)
+    let template = BTreeMap::from([("app".into(), "web".into())]);
+    facts.site(PodLabels { of: &WorkloadId::deployment(namespace, "web"), template: &template }, None)
 }
 
 /// A line of this process' memory, in MiB.

@@ -7,7 +7,7 @@ use super::bounds::{Bulky, NAMESPACE_NAMES_MAX, OBJECT_NAMES_MAX, OTHERS_NAMES_M
 use super::names::Names;
 use super::{IngressFact, REJECTED_MAX, Site, SiteFacts, annotation, site};
 use kernel::names::host::Host;
-use kernel::names::selector::Labels;
+use kinds::pods::PodLabels;
 
 /// Facts as they were read, with what was left out of them. It is read as the facts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -117,8 +117,8 @@ impl Gathered {
     /// Finds the site of a workload as [`site`] does. Omissions are listed among the rejections in any case, unless
     /// the owner has named the hosts.
     #[must_use]
-    pub fn site(&self, workload_name: &str, namespace: &str, labels: &Labels, tuning_hosts: Option<&[Host]>) -> Site {
-        let mut found = site(workload_name, namespace, labels, tuning_hosts, &self.facts);
+    pub fn site(&self, pods: PodLabels<'_>, tuning_hosts: Option<&[Host]>) -> Site {
+        let mut found = site(pods, tuning_hosts, &self.facts);
         if tuning_hosts.is_none() && !self.left_out.is_empty() {
             found.rejected.truncate(REJECTED_MAX.saturating_sub(self.left_out.len()));
             found.rejected.extend(self.left_out.iter().cloned());

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{RouteClaim, Site, SiteFacts, found_by, leading};
 use kernel::names::host::Host;
-use kernel::names::selector::Labels;
+use kinds::pods::PodLabels;
 
 /// The fate of hosts that a workload had, and that are not of its site now.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -25,19 +25,18 @@ pub fn missing<'a>(had: &'a BTreeSet<Host>, found: &BTreeSet<Host>) -> impl Iter
     had.iter().filter(|host| !found.iter().any(|ours| covers(ours, host)))
 }
 
-/// The fate of these hosts of a workload in `namespace`, whose pods have these labels. `claims` are those of all
+/// The fate of these hosts of a workload with such pods. `claims` are those of all
 /// namespaces: a host that another namespace routes is no longer this one's, whoever accepts it.
 #[must_use]
 pub fn lost<'a>(
     missing: impl Iterator<Item = &'a Host>,
-    namespace: &str,
-    labels: &Labels,
+    pods: PodLabels<'_>,
     facts: &SiteFacts,
     claims: &[RouteClaim],
 ) -> Lost {
-    let others = of_others(namespace, labels, facts);
+    let others = of_others(pods, facts);
     let here = others.hosts.iter().map(|(host, sources)| (host, sources.first().map(ToString::to_string)));
-    let there = claims.iter().filter(|claim| claim.namespace != namespace);
+    let there = claims.iter().filter(|claim| claim.namespace != pods.of.namespace);
     let there = there.flat_map(|claim| claim.hosts.iter().map(|(host, _)| (host, Some(claim.object.clone()))));
     let taken: Vec<(&Host, Option<String>)> = here.chain(there).collect();
     let mut lost = Lost::default();
@@ -53,10 +52,10 @@ pub fn lost<'a>(
     lost
 }
 
-/// The hosts that lead to Services of the namespace that exist and lead to something else. A missing backend serves
+/// The hosts that lead to Services of its namespace that exist and lead to something else. A missing backend serves
 /// no one.
-fn of_others(namespace: &str, labels: &Labels, facts: &SiteFacts) -> Site {
-    let ours = leading(namespace, labels, facts);
+fn of_others(pods: PodLabels<'_>, facts: &SiteFacts) -> Site {
+    let (ours, namespace) = (leading(pods, facts), pods.of.namespace.as_str());
     let services = facts.services.iter().filter(|service| service.namespace == namespace);
     let others = services.map(|service| service.name.as_str()).filter(|name| !ours.contains(name)).collect();
     found_by("", namespace, &others, facts)

@@ -1,6 +1,6 @@
 //! The site of a workload: the hosts people reach it by, and where each host came from.
 //!
-//! Deployment → Services that select its pods → Ingresses and routes that lead to those Services → hosts. Failing
+//! Workload → Services that may select its pods → Ingresses and routes that lead to those Services → hosts. Failing
 //! that, the Ingress of the workload's own name, as the program before this one had it. An annotation on the workload
 //! overrides everything found. A workload without hosts is simply not a site.
 //!
@@ -38,8 +38,9 @@ pub use self::leads::{Behind, Lead};
 pub use self::lost::{Lost, lost, missing};
 use self::others::{Claim, Known, Others};
 pub use self::own::{Owned, PathMatch, RouteClaim, own, taken};
+use kernel::id::WorkloadId;
 use kernel::names::host::Host;
-use kernel::names::selector::{Labels, is_subset};
+use kinds::pods::PodLabels;
 
 /// Most hosts of one site. CloudFront's default quota is 100 aliases a distribution, so this is ten full distributions
 /// behind one workload; beyond it a vote would outgrow its record.
@@ -73,18 +74,13 @@ impl Site {
 
 /// Finds the site of a workload.
 ///
-/// `template_labels` are those of its pods, by which Services select them. `tuning_hosts` are the hosts its owner wrote
-/// down, if any; a wildcard among them means what it means to CloudFront, any depth.
+/// Services select its pods by their labels. `tuning_hosts` are the hosts its owner wrote down, if any; a wildcard among
+/// them means what it means to CloudFront, any depth.
 #[must_use]
-pub fn site(
-    workload_name: &str,
-    namespace: &str,
-    template_labels: &Labels,
-    tuning_hosts: Option<&[Host]>,
-    facts: &SiteFacts,
-) -> Site {
+pub fn site(pods: PodLabels<'_>, tuning_hosts: Option<&[Host]>, facts: &SiteFacts) -> Site {
     let Some(hosts) = tuning_hosts else {
-        return found_by(workload_name, namespace, &leading(namespace, template_labels, facts), facts);
+        let WorkloadId { name, namespace, .. } = pods.of;
+        return found_by(name, namespace, &leading(pods, facts), facts);
     };
     let nothing = SiteFacts::default();
     let known = Known::new(&nothing);
@@ -95,11 +91,12 @@ pub fn site(
     findings.finish(&Others::new(&known))
 }
 
-/// The Services of a namespace that lead to pods with these labels: they select them, or are another name, of type `ExternalName`, for
-/// one that does. One step is followed, and no further.
-fn leading<'a>(namespace: &str, labels: &Labels, facts: &'a SiteFacts) -> BTreeSet<&'a str> {
+/// The Services of the namespace that may lead to these pods: they select them, or are another name, of type `ExternalName`, for one
+/// that does. One step is followed, and no further.
+fn leading<'a>(pods: PodLabels<'_>, facts: &'a SiteFacts) -> BTreeSet<&'a str> {
+    let namespace = pods.of.namespace.as_str();
     let of_namespace = || facts.services.iter().filter(|service| service.namespace == namespace);
-    let selects = |service: &&ServiceFact| !service.selector.is_empty() && is_subset(&service.selector, labels);
+    let selects = |service: &&ServiceFact| pods.may_match(&service.selector);
     let mut services: BTreeSet<&str> = of_namespace().filter(selects).map(|service| service.name.as_str()).collect();
     let leads_on = |service: &&ServiceFact| {
         let target = service.external_name.as_deref().and_then(|name| cluster_name(name, namespace));

@@ -1,6 +1,8 @@
 //! The rules by example. `tests/property/site.rs` sends requests through generated clusters instead.
 
 use super::*;
+use kernel::id::Kind;
+use kernel::names::selector::Labels;
 
 fn labels(pairs: &[(&str, &str)]) -> Labels {
     pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
@@ -47,7 +49,8 @@ fn route(name: &str, hostnames: &[&str]) -> RouteFact {
 /// The site of Deployment `shop/web`, whose pods are `app=web` and which Service `web-svc` selects.
 fn of(mut facts: SiteFacts) -> Site {
     facts.services.extend([service("web-svc", "web"), service("api-svc", "api")]);
-    site("web", "shop", &labels(&[("app", "web"), ("pod-template-hash", "1")]), None, &facts)
+    let (of, template) = (WorkloadId::deployment("shop", "web"), labels(&[("app", "web"), ("pod-template-hash", "1")]));
+    site(PodLabels { of: &of, template: &template }, None, &facts)
 }
 
 fn of_ingress(ingress: IngressFact) -> Site {
@@ -200,10 +203,24 @@ fn external_dns_names_are_hosts_of_the_service_ingress_or_route_they_are_on() {
 }
 
 #[test]
+fn a_service_of_one_pod_of_a_stateful_set_leads_to_it() {
+    let first = ("statefulset.kubernetes.io/pod-name", "db-0");
+    let mut facts =
+        SiteFacts { ingresses: vec![ingress("public", &[("www.example.com", "first")])], ..SiteFacts::default() };
+    facts.services = vec![ServiceFact { selector: labels(&[first]), ..service("first", "") }];
+    for (name, found) in [("db", vec!["www.example.com"]), ("cache", vec![])] {
+        let pods =
+            PodLabels { of: &WorkloadId::new(Kind::StatefulSet, "shop", name), template: &labels(&[("app", name)]) };
+        assert_eq!(hosts(&site(pods, None, &facts)), found, "{name}");
+    }
+}
+
+#[test]
 fn an_annotation_on_the_workload_overrides_all() {
     let facts = SiteFacts { ingresses: vec![ingress("web", &[("www.example.com", "x")])], ..Default::default() };
     let tuned: Vec<Host> = vec!["shop.example.com".parse().unwrap(), "*.example.net".parse().unwrap()];
-    let site = site("web", "shop", &Labels::new(), Some(&tuned), &facts);
+    let pods = PodLabels { of: &WorkloadId::deployment("shop", "web"), template: &Labels::new() };
+    let site = site(pods, Some(&tuned), &facts);
     assert_eq!(
         words(&site),
         ["**.example.net: annotation on the workload", "shop.example.com: annotation on the workload"]
@@ -431,8 +448,8 @@ fn lost_of(had: &[&str], rules: &[(&str, &str)], claims: &[(&str, &str)]) -> Los
         ingresses: vec![ingress("public", rules)],
         ..Default::default()
     };
-    let labels = labels(&[("app", "web")]);
-    let found: BTreeSet<Host> = site("web", "shop", &labels, None, &facts).hosts.into_keys().collect();
+    let pods = PodLabels { of: &WorkloadId::deployment("shop", "web"), template: &labels(&[("app", "web")]) };
+    let found: BTreeSet<Host> = site(pods, None, &facts).hosts.into_keys().collect();
     let had: BTreeSet<Host> = had.iter().map(|host| host.parse().unwrap()).collect();
     let claim = |(namespace, host): &(&str, &str)| RouteClaim {
         created: "2026".to_owned(),
@@ -442,7 +459,7 @@ fn lost_of(had: &[&str], rules: &[(&str, &str)], claims: &[(&str, &str)]) -> Los
         hosts: vec![(host.parse().unwrap(), Vec::new())],
     };
     let claims: Vec<RouteClaim> = claims.iter().map(claim).collect();
-    lost(missing(&had, &found), "shop", &labels, &facts, &claims)
+    lost(missing(&had, &found), pods, &facts, &claims)
 }
 
 #[test]

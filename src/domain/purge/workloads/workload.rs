@@ -16,6 +16,7 @@ use kernel::names::paths::{self, Path, PathSet};
 use kernel::names::selector::LabelSelector;
 use kernel::text::cut;
 use kinds::Newest;
+use kinds::pods::PodLabels;
 use kinds::reported::{Replicas, Reported, Says, Standing};
 use notices::delivery::{InvalidResend, Resend};
 
@@ -51,7 +52,7 @@ pub struct Workload {
     pub newest: Newest,
     /// Which pods are its own.
     pub selector: LabelSelector,
-    /// The labels of its pod template, by which Services select them.
+    /// The labels of its pod template; [`Workload::pods`] compares them with the selectors of Services.
     pub template_labels: BTreeMap<String, String>,
     pub tuning: Tuning,
 }
@@ -73,6 +74,11 @@ impl Workload {
     /// How its rollout stands at this sight; see [`Reported::standing`].
     pub fn standing(&self, zero_is_complete: bool) -> Standing {
         self.reported().standing(zero_is_complete)
+    }
+
+    /// Its pods, as Services select them.
+    pub const fn pods(&self) -> PodLabels<'_> {
+        PodLabels { of: &self.id, template: &self.template_labels }
     }
 
     /// Whether its pods are kept as they are.
