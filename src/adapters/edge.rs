@@ -1,7 +1,7 @@
 //! Whether edges are fresh, as [`Edges`]: read afresh from our own ledger and cluster, or asked of another allclear.
 //!
 //! ```text
-//! GET SERVER/api/v1/fresh/NS/NAME        Authorization: Bearer TOKEN
+//! GET SERVER/api/v1/fresh/NS/NAME        also NS/statefulset/NAME; Authorization: Bearer TOKEN
 //! 200   {"open": true}   or   {"open": false, "reason": "its purge is under way"}
 //! ```
 //!
@@ -18,6 +18,7 @@ use bytes::Bytes;
 use forge::{Authorities, Http};
 use kernel::id::WorkloadId;
 use kernel::names::destination::Purpose;
+use kernel::names::workload_name::WorkloadName;
 use kernel::text::clean;
 use objects::pipeline::judge::Stale;
 use objects::pipeline::spec::{Purged, PurgedBy};
@@ -111,7 +112,8 @@ impl Others {
         keys: Option<&(HeaderValue, Option<Authorities>)>,
         id: &WorkloadId,
     ) -> Result<Result<(), Stale>, PortError> {
-        let address = format!("{}/api/v1/fresh/{}/{}", by.server.trim_end_matches('/'), id.namespace, id.name);
+        let (server, name) = (by.server.trim_end_matches('/'), WorkloadName::of(id));
+        let address = format!("{server}/api/v1/fresh/{}/{name}", id.namespace);
         let mut request = Request::get(address).body(Bytes::new());
         let request = request.as_mut().map_err(|_| PortError::lasting(ATTEMPTED, "its address is no URL"))?;
         request.headers_mut().insert(ACCEPT, HeaderValue::from_static("application/json"));
@@ -173,7 +175,7 @@ impl Edges for FreshEdges {
         };
         for namespace in namespaces {
             for name in &purged.workloads {
-                let id = WorkloadId::deployment(namespace.as_str(), name.as_str());
+                let id = name.within(namespace);
                 self.paced().await;
                 let fresh = match &by {
                     Some((by, others, keys)) => others.ask(by, keys.as_ref(), &id).await?,

@@ -1,4 +1,5 @@
-//! Whether the edge is fresh for a workload, for those who wait for that elsewhere: `GET /api/v1/fresh/NS/NAME`.
+//! Whether the edge is fresh for a workload, for those who wait for that elsewhere: `GET /api/v1/fresh/NS/NAME` of a
+//! Deployment, `NS/statefulset/NAME` of another kind.
 //!
 //! They are other allclears (`purged.server`), and tools that ask before they go on. So it is answered where the probes are, to who
 //! has its token, and in the form of a verdict: `{"open": true}`, or `{"open": false, "reason": "…", "retryAfter": 2}`.
@@ -14,8 +15,9 @@ use actix_web::{HttpRequest, HttpResponse};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-use super::names::is_name;
+use super::names::workload;
 use super::reply;
+use kernel::names::workload_name::WorkloadName;
 use objects::pipeline::spec::Purged;
 use objects::ports::pipeline::Edges;
 
@@ -60,12 +62,12 @@ impl Fresh {
             refusal.headers_mut().insert(header::WWW_AUTHENTICATE, header::HeaderValue::from_static("Bearer"));
             return refusal;
         }
-        let Some((namespace, name)) = asked.split_once('/').filter(|(one, other)| is_name(one) && is_name(other))
-        else {
-            return reply::text(StatusCode::NOT_FOUND, format!("ask for {PATH}NAMESPACE/NAME of a Deployment\n"));
+        let Some(id) = workload(asked) else {
+            let words = format!("ask for {PATH}NAMESPACE/NAME of a Deployment, or {PATH}NAMESPACE/statefulset/NAME\n");
+            return reply::text(StatusCode::NOT_FOUND, words);
         };
-        let purged = Purged { workloads: vec![name.to_owned()], by: None };
-        let namespaces = BTreeSet::from([namespace.to_owned()]);
+        let purged = Purged { workloads: vec![WorkloadName::of(&id)], by: None };
+        let namespaces = BTreeSet::from([id.namespace]);
         match reply::within(ANSWER_WITHIN, self.edges.are_fresh(&purged, &namespaces)).await {
             Some(Ok(Ok(()))) => reply::json(&Verdict { open: true, reason: None, retry_after: None }),
             Some(Ok(Err(why))) => {

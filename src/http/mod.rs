@@ -35,9 +35,7 @@ pub use doors::{Addresses, Door, ListenError};
 use doors::{Open, bind};
 pub use fresh::Fresh;
 use guests::Guest;
-use kernel::id::WorkloadId;
 use kernel::text;
-use names::is_name;
 use page::Asked;
 use purge::rollouts::browse::{Only, Search, TEXT_CHARS_MAX};
 pub use window::Front;
@@ -144,8 +142,7 @@ fn asked(path: &str, query: &str) -> Option<Asked> {
     if let "" | "/" = path {
         return Some(Asked::Overview(search(query)));
     }
-    let (namespace, name) = path.strip_prefix(page::link::WORKLOADS)?.split_once('/')?;
-    (is_name(namespace) && is_name(name)).then(|| Asked::Workload(WorkloadId::deployment(namespace, name)))
+    names::workload(path.strip_prefix(page::link::WORKLOADS)?).map(Asked::Workload)
 }
 
 /// What is searched for, by the part of an address after its question mark. What cannot have been meant is left out: a search changes

@@ -447,16 +447,16 @@ async fn the_page_shows_who_is_in_the_group_and_what_holds_it() {
     serving.stop().await;
 }
 
-/// `shop/web` is fresh, `shop/late` is not, `shop/lost` cannot be read; whatever else is asked about fails the test.
+/// `shop/web` is fresh, `shop/statefulset/late` is not, `shop/lost` cannot be read; whatever else is asked about fails the test.
 struct ThreeEdges;
 
 #[async_trait::async_trait]
 impl Edges for ThreeEdges {
     async fn are_fresh(&self, purged: &Purged, namespaces: &BTreeSet<String>) -> Result<Result<(), Stale>, PortError> {
         assert_eq!((namespaces.len(), &purged.by), (1, &None));
-        match (namespaces.first().unwrap().as_str(), purged.workloads[0].as_str()) {
+        match (namespaces.first().unwrap().as_str(), purged.workloads[0].to_string().as_str()) {
             ("shop", "web") => Ok(Ok(())),
-            ("shop", "late") => Ok(Err(Stale("its purge is under way".to_owned()))),
+            ("shop", "statefulset/late") => Ok(Err(Stale("its purge is under way".to_owned()))),
             ("shop", "lost") => Err(PortError::passing("failed to read the record", "no answer")),
             other => panic!("{other:?} was asked about"),
         }
@@ -475,7 +475,7 @@ async fn whether_an_edge_is_fresh_is_answered_to_who_has_the_token() {
         let open = ask_as(door, "GET", &path("shop/web"), token).await;
         assert!(open.starts_with("HTTP/1.1 200") && open.contains("content-type: application/json"), "{open}");
         assert_eq!(serde_json::from_str::<serde_json::Value>(body(&open)).unwrap(), serde_json::json!({"open": true}));
-        let late = ask_as(door, "GET", &path("shop/late"), token).await;
+        let late = ask_as(door, "GET", &path("shop/statefulset/late"), token).await;
         let expected = serde_json::json!({"open": false, "reason": "its purge is under way", "retryAfter": 2});
         assert_eq!(serde_json::from_str::<serde_json::Value>(body(&late)).unwrap(), expected);
         let lost = ask_as(door, "GET", &path("shop/lost"), token).await;
@@ -492,7 +492,7 @@ async fn whether_an_edge_is_fresh_is_answered_to_who_has_the_token() {
         assert!(refused.starts_with("HTTP/1.1 401") && refused.contains("www-authenticate: Bearer"), "{refused}");
         assert!(!refused.contains("hunter2"), "{refused}");
     }
-    for bad in ["", "shop", "shop/", "shop/web/x", "shop/..", "../web", "shop/we%62", "Shop/web"] {
+    for bad in ["", "shop", "shop/", "shop/web/x", "shop/job/web", "shop/..", "../web", "shop/we%62", "Shop/web"] {
         assert!(ask_as(probes, "GET", &path(bad), token).await.starts_with("HTTP/1.1 404"), "{bad}");
     }
     assert!(ask_as(probes, "POST", &path("shop/web"), token).await.starts_with("HTTP/1.1 405"));

@@ -17,6 +17,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use kernel::id::{Environment, PipelineId, RepoId, Revision, Subject};
 use kernel::machine::Timestamp;
 use kernel::names::destination::Purpose;
+use kernel::names::workload_name::WorkloadName;
 use objects::asked::Opening;
 use objects::gates::VerdictSource;
 use objects::pipeline::judge::Stale;
@@ -123,7 +124,8 @@ impl Bench {
             secret: secret.map(str::to_owned),
             namespace: "shop".to_owned(),
         };
-        let purged = Purged { workloads: vec!["web".to_owned()], by: Some(by) };
+        let workloads = ["web", "statefulset/db"].map(|name| WorkloadName::parse(name).unwrap()).into();
+        let purged = Purged { workloads, by: Some(by) };
         let fresh = self.edges.are_fresh(&purged, &BTreeSet::from(["prod".to_owned()])).await;
         assert!(!format!("{fresh:?}").contains("hunter2"), "{fresh:?}");
         fresh
@@ -153,7 +155,7 @@ async fn a_verdict_is_asked_for_by_a_signed_question_and_its_words_are_told() {
     let closed = bench.answers(200, &closed).ask(None).await.unwrap();
     assert_eq!((closed.open, closed.changes_after), (false, Some(Duration::from_secs(90))));
     assert_eq!(closed.words, "127.0.0.1 says closed: budget\\u{1b}[2J used up");
-    assert_eq!(bench.receiver.received()[1].request.header("webhook-signature"), None);
+    assert_eq!(bench.receiver.received()[2].request.header("webhook-signature"), None);
 }
 
 // Faults: PF16
@@ -253,13 +255,16 @@ async fn a_namespace_whose_systems_are_silent_keeps_no_other_waiting() {
 #[tokio::test]
 async fn another_allclear_is_asked_with_the_token_of_the_pipeline() {
     let bench = Bench::start(true).await;
-    assert_eq!(bench.answers(200, &json!({"open": true})).edge(Some("key")).await, Ok(Ok(())));
-    let request = bench.receiver.received().remove(0).request;
-    assert_eq!((request.method.as_str(), request.path.as_str()), ("GET", "/api/v1/fresh/prod/web"));
-    assert_eq!(request.header("authorization"), Some(format!("Bearer {TOKEN}").as_str()));
+    let open = json!({"open": true});
+    assert_eq!(bench.answers(200, &open).answers(200, &open).edge(Some("key")).await, Ok(Ok(())));
+    let requests = bench.receiver.received().into_iter().map(|received| received.request);
+    for (request, path) in requests.zip(["/api/v1/fresh/prod/web", "/api/v1/fresh/prod/statefulset/db"]) {
+        assert_eq!((request.method.as_str(), request.path.as_str()), ("GET", path));
+        assert_eq!(request.header("authorization"), Some(format!("Bearer {TOKEN}").as_str()));
+    }
     let stale = bench.answers(200, &json!({"open": false, "reason": "its purge is under way"})).edge(None).await;
     assert_eq!(stale, Ok(Err(Stale("the edge of prod/web: 127.0.0.1 says: its purge is under way".to_owned()))));
-    assert_eq!(bench.receiver.received()[1].request.header("authorization"), None);
+    assert_eq!(bench.receiver.received()[2].request.header("authorization"), None);
     for (status, words, denied) in [
         (401, "does not accept the token", true),
         (404, "http.fresh_token_file", false),
@@ -277,15 +282,18 @@ async fn another_allclear_is_asked_with_the_token_of_the_pipeline() {
 #[tokio::test]
 async fn our_own_edges_are_read_afresh_ten_in_a_second() {
     let bench = Bench::start(true).await;
-    let purged = |names: &[&str]| Purged { workloads: names.iter().map(ToString::to_string).collect(), by: None };
+    let purged = |name| Purged { workloads: vec![WorkloadName::parse(name).unwrap()], by: None };
     let prod = BTreeSet::from(["prod".to_owned()]);
-    let missing = bench.edges.are_fresh(&purged(&["web"]), &prod).await;
-    let why = "the edge of prod/web: there is no such Deployment in a namespace that allclear watches";
+    let missing = bench.edges.are_fresh(&purged("web"), &prod).await;
+    let why = "the edge of prod/web: there is no such workload in a namespace that allclear watches";
     assert_eq!(missing, Ok(Err(Stale(why.to_owned()))));
     assert_eq!(bench.world.asked("cluster.workload", "deployment/prod/web").len(), 1);
+    let missing = bench.edges.are_fresh(&purged("statefulset/web"), &prod).await.unwrap().unwrap_err();
+    assert!(missing.0.starts_with("the edge of statefulset/prod/web: there is no such workload"), "{missing:?}");
+    assert_eq!(bench.world.asked("cluster.workload", "statefulset/prod/web").len(), 1);
     let began = Instant::now();
     for _ in 0..5 {
-        bench.edges.are_fresh(&purged(&["web"]), &prod).await.unwrap().unwrap_err();
+        bench.edges.are_fresh(&purged("web"), &prod).await.unwrap().unwrap_err();
     }
     assert!(began.elapsed() >= Duration::from_millis(450), "{:?}", began.elapsed());
 }

@@ -22,6 +22,7 @@ use forge::{Authorities, Http, HttpError};
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 use kernel::id::{InvalidationId, Origin, Reference, Revision, Subject, WorkloadId};
 use kernel::names::distribution::{Distribution, DistributionId};
+use kernel::names::workload_name::WorkloadName;
 use objects::gates::VerdictSource;
 use objects::pipeline::spec::{Purged, PurgedBy};
 use objects::ports::pipeline::Edges;
@@ -207,7 +208,7 @@ fn fresh_edge(bytes: &[u8]) -> bool {
         );
         let by =
             PurgedBy { server: "https://allclear.example.com".to_owned(), secret: None, namespace: "shop".to_owned() };
-        let purged = Purged { workloads: vec!["web".to_owned()], by: Some(by) };
+        let purged = Purged { workloads: vec![WorkloadName::parse("web").unwrap()], by: Some(by) };
         match edges.are_fresh(&purged, &BTreeSet::from(["shop".to_owned()])).await {
             Ok(Ok(())) => {
                 assert_eq!(status, StatusCode::OK);

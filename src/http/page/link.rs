@@ -4,22 +4,28 @@ use maud::{Markup, html};
 
 use crate::http::names::is_name;
 use kernel::id::WorkloadId;
+use kernel::names::workload_name::WorkloadName;
 
-/// Where pages of workloads are: `/workloads/NAMESPACE/NAME`.
+/// Where pages of workloads are: `/workloads/NAMESPACE/NAME` of a Deployment, `/workloads/NAMESPACE/statefulset/NAME` of another kind.
 pub const WORKLOADS: &str = "/workloads/";
 
 /// CloudFront's console in the commercial partition; China has one of its own, to which no link leads.
 const CONSOLE: &str = "https://console.aws.amazon.com/cloudfront/v4/home#/distributions/";
 
-/// `shop/web`, as a link to its page.
+/// `shop/web`, or `statefulset/shop/db`, as a link to its page.
 pub(super) fn workload(id: &WorkloadId) -> Markup {
     let WorkloadId { namespace, name, .. } = id;
-    let words = html! { span.quiet { (namespace) "/" } (name) };
+    let words = html! { span.quiet { (before_name(id)) } (name) };
     html! {
         @if is_name(namespace) && is_name(name) {
-            a.to href={ (WORKLOADS) (namespace) "/" (name) } { (words) }
+            a.to href={ (WORKLOADS) (namespace) "/" (WorkloadName::of(id)) } { (words) }
         } @else { (words) }
     }
+}
+
+/// What [`WorkloadId::display_name`] has before the name.
+pub(super) fn before_name(id: &WorkloadId) -> String {
+    id.display_name().strip_suffix(id.name.as_str()).unwrap_or_default().to_owned()
 }
 
 /// A distribution, or one invalidation of it, as a link to the console.
@@ -37,11 +43,17 @@ pub(super) fn invalidation(distribution: &str, invalidation: Option<&str>) -> Ma
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kernel::id::Kind;
 
     #[test]
     fn only_usual_names_become_links() {
         let shown = workload(&WorkloadId::deployment("shop", "web")).into_string();
         assert!(shown.contains("href=\"/workloads/shop/web\""), "{shown}");
+        let shown = workload(&WorkloadId::new(Kind::StatefulSet, "shop", "web")).into_string();
+        assert!(
+            shown.contains("href=\"/workloads/shop/statefulset/web\"") && shown.contains(">statefulset/shop/<"),
+            "{shown}"
+        );
         for hostile in ["../x", "web?y", "<b>", "javascript:alert(1)", ""] {
             assert!(!workload(&WorkloadId::deployment("shop", hostile)).into_string().contains("href"), "{hostile}");
             assert!(!invalidation(hostile, Some("I1")).into_string().contains("href"), "{hostile}");

@@ -3,11 +3,13 @@
 use maud::{Markup, html};
 
 use super::health::{Health, Mood, is_held_up};
+use super::link::before_name;
 use super::{Asked, Section, View, count, rollout, time};
 use crate::actors::browse::Row;
 use crate::actors::observation::Observation;
 use crate::telemetry::chronicle::Moment;
 use kernel::id::WorkloadId;
+use kernel::names::workload_name::WorkloadName;
 use notices::notice::Severity;
 
 /// Moments on one page: those of a dozen rollouts.
@@ -33,7 +35,7 @@ pub(super) fn parts(view: &View<'_>, id: &WorkloadId) -> (Health, Vec<Section>) 
 fn heading(id: &WorkloadId, row: Option<&Row>) -> Markup {
     html! {
         p.crumb {
-            a href="/" { "All workloads" } " / " span.quiet { (id.namespace) "/" } strong { (id.name) }
+            a href="/" { "All workloads" } " / " span.quiet { (before_name(id)) } strong { (id.name) }
             @if let Some(row) = row { " " span.change { (row.version) } }
         }
     }
@@ -126,7 +128,7 @@ pub(super) fn explained(view: &View<'_>, explained: &Result<String, String>) -> 
                 Err(why) => div.card.empty { (why) },
             }
             @if let Asked::Workload(id) = view.asked {
-                p.more { "The same in a terminal: " code { "allclear explain -n " (id.namespace) " " (id.name) } }
+                p.more { "The same in a terminal: " code { "allclear explain -n " (id.namespace) " " (WorkloadName::of(id)) } }
             }
         }
     }

@@ -89,6 +89,8 @@ fn an_address_is_a_search_or_a_workload_and_what_cannot_be_meant_is_left_out() {
     let Some(Asked::Overview(search)) = asked("/", &format!("q={}", "é".repeat(5_000))) else { panic!("a search") };
     assert_eq!(search.text.chars().count(), TEXT_CHARS_MAX);
     assert_eq!(asked("/workloads/shop/web", "q=x"), Some(Asked::Workload(WorkloadId::deployment("shop", "web"))));
+    let stateful_set = WorkloadId::new(kernel::id::Kind::StatefulSet, "shop", "web");
+    assert_eq!(asked("/workloads/shop/statefulset/web", ""), Some(Asked::Workload(stateful_set)));
     for path in
         ["/workloads", "/workloads/", "/workloads/shop", "/workloads/shop/", "/workloads/shop/web/x", "/x", "//"]
     {

@@ -291,8 +291,8 @@ pub struct Need {
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct Purged {
-    /// Deployments in the environment's namespaces.
-    #[cfg_attr(test, schemars(length(min = 1, max = 20), inner(length(min = 1, max = 253))))]
+    /// Workloads in the environment's namespaces. A name alone is a Deployment's; others are statefulset/NAME or daemonset/NAME.
+    #[cfg_attr(test, schemars(length(min = 1, max = 20), inner(length(min = 1, max = 265))))]
     pub workloads: Vec<String>,
     /// The allclear that purges for them. Without one, this one.
     #[cfg_attr(test, schemars(length(max = 1024), regex(pattern = "^https://")))]

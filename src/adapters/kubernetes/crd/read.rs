@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 
 use kernel::id::{Environment, PipelineId};
+use kernel::names::workload_name::WorkloadName;
 use kernel::text::clean_ends;
 use objects::apps::app::{AppKind, TargetKey};
 use objects::apps::ready;
@@ -189,9 +190,11 @@ impl Reader<'_> {
         if raw.workloads.is_empty() {
             return invalid("purged.workloads is empty");
         }
-        for name in &raw.workloads {
-            object_name(name, "purged.workloads")?;
-        }
+        let workload = |text: &String| {
+            let name = WorkloadName::parse(text).or_else(|error| invalid(format!("purged.workloads: {error}")))?;
+            object_name(&name.name, "purged.workloads").map(|()| name)
+        };
+        let workloads = raw.workloads.iter().map(workload).collect::<Result<_, _>>()?;
         let by = |server: String| {
             let secret = raw.secret_ref.as_ref().map(|secret| secret.name.clone());
             Ok(PurgedBy {
@@ -200,7 +203,7 @@ impl Reader<'_> {
                 namespace: self.metadata.namespace.clone(),
             })
         };
-        Ok(Purged { workloads: raw.workloads.clone(), by: given(&raw.server).map(by).transpose()? })
+        Ok(Purged { workloads, by: given(&raw.server).map(by).transpose()? })
     }
 }
 

@@ -7,3 +7,4 @@ pub mod host;
 pub mod image;
 pub mod paths;
 pub mod selector;
+pub mod workload_name;

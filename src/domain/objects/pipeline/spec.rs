@@ -12,6 +12,7 @@ use crate::gates::{Freeze, VerdictSource, Window};
 use crate::pipeline::Pipeline;
 use crate::pipeline::proposal::Repository;
 use kernel::id::{Environment, Revision};
+use kernel::names::workload_name::WorkloadName;
 
 /// How long a soaking environment may be unready, unless the spec says: a pod that was evicted is replaced well within it.
 pub const SOAK_TOLERATES: Duration = Duration::from_mins(2);
@@ -102,8 +103,8 @@ pub struct Gates {
 /// The workloads whose edge must be fresh.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Purged {
-    /// Names of Deployments in the environment's namespaces.
-    pub workloads: Vec<String>,
+    /// In each of the environment's namespaces.
+    pub workloads: Vec<WorkloadName>,
     /// The allclear that purges for them; `None`: this one.
     pub by: Option<PurgedBy>,
 }

@@ -54,10 +54,10 @@ pub fn followed<'a>(
     let stuck = |why: &str| Err(Freshness::Stuck(why.to_owned()));
     let awaited = |why: &str| Err(Freshness::Awaited(why.to_owned()));
     let Some(workload) = workload else {
-        return stuck("there is no such Deployment in a namespace that allclear watches");
+        return stuck("there is no such workload in a namespace that allclear watches");
     };
     if workload.deleting {
-        return stuck("the Deployment is being deleted");
+        return stuck(&format!("the {} is being deleted", workload.id.kind.name()));
     }
     if workload.tuning.disabled {
         return stuck("purging for it is switched off by its annotation allclear.dev/enabled");

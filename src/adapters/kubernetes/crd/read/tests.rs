@@ -107,20 +107,32 @@ fn gates_and_edges_are_read() {
     assert_eq!((gates.freezes[0].from, gates.freezes[0].to), (1_797_724_800, 1_798_930_800));
     assert_eq!(gates.verdict.unwrap().timeout, Duration::from_secs(3));
     assert_eq!((gates.needs[0].display_name().as_str(), gates.needs[0].app.kind.as_str()), ("prod/web", "Canary"));
-    let purged = json!({"workloads": ["web"], "server": "https://eu.example.com", "secretRef": {"name": "eu"}});
+    let purged = json!({"workloads": ["web", "statefulset/db"], "server": "https://eu.example.com", "secretRef": {"name": "eu"}});
     let purged = with("/environments/1/purged", purged).spec.unwrap().environments[1].purged.clone().unwrap();
     let by = PurgedBy {
         server: "https://eu.example.com".to_owned(),
         secret: Some("eu".to_owned()),
         namespace: "shop".to_owned(),
     };
-    assert_eq!(purged, Purged { workloads: vec!["web".to_owned()], by: Some(by) });
+    assert_eq!(
+        purged,
+        Purged {
+            workloads: ["web", "statefulset/db"].map(|name| WorkloadName::parse(name).unwrap()).into(),
+            by: Some(by)
+        }
+    );
 }
 
 /// What would lead elsewhere in the API server, or show what the Pipeline's author may not read.
 fn wrong_reaches() -> Vec<(&'static str, Value, &'static str)> {
     vec![
-        ("/environments/1/purged", json!({"workloads": ["../web"]}), "no name that an object can have"),
+        (
+            "/environments/1/purged",
+            json!({"workloads": ["../web"]}),
+            "\"../web\" names no workload; write NAME for a Deployment",
+        ),
+        ("/environments/1/purged", json!({"workloads": ["job/web"]}), "as statefulset/NAME or daemonset/NAME"),
+        ("/environments/1/purged", json!({"workloads": ["statefulset/-db"]}), "no name that an object can have"),
         (
             "/appRef",
             json!({"apiVersion": "v1", "kind": "Secret", "name": "eu-1", "revisionAt": "/data/value"}),

@@ -1,6 +1,7 @@
 //! An answer belongs to what was asked: what another spec asked says nothing about this one.
 
 use super::*;
+use kernel::names::workload_name::WorkloadName;
 
 fn change_spec(story: &mut Story, change: impl FnOnce(&mut Spec)) {
     story.change(|object| {
@@ -92,7 +93,7 @@ fn a_fresh_look_at_other_targets_starts_nothing() {
 
 #[test]
 fn an_edge_is_fresh_for_the_workloads_that_were_asked_about() {
-    let purged = |name: &str| Some(Purged { workloads: vec![name.to_owned()], by: None });
+    let purged = |name: &str| Some(Purged { workloads: vec![WorkloadName::parse(name).unwrap()], by: None });
     let mut asks = spec(true);
     asks.environments[0].purged = purged("web");
     let mut story = Story::new(asks);

@@ -1,6 +1,7 @@
 //! Stories of what keeps a promotion from starting, and of what opens it.
 
 use super::*;
+use kernel::names::workload_name::WorkloadName;
 
 #[test]
 fn gates_say_what_opens_them() {
@@ -107,7 +108,7 @@ fn an_override_opens_time_and_never_readiness() {
 fn a_fresh_edge_is_part_of_done() {
     let mut purged = spec(false);
     for environment in &mut purged.environments {
-        environment.purged = Some(Purged { workloads: vec!["web".to_owned()], by: None });
+        environment.purged = Some(Purged { workloads: vec![WorkloadName::parse("web").unwrap()], by: None });
     }
     let all = purged.clone();
     let edge = |name: &str, revision: &str, fresh| edge(&all, name, revision, fresh);

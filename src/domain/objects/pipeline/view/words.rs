@@ -266,5 +266,6 @@ fn gates(environment: &EnvironmentSpec, unheard: bool) -> Vec<String> {
 fn edge(environment: &EnvironmentSpec) -> Option<String> {
     let purged = environment.purged.as_ref()?;
     let server = purged.by.as_ref().map(|by| format!(" by {}", host(&by.server))).unwrap_or_default();
-    Some(format!("done when the edge of {} is fresh{server}", purged.workloads.join(", ")))
+    let names: Vec<String> = purged.workloads.iter().map(ToString::to_string).collect();
+    Some(format!("done when the edge of {} is fresh{server}", names.join(", ")))
 }

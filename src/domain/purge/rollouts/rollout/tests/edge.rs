@@ -87,7 +87,7 @@ fn what_is_not_followed_is_never_fresh() {
     let said = |record: Option<&Record>, workload: Option<&Workload>| {
         edge::freshness(record, workload, &policy).stale().unwrap()
     };
-    assert!(said(Some(record), None).contains("no such Deployment"));
+    assert!(said(Some(record), None).contains("no such workload"));
     assert!(said(None, Some(&workload)).contains("no record of it yet"));
     assert!(said(Some(record), Some(&Workload { deleting: true, ..workload.clone() })).contains("being deleted"));
     let other = Workload { uid: "another".to_owned(), ..workload.clone() };

@@ -58,7 +58,7 @@ fn a_rollout_that_fails_or_is_overtaken_ends_every_wait_with_its_reason() {
     story.pass(Duration::from_secs(3600));
     assert!(ways(&story, "b").iter().all(|way| has_ended(way, "its rollout failed")), "{:?}", ways(&story, "b"));
     story.cluster = None;
-    assert!(ways(&story, "b").iter().all(|way| has_ended(way, "no such Deployment")));
+    assert!(ways(&story, "b").iter().all(|way| has_ended(way, "no such workload")));
 }
 
 #[test]
