@@ -155,7 +155,7 @@ async fn a_verdict_is_asked_for_by_a_signed_question_and_its_words_are_told() {
     let closed = bench.answers(200, &closed).ask(None).await.unwrap();
     assert_eq!((closed.open, closed.changes_after), (false, Some(Duration::from_secs(90))));
     assert_eq!(closed.words, "127.0.0.1 says closed: budget\\u{1b}[2J used up");
-    assert_eq!(bench.receiver.received()[2].request.header("webhook-signature"), None);
+    assert_eq!(bench.receiver.received()[1].request.header("webhook-signature"), None);
 }
 
 // Faults: PF16
