@@ -377,7 +377,7 @@ fn the_clock_of_a_paused_or_empty_workload_stands_still() {
     let empty = sight("b", 3, true, 0).map(|workload| Workload { replicas: Replicas::default(), ..workload });
     let script = vec![sight("a", 1, true, 2), sight("b", 2, true, 1), paused, empty];
     let world = World { faults: Faults { crashes: 1, early: 1, ..Faults::default() }, ..world(script) };
-    search("paused, then empty", world, &["waits without end"], 689);
+    search("paused, then empty", world, &["waits without end"], 707);
 }
 
 #[test]

@@ -85,7 +85,7 @@ pub enum Wait {
         /// `metadata.generation`.
         generation: i64,
     },
-    /// Pods are kept as they are, in the words of its kind; its clock stands still.
+    /// Pods are kept as they are, in the words of its kind; its clock stands still, and begins anew after it.
     Held(String),
     /// There are no pods to be ready; the clock stands still.
     ScaledToZero,

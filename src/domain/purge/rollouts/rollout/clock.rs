@@ -1,4 +1,5 @@
-//! The rollout's clock: it counts the time towards a timeout, can stand still, and survives restarts in the record.
+//! The rollout's clock: it counts the time towards a timeout, can stand still, begins anew after each hold, and survives restarts in the
+//! record.
 
 use std::time::Duration;
 
@@ -47,7 +48,7 @@ impl Stopwatch {
         *self = Self { since: Some(now), suspicion: None };
     }
 
-    /// The time waited for this rollout so far, not counting pauses.
+    /// The time waited for this rollout since it began or was last held.
     pub(super) fn elapsed(&self, now: Timestamp, draft: Option<&Record>) -> Duration {
         let stored = draft.map_or(Duration::ZERO, Record::elapsed);
         self.since.map_or(stored, |since| stored.saturating_add(now.since(since)))
@@ -105,7 +106,7 @@ impl Clock {
 }
 
 impl Rollout {
-    /// The time waited for this rollout so far, not counting pauses.
+    /// The time waited for this rollout since it began or was last held.
     pub(super) fn elapsed(&self, now: Timestamp) -> Duration {
         self.stopwatch.elapsed(now, self.record.draft.as_ref())
     }

@@ -199,7 +199,11 @@ impl Rollout {
         self.stopwatch.suspicion = None;
         // Once all was as wanted, a writer that is faster than the controller costs a rollout none of its time.
         let counts = wait.counts() && !(stood && matches!(wait, Wait::NotObserved { .. }));
-        if counts != self.stopwatch.runs() {
+        if let Wait::Held(_) = wait {
+            // A partition may hold pods for weeks, in which each of them is away for moments that must not add up.
+            self.record.draft.iter_mut().for_each(|draft| draft.elapsed_ms = 0);
+            self.stopwatch.clear();
+        } else if counts != self.stopwatch.runs() {
             self.stopwatch.keep(now, counts, &mut self.record.draft);
         }
         if self.stopwatch.runs() && self.elapsed(now) >= self.timeout() {
