@@ -8,7 +8,7 @@ use crate::actors::observation::{DeliverySeen, Observation, PromotingSeen, Runni
 use crate::adapters::kubernetes::desk::{Desk, Listing};
 use crate::adapters::kubernetes::objects::Kind;
 use crate::looking::listen::{Group, heard};
-use crate::looking::workloads::list;
+use crate::looking::workloads::{Listed, list};
 use crate::looking::{
     About, LabelledPods, Section, Sources, awaited, is_at_the_barrier, no_replica, old_pods_at_the_barrier, peek,
     summarised,
@@ -73,7 +73,7 @@ pub async fn state(sources: &Sources, namespace: Option<&str>) -> State {
     let mut group = heard.ok().flatten();
     troubles.extend(group.iter().flat_map(|group| group.troubles.iter().map(ToString::to_string)));
     let (ledger_read, ledgered) = (ledgered.is_some(), ledgered.unwrap_or_default());
-    let seeing = Seeing { sources, namespace, workloads: &listed.workloads, ledgered: &ledgered, ledger_read };
+    let seeing = Seeing { sources, namespace, listed: &listed, ledgered: &ledgered, ledger_read };
     let in_flight = seeing.in_flight(group.as_ref());
     let ((pods, unlisted), old) = tokio::join!(pods(&seeing, &in_flight), at_the_barrier(&seeing, &in_flight));
     complete &= unlisted.is_empty();
@@ -138,7 +138,7 @@ struct Seeing<'a> {
     sources: &'a Sources,
     /// The only one that is shown, if one is given.
     namespace: Option<&'a str>,
-    workloads: &'a BTreeMap<WorkloadId, Workload>,
+    listed: &'a Listed,
     /// Empty where it could not be read.
     ledgered: &'a LedgerContents,
     ledger_read: bool,
@@ -149,12 +149,16 @@ impl Seeing<'_> {
         self.namespace.is_none_or(|wanted| wanted == namespace)
     }
 
+    fn follows(&self, id: &WorkloadId) -> bool {
+        self.listed.view.why_not(id).is_none()
+    }
+
     fn count(&self) -> usize {
         self.ledgered.records.keys().filter(|id| self.is_wanted(&id.namespace)).count()
     }
 
     fn unwell(&self) -> Vec<Unwell> {
-        let wanted = self.ledgered.records.iter().filter(|(id, _)| self.is_wanted(&id.namespace));
+        let wanted = self.ledgered.records.iter().filter(|(id, _)| self.is_wanted(&id.namespace) && self.follows(id));
         wanted.filter_map(|(id, record)| unwell(id, record)).collect()
     }
 
@@ -162,17 +166,18 @@ impl Seeing<'_> {
     fn in_flight(&self, group: Option<&Group>) -> BTreeSet<WorkloadId> {
         let policy = &self.sources.policy;
         let open = |(id, record): (&WorkloadId, &Arc<Record>)| {
-            let workload = self.workloads.get(id);
+            let workload = self.listed.workloads.get(id);
             record.is_open() || workload.is_some_and(|workload| news(record, workload, policy).is_some())
         };
-        let own = self.ledgered.records.iter().filter(|entry| open(*entry)).map(|(id, _)| id.clone());
+        let own = self.ledgered.records.iter().filter(|entry| open(*entry) && self.follows(entry.0));
+        let own = own.map(|(id, _)| id.clone());
         let sought = group.into_iter().flat_map(|group| group.sought.iter().cloned());
         own.chain(sought).filter(|id| self.is_wanted(&id.namespace)).collect()
     }
 
     fn summary(&self, id: &WorkloadId, pods: &BTreeMap<String, LabelledPods>) -> Summary {
         let policy = &self.sources.policy;
-        let workload = self.workloads.get(id);
+        let workload = self.listed.workloads.get(id);
         let Some(record) = self.ledgered.records.get(id) else {
             let state = match workload {
                 _ if !self.ledger_read => "another member asks for it; the ledger here could not be read",
@@ -201,7 +206,7 @@ fn own_pods(workload: &Workload, pods: &BTreeMap<String, LabelledPods>, policy: 
 /// The pods of the namespaces in which something rolls out, and why those of some could not be listed.
 async fn pods(seeing: &Seeing<'_>, in_flight: &BTreeSet<WorkloadId>) -> (BTreeMap<String, LabelledPods>, Vec<String>) {
     let zero = seeing.sources.policy.zero_is_complete;
-    let rolling = in_flight.iter().filter_map(|id| seeing.workloads.get(id));
+    let rolling = in_flight.iter().filter_map(|id| seeing.listed.workloads.get(id));
     let rolling = rolling.filter(|workload| workload.standing(zero) != Standing::Complete);
     let namespaces: BTreeSet<&String> = rolling.map(|workload| &workload.id.namespace).collect();
     let listing = namespaces
@@ -223,7 +228,7 @@ async fn at_the_barrier(
     in_flight: &BTreeSet<WorkloadId>,
 ) -> BTreeMap<WorkloadId, Result<OldPods, PortError>> {
     let policy = &seeing.sources.policy;
-    let known = |id| Some((seeing.workloads.get(id)?, seeing.ledgered.records.get(id)?));
+    let known = |id| Some((seeing.listed.workloads.get(id)?, seeing.ledgered.records.get(id)?));
     let waiting =
         in_flight.iter().filter_map(known).filter(|(workload, record)| is_at_the_barrier(workload, record, policy));
     let looks = waiting.take(OLD_PODS_SHOWN_MAX).map(|(workload, record)| async {

@@ -10,6 +10,7 @@ use serde::Serialize;
 use crate::looking::{Section, Sources, no_namespace, no_replica, peek};
 use kernel::id::WorkloadId;
 use kernel::names::image::{Image, Version};
+use kernel::watches::view::View;
 use kinds::reported::Standing;
 use purge::bounds::policy::Policy;
 use purge::ports::{ClusterView, Sight};
@@ -32,6 +33,8 @@ pub struct Listed {
     pub workloads: BTreeMap<WorkloadId, Workload>,
     /// What failed, in words.
     pub troubles: BTreeSet<String>,
+    /// What was listed. Our rights are not allclear's, so what is refused to us counts as if it were.
+    pub view: View,
 }
 
 /// Lists all workloads in view once.
@@ -50,14 +53,21 @@ pub async fn list(cluster: &dyn ClusterView) -> Listed {
                 listed.troubles.insert(error.to_string());
                 deadline = deadline.min(tokio::time::Instant::now() + AFTER_TROUBLE);
             }
-            Ok(Some(Sight::Refused { error, all, .. })) => {
+            Ok(Some(Sight::Refused { scope, error, all })) => {
                 listed.troubles.insert(error.to_string());
+                listed.view.listed(&scope, all);
                 if all {
                     return listed;
                 }
             }
-            Ok(Some(Sight::Synced { all: true, .. }) | None) => return listed,
-            Ok(Some(Sight::Restarted { .. } | Sight::SetBack { .. } | Sight::Synced { .. })) => {}
+            Ok(Some(Sight::Synced { scope, all })) => {
+                listed.view.listed(&scope, all);
+                if all {
+                    return listed;
+                }
+            }
+            Ok(None) => return listed,
+            Ok(Some(Sight::Restarted { .. } | Sight::SetBack { .. })) => {}
             Err(_) => {
                 if listed.troubles.is_empty() {
                     listed.troubles.insert(format!("not all workloads were listed within {LISTED_WITHIN:?}"));
@@ -122,7 +132,10 @@ pub async fn listing(sources: &Sources, namespace: Option<&str>) -> (Listing, bo
     let wanted = |id: &&WorkloadId| namespace.is_none_or(|namespace| namespace == id.namespace);
     let shown: Vec<&WorkloadId> = ids.into_iter().filter(wanted).collect();
     let unrecorded = complete && shown.iter().any(|id| !records.contains_key(*id));
-    let row = |id| row(id, listed.workloads.get(id), records.get(id).map(Arc::as_ref), &sources.policy);
+    let row = |id| {
+        let row = row(id, listed.workloads.get(id), records.get(id).map(Arc::as_ref), &sources.policy);
+        Row { state: listed.view.why_not(id).unwrap_or(row.state), ..row }
+    };
     let workloads = shown.into_iter().map(row).collect();
     let controller = idle.and_then(|replicas| replicas.trouble());
     (
@@ -209,4 +222,37 @@ fn nearest<'a>(id: &WorkloadId, known: impl Iterator<Item = &'a WorkloadId>) -> 
         .collect();
     near.sort();
     near.into_iter().take(SUGGESTED_MAX).map(|(_, name)| name).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::looking::state::state;
+    use crate::looking::tests::{World, record, web};
+    use kernel::id::Kind;
+    use purge::records::record::{Failure, Phase};
+
+    #[tokio::test]
+    async fn a_record_of_a_kind_that_is_switched_off_is_said_to_be_and_needs_no_look() {
+        let id = |kind| WorkloadId::new(kind, "shop", "web");
+        let failed = Record { phase: Phase::Failed(Failure::TimedOut), ..record() };
+        // Deployments alone are listed.
+        let sources = World {
+            records: vec![
+                (id(Kind::Deployment), failed.clone()),
+                (id(Kind::StatefulSet), failed),
+                (id(Kind::DaemonSet), record()),
+            ],
+            ..World::new(web())
+        };
+        let sources = sources.sources().await;
+        let rows = listing(&sources, None).await.0.workloads;
+        let off: Vec<(Kind, bool)> =
+            rows.iter().map(|row| (row.workload.kind, row.state == "not followed (workloads.kinds)")).collect();
+        assert_eq!(off, [(Kind::Deployment, false), (Kind::StatefulSet, true), (Kind::DaemonSet, true)]);
+        let seen = state(&sources, None).await.seen;
+        let unwell: Vec<&WorkloadId> = seen.unwell.iter().map(|unwell| &unwell.workload).collect();
+        let in_flight: Vec<&WorkloadId> = seen.rollouts.iter().map(|summary| &summary.workload).collect();
+        assert_eq!((unwell, in_flight), (vec![&id(Kind::Deployment)], vec![&id(Kind::Deployment)]));
+    }
 }

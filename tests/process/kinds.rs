@@ -121,3 +121,35 @@ async fn a_kind_that_may_not_be_listed_holds_up_no_other_and_is_followed_once_it
     scene.wait_until("its first listing is a baseline", known).await;
     assert_eq!(purged(&scene, OTHERS[0].3), 0);
 }
+
+#[tokio::test]
+async fn a_kind_whose_right_is_taken_away_or_that_is_switched_off_is_left_out_and_the_others_go_on() {
+    let mut scene = scene().await;
+    scene.start().await;
+    let known = async |scene: &Scene| OTHERS.iter().all(|(_, kind, name, _)| record(scene, kind, name).is_some());
+    scene.wait_until("each has a baseline", known).await;
+    for verb in ["get", "list", "watch"] {
+        scene.world.kubernetes.forbid(Forbidden::everywhere(verb, "apps", "statefulsets"));
+    }
+    scene.world.kubernetes.expire_watches();
+    let page = format!("/workloads/{NAMESPACE}/statefulset/db");
+    let shows = async |scene: &Scene, words: &str| {
+        scene.process().get(&page).await.is_some_and(|(_, text)| text.contains(words))
+    };
+    scene.wait_until("its record is not looked at", async |scene| shows(scene, "not looked at: ").await).await;
+    roll_out(&scene, Kind::DaemonSet, "agent", "1.1");
+    scene.wait_until("the DaemonSet is purged", async |scene| purged(scene, OTHERS[1].3) == 1).await;
+    let state = scene.process().state().await;
+    assert_eq!((&state["blind"], &state["troubles"]), (&Value::Null, &json!([])), "nothing is wrong: {state}");
+    assert!(scene.process().said("are not followed any more, for want of a right"));
+
+    scene.world.kubernetes.allow_all();
+    scene.wait_until("it is looked at again", async |scene| !shows(scene, "not looked at: ").await).await;
+    let mut process = scene.take_process();
+    process.signal("TERM");
+    process.ended(support::process::PATIENCE).await.expect("it ends by itself");
+    scene.set("ALLCLEAR__WORKLOADS__KINDS", "deployment,daemonset");
+    scene.start().await;
+    scene.wait_until("it is off", async |scene| shows(scene, "not followed (workloads.kinds)").await).await;
+    assert!(known(&scene).await, "its record stays");
+}

@@ -27,7 +27,8 @@ impl Handler<Browse> for DeploymentWatcher {
                 Listing { matched: rows.len(), rows }
             }
             Browse::Search(search) => {
-                let found = find(records, &aside.keys().copied().collect(), &search);
+                let is_followed = |id: &WorkloadId| self.why_not_followed(id).is_none();
+                let found = find(records, &aside.keys().copied().collect(), is_followed, &search);
                 Listing { matched: found.matched, rows: found.rows.into_iter().map(row).collect() }
             }
         })
@@ -39,12 +40,13 @@ impl DeploymentWatcher {
         let policy = &self.env.settings.policy;
         let latest = self.watch().nursery().newest(id);
         let clock = (record.elapsed(), timeout(latest, policy));
-        Row {
-            summary: Summary::new(id, record, latest, None, clock, policy),
-            version: brief(&record.version),
-            in_flight: record.is_open(),
-            unwell: unwell(id, record),
-            left_alone: left_alone.map(str::to_owned),
+        let summary = Summary::new(id, record, latest, None, clock, policy);
+        let (version, left_alone) = (brief(&record.version), left_alone.map(str::to_owned));
+        match self.why_not_followed(id) {
+            Some(why) => {
+                Row { summary: summary.not_followed(why), version, in_flight: false, unwell: None, left_alone }
+            }
+            None => Row { summary, version, in_flight: record.is_open(), unwell: unwell(id, record), left_alone },
         }
     }
 }

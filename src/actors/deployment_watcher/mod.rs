@@ -166,7 +166,7 @@ impl StreamHandler<Sight> for DeploymentWatcher {
             }
             Sight::Synced { scope, all } => {
                 self.env.complaints.answered(self.shell.now());
-                self.watch_works(&scope);
+                self.watch_works(&scope, all);
                 self.feed(Event::Listed(scope, all), ctx);
                 self.look_for_baselines();
                 self.count();

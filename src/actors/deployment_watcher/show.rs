@@ -84,15 +84,21 @@ impl DeploymentWatcher {
         self.troubles.blind(self.shell.now())
     }
 
-    /// The workloads at rest. One in flight speaks for itself, because its record here is the one from before.
-    fn at_rest(&self) -> impl Iterator<Item = (&WorkloadId, &Record)> {
-        let records = self.watch().records().iter().map(|(id, record)| (id, record.as_ref()));
-        records.filter(|(id, _)| !self.children.contains_key(id))
+    /// Why a workload on record is not looked at, unless it has a rollout actor.
+    pub(super) fn why_not_followed(&self, id: &WorkloadId) -> Option<String> {
+        self.troubles.view().why_not(id).filter(|_| !self.children.contains_key(id))
+    }
+
+    /// Those at rest that need a look. One in flight speaks for itself, because its record here is the one from before; one that is not
+    /// followed has none to speak of.
+    fn unwell(&self) -> impl Iterator<Item = (&WorkloadId, &Record, unwell::Reason)> {
+        let records = self.watch().records().iter();
+        let unwell = records.filter_map(|(id, record)| Some((id, record.as_ref(), unwell::reason(record)?)));
+        unwell.filter(|(id, ..)| !self.children.contains_key(id) && self.troubles.view().why_not(*id).is_none())
     }
 
     pub(super) fn count_unwell(&mut self) {
-        let reasons = self.at_rest().filter_map(|(_, record)| unwell::reason(record));
-        let names: Vec<&'static str> = reasons.map(unwell::Reason::name).collect();
+        let names: Vec<&'static str> = self.unwell().map(|(.., reason)| reason.name()).collect();
         self.unwell.set(names.into_iter());
     }
 
@@ -121,7 +127,7 @@ impl Handler<Observe> for DeploymentWatcher {
             workloads: watch.records().len(),
             recent: self.recent.clone(),
             quarantined: watch.nursery().left_alone().map(|(id, _)| id.clone()).collect(),
-            unwell: self.at_rest().filter_map(|(id, record)| unwell::unwell(id, record)).collect(),
+            unwell: self.unwell().filter_map(|(id, record, _)| unwell::unwell(id, record)).collect(),
             ..Observation::default()
         };
         Box::pin(join_all(children).into_actor(self).map(move |seen, _, _| {

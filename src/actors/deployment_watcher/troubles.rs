@@ -23,19 +23,23 @@ impl DeploymentWatcher {
         }
     }
 
-    /// A kind that was never listed is left out: there is nothing of it to be blind to.
+    /// A kind without a right is left out, and the others go on.
     pub(super) fn refused(&mut self, scope: Scope, error: &PortError, all: bool, ctx: &mut Context<Self>) {
-        if self.watch().was_listed(&scope) {
-            self.watch_failed(scope.clone(), error);
-        } else if self.troubles.left_out(&scope, error.to_string()) {
-            tracing::info!(scope = scope.as_str(), %error, "workloads of this kind are not followed, for want of a right");
+        let (is_news, kind) = (self.troubles.left_out(&scope, error.to_string(), all), scope.as_str());
+        if is_news && self.watch().was_listed(&scope) {
+            tracing::warn!(
+                scope = kind, %error,
+                "workloads of this kind are not followed any more, for want of a right; their records stay"
+            );
+        } else if is_news {
+            tracing::info!(scope = kind, %error, "workloads of this kind are not followed, for want of a right");
         }
         self.feed(Event::LeftOut(scope, all), ctx);
         self.count();
     }
 
-    pub(super) fn watch_works(&mut self, scope: &Scope) {
-        if let Some(lasted) = self.troubles.watch_works(self.shell.now(), scope) {
+    pub(super) fn watch_works(&mut self, scope: &Scope, all: bool) {
+        if let Some(lasted) = self.troubles.watch_works(self.shell.now(), scope, all) {
             tracing::info!(for_s = lasted.as_secs(), "the watch of workloads works again");
         }
     }

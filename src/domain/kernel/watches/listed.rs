@@ -50,12 +50,21 @@ impl Scope {
 
     /// Whether the object is in it.
     pub fn contains(&self, id: &impl ObjectId) -> bool {
-        let kind = id.kind().filter(|kind| *kind != Kind::Deployment).map(Kind::word);
-        let (listed, namespace) = match self.0.split_once('/') {
+        let (_, namespace) = self.parts();
+        self.lists_kind_of(id) && (namespace == ALL || namespace == id.namespace())
+    }
+
+    /// Whether it lists objects of the kind that this one has, in whatever namespace.
+    pub fn lists_kind_of(&self, id: &impl ObjectId) -> bool {
+        self.parts().0 == id.kind().filter(|kind| *kind != Kind::Deployment).map(Kind::word)
+    }
+
+    /// The kind, where it is written, and the namespace.
+    fn parts(&self) -> (Option<&str>, &str) {
+        match self.0.split_once('/') {
             Some((kind, namespace)) => (Some(kind), namespace),
             None => (None, self.0.as_str()),
-        };
-        listed == kind && (namespace == ALL || namespace == id.namespace())
+        }
     }
 
     /// As it is written.

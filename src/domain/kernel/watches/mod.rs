@@ -3,4 +3,5 @@
 pub mod horizon;
 pub mod listed;
 pub mod lives;
+pub mod view;
 pub mod watch;

@@ -59,15 +59,20 @@ pub struct Found<'a> {
     pub rows: Vec<(&'a WorkloadId, &'a Record)>,
 }
 
-/// Looks through all records once.
-pub fn find<'a>(records: &'a Records, left_alone: &BTreeSet<&WorkloadId>, search: &Search) -> Found<'a> {
+/// Looks through all records once. What is not followed is neither in flight nor needs a look, whatever its record says.
+pub fn find<'a>(
+    records: &'a Records,
+    left_alone: &BTreeSet<&WorkloadId>,
+    is_followed: impl Fn(&WorkloadId) -> bool,
+    search: &Search,
+) -> Found<'a> {
     let wanted = text::first(&search.text, TEXT_CHARS_MAX).to_lowercase();
     let words: Vec<&str> = wanted.split_whitespace().collect();
     let passes = |(id, record): &(&WorkloadId, &Record)| {
         let counts = match search.only {
             Only::All => true,
-            Only::InFlight => record.is_open(),
-            Only::Amber => unwell::reason(record).is_some() || left_alone.contains(id),
+            Only::InFlight => record.is_open() && is_followed(id),
+            Only::Amber => left_alone.contains(id) || (unwell::reason(record).is_some() && is_followed(id)),
         };
         counts && has_all(&words, id, record)
     };
@@ -107,8 +112,8 @@ mod tests {
         let entry = |number: usize| {
             let namespace = if number.is_multiple_of(2) { "shop" } else { "blog" };
             let phase = match number {
-                7 => Phase::Failed(Failure::TimedOut),
-                8 => Phase::Rolling,
+                7 | 9 => Phase::Failed(Failure::TimedOut),
+                8 | 10 => Phase::Rolling,
                 _ => Phase::Complete,
             };
             let mut record = Record { phase, ..Record::first(Seq(0)) };
@@ -122,7 +127,8 @@ mod tests {
     fn names(search: &Search) -> (usize, Vec<String>) {
         let records = records();
         let aside = WorkloadId::deployment("shop", "web-4");
-        let found = find(&records, &BTreeSet::from([&aside]), search);
+        let is_followed = |id: &WorkloadId| !["web-9", "web-10"].contains(&id.name.as_str());
+        let found = find(&records, &BTreeSet::from([&aside]), is_followed, search);
         (found.matched, found.rows.iter().map(|(id, _)| id.display_name()).collect())
     }
 

@@ -7,6 +7,7 @@ use crate::id::ObjectId;
 use crate::machine::Timestamp;
 use crate::refusal::{Refused, SAID_AGAIN_AFTER};
 use crate::watches::listed::Scope;
+use crate::watches::view::View;
 
 /// How long a watch may be down before we count as blind. A shorter gap delays changes by a moment only; an API server
 /// that is replaced is back by then. A watch that is refused is blind as soon as that counts.
@@ -49,8 +50,7 @@ pub enum Loud {
 pub struct Troubles<I> {
     /// Scopes whose watch is down: since when, whether only a person can end it, and why.
     watches: BTreeMap<Scope, Down>,
-    /// Scopes that are not followed, for want of a right, and why.
-    left_out: BTreeMap<Scope, String>,
+    view: View,
     baselines: Option<String>,
     listed: Option<String>,
     /// Workloads that cannot be recorded, why, and when that was last said; until they can be.
@@ -65,7 +65,7 @@ impl<I> Default for Troubles<I> {
     fn default() -> Self {
         Self {
             watches: BTreeMap::new(),
-            left_out: BTreeMap::new(),
+            view: View::default(),
             baselines: None,
             listed: None,
             unreadable: BTreeMap::new(),
@@ -99,15 +99,22 @@ impl<I: ObjectId> Troubles<I> {
         if begins { Loud::Warning } else { Loud::Quiet }
     }
 
-    /// A scope is not followed, for want of a right. Returns whether that is news.
-    pub fn left_out(&mut self, scope: &Scope, why: String) -> bool {
-        self.left_out.insert(scope.clone(), why).is_none()
+    /// A scope is not followed, for want of a right: it is not blind, for nothing more is expected of it. `all`: each scope was listed,
+    /// or is left out. Returns whether that is news.
+    pub fn left_out(&mut self, scope: &Scope, why: String, all: bool) -> bool {
+        self.watches.remove(scope);
+        self.view.leave_out(scope, why, all)
     }
 
     /// The listing of a scope is complete, or its watch goes on. Returns for how long it was down, if it was.
-    pub fn watch_works(&mut self, now: Timestamp, scope: &Scope) -> Option<Duration> {
-        self.left_out.remove(scope);
+    pub fn watch_works(&mut self, now: Timestamp, scope: &Scope, all: bool) -> Option<Duration> {
+        self.view.listed(scope, all);
         self.watches.remove(scope).map(|down| now.since(down.since))
+    }
+
+    /// What is looked at.
+    pub const fn view(&self) -> &View {
+        &self.view
     }
 
     /// Why changes of workloads are not noticed, if they are not.
@@ -194,7 +201,7 @@ mod tests {
         let mut troubles = Troubles::default();
         troubles.baselines_written(Some("failed to write: forbidden".into()));
         troubles.unreadable(Timestamp::default(), &web, "image: \"WEB\" is not an image".into());
-        assert_eq!(troubles.watch_works(Timestamp::default(), &Scope::of(None)), None);
+        assert_eq!(troubles.watch_works(Timestamp::default(), &Scope::of(None), true), None);
         assert_eq!(troubles.words(None, [].into_iter()).count(), 2);
         troubles.baselines_written(None);
         troubles.readable(&web);
@@ -219,14 +226,18 @@ mod tests {
             troubles.watch_failed(at(seconds), scope, Some(Refused::Right), Some(at(answered)), why)
         };
         assert_eq!(refused(&mut troubles, 40, 39), Loud::Warning, "an API server that has just started");
-        assert_eq!(troubles.watch_works(at(41), &all), Some(Duration::from_secs(41)));
+        assert_eq!(troubles.watch_works(at(41), &all, false), Some(Duration::from_secs(41)));
         assert_eq!(refused(&mut troubles, 50, 39), Loud::Quiet);
         assert_eq!(troubles.blind(at(50)), None);
         assert_eq!(refused(&mut troubles, 51, 45), Loud::Error, "something else was answered");
         assert!(troubles.blind(at(51)).unwrap().contains("forbidden"));
         assert_eq!(refused(&mut troubles, 60, 45), Loud::Quiet);
         assert_eq!(refused(&mut troubles, 100_000, 45), Loud::Error, "another day");
-        troubles.watch_works(at(100_001), &shop);
+        troubles.watch_works(at(100_001), &shop, false);
         assert_eq!(troubles.blind(at(200_000)), None);
+        assert_eq!(down(&mut troubles, at(200_000), "no answer"), Loud::Warning);
+        assert!(troubles.blind(at(200_030)).is_some());
+        assert!(troubles.left_out(&all, "forbidden".to_owned(), true), "it is news");
+        assert_eq!(troubles.blind(at(200_030)), None, "nothing more is expected of it");
     }
 }

@@ -175,6 +175,12 @@ impl Summary {
         }
     }
 
+    /// The same of a workload that is not followed now, and why: what its record says is not about now.
+    #[must_use]
+    pub fn not_followed(self, why: String) -> Self {
+        Self { state: why, next: "nothing is purged for it".to_owned(), conditions: Vec::new(), ..self }
+    }
+
     /// The same of a rollout at the barrier, by one look at its old pods.
     #[must_use]
     pub fn beside(mut self, old: Option<&Result<OldPods, PortError>>, policy: &Policy) -> Self {
