@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::nodes::{Node, bind, node_of};
 use super::pods::{Round, pod_of};
-use super::workload::{delete_pod, is_complete, is_settled, share, template_hash};
+use super::workload::{delete_pod, share, template_hash};
 use super::{Controller, Moment};
 use crate::kubernetes::defaults::TEMPLATE_GENERATION;
 use crate::kubernetes::failure::Failure;
@@ -23,6 +23,9 @@ use crate::kubernetes::write::{DeleteOptions, Writer};
 /// The labels with a pod's revision and with the count of templates.
 const REVISION_LABEL: &str = "controller-revision-hash";
 const GENERATION_LABEL: &str = "pod-template-generation";
+
+/// The counts of one that is done: as many as are desired.
+const SETTLED: [&str; 2] = ["updatedNumberScheduled", "numberAvailable"];
 
 /// A pod as the controller last saw it.
 #[derive(Clone, Debug)]
@@ -76,9 +79,8 @@ pub fn reconcile(
     let mut round = Round { uid: &set.uid, now, may_become_ready: 1, next: None };
     let hash = template_hash(&value);
     let pods = seen(controller, writer, &set.uid, &value, &hash);
-    controller.run_pods(writer, &set.uid, &mut round)?;
-    let is_known = controller.revisions.contains_key(&set.uid);
-    if is_ending(&value) || !is_complete(&value) || (!is_known && pods.is_empty() && is_seeded(&value)) {
+    let settled = (number(&value, "/status/desiredNumberScheduled"), &SETTLED[..]);
+    if !controller.begin_set(writer, &value, !pods.is_empty(), settled, &mut round)? || is_ending(&value) {
         return Ok(round.next);
     }
     let template = value.pointer("/spec/template").cloned().unwrap_or_default();
@@ -103,11 +105,6 @@ pub fn reconcile(
         controller.start_pod(writer, &set.key.namespace, wish.pod(node), &mut round)?;
     }
     Ok(round.next)
-}
-
-/// Whether a DaemonSet without pods reports itself as done.
-fn is_seeded(set: &Value) -> bool {
-    is_settled(set, number(set, "/status/desiredNumberScheduled"), &["updatedNumberScheduled", "numberAvailable"])
 }
 
 fn seen(controller: &Controller, writer: &Writer<'_>, uid: &str, set: &Value, hash: &str) -> Vec<Daemon> {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::nodes::node_of;
+use super::workload::{is_complete, is_settled};
 use super::{Controller, Moment, PodFate};
 use crate::kubernetes::failure::Failure;
 use crate::kubernetes::object::{Key, Object, holds, is_ending, items, text};
@@ -95,6 +96,25 @@ pub fn pod_of(owner: &Value) -> Value {
 }
 
 impl Controller {
+    /// Begins a look at a set that owns its pods itself: they move on. Returns whether the set is acted upon: one that a test has stored
+    /// without a part that it needs, or as settled without pods, is left alone.
+    ///
+    /// # Errors
+    /// When the store refuses a write.
+    pub fn begin_set(
+        &mut self,
+        writer: &mut Writer<'_>,
+        set: &Value,
+        has_pods: bool,
+        (wanted, counts): (Option<i64>, &[&str]),
+        round: &mut Round<'_>,
+    ) -> Result<bool, Failure> {
+        let uid = round.uid;
+        self.run_pods(writer, uid, round)?;
+        let is_seeded = !has_pods && !self.revisions.contains_key(uid) && is_settled(set, wanted, counts);
+        Ok(is_complete(set) && !is_seeded)
+    }
+
     /// Moves the pods of an owner on and returns those that are not ending.
     ///
     /// # Errors

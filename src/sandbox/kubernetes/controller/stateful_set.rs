@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::pods::{Round, pod_of};
-use super::workload::{Revisions, delete_pod, is_complete, is_settled, template_hash};
+use super::workload::{Revisions, delete_pod, template_hash};
 use super::{Controller, Moment};
 use crate::kubernetes::failure::Failure;
 use crate::kubernetes::object::{Key, Object, holds, is_ending, number, text};
@@ -20,6 +20,9 @@ use crate::kubernetes::write::{DeleteOptions, Writer};
 
 /// The label with the name of a pod's revision.
 const REVISION_LABEL: &str = "controller-revision-hash";
+
+/// The counts of one that is done: as many as its spec wants.
+const SETTLED: [&str; 3] = ["replicas", "updatedReplicas", "availableReplicas"];
 
 /// A pod as the controller last saw it.
 #[derive(Debug)]
@@ -62,9 +65,8 @@ pub fn reconcile(
     let value = set.value();
     let mut round = Round { uid: &set.uid, now, may_become_ready: 1, next: None };
     let pods = seen(writer, set);
-    controller.run_pods(writer, &set.uid, &mut round)?;
-    let is_known = controller.revisions.contains_key(&set.uid);
-    if !is_complete(&value) || (!is_known && pods.is_empty() && is_seeded(&value)) {
+    let settled = (number(&value, "/spec/replicas"), &SETTLED[..]);
+    if !controller.begin_set(writer, &value, !pods.is_empty(), settled, &mut round)? {
         return Ok(round.next);
     }
     let revisions = controller.revisions.entry(set.uid.clone()).or_default();
@@ -83,11 +85,6 @@ pub fn reconcile(
         writer.state.put(Kind::StatefulSet, object);
     }
     Ok(round.next)
-}
-
-/// Whether a StatefulSet without pods reports itself as done.
-fn is_seeded(set: &Value) -> bool {
-    is_settled(set, number(set, "/spec/replicas"), &["replicas", "updatedReplicas", "availableReplicas"])
 }
 
 /// The pods of a set in the order of their ordinals.
