@@ -103,7 +103,7 @@ pub(super) enum Command {
         #[arg(long, default_value = "30m", value_name = "TIME", value_parser = at_most)]
         timeout: Duration,
     },
-    /// Ask allclear to purge a workload's distributions now, with your own right to patch Deployments
+    /// Ask allclear to purge a workload's distributions now, with your own right to patch it
     #[command(after_help = PURGE_HELP)]
     Purge {
         #[command(flatten)]
@@ -266,7 +266,7 @@ Words:
   pinned   the members as this cluster's ledger has agreed on them";
 
 const PURGE_HELP: &str = "\
-It writes the annotations allclear.dev/requested-at and allclear.dev/requested-paths on the Deployment. The running allclear does the \
+It writes the annotations allclear.dev/requested-at and allclear.dev/requested-paths on the workload. The running allclear does the \
 rest, once for a group of clusters. While an earlier change still waits for its purge, the usual paths are purged as well. With --retry \
 it writes allclear.dev/retry-at instead, and nothing new is purged: run it in the cluster that tries.
 

@@ -12,6 +12,7 @@ use http::{HeaderName, HeaderValue};
 use super::address::{Refused, WebUrl};
 use super::mask::Secret;
 use super::suggest::{listed, nearest};
+use kernel::id::{Kind as WorkloadKind, Subject};
 use kernel::mask::shown;
 use notices::notice::Kind;
 
@@ -113,18 +114,26 @@ pub enum WorkloadPattern {
     Namespace(String),
     /// `name`, in whatever namespace.
     Name(String),
+    /// The same by the name of the hook itself, where the file names no workloads: of workloads Deployments alone, for there were no
+    /// others when such files were written.
+    Own(String),
     /// `namespace/name`
     Exact {
         namespace: String,
         /// The name in it.
         name: String,
     },
+    /// `kind/namespace/name` or `kind/namespace/*`: of these, workloads of that kind.
+    OfKind(WorkloadKind, Box<Self>),
 }
 
 impl WorkloadPattern {
-    /// Parses `*`, `name`, `namespace/name` or `namespace/*`.
+    /// Parses `*`, `name`, `namespace/name` or `namespace/*`; the latter two also with a kind before them.
     pub fn parse(text: &str) -> Option<Self> {
         match text.split_once('/') {
+            Some((kind, within)) if within.matches('/').count() == 1 => {
+                Some(Self::OfKind(WorkloadKind::named(kind)?, Box::new(Self::parse(within)?)))
+            }
             None if text == "*" => Some(Self::All),
             None => is_object_name(text).then(|| Self::Name(text.to_owned())),
             Some((namespace, _)) if !is_object_name(namespace) => None,
@@ -136,15 +145,19 @@ impl WorkloadPattern {
         }
     }
 
-    /// Whether the workload is meant.
-    pub fn matches(&self, namespace: &str, name: &str) -> bool {
+    /// Whether the subject is meant.
+    pub fn matches(&self, subject: &Subject) -> bool {
+        let kind = match subject {
+            Subject::Workload(id) => Some(id.kind),
+            Subject::Pipeline(_) | Subject::Repo(_) => None,
+        };
         match self {
             Self::All => true,
-            Self::Namespace(wanted) => wanted == namespace,
-            Self::Name(wanted) => wanted == name,
-            Self::Exact { namespace: wanted_namespace, name: wanted } => {
-                wanted_namespace == namespace && wanted == name
-            }
+            Self::Namespace(wanted) => wanted == subject.namespace(),
+            Self::Name(wanted) => wanted == subject.name(),
+            Self::Own(wanted) => wanted == subject.name() && kind.is_none_or(|kind| kind == WorkloadKind::Deployment),
+            Self::Exact { namespace, name } => namespace == subject.namespace() && name == subject.name(),
+            Self::OfKind(wanted, within) => kind == Some(*wanted) && within.matches(subject),
         }
     }
 }
@@ -198,7 +211,7 @@ pub(super) fn event(text: &str) -> Result<Kind, Refused> {
 }
 
 pub(super) fn pattern(text: &str) -> Result<WorkloadPattern, Refused> {
-    let fix = "write *, a name, namespace/name or namespace/*";
+    let fix = "write *, a name, namespace/name or namespace/*, the latter two also with a kind, as statefulset/shop/db";
     WorkloadPattern::parse(text.trim()).ok_or_else(|| Refused::new("is not a workload", fix))
 }
 
@@ -253,8 +266,9 @@ impl fmt::Display for WorkloadPattern {
         match self {
             Self::All => f.write_str("*"),
             Self::Namespace(namespace) => write!(f, "{namespace}/*"),
-            Self::Name(name) => f.write_str(name),
+            Self::Name(name) | Self::Own(name) => f.write_str(name),
             Self::Exact { namespace, name } => write!(f, "{namespace}/{name}"),
+            Self::OfKind(kind, within) => write!(f, "{kind}/{within}"),
         }
     }
 }

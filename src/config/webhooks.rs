@@ -141,7 +141,9 @@ impl HookReader<'_> {
         let members = self.members(at, &MEMBERS)?;
         // Every member is read before the first `?`, so that no problem hides another.
         let name = self.required(at, &members, "name", |text| match text.trim() {
-            "" => Err(Refused::new("is empty", "write the name of the Deployment")),
+            "" => {
+                Err(Refused::new("is empty", "write the name of the Deployment, or with \"workloads\" one of your own"))
+            }
             name => Ok(name.to_owned()),
         });
         let url = self.required(at, &members, "url", WebUrl::parse);
@@ -176,16 +178,16 @@ impl HookReader<'_> {
         })
     }
 
-    /// In the old form the hook's name is the Deployment's.
+    /// In the old form the hook's name is the Deployment's, as in the program before this one.
     fn named_workload(
         &mut self,
         members: &BTreeMap<&'static str, Field<'_>>,
         name: &str,
     ) -> Option<Vec<WorkloadPattern>> {
         if is_object_name(name) {
-            return Some(vec![WorkloadPattern::Name(name.to_owned())]);
+            return Some(vec![WorkloadPattern::Own(name.to_owned())]);
         }
-        let fix = "write the Deployment's name, or name the workloads in \"workloads\"";
+        let fix = "write the Deployment's name, or name workloads of any kind in \"workloads\"";
         let refused = Refused::new("cannot be the name of a Deployment", fix);
         members.get("name").and_then(|field| self.refuse(field, Some(shown(name)), refused))
     }

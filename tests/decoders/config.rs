@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use allclear::adapters::kubernetes::kubeconfig::{self, Origin};
 use allclear::config::{Inputs, Invalid, Loaded, RedisAddress, Secret, WebUrl, WorkloadPattern, load, webhook_key};
+use kernel::id::{Subject, WorkloadId};
 use kernel::mask::shown;
 
 use serde_json::Value;
@@ -150,8 +151,10 @@ fn workload_pattern(bytes: &[u8]) -> bool {
     for (namespace, name) in [("shop", "web"), ("shop", ""), ("", "web"), ("a", "b")] {
         // Nothing but a star, or a name alone, matches more than one.
         let literal = format!("{namespace}/{name}");
-        let named = text == literal || text == name || text.contains('*');
-        assert!(!pattern.matches(namespace, name) || named, "{text:?} and {literal}");
+        let of_its_kind = text.ends_with(&format!("/{literal}"));
+        let named = text == literal || of_its_kind || text == name || text.contains('*');
+        let subject = Subject::from(WorkloadId::deployment(namespace, name));
+        assert!(!pattern.matches(&subject) || named, "{text:?} and {literal}");
     }
     true
 }

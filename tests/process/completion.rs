@@ -42,6 +42,8 @@ async fn names_of_the_cluster_are_offered_where_commands_take_them() {
         (vec!["shipping/".to_owned(), "shop/".to_owned()], ":6".to_owned())
     );
     assert_eq!(words(&scene, &["wait", "shop/w"]).await.0, ["shop/web", "shop/worker"]);
+    scene.apply(json!({"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "db"}, "spec": {}}));
+    assert_eq!(words(&scene, &["explain", "shop/d"]).await.0, ["shop/db"], "of any kind");
     assert_eq!(words(&scene, &["purge", "-n", "shop", "we"]).await, (vec!["web".to_owned()], ":4".to_owned()));
     assert_eq!(words(&scene, &["history", "deployment/g"]).await.0, ["deployment/gate"], "of the context's namespace");
     assert_eq!(words(&scene, &["status", "--namespace=shi"]).await.0, ["shipping"]);

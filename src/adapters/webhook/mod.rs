@@ -152,8 +152,7 @@ fn subscribes(hook: &Hook, notice: &Notice) -> bool {
 }
 
 fn is_about(hook: &Hook, subject: &Subject, kind: Kind) -> bool {
-    hook.events.contains(&kind)
-        && hook.workloads.iter().any(|pattern| pattern.matches(subject.namespace(), subject.name()))
+    hook.events.contains(&kind) && hook.workloads.iter().any(|pattern| pattern.matches(subject))
 }
 
 fn content(said: &Content, parameters: &BTreeMap<String, Secret<String>>) -> Result<(String, HeaderValue), Error> {

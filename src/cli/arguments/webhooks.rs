@@ -13,7 +13,7 @@ sent from here, through the same guard of addresses, with the same signature and
 Exit codes: 0 taken (2xx), 1 not, 2 arguments refused, or a receiver that could not tell a test.";
 
 const RESEND_HELP: &str = "\
-It writes the annotation allclear.dev/resend on the Deployment. The running allclear sends the deliveries again, with the webhook-id and \
+It writes the annotation allclear.dev/resend on the workload. The running allclear sends the deliveries again, with the webhook-id and \
 the bytes that they had, so a receiver that has one already can drop it. What a receiver has taken is not kept, and cannot be sent again.
 
 Exit codes: 0 asked for, 1 nothing to send again, or not all of it, 2 arguments refused.";
@@ -44,7 +44,7 @@ pub(crate) enum WebhookAction {
         #[arg(short, long, value_enum, default_value = "table")]
         output: Format,
     },
-    /// Have the running allclear send again what it gave up, with your own right to patch Deployments
+    /// Have the running allclear send again what it gave up, with your own right to patch workloads
     #[command(after_help = RESEND_HELP)]
     Resend {
         /// The workload that it is about, as web, shop/web or statefulset/db

@@ -18,7 +18,7 @@ use crate::app::StartError;
 use crate::config::Hook;
 use crate::looking::page::count;
 use crate::looking::workloads::Listed;
-use kernel::id::WorkloadId;
+use kernel::id::Subject;
 
 /// Longest wait for one receiver.
 const WITHIN: Duration = Duration::from_secs(10);
@@ -67,8 +67,8 @@ pub fn workloads(hooks: &[Hook], listed: &Listed) -> Vec<Finding> {
         return Vec::new();
     }
     let meant = |hook: &Hook| {
-        let of = |id: &WorkloadId| hook.workloads.iter().any(|pattern| pattern.matches(&id.namespace, &id.name));
-        listed.workloads.keys().filter(|id| of(id)).count()
+        let of = |subject: &Subject| hook.workloads.iter().any(|pattern| pattern.matches(subject));
+        listed.workloads.keys().filter(|id| of(&Subject::from((*id).clone()))).count()
     };
     let line = |hook: &Hook| match meant(hook) {
         0 => {

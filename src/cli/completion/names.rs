@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use futures_util::future::join_all;
+
 use super::Candidate;
 use super::place::{Place, Source};
 use crate::adapters::kubernetes::names::{Named, ObjectName, contexts, each};
@@ -102,7 +104,11 @@ impl Finding {
             let keep = |ObjectName { name, .. }| self.put(format!("{prefix}{name}"), "");
             each(&clients, Named::Workloads(kind, namespace), keep).await.is_ok()
         };
-        let of = async |namespace: &str, prefix: &str| of_kind(Kind::Deployment, namespace, prefix).await;
+        // A name without a kind may be of any.
+        let of = async |namespace: &str, prefix: &str| {
+            let all = Kind::ALL.map(|kind| of_kind(kind, namespace, prefix));
+            join_all(all).await.into_iter().all(|whole| whole)
+        };
         let own = self.given("namespace").unwrap_or(&clients.namespace);
         let parts: Vec<&str> = self.place.word.split('/').collect();
         let kind = parts.first().and_then(|part| Some((Kind::named(part)?, part)));

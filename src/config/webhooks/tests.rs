@@ -3,6 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use expect_test::expect_file;
+use kernel::id::{Kind as Workload, PipelineId, Subject, WorkloadId};
 
 use super::super::hook::HookMethod;
 use super::*;
@@ -42,7 +43,7 @@ fn the_old_form_is_understood() {
         hook.parameters.iter().map(|(name, value)| (name.as_str(), value.expose().as_str())).collect();
     assert_eq!(parameters, [("count", "3"), ("force", "true"), ("site", "web")]);
     assert_eq!((hook.events, hook.is_old_form), (BTreeSet::from([Kind::PurgeCompleted]), true));
-    assert_eq!(hook.workloads, [WorkloadPattern::Name("web".to_owned())]);
+    assert_eq!(hook.workloads, [WorkloadPattern::Own("web".to_owned())]);
     assert_eq!((hook.timeout, hook.schedule), (Duration::from_secs(15), vec![Duration::ZERO]));
     assert_eq!(hook.secrets, []);
 }
@@ -62,7 +63,32 @@ fn the_additions_are_understood() {
     assert_eq!(keys, [&[7_u8; 32][..], b"old", b"raw key"]);
     assert_eq!(hook.timeout, Duration::from_secs(5));
     assert_eq!(hook.schedule, [Duration::ZERO, Duration::from_secs(60)]);
-    assert!(hook.workloads[1].matches("shop", "web") && !hook.workloads[1].matches("blog", "web"));
+    let of = |namespace: &str| Subject::from(WorkloadId::deployment(namespace, "web"));
+    assert!(hook.workloads[1].matches(&of("shop")) && !hook.workloads[1].matches(&of("blog")));
+}
+
+#[test]
+fn a_hook_without_workloads_is_called_for_deployments_and_others_where_they_are_named() {
+    let of = |kind| Subject::from(WorkloadId::new(kind, "shop", "web"));
+    let called = |workloads: &str| {
+        let hook = hook(&format!("{{{OLD}{workloads}}}"));
+        let kinds = Workload::ALL.into_iter().filter(|kind| hook.workloads[0].matches(&of(*kind)));
+        kinds.map(Workload::word).collect::<Vec<_>>()
+    };
+    assert_eq!(called(""), ["deployment"], "as the old program");
+    let all = ["deployment", "statefulset", "daemonset"];
+    for any in ["*", "web", "shop/web", "shop/*"] {
+        assert_eq!(called(&format!(r#", "workloads": ["{any}"]"#)), all, "{any}");
+    }
+    for one in ["statefulset/shop/web", "sts/shop/*"] {
+        assert_eq!(called(&format!(r#", "workloads": ["{one}"]"#)), ["statefulset"], "{one}");
+    }
+    let own = WorkloadPattern::Own("web".to_owned());
+    assert!(own.matches(&Subject::Pipeline(PipelineId::new("shop", "web"))), "by the name of any Pipeline or Repo");
+    for wrong in ["job/shop/web", "statefulset/shop/web/x", "statefulset/sts/shop/web", "statefulset//web"] {
+        assert_eq!(WorkloadPattern::parse(wrong), None, "{wrong}");
+    }
+    assert_eq!(WorkloadPattern::parse("sts/shop/*").unwrap().to_string(), "statefulset/shop/*");
 }
 
 #[test]

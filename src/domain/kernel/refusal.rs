@@ -193,7 +193,7 @@ impl Cause {
                 "apply deploy/base/ledger-role.yaml; where one namespace is watched, kubectl apply -k deploy/overlays/namespaced"
             }
             Self::FullLedger => {
-                "delete Deployments of that namespace that are not needed, or choose fewer of their containers by the annotation allclear.dev/containers"
+                "delete workloads of that namespace that are not needed, or choose fewer of their containers by the annotation allclear.dev/containers"
             }
             Self::PublishEvents => {
                 "apply deploy/base/cluster-role.yaml; where one namespace is watched, kubectl apply -k deploy/overlays/namespaced"

@@ -18,10 +18,16 @@ pub(super) fn read(object: Object<'_>) -> Result<Own, Unreadable> {
     };
     // `currentRevision` is not asked for: it can lag behind for ever (<https://github.com/kubernetes/kubernetes/issues/106055>).
     let revision = object.text("/status/updateRevision")?;
-    let is_settled = object.text("/status/currentRevision")? == revision;
+    // With OnDelete the former one stays current for ever.
+    let is_on_delete = object.text("/spec/updateStrategy/type")? == Some("OnDelete");
+    let is_settled = is_on_delete || object.text("/status/currentRevision")? == revision;
     Ok(Own {
         replicas,
-        says: says(object, replicas, revision)?,
+        says: match replicas.old() {
+            0 => Says::Counts,
+            old if is_on_delete => Says::Held(on_delete(Kind::StatefulSet, old, replicas.total, revision)),
+            _ => partition(object, replicas)?,
+        },
         refused: broken(object, replicas)?,
         deadline: one_by_one(object, replicas.desired)?,
         starting: !is_settled && replicas.available < replicas.desired,
@@ -29,23 +35,17 @@ pub(super) fn read(object: Object<'_>) -> Result<Own, Unreadable> {
     })
 }
 
-/// Which pods a person keeps as they are, once all others are new.
-fn says(object: Object<'_>, replicas: Replicas, revision: Option<&str>) -> Result<Says, Unreadable> {
-    let old = replicas.old();
-    if old == 0 {
-        return Ok(Says::Counts);
-    }
-    if object.text("/spec/updateStrategy/type")? == Some("OnDelete") {
-        return Ok(Says::Held(on_delete(Kind::StatefulSet, old, replicas.total, revision)));
-    }
-    let partition = object.count(PARTITION)?.min(replicas.desired);
-    let all_others_are_new = replicas.updated.saturating_add(partition) >= replicas.desired;
-    if partition == 0 || !all_others_are_new || replicas.available < replicas.desired {
+/// Which pods a partition keeps as they are, once all others are new.
+fn partition(object: Object<'_>, replicas: Replicas) -> Result<Says, Unreadable> {
+    let partition = object.count(PARTITION)?;
+    let pods = partition.min(replicas.desired);
+    let all_others_are_new = replicas.updated.saturating_add(pods) >= replicas.desired;
+    if pods == 0 || !all_others_are_new || replicas.available < replicas.desired {
         return Ok(Says::Counts);
     }
     let first = object.count("/spec/ordinals/start")?;
     let name = object.text("/metadata/name")?.unwrap_or_default();
-    let kept = match partition {
+    let kept = match pods {
         1 => format!("{name}-{first} as it was"),
         more => format!("{name}-{first} to {name}-{} as they were", first.saturating_add(more - 1)),
     };

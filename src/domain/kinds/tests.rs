@@ -153,7 +153,11 @@ fn a_stateful_set() {
                 "its partition of 2 keeps db-7 to db-8 as they were!",
             ),
             (&[(partition, json!(1)), (updated, json!(4))], "its partition of 1 keeps db-0 as it was!"),
-            (&[(partition, json!(9)), (updated, json!(0))], "its partition of 5 keeps db-0 to db-4 as they were!"),
+            (
+                &[(partition, json!(9)), (updated, json!(0)), ("/spec/replicas", json!(0))],
+                "the workload is scaled to zero!",
+            ),
+            (&[(partition, json!(9)), (updated, json!(0))], "its partition of 9 keeps db-0 to db-4 as they were!"),
             // Those that are not kept are on their way, and the clock runs.
             (&[(partition, json!(2)), (updated, json!(2))], "2 of 5 pods available"),
             (&[(partition, json!(2)), (updated, json!(3)), (available, json!(4))], "2 of 5 pods available"),
@@ -184,12 +188,17 @@ fn a_stateful_set_that_kubernetes_does_not_mend_by_itself_says_what_to_do() {
 fn a_stateful_set_says_which_pods_are_new_and_whether_they_ever_were_available() {
     let settled = read(Kind::StatefulSet, &stateful_set()).own;
     assert_eq!((settled.newest, settled.starting), (Newest::Labelled("db-b".to_owned()), false));
-    let starting = |current: &str| {
-        let changes = [("/status/currentRevision", json!(current)), ("/status/availableReplicas", json!(3))];
+    let starting = |current: &str, strategy: &str| {
+        let changes = [
+            ("/status/currentRevision", json!(current)),
+            ("/status/availableReplicas", json!(3)),
+            ("/spec/updateStrategy/type", json!(strategy)),
+        ];
         read(Kind::StatefulSet, &with(stateful_set(), &changes)).own.starting
     };
-    assert!(starting("db-a"));
-    assert!(!starting("db-b"), "crashed long after it was complete");
+    assert!(starting("db-a", "RollingUpdate"));
+    assert!(!starting("db-b", "RollingUpdate"), "crashed long after it was complete");
+    assert!(!starting("db-a", "OnDelete"), "its current revision never becomes the newest one");
 }
 
 fn daemon_set() -> Value {
