@@ -68,7 +68,7 @@ pub(in crate::actors) async fn look(cluster: &dyn ClusterView, namespace: String
     let Present { kinds, workloads } = cluster.workloads(&namespace).await?;
     let search = move || {
         let led = workloads.into_iter().map(|workload| {
-            let site = facts.site(&workload.id.name, &namespace, &workload.template_labels, None);
+            let site = facts.site(workload.pods(), None);
             let hosts = site.hosts.keys().map(ToString::to_string);
             (workload.id, hosts.chain(site.origins).collect())
         });
