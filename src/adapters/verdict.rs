@@ -124,7 +124,8 @@ impl HttpVerdicts {
         let named = Named { namespace, name };
         let about = match subject {
             Subject::Workload(id) => match id.kind {
-                Kind::Deployment => About::Deployment(named),
+                // A Rollout goes by the name of a Deployment.
+                Kind::Deployment | Kind::Rollout => About::Deployment(named),
                 Kind::StatefulSet => About::StatefulSet(named),
                 Kind::DaemonSet => About::DaemonSet(named),
             },

@@ -69,6 +69,8 @@ pub struct Tempo {
     /// How often a small list proves that the cluster was not set back; `None`: never. After a restore this is how long
     /// nothing is noticed, and it is one request for one object.
     pub prove: Option<Duration>,
+    /// How often a kind is looked for that the server does not serve. One small request.
+    pub unserved: Duration,
 }
 
 impl Default for Tempo {
@@ -83,6 +85,7 @@ impl Default for Tempo {
             page: 500,
             streaming: true,
             prove: Some(Duration::from_secs(60)),
+            unserved: Duration::from_secs(5 * 60),
         }
     }
 }

@@ -267,9 +267,7 @@ fn words(
                 brief(&record.version),
                 readiness::words(&wait, None)
             ),
-            Standing::DeadlineExceeded { .. } => {
-                format!("at {}, which missed its progress deadline", brief(&record.version))
-            }
+            Standing::GivenUp(why) => format!("at {}; now {why}", brief(&record.version)),
         },
     };
     let votes = record.votes.iter().filter(|vote| vote.closed.is_none()).count();

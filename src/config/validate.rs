@@ -128,8 +128,9 @@ fn rollout(values: &mut Values<'_>) -> Option<Rollout> {
 fn kinds(values: &mut Values<'_>) -> Option<BTreeSet<Kind>> {
     const KEY: &str = "workloads.kinds";
     let kind = |text: &str| {
-        Kind::named(text)
-            .ok_or_else(|| Refused::new("is no kind that is followed", "write deployment, statefulset or daemonset"))
+        Kind::named(text).ok_or_else(|| {
+            Refused::new("is no kind that is followed", "write deployment, statefulset, daemonset or rollout")
+        })
     };
     let kinds: BTreeSet<Kind> = values.list(KEY, "list of kinds", Kind::ALL.len(), kind)?.into_iter().collect();
     if !kinds.contains(&Kind::Deployment) {

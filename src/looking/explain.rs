@@ -296,6 +296,7 @@ fn deployment(
         version.iter().map(|(container, image)| (container.to_string(), image.to_string())).collect()
     };
     DeploymentSeen {
+        stand_in: workload.stand_in(),
         images: match &workload.version {
             Ok(version) => Section::Known(images(version)),
             Err(why) => Section::missing(why),
@@ -314,7 +315,7 @@ fn waits_for(workload: &Workload, pods: Option<&Pods>, policy: &Policy) -> Optio
     match workload.standing(policy.zero_is_complete) {
         Standing::Complete => None,
         Standing::Waiting(wait) => Some(readiness::words(&wait, pods)),
-        Standing::DeadlineExceeded { .. } => Some("the Deployment missed its progress deadline".to_owned()),
+        Standing::GivenUp(why) => Some(why.to_string()),
     }
 }
 

@@ -107,11 +107,13 @@ impl Question {
         if kind.is_some() {
             return Ok(id);
         }
+        // A Rollout goes by the name of a Deployment.
+        let kinds = Kind::ALL.into_iter().filter(|kind| kind.identity() == *kind);
         let of = |kind| WorkloadId { kind, ..id.clone() };
         let look =
             async |id: WorkloadId| sources.cluster.workload(&id).await.is_ok_and(|found| found.is_some()).then_some(id);
         let found: Vec<WorkloadId> =
-            futures_util::future::join_all(Kind::ALL.map(of).map(look)).await.into_iter().flatten().collect();
+            futures_util::future::join_all(kinds.map(of).map(look)).await.into_iter().flatten().collect();
         match found.as_slice() {
             [] => Ok(id),
             [only] => Ok(only.clone()),

@@ -159,7 +159,7 @@ pub(crate) fn row(id: &WorkloadId, workload: Option<&Workload>, record: Option<&
         (Some(workload), None) => match workload.standing(policy.zero_is_complete) {
             Standing::Complete => "complete; not recorded".to_owned(),
             Standing::Waiting(wait) => format!("{wait}; not recorded"),
-            Standing::DeadlineExceeded { .. } => "missed its progress deadline; not recorded".to_owned(),
+            Standing::GivenUp(why) => format!("{why}; not recorded"),
         },
         (None, None) => String::new(),
     };

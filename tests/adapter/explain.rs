@@ -159,10 +159,11 @@ async fn a_slip_of_the_pen_is_corrected() {
 }
 
 /// What docs/security.md says `explain` needs: the verbs, by the plural, and where it needs them.
-const RIGHTS: [(&str, &[&str]); 11] = [
+const RIGHTS: [(&str, &[&str]); 12] = [
     ("deployments", &["get", "list", "watch"]),
     ("statefulsets", &["get", "list", "watch"]),
     ("daemonsets", &["get", "list", "watch"]),
+    ("rollouts", &["get", "list", "watch"]),
     ("pods", &["list"]),
     ("services", &["list"]),
     ("ingresses", &["list"]),
@@ -196,7 +197,7 @@ fn is_allowed(request: &Request) -> bool {
 #[tokio::test]
 async fn whoever_has_the_rights_that_the_documents_list_is_told_everything() {
     let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/security.md")).unwrap();
-    let row = "| `explain`, `status` | get, list and watch Deployments, StatefulSets and DaemonSets; list Pods, Services, Ingresses, routes and \
+    let row = "| `explain`, `status` | get, list and watch Deployments, StatefulSets, DaemonSets and Rollouts; list Pods, Services, Ingresses, routes and \
                ReferenceGrants; get Gateways; get and list ConfigMaps in the namespace of the ledger |";
     assert!(page.contains(row), "docs/security.md lists other rights than this test");
     let world = World::start().await;

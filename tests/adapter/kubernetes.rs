@@ -23,6 +23,7 @@ mod leaves;
 mod pipelines;
 mod reading;
 mod repos;
+mod rollouts;
 mod secrets;
 mod serving;
 mod strangers;
@@ -71,6 +72,7 @@ impl Bench {
 /// Milliseconds instead of seconds.
 fn brisk() -> Tempo {
     Tempo {
+        unserved: Duration::from_millis(50),
         backoff: Backoff { base: Duration::from_millis(10), cap: Duration::from_millis(50) },
         answer: Duration::from_secs(5),
         idle: Duration::from_secs(10),

@@ -7,7 +7,7 @@ use kernel::id::Seq;
 use kernel::names::distribution::DistributionId;
 use kernel::names::image::Version;
 use kernel::promise::Promise;
-use kinds::reported::{Replicas, Says};
+use kinds::reported::{GivenUp, Replicas, Says};
 use notices::notice::Kind;
 use purge::bounds::policy::{OnRollback, Policy};
 use purge::records::record::{Outcome, Phase};
@@ -383,7 +383,7 @@ fn the_clock_of_a_paused_or_empty_workload_stands_still() {
 #[test]
 fn a_missed_deadline_is_confirmed_and_may_be_recovered_from() {
     let late = |updated: &str| {
-        let says = Says::DeadlineExceeded { last_update: updated.to_owned() };
+        let says = Says::GivenUp(GivenUp::DeadlineExceeded { last_update: updated.to_owned() });
         sight("b", 2, true, 1).map(|workload| Workload { says, ..workload })
     };
     let script = vec![sight("a", 1, true, 2), late("t1"), late("t2"), sight("b", 2, true, 2)];

@@ -63,7 +63,11 @@ fn change() -> impl Strategy<Value = Change> {
 }
 
 fn failure() -> impl Strategy<Value = Failure> {
-    select(vec![Failure::ProgressDeadlineExceeded, Failure::TimedOut])
+    select(vec![Failure::ProgressDeadlineExceeded, Failure::TimedOut, Failure::Aborted, Failure::Degraded])
+}
+
+fn stand_in() -> impl Strategy<Value = Option<kernel::id::Kind>> {
+    option::of(Just(kernel::id::Kind::Rollout))
 }
 
 fn phase() -> impl Strategy<Value = Phase> {
@@ -182,9 +186,9 @@ prop_compose! {
 prop_compose! {
     fn notice()(
         id in text(), kind in select(Kind::ALL.to_vec()), at_ms: i64, seq in seq(), rollout in text(), change in text(),
-        message in text(), hosts in hosts(), purges in vec(purge_fact(), 0..2), cut: bool, late: bool,
+        message in text(), hosts in hosts(), purges in vec(purge_fact(), 0..2), cut: bool, late: bool, stand_in in stand_in(),
     ) -> Notice {
-        let mentions = Mentions { hosts: hosts.into_iter().collect(), purges, cut, late };
+        let mentions = Mentions { hosts: hosts.into_iter().collect(), purges, cut, late, stand_in };
         let about = About::Workload(WorkloadId::deployment("shop", "web"), mentions);
         Notice { id: NoticeId(id), kind, at_ms, about, seq, rollout, change, message }
     }
@@ -215,7 +219,8 @@ prop_compose! {
 
 prop_compose! {
     fn record()(
-        (revision, uid, seq, nonce, version) in (any::<u64>(), text(), seq(), nonce(), version()), generation: i64,
+        (revision, uid, stand_in, seq, nonce, version) in (any::<u64>(), text(), stand_in(), seq(), nonce(), version()),
+        generation: i64,
         (change, phase, elapsed_ms, settled) in (change(), phase(), any::<u64>(), option::of(version())),
         (edge, closed) in (select(vec![Edge::Settled, Edge::Moved, Edge::Unknown]), seq()),
         requested_at in option::of(text()), (votes, owed) in (vec(vote(), 0..3), vec(vote(), 0..2)), history in vec(closed(), 0..3),
@@ -229,7 +234,7 @@ prop_compose! {
         passed in vec(passed(), 0..3), (hosts, move_of) in (vec(text(), 0..40), option::of((text(), text()))),
     ) -> Record {
         Record {
-            revision, uid, seq, nonce, version, group_version, group_name, generation, change, phase, elapsed_ms, settled, edge, closed,
+            revision, uid, stand_in, seq, nonce, version, group_version, group_name, generation, change, phase, elapsed_ms, settled, edge, closed,
             requested_at, passed, votes, owed, history, untold, config, last, stalled, set_back, off, chosen, request, asked, from, site, times,
             conditions,
             remark,

@@ -13,7 +13,7 @@ use allclear::actors::{Env, Settings};
 use allclear::telemetry::Metrics;
 use kernel::id::WorkloadId;
 use kernel::names::image::{Container, Version};
-use kinds::reported::{Replicas, Says};
+use kinds::reported::{self, Replicas, Says};
 use notices::delivery;
 use purge::bounds::policy::Policy;
 use purge::purges::catalog::Freshness;
@@ -174,7 +174,9 @@ pub fn deployment(name: &str, uid: u64, generation: i64, tag: &str, stage: Stage
             Stage::Half | Stage::Missed => counts(4, 2, 3),
         },
         says: match stage {
-            Stage::Missed => Says::DeadlineExceeded { last_update: format!("t{generation}") },
+            Stage::Missed => {
+                Says::GivenUp(reported::GivenUp::DeadlineExceeded { last_update: format!("t{generation}") })
+            }
             Stage::Unobserved | Stage::Half | Stage::Complete => Says::Counts,
         },
         starting: matches!(stage, Stage::Unobserved | Stage::Half),

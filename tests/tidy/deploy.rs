@@ -10,7 +10,7 @@ use crate::source::{file, files, rust};
 /// All rights there are, as "group/resource: verbs", or "group/resource/name: verbs" where they are limited to one object. A new
 /// one is added here in the commit that needs it, with the reason in the manifest. Nothing here names Secrets, and nothing
 /// changes a workload.
-const CLUSTER_RIGHTS: [(&str, &str); 13] = [
+const CLUSTER_RIGHTS: [(&str, &str); 14] = [
     ("/events", "create"),
     ("/namespaces/kube-system", "get"),
     ("/pods", "list watch"),
@@ -18,6 +18,7 @@ const CLUSTER_RIGHTS: [(&str, &str); 13] = [
     ("apps/deployments", "get list watch"),
     ("apps/statefulsets", "get list watch"),
     ("apps/daemonsets", "get list watch"),
+    ("argoproj.io/rollouts", "get list watch"),
     ("discovery.k8s.io/endpointslices", "list"),
     ("gateway.networking.k8s.io/gateways", "get"),
     ("gateway.networking.k8s.io/grpcroutes", "list watch"),

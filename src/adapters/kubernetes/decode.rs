@@ -27,6 +27,7 @@ pub const fn workload(kind: Kind) -> Decoder<Workload> {
         Kind::Deployment => deployment,
         Kind::StatefulSet => |json| read(Kind::StatefulSet, json),
         Kind::DaemonSet => |json| read(Kind::DaemonSet, json),
+        Kind::Rollout => |json| read(Kind::Rollout, json),
     }
 }
 
@@ -44,6 +45,11 @@ fn read(kind: Kind, json: &str) -> Result<Workload, Unreadable> {
     let parts = parts.into_iter().map(|(name, part)| (name.to_owned(), part.unwrap_or_default()));
     let value = Value::Object(parts.collect());
     let object = Object(&value);
+    if kind == Kind::Rollout && object.at("/spec/workloadRef").is_some() {
+        return Err(Unreadable::because(
+            "its template is that of another workload (spec.workloadRef), which is not followed",
+        ));
+    }
     let Report { generation, observed_generation, deleting, own } = kinds::read(kind, object)?;
     let Own { replicas, says, refused, starting, deadline, newest } = own;
     let annotations = metadata.annotations.iter().map(|(key, value)| (key.as_str(), value.as_str()));
@@ -54,6 +60,7 @@ fn read(kind: Kind, json: &str) -> Result<Workload, Unreadable> {
     let labels: Option<Labels> = part(object, "/spec/template/metadata/labels")?;
     Ok(Workload {
         id: WorkloadId::new(kind, metadata.namespace, metadata.name),
+        object: kind,
         uid: metadata.uid,
         // One without a time takes no name from another.
         created: metadata.creation_timestamp.unwrap_or_else(|| "9999".to_owned()),

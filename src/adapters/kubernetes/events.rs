@@ -24,7 +24,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use apiserver::{Api, Collection, Resource};
-use kernel::id::{PipelineId, RepoId, Subject, WorkloadId};
+use kernel::id::{self, PipelineId, RepoId, Subject, WorkloadId};
 use kernel::remark::{Remark, Remarked};
 use kernel::text::{clean_ends, head};
 use notices::notice::{Kind, Notice};
@@ -108,10 +108,13 @@ struct Involved<'a> {
 }
 
 impl<'a> Involved<'a> {
-    fn of(subject: &'a Subject, uid: &'a str) -> Self {
+    /// `stand_in`: the kind of a workload's object, where that is not the one in its name.
+    fn of(subject: &'a Subject, stand_in: Option<id::Kind>, uid: &'a str) -> Self {
         match subject {
             Subject::Workload(WorkloadId { kind, namespace, name }) => {
-                Self { api_version: "apps/v1", kind: kind.name(), namespace, name, uid }
+                let kind = stand_in.unwrap_or(*kind);
+                let api_version = if kind == id::Kind::Rollout { "argoproj.io/v1alpha1" } else { "apps/v1" };
+                Self { api_version, kind: kind.name(), namespace, name, uid }
             }
             Subject::Pipeline(PipelineId { namespace, name }) => {
                 Self { api_version: "allclear.dev/v1alpha1", kind: "Pipeline", namespace, name, uid }
@@ -146,7 +149,8 @@ impl EventSink for Events {
             message: words(notice),
             annotations: BTreeMap::new(),
         };
-        self.create(Involved::of(&notice.about.subject(), workload_uid), &said).await
+        let stand_in = notice.about.mentions().and_then(|mentions| mentions.stand_in);
+        self.create(Involved::of(&notice.about.subject(), stand_in, workload_uid), &said).await
     }
 
     async fn remark(&self, remark: &Remark, on: &Remarked, at_ms: i64) -> Result<(), PortError> {
@@ -160,7 +164,7 @@ impl EventSink for Events {
             message: remark.message.clone(),
             annotations,
         };
-        self.create(Involved::of(&on.subject, &on.uid), &said).await
+        self.create(Involved::of(&on.subject, None, &on.uid), &said).await
     }
 }
 

@@ -5,10 +5,12 @@
 use serde_json::json;
 
 use super::desk::Mark;
-use super::resource_of;
+use super::{look, resource_of};
 use apiserver::{Api, Clients, Collection};
-use kernel::id::WorkloadId;
+use kernel::id::{Kind, WorkloadId};
+use kernel::refusal::Refused;
 use purge::ports::PortError;
+use purge::workloads::joining::joined;
 
 /// Where workloads are marked.
 pub struct Hand {
@@ -37,11 +39,26 @@ impl Hand {
     pub async fn annotate(&self, id: &WorkloadId, marks: &[Mark<'_>]) -> Result<Marked, PortError> {
         let annotations: serde_json::Map<String, serde_json::Value> =
             marks.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect();
-        let of = Collection::of(resource_of(id.kind), &id.namespace);
+        let Some(kind) = self.object_of(id).await? else { return Ok(Marked::Gone) };
+        let of = Collection::of(resource_of(kind), &id.namespace);
         match self.api.merge(&of, &id.name, &json!({"metadata": {"annotations": annotations}})).await {
             Ok(_) => Ok(Marked::Done),
             Err(failed) if failed.status() == Some(404) => Ok(Marked::Gone),
             Err(failed) => Err(failed.error),
         }
+    }
+
+    /// The kind of the object that counts under a name; `None` where there is none. Who may not read Rollouts knows of none.
+    async fn object_of(&self, id: &WorkloadId) -> Result<Option<Kind>, PortError> {
+        if id.kind != Kind::Deployment {
+            return Ok(Some(id.kind));
+        }
+        let (deployment, rollout) =
+            tokio::join!(look(&self.api, Kind::Deployment, id), look(&self.api, Kind::Rollout, id));
+        let rollout = match rollout {
+            Err(error) if error.refused() == Some(Refused::Right) => None,
+            found => found?,
+        };
+        Ok(joined(deployment?, rollout).map(|workload| workload.object))
     }
 }

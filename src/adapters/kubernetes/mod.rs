@@ -28,13 +28,14 @@ mod parts;
 mod pods;
 mod rerouting;
 pub mod reviews;
+mod rollouts;
 mod routing;
 pub mod secrets;
 mod serving;
 mod site;
 mod workloads;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -52,8 +53,10 @@ use kernel::id::{Kind, WorkloadId};
 use kernel::refusal::Refused;
 use purge::ports::{ClusterView, Flow, PodSight, PortError, Present, RoutingSight, Sight};
 use purge::site::{Age, Gathered, RouteClaim};
+use purge::workloads::joining::joined;
 use purge::workloads::serving::Serving;
 use purge::workloads::workload::Workload;
+use rollouts::Presence;
 use serving::ServingReader;
 use site::SiteReader;
 
@@ -73,6 +76,7 @@ const fn resource_of(kind: Kind) -> Resource {
         Kind::Deployment => Resource::new("apps", "v1", "deployments"),
         Kind::StatefulSet => Resource::new("apps", "v1", "statefulsets"),
         Kind::DaemonSet => Resource::new("apps", "v1", "daemonsets"),
+        Kind::Rollout => Resource::new("argoproj.io", "v1alpha1", "rollouts"),
     }
 }
 
@@ -156,6 +160,7 @@ pub struct Cluster {
     looks: Api,
     scope: Scope,
     kinds: BTreeSet<Kind>,
+    rollouts: Presence,
     sites: SiteReader,
     claims: ClaimReader,
     serving: ServingReader,
@@ -169,6 +174,7 @@ impl Cluster {
             watches: Watches::new(clients.watch.clone(), tempo),
             scope,
             kinds: Kind::ALL.into(),
+            rollouts: Presence::default(),
             sites: SiteReader::new(api.clone()),
             claims: ClaimReader::new(api.clone()),
             serving: ServingReader::new(api.clone()),
@@ -182,13 +188,32 @@ impl Cluster {
     pub fn following(self, kinds: BTreeSet<Kind>) -> Self {
         Self { kinds, ..self }
     }
+
+    /// Reads the Rollout of this name, where Rollouts are followed. A missing right counts as none, as long as their watch never had it.
+    async fn rollout(&self, id: &WorkloadId) -> Result<Option<Workload>, PortError> {
+        let is_followed = self.rollouts.is_followed(&id.namespace);
+        if !self.kinds.contains(&Kind::Rollout) || is_followed == Some(false) {
+            return Ok(None);
+        }
+        match look(&self.looks, Kind::Rollout, id).await {
+            Err(error) if error.refused() == Some(Refused::Right) && is_followed.is_none() => Ok(None),
+            found => found,
+        }
+    }
+}
+
+/// Reads one object of a kind.
+async fn look(api: &Api, kind: Kind, id: &WorkloadId) -> Result<Option<Workload>, PortError> {
+    let collection = Collection::of(resource_of(kind), &id.namespace);
+    let Some(answer) = api.get(&collection, &id.name).await? else { return Ok(None) };
+    answer.read(decode::workload(kind)).map(Some)
 }
 
 #[async_trait]
 impl ClusterView for Cluster {
     fn watch(&self) -> Flow<Sight> {
         let listed = self.kinds.iter().flat_map(|kind| self.scope.listed(*kind)).collect();
-        workloads::watch(self.watches.clone(), self.api.clone(), listed)
+        workloads::watch(self.watches.clone(), self.api.clone(), listed, self.rollouts.clone())
     }
 
     fn watch_routing(&self) -> Flow<RoutingSight> {
@@ -206,29 +231,39 @@ impl ClusterView for Cluster {
         if !self.scope.contains(&id.namespace) {
             return Ok(None);
         }
-        let collection = Collection::of(resource_of(id.kind), &id.namespace);
         if !self.kinds.contains(&id.kind) {
+            let collection = Collection::of(resource_of(id.kind), &id.namespace);
             let why = "this kind is not followed (workloads.kinds)";
             return Err(PortError::lasting(collection.attempt_one("get", &id.name).to_string(), why));
         }
-        let Some(answer) = self.looks.get(&collection, &id.name).await? else { return Ok(None) };
-        answer.read(decode::workload(id.kind)).map(Some)
+        if id.kind != Kind::Deployment {
+            return look(&self.looks, id.kind, id).await;
+        }
+        let (deployment, rollout) = tokio::join!(look(&self.looks, Kind::Deployment, id), self.rollout(id));
+        Ok(joined(deployment?, rollout?))
     }
 
     async fn workloads(&self, namespace: &str) -> Result<Present, PortError> {
-        let mut present = Present::default();
+        let (mut kinds, mut found) = (BTreeSet::new(), BTreeMap::new());
         for kind in self.kinds.iter().copied().filter(|_| self.scope.contains(namespace)) {
-            let of = Collection::of(resource_of(kind), namespace);
-            match self.api.all(&of, None, decode::workload(kind)).await {
-                Ok(found) => {
-                    present.kinds.insert(kind);
-                    present.workloads.extend(found);
-                }
-                Err(failed) if kind != Kind::Deployment && failed.error.refused() == Some(Refused::Right) => {}
+            let listed =
+                self.api.all(&Collection::of(resource_of(kind), namespace), None, decode::workload(kind)).await;
+            let listed = match listed {
+                Ok(listed) => listed,
+                // The cluster does not have the kind.
+                Err(failed) if kind == Kind::Rollout && failed.status() == Some(404) => Vec::new(),
+                Err(failed) if kind != Kind::Deployment && failed.error.refused() == Some(Refused::Right) => continue,
                 Err(failed) => return Err(failed.error),
+            };
+            kinds.insert(kind);
+            for workload in listed {
+                let id = workload.id.clone();
+                let counts =
+                    if kind == Kind::Rollout { joined(found.remove(&id), Some(workload)) } else { Some(workload) };
+                found.extend(counts.map(|workload| (id, workload)));
             }
         }
-        Ok(present)
+        Ok(Present { kinds, workloads: found.into_values().collect() })
     }
 
     async fn lagging(&self, namespace: &str) -> Result<BTreeSet<String>, PortError> {

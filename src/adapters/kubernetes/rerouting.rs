@@ -8,21 +8,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::time::Duration;
 
 use futures_util::stream::{iter, once, select_all};
 use futures_util::{FutureExt, StreamExt};
 
 use super::gateway::{GRPC_ROUTES, HTTP_ROUTES, grpc_route, http_route};
+use super::rollouts::is_unserved;
 use super::routing::{Counted, INGRESSES, SERVICES, ingress, service};
 use super::{Collection, Scope};
 use apiserver::{Api, Decoder, Look, Name, Reach, Reading, Resource, Watches};
 use kernel::answer::Flow;
 use kernel::unreadable::Unreadable;
 use purge::ports::RoutingSight;
-
-/// How often a kind is looked for that the cluster does not have.
-const LOOK_FOR_EVERY: Duration = Duration::from_secs(5 * 60);
 
 /// The kinds, and whether every cluster has them.
 const KINDS: [(&str, Resource, Decoder<Mark>, bool); 4] = [
@@ -67,21 +64,15 @@ pub(super) fn watch(watches: &Watches, api: &Api, scope: &Scope) -> Flow<Routing
         if everywhere {
             return sights;
         }
-        let api = api.clone();
+        let (api, again, of) = (api.clone(), watches.tempo.unserved, Collection::everywhere(resource));
         let found = async move {
-            while !is_served(&api, &resource).await {
-                tokio::time::sleep(LOOK_FOR_EVERY).await;
+            while is_unserved(&api, &of).await {
+                tokio::time::sleep(again).await;
             }
         };
         Box::pin(once(found.boxed()).flat_map(|()| iter(Vec::new())).chain(sights)) as Flow<RoutingSight>
     };
     Box::pin(select_all(KINDS.into_iter().map(watched)))
-}
-
-async fn is_served(api: &Api, resource: &Resource) -> bool {
-    let kinds = api.kinds(&resource.group, &resource.version).await;
-    // Where it cannot be asked, the watch says why.
-    kinds.map_or(true, |kinds| kinds.into_iter().flatten().any(|one| *one.plural == *resource.plural))
 }
 
 /// What one watch has seen.

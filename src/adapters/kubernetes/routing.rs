@@ -9,8 +9,10 @@ use serde::{Deserialize, Deserializer};
 
 use super::parts::{Annotations, Few, annotations};
 use apiserver::Resource;
+use kernel::id::Kind;
 use kernel::names::selector::Labels;
 use kernel::unreadable::Unreadable;
+use kinds::template_label;
 use purge::site::{IngressFact, IngressRule, Reach, ServiceFact};
 
 pub(super) const SERVICES: Resource = Resource::new("", "v1", "services");
@@ -40,11 +42,20 @@ pub(super) fn service(json: &str) -> Result<Counted<ServiceFact>, Unreadable> {
     let fact = ServiceFact {
         namespace: metadata.namespace,
         name: metadata.name,
-        selector: spec.selector.filter(|_| !external).unwrap_or_default(),
+        selector: spec.selector.filter(|_| !external).map(of_workload).unwrap_or_default(),
         external_name: spec.external_name.filter(|_| external),
         annotations: metadata.annotations,
     };
     Ok((fact, 0))
+}
+
+/// A selector without the hash of a template that Argo Rollouts writes into it: whichever pods of a Rollout a Service leads to now, it leads
+/// to the Rollout.
+pub(super) fn of_workload(mut selector: Labels) -> Labels {
+    if selector.len() > 1 {
+        selector.remove(template_label(Kind::Rollout));
+    }
+    selector
 }
 
 pub(super) fn ingress(json: &str) -> Result<Counted<IngressFact>, Unreadable> {
@@ -250,5 +261,8 @@ mod tests {
         other["spec"]["type"] = json!("ClusterIP");
         let fact = service(&other.to_string()).unwrap().0;
         assert_eq!((fact.selector.len(), fact.external_name), (1, None));
+        other["spec"]["selector"]["rollouts-pod-template-hash"] = json!("6cbccd9f99");
+        let fact = service(&other.to_string()).unwrap().0;
+        assert_eq!(fact.selector, Labels::from([("app".to_owned(), "web".to_owned())]), "a Service of a Rollout");
     }
 }

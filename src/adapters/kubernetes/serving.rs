@@ -13,7 +13,7 @@ use serde::Deserialize;
 use tokio::sync::Semaphore;
 
 use super::pods::Uids;
-use super::routing::SERVICES;
+use super::routing::{SERVICES, of_workload};
 use super::{PODS, pods};
 use apiserver::{Api, Collection, Decoder, Resource};
 use kernel::id::Kind;
@@ -88,7 +88,7 @@ impl ServingReader {
 fn publishing(json: &str) -> Result<Option<Labels>, Unreadable> {
     let service: Service = serde_json::from_str(json)?;
     let spec = service.spec.filter(|spec| spec.publish_not_ready_addresses == Some(true));
-    Ok(spec.and_then(|spec| spec.selector))
+    Ok(spec.and_then(|spec| spec.selector).map(of_workload))
 }
 
 #[derive(Deserialize)]

@@ -1,40 +1,51 @@
 //! Watches workloads, scope by scope, and begins with a listing again where the cluster was set back.
 //!
+//! Where Rollouts are followed, they are listed before the Deployments of the same namespaces, and both go through
+//! [`Joining`], which says which of two of one name counts.
+//!
 //! Not for pods: they only explain, and their watches end with the rollouts.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use futures_util::StreamExt;
-use futures_util::stream::{SelectAll, select_all, unfold};
+use futures_util::stream::{SelectAll, unfold};
 
 use super::decode;
+use super::rollouts::{self, Presence, Said};
 use apiserver::{Api, Collection, Look, Name, Reach, Reading, Watches, proofs};
 use kernel::id::{Kind, WorkloadId};
 use kernel::refusal::Refused;
 use kernel::unreadable::Unreadable;
 use kernel::watches::horizon::Verdict;
 use kernel::watches::listed::Scope;
-use purge::ports::{Flow, Sight};
-use purge::workloads::workload::Workload;
+use purge::ports::{Flow, PortError, Sight};
+use purge::workloads::joining::{Event, Joining, News};
 
 /// What one watch lists.
 pub(super) type Listed = (Kind, Collection);
 
-/// The watches of several scopes, each look with its scope.
-type Looks = SelectAll<Flow<(Kind, Scope, Look<Workload>)>>;
+/// The watches of several scopes, each word with its scope.
+type Looks = SelectAll<Flow<(Listed, Said)>>;
 
 /// Watches workloads for ever, and begins with a listing again where the cluster was set back.
-pub(super) fn watch(watches: Watches, api: Api, listed: Vec<Listed>) -> Flow<Sight> {
+pub(super) fn watch(watches: Watches, api: Api, listed: Vec<Listed>, presence: Presence) -> Flow<Sight> {
     let reach = Reach::default();
     let proved = listed.iter().filter(|(kind, _)| *kind == Kind::Deployment).map(|(_, of)| of.clone()).collect();
-    let watched = Watched {
-        looks: begin(&watches, &listed, &reach),
-        proofs: proofs(api, proved, reach.clone(), watches.tempo.prove),
+    let mut watched = Watched {
+        looks: SelectAll::new(),
+        proofs: proofs(api.clone(), proved, reach.clone(), watches.tempo.prove),
         unsynced: listed.iter().map(scope).collect(),
+        joining: BTreeMap::new(),
+        waiting: BTreeSet::new(),
+        unsaid: BTreeSet::new(),
+        sights: VecDeque::new(),
         watches,
+        api,
         listed,
+        presence,
         reach,
     };
+    watched.begin();
     Box::pin(unfold(watched, |mut watched| async move {
         let sight = watched.next().await;
         sight.map(|sight| (sight, watched))
@@ -43,22 +54,35 @@ pub(super) fn watch(watches: Watches, api: Api, listed: Vec<Listed>) -> Flow<Sig
 
 struct Watched {
     watches: Watches,
+    api: Api,
     listed: Vec<Listed>,
+    presence: Presence,
     /// Of Deployments, which every cluster has; other kinds may be stored elsewhere, and count by themselves.
     reach: Reach,
     looks: Looks,
     proofs: Flow<Verdict>,
     /// Scopes that have never been listed to the end.
     unsynced: BTreeSet<Scope>,
+    /// By namespace: where Rollouts are followed.
+    joining: BTreeMap<Option<String>, Joining>,
+    /// Namespaces whose Deployments are listed next, when it is known which Rollouts there are.
+    waiting: BTreeSet<Option<String>>,
+    /// Namespaces whose Rollouts are said to be listed once their Deployments are.
+    unsaid: BTreeSet<Option<String>>,
+    /// Said, but not read yet.
+    sights: VecDeque<Sight>,
 }
 
 impl Watched {
     async fn next(&mut self) -> Option<Sight> {
         loop {
+            if let Some(sight) = self.sights.pop_front() {
+                return Some(sight);
+            }
             tokio::select! {
-                look = self.looks.next() => {
-                    let (kind, scope, look) = look?;
-                    return Some(self.sight(kind, scope, look));
+                said = self.looks.next() => {
+                    let (listed, said) = said?;
+                    self.hear(&listed, said);
                 }
                 Some(verdict) = self.proofs.next() => match verdict {
                     Verdict::Level | Verdict::InDoubt => {}
@@ -72,45 +96,131 @@ impl Watched {
         }
     }
 
+    /// Lists everything, from the beginning.
     fn begin(&mut self) {
-        self.looks = begin(&self.watches, &self.listed, &self.reach);
+        let followed = self.listed.iter().filter(|(kind, _)| *kind == Kind::Rollout);
+        self.joining = followed.map(|(_, of)| (of.namespace.clone(), Joining::default())).collect();
+        self.waiting = self.joining.keys().cloned().collect();
+        self.unsaid.clear();
+        self.looks = SelectAll::new();
+        for listed in &self.listed {
+            let waits = listed.0 == Kind::Deployment && self.waiting.contains(&listed.1.namespace);
+            if !waits {
+                self.looks.push(self.watch_one(listed));
+            }
+        }
     }
 
-    fn sight(&mut self, kind: Kind, scope: Scope, look: Look<Workload>) -> Sight {
-        let named = |name: Name| WorkloadId::new(kind, name.namespace, name.name);
-        match look {
-            Look::Restarted => Sight::Restarted { scope },
-            Look::Seen(Reading::Read(workload)) => Sight::Seen(Box::new(workload)),
+    fn watch_one(&self, listed: &Listed) -> Flow<(Listed, Said)> {
+        let ((kind, of), listed) = (listed.clone(), listed.clone());
+        let said: Flow<Said> = match kind {
+            Kind::Rollout => rollouts::watch(self.watches.clone(), self.api.clone(), of),
+            Kind::Deployment | Kind::StatefulSet | Kind::DaemonSet => {
+                let reach = if kind == Kind::Deployment { self.reach.clone() } else { Reach::default() };
+                Box::pin(self.watches.watch(of, decode::workload(kind), reach).map(Some))
+            }
+        };
+        Box::pin(said.map(move |said| (listed.clone(), said)))
+    }
+
+    /// It is known which Rollouts there are in these namespaces.
+    fn begin_deployments(&mut self, namespace: &Option<String>) {
+        if !self.waiting.remove(namespace) {
+            return;
+        }
+        let is_meant = |(kind, of): &&Listed| *kind == Kind::Deployment && of.namespace == *namespace;
+        let begun: Vec<_> = self.listed.iter().filter(is_meant).map(|listed| self.watch_one(listed)).collect();
+        self.looks.extend(begun);
+    }
+
+    fn hear(&mut self, listed: &Listed, said: Said) {
+        let (kind, of) = listed;
+        let named = |name: Name| WorkloadId::new(*kind, name.namespace, name.name);
+        match said {
+            None => {
+                self.presence.leave_out(of.namespace.as_deref());
+                self.join(listed, Event::NoRollouts);
+                self.unsaid.remove(&of.namespace);
+                self.say_synced(scope(listed));
+                self.begin_deployments(&of.namespace);
+            }
+            Some(Look::Restarted) => {
+                self.join(listed, Event::Relisting(*kind));
+                self.sights.push_back(Sight::Restarted { scope: scope(listed) });
+            }
+            Some(Look::Seen(Reading::Read(workload))) => self.join(listed, Event::Seen(Box::new(workload))),
             // An object without a full name is reported under the part it has; the watch is not to blame.
-            Look::Seen(Reading::Unreadable(name, why)) => Sight::Unreadable(named(name), why),
-            Look::Gone(name) if name.namespace.is_empty() || name.name.is_empty() => {
-                Sight::Unreadable(named(name), Unreadable::because("it was deleted, and its name cannot be read"))
+            Some(Look::Seen(Reading::Unreadable(name, why))) => {
+                self.join(listed, Event::Unreadable(*kind, named(name), why));
             }
-            Look::Gone(name) => Sight::Gone(named(name)),
-            Look::Synced => {
-                self.unsynced.remove(&scope);
-                Sight::Synced { scope, all: self.unsynced.is_empty() }
+            Some(Look::Gone(name)) if name.namespace.is_empty() || name.name.is_empty() => {
+                let why = Unreadable::because("it was deleted, and its name cannot be read");
+                self.sights.push_back(Sight::Unreadable(named(name), why));
             }
-            // Roles from before this kind was followed do not name it.
-            Look::Trouble(error) if kind != Kind::Deployment && error.refused() == Some(Refused::Right) => {
-                self.unsynced.remove(&scope);
-                Sight::Refused { scope, error, all: self.unsynced.is_empty() }
+            Some(Look::Gone(name)) => self.join(listed, Event::Gone(*kind, named(name))),
+            Some(Look::Synced) => self.synced(listed),
+            Some(Look::Trouble(error)) => self.troubled(listed, error),
+        }
+    }
+
+    /// What follows from a sight of one object, which may be that of another kind.
+    fn join(&mut self, (kind, of): &Listed, event: Event) {
+        let joining = self.joining.get_mut(&of.namespace).filter(|_| kind.identity() == Kind::Deployment);
+        let news = match (joining, event) {
+            (Some(joining), event) => joining.step(event),
+            (None, Event::Seen(workload)) => vec![News::Seen(workload)],
+            (None, Event::Unreadable(_, id, why)) => vec![News::Unreadable(id, why)],
+            (None, Event::Gone(_, id)) => vec![News::Gone(id)],
+            (None, Event::Relisting(_) | Event::Listed(_) | Event::NoRollouts) => Vec::new(),
+        };
+        self.sights.extend(news.into_iter().map(|news| match news {
+            News::Seen(workload) => Sight::Seen(workload),
+            News::Unreadable(id, why) => Sight::Unreadable(id, why),
+            News::Gone(id) => Sight::Gone(id),
+        }));
+    }
+
+    /// A listing is complete. The first of Rollouts is said to be with that of Deployments, before which nothing is said of them.
+    fn synced(&mut self, listed: &Listed) {
+        let (kind, of) = listed;
+        self.join(listed, Event::Listed(*kind));
+        if *kind == Kind::Rollout {
+            self.presence.follow(of.namespace.as_deref());
+            if self.waiting.contains(&of.namespace) {
+                self.unsaid.insert(of.namespace.clone());
+                self.begin_deployments(&of.namespace);
             }
-            Look::Trouble(error) => Sight::Trouble { scope, error },
+            if self.unsaid.contains(&of.namespace) {
+                return;
+            }
+        }
+        self.say_synced(scope(listed));
+        if *kind == Kind::Deployment && self.unsaid.remove(&of.namespace) {
+            self.say_synced(Scope::of_kind(Kind::Rollout, of.namespace.as_deref()));
+        }
+    }
+
+    fn say_synced(&mut self, scope: Scope) {
+        self.unsynced.remove(&scope);
+        self.sights.push_back(Sight::Synced { scope, all: self.unsynced.is_empty() });
+    }
+
+    fn troubled(&mut self, listed: &Listed, error: PortError) {
+        let (kind, of) = listed;
+        let scope = scope(listed);
+        // Roles from before this kind was followed do not name it.
+        if *kind == Kind::Deployment || error.refused() != Some(Refused::Right) {
+            return self.sights.push_back(Sight::Trouble { scope, error });
+        }
+        self.unsynced.remove(&scope);
+        self.sights.push_back(Sight::Refused { scope, error, all: self.unsynced.is_empty() });
+        if *kind == Kind::Rollout && self.waiting.contains(&of.namespace) {
+            self.presence.leave_out(of.namespace.as_deref());
+            self.begin_deployments(&of.namespace);
         }
     }
 }
 
 fn scope((kind, of): &Listed) -> Scope {
     Scope::of_kind(*kind, of.namespace.as_deref())
-}
-
-/// The watches of all scopes, from a listing on.
-fn begin(watches: &Watches, listed: &[Listed], reach: &Reach) -> Looks {
-    select_all(listed.iter().map(|listed| -> Flow<_> {
-        let ((kind, of), scope) = (listed.clone(), scope(listed));
-        let reach = if kind == Kind::Deployment { reach.clone() } else { Reach::default() };
-        let looks = watches.watch(of, decode::workload(kind), reach);
-        Box::pin(looks.map(move |look| (kind, scope.clone(), look)))
-    }))
 }

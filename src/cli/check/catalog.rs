@@ -78,6 +78,7 @@ checks! {
     RIGHT_DEPLOYMENTS: Rights = "right-deployments";
     RIGHT_STATEFUL_SETS: Rights = "right-statefulsets";
     RIGHT_DAEMON_SETS: Rights = "right-daemonsets";
+    RIGHT_ROLLOUTS: Rights = "right-rollouts";
     RIGHT_PODS: Rights = "right-pods";
     RIGHT_ENDPOINT_SLICES: Rights = "right-endpointslices";
     RIGHT_SERVICES: Rights = "right-services";

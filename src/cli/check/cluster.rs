@@ -13,7 +13,7 @@ use super::catalog::{
     WATCHED_NAMESPACES,
 };
 use super::report::{Finding, Mark};
-use super::rights::{Missing, Served};
+use super::rights::{ARGO, Missing, Served};
 use crate::adapters::kubernetes::Clients;
 use crate::adapters::kubernetes::crd;
 use crate::adapters::kubernetes::objects::GROUP;
@@ -166,12 +166,18 @@ pub async fn namespaces(api: &Api, watched: &Namespaces) -> Vec<Finding> {
 
 /// Which of our kinds are served, and whether they are those of this version.
 pub async fn kinds(api: &Api, config: &Config) -> (Served, Vec<Finding>) {
-    let kinds = match api.kinds(GROUP, VERSION).await {
+    let (kinds, argo) = tokio::join!(api.kinds(GROUP, VERSION), api.kinds(ARGO, "v1alpha1"));
+    // What cannot be asked is asked for: a right too many says nothing wrong.
+    let rollouts = argo.map_or(true, |kinds| kinds.into_iter().flatten().any(|kind| kind.plural == "rollouts"));
+    let kinds = match kinds {
         Ok(kinds) => kinds.unwrap_or_default(),
-        Err(error) => return (Served::default(), vec![CRD_PIPELINES.warning(&error), CRD_REPOS.warning(error)]),
+        Err(error) => {
+            let findings = vec![CRD_PIPELINES.warning(&error), CRD_REPOS.warning(error)];
+            return (Served { rollouts, ..Served::default() }, findings);
+        }
     };
     let is_served = |plural: &str| kinds.iter().any(|kind| kind.plural == plural);
-    let served = Served { pipelines: is_served("pipelines"), repos: is_served("repos") };
+    let served = Served { pipelines: is_served("pipelines"), repos: is_served("repos"), rollouts };
     let mut findings = Vec::new();
     findings.extend(installed(CRD_PIPELINES, "Pipelines", config.pipeline.enabled, served.pipelines));
     findings.extend(installed(CRD_REPOS, "Repos", config.repo.enabled, served.repos));

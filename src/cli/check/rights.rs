@@ -11,7 +11,7 @@ use futures_util::future::join_all;
 use super::catalog::{
     Check, RIGHT_DAEMON_SETS, RIGHT_DEPLOYMENTS, RIGHT_ENDPOINT_SLICES, RIGHT_EVENTS, RIGHT_GATEWAYS, RIGHT_HOOKS,
     RIGHT_INGRESSES, RIGHT_LEASE, RIGHT_LEDGER, RIGHT_NAMESPACES, RIGHT_PIPELINES, RIGHT_PODS, RIGHT_REPOS,
-    RIGHT_ROUTES, RIGHT_SERVICES, RIGHT_STATEFUL_SETS,
+    RIGHT_ROLLOUTS, RIGHT_ROUTES, RIGHT_SERVICES, RIGHT_STATEFUL_SETS,
 };
 use super::report::{Finding, Mark};
 use crate::adapters::kubernetes::objects::GROUP;
@@ -45,14 +45,16 @@ pub struct Need {
     pub place: Place,
 }
 
-/// Kinds of ours that the cluster serves.
+/// Kinds of ours that the cluster serves, and Argo Rollouts'.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Served {
     pub pipelines: bool,
     pub repos: bool,
+    pub rollouts: bool,
 }
 
 const GATEWAY: &str = "gateway.networking.k8s.io";
+pub const ARGO: &str = "argoproj.io";
 const WEAVE: &str = "pipelines.weave.works";
 
 /// Everything the configured features need.
@@ -71,11 +73,13 @@ pub fn needs(config: &Config, served: Served) -> Vec<Need> {
         watched(RIGHT_ROUTES, GATEWAY, "referencegrants", &["list"]),
         watched(RIGHT_GATEWAYS, GATEWAY, "gateways", &["get"]),
     ];
-    for (kind, check, resource) in
-        [(Kind::StatefulSet, RIGHT_STATEFUL_SETS, "statefulsets"), (Kind::DaemonSet, RIGHT_DAEMON_SETS, "daemonsets")]
-    {
-        if config.kinds.contains(&kind) {
-            needs.push(watched(check, "apps", resource, &["get", "list", "watch"]));
+    for (kind, check, group, resource, is_served) in [
+        (Kind::StatefulSet, RIGHT_STATEFUL_SETS, "apps", "statefulsets", true),
+        (Kind::DaemonSet, RIGHT_DAEMON_SETS, "apps", "daemonsets", true),
+        (Kind::Rollout, RIGHT_ROLLOUTS, ARGO, "rollouts", served.rollouts),
+    ] {
+        if config.kinds.contains(&kind) && is_served {
+            needs.push(watched(check, group, resource, &["get", "list", "watch"]));
         }
     }
     if !config.dry_run {
@@ -126,7 +130,7 @@ fn remedy(check: Check) -> &'static str {
     match check.id {
         "right-ledger" | "right-lease" => Cause::WriteLedger.remedy(),
         "right-pipelines" => "apply deploy/components/pipelines, or deploy/overlays/weave for the older group",
-        "right-statefulsets" | "right-daemonsets" => {
+        "right-statefulsets" | "right-daemonsets" | "right-rollouts" => {
             "apply deploy/base/cluster-role.yaml, or leave the kind out of workloads.kinds"
         }
         "right-repos" => "apply deploy/components/repo",
@@ -195,7 +199,7 @@ impl Line {
 pub fn optional(config: &Config) -> Vec<Check> {
     let kinds = [(RIGHT_PIPELINES, config.pipeline.enabled), (RIGHT_REPOS, config.repo.enabled)];
     let left = kinds.into_iter().filter(|(_, enabled)| *enabled == Enabled::Auto).map(|(check, _)| check);
-    left.chain([RIGHT_STATEFUL_SETS, RIGHT_DAEMON_SETS]).collect()
+    left.chain([RIGHT_STATEFUL_SETS, RIGHT_DAEMON_SETS, RIGHT_ROLLOUTS]).collect()
 }
 
 /// Asks for each right, and makes one line of each check and namespace.

@@ -2,6 +2,7 @@
 //!
 //! Not for parsing what users write; that is `workload`, `image`, `host` and `paths`.
 
+mod kind;
 mod nonce;
 mod objects;
 #[cfg(feature = "schema")]
@@ -16,58 +17,11 @@ use sha2::{Digest, Sha256};
 
 use crate::parsed::parsed;
 
+pub use kind::Kind;
 pub use nonce::{Nonce, Nonces};
 pub use objects::{
     CommitId, Environment, NotACommitId, PipelineId, PromotionSeq, RepoId, Revision, RunSeq, promotion_id, run_id,
 };
-
-/// The kinds of watched workloads, all of `apps/v1`. Written as kubectl does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Kind {
-    Deployment,
-    StatefulSet,
-    DaemonSet,
-}
-
-impl Kind {
-    /// Every kind there is.
-    pub const ALL: [Self; 3] = [Self::Deployment, Self::StatefulSet, Self::DaemonSet];
-
-    /// `deployment`.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Deployment => "deployment",
-            Self::StatefulSet => "statefulset",
-            Self::DaemonSet => "daemonset",
-        }
-    }
-
-    /// As Kubernetes' objects write it: `Deployment`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Deployment => "Deployment",
-            Self::StatefulSet => "StatefulSet",
-            Self::DaemonSet => "DaemonSet",
-        }
-    }
-
-    /// By one of the names that kubectl takes.
-    pub fn named(text: &str) -> Option<Self> {
-        Some(match text {
-            "deployment" | "deployments" | "deploy" => Self::Deployment,
-            "statefulset" | "statefulsets" | "sts" => Self::StatefulSet,
-            "daemonset" | "daemonsets" | "ds" => Self::DaemonSet,
-            _ => return None,
-        })
-    }
-}
-
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.word())
-    }
-}
 
 /// Names an object of a namespace.
 pub trait ObjectId: Clone + fmt::Debug + fmt::Display + Ord + Hash + Send + Sync + Unpin + 'static {
@@ -86,6 +40,7 @@ pub trait ObjectId: Clone + fmt::Debug + fmt::Display + Ord + Hash + Send + Sync
 /// One workload of this cluster. Written `deployment/shop/web`; serialised the same way, so it can be a key.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WorkloadId {
+    /// Never one that another stands for; see [`Kind::identity`].
     pub kind: Kind,
     pub namespace: String,
     pub name: String,
@@ -99,7 +54,7 @@ impl ObjectId for WorkloadId {
     /// A Deployment without its kind, as it has always been written; others with it.
     fn display_name(&self) -> String {
         match self.kind {
-            Kind::Deployment => format!("{}/{}", self.namespace, self.name),
+            Kind::Deployment | Kind::Rollout => format!("{}/{}", self.namespace, self.name),
             Kind::StatefulSet | Kind::DaemonSet => self.to_string(),
         }
     }
@@ -111,7 +66,7 @@ impl ObjectId for WorkloadId {
 
 impl WorkloadId {
     pub fn new(kind: Kind, namespace: impl Into<String>, name: impl Into<String>) -> Self {
-        Self { kind, namespace: namespace.into(), name: name.into() }
+        Self { kind: kind.identity(), namespace: namespace.into(), name: name.into() }
     }
 
     pub fn deployment(namespace: impl Into<String>, name: impl Into<String>) -> Self {
@@ -480,6 +435,8 @@ mod tests {
             assert_eq!(web.to_string().parse(), Ok(web));
             assert_eq!((Kind::named(kind.word()), Kind::named(&kind.name().to_lowercase())), (Some(kind), Some(kind)));
         }
+        assert_eq!("rollout/shop/web".parse(), Ok(WorkloadId::deployment("shop", "web")));
+        assert_eq!(WorkloadId::new(Kind::Rollout, "shop", "web").display_name(), "shop/web");
         assert!("deployment/shop".parse::<WorkloadId>().is_err());
         assert!("job/shop/web".parse::<WorkloadId>().is_err());
     }

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use crate::object::{Condition, Object};
-use crate::reported::{Replicas, Says};
+use crate::reported::{GivenUp, Replicas, Says};
 use crate::{Newest, Own, wanted};
 use kernel::unreadable::Unreadable;
 
@@ -37,7 +37,7 @@ pub(super) fn read(object: Object<'_>) -> Result<Own, Unreadable> {
         says: match &progressing {
             _ if object.flag("/spec/paused")? => Says::Held("the rollout is paused".to_owned()),
             Some(condition) if condition.reason == DEADLINE_EXCEEDED => {
-                Says::DeadlineExceeded { last_update: condition.updated.to_owned() }
+                Says::GivenUp(GivenUp::DeadlineExceeded { last_update: condition.updated.to_owned() })
             }
             Some(_) | None => Says::Counts,
         },
@@ -49,7 +49,7 @@ pub(super) fn read(object: Object<'_>) -> Result<Own, Unreadable> {
 }
 
 /// How long its pods may take, by the two fields of its spec.
-fn deadline(object: Object<'_>) -> Result<Option<Duration>, Unreadable> {
+pub(super) fn deadline(object: Object<'_>) -> Result<Option<Duration>, Unreadable> {
     const AT: &str = "/spec/progressDeadlineSeconds";
     let deadline = if object.at(AT).is_some() { object.count(AT)? } else { DEADLINE_DEFAULT };
     let seconds = u64::from(deadline).saturating_add(object.count("/spec/minReadySeconds")?.into());

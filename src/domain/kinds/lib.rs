@@ -5,12 +5,14 @@
 //! | Deployment | every pod wanted is of the newest template and available, and no other is left | paused, scaled to zero | progress deadline |
 //! | StatefulSet | the same; `currentRevision` may lag behind for ever | `partition`, `OnDelete`, scaled to zero | – |
 //! | DaemonSet | the same, of the nodes that are to run it | `OnDelete`, no node is to run it | – |
+//! | Argo Rollout | `Healthy`, the newest pods are the stable ones, and all of them are available; old ones may stay where no Service leads to them | pauses, analyses, experiments, a restart, scaled to zero | aborted, `Degraded` |
 //!
 //! One file for each kind reads one object ([`read`]); nothing behind it knows a kind. Purges and Pipelines judge by the same answer
 //! ([`reported::Reported`]).
 //!
 //! Not for the pods themselves, nor for what follows.
 
+mod argo_rollout;
 mod daemon_set;
 mod deployment;
 pub mod object;
@@ -74,12 +76,18 @@ pub const GENERATION_LABEL: &str = "pod-template-generation";
 /// <https://github.com/kubernetes/kubernetes/blob/v1.34.0/pkg/apis/apps/v1/conversion.go>
 pub const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
+/// The annotation in which Argo Rollouts notes the generation of the workload that a Rollout takes its template from.
+/// <https://github.com/argoproj/argo-rollouts/blob/v1.8.3/utils/annotations/annotations.go>
+pub const WORKLOAD_GENERATION: &str = "rollout.argoproj.io/workload-generation";
+
 /// The label by which a kind tells the pods of one template from those of another.
 pub const fn template_label(kind: Kind) -> &'static str {
     match kind {
         // <https://kubernetes.io/docs/concepts/workloads/controllers/deployment/#pod-template-hash-label>
         Kind::Deployment => "pod-template-hash",
         Kind::StatefulSet | Kind::DaemonSet => "controller-revision-hash",
+        // <https://argoproj.github.io/argo-rollouts/features/bluegreen/#activeservice>
+        Kind::Rollout => "rollouts-pod-template-hash",
     }
 }
 
@@ -105,12 +113,17 @@ impl Report {
 pub fn read(kind: Kind, object: Object<'_>) -> Result<Report, Unreadable> {
     Ok(Report {
         generation: object.number("/metadata/generation")?.unwrap_or_default(),
-        observed_generation: object.observed_generation()?.unwrap_or_default(),
+        observed_generation: match kind {
+            Kind::Rollout => argo_rollout::observed_generation(object)?,
+            Kind::Deployment | Kind::StatefulSet | Kind::DaemonSet => object.observed_generation()?,
+        }
+        .unwrap_or_default(),
         deleting: object.at("/metadata/deletionTimestamp").is_some(),
         own: match kind {
             Kind::Deployment => deployment::read(object)?,
             Kind::StatefulSet => stateful_set::read(object)?,
             Kind::DaemonSet => daemon_set::read(object)?,
+            Kind::Rollout => argo_rollout::read(object)?,
         },
     })
 }

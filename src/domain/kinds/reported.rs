@@ -32,11 +32,34 @@ pub enum Says {
     Counts,
     /// A person or a setting keeps pods as they are: which, and what to do.
     Held(String),
-    /// Its progress deadline was missed.
+    /// Its controller has not finished, whatever the counts say: what it waits for.
+    Unfinished(String),
+    GivenUp(GivenUp),
+}
+
+/// Why a controller has given a rollout up, as it says itself. One sight does not prove it: a stale report can survive the first status
+/// write of a new generation.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum GivenUp {
+    /// A Deployment missed its progress deadline.
     DeadlineExceeded {
         /// The condition's `lastUpdateTime`, as written: it is only ever compared with another one of the same object.
         last_update: String,
     },
+    /// A person or an analysis has aborted it, in the words of the controller.
+    Aborted(String),
+    /// The controller calls it degraded, in its words.
+    Degraded(String),
+}
+
+impl fmt::Display for GivenUp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::DeadlineExceeded { last_update: _ } => f.write_str("the Deployment missed its progress deadline"),
+            Self::Aborted(why) => write!(f, "the rollout was aborted: {why}"),
+            Self::Degraded(why) => write!(f, "Argo Rollouts calls it degraded: {why}"),
+        }
+    }
 }
 
 /// Counts of pods of a workload. A negative number never comes from Kubernetes and is read as zero.
@@ -67,12 +90,7 @@ pub enum Standing {
     /// Every pod is of the version and available, and nothing of the old one is left.
     Complete,
     Waiting(Wait),
-    /// The controller reports that it stopped making progress. One sight does not prove it: a stale report can survive the
-    /// first status write of a new generation.
-    DeadlineExceeded {
-        /// The condition's `lastUpdateTime`.
-        last_update: String,
-    },
+    GivenUp(GivenUp),
 }
 
 /// The wait of a rollout.
@@ -99,6 +117,8 @@ pub enum Wait {
     },
     /// The new pods are available, but old ones are still there.
     OldPods { count: u32 },
+    /// The counts are as they are to be, and its controller has not finished: what it waits for.
+    Unfinished(String),
 }
 
 impl Wait {
@@ -106,7 +126,11 @@ impl Wait {
     pub fn counts(&self) -> bool {
         match self {
             Self::Held(_) | Self::ScaledToZero => false,
-            Self::Deleting | Self::NotObserved { .. } | Self::Pods { .. } | Self::OldPods { .. } => true,
+            Self::Deleting
+            | Self::NotObserved { .. }
+            | Self::Pods { .. }
+            | Self::OldPods { .. }
+            | Self::Unfinished(_) => true,
         }
     }
 }
@@ -118,7 +142,7 @@ impl fmt::Display for Wait {
             Self::NotObserved { generation } => {
                 write!(f, "its controller has not acted on generation {generation} yet")
             }
-            Self::Held(why) => f.write_str(why),
+            Self::Held(why) | Self::Unfinished(why) => f.write_str(why),
             Self::ScaledToZero => f.write_str("the workload is scaled to zero"),
             Self::Pods { available, desired, refused } => {
                 write!(f, "{available} of {desired} pods available")?;
@@ -147,8 +171,8 @@ impl Reported<'_> {
         if replicas.desired == 0 && !zero_is_complete {
             return Standing::Waiting(Wait::ScaledToZero);
         }
-        if let Says::DeadlineExceeded { last_update } = self.says {
-            return Standing::DeadlineExceeded { last_update: last_update.clone() };
+        if let Says::GivenUp(why) = self.says {
+            return Standing::GivenUp(why.clone());
         }
         let old = replicas.old();
         if old > 0 && replicas.updated == replicas.desired && replicas.available >= replicas.updated.saturating_add(old)
@@ -158,6 +182,9 @@ impl Reported<'_> {
         let all_new = replicas.updated == replicas.desired && replicas.total == replicas.updated;
         if !all_new || replicas.available != replicas.updated {
             return Standing::Waiting(self.pods_wanting());
+        }
+        if let Says::Unfinished(why) = self.says {
+            return Standing::Waiting(Wait::Unfinished(why.clone()));
         }
         Standing::Complete
     }
@@ -240,9 +267,21 @@ mod tests {
 
     #[test]
     fn a_missed_deadline_is_reported_with_its_time() {
-        let says = Says::DeadlineExceeded { last_update: "t1".into() };
+        let late = GivenUp::DeadlineExceeded { last_update: "t1".into() };
+        let says = Says::GivenUp(late.clone());
         let reported = Reported { says: &says, ..settled() };
-        assert_eq!(reported.standing(false), Standing::DeadlineExceeded { last_update: "t1".into() });
+        assert_eq!(reported.standing(false), Standing::GivenUp(late));
+    }
+
+    #[test]
+    fn counts_alone_are_not_success_while_its_controller_has_not_finished() {
+        let says = Says::Unfinished("waiting for all steps to complete".into());
+        let reported = Reported { says: &says, ..settled() };
+        let Says::Unfinished(why) = &says else { unreachable!() };
+        assert_eq!(reported.standing(true), Standing::Waiting(Wait::Unfinished(why.clone())));
+        let fewer = Replicas { updated: 2, total: 2, available: 2, ..settled().replicas };
+        let reported = Reported { replicas: fewer, ..reported };
+        assert_eq!(reported.standing(true), Standing::Waiting(Wait::Pods { available: 2, desired: 3, refused: None }));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::object::Object;
-use crate::reported::Standing;
+use crate::reported::{GivenUp, Replicas, Standing};
 use crate::{Newest, Report};
 use kernel::id::Kind;
 
@@ -26,7 +26,8 @@ fn words(kind: Kind, object: &Value) -> String {
         Standing::Complete => "complete".to_owned(),
         Standing::Waiting(wait) if wait.counts() => wait.to_string(),
         Standing::Waiting(wait) => format!("{wait}!"),
-        Standing::DeadlineExceeded { last_update } => format!("missed its deadline at {last_update}"),
+        Standing::GivenUp(GivenUp::DeadlineExceeded { last_update }) => format!("missed its deadline at {last_update}"),
+        Standing::GivenUp(why) => why.to_string(),
     }
 }
 
@@ -246,6 +247,209 @@ fn a_daemon_set() {
     assert!(matches!(standing, Standing::Waiting(wait) if !wait.counts()), "also where zero replicas are complete");
 }
 
+/// After an update of its canary, as Argo Rollouts 1.8 writes it.
+fn canary() -> Value {
+    json!({
+        "metadata": {"name": "web", "generation": 429, "annotations": {}},
+        "spec": {
+            "replicas": 5,
+            "strategy": {"canary": {"steps": [
+                {"setWeight": 20}, {"pause": {}}, {"setWeight": 40}, {"pause": {"duration": "10m"}}, {"pause": {"duration": 30}},
+                {"analysis": {"templates": [{"templateName": "rate"}]}}, {"experiment": {}}, {"plugin": {"name": "x/y"}},
+            ]}},
+        },
+        "status": {
+            "HPAReplicas": 5, "availableReplicas": 5, "blueGreen": {}, "canary": {}, "currentPodHash": "65fb5ffc84",
+            "currentStepHash": "f64cdc9d", "currentStepIndex": 8, "observedGeneration": "429", "phase": "Healthy",
+            "readyReplicas": 5, "replicas": 5, "stableRS": "65fb5ffc84", "updatedReplicas": 5,
+            "conditions": [{"type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable", "message": "it has"}],
+        },
+    })
+}
+
+/// In the middle of an update, at a step; by its number from 0.
+fn at_step(index: u32, changes: &[(&str, Value)]) -> Value {
+    let object = with(
+        canary(),
+        &[
+            ("/status/stableRS", json!("877894d5b")),
+            ("/status/currentStepIndex", json!(index)),
+            ("/status/updatedReplicas", json!(1)),
+            ("/status/phase", json!("Paused")),
+            ("/status/message", json!("CanaryPauseStep")),
+        ],
+    );
+    with(object, changes)
+}
+
+fn pause(reason: &str) -> (&'static str, Value) {
+    ("/status/pauseConditions", json!([{"reason": reason, "startTime": "2019-10-28T04:50:20Z"}]))
+}
+
+#[test]
+fn a_canary() {
+    let progressing = |message: &str| [("/status/phase", json!("Progressing")), ("/status/message", json!(message))];
+    let steps = progressing("waiting for all steps to complete");
+    let due = "a restart of its pods is due at 2026-01-02T00:00:00Z!";
+    let restart =
+        [("/spec/restartAt", json!("2026-01-02T00:00:00Z")), ("/status/restartedAt", json!("2026-01-01T00:00:00Z"))];
+    table(
+        Kind::Rollout,
+        &canary(),
+        &[
+            (&[("/metadata/generation", json!(430))], "its controller has not acted on generation 430 yet"),
+            (&[("/status/observedGeneration", json!("428"))], "its controller has not acted on generation 429 yet"),
+            (
+                &[("/status/observedGeneration", json!("5d4f7c9b8"))],
+                "its status is of an Argo Rollouts before 1.0: observedGeneration is \"5d4f7c9b8\", and no number!",
+            ),
+            (&[("/status", json!({}))], "its controller has not acted on generation 429 yet"),
+            (&[("/status/phase", json!(null))], "its controller has said nothing of it yet"),
+            (&steps, "it is Progressing: waiting for all steps to complete"),
+            (&[("/status/stableRS", json!("877894d5b"))], "its newest pods are not the stable ones yet"),
+            (
+                &[("/status/stableRS", json!("")), ("/status/currentPodHash", json!(""))],
+                "its newest pods are not the stable ones yet",
+            ),
+            (&[("/status/replicas", json!(6)), ("/status/availableReplicas", json!(6))], "1 old pod has not gone yet"),
+            (&[("/status/availableReplicas", json!(4))], "4 of 5 pods available"),
+            (&[("/spec/paused", json!(true))], "the rollout is paused!"),
+            (&[("/spec/replicas", json!(0))], "the workload is scaled to zero!"),
+            // It has restarted, whatever the two texts look like.
+            (&restart, "complete"),
+            (&[restart[0].clone(), restart[1].clone(), ("/status/phase", json!("Progressing"))], due),
+        ],
+    );
+}
+
+#[test]
+fn a_canary_that_is_held_says_at_which_step_of_how_many_and_for_what() {
+    let analysis =
+        |phase: &str| ("/status/canary/currentStepAnalysisRunStatus", json!({"name": "web-6-2", "status": phase}));
+    for (index, changes, expected) in [
+        (1, vec![pause("CanaryPauseStep")], "it is at step 2 of 8 of its canary: a pause until it is promoted!"),
+        (3, vec![pause("CanaryPauseStep")], "it is at step 4 of 8 of its canary: a pause of 10m!"),
+        (4, vec![pause("CanaryPauseStep")], "it is at step 5 of 8 of its canary: a pause of 30s!"),
+        (
+            5,
+            vec![pause("InconclusiveAnalysisRun")],
+            "it is at step 6 of 8 of its canary: InconclusiveAnalysisRun, which a person has to judge!",
+        ),
+        (5, vec![analysis("Running")], "it is at step 6 of 8 of its canary: the analysis web-6-2 runs!"),
+        (5, vec![analysis("Successful")], "it is at step 6 of 8 of its canary: an analysis is about to run!"),
+        (6, vec![], "it is at step 7 of 8 of its canary: an experiment runs!"),
+        (7, vec![], "it is at step 8 of 8 of its canary: a plugin works!"),
+        // The clock runs: pods are on their way.
+        (2, vec![], "1 of 5 pods available"),
+        // A person went on, and the controller has not seen it.
+        (1, vec![("/status/controllerPause", json!(true))], "1 of 5 pods available"),
+    ] {
+        assert_eq!(words(Kind::Rollout, &at_step(index, &changes)), expected);
+    }
+}
+
+#[test]
+fn an_aborted_rollout_has_failed_until_it_is_tried_again() {
+    let aborted = "RolloutAborted: Rollout aborted update to revision 2";
+    let degraded = [("/status/phase", json!("Degraded")), ("/status/message", json!(aborted))];
+    let abort = |is: bool| ("/status/abort", json!(is));
+    let said = |changes: &[(&str, Value)]| words(Kind::Rollout, &with(at_step(0, &degraded), changes));
+    assert_eq!(said(&[abort(true)]), format!("the rollout was aborted: {aborted}"));
+    assert_eq!(said(&[abort(true), pause("CanaryPauseStep")]), format!("the rollout was aborted: {aborted}"));
+    assert_eq!(said(&[abort(false)]), "1 of 5 pods available", "the controller has not seen yet that it goes on");
+    assert_eq!(
+        said(&[abort(true), ("/metadata/generation", json!(430))]),
+        "its controller has not acted on generation 430 yet"
+    );
+    // The mark of an abort of what is complete is taken away by the next look of the controller.
+    assert_eq!(words(Kind::Rollout, &with(canary(), &[abort(true)])), "complete");
+    let late = "ProgressDeadlineExceeded: ReplicaSet \"web-1\" has timed out progressing.";
+    let changes = [("/status/phase", json!("Degraded")), ("/status/message", json!(late))];
+    assert_eq!(words(Kind::Rollout, &at_step(0, &changes)), format!("Argo Rollouts calls it degraded: {late}"));
+}
+
+/// Before its promotion: the preview Service leads to the new pods, the active one to the old ones.
+fn blue_green(changes: &[(&str, Value)]) -> Value {
+    let object = json!({
+        "metadata": {"name": "web", "generation": 410},
+        "spec": {
+            "replicas": 3,
+            "strategy": {"blueGreen": {"activeService": "web", "autoPromotionEnabled": false, "previewService": "web-preview"}},
+        },
+        "status": {
+            "HPAReplicas": 3, "availableReplicas": 3, "canary": {}, "controllerPause": true, "currentPodHash": "74b948fccb",
+            "blueGreen": {"activeSelector": "6cbccd9f99", "previewSelector": "74b948fccb"},
+            "message": "BlueGreenPause", "observedGeneration": "410", "phase": "Paused",
+            "pauseConditions": [{"reason": "BlueGreenPause", "startTime": "2019-10-28T04:50:20Z"}],
+            "readyReplicas": 6, "replicas": 6, "stableRS": "6cbccd9f99", "updatedReplicas": 3,
+        },
+    });
+    with(object, changes)
+}
+
+#[test]
+fn a_blue_green_rollout_is_complete_once_the_active_service_leads_to_its_new_pods_though_the_old_ones_run_on() {
+    let said = |changes: &[(&str, Value)]| words(Kind::Rollout, &blue_green(changes));
+    assert_eq!(said(&[]), "its new pods wait behind the preview Service until they are promoted!");
+    let healthy = [
+        ("/status/pauseConditions", json!(null)),
+        ("/status/phase", json!("Healthy")),
+        ("/status/message", json!(null)),
+    ];
+    let (stable, active) =
+        (("/status/stableRS", json!("74b948fccb")), ("/status/blueGreen/activeSelector", json!("74b948fccb")));
+    let and = |more: &[(&'static str, Value)]| said(&[&healthy, more].concat());
+    assert_eq!(and(&[stable.clone(), active.clone()]), "complete");
+    assert_ne!(and(std::slice::from_ref(&stable)), "complete", "the active Service leads to the old ones");
+    assert_ne!(and(std::slice::from_ref(&active)), "complete", "nothing says that they stay");
+    assert_eq!(
+        and(&[stable.clone(), active.clone(), ("/status/availableReplicas", json!(2))]),
+        "2 of 3 pods available"
+    );
+    let analysis =
+        ("/status/blueGreen/postPromotionAnalysisRunStatus", json!({"name": "web-2-post", "status": "Running"}));
+    let progressing = ("/status/phase", json!("Progressing"));
+    assert_eq!(
+        and(&[active.clone(), progressing, analysis]),
+        "its update waits: the analysis after its promotion web-2-post runs!"
+    );
+    let read = read(Kind::Rollout, &blue_green(&[&healthy[..], &[stable, active]].concat()));
+    assert_eq!(read.own.newest, Newest::Labelled("74b948fccb".to_owned()));
+    assert!(!read.reported().is_under_way() && read.own.replicas.old() == 0);
+}
+
+#[test]
+fn with_traffic_routing_old_pods_run_on_and_are_not_taken_for_new_ones() {
+    let routed = |total: u32, available: u32| {
+        let changes = [
+            ("/spec/strategy/canary/trafficRouting", json!({"nginx": {"stableIngress": "web"}})),
+            ("/status/replicas", json!(total)),
+            ("/status/availableReplicas", json!(available)),
+        ];
+        with(canary(), &changes)
+    };
+    assert_eq!(words(Kind::Rollout, &routed(10, 10)), "complete");
+    assert_eq!(words(Kind::Rollout, &routed(10, 9)), "4 of 5 pods available", "it may be a new one");
+    let old = with(routed(10, 10), &[("/status/stableRS", json!("877894d5b"))]);
+    assert_eq!(
+        read(Kind::Rollout, &old).own.replicas,
+        Replicas { desired: 5, total: 10, updated: 5, ready: 5, available: 10 }
+    );
+}
+
+#[test]
+fn the_generation_of_the_workload_with_the_template_is_waited_for() {
+    let of = |noted: &str, observed: &str| {
+        let reference = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"});
+        let mut object = with(canary(), &[("/spec/workloadRef", reference)]);
+        object["metadata"]["annotations"] = json!({"rollout.argoproj.io/workload-generation": noted});
+        object["status"]["workloadObservedGeneration"] = json!(observed);
+        words(Kind::Rollout, &object)
+    };
+    assert_eq!(of("7", "7"), "complete");
+    assert_eq!(of("8", "7"), "its controller has not acted on generation 8 of the workload with its template yet");
+}
+
 #[test]
 fn kinds_that_replace_pods_one_by_one_may_take_a_minute_for_each_and_its_time_to_be_ready() {
     let minutes = |kind, object: &Value| read(kind, object).own.deadline.map(|deadline| deadline.as_secs() / 60);
@@ -261,6 +465,7 @@ fn a_field_of_another_type_is_named() {
         (Kind::Deployment, deployment(), "/spec/replicas", ".spec.replicas is not a whole number"),
         (Kind::StatefulSet, stateful_set(), "/status/updateRevision", ".status.updateRevision is not a text"),
         (Kind::DaemonSet, daemon_set(), "/status/numberAvailable", ".status.numberAvailable is not a whole number"),
+        (Kind::Rollout, canary(), "/status/observedGeneration", ".status.observedGeneration is not a text"),
     ] {
         let error = crate::read(kind, Object(&with(object, &[(pointer, json!({}))]))).unwrap_err();
         assert_eq!(error.to_string(), words);

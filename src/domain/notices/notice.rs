@@ -8,7 +8,8 @@ mod stored;
 use serde::{Deserialize, Serialize};
 
 use kernel::id::{
-    CommitId, Environment, InvalidationId, NoticeId, PipelineId, RepoId, Revision, Seq, Subject, WorkloadId, notice_id,
+    self, CommitId, Environment, InvalidationId, NoticeId, PipelineId, RepoId, Revision, Seq, Subject, WorkloadId,
+    notice_id,
 };
 use kernel::names::distribution::DistributionId;
 use kernel::names::host::Host;
@@ -246,6 +247,8 @@ pub struct Mentions {
     pub cut: bool,
     /// The purge had been reported as stalled before; hooks in the old form are not called any more (decision 17).
     pub late: bool,
+    /// The kind of the workload's object here, where that is not the one in its name. For the Event alone: members may differ in it.
+    pub stand_in: Option<id::Kind>,
 }
 
 /// A run, as a notice mentions it.

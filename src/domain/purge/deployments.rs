@@ -5,7 +5,7 @@ use crate::records::record::Record;
 use crate::rollouts::rollout::{self, Arrival};
 use crate::workloads::workload::Workload;
 use kernel::floor::State;
-use kernel::id::WorkloadId;
+use kernel::id::{self, WorkloadId};
 use kernel::watches::watch::{Attention, Kind};
 
 /// The kind. A child of it is a rollout.
@@ -27,6 +27,10 @@ impl Kind for Deployments {
 
     fn id(workload: &Workload) -> &WorkloadId {
         &workload.id
+    }
+
+    fn listed_as(workload: &Workload) -> Option<id::Kind> {
+        Some(workload.object)
     }
 
     fn attention(&self, record: Option<&Record>, workload: &Workload, is_listed: bool) -> Attention<Self> {
@@ -52,7 +56,6 @@ mod tests {
 
     use super::*;
     use crate::testing::{settled, version};
-    use kernel::id;
     use kernel::machine::{Machine, Timestamp};
     use kernel::watches::listed::{Listed, Scope};
     use kernel::watches::lives::Lives;
@@ -75,7 +78,7 @@ mod tests {
             for kind in [id::Kind::Deployment, id::Kind::StatefulSet] {
                 assert_eq!(listing.written(Event::Relisting(Scope::of_kind(kind, None))), None);
                 let id = WorkloadId::new(kind, "shop", "web");
-                let workload = Workload { id, ..settled(version("a"), 1, 2) };
+                let workload = Workload { id, object: kind, ..settled(version("a"), 1, 2) };
                 assert_eq!(listing.written(Event::Seen(Box::new(workload))), None);
             }
             assert_eq!(listing.written(Event::Listed(Scope::of(None), false)), None, "the other is about to end");

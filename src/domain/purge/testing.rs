@@ -42,6 +42,7 @@ pub fn unreadable_image() -> NoVersion {
 pub fn settled(version: Version, generation: i64, pods: u32) -> Workload {
     Workload {
         id: web(),
+        object: kernel::id::Kind::Deployment,
         uid: "uid-1".to_owned(),
         created: "2026-01-01T00:00:00Z".to_owned(),
         generation,

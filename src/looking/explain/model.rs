@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::looking::Section;
 use crate::looking::whose::Whose;
-use kernel::id::WorkloadId;
+use kernel::id::{Kind, WorkloadId};
 use purge::agreement::tally::Tally;
 use purge::rollouts::rollout::{PurgeSummary, Stage};
 
@@ -46,6 +46,9 @@ pub struct Explanation {
 /// The object in the cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct DeploymentSeen {
+    /// Its kind, where that is not the one in the name of the workload.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stand_in: Option<Kind>,
     /// The image of each container, init containers as `init:name`.
     pub images: Section<BTreeMap<String, String>>,
     pub desired: u32,

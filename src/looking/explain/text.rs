@@ -35,7 +35,8 @@ impl fmt::Display for Explanation {
         page.page.part("Would purge", would.clone())?;
         page.page.part("Conditions", conditions.iter().cloned())?;
         writeln!(page.page.f)?;
-        page.section(workload.kind.name(), deployment, deployment_lines)?;
+        let kind = deployment.known().and_then(|seen| seen.stand_in).unwrap_or(workload.kind);
+        page.section(kind.name(), deployment, deployment_lines)?;
         page.section("Record", record, |record| record.as_ref().map_or_else(|| vec!["none".to_owned()], record_lines))?;
         if let Some(group) = group {
             page.section("Group", group, group_lines)?;
@@ -80,8 +81,17 @@ impl Once<'_, '_> {
 }
 
 fn deployment_lines(deployment: &DeploymentSeen) -> Vec<String> {
-    let DeploymentSeen { images, desired, total, updated, available, waits_for, pods_missing, disabled: _ } =
-        deployment;
+    let DeploymentSeen {
+        stand_in: _,
+        images,
+        desired,
+        total,
+        updated,
+        available,
+        waits_for,
+        pods_missing,
+        disabled: _,
+    } = deployment;
     let mut lines = match images {
         Section::Known(images) => images.iter().map(|(container, image)| format!("{container} {image}")).collect(),
         Section::Missing { missing } => vec![format!("image: {missing}")],

@@ -16,6 +16,7 @@ fn claim(holder: &str) -> Claim {
 fn deployment(desired: u32) -> Controller {
     let workload = purge::workloads::workload::Workload {
         id: kernel::id::WorkloadId::deployment("allclear", "allclear"),
+        object: kernel::id::Kind::Deployment,
         uid: "u".to_owned(),
         created: String::new(),
         generation: 1,

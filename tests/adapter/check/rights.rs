@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-const BOTH: Served = Served { pipelines: true, repos: true };
+const BOTH: Served = Served { pipelines: true, repos: true, rollouts: true };
 
 #[tokio::test]
 async fn each_right_that_is_missing_is_named_by_its_check() {
@@ -50,6 +50,23 @@ async fn a_kind_without_any_right_is_left_alone_and_no_failure() {
     assert_eq!(report.failed, 0, "{report}");
     world.sections.insert("pipeline", "enabled = \"on\"".to_owned());
     world.fails("right-pipelines", "may not get pipelines").await;
+}
+
+#[tokio::test]
+async fn rollouts_are_asked_for_where_the_cluster_has_them_and_left_out_without_a_right() {
+    let world = World::start().await;
+    let report = world.report().await;
+    assert!(report.findings.iter().all(|found| found.check.id != "right-rollouts"), "{report}");
+    world.api.set_installed("argoproj.io", true);
+    for verb in ["get", "list", "watch"] {
+        world.forbid(verb, "argoproj.io", "rollouts");
+    }
+    let report = world.report().await;
+    said(&report, "right-rollouts", "nothing is done with them");
+    assert_eq!(report.failed, 0, "{report}");
+    world.api.allow_all();
+    world.forbid("watch", "argoproj.io", "rollouts");
+    world.fails("right-rollouts", "may not watch rollouts").await;
 }
 
 #[tokio::test]
@@ -141,7 +158,10 @@ async fn what_is_asked_for_is_what_the_roles_of_deploy_give() {
     let base = ["deploy/base/cluster-role.yaml", "deploy/base/ledger-role.yaml"];
     let mut world = World::start().await;
     world.sections.entry("group").and_modify(|keys| *keys = keys.replace("member = \"eu-1\"\n", ""));
-    assert_eq!(asked(&world, Served::default()), granted(&base));
+    let argo = Served { rollouts: true, ..Served::default() };
+    assert_eq!(asked(&world, argo), granted(&base));
+    let without = asked(&world, Served::default());
+    assert!(!without.is_empty() && without.iter().all(|right| !right.contains("argoproj.io")), "{without:?}");
     world.sections.insert("pipeline", "groups = [\"allclear.dev\", \"pipelines.weave.works\"]".to_owned());
     world.sections.insert("hooks", "listen = \"0.0.0.0:9292\"\nallow_unsigned = true".to_owned());
     let all = [

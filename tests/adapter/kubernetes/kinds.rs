@@ -30,12 +30,14 @@ fn stored(kind: WorkloadKind) -> Kind {
         WorkloadKind::Deployment => Kind::Deployment,
         WorkloadKind::StatefulSet => Kind::StatefulSet,
         WorkloadKind::DaemonSet => Kind::DaemonSet,
+        WorkloadKind::Rollout => Kind::ArgoRollout,
     }
 }
 
-fn object(kind: WorkloadKind, name: &str, image: &str, replicas: u64) -> Value {
+pub fn object(kind: WorkloadKind, name: &str, image: &str, replicas: u64) -> Value {
+    let api_version = if kind == WorkloadKind::Rollout { "argoproj.io/v1alpha1" } else { "apps/v1" };
     let mut object = json!({
-        "apiVersion": "apps/v1", "kind": kind.name(), "metadata": {"namespace": "shop", "name": name},
+        "apiVersion": api_version, "kind": kind.name(), "metadata": {"namespace": "shop", "name": name},
         "spec": {
             "selector": {"matchLabels": {"app": name}},
             "template": {
@@ -50,10 +52,13 @@ fn object(kind: WorkloadKind, name: &str, image: &str, replicas: u64) -> Value {
     if kind == WorkloadKind::StatefulSet {
         object["spec"]["serviceName"] = json!(name);
     }
+    if kind == WorkloadKind::Rollout {
+        object["spec"]["strategy"] = json!({"canary": {}});
+    }
     object
 }
 
-fn set_image(api: &KubernetesStandIn, kind: WorkloadKind, name: &str, image: &str) {
+pub fn set_image(api: &KubernetesStandIn, kind: WorkloadKind, name: &str, image: &str) {
     let change = json!({"spec": {"template": {"spec": {"containers": [{"name": name, "image": image}]}}}});
     api.patch(stored(kind), "shop", name, &change).unwrap();
 }
@@ -76,6 +81,14 @@ impl Play {
         let mut object = object(kind, "web", &play.image, play.replicas);
         if kind == WorkloadKind::StatefulSet && play.dice.below(2) == 0 {
             object["spec"]["podManagementPolicy"] = json!("Parallel");
+        }
+        if kind == WorkloadKind::Rollout {
+            play.api.expose("shop", "web", "web.example.com").unwrap();
+            object["spec"]["strategy"] = match play.dice.below(3) {
+                0 => json!({"canary": {}}),
+                1 => json!({"canary": {"steps": [{"setWeight": 30}, {"pause": {}}, {"pause": {"duration": "30s"}}]}}),
+                _ => json!({"blueGreen": {"activeService": "web", "autoPromotionEnabled": play.dice.below(2) == 0}}),
+            };
         }
         play.api.apply(object).unwrap();
         play
@@ -104,7 +117,7 @@ impl Play {
                 let strategy = json!({"type": "RollingUpdate", "rollingUpdate": {"partition": partition}});
                 api.patch(stored(kind), "shop", "web", &json!({"spec": {"updateStrategy": strategy}})).unwrap();
             }
-            5 if kind != WorkloadKind::Deployment => {
+            5 if matches!(kind, WorkloadKind::StatefulSet | WorkloadKind::DaemonSet) => {
                 let strategy = if self.dice.below(2) == 0 { "OnDelete" } else { "RollingUpdate" };
                 let strategy = json!({"type": strategy, "rollingUpdate": null});
                 api.patch(stored(kind), "shop", "web", &json!({"spec": {"updateStrategy": strategy}})).unwrap();
@@ -112,6 +125,16 @@ impl Play {
             6 if kind == WorkloadKind::DaemonSet => {
                 let nodes = (0..=self.dice.below(3)).map(|number| Node::new(&format!("node-{number}")));
                 api.set_nodes(nodes.collect());
+            }
+            6 if kind == WorkloadKind::Rollout => {
+                let now = json!("2026-01-02T00:00:00Z");
+                let change = match self.dice.below(4) {
+                    0 => json!({"status": {"abort": true}}),
+                    1 => json!({"status": {"abort": false}}),
+                    2 => json!({"spec": {"restartAt": now}}),
+                    _ => json!({"status": {"pauseConditions": null}}),
+                };
+                api.patch(stored(kind), "shop", "web", &change).unwrap();
             }
             7 => api.run_for(Duration::from_secs(40)),
             _ => drop(api.settle()),
@@ -123,9 +146,12 @@ impl Play {
         workload_decoder(self.kind)(&object.to_string()).unwrap().standing(true)
     }
 
-    /// The images of the pods that stay, each with whether it is ready.
+    /// The images of the pods that stay, each with whether it is ready. Of a Rollout those that its Service leads to, for others may run on.
     fn pods(&self) -> Vec<(String, bool)> {
-        let pods = self.api.list(Kind::Pod, "shop").into_iter();
+        let service = self.api.get(Kind::Service, "shop", "web").unwrap_or_default();
+        let selector = service["spec"]["selector"].as_object().cloned().unwrap_or_default();
+        let is_led_to = |pod: &Value| selector.iter().all(|(key, value)| pod["metadata"]["labels"][key] == *value);
+        let pods = self.api.list(Kind::Pod, "shop").into_iter().filter(is_led_to);
         let staying = pods.filter(|pod| pod["metadata"]["deletionTimestamp"].is_null());
         let ready = |pod: &Value| {
             let conditions = pod["status"]["conditions"].as_array().cloned().unwrap_or_default();
@@ -221,11 +247,12 @@ async fn listed(view: &Cluster) -> (BTreeSet<WorkloadId>, BTreeSet<Listed>, BTre
 #[tokio::test]
 async fn each_kind_is_listed_by_itself_and_one_that_we_may_not_list_holds_up_no_other() {
     let bench = Bench::start().await;
+    bench.api.set_installed("argoproj.io", true);
     for kind in WorkloadKind::ALL {
-        bench.api.apply(object(kind, "web", "shop/web:1", 1)).unwrap();
+        bench.api.apply(object(kind, kind.word(), "shop/web:1", 1)).unwrap();
     }
     let view = Cluster::new(&bench.clients, Scope::All, brisk());
-    let all: BTreeSet<_> = WorkloadKind::ALL.map(|kind| WorkloadId::new(kind, "shop", "web")).into();
+    let all: BTreeSet<_> = WorkloadKind::ALL.map(|kind| WorkloadId::new(kind, "shop", kind.word())).into();
     let scopes: BTreeSet<_> = WorkloadKind::ALL.map(|kind| Listed::of_kind(kind, None)).into();
     assert_eq!(listed(&view).await, (all.clone(), scopes.clone(), BTreeSet::new()));
     for id in &all {
@@ -235,7 +262,7 @@ async fn each_kind_is_listed_by_itself_and_one_that_we_may_not_list_holds_up_no_
     bench.refuse(403, 1_000, |request| request.path.contains("/statefulsets"));
     let (seen, done, refused) = listed(&view).await;
     let denied = Listed::of_kind(WorkloadKind::StatefulSet, None);
-    assert_eq!((seen.len(), refused), (2, BTreeSet::from([denied.clone()])));
+    assert_eq!((seen.len(), refused), (3, BTreeSet::from([denied.clone()])));
     assert_eq!(done, scopes.into_iter().filter(|scope| *scope != denied).collect());
 }
 

@@ -1,7 +1,7 @@
 //! A rollout at the barrier: what the status page says of it, without the time that it has waited.
 
 use super::*;
-use kinds::reported::Says;
+use kinds::reported::{GivenUp, Says};
 use purge::records::record::{Closed, Failure, Outcome as Ended};
 use purge::workloads::readiness::Pod;
 use purge::workloads::serving::{Endpoint, Serving};
@@ -59,7 +59,7 @@ async fn what_kept_the_pods_from_being_ready_stays_after_a_missed_deadline() {
         more: 0,
     });
     let mut missed = rolling();
-    missed.says = Says::DeadlineExceeded { last_update: "t".into() };
+    missed.says = Says::GivenUp(GivenUp::DeadlineExceeded { last_update: "t".into() });
     world.cluster.workloads = Ok(vec![missed]);
     expect![[r#"
         State         failed: the Deployment missed its progress deadline; nothing was purged; its pods at that time: 1 of 5 pods ready; web-7c9-x4: ImagePullBackOff

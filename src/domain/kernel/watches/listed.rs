@@ -44,19 +44,31 @@ impl Scope {
     pub fn of_kind(kind: Kind, namespace: Option<&str>) -> Self {
         match kind {
             Kind::Deployment => Self::of(namespace),
-            Kind::StatefulSet | Kind::DaemonSet => Self(format!("{kind}/{}", namespace.unwrap_or(ALL))),
+            Kind::StatefulSet | Kind::DaemonSet | Kind::Rollout => Self(format!("{kind}/{}", namespace.unwrap_or(ALL))),
         }
     }
 
     /// Whether the object is in it.
     pub fn contains(&self, id: &impl ObjectId) -> bool {
-        let (_, namespace) = self.parts();
-        self.lists_kind_of(id) && (namespace == ALL || namespace == id.namespace())
+        self.lists(id.kind(), id.namespace())
     }
 
     /// Whether it lists objects of the kind that this one has, in whatever namespace.
     pub fn lists_kind_of(&self, id: &impl ObjectId) -> bool {
         self.parts().0 == id.kind().filter(|kind| *kind != Kind::Deployment).map(Kind::word)
+    }
+
+    /// Whether what it lists may go by this name: that of a Rollout is the one of a Deployment, in whose scope it is, too.
+    pub fn may_list(&self, id: &impl ObjectId) -> bool {
+        Kind::ALL.into_iter().any(|kind| Some(kind.identity()) == id.kind() && self.lists(Some(kind), id.namespace()))
+            || self.contains(id)
+    }
+
+    /// Whether objects of this kind in this namespace are in it.
+    fn lists(&self, kind: Option<Kind>, in_namespace: &str) -> bool {
+        let kind = kind.filter(|kind| *kind != Kind::Deployment).map(Kind::word);
+        let (listed, namespace) = self.parts();
+        listed == kind && (namespace == ALL || namespace == in_namespace)
     }
 
     /// The kind, where it is written, and the namespace.
@@ -91,7 +103,12 @@ impl Listed {
 
     /// Whether an object without a record is new, or was forgotten.
     pub fn covers(&self, id: &impl ObjectId) -> bool {
-        self.0.keys().any(|scope| scope.contains(id))
+        self.covers_as(id.kind(), id)
+    }
+
+    /// The same of an object of this kind, whatever its name says.
+    pub fn covers_as(&self, kind: Option<Kind>, id: &impl ObjectId) -> bool {
+        self.0.keys().any(|scope| scope.lists(kind, id.namespace()))
     }
 
     /// Whether an object without a record may have had one: its part of the ledger was lost.
@@ -162,6 +179,20 @@ mod tests {
         assert!(!listed.covers(&WorkloadId { namespace: "bank".to_owned(), ..db }));
         let text = serde_json::to_string(&listed).unwrap();
         assert_eq!(text, r#"{"*":[],"statefulset/shop":[]}"#, "as releases before read and keep it");
+    }
+
+    #[test]
+    fn a_rollout_is_listed_by_itself_though_it_has_the_name_of_a_deployment() {
+        let web = WorkloadId::new(Kind::Rollout, "shop", "web");
+        assert_eq!(web, id("shop", "web"));
+        let rollouts = Scope::of_kind(Kind::Rollout, Some("shop"));
+        assert!(!rollouts.contains(&web) && rollouts.may_list(&web) && Scope::of(None).may_list(&web));
+        assert!(!Scope::of_kind(Kind::StatefulSet, None).may_list(&web));
+        let mut listed = Listed::default();
+        listed.add(Scope::of(None));
+        assert!(listed.covers(&web) && !listed.covers_as(Some(Kind::Rollout), &web), "its first listing is a baseline");
+        listed.add(rollouts);
+        assert!(listed.covers_as(Some(Kind::Rollout), &web));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{About, Kind, Mentions, PromotionFact, PurgeFact, RunFact};
-use kernel::id::{NoticeId, Seq, Subject};
+use kernel::id::{self, NoticeId, Seq, Subject};
 use kernel::names::host::Host;
 
 #[derive(Serialize, Deserialize)]
@@ -26,6 +26,8 @@ pub(super) struct Notice {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     late: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    stand_in: Option<id::Kind>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     promotion: Option<PromotionFact>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     run: Option<RunFact>,
@@ -34,9 +36,9 @@ pub(super) struct Notice {
 impl From<Notice> for super::Notice {
     fn from(stored: Notice) -> Self {
         let Notice { id, kind, at_ms, subject, seq, rollout, change, message, .. } = stored;
-        let Notice { hosts, purges, cut, late, promotion, run, .. } = stored;
+        let Notice { hosts, purges, cut, late, stand_in, promotion, run, .. } = stored;
         let about = match subject {
-            Subject::Workload(id) => About::Workload(id, Mentions { hosts, purges, cut, late }),
+            Subject::Workload(id) => About::Workload(id, Mentions { hosts, purges, cut, late, stand_in }),
             Subject::Pipeline(id) => About::Pipeline(id, promotion),
             Subject::Repo(id) => About::Repo(id, run),
         };
@@ -53,7 +55,23 @@ impl From<super::Notice> for Notice {
             About::Pipeline(_, promotion) => (Mentions::default(), promotion, None),
             About::Repo(_, run) => (Mentions::default(), None, run),
         };
-        let Mentions { hosts, purges, cut, late } = mentions;
-        Self { id, kind, at_ms, subject, seq, rollout, change, message, hosts, purges, cut, late, promotion, run }
+        let Mentions { hosts, purges, cut, late, stand_in } = mentions;
+        Self {
+            id,
+            kind,
+            at_ms,
+            subject,
+            seq,
+            rollout,
+            change,
+            message,
+            hosts,
+            purges,
+            cut,
+            late,
+            stand_in,
+            promotion,
+            run,
+        }
     }
 }

@@ -2,11 +2,10 @@
 //!
 //! | kind | ready, if it is not being deleted and its controller has acted on the newest spec | revision |
 //! |---|---|---|
-//! | Deployment, StatefulSet, DaemonSet | [`kinds`] says complete, as for a purge | of the image |
+//! | Deployment, StatefulSet, DaemonSet, Argo Rollout | [`kinds`] says complete, as for a purge | of the image |
 //! | HelmRelease | `Ready`, not suspended, its newest release is deployed | that one's chart version; before v2 `lastAppliedRevision` |
 //! | Kustomization, Terraform | `Ready`, not suspended | `lastAppliedRevision`; from an OCI artifact `lastAppliedOriginRevision` |
 //! | Argo CD Application | Synced, Healthy, its last operation succeeded, none runs, compared with the source of its spec; twice | `sync.revision`, or all of `sync.revisions` |
-//! | Argo Rollout | `Healthy`, `currentPodHash` = `stableRS` | of the image |
 //! | any other | condition `Ready`, or what `readyAt` names is `readyValue`; twice where it does not say what it has acted on | what `revisionAt` names |
 //!
 //! `readyAt` and `revisionAt` overrule the rules of the kinds above, too. Twice: an Application's health lags behind its sync
@@ -22,7 +21,7 @@ use kernel::names::image::Image;
 use kernel::text::is_hidden;
 use kernel::unreadable::Unreadable;
 use kinds::object::{Object, dotted, repeated};
-use kinds::reported::Standing;
+use kinds::reported::{GivenUp, Standing};
 
 /// Longest revision in bytes. A tag of 128 characters with the longest digest has 264; an Application of twelve sources 491.
 pub const REVISION_BYTES_MAX: usize = 512;
@@ -88,7 +87,6 @@ enum Rules {
     HelmRelease,
     Applied,
     Application,
-    Rollout,
     Other,
 }
 
@@ -101,10 +99,10 @@ impl Rules {
                 Self::Applied
             }
             ("argoproj.io", "Application") => Self::Application,
-            ("argoproj.io", "Rollout") => Self::Rollout,
-            ("apps", kind) => {
-                Kind::ALL.into_iter().find(|known| known.name() == kind).map_or(Self::Other, Self::Workload)
-            }
+            ("argoproj.io", "Rollout") => Self::Workload(Kind::Rollout),
+            ("apps", "Deployment") => Self::Workload(Kind::Deployment),
+            ("apps", "StatefulSet") => Self::Workload(Kind::StatefulSet),
+            ("apps", "DaemonSet") => Self::Workload(Kind::DaemonSet),
             _ => Self::Other,
         }
     }
@@ -160,7 +158,6 @@ fn unready(app: &AppKind, rules: Rules, acted: Acted, object: Object<'_>) -> Res
         Rules::HelmRelease => helm_release(object),
         Rules::Applied | Rules::Other => ready_condition(object),
         Rules::Application => application(object),
-        Rules::Rollout => rollout(object),
     }
 }
 
@@ -170,9 +167,10 @@ fn workload(kind: Kind, object: Object<'_>) -> Result<Option<String>, Unreadable
     Ok(match reported.standing(false) {
         Standing::Complete => None,
         Standing::Waiting(wait) => Some(wait.to_string()),
-        Standing::DeadlineExceeded { last_update: _ } => {
+        Standing::GivenUp(GivenUp::DeadlineExceeded { last_update: _ }) => {
             Some(format!("no progress before its deadline: {}", reported.pods_wanting()))
         }
+        Standing::GivenUp(why) => Some(why.to_string()),
     })
 }
 
@@ -254,16 +252,6 @@ fn bare(value: &Value) -> Value {
     }
 }
 
-fn rollout(object: Object<'_>) -> Result<Option<String>, Unreadable> {
-    let phase = object.text("/status/phase")?.unwrap_or("unknown");
-    if phase != "Healthy" {
-        let message = object.text("/status/message")?.map(|message| format!(": {}", repeated(message)));
-        return Ok(Some(format!("it is {}{}", repeated(phase), message.unwrap_or_default())));
-    }
-    let (current, stable) = (object.text("/status/currentPodHash")?, object.text("/status/stableRS")?);
-    Ok((current.is_none() || current != stable).then(|| "its newest pods are not the stable ones yet".to_owned()))
-}
-
 /// Whether what stands there is what it shall be.
 fn value(object: Object<'_>, at: &str, wanted: &str) -> Result<Option<String>, Unreadable> {
     let Some(found) = object.scalar(at)? else { return Ok(Some(format!("it has no {}", dotted(at)))) };
@@ -290,7 +278,7 @@ fn pointed_revision(object: Object<'_>, at: &str) -> Result<String, NoRevision> 
 fn revision(app: &AppKind, name: &str, rules: Rules, object: Object<'_>) -> Result<String, NoRevision> {
     let applied = |at: &str| found(object.text(at)?.map(str::to_owned), &dotted(at));
     match rules {
-        Rules::Workload(_) | Rules::Rollout => image(app.container.as_deref(), name, object),
+        Rules::Workload(_) => image(app.container.as_deref(), name, object),
         Rules::HelmRelease if is_before_v2(object)? => applied("/status/lastAppliedRevision"),
         Rules::HelmRelease => {
             let version = newest_release(object)?.map(|newest| newest.text("/chartVersion")).transpose()?.flatten();

@@ -27,7 +27,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use kernel::floor::Floor;
-use kernel::id::{Nonce, Seq, Vector, WorkloadId};
+use kernel::id::{Kind, Nonce, Seq, Vector, WorkloadId};
 use kernel::names::group_name::Alias;
 use kernel::names::image::{Code, Version};
 use kernel::names::paths::PathSet;
@@ -91,6 +91,10 @@ pub struct Record {
     /// The workload's Kubernetes UID.
     #[serde(rename = "u")]
     pub uid: String,
+    /// The kind of that object, where it stands in for the one in the workload's name: a Rollout for a Deployment. Where an older program
+    /// dropped this, the next sight is one change too many.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stand_in: Option<Kind>,
     /// Raised by one with every change of version or UID (GA-2).
     #[serde(rename = "s")]
     pub seq: Seq,
@@ -252,6 +256,10 @@ pub enum Failure {
     /// Kubernetes' own progress deadline, confirmed by a second look.
     ProgressDeadlineExceeded,
     TimedOut,
+    /// A person or an analysis aborted it: Argo Rollouts goes back to the pods before.
+    Aborted,
+    /// Argo Rollouts says so, confirmed by a second look.
+    Degraded,
 }
 
 impl fmt::Display for Failure {
@@ -259,6 +267,8 @@ impl fmt::Display for Failure {
         f.write_str(match self {
             Self::ProgressDeadlineExceeded => "the Deployment missed its progress deadline",
             Self::TimedOut => "the rollout timeout passed",
+            Self::Aborted => "the rollout was aborted",
+            Self::Degraded => "Argo Rollouts calls it degraded",
         })
     }
 }
@@ -287,6 +297,7 @@ impl Record {
         Self {
             revision: 1,
             uid: String::new(),
+            stand_in: None,
             seq,
             nonce: Nonce::default(),
             version: Version::default(),

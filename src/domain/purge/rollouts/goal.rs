@@ -76,9 +76,7 @@ fn complete(record: Option<&Record>, workload: Option<&Workload>, policy: &Polic
         Phase::Complete | Phase::Withdrawn => {
             match workload.map(|workload| workload.standing(policy.zero_is_complete)) {
                 Some(Standing::Waiting(wait)) => Way::Awaited(readiness::words(&wait, None)),
-                Some(Standing::DeadlineExceeded { .. }) => {
-                    Way::Ended("the Deployment missed its progress deadline".to_owned())
-                }
+                Some(Standing::GivenUp(why)) => Way::Ended(why.to_string()),
                 Some(Standing::Complete) | None => Way::Reached,
             }
         }

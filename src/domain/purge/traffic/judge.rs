@@ -30,6 +30,8 @@ pub struct Was {
     edge_has_it: bool,
     /// Its owner has taken it out.
     off: bool,
+    /// The kind of its object, where that is not the one in its name.
+    object: Option<Kind>,
     number: (Seq, Nonce),
     /// The last move that it was purged for.
     pub(super) moved: Option<String>,
@@ -53,6 +55,7 @@ impl Was {
             is_complete: record.phase == Phase::Complete,
             edge_has_it: record.edge == Edge::Settled && record.settled.is_none() && record.closed >= record.seq,
             off: record.off,
+            object: record.stand_in,
             number: (record.seq, record.nonce),
             moved: record.moved.as_ref().map(|moved| moved.token.clone()),
         }
@@ -76,8 +79,8 @@ impl Look {
     }
 
     /// Whether it says what leads to this workload, and be it nothing.
-    fn tells_of(&self, id: &WorkloadId) -> bool {
-        id.namespace == self.namespace && self.kinds.contains(&id.kind)
+    fn tells_of(&self, id: &WorkloadId, was: &Was) -> bool {
+        id.namespace == self.namespace && self.kinds.contains(&was.object.unwrap_or(id.kind))
     }
 }
 
@@ -96,8 +99,8 @@ pub(super) fn judge(
         let elsewhere = || was.leads.iter().filter(|lead| !left.contains(&(id.clone(), *lead))).collect();
         match look.led.get(id) {
             _ if departed.contains(id) => BTreeSet::new(),
-            Some(names) if look.tells_of(id) => names.iter().map(|name| Lead::of(name)).collect(),
-            None if look.tells_of(id) => BTreeSet::new(),
+            Some(names) if look.tells_of(id, was) => names.iter().map(|name| Lead::of(name)).collect(),
+            None if look.tells_of(id, was) => BTreeSet::new(),
             Some(_) | None => elsewhere(),
         }
     };

@@ -32,7 +32,7 @@ impl Held {
         let old = replicas.old();
         let available = replicas.available.saturating_sub(old);
         let goes_on = match &wait {
-            Wait::Deleting | Wait::Held(_) | Wait::ScaledToZero => false,
+            Wait::Deleting | Wait::Held(_) | Wait::ScaledToZero | Wait::Unfinished(_) => false,
             // What of these counts is about the version may be about an earlier spec; but no other version was seen since.
             Wait::NotObserved { .. } | Wait::Pods { .. } | Wait::OldPods { .. } if overdue => {
                 let some = if replicas.desired == 0 { zero_is_complete } else { replicas.updated > 0 };
@@ -125,7 +125,8 @@ pub fn words(wait: &Wait, pods: Option<&Pods>) -> String {
         | Wait::NotObserved { .. }
         | Wait::Held(_)
         | Wait::ScaledToZero
-        | Wait::OldPods { .. } => wait.to_string(),
+        | Wait::OldPods { .. }
+        | Wait::Unfinished(_) => wait.to_string(),
     };
     pods.troubled.iter().fold(counted, |words, (pod, trouble)| format!("{words}; {pod}: {trouble}"))
 }

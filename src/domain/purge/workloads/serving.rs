@@ -11,6 +11,7 @@ use std::fmt;
 
 use crate::workloads::readiness::Pod;
 use crate::workloads::workload::Workload;
+use kernel::id::Kind;
 use kernel::names::selector::Labels;
 use kernel::text;
 use kinds::{GENERATION_LABEL, Newest};
@@ -93,7 +94,7 @@ pub fn has_old(pods: &[(Labels, Pod)], of: &Workload) -> bool {
 }
 
 fn old<'a>(pods: &'a [(Labels, Pod)], of: &Workload) -> Vec<&'a Pod> {
-    let label = kinds::template_label(of.id.kind);
+    let label = kinds::template_label(of.object);
     // Those that have ended answer nothing, whatever is still said of them.
     let running = || pods.iter().filter(|(_, pod)| !pod.finished);
     let newest: BTreeSet<Option<&str>> = match &of.newest {
@@ -110,16 +111,25 @@ fn old<'a>(pods: &'a [(Labels, Pod)], of: &Workload) -> Vec<&'a Pod> {
         if is_known { newest } else { staying().map(|(labels, _)| labels.get(label).map(String::as_str)).collect() };
     running()
         .filter(|(_, pod)| pod.terminating || is_known)
-        .filter(|(labels, _)| !newest.contains(&labels.get(label).map(String::as_str)))
+        .filter(|(labels, pod)| !newest.contains(&labels.get(label).map(String::as_str)) && !is_beside(labels, pod, of))
         .map(|(_, pod)| pod)
         .collect()
+}
+
+/// Whether a pod that stays is of the Deployment beside a Rollout of the same name, and as new as the Rollout's own: another template of the
+/// same version.
+fn is_beside(labels: &Labels, pod: &Pod, of: &Workload) -> bool {
+    let has_its_version = || pod.version.is_some() && pod.version.as_ref() == of.version.as_ref().ok();
+    let is_of_deployment = !labels.contains_key(kinds::template_label(Kind::Rollout))
+        && labels.contains_key(kinds::template_label(Kind::Deployment));
+    of.object == Kind::Rollout && is_of_deployment && !pod.terminating && has_its_version()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::testing::{settled, version};
-    use kernel::id::{Kind, WorkloadId};
+    use kernel::id::WorkloadId;
 
     const TEMPLATE_HASH: &str = "pod-template-hash";
 
@@ -184,7 +194,7 @@ mod tests {
         };
         let endpoints = endpoints.iter().map(|(pod, serves)| endpoint(pod, *serves)).collect();
         let id = WorkloadId::new(kind, "shop", "web");
-        let workload = Workload { id, newest, ..settled(version("1"), 1, 2) };
+        let workload = Workload { id, object: kind, newest, ..settled(version("1"), 1, 2) };
         old_pods(&Serving { pods: pods.iter().map(labelled).collect(), endpoints }, &workload).to_string()
     }
 
@@ -215,5 +225,23 @@ mod tests {
             "no old pod serves any more",
             "none says which is new"
         );
+    }
+
+    #[test]
+    fn the_old_pods_of_a_rollout_run_on_behind_no_service_and_so_do_those_of_the_deployment_before_it() {
+        let newest = || Newest::Labelled("b".to_owned());
+        let pods = [("green", "b", "", false), ("blue", "a", "", false)];
+        let of = |serving: &[(&str, bool)]| of(Kind::Rollout, newest(), &pods, serving);
+        assert_eq!(of(&[("green", true), ("blue", true)]), "old pod blue still serves");
+        assert_eq!(of(&[("green", true)]), "no old pod serves any more", "the active Service has left it");
+
+        let rollout = Workload { object: Kind::Rollout, newest: newest(), ..settled(version("2"), 1, 1) };
+        let beside = |tag: &str| {
+            let (labels, before) = pod("web-1", "x", false);
+            let pods = vec![(labels, Pod { version: Some(version(tag)), ..before })];
+            old_pods(&Serving { pods, endpoints: vec![endpoint("web-1", true)] }, &rollout).to_string()
+        };
+        assert_eq!(beside("1"), "old pod web-1 still serves");
+        assert_eq!(beside("2"), "no old pod serves any more", "it is of the Deployment, and as new");
     }
 }

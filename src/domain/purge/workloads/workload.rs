@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::records::record::{VERSION_BYTES_MAX, VOTE_PATH_BYTES_MAX};
-use kernel::id::WorkloadId;
+use kernel::id::{Kind, WorkloadId};
 use kernel::names::distribution::{self, DistributionId};
 use kernel::names::group_name::{self, GroupName};
 use kernel::names::host::{self, Host};
@@ -27,6 +27,8 @@ pub const ANNOTATION_PREFIX: &str = "allclear.dev/";
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Workload {
     pub id: WorkloadId,
+    /// The kind of the object it was read from.
+    pub object: Kind,
     /// Kubernetes' own identity: another UID under the same name is another object.
     pub uid: String,
     /// `metadata.creationTimestamp` as written, which sorts as text: of two workloads under one name in the group the older one stays.
@@ -79,6 +81,11 @@ impl Workload {
     /// Its pods, as Services select them.
     pub const fn pods(&self) -> PodLabels<'_> {
         PodLabels { of: &self.id, template: &self.template_labels }
+    }
+
+    /// The kind of its object, where that is not the one in its name.
+    pub fn stand_in(&self) -> Option<Kind> {
+        Some(self.object).filter(|kind| *kind != self.id.kind)
     }
 
     /// Whether its pods are kept as they are.

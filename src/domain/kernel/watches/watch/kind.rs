@@ -4,7 +4,7 @@ use std::fmt::Debug;
 use std::hash::Hash;
 
 use crate::floor::State;
-use crate::id::ObjectId;
+use crate::id::{self, ObjectId};
 
 /// The newest sight of an object; `None` for "gone".
 pub type Latest<K> = Option<Box<<K as Kind>::Sight>>;
@@ -35,6 +35,11 @@ pub trait Kind: Clone + Debug + Eq + Hash {
 
     /// Which object this is.
     fn id(sight: &Self::Sight) -> &Self::Id;
+
+    /// By which kind it is listed, where a watch lists more than one.
+    fn listed_as(sight: &Self::Sight) -> Option<id::Kind> {
+        Self::id(sight).kind()
+    }
 
     /// The attention that a sight needs, compared with the record of its object.
     fn attention(&self, record: Option<&Self::Record>, sight: &Self::Sight, is_listed: bool) -> Attention<Self>;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::id::ObjectId;
+use crate::id::{Kind, ObjectId};
 use crate::watches::listed::{Listed, Scope};
 
 /// The finished and pending listings of a watch.
@@ -35,6 +35,11 @@ impl<I: ObjectId> Listings<I> {
     /// Whether an object without a record is new.
     pub fn cover(&self, id: &I) -> bool {
         self.listed.covers(id)
+    }
+
+    /// The same of an object of this kind.
+    pub fn cover_as(&self, kind: Option<Kind>, id: &I) -> bool {
+        self.listed.covers_as(kind, id)
     }
 
     /// Whether an object without a record may have had one that the ledger lost.
@@ -82,7 +87,7 @@ impl<I: ObjectId> Listings<I> {
     where
         I: 'a,
     {
-        let waits = |scope: &Scope| waiting.clone().any(|id| scope.contains(id));
+        let waits = |scope: &Scope| waiting.clone().any(|id| scope.may_list(id));
         let (later, now) = std::mem::take(&mut self.unnoted).into_iter().partition(waits);
         self.unnoted = later;
         now

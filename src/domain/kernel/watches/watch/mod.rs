@@ -172,7 +172,8 @@ impl<K: Kind> Watch<K> {
             return;
         }
         let Some(seen) = &sight else { return self.miss(id, effects) };
-        match self.kind.attention(self.record(id), seen, self.listings.cover(id)) {
+        let is_listed = self.listings.cover_as(K::listed_as(seen), id);
+        match self.kind.attention(self.record(id), seen, is_listed) {
             Attention::Idle => {}
             Attention::Baseline(record) => {
                 self.baselines.find(id.clone(), record.into());

@@ -295,7 +295,10 @@ fn an_argo_rollout_writes_its_observed_generation_as_a_text() {
     let healthy = json!({
         "apiVersion": "argoproj.io/v1alpha1", "metadata": metadata(),
         "spec": {"replicas": 5, "template": template("web:1.3")},
-        "status": {"observedGeneration": "7", "phase": "Healthy", "currentPodHash": "6f5", "stableRS": "6f5"},
+        "status": {
+            "observedGeneration": "7", "phase": "Healthy", "currentPodHash": "6f5", "stableRS": "6f5",
+            "replicas": 5, "updatedReplicas": 5, "availableReplicas": 5,
+        },
     });
     assert_eq!(words(&app, &healthy).1, "1.3");
     assert!(!look(&app, "web", &healthy).unwrap().twice);
@@ -306,6 +309,7 @@ fn an_argo_rollout_writes_its_observed_generation_as_a_text() {
             ("/status/observedGeneration", json!("6"), "its controller has not acted on generation 7 yet"),
             ("/status/observedGeneration", json!("5f7c9"), ".status.observedGeneration is not a whole number"),
             ("/status/phase", json!("Paused"), "it is Paused"),
+            ("/status/availableReplicas", json!(4), "4 of 5 pods available"),
             ("/status/stableRS", json!("7c9"), "its newest pods are not the stable ones yet"),
             ("/status/currentPodHash", json!(null), "its newest pods are not the stable ones yet"),
         ],

@@ -283,7 +283,7 @@ impl Barrier {
     fn late(&self, now: Timestamp, workload: &Workload, policy: &Policy) -> String {
         let missing = match workload.standing(policy.zero_is_complete) {
             Standing::Waiting(wait) => Some(wait.to_string()),
-            Standing::Complete | Standing::DeadlineExceeded { .. } => None,
+            Standing::Complete | Standing::GivenUp(_) => None,
         };
         let old = self.waiting.as_ref().and_then(|waiting| match waiting.quiet_since {
             None => Some(waiting.hindrance(&self.look)),

@@ -9,6 +9,7 @@ use crate::rollouts::rollout::Rollout;
 use crate::workloads::workload::Workload;
 use kernel::machine::{Timestamp, millis};
 use kernel::text::duration;
+use kinds::reported::GivenUp;
 
 /// How often the elapsed part of the rollout timeout is stored: a restart forgets at most this much of it.
 pub(super) const ELAPSED_STORED_EVERY: Duration = Duration::from_secs(60);
@@ -17,20 +18,47 @@ pub(super) const ELAPSED_STORED_EVERY: Duration = Duration::from_secs(60);
 /// and the look that confirms it take seconds, an overloaded controller up to a minute.
 const DEADLINE_MARGIN: Duration = Duration::from_secs(60);
 
+/// What a controller says of a missed deadline or an abort must be seen twice, this far apart: a stale report can survive the first status
+/// write of a new generation, and the controller corrects it within one sync.
+const CONFIRMED_AFTER: Duration = Duration::from_secs(2);
+
+/// The same of Argo Rollouts' `Degraded`, which also passes by itself, as when a Service is missing for a moment.
+const DEGRADED_CONFIRMED_AFTER: Duration = Duration::from_secs(10);
+
 /// The measurements of one rollout.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Stopwatch {
     /// Since when it runs; `None` while it stands still.
     since: Option<Timestamp>,
-    /// A missed progress deadline was seen once.
+    /// It was seen once that its controller has given up.
     pub(super) suspicion: Option<Suspicion>,
 }
 
-/// A missed progress deadline, seen once.
+/// The report of a controller that it has given up, seen once.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Suspicion {
     pub(super) since: Timestamp,
-    pub(super) last_update: String,
+    pub(super) why: GivenUp,
+}
+
+impl Suspicion {
+    /// Whether the same was reported anew since, which is as good as time that passes.
+    pub(super) fn is_repeated(&self, now: &GivenUp) -> bool {
+        match (&self.why, now) {
+            (GivenUp::DeadlineExceeded { last_update: before }, GivenUp::DeadlineExceeded { last_update: now }) => {
+                before != now
+            }
+            (GivenUp::DeadlineExceeded { .. } | GivenUp::Aborted(_) | GivenUp::Degraded(_), _) => false,
+        }
+    }
+
+    /// When a fresh look that shows it still is believed.
+    pub(super) fn is_confirmed_at(&self) -> Timestamp {
+        self.since.after(match &self.why {
+            GivenUp::DeadlineExceeded { .. } | GivenUp::Aborted(_) => CONFIRMED_AFTER,
+            GivenUp::Degraded(_) => DEGRADED_CONFIRMED_AFTER,
+        })
+    }
 }
 
 impl Stopwatch {

@@ -69,6 +69,7 @@ pub fn baseline(workload: &Workload, version: &Version, floor: Seq) -> Record {
     let (_, seq) = Record::above(floor);
     Record {
         uid: workload.uid.clone(),
+        stand_in: workload.stand_in(),
         version: version.clone(),
         group_version: workload.tuning.group_version.clone(),
         generation: workload.generation,
@@ -83,13 +84,19 @@ pub fn news(record: &Record, workload: &Workload, policy: &Policy) -> Option<Cha
     let version = workload.version.as_ref().ok().filter(|_| !workload.tuning.disabled)?;
     // One in flight when it was switched off goes on.
     let was_off = record.off && !record.is_in_flight();
-    if record.uid != workload.uid || was_off || !is_same(record, workload, version, policy) {
+    if is_another(record, workload) || was_off || !is_same(record, workload, version, policy) {
         Some(Change::Changed)
     } else if is_requested(record, workload) {
         Some(Change::Requested)
     } else {
         recovers(record, workload, policy).then_some(Change::Recovered)
     }
+}
+
+/// Whether it is another object than that of the record, which was deleted. A Rollout that takes the place of a Deployment is the same
+/// workload, and so is a Deployment that takes the place of a Rollout.
+pub(super) fn is_another(record: &Record, workload: &Workload) -> bool {
+    record.uid != workload.uid && record.stand_in == workload.stand_in()
 }
 
 /// The view of a workload whose news is not on record yet.
@@ -113,7 +120,9 @@ pub fn preview(record: &Record, workload: &Workload, policy: &Policy) -> Option<
 
 fn in_words(record: &Record, workload: &Workload, policy: &Policy) -> Option<String> {
     let words = |version: &Version| match news(record, workload, policy)? {
-        Change::Changed if record.uid != workload.uid => Some("the workload was deleted and created again".to_owned()),
+        Change::Changed if is_another(record, workload) => {
+            Some("the workload was deleted and created again".to_owned())
+        }
         Change::Changed if is_same(record, workload, version, policy) => Some("it was switched on again".to_owned()),
         Change::Changed | Change::Baseline => Some(difference(&record.version, version)),
         Change::Requested => Some("a purge was requested by annotation".to_owned()),
@@ -141,7 +150,8 @@ pub(super) fn is_requested(record: &Record, workload: &Workload) -> bool {
 fn is_exact(record: &Record, workload: &Workload, policy: &Policy) -> bool {
     let chosen = workload.tuning.containers.is_some();
     let called = record.group_version == workload.tuning.group_version && is_called(record, workload, policy);
-    let is_named = |version: &Version| record.version == *version && record.chosen == chosen && called;
+    let is_its_object = record.uid == workload.uid && record.stand_in == workload.stand_in();
+    let is_named = |version: &Version| record.version == *version && record.chosen == chosen && called && is_its_object;
     workload.version.as_ref().map_or(true, is_named)
 }
 

@@ -15,7 +15,7 @@ use std::time::Duration;
 use crate::records::record::{CHANGE_WORDS_BYTES_MAX, Change, Edge, Failure, Outcome, Phase, Record, Times};
 use crate::rollouts::rollout::clock::{ELAPSED_STORED_EVERY, Suspicion};
 use crate::rollouts::rollout::close::End;
-use crate::rollouts::rollout::news::{baseline, faults, news};
+use crate::rollouts::rollout::news::{baseline, faults, is_another, news};
 use crate::rollouts::rollout::regress::FORGOTTEN;
 use crate::rollouts::rollout::served::Served;
 use crate::rollouts::rollout::write::OwnRecord;
@@ -25,12 +25,8 @@ use crate::workloads::workload::Workload;
 use kernel::machine::Timestamp;
 use kernel::names::image::Version;
 use kernel::text;
-use kinds::reported::{Standing, Wait};
+use kinds::reported::{GivenUp, Standing, Wait};
 use notices::notice::Kind;
-
-/// A missed progress deadline must be seen twice, this far apart: a stale report can survive the first status write of a
-/// new generation, and the controller corrects it within one sync.
-const DEADLINE_CONFIRMED_AFTER: Duration = Duration::from_secs(2);
 
 /// The meaning of a sight for a rollout in flight.
 pub(super) enum Course {
@@ -109,6 +105,12 @@ impl Rollout {
         draft.off = false;
         draft.chosen = workload.tuning.containers.is_some();
         draft.group_version.clone_from(&workload.tuning.group_version);
+        if draft.uid != workload.uid {
+            // A Rollout has taken the place of a Deployment, or the other way round.
+            draft.uid.clone_from(&workload.uid);
+            draft.generation = workload.generation;
+        }
+        draft.stand_in = workload.stand_in();
         if draft.version != *version {
             let settled = draft.settled.take().map(|settled| settled.limited_to(version));
             draft.settled = settled.filter(|settled| !settled.same_content(version, digests));
@@ -142,6 +144,7 @@ impl Rollout {
             vote.change_words.clone_from(&replaced);
         }
         draft.uid.clone_from(&workload.uid);
+        draft.stand_in = workload.stand_in();
         draft.remark.clear();
         draft.raise(previous.seq.max(*spent).max(floor.lost).next(), nonces);
         draft.version = version.clone();
@@ -164,7 +167,7 @@ impl Rollout {
         self.site.forget();
         self.served = Served::default();
         let message = match change {
-            Change::Changed if workload.uid != previous.uid => "the workload was re-created".to_owned(),
+            Change::Changed if is_another(&previous, workload) => "the workload was re-created".to_owned(),
             Change::Changed if previous.off => "it was switched on again".to_owned(),
             Change::Changed | Change::Baseline => "a new version was seen".to_owned(),
             Change::Recovered => "it completed after it had been recorded as failed".to_owned(),
@@ -191,9 +194,9 @@ impl Rollout {
     /// now.
     pub(super) fn supervise(&mut self, now: Timestamp, workload: &Workload, fresh: bool) -> Course {
         let stood = self.record.draft.as_ref().is_some_and(|draft| self.barrier.has_stood(draft.seq));
-        if let Standing::DeadlineExceeded { last_update } = workload.standing(self.policy.zero_is_complete) {
+        if let Standing::GivenUp(why) = workload.standing(self.policy.zero_is_complete) {
             self.barrier.leave();
-            return self.suspect(now, workload, last_update, fresh);
+            return self.suspect(now, workload, why, fresh);
         }
         let Some(wait) = self.misses(now, workload) else { return Course::Stands };
         self.stopwatch.suspicion = None;
@@ -221,16 +224,20 @@ impl Rollout {
         }
     }
 
-    /// A missed progress deadline is seen, for the first time or again.
-    fn suspect(&mut self, now: Timestamp, workload: &Workload, last_update: String, fresh: bool) -> Course {
-        let failure = Failure::ProgressDeadlineExceeded;
+    /// Its controller says that it has given up, for the first time or again.
+    fn suspect(&mut self, now: Timestamp, workload: &Workload, why: GivenUp, fresh: bool) -> Course {
+        let failure = match &why {
+            GivenUp::DeadlineExceeded { .. } => Failure::ProgressDeadlineExceeded,
+            GivenUp::Aborted(_) => Failure::Aborted,
+            GivenUp::Degraded(_) => Failure::Degraded,
+        };
         match &self.stopwatch.suspicion {
             None => {
-                self.stopwatch.suspicion = Some(Suspicion { since: now, last_update });
+                self.stopwatch.suspicion = Some(Suspicion { since: now, why });
                 Course::Waits
             }
-            Some(suspicion) if suspicion.last_update != last_update => self.fail(now, workload, failure),
-            Some(suspicion) if now.since(suspicion.since) < DEADLINE_CONFIRMED_AFTER => Course::Waits,
+            Some(suspicion) if suspicion.is_repeated(&why) => self.fail(now, workload, failure),
+            Some(suspicion) if now < suspicion.is_confirmed_at() => Course::Waits,
             Some(_) if fresh => self.fail(now, workload, failure),
             Some(_) => Course::Looks,
         }
@@ -241,12 +248,15 @@ impl Rollout {
         let elapsed = text::duration(self.elapsed(now));
         let since = match failure {
             // Kubernetes' clock may have begun long before ours: the rollout was stuck when we came.
-            Failure::ProgressDeadlineExceeded => format!(", {elapsed} after allclear first saw this rollout"),
+            Failure::ProgressDeadlineExceeded | Failure::Aborted | Failure::Degraded => {
+                format!(", {elapsed} after allclear first saw this rollout")
+            }
             Failure::TimedOut => format!(" after {elapsed}"),
         };
         let waited_for = match workload.standing(self.policy.zero_is_complete) {
             Standing::Waiting(wait) => readiness::words(&wait, self.served.pods()),
-            Standing::DeadlineExceeded { .. } | Standing::Complete => self.pods_in_words(workload),
+            Standing::GivenUp(GivenUp::Aborted(why) | GivenUp::Degraded(why)) => why,
+            Standing::GivenUp(GivenUp::DeadlineExceeded { .. }) | Standing::Complete => self.pods_in_words(workload),
         };
         self.leave_to_the_edge();
         self.record.draft.iter_mut().for_each(|draft| {
@@ -285,9 +295,8 @@ impl Rollout {
     /// When a rollout in flight next needs attention without any event.
     pub(super) fn rolling_deadlines(&self) -> impl Iterator<Item = Timestamp> {
         // While a look is under way or is paused after a failure, its answer or its own deadline comes first; while a
-        // missed progress deadline is to be confirmed, nothing else fails the rollout.
-        let confirm =
-            self.stopwatch.suspicion.as_ref().map(|suspicion| suspicion.since.after(DEADLINE_CONFIRMED_AFTER));
+        // report of the controller that it has given up is to be confirmed, nothing else fails the rollout.
+        let confirm = self.stopwatch.suspicion.as_ref().map(Suspicion::is_confirmed_at);
         let stored = self.record.draft.as_ref().map_or(Duration::ZERO, Record::elapsed);
         let rolling = self.record.draft.as_ref().is_some_and(|draft| draft.phase == Phase::Rolling);
         let since = self.stopwatch.since().filter(|_| rolling && self.stopwatch.suspicion.is_none());

@@ -273,7 +273,7 @@ impl Rollout {
     /// Whether the present rollout still has, by this look, what it had when its predicate held.
     pub(super) fn still_stands(&mut self, now: Timestamp, workload: &Workload) -> bool {
         match (workload.standing(self.policy.zero_is_complete), self.record.draft.as_ref().map(|draft| draft.seq)) {
-            (Standing::DeadlineExceeded { .. }, _) | (_, None) => false,
+            (Standing::GivenUp(_), _) | (_, None) => false,
             (Standing::Complete, _) => true,
             // The answer came to another rollout, which has not stood yet.
             (Standing::Waiting(_), Some(_))
@@ -298,7 +298,7 @@ impl Rollout {
                 self.barrier.lacks(now, workload, &self.policy)
             }
             Standing::Waiting(wait) => Some(wait),
-            Standing::Complete | Standing::DeadlineExceeded { .. } => None,
+            Standing::Complete | Standing::GivenUp(_) => None,
         }
     }
 }

@@ -46,7 +46,7 @@ impl Rollout {
         }
         let workload = self.identity.workload.clone();
         let Some(draft) = &mut self.record.draft else { return };
-        let before = draft.before().cloned();
+        let (before, stand_in) = (draft.before().cloned(), draft.stand_in);
         let present = draft.seq;
         let Some(vote) = draft.all_kept_mut().find(|vote| vote.vector == *vector) else { return };
         if !vote.purges.noticed.insert(id.clone()) {
@@ -61,6 +61,7 @@ impl Rollout {
             purges,
             // Hooks in the old form are called for owed purges, however late (decision 29).
             late: kind == Kind::PurgeCompleted && vote.purges.stalled && vote.purges.owed_ms == 0,
+            stand_in,
         };
         let notice = Notice {
             id,
@@ -103,7 +104,7 @@ fn notice_of(identity: &Identity, now: Timestamp, of: &Record, kind: Kind, messa
         id: Notice::id_of(&rollout, kind, &detail),
         kind,
         at_ms: identity.wall_ms(now),
-        about: identity.workload.clone().into(),
+        about: About::Workload(identity.workload.clone(), Mentions { stand_in: of.stand_in, ..Mentions::default() }),
         seq: of.seq,
         change: words::change(of.before(), &of.version),
         rollout,

@@ -12,6 +12,7 @@ mod restored;
 mod served;
 mod sights;
 mod site;
+mod stand_in;
 mod traced;
 mod waits;
 
@@ -24,9 +25,9 @@ use crate::bounds::policy::OnRollback;
 use crate::purges::purge::Progress;
 use crate::records::record::{Change, Failure, Outcome, Phase};
 use crate::testing::{answers, identity, settled, unreadable_image, version};
-use kernel::id::Component;
+use kernel::id::{self, Component};
 use kernel::names::image::Version;
-use kinds::reported::{Replicas, Says};
+use kinds::reported::{GivenUp, Replicas, Says};
 use notices::notice::Kind;
 
 /// Two pods of `tag`, all available.
@@ -224,7 +225,7 @@ fn what_completes_after_it_failed_is_purged_after_all() {
 
 #[test]
 fn a_missed_deadline_is_believed_when_it_is_seen_twice() {
-    let late = Workload { says: Says::DeadlineExceeded { last_update: "t1".into() }, ..half("b", 2) };
+    let late = Workload { says: Says::GivenUp(GivenUp::DeadlineExceeded { last_update: "t1".into() }), ..half("b", 2) };
     let mut story = Story::begin(complete("a", 1));
     story.see(late);
     assert_eq!(story.record().phase, Phase::Rolling);
@@ -234,7 +235,7 @@ fn a_missed_deadline_is_believed_when_it_is_seen_twice() {
 
 #[test]
 fn a_missed_deadline_that_was_none_leaves_no_deadline_behind() {
-    let late = Workload { says: Says::DeadlineExceeded { last_update: "t1".into() }, ..half("b", 2) };
+    let late = Workload { says: Says::GivenUp(GivenUp::DeadlineExceeded { last_update: "t1".into() }), ..half("b", 2) };
     let mut story = Story::begin(complete("a", 1));
     story.see(late);
     story.see(complete("b", 2));

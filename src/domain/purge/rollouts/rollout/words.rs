@@ -292,9 +292,7 @@ impl Rollout {
             return Some(format!("complete; {trouble}"));
         }
         match (workload.standing(self.policy.zero_is_complete), self.misses(now, workload)) {
-            (Standing::DeadlineExceeded { .. }, _) => {
-                Some("was complete; now the Deployment missed its progress deadline".to_owned())
-            }
+            (Standing::GivenUp(why), _) => Some(format!("was complete; now {why}")),
             (_, Some(wait)) => Some(format!("was complete; now {wait}")),
             (_, None) => self.record.call().reason().map(|_| "complete".to_owned()),
         }
@@ -338,9 +336,7 @@ fn state(
                     let (waits, next) = from_outside(None, policy);
                     return (waits, next.to_owned());
                 }
-                Some(Standing::DeadlineExceeded { .. }) => {
-                    "the Deployment missed its progress deadline; being confirmed by a second look".to_owned()
-                }
+                Some(Standing::GivenUp(why)) => format!("{why}; being confirmed by a second look"),
                 Some(Standing::Waiting(wait)) if !wait.counts() => {
                     return (format!("{}; {}", readiness::words(&wait, pods), clock.stopped()), next);
                 }
