@@ -14,6 +14,7 @@
 )]
 
 mod alerts;
+mod argo;
 mod by_hand;
 mod commands;
 mod completion;
