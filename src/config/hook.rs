@@ -132,7 +132,7 @@ impl WorkloadPattern {
     pub fn parse(text: &str) -> Option<Self> {
         match text.split_once('/') {
             Some((kind, within)) if within.matches('/').count() == 1 => {
-                Some(Self::OfKind(WorkloadKind::named(kind)?, Box::new(Self::parse(within)?)))
+                Some(Self::OfKind(WorkloadKind::named(kind)?.identity(), Box::new(Self::parse(within)?)))
             }
             None if text == "*" => Some(Self::All),
             None => is_object_name(text).then(|| Self::Name(text.to_owned())),

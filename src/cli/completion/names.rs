@@ -15,6 +15,7 @@ use crate::app;
 use crate::cli::command_kind::named;
 use crate::config::{Config, Inputs, load, read_file};
 use kernel::id::Kind;
+use kernel::refusal::Refused;
 
 /// Names remembered at most: more than are shown, so that it is known that there are more.
 const FOUND_MAX: usize = 10_000;
@@ -102,7 +103,11 @@ impl Finding {
         let Some(clients) = self.clients().await else { return true };
         let of_kind = async |kind: Kind, namespace: &str, prefix: &str| {
             let keep = |ObjectName { name, .. }| self.put(format!("{prefix}{name}"), "");
-            each(&clients, Named::Workloads(kind, namespace), keep).await.is_ok()
+            match each(&clients, Named::Workloads(kind, namespace), keep).await {
+                // A cluster without the kind has no names of it.
+                Err(failed) => failed.refused() == Some(Refused::Request),
+                Ok(()) => true,
+            }
         };
         // A name without a kind may be of any.
         let of = async |namespace: &str, prefix: &str| {
