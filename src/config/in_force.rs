@@ -48,7 +48,7 @@ const BYTES_MAX: usize = 32 * 1024;
 pub struct InForce {
     /// The version of the program.
     pub version: String,
-    /// When it was written, in milliseconds since the Unix epoch.
+    /// When these settings were first written, in milliseconds since the Unix epoch.
     pub at_ms: i64,
     /// Values by dotted key.
     pub settings: BTreeMap<String, Json>,
@@ -96,6 +96,12 @@ impl InForce {
     /// When it is none of ours.
     pub fn parse(text: &str) -> serde_json::Result<Self> {
         serde_json::from_str(text)
+    }
+
+    /// Whether two texts are of the same settings, whenever they were written: a restart changes nothing.
+    pub fn say_the_same(one: &str, other: &str) -> bool {
+        let untimed = |text| Self::parse(text).map(|read| Self { at_ms: 0, ..read });
+        one == other || untimed(one).is_ok_and(|one| untimed(other).is_ok_and(|other| one == other))
     }
 
     /// The settings that this program knows as well, to be put above its own.
@@ -235,6 +241,16 @@ mod tests {
         assert!(!written.contains(secret) && !written.contains("hunter2") && written.len() <= BYTES_MAX, "{written}");
         assert_eq!(InForce::parse(&written).unwrap().left_out, ["group.name", "purge.paths"]);
         assert!(of(&[("group.name", text(&long))]).left_out.contains(&"group.name".to_owned()));
+    }
+
+    #[test]
+    fn a_restart_with_the_same_settings_says_nothing_new() {
+        let with = |timeout: &str, at_ms| of(&[("rollout.timeout", text(timeout))]).text(at_ms);
+        assert!(InForce::say_the_same(&with("1m", 1), &with("1m", 2)));
+        assert!(!InForce::say_the_same(&with("1m", 1), &with("2m", 1)));
+        let newer = with("1m", 1).replace(env!("CARGO_PKG_VERSION"), "99.0.0");
+        assert!(!InForce::say_the_same(&newer, &with("1m", 1)), "another version left them");
+        assert!(!InForce::say_the_same("nonsense", &with("1m", 1)));
     }
 
     #[test]

@@ -52,14 +52,14 @@ impl Kind for Deployments {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
+    use std::collections::{BTreeMap, BTreeSet};
 
     use super::*;
     use crate::testing::{settled, version};
     use kernel::machine::{Machine, Timestamp};
     use kernel::watches::listed::{Listed, Scope};
     use kernel::watches::lives::Lives;
-    use kernel::watches::watch::{Effect, Event, Watch};
+    use kernel::watches::watch::{Baseline, Effect, Event, Watch, Written};
 
     /// A first life that lists two kinds, of which the listing of Deployments has ended.
     struct Listing(Watch<Deployments>);
@@ -102,6 +102,34 @@ mod tests {
     #[test]
     fn what_the_listings_of_several_kinds_find_is_written_at_once() {
         assert_eq!(Listing::begin().written(Event::Listed(stateful_sets(), true)), Some(2));
+    }
+
+    /// The ledger notes its parts one by one as soon as it has noted a scope, so a scope without an object must not be noted while the
+    /// parts are made.
+    #[test]
+    fn no_scope_is_noted_while_first_records_are_written() {
+        let mut listing = Listing::begin();
+        let daemon_sets = Scope::of_kind(id::Kind::DaemonSet, None);
+        listing.written(Event::Relisting(daemon_sets.clone()));
+        listing.written(Event::Listed(daemon_sets.clone(), false));
+        let now = Timestamp::from_millis(0);
+        let noted = |effects: Vec<Effect<Deployments>>| {
+            effects.into_iter().find_map(|effect| match effect {
+                Effect::NoteListed(scopes) => Some(scopes),
+                _ => None,
+            })
+        };
+        let effects = listing.0.step(now, Event::Listed(stateful_sets(), true));
+        let written = effects.iter().find_map(|effect| match effect {
+            Effect::WriteBaselines(found, _) => Some(found.clone()),
+            _ => None,
+        });
+        assert_eq!(noted(effects), None);
+        assert_eq!(noted(listing.0.step(now, Event::Swept)), None);
+        let answer = |(id, record)| Baseline { id, record, written: Written::Done };
+        let answers = written.unwrap().into_iter().map(answer).collect();
+        let all = BTreeSet::from([Scope::of(None), stateful_sets(), daemon_sets]);
+        assert_eq!(noted(listing.0.step(now, Event::BaselinesWritten(answers))), Some(all));
     }
 
     #[test]

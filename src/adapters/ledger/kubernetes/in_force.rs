@@ -2,6 +2,7 @@
 
 use super::pin::Meta;
 use super::{KubernetesLedger, META_NAME};
+use crate::config::InForce;
 use purge::ports::{PinError, PortError};
 
 const IN_FORCE_KEY: &str = "settings";
@@ -15,8 +16,8 @@ impl KubernetesLedger {
 
     pub(super) async fn write_in_force(&self, text: &str) -> Result<(), PinError> {
         let replace = |map: &k8s_openapi::api::core::v1::ConfigMap| {
-            let there = map.data.as_ref().and_then(|data| data.get(IN_FORCE_KEY)).map(String::as_str);
-            let due = there != Some(text);
+            let there = map.data.as_ref().and_then(|data| data.get(IN_FORCE_KEY));
+            let due = there.is_none_or(|there| !InForce::say_the_same(there, text));
             Ok(Meta { answer: (), change: due.then(|| (IN_FORCE_KEY, text.to_owned())).into_iter().collect() })
         };
         self.change_meta(replace).await

@@ -7,10 +7,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde::{Deserialize, Serialize};
+use tokio::sync::Mutex as AsyncMutex;
 
 use super::pin::Meta;
 use super::{KubernetesLedger, LAYOUT_KEY, SHARDS, moved, shard_name};
@@ -47,6 +48,10 @@ pub(super) struct Shards {
     present: Mutex<Present>,
     /// Something is listed: shards that are created are noted.
     noted: AtomicBool,
+    /// Shards that were created, while the ledger's own object does not count them yet.
+    unnoted: Mutex<BTreeSet<usize>>,
+    /// Whoever has it notes all of these at once. Notes of one moment would overwrite each other, and be refused.
+    noting: AsyncMutex<()>,
 }
 
 impl Present {
@@ -75,7 +80,12 @@ impl Shards {
     /// Starts anew with those that were found.
     pub(super) fn adopt(&self, present: Present, listed: &Listed) {
         *self.present.lock().unwrap_or_else(PoisonError::into_inner) = present;
+        self.unnoted().clear();
         self.noted.store(!listed.is_empty(), Ordering::Release);
+    }
+
+    fn unnoted(&self) -> MutexGuard<'_, BTreeSet<usize>> {
+        self.unnoted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn present(&self) -> Present {
@@ -129,21 +139,30 @@ impl KubernetesLedger {
         Ok(())
     }
 
-    /// Takes note of a shard that was created just now. If that fails it is a shard like one that an older program created: when
-    /// it is lost, that is not noticed.
+    /// Takes note of a shard that was created just now, together with those that others create meanwhile: their writers wait here, and
+    /// find theirs noted. Where that fails each tries it for itself, and the next one for all. Until then it is a shard like one that an
+    /// older program created: when it is lost, that is not noticed.
     pub(super) async fn note_shard(&self, index: usize, map: &ConfigMap) {
-        let uid = brief(map);
-        self.shards.present.lock().unwrap_or_else(PoisonError::into_inner).shards.insert(index, uid.clone());
+        self.shards.replace(&shard_name(index), brief(map));
         if !self.shards.noted.load(Ordering::Acquire) {
             return;
         }
+        self.shards.unnoted().insert(index);
+        let _noting = self.shards.noting.lock().await;
+        let unnoted = self.shards.unnoted().clone();
+        if !unnoted.contains(&index) {
+            return;
+        }
+        let mut created = self.shards.present().shards;
+        created.retain(|index, _| unnoted.contains(index));
         let note = |meta: &ConfigMap| {
             let mut entry = entry(meta);
-            entry.shards.insert(index, uid.clone());
+            entry.shards.extend(created.clone());
             Ok(Meta { answer: (), change: vec![(LISTED_KEY, text_of(&entry)?)] })
         };
-        if let Err(error) = self.change_meta(note).await {
-            tracing::debug!(index, %error, "a new shard could not be noted");
+        match self.change_meta(note).await {
+            Ok(()) => self.shards.unnoted().retain(|index| !created.contains_key(index)),
+            Err(error) => tracing::debug!(index, %error, "a new shard could not be noted"),
         }
     }
 
@@ -182,3 +201,6 @@ impl KubernetesLedger {
         self.change_meta(note).await
     }
 }
+
+#[cfg(test)]
+mod tests;

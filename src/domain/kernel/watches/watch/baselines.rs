@@ -40,6 +40,10 @@ impl<K: Kind> Baselines<K> {
         self.found.contains_key(id) || self.is_writing(id)
     }
 
+    pub fn are_being_written(&self) -> bool {
+        !self.writing.is_empty()
+    }
+
     pub fn is_writing(&self, id: &K::Id) -> bool {
         self.writing.contains(id)
     }

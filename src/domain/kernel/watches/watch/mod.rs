@@ -307,8 +307,12 @@ impl<K: Kind> Watch<K> {
         }
     }
 
-    /// Remembers for later lives which scopes are listed, once all of their objects are on record.
+    /// Remembers for later lives which scopes are listed, once all of their objects are on record. Those without an object wait for the
+    /// writes under way as well: from the first note on, each part of the ledger that these make would be noted by itself.
     fn note_listed(&mut self, effects: &mut Vec<Effect<K>>) {
+        if self.baselines.are_being_written() {
+            return;
+        }
         let scopes = self.listings.take_unnoted(self.baselines.waiting());
         if !scopes.is_empty() {
             effects.push(Effect::NoteListed(scopes));
