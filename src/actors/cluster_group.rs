@@ -72,16 +72,20 @@ impl ClusterGroupActor {
             if grouping.is_derived { roster.derived_from(own.group.clone(), grouping.watch.clone()) } else { roster }
         });
         let names: Vec<String> = boards.iter().map(|board| board.name().to_owned()).collect();
+        let mut stands = Stands {
+            watch: grouping.as_ref().map(|grouping| grouping.watch.clone()).unwrap_or_default(),
+            // Our own comes first. Its address tells people more than a name made from a UID.
+            place: names.first().cloned().unwrap_or_default(),
+            ..Stands::default()
+        };
+        // Until the watcher says which of them it may list.
+        stands.follow(&own.policy.kinds);
         let identity = Identity {
             member: own.member.clone(),
             origin: origin.clone(),
             boot: grouping.as_ref().map(|grouping| life_of(&grouping.boot)).unwrap_or_default(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            stands: Stands {
-                watch: grouping.as_ref().map(|grouping| grouping.watch.clone()).unwrap_or_default(),
-                // Our own comes first. Its address tells people more than a name made from a UID.
-                place: names.first().cloned().unwrap_or_default(),
-            },
+            stands,
             listen_only: grouping.as_ref().is_some_and(|grouping| grouping.listen_only),
             trust: grouping.as_ref().map(|grouping| grouping.trust).unwrap_or_default(),
         };

@@ -4,7 +4,8 @@
 use actix::{Message, Recipient};
 
 use crate::actors::message::{
-    Absent, Forget, LedgerLost, MatchPlan, PlaceOrder, Publish, ResendDeliveries, RetryPurges, Show, TellNotice,
+    Absent, Follows, Forget, LedgerLost, MatchPlan, PlaceOrder, Publish, ResendDeliveries, RetryPurges, Show,
+    TellNotice,
 };
 use kernel::id::Origin;
 
@@ -17,6 +18,8 @@ pub struct Directory {
     pub show: Recipient<Show>,
     /// To the group's broker.
     pub absent: Recipient<Absent>,
+    /// To the group's broker.
+    pub follows: Recipient<Follows>,
     /// To the group's broker.
     pub forget: Recipient<Forget>,
     pub match_plan: Recipient<MatchPlan>,

@@ -1,10 +1,12 @@
 //! The whole protocol between the actors, on one page. It names no actor. Elsewhere are `PeersRestarted`, beside the directory it
 //! carries, what is told of traffic that moves (`traffic`), and what the actors of Pipelines and of Repos tell only each other (`promoting::message`, `tending`).
 
+use std::collections::BTreeSet;
+
 use actix::{Message, Recipient};
 
 use crate::actors::observation::Observation;
-use kernel::id::{Origin, PipelineId, Reference, RepoId, Seq, WorkloadId};
+use kernel::id::{Kind, Origin, PipelineId, Reference, RepoId, Seq, WorkloadId};
 use kernel::names::selector::LabelSelector;
 use kernel::replica::duty::Singleton;
 use kernel::replica::kind_lifecycle::Part;
@@ -67,6 +69,11 @@ pub struct Wanted(pub WorkloadId);
 #[derive(Message)]
 #[rtype(result = "()")]
 pub struct Show(pub Records);
+
+/// Watcher → group: these kinds of workloads are followed. Repeated with each sweep, for a group that was rebuilt.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub struct Follows(pub BTreeSet<Kind>);
 
 /// Rollout → group: the record is removed.
 #[derive(Message)]

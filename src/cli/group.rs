@@ -314,7 +314,7 @@ fn in_words<S: Serializer>(troubles: &[Trouble], to: S) -> Result<S::Ok, S::Erro
 }
 
 fn member_line(member: &MemberSeen, pinned: bool) -> String {
-    let MemberSeen { name, is_self, agreed, heard_s, heard: _, version, differences, disbelieved, place, cure: _ } =
+    let MemberSeen { name, is_self, agreed, heard_s, version, differences, unfollowed, disbelieved, place, .. } =
         member;
     let heard = match (is_self, disbelieved, heard_s, version) {
         (true, ..) => "this member".to_owned(),
@@ -328,7 +328,8 @@ fn member_line(member: &MemberSeen, pinned: bool) -> String {
     };
     let agreed = if *agreed || !pinned { "" } else { "; not among the members that are pinned" };
     let differs = if differences.is_empty() { String::new() } else { format!("; differs: {}", differences.join("; ")) };
-    format!("{name}: {heard}{agreed}{differs}")
+    let unfollowed: String = unfollowed.iter().map(|why| format!("; {why}")).collect();
+    format!("{name}: {heard}{agreed}{differs}{unfollowed}")
 }
 
 fn board_line(board: &BoardSeen) -> String {

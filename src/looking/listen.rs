@@ -150,7 +150,7 @@ pub async fn listen(
     let told = join_all(boards.iter().map(read)).await;
     let unwritten = unwritten(member, &names, &told);
     let mut heard = Hearing {
-        broker: Broker::new(listener(member, &origin, *trust), roster, names.clone()).listening(),
+        broker: Broker::new(listener(member, &origin, *trust, policy), roster, names.clone()).listening(),
         effects: Vec::new(),
     };
     heard.take(Event::LedgerRead(Ok(ledgered.map(|ledgered| (origin.clone(), ledgered.records.clone())))));
@@ -223,13 +223,15 @@ fn twins(member: &Member, origin: &Origin, told: &[Told]) -> (bool, BTreeSet<Ori
 }
 
 /// The identity of this reader. Fields that only other members read are empty: nothing is posted to them.
-fn listener(member: &Member, origin: &Origin, trust: Trust) -> Identity {
+fn listener(member: &Member, origin: &Origin, trust: Trust, policy: &Policy) -> Identity {
+    let mut stands = Stands::default();
+    stands.follow(&policy.kinds);
     Identity {
         member: member.clone(),
         origin: origin.clone(),
         boot: String::new(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        stands: Stands::default(),
+        stands,
         listen_only: false,
         trust,
     }

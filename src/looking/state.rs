@@ -179,6 +179,9 @@ impl Seeing<'_> {
         let policy = &self.sources.policy;
         let workload = self.listed.workloads.get(id);
         let Some(record) = self.ledgered.records.get(id) else {
+            if let Some(why) = self.listed.view.why_not(id) {
+                return Summary::unknown(id, "another member asks for it".to_owned()).not_followed(why);
+            }
             let state = match workload {
                 _ if !self.ledger_read => "another member asks for it; the ledger here could not be read",
                 Some(_) => "another member asks for it, and allclear has not recorded it here",

@@ -1,8 +1,12 @@
 //! StatefulSets and DaemonSets and the real program: each rollout of one is purged once, and a kind that may not be listed holds up no other.
 
+use std::time::Duration;
+
 use sandbox::kubernetes::{Forbidden, Kind};
 use serde_json::{Value, json};
 
+use crate::group::field::Field;
+use crate::group::oracles::words;
 use crate::scene::{DISTRIBUTION, LEDGER_NAMESPACE, NAMESPACE, Scene, image};
 use purge::records::record::{Outcome, Record};
 use purge::records::record_codec::decode;
@@ -14,6 +18,12 @@ pub const OTHERS: [(Kind, &str, &str, &str); 2] =
 /// A world in which each of them serves a host of its own, settled.
 pub async fn scene() -> Scene {
     let scene = Scene::new().await;
+    furnish(&scene).await;
+    scene
+}
+
+/// Adds them to a world.
+async fn furnish(scene: &Scene) {
     for (_, kind, name, distribution) in OTHERS {
         let mut object = json!({
             "apiVersion": "apps/v1", "kind": kind, "metadata": {"name": name},
@@ -35,7 +45,6 @@ pub async fn scene() -> Scene {
         scene.add_distribution(distribution, &host);
     }
     scene.wait_until("all of it is settled", async |scene| OTHERS.iter().all(|other| is_complete(scene, other))).await;
-    scene
 }
 
 fn is_complete(scene: &Scene, (kind, _, name, _): &(Kind, &str, &str, &str)) -> bool {
@@ -152,4 +161,29 @@ async fn a_kind_whose_right_is_taken_away_or_that_is_switched_off_is_left_out_an
     scene.start().await;
     scene.wait_until("it is off", async |scene| shows(scene, "not followed (workloads.kinds)").await).await;
     assert!(known(&scene).await, "its record stays");
+}
+
+/// Goal: a member that may not list a kind is never gone past, for its cluster may serve the version before; the other says why it waits.
+/// Method: of two members one lacks the right while both roll a StatefulSet out; then it gets it.
+#[tokio::test]
+async fn a_group_waits_for_a_member_that_may_not_list_a_kind_and_says_why() {
+    let mut field = Field::of(2, Some(Duration::from_millis(150)), &[]).await;
+    for member in &field.members {
+        furnish(member).await;
+    }
+    for verb in ["get", "list", "watch"] {
+        field[1].world.kubernetes.forbid(Forbidden::everywhere(verb, "apps", "statefulsets"));
+    }
+    field.start().await;
+    let (kind, word, name, distribution) = OTHERS[0];
+    field.wait_until("it has a baseline", async |field| record(&field[0], word, name).is_some()).await;
+    field.members.iter().for_each(|member| roll_out(member, kind, name, "1.1"));
+    let why = "does not follow StatefulSets: it has no right to list them; apply deploy/base/cluster-role.yaml there";
+    field.wait_until("it says why it waits", async |field| words(field, 0).await.contains(why)).await;
+    let waits =
+        async |field: &Field| purged(&field[0], distribution) == 0 && !words(field, 1).await.contains("shop/db");
+    field.holds_for(Duration::from_secs(3), "nothing is purged, and the other does not begin", waits).await;
+    field[1].world.kubernetes.allow_all();
+    field.wait_until("it is purged when both follow it", async |field| purged(&field[0], distribution) == 1).await;
+    assert!(!words(&field, 0).await.contains("does not follow"));
 }

@@ -3,7 +3,7 @@
 use actix::{Handler, MessageResult};
 
 use super::ClusterGroupActor;
-use crate::actors::message::{Absent, Forget, Observe, Publish, Show};
+use crate::actors::message::{Absent, Follows, Forget, Observe, Publish, Show};
 use crate::actors::observation::Observation;
 use crate::actors::shell::Drives;
 use purge::agreement::tally::tally;
@@ -32,6 +32,14 @@ impl Handler<Absent> for ClusterGroupActor {
 
     fn handle(&mut self, Absent(workload, seq): Absent, ctx: &mut Self::Context) {
         self.feed(Event::Absent(workload, seq), ctx);
+    }
+}
+
+impl Handler<Follows> for ClusterGroupActor {
+    type Result = ();
+
+    fn handle(&mut self, Follows(kinds): Follows, ctx: &mut Self::Context) {
+        self.feed(Event::Follows(kinds), ctx);
     }
 }
 

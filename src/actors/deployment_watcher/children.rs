@@ -24,6 +24,7 @@ impl DeploymentWatcher {
         }
         self.feed(Event::Swept, ctx);
         self.hand_over_requests();
+        self.tell_kinds();
         self.look_for_baselines();
         self.follow_traffic(ctx);
         // A few nanoseconds for each record.

@@ -3,6 +3,7 @@
 use actix::Context;
 
 use super::DeploymentWatcher;
+use crate::actors::message::Follows;
 use crate::actors::shell::Drives;
 use kernel::id::WorkloadId;
 use kernel::watches::horizon::Mark;
@@ -34,8 +35,18 @@ impl DeploymentWatcher {
         } else if is_news {
             tracing::info!(scope = kind, %error, "workloads of this kind are not followed, for want of a right");
         }
+        self.tell_kinds();
         self.feed(Event::LeftOut(scope, all), ctx);
         self.count();
+    }
+
+    /// Tells the group which kinds are followed. Lost in a full mailbox, it is told with the next sweep.
+    pub(super) fn tell_kinds(&self) {
+        let (kinds, view) = (&self.env.settings.policy.kinds, self.troubles.view());
+        let _ = self
+            .directory
+            .follows
+            .try_send(Follows(kinds.iter().copied().filter(|kind| view.follows(*kind)).collect()));
     }
 
     pub(super) fn watch_works(&mut self, scope: &Scope, all: bool) {

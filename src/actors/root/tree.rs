@@ -85,6 +85,7 @@ impl Tree {
             publish: self.group.clone().recipient(),
             show: self.group.clone().recipient(),
             absent: self.group.clone().recipient(),
+            follows: self.group.clone().recipient(),
             forget: self.group.clone().recipient(),
             match_plan: self.invalidator.clone().recipient(),
             place_order: self.invalidator.clone().recipient(),

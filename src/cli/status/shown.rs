@@ -291,7 +291,7 @@ impl Shown {
 
 /// `pinned`: the members are known. Otherwise the hold among the troubles is about all of them.
 fn member_line(member: &MemberSeen, pinned: bool) -> String {
-    let MemberSeen { name, is_self, agreed, heard_s, heard, version, differences, .. } = member;
+    let MemberSeen { name, is_self, agreed, heard_s, heard, version, differences, unfollowed, .. } = member;
     let heard = match (is_self, heard_s) {
         (true, _) => "this member".to_owned(),
         (false, Some(_)) if heard.is_some() => heard.clone().unwrap_or_default(),
@@ -307,7 +307,8 @@ fn member_line(member: &MemberSeen, pinned: bool) -> String {
     } else {
         format!(", another configuration: {}", differences.join("; "))
     };
-    format!("{name}: {heard}{version}{agreed}{differs}")
+    let unfollowed: String = unfollowed.iter().map(|why| format!(", {why}")).collect();
+    format!("{name}: {heard}{version}{agreed}{differs}{unfollowed}")
 }
 
 fn board_line(board: &BoardSeen) -> String {

@@ -66,6 +66,7 @@ fn row(member: &MemberSeen) -> Markup {
                     (false, None) => "not heard from since this process started",
                 }
                 @for difference in &member.differences { p.fault { (difference) } }
+                @for why in &member.unfollowed { p { (why) } }
             }
         }
     }

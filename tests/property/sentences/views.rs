@@ -17,6 +17,7 @@ use super::workload::{closes_as, vote_of};
 const MEMBERS: [&str; 3] = ["a", "b", "c"];
 pub const SILENCE: &str = "has not been heard from for more than a minute";
 pub const DIFFERENCE: &str = "purge.paths is \"/a\" there and \"/*\" here";
+pub const UNFOLLOWED: &str = "does not follow StatefulSets: it has no right to list them";
 pub const OWN_WORDS: &str = "2 of 5 pods ready";
 pub const HOLD: &str = "two clusters have one name";
 
@@ -170,8 +171,9 @@ fn known() -> impl Strategy<Value = Option<Known>> {
 /// it had completed then, and lists purges only after all have voted.
 pub fn views() -> impl Strategy<Value = (View, Agreement)> {
     let often = |likely| proptest::bool::weighted(likely);
-    (vec(known(), MEMBERS.len()), often(0.9), often(0.9), often(0.08), often(0.5), often(0.15)).prop_map(
-        |(parts, has_c, has_b, is_held, absent_left_out, is_quiet)| {
+    let unfollowed = vec(often(0.1), MEMBERS.len());
+    (vec(known(), MEMBERS.len()), unfollowed, often(0.9), often(0.9), often(0.08), often(0.5), often(0.15)).prop_map(
+        |(parts, unfollowed, has_c, has_b, is_held, absent_left_out, is_quiet)| {
             let mut members: BTreeMap<Member, Option<Known>> =
                 MEMBERS.iter().map(|name| Member::from(*name)).zip(parts).collect();
             for (member, known) in &mut members {
@@ -193,8 +195,14 @@ pub fn views() -> impl Strategy<Value = (View, Agreement)> {
                 members.remove(&"b".into());
             }
             list_only_what_all_voted_for(&mut members);
-            let view =
-                View { config: "x".to_owned(), hold: is_held.then(|| HOLD.to_owned()), members, ..View::default() };
+            let said = MEMBERS.iter().zip(unfollowed).filter(|(_, unfollowed)| *unfollowed);
+            let view = View {
+                config: "x".to_owned(),
+                hold: is_held.then(|| HOLD.to_owned()),
+                unfollowed: said.map(|(member, _)| (Member::from(*member), UNFOLLOWED.to_owned())).collect(),
+                members,
+                ..View::default()
+            };
             (view, Agreement { absent_left_out, ..Agreement::default() })
         },
     )

@@ -11,7 +11,7 @@ use purge::agreement::tally::{Ballot, Tally, tally};
 use purge::bounds::policy::Agreement;
 use purge::records::record::{Change, Failure, Outcome, Phase, Published, Purge, PurgeState, Record, Vote};
 
-use super::views::{DIFFERENCE, IMAGES, OWN_WORDS, SILENCE, origin, version, views};
+use super::views::{DIFFERENCE, IMAGES, OWN_WORDS, SILENCE, UNFOLLOWED, origin, version, views};
 use super::{Read, find};
 
 /// Where the sentences stand.
@@ -99,6 +99,10 @@ impl Scene<'_> {
 
     fn record(&self) -> Option<&Record> {
         record_of(self.view, &self.about)
+    }
+
+    fn is_unfollowed(&self) -> bool {
+        self.view.unfollowed.contains_key(&self.about)
     }
 
     /// The vectors with open votes that a sentence may be about: in a line of an older rollout those in which this member has that
@@ -279,7 +283,10 @@ const ROWS: &[Row] = &[
         let awaited: BTreeSet<Member> = awaited.map(|ballot| ballot.member.as_str().into()).collect();
         names(said[0]) == awaited && !scene.is_all_at_rest()
     }),
-    ("has not published the workload yet", |scene, _| scene.about().is_none()),
+    ("has not published the workload yet", |scene, _| scene.about().is_none() && !scene.is_unfollowed()),
+    ("does not follow StatefulSets: it has no right to list them", |scene, _| {
+        scene.about().is_none() && scene.is_unfollowed()
+    }),
     ("has never had a workload of this name: …", |scene, _| {
         scene.about().is_some_and(|known| known.published == Published::Absent(Seq(0)))
     }),
@@ -366,6 +373,11 @@ fn without_what_is_told<'a>(scene: &Scene<'_>, text: &'a str) -> &'a str {
     let text = match text.strip_suffix(&format!("; it {SILENCE}")) {
         Some(text) if told.silence.is_some() => text,
         Some(_) => panic!("{} is said to be silent", scene.about),
+        None => text,
+    };
+    let text = match text.strip_suffix(&format!("; it {UNFOLLOWED}")) {
+        Some(text) if scene.is_unfollowed() => text,
+        Some(_) => panic!("{} is said not to follow it", scene.about),
         None => text,
     };
     match text.strip_suffix(&format!(": {OWN_WORDS}")) {

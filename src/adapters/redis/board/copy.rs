@@ -168,6 +168,7 @@ impl CopyCodec {
         texts.for_each(|text| text.retain(|c| !c.is_control()));
         beat.settings.retain(|name, _| is_plain(name));
         beat.stands.watch.retain(|name| is_plain(name));
+        beat.stands.kinds.retain(|word| is_plain(word));
         Ok(beat)
     }
 }

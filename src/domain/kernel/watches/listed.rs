@@ -55,7 +55,12 @@ impl Scope {
 
     /// Whether it lists objects of the kind that this one has, in whatever namespace.
     pub fn lists_kind_of(&self, id: &impl ObjectId) -> bool {
-        self.parts().0 == id.kind().filter(|kind| *kind != Kind::Deployment).map(Kind::word)
+        self.lists(id.kind())
+    }
+
+    /// Whether it lists workloads of this kind, in whatever namespace; `None`: objects of a kind of ours.
+    pub fn lists(&self, kind: Option<Kind>) -> bool {
+        self.parts().0 == kind.filter(|kind| *kind != Kind::Deployment).map(Kind::word)
     }
 
     /// Whether what it lists may go by this name: that of a Rollout is the one of a Deployment, in whose scope it is, too.

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::id::ObjectId;
+use crate::id::{Kind, ObjectId};
 use crate::watches::listed::Scope;
 
 /// The scopes of one watch.
@@ -32,6 +32,12 @@ impl View {
         self.left_out.insert(scope.clone(), why).is_none()
     }
 
+    /// Whether workloads of this kind are followed, in one namespace at least, as far as is known: not if each scope of it is left out.
+    pub fn follows(&self, kind: Kind) -> bool {
+        let mut listed = self.listed.iter();
+        listed.any(|scope| scope.lists(Some(kind))) || !self.left_out.keys().any(|scope| scope.lists(Some(kind)))
+    }
+
     /// Why an object is not looked at. `None` where it is, and as long as that is not known.
     pub fn why_not(&self, id: &impl ObjectId) -> Option<String> {
         let is_known = self.whole && !self.listed.iter().any(|scope| scope.contains(id));
@@ -48,7 +54,7 @@ impl View {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::id::{Kind, WorkloadId};
+    use crate::id::WorkloadId;
 
     #[test]
     fn what_is_not_looked_at_says_which_right_or_setting_it_wants() {
@@ -62,7 +68,9 @@ mod tests {
             (None, None),
             "another may be listed yet"
         );
+        assert!(view.follows(Kind::StatefulSet), "as far as is known");
         assert!(view.leave_out(&scope(Kind::StatefulSet, "shop"), "forbidden".to_owned(), true));
+        assert_eq!(Kind::ALL.map(|kind| view.follows(kind)), [true, false, true]);
         assert!(!view.leave_out(&scope(Kind::StatefulSet, "shop"), "forbidden".to_owned(), true), "no news");
         assert_eq!(view.why_not(&web), None);
         assert_eq!(why(&view, Kind::StatefulSet, "shop").unwrap(), "not looked at: forbidden");
@@ -71,6 +79,9 @@ mod tests {
         }
         assert_eq!(why(&view, Kind::DaemonSet, "shop").unwrap(), "not followed (workloads.kinds)");
         view.listed(&scope(Kind::StatefulSet, "shop"), true);
+        assert!(view.follows(Kind::StatefulSet));
+        view.leave_out(&scope(Kind::StatefulSet, "blog"), "forbidden".to_owned(), true);
+        assert!(view.follows(Kind::StatefulSet), "in another namespace");
         assert_eq!(why(&view, Kind::StatefulSet, "shop"), None, "the right is back");
     }
 }

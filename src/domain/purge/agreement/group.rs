@@ -64,6 +64,9 @@ pub struct View {
     pub above: Option<Seq>,
     /// Whether the workload's name in the group is its own to vote under.
     pub naming: Naming,
+    /// Members that say that they follow no workloads of this kind, and why, with the cure. They give no answer, and are waited for: their
+    /// clusters may serve the version before.
+    pub unfollowed: BTreeMap<Member, String>,
     /// All members of the group; `None` for one that has published nothing of the workload yet.
     pub members: BTreeMap<Member, Option<Known>>,
 }
@@ -115,7 +118,7 @@ fn judge_by<'a>(view: &'a View, own: &'a Member, mut measure: Option<Measure<'a>
     let mut ready = BTreeMap::new();
     for (member, known) in &view.members {
         let Some(known) = known else {
-            waiting.insert(member.clone(), "has not published the workload yet".to_owned());
+            waiting.insert(member.clone(), unpublished(view, member));
             continue;
         };
         if is_left_out(known, agreement) {
@@ -124,7 +127,7 @@ fn judge_by<'a>(view: &'a View, own: &'a Member, mut measure: Option<Measure<'a>
         let measure = *measure.get_or_insert((member, known.published.record().map(Record::code)));
         match standing(known, measure, &view.config, agreement) {
             Err(reason) => {
-                let reason = if member == own { reason } else { with_what_is_told(known, reason) };
+                let reason = if member == own { reason } else { with_what_is_told(view, member, known, reason) };
                 waiting.insert(member.clone(), reason);
             }
             Ok(stands) => drop(ready.insert(member, stands)),
@@ -154,13 +157,20 @@ pub fn is_left_out(known: &Known, agreement: &Agreement) -> bool {
     says_so && known.current && known.alive
 }
 
+/// The reason to wait for a member that has shown nothing of the workload.
+fn unpublished(view: &View, member: &Member) -> String {
+    view.unfollowed.get(member).cloned().unwrap_or_else(|| "has not published the workload yet".to_owned())
+}
+
 /// The reason to wait for a member, with what else is known of it.
-fn with_what_is_told(Known { published, told, .. }: &Known, reason: String) -> String {
+fn with_what_is_told(view: &View, member: &Member, known: &Known, reason: String) -> String {
+    let Known { published, told, .. } = known;
     let Told { silence, differs, cure: _, own } = told;
     let mut parts = vec![match own.as_ref().filter(|_| published.is_rolling()) {
         Some(own) => format!("{reason}: {own}"),
         None => reason,
     }];
+    parts.extend(view.unfollowed.get(member).map(|unfollowed| format!("it {unfollowed}")));
     parts.extend(silence.iter().map(|silence| format!("it {silence}")));
     if !differs.is_empty() {
         parts.push(format!("it has another configuration, {}", differs.join(", ")));
@@ -319,12 +329,14 @@ pub fn missing_vote(view: &View, vector: &Vector, member: &Member) -> String {
         return "has voted, counts other members than this cluster, and may know of a purge that was made".to_owned();
     }
     let reason = "has not voted yet".to_owned();
-    let Some(known) = view.members.get(member).and_then(Option::as_ref) else { return reason };
+    let Some(known) = view.members.get(member).and_then(Option::as_ref) else {
+        return view.unfollowed.get(member).cloned().unwrap_or(reason);
+    };
     let reason = match &known.told.own {
         Some(own) if !known.published.is_rolling() => format!("{reason} (last heard: {own})"),
         Some(_) | None => reason,
     };
-    with_what_is_told(known, reason)
+    with_what_is_told(view, member, known, reason)
 }
 
 /// Whether a member's vote for the vector is known.

@@ -10,6 +10,7 @@
 
 mod derived;
 mod hold;
+mod kinds;
 mod peer_status;
 mod pins;
 mod settings;
@@ -79,19 +80,23 @@ pub struct Heartbeat {
     /// shown (decision 36).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub seqs: BTreeMap<WorkloadId, Seq>,
-    /// The namespaces that it watches, and where it runs.
+    /// The workloads that it watches, and where it runs.
     #[serde(flatten)]
     pub stands: Stands,
     /// Milliseconds since the Unix epoch by its own clock, and later than in the beat before. Older programs order by it.
     pub at_ms: i64,
 }
 
-/// The namespaces that an allclear watches, and where it runs.
+/// The workloads that an allclear watches, and where it runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Stands {
     /// The namespaces it watches; empty: all, or an older program, which does not say.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub watch: BTreeSet<String>,
+    /// The kinds of workloads that it follows, which are those it may list, as words: a later release may know more than we do. Empty: an
+    /// older program, which does not say, and follows Deployments alone.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub kinds: BTreeSet<String>,
     /// Where it runs, for people: a name that says more than one made from a UID. Empty where it is not known.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub place: String,
@@ -104,9 +109,12 @@ impl Heartbeat {
     }
 
     /// Whether it says more than that its member lives and how its rollouts stand: another process or ledger than in the
-    /// `earlier` beat, other members, another configuration. The others should hear of that at once.
+    /// `earlier` beat, other members, another configuration, other kinds of workloads. The others should hear of that at once.
     pub fn is_news(&self, earlier: Option<&Self>) -> bool {
-        let said = |beat: &Self| (beat.origin.clone(), beat.boot.clone(), beat.members.clone(), beat.config.clone());
+        let said = |beat: &Self| {
+            let kinds = beat.stands.kinds.clone();
+            (beat.origin.clone(), beat.boot.clone(), beat.members.clone(), beat.config.clone(), kinds)
+        };
         earlier.map(said) != Some(said(self))
     }
 }

@@ -49,7 +49,7 @@ use crate::agreement::roster::{Heartbeat, Hold, Pin, Reason, Roster, Servers, St
 use crate::records::record::{Record, Records};
 use kernel::answer::PortError;
 use kernel::floor::Floor;
-use kernel::id::{Member, Origin, Seq, WorkloadId};
+use kernel::id::{Kind, Member, Origin, Seq, WorkloadId};
 use kernel::machine::{Machine, Timestamp};
 use kernel::retry::Backoff;
 
@@ -80,7 +80,7 @@ pub struct Identity {
     /// Names one life of this broker: another in each process, and another whenever the broker is rebuilt.
     pub boot: String,
     pub version: String,
-    /// The namespaces that it watches, and where it runs.
+    /// The workloads that it watches, and where it runs.
     pub stands: Stands,
     /// Nothing is posted, and no beat is left: others must not count on us (decision 23).
     pub listen_only: bool,
@@ -134,6 +134,8 @@ pub enum Event {
     Forgotten(WorkloadId, Seq, u64),
     /// The rollout that followed the workload has ended.
     Left(WorkloadId),
+    /// These kinds of workloads are followed here now.
+    Follows(BTreeSet<Kind>),
     /// A board says that there is news.
     Woken(usize),
     /// An [`Effect::Identify`] was answered, or failed for this reason.
@@ -268,12 +270,14 @@ impl Broker {
             Some(Known { alive, told, ..known })
         };
         let Standing { members, hold, config } = &self.membership.standing;
+        let unfollowed = |member: &Member| Some((member.clone(), roster.unfollowed(member, workload.kind)?));
         View {
             config: config.clone(),
             hold: hold.as_ref().map(|hold| hold.words.clone()).or_else(|| self.regressions.hold(workload)),
             set_back: self.regressions.set_back(workload),
             above: self.regressions.above(workload),
             naming: self.names.naming(local),
+            unfollowed: members.iter().filter(|member| *member != own).filter_map(unfollowed).collect(),
             members: members.iter().map(|member| (member.clone(), known(member))).collect(),
         }
     }
@@ -323,9 +327,11 @@ impl Broker {
         self.is_wanted(workload).then(|| Effect::Want(workload.clone()))
     }
 
-    /// Whether another member waits for our part in it and no rollout of ours follows it.
+    /// Whether another member waits for our part in it and no rollout of ours follows it. Of a kind that is not followed here, none could
+    /// tell it anything.
     fn is_wanted(&self, workload: &WorkloadId) -> bool {
         self.names.are_known()
+            && self.identity.stands.follows(workload.kind)
             && self.peer_records.is_sought_by(workload, self.members())
             && !self.ours.follows(workload)
             && self.ours.absent_up_to(workload).is_none()

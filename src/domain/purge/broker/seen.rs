@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{BoardState, Broker, Membership, Trouble};
 use crate::agreement::roster::{HEARD_FOR, Hold, Reason};
-use kernel::id::{Member, WorkloadId};
+use kernel::id::{Kind, Member, WorkloadId};
 use kernel::machine::Timestamp;
 
 /// How long a rejected copy stays among the troubles.
@@ -49,6 +49,9 @@ pub struct MemberSeen {
     /// The remedy for that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cure: Option<String>,
+    /// The kinds of workloads that we follow and it does not, a sentence each: why, and the remedy.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unfollowed: Vec<String>,
     /// Why its beats are rejected, if there are any.
     pub disbelieved: Option<String>,
     /// Where it runs, as it says itself: clearer than a name made from a UID.
@@ -83,6 +86,7 @@ impl Broker {
         let mut names: Vec<_> = standing.members.iter().chain(others).chain([own]).collect();
         names.sort();
         names.dedup();
+        let followed = || Kind::ALL.into_iter().filter(|kind| self.identity.stands.follows(*kind));
         let member = |name: &&Member| {
             let peer = roster.peer(name).filter(|_| *name != own);
             let version = peer.map_or_else(
@@ -98,6 +102,10 @@ impl Broker {
                 version,
                 differences: if *name == own { Vec::new() } else { roster.differences(name) },
                 cure: roster.cure(name).filter(|_| *name != own),
+                unfollowed: followed()
+                    .filter(|_| *name != own)
+                    .filter_map(|kind| roster.unfollowed(name, kind))
+                    .collect(),
                 disbelieved: self.disbelieved(now).find(|(member, _)| member == name).map(|(_, why)| why.clone()),
                 place: match peer {
                     Some(peer) => Some(peer.beat.stands.place.clone()),

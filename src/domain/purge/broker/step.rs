@@ -84,6 +84,13 @@ impl Broker {
                     self.left(now, name);
                 }
             }
+            Event::Follows(kinds) => {
+                let before = self.identity.stands.clone();
+                self.identity.stands.follow(&kinds);
+                if self.identity.stands != before {
+                    self.pulse.hurry(now);
+                }
+            }
             Event::Woken(index) => self.boards.get_mut(index).into_iter().for_each(|board| board.reading.wake(now)),
             Event::Identified(index, identity) => self.identified(now, index, identity),
             Event::Read(index, news) => return self.read(now, index, news),
@@ -222,15 +229,19 @@ impl Broker {
             let peer = roster.peer(&member);
             peer.map(|peer| (peer.beat.words.clone(), peer.beat.seqs.clone())).unwrap_or_default()
         };
-        let before = said(roster);
+        let kinds = |roster: &super::Roster| roster.peer(&member).map(|peer| peer.beat.stands.kinds.clone());
+        let (before, kinds_before) = (said(roster), kinds(roster));
         let brought = roster.hear(now, board, beat);
-        let after = said(roster);
+        let (after, kinds_after) = (said(roster), kinds(roster));
         let other_words = before
             .0
             .keys()
             .chain(after.0.keys())
             .filter(|workload| spoken(&before, workload) != spoken(&after, workload));
         changed.extend(other_words.filter(|workload| self.ours.follows(workload)).cloned());
+        if kinds_before != kinds_after {
+            changed.extend(self.ours.followed().cloned());
+        }
         if brought == Brought::Ledger && self.peer_records.count(&member, &origin) {
             self.boards.iter_mut().for_each(|board| board.reading.rewind(now, &member));
             changed.extend(self.ours.followed().cloned());

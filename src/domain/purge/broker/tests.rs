@@ -10,6 +10,7 @@ use crate::records::record_codec::decode;
 
 mod names;
 mod notice;
+mod said;
 mod strangers;
 mod twins;
 
@@ -472,29 +473,4 @@ fn a_hold_is_told_once_when_it_has_lasted_once_on_each_workload_that_waits_and_o
     assert_eq!(told(&late), ["late held up by configuration"]);
     assert_eq!(told(&broker.step(at(30), heard(same))), ["released by configuration"]);
     assert!(broker.seen(at(30)).unwrap().holds.is_empty());
-}
-
-#[test]
-fn words_about_an_earlier_rollout_are_not_shown_of_a_later_one() {
-    let mut broker = grouped();
-    published(&mut broker, "web", seeking(1));
-    let rolling = Record { phase: crate::records::record::Phase::Rolling, ..record(3, 1) };
-    broker.step(at(1), Event::Read(0, news(vec![heard(&id("web"), rolling)])));
-    let says = |seqs: &[(WorkloadId, Seq)], count| {
-        let words = BTreeMap::from([(id("web"), "ImagePullBackOff".to_owned())]);
-        let seqs = seqs.iter().cloned().collect();
-        let beat = Heartbeat { member: "eu-2".into(), origin: "o2".into(), count, words, seqs, ..Heartbeat::default() };
-        Event::Read(0, Ok(Box::new(News { beats: vec![beat], ..News::default() })))
-    };
-    let own = |broker: &Broker| {
-        let view = broker.view(at(1), &id("web"));
-        view.members[&Member::from("eu-2")].as_ref().and_then(|known| known.told.own.clone())
-    };
-    broker.step(at(1), says(&[(id("web"), Seq(2))], 1));
-    assert_eq!(own(&broker), None, "they are of the rollout before");
-    broker.step(at(2), says(&[], 2));
-    assert_eq!(own(&broker), None, "an older program does not say what they are about");
-    let effects = broker.step(at(3), says(&[(id("web"), Seq(3))], 3));
-    assert_eq!(own(&broker).as_deref(), Some("ImagePullBackOff"));
-    assert!(effects.contains(&Effect::Tell(id("web"))));
 }

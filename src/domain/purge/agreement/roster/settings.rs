@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use super::kinds::{BETWEEN, KINDS};
 use crate::bounds::policy::{Agreement, AtTimeout, Choice, OnRollback, Policy};
 use kernel::id::{Kind, config_hash};
 use kernel::text;
@@ -45,8 +46,7 @@ pub fn settings(policy: &Policy, keyed: bool) -> BTreeMap<String, String> {
     ];
     // Members of releases before there were other kinds than Deployments do not know it.
     let all = kinds.len() == Kind::ALL.len();
-    let kinds =
-        (!all).then(|| ("workloads.kinds", kinds.iter().map(|kind| kind.word()).collect::<Vec<_>>().join(", ")));
+    let kinds = (!all).then(|| (KINDS, kinds.iter().map(|kind| kind.word()).collect::<Vec<_>>().join(BETWEEN)));
     words.into_iter().chain(kinds).map(|(name, value)| (name.to_owned(), shortened(value))).collect()
 }
 

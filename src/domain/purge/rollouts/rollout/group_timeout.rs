@@ -108,7 +108,9 @@ impl Rollout {
     fn doubt(&mut self, now: Timestamp, vector: &Vector, missing: &BTreeSet<Member>) {
         let Some(draft) = &mut self.record.draft else { return };
         draft.stalled = true;
-        let missing: Vec<&str> = missing.iter().map(|member| member.0.as_str()).collect();
+        let unfollowed = &self.ballot.view.unfollowed;
+        let why = |member: &Member| unfollowed.get(member).map_or_else(String::new, |why| format!(", which {why}"));
+        let missing: Vec<String> = missing.iter().map(|member| format!("{member}{}", why(member))).collect();
         let message = format!(
             "some members voted, and these have not: {0}; nothing is purged until they return, another version is rolled \
              out, or allclear group forget is run for those that are gone",

@@ -117,7 +117,7 @@ impl Wait {
         }
     }
 
-    /// The failing action, and the remedy for a person.
+    /// The failing action, and the remedy for a person. `{kinds}` stands for objects of the workload's kind.
     const fn words(self) -> (&'static str, &'static str) {
         match self {
             Self::Load => (
@@ -131,14 +131,14 @@ impl Wait {
                  damaged wants its key taken out",
             ),
             Self::Publish => ("the group's records do not arrive", "see what allclear status says of the group"),
-            Self::Look => ("the workload cannot be read", "see whether allclear may get Deployments there"),
+            Self::Look => ("the workload cannot be read", "see whether allclear may get {kinds} there"),
             Self::Site => (
                 "its hosts cannot be found",
                 "see whether allclear may list Services, Ingresses and routes there, or name the hosts by allclear.dev/hosts",
             ),
             Self::Recheck => (
                 "it is complete, and the last look before the purge does not confirm it",
-                "see whether its pods stay available, and whether allclear may get Deployments there",
+                "see whether its pods stay available, and whether allclear may get {kinds} there",
             ),
             Self::Match => (
                 "its distributions cannot be found",
@@ -277,7 +277,7 @@ impl Attended {
             let fresh = || Waiting::new(now, each.failures);
             let waiting = self.waits.entry((each.wait, each.subject.clone())).or_insert_with(fresh);
             if let Some((level, waited)) = waiting.due(now, each.wait, each.failures) {
-                let message = message(each.wait, each.reason.as_deref(), waited);
+                let message = message(&self.rollout.identity.workload, each.wait, each.reason.as_deref(), waited);
                 let notice = self.rollout.notice_of_wait(now, each.wait, &level, message);
                 self.untold.add(notice);
             }
@@ -287,8 +287,9 @@ impl Attended {
 }
 
 /// A wait in words.
-fn message(wait: Wait, reason: Option<&str>, waited: Option<Duration>) -> String {
+fn message(workload: &WorkloadId, wait: Wait, reason: Option<&str>, waited: Option<Duration>) -> String {
     let (what, cure) = wait.words();
+    let cure = cure.replace("{kinds}", &format!("{}s", workload.kind.name()));
     let reason = reason.map_or_else(String::new, |reason| format!(": {reason}"));
     match waited {
         None => format!("{what}{reason}; {cure}. It is tried again"),
@@ -325,7 +326,7 @@ impl Unloaded {
             seq: Seq::default(),
             rollout,
             change: String::new(),
-            message: message(Wait::Load, Some(why), waited),
+            message: message(&self.workload, Wait::Load, Some(why), waited),
         });
         (self.failures, notice)
     }

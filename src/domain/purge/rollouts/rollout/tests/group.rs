@@ -134,6 +134,18 @@ fn a_hold_in_the_middle_of_a_wait_is_told_when_the_wait_is_over() {
 }
 
 #[test]
+fn a_stalled_wait_says_of_a_member_that_it_does_not_follow_the_kind_and_is_told_once() {
+    let mut member = Member::with(&[("eu-2", None)]);
+    let why = "does not follow StatefulSets: it has no right to list them";
+    member.view.unfollowed.insert("eu-2".into(), why.to_owned());
+    member.look();
+    member.pass(3 * TIMEOUT);
+    let told = member.told(Kind::GroupStalled);
+    assert!(told.len() == 1 && told[0].contains(&format!("waiting for eu-2, which {why}; still waiting")), "{told:?}");
+    assert_eq!(member.machine.durable().unwrap().votes, [], "nothing is agreed on without it");
+}
+
+#[test]
 fn nobody_gives_up_while_nothing_may_be_judged() {
     let policy =
         Agreement { timeout: TIMEOUT, at_timeout: crate::bounds::policy::AtTimeout::Skip, ..Agreement::default() };

@@ -27,10 +27,14 @@ struct Walk {
 impl Walk {
     /// Rolls a version out against it, for so long.
     fn take(wait: Wait, treatment: Treatment, time: Duration) -> Vec<(Duration, Notice)> {
+        Self::take_as(identity(), wait, treatment, time)
+    }
+
+    fn take_as(identity: Identity, wait: Wait, treatment: Treatment, time: Duration) -> Vec<(Duration, Notice)> {
         let workload = complete("a", 1);
         let record = baseline(&workload, workload.version.as_ref().unwrap(), Seq(0));
         let policy = Policy { settle: Duration::ZERO, ..Policy::default() };
-        let machine = Attended::new(Rollout::resume(identity(), policy, Seq(0), Some(record)));
+        let machine = Attended::new(Rollout::resume(identity, policy, Seq(0), Some(record)));
         let now = Timestamp::from_millis(0);
         let mut walk = Self { machine, now, workload: complete("b", 2), wait, treatment, told: Vec::new() };
         let seen = if wait == Wait::Look { Event::Missed } else { Event::Seen(Box::new(walk.workload.clone())) };
@@ -158,6 +162,18 @@ fn whatever_fails_for_ever_is_told_at_the_third_failure_and_as_stalled() {
         assert!(failing.contains(said(wait)) && failing.contains("forbidden; see "), "{failing}");
         assert!(second >= wait.bound() && second <= wait.bound() + Duration::from_secs(60), "{wait:?}: {second:?}");
         assert!(stalled.contains(said(wait)) && stalled.contains("for 15m"), "{stalled}");
+    }
+}
+
+#[test]
+fn the_right_that_a_look_lacks_is_named_for_the_kind_of_the_workload() {
+    let workload = WorkloadId::new(kernel::id::Kind::StatefulSet, "shop", "db");
+    for wait in [Wait::Look, Wait::Recheck] {
+        let identity = Identity { workload: workload.clone(), ..identity() };
+        let told = Walk::take_as(identity, wait, Treatment::Failing, wait.bound());
+        let is_named =
+            |(_, notice): &(Duration, Notice)| notice.message.contains("whether allclear may get StatefulSets there");
+        assert!(told.iter().any(is_named), "{told:?}");
     }
 }
 

@@ -1,0 +1,98 @@
+//! What members say of themselves in their beats, and what becomes of it here.
+
+use super::*;
+use kernel::id::Kind;
+
+#[test]
+fn words_about_an_earlier_rollout_are_not_shown_of_a_later_one() {
+    let mut broker = grouped();
+    published(&mut broker, "web", seeking(1));
+    let rolling = Record { phase: crate::records::record::Phase::Rolling, ..record(3, 1) };
+    broker.step(at(1), Event::Read(0, news(vec![heard(&id("web"), rolling)])));
+    let says = |seqs: &[(WorkloadId, Seq)], count| {
+        let words = BTreeMap::from([(id("web"), "ImagePullBackOff".to_owned())]);
+        let seqs = seqs.iter().cloned().collect();
+        let beat = Heartbeat { member: "eu-2".into(), origin: "o2".into(), count, words, seqs, ..Heartbeat::default() };
+        Event::Read(0, Ok(Box::new(News { beats: vec![beat], ..News::default() })))
+    };
+    let own = |broker: &Broker| {
+        let view = broker.view(at(1), &id("web"));
+        view.members[&Member::from("eu-2")].as_ref().and_then(|known| known.told.own.clone())
+    };
+    broker.step(at(1), says(&[(id("web"), Seq(2))], 1));
+    assert_eq!(own(&broker), None, "they are of the rollout before");
+    broker.step(at(2), says(&[], 2));
+    assert_eq!(own(&broker), None, "an older program does not say what they are about");
+    let effects = broker.step(at(3), says(&[(id("web"), Seq(3))], 3));
+    assert_eq!(own(&broker).as_deref(), Some("ImagePullBackOff"));
+    assert!(effects.contains(&Effect::Tell(id("web"))));
+}
+
+fn db() -> WorkloadId {
+    WorkloadId::new(Kind::StatefulSet, "shop", "db")
+}
+
+fn kinds(kinds: &[Kind]) -> Stands {
+    let mut stands = Stands::default();
+    stands.follow(&kinds.iter().copied().collect());
+    stands
+}
+
+/// Goal: of a member that may not list a kind, a wait for it names that and the cure, for as long as it lasts. Method: its beats say so,
+/// and then that it may.
+#[test]
+fn a_member_that_does_not_follow_a_kind_is_waited_for_with_that_reason() {
+    let mut broker = grouped();
+    broker.step(at(0), Event::Follows(Kind::ALL.into()));
+    for workload in [db(), id("web")] {
+        broker.step(at(1), Event::Published(workload, Box::new(record(2, 1))));
+    }
+    let says = |stands, count| {
+        let beat = Heartbeat { member: "eu-2".into(), origin: "o2".into(), count, stands, ..Heartbeat::default() };
+        Event::Read(0, Ok(Box::new(News { beats: vec![beat], ..News::default() })))
+    };
+    let unfollowed = |broker: &Broker, workload: WorkloadId| broker.view(at(1), &workload).unfollowed;
+    let effects = broker.step(at(1), says(kinds(&[Kind::Deployment, Kind::DaemonSet]), 1));
+    assert!(effects.contains(&Effect::Tell(db())), "its rollout learns why it waits");
+    let words = "does not follow StatefulSets: it has no right to list them; apply deploy/base/cluster-role.yaml there, or \
+                 leave the kind out of workloads.kinds everywhere";
+    assert_eq!(unfollowed(&broker, db()), BTreeMap::from([("eu-2".into(), words.to_owned())]));
+    assert_eq!(unfollowed(&broker, id("web")), BTreeMap::new());
+    let view = broker.view(at(1), &db());
+    let group::Verdict::Waiting(waiting) = group::judge(&view, &"eu-1".into(), &Default::default()) else {
+        panic!("nothing is agreed on without it")
+    };
+    assert_eq!(waiting[&Member::from("eu-2")], words);
+    let seen = broker.seen(at(1)).unwrap().members;
+    assert_eq!(seen.iter().map(|member| member.unfollowed.len()).collect::<Vec<_>>(), [0, 1]);
+
+    let effects = broker.step(at(2), says(kinds(&Kind::ALL), 2));
+    assert!(effects.contains(&Effect::Tell(db())));
+    assert_eq!(unfollowed(&broker, db()), BTreeMap::new());
+}
+
+#[test]
+fn of_a_kind_that_is_not_followed_here_no_rollout_is_woken_and_the_others_are_told() {
+    let mut broker = grouped();
+    let wants = |broker: &mut Broker, seconds| {
+        let effects = broker.tick(at(seconds));
+        (effects.contains(&Effect::Want(db())), effects.contains(&Effect::GatherWords))
+    };
+    broker.step(at(1), Event::Follows([Kind::Deployment].into()));
+    let waits = Record { change: Change::Changed, ..record(3, 1) };
+    let effects = broker.step(at(1), Event::Read(0, news(vec![heard(&db(), waits)])));
+    assert!(!effects.contains(&Effect::Want(db())));
+    assert_eq!(wants(&mut broker, 10), (false, true));
+    // The right is given.
+    let effects = broker.step(at(11), Event::Follows(Kind::ALL.into()));
+    assert!(effects.contains(&Effect::GatherWords), "a beat is due at once");
+    let beat = |effects: Vec<Effect>| {
+        effects.into_iter().find_map(|effect| match effect {
+            Effect::Heartbeat(0, beat) => Some(beat.stands.kinds.len()),
+            _ => None,
+        })
+    };
+    assert_eq!(beat(broker.step(at(11), Event::WordsGathered(BTreeMap::new(), 77))), Some(3));
+    assert!(!broker.step(at(12), Event::Follows(Kind::ALL.into())).contains(&Effect::GatherWords), "no news");
+    assert!(wants(&mut broker, 17).0);
+}
