@@ -50,7 +50,7 @@ impl Scope {
 
     /// Whether the object is in it.
     pub fn contains(&self, id: &impl ObjectId) -> bool {
-        self.lists(id.kind(), id.namespace())
+        self.lists_in(id.namespace(), id.kind())
     }
 
     /// Whether it lists objects of the kind that this one has, in whatever namespace.
@@ -65,15 +65,16 @@ impl Scope {
 
     /// Whether what it lists may go by this name: that of a Rollout is the one of a Deployment, in whose scope it is, too.
     pub fn may_list(&self, id: &impl ObjectId) -> bool {
-        Kind::ALL.into_iter().any(|kind| Some(kind.identity()) == id.kind() && self.lists(Some(kind), id.namespace()))
+        Kind::ALL
+            .into_iter()
+            .any(|kind| Some(kind.identity()) == id.kind() && self.lists_in(id.namespace(), Some(kind)))
             || self.contains(id)
     }
 
     /// Whether objects of this kind in this namespace are in it.
-    fn lists(&self, kind: Option<Kind>, in_namespace: &str) -> bool {
-        let kind = kind.filter(|kind| *kind != Kind::Deployment).map(Kind::word);
-        let (listed, namespace) = self.parts();
-        listed == kind && (namespace == ALL || namespace == in_namespace)
+    fn lists_in(&self, in_namespace: &str, kind: Option<Kind>) -> bool {
+        let (_, namespace) = self.parts();
+        self.lists(kind) && (namespace == ALL || namespace == in_namespace)
     }
 
     /// The kind, where it is written, and the namespace.
@@ -113,7 +114,7 @@ impl Listed {
 
     /// The same of an object of this kind, whatever its name says.
     pub fn covers_as(&self, kind: Option<Kind>, id: &impl ObjectId) -> bool {
-        self.0.keys().any(|scope| scope.lists(kind, id.namespace()))
+        self.0.keys().any(|scope| scope.lists_in(id.namespace(), kind))
     }
 
     /// Whether an object without a record may have had one: its part of the ledger was lost.

@@ -70,7 +70,7 @@ mod tests {
         );
         assert!(view.follows(Kind::StatefulSet), "as far as is known");
         assert!(view.leave_out(&scope(Kind::StatefulSet, "shop"), "forbidden".to_owned(), true));
-        assert_eq!(Kind::ALL.map(|kind| view.follows(kind)), [true, false, true]);
+        assert_eq!(Kind::ALL.map(|kind| view.follows(kind)), [true, false, true, true]);
         assert!(!view.leave_out(&scope(Kind::StatefulSet, "shop"), "forbidden".to_owned(), true), "no news");
         assert_eq!(view.why_not(&web), None);
         assert_eq!(why(&view, Kind::StatefulSet, "shop").unwrap(), "not looked at: forbidden");

@@ -167,7 +167,7 @@ fn whatever_fails_for_ever_is_told_at_the_third_failure_and_as_stalled() {
 
 #[test]
 fn the_right_that_a_look_lacks_is_named_for_the_kind_of_the_workload() {
-    let workload = WorkloadId::new(kernel::id::Kind::StatefulSet, "shop", "db");
+    let workload = WorkloadId::new(id::Kind::StatefulSet, "shop", "db");
     for wait in [Wait::Look, Wait::Recheck] {
         let identity = Identity { workload: workload.clone(), ..identity() };
         let told = Walk::take_as(identity, wait, Treatment::Failing, wait.bound());
