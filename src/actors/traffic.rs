@@ -1,6 +1,6 @@
 //! What the watcher of traffic, its parent and rollouts tell each other of traffic that moves. The rest of the protocol is in `message`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use actix::Message;
 
@@ -8,9 +8,10 @@ use kernel::id::WorkloadId;
 use purge::records::record::{Leads, Moved, Records};
 use purge::traffic::Was;
 
-/// Traffic watcher → watcher: which records say what leads to their workloads, and those of this namespace.
+/// Traffic watcher → watcher: which records say what leads to their workloads, and those of this namespace; and which of them are those
+/// from before a rollout in flight.
 #[derive(Message)]
-#[rtype(result = "Records")]
+#[rtype(result = "(Records, BTreeSet<WorkloadId>)")]
 pub struct Remembered {
     pub namespace: String,
 }

@@ -61,8 +61,8 @@ impl TrafficWatcher {
             Ok((look, records.map_err(|error| PortError::passing("failed to read the records", error))?))
         };
         ctx.spawn(looking.into_actor(self).map(|looked: Result<(Look, _), PortError>, actor, ctx| {
-            let event = looked.map(|(look, records)| {
-                let known = actor.shell.machine().known(&look, &records);
+            let event = looked.map(|(look, (records, in_flight))| {
+                let known = actor.shell.machine().known(&look, &records, &in_flight);
                 Event::Looked(look.into(), known)
             });
             let event = event.unwrap_or_else(|error| {
@@ -81,14 +81,16 @@ impl TrafficWatcher {
         }
         let (cluster, namespace) = (self.env.ports.cluster.clone(), ask.workload.namespace.clone());
         let moved = async move {
+            let mut why = String::new();
             for _ in 0..LAGGING_MAX {
-                match cluster.lagging(&namespace).await {
+                why = match cluster.lagging(&namespace).await {
                     Ok(services) if services.is_empty() => return None,
-                    Ok(_) => tokio::time::sleep(LAGGING_EVERY).await,
-                    Err(error) => return Some(error.to_string()),
-                }
+                    Ok(_) => "the endpoints of a Service are still pods that it does not select".to_owned(),
+                    Err(error) => error.to_string(),
+                };
+                tokio::time::sleep(LAGGING_EVERY).await;
             }
-            Some("the endpoints of a Service are still pods that it does not select".to_owned())
+            Some(why)
         };
         ctx.spawn(moved.into_actor(self).map(|why, actor, _| {
             actor.asking.remove(&ask.workload);

@@ -274,7 +274,7 @@ impl Model for World {
             }
             Action::Hear(at) => {
                 let look = next.looked.remove(at);
-                let known = next.life.as_ref()?.known(&look, &next.records);
+                let known = next.life.as_ref()?.known(&look, &next.records, &BTreeSet::new());
                 next.feed(Event::Looked(look.into(), known));
             }
             Action::Purge(number) => {

@@ -14,6 +14,7 @@ use crate::actors::traffic::{AskToPurge, KeepLeads, MoveTaken, Remembered, Rerou
 use crate::actors::traffic_watcher::{Parent, TrafficWatcher};
 use kernel::id::WorkloadId;
 use kernel::watches::watch::Event;
+use purge::ports::StoreError;
 use purge::records::record::{Record, Records};
 use purge::traffic::Was;
 
@@ -65,7 +66,10 @@ impl Handler<Remembered> for DeploymentWatcher {
     fn handle(&mut self, Remembered { namespace }: Remembered, _ctx: &mut Self::Context) -> Self::Result {
         let records = self.watch().records().iter();
         let about = records.filter(|(id, record)| id.namespace == namespace || !record.leads.is_empty());
-        MessageResult(about.map(|(id, record)| (id.clone(), Arc::clone(record))).collect())
+        let about: Records = about.map(|(id, record)| (id.clone(), Arc::clone(record))).collect();
+        // Its rollout has a newer record, and may have served what this one does not say.
+        let in_flight = about.keys().filter(|id| self.children.contains_key(*id)).cloned().collect();
+        MessageResult((about, in_flight))
     }
 }
 
@@ -100,11 +104,14 @@ impl Handler<KeepLeads> for DeploymentWatcher {
         let ledger = self.env.ports.ledger.clone();
         let writing = async move { (ledger.store_all(&changed).await, changed) };
         Box::pin(writing.into_actor(self).map(|(failed, mut written), actor, ctx| {
-            for error in failed.values() {
+            written.retain(|id, _| !failed.contains_key(id));
+            for (id, error) in failed {
                 actor.env.metrics.failure("store_traffic");
                 tracing::debug!(%error, "what leads to a workload could not be written; trying again");
+                if let StoreError::Conflict(Some(current)) = error {
+                    written.insert(id, (*current).into());
+                }
             }
-            written.retain(|id, _| !failed.contains_key(id));
             if actor.directory.show.try_send(Show(written.clone())).is_err() {
                 actor.env.metrics.overflow("cluster_group");
             }

@@ -72,6 +72,8 @@ pub(in crate::actors) async fn look(cluster: &dyn ClusterView, namespace: String
             let hosts = site.hosts.keys().map(ToString::to_string);
             (workload.id, hosts.chain(site.origins).collect())
         });
+        // Where something was left out, it is not known what leads to nobody any more.
+        let kinds = if facts.left_out().is_empty() { kinds } else { BTreeSet::new() };
         Look { kinds, led: led.collect(), namespace: namespace.clone() }
     };
     // Each workload is searched for in all names, so it is always beside the actors' thread.

@@ -189,14 +189,15 @@ impl Cluster {
         Self { kinds, ..self }
     }
 
-    /// Reads the Rollout of this name, where Rollouts are followed. A missing right counts as none, as long as their watch never had it.
+    /// Reads the Rollout of this name, where Rollouts are followed. A missing right counts as none, unless one of this name was seen: a
+    /// right that is taken away holds up no other workload.
     async fn rollout(&self, id: &WorkloadId) -> Result<Option<Workload>, PortError> {
         let is_followed = self.rollouts.is_followed(&id.namespace);
         if !self.kinds.contains(&Kind::Rollout) || is_followed == Some(false) {
             return Ok(None);
         }
         match look(&self.looks, Kind::Rollout, id).await {
-            Err(error) if error.refused() == Some(Refused::Right) && is_followed.is_none() => Ok(None),
+            Err(error) if error.refused() == Some(Refused::Right) && !self.rollouts.knows(id) => Ok(None),
             found => found,
         }
     }

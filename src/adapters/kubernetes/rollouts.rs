@@ -2,7 +2,7 @@
 //!
 //! Not for which of a Rollout and a Deployment of one name counts; that is [`purge::workloads::joining`]'.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -12,8 +12,9 @@ use kube::api::ListParams;
 
 use super::decode;
 use apiserver::{Api, Collection, Look, Reach, Watches};
-use kernel::id::Kind;
+use kernel::id::{Kind, WorkloadId};
 use purge::ports::Flow;
+use purge::workloads::joining::Event;
 use purge::workloads::workload::Workload;
 
 /// What a watch of one kind says; `None`: the cluster does not have the kind.
@@ -75,26 +76,49 @@ pub(super) async fn is_unserved(api: &Api, of: &Collection) -> bool {
 
 /// In which scopes Rollouts are followed, as far as their watch knows; a scope is a namespace, or all of them. Clones share it.
 #[derive(Clone, Default)]
-pub(super) struct Presence(Arc<Mutex<BTreeMap<Option<String>, bool>>>);
+pub(super) struct Presence(Arc<Mutex<Known>>);
+
+#[derive(Default)]
+struct Known {
+    scopes: BTreeMap<Option<String>, bool>,
+    /// The Rollouts that were seen, and are not known to be gone.
+    names: BTreeSet<WorkloadId>,
+}
 
 impl Presence {
     /// Rollouts of this scope were listed.
     pub(super) fn follow(&self, scope: Option<&str>) {
-        self.known().insert(scope.map(str::to_owned), true);
+        self.known().scopes.insert(scope.map(str::to_owned), true);
     }
 
     /// Rollouts of this scope do not exist, or we have no right to them.
     pub(super) fn leave_out(&self, scope: Option<&str>) {
-        self.known().insert(scope.map(str::to_owned), false);
+        self.known().scopes.insert(scope.map(str::to_owned), false);
     }
 
     /// Whether Rollouts of a namespace are followed; `None` before that is known.
     pub(super) fn is_followed(&self, namespace: &str) -> Option<bool> {
-        let known = self.known();
-        known.get(&None).or_else(|| known.get(&Some(namespace.to_owned()))).copied()
+        let scopes = &self.known().scopes;
+        scopes.get(&None).or_else(|| scopes.get(&Some(namespace.to_owned()))).copied()
     }
 
-    fn known(&self) -> MutexGuard<'_, BTreeMap<Option<String>, bool>> {
+    /// What a sight says of one Rollout.
+    pub(super) fn note(&self, event: &Event) {
+        let names = &mut self.known().names;
+        match event {
+            Event::Seen(workload) if workload.object == Kind::Rollout => drop(names.insert(workload.id.clone())),
+            Event::Gone(Kind::Rollout, id) => drop(names.remove(id)),
+            Event::NoRollouts => names.clear(),
+            _ => {}
+        }
+    }
+
+    /// Whether there was a Rollout of this name when it was last looked at.
+    pub(super) fn knows(&self, id: &WorkloadId) -> bool {
+        self.known().names.contains(id)
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

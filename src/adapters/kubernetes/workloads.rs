@@ -165,6 +165,7 @@ impl Watched {
 
     /// What follows from a sight of one object, which may be that of another kind.
     fn join(&mut self, (kind, of): &Listed, event: Event) {
+        self.presence.note(&event);
         let joining = self.joining.get_mut(&of.namespace).filter(|_| kind.identity() == Kind::Deployment);
         let news = match (joining, event) {
             (Some(joining), event) => joining.step(event),

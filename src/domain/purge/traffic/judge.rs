@@ -61,6 +61,11 @@ impl Was {
         }
     }
 
+    /// The same of one whose rollout in flight has a newer record, with this move if it has taken one: what it serves is not known.
+    pub(super) fn overtaken(self, taken: Option<String>) -> Self {
+        Self { is_complete: false, edge_has_it: false, moved: taken.or(self.moved), ..self }
+    }
+
     /// The same, and this leads to it.
     pub(super) fn with(self, leads: Leads) -> Self {
         Self { leads, ..self }
@@ -111,7 +116,10 @@ pub(super) fn judge(
 
     let mut found: BTreeMap<&WorkloadId, BTreeSet<(&WorkloadId, Lead)>> = BTreeMap::new();
     for (former, was, lead) in &gone {
-        for (id, next) in known.iter().filter(|(id, _)| leads_now(id, *lead)) {
+        let serving: Vec<_> = known.iter().filter(|(id, _)| leads_now(id, *lead)).collect();
+        // Of several that serve a host, those that did before may serve other paths of it.
+        let is_meant = |next: &Was| serving.len() == 1 || !next.leads.contains(*lead);
+        for (id, next) in serving.iter().filter(|(_, next)| is_meant(next)) {
             if !next.off && was.differs(next, digests) {
                 found.entry(id).or_default().insert((former, *lead));
             }
@@ -140,7 +148,8 @@ pub(super) fn judge(
     for (id, was) in known {
         let still = open.iter().filter(|(of, _)| *of == id).map(|(_, lead)| *lead);
         let leads: Leads = now.get(id).into_iter().flatten().copied().chain(still).collect();
-        if leads != was.leads {
+        // The record of one that is asked gets both at once.
+        if leads != was.leads && !judged.moves.contains_key(id) {
             judged.keep.insert(id.clone(), leads);
         }
     }

@@ -73,6 +73,8 @@ pub struct Traffic {
     keep_at: Option<Timestamp>,
     /// Moves that the record of the workload that serves now does not have yet.
     asked: BTreeMap<WorkloadId, Asked>,
+    /// The last moves that rollouts in flight have in their records.
+    taken: BTreeMap<WorkloadId, String>,
     /// Moves that a workload does not take: its owner has taken it out, or it is gone.
     refused: BTreeMap<WorkloadId, String>,
 }
@@ -132,7 +134,8 @@ impl Traffic {
 
     /// What is remembered of the workloads that a look is about: those of its namespace, and those elsewhere that share a host with them
     /// or have one that nobody served.
-    pub fn known(&self, look: &Look, records: &Records) -> BTreeMap<WorkloadId, Was> {
+    /// Those `in_flight` have newer records.
+    pub fn known(&self, look: &Look, records: &Records, in_flight: &BTreeSet<WorkloadId>) -> BTreeMap<WorkloadId, Was> {
         let leads_of = |id: &WorkloadId, record: &Record| self.kept.get(id).unwrap_or(&record.leads).clone();
         let mut hosts: BTreeSet<Lead> = look.leads().collect();
         let here = |id: &WorkloadId| id.namespace == look.namespace;
@@ -144,7 +147,9 @@ impl Traffic {
         let known = records.iter().filter_map(|(id, record): (_, &Arc<Record>)| {
             let leads = leads_of(id, record);
             let is_about = here(id) || leads.iter().any(|lead| hosts.contains(&lead));
-            is_about.then(|| (id.clone(), Was::of(record).with(leads)))
+            let taken = self.taken.get(id).cloned();
+            let was = || if in_flight.contains(id) { Was::of(record).overtaken(taken) } else { Was::of(record) };
+            is_about.then(|| (id.clone(), was().with(leads)))
         });
         known.collect()
     }
@@ -205,6 +210,7 @@ impl Traffic {
     /// The record of a workload has a move. One that is not asked for any more has left it with what led to it before.
     fn taken(&mut self, now: Timestamp, id: WorkloadId, token: &str) {
         let is_it = self.asked.get(&id).is_some_and(|asked| asked.moved.token == token);
+        self.taken.insert(id.clone(), token.to_owned());
         match is_it.then(|| self.answered(now, &id)).flatten() {
             Some(asked) => {
                 self.kept.insert(id, asked.leads);
@@ -243,6 +249,7 @@ impl Machine for Traffic {
             Event::Taken(id, token) => self.taken(now, id, &token),
             Event::Ended(id, token) => {
                 token.into_iter().for_each(|token| self.taken(now, id.clone(), &token));
+                self.taken.remove(&id);
                 self.changed(now, id.namespace.clone());
                 let Some(asked) = self.asked.get_mut(&id) else { return effects };
                 asked.ended += 1;
@@ -255,6 +262,7 @@ impl Machine for Traffic {
             Event::Departed(id, was) => {
                 let leads = self.kept.remove(&id);
                 self.refused.remove(&id);
+                self.taken.remove(&id);
                 self.answered(now, &id);
                 self.left.retain(|(left, _)| *left != id);
                 let was = match leads {

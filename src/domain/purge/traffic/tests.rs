@@ -79,7 +79,7 @@ impl Town {
                     let led = self.led.iter().filter(|(id, _)| id.namespace == namespace);
                     let led = led.map(|(id, hosts)| (id.clone(), hosts.clone())).collect();
                     let look = Look { namespace, kinds: Kind::ALL.into(), led };
-                    let known = self.traffic.known(&look, &self.records);
+                    let known = self.traffic.known(&look, &self.records, &self.busy);
                     self.feed(Event::Looked(look.into(), known));
                 }
                 Effect::Ask(workload, moved, leads) => {
@@ -187,6 +187,25 @@ fn a_workload_that_is_added_changes_nothing_until_the_other_is_gone() {
 }
 
 #[test]
+fn of_many_that_serve_a_host_only_those_that_are_new_there_are_asked() {
+    let mut town = Town::of(&[("blue", "1"), ("api", "2"), ("shop", "3"), ("green", "4")]);
+    let (beside, others) = ([(WWW, "blue"), (WWW, "api"), (WWW, "shop")], [(WWW, "api"), (WWW, "shop")]);
+    town.routed(&beside);
+    assert_eq!(town.routed(&others).purged(), [""; 0], "an Ingress is being replaced");
+    assert_eq!(town.routed(&beside).purged(), [""; 0]);
+    let green = ["traffic moved from blue (web: 1) to green (web: 4): www.example.com"];
+    assert_eq!(town.routed(&[others.as_slice(), &[(WWW, "green")]].concat()).purged(), green);
+}
+
+#[test]
+fn a_rollout_in_flight_may_have_served_what_its_record_does_not_say() {
+    let mut town = Town::of(&[("blue", "1"), ("green", "1")]);
+    town.routed(&[(WWW, "blue")]);
+    town.busy.insert(id("blue"));
+    assert_eq!(town.routed(&[(WWW, "green")]).purged().len(), 1);
+}
+
+#[test]
 fn the_same_version_behind_another_name_is_no_news() {
     let mut town = Town::of(&[("blue", "1"), ("green", "1")]);
     town.routed(&[(WWW, "blue")]);
@@ -282,7 +301,7 @@ fn what_cannot_be_listed_has_left_nothing() {
     town.rest();
     let led = BTreeMap::from([(id("green"), BTreeSet::from(["db.example.com".to_owned()]))]);
     let look = Look { namespace: "shop".to_owned(), kinds: BTreeSet::from([Kind::Deployment]), led };
-    let known = town.traffic.known(&look, &town.records);
+    let known = town.traffic.known(&look, &town.records, &BTreeSet::new());
     town.traffic.looking = Some(Looking { namespace: "shop".to_owned(), since: at(town.now) });
     let effects = town.traffic.step(at(town.now), Event::Looked(look.into(), known));
     let asks = effects.iter().filter(|effect| matches!(effect, Effect::Ask(..))).count();

@@ -390,7 +390,15 @@ impl Machine for Rollout {
         match event {
             Event::Seen(workload) => self.watched(Some(workload)),
             Event::Missed => self.watched(None),
-            Event::Moved(moved, leads) => self.sighting.move_here(moved, leads),
+            Event::Moved(moved, leads) => {
+                if self.record.draft.as_ref().and_then(|draft| draft.moved.as_ref()).is_none_or(|last| !last.is(&moved))
+                {
+                    // Hosts that were found before are not those that are to be purged.
+                    self.site.forget();
+                    self.ballot.recheck.outdate();
+                }
+                self.sighting.move_here(moved, leads);
+            }
             Event::Looked(workload) => {
                 fresh = self.sighting.looked(now, workload, &mut self.record.draft, &again);
             }
