@@ -25,7 +25,7 @@ use allclear::looking::whose::Whose;
 use allclear::looking::{About, Neighbours, Question, Sources};
 use expect_test::{ExpectFile, expect, expect_file};
 use kernel::id::{Member, Origin, Seq, WorkloadId, config_hash};
-use purge::agreement::roster::{Heartbeat, Pin, Trust, settings};
+use purge::agreement::roster::{Heartbeat, Pin, Stands, Trust, settings};
 use purge::bounds::policy::Policy;
 use purge::ports::{Board, Posted};
 use purge::records::record::Record;
@@ -148,6 +148,7 @@ impl World {
             members: members(&["eu-1", "eu-2", "us-1"]),
             settings: agreed(),
             config: config(),
+            stands: all_kinds(),
             words: BTreeMap::from([(web(), "2 of 5 pods ready; web-x4: ImagePullBackOff".to_owned())]),
             seqs: BTreeMap::from([(web(), record.seq)]),
             at_ms: 1,
@@ -181,6 +182,13 @@ impl World {
     async fn status(&self, output: Output) -> Outcome {
         status(&Asked::Sources(&self.sources, None), output).await
     }
+}
+
+/// Of a member that follows every kind.
+fn all_kinds() -> Stands {
+    let mut stands = Stands::default();
+    stands.follow(&kernel::id::Kind::ALL.into());
+    stands
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::records::record::{
-    ABSENT_REVISION, Brief, Failure, Outcome, Phase, Published, Purge, RECORD_BYTES_MAX, Record, SCHEMA, Vote,
+    ABSENT_REVISION, Brief, Outcome, Published, Purge, RECORD_BYTES_MAX, Record, SCHEMA, Vote,
 };
 use crate::records::rules::Rules;
 use kernel::id::Seq;
@@ -32,13 +32,11 @@ pub fn form(record: &Record) -> u32 {
     }
 }
 
-/// True if it has fields of decisions 48 to 56 (rules 3), or failures that only Rollouts have.
+/// True if it has fields of decisions 48 to 56 (rules 3).
 fn is_third(record: &Record) -> bool {
     let has_nonce = |vote: &Vote| vote.vector.0.values().any(|component| !component.nonce.is_none());
     let was_refused = |vote: &Vote| vote.purges.listed.values().any(|purge| !purge.refused.is_empty());
-    let was_given_up = |failure: &Failure| matches!(failure, Failure::Aborted | Failure::Degraded);
     !record.nonce.is_none()
-        || matches!(&record.phase, Phase::Failed(failure) if was_given_up(failure))
         || record.group_version.is_some()
         || !record.passed.is_empty()
         || record.group_name.is_some()

@@ -62,7 +62,7 @@ impl Outcome {
 
     /// A program that knows only the first two forms of a record cannot read it.
     pub const fn is_third(&self) -> bool {
-        matches!(self, Self::SwitchedOff | Self::SetBack | Self::Failed(Failure::Aborted | Failure::Degraded))
+        matches!(self, Self::SwitchedOff | Self::SetBack)
     }
 }
 
