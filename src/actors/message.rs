@@ -1,5 +1,5 @@
-//! The whole protocol between the actors, on one page. It names no actor. Elsewhere are `PeersRestarted`, beside the directory it
-//! carries, what is told of traffic that moves (`traffic`), and what the actors of Pipelines and of Repos tell only each other (`promoting::message`, `tending`).
+//! The protocol between the actors, on one page. It names no actor. Elsewhere are `PeersRestarted`, beside the directory it carries;
+//! moves of traffic (`traffic`); and what the actors of Pipelines and of Repos send only each other (`promoting::message`, `tending`).
 
 use std::collections::BTreeSet;
 

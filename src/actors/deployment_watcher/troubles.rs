@@ -40,7 +40,7 @@ impl DeploymentWatcher {
         self.count();
     }
 
-    /// Tells the group which kinds are followed. Lost in a full mailbox, it is told with the next sweep.
+    /// Sends the group the kinds that are followed. What its full mailbox refuses is sent with the next sweep.
     pub(super) fn tell_kinds(&self) {
         let (kinds, view) = (&self.env.settings.policy.kinds, self.troubles.view());
         let _ = self
