@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::deployment::deadline;
 use crate::object::{Object, repeated};
 use crate::reported::{GivenUp, Replicas, Says};
-use crate::{Newest, Own, WORKLOAD_GENERATION, wanted};
+use crate::{Newest, Own, WORKLOAD_GENERATION, counted};
 use kernel::unreadable::Unreadable;
 
 const OBSERVED: &str = "/status/observedGeneration";
@@ -45,13 +45,7 @@ pub(super) fn observed_generation(object: Object<'_>) -> Result<Option<i64>, Unr
 /// Where old pods run on for a while although no request is sent to them, they are not counted once the new ones are the stable ones: of
 /// a blue-green Rollout `availableReplicas` is about its active pods alone, of a canary with traffic routing about all.
 fn replicas(object: Object<'_>) -> Result<Replicas, Unreadable> {
-    let replicas = Replicas {
-        desired: wanted(object)?,
-        total: object.count("/status/replicas")?,
-        updated: object.count("/status/updatedReplicas")?,
-        ready: object.count("/status/readyReplicas")?,
-        available: object.count("/status/availableReplicas")?,
-    };
+    let replicas = counted(object)?;
     let (total, old) = (replicas.updated, replicas.old());
     if !is_stable(object)? {
         return Ok(replicas);

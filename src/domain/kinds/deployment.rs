@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use crate::object::{Condition, Object};
-use crate::reported::{GivenUp, Replicas, Says};
-use crate::{Newest, Own, wanted};
+use crate::reported::{GivenUp, Says};
+use crate::{Newest, Own, counted};
 use kernel::unreadable::Unreadable;
 
 /// The reason of a missed progress deadline.
@@ -27,13 +27,7 @@ const DEADLINE_DEFAULT: u32 = 600;
 pub(super) fn read(object: Object<'_>) -> Result<Own, Unreadable> {
     let progressing = object.condition("Progressing")?;
     Ok(Own {
-        replicas: Replicas {
-            desired: wanted(object)?,
-            total: object.count("/status/replicas")?,
-            updated: object.count("/status/updatedReplicas")?,
-            ready: object.count("/status/readyReplicas")?,
-            available: object.count("/status/availableReplicas")?,
-        },
+        replicas: counted(object)?,
         says: match &progressing {
             _ if object.flag("/spec/paused")? => Says::Held("the rollout is paused".to_owned()),
             Some(condition) if condition.reason == DEADLINE_EXCEEDED => {

@@ -136,6 +136,17 @@ fn one_by_one(object: Object<'_>, pods: u32) -> Result<Option<Duration>, Unreada
     Ok(Some(Duration::from_secs(each.saturating_mul(pods.into()))))
 }
 
+/// The counts of pods of a kind whose spec says how many it wants.
+fn counted(object: Object<'_>) -> Result<Replicas, Unreadable> {
+    Ok(Replicas {
+        desired: wanted(object)?,
+        total: object.count("/status/replicas")?,
+        updated: object.count("/status/updatedReplicas")?,
+        ready: object.count("/status/readyReplicas")?,
+        available: object.count("/status/availableReplicas")?,
+    })
+}
+
 /// The pods that its spec wants: 1 where it does not say.
 fn wanted(object: Object<'_>) -> Result<u32, Unreadable> {
     const AT: &str = "/spec/replicas";

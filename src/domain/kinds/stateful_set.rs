@@ -2,20 +2,14 @@
 
 use crate::object::Object;
 use crate::reported::{Replicas, Says};
-use crate::{Newest, Own, one_by_one, template_label, wanted};
+use crate::{Newest, Own, counted, one_by_one, template_label};
 use kernel::id::Kind;
 use kernel::unreadable::Unreadable;
 
 const PARTITION: &str = "/spec/updateStrategy/rollingUpdate/partition";
 
 pub(super) fn read(object: Object<'_>) -> Result<Own, Unreadable> {
-    let replicas = Replicas {
-        desired: wanted(object)?,
-        total: object.count("/status/replicas")?,
-        updated: object.count("/status/updatedReplicas")?,
-        ready: object.count("/status/readyReplicas")?,
-        available: object.count("/status/availableReplicas")?,
-    };
+    let replicas = counted(object)?;
     // `currentRevision` is not asked for: it can lag behind for ever (<https://github.com/kubernetes/kubernetes/issues/106055>).
     let revision = object.text("/status/updateRevision")?;
     // With OnDelete the former one stays current for ever.
