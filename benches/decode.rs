@@ -20,6 +20,7 @@ use allclear::adapters::kubernetes::workload_decoder;
 use divan::Bencher;
 use divan::counter::{BytesCount, ItemsCount};
 use kernel::id::Kind;
+use kernel::names::image::VersionOf;
 use purge::workloads::workload::Workload;
 use support::fixture::deployment;
 
@@ -52,8 +53,11 @@ unsafe impl GlobalAlloc for Counting {
 fn main() {
     let objects: Vec<String> = (0..DEPLOYMENTS).map(|number| deployment(number).to_string()).collect();
     let before = HELD.load(Relaxed);
-    let workloads: Vec<Box<Workload>> =
-        objects.iter().filter_map(|json| workload_decoder(Kind::Deployment)(json).ok()).map(Box::new).collect();
+    let workloads: Vec<Box<Workload>> = objects
+        .iter()
+        .filter_map(|json| workload_decoder(Kind::Deployment, &VersionOf::Images)(json).ok())
+        .map(Box::new)
+        .collect();
     let held = HELD.load(Relaxed) - before;
     assert_eq!(workloads.len(), DEPLOYMENTS);
     println!(
@@ -70,14 +74,19 @@ fn main() {
 #[divan::bench]
 fn one(bencher: Bencher<'_, '_>) {
     let json = deployment(0).to_string();
-    bencher.counter(BytesCount::of_str(&json)).bench(|| workload_decoder(Kind::Deployment)(black_box(&json)));
+    bencher
+        .counter(BytesCount::of_str(&json))
+        .bench(|| workload_decoder(Kind::Deployment, &VersionOf::Images)(black_box(&json)));
 }
 
 /// All of a large cluster.
 #[divan::bench(sample_count = 10, sample_size = 1)]
 fn ten_thousand(bencher: Bencher<'_, '_>) {
     let objects: Vec<String> = (0..DEPLOYMENTS).map(|number| deployment(number).to_string()).collect();
-    bencher
-        .counter(ItemsCount::new(DEPLOYMENTS))
-        .bench(|| objects.iter().filter_map(|json| workload_decoder(Kind::Deployment)(json).ok()).collect::<Vec<_>>());
+    bencher.counter(ItemsCount::new(DEPLOYMENTS)).bench(|| {
+        objects
+            .iter()
+            .filter_map(|json| workload_decoder(Kind::Deployment, &VersionOf::Images)(json).ok())
+            .collect::<Vec<_>>()
+    });
 }

@@ -105,7 +105,9 @@ pub async fn start(config: &Config, overrides: Overrides) -> Result<Running, Sta
     let boards = if overrides.boards.is_empty() { boards(config, &member, is_derived)? } else { overrides.boards };
     let lease = lease(config, &clients, ledger_namespace, &clock)?;
     let events = Events::new(clients.request.clone(), &instance());
-    let cluster = Cluster::new(&clients, scope.clone(), overrides.tempo.clone()).following(config.kinds.clone());
+    let cluster = Cluster::new(&clients, scope.clone(), overrides.tempo.clone())
+        .following(config.kinds.clone())
+        .versions(config.version.of.clone());
     let cluster: Arc<dyn ClusterView> = Arc::new(cluster);
     let beside = Beside { ledger: ledger.clone(), cluster: cluster.clone() };
     let others = Others::new(config, &clients, clock.clone(), overrides.stand_ins);

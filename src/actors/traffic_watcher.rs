@@ -49,7 +49,7 @@ pub struct Parent {
 impl TrafficWatcher {
     /// One that looks at these namespaces at its start: traffic may have moved while nobody watched.
     pub fn new(env: Env, stop_listener: StopListener, parent: Parent, begin_with: Vec<String>) -> Self {
-        let shell = Shell::new(Traffic::new(env.settings.policy.same_digest_is_same), &env);
+        let shell = Shell::new(Traffic::new(env.settings.policy.version.same_digest_is_same), &env);
         Self { env, stop_listener, parent, shell, interrupted: BTreeSet::new(), asking: BTreeSet::new(), begin_with }
     }
 

@@ -11,6 +11,7 @@ use super::call::{Api, CallError, bound, frame, open};
 use super::failure::{Collection, Failure};
 use super::pieces::Pieces;
 use super::text::{self, Decoder, Name, Reading};
+use kernel::unreadable::Unreadable;
 
 /// Objects in one page, and pages of one list: more than 50,000 Services in one namespace are not read.
 const PAGE: u32 = 500;
@@ -25,7 +26,12 @@ impl Api {
     ///
     /// # Errors
     /// When it is refused, not answered in time, or more than is read of one list.
-    pub async fn all<T>(&self, of: &Collection, labels: Option<&str>, decode: Decoder<T>) -> Result<Vec<T>, CallError> {
+    pub async fn all<T>(
+        &self,
+        of: &Collection,
+        labels: Option<&str>,
+        decode: impl Fn(&str) -> Result<T, Unreadable>,
+    ) -> Result<Vec<T>, CallError> {
         let mut items = Vec::new();
         match self.pages(of, labels, decode, |item| items.push(item)).await {
             Ok(None) => Ok(items),
@@ -51,7 +57,7 @@ impl Api {
         &self,
         of: &Collection,
         labels: Option<&str>,
-        decode: Decoder<T>,
+        decode: impl Fn(&str) -> Result<T, Unreadable>,
         mut keep: impl FnMut(T),
     ) -> Result<Option<String>, Failure> {
         let mut token = None;
@@ -61,7 +67,7 @@ impl Api {
             // Without a resourceVersion the API server answers with its present state, not with whatever it remembers.
             let params =
                 ListParams { limit: Some(PAGE), continue_token: token, label_selector, ..ListParams::default() };
-            let found = |item: &[u8]| match text::item(item, decode) {
+            let found = |item: &[u8]| match text::item(item, &decode) {
                 Reading::Read(item) => keep(item),
                 Reading::Unreadable(Name { namespace, name }, why) => {
                     let (resource, why) = (&*of.resource.plural, why.to_string());

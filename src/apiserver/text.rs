@@ -187,7 +187,7 @@ pub(crate) fn line<T>(bytes: &[u8], decode: impl Fn(&str) -> Result<T, Unreadabl
 }
 
 /// Reads one object of a list.
-pub(crate) fn item<T>(bytes: &[u8], decode: Decoder<T>) -> Reading<T> {
+pub(crate) fn item<T>(bytes: &[u8], decode: impl Fn(&str) -> Result<T, Unreadable>) -> Reading<T> {
     object(bytes, decode)
         .map_or_else(|why| Reading::Unreadable(identify(&String::from_utf8_lossy(bytes)).name, why), Reading::Read)
 }

@@ -61,7 +61,11 @@ pub async fn sources(
     };
     let group = neighbours(config, &clients, ledger.as_ref()).await?;
     Ok(Sources {
-        cluster: Arc::new(Cluster::new(&clients, scope, Tempo::default()).following(config.kinds.clone())),
+        cluster: Arc::new(
+            Cluster::new(&clients, scope, Tempo::default())
+                .following(config.kinds.clone())
+                .versions(config.version.of.clone()),
+        ),
         ledger,
         cdn: Arc::new(CloudFront::new(cloudfront_options(config, None)).await),
         group,

@@ -232,7 +232,11 @@ async fn in_cluster(config: &Config, outside: &Outside, options: &Options) -> Se
     findings.extend(reading);
     let scope =
         if watched.contains(&None) { Scope::All } else { Scope::Namespaces(watched.into_iter().flatten().collect()) };
-    let view = || Cluster::new(clients, scope.clone(), Tempo::default()).following(config.kinds.clone());
+    let view = || {
+        Cluster::new(clients, scope.clone(), Tempo::default())
+            .following(config.kinds.clone())
+            .versions(config.version.of.clone())
+    };
     let cluster = sources.is_ok().then(view);
     Seen { rights_of: who.words, findings, ledgered, cluster, watched: scope }
 }

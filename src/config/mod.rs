@@ -61,7 +61,7 @@ use kernel::names::paths::PathSet;
 use layers::Layer;
 use problem::Findings;
 use purge::agreement::roster::Trust;
-use purge::bounds::policy::{Agreement, AtTimeout, Choice, Missing, OnMissing, OnRollback, Policy};
+use purge::bounds::policy::{Agreement, AtTimeout, Choice, Missing, OnMissing, OnRollback, Policy, Versions};
 use purge::bounds::tenants::Tenants;
 use purge::purges::purge::{Pace, Rate};
 use purge::records::rules::Rules;
@@ -171,7 +171,7 @@ pub struct Config {
     /// When a rollout counts as complete or failed.
     pub rollout: Rollout,
     /// When two images are the same version.
-    pub version: Version,
+    pub version: Versions,
     /// What is purged, how fast, and when it is not.
     pub purge: Purge,
     /// `site.*`
@@ -247,13 +247,6 @@ pub enum ZeroReplicas {
     Wait,
     /// Complete, as nothing serves the old version.
     Complete,
-}
-
-/// `version.*`
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Version {
-    /// A new tag for the same digest is no change (decision 12).
-    pub same_digest_is_same: bool,
 }
 
 /// `site.*`
@@ -442,7 +435,7 @@ impl Config {
             settle: self.rollout.settle,
             drain_timeout: self.rollout.drain_timeout,
             zero_is_complete: self.rollout.zero_replicas == ZeroReplicas::Complete,
-            same_digest_is_same: self.version.same_digest_is_same,
+            version: self.version.clone(),
             paths: self.purge.paths.clone(),
             tenants: self.tenants.clone(),
             on_recovered: self.purge.on_recovered,

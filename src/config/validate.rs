@@ -18,13 +18,14 @@ use super::values::{DAY, LABEL_CHARS_MAX, MINUTE, SECOND, Values, label};
 use super::webhooks::{self, HookDefaults, ReadFile};
 use super::{
     CloudFront, Config, Distributions, Group, Leader, Ledger, LedgerBackend, Log, LogFormat, Namespaces, Purge, Redis,
-    Rollout, Site, Version, Watch, Webhooks, ZeroReplicas,
+    Rollout, Site, Watch, Webhooks, ZeroReplicas,
 };
 use kernel::id::Kind;
 use kernel::mask::shown;
+use kernel::names::image::VersionOf;
 use kernel::names::paths::{self, PathSet};
 use kernel::text::unread;
-use purge::bounds::policy::{Choice, OnMissing, OnRollback};
+use purge::bounds::policy::{Choice, OnMissing, OnRollback, Versions};
 use purge::bounds::tenants::PATHS_SENT_MAX;
 use purge::records::record::VOTE_PATH_BYTES_MAX;
 
@@ -44,8 +45,7 @@ pub(super) fn config(values: &mut Values<'_>, read: ReadFile<'_>) -> Option<Conf
     let dry_run = values.truth("dry_run");
     let watch = watch(values);
     let rollout = rollout(values);
-    let version =
-        values.truth("version.same_digest_is_same").map(|same_digest_is_same| Version { same_digest_is_same });
+    let version = versions(values);
     let purge = purge(values);
     let site = site(values);
     let kinds = kinds(values);
@@ -123,6 +123,15 @@ fn rollout(values: &mut Values<'_>) -> Option<Rollout> {
     let choices = [("wait", ZeroReplicas::Wait), ("complete", ZeroReplicas::Complete)];
     let zero_replicas = values.choice("rollout.zero_replicas", &choices);
     Some(Rollout { timeout: timeout?, settle: settle?, drain_timeout: drain_timeout?, zero_replicas: zero_replicas? })
+}
+
+fn versions(values: &mut Values<'_>) -> Option<Versions> {
+    let of = values.parsed("version.of", "`images`, `template` or `annotation KEY`", |text| {
+        let fix = "write images, template, or annotation and its key: annotation example.com/site-version";
+        VersionOf::parse(text).map_err(|_| Refused::new("is nothing that may count as a version", fix))
+    });
+    let same_digest_is_same = values.truth("version.same_digest_is_same");
+    Some(Versions { of: of?, same_digest_is_same: same_digest_is_same? })
 }
 
 fn kinds(values: &mut Values<'_>) -> Option<BTreeSet<Kind>> {

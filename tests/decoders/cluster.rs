@@ -14,6 +14,7 @@ use futures_util::StreamExt;
 use http::StatusCode;
 use kernel::id::{Kind, WorkloadId};
 use kernel::names::destination::Purpose;
+use kernel::names::image::VersionOf;
 use kernel::replica::lease::Replica;
 use objects::apps::app::{AppKind, ClusterKey, LeafId, LeafKind};
 use objects::apps::ready;
@@ -58,7 +59,7 @@ fn spoken(words: &str) -> bool {
 fn workload(bytes: &[u8]) -> bool {
     let text = text(bytes);
     let read = Kind::ALL.map(|kind| {
-        let decode = workload_decoder(kind);
+        let decode = workload_decoder(kind, &VersionOf::Images);
         let Ok(workload) = decode(&text) else { return false };
         assert_eq!(decode(&text).as_ref(), Ok(&workload));
         // The same object by other bytes: what is told twice, or is no number for a tree, is left out.
@@ -192,7 +193,7 @@ fn endpoint_slices(bytes: &[u8]) -> bool {
     const WORKLOAD: &str = r#"{"metadata":{"namespace":"shop","name":"web","uid":"u"},"spec":{"selector":
         {"matchLabels":{"app":"web"}},"template":{"metadata":{"labels":{"app":"web"}},"spec":{"containers":
         [{"name":"web","image":"web:1"}]}}}}"#;
-    let workload = workload_decoder(Kind::Deployment)(WORKLOAD).unwrap();
+    let workload = workload_decoder(Kind::Deployment, &VersionOf::Images)(WORKLOAD).unwrap();
     let bytes = Bytes::copy_from_slice(bytes);
     api::run(async move {
         let length = bytes.len();

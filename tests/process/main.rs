@@ -16,6 +16,7 @@
 mod alerts;
 mod argo;
 mod by_hand;
+mod changes;
 mod commands;
 mod completion;
 mod defects;

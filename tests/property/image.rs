@@ -1,7 +1,10 @@
 //! Image references and versions.
 
-use kernel::names::image::{Container, Image, Version, difference};
+use std::collections::BTreeMap;
+
+use kernel::names::image::{Beside, Container, Fields, Image, Version, difference};
 use proptest::prelude::*;
+use serde_json::json;
 
 fn digest() -> impl Strategy<Value = String> {
     prop_oneof!["sha256:[0-9a-f]{64}", "sha512:[0-9a-f]{128}"]
@@ -39,10 +42,20 @@ fn image() -> impl Strategy<Value = String> {
 }
 
 fn version() -> impl Strategy<Value = Version> {
-    let container = prop::sample::select(vec!["web", "init:migrate", "sidecar"]);
-    prop::collection::btree_map(container, image(), 0..3).prop_map(|images| {
-        images.into_iter().map(|(name, text)| (Container::from(name.to_owned()), text.parse().unwrap())).collect()
-    })
+    let container = prop::sample::select(vec!["web", "init:migrate", "volume:content"]);
+    let images = prop::collection::btree_map(container, image(), 0..3);
+    let of = |(images, beside): (BTreeMap<&str, String>, Option<Beside>)| {
+        let image = |(name, text): (&str, String)| (Container::from(name.to_owned()), text.parse().unwrap());
+        images.into_iter().map(image).collect::<Version>().with(beside)
+    };
+    (images, beside()).prop_map(of)
+}
+
+fn beside() -> impl Strategy<Value = Option<Beside>> {
+    let template = |env: &str| Some(Beside::Template(Fields::of(&json!({"metadata": {"labels": {"env": env}}}))));
+    let annotation = |value| Some(Beside::annotation("example.com/site", value));
+    let all = vec![template("1"), template("2"), annotation(None), annotation(Some("1")), annotation(Some(""))];
+    prop_oneof![3 => Just(None), 2 => prop::sample::select(all)]
 }
 
 proptest! {

@@ -6,7 +6,7 @@ use kernel::id::{Component, InvalidationId, Member, Nonce, NoticeId, Origin, Ref
 use kernel::names::distribution::DistributionId;
 use kernel::names::group_name::Alias;
 use kernel::names::host::Host;
-use kernel::names::image::{Container, Version};
+use kernel::names::image::{Beside, Container, Fields, Version};
 use kernel::names::paths::PathSet;
 use notices::notice::{About, Kind, Mentions, Notice, PurgeFact};
 use proptest::collection::{btree_map, btree_set, vec};
@@ -38,6 +38,14 @@ fn version() -> impl Strategy<Value = Version> {
     btree_map(select(vec!["web", "init:migrate", "sidecar"]), image, 0..3).prop_map(|images| {
         images.into_iter().map(|(name, text)| (Container::from(name.to_owned()), text.parse().unwrap())).collect()
     })
+}
+
+fn beside() -> impl Strategy<Value = Beside> {
+    let fields = btree_map("[a-z\\[\\]./ü]{0,20}", any::<u32>(), 0..4)
+        .prop_map(|fields| fields.into_iter().map(|(path, hash)| (path.into(), hash)).collect::<Fields>());
+    let annotation =
+        ("[a-z./]{1,20}", option::of(text())).prop_map(|(key, value)| Beside::annotation(&key, value.as_deref()));
+    prop_oneof![fields.prop_map(Beside::Template), annotation]
 }
 
 fn hosts() -> impl Strategy<Value = BTreeSet<Host>> {
@@ -227,15 +235,15 @@ prop_compose! {
         untold in vec(notice(), 0..2), conditions in btree_set(text(), 0..3),
         (config, last, stalled) in ("[0-9a-f]{0,16}", option::of(vector().prop_map(|v| Brief::of(&v))), any::<bool>()),
         set_back in option::of((seq(), any::<u64>())),
-        (off, chosen, request, asked, from) in
-            (any::<bool>(), any::<bool>(), option::of(seq()), option::of(paths()), option::of(version())),
+        (off, chosen, volumes, request, asked, from) in
+            (any::<bool>(), any::<bool>(), any::<bool>(), option::of(seq()), option::of(paths()), option::of(version())),
         (times, site, group_version, group_name, remark) in
             (times(), option::of(last_site()), option::of(text()), option::of(alias()), text()),
         passed in vec(passed(), 0..3), (hosts, move_of) in (vec(text(), 0..40), option::of((text(), text()))),
     ) -> Record {
         Record {
             revision, uid, stand_in, seq, nonce, version, group_version, group_name, generation, change, phase, elapsed_ms, settled, edge, closed,
-            requested_at, passed, votes, owed, history, untold, config, last, stalled, set_back, off, chosen, request, asked, from, site, times,
+            requested_at, passed, votes, owed, history, untold, config, last, stalled, set_back, off, chosen, volumes, request, asked, from, site, times,
             conditions,
             remark,
             leads: hosts.iter().map(|host| Lead::of(host)).collect(),
@@ -327,6 +335,34 @@ proptest! {
             let written = encode(&record).unwrap();
             prop_assert!(written.starts_with(start), "{}", written);
         }
+    }
+
+    // A program that does not know what counts beside images would take each sight for a change, or none.
+    #[test]
+    fn a_record_of_more_than_images_is_of_the_fourth_form_and_survives(
+        mut record in record(), mut vote in vote(), mut last in passed(), beside in beside(), which in 0..6,
+    ) {
+        let with = |version: Version| version.with(Some(beside));
+        match which {
+            0 => record.version = with(record.version),
+            1 => record.settled = Some(with(record.version.clone())),
+            2 => record.from = Some(with(record.version.clone())),
+            3 => {
+                last.version = with(last.version);
+                record.passed.push(last);
+            }
+            4 => {
+                vote.version = with(vote.version);
+                record.votes.push(vote);
+            }
+            _ => {
+                vote.version = with(vote.version);
+                record.owed.push(vote);
+            }
+        }
+        let written = encode(&record).unwrap();
+        prop_assert!(written.starts_with("{\"z\":4,"), "{}", written);
+        prop_assert_eq!(decode(written.as_bytes()).unwrap(), record);
     }
 
     // That a site is lost is told in a word that came with the third form.

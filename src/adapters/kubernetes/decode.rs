@@ -12,23 +12,18 @@ use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value, json};
 
 use super::parts::{Annotations, annotations};
-use apiserver::Decoder;
 use kernel::id::{Kind, WorkloadId};
-use kernel::names::image::{Container, Image, Version};
+use kernel::names::image::{Beside, Container, Fields, Image, Version, VersionOf};
 use kernel::names::selector::Labels;
 use kernel::unreadable::Unreadable;
 use kinds::object::{Object, dotted};
 use kinds::{Own, Report, TEMPLATE_GENERATION};
 use purge::workloads::workload::{ANNOTATION_PREFIX, NoVersion, Tuning, Workload, recordable};
 
-/// What reads workloads of a kind.
-pub const fn workload(kind: Kind) -> Decoder<Workload> {
-    match kind {
-        Kind::Deployment => deployment,
-        Kind::StatefulSet => |json| read(Kind::StatefulSet, json),
-        Kind::DaemonSet => |json| read(Kind::DaemonSet, json),
-        Kind::Rollout => |json| read(Kind::Rollout, json),
-    }
+/// What reads workloads of a kind, with versions of this beside images.
+pub fn workload(kind: Kind, of: &VersionOf) -> impl Fn(&str) -> Result<Workload, Unreadable> + Send + Sync + use<> {
+    let of = of.clone();
+    move |json| read(kind, &of, json)
 }
 
 /// Reads a Deployment.
@@ -36,10 +31,10 @@ pub const fn workload(kind: Kind) -> Decoder<Workload> {
 /// # Errors
 /// When a field that is used has another type than Kubernetes gives it.
 pub fn deployment(json: &str) -> Result<Workload, Unreadable> {
-    read(Kind::Deployment, json)
+    read(Kind::Deployment, &VersionOf::Images, json)
 }
 
-fn read(kind: Kind, json: &str) -> Result<Workload, Unreadable> {
+fn read(kind: Kind, of: &VersionOf, json: &str) -> Result<Workload, Unreadable> {
     let Raw { metadata, spec, status } = serde_json::from_str(json)?;
     let parts = [("metadata", Some(metadata.judged())), ("spec", spec), ("status", status)];
     let parts = parts.into_iter().map(|(name, part)| (name.to_owned(), part.unwrap_or_default()));
@@ -56,7 +51,9 @@ fn read(kind: Kind, json: &str) -> Result<Workload, Unreadable> {
     let mut tuning = Tuning::read(annotations);
     tuning.own_deadline = deadline;
     let pods: PodSpec = part(object, "/spec/template/spec")?;
-    let version = pods.version(tuning.containers.as_ref()).map(|all| chosen(all, &mut tuning)).and_then(recordable);
+    let beside = beside(object, of, json, &mut tuning)?;
+    let version = pods.version(tuning.counts.containers.as_ref()).map(|all| chosen(all, &mut tuning));
+    let version = version.map(|images| images.with(beside)).and_then(recordable);
     let labels: Option<Labels> = part(object, "/spec/template/metadata/labels")?;
     Ok(Workload {
         id: WorkloadId::new(kind, metadata.namespace, metadata.name),
@@ -85,15 +82,57 @@ fn part<'a, T: Deserialize<'a>>(object: Object<'a>, at: &str) -> Result<T, Unrea
     T::deserialize(part).map_err(|error| Unreadable::because(format!("{}: {error}", dotted(at))))
 }
 
+/// What makes the version beside the images.
+fn beside(object: Object<'_>, of: &VersionOf, json: &str, tuning: &mut Tuning) -> Result<Option<Beside>, Unreadable> {
+    let own = tuning.counts.of.clone();
+    Ok(match own.as_ref().unwrap_or(of) {
+        VersionOf::Images => None,
+        VersionOf::Template => {
+            let fields = Fields::of(object.at("/spec/template").unwrap_or(&Value::Null));
+            // Of an Argo Rollout: it makes new pods of the same template.
+            Some(Beside::Template(match object.text("/spec/restartAt")? {
+                Some(at) => fields.and("restartAt", at),
+                None => fields,
+            }))
+        }
+        VersionOf::Annotation(key) => {
+            let in_template: Option<Annotations> = part(object, "/spec/template/metadata/annotations")?;
+            let Annotated { metadata } = serde_json::from_str(json)?;
+            let all = [in_template, metadata.annotations];
+            let value = all.iter().flatten().find_map(|annotations| annotations.get(&**key));
+            if value.is_none() && own.is_some() {
+                tuning.fault(|| {
+                    format!(
+                        "annotation {ANNOTATION_PREFIX}change: neither the workload nor its pod template has an annotation {key}; only \
+                         images count until one has"
+                    )
+                });
+            }
+            Some(Beside::annotation(key, value.map(String::as_str)))
+        }
+    })
+}
+
+/// All annotations, which are read only where one of them counts.
+#[derive(Deserialize)]
+struct Annotated {
+    metadata: AllAnnotations,
+}
+
+#[derive(Deserialize)]
+struct AllAnnotations {
+    annotations: Option<Annotations>,
+}
+
 /// Only the containers the owner asked for. Names of containers that are not there are a fault of the annotation, which
 /// then does not hold: a typing error must not make every change invisible.
 fn chosen(all: Version, tuning: &mut Tuning) -> Version {
-    let Some(names) = &tuning.containers else { return all };
+    let Some(names) = &tuning.counts.containers else { return all };
     match all.only(names) {
         Ok(version) => version,
         Err(error) => {
             tuning.fault(|| format!("annotation {ANNOTATION_PREFIX}containers: {error}"));
-            tuning.containers = None;
+            tuning.counts.containers = None;
             all
         }
     }
@@ -136,13 +175,14 @@ fn own_annotations<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Annotat
     annotations(deserializer, |key| key.starts_with(ANNOTATION_PREFIX) || key == TEMPLATE_GENERATION)
 }
 
-/// The containers of a pod or of a pod template.
+/// The containers and volumes of a pod or of a pod template.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct PodSpec {
     node_name: Option<String>,
     containers: Vec<ContainerSpec>,
     init_containers: Option<Vec<ContainerSpec>>,
+    volumes: Option<Vec<VolumeSpec>>,
 }
 
 #[derive(Deserialize)]
@@ -151,20 +191,38 @@ struct ContainerSpec {
     image: Option<String>,
 }
 
+#[derive(Deserialize)]
+struct VolumeSpec {
+    name: String,
+    image: Option<VolumeImage>,
+}
+
+/// <https://kubernetes.io/docs/concepts/storage/volumes/#image>
+#[derive(Deserialize)]
+struct VolumeImage {
+    reference: Option<String>,
+}
+
 impl PodSpec {
     /// The node that it is bound to.
     pub fn node_name(&self) -> Option<&str> {
         self.node_name.as_deref()
     }
 
-    /// The version these containers make. An image that cannot be read matters only if its container does: all do, unless
+    /// The version that these containers and volumes make. An image that cannot be read matters only if its container does: all do, unless
     /// `only` names some.
     pub fn version(self, only: Option<&BTreeSet<String>>) -> Result<Version, NoVersion> {
         let main = self.containers.into_iter().map(|spec| (Container::Main(spec.name), spec.image));
         let init = self.init_containers.into_iter().flatten();
         let init = init.map(|spec| (Container::Init(spec.name), spec.image));
+        // One whose reference something else fills in, pod by pod, has none that could be compared.
+        let reference = |volume: VolumeSpec| {
+            let reference = volume.image?.reference.filter(|reference| !reference.is_empty())?;
+            Some((Container::volume(&volume.name), Some(reference)))
+        };
+        let volumes = self.volumes.into_iter().flatten().filter_map(reference);
         let mut images = Vec::new();
-        for (container, image) in main.chain(init) {
+        for (container, image) in main.chain(init).chain(volumes) {
             match Image::parse(image.as_deref().unwrap_or_default()) {
                 Ok(image) => images.push((container, image)),
                 Err(_) if only.is_some_and(|names| !names.contains(container.name())) => {}
@@ -281,6 +339,69 @@ mod tests {
         assert_eq!(version.to_string(), "web shop/web:1.2");
     }
 
+    fn counted(of: &str, change: impl FnOnce(&mut Value)) -> Workload {
+        let mut object = example();
+        change(&mut object);
+        workload(Kind::Deployment, &VersionOf::parse(of).unwrap())(&object.to_string()).unwrap()
+    }
+
+    fn difference(before: &Workload, after: &Workload) -> String {
+        let version = |workload: &Workload| workload.version.clone().unwrap();
+        kernel::names::image::difference(&version(before), &version(after))
+    }
+
+    #[test]
+    fn an_image_volume_counts_and_one_without_a_reference_does_not() {
+        let with = |volumes: Value| counted("images", |object| object["spec"]["template"]["spec"]["volumes"] = volumes);
+        let plain = json!([{"name": "tmp", "emptyDir": {}}, {"name": "later", "image": {}}, {"name": "x", "image": {"reference": ""}}]);
+        assert_eq!(with(plain).version, counted("images", |_| {}).version);
+        let content = |tag: &str| json!([{"name": "content", "image": {"reference": format!("shop/site:{tag}")}}]);
+        assert_eq!(difference(&with(content("1")), &with(content("2"))), "volume:content: 1 → 2");
+        let bad = with(json!([{"name": "content", "image": {"reference": "a b"}}]));
+        assert!(bad.version.unwrap_err().to_string().starts_with("volume:content: "));
+    }
+
+    #[test]
+    fn a_template_or_an_annotation_counts_where_it_is_asked_for() {
+        let restart = |object: &mut Value| {
+            object["spec"]["template"]["metadata"]["annotations"] = json!({"kubectl.kubernetes.io/restartedAt": "now"});
+        };
+        let at_rest = |of: &str| counted(of, |_| {});
+        assert_eq!(counted("images", restart).version, at_rest("images").version);
+        let words = difference(&at_rest("template"), &counted("template", restart));
+        assert_eq!(words, "pod template: annotations[kubectl.kubernetes.io/restartedAt]");
+        assert_eq!(
+            counted("template", |object| object["spec"]["replicas"] = json!(9)).version,
+            at_rest("template").version
+        );
+        let site = |at: &str, value: &str| {
+            let annotations = json!({"example.com/site": value});
+            counted("annotation example.com/site", |object| {
+                *object.pointer_mut(at).unwrap() = json!({"annotations": annotations})
+            })
+        };
+        let template = "/spec/template/metadata";
+        assert_eq!(difference(&site(template, "1"), &site(template, "2")), "example.com/site: 1 → 2");
+    }
+
+    #[test]
+    fn the_owner_says_what_counts_and_hears_that_it_is_not_there() {
+        let own = |value: &str| {
+            counted("template", |object| {
+                object["metadata"]["annotations"] = json!({"allclear.dev/change": value, "example.com/site": "7"});
+            })
+        };
+        assert_eq!(own("images").version, counted("images", |_| {}).version);
+        assert!(own("annotation example.com/site").version.unwrap().to_string().ends_with(", example.com/site 7"));
+        let missing = own("annotation example.com/other");
+        assert!(missing.tuning.faults[0].contains("only images count until one has"), "{:?}", missing.tuning.faults);
+        let bad = own("everything");
+        assert!(bad.tuning.faults[0].contains("\"everything\" is none of"), "{:?}", bad.tuning.faults);
+        assert!(bad.version.unwrap().beside().is_some(), "then the configuration's choice holds");
+        let everywhere = counted("annotation example.com/other", |_| {});
+        assert_eq!(everywhere.tuning.faults, [""; 0], "many workloads may have none");
+    }
+
     // Faults: T3
     #[test]
     fn a_version_too_large_for_a_record_is_a_fault_until_containers_are_chosen() {
@@ -298,7 +419,7 @@ mod tests {
     fn a_container_that_is_not_there_is_a_fault_and_all_containers_count() {
         let workload = with("/metadata/annotations", json!({"allclear.dev/containers": "wbe"})).unwrap();
         assert_eq!(workload.version.as_ref().map(|version| version.iter().len()), Ok(3));
-        assert_eq!(workload.tuning.containers, None);
+        assert_eq!(workload.tuning.counts.containers, None);
         assert!(workload.tuning.faults[0].contains("no container is named wbe"), "{:?}", workload.tuning.faults);
     }
 }

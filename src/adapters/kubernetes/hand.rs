@@ -8,6 +8,7 @@ use super::desk::Mark;
 use super::{look, resource_of};
 use apiserver::{Api, Clients, Collection};
 use kernel::id::{Kind, WorkloadId};
+use kernel::names::image::VersionOf;
 use kernel::refusal::Refused;
 use purge::ports::PortError;
 use purge::workloads::joining::joined;
@@ -53,8 +54,8 @@ impl Hand {
         if id.kind != Kind::Deployment {
             return Ok(Some(id.kind));
         }
-        let (deployment, rollout) =
-            tokio::join!(look(&self.api, Kind::Deployment, id), look(&self.api, Kind::Rollout, id));
+        let seen = |kind| look(&self.api, kind, &VersionOf::Images, id);
+        let (deployment, rollout) = tokio::join!(seen(Kind::Deployment), seen(Kind::Rollout));
         let rollout = match rollout {
             Err(error) if error.refused() == Some(Refused::Right) => None,
             found => found?,

@@ -50,6 +50,7 @@ pub use lease::KubernetesLease;
 use apiserver::{Api, Collection, Look, NAMESPACES, Reach, Reading, Resource, Watches};
 use claims::ClaimReader;
 use kernel::id::{Kind, WorkloadId};
+use kernel::names::image::VersionOf;
 use kernel::refusal::Refused;
 use purge::ports::{ClusterView, Flow, PodSight, PortError, Present, RoutingSight, Sight};
 use purge::site::{Age, Gathered, RouteClaim};
@@ -160,6 +161,7 @@ pub struct Cluster {
     looks: Api,
     scope: Scope,
     kinds: BTreeSet<Kind>,
+    of: VersionOf,
     rollouts: Presence,
     sites: SiteReader,
     claims: ClaimReader,
@@ -174,6 +176,7 @@ impl Cluster {
             watches: Watches::new(clients.watch.clone(), tempo),
             scope,
             kinds: Kind::ALL.into(),
+            of: VersionOf::Images,
             rollouts: Presence::default(),
             sites: SiteReader::new(api.clone()),
             claims: ClaimReader::new(api.clone()),
@@ -189,6 +192,16 @@ impl Cluster {
         Self { kinds, ..self }
     }
 
+    /// The same, with versions that are of more than images.
+    #[must_use]
+    pub fn versions(self, of: VersionOf) -> Self {
+        Self { of, ..self }
+    }
+
+    async fn look(&self, kind: Kind, id: &WorkloadId) -> Result<Option<Workload>, PortError> {
+        look(&self.looks, kind, &self.of, id).await
+    }
+
     /// Reads the Rollout of this name, where Rollouts are followed. A missing right counts as none, unless one of this name was seen: a
     /// right that is taken away holds up no other workload.
     async fn rollout(&self, id: &WorkloadId) -> Result<Option<Workload>, PortError> {
@@ -196,7 +209,7 @@ impl Cluster {
         if !self.kinds.contains(&Kind::Rollout) || is_followed == Some(false) {
             return Ok(None);
         }
-        match look(&self.looks, Kind::Rollout, id).await {
+        match self.look(Kind::Rollout, id).await {
             Err(error) if error.refused() == Some(Refused::Right) && !self.rollouts.knows(id) => Ok(None),
             found => found,
         }
@@ -204,17 +217,17 @@ impl Cluster {
 }
 
 /// Reads one object of a kind.
-async fn look(api: &Api, kind: Kind, id: &WorkloadId) -> Result<Option<Workload>, PortError> {
+async fn look(api: &Api, kind: Kind, of: &VersionOf, id: &WorkloadId) -> Result<Option<Workload>, PortError> {
     let collection = Collection::of(resource_of(kind), &id.namespace);
     let Some(answer) = api.get(&collection, &id.name).await? else { return Ok(None) };
-    answer.read(decode::workload(kind)).map(Some)
+    answer.read(decode::workload(kind, of)).map(Some)
 }
 
 #[async_trait]
 impl ClusterView for Cluster {
     fn watch(&self) -> Flow<Sight> {
         let listed = self.kinds.iter().flat_map(|kind| self.scope.listed(*kind)).collect();
-        workloads::watch(self.watches.clone(), self.api.clone(), listed, self.rollouts.clone())
+        workloads::watch(self.watches.clone(), self.api.clone(), listed, self.rollouts.clone(), self.of.clone())
     }
 
     fn watch_routing(&self) -> Flow<RoutingSight> {
@@ -238,17 +251,17 @@ impl ClusterView for Cluster {
             return Err(PortError::lasting(collection.attempt_one("get", &id.name).to_string(), why));
         }
         if id.kind != Kind::Deployment {
-            return look(&self.looks, id.kind, id).await;
+            return self.look(id.kind, id).await;
         }
-        let (deployment, rollout) = tokio::join!(look(&self.looks, Kind::Deployment, id), self.rollout(id));
+        let (deployment, rollout) = tokio::join!(self.look(Kind::Deployment, id), self.rollout(id));
         Ok(joined(deployment?, rollout?))
     }
 
     async fn workloads(&self, namespace: &str) -> Result<Present, PortError> {
         let (mut kinds, mut found) = (BTreeSet::new(), BTreeMap::new());
         for kind in self.kinds.iter().copied().filter(|_| self.scope.contains(namespace)) {
-            let listed =
-                self.api.all(&Collection::of(resource_of(kind), namespace), None, decode::workload(kind)).await;
+            let of = Collection::of(resource_of(kind), namespace);
+            let listed = self.api.all(&of, None, decode::workload(kind, &self.of)).await;
             let listed = match listed {
                 Ok(listed) => listed,
                 // The cluster does not have the kind.

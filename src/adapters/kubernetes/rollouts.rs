@@ -13,6 +13,7 @@ use kube::api::ListParams;
 use super::decode;
 use apiserver::{Api, Collection, Look, Reach, Watches};
 use kernel::id::{Kind, WorkloadId};
+use kernel::names::image::VersionOf;
 use purge::ports::Flow;
 use purge::workloads::joining::Event;
 use purge::workloads::workload::Workload;
@@ -21,9 +22,9 @@ use purge::workloads::workload::Workload;
 pub(super) type Said = Option<Look<Workload>>;
 
 /// Watches the Rollouts of one scope for ever. `again`: how often the kind is looked for.
-pub(super) fn watch(watches: Watches, api: Api, of: Collection) -> Flow<Said> {
+pub(super) fn watch(watches: Watches, api: Api, of: Collection, version: VersionOf) -> Flow<Said> {
     let again = watches.tempo.unserved;
-    let seeker = Seeker { watches, api, of, looks: None, wait: Duration::ZERO, again };
+    let seeker = Seeker { watches, api, of, version, looks: None, wait: Duration::ZERO, again };
     Box::pin(unfold(seeker, |mut seeker| async move {
         let said = seeker.next().await?;
         Some((said, seeker))
@@ -34,6 +35,7 @@ struct Seeker {
     watches: Watches,
     api: Api,
     of: Collection,
+    version: VersionOf,
     /// While the kind is served.
     looks: Option<Flow<Look<Workload>>>,
     /// Before it is looked for.
@@ -53,7 +55,7 @@ impl Seeker {
                         _ => continue,
                     }
                 }
-                let decode = decode::workload(Kind::Rollout);
+                let decode = decode::workload(Kind::Rollout, &self.version);
                 self.looks = Some(self.watches.watch(self.of.clone(), decode, Reach::default()));
                 continue;
             };

@@ -14,6 +14,7 @@ use super::decode;
 use super::rollouts::{self, Presence, Said};
 use apiserver::{Api, Collection, Look, Name, Reach, Reading, Watches, proofs};
 use kernel::id::{Kind, WorkloadId};
+use kernel::names::image::VersionOf;
 use kernel::refusal::Refused;
 use kernel::unreadable::Unreadable;
 use kernel::watches::horizon::Verdict;
@@ -28,7 +29,7 @@ pub(super) type Listed = (Kind, Collection);
 type Looks = SelectAll<Flow<(Listed, Said)>>;
 
 /// Watches workloads for ever, and begins with a listing again where the cluster was set back.
-pub(super) fn watch(watches: Watches, api: Api, listed: Vec<Listed>, presence: Presence) -> Flow<Sight> {
+pub(super) fn watch(watches: Watches, api: Api, listed: Vec<Listed>, presence: Presence, of: VersionOf) -> Flow<Sight> {
     let reach = Reach::default();
     let proved = listed.iter().filter(|(kind, _)| *kind == Kind::Deployment).map(|(_, of)| of.clone()).collect();
     let mut watched = Watched {
@@ -43,6 +44,7 @@ pub(super) fn watch(watches: Watches, api: Api, listed: Vec<Listed>, presence: P
         api,
         listed,
         presence,
+        of,
         reach,
     };
     watched.begin();
@@ -57,6 +59,7 @@ struct Watched {
     api: Api,
     listed: Vec<Listed>,
     presence: Presence,
+    of: VersionOf,
     /// Of Deployments, which every cluster has; other kinds may be stored elsewhere, and count by themselves.
     reach: Reach,
     looks: Looks,
@@ -114,10 +117,10 @@ impl Watched {
     fn watch_one(&self, listed: &Listed) -> Flow<(Listed, Said)> {
         let ((kind, of), listed) = (listed.clone(), listed.clone());
         let said: Flow<Said> = match kind {
-            Kind::Rollout => rollouts::watch(self.watches.clone(), self.api.clone(), of),
+            Kind::Rollout => rollouts::watch(self.watches.clone(), self.api.clone(), of, self.of.clone()),
             Kind::Deployment | Kind::StatefulSet | Kind::DaemonSet => {
                 let reach = if kind == Kind::Deployment { self.reach.clone() } else { Reach::default() };
-                Box::pin(self.watches.watch(of, decode::workload(kind), reach).map(Some))
+                Box::pin(self.watches.watch(of, decode::workload(kind, &self.of), reach).map(Some))
             }
         };
         Box::pin(said.map(move |said| (listed.clone(), said)))

@@ -12,6 +12,7 @@ use super::catalog::{
 use super::report::Finding;
 use crate::looking::Neighbours;
 use crate::looking::listen::{Group, listen};
+use kernel::names::image::VersionOf;
 use purge::agreement::roster::Reason;
 use purge::bounds::policy::Policy;
 use purge::broker::Seen;
@@ -59,7 +60,7 @@ pub async fn group(
     let heard = listen(neighbours, member, ledgered, policy).await;
     let Some(seen) = &heard.seen else { return findings };
     findings.extend(holds(seen));
-    findings.extend(members(seen, &heard));
+    findings.extend(members(seen, &heard, policy));
     findings.extend(versions(&heard));
     findings.extend(clocks(&heard, now_ms));
     findings
@@ -81,7 +82,7 @@ fn holds(seen: &Seen) -> Vec<Finding> {
 }
 
 /// The members: which are silent, not believed, or have other settings.
-fn members(seen: &Seen, heard: &Group) -> Vec<Finding> {
+fn members(seen: &Seen, heard: &Group, policy: &Policy) -> Vec<Finding> {
     let agreed = seen.members.iter().filter(|member| member.agreed);
     let silent: Vec<&str> = agreed
         .filter(|member| member.disbelieved.is_none() && !heard.beats.keys().any(|name| name.0 == member.name))
@@ -108,10 +109,15 @@ fn members(seen: &Seen, heard: &Group) -> Vec<Finding> {
         .map(|member| format!("{} has another configuration: {}", member.name, member.differences.join("; ")))
         .collect();
     let cure = seen.members.iter().find_map(|member| member.cure.clone()).unwrap_or_default();
-    let configuration = if differing.is_empty() {
-        GROUP_CONFIGURATION.good(format!("the same everywhere ({})", seen.config))
-    } else {
+    let same = format!("the same everywhere ({})", seen.config);
+    let configuration = if !differing.is_empty() {
         GROUP_CONFIGURATION.failed(differing.join("; ")).hint(cure)
+    } else if policy.version.of == VersionOf::Template {
+        let each = "for a change of a template alone, each member may purge once";
+        let cure = "set version.of = \"annotation KEY\", so that all wait for each other";
+        GROUP_CONFIGURATION.warning(format!("{same}; members compare images and no templates: {each}")).hint(cure)
+    } else {
+        GROUP_CONFIGURATION.good(same)
     };
     vec![beats, key, configuration]
 }

@@ -58,11 +58,12 @@ impl Given {
 }
 
 /// Keys with a value that is valid for them and differs from the default, as it is written in TOML.
-const VALID: [(&str, &str); 8] = [
+const VALID: [(&str, &str); 9] = [
     ("watch.namespaces", "[\"shop\"]"),
     ("rollout.timeout", "\"20m\""),
     ("purge.creations_per_second", "0.25"),
     ("purge.on_recovered", "\"skip\""),
+    ("version.of", "\"annotation example.com/site-version\""),
     ("version.same_digest_is_same", "false"),
     ("group.name", "\"green\""),
     ("http.listen", "\"127.0.0.1:0\""),

@@ -15,6 +15,18 @@ async fn a_member_with_another_configuration_is_named_with_the_setting() {
 }
 
 #[tokio::test]
+async fn a_group_whose_templates_count_hears_of_a_better_choice() {
+    let mut world = World::start().await;
+    world.sections.insert("version", "of = \"template\"".to_owned());
+    let change = |beat: &mut Heartbeat| {
+        beat.settings.insert("version.of".to_owned(), "template".to_owned());
+        beat.boot = "y".to_owned();
+    };
+    world.beat("eu-2", change).await;
+    world.warns("group-configuration", "set version.of = \"annotation KEY\"").await;
+}
+
+#[tokio::test]
 async fn a_member_that_does_not_report_is_named() {
     let world = World::start().await;
     for redis in &world.redis {

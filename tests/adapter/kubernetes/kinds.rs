@@ -6,6 +6,7 @@ use std::time::Duration;
 use allclear::adapters::kubernetes::{Cluster, Scope, workload_decoder};
 use futures_util::StreamExt;
 use kernel::id::{Kind as WorkloadKind, WorkloadId};
+use kernel::names::image::VersionOf;
 use kernel::watches::listed::Scope as Listed;
 use kinds::reported::{Standing, Wait};
 use purge::ports::{ClusterView, Sight};
@@ -143,7 +144,7 @@ impl Play {
 
     fn standing(&self) -> Standing {
         let object = self.api.get(stored(self.kind), "shop", "web").unwrap();
-        workload_decoder(self.kind)(&object.to_string()).unwrap().standing(true)
+        workload_decoder(self.kind, &VersionOf::Images)(&object.to_string()).unwrap().standing(true)
     }
 
     /// The images of the pods that stay, each with whether it is ready. Of a Rollout those that its Service leads to, for others may run on.
@@ -198,7 +199,7 @@ fn each_kind_comes_to_be_complete_and_says_so() {
         set_image(&api, kind, "web", "shop/web:2");
         let read = || {
             let object = api.get(stored(kind), "shop", "web").unwrap();
-            workload_decoder(kind)(&object.to_string()).unwrap().standing(false)
+            workload_decoder(kind, &VersionOf::Images)(&object.to_string()).unwrap().standing(false)
         };
         let mut seen = Vec::new();
         for _ in 0..60 {

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use allclear::adapters::kubernetes::workload_decoder;
 use kernel::id::{Kind as WorkloadKind, Seq};
 use kernel::machine::{Machine, Timestamp};
+use kernel::names::image::VersionOf;
 use notices::notice::Kind;
 use purge::bounds::policy::Policy;
 use purge::rollouts::rollout::{Arrival, Effect, Event, Identity, Rollout};
@@ -116,7 +117,7 @@ fn an_object_with_1_900_unknown_annotations_is_read_and_judged_in_no_time() {
     let (mut took, mut faulty) = (Vec::new(), 0);
     for _ in 0..20 {
         let begin = Instant::now();
-        let workload = workload_decoder(WorkloadKind::Deployment)(&object).unwrap();
+        let workload = workload_decoder(WorkloadKind::Deployment, &VersionOf::Images)(&object).unwrap();
         let identity = Identity {
             workload: workload.id.clone(),
             member: "eu-1".into(),

@@ -8,6 +8,7 @@
 //! Not for: asking a registry anything. A tag that moved without the reference changing is invisible here.
 
 mod across;
+mod beside;
 mod version;
 
 use std::fmt;
@@ -18,6 +19,7 @@ use container_image_dist_ref::ImgRef;
 use container_image_dist_ref::err::Kind;
 
 pub use self::across::{Apart, Code};
+pub use self::beside::{Beside, Fields, NotAVersionOf, VersionOf};
 pub use self::version::{Container, UnknownContainers, Version, brief, difference};
 
 /// Longest reference in characters. The grammar allows a name of 255, a tag of 128 and a digest; the longest registered

@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::bounds::tenants::Tenants;
 use crate::records::rules::Rules;
 use kernel::id::Kind;
+use kernel::names::image::VersionOf;
 use kernel::names::paths::PathSet;
 
 /// How rollouts are judged and purges planned. All of it but the durations, and what only chooses the hosts of
@@ -23,8 +24,7 @@ pub struct Policy {
     pub drain_timeout: Duration,
     /// Whether a workload scaled to zero counts as complete. By default it neither completes nor fails (decision 20).
     pub zero_is_complete: bool,
-    /// Whether one digest under two tags is one version.
-    pub same_digest_is_same: bool,
+    pub version: Versions,
     /// The paths to purge unless the workload says otherwise.
     pub paths: PathSet,
     /// The rights of namespaces beyond the common bounds.
@@ -123,6 +123,21 @@ pub const ROLLOUT_TIMEOUT_DEFAULT: Duration = Duration::from_secs(15 * 60);
 /// Load balancers take one or two seconds to hear that an endpoint does not serve any more (decision 33).
 pub const SETTLE_DEFAULT: Duration = Duration::from_secs(3);
 
+/// What makes the version of a workload, and when two are the same.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Versions {
+    /// What counts beside the images, unless the workload says otherwise.
+    pub of: VersionOf,
+    /// Whether one digest under two tags is one version (decision 12).
+    pub same_digest_is_same: bool,
+}
+
+impl Default for Versions {
+    fn default() -> Self {
+        Self { of: VersionOf::Images, same_digest_is_same: true }
+    }
+}
+
 /// Kubernetes gives a pod 30 s to end; twice that covers nearly all that ask for more (decision 33).
 pub const DRAIN_TIMEOUT_DEFAULT: Duration = Duration::from_secs(60);
 
@@ -137,7 +152,7 @@ impl Default for Policy {
             settle: SETTLE_DEFAULT,
             drain_timeout: DRAIN_TIMEOUT_DEFAULT,
             zero_is_complete: false,
-            same_digest_is_same: true,
+            version: Versions::default(),
             paths: PathSet::default(),
             tenants: Tenants::default(),
             on_recovered: Choice::Purge,

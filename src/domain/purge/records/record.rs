@@ -48,7 +48,7 @@ pub use vote_purges::{Count, FAILURES_LISTED_MAX, PURGES_NAMED_MAX, PURGES_OPEN_
 
 /// The newest form of a record this program writes. It reads this one and those before. A record is written in the oldest
 /// form that can say all of it; see `record_codec::form`.
-pub const SCHEMA: u32 = 3;
+pub const SCHEMA: u32 = 4;
 
 /// Closed rollouts kept for `explain` and the status page. Three at about 150 bytes keep 10,000 records of a busy cluster
 /// below 100 KB a shard; older ones are in the log.
@@ -85,7 +85,7 @@ pub type Records = BTreeMap<WorkloadId, Arc<Record>>;
 /// One member's knowledge of one workload.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Record {
-    /// Raised by one with every write; the ledger's compare-and-set is on it. (*Version* always means images.)
+    /// Raised by one with every write; the ledger's compare-and-set is on it. (*Version* always means what the workload runs.)
     #[serde(rename = "r")]
     pub revision: u64,
     /// The workload's Kubernetes UID.
@@ -171,6 +171,9 @@ pub struct Record {
     /// change too many.
     #[serde(default, skip_serializing_if = "is_default")]
     pub chosen: bool,
+    /// The images of volumes count in its versions. Releases up to 2026-11-27 did not read them, and drop this.
+    #[serde(rename = "a", default, skip_serializing_if = "is_default")]
+    pub volumes: bool,
     /// The first rollout that a purge was asked for with, by `requested-at`, until one of it or of a later rollout is complete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<Seq>,
@@ -322,6 +325,7 @@ impl Record {
             set_back: None,
             off: false,
             chosen: false,
+            volumes: false,
             request: None,
             asked: None,
             from: None,

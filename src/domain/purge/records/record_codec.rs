@@ -18,18 +18,29 @@ use notices::notice::{Kind, Notice};
 /// The form of a record that does not name one.
 const FIRST_SCHEMA: u32 = 1;
 
-/// The form of the release before this one.
+/// The form of rules 2.
 const SECOND_SCHEMA: u32 = 2;
 
-/// The oldest form that can say all that is in this record. Each newer one is that of the rules of its number: a program that knows
-/// only older forms would pass over what is new in it, and drop it with its next write. So it must not read it (decision 41).
+/// The form of rules 3.
+const THIRD_SCHEMA: u32 = 3;
+
+/// The oldest form that can say all that is in this record. The second and third are those of the rules of their numbers: a program that
+/// knows only older forms would pass over what is new in it, and drop it with its next write. So it must not read it (decision 41).
 #[must_use]
 pub fn form(record: &Record) -> u32 {
     match () {
-        () if is_third(record) => SCHEMA,
+        () if is_fourth(record) => SCHEMA,
+        () if is_third(record) => THIRD_SCHEMA,
         () if is_second(record) => SECOND_SCHEMA,
         () => FIRST_SCHEMA,
     }
+}
+
+/// True if a version of it is of more than its images.
+fn is_fourth(record: &Record) -> bool {
+    let own = [Some(&record.version), record.settled.as_ref(), record.from.as_ref()].into_iter().flatten();
+    let passed = record.passed.iter().map(|passed| &passed.version);
+    own.chain(passed).chain(record.all_kept().map(|vote| &vote.version)).any(|version| version.beside().is_some())
 }
 
 /// True if it has fields of decisions 48 to 56 (rules 3).

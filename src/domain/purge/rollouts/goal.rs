@@ -40,7 +40,7 @@ pub enum Way {
 /// How far a workload is on its way to a goal. `since` is the version that it ran when the wait began: another one ends the wait.
 pub fn way(goal: Goal, since: &Version, record: Option<&Record>, workload: Option<&Workload>, policy: &Policy) -> Way {
     if let Some(Ok(now)) = workload.map(|workload| &workload.version)
-        && !now.same_content(since, policy.same_digest_is_same)
+        && !now.same_content(since, policy.version.same_digest_is_same)
     {
         return Way::Ended(format!("another version took its place: {}", difference(since, now)));
     }

@@ -87,9 +87,7 @@ const TROUBLED_PODS_MAX: usize = 2;
 pub fn summarise<'a>(pods: impl IntoIterator<Item = &'a Pod>, version: &Version) -> Pods {
     let mut summary = Pods::default();
     for pod in pods {
-        // A pod may have containers the template has not: sidecars are injected on the way.
-        let made_from = |images: &Version| version.iter().all(|(name, image)| images.image(name) == Some(image));
-        let own = pod.version.as_ref().is_some_and(made_from);
+        let own = pod.version.as_ref().is_some_and(|images| images.has_images_of(version));
         summary.started += u32::from(own && pod.started && (pod.terminating || !pod.ready));
         if pod.terminating {
             summary.leaving += 1;

@@ -12,6 +12,7 @@ use std::fmt;
 use crate::workloads::readiness::Pod;
 use crate::workloads::workload::Workload;
 use kernel::id::Kind;
+use kernel::names::image::Version;
 use kernel::names::selector::Labels;
 use kernel::text;
 use kinds::{GENERATION_LABEL, Newest};
@@ -119,7 +120,8 @@ fn old<'a>(pods: &'a [(Labels, Pod)], of: &Workload) -> Vec<&'a Pod> {
 /// Whether a pod that stays is of the Deployment beside a Rollout of the same name, and as new as the Rollout's own: another template of the
 /// same version.
 fn is_beside(labels: &Labels, pod: &Pod, of: &Workload) -> bool {
-    let has_its_version = || pod.version.is_some() && pod.version.as_ref() == of.version.as_ref().ok();
+    let has_its_images = |images: &Version| of.version.as_ref().is_ok_and(|version| images.has_images_of(version));
+    let has_its_version = || pod.version.as_ref().is_some_and(has_its_images);
     let is_of_deployment = !labels.contains_key(kinds::template_label(Kind::Rollout))
         && labels.contains_key(kinds::template_label(Kind::Deployment));
     of.object == Kind::Rollout && is_of_deployment && !pod.terminating && has_its_version()

@@ -11,7 +11,7 @@ use kernel::id::{Kind, WorkloadId};
 use kernel::names::distribution::{self, DistributionId};
 use kernel::names::group_name::{self, GroupName};
 use kernel::names::host::{self, Host};
-use kernel::names::image::{self, Container, Version};
+use kernel::names::image::{self, Container, NotAVersionOf, Version, VersionOf};
 use kernel::names::paths::{self, Path, PathSet};
 use kernel::names::selector::LabelSelector;
 use kernel::text::cut;
@@ -62,12 +62,12 @@ pub struct Workload {
 /// Why the images of a workload make no version.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum NoVersion {
-    #[error("container {0}: {1}")]
+    #[error("{what}{0}: {1}", what = if matches!(.0, Container::Volume(_)) { "" } else { "container " })]
     Image(Container, Box<image::Error>),
     /// A record has no room for it.
     #[error(
-        "the images of its {containers} containers take {bytes} bytes, {VERSION_BYTES_MAX} at most; choose those that count by the \
-         annotation {ANNOTATION_PREFIX}containers"
+        "the images of its {containers} containers and volumes take {bytes} bytes, {VERSION_BYTES_MAX} at most; choose those that count \
+         by the annotation {ANNOTATION_PREFIX}containers"
     )]
     TooLarge { containers: usize, bytes: usize },
 }
@@ -119,8 +119,7 @@ pub struct Tuning {
     pub distributions: Option<BTreeSet<DistributionId>>,
     /// `paths` and `cache-tags`: what to purge.
     pub paths: Option<PathSet>,
-    /// `containers`: only their images make a version.
-    pub containers: Option<BTreeSet<String>>,
+    pub counts: Counts,
     /// `rollout-timeout`.
     pub rollout_timeout: Option<Duration>,
     /// How long its own spec lets a rollout go without progress. `None` where there is no deadline.
@@ -136,6 +135,15 @@ pub struct Tuning {
     pub faults: Vec<String>,
     /// How many more there are.
     pub more_faults: usize,
+}
+
+/// What makes the version of a workload.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Counts {
+    /// `containers`: only their images, and those of volumes that it names.
+    pub containers: Option<BTreeSet<String>>,
+    /// `change`: what counts beside the images, instead of what the configuration says.
+    pub of: Option<VersionOf>,
 }
 
 /// An owner's requests for single actions: each changed value is a new request. Anything unset requests nothing.
@@ -164,13 +172,14 @@ pub const FAULT_BYTES_MAX: usize = 256;
 pub const ANNOTATION_BYTES_MAX: usize = 32 * 1024;
 
 /// The annotations that are understood, without their prefix.
-const ANNOTATIONS: [&str; 13] = [
+const ANNOTATIONS: [&str; 14] = [
     "enabled",
     "hosts",
     "distribution-ids",
     "paths",
     "cache-tags",
     "containers",
+    "change",
     "rollout-timeout",
     "requested-at",
     "requested-paths",
@@ -208,6 +217,8 @@ pub enum Unusable {
     Distribution(#[from] distribution::NotAnId),
     #[error(transparent)]
     Path(#[from] paths::Error),
+    #[error(transparent)]
+    VersionOf(#[from] NotAVersionOf),
     #[error(transparent)]
     GroupName(#[from] group_name::Invalid),
     #[error(transparent)]
@@ -286,8 +297,9 @@ impl Tuning {
             })?),
             "containers" => {
                 let names = list(value, |item| Ok::<_, Unusable>(item.to_owned()))?;
-                self.containers = Some(names.into_iter().collect());
+                self.counts.containers = Some(names.into_iter().collect());
             }
+            "change" => self.counts.of = Some(VersionOf::parse(value)?),
             "rollout-timeout" => self.rollout_timeout = Some(timeout(value)?),
             "requested-at" | "retry-at" if value.len() > REQUESTED_AT_BYTES_MAX => {
                 return Err(Unusable::Value(format!("longer than {REQUESTED_AT_BYTES_MAX} bytes")));

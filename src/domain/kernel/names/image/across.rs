@@ -69,10 +69,11 @@ impl Code<'_> {
 
 impl Version {
     /// Whether two members run the same images: by container the same digest where both have one, else the same tag and the same
-    /// last segment of the repository.
+    /// last segment of the repository. Of what is beside them, the values of an annotation that makes the version of both.
     #[must_use]
     pub fn same_across(&self, other: &Self) -> bool {
-        self.same_by(other, same_image)
+        let beside = self.beside().zip(other.beside());
+        self.same_by(other, same_image) && beside.is_none_or(|(mine, theirs)| mine.same_across(theirs))
     }
 }
 
@@ -98,6 +99,10 @@ struct Pair<'a> {
 }
 
 fn apart(one: &Version, other: &Version) -> Apart {
+    let beside = one.beside().zip(other.beside()).filter(|(one, other)| !one.same_across(other));
+    if let Some((one, other)) = beside {
+        return Apart { one: one.words(), other: other.words(), is_plain: true, needs_owner: false };
+    }
     let containers: BTreeSet<&Container> = one.iter().chain(other.iter()).map(|(container, _)| container).collect();
     let pair = |container| Pair { container, one: one.image(container), other: other.image(container) };
     let differs = |pair: &Pair<'_>| !pair.one.zip(pair.other).is_some_and(|(one, other)| same_image(one, other));

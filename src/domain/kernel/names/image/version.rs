@@ -3,32 +3,47 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use serde::{Deserialize, Serialize, Serializer};
+use serde::de::{Error as _, MapAccess, Visitor};
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::Image;
+use super::beside::{self, Beside, Fields};
 
 /// Differences [`difference`] spells out before it counts the rest. Pods rarely have more containers than this.
 const DIFFERENCES_SHOWN_MAX: usize = 5;
 
-/// One container of a pod template. Kubernetes gives init and other containers of a pod names from one set, so the name
-/// alone identifies it. Written `web` or `init:migrate`.
+/// One container of a pod template, or one volume that is an image. Kubernetes gives init and other containers of a pod names from one
+/// set, so the name alone identifies them. Written `web`, `init:migrate` or `volume:content`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
 pub enum Container {
     /// A container that runs for the life of the pod.
     Main(String),
     Init(String),
+    /// A volume, with its mark: so it is called everywhere, also where its owner chooses what counts.
+    /// <https://kubernetes.io/docs/concepts/storage/volumes/#image>
+    Volume(String),
 }
 
 /// The mark of an init container's name in text. A colon cannot be in a container's name.
 const INIT_MARK: &str = "init:";
 
+/// The mark of a volume's name.
+const VOLUME_MARK: &str = "volume:";
+
 impl Container {
-    /// The container's name in the pod template.
+    /// The volume of this name.
+    #[must_use]
+    pub fn volume(name: &str) -> Self {
+        Self::Volume(format!("{VOLUME_MARK}{name}"))
+    }
+
+    /// Its name as owners write it: the container's in the pod template; a volume's with its mark.
     #[must_use]
     pub fn name(&self) -> &str {
         match self {
-            Self::Main(name) | Self::Init(name) => name,
+            Self::Main(name) | Self::Init(name) | Self::Volume(name) => name,
         }
     }
 }
@@ -36,7 +51,7 @@ impl Container {
 impl fmt::Display for Container {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Main(name) => f.write_str(name),
+            Self::Main(name) | Self::Volume(name) => f.write_str(name),
             Self::Init(name) => write!(f, "{INIT_MARK}{name}"),
         }
     }
@@ -46,6 +61,7 @@ impl From<String> for Container {
     fn from(text: String) -> Self {
         match text.strip_prefix(INIT_MARK) {
             Some(name) => Self::Init(name.to_owned()),
+            None if text.starts_with(VOLUME_MARK) => Self::Volume(text),
             None => Self::Main(text),
         }
     }
@@ -57,16 +73,19 @@ impl From<Container> for String {
     }
 }
 
-/// The images of a pod template, init containers included. Serialised as a map of container to image text.
+/// The images of a pod template, those of init containers and volumes included, and what else makes a version where an owner wants it.
+/// Serialised as a map of container to image text; what is beside them has keys that no container can have.
 ///
 /// `==` compares every letter. Whether two versions mean the same is [`Version::same_content`] inside one cluster and
 /// [`Version::same_across`] between two members. The latter is not transitive: `web:1` is the same as `web:1@sha256:a…` and as
 /// `web:1@sha256:b…`, which are not the same as each other. So all members are compared with each other, not with one.
 ///
 /// Kept as a sorted slice: a map would set aside room for eleven containers, 1 KiB for each of ten thousand records.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(from = "BTreeMap<Container, Image>")]
-pub struct Version(#[serde(serialize_with = "as_map")] Box<[(Container, Image)]>);
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Version {
+    images: Box<[(Container, Image)]>,
+    beside: Option<Box<Beside>>,
+}
 
 /// Containers that were asked for and are not in the pod template.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -79,14 +98,33 @@ pub struct UnknownContainers {
 impl Version {
     /// The images, by container.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&Container, &Image)> {
-        self.0.iter().map(|(container, image)| (container, image))
+        self.images.iter().map(|(container, image)| (container, image))
+    }
+
+    /// What makes it beside its images.
+    #[must_use]
+    pub fn beside(&self) -> Option<&Beside> {
+        self.beside.as_deref()
+    }
+
+    /// The same images, and this.
+    #[must_use]
+    pub fn with(self, beside: Option<Beside>) -> Self {
+        Self { beside: beside.map(Box::new), ..self }
     }
 
     /// The image of one container.
     #[must_use]
     pub fn image(&self, container: &Container) -> Option<&Image> {
-        let place = self.0.binary_search_by(|(present, _)| present.cmp(container)).ok()?;
-        self.0.get(place).map(|(_, image)| image)
+        let place = self.images.binary_search_by(|(present, _)| present.cmp(container)).ok()?;
+        self.images.get(place).map(|(_, image)| image)
+    }
+
+    /// Whether a pod with these images may have been made from a template with those of `template`. It may have containers that the
+    /// template has not: sidecars are injected on the way.
+    #[must_use]
+    pub fn has_images_of(&self, template: &Self) -> bool {
+        template.iter().all(|(container, image)| self.image(container) == Some(image))
     }
 
     /// Only the containers of these names, which is what a version is of where the annotation `containers` is set.
@@ -100,21 +138,43 @@ impl Version {
             let present = present.into_iter().map(str::to_owned).collect();
             return Err(UnknownContainers { missing, present });
         }
-        Ok(Self(self.0.iter().filter(|(container, _)| names.contains(container.name())).cloned().collect()))
+        Ok(self.only_those(|container| names.contains(container.name())))
     }
 
     /// Only the containers that `other` has too.
     #[must_use]
     pub fn limited_to(&self, other: &Self) -> Self {
-        Self(self.0.iter().filter(|(container, _)| other.image(container).is_some()).cloned().collect())
+        self.only_those(|container| other.image(container).is_some())
+    }
+
+    /// Without the images of volumes, which releases up to 2026-11-27 did not read.
+    #[must_use]
+    pub fn without_volumes(&self) -> Self {
+        self.only_those(|container| !matches!(container, Container::Volume(_)))
+    }
+
+    fn only_those(&self, counts: impl Fn(&Container) -> bool) -> Self {
+        let images = self.images.iter().filter(|(container, _)| counts(container)).cloned().collect();
+        Self { images, beside: self.beside.clone() }
+    }
+
+    /// What is beside the images, only if `other` has the same sort of it. Another choice of what counts changes nothing that runs.
+    #[must_use]
+    pub fn compared_with(&self, other: &Self) -> Self {
+        let is_comparable = self.beside().zip(other.beside()).is_some_and(|(mine, theirs)| mine.is_comparable(theirs));
+        Self { beside: self.beside.clone().filter(|_| is_comparable), images: self.images.clone() }
     }
 
     /// Whether a change from one to the other would be no change of what runs, inside one cluster (decisions 12 and 30): per
     /// container, the same digest, or the same registry, repository and tag where none has one. A digest that only one of
     /// them has is a change: the content may differ. With `same_digest_is_same` off, a new name or tag for the same digest is
-    /// a change as well.
+    /// a change as well. What is beside the images has to be equal.
     #[must_use]
     pub fn same_content(&self, other: &Self, same_digest_is_same: bool) -> bool {
+        self.beside == other.beside && self.same_images(other, same_digest_is_same)
+    }
+
+    fn same_images(&self, other: &Self, same_digest_is_same: bool) -> bool {
         self.same_by(other, |mine, theirs| {
             let same_name = (mine.registry(), mine.repository(), mine.tag())
                 == (theirs.registry(), theirs.repository(), theirs.tag());
@@ -128,7 +188,7 @@ impl Version {
 
     /// Whether both have the same containers, and `same` holds for the two images of each.
     pub(super) fn same_by(&self, other: &Self, same: impl Fn(&Image, &Image) -> bool) -> bool {
-        self.0.len() == other.0.len()
+        self.images.len() == other.images.len()
             && self.iter().zip(other.iter()).all(|((left, mine), (right, theirs))| left == right && same(mine, theirs))
     }
 }
@@ -142,12 +202,68 @@ impl FromIterator<(Container, Image)> for Version {
 /// Sorted and without duplicates, as the slice has to be.
 impl From<BTreeMap<Container, Image>> for Version {
     fn from(images: BTreeMap<Container, Image>) -> Self {
-        Self(images.into_iter().collect())
+        Self { images: images.into_iter().collect(), beside: None }
     }
 }
 
-fn as_map<S: Serializer>(images: &[(Container, Image)], serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_map(images.iter().map(|(container, image)| (container, image)))
+/// The key of the hashes of a pod template. A change of what is hashed needs another one.
+const TEMPLATE_KEY: &str = "template:1";
+
+/// What the key of an annotation begins with.
+const ANNOTATION_MARK: &str = "annotation:";
+
+impl Serialize for Version {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.images.len() + usize::from(self.beside.is_some())))?;
+        for (container, image) in self.iter() {
+            map.serialize_entry(container, image)?;
+        }
+        match self.beside() {
+            None => {}
+            Some(Beside::Template(fields)) => {
+                let fields: BTreeMap<&str, String> =
+                    fields.iter().map(|(path, hash)| (path, format!("{hash:08x}"))).collect();
+                map.serialize_entry(TEMPLATE_KEY, &fields)?;
+            }
+            Some(Beside::Annotation { key, value }) => {
+                map.serialize_entry(&format!("{ANNOTATION_MARK}{key}"), value)?;
+            }
+        }
+        map.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for Version {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Entries;
+
+        impl<'de> Visitor<'de> for Entries {
+            type Value = Version;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a map of containers and their images")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let (mut images, mut beside) = (BTreeMap::new(), None);
+                while let Some(key) = map.next_key::<String>()? {
+                    if key == TEMPLATE_KEY {
+                        let read = |(path, hash): (Box<str>, String)| Ok((path, u32::from_str_radix(&hash, 16)?));
+                        let fields = map.next_value::<BTreeMap<Box<str>, String>>()?.into_iter().map(read);
+                        let fields: Result<Fields, std::num::ParseIntError> = fields.collect();
+                        beside = Some(Beside::Template(fields.map_err(A::Error::custom)?));
+                    } else if let Some(key) = key.strip_prefix(ANNOTATION_MARK) {
+                        beside = Some(Beside::Annotation { key: key.into(), value: map.next_value()? });
+                    } else {
+                        images.insert(Container::from(key), map.next_value()?);
+                    }
+                }
+                Ok(Version::from(images).with(beside))
+            }
+        }
+
+        deserializer.deserialize_map(Entries)
+    }
 }
 
 /// The images in words, for people: `web nginx:1.27, init:migrate team/migrate:4`.
@@ -158,16 +274,20 @@ impl fmt::Display for Version {
             write!(f, "{separator}{container} {image}")?;
             separator = ", ";
         }
-        Ok(())
+        match self.beside().map(Beside::words).filter(|words| !words.is_empty()) {
+            Some(words) => write!(f, "{separator}{words}"),
+            None => Ok(()),
+        }
     }
 }
 
 /// A version in the words of [`difference`], where there is nothing to compare it with: `web: 1.2.3`.
 #[must_use]
 pub fn brief(version: &Version) -> String {
-    let hidden = version.0.len().saturating_sub(DIFFERENCES_SHOWN_MAX);
-    let shown = version.0.iter().take(DIFFERENCES_SHOWN_MAX).map(|(name, image)| format!("{name}: {}", image.short()));
-    let mut words = shown.collect::<Vec<_>>().join(", ");
+    let hidden = version.images.len().saturating_sub(DIFFERENCES_SHOWN_MAX);
+    let shown = version.iter().take(DIFFERENCES_SHOWN_MAX).map(|(name, image)| format!("{name}: {}", image.short()));
+    let beside = version.beside().map(Beside::words).filter(|words| !words.is_empty());
+    let mut words = shown.chain(beside).collect::<Vec<_>>().join(", ");
     if hidden > 0 {
         words.push_str(&format!(" and {hidden} more"));
     }
@@ -187,6 +307,7 @@ pub fn difference(old: &Version, new: &Version) -> String {
             (None, Some(after)) => Some(format!("{container} added ({after})")),
             (None, None) => None,
         })
+        .chain((old.beside() != new.beside()).then(|| beside::change(old.beside(), new.beside())))
         .collect();
     let hidden = changes.len().saturating_sub(DIFFERENCES_SHOWN_MAX);
     let mut words = changes.into_iter().take(DIFFERENCES_SHOWN_MAX).collect::<Vec<_>>().join(", ");
@@ -279,6 +400,18 @@ mod tests {
             (0..9).map(|i| (Container::Main(format!("c{i}")), Image::parse(&format!("app:{tag}")).unwrap())).collect()
         };
         assert!(difference(&many("1"), &many("2")).ends_with("c4: 1 → 2 and 4 more"));
+    }
+
+    #[test]
+    fn the_image_of_a_volume_counts_and_is_chosen_by_its_mark() {
+        let content = |tag: &str| version(&[("web", "app:1"), ("volume:content", &format!("site:{tag}"))]);
+        assert!(!content("1").same_content(&content("2"), true) && !content("1").same_across(&content("2")));
+        assert_eq!(difference(&content("1"), &content("2")), "volume:content: 1 → 2");
+        assert!(content("1").without_volumes().same_content(&content("2").without_volumes(), true));
+        let names = BTreeSet::from(["volume:content".to_owned()]);
+        assert_eq!(content("1").only(&names).unwrap(), version(&[("volume:content", "site:1")]));
+        let unmarked = BTreeSet::from(["content".to_owned()]);
+        assert!(content("1").only(&unmarked).unwrap_err().to_string().ends_with("there are volume:content, web"));
     }
 
     #[test]

@@ -5,8 +5,9 @@
 use std::collections::BTreeMap;
 
 use super::kinds::{BETWEEN, KINDS};
-use crate::bounds::policy::{Agreement, AtTimeout, Choice, OnRollback, Policy};
+use crate::bounds::policy::{Agreement, AtTimeout, Choice, OnRollback, Policy, Versions};
 use kernel::id::{Kind, config_hash};
+use kernel::names::image::VersionOf;
 use kernel::text;
 
 /// Characters of a value that a beat carries; of a longer one its beginning and its hash.
@@ -21,7 +22,7 @@ pub fn settings(policy: &Policy, keyed: bool) -> BTreeMap<String, String> {
         settle: _,
         drain_timeout: _,
         zero_is_complete,
-        same_digest_is_same,
+        version: Versions { of, same_digest_is_same },
         paths,
         tenants,
         on_recovered,
@@ -47,7 +48,9 @@ pub fn settings(policy: &Policy, keyed: bool) -> BTreeMap<String, String> {
     // Members of releases before there were other kinds than Deployments do not know it.
     let all = kinds.len() == Kind::ALL.len();
     let kinds = (!all).then(|| (KINDS, kinds.iter().map(|kind| kind.word()).collect::<Vec<_>>().join(BETWEEN)));
-    words.into_iter().chain(kinds).map(|(name, value)| (name.to_owned(), shortened(value))).collect()
+    // Nor something else that counts than images.
+    let of = (*of != VersionOf::Images).then(|| ("version.of", of.to_string()));
+    words.into_iter().chain(kinds).chain(of).map(|(name, value)| (name.to_owned(), shortened(value))).collect()
 }
 
 /// A setting that members of rules 1 and 2 compare, and that has no effect any more (decision 51).

@@ -361,7 +361,7 @@ impl Rollout {
         let Some(draft) = &mut self.record.draft else { return };
         draft.phase = Phase::Complete;
         draft.times.completed_ms = self.identity.time_kept(now);
-        move_edge(draft, self.policy.same_digest_is_same);
+        move_edge(draft, self.policy.version.same_digest_is_same);
         self.announce(now, Kind::RolloutCompleted, format!("all {} pods available{after}{more}{remark}", held.wanted));
     }
 

@@ -82,7 +82,7 @@ impl Rollout {
         let change = words::changed_by(&vote, draft.before(), draft.seq);
         let (purges, more) = vote.purges.named();
         if outcome == Outcome::Purged {
-            settle(draft, &vote, served, self.policy.same_digest_is_same);
+            settle(draft, &vote, served, self.policy.version.same_digest_is_same);
         }
         draft.note_purged(&vote);
         let said = [vote.why.as_str()].into_iter().chain((vote.seq == draft.seq).then_some(draft.remark.as_str()));
@@ -166,7 +166,7 @@ impl Rollout {
             short(&missing(&vote.purges)).clone_into(&mut closed.why);
         }
         if *ended == Outcome::Purged {
-            settle(draft, vote, served, self.policy.same_digest_is_same);
+            settle(draft, vote, served, self.policy.version.same_digest_is_same);
         }
     }
 
@@ -226,7 +226,8 @@ fn settle(draft: &mut Record, vote: &Vote, served: bool, same_digest_is_same: bo
     if draft.history.iter().any(|closed| closed.seq > vote.seq && closed.outcome == Outcome::Purged) {
         return;
     }
-    let same = draft.version.same_content(&vote.version, same_digest_is_same);
+    // What counts as the version may have been chosen anew since: the rollout is the same.
+    let same = draft.seq == vote.seq || draft.version.same_content(&vote.version, same_digest_is_same);
     draft.settled = (!same).then(|| vote.version.clone());
     let moved = vote.purges.overtaken || (!same && (served || draft.phase == Phase::Complete));
     draft.edge = if moved { Edge::Moved } else { Edge::Settled };

@@ -9,7 +9,7 @@ use crate::rollouts::rollout::ballot::is_called;
 use crate::rollouts::rollout::served::{is_edge_elsewhere, is_proved_by_counts};
 use crate::workloads::workload::{FAULT_BYTES_MAX, Workload};
 use kernel::id::Seq;
-use kernel::names::image::{Version, difference};
+use kernel::names::image::{Beside, Version, difference};
 use kernel::text::cut;
 use kinds::reported::Standing;
 
@@ -74,7 +74,8 @@ pub fn baseline(workload: &Workload, version: &Version, floor: Seq) -> Record {
         group_version: workload.tuning.group_version.clone(),
         generation: workload.generation,
         requested_at: workload.tuning.asks.requested_at.clone(),
-        chosen: workload.tuning.containers.is_some(),
+        chosen: workload.tuning.counts.containers.is_some(),
+        volumes: true,
         ..Record::first(seq)
     }
 }
@@ -131,14 +132,26 @@ fn in_words(record: &Record, workload: &Workload, policy: &Policy) -> Option<Str
     workload.version.as_ref().ok().and_then(words)
 }
 
-/// Whether the workload runs what its record says (decision 12). If its owner has chosen other containers since, we compare
-/// those in both selections: another choice changes nothing that runs.
+/// Whether the workload runs what its record says (decision 12). What only one of them says is not compared: if its owner has chosen
+/// other containers since, or something else that counts beside the images, or if an older program wrote the record, nothing that
+/// runs has changed by that. A pod template cannot have changed under the same generation, whatever a new API server adds to it.
 fn is_same(record: &Record, workload: &Workload, version: &Version, policy: &Policy) -> bool {
-    if record.chosen || workload.tuning.containers.is_some() {
-        let (before, now) = (record.version.limited_to(version), version.limited_to(&record.version));
-        return now.same_content(&before, policy.same_digest_is_same);
+    if *version == record.version {
+        return true;
     }
-    version.same_content(&record.version, policy.same_digest_is_same)
+    let (mut before, mut now) = (record.version.compared_with(version), version.compared_with(&record.version));
+    if matches!(now.beside(), Some(Beside::Template(_)))
+        && (&record.uid, record.generation) == (&workload.uid, workload.generation)
+    {
+        (before, now) = (before.with(None), now.with(None));
+    }
+    if !record.volumes {
+        (before, now) = (before.without_volumes(), now.without_volumes());
+    }
+    if record.chosen || workload.tuning.counts.containers.is_some() {
+        (before, now) = (before.limited_to(version), now.limited_to(&record.version));
+    }
+    now.same_content(&before, policy.version.same_digest_is_same)
 }
 
 /// Whether `requested-at` has another value than the one that was last acted on.
@@ -148,7 +161,7 @@ pub(super) fn is_requested(record: &Record, workload: &Workload) -> bool {
 
 /// Whether the record names exactly the images that run, not only images with the same content, and what their owner calls them.
 fn is_exact(record: &Record, workload: &Workload, policy: &Policy) -> bool {
-    let chosen = workload.tuning.containers.is_some();
+    let chosen = workload.tuning.counts.containers.is_some();
     let called = record.group_version == workload.tuning.group_version && is_called(record, workload, policy);
     let is_its_object = record.uid == workload.uid && record.stand_in == workload.stand_in();
     let is_named = |version: &Version| record.version == *version && record.chosen == chosen && called && is_its_object;

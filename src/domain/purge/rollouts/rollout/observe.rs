@@ -98,12 +98,12 @@ impl Rollout {
         }
     }
 
-    /// The record always holds what runs, even if only the names changed, or the choice of containers.
+    /// The record always holds what runs, even if only the names changed, or the choice of what counts.
     pub(super) fn keep_current(&mut self, workload: &Workload, version: &Version) {
-        let digests = self.policy.same_digest_is_same;
+        let digests = self.policy.version.same_digest_is_same;
         let Some(draft) = &mut self.record.draft else { return };
         draft.off = false;
-        draft.chosen = workload.tuning.containers.is_some();
+        (draft.chosen, draft.volumes) = (workload.tuning.counts.containers.is_some(), true);
         draft.group_version.clone_from(&workload.tuning.group_version);
         if draft.uid != workload.uid {
             // A Rollout has taken the place of a Deployment, or the other way round.
@@ -135,7 +135,7 @@ impl Rollout {
     /// A new rollout takes the place of the present one, whatever it was doing (GA-2).
     pub(super) fn begin(&mut self, now: Timestamp, workload: &Workload, version: &Version, change: Change) {
         let Some(previous) = self.record.draft.clone() else { return };
-        let (digests, moved) = (self.policy.same_digest_is_same, self.sighting.moved(&previous).cloned());
+        let (digests, moved) = (self.policy.version.same_digest_is_same, self.sighting.moved(&previous).cloned());
         let by_traffic = moved.as_ref().map(|(moved, _)| moved.words.clone());
         let OwnRecord { draft: Some(draft), nonces, spent, floor, .. } = &mut self.record else { return };
         let settled = previous.settled().filter(|settled| !settled.same_content(version, digests)).cloned();
@@ -179,7 +179,7 @@ impl Rollout {
     /// How a rollout ends that another one replaces before it was voted for.
     pub(super) fn replaced_by(&self, next: &Version) -> Option<End> {
         let previous = self.record.draft.as_ref().filter(|previous| previous.seq > previous.closed)?;
-        let same = |version: &Version| version.same_content(next, self.policy.same_digest_is_same);
+        let same = |version: &Version| version.same_content(next, self.policy.version.same_digest_is_same);
         let returns = previous.settled().is_some_and(same) && !same(&previous.version);
         let outcome = match previous.phase {
             Phase::Rolling if returns => Outcome::RolledBack,

@@ -18,7 +18,8 @@ impl Rollout {
         let Some(draft) = &self.record.draft else { return };
         let keeps = !self.identity.is_alone() && self.policy.group.rules > Rules::SECOND;
         let is_followed = keeps && draft.uid == workload.uid;
-        let kept = if is_followed { draft.kept_beside(next, self.policy.same_digest_is_same) } else { Vec::new() };
+        let kept =
+            if is_followed { draft.kept_beside(next, self.policy.version.same_digest_is_same) } else { Vec::new() };
         self.let_go(now, Kind::RolloutSuperseded, &Outcome::Superseded, |passed| {
             !kept.iter().any(|kept| kept.seq == passed.seq)
         });

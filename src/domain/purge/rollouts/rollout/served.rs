@@ -98,7 +98,7 @@ impl Rollout {
         }
         self.served.ready = true;
         let failed = |draft: &&mut Record| matches!(draft.phase, Phase::Failed(_)) && is_edge_elsewhere(draft);
-        let digests = self.policy.same_digest_is_same;
+        let digests = self.policy.version.same_digest_is_same;
         self.record.draft.as_mut().filter(failed).into_iter().for_each(|draft| move_edge(draft, digests));
     }
 
@@ -111,7 +111,7 @@ impl Rollout {
     /// The rollout in flight ends without having completed.
     pub(super) fn leave_to_the_edge(&mut self) {
         if self.may_be_served() {
-            let digests = self.policy.same_digest_is_same;
+            let digests = self.policy.version.same_digest_is_same;
             self.record.draft.iter_mut().for_each(|draft| move_edge(draft, digests));
         }
     }

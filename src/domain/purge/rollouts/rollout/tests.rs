@@ -68,11 +68,15 @@ impl Story {
 
     fn under(policy: Policy, workload: Workload) -> Self {
         let record = baseline(&workload, workload.version.as_ref().unwrap(), Seq(0));
-        let machine = Rollout::resume(identity(), policy, Seq(0), Some(record));
-        let (now, effects, held) = (Timestamp::from_millis(0), Vec::new(), BTreeSet::new());
-        let mut story = Self { machine, now, cluster: None, effects, held };
+        let mut story = Self::resumed(policy, record);
         story.see(workload);
         story
+    }
+
+    fn resumed(policy: Policy, record: Record) -> Self {
+        let machine = Rollout::resume(identity(), policy, Seq(0), Some(record));
+        let (now, effects, held) = (Timestamp::from_millis(0), Vec::new(), BTreeSet::new());
+        Self { machine, now, cluster: None, effects, held }
     }
 
     fn see(&mut self, workload: Workload) {

@@ -1,6 +1,10 @@
 //! The meaning of a sight: digests, chosen containers, requests, deadlines, and the notices of an overtaken rollout.
 
+use serde_json::json;
+
 use super::*;
+use crate::records::record::Edge;
+use kernel::names::image::{Beside, Fields};
 
 const A: &str = "sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
 const B: &str = "sha256:bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
@@ -17,7 +21,7 @@ fn of(all: &[(&str, &str)], chosen: Option<&str>, generation: i64) -> Workload {
     if let Some(chosen) = chosen {
         let names = BTreeSet::from([chosen.to_owned()]);
         workload.version = Ok(images(all).only(&names).unwrap());
-        workload.tuning.containers = Some(names);
+        workload.tuning.counts.containers = Some(names);
     }
     workload
 }
@@ -79,6 +83,95 @@ fn choosing_containers_is_no_change_and_what_both_selections_have_is_compared() 
     assert_eq!(story.purges().len(), 1, "the old selection knew nothing of the others");
     story.see(of(&[("web", "web:2"), ("proxy", "envoy:2")], None, 5));
     assert_eq!(story.purges().len(), 2, "a container that is really gone");
+}
+
+/// Complete, with this environment in its template, or this value of an annotation.
+fn beside(of: Beside, generation: i64) -> Workload {
+    let workload = complete("a", generation);
+    Workload { version: workload.version.map(|images| images.with(Some(of))), ..workload }
+}
+
+fn env(value: &str, generation: i64) -> Workload {
+    let template = json!({"spec": {"containers": [{"name": "web", "env": [{"name": "KEY", "value": value}]}]}});
+    beside(Beside::Template(Fields::of(&template)), generation)
+}
+
+fn site(value: Option<&str>, generation: i64) -> Workload {
+    beside(Beside::annotation("example.com/site", value), generation)
+}
+
+#[test]
+fn a_change_of_the_template_is_purged_where_it_counts_and_told_by_path() {
+    let mut story = Story::begin(env("1", 1));
+    story.see(env("2", 2));
+    assert_eq!(story.purges().len(), 1);
+    assert_eq!(changes(&story, Kind::RolloutStarted), ["pod template: containers[web].env"]);
+    story.see(env("3", 2));
+    assert_eq!(
+        story.purges().len(),
+        1,
+        "under one generation nobody has changed it: the API server writes it otherwise"
+    );
+    assert_eq!(story.record().version, env("3", 2).version.unwrap(), "and that is on record");
+    story.see(env("4", 3));
+    assert_eq!(story.purges().len(), 2);
+}
+
+#[test]
+fn an_annotation_that_comes_changes_or_goes_is_a_change_also_without_new_pods() {
+    let mut story = Story::begin(site(None, 1));
+    for (purges, value) in (1..).zip([Some("1"), Some("2"), None]) {
+        story.see(site(value, 1));
+        assert_eq!(story.purges().len(), purges, "{value:?}");
+    }
+    assert_eq!(
+        changes(&story, Kind::RolloutStarted)[..2],
+        ["example.com/site: (not set) → 1", "example.com/site: 1 → 2"]
+    );
+}
+
+#[test]
+fn another_choice_of_what_counts_is_no_change_even_with_a_purge_under_way() {
+    let mut story = Story::begin(complete("a", 1));
+    for other in [env("1", 1), site(Some("1"), 1), complete("a", 1)] {
+        story.see(other.clone());
+        assert_eq!((story.purges().len(), &story.record().version), (0, other.version.as_ref().unwrap()));
+    }
+    story.held = ["purge"].into();
+    story.see(complete("b", 2));
+    let with = |workload: Workload| beside_of(&complete("b", 2), &workload);
+    story.see(with(env("1", 2)));
+    let purge = (*story.purges().first().unwrap()).clone();
+    story.held.clear();
+    story.step(Event::Purged(purge.clone(), Progress::Created("I1".into())));
+    story.step(Event::Purged(purge, Progress::Completed));
+    story.see(with(env("1", 2)));
+    assert_eq!((story.purges().len(), story.last()), (1, Some(&Outcome::Purged)));
+    assert_eq!((story.record().edge, &story.record().settled), (Edge::Settled, &None));
+}
+
+/// The images of the one, and what is beside those of the other.
+fn beside_of(images: &Workload, other: &Workload) -> Workload {
+    let of = other.version.as_ref().unwrap().beside().cloned();
+    Workload { version: images.version.clone().map(|images| images.with(of)), ..images.clone() }
+}
+
+#[test]
+fn a_record_from_before_volumes_is_compared_without_them_until_its_next_change() {
+    let content = |tag: &str, generation: i64| {
+        of(&[("web", "web:1"), ("volume:content", &format!("site:{tag}"))], None, generation)
+    };
+    let before =
+        Record { volumes: false, ..baseline(&of(&[("web", "web:1")], None, 1), &images(&[("web", "web:1")]), Seq(0)) };
+    let mut story = Story::resumed(without_barrier(OnRollback::default()), before);
+    story.see(content("1", 1));
+    assert_eq!((story.purges().len(), story.record().version.iter().len()), (0, 2), "it was there before");
+    story.see(content("2", 2));
+    assert_eq!(story.purges().len(), 1);
+    story.see(of(&[("web", "web:1")], None, 3));
+    assert_eq!(story.purges().len(), 2, "a volume that is gone");
+    story.see(content("3", 4));
+    assert_eq!(story.purges().len(), 3, "and one that came");
 }
 
 #[test]
