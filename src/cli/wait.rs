@@ -19,7 +19,7 @@ use purge::agreement::tally::Tally;
 use purge::ports::{PortError, Retry};
 use purge::records::record::Record;
 use purge::rollouts::goal::{Goal, Way, way};
-use purge::rollouts::rollout::{Summary, preview, timeout};
+use purge::rollouts::rollout::{Summary, as_it_runs, preview, timeout};
 use purge::workloads::workload::Workload;
 
 /// Exit code of a wait whose time was over first: rolling back and looking again are different answers.
@@ -189,6 +189,7 @@ impl Waiting<'_> {
 
     async fn summary(&self, record: &Record, workload: &Workload) -> Summary {
         let policy = &self.sources.policy;
+        let workload = &*as_it_runs(record, workload, policy);
         let pods = match awaited(workload, policy) {
             Some(version) => {
                 // Only words depend on it.

@@ -25,7 +25,7 @@ use purge::bounds::policy::Policy;
 use purge::bounds::tenants::Tenancy;
 use purge::ports::{CdnError, LedgerContents, PortError};
 use purge::records::record::{Outcome, Phase, Record};
-use purge::rollouts::rollout::{Arrival, Preview, Summary, closed, faults, preview, timeout};
+use purge::rollouts::rollout::{Arrival, Preview, Summary, as_it_runs, closed, faults, preview, timeout};
 use purge::site::{Age, Gathered, REJECTED_MAX, RouteClaim, Site, own};
 use purge::workloads::readiness::{self, Pods};
 use purge::workloads::serving::OldPods;
@@ -69,6 +69,10 @@ pub async fn explanation(sources: &Sources, id: &WorkloadId) -> Found {
     let record = each(&ledger, |ledger| match ledger.unreadable.get(id) {
         Some(why) => Section::missing(format!("the record of {} cannot be read: {why}", id.display_name())),
         None => Section::Known(ledger.records.get(id).map(|record| Record::clone(record))),
+    });
+    let workload = workload.map(|workload| match (workload, record.known().and_then(Option::as_ref)) {
+        (Some(workload), Some(record)) => Some(as_it_runs(record, &workload, &sources.policy).into_owned()),
+        (workload, _) => workload,
     });
     let ledger = ledger.known();
     let listed = ledger.is_some_and(|ledger| ledger.listed.covers(id));

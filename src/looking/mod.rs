@@ -35,7 +35,8 @@ use kernel::names::image::Version;
 use kinds::reported::Standing;
 use purge::bounds::policy::Policy;
 use purge::ports::{Cdn, ClusterView, Ledger, LedgerContents, PortError};
-use purge::records::record::{Phase, Record};
+use purge::records::record::{Phase, Record, Records};
+use purge::rollouts::rollout::as_it_runs;
 use purge::workloads::readiness::{Pod, Pods, summarise};
 use purge::workloads::serving::{OldPods, old_pods};
 use purge::workloads::workload::Workload;
@@ -233,6 +234,15 @@ type LabelledPods = Vec<(BTreeMap<String, String>, Pod)>;
 pub(crate) fn awaited<'a>(workload: &'a Workload, policy: &Policy) -> Option<&'a Version> {
     let version = workload.version.as_ref().ok();
     version.filter(|_| workload.standing(policy.zero_is_complete) != Standing::Complete)
+}
+
+/// Takes workloads whose update was aborted for what runs, where their records know it.
+fn as_they_run(workloads: &mut BTreeMap<WorkloadId, Workload>, records: &Records, policy: &Policy) {
+    for (id, workload) in workloads {
+        if let Some(record) = records.get(id).filter(|record| record.withdrawn.is_some()) {
+            *workload = as_it_runs(record, workload, policy).into_owned();
+        }
+    }
 }
 
 /// What the pods of a workload come to, of all those of its namespace.

@@ -10,8 +10,8 @@ use crate::adapters::kubernetes::objects::Kind;
 use crate::looking::listen::{Group, heard};
 use crate::looking::workloads::{Listed, list};
 use crate::looking::{
-    About, LabelledPods, Section, Sources, awaited, is_at_the_barrier, no_replica, old_pods_at_the_barrier, peek,
-    summarised,
+    About, LabelledPods, Section, Sources, as_they_run, awaited, is_at_the_barrier, no_replica,
+    old_pods_at_the_barrier, peek, summarised,
 };
 use kernel::id::{ObjectId, WorkloadId};
 use kinds::reported::Standing;
@@ -44,7 +44,7 @@ pub struct State {
 
 /// The state of a namespace, or of all.
 pub async fn state(sources: &Sources, namespace: Option<&str>) -> State {
-    let (listed, ledgered, deliveries, promoting, running, idle) = tokio::join!(
+    let (mut listed, ledgered, deliveries, promoting, running, idle) = tokio::join!(
         list(sources.cluster.as_ref()),
         peek(sources),
         sources.ledger.deliveries(),
@@ -73,6 +73,7 @@ pub async fn state(sources: &Sources, namespace: Option<&str>) -> State {
     let mut group = heard.ok().flatten();
     troubles.extend(group.iter().flat_map(|group| group.troubles.iter().map(ToString::to_string)));
     let (ledger_read, ledgered) = (ledgered.is_some(), ledgered.unwrap_or_default());
+    as_they_run(&mut listed.workloads, &ledgered.records, &sources.policy);
     let seeing = Seeing { sources, namespace, listed: &listed, ledgered: &ledgered, ledger_read };
     let in_flight = seeing.in_flight(group.as_ref());
     let ((pods, unlisted), old) = tokio::join!(pods(&seeing, &in_flight), at_the_barrier(&seeing, &in_flight));

@@ -15,7 +15,7 @@ use kinds::reported::Standing;
 use purge::bounds::policy::Policy;
 use purge::ports::{ClusterView, Sight};
 use purge::records::record::{Outcome, Record};
-use purge::rollouts::rollout::{Summary, preview, timeout};
+use purge::rollouts::rollout::{Summary, as_it_runs, preview, timeout};
 use purge::workloads::workload::Workload;
 
 /// How long a listing of all workloads may take: 10,000 of them come in about a second.
@@ -145,6 +145,8 @@ pub async fn listing(sources: &Sources, namespace: Option<&str>) -> (Listing, bo
 }
 
 pub(crate) fn row(id: &WorkloadId, workload: Option<&Workload>, record: Option<&Record>, policy: &Policy) -> Row {
+    let running = record.zip(workload).map(|(record, workload)| as_it_runs(record, workload, policy));
+    let workload = running.as_deref().or(workload);
     let version = workload.and_then(|workload| workload.version.as_ref().ok());
     let version = version.or_else(|| record.map(|record| &record.version)).map_or_else(String::new, tags);
     let clock = |record: &Record| (record.elapsed(), timeout(workload, policy));

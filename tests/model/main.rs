@@ -16,6 +16,7 @@ macro_rules! promises {
     ($($kept:ident),* $(,)?) => { &[$((Promise::$kept, |_, state: &State| !state.past.broken.contains(&Promise::$kept))),*] };
 }
 
+mod aborted;
 mod beats;
 mod duty;
 mod edge;

@@ -72,7 +72,7 @@ const QUIET: &[(Promise, Condition)] = &[
     }),
     (Promise::AllTold, |world, state| !is_quiet(world, state) || state.past.notices.values().all(|(_, told)| *told)),
     (Promise::AboutWhatRuns, |world, state| {
-        let same = || match (state.ledger.as_deref(), &world.script[state.at]) {
+        let same = || match (state.ledger.as_deref(), &world.runs(state.at)) {
             (Some(record), Some(workload)) => {
                 record.uid == workload.uid && workload.version.as_ref() == Ok(&record.version)
             }

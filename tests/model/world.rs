@@ -21,6 +21,7 @@ use crate::failure::failure;
 use crate::hashed::Hashed;
 use crate::mutants::Mutant;
 use crate::past::{self, Past};
+use crate::pods;
 use crate::restless::Restless;
 
 /// One search: a script, faults and a policy.
@@ -333,7 +334,7 @@ impl World {
                 self.doubt(next);
                 Event::Looked(self.fresh(next, w))
             }
-            Effect::FindOldPods(_) => Event::OldPodsFound(self.old_pods(next.at)),
+            Effect::FindOldPods(of) => Event::OldPodsFound(self.old_pods(next.at).running(pods::before(of))),
             Effect::FindSite(..) => {
                 let host = self.sited.then(|| "www.example.com".parse().expect("a host"));
                 Event::SiteFound(FoundSite { hosts: host.into_iter().collect(), ..FoundSite::default() })
@@ -367,7 +368,7 @@ impl World {
     /// What the world knows when a fresh look before a vote is made: this rollout is complete, now, and the machine that looks has
     /// found it so before. The ledger may say so only later, with the vote.
     fn prove(&self, next: &mut State, w: usize, vector: &Vector) {
-        let (Some(record), Some(workload)) = (next.ledger.clone(), &self.script[next.at]) else { return };
+        let (Some(record), Some(workload)) = (next.ledger.clone(), &self.runs(next.at)) else { return };
         let complete = workload.standing(self.policy.zero_is_complete) == Standing::Complete
             || self.restless.is_some() && self.has_stood(next, workload);
         let same =
@@ -382,7 +383,7 @@ impl World {
     }
 
     fn doubt(&self, next: &mut State) {
-        let Some(workload) = &self.script[next.at] else { return };
+        let Some(workload) = &self.runs(next.at) else { return };
         if workload.standing(false) != Standing::Complete {
             next.remember(|past| past.doubted.extend(workload.version.clone()));
         }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::kinds::{purged, record, roll_out};
 use crate::scene::{NAME, NAMESPACE, Scene, image};
-use purge::records::record::{Failure, Outcome, Phase};
+use purge::records::record::{Failure, Outcome};
 
 const CANARY: (&str, &str) = ("canary", "E2CANARY");
 const BLUE_GREEN: (&str, &str) = ("colours", "E2COLOURS");
@@ -69,7 +69,7 @@ async fn restart(scene: &mut Scene) {
 }
 
 #[tokio::test]
-async fn a_canary_is_held_at_its_pause_and_purged_once_when_it_is_through_and_not_by_an_abort() {
+async fn a_canary_is_held_at_its_pause_and_purged_once_when_it_is_through_and_once_after_an_abort() {
     let steps = json!([{"setWeight": 30}, {"pause": {}}, {"setWeight": 60}]);
     let mut scene = scene(CANARY, json!({"canary": {"steps": steps}})).await;
     let (name, distribution) = CANARY;
@@ -89,15 +89,24 @@ async fn a_canary_is_held_at_its_pause_and_purged_once_when_it_is_through_and_no
     until_it_says(&scene, held).await;
     say(&scene, name, &json!({"abort": true}));
     let has_failed = async |scene: &Scene| {
-        record(scene, "Deployment", name).is_some_and(|record| record.phase == Phase::Failed(Failure::Aborted))
+        let record = record(scene, "Deployment", name);
+        let mut history = record.iter().flat_map(|record| &record.history);
+        history.any(|closed| closed.outcome == Outcome::Failed(Failure::Aborted))
     };
     scene.wait_until("the abort is a failure", has_failed).await;
     assert_eq!((purged(&scene, distribution), phase(&scene, name).as_str()), (1, "Degraded"));
-    say(&scene, name, &json!({"abort": false}));
-    scene.wait_until("it is held again", async |scene| phase(scene, name) == "Paused").await;
-    assert_eq!(purged(&scene, distribution), 1);
-    promote(&scene, name);
+    restart(&mut scene).await;
     until_purged(&scene, CANARY, 2).await;
+    let after = record(&scene, "Deployment", name).expect("it has a record");
+    assert_eq!(after.version.to_string(), format!("{name} {}", image("1.1")), "that is what runs");
+    until_it_says(&scene, "the update to canary: 1.2 was aborted").await;
+    restart(&mut scene).await;
+
+    say(&scene, name, &json!({"abort": false}));
+    until_it_says(&scene, held).await;
+    assert_eq!(purged(&scene, distribution), 2, "of the abort, and no more by a restart or a retry");
+    promote(&scene, name);
+    until_purged(&scene, CANARY, 3).await;
 
     let events = scene.world.kubernetes.list(Kind::Event, NAMESPACE);
     let about: Vec<&Value> = events.iter().filter(|event| event["regarding"]["name"] == name).collect();

@@ -227,7 +227,8 @@ prop_compose! {
 
 prop_compose! {
     fn record()(
-        (revision, uid, stand_in, seq, nonce, version) in (any::<u64>(), text(), stand_in(), seq(), nonce(), version()),
+        (revision, uid, (stand_in, withdrawn), seq, nonce, version) in
+            (any::<u64>(), text(), (stand_in(), option::of(version())), seq(), nonce(), version()),
         generation: i64,
         (change, phase, elapsed_ms, settled) in (change(), phase(), any::<u64>(), option::of(version())),
         (edge, closed) in (select(vec![Edge::Settled, Edge::Moved, Edge::Unknown]), seq()),
@@ -242,7 +243,7 @@ prop_compose! {
         passed in vec(passed(), 0..3), (hosts, move_of) in (vec(text(), 0..40), option::of((text(), text()))),
     ) -> Record {
         Record {
-            revision, uid, stand_in, seq, nonce, version, group_version, group_name, generation, change, phase, elapsed_ms, settled, edge, closed,
+            revision, uid, stand_in, withdrawn, seq, nonce, version, group_version, group_name, generation, change, phase, elapsed_ms, settled, edge, closed,
             requested_at, passed, votes, owed, history, untold, config, last, stalled, set_back, off, chosen, volumes, request, asked, from, site, times,
             conditions,
             remark,

@@ -46,7 +46,7 @@ fn read(kind: Kind, of: &VersionOf, json: &str) -> Result<Workload, Unreadable> 
         ));
     }
     let Report { generation, observed_generation, deleting, own } = kinds::read(kind, object)?;
-    let Own { replicas, says, refused, starting, deadline, newest } = own;
+    let Own { replicas, says, refused, starting, deadline, newest, stable } = own;
     let annotations = metadata.annotations.iter().map(|(key, value)| (key.as_str(), value.as_str()));
     let mut tuning = Tuning::read(annotations);
     tuning.own_deadline = deadline;
@@ -70,6 +70,8 @@ fn read(kind: Kind, of: &VersionOf, json: &str) -> Result<Workload, Unreadable> 
         refused,
         starting,
         newest,
+        stable: stable.map(Box::new),
+        withdrawn: None,
         selector: part(object, "/spec/selector")?,
         template_labels: labels.unwrap_or_default(),
         tuning,

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::deployment::deadline;
 use crate::object::{Object, repeated};
 use crate::reported::{GivenUp, Replicas, Says};
-use crate::{Newest, Own, WORKLOAD_GENERATION, counted};
+use crate::{Newest, Own, Stable, WORKLOAD_GENERATION, counted};
 use kernel::unreadable::Unreadable;
 
 const OBSERVED: &str = "/status/observedGeneration";
@@ -29,6 +29,7 @@ pub(super) fn read(object: Object<'_>) -> Result<Own, Unreadable> {
         deadline: deadline(object)?,
         starting: !is_stable,
         newest: newest.map_or(Newest::Unsaid, |hash| Newest::Labelled(hash.to_owned())),
+        stable: stable(object, is_stable)?,
         ..Own::default()
     })
 }
@@ -58,6 +59,43 @@ fn replicas(object: Object<'_>) -> Result<Replicas, Unreadable> {
     } else {
         replicas
     })
+}
+
+/// The pods before an update that is aborted. New ones stay for a while where no request is sent to them, and are not counted then.
+fn stable(object: Object<'_>, is_stable: bool) -> Result<Option<Stable>, Unreadable> {
+    let hash = object.text("/status/stableRS")?.filter(|hash| !hash.is_empty());
+    let Some(hash) = hash.filter(|_| !is_stable) else { return Ok(None) };
+    if !object.flag("/status/abort")? {
+        return Ok(None);
+    }
+    let (all, is_routed) = (counted(object)?, object.at("/spec/strategy/canary/trafficRouting").is_some());
+    let before = all.old();
+    let replicas = match () {
+        () if is_blue_green(object) => Replicas { total: before, updated: before, ..all },
+        () if is_routed => {
+            Replicas { total: before, updated: before, available: all.available.saturating_sub(all.updated), ..all }
+        }
+        () => Replicas { updated: before, ..all },
+    };
+    Ok(Some(Stable { hash: hash.to_owned(), replicas, says: goes_back(object, hash)? }))
+}
+
+/// How far an update that is aborted has gone back, beside its counts.
+fn goes_back(object: Object<'_>, stable: &str) -> Result<Says, Unreadable> {
+    let unfinished = |what: &str| Ok(Says::Unfinished(what.to_owned()));
+    if object.flag("/spec/paused")? {
+        return Ok(Says::Held("the rollout is paused".to_owned()));
+    }
+    if object.text("/status/phase")? != Some("Degraded") {
+        return unfinished("its controller has not acted on the abort yet");
+    }
+    if is_blue_green(object) && object.text("/status/blueGreen/activeSelector")? != Some(stable) {
+        return unfinished("its active Service does not lead to the pods before yet");
+    }
+    if object.count("/status/canary/weights/canary/weight")? > 0 {
+        return unfinished("its canary still has some of the traffic");
+    }
+    Ok(Says::Counts)
 }
 
 fn is_blue_green(object: Object<'_>) -> bool {

@@ -39,6 +39,7 @@ pub(super) fn read(object: Object<'_>) -> Result<Own, Unreadable> {
         starting: progressing.is_some_and(|condition| NOT_AVAILABLE_YET.contains(&condition.reason)),
         deadline: deadline(object)?,
         newest: Newest::Unsaid,
+        stable: None,
     })
 }
 

@@ -54,6 +54,17 @@ pub struct Own {
     /// How long a rollout may take by its own spec. `None` where there is no deadline.
     pub deadline: Option<Duration>,
     pub newest: Newest,
+    pub stable: Option<Stable>,
+}
+
+/// The pods of the template before, of a kind that goes back to them when an update is aborted and leaves its spec as it is.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Stable {
+    /// The value of the label [`template_label`] that they have.
+    pub hash: String,
+    pub replicas: Replicas,
+    /// How the way back stands.
+    pub says: Says,
 }
 
 /// How the pods of the newest template are known.

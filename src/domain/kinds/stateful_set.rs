@@ -26,6 +26,7 @@ pub(super) fn read(object: Object<'_>) -> Result<Own, Unreadable> {
         deadline: one_by_one(object, replicas.desired)?,
         starting: !is_settled && replicas.available < replicas.desired,
         newest: revision.map_or(Newest::Unsaid, |revision| Newest::Labelled(revision.to_owned())),
+        stable: None,
     })
 }
 

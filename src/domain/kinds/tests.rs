@@ -1,5 +1,7 @@
 //! Each kind as its controller writes it, field by field.
 
+mod aborted;
+
 use serde_json::{Value, json};
 
 use crate::object::Object;

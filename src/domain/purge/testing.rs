@@ -54,6 +54,8 @@ pub fn settled(version: Version, generation: i64, pods: u32) -> Workload {
         refused: None,
         starting: false,
         newest: Default::default(),
+        stable: None,
+        withdrawn: None,
         selector: Default::default(),
         template_labels: Default::default(),
         tuning: Default::default(),

@@ -27,6 +27,8 @@ fn deployment(desired: u32) -> Controller {
         says: Default::default(),
         refused: None,
         starting: false,
+        stable: None,
+        withdrawn: None,
         newest: Default::default(),
         selector: LabelSelector::default(),
         template_labels: Default::default(),

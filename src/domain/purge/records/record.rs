@@ -95,6 +95,10 @@ pub struct Record {
     /// dropped this, the next sight is one change too many.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stand_in: Option<Kind>,
+    /// The version of its template, while that is of an update that was aborted: `version` is what runs. Where an older program dropped
+    /// this, the next sight is one change too many, which fails again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub withdrawn: Option<Version>,
     /// Raised by one with every change of version or UID (GA-2).
     #[serde(rename = "s")]
     pub seq: Seq,
@@ -301,6 +305,7 @@ impl Record {
             revision: 1,
             uid: String::new(),
             stand_in: None,
+            withdrawn: None,
             seq,
             nonce: Nonce::default(),
             version: Version::default(),

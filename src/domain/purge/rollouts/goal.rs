@@ -11,6 +11,7 @@
 use crate::bounds::policy::Policy;
 use crate::records::record::{Phase, Record};
 use crate::rollouts::edge::{self, Freshness};
+use crate::rollouts::rollout::as_it_runs;
 use crate::workloads::readiness;
 use crate::workloads::workload::Workload;
 use kernel::names::image::{Version, difference};
@@ -44,6 +45,16 @@ pub fn way(goal: Goal, since: &Version, record: Option<&Record>, workload: Optio
     {
         return Way::Ended(format!("another version took its place: {}", difference(since, now)));
     }
+    let running = record.zip(workload).map(|(record, workload)| as_it_runs(record, workload, policy));
+    match reached(goal, record, running.as_deref().or(workload), policy) {
+        Way::Reached if running.is_some_and(|running| running.withdrawn.is_some()) => {
+            Way::Ended("its update was aborted, and what ran before runs".to_owned())
+        }
+        way => way,
+    }
+}
+
+fn reached(goal: Goal, record: Option<&Record>, workload: Option<&Workload>, policy: &Policy) -> Way {
     match goal {
         Goal::Complete => complete(record, workload, policy),
         Goal::Purged => match edge::freshness(record, workload, policy) {

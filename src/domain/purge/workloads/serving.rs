@@ -48,12 +48,25 @@ pub struct OldPods {
     named: Vec<String>,
     /// There are old pods that have not ended, whether they serve or not.
     stay: bool,
+    /// The version of all pods of the newest template that stay, if it was asked for: of a workload whose update was aborted.
+    runs: Option<Version>,
 }
 
 impl OldPods {
     /// Whether one that is still there may answer again.
     pub fn may_serve_again(&self) -> bool {
         self.stay
+    }
+
+    /// The version of the pods that an aborted update went back to, with whatever containers pods have.
+    pub fn runs(&self) -> Option<&Version> {
+        self.runs.as_ref()
+    }
+
+    /// The same with another answer to that.
+    #[must_use]
+    pub fn running(self, runs: Option<Version>) -> Self {
+        Self { runs, ..self }
     }
 
     /// Whether there are none.
@@ -86,7 +99,17 @@ pub fn old_pods(seen: &Serving, of: &Workload) -> OldPods {
     let answers = |pod: &&&Pod| serving.contains(pod.name.as_str()) || (pod.terminating && !has_service);
     let names: BTreeSet<&str> = old.iter().filter(answers).map(|pod| pod.name.as_str()).collect();
     let named = names.iter().take(NAMED_MAX).map(|name| text::first(name, NAME_CHARS_MAX).to_owned()).collect();
-    OldPods { count: names.len(), named, stay: !old.is_empty() }
+    OldPods { count: names.len(), named, stay: !old.is_empty(), runs: running(&seen.pods, of) }
+}
+
+/// The one version of the pods that stay of a workload whose update was aborted.
+fn running(pods: &[(Labels, Pod)], of: &Workload) -> Option<Version> {
+    let Newest::Labelled(hash) = of.withdrawn.as_ref().map(|_| &of.newest)? else { return None };
+    let is_of = |labels: &Labels| labels.get(kinds::template_label(of.object)) == Some(hash);
+    let stay = pods.iter().filter(|(labels, pod)| is_of(labels) && !pod.terminating && !pod.finished);
+    let mut versions = stay.map(|(_, pod)| pod.version.as_ref());
+    let first = versions.next()??;
+    versions.all(|version| version == Some(first)).then(|| first.clone())
 }
 
 /// Whether there are pods of which Services have to be asked.

@@ -15,9 +15,9 @@ use kernel::names::image::{self, Container, NotAVersionOf, Version, VersionOf};
 use kernel::names::paths::{self, Path, PathSet};
 use kernel::names::selector::LabelSelector;
 use kernel::text::cut;
-use kinds::Newest;
 use kinds::pods::PodLabels;
 use kinds::reported::{Replicas, Reported, Says, Standing};
+use kinds::{Newest, Stable};
 use notices::delivery::{InvalidResend, Resend};
 
 /// The prefix of every annotation a workload's owner may write.
@@ -52,6 +52,10 @@ pub struct Workload {
     pub starting: bool,
     /// How the pods of the newest template are known.
     pub newest: Newest,
+    /// The pods before, while its update is aborted.
+    pub stable: Option<Box<Stable>>,
+    /// The version of its template, where its update was aborted and all else is about the pods before: [`Workload::returned`].
+    pub withdrawn: Option<Version>,
     /// Which pods are its own.
     pub selector: LabelSelector,
     /// The labels of its pod template; [`Workload::pods`] compares them with the selectors of Services.
@@ -86,6 +90,22 @@ impl Workload {
     /// The kind of its object, where that is not the one in its name.
     pub fn stand_in(&self) -> Option<Kind> {
         Some(self.object).filter(|kind| *kind != self.id.kind)
+    }
+
+    /// The same while its update is aborted, as far as the pods before are concerned, which are of this version. Its spec still has the
+    /// template that was withdrawn.
+    pub fn returned(&self, version: Version) -> Option<Self> {
+        let Stable { hash, replicas, says } = self.stable.as_deref()?.clone();
+        Some(Self {
+            withdrawn: self.version.clone().ok(),
+            version: Ok(version),
+            newest: Newest::Labelled(hash),
+            stable: None,
+            starting: false,
+            replicas,
+            says,
+            ..self.clone()
+        })
     }
 
     /// Whether its pods are kept as they are.

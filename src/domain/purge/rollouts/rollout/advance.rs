@@ -56,6 +56,8 @@ impl Rollout {
                 self.absent()
             }
             Sight::Seen(workload) => {
+                let (followed, asks) = self.followed(now, workload);
+                let Some(workload) = followed else { return asks };
                 self.take_name(&workload);
                 if workload.tuning.disabled {
                     self.let_go(now, Kind::PurgeSkipped, &Outcome::SwitchedOff, |_| true);
@@ -78,7 +80,7 @@ impl Rollout {
                 };
                 // Also into the record of a first sight, so that both are one write.
                 self.note_faults(now, &workload);
-                effect
+                effect.or(asks)
             }
         };
         effect.or_else(|| self.sighting.look_into_doubt(now))

@@ -28,6 +28,7 @@ use crate::workloads::workload::Workload;
 use kernel::call::Call;
 use kernel::id::Seq;
 use kernel::machine::Timestamp;
+use kernel::names::image::Version;
 use kernel::text;
 use kinds::reported::{Standing, Wait};
 use notices::notice::Kind;
@@ -52,6 +53,16 @@ pub(super) struct Barrier {
     look: Call,
     /// The last rollout that came through because no old pod served.
     quiet: Option<Seq>,
+    /// The version that an aborted update went back to is asked for.
+    running: Option<Running>,
+}
+
+/// The version that runs, which only its pods know.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct Running {
+    /// When they are looked at again.
+    again: Option<Timestamp>,
+    version: Option<Version>,
 }
 
 /// A rollout whose predicate has held.
@@ -206,6 +217,11 @@ impl Barrier {
         // An answer to a question about another version says nothing about now.
         let current = self.look.is_asked() && !self.look.is_outdated();
         self.look.answered();
+        if let Some(running) = self.running.as_mut().filter(|_| current) {
+            running.version = found.runs().cloned();
+            running.again = Some(now.after(LOOK_EVERY));
+            return;
+        }
         let Some(waiting) = self.waiting.as_mut().filter(|_| current) else { return };
         if found.is_none() {
             waiting.quiet_since.get_or_insert(now);
@@ -226,6 +242,33 @@ impl Barrier {
     pub(super) fn failed(&mut self, again: impl FnOnce(u32) -> Timestamp, why: &str) {
         if self.look.is_asked() {
             self.look.failed(again, why);
+        }
+    }
+
+    /// The version that an aborted update went back to, as far as its pods were seen.
+    pub(super) fn running(&self) -> Option<&Version> {
+        self.running.as_ref()?.version.as_ref()
+    }
+
+    /// Whether pods are to be looked at for it now. Until it is known they are looked at again and again.
+    pub(super) fn asks_what_runs(&mut self, now: Timestamp) -> bool {
+        let running = self.running.get_or_insert_default();
+        let due = running.version.is_none() && running.again.is_none_or(|at| at <= now) && self.look.is_due(now);
+        if due {
+            self.look.asked();
+        }
+        due
+    }
+
+    /// Why it is not known what runs, if it cannot be seen.
+    pub(super) fn cannot_see(&self) -> Option<&str> {
+        self.running.as_ref().and_then(|_| self.look.reason())
+    }
+
+    /// It is not asked for any longer what runs.
+    pub(super) fn ask_no_more(&mut self) {
+        if self.running.take().is_some() {
+            self.look.outdate();
         }
     }
 
@@ -299,6 +342,9 @@ impl Barrier {
     /// Ends every pause that is over.
     pub(super) fn wake(&mut self, now: Timestamp) {
         self.look.wake(now);
+        if let Some(running) = &mut self.running {
+            running.again = running.again.filter(|at| *at > now);
+        }
         if let Some(waiting) = &mut self.waiting {
             waiting.again = waiting.again.filter(|at| *at > now);
             waiting.next = waiting.next.filter(|at| *at > now);
@@ -310,7 +356,8 @@ impl Barrier {
         let waiting = self.waiting.as_ref().filter(|_| seq.is_some_and(|seq| self.has_stood(seq)));
         let look = |waiting: &Waiting| waiting.again.filter(|at| waiting.wants_look(*at));
         let due = waiting.into_iter().flat_map(|waiting| [waiting.next, look(waiting)]).flatten();
-        due.chain(self.look.deadline()).min()
+        let running = self.running.as_ref().filter(|running| running.version.is_none() && self.look.is_idle());
+        due.chain(running.and_then(|running| running.again)).chain(self.look.deadline()).min()
     }
 }
 

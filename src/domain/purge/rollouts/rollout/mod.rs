@@ -49,6 +49,7 @@ mod tell;
 mod traced;
 mod vote;
 mod waits;
+mod withdrawn;
 mod words;
 mod write;
 
@@ -84,7 +85,7 @@ use notices::notice::Notice;
 use notices::telling::Telling;
 
 pub use clock::timeout;
-pub use news::{Attention, Preview, attention, baseline, faults, news, preview, unusable};
+pub use news::{Attention, Preview, as_it_runs, attention, baseline, faults, news, preview, unusable};
 pub use promises::may_follow;
 pub use sight::Arrival;
 pub use site::FoundSite;

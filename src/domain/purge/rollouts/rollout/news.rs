@@ -1,9 +1,10 @@
 //! The difference between a sight and the record: the question behind every rollout.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use crate::bounds::policy::{OnRollback, Policy};
-use crate::records::record::{Change, Phase, Record};
+use crate::records::record::{Change, Edge, Failure, Phase, Record};
 use crate::rollouts::rollout::Arrival;
 use crate::rollouts::rollout::ballot::is_called;
 use crate::rollouts::rollout::served::{is_edge_elsewhere, is_proved_by_counts};
@@ -11,7 +12,7 @@ use crate::workloads::workload::{FAULT_BYTES_MAX, Workload};
 use kernel::id::Seq;
 use kernel::names::image::{Beside, Version, difference};
 use kernel::text::cut;
-use kinds::reported::Standing;
+use kinds::reported::{GivenUp, Says, Standing};
 
 /// Bytes of all conditions of a record: some seven faults in words. 10,000 workloads with as many take 160 KB of a shard.
 pub const CONDITIONS_BYTES_MAX: usize = 1024;
@@ -44,6 +45,7 @@ pub fn attention(record: Option<&Record>, workload: &Workload, listed: bool, pol
             Arrival::Open | Arrival::Baseline | Arrival::UnderWay | Arrival::New => Attention::Rollout,
         };
     };
+    let workload = &*as_it_runs(record, workload, policy);
     let quiet = if workload.tuning.disabled {
         record.off && is_called(record, workload, policy)
     } else {
@@ -51,6 +53,7 @@ pub fn attention(record: Option<&Record>, workload: &Workload, listed: bool, pol
         let unserved = !usable || !serves_after_all(record, workload, policy);
         unserved && is_exact(record, workload, policy) && news(record, workload, policy).is_none()
     };
+    let quiet = quiet && !returns(record, workload, policy);
     if quiet && !record.is_open() && faults(workload, policy).eq(record.conditions.iter().cloned()) {
         Attention::Idle
     } else {
@@ -82,16 +85,46 @@ pub fn baseline(workload: &Workload, version: &Version, floor: Seq) -> Record {
 
 /// The change of the workload compared with its record, if any. The watcher, `explain` and `status` ask this.
 pub fn news(record: &Record, workload: &Workload, policy: &Policy) -> Option<Change> {
+    let workload = &*as_it_runs(record, workload, policy);
     let version = workload.version.as_ref().ok().filter(|_| !workload.tuning.disabled)?;
     // One in flight when it was switched off goes on.
     let was_off = record.off && !record.is_in_flight();
-    if is_another(record, workload) || was_off || !is_same(record, workload, version, policy) {
+    if is_another(record, workload)
+        || was_off
+        || !is_same(record, workload, version, policy)
+        || is_tried_again(record, workload)
+    {
         Some(Change::Changed)
     } else if is_requested(record, workload) {
         Some(Change::Requested)
     } else {
         recovers(record, workload, policy).then_some(Change::Recovered)
     }
+}
+
+/// A sight as it is compared with a record that knows what runs while an update is aborted: of the pods before. Any other is as it was.
+pub fn as_it_runs<'a>(record: &Record, workload: &'a Workload, policy: &Policy) -> Cow<'a, Workload> {
+    let same = |withdrawn: &&Version| {
+        workload.version.as_ref().is_ok_and(|version| version.same_content(withdrawn, policy.same_digest_is_same))
+    };
+    let withdrawn = record.withdrawn.as_ref().filter(same);
+    let returned = withdrawn.and_then(|_| workload.returned(record.version.clone()));
+    returned.map_or(Cow::Borrowed(workload), Cow::Owned)
+}
+
+/// Whether an update that had failed by an abort goes on, or has gone on: a rollout of its own, though its spec is as it was.
+pub(super) fn is_tried_again(record: &Record, workload: &Workload) -> bool {
+    let is_aborted = matches!(workload.says, Says::GivenUp(GivenUp::Aborted(_)));
+    record.phase == Phase::Failed(Failure::Aborted) && workload.withdrawn.is_none() && !is_aborted
+}
+
+/// Whether an aborted update is to be followed by a purge of what runs: the edge may have something else.
+pub(super) fn returns(record: &Record, workload: &Workload, policy: &Policy) -> bool {
+    matches!(record.phase, Phase::Failed(_))
+        && record.withdrawn.is_none()
+        && workload.stable.is_some()
+        && !workload.tuning.disabled
+        && (record.edge != Edge::Settled || policy.on_rollback == OnRollback::Purge)
 }
 
 /// Whether it is another object than that of the record, which was deleted. A Rollout that takes the place of a Deployment is the same
@@ -123,6 +156,9 @@ fn in_words(record: &Record, workload: &Workload, policy: &Policy) -> Option<Str
     let words = |version: &Version| match news(record, workload, policy)? {
         Change::Changed if is_another(record, workload) => {
             Some("the workload was deleted and created again".to_owned())
+        }
+        Change::Changed if record.version == *version && is_tried_again(record, workload) => {
+            Some("it is tried again".to_owned())
         }
         Change::Changed if is_same(record, workload, version, policy) => Some("it was switched on again".to_owned()),
         Change::Changed | Change::Baseline => Some(difference(&record.version, version)),
@@ -164,7 +200,13 @@ fn is_exact(record: &Record, workload: &Workload, policy: &Policy) -> bool {
     let chosen = workload.tuning.counts.containers.is_some();
     let called = record.group_version == workload.tuning.group_version && is_called(record, workload, policy);
     let is_its_object = record.uid == workload.uid && record.stand_in == workload.stand_in();
-    let is_named = |version: &Version| record.version == *version && record.chosen == chosen && called && is_its_object;
+    let is_named = |version: &Version| {
+        record.version == *version
+            && record.withdrawn == workload.withdrawn
+            && record.chosen == chosen
+            && called
+            && is_its_object
+    };
     workload.version.as_ref().map_or(true, is_named)
 }
 

@@ -15,7 +15,7 @@ use std::time::Duration;
 use crate::records::record::{CHANGE_WORDS_BYTES_MAX, Change, Edge, Failure, Outcome, Phase, Record, Times};
 use crate::rollouts::rollout::clock::{ELAPSED_STORED_EVERY, Suspicion};
 use crate::rollouts::rollout::close::End;
-use crate::rollouts::rollout::news::{baseline, faults, is_another, news};
+use crate::rollouts::rollout::news::{baseline, faults, is_another, is_tried_again, news, returns};
 use crate::rollouts::rollout::regress::FORGOTTEN;
 use crate::rollouts::rollout::served::Served;
 use crate::rollouts::rollout::write::OwnRecord;
@@ -111,6 +111,7 @@ impl Rollout {
             draft.generation = workload.generation;
         }
         draft.stand_in = workload.stand_in();
+        draft.withdrawn.clone_from(&workload.withdrawn);
         if draft.version != *version {
             let settled = draft.settled.take().map(|settled| settled.limited_to(version));
             draft.settled = settled.filter(|settled| !settled.same_content(version, digests));
@@ -148,6 +149,7 @@ impl Rollout {
         draft.remark.clear();
         draft.raise(previous.seq.max(*spent).max(floor.lost).next(), nonces);
         draft.version = version.clone();
+        draft.withdrawn.clone_from(&workload.withdrawn);
         draft.generation = workload.generation;
         draft.change = change;
         draft.phase = Phase::Rolling;
@@ -166,8 +168,18 @@ impl Rollout {
         self.stopwatch.start(now);
         self.site.forget();
         self.served = Served::default();
+        if workload.stable.is_some() {
+            // It is over before it was seen.
+            self.served.note_blindness();
+        }
         let message = match change {
             Change::Changed if is_another(&previous, workload) => "the workload was re-created".to_owned(),
+            Change::Changed if workload.withdrawn.is_some() => {
+                "its update was aborted, and the edge may have what was withdrawn".to_owned()
+            }
+            Change::Changed if previous.version == *version && is_tried_again(&previous, workload) => {
+                "it is tried again after an abort".to_owned()
+            }
             Change::Changed if previous.off => "it was switched on again".to_owned(),
             Change::Changed | Change::Baseline => "a new version was seen".to_owned(),
             Change::Recovered => "it completed after it had been recorded as failed".to_owned(),
@@ -263,10 +275,12 @@ impl Rollout {
             draft.phase = Phase::Failed(failure);
             words::short(&waited_for).clone_into(&mut draft.remark);
         });
+        let returns = self.record.draft.as_ref().is_some_and(|draft| returns(draft, workload, &self.policy));
+        let then = if returns { words::PURGED_AFTER_ABORT } else { "nothing is purged" };
         Course::Ends(End {
             kind: Kind::RolloutFailed,
             outcome: Outcome::Failed(failure),
-            message: format!("{failure}{since}: {waited_for}; nothing is purged"),
+            message: format!("{failure}{since}: {waited_for}; {then}"),
             why: waited_for,
         })
     }

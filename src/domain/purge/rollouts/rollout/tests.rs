@@ -15,6 +15,7 @@ mod site;
 mod stand_in;
 mod traced;
 mod waits;
+mod withdrawn;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

@@ -174,7 +174,7 @@ impl Rollout {
             self.sighting.sight = Sight::Missing;
             return;
         };
-        self.sighting.read(now, workload.clone(), &mut self.record.draft);
+        let workload = self.read_afresh(now, workload);
         // Of what was gone past, nothing has to stand any more. What runs now is the draft's version, or there is news; and where
         // that ran before, the draft has not kept what came after.
         let then = self.record.draft.as_ref().and_then(|draft| Some(draft.as_of(self.passed_in(draft, vector)?)));

@@ -13,6 +13,7 @@ use crate::bounds::policy::Policy;
 use crate::records::record::{Closed, Outcome, Phase, Published, Record, Vote};
 use crate::rollouts::rollout::Rollout;
 use crate::rollouts::rollout::clock::Clock;
+use crate::rollouts::rollout::news::returns;
 use crate::rollouts::rollout::sight::Sight;
 use crate::workloads::readiness::{self, Pods};
 use crate::workloads::serving::OldPods;
@@ -132,6 +133,10 @@ const OFF: (&str, &str) = (
 /// A rollout that is complete by its counts.
 pub(super) const NEW_AND_AVAILABLE: &str = "every pod is new and available";
 
+/// What follows an abort where the edge may have what was withdrawn.
+pub(super) const PURGED_AFTER_ABORT: &str =
+    "the edge may have it, so what runs is purged once the pods before serve alone";
+
 /// What comes after the barrier, and after what it waits for then.
 pub(super) const AFTER_THE_BARRIER: &str = "purges when no old pod serves any more";
 pub(super) const AFTER_SETTLING: &str = "purges when that is over, if still no old pod serves";
@@ -158,7 +163,10 @@ impl Summary {
         clock: Clock,
         policy: &Policy,
     ) -> Self {
-        let (state, next) = state(record, workload, pods, clock, policy);
+        let (mut state, next) = state(record, workload, pods, clock, policy);
+        if let Some(withdrawn) = &record.withdrawn {
+            state = format!("{state}; the update to {} was aborted", brief(withdrawn));
+        }
         Self {
             workload: id.clone(),
             seq: record.seq.0,
@@ -300,11 +308,17 @@ impl Rollout {
 
     /// The failing calls that hold this rollout up, at any stage.
     fn troubles(&self, now: Timestamp) -> impl Iterator<Item = String> {
+        let unseen = self.barrier.cannot_see().map(|why| format!("cannot see which version its pods are of: {why}"));
         let calls =
             [("cannot write the record", self.record.call()), ("cannot look at the workload", self.sighting.call())];
         let matching = self.purges.matching().map(|(_, call)| ("cannot find the distributions", call));
         let telling = self.telling.calls().find(|call| call.reason().is_some()).map(|call| ("cannot tell of it", call));
-        calls.into_iter().chain(matching).chain(telling).filter_map(move |(what, call)| trouble(what, call, now))
+        calls
+            .into_iter()
+            .chain(matching)
+            .chain(telling)
+            .filter_map(move |(what, call)| trouble(what, call, now))
+            .chain(unseen)
     }
 }
 
@@ -343,6 +357,9 @@ fn state(
                 Some(Standing::Waiting(wait)) => readiness::words(&wait, pods),
             };
             (format!("{waits}, {}", clock.left()), next)
+        }
+        Phase::Failed(failure) if workload.is_some_and(|workload| returns(record, workload, policy)) => {
+            (format!("failed: {failure}{}", then(&record.remark)), PURGED_AFTER_ABORT.to_owned())
         }
         Phase::Failed(failure) => (
             format!("failed: {failure}; nothing was purged{}", then(&record.remark)),
