@@ -2,9 +2,11 @@
 
 use std::io;
 
+use serde_json::json;
 use tokio::time::sleep;
 
-use crate::demo::member::Member;
+use crate::demo::canary::{self, Turn};
+use crate::demo::member::{Member, hook};
 use crate::demo::narration::{
     BROKEN, CHAPTER_MAX, DISTRIBUTION, HOST, LOOK_EVERY, NAME, NAMESPACE, Told, image, label, program, refused, say,
 };
@@ -20,6 +22,8 @@ enum Act {
     RollOut(&'static str),
     /// Gives the Service the pods of the other Deployment.
     Switch,
+    /// Rolls out this tag of the canary, and does these things with it, from this one on.
+    Canary(&'static str, Turn),
 }
 
 /// The other Deployment, which is complete before any traffic reaches it, and its version.
@@ -40,7 +44,7 @@ pub struct Scene {
     kill: bool,
 }
 
-pub const SCENES: [(Heading, Scene); 6] = [
+pub const SCENES: [(Heading, Scene); 7] = [
     (
         Heading::new("rollout", "a new version is rolled out, 1.0 → 1.1"),
         Scene { from: "1.0", act: Act::RollOut("1.1"), expected: 1, until: "PurgeCompleted", kill: false },
@@ -65,6 +69,16 @@ pub const SCENES: [(Heading, Scene); 6] = [
         Heading::new("moved", "the Service selects another Deployment, 1.2 → 1.3"),
         Scene { from: "1.2", act: Act::Switch, expected: 1, until: "PurgeCompleted", kill: false },
     ),
+    (
+        Heading::new("aborted", "a canary is aborted, then tried again, 1.0 → 1.1"),
+        Scene {
+            from: GREEN_TAG,
+            act: Act::Canary("1.1", Turn::Aborts),
+            expected: 2,
+            until: "PurgeCompleted",
+            kill: false,
+        },
+    ),
 ];
 
 /// Tells it. Whether it came out as announced.
@@ -76,17 +90,25 @@ pub async fn tell(wishes: &Wishes) -> io::Result<bool> {
     world.kubernetes.set_fate(&image(BROKEN), Some(PodFate::CannotPull));
     let mut member = Member::new(world, from)?;
     member.world.kubernetes.seed(NAMESPACE, GREEN, &image(GREEN_TAG), 3).map_err(refused)?;
+    canary::add(&member.world, "1.0").await?;
+    member.world.subscribe(&json!([
+        hook(&member.world, NAME, HOST, &[NAME, GREEN]),
+        hook(&member.world, canary::NAME, canary::HOST, &[canary::NAME])
+    ]))?;
     say(&format!(
         "allclear demo: the real controller against stand-ins on this machine's loopback\n\
          \n  Kubernetes  {}   {NAMESPACE}/{NAME}, 3 replicas, reached by {HOST}; {NAMESPACE}/{GREEN}, by nothing\
+         \n                                           {NAMESPACE}/{}, a canary, reached by {}\
          \n  CloudFront  {}   {DISTRIBUTION}, alias {HOST}\
          \n  webhook     {}/purged",
         member.world.api.url(),
+        canary::NAME,
+        canary::HOST,
         member.world.cdn.url(),
         member.world.hook.url(),
     ))?;
     member.start(pace.settings()).await?;
-    member.ready("the controller", 2).await?;
+    member.ready("the controller", 3).await?;
     let story = Story { pace, member, calls: 0, watch: Stopwatch::default() };
     story::tell(story, &scenes, wishes).await
 }
@@ -116,13 +138,15 @@ impl story::Story for Story {
         match act {
             Act::RollOut(tag) => self.watch.line("deployment", &self.member.set_image(tag)?)?,
             Act::Switch => self.watch.line("service", &self.member.select(GREEN)?)?,
+            Act::Canary(tag, _) => self.watch.line("canary", &canary::set_image(&self.member.world, tag)?)?,
         }
+        let mut turn = if let Act::Canary(_, first) = act { Some(first) } else { None };
         let mut killed = !kill;
         // There has to be a middle to kill it in.
         self.member.world.kubernetes.set_timings(if kill { CALM.timings } else { self.pace.timings });
         let mut ended = false;
         let mut given_up = false;
-        while !ended || self.member.received() - calls < expected || !self.member.is_quiet().await {
+        while !ended || turn.is_some() || self.member.received() - calls < expected || !self.member.is_quiet().await {
             if self.watch.elapsed() > CHAPTER_MAX {
                 let text = format!("nothing more happened within {} s", CHAPTER_MAX.as_secs());
                 self.watch.line("given up", &text)?;
@@ -139,6 +163,11 @@ impl story::Story for Story {
                 ended |= reason == until;
             }
             self.tell_calls()?;
+            let rests = ended && self.member.is_quiet().await;
+            if let Some(now) = turn.filter(|turn| turn.is_due(&self.member.state, rests)) {
+                self.watch.line("canary", &now.play(&self.member.world)?)?;
+                (turn, ended) = (now.next(), false);
+            }
             sleep(LOOK_EVERY).await;
         }
         // The last call may have come after the last look.

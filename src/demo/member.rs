@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use crate::demo::narration::{
@@ -12,6 +12,15 @@ use crate::demo::narration::{
 use crate::demo::stage::{Controller, Part};
 use sandbox::kubernetes::Kind;
 use sandbox::world::World;
+
+/// A call of the receiver after a purge of one of these workloads, which serve a site.
+pub fn hook(world: &World, name: &str, site: &str, workloads: &[&str]) -> Value {
+    let workloads: Vec<String> = workloads.iter().map(|workload| format!("{NAMESPACE}/{workload}")).collect();
+    json!({
+        "name": name, "url": format!("{}/purged", world.hook.url()), "method": "POST", "headers": {},
+        "parameters": {"site": site}, "workloads": workloads,
+    })
+}
 
 /// One cluster and its controller.
 pub struct Member {
@@ -28,10 +37,7 @@ impl Member {
     /// The cluster with the site in this version, and a receiver to be called after a purge.
     pub fn new(world: World, tag: &str) -> io::Result<Self> {
         world.add_site(NAMESPACE, NAME, &image(tag), HOST, DISTRIBUTION)?;
-        let url = format!("{}/purged", world.hook.url());
-        world.subscribe(&json!([{
-            "name": NAME, "url": url, "method": "POST", "headers": {}, "parameters": { "site": HOST }, "workloads": [format!("{NAMESPACE}/*")],
-        }]))?;
+        world.subscribe(&json!([hook(&world, NAME, HOST, &["*"])]))?;
         let cluster = Part::cluster(&world.kubernetes);
         let (controller, state, told) = (Controller::default(), String::new(), BTreeSet::new());
         Ok(Self { world, controller, state, told, _cluster: cluster })

@@ -4,6 +4,7 @@
 //! Everything it prints was observed: Events in the clusters, invalidations at the CDN, requests at the receiver.
 
 mod alone;
+mod canary;
 mod clusters;
 mod columns;
 pub mod life;
