@@ -164,3 +164,38 @@ async fn a_cluster_goes_from_a_deployment_to_a_rollout_of_the_same_name() {
     scene.wait_until_over(2).await;
     assert_eq!(scene.purged().len(), 1);
 }
+
+#[tokio::test]
+async fn a_rollout_with_the_template_of_a_deployment_takes_its_place_under_another_name() {
+    let mut scene = Scene::new().await;
+    scene.world.kubernetes.set_installed("argoproj.io", true);
+    let (name, distribution) = ("next", "E2NEXT");
+    scene.world.kubernetes.expose(NAMESPACE, name, "next.example.com").expect("the cluster takes it");
+    scene.add_distribution(distribution, "next.example.com");
+    scene.world.kubernetes.deploy(NAMESPACE, "legacy", &image("1.0"), 0).expect("the cluster takes it");
+    scene.start().await;
+    let legacy = async |scene: &Scene| record(scene, "Deployment", "legacy").is_some();
+    scene.wait_until("the Deployment has a baseline", legacy).await;
+    scene.apply(json!({
+        "apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout", "metadata": {"name": name},
+        "spec": {
+            "replicas": 2, "strategy": {"canary": {}}, "selector": {"matchLabels": {"app": "legacy"}},
+            "workloadRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "legacy", "scaleDown": "never"},
+        },
+    }));
+    scene
+        .world
+        .kubernetes
+        .patch(Kind::Service, NAMESPACE, name, &json!({"spec": {"selector": {"app": "legacy"}}}))
+        .expect("the cluster takes it");
+    until_purged(&scene, (name, distribution), 1).await;
+    scene.wait_until("the record of the Deployment has gone", async |scene| !legacy(scene).await).await;
+    scene.world.kubernetes.set_image(NAMESPACE, "legacy", "legacy", &image("1.1")).expect("the cluster takes it");
+    until_purged(&scene, (name, distribution), 2).await;
+    let after = record(&scene, "Deployment", name).expect("it has a record");
+    assert_eq!(after.version.to_string(), format!("legacy {}", image("1.1")));
+    restart(&mut scene).await;
+    scene.roll_out("1.1");
+    scene.wait_until_over(2).await;
+    assert_eq!((purged(&scene, distribution), legacy(&scene).await), (2, false), "after a restart, too");
+}

@@ -17,7 +17,8 @@ use kernel::names::image::{Beside, Container, Fields, Image, Version, VersionOf}
 use kernel::names::selector::Labels;
 use kernel::unreadable::Unreadable;
 use kinds::object::{Object, dotted};
-use kinds::{Own, Report, TEMPLATE_GENERATION};
+use kinds::{Own, Report, TEMPLATE_GENERATION, TemplateFrom, WORKLOAD_GENERATION};
+use purge::workloads::referring::TemplateOf;
 use purge::workloads::workload::{ANNOTATION_PREFIX, NoVersion, Tuning, Workload, recordable};
 
 /// What reads workloads of a kind, with versions of this beside images.
@@ -40,20 +41,21 @@ fn read(kind: Kind, of: &VersionOf, json: &str) -> Result<Workload, Unreadable> 
     let parts = parts.into_iter().map(|(name, part)| (name.to_owned(), part.unwrap_or_default()));
     let value = Value::Object(parts.collect());
     let object = Object(&value);
-    if kind == Kind::Rollout && object.at("/spec/workloadRef").is_some() {
-        return Err(Unreadable::because(
-            "its template is that of another workload (spec.workloadRef), which is not followed",
-        ));
-    }
+    let template_of = if kind == Kind::Rollout { template_of(object, &metadata.namespace)? } else { None };
     let Report { generation, observed_generation, deleting, own } = kinds::read(kind, object)?;
     let Own { replicas, says, refused, starting, deadline, newest, stable } = own;
     let annotations = metadata.annotations.iter().map(|(key, value)| (key.as_str(), value.as_str()));
     let mut tuning = Tuning::read(annotations);
     tuning.own_deadline = deadline;
-    let pods: PodSpec = part(object, "/spec/template/spec")?;
-    let beside = beside(object, of, json, &mut tuning)?;
-    let version = pods.version(tuning.counts.containers.as_ref()).map(|all| chosen(all, &mut tuning));
-    let version = version.map(|images| images.with(beside)).and_then(recordable);
+    let inherits = template_of.as_ref().is_some_and(|of| !of.selects);
+    let version = if template_of.is_some() {
+        Ok(Version::default())
+    } else {
+        let pods: PodSpec = part(object, "/spec/template/spec")?;
+        let beside = beside(object, of, json, &mut tuning)?;
+        let version = pods.version(tuning.counts.containers.as_ref()).map(|all| chosen(all, &mut tuning));
+        version.map(|images| images.with(beside)).and_then(recordable)
+    };
     let labels: Option<Labels> = part(object, "/spec/template/metadata/labels")?;
     Ok(Workload {
         id: WorkloadId::new(kind, metadata.namespace, metadata.name),
@@ -70,12 +72,20 @@ fn read(kind: Kind, of: &VersionOf, json: &str) -> Result<Workload, Unreadable> 
         refused,
         starting,
         newest,
+        template_of: template_of.map(Box::new),
         stable: stable.map(Box::new),
         withdrawn: None,
-        selector: part(object, "/spec/selector")?,
+        selector: if inherits { Default::default() } else { part(object, "/spec/selector")? },
         template_labels: labels.unwrap_or_default(),
         tuning,
     })
+}
+
+/// The Deployment that the template of a Rollout is from, if it is from one.
+fn template_of(object: Object<'_>, namespace: &str) -> Result<Option<TemplateOf>, Unreadable> {
+    let Some(TemplateFrom { deployment, noted }) = kinds::template_from(object)? else { return Ok(None) };
+    let deployment = WorkloadId::new(Kind::Deployment, namespace, deployment);
+    Ok(Some(TemplateOf { deployment, noted, selects: object.at("/spec/selector").is_some() }))
 }
 
 /// What is at a place, whether something is or not.
@@ -174,7 +184,9 @@ impl Metadata {
 }
 
 fn own_annotations<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Annotations, D::Error> {
-    annotations(deserializer, |key| key.starts_with(ANNOTATION_PREFIX) || key == TEMPLATE_GENERATION)
+    annotations(deserializer, |key| {
+        key.starts_with(ANNOTATION_PREFIX) || key == TEMPLATE_GENERATION || key == WORKLOAD_GENERATION
+    })
 }
 
 /// The containers and volumes of a pod or of a pod template.

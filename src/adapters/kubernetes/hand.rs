@@ -11,7 +11,7 @@ use kernel::id::{Kind, WorkloadId};
 use kernel::names::image::VersionOf;
 use kernel::refusal::Refused;
 use purge::ports::PortError;
-use purge::workloads::joining::joined;
+use purge::workloads::joining::one_of;
 
 /// Where workloads are marked.
 pub struct Hand {
@@ -60,6 +60,6 @@ impl Hand {
             Err(error) if error.refused() == Some(Refused::Right) => None,
             found => found?,
         };
-        Ok(joined(deployment?, rollout).map(|workload| workload.object))
+        Ok(one_of(deployment?, rollout).map(|workload| workload.object))
     }
 }

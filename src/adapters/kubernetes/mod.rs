@@ -54,7 +54,7 @@ use kernel::names::image::VersionOf;
 use kernel::refusal::Refused;
 use purge::ports::{ClusterView, Flow, PodSight, PortError, Present, RoutingSight, Sight};
 use purge::site::{Age, Gathered, RouteClaim};
-use purge::workloads::joining::joined;
+use purge::workloads::joining::{joined, takes};
 use purge::workloads::serving::Serving;
 use purge::workloads::workload::Workload;
 use rollouts::Presence;
@@ -214,6 +214,57 @@ impl Cluster {
             found => found,
         }
     }
+
+    /// The Deployment, or the Rollout in its place, that counts under a name; none where a Rollout of another name has taken it.
+    async fn deployment(&self, id: &WorkloadId) -> Result<Option<Workload>, PortError> {
+        let (deployment, rollout) = tokio::join!(self.look(Kind::Deployment, id), self.rollout(id));
+        let (deployment, rollout) = (deployment?, rollout?);
+        let template = self.template(rollout.as_ref(), deployment.as_ref()).await?;
+        let rollouts = Collection::of(resource_of(Kind::Rollout), &id.namespace);
+        let found = joined(deployment, rollout, template.as_ref())
+            .map_err(|why| PortError::lasting(rollouts.attempt_one("read", &id.name).to_string(), why))?;
+        let Some(deployment) = found.as_ref().filter(|found| found.object == Kind::Deployment) else {
+            return Ok(found);
+        };
+        for referring in self.rollouts.referring(id) {
+            if self.rollout(&referring).await?.is_some_and(|rollout| takes(&rollout, deployment)) {
+                return Ok(None);
+            }
+        }
+        Ok(found)
+    }
+
+    /// The Deployment that a Rollout refers to, where that is not the one of its name, which was read.
+    async fn template(
+        &self,
+        rollout: Option<&Workload>,
+        deployment: Option<&Workload>,
+    ) -> Result<Option<Workload>, PortError> {
+        let Some(of) = rollout.and_then(|rollout| rollout.template_of.as_ref()) else { return Ok(None) };
+        match deployment.filter(|deployment| deployment.id == of.deployment) {
+            Some(deployment) => Ok(Some(deployment.clone())),
+            None => self.look(Kind::Deployment, &of.deployment).await,
+        }
+    }
+}
+
+/// Of all objects of a namespace, the workloads that count.
+fn all_joined(mut found: BTreeMap<WorkloadId, Workload>, rollouts: Vec<Workload>) -> Vec<Workload> {
+    let mut counting = Vec::new();
+    let mut taken = BTreeSet::new();
+    for rollout in rollouts {
+        let id = rollout.id.clone();
+        let template = rollout.template_of.as_ref().and_then(|of| found.get(&of.deployment));
+        taken.extend(template.filter(|template| takes(&rollout, template)).map(|template| template.id.clone()));
+        // One whose template is not there cannot be said; what it does is not known, and so is a Deployment of its name.
+        counting.push((id.clone(), joined(found.get(&id).cloned(), Some(rollout), template).ok().flatten()));
+    }
+    found.retain(|id, _| !taken.contains(id));
+    for (id, counts) in counting {
+        found.remove(&id);
+        found.extend(counts.map(|workload| (id, workload)));
+    }
+    found.into_values().collect()
 }
 
 /// Reads one object of a kind.
@@ -253,12 +304,11 @@ impl ClusterView for Cluster {
         if id.kind != Kind::Deployment {
             return self.look(id.kind, id).await;
         }
-        let (deployment, rollout) = tokio::join!(self.look(Kind::Deployment, id), self.rollout(id));
-        Ok(joined(deployment?, rollout?))
+        self.deployment(id).await
     }
 
     async fn workloads(&self, namespace: &str) -> Result<Present, PortError> {
-        let (mut kinds, mut found) = (BTreeSet::new(), BTreeMap::new());
+        let (mut kinds, mut found, mut rollouts) = (BTreeSet::new(), BTreeMap::new(), Vec::new());
         for kind in self.kinds.iter().copied().filter(|_| self.scope.contains(namespace)) {
             let of = Collection::of(resource_of(kind), namespace);
             let listed = self.api.all(&of, None, decode::workload(kind, &self.of)).await;
@@ -270,14 +320,13 @@ impl ClusterView for Cluster {
                 Err(failed) => return Err(failed.error),
             };
             kinds.insert(kind);
-            for workload in listed {
-                let id = workload.id.clone();
-                let counts =
-                    if kind == Kind::Rollout { joined(found.remove(&id), Some(workload)) } else { Some(workload) };
-                found.extend(counts.map(|workload| (id, workload)));
+            if kind == Kind::Rollout {
+                rollouts = listed;
+            } else {
+                found.extend(listed.into_iter().map(|workload| (workload.id.clone(), workload)));
             }
         }
-        Ok(Present { kinds, workloads: found.into_values().collect() })
+        Ok(Present { kinds, workloads: all_joined(found, rollouts) })
     }
 
     async fn lagging(&self, namespace: &str) -> Result<BTreeSet<String>, PortError> {

@@ -2,7 +2,7 @@
 //!
 //! Not for which of a Rollout and a Deployment of one name counts; that is [`purge::workloads::joining`]'.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -83,8 +83,8 @@ pub(super) struct Presence(Arc<Mutex<Known>>);
 #[derive(Default)]
 struct Known {
     scopes: BTreeMap<Option<String>, bool>,
-    /// The Rollouts that were seen, and are not known to be gone.
-    names: BTreeSet<WorkloadId>,
+    /// The Rollouts that were seen, and are not known to be gone, and the Deployments that they refer to.
+    names: BTreeMap<WorkloadId, Option<WorkloadId>>,
 }
 
 impl Presence {
@@ -108,7 +108,10 @@ impl Presence {
     pub(super) fn note(&self, event: &Event) {
         let names = &mut self.known().names;
         match event {
-            Event::Seen(workload) if workload.object == Kind::Rollout => drop(names.insert(workload.id.clone())),
+            Event::Seen(workload) if workload.object == Kind::Rollout => {
+                let of = workload.template_of.as_ref().map(|of| of.deployment.clone());
+                names.insert(workload.id.clone(), of);
+            }
             Event::Gone(Kind::Rollout, id) => drop(names.remove(id)),
             Event::NoRollouts => names.clear(),
             _ => {}
@@ -117,7 +120,14 @@ impl Presence {
 
     /// Whether there was a Rollout of this name when it was last looked at.
     pub(super) fn knows(&self, id: &WorkloadId) -> bool {
-        self.known().names.contains(id)
+        self.known().names.contains_key(id)
+    }
+
+    /// The Rollouts of another name that referred to a Deployment when they were last looked at.
+    pub(super) fn referring(&self, deployment: &WorkloadId) -> Vec<WorkloadId> {
+        let known = self.known();
+        let referring = known.names.iter().filter(|(id, of)| of.as_ref() == Some(deployment) && *id != deployment);
+        referring.map(|(id, _)| id.clone()).collect()
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {

@@ -6,9 +6,11 @@
 //! Not for pods: they only explain, and their watches end with the rollouts.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
 
 use futures_util::StreamExt;
-use futures_util::stream::{SelectAll, unfold};
+use futures_util::future::BoxFuture;
+use futures_util::stream::{FuturesUnordered, SelectAll, unfold};
 
 use super::decode;
 use super::rollouts::{self, Presence, Said};
@@ -21,9 +23,17 @@ use kernel::watches::horizon::Verdict;
 use kernel::watches::listed::Scope;
 use purge::ports::{Flow, PortError, Sight};
 use purge::workloads::joining::{Event, Joining, News};
+use purge::workloads::workload::Workload;
 
 /// What one watch lists.
 pub(super) type Listed = (Kind, Collection);
+
+/// A Deployment that was read, for the watch that it was read for.
+type Read = (Listed, WorkloadId, Option<Box<Workload>>);
+
+/// How soon a Deployment is read again that could not be, at first and at most.
+const READ_AGAIN: Duration = Duration::from_secs(1);
+const READ_AGAIN_MAX: Duration = Duration::from_secs(30);
 
 /// The watches of several scopes, each word with its scope.
 type Looks = SelectAll<Flow<(Listed, Said)>>;
@@ -39,6 +49,7 @@ pub(super) fn watch(watches: Watches, api: Api, listed: Vec<Listed>, presence: P
         joining: BTreeMap::new(),
         waiting: BTreeSet::new(),
         unsaid: BTreeSet::new(),
+        reads: FuturesUnordered::new(),
         sights: VecDeque::new(),
         watches,
         api,
@@ -72,6 +83,8 @@ struct Watched {
     waiting: BTreeSet<Option<String>>,
     /// Namespaces whose Rollouts are said to be listed once their Deployments are.
     unsaid: BTreeSet<Option<String>>,
+    /// Deployments that Rollouts refer to and that are not at hand.
+    reads: FuturesUnordered<BoxFuture<'static, Read>>,
     /// Said, but not read yet.
     sights: VecDeque<Sight>,
 }
@@ -87,6 +100,7 @@ impl Watched {
                     let (listed, said) = said?;
                     self.hear(&listed, said);
                 }
+                Some((listed, id, found)) = self.reads.next() => self.join(&listed, Event::Read(id, found)),
                 Some(verdict) = self.proofs.next() => match verdict {
                     Verdict::Level | Verdict::InDoubt => {}
                     Verdict::CaughtUp => self.begin(),
@@ -105,6 +119,7 @@ impl Watched {
         self.joining = followed.map(|(_, of)| (of.namespace.clone(), Joining::default())).collect();
         self.waiting = self.joining.keys().cloned().collect();
         self.unsaid.clear();
+        self.reads.clear();
         self.looks = SelectAll::new();
         for listed in &self.listed {
             let waits = listed.0 == Kind::Deployment && self.waiting.contains(&listed.1.namespace);
@@ -171,17 +186,24 @@ impl Watched {
         self.presence.note(&event);
         let joining = self.joining.get_mut(&of.namespace).filter(|_| kind.identity() == Kind::Deployment);
         let news = match (joining, event) {
+            (None, Event::Read(..)) => Vec::new(),
             (Some(joining), event) => joining.step(event),
             (None, Event::Seen(workload)) => vec![News::Seen(workload)],
             (None, Event::Unreadable(_, id, why)) => vec![News::Unreadable(id, why)],
             (None, Event::Gone(_, id)) => vec![News::Gone(id)],
             (None, Event::Relisting(_) | Event::Listed(_) | Event::NoRollouts) => Vec::new(),
         };
-        self.sights.extend(news.into_iter().map(|news| match news {
-            News::Seen(workload) => Sight::Seen(workload),
-            News::Unreadable(id, why) => Sight::Unreadable(id, why),
-            News::Gone(id) => Sight::Gone(id),
-        }));
+        for news in news {
+            self.sights.push_back(match news {
+                News::Seen(workload) => Sight::Seen(workload),
+                News::Unreadable(id, why) => Sight::Unreadable(id, why),
+                News::Gone(id) => Sight::Gone(id),
+                News::Wanted(deployment) => {
+                    self.reads.push(Box::pin(read(self.api.clone(), self.of.clone(), (*kind, of.clone()), deployment)));
+                    continue;
+                }
+            });
+        }
     }
 
     /// A listing is complete. The first of Rollouts is said to be with that of Deployments, before which nothing is said of them.
@@ -222,6 +244,19 @@ impl Watched {
             self.presence.leave_out(of.namespace.as_deref());
             self.begin_deployments(&of.namespace);
         }
+    }
+}
+
+/// Reads a Deployment that a Rollout refers to, for as long as that fails.
+async fn read(api: Api, of: VersionOf, listed: Listed, id: WorkloadId) -> Read {
+    let mut wait = READ_AGAIN;
+    loop {
+        match super::look(&api, Kind::Deployment, &of, &id).await {
+            Ok(found) => return (listed, id, found.map(Box::new)),
+            // A watch may show it meanwhile; and what cannot be read is said by that.
+            Err(_) => tokio::time::sleep(wait).await,
+        }
+        wait = wait.saturating_mul(2).min(READ_AGAIN_MAX);
     }
 }
 

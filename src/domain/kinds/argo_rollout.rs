@@ -3,7 +3,7 @@
 //!
 //! Its own `Healthy` is asked for and does not suffice: where old pods run on by design, the counts of a canary take them for new ones.
 //!
-//! Not for a template that is another workload's (`spec.workloadRef`): who reads the Rollout brings both together.
+//! Not for what is in a template that is another workload's (`spec.workloadRef`): who reads the Rollout brings both together.
 
 use serde_json::Value;
 
@@ -13,6 +13,7 @@ use crate::reported::{GivenUp, Replicas, Says};
 use crate::{Newest, Own, Stable, WORKLOAD_GENERATION, counted};
 use kernel::unreadable::Unreadable;
 
+const WORKLOAD_REF: &str = "/spec/workloadRef";
 const OBSERVED: &str = "/status/observedGeneration";
 const STEPS: &str = "/spec/strategy/canary/steps";
 
@@ -141,10 +142,43 @@ fn says(object: Object<'_>, is_stable: bool) -> Result<Says, Unreadable> {
     })
 }
 
-/// The generation of the workload with its template that the controller has not acted on.
+/// The Deployment that a template is from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TemplateFrom<'a> {
+    pub deployment: &'a str,
+    /// The generation of it that the controller has noted.
+    pub noted: Option<i64>,
+}
+
+/// The Deployment that the template of a Rollout is from, if it has none of its own.
+///
+/// # Errors
+/// When that is an object of another kind.
+pub fn template_from(object: Object<'_>) -> Result<Option<TemplateFrom<'_>>, Unreadable> {
+    if object.at(WORKLOAD_REF).is_none() {
+        return Ok(None);
+    }
+    let [api, kind, name] = ["apiVersion", "kind", "name"].map(|field| object.text(&format!("{WORKLOAD_REF}/{field}")));
+    let (api, kind, name) = (api?.unwrap_or_default(), kind?.unwrap_or_default(), name?.unwrap_or_default());
+    if (api, kind) != ("apps/v1", "Deployment") || name.is_empty() {
+        return Err(Unreadable::because(&format!(
+            "its template is that of {} {} (spec.workloadRef), and only Deployments of apps/v1 are read: refer to one, or give the Rollout a \
+             template of its own",
+            repeated(kind),
+            repeated(name)
+        )));
+    }
+    Ok(Some(TemplateFrom { deployment: name, noted: noted(object)?.and_then(|noted| noted.parse().ok()) }))
+}
+
+/// The generation of the workload with its template that the controller has noted.
+fn noted(object: Object<'_>) -> Result<Option<&str>, Unreadable> {
+    object.text(&format!("/metadata/annotations/{}", WORKLOAD_GENERATION.replace('/', "~1")))
+}
+
+/// The one that it has not acted on.
 fn unobserved_workload(object: Object<'_>) -> Result<Option<&str>, Unreadable> {
-    let at = format!("/metadata/annotations/{}", WORKLOAD_GENERATION.replace('/', "~1"));
-    let generation = object.text(&at)?.filter(|_| object.at("/spec/workloadRef").is_some());
+    let generation = noted(object)?.filter(|_| object.at(WORKLOAD_REF).is_some());
     let observed = object.text("/status/workloadObservedGeneration")?;
     Ok(generation.filter(|generation| observed != Some(generation)))
 }

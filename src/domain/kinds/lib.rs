@@ -87,6 +87,8 @@ pub const GENERATION_LABEL: &str = "pod-template-generation";
 /// <https://github.com/kubernetes/kubernetes/blob/v1.34.0/pkg/apis/apps/v1/conversion.go>
 pub const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
+pub use argo_rollout::{TemplateFrom, template_from};
+
 /// The annotation in which Argo Rollouts notes the generation of the workload that a Rollout takes its template from.
 /// <https://github.com/argoproj/argo-rollouts/blob/v1.8.3/utils/annotations/annotations.go>
 pub const WORKLOAD_GENERATION: &str = "rollout.argoproj.io/workload-generation";

@@ -54,6 +54,7 @@ pub fn settled(version: Version, generation: i64, pods: u32) -> Workload {
         refused: None,
         starting: false,
         newest: Default::default(),
+        template_of: None,
         stable: None,
         withdrawn: None,
         selector: Default::default(),

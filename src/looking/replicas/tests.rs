@@ -27,6 +27,7 @@ fn deployment(desired: u32) -> Controller {
         says: Default::default(),
         refused: None,
         starting: false,
+        template_of: None,
         stable: None,
         withdrawn: None,
         newest: Default::default(),

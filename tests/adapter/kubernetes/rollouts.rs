@@ -7,9 +7,10 @@ use allclear::adapters::kubernetes::{Cluster, Scope};
 use futures_util::StreamExt;
 use kernel::id::{Kind as WorkloadKind, WorkloadId};
 use kernel::watches::listed::Scope as Listed;
-use purge::ports::{ClusterView, Flow, Sight};
+use kinds::reported::Standing;
+use purge::ports::{ClusterView, Flow, Present, Sight};
 use sandbox::kubernetes::{Kind, Timings};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::kinds::{object, set_image};
 use super::{Bench, PATIENCE, brisk};
@@ -132,15 +133,56 @@ async fn without_the_right_rollouts_are_left_out_and_a_look_finds_the_deployment
     assert_eq!(only.as_str(), "rollout/*");
 }
 
+/// The Rollout `web` with the template of another object.
+fn referring(kind: &str, name: &str) -> Value {
+    let mut referring = object(WorkloadKind::Rollout, "web", "shop/web:1", 2);
+    let spec = referring["spec"].as_object_mut().unwrap();
+    spec.remove("template");
+    spec.remove("selector");
+    spec.insert("workloadRef".into(), json!({"apiVersion": "apps/v1", "kind": kind, "name": name}));
+    referring
+}
+
+#[tokio::test]
+async fn a_rollout_that_refers_to_a_deployment_is_seen_and_read_with_its_template() {
+    let bench = bench().await;
+    apply(&bench, WorkloadKind::Deployment, "legacy", 1);
+    apply(&bench, WorkloadKind::Deployment, "other", 2);
+    bench.api.apply(referring("Deployment", "legacy")).unwrap();
+    bench.api.settle();
+    let view = view(&bench);
+    let mut sights = view.watch();
+    let mut words = until(&mut sights, "synced rollout/*, all").await;
+    words.sort();
+    let seen = ["deployment other", "restarted *", "restarted rollout/*", "rollout web", "synced *"];
+    assert_eq!(words, [&seen[..], &["synced rollout/*, all"]].concat());
+    let id = |name: &str| WorkloadId::deployment("shop", name);
+    let web = view.workload(&id("web")).await.unwrap().unwrap();
+    assert_eq!(web.version.as_ref().map(ToString::to_string), Ok("legacy shop/web:1".to_owned()));
+    assert!(web.selector.matches(&web.template_labels), "it has the selector, too");
+    assert_eq!(web.standing(false), Standing::Complete);
+    assert_eq!(view.workload(&id("legacy")).await.unwrap(), None, "it is not followed by itself");
+    let names = |present: Present| present.workloads.into_iter().map(|one| one.id.name).collect::<Vec<_>>();
+    assert_eq!(names(view.workloads("shop").await.unwrap()), ["other", "web"]);
+
+    // A Deployment that was not kept is read.
+    let other = json!({"spec": {"workloadRef": {"name": "other"}}});
+    bench.api.patch(Kind::ArgoRollout, "shop", "web", &other).unwrap();
+    let words = until(&mut sights, "rollout web").await;
+    assert!(
+        words.contains(&"deployment legacy".to_owned()) && words.contains(&"other is gone".to_owned()),
+        "{words:?}"
+    );
+    let web = view.workload(&id("web")).await.unwrap().unwrap();
+    assert_eq!(web.version.map(|version| version.to_string()), Ok("other shop/web:2".to_owned()));
+    assert!(view.workload(&id("legacy")).await.unwrap().is_some());
+}
+
 #[tokio::test]
 async fn a_rollout_with_the_template_of_another_is_named_and_hides_a_deployment_of_its_name() {
     let bench = bench().await;
     apply(&bench, WorkloadKind::Deployment, "web", 1);
-    let mut referring = object(WorkloadKind::Rollout, "web", "shop/web:1", 2);
-    let spec = referring["spec"].as_object_mut().unwrap();
-    spec.remove("template");
-    spec.insert("workloadRef".into(), json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}));
-    bench.api.apply(referring).unwrap();
+    bench.api.apply(referring("ReplicaSet", "web")).unwrap();
     let words = until(&mut view(&bench).watch(), "synced rollout/*, all").await;
     assert!(!words.contains(&"deployment web".to_owned()), "{words:?}");
     assert!(words.iter().any(|word| word.contains("spec.workloadRef")), "{words:?}");

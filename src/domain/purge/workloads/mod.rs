@@ -4,5 +4,6 @@
 pub mod joining;
 pub mod own_pods;
 pub mod readiness;
+pub mod referring;
 pub mod serving;
 pub mod workload;

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::records::record::{VERSION_BYTES_MAX, VOTE_PATH_BYTES_MAX};
+use crate::workloads::referring::TemplateOf;
 use kernel::id::{Kind, WorkloadId};
 use kernel::names::distribution::{self, DistributionId};
 use kernel::names::group_name::{self, GroupName};
@@ -52,6 +53,8 @@ pub struct Workload {
     pub starting: bool,
     /// How the pods of the newest template are known.
     pub newest: Newest,
+    /// The Deployment that its template is from, until that was seen as well: [`resolved`](crate::workloads::referring::resolved).
+    pub template_of: Option<Box<TemplateOf>>,
     /// The pods before, while its update is aborted.
     pub stable: Option<Box<Stable>>,
     /// The version of its template, where its update was aborted and all else is about the pods before: [`Workload::returned`].

@@ -61,11 +61,13 @@ impl Rollout {
 fn went_back(draft: &Record, workload: &Workload, runs: &Version, policy: &Policy) -> Option<Workload> {
     let template = workload.version.as_ref().ok()?;
     let digests = policy.same_digest_is_same;
-    let named = runs.limited_to(template);
+    // Pods do not say what else counts.
+    let images = |version: &Version| version.clone().with(None);
+    let named = images(&runs.limited_to(template));
     let is_it = |known: &&Version| {
         !known.same_content(template, digests)
-            && runs.limited_to(known).same_content(known, digests)
-            && known.limited_to(template).same_content(&named, digests)
+            && runs.limited_to(known).with(None).same_content(&images(known), digests)
+            && images(known).limited_to(template).same_content(&named, digests)
     };
     let known = [draft.settled(), draft.from.as_ref()].into_iter().flatten().find(is_it);
     let seen = || if named.iter().len() == 0 { runs.clone() } else { named.clone() };
