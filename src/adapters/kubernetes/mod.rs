@@ -293,12 +293,13 @@ impl ClusterView for Cluster {
     }
 
     async fn workload(&self, id: &WorkloadId) -> Result<Option<Workload>, PortError> {
-        if !self.scope.contains(&id.namespace) {
-            return Ok(None);
-        }
-        if !self.kinds.contains(&id.kind) {
+        let unlooked_at = match () {
+            () if !self.scope.contains(&id.namespace) => Some("this namespace is not watched (watch.namespaces)"),
+            () if !self.kinds.contains(&id.kind) => Some("this kind is not followed (workloads.kinds)"),
+            () => None,
+        };
+        if let Some(why) = unlooked_at {
             let collection = Collection::of(resource_of(id.kind), &id.namespace);
-            let why = "this kind is not followed (workloads.kinds)";
             return Err(PortError::lasting(collection.attempt_one("get", &id.name).to_string(), why));
         }
         if id.kind != Kind::Deployment {

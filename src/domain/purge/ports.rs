@@ -124,8 +124,8 @@ pub trait ClusterView: Send + Sync {
     fn watch_routing(&self) -> Flow<RoutingSight>;
     /// Watches the pods of one namespace, for ever.
     fn watch_pods(&self, namespace: &str) -> Flow<PodSight>;
-    /// Reads one workload afresh, not from any cache of ours or of the API server; `None` if it does not exist, or is in no
-    /// namespace that is watched: the caller takes it for absent then.
+    /// Reads one workload afresh, not from any cache of ours or of the API server; `None` if it does not exist. An error where it is of
+    /// a kind or a namespace that is not looked at: the caller takes `None` for absent.
     async fn workload(&self, id: &WorkloadId) -> Result<Option<Workload>, PortError>;
     /// Reads the workloads of one namespace once, of every kind that is followed and may be listed.
     async fn workloads(&self, namespace: &str) -> Result<Present, PortError>;

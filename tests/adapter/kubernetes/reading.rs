@@ -12,7 +12,7 @@ use purge::workloads::readiness::Pod;
 use sandbox::http::{Action, Fault, When};
 use serde_json::{Value, json};
 
-use super::{Bench, PATIENCE, web};
+use super::{Bench, PATIENCE, brisk, namespaces, web};
 
 #[tokio::test]
 async fn a_workload_is_read_afresh_and_may_be_missing() {
@@ -24,6 +24,16 @@ async fn a_workload_is_read_afresh_and_may_be_missing() {
     assert_eq!((workload.id, workload.replicas.desired), (web(), 2));
     // A resourceVersion would allow the API server to answer from its cache (W5).
     assert!(bench.seen(|seen| seen.query.contains_key("resourceVersion")).is_empty());
+}
+
+/// A member of a group says *absent* of what it does not find.
+#[tokio::test]
+async fn of_a_workload_in_a_namespace_that_is_not_watched_nothing_is_said() {
+    let bench = Bench::start().await;
+    bench.api.deploy("shop", "web", "shop/web:1", 1).unwrap();
+    let error = bench.cluster(namespaces(&["blog"]), brisk()).workload(&web()).await.unwrap_err();
+    let words = "failed to get deployments.apps web in shop: this namespace is not watched (watch.namespaces)";
+    assert_eq!((error.to_string().as_str(), error.retry), (words, Retry::Never));
 }
 
 #[tokio::test]

@@ -64,8 +64,8 @@ pub struct View {
     pub above: Option<Seq>,
     /// Whether the workload's name in the group is its own to vote under.
     pub naming: Naming,
-    /// Members that say that they follow no workloads of this kind, and why, with the cure. They give no answer, and are waited for: their
-    /// clusters may serve the version before.
+    /// Members that say that they follow no workloads of this kind, or of this namespace, and why, with the cure. They give no answer, and
+    /// are waited for: their clusters may serve the version before.
     pub unfollowed: BTreeMap<Member, String>,
     /// All members of the group; `None` for one that has published nothing of the workload yet.
     pub members: BTreeMap<Member, Option<Known>>,

@@ -254,6 +254,7 @@ impl Broker {
         let Identity { member: own, origin, .. } = &self.identity;
         let record = self.ours.record(workload);
         let Some(roster) = &self.membership.roster else { return group::alone(own, origin, record) };
+        let unwatched = |member: &Member| roster.unwatched(member, &workload.namespace);
         let known = |member: &Member| {
             if member == own {
                 return Some(Known {
@@ -264,21 +265,29 @@ impl Broker {
                     told: Told::default(),
                 });
             }
-            let known = self.peer_records.of(workload, member)?;
+            // What a release says that it does not look at, or said before it was told not to.
+            let says = |known: &Known| known.published.record().is_some() || unwatched(member).is_none();
+            let known = self.peer_records.of(workload, member).filter(says)?;
             let alive = roster.silence(now, member).is_none();
             let told = told(roster, now, member, workload, known.published.seq());
             Some(Known { alive, told, ..known })
         };
         let Standing { members, hold, config } = &self.membership.standing;
-        let unfollowed = |member: &Member| Some((member.clone(), roster.unfollowed(member, workload.kind)?));
+        let members: BTreeMap<Member, Option<Known>> =
+            members.iter().map(|member| (member.clone(), known(member))).collect();
+        let unfollowed = |(member, known): (&Member, &Option<Known>)| {
+            // What it shows may have another name in its cluster.
+            let unwatched = || unwatched(member).filter(|_| known.is_none());
+            Some((member.clone(), roster.unfollowed(member, workload.kind).or_else(unwatched)?))
+        };
         View {
             config: config.clone(),
             hold: hold.as_ref().map(|hold| hold.words.clone()).or_else(|| self.regressions.hold(workload)),
             set_back: self.regressions.set_back(workload),
             above: self.regressions.above(workload),
             naming: self.names.naming(local),
-            unfollowed: members.iter().filter(|member| *member != own).filter_map(unfollowed).collect(),
-            members: members.iter().map(|member| (member.clone(), known(member))).collect(),
+            unfollowed: members.iter().filter(|(member, _)| *member != own).filter_map(unfollowed).collect(),
+            members,
         }
     }
 
@@ -327,11 +336,13 @@ impl Broker {
         self.is_wanted(workload).then(|| Effect::Want(workload.clone()))
     }
 
-    /// Whether another member waits for our part in it and no rollout of ours follows it. Of a kind that is not followed here, none could
-    /// tell it anything.
+    /// Whether another member waits for our part in it and no rollout of ours follows it. Of a kind that is not followed here, or in a
+    /// namespace that is not watched, none could tell it anything.
     fn is_wanted(&self, workload: &WorkloadId) -> bool {
+        let Identity { stands, .. } = &self.identity;
         self.names.are_known()
-            && self.identity.stands.follows(workload.kind)
+            && stands.follows(workload.kind)
+            && stands.watches(&self.names.local(workload).unwrap_or(workload).namespace)
             && self.peer_records.is_sought_by(workload, self.members())
             && !self.ours.follows(workload)
             && self.ours.absent_up_to(workload).is_none()

@@ -229,17 +229,17 @@ impl Broker {
             let peer = roster.peer(&member);
             peer.map(|peer| (peer.beat.words.clone(), peer.beat.seqs.clone())).unwrap_or_default()
         };
-        let kinds = |roster: &super::Roster| roster.peer(&member).map(|peer| peer.beat.stands.kinds.clone());
-        let (before, kinds_before) = (said(roster), kinds(roster));
+        let stands = |roster: &super::Roster| roster.peer(&member).map(|peer| peer.beat.stands.clone());
+        let (before, stood) = (said(roster), stands(roster));
         let brought = roster.hear(now, board, beat);
-        let (after, kinds_after) = (said(roster), kinds(roster));
+        let (after, stands) = (said(roster), stands(roster));
         let other_words = before
             .0
             .keys()
             .chain(after.0.keys())
             .filter(|workload| spoken(&before, workload) != spoken(&after, workload));
         changed.extend(other_words.filter(|workload| self.ours.follows(workload)).cloned());
-        if kinds_before != kinds_after {
+        if stood != stands {
             changed.extend(self.ours.followed().cloned());
         }
         if brought == Brought::Ledger && self.peer_records.count(&member, &origin) {

@@ -1,7 +1,7 @@
-//! Which kinds of workloads a member follows, and why it does not follow one.
+//! Which kinds of workloads a member follows, and in which namespaces, and why it does not follow one.
 //!
-//! A member that does not follow a kind is waited for all the same, and the wait names this: its cluster may have the workload, and serve
-//! the version before. That it is left out for want of an answer would be a purge that comes too early.
+//! A member that does not look at a workload is waited for all the same, and the wait names this: its cluster may have the workload, and
+//! serve the version before. That it is left out for want of an answer would be a purge that comes too early.
 
 use std::collections::BTreeSet;
 
@@ -24,6 +24,11 @@ impl Stands {
     pub fn follows(&self, kind: Kind) -> bool {
         if self.kinds.is_empty() { kind == Kind::Deployment } else { self.kinds.contains(kind.word()) }
     }
+
+    /// Whether it watches this namespace, as far as it says.
+    pub fn watches(&self, namespace: &str) -> bool {
+        self.watch.is_empty() || self.watch.contains(namespace)
+    }
 }
 
 impl Roster {
@@ -45,6 +50,15 @@ impl Roster {
             ),
         };
         Some(format!("does not follow {}s: {why}", kind.name()))
+    }
+
+    /// Why a member cannot say whether its cluster has a workload in this namespace, and the cure, if it says that it does not watch it.
+    pub fn unwatched(&self, member: &Member, namespace: &str) -> Option<String> {
+        let _ = self.peer(member).filter(|peer| !peer.beat.stands.watches(namespace))?;
+        Some(format!(
+            "does not watch namespace {namespace}, so it cannot say what its cluster serves: add it to watch.namespaces there, or have \
+             an allclear of another group.name follow it"
+        ))
     }
 }
 

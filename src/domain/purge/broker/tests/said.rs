@@ -1,6 +1,8 @@
 //! What members say of themselves in their beats, and what becomes of it here.
 
 use super::*;
+use crate::bounds::policy::Agreement;
+use crate::records::record::Published;
 use kernel::id::Kind;
 
 #[test]
@@ -95,4 +97,51 @@ fn of_a_kind_that_is_not_followed_here_no_rollout_is_woken_and_the_others_are_to
     assert_eq!(beat(broker.step(at(11), Event::WordsGathered(BTreeMap::new(), 77))), Some(Kind::ALL.len()));
     assert!(!broker.step(at(12), Event::Follows(Kind::ALL.into())).contains(&Effect::GatherWords), "no news");
     assert!(wants(&mut broker, 17).0);
+}
+
+fn watching(namespaces: &[&str]) -> Stands {
+    let watch = namespaces.iter().map(|name| (*name).to_owned()).collect();
+    Stands { watch, ..kinds(&Kind::ALL) }
+}
+
+/// Goal: a member that does not watch a namespace is no member without the workload, whatever `group.absent` says. Method: its copy says
+/// *absent*, as an earlier release's would, or one from before its setting was changed; then it watches the namespace.
+#[test]
+fn a_member_that_does_not_watch_a_namespace_cannot_say_that_a_workload_of_it_is_absent() {
+    let mut broker = grouped();
+    published(&mut broker, "web", record(2, 1));
+    let absent = Heard {
+        member: "eu-2".into(),
+        workload: id("web"),
+        origin: "o2".into(),
+        said: Posting::Show(Published::Absent(Seq(1))),
+    };
+    broker.step(at(1), Event::Read(0, news(vec![absent])));
+    let judged = |broker: &mut Broker, stands, count| {
+        let beat = Heartbeat { member: "eu-2".into(), origin: "o2".into(), count, stands, ..Heartbeat::default() };
+        let effects = broker.step(at(1), Event::Read(0, Ok(Box::new(News { beats: vec![beat], ..News::default() }))));
+        assert!(effects.contains(&Effect::Tell(id("web"))), "its rollout learns why it waits");
+        let ignoring = Agreement { absent_left_out: true, ..Agreement::default() };
+        match group::judge(&broker.view(at(1), &id("web")), &"eu-1".into(), &ignoring) {
+            group::Verdict::Waiting(mut waiting) => waiting.remove(&Member::from("eu-2")),
+            group::Verdict::Candidate(_) => None,
+        }
+    };
+    let words = "does not watch namespace shop, so it cannot say what its cluster serves: add it to watch.namespaces there, or have an \
+                 allclear of another group.name follow it";
+    assert_eq!(judged(&mut broker, watching(&["blog"]), 1).as_deref(), Some(words));
+    assert_eq!(judged(&mut broker, watching(&["blog", "shop"]), 2), None, "it can now");
+}
+
+#[test]
+fn in_a_namespace_that_is_not_watched_here_no_rollout_is_woken() {
+    let wants = |watched: &[&str]| {
+        let mut broker = grouped();
+        broker.identity.stands = watching(watched);
+        let waits = Record { change: Change::Changed, ..record(3, 1) };
+        let effects = broker.step(at(1), Event::Read(0, news(vec![heard(&id("web"), waits)])));
+        effects.into_iter().chain(broker.tick(at(10))).filter(|effect| *effect == Effect::Want(id("web"))).count()
+    };
+    assert_eq!(wants(&["blog"]), 0);
+    assert_eq!(wants(&["blog", "shop"]), 2, "at once and again");
 }
