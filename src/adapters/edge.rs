@@ -26,7 +26,8 @@ use objects::ports::Secrets;
 use objects::ports::pipeline::Edges;
 use purge::bounds::policy::Policy;
 use purge::ports::{ClusterView, Ledger, PortError, Retry};
-use purge::rollouts::edge;
+use purge::rollouts::edge::{self, Freshness};
+use purge::workloads::beside::another_version;
 use serde::Deserialize;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep_until, timeout};
@@ -99,8 +100,12 @@ impl FreshEdges {
     /// One of our own.
     async fn look(&self, id: &WorkloadId) -> Result<Result<(), Stale>, PortError> {
         let (record, workload) = tokio::try_join!(self.ledger.load(id), self.cluster.workload(id))?;
-        let stale = edge::freshness(record.as_ref(), workload.as_ref(), &self.policy).stale();
-        Ok(stale.map_or(Ok(()), |why| Err(Stale(why))))
+        let mut fresh = edge::freshness(record.as_ref(), workload.as_ref(), &self.policy);
+        if let (Freshness::Fresh, Some(workload)) = (&fresh, &workload) {
+            let beside = self.cluster.beside(workload).await?;
+            fresh = fresh.beside(another_version(&beside, workload, self.policy.version.same_digest_is_same));
+        }
+        Ok(fresh.stale().map_or(Ok(()), |why| Err(Stale(why))))
     }
 }
 

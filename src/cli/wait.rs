@@ -18,8 +18,10 @@ use kernel::text::duration;
 use purge::agreement::tally::Tally;
 use purge::ports::{PortError, Retry};
 use purge::records::record::Record;
+use purge::rollouts::edge::{self, Freshness};
 use purge::rollouts::goal::{Goal, Way, way};
 use purge::rollouts::rollout::{Summary, as_it_runs, preview, timeout};
+use purge::workloads::beside::another_version;
 use purge::workloads::workload::Workload;
 
 /// Exit code of a wait whose time was over first: rolling back and looking again are different answers.
@@ -166,6 +168,9 @@ impl Waiting<'_> {
         let began = since.clone().unwrap_or_default();
         match way(self.goal, &began, record.as_ref(), workload.as_ref(), policy) {
             Way::Reached => {
+                if let Some(words) = self.beside(look).await {
+                    return Ok(("beside", words));
+                }
                 let state = match (record, workload) {
                     (Some(record), Some(workload)) => self.summary(record, workload).await.state,
                     (Some(_) | None, _) => String::new(),
@@ -184,6 +189,19 @@ impl Waiting<'_> {
                 },
                 (None, _) | (_, None) => ("unrecorded", why),
             }),
+        }
+    }
+
+    /// What serves another version beside a workload whose edge would be fresh otherwise.
+    async fn beside(&self, Look { workload, record }: &Look) -> Option<String> {
+        let (workload, policy) = (workload.as_ref()?, &self.sources.policy);
+        let fresh = edge::freshness(record.as_ref(), Some(workload), policy);
+        if self.goal == Goal::Complete || fresh != Freshness::Fresh {
+            return None;
+        }
+        match self.sources.cluster.beside(workload).await {
+            Ok(beside) => fresh.beside(another_version(&beside, workload, policy.version.same_digest_is_same)).stale(),
+            Err(error) => Some(format!("cannot see whether another version serves beside it: {error}")),
         }
     }
 

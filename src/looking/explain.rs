@@ -27,6 +27,7 @@ use purge::ports::{CdnError, LedgerContents, PortError};
 use purge::records::record::{Outcome, Phase, Record};
 use purge::rollouts::rollout::{Arrival, Preview, Summary, as_it_runs, closed, faults, preview, timeout};
 use purge::site::{Age, Gathered, REJECTED_MAX, RouteClaim, Site, own};
+use purge::workloads::beside::{BESIDE_CURE, another_version};
 use purge::workloads::readiness::{self, Pods};
 use purge::workloads::serving::OldPods;
 use purge::workloads::workload::Workload;
@@ -94,8 +95,13 @@ pub async fn explanation(sources: &Sources, id: &WorkloadId) -> Found {
         Some((workload, record)) => old_pods_at_the_barrier(sources, workload, record).await,
         None => None,
     };
+    let beside = match seen {
+        Some(workload) => beside(sources, workload).await,
+        None => None,
+    };
     let group = group(sources, id, ledger).await;
     let mut explanation = Box::new(Explanation { group, ..answers.explain(sources, id, (pods, old)) });
+    explanation.conditions.extend(beside);
     let own = ledger.and_then(|ledger| ledger.records.get(id));
     let seeks = own.is_some_and(|record| record.phase == Phase::Complete && record.seeks());
     let tally = explanation.group.as_ref().and_then(Section::known).map(|group| &group.tally);
@@ -132,6 +138,13 @@ async fn group(sources: &Sources, id: &WorkloadId, ledger: Option<&LedgerContent
 async fn pods(sources: &Sources, workload: &Workload) -> Result<Option<Pods>, PortError> {
     let Some(version) = awaited(workload, &sources.policy) else { return Ok(None) };
     Ok(Some(summarised(workload, version, &sources.cluster.pods(&workload.id.namespace).await?)))
+}
+
+/// What serves another version beside it, as far as that can be seen from here.
+async fn beside(sources: &Sources, workload: &Workload) -> Option<String> {
+    let beside = sources.cluster.beside(workload).await.ok()?;
+    let words = another_version(&beside, workload, sources.policy.version.same_digest_is_same)?;
+    Some(format!("{words}; {BESIDE_CURE}"))
 }
 
 /// The pods of a workload, and those of an earlier version that may still answer where that is waited for.

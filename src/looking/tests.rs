@@ -19,6 +19,7 @@ use purge::ports::{CdnError, Flow, Found, Invalidation, InvalidationStatus, PodS
 use purge::records::record::{Change, Closed, Edge, Outcome};
 use purge::site::{Age, Gathered, IngressFact, IngressRule, RouteClaim, ServiceFact, SiteFacts};
 use purge::testing;
+use purge::workloads::beside::Beside;
 use purge::workloads::serving::Serving;
 
 pub(crate) type Labels = BTreeMap<String, String>;
@@ -29,6 +30,7 @@ pub(crate) struct Cluster {
     pub(crate) pods: Result<Vec<(Labels, Pod)>, PortError>,
     pub(crate) claims: Vec<RouteClaim>,
     pub(crate) serving: Result<Serving, PortError>,
+    pub(crate) beside: Result<Vec<Beside>, PortError>,
 }
 
 #[async_trait]
@@ -70,6 +72,10 @@ impl ClusterView for Cluster {
 
     async fn serving(&self, _: &Workload) -> Result<Serving, PortError> {
         self.serving.clone()
+    }
+
+    async fn beside(&self, _: &Workload) -> Result<Vec<Beside>, PortError> {
+        self.beside.clone()
     }
 
     async fn publishes_unready(&self, _: &Workload) -> Result<bool, PortError> {
@@ -229,6 +235,7 @@ impl World {
             cluster: Cluster {
                 claims: Vec::new(),
                 serving: Ok(Serving::default()),
+                beside: Ok(Vec::new()),
                 workloads: Ok(vec![workload]),
                 facts: Ok(facts()),
                 pods: Ok(pods.map(|pod| (labels(), pod)).into()),

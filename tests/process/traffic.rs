@@ -4,7 +4,8 @@
 use sandbox::kubernetes::Kind;
 use serde_json::json;
 
-use crate::scene::{DISTRIBUTION, HOST, NAME, NAMESPACE, Scene};
+use crate::commands::{allclear, said};
+use crate::scene::{DISTRIBUTION, HOST, NAME, NAMESPACE, Scene, image};
 
 /// The workload beside [`NAME`]; its container has its name, so that the two run different versions.
 const GREEN: &str = "green";
@@ -73,4 +74,52 @@ async fn an_ingress_that_leads_to_another_service_is_one_purge() {
     let change = json!({"spec": {"rules": [{"host": HOST, "http": {"paths": paths}}]}});
     scene.world.kubernetes.patch(Kind::Ingress, NAMESPACE, NAME, &change).expect("the cluster takes it");
     is_purged(&scene, 1, GREEN, NAME).await;
+}
+
+/// Goal: a canary behind the Service of the stable pods is purged and not called fresh, in Events, `explain` and `wait`, until the stable ones
+/// run its version too. Method: two Deployments with one label that the Service selects.
+#[tokio::test]
+async fn an_edge_is_not_fresh_while_another_deployment_serves_another_version_behind_the_same_service() {
+    const CANARY: &str = "canary";
+    let mut scene = Scene::new().await;
+    let kubernetes = &scene.world.kubernetes;
+    let labelled = json!({"spec": {"template": {"metadata": {"labels": {"site": "www"}}}}});
+    kubernetes.patch(Kind::Deployment, NAMESPACE, NAME, &labelled).expect("the cluster takes it");
+    let change = json!({"spec": {"selector": {"app": null, "site": "www"}}});
+    kubernetes.patch(Kind::Service, NAMESPACE, NAME, &change).expect("the cluster takes it");
+    scene.apply(json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": CANARY},
+        "spec": {
+            "replicas": 1, "selector": {"matchLabels": {"app": CANARY}},
+            "template": {
+                "metadata": {"labels": {"app": CANARY, "site": "www"}},
+                "spec": {"containers": [{"name": NAME, "image": image("1.0")}]},
+            },
+        },
+    }));
+    scene.start().await;
+    let known = async |scene: &Scene| leads(scene, NAME) && leads(scene, CANARY);
+    scene.wait_until("it is known what leads to whom", known).await;
+
+    scene.world.kubernetes.set_image(NAMESPACE, CANARY, NAME, &image("1.1")).expect("the cluster takes it");
+    let over = async |scene: &Scene| scene.is_over(CANARY, 2);
+    scene.wait_until("the canary is purged", over).await;
+    assert_eq!(scene.purged(), [DISTRIBUTION], "it does not wait for the stable pods");
+    let named = |text: &str| {
+        text.contains("another version serves beside it: pod web-")
+            && text.contains(" of web (web: 1.0) behind Service web")
+    };
+    let told = scene.note(CANARY, "PurgeCompleted");
+    assert!(named(&told) && told.starts_with("purged: ") && !told.contains("fresh"), "{told}");
+    let (_, out, err) = said(&allclear(&scene, &["explain", "shop/canary"]).await);
+    assert!(named(&out), "{out}\n{err}");
+    let (code, _, err) = said(&allclear(&scene, &["wait", "shop/canary", "--timeout", "1s"]).await);
+    assert!(code == 3 && named(&err), "{code} {err}");
+
+    scene.roll_out("1.1");
+    scene.wait_until("the stable pods are purged", async |scene| scene.is_over(NAME, 2)).await;
+    let told = scene.note(NAME, "PurgeCompleted");
+    assert!(told.starts_with("the edge is fresh: "), "{told}");
+    let (code, out, err) = said(&allclear(&scene, &["wait", "shop/canary", "--timeout", "50s"]).await);
+    assert_eq!(code, 0, "{out}\n{err}");
 }

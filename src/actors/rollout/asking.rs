@@ -10,11 +10,30 @@ use crate::actors::Env;
 use crate::actors::shell::Drives;
 use kernel::id::Vector;
 use kernel::names::host::Host;
-use purge::ports::PortError;
+use purge::ports::{ClusterView, PortError};
 use purge::rollouts::rollout::Event;
 use purge::site::Age;
+use purge::workloads::beside::{another_version, unseen};
 use purge::workloads::serving::{OldPods, old_pods};
 use purge::workloads::workload::Workload;
+
+/// Adds what serves another version beside a workload none of whose old pods serves any more. Where that cannot be seen, the words say so.
+async fn with_beside(
+    cluster: &dyn ClusterView,
+    found: Result<OldPods, PortError>,
+    workload: &Workload,
+    digests: bool,
+) -> Result<OldPods, PortError> {
+    let found = found?;
+    if !found.is_none() {
+        return Ok(found);
+    }
+    let beside = match cluster.beside(workload).await {
+        Ok(beside) => another_version(&beside, workload, digests),
+        Err(error) => Some(unseen(&error)),
+    };
+    Ok(found.with_beside(beside))
+}
 
 impl RolloutActor {
     fn read<T: 'static>(
@@ -52,9 +71,13 @@ impl RolloutActor {
     pub(super) fn find_old_pods(&mut self, workload: Box<Workload>, ctx: &mut Context<Self>) {
         let (cluster, failed) = (self.env.ports.cluster.clone(), self.failed("read_serving"));
         self.read_ahead(&workload, ctx);
-        let seen = async move { (cluster.serving(&workload).await, workload) };
-        ctx.spawn(seen.into_actor(self).map(|(seen, workload), actor, ctx| {
-            let found = seen.map(|seen| old_pods(&seen, &workload)).inspect_err(failed);
+        let digests = self.env.settings.policy.version.same_digest_is_same;
+        let seen = async move {
+            let found = cluster.serving(&workload).await.map(|seen| old_pods(&seen, &workload));
+            (with_beside(&*cluster, found, &workload, digests).await, workload)
+        };
+        ctx.spawn(seen.into_actor(self).map(|(found, workload), actor, ctx| {
+            let found = found.inspect_err(failed);
             if found.as_ref().is_ok_and(OldPods::is_none) {
                 actor.read_ahead(&workload, ctx);
             }

@@ -54,6 +54,7 @@ use kernel::names::image::VersionOf;
 use kernel::refusal::Refused;
 use purge::ports::{ClusterView, Flow, PodSight, PortError, Present, RoutingSight, Sight};
 use purge::site::{Age, Gathered, RouteClaim};
+use purge::workloads::beside::Beside;
 use purge::workloads::joining::{joined, takes};
 use purge::workloads::serving::Serving;
 use purge::workloads::workload::Workload;
@@ -340,6 +341,11 @@ impl ClusterView for Cluster {
 
     async fn serving(&self, workload: &Workload) -> Result<Serving, PortError> {
         self.serving.read(workload).await
+    }
+
+    async fn beside(&self, workload: &Workload) -> Result<Vec<Beside>, PortError> {
+        let facts = self.sites.facts(&workload.id.namespace, Age::Recent).await?;
+        self.serving.beside(workload, &facts.fronts(workload.pods())).await
     }
 
     async fn publishes_unready(&self, workload: &Workload) -> Result<bool, PortError> {

@@ -7,6 +7,7 @@ use serde::de::IgnoredAny;
 
 use super::decode::PodSpec;
 use super::parts::Condition;
+use kernel::id::Kind;
 use kernel::names::selector::Labels;
 use kernel::text::{explained, first};
 use kernel::unreadable::Unreadable;
@@ -40,10 +41,24 @@ pub(super) fn pod(json: &str) -> Result<LabelledPod, Unreadable> {
     Ok(identified(json)?.1)
 }
 
-/// The UIDs of a pod and of its controller; empty where there is none.
+/// The UIDs of a pod and of its controller, and that one's name; empty where there is none.
 pub(super) struct Uids {
     pub own: String,
     pub controller: String,
+    pub controller_name: String,
+}
+
+impl Uids {
+    /// The name of the workload that a pod with these labels is of: a ReplicaSet has that of its own workload, and the hash of its template
+    /// behind it.
+    pub fn workload(&self, labels: &Labels) -> Option<&str> {
+        let hashes = [Kind::Rollout, Kind::Deployment].map(kinds::template_label);
+        let of = hashes.iter().filter_map(|label| labels.get(*label)).find_map(|hash| {
+            let name = self.controller_name.strip_suffix(hash.as_str())?.strip_suffix('-')?;
+            (!name.is_empty()).then_some(name)
+        });
+        of.or(Some(self.controller_name.as_str())).filter(|name| !name.is_empty())
+    }
 }
 
 /// Reads a pod and whose it is.
@@ -64,9 +79,13 @@ pub(super) fn identified(json: &str) -> Result<(Uids, LabelledPod), Unreadable> 
         finished: status.phase.as_deref().is_some_and(|phase| FINISHED.contains(&phase)),
         trouble,
     };
-    let owners = raw.metadata.owner_references.into_iter().flatten();
-    let controller = owners.filter(|owner| owner.controller == Some(true)).find_map(|owner| owner.uid);
-    let uids = Uids { own: raw.metadata.uid.unwrap_or_default(), controller: controller.unwrap_or_default() };
+    let mut owners = raw.metadata.owner_references.into_iter().flatten();
+    let controller = owners.find(|owner| owner.controller == Some(true)).unwrap_or_default();
+    let uids = Uids {
+        own: raw.metadata.uid.unwrap_or_default(),
+        controller: controller.uid.unwrap_or_default(),
+        controller_name: controller.name.unwrap_or_default(),
+    };
     Ok((uids, (raw.metadata.labels.unwrap_or_default(), pod)))
 }
 
@@ -87,8 +106,9 @@ struct Metadata {
     deletion_timestamp: Option<IgnoredAny>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 struct Owner {
+    name: Option<String>,
     uid: Option<String>,
     controller: Option<bool>,
 }

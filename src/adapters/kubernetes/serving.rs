@@ -17,9 +17,12 @@ use super::routing::{SERVICES, of_workload};
 use super::{PODS, pods};
 use apiserver::{Api, Collection, Decoder, Resource};
 use kernel::id::Kind;
-use kernel::names::selector::Labels;
+use kernel::names::selector::{Labels, is_subset};
 use kernel::unreadable::Unreadable;
 use purge::ports::PortError;
+use purge::site::ServiceFact;
+use purge::workloads::beside::Beside;
+use purge::workloads::readiness::Pod;
 use purge::workloads::serving::{Endpoint, Serving, has_old};
 use purge::workloads::workload::Workload;
 
@@ -66,6 +69,42 @@ impl ServingReader {
         Ok(Serving { pods, endpoints: endpoints.filter(is_of_now).map(|endpoint| endpoint.of).collect() })
     }
 
+    /// The pods of other workloads that these Services have as endpoints which serve. Of EndpointSlices only where there is such a pod.
+    pub async fn beside(&self, workload: &Workload, fronts: &[&ServiceFact]) -> Result<Vec<Beside>, PortError> {
+        let _place = self.places.acquire().await;
+        let selected = |labels: &Labels| fronts.iter().any(|front| is_subset(&front.selector, labels));
+        // Of one Service, as most sites have, its pods alone.
+        let selector = match fronts {
+            [] => return Ok(Vec::new()),
+            [front] => {
+                Some(front.selector.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(","))
+            }
+            _ => None,
+        };
+        let pods = self.list(PODS, workload, selector.as_deref(), pods::identified).await?;
+        let others = pods.into_iter().filter_map(|(uids, (labels, pod))| {
+            let owner = uids.workload(&labels).map(str::to_owned);
+            let is_other = owner.as_ref() != Some(&workload.id.name) && uids.controller != workload.uid;
+            (is_other && selected(&labels) && !pod.finished).then(|| (pod.name.clone(), (uids.own, owner, pod)))
+        });
+        let others: BTreeMap<String, (String, Option<String>, Pod)> = others.collect();
+        if others.is_empty() {
+            return Ok(Vec::new());
+        }
+        let slices = self.list(ENDPOINT_SLICES, workload, None, of_service).await?.into_iter().flatten();
+        let leading = slices.filter(|(service, _)| fronts.iter().any(|front| front.name == *service));
+        let serving = leading.flat_map(|(service, endpoints)| {
+            let serving = endpoints.into_iter().filter(|endpoint| endpoint.of.serves);
+            serving.map(move |endpoint| (service.clone(), endpoint))
+        });
+        let beside = serving.filter_map(|(service, Named { of, uid })| {
+            let (own, owner, pod) = others.get(&of.pod)?;
+            let is_it = own.is_empty() || uid.is_none_or(|uid| uid == *own);
+            is_it.then(|| Beside { pod: pod.clone(), owner: owner.clone(), service })
+        });
+        Ok(beside.collect())
+    }
+
     /// Whether a Service that selects the workload's pods publishes their addresses before they are ready.
     pub async fn publishes_unready(&self, workload: &Workload) -> Result<bool, PortError> {
         let _place = self.places.acquire().await;
@@ -101,6 +140,21 @@ struct Service {
 struct ServiceSpec {
     publish_not_ready_addresses: Option<bool>,
     selector: Option<Labels>,
+}
+
+/// The Service of an EndpointSlice, and its endpoints that are pods; `None` where it is of none.
+fn of_service(json: &str) -> Result<Option<(String, Vec<Named>)>, Unreadable> {
+    #[derive(Deserialize)]
+    struct Labelled {
+        metadata: Metadata,
+    }
+    #[derive(Deserialize)]
+    struct Metadata {
+        labels: Option<Labels>,
+    }
+    let Labelled { metadata } = serde_json::from_str(json)?;
+    let service = metadata.labels.unwrap_or_default().remove("kubernetes.io/service-name");
+    service.map(|service| Ok((service, endpoints(json)?))).transpose()
 }
 
 /// The endpoints of an EndpointSlice that are pods.

@@ -11,6 +11,7 @@ use async_trait::async_trait;
 use crate::agreement::roster::{Heartbeat, Pin};
 use crate::records::record::{Record, Records};
 use crate::site::{Age, Gathered, RouteClaim};
+use crate::workloads::beside::Beside;
 use crate::workloads::readiness::Pod;
 use crate::workloads::serving::Serving;
 use crate::workloads::workload::Workload;
@@ -135,6 +136,9 @@ pub trait ClusterView: Send + Sync {
     async fn pods(&self, namespace: &str) -> Result<Vec<(Labels, Pod)>, PortError>;
     /// Reads the pods of a workload afresh, not from any cache, and which of them Services send requests to.
     async fn serving(&self, workload: &Workload) -> Result<Serving, PortError>;
+    /// Reads afresh which pods of other workloads get requests by the Services that lead to this one. Which those are may be some seconds
+    /// old.
+    async fn beside(&self, workload: &Workload) -> Result<Vec<Beside>, PortError>;
     /// Whether a Service that selects the workload's pods publishes their addresses before they are ready.
     async fn publishes_unready(&self, workload: &Workload) -> Result<bool, PortError>;
     /// Reads what may route to the workloads of one namespace, and what others take of it. Omissions are listed in it.

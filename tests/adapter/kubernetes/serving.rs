@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use kinds::reported::Standing;
 use purge::ports::{ClusterView, Retry};
+use purge::workloads::beside::another_version;
 use purge::workloads::serving::old_pods;
 use sandbox::kubernetes::{Kind, KubernetesStandIn, Timings};
 use serde_json::{Value, json};
@@ -112,4 +113,47 @@ async fn a_service_that_publishes_unready_pods_counts_only_for_the_pods_it_selec
     assert_eq!(view.publishes_unready(&workload).await, Ok(false));
     publish("web");
     assert_eq!(view.publishes_unready(&workload).await, Ok(true));
+}
+
+/// What serves beside `web`, in words.
+async fn beside(bench: &Bench) -> Option<String> {
+    let view = bench.view();
+    let workload = view.workload(&web()).await.unwrap().unwrap();
+    another_version(&view.beside(&workload).await.unwrap(), &workload, true)
+}
+
+#[tokio::test]
+async fn a_pod_of_another_workload_behind_the_same_service_is_found_with_its_workload_and_version() {
+    let bench = Bench::start().await;
+    bench.api.deploy("shop", "web", "shop/web:2", 1).unwrap();
+    bench.api.expose("shop", "web", "www.example.com").unwrap();
+    let stable = json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"namespace": "shop", "name": "stable"},
+        "spec": {
+            "replicas": 1, "selector": {"matchLabels": {"app": "web", "track": "stable"}},
+            "template": {
+                "metadata": {"labels": {"app": "web", "track": "stable"}},
+                "spec": {"containers": [{"name": "web", "image": "shop/web:1"}]},
+            },
+        },
+    });
+    bench.api.settle();
+    assert_eq!(beside(&bench).await, None);
+    let slices = |bench: &Bench| bench.seen(|seen| seen.path.ends_with("/endpointslices")).len();
+    assert_eq!(slices(&bench), 0, "its pods alone are behind it");
+    bench.api.apply(stable).unwrap();
+    bench.api.settle();
+    let words = beside(&bench).await.unwrap();
+    assert!(words.starts_with("another version serves beside it: pod stable-"), "{words}");
+    assert!(words.ends_with(" of stable (web: 1) behind Service web"), "{words}");
+    assert_eq!(slices(&bench), 1);
+    // It fails its readiness probe.
+    for mut pod in bench.api.list(Kind::Pod, "shop") {
+        if pod["metadata"]["labels"]["track"] == "stable" {
+            pod["status"]["conditions"] = json!([{"type": "Ready", "status": "False"}]);
+            bench.api.put(pod).unwrap();
+        }
+    }
+    bench.api.settle();
+    assert_eq!(beside(&bench).await, None, "it gets no requests");
 }

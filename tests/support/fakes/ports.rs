@@ -24,6 +24,7 @@ use purge::ports::{
 use purge::purges::purge::CdnErrorClass;
 use purge::records::record::{Record, Records};
 use purge::site::{Age, Gathered, IngressFact, IngressRule, RouteClaim, SiteFacts};
+use purge::workloads::beside::Beside;
 use purge::workloads::readiness::Pod;
 use purge::workloads::serving::Serving;
 use purge::workloads::workload::Workload;
@@ -130,6 +131,10 @@ impl ClusterView for World {
         let lost = self.port("cluster.serving", &workload.id.to_string()).await?;
         let seen = self.state().serving.get(&workload.id).cloned().unwrap_or_default();
         if lost { Err(failed("cluster.serving")) } else { Ok(seen) }
+    }
+
+    async fn beside(&self, _workload: &Workload) -> Result<Vec<Beside>, PortError> {
+        Ok(Vec::new())
     }
 
     async fn publishes_unready(&self, _workload: &Workload) -> Result<bool, PortError> {

@@ -8,6 +8,7 @@
 use crate::bounds::policy::Policy;
 use crate::records::record::{Edge, Outcome, Phase, Record};
 use crate::rollouts::rollout::news;
+use crate::workloads::beside::BESIDE_CURE;
 use crate::workloads::workload::Workload;
 
 /// The state of the edge compared with the version that a workload runs now.
@@ -24,6 +25,15 @@ pub enum Freshness {
 }
 
 impl Freshness {
+    /// The same where this serves another version of the site: nobody knows which of them the edge has got.
+    #[must_use]
+    pub fn beside(self, another: Option<String>) -> Self {
+        match (self, another) {
+            (Self::Fresh, Some(another)) => Self::Awaited(format!("{another}; {BESIDE_CURE}")),
+            (itself, _) => itself,
+        }
+    }
+
     /// Why it may serve something older, in words that say what is waited for. Without an edge, nothing older is served.
     pub fn stale(self) -> Option<String> {
         match self {

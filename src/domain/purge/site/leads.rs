@@ -7,9 +7,10 @@ use std::collections::BTreeSet;
 use super::bounds::Bulky;
 use super::facts::{rest, targets};
 use super::others::Known;
-use super::{Gathered, IngressFact, cluster_name};
+use super::{Gathered, IngressFact, ServiceFact, cluster_name};
 use kernel::names::host::Host;
 use kernel::names::selector::Labels;
+use kinds::pods::PodLabels;
 
 /// An Ingress or a route that takes requests for a host.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -73,6 +74,31 @@ impl Gathered {
         leads
     }
 
+    /// The Services by which requests for a site get to these pods: those that select them and that an Ingress or a route leads to, and all
+    /// that select them where there is none.
+    #[must_use]
+    pub fn fronts(&self, pods: PodLabels<'_>) -> Vec<&ServiceFact> {
+        let namespace = pods.of.namespace.as_str();
+        let here = || self.services.iter().filter(|one| one.namespace == namespace);
+        let of_ingress = |one: &'_ IngressFact| {
+            let backends = one.rules.iter().flat_map(|rule| &rule.backends).chain(&one.default_backend);
+            backends.cloned().collect::<Vec<String>>()
+        };
+        let ingresses = self.ingresses.iter().filter(|one| one.namespace == namespace).flat_map(of_ingress);
+        let routes = self.routes.iter().flat_map(|route| &route.backends);
+        let routes = routes.filter(|(space, _)| space == namespace).map(|(_, name)| name.clone());
+        let mut named: BTreeSet<String> = ingresses.chain(routes).collect();
+        let stands_for =
+            |one: &ServiceFact| one.external_name.as_deref().and_then(|name| cluster_name(name, namespace));
+        let meant: Vec<String> = here().filter(|one| named.contains(&one.name)).filter_map(stands_for).collect();
+        named.extend(meant);
+        let mut selecting: Vec<&ServiceFact> = here().filter(|one| pods.may_match(&one.selector)).collect();
+        if selecting.iter().any(|one| named.contains(&one.name)) {
+            selecting.retain(|one| named.contains(&one.name));
+        }
+        selecting
+    }
+
     /// What a Service of this namespace sends requests to. One step of an `ExternalName` is followed, as for a site.
     #[must_use]
     pub fn behind(&self, namespace: &str, service: &str) -> Behind<'_> {
@@ -97,7 +123,7 @@ fn lead<'a>(ingress: &IngressFact, host: Option<Host>, services: impl IntoIterat
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::site::{IngressRule, ServiceFact, SiteFacts};
+    use crate::site::{IngressRule, SiteFacts};
 
     fn rule(host: Option<&str>, service: &str) -> IngressRule {
         IngressRule { host: host.map(str::to_owned), backends: vec![service.to_owned()], ..IngressRule::default() }
@@ -160,5 +186,34 @@ mod tests {
         assert_eq!(behind("twice"), Behind::Name("alias.shop.svc"));
         assert_eq!(behind("away"), Behind::Name("web.other.svc"));
         assert_eq!((behind("by-hand"), behind("gone")), (Behind::Endpoints, Behind::Nothing));
+    }
+
+    #[test]
+    fn requests_get_to_pods_by_the_services_of_its_routes_and_without_any_by_all_that_select_them() {
+        let pods_of = |facts: SiteFacts| {
+            let id = kernel::id::WorkloadId::deployment("shop", "web");
+            let labels = Labels::from([("app".to_owned(), "web".to_owned()), ("tier".to_owned(), "front".to_owned())]);
+            let facts = Gathered::from(facts);
+            let fronts = facts.fronts(PodLabels { of: &id, template: &labels });
+            fronts.into_iter().map(|front| front.name.clone()).collect::<Vec<_>>()
+        };
+        let services = || {
+            vec![
+                service("web", &[("app", "web")], None),
+                service("metrics", &[("tier", "front")], None),
+                service("other", &[("app", "api")], None),
+                service("alias", &[], Some("metrics.shop.svc.cluster.local")),
+            ]
+        };
+        assert_eq!(pods_of(SiteFacts { services: services(), ..SiteFacts::default() }), ["web", "metrics"]);
+        let led = |backend: &str| {
+            let (namespace, name, rules) =
+                ("shop".to_owned(), "web".to_owned(), vec![rule(Some("www.example.com"), backend)]);
+            let ingresses = vec![IngressFact { namespace, name, rules, ..IngressFact::default() }];
+            pods_of(SiteFacts { services: services(), ingresses, ..SiteFacts::default() })
+        };
+        assert_eq!(led("web"), ["web"]);
+        assert_eq!(led("alias"), ["metrics"], "by another name");
+        assert_eq!(led("other"), ["web", "metrics"], "none of its own");
     }
 }

@@ -50,6 +50,8 @@ pub struct OldPods {
     stay: bool,
     /// The version of all pods of the newest template that stay, if it was asked for: of a workload whose update was aborted.
     runs: Option<Version>,
+    /// Another workload serves another version of the site, in words. It is not waited for.
+    beside: Option<String>,
 }
 
 impl OldPods {
@@ -67,6 +69,17 @@ impl OldPods {
     #[must_use]
     pub fn running(self, runs: Option<Version>) -> Self {
         Self { runs, ..self }
+    }
+
+    /// The same, and what serves beside the workload's own pods.
+    #[must_use]
+    pub fn with_beside(self, beside: Option<String>) -> Self {
+        Self { beside, ..self }
+    }
+
+    /// What serves another version beside it.
+    pub fn beside(&self) -> Option<&str> {
+        self.beside.as_deref()
     }
 
     /// Whether there are none.
@@ -99,7 +112,7 @@ pub fn old_pods(seen: &Serving, of: &Workload) -> OldPods {
     let answers = |pod: &&&Pod| serving.contains(pod.name.as_str()) || (pod.terminating && !has_service);
     let names: BTreeSet<&str> = old.iter().filter(answers).map(|pod| pod.name.as_str()).collect();
     let named = names.iter().take(NAMED_MAX).map(|name| text::first(name, NAME_CHARS_MAX).to_owned()).collect();
-    OldPods { count: names.len(), named, stay: !old.is_empty(), runs: running(&seen.pods, of) }
+    OldPods { count: names.len(), named, stay: !old.is_empty(), runs: running(&seen.pods, of), beside: None }
 }
 
 /// The one version of the pods that stay of a workload whose update was aborted.

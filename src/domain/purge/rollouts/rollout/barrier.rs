@@ -22,6 +22,7 @@ use crate::records::record::Phase;
 use crate::rollouts::rollout::served::move_edge;
 use crate::rollouts::rollout::words::{AFTER_SETTLING, AFTER_THE_BARRIER, NEW_AND_AVAILABLE, settling, short, then};
 use crate::rollouts::rollout::{Effect, Rollout};
+use crate::workloads::beside::BESIDE_CURE;
 use crate::workloads::readiness::{self, Held, Pods};
 use crate::workloads::serving::OldPods;
 use crate::workloads::workload::Workload;
@@ -212,6 +213,11 @@ impl Barrier {
         self.quiet == Some(seq)
     }
 
+    /// What serves another version beside the pods that were waited for.
+    fn beside(&self) -> Option<&str> {
+        self.waiting.as_ref()?.found.as_ref()?.beside()
+    }
+
     /// A look for old pods was answered.
     pub(super) fn looked(&mut self, now: Timestamp, found: OldPods) {
         // An answer to a question about another version says nothing about now.
@@ -379,9 +385,10 @@ impl Rollout {
             Pass::Late(bound) => {
                 let why = self.barrier.late(now, workload, &self.policy);
                 let after = text::duration(bound);
+                let beside = self.barrier.beside().map_or_else(String::new, |words| format!("; {}", short(words)));
                 self.complete(now, workload, &format!("; not waited for any longer than {after}: {why}"));
                 if let Some(draft) = &mut self.record.draft {
-                    draft.remark = format!("went on after {after}{}", then(short(&why)));
+                    draft.remark = format!("went on after {after}{}{beside}", then(short(&why)));
                 }
                 let what = if bound == bounds.drain {
                     "what an old pod answers from now on may bring the old version back to the edge. Let pods end sooner, or \
@@ -399,17 +406,24 @@ impl Rollout {
 
     /// The wait is over; `remark` names what was still missing.
     fn complete(&mut self, now: Timestamp, workload: &Workload, remark: &str) {
+        let beside = self.barrier.beside().map(str::to_owned);
         self.stop_clock(now);
         let Some(Stood { took, held, .. }) = self.barrier.stood else { return };
         // A life that began just now cannot say how long it took.
         let after = if took.as_secs() == 0 { String::new() } else { format!(" after {}", text::duration(took)) };
+        let with = beside.as_ref().map_or_else(String::new, |words| format!("; {words}; {BESIDE_CURE}"));
         let wanted = workload.replicas.desired;
         let more = if wanted == held.wanted { String::new() } else { format!("; {wanted} are wanted now") };
         let Some(draft) = &mut self.record.draft else { return };
         draft.phase = Phase::Complete;
+        beside.iter().for_each(|words| short(words).clone_into(&mut draft.remark));
         draft.times.completed_ms = self.identity.time_kept(now);
         move_edge(draft, self.policy.version.same_digest_is_same);
-        self.announce(now, Kind::RolloutCompleted, format!("all {} pods available{after}{more}{remark}", held.wanted));
+        self.announce(
+            now,
+            Kind::RolloutCompleted,
+            format!("all {} pods available{after}{more}{remark}{with}", held.wanted),
+        );
     }
 
     /// A rollout at the barrier in words.

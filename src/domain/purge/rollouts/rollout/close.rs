@@ -10,6 +10,7 @@ use crate::records::record::{
 use crate::rollouts::rollout::purges::Task;
 use crate::rollouts::rollout::words::short;
 use crate::rollouts::rollout::{Rollout, words};
+use crate::workloads::beside::{BESIDE, BESIDE_CURE};
 use kernel::id::{Member, NoticeId, Vector};
 use kernel::machine::Timestamp;
 use kernel::names::host::Host;
@@ -66,13 +67,15 @@ impl Rollout {
     /// Closes an open vote: the vector has ended, for the reason given. Returns whether there was one.
     pub(super) fn close_vote(&mut self, now: Timestamp, vector: &Vector, (outcome, why): VectorEnd) -> bool {
         let (agreed_at, hosts) = self.ballot.agreed(vector);
+        let beside = self.beside(vector).filter(|_| outcome == Outcome::Purged);
+        let why = [why, beside.unwrap_or_default()].into_iter().filter(|words| !words.is_empty()).collect::<Vec<_>>();
         let Some(vote) = self.record.open_vote(vector) else { return false };
         vote.closed = Some(outcome.clone());
         // The announcement of the end follows from all votes, and later lives may not see them all any more.
         vote.cast.at_ms = vote.cast.at_ms.max(agreed_at);
         let mentioned = fitting(&hosts, NOTICE_LIST_BYTES_MAX, |host: &Host| host.as_str().len());
         vote.plan.hosts.extend(mentioned.cloned());
-        short(&why).clone_into(&mut vote.why);
+        short(&why.join("; ")).clone_into(&mut vote.why);
         let vote = vote.clone();
         if !self.is_told_elsewhere(&vote) && self.is_turn(now, vector, Task::Tell) {
             self.announce_end(now, &vote);
@@ -85,13 +88,27 @@ impl Rollout {
             settle(draft, &vote, served, self.policy.version.same_digest_is_same);
         }
         draft.note_purged(&vote);
-        let said = [vote.why.as_str()].into_iter().chain((vote.seq == draft.seq).then_some(draft.remark.as_str()));
+        let remark = (vote.seq == draft.seq && !vote.why.contains(&draft.remark)).then_some(draft.remark.as_str());
+        let said = [vote.why.as_str()].into_iter().chain(remark);
         let why = said.filter(|words| !words.is_empty()).collect::<Vec<_>>().join("; ");
         if outcome != Outcome::Dead {
             draft.passed.retain(|passed| passed.seq > vote.seq);
         }
         draft.close(Closed { seq: vote.seq, change, outcome, why, purges, more });
         true
+    }
+
+    /// What served another version beside a rollout of the vector when it was complete: here, or in the first other member that says so.
+    fn beside(&self, vector: &Vector) -> Option<String> {
+        let of = |record: &Record, member: &Member| {
+            let is_meant = vector.0.get(member).is_some_and(|component| component.seq == record.seq);
+            is_meant.then(|| said_beside(&record.remark).map(str::to_owned)).flatten()
+        };
+        let own = self.record.draft.as_ref().and_then(|draft| of(draft, &self.identity.member));
+        own.or_else(|| {
+            let mut others = self.ballot.others(&self.identity.member);
+            others.find_map(|(member, theirs)| Some(format!("{} in {member}", of(theirs.record()?, member)?)))
+        })
     }
 
     /// Goes on with a vote whose end is durable: we announce it when our turn comes, unless another member has.
@@ -191,9 +208,19 @@ impl Rollout {
     }
 }
 
-/// By which listing its distributions were found is what one member knows, so that it says so in a notice of its own.
+/// By which listing its distributions were found is what one member knows, and what serves beside a workload may be; it says so in a notice
+/// of its own.
 fn detail_of_end(vote: &Vote, member: &Member) -> String {
-    listed(vote).map_or_else(String::new, |_| format!("listed/{member}"))
+    match (listed(vote), said_beside(&vote.why)) {
+        (Some(_), _) => format!("listed/{member}"),
+        (None, Some(_)) => format!("beside/{member}"),
+        (None, None) => String::new(),
+    }
+}
+
+/// The part of these words that says what serves beside a workload.
+fn said_beside(words: &str) -> Option<&str> {
+    words.split("; ").find(|part| part.starts_with(BESIDE))
 }
 
 /// The announcement of an end, if there is one.
@@ -251,15 +278,18 @@ fn told(vote: &Vote, outcome: &Outcome) -> String {
     let unknown = purges.count().unknown > 0;
     let stale = listed(vote);
     let listed = stale.map_or_else(String::new, |stale| format!("; {stale}"));
+    let beside = said_beside(&vote.why).map_or_else(String::new, |words| format!("; {words}; {BESIDE_CURE}"));
     match outcome {
         Outcome::Purged if purges.are_of_dry_run() => format!("would be purged now: {}", fresh(purges)),
         Outcome::Partly | Outcome::PartlyOwed if purges.are_of_dry_run() => {
             format!("would be partly purged: {}; {}", fresh(purges), missing(purges))
         }
         Outcome::Purged if unknown => {
-            format!("purged, but it is not known whether it is complete everywhere{listed}: {}", fresh(purges))
+            format!("purged, but it is not known whether it is complete everywhere{listed}: {}{beside}", fresh(purges))
         }
-        Outcome::Purged if stale.is_some() => format!("purged{listed}: {}", fresh(purges)),
+        Outcome::Purged if stale.is_some() || !beside.is_empty() => {
+            format!("purged{listed}: {}{beside}", fresh(purges))
+        }
         Outcome::Purged if purges.owed_ms != 0 => {
             format!("the edge is fresh, late, for it was owed: {}", fresh(purges))
         }

@@ -1,6 +1,7 @@
 //! The barrier: what a rollout waits for when its counts say that it is complete.
 
 use super::*;
+use crate::workloads::beside::BESIDE_CURE;
 use crate::workloads::readiness::Pod;
 use crate::workloads::serving::{Serving, old_pods};
 
@@ -456,4 +457,29 @@ fn a_restart_after_the_bound_does_not_wait_again() {
     let looks = story.looks();
     story.see(complete("b", 2));
     assert_eq!((story.purges().len(), story.looks()), (1, looks));
+}
+
+/// Goal: a canary beside the stable pods holds up no purge, and nobody says that the edge is fresh: in the notices of its completion and of
+/// the purge, in state and history, also of a later life. Method: the look that finds no old pod finds another workload's.
+#[test]
+fn another_version_beside_it_is_named_and_holds_up_nothing() {
+    let mut story = at_the_barrier();
+    let words = "another version serves beside it: pod stable-1 of stable (web: 1) behind Service web";
+    story.step(Event::OldPodsFound(OldPods::default().with_beside(Some(words.to_owned()))));
+    story.held.insert("purge");
+    story.pass(3 * SECOND);
+    let completed = story.messages(Kind::RolloutCompleted).join("");
+    assert!(completed.ends_with(&format!("; {words}; {BESIDE_CURE}")), "{completed}");
+    assert_eq!(story.record().remark, words);
+    let record = story.record().clone();
+    story.machine = Rollout::resume(identity(), Policy::default(), Seq(0), Some(record));
+    story.held.clear();
+    story.see(complete("b", 2));
+    let purged = story.messages(Kind::PurgeCompleted).join("");
+    assert_eq!(purged, format!("purged: E1EXAMPLE by invalidation I1EXAMPLE; {words}; {BESIDE_CURE}"));
+    let summary = story.machine.summary(story.now).unwrap();
+    let said = format!("b: purged (E1EXAMPLE by I1EXAMPLE); {words}");
+    assert!(summary.state.ends_with(&said) && summary.past.history[0].ends_with(&said), "{summary:?}");
+    story.see(complete("c", 3));
+    assert!(!story.record().remark.contains(words));
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::records::record::Edge;
-use crate::rollouts::edge;
+use crate::rollouts::edge::{self, Freshness};
 
 /// What is said of the story's record and of what the cluster has, which the machine may not have seen yet.
 fn why_stale(story: &Story) -> Option<String> {
@@ -103,4 +103,19 @@ fn what_is_not_followed_is_never_fresh() {
     }
     let elsewhere = Record { settled: Some(version("b")), ..record.clone() };
     assert!(said(Some(&elsewhere), Some(&workload)).contains("another version"));
+}
+
+#[test]
+fn only_an_edge_that_would_be_fresh_waits_for_another_version_beside_it() {
+    let beside = |freshness: Freshness, another: Option<&str>| freshness.beside(another.map(str::to_owned)).stale();
+    assert_eq!(beside(Freshness::Fresh, None), None);
+    let words = beside(Freshness::Fresh, Some("a pod of stable serves")).unwrap();
+    assert!(words.starts_with("a pod of stable serves; "), "{words}");
+    assert_eq!(
+        beside(Freshness::Edgeless("no site".to_owned()), Some("a pod of stable serves")),
+        None,
+        "nothing is cached"
+    );
+    let stuck = Freshness::Stuck("its rollout failed".to_owned());
+    assert_eq!(beside(stuck, Some("a pod of stable serves")).as_deref(), Some("its rollout failed"));
 }
