@@ -3,8 +3,9 @@
 //! The records are its parent's: it reads and writes them there, and a crash costs no more than a look at each namespace. Not for any
 //! decision; see `purge::traffic`.
 
+mod asking;
+
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use actix::{
     Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, Recipient, StreamHandler, WrapFuture,
@@ -33,11 +34,6 @@ pub struct TrafficWatcher {
     /// To be looked at first.
     begin_with: Vec<String>,
 }
-
-/// How often, and at most how many times, we look whether the endpoints of Services have followed their selectors. The controller does
-/// that within a second; after a minute it is purged all the same, and that is said.
-const LAGGING_EVERY: Duration = Duration::from_secs(1);
-const LAGGING_MAX: u32 = 60;
 
 /// Where it reaches the keeper of the records.
 pub struct Parent {
@@ -71,34 +67,6 @@ impl TrafficWatcher {
                 Event::LookFailed
             });
             actor.feed(event, ctx);
-        }));
-    }
-
-    /// Asks once no endpoint is a pod of the former workload any more. The machine asks for the same again meanwhile.
-    fn ask_once_moved(&mut self, ask: AskToPurge, ctx: &mut Context<Self>) {
-        if !self.asking.insert(ask.workload.clone()) {
-            return;
-        }
-        let (cluster, namespace) = (self.env.ports.cluster.clone(), ask.workload.namespace.clone());
-        let moved = async move {
-            let mut why = String::new();
-            for _ in 0..LAGGING_MAX {
-                why = match cluster.lagging(&namespace).await {
-                    Ok(services) if services.is_empty() => return None,
-                    Ok(_) => "the endpoints of a Service are still pods that it does not select".to_owned(),
-                    Err(error) => error.to_string(),
-                };
-                tokio::time::sleep(LAGGING_EVERY).await;
-            }
-            Some(why)
-        };
-        ctx.spawn(moved.into_actor(self).map(|why, actor, _| {
-            actor.asking.remove(&ask.workload);
-            if let Some(why) = why {
-                tracing::warn!(workload = %ask.workload.display_name(), why, "traffic moved, and it is not known that all of it has");
-            }
-            // Where its mailbox is full, it is asked again.
-            let _ = actor.parent.ask.try_send(ask);
         }));
     }
 

@@ -32,8 +32,31 @@ impl Api {
         labels: Option<&str>,
         decode: impl Fn(&str) -> Result<T, Unreadable>,
     ) -> Result<Vec<T>, CallError> {
+        self.whole(of, labels, decode, |_| {}).await
+    }
+
+    /// The same, and the names of objects that cannot be read.
+    ///
+    /// # Errors
+    /// The same.
+    pub async fn sorted<T>(
+        &self,
+        of: &Collection,
+        decode: impl Fn(&str) -> Result<T, Unreadable>,
+        unread: impl FnMut(Name),
+    ) -> Result<Vec<T>, CallError> {
+        self.whole(of, None, decode, unread).await
+    }
+
+    async fn whole<T>(
+        &self,
+        of: &Collection,
+        labels: Option<&str>,
+        decode: impl Fn(&str) -> Result<T, Unreadable>,
+        unread: impl FnMut(Name),
+    ) -> Result<Vec<T>, CallError> {
         let mut items = Vec::new();
-        match self.pages(of, labels, decode, |item| items.push(item)).await {
+        match self.pages(of, labels, decode, |item| items.push(item), unread).await {
             Ok(None) => Ok(items),
             Ok(Some(why)) => Err(CallError::of(&of.attempt("list"), Failure::unanswered(why))),
             Err(failure) => Err(CallError::of(&of.attempt("list"), failure)),
@@ -50,7 +73,7 @@ impl Api {
         decode: Decoder<T>,
         keep: impl FnMut(T),
     ) -> Result<Option<String>, CallError> {
-        self.pages(of, None, decode, keep).await.map_err(|failure| CallError::of(&of.attempt("list"), failure))
+        self.pages(of, None, decode, keep, |_| {}).await.map_err(|failure| CallError::of(&of.attempt("list"), failure))
     }
 
     async fn pages<T>(
@@ -59,6 +82,7 @@ impl Api {
         labels: Option<&str>,
         decode: impl Fn(&str) -> Result<T, Unreadable>,
         mut keep: impl FnMut(T),
+        mut unread: impl FnMut(Name),
     ) -> Result<Option<String>, Failure> {
         let mut token = None;
         let mut left = LIST_BYTES_MAX;
@@ -72,6 +96,7 @@ impl Api {
                 Reading::Unreadable(Name { namespace, name }, why) => {
                     let (resource, why) = (&*of.resource.plural, why.to_string());
                     tracing::warn!(target: LINES, resource, %namespace, %name, why, "object left out");
+                    unread(Name { namespace, name });
                 }
             };
             let Some(next) = self.page(of, &params, &mut left, found).await? else {

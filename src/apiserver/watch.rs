@@ -71,6 +71,8 @@ pub struct Tempo {
     pub prove: Option<Duration>,
     /// How often a kind is looked for that the server does not serve. One small request.
     pub unserved: Duration,
+    /// How long a kind that can be left out may fail to be listed before it is.
+    pub unlisted: Duration,
 }
 
 impl Default for Tempo {
@@ -86,6 +88,8 @@ impl Default for Tempo {
             streaming: true,
             prove: Some(Duration::from_secs(60)),
             unserved: Duration::from_secs(5 * 60),
+            // A start of an API server takes less.
+            unlisted: Duration::from_secs(60),
         }
     }
 }

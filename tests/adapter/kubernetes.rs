@@ -73,6 +73,7 @@ impl Bench {
 fn brisk() -> Tempo {
     Tempo {
         unserved: Duration::from_millis(50),
+        unlisted: Duration::from_millis(300),
         backoff: Backoff { base: Duration::from_millis(10), cap: Duration::from_millis(50) },
         answer: Duration::from_secs(5),
         idle: Duration::from_secs(10),

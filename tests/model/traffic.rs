@@ -133,7 +133,7 @@ impl State {
                 let hosts =
                     |number| if number == self.serving { BTreeSet::from(["www".to_owned()]) } else { BTreeSet::new() };
                 let led = there.map(|number| (self.id(number), hosts(number))).collect();
-                self.looked.push(Look { namespace, kinds: Kind::ALL.into(), led });
+                self.looked.push(Look { namespace, kinds: Kind::ALL.into(), unread: BTreeSet::new(), led });
             }
             Effect::Ask(workload, moved, leads) => {
                 let is_new = self

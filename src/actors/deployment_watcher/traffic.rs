@@ -54,7 +54,8 @@ impl DeploymentWatcher {
     pub(super) fn note_end(&self, workload: WorkloadId, before: Option<&Record>) {
         let Some(traffic) = &self.traffic else { return };
         let record = self.watch().records().get(&workload);
-        let departed = before.filter(|_| record.is_none()).map(|before| Box::new(Was::of(before)));
+        // One that was new may have served from its first pod on.
+        let departed = record.is_none().then(|| before.map_or_else(Was::unknown, Was::of).into());
         let moved = record.and_then(|record| record.moved.as_ref()).map(|moved| moved.token.clone());
         send_even_if_full(&traffic.clone().recipient(), RolloutEnded { workload, moved, departed });
     }

@@ -24,10 +24,13 @@ impl DeploymentWatcher {
         }
     }
 
-    /// A kind without a right is left out, and the others go on.
+    /// A kind without a right, or that cannot be listed, is left out, and the others go on.
     pub(super) fn refused(&mut self, scope: Scope, error: &PortError, all: bool, ctx: &mut Context<Self>) {
         let (is_news, kind) = (self.troubles.left_out(&scope, error.to_string(), all), scope.as_str());
-        if is_news && self.watch().was_listed(&scope) {
+        let has_no_right = error.refused().is_some();
+        if is_news && !has_no_right {
+            tracing::warn!(scope = kind, %error, "workloads of this kind cannot be listed, and are not followed until they can");
+        } else if is_news && self.watch().was_listed(&scope) {
             tracing::warn!(
                 scope = kind, %error,
                 "workloads of this kind are not followed any more, for want of a right; their records stay"

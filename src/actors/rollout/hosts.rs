@@ -65,7 +65,7 @@ pub(super) async fn find(
 /// Reads afresh what leads to the workloads of a namespace: by what routes, whatever their owners say.
 pub(in crate::actors) async fn look(cluster: &dyn ClusterView, namespace: String) -> Result<Look, PortError> {
     let facts = cluster.site_facts(&namespace, Age::Fresh).await?;
-    let Present { kinds, workloads } = cluster.workloads(&namespace).await?;
+    let Present { kinds, workloads, unread } = cluster.workloads(&namespace).await?;
     let search = move || {
         let led = workloads.into_iter().map(|workload| {
             let site = facts.site(workload.pods(), None);
@@ -74,7 +74,7 @@ pub(in crate::actors) async fn look(cluster: &dyn ClusterView, namespace: String
         });
         // Where something was left out, it is not known what leads to nobody any more.
         let kinds = if facts.left_out().is_empty() { kinds } else { BTreeSet::new() };
-        Look { kinds, led: led.collect(), namespace: namespace.clone() }
+        Look { kinds, unread, led: led.collect(), namespace: namespace.clone() }
     };
     // Each workload is searched for in all names, so it is always beside the actors' thread.
     tokio::task::spawn_blocking(search)

@@ -47,7 +47,7 @@ pub use decode::workload as workload_decoder;
 pub use events::{CONTROLLER, Events};
 pub use lease::KubernetesLease;
 
-use apiserver::{Api, Collection, Look, NAMESPACES, Reach, Reading, Resource, Watches};
+use apiserver::{Api, Collection, Look, NAMESPACES, Name, Reach, Reading, Resource, Watches};
 use claims::ClaimReader;
 use kernel::id::{Kind, WorkloadId};
 use kernel::names::image::VersionOf;
@@ -310,11 +310,12 @@ impl ClusterView for Cluster {
     }
 
     async fn workloads(&self, namespace: &str) -> Result<Present, PortError> {
-        let (mut kinds, mut found, mut rollouts) = (BTreeSet::new(), BTreeMap::new(), Vec::new());
+        let (mut kinds, mut unread) = (BTreeSet::new(), BTreeSet::new());
+        let (mut found, mut rollouts) = (BTreeMap::new(), Vec::new());
         for kind in self.kinds.iter().copied().filter(|_| self.scope.contains(namespace)) {
+            let keep = |name: Name| unread.extend([WorkloadId::new(kind, namespace, name.name)]);
             let of = Collection::of(resource_of(kind), namespace);
-            let listed = self.api.all(&of, None, decode::workload(kind, &self.of)).await;
-            let listed = match listed {
+            let listed = match self.api.sorted(&of, decode::workload(kind, &self.of), keep).await {
                 Ok(listed) => listed,
                 // The cluster does not have the kind.
                 Err(failed) if kind == Kind::Rollout && failed.status() == Some(404) => Vec::new(),
@@ -328,7 +329,7 @@ impl ClusterView for Cluster {
                 found.extend(listed.into_iter().map(|workload| (workload.id.clone(), workload)));
             }
         }
-        Ok(Present { kinds, workloads: all_joined(found, rollouts) })
+        Ok(Present { kinds, workloads: all_joined(found, rollouts), unread })
     }
 
     async fn lagging(&self, namespace: &str) -> Result<BTreeSet<String>, PortError> {

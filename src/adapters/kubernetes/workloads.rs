@@ -24,6 +24,7 @@ use kernel::watches::listed::Scope;
 use purge::ports::{Flow, PortError, Sight};
 use purge::workloads::joining::{Event, Joining, News};
 use purge::workloads::workload::Workload;
+use tokio::time::Instant;
 
 /// What one watch lists.
 pub(super) type Listed = (Kind, Collection);
@@ -45,7 +46,11 @@ pub(super) fn watch(watches: Watches, api: Api, listed: Vec<Listed>, presence: P
     let mut watched = Watched {
         looks: SelectAll::new(),
         proofs: proofs(api.clone(), proved, reach.clone(), watches.tempo.prove),
-        unsynced: listed.iter().map(scope).collect(),
+        progress: Progress {
+            unsynced: listed.iter().map(scope).collect(),
+            listed: BTreeSet::new(),
+            begun: Instant::now(),
+        },
         joining: BTreeMap::new(),
         waiting: BTreeSet::new(),
         unsaid: BTreeSet::new(),
@@ -75,8 +80,7 @@ struct Watched {
     reach: Reach,
     looks: Looks,
     proofs: Flow<Verdict>,
-    /// Scopes that have never been listed to the end.
-    unsynced: BTreeSet<Scope>,
+    progress: Progress,
     /// By namespace: where Rollouts are followed.
     joining: BTreeMap<Option<String>, Joining>,
     /// Namespaces whose Deployments are listed next, when it is known which Rollouts there are.
@@ -87,6 +91,39 @@ struct Watched {
     reads: FuturesUnordered<BoxFuture<'static, Read>>,
     /// Said, but not read yet.
     sights: VecDeque<Sight>,
+}
+
+/// How far the listings are.
+struct Progress {
+    /// Not listed to the end yet, in this life, nor left out.
+    unsynced: BTreeSet<Scope>,
+    /// Listed to the end since it was begun.
+    listed: BTreeSet<Scope>,
+    begun: Instant,
+}
+
+impl Progress {
+    fn begin(&mut self) {
+        self.listed.clear();
+        self.begun = Instant::now();
+    }
+
+    /// Whether a scope was to be listed for so long, and was not.
+    fn is_overdue(&self, scope: &Scope, bound: Duration) -> bool {
+        !self.listed.contains(scope) && self.begun.elapsed() >= bound
+    }
+
+    /// A scope is listed to the end. Returns whether all are, or are left out.
+    fn done(&mut self, scope: &Scope) -> bool {
+        self.listed.insert(scope.clone());
+        self.leave_out(scope)
+    }
+
+    /// A scope is not waited for. Returns the same.
+    fn leave_out(&mut self, scope: &Scope) -> bool {
+        self.unsynced.remove(scope);
+        self.unsynced.is_empty()
+    }
 }
 
 impl Watched {
@@ -120,6 +157,7 @@ impl Watched {
         self.waiting = self.joining.keys().cloned().collect();
         self.unsaid.clear();
         self.reads.clear();
+        self.progress.begin();
         self.looks = SelectAll::new();
         for listed in &self.listed {
             let waits = listed.0 == Kind::Deployment && self.waiting.contains(&listed.1.namespace);
@@ -227,21 +265,26 @@ impl Watched {
     }
 
     fn say_synced(&mut self, scope: Scope) {
-        self.unsynced.remove(&scope);
-        self.sights.push_back(Sight::Synced { scope, all: self.unsynced.is_empty() });
+        let all = self.progress.done(&scope);
+        self.sights.push_back(Sight::Synced { scope, all });
     }
 
     fn troubled(&mut self, listed: &Listed, error: PortError) {
         let (kind, of) = listed;
         let scope = scope(listed);
         // Roles from before this kind was followed do not name it.
-        if *kind == Kind::Deployment || error.refused() != Some(Refused::Right) {
+        let has_no_right = error.refused() == Some(Refused::Right);
+        let is_overdue = self.progress.is_overdue(&scope, self.watches.tempo.unlisted);
+        if *kind == Kind::Deployment || !(has_no_right || is_overdue) {
             return self.sights.push_back(Sight::Trouble { scope, error });
         }
-        self.unsynced.remove(&scope);
-        self.sights.push_back(Sight::Refused { scope, error, all: self.unsynced.is_empty() });
+        let all = self.progress.leave_out(&scope);
+        self.sights.push_back(Sight::Refused { scope, error, all });
         if *kind == Kind::Rollout && self.waiting.contains(&of.namespace) {
-            self.presence.leave_out(of.namespace.as_deref());
+            // One that cannot be listed may be there: a look at one workload asks for it.
+            if has_no_right {
+                self.presence.leave_out(of.namespace.as_deref());
+            }
             self.begin_deployments(&of.namespace);
         }
     }

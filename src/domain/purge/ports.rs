@@ -64,7 +64,8 @@ pub enum Sight {
         /// Everything in view has been listed at least once.
         all: bool,
     },
-    /// We have no right to list a scope of a kind that may be left out. It is tried again; the others go on.
+    /// We have no right to list a scope of a kind that may be left out, or it could not be listed for a minute from the start. It is tried
+    /// again; the others go on.
     Refused {
         scope: Scope,
         error: PortError,
@@ -114,6 +115,8 @@ pub struct Present {
     /// The kinds that could be listed: of others it is not known what is there.
     pub kinds: BTreeSet<id::Kind>,
     pub workloads: Vec<Workload>,
+    /// Those that are there and cannot be read.
+    pub unread: BTreeSet<WorkloadId>,
 }
 
 /// The cluster, as far as it is read.

@@ -178,6 +178,44 @@ async fn a_rollout_that_refers_to_a_deployment_is_seen_and_read_with_its_templat
     assert!(view.workload(&id("legacy")).await.unwrap().is_some());
 }
 
+/// Goal: an API server that cannot list Rollouts holds up no Deployment for longer than a bound, and takes no Rollout for absent.
+#[tokio::test]
+async fn rollouts_that_cannot_be_listed_are_left_out_after_a_while_and_followed_once_they_can_be() {
+    let bench = bench().await;
+    apply(&bench, WorkloadKind::Deployment, "web", 1);
+    apply(&bench, WorkloadKind::Rollout, "web", 1);
+    bench.refuse(500, u32::MAX, |request| request.path.contains("/apis/argoproj.io"));
+    let view = view(&bench);
+    let mut sights = view.watch();
+    let words = until(&mut sights, "synced *, all").await;
+    assert_eq!(words.first().map(String::as_str), Some("trouble rollout/*"), "{words:?}");
+    let left_out = words.iter().position(|word| word == "refused rollout/*");
+    let seen = words.iter().position(|word| word == "deployment web");
+    assert!(left_out.is_some() && left_out < seen, "{words:?}");
+    let error = view.workload(&WorkloadId::deployment("shop", "web")).await.unwrap_err();
+    assert!(error.to_string().starts_with("failed to get rollouts.argoproj.io web in shop"), "{error}");
+    bench.server.clear_faults();
+    until(&mut sights, "synced rollout/*, all").await;
+    assert_eq!(
+        view.workload(&WorkloadId::deployment("shop", "web")).await.unwrap().unwrap().object,
+        WorkloadKind::Rollout
+    );
+}
+
+#[tokio::test]
+async fn workloads_that_cannot_be_read_are_named_in_a_listing() {
+    let bench = bench().await;
+    for name in ["web", "broken"] {
+        apply(&bench, WorkloadKind::Deployment, name, 1);
+    }
+    let mut broken = bench.api.get(Kind::Deployment, "shop", "broken").unwrap();
+    broken["spec"]["replicas"] = json!("two");
+    bench.api.put(broken).unwrap();
+    let there = view(&bench).workloads("shop").await.unwrap();
+    let names: Vec<&str> = there.workloads.iter().map(|workload| workload.id.name.as_str()).collect();
+    assert_eq!((names, there.unread), (vec!["web"], [WorkloadId::deployment("shop", "broken")].into()));
+}
+
 #[tokio::test]
 async fn a_rollout_with_the_template_of_another_is_named_and_hides_a_deployment_of_its_name() {
     let bench = bench().await;

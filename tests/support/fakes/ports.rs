@@ -94,7 +94,8 @@ impl ClusterView for World {
         }
         let state = self.state();
         let there = state.cluster.values().filter(|workload| workload.id.namespace == namespace);
-        Ok(Present { kinds: kernel::id::Kind::ALL.into(), workloads: there.cloned().collect() })
+        let (kinds, workloads) = (kernel::id::Kind::ALL.into(), there.cloned().collect());
+        Ok(Present { kinds, workloads, ..Present::default() })
     }
 
     async fn lagging(&self, namespace: &str) -> Result<BTreeSet<String>, PortError> {

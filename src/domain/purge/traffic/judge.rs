@@ -15,6 +15,8 @@ pub struct Look {
     pub namespace: String,
     /// The kinds that were listed: of others it is not known what is there.
     pub kinds: BTreeSet<Kind>,
+    /// Workloads that are there and cannot be read: what leads to them is not known.
+    pub unread: BTreeSet<WorkloadId>,
     /// The names that lead to each workload there is: hosts, and load balancers.
     pub led: BTreeMap<WorkloadId, BTreeSet<String>>,
 }
@@ -61,6 +63,20 @@ impl Was {
         }
     }
 
+    /// By no record: it served something that is not known.
+    pub fn unknown() -> Self {
+        Self {
+            leads: Leads::default(),
+            runs: Version::default(),
+            is_complete: false,
+            edge_has_it: false,
+            off: false,
+            object: None,
+            number: Default::default(),
+            moved: None,
+        }
+    }
+
     /// The same of one whose rollout in flight has a newer record, with this move if it has taken one: what it serves is not known.
     pub(super) fn overtaken(self, taken: Option<String>) -> Self {
         Self { is_complete: false, edge_has_it: false, moved: taken.or(self.moved), ..self }
@@ -83,9 +99,16 @@ impl Look {
         self.led.values().flatten().map(|name| Lead::of(name))
     }
 
+    /// Whether all of this still leads to a workload.
+    pub fn still_leads(&self, id: &WorkloadId, leads: &Leads) -> bool {
+        let now: BTreeSet<Lead> = self.led.get(id).into_iter().flatten().map(|name| Lead::of(name)).collect();
+        leads.iter().all(|lead| now.contains(&lead))
+    }
+
     /// Whether it says what leads to this workload, and be it nothing.
     fn tells_of(&self, id: &WorkloadId, was: &Was) -> bool {
-        id.namespace == self.namespace && self.kinds.contains(&was.object.unwrap_or(id.kind))
+        let is_listed = self.kinds.contains(&was.object.unwrap_or(id.kind)) && !self.unread.contains(id);
+        id.namespace == self.namespace && is_listed
     }
 }
 
@@ -171,7 +194,8 @@ fn moved(
     let identity: Vec<String> = from.iter().map(identity).collect();
     let formers: BTreeSet<&WorkloadId> = from.iter().map(|(id, _)| *id).collect();
     let former = |id: &&WorkloadId| {
-        let runs = known.get(*id).map_or_else(String::new, |was| format!(" ({})", brief(&was.runs)));
+        let runs = known.get(*id).filter(|was| was.runs.iter().len() > 0);
+        let runs = runs.map_or_else(String::new, |was| format!(" ({})", brief(&was.runs)));
         let name = if id.namespace == to.namespace { id.name.clone() } else { id.display_name() };
         format!("{name}{runs}")
     };

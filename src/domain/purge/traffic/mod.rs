@@ -66,8 +66,7 @@ pub struct Traffic {
     failures: u32,
     /// Hosts that have left a workload of another namespace and that nobody serves.
     left: BTreeSet<(WorkloadId, Lead)>,
-    /// The same of workloads whose record is gone.
-    departed: BTreeMap<WorkloadId, Was>,
+    unrecorded: Unrecorded,
     /// What records are to remember, and do not yet.
     kept: BTreeMap<WorkloadId, Leads>,
     keep_at: Option<Timestamp>,
@@ -77,6 +76,15 @@ pub struct Traffic {
     taken: BTreeMap<WorkloadId, String>,
     /// Moves that a workload does not take: its owner has taken it out, or it is gone.
     refused: BTreeMap<WorkloadId, String>,
+}
+
+/// Workloads without a record.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct Unrecorded {
+    /// What led to those that had none yet when their namespace was last looked at.
+    newcomers: BTreeMap<WorkloadId, Leads>,
+    /// Those whose record is gone, with hosts that have left them and that nobody serves.
+    departed: BTreeMap<WorkloadId, Was>,
 }
 
 /// A look under way.
@@ -142,7 +150,7 @@ impl Traffic {
         for (id, record) in records.iter().filter(|(id, _)| here(id)) {
             hosts.extend(leads_of(id, record).iter());
         }
-        hosts.extend(self.departed.values().flat_map(|was| was.leads.iter()));
+        hosts.extend(self.unrecorded.departed.values().flat_map(|was| was.leads.iter()));
         hosts.extend(self.left.iter().map(|(_, lead)| *lead));
         let known = records.iter().filter_map(|(id, record): (_, &Arc<Record>)| {
             let leads = leads_of(id, record);
@@ -154,6 +162,11 @@ impl Traffic {
         known.collect()
     }
 
+    /// Whether a workload is still to be asked for this move.
+    pub fn asks(&self, id: &WorkloadId, moved: &Moved) -> bool {
+        self.asked.get(id).is_some_and(|asked| asked.moved.is(moved))
+    }
+
     fn changed(&mut self, now: Timestamp, namespace: String) {
         let rest = self.rests.get(&namespace).copied().unwrap_or(now);
         self.due.entry(namespace).or_insert_with(|| now.after(LOOK_AFTER).max(rest));
@@ -163,9 +176,13 @@ impl Traffic {
         let Some(looking) = self.looking.take_if(|looking| looking.namespace == look.namespace) else { return };
         self.failures = 0;
         self.rest(now, looking);
-        self.departed.retain(|id, _| !known.contains_key(id));
-        let departed: BTreeSet<WorkloadId> = self.departed.keys().cloned().collect();
-        known.extend(self.departed.clone());
+        self.unrecorded.departed.retain(|id, _| !known.contains_key(id));
+        self.unrecorded.newcomers.retain(|id, _| id.namespace != look.namespace);
+        let new = look.led.iter().filter(|(id, names)| !known.contains_key(id) && !names.is_empty());
+        let new = new.map(|(id, names)| (id.clone(), names.iter().map(|name| Lead::of(name)).collect()));
+        self.unrecorded.newcomers.extend(new.take(DEPARTED_MAX));
+        let departed: BTreeSet<WorkloadId> = self.unrecorded.departed.keys().cloned().collect();
+        known.extend(self.unrecorded.departed.clone());
         let refused = &self.refused;
         let is_done = |id: &WorkloadId, moved: &Moved, was: &Was| {
             was.moved.as_ref() == Some(&moved.token) || refused.get(id) == Some(&moved.token)
@@ -177,6 +194,10 @@ impl Traffic {
             is_done || moves.get(id).is_some_and(|(moved, _)| moved.is(&asked.moved))
         };
         self.asked.retain(|id, asked| asked.namespace != look.namespace || is_held(id, asked));
+        for (id, (moved, leads)) in &moves {
+            let same = self.asked.get_mut(id).filter(|asked| asked.moved.is(moved));
+            same.into_iter().for_each(|asked| asked.leads.clone_from(leads));
+        }
         let asked = &self.asked;
         let new = moves.into_iter().filter(|(id, (moved, _))| asked.get(id).is_none_or(|asked| !asked.moved.is(moved)));
         for (id, (moved, leads)) in new.collect::<Vec<_>>() {
@@ -186,8 +207,8 @@ impl Traffic {
         }
         self.left = left;
         for (id, leads) in keep {
-            match self.departed.get_mut(&id) {
-                Some(_) if leads.is_empty() => drop(self.departed.remove(&id)),
+            match self.unrecorded.departed.get_mut(&id) {
+                Some(_) if leads.is_empty() => drop(self.unrecorded.departed.remove(&id)),
                 Some(was) => was.leads = leads,
                 None => drop(self.kept.insert(id, leads)),
             }
@@ -260,7 +281,7 @@ impl Machine for Traffic {
                 }
             }
             Event::Departed(id, was) => {
-                let leads = self.kept.remove(&id);
+                let leads = self.kept.remove(&id).or_else(|| self.unrecorded.newcomers.remove(&id));
                 self.refused.remove(&id);
                 self.taken.remove(&id);
                 self.answered(now, &id);
@@ -269,10 +290,11 @@ impl Machine for Traffic {
                     Some(leads) => was.with(leads),
                     None => *was,
                 };
-                let of_here = self.departed.keys().filter(|departed| departed.namespace == id.namespace).count();
+                let of_here =
+                    self.unrecorded.departed.keys().filter(|departed| departed.namespace == id.namespace).count();
                 if !was.leads.is_empty() && of_here < DEPARTED_MAX {
                     self.changed(now, id.namespace.clone());
-                    self.departed.insert(id, was);
+                    self.unrecorded.departed.insert(id, was);
                 }
             }
             Event::Kept(written) => self.kept.retain(|id, leads| written.get(id) != Some(leads)),

@@ -78,7 +78,7 @@ impl Town {
                     self.looks.push(namespace.clone());
                     let led = self.led.iter().filter(|(id, _)| id.namespace == namespace);
                     let led = led.map(|(id, hosts)| (id.clone(), hosts.clone())).collect();
-                    let look = Look { namespace, kinds: Kind::ALL.into(), led };
+                    let look = Look { namespace, kinds: Kind::ALL.into(), unread: BTreeSet::new(), led };
                     let known = self.traffic.known(&look, &self.records, &self.busy);
                     self.feed(Event::Looked(look.into(), known));
                 }
@@ -256,7 +256,7 @@ fn what_is_deleted_in_the_moment_of_the_move_is_remembered_until_it_was_looked_a
         }
         town.rest();
         assert_eq!(town.purged().len(), 1, "deleted first: {first}");
-        assert!(town.traffic.departed.is_empty() && town.traffic.left.is_empty());
+        assert!(town.traffic.unrecorded.departed.is_empty() && town.traffic.left.is_empty());
         assert_eq!(
             town.routed(&[(WWW, "other"), ("other.example.com", "other")]).purged().len(),
             1,
@@ -300,7 +300,8 @@ fn what_cannot_be_listed_has_left_nothing() {
     town.feed(Event::Changed("shop".to_owned()));
     town.rest();
     let led = BTreeMap::from([(id("green"), BTreeSet::from(["db.example.com".to_owned()]))]);
-    let look = Look { namespace: "shop".to_owned(), kinds: BTreeSet::from([Kind::Deployment]), led };
+    let look =
+        Look { namespace: "shop".to_owned(), kinds: BTreeSet::from([Kind::Deployment]), unread: BTreeSet::new(), led };
     let known = town.traffic.known(&look, &town.records, &BTreeSet::new());
     town.traffic.looking = Some(Looking { namespace: "shop".to_owned(), since: at(town.now) });
     let effects = town.traffic.step(at(town.now), Event::Looked(look.into(), known));
@@ -378,4 +379,64 @@ fn a_look_that_fails_is_made_again_and_one_that_takes_long_is_made_seldom() {
     let again = traffic.next_deadline().unwrap();
     assert!(again >= at(4 + 3 * 20), "it took three seconds: {again:?}");
     assert_eq!(traffic.tick(again), [Effect::Look("shop".to_owned())]);
+}
+
+#[test]
+fn one_that_cannot_be_read_has_left_nothing() {
+    let mut town = blue_green();
+    let led = BTreeMap::from([(id("green"), BTreeSet::from([WWW.to_owned()]))]);
+    let asks = |town: &mut Town, unread| {
+        let look = Look { namespace: "shop".to_owned(), kinds: Kind::ALL.into(), unread, led: led.clone() };
+        let known = town.traffic.known(&look, &town.records, &BTreeSet::new());
+        town.traffic.looking = Some(Looking { namespace: "shop".to_owned(), since: at(town.now) });
+        let effects = town.traffic.step(at(town.now), Event::Looked(look.into(), known));
+        effects.into_iter().filter(|effect| matches!(effect, Effect::Ask(..))).count()
+    };
+    assert_eq!(asks(&mut town, BTreeSet::from([id("blue")])), 0, "it may serve as before");
+    assert_eq!(asks(&mut town, BTreeSet::new()), 1);
+}
+
+/// Goal: what a new workload served before its first rollout ended is purged from the edge once another serves there again. Method: it is
+/// gone without ever having had a record.
+#[test]
+fn one_that_is_gone_before_its_first_record_may_have_served() {
+    let mut town = blue_green();
+    assert_eq!(town.routed(&[(WWW, "next")]).purged(), [""; 0], "nobody that is known serves it");
+    town.feed(Event::Departed(id("next"), Was::unknown().into()));
+    let blue = ["traffic moved from next to blue (web: 1): www.example.com"];
+    assert_eq!(town.routed(&[(WWW, "blue")]).purged(), blue);
+    assert_eq!(town.routed(&[(WWW, "blue")]).purged(), [""; 0], "once");
+    assert!(town.traffic.unrecorded.newcomers.is_empty() && town.traffic.unrecorded.departed.is_empty());
+}
+
+#[test]
+fn a_move_that_was_taken_back_is_asked_for_no_more_and_what_leads_there_is_as_of_now() {
+    let mut town = blue_green();
+    let look = |town: &mut Town, routes: &[(&str, &str)]| {
+        let mut led: BTreeMap<WorkloadId, BTreeSet<String>> = BTreeMap::new();
+        for (host, name) in routes {
+            led.entry(id(name)).or_default().insert((*host).to_owned());
+        }
+        let look = Look { namespace: "shop".to_owned(), kinds: Kind::ALL.into(), unread: BTreeSet::new(), led };
+        let known = town.traffic.known(&look, &town.records, &BTreeSet::new());
+        town.traffic.looking = Some(Looking { namespace: "shop".to_owned(), since: at(town.now) });
+        let mut asked = town.traffic.step(at(town.now), Event::Looked(look.clone().into(), known)).into_iter();
+        (
+            look,
+            asked
+                .find_map(|effect| if let Effect::Ask(_, moved, leads) = effect { Some((moved, leads)) } else { None }),
+        )
+    };
+    let (moved_there, asked) = look(&mut town, &[(WWW, "green"), ("m.example.com", "green")]);
+    let (moved, leads) = asked.unwrap();
+    assert!(moved_there.still_leads(&id("green"), &leads) && town.traffic.asks(&id("green"), &moved));
+    let (fewer, asked) = look(&mut town, &[(WWW, "green")]);
+    assert!(asked.is_none() && !fewer.still_leads(&id("green"), &leads));
+    let asked = &town.traffic.asked[&id("green")];
+    assert!(
+        asked.moved.is(&moved) && fewer.still_leads(&id("green"), &asked.leads),
+        "asked for with what leads there now"
+    );
+    let (back, _) = look(&mut town, &[(WWW, "blue")]);
+    assert!(!back.still_leads(&id("green"), &leads) && !town.traffic.asks(&id("green"), &moved));
 }
