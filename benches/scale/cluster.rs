@@ -242,7 +242,7 @@ fn host(number: usize) -> String {
     format!("{}.example.com", name(number))
 }
 
-fn distribution(number: usize) -> String {
+pub fn distribution(number: usize) -> String {
     format!("E{number:013}")
 }
 
