@@ -38,7 +38,8 @@ pub fn form(record: &Record) -> u32 {
 
 /// True if a version of it is of more than its images.
 fn is_fourth(record: &Record) -> bool {
-    let own = [Some(&record.version), record.settled.as_ref(), record.from.as_ref()].into_iter().flatten();
+    let others = [&record.settled, &record.from, &record.withdrawn].into_iter().flatten();
+    let own = std::iter::once(&record.version).chain(others);
     let passed = record.passed.iter().map(|passed| &passed.version);
     own.chain(passed).chain(record.all_kept().map(|vote| &vote.version)).any(|version| version.beside().is_some())
 }
