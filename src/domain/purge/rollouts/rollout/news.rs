@@ -105,7 +105,10 @@ pub fn news(record: &Record, workload: &Workload, policy: &Policy) -> Option<Cha
 /// A sight as it is compared with a record that knows what runs while an update is aborted: of the pods before. Any other is as it was.
 pub fn as_it_runs<'a>(record: &Record, workload: &'a Workload, policy: &Policy) -> Cow<'a, Workload> {
     let same = |withdrawn: &&Version| {
-        workload.version.as_ref().is_ok_and(|version| version.same_content(withdrawn, policy.same_digest_is_same))
+        workload
+            .version
+            .as_ref()
+            .is_ok_and(|version| version.same_content(withdrawn, policy.version.same_digest_is_same))
     };
     let withdrawn = record.withdrawn.as_ref().filter(same);
     let returned = withdrawn.and_then(|_| workload.returned(record.version.clone()));

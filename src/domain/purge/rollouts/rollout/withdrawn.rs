@@ -60,7 +60,7 @@ impl Rollout {
 /// template, so a version that the record knows is taken whole where they have it.
 fn went_back(draft: &Record, workload: &Workload, runs: &Version, policy: &Policy) -> Option<Workload> {
     let template = workload.version.as_ref().ok()?;
-    let digests = policy.same_digest_is_same;
+    let digests = policy.version.same_digest_is_same;
     // Pods do not say what else counts.
     let images = |version: &Version| version.clone().with(None);
     let named = images(&runs.limited_to(template));
