@@ -80,6 +80,12 @@ enum About<'a> {
     Deployment(Named<'a>),
     StatefulSet(Named<'a>),
     DaemonSet(Named<'a>),
+    /// Of a kind that the operator declares.
+    Workload {
+        kind: &'a str,
+        #[serde(flatten)]
+        named: Named<'a>,
+    },
     Pipeline(Named<'a>),
     Repo(Named<'a>),
 }
@@ -128,6 +134,7 @@ impl HttpVerdicts {
                 Kind::Deployment | Kind::Rollout => About::Deployment(named),
                 Kind::StatefulSet => About::StatefulSet(named),
                 Kind::DaemonSet => About::DaemonSet(named),
+                Kind::Custom(kind) => About::Workload { kind: kind.word(), named },
             },
             Subject::Pipeline(_) => About::Pipeline(named),
             Subject::Repo(_) => About::Repo(named),

@@ -201,6 +201,7 @@ async fn in_cluster(config: &Config, outside: &Outside, options: &Options) -> Se
     let (served, kinds) = cluster::kinds(&api, config).await;
     findings.push(caller);
     findings.extend(kinds.into_iter().filter(|_| !options.pre));
+    findings.extend(cluster::declared(&api, config).await);
     findings.extend(cluster::namespaces(&api, &config.watch.namespaces).await);
     let watched = cluster::watched(config, &reviews, &who.whom, namespace).await;
     let needed = rights::rights(&needs(config, served), &watched, namespace);

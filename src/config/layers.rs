@@ -18,7 +18,7 @@ use kernel::text::unread;
 pub(super) const DEFAULT_TOML: &str = include_str!("../../configs/default.toml");
 
 /// The keys that are lists of tables, each table with keys of its own: `[[tenants.allow]]`. Only a file can give them.
-const TABLES: [&str; 1] = ["tenants.allow"];
+const TABLES: [&str; 2] = ["tenants.allow", "workloads.custom"];
 
 /// A value as it was given, not yet judged.
 #[derive(Clone)]

@@ -14,6 +14,7 @@
 
 mod address;
 mod advice;
+mod custom;
 mod env;
 mod filter;
 mod group;
@@ -166,7 +167,7 @@ pub fn read_file(path: &Path) -> io::Result<String> {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
     pub watch: Watch,
-    /// Which kinds of workloads are followed.
+    /// Which kinds of workloads are followed, those that are declared among them.
     pub kinds: BTreeSet<Kind>,
     /// When a rollout counts as complete or failed.
     pub rollout: Rollout,

@@ -4,6 +4,7 @@ use expect_test::{expect, expect_file};
 
 use super::*;
 
+mod custom;
 mod derived;
 mod properties;
 mod proxies;

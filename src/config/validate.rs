@@ -7,6 +7,7 @@ use tracing_subscriber::EnvFilter;
 
 use super::address::{RedisAddress, Refused, WebUrl};
 use super::advice;
+use super::custom;
 use super::group;
 use super::pipeline;
 use super::problem::Place;
@@ -49,6 +50,7 @@ pub(super) fn config(values: &mut Values<'_>, read: ReadFile<'_>) -> Option<Conf
     let purge = purge(values);
     let site = site(values);
     let kinds = kinds(values);
+    let custom = custom::read(values);
     let tenants = tenants::read(values);
     let distributions = distributions(values);
     let cloudfront = cloudfront(values);
@@ -78,7 +80,7 @@ pub(super) fn config(values: &mut Values<'_>, read: ReadFile<'_>) -> Option<Conf
         version: version?,
         purge: purge?,
         site: site?,
-        kinds: kinds?,
+        kinds: kinds?.into_iter().chain(custom?).collect(),
         tenants: tenants?,
         distributions: distributions?,
         cloudfront: cloudfront?,
@@ -137,8 +139,9 @@ fn versions(values: &mut Values<'_>) -> Option<Versions> {
 fn kinds(values: &mut Values<'_>) -> Option<BTreeSet<Kind>> {
     const KEY: &str = "workloads.kinds";
     let kind = |text: &str| {
-        Kind::named(text).ok_or_else(|| {
-            Refused::new("is no kind that is followed", "write deployment, statefulset, daemonset or rollout")
+        Kind::named(text).filter(|kind| kind.custom().is_none()).ok_or_else(|| {
+            let fix = "write deployment, statefulset, daemonset or rollout; declare others in workloads.custom";
+            Refused::new("is no kind that is followed", fix)
         })
     };
     let kinds: BTreeSet<Kind> = values.list(KEY, "list of kinds", Kind::ALL.len(), kind)?.into_iter().collect();

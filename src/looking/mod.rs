@@ -109,7 +109,8 @@ impl Question {
             return Ok(id);
         }
         // A Rollout goes by the name of a Deployment.
-        let kinds = Kind::ALL.into_iter().filter(|kind| kind.identity() == *kind);
+        let declared = sources.policy.kinds.iter().copied().filter(|kind| kind.custom().is_some());
+        let kinds = Kind::ALL.into_iter().filter(|kind| kind.identity() == *kind).chain(declared);
         let of = |kind| WorkloadId { kind, ..id.clone() };
         let look =
             async |id: WorkloadId| sources.cluster.workload(&id).await.is_ok_and(|found| found.is_some()).then_some(id);

@@ -15,6 +15,7 @@ use sandbox::kubernetes::{KubernetesStandIn, Options as StandInOptions};
 
 use crate::served;
 
+mod custom;
 mod events;
 mod jobs;
 mod kinds;

@@ -19,6 +19,7 @@ mod by_hand;
 mod changes;
 mod commands;
 mod completion;
+mod custom;
 mod defects;
 mod demo;
 mod faults;

@@ -6,6 +6,7 @@ use super::DeploymentWatcher;
 use crate::actors::message::Follows;
 use crate::actors::shell::Drives;
 use kernel::id::WorkloadId;
+use kernel::refusal::Refused;
 use kernel::watches::horizon::Mark;
 use kernel::watches::listed::Scope;
 use kernel::watches::watch::{Event, Loud};
@@ -24,12 +25,11 @@ impl DeploymentWatcher {
         }
     }
 
-    /// A kind without a right, or that cannot be listed, is left out, and the others go on.
+    /// A kind without a right, that cannot be listed, or that the cluster does not have, is left out, and the others go on.
     pub(super) fn refused(&mut self, scope: Scope, error: &PortError, all: bool, ctx: &mut Context<Self>) {
         let (is_news, kind) = (self.troubles.left_out(&scope, error.to_string(), all), scope.as_str());
-        let has_no_right = error.refused().is_some();
-        if is_news && !has_no_right {
-            tracing::warn!(scope = kind, %error, "workloads of this kind cannot be listed, and are not followed until they can");
+        if is_news && error.refused() != Some(Refused::Right) {
+            tracing::warn!(scope = kind, %error, "workloads of this kind cannot be listed, and are not followed until they can; their records stay");
         } else if is_news && self.watch().was_listed(&scope) {
             tracing::warn!(
                 scope = kind, %error,

@@ -12,9 +12,9 @@ use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value, json};
 
 use super::parts::{Annotations, annotations};
-use kernel::id::{Kind, WorkloadId};
+use kernel::id::{CustomKind, Kind, WorkloadId};
 use kernel::names::image::{Beside, Container, Fields, Image, Version, VersionOf};
-use kernel::names::selector::Labels;
+use kernel::names::selector::{LabelSelector, Labels};
 use kernel::unreadable::Unreadable;
 use kinds::object::{Object, dotted};
 use kinds::{Own, Report, TEMPLATE_GENERATION, TemplateFrom, WORKLOAD_GENERATION};
@@ -47,16 +47,24 @@ fn read(kind: Kind, of: &VersionOf, json: &str) -> Result<Workload, Unreadable> 
     let annotations = metadata.annotations.iter().map(|(key, value)| (key.as_str(), value.as_str()));
     let mut tuning = Tuning::read(annotations);
     tuning.own_deadline = deadline;
+    let declared = kind.custom().map(CustomKind::says);
+    let template = declared.map_or("/spec/template", |declared| declared.template.as_str());
     let inherits = template_of.as_ref().is_some_and(|of| !of.selects);
     let version = if template_of.is_some() {
         Ok(Version::default())
     } else {
-        let pods: PodSpec = part(object, "/spec/template/spec")?;
-        let beside = beside(object, of, json, &mut tuning)?;
+        let pods: PodSpec = part(object, &format!("{template}/spec"))?;
+        let beside = beside((object, template), of, json, &mut tuning)?;
         let version = pods.version(tuning.counts.containers.as_ref()).map(|all| chosen(all, &mut tuning));
         version.map(|images| images.with(beside)).and_then(recordable)
     };
-    let labels: Option<Labels> = part(object, "/spec/template/metadata/labels")?;
+    let selector = declared.map_or("/spec/selector", |declared| declared.selector.as_str());
+    let selector: LabelSelector = if inherits { LabelSelector::default() } else { part(object, selector)? };
+    if declared.is_some() && selector.is_empty() {
+        // It would take all pods of the namespace for its own.
+        return Err(Unreadable::because("its selector has neither matchLabels nor matchExpressions"));
+    }
+    let labels: Option<Labels> = part(object, &format!("{template}/metadata/labels"))?;
     Ok(Workload {
         id: WorkloadId::new(kind, metadata.namespace, metadata.name),
         object: kind,
@@ -75,7 +83,7 @@ fn read(kind: Kind, of: &VersionOf, json: &str) -> Result<Workload, Unreadable> 
         template_of: template_of.map(Box::new),
         stable: stable.map(Box::new),
         withdrawn: None,
-        selector: if inherits { Default::default() } else { part(object, "/spec/selector")? },
+        selector,
         template_labels: labels.unwrap_or_default(),
         tuning,
     })
@@ -95,12 +103,17 @@ fn part<'a, T: Deserialize<'a>>(object: Object<'a>, at: &str) -> Result<T, Unrea
 }
 
 /// What makes the version beside the images.
-fn beside(object: Object<'_>, of: &VersionOf, json: &str, tuning: &mut Tuning) -> Result<Option<Beside>, Unreadable> {
+fn beside(
+    (object, template): (Object<'_>, &str),
+    of: &VersionOf,
+    json: &str,
+    tuning: &mut Tuning,
+) -> Result<Option<Beside>, Unreadable> {
     let own = tuning.counts.of.clone();
     Ok(match own.as_ref().unwrap_or(of) {
         VersionOf::Images => None,
         VersionOf::Template => {
-            let fields = Fields::of(object.at("/spec/template").unwrap_or(&Value::Null));
+            let fields = Fields::of(object.at(template).unwrap_or(&Value::Null));
             // Of an Argo Rollout: it makes new pods of the same template.
             Some(Beside::Template(match object.text("/spec/restartAt")? {
                 Some(at) => fields.and("restartAt", at),
@@ -108,7 +121,7 @@ fn beside(object: Object<'_>, of: &VersionOf, json: &str, tuning: &mut Tuning) -
             }))
         }
         VersionOf::Annotation(key) => {
-            let in_template: Option<Annotations> = part(object, "/spec/template/metadata/annotations")?;
+            let in_template: Option<Annotations> = part(object, &format!("{template}/metadata/annotations"))?;
             let Annotated { metadata } = serde_json::from_str(json)?;
             let all = [in_template, metadata.annotations];
             let value = all.iter().flatten().find_map(|annotations| annotations.get(&**key));

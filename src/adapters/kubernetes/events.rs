@@ -113,8 +113,7 @@ impl<'a> Involved<'a> {
         match subject {
             Subject::Workload(WorkloadId { kind, namespace, name }) => {
                 let kind = stand_in.unwrap_or(*kind);
-                let api_version = if kind == id::Kind::Rollout { "argoproj.io/v1alpha1" } else { "apps/v1" };
-                Self { api_version, kind: kind.name(), namespace, name, uid }
+                Self { api_version: kind.api_version(), kind: kind.name(), namespace, name, uid }
             }
             Subject::Pipeline(PipelineId { namespace, name }) => {
                 Self { api_version: "allclear.dev/v1alpha1", kind: "Pipeline", namespace, name, uid }

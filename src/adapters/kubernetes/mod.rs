@@ -71,14 +71,18 @@ pub(crate) fn no_namespace(error: PortError, namespace: &str) -> PortError {
     PortError { cause: format!("{}; {cure}", error.cause), ..error }
 }
 
-const DEPLOYMENTS: Resource = resource_of(Kind::Deployment);
+const DEPLOYMENTS: Resource = Resource::new("apps", "v1", "deployments");
 
-const fn resource_of(kind: Kind) -> Resource {
+fn resource_of(kind: Kind) -> Resource {
     match kind {
-        Kind::Deployment => Resource::new("apps", "v1", "deployments"),
+        Kind::Deployment => DEPLOYMENTS,
         Kind::StatefulSet => Resource::new("apps", "v1", "statefulsets"),
         Kind::DaemonSet => Resource::new("apps", "v1", "daemonsets"),
         Kind::Rollout => Resource::new("argoproj.io", "v1alpha1", "rollouts"),
+        Kind::Custom(kind) => {
+            let (group, version, plural) = kind.place();
+            Resource::new(group, version, plural)
+        }
     }
 }
 
@@ -319,6 +323,8 @@ impl ClusterView for Cluster {
                 Ok(listed) => listed,
                 // The cluster does not have the kind.
                 Err(failed) if kind == Kind::Rollout && failed.status() == Some(404) => Vec::new(),
+                // It may have it in another version.
+                Err(failed) if kind.custom().is_some() && failed.status() == Some(404) => continue,
                 Err(failed) if kind != Kind::Deployment && failed.error.refused() == Some(Refused::Right) => continue,
                 Err(failed) => return Err(failed.error),
             };

@@ -1,4 +1,5 @@
-//! The watch of Argo Rollouts' Rollouts: for as long as a cluster has the kind, which is looked for again where it does not.
+//! The watch of a kind that a cluster may lack, Argo Rollouts' or one that is declared: for as long as it has it, and it is looked for
+//! again where it does not.
 //!
 //! Not for which of a Rollout and a Deployment of one name counts; that is [`purge::workloads::joining`]'.
 
@@ -21,10 +22,10 @@ use purge::workloads::workload::Workload;
 /// What a watch of one kind says; `None`: the cluster does not have the kind.
 pub(super) type Said = Option<Look<Workload>>;
 
-/// Watches the Rollouts of one scope for ever. `again`: how often the kind is looked for.
-pub(super) fn watch(watches: Watches, api: Api, of: Collection, version: VersionOf) -> Flow<Said> {
+/// Watches the objects of one scope for ever. `again`: how often the kind is looked for.
+pub(super) fn watch(watches: Watches, api: Api, kind: Kind, of: Collection, version: VersionOf) -> Flow<Said> {
     let again = watches.tempo.unserved;
-    let seeker = Seeker { watches, api, of, version, looks: None, wait: Duration::ZERO, again };
+    let seeker = Seeker { watches, api, kind, of, version, looks: None, wait: Duration::ZERO, again };
     Box::pin(unfold(seeker, |mut seeker| async move {
         let said = seeker.next().await?;
         Some((said, seeker))
@@ -34,6 +35,7 @@ pub(super) fn watch(watches: Watches, api: Api, of: Collection, version: Version
 struct Seeker {
     watches: Watches,
     api: Api,
+    kind: Kind,
     of: Collection,
     version: VersionOf,
     /// While the kind is served.
@@ -55,7 +57,7 @@ impl Seeker {
                         _ => continue,
                     }
                 }
-                let decode = decode::workload(Kind::Rollout, &self.version);
+                let decode = decode::workload(self.kind, &self.version);
                 self.looks = Some(self.watches.watch(self.of.clone(), decode, Reach::default()));
                 continue;
             };

@@ -50,9 +50,11 @@ impl ServingReader {
         let selector = workload.selector.to_string();
         let pods = self.list(PODS, workload, Some(&selector), pods::identified).await?;
         // Controllers tell their pods by owner: those of others may have labels that its selector takes. A Deployment's are owned by
-        // its ReplicaSets.
+        // its ReplicaSets, and those of a kind that is declared by whatever its controller makes.
         let is_own = |uids: &Uids| {
-            workload.id.kind == Kind::Deployment || uids.controller.is_empty() || uids.controller == workload.uid
+            matches!(workload.id.kind, Kind::Deployment | Kind::Custom(_))
+                || uids.controller.is_empty()
+                || uids.controller == workload.uid
         };
         let own = pods.into_iter().filter(|(uids, _)| is_own(uids));
         let (uids, pods): (BTreeMap<String, String>, Vec<_>) =

@@ -170,7 +170,9 @@ impl Watched {
     fn watch_one(&self, listed: &Listed) -> Flow<(Listed, Said)> {
         let ((kind, of), listed) = (listed.clone(), listed.clone());
         let said: Flow<Said> = match kind {
-            Kind::Rollout => rollouts::watch(self.watches.clone(), self.api.clone(), of, self.of.clone()),
+            Kind::Rollout | Kind::Custom(_) => {
+                rollouts::watch(self.watches.clone(), self.api.clone(), kind, of, self.of.clone())
+            }
             Kind::Deployment | Kind::StatefulSet | Kind::DaemonSet => {
                 let reach = if kind == Kind::Deployment { self.reach.clone() } else { Reach::default() };
                 Box::pin(self.watches.watch(of, decode::workload(kind, &self.of), reach).map(Some))
@@ -193,6 +195,13 @@ impl Watched {
         let (kind, of) = listed;
         let named = |name: Name| WorkloadId::new(*kind, name.namespace, name.name);
         match said {
+            None if kind.custom().is_some() => {
+                let attempted = of.attempt("list").to_string();
+                self.leave_out(
+                    listed,
+                    PortError::lasting(attempted, format!("the cluster does not have {}", kind.api_version())),
+                );
+            }
             None => {
                 self.presence.leave_out(of.namespace.as_deref());
                 self.join(listed, Event::NoRollouts);
@@ -269,6 +278,13 @@ impl Watched {
         self.sights.push_back(Sight::Synced { scope, all });
     }
 
+    /// A scope is not followed, and counts as listed no more.
+    fn leave_out(&mut self, listed: &Listed, error: PortError) {
+        let scope = scope(listed);
+        let all = self.progress.leave_out(&scope);
+        self.sights.push_back(Sight::Refused { scope, error, all });
+    }
+
     fn troubled(&mut self, listed: &Listed, error: PortError) {
         let (kind, of) = listed;
         let scope = scope(listed);
@@ -278,8 +294,7 @@ impl Watched {
         if *kind == Kind::Deployment || !(has_no_right || is_overdue) {
             return self.sights.push_back(Sight::Trouble { scope, error });
         }
-        let all = self.progress.leave_out(&scope);
-        self.sights.push_back(Sight::Refused { scope, error, all });
+        self.leave_out(listed, error);
         if *kind == Kind::Rollout && self.waiting.contains(&of.namespace) {
             // One that cannot be listed may be there: a look at one workload asks for it.
             if has_no_right {

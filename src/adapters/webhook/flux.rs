@@ -84,7 +84,7 @@ fn cut(notice: &Notice, chars: usize) -> Result<String, serde_json::Error> {
         About::Workload(id, _) => {
             metadata.insert("allclear.dev/change", short(&change));
             let (namespace, name) = (ObjectId::namespace(id), id.name.as_str());
-            Involved { api_version: "apps/v1", kind: id.kind.name(), namespace, name, uid: None }
+            Involved { api_version: id.kind.api_version(), kind: id.kind.name(), namespace, name, uid: None }
         }
         About::Pipeline(id, fact) => {
             if let Some(fact) = fact {

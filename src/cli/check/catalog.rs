@@ -72,6 +72,7 @@ checks! {
     CRD_PIPELINES: Cluster = "crd-pipelines";
     CRD_REPOS: Cluster = "crd-repos";
     CRD_VERSION: Cluster = "crd-version";
+    CRD_CUSTOM: Cluster = "crd-custom";
     WATCHED_NAMESPACES: Cluster = "watched-namespaces";
     INSTALL_RIGHTS: Install = "install-rights";
     INSTALL_GRANTS: Install = "install-grants";
@@ -79,6 +80,7 @@ checks! {
     RIGHT_STATEFUL_SETS: Rights = "right-statefulsets";
     RIGHT_DAEMON_SETS: Rights = "right-daemonsets";
     RIGHT_ROLLOUTS: Rights = "right-rollouts";
+    RIGHT_CUSTOM: Rights = "right-custom";
     RIGHT_PODS: Rights = "right-pods";
     RIGHT_ENDPOINT_SLICES: Rights = "right-endpointslices";
     RIGHT_SERVICES: Rights = "right-services";

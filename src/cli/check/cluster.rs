@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use super::Options;
 use super::catalog::{
-    API_CLOCK, API_SERVER, API_VERSION, CALLER, CRD_PIPELINES, CRD_REPOS, CRD_VERSION, Check, RIGHT_DEPLOYMENTS,
-    WATCHED_NAMESPACES,
+    API_CLOCK, API_SERVER, API_VERSION, CALLER, CRD_CUSTOM, CRD_PIPELINES, CRD_REPOS, CRD_VERSION, Check,
+    RIGHT_DEPLOYMENTS, WATCHED_NAMESPACES,
 };
 use super::report::{Finding, Mark};
 use super::rights::{ARGO, Missing, Served};
@@ -190,6 +190,37 @@ pub async fn kinds(api: &Api, config: &Config) -> (Served, Vec<Finding>) {
         }
     }
     (served, findings)
+}
+
+/// Whether the cluster has the kinds that are declared, by their names.
+pub async fn declared(api: &Api, config: &Config) -> Vec<Finding> {
+    let kinds = config.kinds.iter().filter_map(|kind| kind.custom());
+    join_all(kinds.map(async |kind| {
+        let (group, version, plural) = kind.place();
+        let says = kind.says();
+        let named = format!("{} of {}", says.kind, says.api_version);
+        let finding = match api.kinds(group, version).await {
+            Err(error) => CRD_CUSTOM.warning(error),
+            Ok(served) => match served
+                .into_iter()
+                .flatten()
+                .find(|served| served.kind == says.kind && !served.plural.contains('/'))
+            {
+                Some(served) if !served.namespaced => CRD_CUSTOM
+                    .failed(format!("{named} is in no namespace, as pods are"))
+                    .hint("take it out of workloads.custom; allclear cannot follow it"),
+                Some(served) if served.plural == plural => CRD_CUSTOM.good(format!("{named} is served")),
+                Some(served) => CRD_CUSTOM
+                    .failed(format!("{named} is served as {}, not as {plural}", served.plural))
+                    .hint(format!("set plural = \"{}\" in its [[workloads.custom]]", served.plural)),
+                None => CRD_CUSTOM
+                    .warning(format!("the cluster does not have {named}; it is left out until it has"))
+                    .hint("install it, or correct api and kind in workloads.custom"),
+            },
+        };
+        finding.of(kind.word())
+    }))
+    .await
 }
 
 /// Whether a kind is there that is switched on; nothing where it is not asked for.

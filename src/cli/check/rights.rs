@@ -9,15 +9,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use futures_util::future::join_all;
 
 use super::catalog::{
-    Check, RIGHT_DAEMON_SETS, RIGHT_DEPLOYMENTS, RIGHT_ENDPOINT_SLICES, RIGHT_EVENTS, RIGHT_GATEWAYS, RIGHT_HOOKS,
-    RIGHT_INGRESSES, RIGHT_LEASE, RIGHT_LEDGER, RIGHT_NAMESPACES, RIGHT_PIPELINES, RIGHT_PODS, RIGHT_REPOS,
-    RIGHT_ROLLOUTS, RIGHT_ROUTES, RIGHT_SERVICES, RIGHT_STATEFUL_SETS,
+    Check, RIGHT_CUSTOM, RIGHT_DAEMON_SETS, RIGHT_DEPLOYMENTS, RIGHT_ENDPOINT_SLICES, RIGHT_EVENTS, RIGHT_GATEWAYS,
+    RIGHT_HOOKS, RIGHT_INGRESSES, RIGHT_LEASE, RIGHT_LEDGER, RIGHT_NAMESPACES, RIGHT_PIPELINES, RIGHT_PODS,
+    RIGHT_REPOS, RIGHT_ROLLOUTS, RIGHT_ROUTES, RIGHT_SERVICES, RIGHT_STATEFUL_SETS,
 };
 use super::report::{Finding, Mark};
 use crate::adapters::kubernetes::objects::GROUP;
 use crate::adapters::kubernetes::reviews::{Reviews, Right, Whom};
 use crate::config::{Config, Enabled, LedgerBackend};
-use kernel::id::Kind;
+use kernel::id::{CustomKind, Kind};
 use kernel::refusal::Cause;
 
 /// Where a right is needed.
@@ -82,6 +82,9 @@ pub fn needs(config: &Config, served: Served) -> Vec<Need> {
             needs.push(watched(check, group, resource, &["get", "list", "watch"]));
         }
     }
+    for (group, _, plural) in config.kinds.iter().filter_map(|kind| kind.custom()).map(CustomKind::place) {
+        needs.push(watched(RIGHT_CUSTOM, group, plural, &["get", "list", "watch"]));
+    }
     if !config.dry_run {
         needs.push(watched(RIGHT_EVENTS, "", "events", &["create"]));
     }
@@ -132,6 +135,10 @@ fn remedy(check: Check) -> &'static str {
         "right-pipelines" => "apply deploy/components/pipelines, or deploy/overlays/weave for the older group",
         "right-statefulsets" | "right-daemonsets" | "right-rollouts" => {
             "apply deploy/base/cluster-role.yaml, or leave the kind out of workloads.kinds"
+        }
+        "right-custom" => {
+            "give the account a ClusterRole with these verbs on the kind, as docs/how-it-decides.md shows, or take the kind out of \
+             workloads.custom"
         }
         "right-repos" => "apply deploy/components/repo",
         "right-hooks" => "apply deploy/components/hooks",

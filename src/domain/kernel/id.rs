@@ -2,6 +2,7 @@
 //!
 //! Not for parsing what users write; that is `workload`, `image`, `host` and `paths`.
 
+pub mod custom;
 mod kind;
 mod nonce;
 mod objects;
@@ -17,7 +18,8 @@ use sha2::{Digest, Sha256};
 
 use crate::parsed::parsed;
 
-pub use kind::Kind;
+pub use custom::CustomKind;
+pub use kind::{Kind, NotAKind};
 pub use nonce::{Nonce, Nonces};
 pub use objects::{
     CommitId, Environment, NotACommitId, PipelineId, PromotionSeq, RepoId, Revision, RunSeq, promotion_id, run_id,
@@ -55,7 +57,7 @@ impl ObjectId for WorkloadId {
     fn display_name(&self) -> String {
         match self.kind {
             Kind::Deployment | Kind::Rollout => format!("{}/{}", self.namespace, self.name),
-            Kind::StatefulSet | Kind::DaemonSet => self.to_string(),
+            Kind::StatefulSet | Kind::DaemonSet | Kind::Custom(_) => self.to_string(),
         }
     }
 
@@ -86,8 +88,8 @@ impl WorkloadId {
         let mut parts = text.split('/');
         match (parts.next(), parts.next(), parts.next(), parts.next()) {
             (Some(kind), Some(namespace), Some(name), None) if !namespace.is_empty() && !name.is_empty() => {
-                let kind = Kind::ALL.into_iter().find(|known| known.word() == kind);
-                kind.map(|kind| Self::new(kind, namespace, name)).ok_or_else(|| NotAWorkload(text.to_owned()))
+                let kind = Kind::parse(kind).map_err(|_| NotAWorkload(text.to_owned()))?;
+                Ok(Self::new(kind, namespace, name))
             }
             _ => Err(NotAWorkload(text.to_owned())),
         }

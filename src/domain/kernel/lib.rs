@@ -12,6 +12,7 @@
 pub mod answer;
 pub mod budget;
 pub mod call;
+pub mod expression;
 pub mod floor;
 pub mod id;
 pub mod machine;

@@ -6,6 +6,7 @@
 //! | StatefulSet | the same; `currentRevision` may lag behind for ever | `partition`, `OnDelete`, scaled to zero | – |
 //! | DaemonSet | the same, of the nodes that are to run it | `OnDelete`, no node is to run it | – |
 //! | Argo Rollout | `Healthy`, the newest pods are the stable ones, and all of them are available; old ones may stay where no Service leads to them | pauses, analyses, experiments, a restart, scaled to zero | aborted, `Degraded` |
+//! | declared (`workloads.custom`) | what the operator says holds | no `observedGeneration`, scaled to zero, what cannot be judged | what the operator says holds |
 //!
 //! One file for each kind reads one object ([`read`]); nothing behind it knows a kind. Purges and Pipelines judge by the same answer
 //! ([`reported::Reported`]).
@@ -13,6 +14,7 @@
 //! Not for the pods themselves, nor for what follows.
 
 mod argo_rollout;
+mod custom;
 mod daemon_set;
 mod deployment;
 pub mod object;
@@ -77,6 +79,8 @@ pub enum Newest {
     Labelled(String),
     /// By this value of the label [`GENERATION_LABEL`].
     Generation(String),
+    /// By the label [`template_label`] of those that run its version; every one has the label.
+    OfItsVersion,
 }
 
 /// Which template a pod of a DaemonSet was made from, counted. A pod of an older one with the same hash is as new: its template came
@@ -101,6 +105,7 @@ pub const fn template_label(kind: Kind) -> &'static str {
         Kind::StatefulSet | Kind::DaemonSet => "controller-revision-hash",
         // <https://argoproj.github.io/argo-rollouts/features/bluegreen/#activeservice>
         Kind::Rollout => "rollouts-pod-template-hash",
+        Kind::Custom(kind) => kind.says().hash_label.as_str(),
     }
 }
 
@@ -124,10 +129,12 @@ impl Report {
 /// # Errors
 /// When a field that is used has another type than its kind gives it.
 pub fn read(kind: Kind, object: Object<'_>) -> Result<Report, Unreadable> {
+    let generation = object.number("/metadata/generation")?.unwrap_or_default();
     Ok(Report {
-        generation: object.number("/metadata/generation")?.unwrap_or_default(),
+        generation,
         observed_generation: match kind {
             Kind::Rollout => argo_rollout::observed_generation(object)?,
+            Kind::Custom(_) => custom::observed_generation(object, generation)?,
             Kind::Deployment | Kind::StatefulSet | Kind::DaemonSet => object.observed_generation()?,
         }
         .unwrap_or_default(),
@@ -137,6 +144,7 @@ pub fn read(kind: Kind, object: Object<'_>) -> Result<Report, Unreadable> {
             Kind::StatefulSet => stateful_set::read(object)?,
             Kind::DaemonSet => daemon_set::read(object)?,
             Kind::Rollout => argo_rollout::read(object)?,
+            Kind::Custom(kind) => custom::read(kind, object),
         },
     })
 }

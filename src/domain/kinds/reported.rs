@@ -34,6 +34,10 @@ pub enum Says {
     Held(String),
     /// Its controller has not finished, whatever the counts say: what it waits for.
     Unfinished(String),
+    /// What the operator declares complete holds; its counts are not judged.
+    Met,
+    /// It does not: what is missing. Its counts are not judged.
+    Unmet(String),
     GivenUp(GivenUp),
 }
 
@@ -50,6 +54,8 @@ pub enum GivenUp {
     Aborted(String),
     /// The controller calls it degraded, in its words.
     Degraded(String),
+    /// What the operator declares failed holds.
+    Declared(String),
 }
 
 impl fmt::Display for GivenUp {
@@ -58,6 +64,7 @@ impl fmt::Display for GivenUp {
             Self::DeadlineExceeded { last_update: _ } => f.write_str("the Deployment missed its progress deadline"),
             Self::Aborted(why) => write!(f, "the rollout was aborted: {why}"),
             Self::Degraded(why) => write!(f, "Argo Rollouts calls it degraded: {why}"),
+            Self::Declared(what) => write!(f, "workloads.custom calls it failed: {what}"),
         }
     }
 }
@@ -171,8 +178,11 @@ impl Reported<'_> {
         if replicas.desired == 0 && !zero_is_complete {
             return Standing::Waiting(Wait::ScaledToZero);
         }
-        if let Says::GivenUp(why) = self.says {
-            return Standing::GivenUp(why.clone());
+        match self.says {
+            Says::GivenUp(why) => return Standing::GivenUp(why.clone()),
+            Says::Met => return Standing::Complete,
+            Says::Unmet(why) => return Standing::Waiting(Wait::Unfinished(why.clone())),
+            Says::Counts | Says::Held(_) | Says::Unfinished(_) => {}
         }
         let old = replicas.old();
         if old > 0 && replicas.updated == replicas.desired && replicas.available >= replicas.updated.saturating_add(old)
@@ -203,6 +213,10 @@ impl Reported<'_> {
     /// is a baseline (decision 28).
     pub fn is_under_way(self) -> bool {
         let replicas = self.replicas;
+        match self.says {
+            Says::Met | Says::Unmet(_) => return self.observed_generation < self.generation || *self.says != Says::Met,
+            Says::Counts | Says::Held(_) | Says::Unfinished(_) | Says::GivenUp(_) => {}
+        }
         self.observed_generation < self.generation
             || replicas.updated < replicas.desired
             || replicas.updated < replicas.total

@@ -10,7 +10,9 @@ use crate::purges::purge::Progress;
 use crate::rollouts::rollout::{Effect, Event, FoundSite, Identity};
 use crate::workloads::serving::OldPods;
 use crate::workloads::workload::{NoVersion, Workload};
-use kernel::id::WorkloadId;
+use kernel::expression::Expression;
+use kernel::id::custom::{CustomKind, Declaration};
+use kernel::id::{Kind, WorkloadId};
 use kernel::names::distribution::DistributionId;
 use kernel::names::image::{Container, Image, Version};
 use kinds::reported::Replicas;
@@ -38,11 +40,29 @@ pub fn unreadable_image() -> NoVersion {
     NoVersion::Image(Container::Main("web".to_owned()), Box::new(error))
 }
 
+/// A kind `CloneSet` of this group, which is complete where `status.ready` says so.
+///
+/// # Panics
+/// If too many are declared.
+pub fn declared(group: &str) -> Kind {
+    let declaration = Declaration {
+        api_version: format!("{group}/v1"),
+        kind: "CloneSet".to_owned(),
+        word: format!("clonesets.{group}"),
+        template: "/spec/template".to_owned(),
+        selector: "/spec/selector".to_owned(),
+        hash_label: "hash".to_owned(),
+        complete: Expression::parse("self.status.ready").expect("an expression"),
+        failed: None,
+    };
+    Kind::Custom(CustomKind::declare(declaration).expect("there is room"))
+}
+
 /// [`web`] after its rollout to a version: so many pods, all of this generation and available.
 pub fn settled(version: Version, generation: i64, pods: u32) -> Workload {
     Workload {
         id: web(),
-        object: kernel::id::Kind::Deployment,
+        object: Kind::Deployment,
         uid: "uid-1".to_owned(),
         created: "2026-01-01T00:00:00Z".to_owned(),
         generation,

@@ -46,6 +46,8 @@ pub enum Kind {
     ArgoRollout,
     GitopsCluster,
     Repo,
+    /// Of no controller here: its status and its pods are the test's.
+    CloneSet,
 }
 
 /// What raises `metadata.generation`. Observed on kube-apiserver 1.36.
@@ -89,7 +91,7 @@ pub struct Description {
 pub const GATEWAY_GROUP: &str = "gateway.networking.k8s.io";
 const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
 
-static ROWS: [(Kind, Description); 32] = [
+static ROWS: [(Kind, Description); 33] = [
     (Kind::Namespace, Description { namespaced: false, ..row("", "Namespace", "namespaces").status().short(&["ns"]) }),
     (Kind::Pod, row("", "Pod", "pods").status().short(&["po"])),
     (Kind::Service, row("", "Service", "services").status().short(&["svc"])),
@@ -143,6 +145,7 @@ static ROWS: [(Kind, Description); 32] = [
     (Kind::ArgoRollout, custom("argoproj.io", "v1alpha1", "Rollout", "rollouts")),
     (Kind::GitopsCluster, custom("gitops.weave.works", "v1alpha1", "GitopsCluster", "gitopsclusters")),
     (Kind::Repo, custom("allclear.dev", "v1alpha1", "Repo", "repos")),
+    (Kind::CloneSet, custom("apps.kruise.io", "v1alpha1", "CloneSet", "clonesets")),
 ];
 
 /// A built-in kind in `v1`, without a status and a generation.

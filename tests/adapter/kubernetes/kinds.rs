@@ -32,13 +32,13 @@ fn stored(kind: WorkloadKind) -> Kind {
         WorkloadKind::StatefulSet => Kind::StatefulSet,
         WorkloadKind::DaemonSet => Kind::DaemonSet,
         WorkloadKind::Rollout => Kind::ArgoRollout,
+        WorkloadKind::Custom(_) => Kind::CloneSet,
     }
 }
 
 pub fn object(kind: WorkloadKind, name: &str, image: &str, replicas: u64) -> Value {
-    let api_version = if kind == WorkloadKind::Rollout { "argoproj.io/v1alpha1" } else { "apps/v1" };
     let mut object = json!({
-        "apiVersion": api_version, "kind": kind.name(), "metadata": {"namespace": "shop", "name": name},
+        "apiVersion": kind.api_version(), "kind": kind.name(), "metadata": {"namespace": "shop", "name": name},
         "spec": {
             "selector": {"matchLabels": {"app": name}},
             "template": {

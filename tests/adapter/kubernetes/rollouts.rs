@@ -35,7 +35,7 @@ fn apply(bench: &Bench, kind: WorkloadKind, name: &str, tag: u32) {
 }
 
 /// In words, until this one is said.
-async fn until(sights: &mut Flow<Sight>, last: &str) -> Vec<String> {
+pub async fn until(sights: &mut Flow<Sight>, last: &str) -> Vec<String> {
     let mut words = Vec::new();
     let reading = async {
         while let Some(sight) = sights.next().await {

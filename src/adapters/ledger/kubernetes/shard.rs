@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 use super::shard_name;
 use crate::adapters::ledger::{Ruling, judge_removal, judge_store, shard_of, unusable, unwritable};
 use kernel::floor::Floor;
-use kernel::id::{Seq, WorkloadId};
+use kernel::id::{CustomKind, Seq, WorkloadId};
 use purge::ports::{PortError, StoreError};
 use purge::records::record::Record;
 use purge::records::record_codec::{decode, encode};
@@ -321,7 +321,8 @@ fn moved_key(namespace: &str) -> String {
     format!("{MOVED_PREFIX}{namespace}")
 }
 
-/// The key of a workload. A namespace is a DNS label and a kind a word, so neither has a dot and the key can be read back.
+/// The key of a workload. A namespace is a DNS label and a kind a word, so neither has a dot and the key can be read back. One that the
+/// operator declares has dots, and none is the beginning of another.
 fn key_of(workload: &WorkloadId) -> String {
     let key = format!("{}.{}.{}", workload.kind, workload.namespace, workload.name);
     if key.len() <= KEY_CHARS_MAX {
@@ -334,6 +335,10 @@ fn key_of(workload: &WorkloadId) -> String {
 pub(super) fn workload_of(key: &str, value: &str) -> Option<WorkloadId> {
     if key.starts_with(HASHED_PREFIX) {
         return value.split_once(' ')?.0.parse().ok();
+    }
+    if let Some((kind, rest)) = CustomKind::of_key(key) {
+        let (namespace, name) = rest.split_once('.')?;
+        return format!("{kind}/{namespace}/{name}", kind = kind.word()).parse().ok();
     }
     let mut parts = key.splitn(3, '.');
     let (kind, namespace, name) = (parts.next()?, parts.next()?, parts.next()?);
@@ -410,6 +415,22 @@ mod tests {
         assert!(matches!(store(&mut shard, &web, record(2, 100)), Applied::UnreachableLedger));
         assert!(matches!(store(&mut shard, &blog, record(2, 100)), Applied::Changed));
         assert_eq!(Shard::of(shard.base.clone(), None).bytes, shard.bytes);
+    }
+
+    // Faults: W9
+    #[test]
+    fn a_record_of_a_kind_that_is_not_declared_is_passed_over_and_survives_the_writes_of_its_neighbours() {
+        let key = "clonesets.ledger.example.com.shop.web.v2";
+        let mut shard = Shard::of(BTreeMap::from([(key.to_owned(), r#"{"r":1}"#.to_owned())]), None);
+        assert_eq!(shard.workloads().count(), 0);
+        assert!(matches!(store(&mut shard, &WorkloadId::deployment("shop", "web"), record(1, 8)), Applied::Changed));
+        assert_eq!(shard.base.get(key).map(String::as_str), Some(r#"{"r":1}"#));
+        let kind = purge::testing::declared("ledger.example.com");
+        let web = WorkloadId::new(kind, "shop", "web.v2");
+        assert_eq!((key_of(&web).as_str(), workload_of(key, "")), (key, Some(web.clone())));
+        assert!(shard.workloads().any(|id| id == web), "and is there once it is declared");
+        let long = WorkloadId::new(kind, "n".repeat(63), "a".repeat(200));
+        assert_eq!(workload_of(&key_of(&long), &format!("{long} {{}}")), Some(long));
     }
 
     #[test]

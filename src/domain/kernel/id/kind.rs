@@ -4,21 +4,29 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use super::custom::CustomKind;
+use crate::parsed::parsed;
 
-/// The kinds of watched workloads: those of `apps/v1`, and Argo Rollouts' own. Written as kubectl does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+/// The kinds of watched workloads: those of `apps/v1`, Argo Rollouts' own, and those that the operator declares. Written as kubectl does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     Deployment,
     StatefulSet,
     DaemonSet,
     /// `argoproj.io/v1alpha1`.
     Rollout,
+    Custom(CustomKind),
 }
 
+/// A text that is no kind's.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is no kind that is followed")]
+pub struct NotAKind(String);
+
+parsed!(Kind, NotAKind);
+
 impl Kind {
-    /// Every kind there is.
+    /// Every kind that is built in.
     pub const ALL: [Self; 4] = [Self::Deployment, Self::StatefulSet, Self::DaemonSet, Self::Rollout];
 
     /// The kind in the name of a workload: a Deployment and a Rollout of one name are one, so that a cluster can go from one to the
@@ -27,17 +35,18 @@ impl Kind {
     pub const fn identity(self) -> Self {
         match self {
             Self::Deployment | Self::Rollout => Self::Deployment,
-            Self::StatefulSet | Self::DaemonSet => self,
+            Self::StatefulSet | Self::DaemonSet | Self::Custom(_) => self,
         }
     }
 
-    /// `deployment`.
+    /// `deployment`; of a kind that is declared, `clonesets.apps.kruise.io`.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Deployment => "deployment",
             Self::StatefulSet => "statefulset",
             Self::DaemonSet => "daemonset",
             Self::Rollout => "rollout",
+            Self::Custom(kind) => kind.word(),
         }
     }
 
@@ -48,7 +57,35 @@ impl Kind {
             Self::StatefulSet => "StatefulSet",
             Self::DaemonSet => "DaemonSet",
             Self::Rollout => "Rollout",
+            Self::Custom(kind) => kind.says().kind.as_str(),
         }
+    }
+
+    /// `apps/v1`.
+    pub const fn api_version(self) -> &'static str {
+        match self {
+            Self::Deployment | Self::StatefulSet | Self::DaemonSet => "apps/v1",
+            Self::Rollout => "argoproj.io/v1alpha1",
+            Self::Custom(kind) => kind.says().api_version.as_str(),
+        }
+    }
+
+    /// The kind that the operator declares, if it is one.
+    pub const fn custom(self) -> Option<CustomKind> {
+        match self {
+            Self::Deployment | Self::StatefulSet | Self::DaemonSet | Self::Rollout => None,
+            Self::Custom(kind) => Some(kind),
+        }
+    }
+
+    /// Reads what [`fmt::Display`] writes.
+    ///
+    /// # Errors
+    /// Everything else, and a kind that is not declared.
+    pub fn parse(text: &str) -> Result<Self, NotAKind> {
+        let built_in = Self::ALL.into_iter().find(|kind| kind.word() == text);
+        let found = built_in.or_else(|| CustomKind::of_word(text).map(Self::Custom));
+        found.ok_or_else(|| NotAKind(text.to_owned()))
     }
 
     /// By one of the names that kubectl takes.
@@ -58,7 +95,7 @@ impl Kind {
             "statefulset" | "statefulsets" | "sts" => Self::StatefulSet,
             "daemonset" | "daemonsets" | "ds" => Self::DaemonSet,
             "rollout" | "rollouts" | "ro" => Self::Rollout,
-            _ => return None,
+            other => return CustomKind::named(other).map(Self::Custom),
         })
     }
 }

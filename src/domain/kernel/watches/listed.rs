@@ -44,7 +44,9 @@ impl Scope {
     pub fn of_kind(kind: Kind, namespace: Option<&str>) -> Self {
         match kind {
             Kind::Deployment => Self::of(namespace),
-            Kind::StatefulSet | Kind::DaemonSet | Kind::Rollout => Self(format!("{kind}/{}", namespace.unwrap_or(ALL))),
+            Kind::StatefulSet | Kind::DaemonSet | Kind::Rollout | Kind::Custom(_) => {
+                Self(format!("{kind}/{}", namespace.unwrap_or(ALL)))
+            }
         }
     }
 

@@ -267,6 +267,8 @@ pub enum Failure {
     Aborted,
     /// Argo Rollouts says so, confirmed by a second look.
     Degraded,
+    /// What the operator declares failed held, at two looks.
+    Declared,
 }
 
 impl fmt::Display for Failure {
@@ -276,6 +278,7 @@ impl fmt::Display for Failure {
             Self::TimedOut => "the rollout timeout passed",
             Self::Aborted => "the rollout was aborted",
             Self::Degraded => "Argo Rollouts calls it degraded",
+            Self::Declared => "workloads.custom calls it failed",
         })
     }
 }

@@ -4,7 +4,7 @@
 
 use crate::workloads::workload::Workload;
 use kernel::names::image::Version;
-use kinds::reported::{Standing, Wait};
+use kinds::reported::{Says, Standing, Wait};
 
 /// The state of a rollout when its predicate first held. From then on neither a count nor a generation takes that back,
 /// only another version: whatever writes the workload over and over must not keep a purge from being made
@@ -35,9 +35,10 @@ impl Held {
             Wait::Deleting | Wait::Held(_) | Wait::ScaledToZero | Wait::Unfinished(_) => false,
             // What of these counts is about the version may be about an earlier spec; but no other version was seen since.
             Wait::NotObserved { .. } | Wait::Pods { .. } | Wait::OldPods { .. } if overdue => {
-                let some = if replicas.desired == 0 { zero_is_complete } else { replicas.updated > 0 };
                 let about_it = workload.observed_generation >= self.generation && !workload.is_held();
-                about_it && some && available >= replicas.updated
+                let some = if replicas.desired == 0 { zero_is_complete } else { replicas.updated > 0 };
+                let counted = some && available >= replicas.updated;
+                about_it && if workload.id.kind.custom().is_some() { workload.says == Says::Met } else { counted }
             }
             Wait::NotObserved { .. } | Wait::OldPods { .. } => false,
             Wait::Pods { .. } => old == 0 && available >= self.wanted.min(replicas.desired),
@@ -132,8 +133,33 @@ pub fn words(wait: &Wait, pods: Option<&Pods>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{settled, version};
+    use crate::testing::{declared, settled, version};
+    use kernel::id::WorkloadId;
     use kinds::reported::Replicas;
+
+    /// A writer that keeps raising the generation holds up no kind; the counts of one that is declared mean nothing, its expression does.
+    #[test]
+    fn what_lags_behind_for_too_long_goes_on_by_what_its_kind_says_of_a_generation_after_it_was_complete() {
+        let kind = declared("readiness.example.com");
+        let id = WorkloadId::new(kind, "shop", "web");
+        let met = Workload {
+            id,
+            object: kind,
+            says: Says::Met,
+            replicas: Replicas { desired: 2, ..Replicas::default() },
+            ..settled(version("1"), 4, 2)
+        };
+        let held = Held::of(&met);
+        let lags = |observed_generation, says| Workload { generation: 9, observed_generation, says, ..met.clone() };
+        let misses = |workload: &Workload, overdue| held.misses(workload, false, overdue).is_some();
+        assert!(misses(&lags(8, Says::Met), false), "it is waited for at first");
+        assert!(!misses(&lags(8, Says::Met), true), "whatever its counts are");
+        assert!(misses(&lags(3, Says::Met), true), "of before");
+        let unmet = Says::Unmet("not yet".to_owned());
+        assert!(misses(&lags(8, unmet), true));
+        let counted = Workload { id: settled(version("1"), 4, 2).id, ..lags(8, Says::Met) };
+        assert!(misses(&counted, true), "a kind that is built in has counts");
+    }
 
     #[test]
     fn words_name_the_troubled_pod() {

@@ -132,20 +132,28 @@ pub fn has_old(pods: &[(Labels, Pod)], of: &Workload) -> bool {
 
 fn old<'a>(pods: &'a [(Labels, Pod)], of: &Workload) -> Vec<&'a Pod> {
     let label = kinds::template_label(of.object);
+    let has_its_images = |images: &Version| of.version.as_ref().is_ok_and(|version| images.has_images_of(version));
+    let has_its_version = |pod: &Pod| pod.version.as_ref().is_some_and(has_its_images);
     // Those that have ended answer nothing, whatever is still said of them.
     let running = || pods.iter().filter(|(_, pod)| !pod.finished);
+    let staying = || running().filter(|(_, pod)| !pod.terminating);
     let newest: BTreeSet<Option<&str>> = match &of.newest {
         Newest::Labelled(hash) => BTreeSet::from([Some(hash.as_str())]),
         Newest::Generation(number) => running()
             .filter(|(labels, _)| labels.get(GENERATION_LABEL) == Some(number))
             .map(|(labels, _)| labels.get(label).map(String::as_str))
             .collect(),
+        Newest::OfItsVersion => staying()
+            .filter(|(labels, pod)| labels.contains_key(label) && has_its_version(pod))
+            .map(|(labels, _)| labels.get(label).map(String::as_str))
+            .collect(),
         Newest::Unsaid => BTreeSet::new(),
     };
     let is_known = !newest.is_empty();
-    let staying = || running().filter(|(_, pod)| !pod.terminating);
-    let newest =
-        if is_known { newest } else { staying().map(|(labels, _)| labels.get(label).map(String::as_str)).collect() };
+    // One without a label that every pod has is of no template that is known.
+    let may_lack_it = of.newest != Newest::OfItsVersion;
+    let hashes = || staying().map(|(labels, _)| labels.get(label).map(String::as_str));
+    let newest = if is_known { newest } else { hashes().filter(|hash| may_lack_it || hash.is_some()).collect() };
     running()
         .filter(|(_, pod)| pod.terminating || is_known)
         .filter(|(labels, pod)| !newest.contains(&labels.get(label).map(String::as_str)) && !is_beside(labels, pod, of))
@@ -166,7 +174,7 @@ fn is_beside(labels: &Labels, pod: &Pod, of: &Workload) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{settled, version};
+    use crate::testing::{declared, settled, version};
     use kernel::id::WorkloadId;
 
     const TEMPLATE_HASH: &str = "pod-template-hash";
@@ -263,6 +271,35 @@ mod tests {
             "no old pod serves any more",
             "none says which is new"
         );
+    }
+
+    #[test]
+    fn the_new_pods_of_a_kind_that_is_declared_are_those_of_its_version_and_each_has_its_label() {
+        let kind = declared("serving.example.com");
+        let workload = Workload { object: kind, newest: Newest::OfItsVersion, ..settled(version("2"), 1, 2) };
+        let of = |pods: &[(&str, Option<&str>, &str, bool)]| {
+            let labelled = |(name, hash, tag, terminating): &(&str, Option<&str>, &str, bool)| {
+                let labels = hash.map(|hash| (kinds::template_label(kind).to_owned(), hash.to_owned()));
+                let (_, pod) = pod(name, "", *terminating);
+                (labels.into_iter().collect(), Pod { version: Some(version(tag)), ..pod })
+            };
+            let endpoints = pods.iter().map(|(name, ..)| endpoint(name, true)).collect();
+            old_pods(&Serving { pods: pods.iter().map(labelled).collect(), endpoints }, &workload).to_string()
+        };
+        let none = "no old pod serves any more";
+        let new = ("new", Some("b"), "2", false);
+        assert_eq!(of(&[new, ("more", Some("b"), "2", true)]), none);
+        assert_eq!(of(&[new, ("old", Some("a"), "1", false)]), "old pod old still serves", "though it stays");
+        assert_eq!(of(&[new, ("old", Some("a"), "1", true)]), "old pod old still serves");
+        assert_eq!(of(&[new, ("same", Some("a"), "2", false)]), none, "another template of its version");
+        assert_eq!(of(&[new, ("bare", None, "1", false)]), "old pod bare still serves");
+        assert_eq!(
+            of(&[("bare", None, "2", false), ("old", None, "1", true)]),
+            "old pod old still serves",
+            "a wrong label"
+        );
+        let injected = [("new", Some("b"), "with-a-sidecar", false), ("old", Some("a"), "1", true)];
+        assert_eq!(of(&injected), "old pod old still serves", "by the pods that stay");
     }
 
     #[test]

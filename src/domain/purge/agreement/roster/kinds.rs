@@ -11,6 +11,9 @@ use kernel::id::{Kind, Member};
 /// The setting by which a kind is left out on purpose.
 pub(super) const KINDS: &str = "workloads.kinds";
 
+/// The setting that declares kinds that are not built in.
+pub(super) const CUSTOM: &str = "workloads.custom";
+
 /// How the kinds of a setting are told apart.
 pub(super) const BETWEEN: &str = ", ";
 
@@ -35,6 +38,9 @@ impl Roster {
     /// Why a member gives no answer about workloads of this kind, and the cure, if it says that it follows none. A member that has left no
     /// beat is silent, and no more is known of it.
     pub fn unfollowed(&self, member: &Member, kind: Kind) -> Option<String> {
+        if kind.custom().is_some() {
+            return self.undeclared(member, kind);
+        }
         let beat = &self.peer(member).filter(|peer| !peer.beat.stands.follows(kind))?.beat;
         let kinds = beat.settings.get(KINDS);
         let is_off = kinds.is_some_and(|kinds| !kinds.split(BETWEEN).any(|word| word == kind.word()));
@@ -60,6 +66,20 @@ impl Roster {
              an allclear of another group.name follow it"
         ))
     }
+
+    /// The same of a kind that is declared.
+    fn undeclared(&self, member: &Member, kind: Kind) -> Option<String> {
+        let beat = &self.peer(member).filter(|peer| !peer.beat.stands.follows(kind))?.beat;
+        let why = if beat.settings.contains_key(CUSTOM) {
+            format!(
+                "its cluster does not have them, or it has no right to list them; allclear check says which there, or leave the kind \
+                 out of {CUSTOM} everywhere"
+            )
+        } else {
+            format!("{CUSTOM} does not declare them there; give it one value in all members")
+        };
+        Some(format!("does not follow {}: {why}", kind.word()))
+    }
 }
 
 #[cfg(test)]
@@ -67,15 +87,20 @@ mod tests {
     use super::super::{Heartbeat, settings};
     use super::*;
     use crate::bounds::policy::Policy;
+    use crate::testing::declared;
     use kernel::machine::Timestamp;
 
     /// Why a member with this beat does not follow StatefulSets.
     fn why(beat: Heartbeat) -> Option<String> {
+        why_of(Kind::StatefulSet, beat)
+    }
+
+    fn why_of(kind: Kind, beat: Heartbeat) -> Option<String> {
         let settings = settings(&Policy::default(), false);
         let mut roster = Roster::new("eu-1".into(), "o1".into(), BTreeSet::new(), settings, None);
         let _ =
             roster.hear(Timestamp::default(), 0, Heartbeat { member: "eu-2".into(), version: "0.1.0".into(), ..beat });
-        roster.unfollowed(&"eu-2".into(), Kind::StatefulSet)
+        roster.unfollowed(&"eu-2".into(), kind)
     }
 
     fn following(kinds: &[Kind], policy: &Policy) -> Heartbeat {
@@ -98,6 +123,23 @@ mod tests {
         let older = "does not follow StatefulSets: its release, 0.1.0, does not know them; upgrade allclear there, or leave \
                      the kind out of workloads.kinds everywhere";
         assert_eq!(why(Heartbeat::default()).unwrap(), older);
+    }
+
+    #[test]
+    fn whoever_does_not_follow_a_kind_that_is_declared_has_a_cause_and_a_cure() {
+        let kind = declared("roster.example.com");
+        let all = Policy { kinds: Kind::ALL.into_iter().chain([kind]).collect(), ..Policy::default() };
+        let why = |beat| why_of(kind, beat);
+        assert_eq!(why(following(&[Kind::Deployment, kind], &all)), None);
+        let cluster = why(following(&[Kind::Deployment], &all)).unwrap();
+        assert!(
+            cluster.starts_with("does not follow clonesets.roster.example.com: its cluster does not have them"),
+            "{cluster}"
+        );
+        let undeclared = "does not follow clonesets.roster.example.com: workloads.custom does not declare them there; give it one \
+                          value in all members";
+        assert_eq!(why(following(&Kind::ALL, &Policy::default())).unwrap(), undeclared);
+        assert_eq!(why(Heartbeat::default()).unwrap(), undeclared, "an older release");
     }
 
     #[test]

@@ -4,9 +4,10 @@
 
 use std::collections::BTreeMap;
 
-use super::kinds::{BETWEEN, KINDS};
+use super::kinds::{BETWEEN, CUSTOM, KINDS};
 use crate::bounds::policy::{Agreement, AtTimeout, Choice, OnRollback, Policy, Versions};
-use kernel::id::{Kind, config_hash};
+use kernel::id::custom::Declaration;
+use kernel::id::{CustomKind, Kind, config_hash};
 use kernel::names::image::VersionOf;
 use kernel::text;
 
@@ -46,11 +47,38 @@ pub fn settings(policy: &Policy, keyed: bool) -> BTreeMap<String, String> {
         ("version.same_digest_is_same", same_digest_is_same.to_string()),
     ];
     // Members of releases before there were other kinds than Deployments do not know it.
-    let all = kinds.len() == Kind::ALL.len();
-    let kinds = (!all).then(|| (KINDS, kinds.iter().map(|kind| kind.word()).collect::<Vec<_>>().join(BETWEEN)));
+    let custom: Vec<String> = kinds.iter().filter_map(|kind| kind.custom()).map(declared).collect();
+    let all = kinds.len().saturating_sub(custom.len()) == Kind::ALL.len();
+    let built_in = || kinds.iter().filter(|kind| kind.custom().is_none()).map(|kind| kind.word());
+    let kinds = (!all).then(|| (KINDS, built_in().collect::<Vec<_>>().join(BETWEEN)));
+    let custom = (!custom.is_empty()).then(|| (CUSTOM, custom.join(BETWEEN)));
     // Nor something else that counts than images.
     let of = (*of != VersionOf::Images).then(|| ("version.of", of.to_string()));
-    words.into_iter().chain(kinds).chain(of).map(|(name, value)| (name.to_owned(), shortened(value))).collect()
+    words
+        .into_iter()
+        .chain(kinds)
+        .chain(custom)
+        .chain(of)
+        .map(|(name, value)| (name.to_owned(), shortened(value)))
+        .collect()
+}
+
+/// A kind that is declared, by its name and a hash of the rest: members that judge it by different rules must not agree.
+fn declared(kind: CustomKind) -> String {
+    const HASH_CHARS: usize = 8;
+    // Taken apart, so that a new part is covered.
+    let Declaration { api_version, kind: name, word, template, selector, hash_label, complete, failed } = kind.says();
+    let failed = failed.as_ref().map_or("", |failed| failed.as_str());
+    let hash = config_hash([
+        ("api", api_version.as_str()),
+        ("kind", name),
+        ("template", template),
+        ("selector", selector),
+        ("hash_label", hash_label),
+        ("complete", complete.as_str()),
+        ("failed", failed),
+    ]);
+    format!("{word}#{}", text::first(&hash, HASH_CHARS))
 }
 
 /// A setting that members of rules 1 and 2 compare, and that has no effect any more (decision 51).
@@ -103,6 +131,7 @@ fn shortened(value: String) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::declared;
     use std::time::Duration;
 
     #[test]
@@ -115,6 +144,27 @@ mod tests {
         let fewer = settings(&Policy { kinds: [Kind::Deployment].into(), ..Policy::default() }, false);
         assert_eq!(difference(&fewer, &ours), ["workloads.kinds is \"deployment\" there and unknown here"]);
         assert!(!ours.contains_key("workloads.kinds"), "a release that does not know it agrees");
+    }
+
+    #[test]
+    fn kinds_that_are_declared_are_said_where_there_are_some_and_their_rules_are_compared() {
+        let of = |kind| {
+            let kinds = Kind::ALL.into_iter().chain([kind]).collect();
+            settings(&Policy { kinds, ..Policy::default() }, false)
+        };
+        let ours = of(declared("settings.example.com"));
+        let Kind::Custom(kind) = declared("settings.example.com") else { panic!("it is declared") };
+        let Declaration { api_version, kind, word, template, selector, .. } = kind.says();
+        let (api_version, kind, word) = (api_version.clone(), kind.clone(), word.clone());
+        let (template, selector, hash_label) = (template.clone(), selector.clone(), "other".to_owned());
+        let complete = kernel::expression::Expression::parse("self.status.ready").unwrap();
+        let other = Declaration { api_version, kind, word, template, selector, hash_label, complete, failed: None };
+        let theirs = of(Kind::Custom(CustomKind::declare(other).unwrap()));
+        let [said] = <[String; 1]>::try_from(difference(&theirs, &ours)).unwrap();
+        assert!(said.starts_with("workloads.custom is \"clonesets.settings.example.com#"), "{said}");
+        assert_eq!(ours.keys().filter(|name| name.starts_with("workloads.")).count(), 1, "{ours:?}");
+        let without = settings(&Policy::default(), false);
+        assert!(!without.keys().any(|name| name.starts_with("workloads.")), "older releases agree");
     }
 
     #[test]

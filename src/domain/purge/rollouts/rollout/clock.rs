@@ -48,7 +48,10 @@ impl Suspicion {
             (GivenUp::DeadlineExceeded { last_update: before }, GivenUp::DeadlineExceeded { last_update: now }) => {
                 before != now
             }
-            (GivenUp::DeadlineExceeded { .. } | GivenUp::Aborted(_) | GivenUp::Degraded(_), _) => false,
+            (
+                GivenUp::DeadlineExceeded { .. } | GivenUp::Aborted(_) | GivenUp::Degraded(_) | GivenUp::Declared(_),
+                _,
+            ) => false,
         }
     }
 
@@ -56,7 +59,7 @@ impl Suspicion {
     pub(super) fn is_confirmed_at(&self) -> Timestamp {
         self.since.after(match &self.why {
             GivenUp::DeadlineExceeded { .. } | GivenUp::Aborted(_) => CONFIRMED_AFTER,
-            GivenUp::Degraded(_) => DEGRADED_CONFIRMED_AFTER,
+            GivenUp::Degraded(_) | GivenUp::Declared(_) => DEGRADED_CONFIRMED_AFTER,
         })
     }
 }

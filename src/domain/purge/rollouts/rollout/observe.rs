@@ -242,6 +242,7 @@ impl Rollout {
             GivenUp::DeadlineExceeded { .. } => Failure::ProgressDeadlineExceeded,
             GivenUp::Aborted(_) => Failure::Aborted,
             GivenUp::Degraded(_) => Failure::Degraded,
+            GivenUp::Declared(_) => Failure::Declared,
         };
         match &self.stopwatch.suspicion {
             None => {
@@ -260,14 +261,14 @@ impl Rollout {
         let elapsed = text::duration(self.elapsed(now));
         let since = match failure {
             // Kubernetes' clock may have begun long before ours: the rollout was stuck when we came.
-            Failure::ProgressDeadlineExceeded | Failure::Aborted | Failure::Degraded => {
+            Failure::ProgressDeadlineExceeded | Failure::Aborted | Failure::Degraded | Failure::Declared => {
                 format!(", {elapsed} after allclear first saw this rollout")
             }
             Failure::TimedOut => format!(" after {elapsed}"),
         };
         let waited_for = match workload.standing(self.policy.zero_is_complete) {
             Standing::Waiting(wait) => readiness::words(&wait, self.served.pods()),
-            Standing::GivenUp(GivenUp::Aborted(why) | GivenUp::Degraded(why)) => why,
+            Standing::GivenUp(GivenUp::Aborted(why) | GivenUp::Degraded(why) | GivenUp::Declared(why)) => why,
             Standing::GivenUp(GivenUp::DeadlineExceeded { .. }) | Standing::Complete => self.pods_in_words(workload),
         };
         self.leave_to_the_edge();
