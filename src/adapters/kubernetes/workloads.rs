@@ -49,11 +49,11 @@ pub(super) fn watch(watches: Watches, api: Api, listed: Vec<Listed>, presence: P
         progress: Progress {
             unsynced: listed.iter().map(scope).collect(),
             listed: BTreeSet::new(),
+            unsaid: BTreeSet::new(),
             begun: Instant::now(),
         },
         joining: BTreeMap::new(),
         waiting: BTreeSet::new(),
-        unsaid: BTreeSet::new(),
         reads: FuturesUnordered::new(),
         sights: VecDeque::new(),
         watches,
@@ -85,8 +85,6 @@ struct Watched {
     joining: BTreeMap<Option<String>, Joining>,
     /// Namespaces whose Deployments are listed next, when it is known which Rollouts there are.
     waiting: BTreeSet<Option<String>>,
-    /// Namespaces whose Rollouts are said to be listed once their Deployments are.
-    unsaid: BTreeSet<Option<String>>,
     /// Deployments that Rollouts refer to and that are not at hand.
     reads: FuturesUnordered<BoxFuture<'static, Read>>,
     /// Said, but not read yet.
@@ -99,12 +97,15 @@ struct Progress {
     unsynced: BTreeSet<Scope>,
     /// Listed to the end since it was begun.
     listed: BTreeSet<Scope>,
+    /// Namespaces whose Rollouts are said to be listed once their Deployments are.
+    unsaid: BTreeSet<Option<String>>,
     begun: Instant,
 }
 
 impl Progress {
     fn begin(&mut self) {
         self.listed.clear();
+        self.unsaid.clear();
         self.begun = Instant::now();
     }
 
@@ -155,7 +156,6 @@ impl Watched {
         let followed = self.listed.iter().filter(|(kind, _)| *kind == Kind::Rollout);
         self.joining = followed.map(|(_, of)| (of.namespace.clone(), Joining::default())).collect();
         self.waiting = self.joining.keys().cloned().collect();
-        self.unsaid.clear();
         self.reads.clear();
         self.progress.begin();
         self.looks = SelectAll::new();
@@ -205,7 +205,7 @@ impl Watched {
             None => {
                 self.presence.leave_out(of.namespace.as_deref());
                 self.join(listed, Event::NoRollouts);
-                self.unsaid.remove(&of.namespace);
+                self.progress.unsaid.remove(&of.namespace);
                 self.say_synced(scope(listed));
                 self.begin_deployments(&of.namespace);
             }
@@ -260,15 +260,15 @@ impl Watched {
         if *kind == Kind::Rollout {
             self.presence.follow(of.namespace.as_deref());
             if self.waiting.contains(&of.namespace) {
-                self.unsaid.insert(of.namespace.clone());
+                self.progress.unsaid.insert(of.namespace.clone());
                 self.begin_deployments(&of.namespace);
             }
-            if self.unsaid.contains(&of.namespace) {
+            if self.progress.unsaid.contains(&of.namespace) {
                 return;
             }
         }
         self.say_synced(scope(listed));
-        if *kind == Kind::Deployment && self.unsaid.remove(&of.namespace) {
+        if *kind == Kind::Deployment && self.progress.unsaid.remove(&of.namespace) {
             self.say_synced(Scope::of_kind(Kind::Rollout, of.namespace.as_deref()));
         }
     }
