@@ -113,7 +113,7 @@ mod tests {
             assert_eq!((refused.code, refused.out.as_str()), (2, ""));
             refused.err
         };
-        let known = "Its chapters: rollout, broken, back, old, killed, moved\n";
+        let known = "Its chapters: rollout, broken, back, old, killed, moved, aborted\n";
         assert_eq!(
             said("rolout"),
             format!("error: this story has no chapter \"rolout\"; did you mean rollout? {known}")

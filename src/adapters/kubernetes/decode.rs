@@ -18,7 +18,7 @@ use kernel::names::selector::{LabelSelector, Labels};
 use kernel::unreadable::Unreadable;
 use kinds::object::{Object, dotted};
 use kinds::{Own, Report, TEMPLATE_GENERATION, TemplateFrom, WORKLOAD_GENERATION};
-use purge::workloads::referring::TemplateOf;
+use purge::workloads::template_of::TemplateOf;
 use purge::workloads::workload::{ANNOTATION_PREFIX, NoVersion, Tuning, Workload, recordable};
 
 /// What reads workloads of a kind, with versions of this beside images.

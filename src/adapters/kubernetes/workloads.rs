@@ -50,10 +50,10 @@ pub(super) fn watch(watches: Watches, api: Api, listed: Vec<Listed>, presence: P
             unsynced: listed.iter().map(scope).collect(),
             listed: BTreeSet::new(),
             unsaid: BTreeSet::new(),
+            waiting: BTreeSet::new(),
             begun: Instant::now(),
         },
         joining: BTreeMap::new(),
-        waiting: BTreeSet::new(),
         reads: FuturesUnordered::new(),
         sights: VecDeque::new(),
         watches,
@@ -83,8 +83,6 @@ struct Watched {
     progress: Progress,
     /// By namespace: where Rollouts are followed.
     joining: BTreeMap<Option<String>, Joining>,
-    /// Namespaces whose Deployments are listed next, when it is known which Rollouts there are.
-    waiting: BTreeSet<Option<String>>,
     /// Deployments that Rollouts refer to and that are not at hand.
     reads: FuturesUnordered<BoxFuture<'static, Read>>,
     /// Said, but not read yet.
@@ -99,6 +97,8 @@ struct Progress {
     listed: BTreeSet<Scope>,
     /// Namespaces whose Rollouts are said to be listed once their Deployments are.
     unsaid: BTreeSet<Option<String>>,
+    /// Namespaces whose Deployments are listed next, when it is known which Rollouts there are.
+    waiting: BTreeSet<Option<String>>,
     begun: Instant,
 }
 
@@ -155,12 +155,12 @@ impl Watched {
     fn begin(&mut self) {
         let followed = self.listed.iter().filter(|(kind, _)| *kind == Kind::Rollout);
         self.joining = followed.map(|(_, of)| (of.namespace.clone(), Joining::default())).collect();
-        self.waiting = self.joining.keys().cloned().collect();
+        self.progress.waiting = self.joining.keys().cloned().collect();
         self.reads.clear();
         self.progress.begin();
         self.looks = SelectAll::new();
         for listed in &self.listed {
-            let waits = listed.0 == Kind::Deployment && self.waiting.contains(&listed.1.namespace);
+            let waits = listed.0 == Kind::Deployment && self.progress.waiting.contains(&listed.1.namespace);
             if !waits {
                 self.looks.push(self.watch_one(listed));
             }
@@ -183,7 +183,7 @@ impl Watched {
 
     /// It is known which Rollouts there are in these namespaces.
     fn begin_deployments(&mut self, namespace: &Option<String>) {
-        if !self.waiting.remove(namespace) {
+        if !self.progress.waiting.remove(namespace) {
             return;
         }
         let is_meant = |(kind, of): &&Listed| *kind == Kind::Deployment && of.namespace == *namespace;
@@ -259,7 +259,7 @@ impl Watched {
         self.join(listed, Event::Listed(*kind));
         if *kind == Kind::Rollout {
             self.presence.follow(of.namespace.as_deref());
-            if self.waiting.contains(&of.namespace) {
+            if self.progress.waiting.contains(&of.namespace) {
                 self.progress.unsaid.insert(of.namespace.clone());
                 self.begin_deployments(&of.namespace);
             }
@@ -295,7 +295,7 @@ impl Watched {
             return self.sights.push_back(Sight::Trouble { scope, error });
         }
         self.leave_out(listed, error);
-        if *kind == Kind::Rollout && self.waiting.contains(&of.namespace) {
+        if *kind == Kind::Rollout && self.progress.waiting.contains(&of.namespace) {
             // One that cannot be listed may be there: a look at one workload asks for it.
             if has_no_right {
                 self.presence.leave_out(of.namespace.as_deref());

@@ -7,4 +7,5 @@ pub mod own_pods;
 pub mod readiness;
 pub mod referring;
 pub mod serving;
+pub mod template_of;
 pub mod workload;

@@ -5,20 +5,10 @@
 //! its controller has noted: a version of another time is never taken for what runs. Not for which of several objects counts; that is
 //! `joining`'s.
 
+use crate::workloads::template_of::TemplateOf;
 use crate::workloads::workload::Workload;
-use kernel::id::WorkloadId;
 use kernel::unreadable::Unreadable;
 use kinds::reported::Says;
-
-/// What a Rollout says of the Deployment that its template is from.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct TemplateOf {
-    pub deployment: WorkloadId,
-    /// The generation of it that its controller has noted.
-    pub noted: Option<i64>,
-    /// The Rollout has a selector of its own.
-    pub selects: bool,
-}
 
 /// A Rollout with what the Deployment says that it refers to; any other workload as it is.
 ///

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::records::record::{VERSION_BYTES_MAX, VOTE_PATH_BYTES_MAX};
-use crate::workloads::referring::TemplateOf;
+use crate::workloads::template_of::TemplateOf;
 use kernel::id::{Kind, WorkloadId};
 use kernel::names::distribution::{self, DistributionId};
 use kernel::names::group_name::{self, GroupName};

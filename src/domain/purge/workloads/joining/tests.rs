@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::testing::{self, settled, version, web};
-use crate::workloads::referring::TemplateOf;
+use crate::workloads::template_of::TemplateOf;
 use kernel::names::image::Version;
 use kinds::reported::Standing;
 
