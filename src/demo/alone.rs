@@ -225,7 +225,7 @@ impl Story {
                 rollout.state.rsplit_once(", ").map_or(rollout.state.as_str(), |(state, _)| state).to_owned(),
             ),
             [] => return Ok(()),
-            [first, ..] => ("site found", format!("{HOST} is served by {}", first.distribution)),
+            [first, ..] => ("site found", format!("it is served by {}", first.distribution)),
         };
         if state != self.member.state {
             self.watch.line(what, &state)?;
