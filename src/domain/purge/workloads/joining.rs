@@ -279,13 +279,16 @@ impl Joining {
         }
         let mut news: Vec<News> = match self.say(&id) {
             Some(news) => vec![news],
+            // Its template is not at hand: it counts, and is said as soon as that is.
+            None if self.rollouts.get(&id).is_some_and(|is| is.as_ref().is_ok_and(|is| self.counts(is))) => Vec::new(),
             // The Deployment counts now, whose last sight is not kept.
             None if did_count => vec![News::Gone(id.clone())],
             None => Vec::new(),
         };
         if let Some(of) = old.filter(|of| new.as_ref() != Some(of)) {
             news.extend(self.part(&id, &of, taken.contains(&true)));
-        } else if let Some(of) = &new {
+        }
+        if let Some(of) = &new {
             news.extend(self.release(of, was_taken.unwrap_or_else(|| taken.contains(&true))));
         }
         news.extend(new.filter(|_| is_new && asked).map(News::Wanted));
