@@ -404,7 +404,7 @@ mod tests {
         let site = |at: &str, value: &str| {
             let annotations = json!({"example.com/site": value});
             counted("annotation example.com/site", |object| {
-                *object.pointer_mut(at).unwrap() = json!({"annotations": annotations})
+                *object.pointer_mut(at).unwrap() = json!({"annotations": annotations});
             })
         };
         let template = "/spec/template/metadata";

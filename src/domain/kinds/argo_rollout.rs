@@ -161,7 +161,7 @@ pub fn template_from(object: Object<'_>) -> Result<Option<TemplateFrom<'_>>, Unr
     let [api, kind, name] = ["apiVersion", "kind", "name"].map(|field| object.text(&format!("{WORKLOAD_REF}/{field}")));
     let (api, kind, name) = (api?.unwrap_or_default(), kind?.unwrap_or_default(), name?.unwrap_or_default());
     if (api, kind) != ("apps/v1", "Deployment") || name.is_empty() {
-        return Err(Unreadable::because(&format!(
+        return Err(Unreadable::because(format!(
             "its template is that of {} {} (spec.workloadRef), and only Deployments of apps/v1 are read: refer to one, or give the Rollout a \
              template of its own",
             repeated(kind),

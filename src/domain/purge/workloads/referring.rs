@@ -19,7 +19,7 @@ pub fn resolved(mut rollout: Workload, deployment: Option<&Workload>) -> Result<
     let TemplateOf { deployment: id, noted, selects } = *of;
     let Some(deployment) = deployment.filter(|deployment| deployment.id == id) else {
         let name = &id.name;
-        return Err(Unreadable::because(&format!(
+        return Err(Unreadable::because(format!(
             "its template is that of the Deployment {name} (spec.workloadRef), which does not exist: make it, or name another one"
         )));
     };
