@@ -109,7 +109,7 @@ impl Progress {
         self.begun = Instant::now();
     }
 
-    /// Whether a scope was to be listed for so long, and was not.
+    /// Whether a scope is still not listed, this long after its listing began.
     fn is_overdue(&self, scope: &Scope, bound: Duration) -> bool {
         !self.listed.contains(scope) && self.begun.elapsed() >= bound
     }
