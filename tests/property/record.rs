@@ -235,6 +235,7 @@ prop_compose! {
         requested_at in option::of(text()), (votes, owed) in (vec(vote(), 0..3), vec(vote(), 0..2)), history in vec(closed(), 0..3),
         untold in vec(notice(), 0..2), conditions in btree_set(text(), 0..3),
         (config, last, stalled) in ("[0-9a-f]{0,16}", option::of(vector().prop_map(|v| Brief::of(&v))), any::<bool>()),
+        lives in vector().prop_map(|v| Brief::of(&v)),
         set_back in option::of((seq(), any::<u64>())),
         (off, chosen, volumes, request, asked, from) in
             (any::<bool>(), any::<bool>(), any::<bool>(), option::of(seq()), option::of(paths()), option::of(version())),
@@ -244,7 +245,7 @@ prop_compose! {
     ) -> Record {
         Record {
             revision, uid, stand_in, withdrawn, seq, nonce, version, group_version, group_name, generation, change, phase, elapsed_ms, settled, edge, closed,
-            requested_at, passed, votes, owed, history, untold, config, last, stalled, set_back, off, chosen, volumes, request, asked, from, site, times,
+            requested_at, passed, votes, owed, history, untold, config, last, lives, stalled, set_back, off, chosen, volumes, request, asked, from, site, times,
             conditions,
             remark,
             leads: hosts.iter().map(|host| Lead::of(host)).collect(),

@@ -160,6 +160,10 @@ pub struct Record {
     /// The newest vector this member voted for; `None` while alone. Its votes are a chain: one at or below this is an old one.
     #[serde(rename = "l", default, skip_serializing_if = "Option::is_none")]
     pub last: Option<Brief>,
+    /// Where members were in votes before that one, under ledgers that it does not name. Where an older program dropped this, a member whose
+    /// ledger was lost may be voted with once more by an old copy of it.
+    #[serde(default, skip_serializing_if = "Brief::is_empty")]
+    pub lives: Brief,
     /// We reported that the present rollout holds up the group, or is held up by it.
     #[serde(rename = "o", default, skip_serializing_if = "is_default")]
     pub stalled: bool,
@@ -297,6 +301,16 @@ pub enum Edge {
 }
 
 impl Record {
+    /// Remembers this as the vector that it voted for last; `None`: nothing, as while it is alone, or under a new name.
+    pub fn remember_last(&mut self, last: Option<Brief>) {
+        match (&self.last, &last) {
+            (Some(before), Some(last)) => self.lives.add_lives(before, last),
+            (None, Some(_)) => {}
+            (_, None) => self.lives = Brief::default(),
+        }
+        self.last = last;
+    }
+
     /// The number and revision of a record; none is below the first.
     pub fn state_of(record: Option<&Self>) -> (Seq, u64) {
         record.map_or((Seq::default(), 0), |record| (record.seq, record.revision))
@@ -329,6 +343,7 @@ impl Record {
             untold: Vec::new(),
             config: String::new(),
             last: None,
+            lives: Brief::default(),
             stalled: false,
             set_back: None,
             off: false,

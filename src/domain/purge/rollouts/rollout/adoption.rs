@@ -77,6 +77,7 @@ pub fn adopt(
         record.history.clone_from(&newest.history);
         record.history.truncate(HISTORY_MAX);
         record.last.clone_from(&newest.last);
+        record.lives.clone_from(&newest.lives);
         record.untold.clone_from(&newest.untold);
         (record.settled, record.edge) = if newest.version == record.version {
             (newest.settled.clone(), newest.edge)

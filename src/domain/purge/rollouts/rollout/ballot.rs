@@ -155,7 +155,7 @@ impl Rollout {
         draft.group_name = wanted;
         if renamed {
             // What it voted for last was about other workloads of the members.
-            draft.last = None;
+            draft.remember_last(None);
             let seq = draft.seq;
             self.bump_seq(seq);
             self.bump_seq(seq.next());

@@ -64,7 +64,7 @@ impl Rollout {
         let Some(last) = &draft.last else { return };
         let own = (&self.identity.member, &draft.component(origin));
         if let Some(vector) = group::closed_since(&self.ballot.view, own.0, own.1, last) {
-            draft.last = Some(group::brief_of(&self.ballot.view, &vector));
+            draft.remember_last(Some(group::brief_of(&self.ballot.view, &vector)));
         }
     }
 
@@ -88,8 +88,10 @@ impl Rollout {
             judged.into_iter().chain(group::voted_elsewhere(&view, own, &component, agreement))
         });
         let is_due = |vector: &Vector| {
-            let follows =
-                |last: &Brief| last.precedes(&group::brief_of(&view, vector)) && !last.contains(&Brief::of(vector));
+            let follows = |last: &Brief| {
+                let next = group::brief_of(&view, vector);
+                last.precedes(&next) && !last.contains(&Brief::of(vector)) && !last.has_had(&draft.lives, &next)
+            };
             let new = draft.vote(vector).is_none() && draft.last.as_ref().is_none_or(follows);
             let sought = if self.identity.is_alone() { draft.awaits_vote() } else { group::is_sought(&view, vector) };
             let is_held = self.identity.is_of(draft, vector) || self.passed_in(draft, vector).is_some();
@@ -205,7 +207,7 @@ impl Rollout {
                 voted.votes.push(cast);
                 voted.site = Some(site::seen(found, draft, &workload, &self.policy.tenants));
                 voted.leads = site::led(found, draft, &workload);
-                voted.last = (!alone).then(|| group::brief_of(&self.ballot.view, vector));
+                voted.remember_last((!alone).then(|| group::brief_of(&self.ballot.view, vector)));
                 if !draft.votes.is_empty() && !has_room(voted.clone()) {
                     // No room beside the earlier votes; those close sooner or later.
                     self.site.forget();

@@ -10,6 +10,7 @@ use crate::testing::{unreadable_image, web};
 use crate::workloads::workload::Tuning;
 use kernel::id::{Component, Vector, purge_reference};
 
+mod lives;
 mod naming;
 
 const TIMEOUT: Duration = Duration::from_secs(1_800);
