@@ -48,10 +48,49 @@ pub(super) struct Shards {
     present: Mutex<Present>,
     /// Something is listed: shards that are created are noted.
     noted: AtomicBool,
-    /// Shards that were created, while the ledger's own object does not count them yet.
-    unnoted: Mutex<BTreeSet<usize>>,
+    /// Objects that were created, while the ledger's own object does not count them yet.
+    unnoted: Mutex<Unnoted>,
     /// Whoever has it notes all of these at once. Notes of one moment would overwrite each other, and be refused.
     noting: AsyncMutex<()>,
+}
+
+/// What is to be written to the ledger's own object.
+#[derive(Clone, Debug, Default)]
+struct Unnoted {
+    shards: BTreeSet<usize>,
+    /// Objects beside shards, by name: the beginning of the UID, and the layout that has such.
+    beside: BTreeMap<String, (String, &'static str)>,
+}
+
+impl Unnoted {
+    /// What an object has to say with these, of those that are present.
+    fn change(
+        &self,
+        meta: &ConfigMap,
+        present: &Present,
+        noted: bool,
+    ) -> Result<Vec<(&'static str, String)>, PortError> {
+        let (before, mut now) = (entry(meta), entry(meta));
+        if noted {
+            let created = present.shards.iter().filter(|(index, _)| self.shards.contains(index));
+            now.shards.extend(created.map(|(index, uid)| (*index, uid.clone())));
+            now.moved.extend(self.beside.iter().map(|(name, (uid, _))| (name.clone(), uid.clone())));
+        }
+        // The layouts are numbers of one digit, and each knows the ones before it.
+        let there = meta.data.as_ref().and_then(|data| data.get(LAYOUT_KEY)).map_or("", String::as_str);
+        let layout = self.beside.values().map(|(_, layout)| *layout).max().filter(|layout| there < *layout);
+        let mut change: Vec<_> = layout.map(|layout| (LAYOUT_KEY, layout.to_owned())).into_iter().collect();
+        if now != before {
+            change.push((LISTED_KEY, text_of(&now)?));
+        }
+        Ok(change)
+    }
+
+    /// These were written.
+    fn remove(&mut self, written: &Self) {
+        self.shards.retain(|index| !written.shards.contains(index));
+        self.beside.retain(|name, object| written.beside.get(name) != Some(object));
+    }
 }
 
 impl Present {
@@ -80,11 +119,11 @@ impl Shards {
     /// Starts anew with those that were found.
     pub(super) fn adopt(&self, present: Present, listed: &Listed) {
         *self.present.lock().unwrap_or_else(PoisonError::into_inner) = present;
-        self.unnoted().clear();
+        *self.unnoted() = Unnoted::default();
         self.noted.store(!listed.is_empty(), Ordering::Release);
     }
 
-    fn unnoted(&self) -> MutexGuard<'_, BTreeSet<usize>> {
+    fn unnoted(&self) -> MutexGuard<'_, Unnoted> {
         self.unnoted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -139,31 +178,41 @@ impl KubernetesLedger {
         Ok(())
     }
 
-    /// Takes note of a shard that was created just now, together with those that others create meanwhile: their writers wait here, and
-    /// find theirs noted. Where that fails each tries it for itself, and the next one for all. Until then it is a shard like one that an
-    /// older program created: when it is lost, that is not noticed.
+    /// Takes note of a shard that was created just now. Where that fails the next one tries it for all. Until then it is a shard like one
+    /// that an older program created: when it is lost, that is not noticed.
     pub(super) async fn note_shard(&self, index: usize, map: &ConfigMap) {
         self.shards.replace(&shard_name(index), brief(map));
         if !self.shards.noted.load(Ordering::Acquire) {
             return;
         }
-        self.shards.unnoted().insert(index);
+        self.shards.unnoted().shards.insert(index);
+        if let Err(error) = self.note(|unnoted| unnoted.shards.contains(&index)).await {
+            tracing::debug!(index, %error, "a new shard could not be noted");
+        }
+    }
+
+    /// Takes note of an object beside a shard, and of the layout that has such. Until this is written nothing may count on the object:
+    /// a program that knows only an earlier layout would take the workloads in it for unknown, or for what they were.
+    pub(super) async fn note_beside(&self, map: &ConfigMap, layout: &'static str) -> Result<(), PinError> {
+        let (name, uid) = (map.metadata.name.clone().unwrap_or_default(), brief(map));
+        self.shards.present.lock().unwrap_or_else(PoisonError::into_inner).moved.insert(name.clone(), uid.clone());
+        self.shards.unnoted().beside.insert(name.clone(), (uid, layout));
+        self.note(|unnoted| unnoted.beside.contains_key(&name)).await
+    }
+
+    /// Writes all that is not noted yet, unless what `is_open` is about was noted meanwhile: of those that are created at one moment, one
+    /// writes for all, and the others wait here. Where that fails, each tries it for itself.
+    async fn note(&self, is_open: impl Fn(&Unnoted) -> bool) -> Result<(), PinError> {
         let _noting = self.shards.noting.lock().await;
         let unnoted = self.shards.unnoted().clone();
-        if !unnoted.contains(&index) {
-            return;
+        if !is_open(&unnoted) {
+            return Ok(());
         }
-        let mut created = self.shards.present().shards;
-        created.retain(|index, _| unnoted.contains(index));
-        let note = |meta: &ConfigMap| {
-            let mut entry = entry(meta);
-            entry.shards.extend(created.clone());
-            Ok(Meta { answer: (), change: vec![(LISTED_KEY, text_of(&entry)?)] })
-        };
-        match self.change_meta(note).await {
-            Ok(()) => self.shards.unnoted().retain(|index| !created.contains_key(index)),
-            Err(error) => tracing::debug!(index, %error, "a new shard could not be noted"),
-        }
+        let (present, noted) = (self.shards.present(), self.shards.noted.load(Ordering::Acquire));
+        let note = |meta: &ConfigMap| Ok(Meta { answer: (), change: unnoted.change(meta, &present, noted)? });
+        self.change_meta(note).await?;
+        self.shards.unnoted().remove(&unnoted);
+        Ok(())
     }
 
     /// Takes note that a part of a shard was lost, so that later lives know which workloads may have had a record, until all are listed
@@ -178,27 +227,6 @@ impl KubernetesLedger {
         if let Err(error) = self.change_meta(note).await {
             tracing::warn!(index, %error, "it could not be noted that a part of the ledger was lost");
         }
-    }
-
-    /// Takes note of an object beside a shard, and of the layout that has such. Until this is written nothing may count on the object:
-    /// a program that knows only an earlier layout would take the workloads in it for unknown, or for what they were.
-    pub(super) async fn note_beside(&self, map: &ConfigMap, layout: &'static str) -> Result<(), PinError> {
-        let (name, uid) = (map.metadata.name.clone().unwrap_or_default(), brief(map));
-        self.shards.present.lock().unwrap_or_else(PoisonError::into_inner).moved.insert(name.clone(), uid.clone());
-        let noted = self.shards.noted.load(Ordering::Acquire);
-        let note = |meta: &ConfigMap| {
-            let mut change = Vec::new();
-            // The layouts are numbers of one digit, and each knows the ones before it.
-            if meta.data.as_ref().and_then(|data| data.get(LAYOUT_KEY)).is_none_or(|there| there.as_str() < layout) {
-                change.push((LAYOUT_KEY, layout.to_owned()));
-            }
-            let mut entry = entry(meta);
-            if noted && entry.moved.insert(name.clone(), uid.clone()).as_ref() != Some(&uid) {
-                change.push((LISTED_KEY, text_of(&entry)?));
-            }
-            Ok(Meta { answer: (), change })
-        };
-        self.change_meta(note).await
     }
 }
 

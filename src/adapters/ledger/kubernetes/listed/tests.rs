@@ -72,6 +72,30 @@ async fn the_shards_of_one_moment_are_noted_by_few_writes() {
     assert!(writes <= 100 - 3, "{writes} writes of 64 shards and of the object that counts them");
 }
 
+/// Goal: journals that begin at one moment, as where every shard is written at once, are noted together, and no note overwrites another.
+#[tokio::test]
+async fn the_journals_of_one_moment_are_noted_by_few_writes() {
+    let cluster = Cluster::start().await;
+    let ledger = cluster.opened().await;
+    ledger.store_listed(&scope("blog")).await.unwrap();
+    let before = cluster.api.writes();
+    let begun: Vec<ConfigMap> = (0..SHARDS)
+        .map(|index| {
+            let name = format!("{}-j1", shard_name(index));
+            serde_json::from_value(json!({"metadata": {"name": name, "uid": format!("{index:08}-b97c")}})).unwrap()
+        })
+        .collect();
+    let notes = futures_util::future::join_all(begun.iter().map(|map| ledger.note_beside(map, "3"))).await;
+    assert!(notes.iter().all(Result::is_ok), "{notes:?}");
+    let meta =
+        cluster.api.list(Kind::ConfigMap, NAMESPACE).into_iter().find(|map| map["metadata"]["name"] == META_NAME);
+    let meta: ConfigMap = serde_json::from_value(meta.unwrap()).unwrap();
+    assert_eq!(known(&meta).moved, begun.iter().map(|map| (map.metadata.name.clone().unwrap(), brief(map))).collect());
+    assert_eq!(meta.data.unwrap()[LAYOUT_KEY], "3");
+    let writes = cluster.api.writes() - before;
+    assert!(writes <= 3, "{writes} writes of the object that counts them");
+}
+
 #[tokio::test]
 async fn a_shard_that_could_not_be_noted_is_noted_with_the_next_one() {
     let cluster = Cluster::start().await;
