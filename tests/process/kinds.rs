@@ -178,7 +178,7 @@ async fn a_group_waits_for_a_member_that_may_not_list_a_kind_and_says_why() {
     let (kind, word, name, distribution) = OTHERS[0];
     field.wait_until("it has a baseline", async |field| record(&field[0], word, name).is_some()).await;
     field.members.iter().for_each(|member| roll_out(member, kind, name, "1.1"));
-    let why = "does not follow StatefulSets: it has no right to list them; apply deploy/base/cluster-role.yaml there";
+    let why = "does not follow StatefulSets: it cannot list them: it has no right to (apply deploy/base/cluster-role.yaml there)";
     field.wait_until("it says why it waits", async |field| words(field, 0).await.contains(why)).await;
     let waits =
         async |field: &Field| purged(&field[0], distribution) == 0 && !words(field, 1).await.contains("shop/db");

@@ -51,8 +51,8 @@ impl Roster {
                 beat.version
             ),
             () => format!(
-                "it has no right to list them; apply deploy/base/cluster-role.yaml there, or leave the kind out of {KINDS} \
-                 everywhere"
+                "it cannot list them: it has no right to (apply deploy/base/cluster-role.yaml there), or its API server fails at \
+                 them; allclear check says which there, or leave the kind out of {KINDS} everywhere"
             ),
         };
         Some(format!("does not follow {}s: {why}", kind.name()))
@@ -72,8 +72,8 @@ impl Roster {
         let beat = &self.peer(member).filter(|peer| !peer.beat.stands.follows(kind))?.beat;
         let why = if beat.settings.contains_key(CUSTOM) {
             format!(
-                "its cluster does not have them, or it has no right to list them; allclear check says which there, or leave the kind \
-                 out of {CUSTOM} everywhere"
+                "its cluster does not have them, it has no right to list them, or its API server fails at them; allclear check \
+                 says which there, or leave the kind out of {CUSTOM} everywhere"
             )
         } else {
             format!("{CUSTOM} does not declare them there; give it one value in all members")
@@ -113,8 +113,9 @@ mod tests {
     fn whoever_does_not_follow_a_kind_has_a_cause_and_a_cure() {
         let (all, fewer) = (Policy::default(), [Kind::Deployment, Kind::DaemonSet]);
         assert_eq!(why(following(&Kind::ALL, &all)), None);
-        let right = "does not follow StatefulSets: it has no right to list them; apply deploy/base/cluster-role.yaml there, \
-                     or leave the kind out of workloads.kinds everywhere";
+        let right = "does not follow StatefulSets: it cannot list them: it has no right to (apply deploy/base/cluster-role.yaml \
+                     there), or its API server fails at them; allclear check says which there, or leave the kind out of \
+                     workloads.kinds everywhere";
         assert_eq!(why(following(&fewer, &all)).unwrap(), right);
         let off = Policy { kinds: fewer.into(), ..Policy::default() };
         let setting =

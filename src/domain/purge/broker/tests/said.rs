@@ -56,8 +56,9 @@ fn a_member_that_does_not_follow_a_kind_is_waited_for_with_that_reason() {
     let unfollowed = |broker: &Broker, workload: WorkloadId| broker.view(at(1), &workload).unfollowed;
     let effects = broker.step(at(1), says(kinds(&[Kind::Deployment, Kind::DaemonSet, Kind::Rollout]), 1));
     assert!(effects.contains(&Effect::Tell(db())), "its rollout learns why it waits");
-    let words = "does not follow StatefulSets: it has no right to list them; apply deploy/base/cluster-role.yaml there, or \
-                 leave the kind out of workloads.kinds everywhere";
+    let words = "does not follow StatefulSets: it cannot list them: it has no right to (apply deploy/base/cluster-role.yaml there), \
+                 or its API server fails at them; allclear check says which there, or leave the kind out of workloads.kinds \
+                 everywhere";
     assert_eq!(unfollowed(&broker, db()), BTreeMap::from([("eu-2".into(), words.to_owned())]));
     assert_eq!(unfollowed(&broker, id("web")), BTreeMap::new());
     let view = broker.view(at(1), &db());
