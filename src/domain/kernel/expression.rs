@@ -42,7 +42,9 @@ pub struct Expression {
 pub enum NotAnExpression {
     #[error("has more than {EXPRESSION_BYTES_MAX} bytes")]
     TooLong,
-    #[error("has {0} operators, of which a bracket within others counts as four, and may have {WEIGHT_MAX}")]
+    #[error(
+        "weighs {0} and may weigh {WEIGHT_MAX}: one for each operator, four for each level of brackets; split it, or say less"
+    )]
     TooHeavy(usize),
     #[error("is no CEL expression: {0}")]
     Syntax(String),
@@ -52,6 +54,19 @@ pub enum NotAnExpression {
     Makes,
     #[error("names {0:?}; an object is self")]
     Unknown(String),
+}
+
+/// Why nobody can say whether an expression holds for an object.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotJudged {
+    #[error("it has more than {VALUES_MAX} values, or {} KiB of text", TEXT_BYTES_MAX / 1024)]
+    TooLarge,
+    #[error("it is neither true nor false")]
+    NoAnswer,
+    #[error("there is no {0}")]
+    NoSuchField(String),
+    #[error("a value is of another type than is wanted there")]
+    OfAnotherType,
 }
 
 impl Expression {
@@ -82,20 +97,18 @@ impl Expression {
     /// Whether it holds for an object.
     ///
     /// # Errors
-    /// Why that cannot be said, in words.
-    pub fn holds(&self, object: &Json) -> Result<bool, String> {
+    /// Why nobody can say.
+    pub fn holds(&self, object: &Json) -> Result<bool, NotJudged> {
         let mut room = Room { values: VALUES_MAX, bytes: TEXT_BYTES_MAX };
-        let object = room
-            .taken(object)
-            .ok_or_else(|| format!("it has more than {VALUES_MAX} values, or {} KiB of text", TEXT_BYTES_MAX / 1024))?;
+        let object = room.taken(object).ok_or(NotJudged::TooLarge)?;
         let mut context = Context::default();
         context.add_variable_from_value("self", object);
         match self.program.execute(&context) {
             Ok(Value::Bool(holds)) => Ok(holds),
-            Ok(_) => Err("it is neither true nor false".to_owned()),
-            Err(ExecutionError::NoSuchKey(name)) => Err(format!("there is no {}", clean(&name, FIELD_BYTES_MAX))),
+            Ok(_) => Err(NotJudged::NoAnswer),
+            Err(ExecutionError::NoSuchKey(name)) => Err(NotJudged::NoSuchField(clean(&name, FIELD_BYTES_MAX))),
             // Their words repeat values.
-            Err(_) => Err("a value is of another type than is wanted there".to_owned()),
+            Err(_) => Err(NotJudged::OfAnotherType),
         }
     }
 
@@ -250,7 +263,7 @@ mod tests {
     use serde_json::json;
 
     fn holds(text: &str, object: &Json) -> Result<bool, String> {
-        Expression::parse(text).map_err(|why| why.to_string())?.holds(object)
+        Expression::parse(text).map_err(|why| why.to_string())?.holds(object).map_err(|why| why.to_string())
     }
 
     fn refused(text: &str) -> String {
@@ -301,7 +314,10 @@ mod tests {
             assert_eq!(super::weight(&text), weight, "{text}");
         }
         let heavy = refused(&format!("1{} == 1", "+1".repeat(WEIGHT_MAX)));
-        assert_eq!(heavy, "has 25 operators, of which a bracket within others counts as four, and may have 24");
+        assert_eq!(
+            heavy,
+            "weighs 25 and may weigh 24: one for each operator, four for each level of brackets; split it, or say less"
+        );
     }
 
     #[test]
