@@ -41,14 +41,26 @@ pub(super) fn pod(json: &str) -> Result<LabelledPod, Unreadable> {
     Ok(identified(json)?.1)
 }
 
-/// The UIDs of a pod and of its controller, and that one's name; empty where there is none.
+/// The UIDs of a pod and of its controller, and that one's kind and name; empty where there is none.
 pub(super) struct Uids {
     pub own: String,
     pub controller: String,
+    controller_kind: String,
     pub controller_name: String,
 }
 
 impl Uids {
+    /// Whether the controller of a workload of this kind is, as far as kinds tell, the controller of the pod. A StatefulSet and a Deployment
+    /// may have one name.
+    pub fn fits(&self, kind: Kind) -> bool {
+        match kind {
+            Kind::Deployment | Kind::Rollout => self.controller_kind == "ReplicaSet",
+            Kind::StatefulSet | Kind::DaemonSet => self.controller_kind == kind.name(),
+            // It may make pods by itself, or ReplicaSets.
+            Kind::Custom(_) => true,
+        }
+    }
+
     /// The name of the workload that a pod with these labels is of: a ReplicaSet has that of its own workload, and the hash of its template
     /// behind it.
     pub fn workload(&self, labels: &Labels) -> Option<&str> {
@@ -84,6 +96,7 @@ pub(super) fn identified(json: &str) -> Result<(Uids, LabelledPod), Unreadable> 
     let uids = Uids {
         own: raw.metadata.uid.unwrap_or_default(),
         controller: controller.uid.unwrap_or_default(),
+        controller_kind: controller.kind.unwrap_or_default(),
         controller_name: controller.name.unwrap_or_default(),
     };
     Ok((uids, (raw.metadata.labels.unwrap_or_default(), pod)))
@@ -108,6 +121,7 @@ struct Metadata {
 
 #[derive(Default, Deserialize)]
 struct Owner {
+    kind: Option<String>,
     name: Option<String>,
     uid: Option<String>,
     controller: Option<bool>,

@@ -86,7 +86,8 @@ impl ServingReader {
         let pods = self.list(PODS, workload, selector.as_deref(), pods::identified).await?;
         let others = pods.into_iter().filter_map(|(uids, (labels, pod))| {
             let owner = uids.workload(&labels).map(str::to_owned);
-            let is_other = owner.as_ref() != Some(&workload.id.name) && uids.controller != workload.uid;
+            let is_named_so = owner.as_ref() == Some(&workload.id.name) && uids.fits(workload.id.kind);
+            let is_other = !is_named_so && uids.controller != workload.uid;
             (is_other && selected(&labels) && !pod.finished).then(|| (pod.name.clone(), (uids.own, owner, pod)))
         });
         let others: BTreeMap<String, (String, Option<String>, Pod)> = others.collect();

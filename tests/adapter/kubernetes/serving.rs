@@ -157,3 +157,21 @@ async fn a_pod_of_another_workload_behind_the_same_service_is_found_with_its_wor
     bench.api.settle();
     assert_eq!(beside(&bench).await, None, "it gets no requests");
 }
+
+#[tokio::test]
+async fn a_pod_of_a_stateful_set_that_is_called_like_the_deployment_is_another_workloads() {
+    let bench = Bench::start().await;
+    bench.api.deploy("shop", "web", "shop/web:2", 1).unwrap();
+    bench.api.expose("shop", "web", "www.example.com").unwrap();
+    bench.api.settle();
+    let mut pod = bench.api.list(Kind::Pod, "shop").remove(0);
+    pod["metadata"] = json!({
+        "namespace": "shop", "name": "web-0", "labels": {"app": "web"},
+        "ownerReferences": [{"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "web", "uid": "another", "controller": true}],
+    });
+    pod["spec"]["containers"][0]["image"] = json!("shop/web:1");
+    bench.api.put(pod).unwrap();
+    bench.api.settle();
+    let words = beside(&bench).await.unwrap();
+    assert!(words.ends_with("pod web-0 of web (web: 1) behind Service web"), "{words}");
+}
