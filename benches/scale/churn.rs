@@ -1,5 +1,6 @@
 //! What routes changes all the time, beside workloads at rest: what that costs, and whether a move is found all the same.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::time::{Duration, Instant};
 
@@ -26,10 +27,17 @@ const SETTLES: Duration = Duration::from_secs(10);
 const NEXT: usize = 50;
 
 /// Requests since `from` that are no watch and have no part in the lease.
-fn requests(cluster: &Cluster, from: Instant) -> usize {
-    let is_work =
-        |seen: &&Seen| seen.at >= from && !seen.query.contains_key("watch") && !seen.path.contains("/leases/");
-    cluster.world.api.seen().iter().filter(is_work).count()
+fn requests(cluster: &Cluster, from: Instant) -> Vec<Seen> {
+    let is_work = |seen: &Seen| seen.at >= from && !seen.query.contains_key("watch") && !seen.path.contains("/leases/");
+    let mut seen = cluster.world.api.seen();
+    seen.retain(is_work);
+    seen
+}
+
+/// How many there were, and the first of them.
+fn counted(requests: &[Seen]) -> String {
+    let first = requests.first().map_or_else(String::new, |first| format!(", first {} {}", first.method, first.path));
+    format!("{}{first}", requests.len())
 }
 
 fn patch(cluster: &Cluster, number: usize, change: &serde_json::Value) -> io::Result<()> {
@@ -52,7 +60,7 @@ pub async fn measure(cluster: &Cluster, controller: &Controller, report: &mut Re
     tokio::time::sleep(IDLE).await;
     let what = format!("at rest: {WORKLOADS} workloads, {DEPLOYMENTS} Services and Ingresses");
     report.memory(&what, controller.memory()?, "≤ 48 MiB");
-    report.line("at rest for 30 s: requests that renew no watch and no lease", requests(cluster, at).to_string(), "0");
+    report.line("at rest for 30 s: requests that renew no watch and no lease", counted(&requests(cluster, at)), "0");
     report.line("at rest for 30 s: processor time", seconds(controller.cpu()? - cpu), "");
 
     let (at, cpu) = (Instant::now(), controller.cpu()?);
@@ -62,7 +70,7 @@ pub async fn measure(cluster: &Cluster, controller: &Controller, report: &mut Re
     tokio::time::sleep(SETTLES).await;
     let what = format!("{PLAIN} changes of Services that touch no selector");
     report.line(&format!("{what}: processor time"), seconds(controller.cpu()? - cpu), "≤ 1 s");
-    report.line(&format!("{what}: requests"), requests(cluster, at).to_string(), "0");
+    report.line(&format!("{what}: requests"), counted(&requests(cluster, at)), "0");
 
     let (at, cpu) = (Instant::now(), controller.cpu()?);
     for round in 0..ROUNDS {
@@ -74,8 +82,15 @@ pub async fn measure(cluster: &Cluster, controller: &Controller, report: &mut Re
     let lasted = at.elapsed().as_secs_f64();
     let took = (controller.cpu()? - cpu).as_secs_f64() / lasted;
     report.line(&format!("{what}, {ROUNDS} times: processor time a second"), format!("{took:.2} s"), "");
-    let made = usize::try_from(at.elapsed().as_secs()).map_or(0, |passed| requests(cluster, at) / passed.max(1));
-    report.line(&format!("{what}: requests a second"), made.to_string(), "");
+    let passed = usize::try_from(at.elapsed().as_secs()).unwrap_or(usize::MAX).max(1);
+    let made = requests(cluster, at);
+    report.line(&format!("{what}: requests a second"), (made.len() / passed).to_string(), "");
+    let mut kinds: BTreeMap<(String, String), usize> = BTreeMap::new();
+    for one in &made {
+        let kind = one.path.split('/').filter(|part| !part.chars().any(|c| c.is_ascii_digit() || c == '-')).last();
+        *kinds.entry((one.method.to_string(), kind.unwrap_or_default().to_owned())).or_default() += 1;
+    }
+    kinds.iter().for_each(|((method, kind), count)| println!("{what}: {method} {kind}: {count}"));
     report.memory(&format!("{what}: memory"), controller.memory()?, "≤ 150 MiB");
 
     let moved = Instant::now();
