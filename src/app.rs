@@ -153,7 +153,7 @@ async fn begin(
     let about =
         About { member: env.settings.member.to_string(), group: env.settings.group.clone(), dry_run: config.dry_run };
     let metrics = env.metrics.clone();
-    // In a dry run no edge is ever made fresh.
+    // In a dry run no edge is ever purged.
     let fresh = config.http.fresh.as_ref().filter(|_| !config.dry_run).map(|token| {
         let edges = FreshEdges::ours(env.ports.ledger.clone(), env.ports.cluster.clone(), config.policy());
         Fresh::new(token.expose(), Arc::new(edges))

@@ -1,4 +1,4 @@
-//! A release of three hundred Deployments at once, beside ten thousand: what it costs, and how soon the edge is fresh.
+//! A release of three hundred Deployments at once, beside ten thousand: what it costs, and how soon the edge is purged.
 //!
 //! They are released one after the other within nine seconds, which is faster than a controller manager with its default of
 //! twenty writes a second makes their pods. So something happens all the time, in one namespace, whose pods are followed by all.

@@ -1,11 +1,11 @@
-//! Whether edges are fresh, as [`Edges`]: read afresh from our own ledger and cluster, or asked of another allclear.
+//! Whether edges are purged, as [`Edges`]: read afresh from our own ledger and cluster, or asked of another allclear.
 //!
 //! ```text
 //! GET SERVER/api/v1/fresh/NS/NAME        also NS/statefulset/NAME; Authorization: Bearer TOKEN
 //! 200   {"open": true}   or   {"open": false, "reason": "its purge is under way"}
 //! ```
 //!
-//! Not for what makes an edge fresh; that is `purge::rollouts::edge`.
+//! Not for what that rests on; that is `purge::rollouts::edge`.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use objects::ports::Secrets;
 use objects::ports::pipeline::Edges;
 use purge::bounds::policy::Policy;
 use purge::ports::{ClusterView, Ledger, PortError, Retry};
-use purge::rollouts::edge::{self, Freshness};
+use purge::rollouts::edge::{self, AtEdge};
 use purge::workloads::beside::another_version;
 use serde::Deserialize;
 use tokio::sync::Mutex;
@@ -48,7 +48,7 @@ const TOKEN: &str = "token";
 const REASON_BYTES_MAX: usize = 160;
 
 /// What is attempted, for errors.
-const ATTEMPTED: &str = "failed to ask another allclear whether its edge is fresh";
+const ATTEMPTED: &str = "failed to ask another allclear whether its edge is purged";
 
 /// All edges, ours and others'.
 pub struct FreshEdges {
@@ -100,12 +100,12 @@ impl FreshEdges {
     /// One of our own.
     async fn look(&self, id: &WorkloadId) -> Result<Result<(), Stale>, PortError> {
         let (record, workload) = tokio::try_join!(self.ledger.load(id), self.cluster.workload(id))?;
-        let mut fresh = edge::freshness(record.as_ref(), workload.as_ref(), &self.policy);
-        if let (Freshness::Fresh, Some(workload)) = (&fresh, &workload) {
+        let mut at_edge = edge::at_edge(record.as_ref(), workload.as_ref(), &self.policy);
+        if let (AtEdge::Purged, Some(workload)) = (&at_edge, &workload) {
             let beside = self.cluster.beside(workload).await?;
-            fresh = fresh.beside(another_version(&beside, workload, self.policy.version.same_digest_is_same));
+            at_edge = at_edge.beside(another_version(&beside, workload, self.policy.version.same_digest_is_same));
         }
-        Ok(fresh.stale().map_or(Ok(()), |why| Err(Stale(why))))
+        Ok(at_edge.stale().map_or(Ok(()), |why| Err(Stale(why))))
     }
 }
 
@@ -182,11 +182,11 @@ impl Edges for FreshEdges {
             for name in &purged.workloads {
                 let id = name.within(namespace);
                 self.paced().await;
-                let fresh = match &by {
+                let at_edge = match &by {
                     Some((by, others, keys)) => others.ask(by, keys.as_ref(), &id).await?,
                     None => self.look(&id).await?,
                 };
-                if let Err(why) = fresh {
+                if let Err(why) = at_edge {
                     return Ok(Err(Stale(format!("the edge of {}: {why}", id.display_name()))));
                 }
             }

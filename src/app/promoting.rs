@@ -23,7 +23,7 @@ use purge::ports::{Clock, ClusterView, Ledger};
 
 /// What they share with the rest of the program.
 pub(super) struct Beside {
-    /// Where it is written which edges are fresh.
+    /// Where it is written which edges are purged.
     pub ledger: Arc<dyn Ledger>,
     pub cluster: Arc<dyn ClusterView>,
 }

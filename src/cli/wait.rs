@@ -18,7 +18,7 @@ use kernel::text::duration;
 use purge::agreement::tally::Tally;
 use purge::ports::{PortError, Retry};
 use purge::records::record::Record;
-use purge::rollouts::edge::{self, Freshness};
+use purge::rollouts::edge::{self, AtEdge};
 use purge::rollouts::goal::{Goal, Way, way};
 use purge::rollouts::rollout::{Summary, as_it_runs, preview, timeout};
 use purge::workloads::beside::another_version;
@@ -192,15 +192,17 @@ impl Waiting<'_> {
         }
     }
 
-    /// What serves another version beside a workload whose edge would be fresh otherwise.
+    /// What serves another version beside a workload whose edge is purged otherwise.
     async fn beside(&self, Look { workload, record }: &Look) -> Option<String> {
         let (workload, policy) = (workload.as_ref()?, &self.sources.policy);
-        let fresh = edge::freshness(record.as_ref(), Some(workload), policy);
-        if self.goal == Goal::Complete || fresh != Freshness::Fresh {
+        let at_edge = edge::at_edge(record.as_ref(), Some(workload), policy);
+        if self.goal == Goal::Complete || at_edge != AtEdge::Purged {
             return None;
         }
         match self.sources.cluster.beside(workload).await {
-            Ok(beside) => fresh.beside(another_version(&beside, workload, policy.version.same_digest_is_same)).stale(),
+            Ok(beside) => {
+                at_edge.beside(another_version(&beside, workload, policy.version.same_digest_is_same)).stale()
+            }
             Err(error) => Some(format!("cannot see whether another version serves beside it: {error}")),
         }
     }

@@ -406,7 +406,7 @@ pub struct Http {
     pub listen: SocketAddr,
     /// Where API and status page are served, and probes and metrics too.
     pub page: SocketAddr,
-    /// The token by which others may ask, beside the probes, whether the edge is fresh, read from `http.fresh_token_file`; `None`:
+    /// The token by which others may ask, beside the probes, whether the edge is purged, read from `http.fresh_token_file`; `None`:
     /// they may not.
     pub fresh: Option<Secret<String>>,
 }

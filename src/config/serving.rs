@@ -68,7 +68,7 @@ pub(super) fn http(values: &mut Values<'_>, read: ReadFile<'_>) -> Option<Http> 
     Some(http)
 }
 
-/// The token that a request for the edge's freshness carries. Without one, none is allowed.
+/// The token that a request whether an edge is purged carries. Without one, none is allowed.
 fn fresh(values: &mut Values<'_>, read: ReadFile<'_>) -> Option<Option<Secret<String>>> {
     let key = "http.fresh_token_file";
     let Some(path) = values.file(key)? else { return Some(None) };

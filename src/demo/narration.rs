@@ -160,7 +160,7 @@ pub fn events(world: &World) -> Vec<Told> {
 mod tests {
     use super::*;
 
-    const NOTE: &str = "the edge is fresh: E2DEMO by invalidation I0000000000003 (web: 1.0 → 1.2), and E2OTHER by \
+    const NOTE: &str = "CloudFront reports the purge completed: E2DEMO by invalidation I0000000000003 (web: 1.0 → 1.2), and E2OTHER by \
                         invalidation I0000000000004 (web: 1.0 → 1.2), as it was announced";
 
     #[test]

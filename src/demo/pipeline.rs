@@ -68,7 +68,7 @@ impl Scene {
         }
     }
 
-    /// Whether staging is done only when its edge is fresh.
+    /// Whether staging is done only when its edge is purged.
     fn is_purged(self) -> bool {
         matches!(self, Scene::Promoted | Scene::CutOff)
     }
@@ -169,7 +169,7 @@ impl Story {
         self.controller.start(&self.here, self.pace.settings(), stand_ins).await
     }
 
-    /// 1: a revision settles in staging, its edge is fresh, a person merges the request, and prod has it.
+    /// 1: a revision settles in staging, its edge is purged, a person merges the request, and prod has it.
     async fn promoted(&mut self, tag: &str) -> io::Result<Came> {
         let before = self.forge.pulls().len();
         self.release(tag)?;

@@ -1,10 +1,10 @@
-//! Whether the edge is fresh for a workload, for those who wait for that elsewhere: `GET /api/v1/fresh/NS/NAME` of a
+//! Whether the edge is purged for what a workload runs, for those who wait for that elsewhere: `GET /api/v1/fresh/NS/NAME` of a
 //! Deployment, `NS/statefulset/NAME` of another kind.
 //!
 //! They are other allclears (`purged.server`), and tools that ask before they go on. So it is answered where the probes are, to who
 //! has its token, and in the form of a verdict: `{"open": true}`, or `{"open": false, "reason": "…", "retryAfter": 2}`.
 //!
-//! Not for what makes an edge fresh; that is `purge::rollouts::edge`.
+//! Not for what that rests on; that is `purge::rollouts::edge`.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -27,10 +27,10 @@ pub(super) const PATH: &str = "/api/v1/fresh/";
 /// How long an answer may take: a hundred may wait, at ten in a second.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 
-/// When to ask again while an edge is not fresh, in seconds.
+/// When to ask again while an edge is not purged, in seconds.
 const AGAIN_S: u64 = 2;
 
-/// The token of the freshness endpoint, and the source of its answers.
+/// The token of the endpoint, and the source of its answers.
 #[derive(Clone)]
 pub struct Fresh {
     /// The token's digest: comparing digests takes as long for every wrong token.

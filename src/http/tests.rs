@@ -447,7 +447,7 @@ async fn the_page_shows_who_is_in_the_group_and_what_holds_it() {
     serving.stop().await;
 }
 
-/// `shop/web` is fresh, `shop/statefulset/late` is not, `shop/lost` cannot be read; whatever else is asked about fails the test.
+/// The edge of `shop/web` is purged, `shop/statefulset/late` is not, `shop/lost` cannot be read; whatever else is asked about fails the test.
 struct ThreeEdges;
 
 #[async_trait::async_trait]

@@ -44,7 +44,7 @@ pub struct Front {
     pub clock: Arc<dyn Clock>,
     pub metrics: Arc<Metrics>,
     pub about: About,
-    /// The token of those who may ask whether an edge is fresh; `None`: no one may.
+    /// The token of those who may ask whether an edge is purged; `None`: no one may.
     pub fresh: Option<Fresh>,
     /// What the endpoints for other programs need; `None`: there are none, whatever their address.
     pub hooks: Option<Hooks>,

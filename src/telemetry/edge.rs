@@ -1,4 +1,4 @@
-//! The metrics of purges: what was sent, how fast, when an edge was last made fresh and how long that took.
+//! The metrics of purges: what was sent, how fast, when an edge was last purged and how long that took.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
@@ -66,13 +66,13 @@ impl Edge {
         self.pace.set(f64::from(thousandths) / 1_000.0);
     }
 
-    /// The edge has become fresh, so long after the rollout was complete in this cluster.
+    /// The edge was purged, so long after the rollout was complete in this cluster.
     pub fn fresh(&self, after: Duration) {
         self.fresh.observe(after.as_secs_f64());
     }
 }
 
-/// When the rollouts of one workload became complete, by the clock of their notices, until their edges are fresh. What an earlier life began is not in it, so a
+/// When the rollouts of one workload became complete, by the clock of their notices, until their edges are purged. What an earlier life began is not in it, so a
 /// restart makes a measurement missing and never wrong.
 #[derive(Default)]
 pub struct Stopwatch {
@@ -80,7 +80,7 @@ pub struct Stopwatch {
 }
 
 impl Stopwatch {
-    /// Takes in a notice when it is first sent. Returns how long the edge was old, if it is fresh now.
+    /// Takes in a notice when it is first sent. Returns how long the edge was old, if it is purged now.
     pub fn hear(&mut self, notice: &Notice) -> Option<Duration> {
         match notice.kind {
             Kind::RolloutCompleted => {

@@ -113,7 +113,7 @@ async fn what_the_demo_has_can_be_looked_at() {
     let about = json!({"kind": "Deployment", "namespace": "default", "name": "web", "uid": web["metadata"]["uid"]});
     let event = json!({
         "apiVersion": "events.k8s.io/v1", "kind": "Event", "metadata": {"name": "web.1", "namespace": "default"},
-        "type": "Normal", "reason": "PurgeCompleted", "note": "the edge is fresh", "regarding": about,
+        "type": "Normal", "reason": "PurgeCompleted", "note": "CloudFront reports the purge completed", "regarding": about,
     });
     shell.cluster.apply(event).unwrap();
     let all = shell.done("get deployments,pods,ingresses,events", "");
@@ -126,12 +126,17 @@ async fn what_the_demo_has_can_be_looked_at() {
         "NAME CLASS HOSTS ADDRESS PORTS AGE",
         "ingress.networking.k8s.io/web <none> www.example.com 80",
         "LAST SEEN TYPE REASON OBJECT MESSAGE",
-        "Normal PurgeCompleted deployment/web the edge is fresh",
+        "Normal PurgeCompleted deployment/web CloudFront reports the purge completed",
     ] {
         assert!(rows.iter().any(|row| row.contains(part)), "{part}: {all}");
     }
     let described = shell.done("describe deployment web", "");
-    for part in ["web:1", "2 desired | 2 updated | 2 total | 2 available", "NewReplicaSet:", "the edge is fresh"] {
+    for part in [
+        "web:1",
+        "2 desired | 2 updated | 2 total | 2 available",
+        "NewReplicaSet:",
+        "CloudFront reports the purge completed",
+    ] {
         assert!(described.contains(part), "{part}: {described}");
     }
     assert!(shell.done("get repos,configmaps,services -A", "").contains("service/web"));

@@ -104,7 +104,7 @@ fn notice() -> Notice {
         at_ms: NOW_MS,
         rollout: "3f0c".to_owned(),
         change: "web: 1 → 2".to_owned(),
-        message: "the edge is fresh".to_owned(),
+        message: "CloudFront reports the purge completed".to_owned(),
     }
 }
 

@@ -302,7 +302,12 @@ fn a_distribution_that_is_denied_stops_no_vote_and_the_newest_purge_is_made_when
     let made = field.made.keys().filter(|(_, distribution)| distribution.as_str() == E1).count();
     assert_eq!((made, field.record(0).owed.len()), (1, 0), "the newest is made, and covers the rest");
     assert_eq!(field.told(Kind::PurgeCompleted).len() + taken_over, 20, "each is told how it ended");
-    assert!(field.told(Kind::PurgeCompleted).iter().all(|message| message.starts_with("the edge is fresh, late")));
+    assert!(
+        field
+            .told(Kind::PurgeCompleted)
+            .iter()
+            .all(|message| message.starts_with("CloudFront reports the purge completed, late"))
+    );
     let record = field.record(0);
     assert_eq!((record.edge, record.settled.clone()), (Edge::Settled, None));
     assert_eq!(record.history.last().map(|closed| &closed.outcome), Some(&Outcome::Purged));

@@ -290,8 +290,9 @@ async fn a_dry_run_says_what_it_would_do_and_what_it_saw_is_not_purged_afterward
     let state = scene.process().state().await.to_string();
     assert!(state.contains(&format!("would be purged ({DISTRIBUTION})")), "{state}");
     let (_, metrics) = scene.process().get("/metrics").await.unwrap_or_default();
-    assert!(metrics.contains("allclear_rollout_fresh_seconds_count 0"), "no edge is fresh: {metrics}");
-    for untrue in ["was created", "is fresh", "\"state\":\"completed\"", "by dry-run", "invalidation dry-run"] {
+    assert!(metrics.contains("allclear_rollout_fresh_seconds_count 0"), "no edge is purged: {metrics}");
+    for untrue in ["was created", "CloudFront reports", "\"state\":\"completed\"", "by dry-run", "invalidation dry-run"]
+    {
         assert!(!scene.process().said(untrue) && !state.contains(untrue), "{untrue}: {state}");
     }
     scene.take_process().kill();

@@ -1,11 +1,16 @@
 //! Traffic that moves and the real program: a Service that selects other pods, and an Ingress that leads to another Service, are purged
 //! once each; also where nobody watched.
 
+use std::time::Duration;
+
 use sandbox::kubernetes::Kind;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::commands::{allclear, said};
 use crate::scene::{DISTRIBUTION, HOST, NAME, NAMESPACE, Scene, image};
+
+/// Who may ask whether an edge is purged.
+const TOKEN: &str = "a token of more than thirty-two characters";
 
 /// The workload beside [`NAME`]; its container has its name, so that the two run different versions.
 const GREEN: &str = "green";
@@ -17,6 +22,15 @@ async fn scene() -> Scene {
     scene.wait_until("it is known what leads to whom", async |scene| leads(scene, NAME)).await;
     assert_eq!(scene.purged(), [""; 0], "a first look finds no move");
     scene
+}
+
+/// What a gate of another allclear is answered that asks for the edge of a workload.
+async fn verdict(scene: &Scene, name: &str) -> Value {
+    let address = scene.process().address("/livez").expect("it has begun");
+    let url = format!("http://{address}/api/v1/fresh/{NAMESPACE}/{name}");
+    let client = reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(30)).build().expect("a client");
+    let answer = client.get(url).bearer_auth(TOKEN).send().await.expect("an answer");
+    serde_json::from_str(&answer.text().await.expect("a body")).expect("a verdict")
 }
 
 /// Whether the record of a workload says that something leads to it.
@@ -76,12 +90,15 @@ async fn an_ingress_that_leads_to_another_service_is_one_purge() {
     is_purged(&scene, 1, GREEN, NAME).await;
 }
 
-/// Goal: a canary behind the Service of the stable pods is purged and not called fresh, in Events, `explain` and `wait`, until the stable ones
-/// run its version too. Method: two Deployments with one label that the Service selects.
+/// Goal: a canary behind the Service of the stable pods is purged, and its edge is not called purged, in Events, `explain`, `wait` and for the gates of others,
+/// until the stable ones run its version too. Method: two Deployments with one label that the Service selects.
 #[tokio::test]
-async fn an_edge_is_not_fresh_while_another_deployment_serves_another_version_behind_the_same_service() {
+async fn an_edge_is_not_called_purged_while_another_deployment_serves_another_version_behind_the_same_service() {
     const CANARY: &str = "canary";
-    let mut scene = Scene::new().await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let token = folder.path().join("token");
+    std::fs::write(&token, TOKEN).expect("the token is written");
+    let mut scene = Scene::new().await.with("ALLCLEAR__HTTP__FRESH_TOKEN_FILE", token.to_str().expect("a path"));
     let kubernetes = &scene.world.kubernetes;
     let labelled = json!({"spec": {"template": {"metadata": {"labels": {"site": "www"}}}}});
     kubernetes.patch(Kind::Deployment, NAMESPACE, NAME, &labelled).expect("the cluster takes it");
@@ -110,16 +127,20 @@ async fn an_edge_is_not_fresh_while_another_deployment_serves_another_version_be
             && text.contains(" of web (web: 1.0) behind Service web")
     };
     let told = scene.note(CANARY, "PurgeCompleted");
-    assert!(named(&told) && told.starts_with("purged: ") && !told.contains("fresh"), "{told}");
+    assert!(named(&told) && told.starts_with("purged: ") && !told.contains("CloudFront reports"), "{told}");
     let (_, out, err) = said(&allclear(&scene, &["explain", "shop/canary"]).await);
     assert!(named(&out), "{out}\n{err}");
     let (code, _, err) = said(&allclear(&scene, &["wait", "shop/canary", "--timeout", "1s"]).await);
     assert!(code == 3 && named(&err), "{code} {err}");
+    let closed = verdict(&scene, CANARY).await;
+    assert!(closed["open"] == false && named(&closed["reason"].to_string()), "{closed}");
 
     scene.roll_out("1.1");
     scene.wait_until("the stable pods are purged", async |scene| scene.is_over(NAME, 2)).await;
     let told = scene.note(NAME, "PurgeCompleted");
-    assert!(told.starts_with("the edge is fresh: "), "{told}");
+    assert!(told.starts_with("CloudFront reports the purge completed: "), "{told}");
     let (code, out, err) = said(&allclear(&scene, &["wait", "shop/canary", "--timeout", "50s"]).await);
     assert_eq!(code, 0, "{out}\n{err}");
+    let is_open = async |scene: &Scene| verdict(scene, CANARY).await == json!({"open": true});
+    scene.wait_until("a gate that asks for it opens", is_open).await;
 }

@@ -333,7 +333,7 @@ fn workload_is_settled(world: &World, id: &WorkloadId) -> Option<String> {
             let fresh = closed.purges.iter().all(|(_, invalidation)| {
                 made(invalidation).is_some_and(|created| begun.is_some_and(|begun| begun.at <= created.at))
             });
-            if fresh && !closed.purges.is_empty() { None } else { wrong("is not fresh at the edge") }
+            if fresh && !closed.purges.is_empty() { None } else { wrong("is not purged at the edge") }
         }
         _ => wrong("ended in another way"),
     }

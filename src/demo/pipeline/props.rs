@@ -22,7 +22,7 @@ pub(super) fn manifest(tag: &str) -> String {
     format!("image: {} # {{\"$promotion\": \"{NAMESPACE}:{NAME}:{PROD}:image\"}}\n", image(tag))
 }
 
-/// The Pipeline, as a person applies it. `purged`: staging is done only when its edge is fresh.
+/// The Pipeline, as a person applies it. `purged`: staging is done only when its edge is purged.
 pub(super) fn pipeline(purged: bool, manual: bool) -> Value {
     let edge = if purged { json!({"workloads": [NAME]}) } else { Value::Null };
     json!({

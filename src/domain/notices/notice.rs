@@ -84,7 +84,7 @@ kinds! {
     GroupInDoubt = "group.in_doubt", Warn, 8, Group;
     /// CloudFront accepted the invalidation.
     PurgeStarted = "purge.started", Info, 10, Group;
-    /// The invalidation is complete: the edge is fresh.
+    /// CloudFront reports all of its invalidations completed.
     PurgeCompleted = "purge.completed", Info, 14, Group;
     /// The invalidation cannot be made as things are.
     PurgeFailed = "purge.failed", Error, 12, Group;

@@ -301,7 +301,7 @@ pub trait Lease: Send + Sync {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invalidation {
     pub id: InvalidationId,
-    /// Whether the edge is fresh.
+    /// Whether the edge has carried it out.
     pub status: InvalidationStatus,
     /// When CloudFront created it, by its clock, in milliseconds since the Unix epoch, where it says so.
     pub created_ms: Option<i64>,

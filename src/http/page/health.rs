@@ -120,7 +120,7 @@ impl Health {
 fn fresh_since(view: &View<'_>) -> Markup {
     html! {
         @if let Some((at_ms, took_ms)) = view.last_purge {
-            ": all fresh since " (time::absolute(at_ms, view.now_ms))
+            ": all purged since " (time::absolute(at_ms, view.now_ms))
             @if let Some(took_ms) = took_ms { "; the last purge took " (time::span(0, took_ms)) }
         } @else { ": nothing had to be purged since this process started" }
     }

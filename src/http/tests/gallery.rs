@@ -92,7 +92,11 @@ const PURGED: [(Kind, i64, &str); 4] = [
     (Kind::RolloutStarted, 268, "web: 4.1.9 → 4.2.0 is rolling out"),
     (Kind::RolloutCompleted, 231, "web: 4.1.9 → 4.2.0 is complete in eu-1"),
     (Kind::PurgeStarted, 229, "CloudFront accepted invalidation I2J3K4L5M6N7O8 of E1A2B3C4D5E6F7"),
-    (Kind::PurgeCompleted, 222, "the edge is fresh: E1A2B3C4D5E6F7 by invalidation I2J3K4L5M6N7O8 (web: 4.2.0)"),
+    (
+        Kind::PurgeCompleted,
+        222,
+        "CloudFront reports the purge completed: E1A2B3C4D5E6F7 by invalidation I2J3K4L5M6N7O8 (web: 4.2.0)",
+    ),
 ];
 
 fn three(trouble: Option<&str>) -> Seen {

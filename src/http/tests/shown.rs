@@ -131,7 +131,7 @@ async fn all_clear_says_since_when_and_how_long_the_last_purge_took() {
     metrics.chronicle.note(&notice("web", Kind::PurgeStarted, 3), NOW_MS - 67_000);
     metrics.chronicle.note(&notice("web", Kind::PurgeCompleted, 3), NOW_MS - 60_000);
     let page = page(&serving, "/").await;
-    assert!(page.contains(": all fresh since <time") && page.contains("; the last purge took 7s"), "{page}");
+    assert!(page.contains(": all purged since <time") && page.contains("; the last purge took 7s"), "{page}");
     serving.stop().await;
 }
 

@@ -167,14 +167,14 @@ mod tests {
     #[test]
     fn an_event_under_either_address_is_one_row() {
         let old = json!({
-            "metadata": metadata(), "type": "Normal", "reason": "PurgeCompleted", "message": "the edge is fresh",
+            "metadata": metadata(), "type": "Normal", "reason": "PurgeCompleted", "message": "CloudFront reports the purge completed",
             "involvedObject": {"kind": "Deployment", "name": "web"}, "lastTimestamp": "2026-11-23T10:04:30Z",
         });
         let new = json!({
-            "metadata": metadata(), "type": "Normal", "reason": "PurgeCompleted", "note": "the edge is fresh",
+            "metadata": metadata(), "type": "Normal", "reason": "PurgeCompleted", "note": "CloudFront reports the purge completed",
             "regarding": {"kind": "Deployment", "name": "web"}, "eventTime": "2026-11-23T10:04:30.000000Z",
         });
-        let expected = "30s | Normal | PurgeCompleted | deployment/web | the edge is fresh";
+        let expected = "30s | Normal | PurgeCompleted | deployment/web | CloudFront reports the purge completed";
         assert_eq!([shown("Event", &old), shown("Event", &new)], [expected, expected]);
     }
 

@@ -400,7 +400,7 @@ impl Notifier for World {
         true
     }
 
-    /// Two hooks: `ops` hears everything, `site` that the edge is fresh.
+    /// Two hooks: `ops` hears everything, `site` that the purge is completed.
     fn deliveries(&self, notice: &Notice) -> Vec<Delivery> {
         if let Some(Fault::Panic) =
             self.state().next_planned("notifier.deliveries", &notice.about.subject().to_string())

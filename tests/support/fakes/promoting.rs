@@ -39,7 +39,7 @@ pub struct Promotions {
     down: BTreeSet<ClusterKey>,
     /// The requests there are, by the id of their promotion.
     pub requests: BTreeMap<String, (Order, RequestState)>,
-    /// Whether the edge is fresh, or why not.
+    /// Whether the edge is purged, or why not.
     pub edge: Option<String>,
     /// Fresh reads of targets.
     pub reads: Vec<(Millis, TargetKey)>,

@@ -286,7 +286,7 @@ pub struct Need {
     pub cluster_ref: Option<ClusterRef>,
 }
 
-/// Whose CDN must be fresh.
+/// Whose CDN must be purged.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(test, derive(JsonSchema))]

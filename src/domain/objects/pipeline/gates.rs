@@ -131,7 +131,7 @@ impl Gatekeeper {
         }
     }
 
-    /// Whether the edge of an environment is fresh, in answer to this question.
+    /// Whether the edge of an environment is purged, in answer to this question.
     pub(super) fn edge_seen(
         &mut self,
         now: Timestamp,
@@ -205,7 +205,7 @@ impl Gatekeeper {
 }
 
 impl Pipeline {
-    /// Asks for the edges of environments that are settled, and not known to be fresh for what they are settled at.
+    /// Asks for the edges of environments that are settled, and not known to be purged for what they are settled at.
     pub(super) fn ask_edges(&mut self, now: Timestamp, spec: &Spec) -> Vec<Effect> {
         let mut effects = Vec::new();
         for environment in spec.environments.iter().filter(|environment| environment.purged.is_some()) {
@@ -311,7 +311,7 @@ impl Pipeline {
         let before = spec.rests_on(index);
         let read = before.iter().chain(spec.environments.get(index));
         let targets = read.flat_map(|environment| environment.targets.clone()).collect();
-        // An edge that was fresh a moment ago is asked for once more, too.
+        // An edge that was purged a moment ago is asked for once more, too.
         self.keeper.edges.retain(|name, _| !before.iter().any(|before| before.name == *name));
         Some(Effect::Recheck(environment.clone(), seq, targets))
     }

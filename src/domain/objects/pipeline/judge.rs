@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! settled(E) = R      all targets are there and ready, with one revision R
-//! done(E)    = R      settled(E) = R, and its edge is fresh where that is asked for
+//! done(E)    = R      settled(E) = R, and its edge is purged where that is asked for
 //! candidate(E_i) = R  Latest: E_0 … E_i-1 are all done at R        Stepwise: E_i-1 is done at R, or was and has moved on (`trail`)
 //! ```
 //!
@@ -29,7 +29,7 @@ pub type Sights = BTreeMap<TargetKey, Sight>;
 #[error("{0}")]
 pub struct Stale(pub String);
 
-/// Whether the edge of an environment is fresh, as far as that was asked, and what was asked.
+/// Whether the edge of an environment is purged, as far as that was asked, and what was asked.
 pub type Edges = BTreeMap<Environment, (Topic, Result<(), Stale>)>;
 
 /// The question about an environment's edge: its workloads, its place and the revision.
@@ -57,9 +57,9 @@ pub enum What {
     Unnamed(String, String),
     /// It is at this revision, and another target at that one.
     Differs(String, Revision, Revision),
-    /// Its edge is not fresh.
+    /// Its edge may serve an older version.
     EdgeStale(String),
-    /// The freshness of its edge is not known yet.
+    /// Whether its edge is purged is not known yet.
     EdgeUnseen,
     /// It is at this revision, and the first environment at that one.
     Behind(Revision, Revision),
@@ -84,7 +84,7 @@ impl fmt::Display for Obstacle {
                 write!(f, "{at}: {target} is older: a fresh look found {is}")
             }
             What::Differs(target, is, other) => write!(f, "{at}: {target} is at {is}, another target at {other}"),
-            What::EdgeStale(why) => write!(f, "{at}: its edge is not fresh: {why}"),
+            What::EdgeStale(why) => write!(f, "{at}: its edge may serve an older version: {why}"),
             What::EdgeUnseen => write!(f, "{at}: its edge was not asked for yet"),
             What::Behind(is, first) => write!(f, "{at} is at {is}, and the first environment at {first}"),
         }

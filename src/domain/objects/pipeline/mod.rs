@@ -84,7 +84,7 @@ pub enum Event {
     RecheckFailed(Environment, PromotionSeq, String),
     /// An [`Effect::Ask`] was answered.
     Answered(Environment, Answer),
-    /// An [`Effect::SeeEdge`] was answered: whether the edge is fresh, or why not.
+    /// An [`Effect::SeeEdge`] was answered: whether the edge is purged, or why not.
     EdgeSeen(Environment, Topic, Result<(), Stale>),
     /// An [`Effect::Propose`] was answered.
     Proposed(Box<Order>, Proposed),
@@ -115,7 +115,7 @@ pub enum Effect {
     Recheck(Environment, PromotionSeq, Vec<TargetKey>),
     /// Ask those who judge a gate of an environment.
     Ask(Environment, Ask),
-    /// Say whether the edge of an environment is fresh for what it is settled at.
+    /// Say whether the edge of an environment is purged for what it is settled at.
     SeeEdge(Environment, Topic),
     /// Make the pull request of a promotion, or find it.
     Propose(Box<Order>),

@@ -52,7 +52,7 @@ pub struct EnvironmentSpec {
     pub gates: Gates,
     /// Nothing new starts into it.
     pub suspended: bool,
-    /// It is done only when the edge of these is fresh.
+    /// It is done only when the edge of these is purged.
     pub purged: Option<Purged>,
     /// A wait longer than this is announced.
     pub stalled_after: Duration,
@@ -100,7 +100,7 @@ pub struct Gates {
     pub needs: Vec<TargetKey>,
 }
 
-/// The workloads whose edge must be fresh.
+/// The workloads whose edge must be purged.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Purged {
     /// In each of the environment's namespaces.

@@ -74,7 +74,7 @@ fn by_request() -> Spec {
     spec
 }
 
-/// Whether the edge of an environment is fresh for a revision.
+/// Whether the edge of an environment is purged for a revision.
 fn edge(spec: &Spec, name: &str, revision: &str, fresh: Result<(), Stale>) -> Event {
     let own = spec.environments.iter().find(|own| own.name.0 == name).expect("an environment");
     Event::EdgeSeen(own.name.clone(), judge::edge_topic(own, &Revision(revision.to_owned())), fresh)

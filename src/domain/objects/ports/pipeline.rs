@@ -96,7 +96,7 @@ pub trait Renewals: Send + Sync {
 /// Whether the edge serves what the cluster runs.
 #[async_trait]
 pub trait Edges: Send + Sync {
-    /// Looks afresh at these workloads in these namespaces, here or by another allclear. `Ok(Err(why))`: one of them is not fresh.
+    /// Looks afresh at these workloads in these namespaces, here or by another allclear. `Ok(Err(why))`: one of them may serve an older version.
     ///
     /// # Errors
     /// When that could not be found out.

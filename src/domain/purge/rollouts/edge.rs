@@ -13,9 +13,9 @@ use crate::workloads::workload::Workload;
 
 /// The state of the edge compared with the version that a workload runs now.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Freshness {
-    /// It serves nothing older.
-    Fresh,
+pub enum AtEdge {
+    /// All of it is purged, as CloudFront reports.
+    Purged,
     /// There is no edge: no host leads to the workload, or no distribution serves its hosts. In words.
     Edgeless(String),
     /// Not yet; allclear is about to change that, or can be expected to. What is waited for, in words.
@@ -24,12 +24,12 @@ pub enum Freshness {
     Stuck(String),
 }
 
-impl Freshness {
+impl AtEdge {
     /// The same where this serves another version of the site: nobody knows which of them the edge has got.
     #[must_use]
     pub fn beside(self, another: Option<String>) -> Self {
         match (self, another) {
-            (Self::Fresh, Some(another)) => Self::Awaited(format!("{another}; {BESIDE_CURE}")),
+            (Self::Purged, Some(another)) => Self::Awaited(format!("{another}; {BESIDE_CURE}")),
             (itself, _) => itself,
         }
     }
@@ -37,14 +37,14 @@ impl Freshness {
     /// Why it may serve something older, in words that say what is waited for. Without an edge, nothing older is served.
     pub fn stale(self) -> Option<String> {
         match self {
-            Self::Fresh | Self::Edgeless(_) => None,
+            Self::Purged | Self::Edgeless(_) => None,
             Self::Awaited(why) | Self::Stuck(why) => Some(why),
         }
     }
 }
 
 /// How the edge stands towards what the workload runs now.
-pub fn freshness(record: Option<&Record>, workload: Option<&Workload>, policy: &Policy) -> Freshness {
+pub fn at_edge(record: Option<&Record>, workload: Option<&Workload>, policy: &Policy) -> AtEdge {
     match followed(record, workload, policy) {
         Ok(record) => settled(record),
         Err(why) => why,
@@ -60,9 +60,9 @@ pub fn followed<'a>(
     record: Option<&'a Record>,
     workload: Option<&Workload>,
     policy: &Policy,
-) -> Result<&'a Record, Freshness> {
-    let stuck = |why: &str| Err(Freshness::Stuck(why.to_owned()));
-    let awaited = |why: &str| Err(Freshness::Awaited(why.to_owned()));
+) -> Result<&'a Record, AtEdge> {
+    let stuck = |why: &str| Err(AtEdge::Stuck(why.to_owned()));
+    let awaited = |why: &str| Err(AtEdge::Awaited(why.to_owned()));
     let Some(workload) = workload else {
         return stuck("there is no such workload in a namespace that allclear watches");
     };
@@ -86,9 +86,9 @@ pub fn followed<'a>(
 }
 
 /// Whether all that the record speaks of is at the edge.
-fn settled(record: &Record) -> Freshness {
-    let stuck = |why: &str| Freshness::Stuck(why.to_owned());
-    let awaited = |why: &str| Freshness::Awaited(why.to_owned());
+fn settled(record: &Record) -> AtEdge {
+    let stuck = |why: &str| AtEdge::Stuck(why.to_owned());
+    let awaited = |why: &str| AtEdge::Awaited(why.to_owned());
     match &record.phase {
         Phase::Complete => {}
         Phase::Rolling => return awaited("its rollout is not complete"),
@@ -108,16 +108,16 @@ fn settled(record: &Record) -> Freshness {
     }
     let ended = record.history.iter().rev().find(|closed| closed.seq == record.seq);
     match ended.map(|closed| (&closed.outcome, closed.why.as_str())) {
-        Some((outcome, why)) if !is_fresh(outcome) => {
+        Some((outcome, why)) if !is_purged(outcome) => {
             let why = if why.is_empty() { String::new() } else { format!(" ({why})") };
             let words = format!("its rollout ended: {outcome}{why}");
-            if outcome.is_owed() { Freshness::Awaited(words) } else { Freshness::Stuck(words) }
+            if outcome.is_owed() { AtEdge::Awaited(words) } else { AtEdge::Stuck(words) }
         }
         // No site, no edge.
-        Some((outcome @ (Outcome::NoSite | Outcome::NoDistribution), _)) => Freshness::Edgeless(outcome.to_string()),
+        Some((outcome @ (Outcome::NoSite | Outcome::NoDistribution), _)) => AtEdge::Edgeless(outcome.to_string()),
         // Also where the end is forgotten, or nothing has changed since it was first seen.
         Some(_) | None => match record.edge {
-            Edge::Settled if record.settled.is_none() => Freshness::Fresh,
+            Edge::Settled if record.settled.is_none() => AtEdge::Purged,
             Edge::Settled => stuck("the edge was last made to agree with another version"),
             Edge::Moved => stuck("another version has been served since the last purge"),
             Edge::Unknown => stuck("nothing was purged since allclear first saw it in the middle of a rollout"),
@@ -126,7 +126,7 @@ fn settled(record: &Record) -> Freshness {
 }
 
 /// Whether nothing older is left at the edge after a rollout that ended so.
-const fn is_fresh(outcome: &Outcome) -> bool {
+const fn is_purged(outcome: &Outcome) -> bool {
     match outcome {
         Outcome::Purged | Outcome::NothingNew | Outcome::Returned | Outcome::NoSite | Outcome::NoDistribution => true,
         Outcome::RecoveredSkipped

@@ -10,7 +10,7 @@
 
 use crate::bounds::policy::Policy;
 use crate::records::record::{Phase, Record};
-use crate::rollouts::edge::{self, Freshness};
+use crate::rollouts::edge::{self, AtEdge};
 use crate::rollouts::rollout::as_it_runs;
 use crate::workloads::readiness;
 use crate::workloads::workload::Workload;
@@ -57,19 +57,19 @@ pub fn way(goal: Goal, since: &Version, record: Option<&Record>, workload: Optio
 fn reached(goal: Goal, record: Option<&Record>, workload: Option<&Workload>, policy: &Policy) -> Way {
     match goal {
         Goal::Complete => complete(record, workload, policy),
-        Goal::Purged => match edge::freshness(record, workload, policy) {
-            Freshness::Fresh => Way::Reached,
-            Freshness::Edgeless(why) => Way::Ended(format!("{why}; --for settled takes that for an end")),
-            Freshness::Awaited(why) => Way::Awaited(why),
-            Freshness::Stuck(why) => Way::Ended(why),
+        Goal::Purged => match edge::at_edge(record, workload, policy) {
+            AtEdge::Purged => Way::Reached,
+            AtEdge::Edgeless(why) => Way::Ended(format!("{why}; --for settled takes that for an end")),
+            AtEdge::Awaited(why) => Way::Awaited(why),
+            AtEdge::Stuck(why) => Way::Ended(why),
         },
-        Goal::Settled => match edge::freshness(record, workload, policy) {
-            Freshness::Fresh | Freshness::Edgeless(_) if record.is_some_and(Record::is_open) => {
+        Goal::Settled => match edge::at_edge(record, workload, policy) {
+            AtEdge::Purged | AtEdge::Edgeless(_) if record.is_some_and(Record::is_open) => {
                 Way::Awaited("what happened is being told".to_owned())
             }
-            Freshness::Fresh | Freshness::Edgeless(_) => Way::Reached,
-            Freshness::Awaited(why) => Way::Awaited(why),
-            Freshness::Stuck(why) => Way::Ended(why),
+            AtEdge::Purged | AtEdge::Edgeless(_) => Way::Reached,
+            AtEdge::Awaited(why) => Way::Awaited(why),
+            AtEdge::Stuck(why) => Way::Ended(why),
         },
     }
 }
@@ -77,9 +77,9 @@ fn reached(goal: Goal, record: Option<&Record>, workload: Option<&Workload>, pol
 fn complete(record: Option<&Record>, workload: Option<&Workload>, policy: &Policy) -> Way {
     let record = match edge::followed(record, workload, policy) {
         Ok(record) => record,
-        Err(Freshness::Awaited(why)) => return Way::Awaited(why),
-        Err(Freshness::Stuck(why) | Freshness::Edgeless(why)) => return Way::Ended(why),
-        Err(Freshness::Fresh) => return Way::Reached,
+        Err(AtEdge::Awaited(why)) => return Way::Awaited(why),
+        Err(AtEdge::Stuck(why) | AtEdge::Edgeless(why)) => return Way::Ended(why),
+        Err(AtEdge::Purged) => return Way::Reached,
     };
     match &record.phase {
         Phase::Rolling => Way::Awaited("its rollout is not complete".to_owned()),

@@ -30,7 +30,7 @@ pub enum Reason {
     Owed,
     /// A purge can never be made as it was decided.
     Impossible,
-    /// Some of its distributions are fresh, and the purges of the others can never be made.
+    /// Some of its distributions are purged, and the purges of the others can never be made.
     Partly,
 }
 

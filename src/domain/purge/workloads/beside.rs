@@ -2,7 +2,7 @@
 //! beside its stable, two Deployments behind one Service.
 //!
 //! A purge does not wait for them, because they may stay for days. But while they serve, what was purged may come back to the edge in
-//! their version, so nobody says that the edge is fresh. Not for a workload's own pods; see [`crate::workloads::serving`].
+//! their version, so nobody says that the edge has the new one. Not for a workload's own pods; see [`crate::workloads::serving`].
 
 use std::collections::BTreeSet;
 use std::fmt;

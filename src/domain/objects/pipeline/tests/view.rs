@@ -200,8 +200,11 @@ fn a_stale_edge_is_told_in_the_words_of_the_machine() {
     story.show("staging", at("2"));
     assert_eq!(story.prod().waits.as_deref(), Some("staging: its edge was not asked for yet"));
     story.feed(fresh("2", Err(Stale("2 of 3 distributions".to_owned()))));
-    assert_eq!(story.prod().waits.as_deref(), Some("staging: its edge is not fresh: 2 of 3 distributions"));
-    assert_eq!(story.view().environments[0].gates, ["done when the edge of web is fresh"]);
+    assert_eq!(
+        story.prod().waits.as_deref(),
+        Some("staging: its edge may serve an older version: 2 of 3 distributions")
+    );
+    assert_eq!(story.view().environments[0].gates, ["done when the edge of web is purged"]);
 }
 
 #[test]

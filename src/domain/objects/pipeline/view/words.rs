@@ -228,7 +228,7 @@ fn follow(environment: &EnvironmentSpec, known: &EnvironmentStatus, strategy: &S
         }
         (Phase::Started | Phase::Proposed, Strategy::Notification, _) => "hooks are told to promote it".to_owned(),
         _ => {
-            let fresh = if environment.purged.is_some() { ", and its edge is fresh" } else { "" };
+            let fresh = if environment.purged.is_some() { ", and its edge is purged" } else { "" };
             format!("it is completed when every target is ready at {}{fresh}", open.revision)
         }
     }
@@ -267,5 +267,5 @@ fn edge(environment: &EnvironmentSpec) -> Option<String> {
     let purged = environment.purged.as_ref()?;
     let server = purged.by.as_ref().map(|by| format!(" by {}", host(&by.server))).unwrap_or_default();
     let names: Vec<String> = purged.workloads.iter().map(ToString::to_string).collect();
-    Some(format!("done when the edge of {} is fresh{server}", names.join(", ")))
+    Some(format!("done when the edge of {} is purged{server}", names.join(", ")))
 }

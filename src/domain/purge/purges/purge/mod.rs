@@ -84,7 +84,7 @@ pub enum Progress {
         /// The covering purge's id.
         invalidation: InvalidationId,
     },
-    /// The edge is fresh.
+    /// CloudFront reports it completed.
     Completed,
     /// The reference had been used before, with these paths: they are what was purged, whatever would have been sent now.
     SentBefore(PathSet),

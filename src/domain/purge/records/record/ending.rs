@@ -28,9 +28,9 @@ pub enum Outcome {
     Impossible,
     /// Its purge cannot be made yet, and is owed (decision 29).
     Owed,
-    /// Some of its distributions are fresh; the purges of the others cannot be made.
+    /// Some of its distributions are purged; the purges of the others cannot be made.
     Partly,
-    /// Some of its distributions are fresh; purges of others are owed.
+    /// Some of its distributions are purged; purges of others are owed.
     PartlyOwed,
     Failed(Failure),
     /// Another version took its place before it was purged.

@@ -36,7 +36,7 @@ pub enum PurgeState {
     Created,
     /// A later one, which contains its paths, was created instead.
     Covered(Reference),
-    /// The edge is fresh.
+    /// CloudFront reports it completed.
     Completed,
     /// The reference was used with other paths; the purge exists, its completion is unknown (decision 17).
     DoneByOther,
@@ -62,7 +62,7 @@ impl Purge {
         matches!(self.state, PurgeState::Wanted | PurgeState::Owed(_))
     }
 
-    /// Whether no invalidation is known that would make the edge fresh.
+    /// Whether no invalidation is known that would renew the edge.
     pub const fn is_missing(&self) -> bool {
         self.is_unmade() && self.invalidation.is_none()
     }

@@ -61,7 +61,7 @@ pub struct Unlisted {
     /// Every distribution up to this one is listed, or counted as one of those that are done with.
     #[serde(rename = "t")]
     pub through: DistributionId,
-    /// Done with, and fresh.
+    /// Done with, and purged.
     #[serde(rename = "c", default)]
     pub completed: usize,
     /// Done with by another; their completion is not known.
@@ -298,8 +298,8 @@ impl VotePurges {
         covered
     }
 
-    /// Those that are fresh, as far as is known, with their invalidations; without one, another member has made it.
-    pub fn fresh(&self) -> impl Iterator<Item = (&DistributionId, Option<&InvalidationId>)> {
+    /// Those that are purged, as far as is known, with their invalidations; without one, another member has made it.
+    pub fn made(&self) -> impl Iterator<Item = (&DistributionId, Option<&InvalidationId>)> {
         self.listed.iter().filter_map(|(distribution, purge)| match purge.state {
             PurgeState::Completed => Some((distribution, purge.invalidation.as_ref())),
             PurgeState::DoneByOther => Some((distribution, None)),
@@ -335,9 +335,9 @@ impl VotePurges {
             if listed <= PURGES_NAMED_MAX || !purge.state.is_final() {
                 return true;
             }
-            let fresh = purge.state == PurgeState::Completed;
-            failures += usize::from(!fresh);
-            if !fresh && failures <= FAILURES_LISTED_MAX {
+            let completed = purge.state == PurgeState::Completed;
+            failures += usize::from(!completed);
+            if !completed && failures <= FAILURES_LISTED_MAX {
                 return true;
             }
             match purge.state {

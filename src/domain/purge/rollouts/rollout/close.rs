@@ -280,30 +280,30 @@ fn told(vote: &Vote, outcome: &Outcome) -> String {
     let listed = stale.map_or_else(String::new, |stale| format!("; {stale}"));
     let beside = said_beside(&vote.why).map_or_else(String::new, |words| format!("; {words}; {BESIDE_CURE}"));
     match outcome {
-        Outcome::Purged if purges.are_of_dry_run() => format!("would be purged now: {}", fresh(purges)),
+        Outcome::Purged if purges.are_of_dry_run() => format!("would be purged now: {}", made(purges)),
         Outcome::Partly | Outcome::PartlyOwed if purges.are_of_dry_run() => {
-            format!("would be partly purged: {}; {}", fresh(purges), missing(purges))
+            format!("would be partly purged: {}; {}", made(purges), missing(purges))
         }
         Outcome::Purged if unknown => {
-            format!("purged, but it is not known whether it is complete everywhere{listed}: {}{beside}", fresh(purges))
+            format!("purged, but it is not known whether it is complete everywhere{listed}: {}{beside}", made(purges))
         }
         Outcome::Purged if stale.is_some() || !beside.is_empty() => {
-            format!("purged{listed}: {}{beside}", fresh(purges))
+            format!("purged{listed}: {}{beside}", made(purges))
         }
         Outcome::Purged if purges.owed_ms != 0 => {
-            format!("the edge is fresh, late, for it was owed: {}", fresh(purges))
+            format!("CloudFront reports the purge completed, late, for it was owed: {}", made(purges))
         }
-        Outcome::Purged => format!("the edge is fresh: {}", fresh(purges)),
+        Outcome::Purged => format!("CloudFront reports the purge completed: {}", made(purges)),
         Outcome::Partly | Outcome::PartlyOwed => {
-            format!("partly purged{listed}: {}; {}", fresh(purges), missing(purges))
+            format!("partly purged{listed}: {}; {}", made(purges), missing(purges))
         }
         _ => format!("not purged: {}", missing(purges)),
     }
 }
 
-/// Which distributions are fresh, or would be: `E1 by invalidation I1, E2 by another member`.
-fn fresh(purges: &VotePurges) -> String {
-    let named = purges.fresh().map(|(distribution, invalidation)| match invalidation {
+/// Which distributions are purged, or would be: `E1 by invalidation I1, E2 by another member`.
+fn made(purges: &VotePurges) -> String {
+    let named = purges.made().map(|(distribution, invalidation)| match invalidation {
         Some(id) if id.is_of_dry_run() => distribution.to_string(),
         Some(id) => format!("{distribution} by invalidation {id}"),
         None => format!("{distribution} by another member"),

@@ -459,7 +459,7 @@ fn a_restart_after_the_bound_does_not_wait_again() {
     assert_eq!((story.purges().len(), story.looks()), (1, looks));
 }
 
-/// Goal: a canary beside the stable pods holds up no purge, and nobody says that the edge is fresh: in the notices of its completion and of
+/// Goal: a canary beside the stable pods holds up no purge, and nobody says that CloudFront has reported it completed: in the notices of its completion and of
 /// the purge, in state and history, also of a later life. Method: the look that finds no old pod finds another workload's.
 #[test]
 fn another_version_beside_it_is_named_and_holds_up_nothing() {

@@ -175,7 +175,11 @@ fn an_alias_that_moved_twenty_seconds_ago_is_purged_on_both_and_neither_waits() 
     assert!(account.purged["E1"] < at(105), "{:?}", account.purged);
     let (told, end) = account.end();
     assert!(*told >= account.purged["E2"], "nothing is told as done before the other is purged");
-    assert!(end.message.starts_with("the edge is fresh: ") && end.message.contains("E2 by"), "{}", end.message);
+    assert!(
+        end.message.starts_with("CloudFront reports the purge completed: ") && end.message.contains("E2 by"),
+        "{}",
+        end.message
+    );
     assert_eq!(account.listed.len(), 1, "one listing for it");
 }
 

@@ -1,12 +1,12 @@
-//! Whether the edge is fresh, at each step of a rollout's life.
+//! Whether the edge is purged, at each step of a rollout's life.
 
 use super::*;
 use crate::records::record::Edge;
-use crate::rollouts::edge::{self, Freshness};
+use crate::rollouts::edge::{self, AtEdge};
 
 /// What is said of the story's record and of what the cluster has, which the machine may not have seen yet.
 fn why_stale(story: &Story) -> Option<String> {
-    edge::freshness(Some(story.record()), story.cluster.as_ref(), &without_barrier(OnRollback::default())).stale()
+    edge::at_edge(Some(story.record()), story.cluster.as_ref(), &without_barrier(OnRollback::default())).stale()
 }
 
 fn stale(story: &Story, why: &str) {
@@ -16,7 +16,7 @@ fn stale(story: &Story, why: &str) {
 
 // Faults: PF17
 #[test]
-fn the_edge_is_fresh_from_the_end_of_a_purge_to_the_next_change() {
+fn the_edge_is_purged_from_the_end_of_a_purge_to_the_next_change() {
     let mut story = Story::begin(complete("a", 1));
     assert_eq!(why_stale(&story), None, "nothing has changed since the first sight");
     story.cluster = Some(complete("b", 2));
@@ -32,14 +32,14 @@ fn the_edge_is_fresh_from_the_end_of_a_purge_to_the_next_change() {
     let open = story.record().votes.clone();
     let mut refused = story.record().clone();
     refused.votes[0].purges.listed.values_mut().for_each(|purge| purge.refused = "AccessDenied".to_owned());
-    let said = edge::freshness(Some(&refused), story.cluster.as_ref(), &Policy::default()).stale().unwrap();
+    let said = edge::at_edge(Some(&refused), story.cluster.as_ref(), &Policy::default()).stale().unwrap();
     assert_eq!(said, "its purge is not made yet, and tried again: AccessDenied");
     story.step(Event::Purged(reference.clone(), Progress::Created("I1".into())));
     stale(&story, "is under way");
     story.step(Event::Purged(reference, Progress::Completed));
     assert_eq!((story.last(), why_stale(&story)), (Some(&Outcome::Purged), None));
     let owed = Record { owed: open, ..story.record().clone() };
-    let said = edge::freshness(Some(&owed), story.cluster.as_ref(), &Policy::default()).stale().unwrap();
+    let said = edge::at_edge(Some(&owed), story.cluster.as_ref(), &Policy::default()).stale().unwrap();
     assert!(said.contains("a purge is owed"), "{said}");
     story.held.clear();
     story.see(half("a", 3));
@@ -67,7 +67,7 @@ fn a_rollout_that_failed_or_was_not_purged_leaves_the_edge_stale() {
         };
         let (history, settled, edge) = (vec![closed], None, Edge::Settled);
         let done = Record { phase: Phase::Complete, closed: record.seq, history, settled, edge, ..record.clone() };
-        edge::freshness(Some(&done), Some(&complete("b", 2)), &Policy::default()).stale()
+        edge::at_edge(Some(&done), Some(&complete("b", 2)), &Policy::default()).stale()
     };
     for outcome in [Outcome::Owed, Outcome::PartlyOwed, Outcome::Partly, Outcome::Impossible, Outcome::RecoveredSkipped]
     {
@@ -81,11 +81,11 @@ fn a_rollout_that_failed_or_was_not_purged_leaves_the_edge_stale() {
 
 // Faults: PF17
 #[test]
-fn what_is_not_followed_is_never_fresh() {
+fn what_is_not_followed_is_never_purged() {
     let (story, policy) = (Story::begin(complete("a", 1)), Policy::default());
     let (record, workload) = (story.record(), complete("a", 1));
     let said = |record: Option<&Record>, workload: Option<&Workload>| {
-        edge::freshness(record, workload, &policy).stale().unwrap()
+        edge::at_edge(record, workload, &policy).stale().unwrap()
     };
     assert!(said(Some(record), None).contains("no such workload"));
     assert!(said(None, Some(&workload)).contains("no record of it yet"));
@@ -107,15 +107,15 @@ fn what_is_not_followed_is_never_fresh() {
 
 #[test]
 fn only_an_edge_that_would_be_fresh_waits_for_another_version_beside_it() {
-    let beside = |freshness: Freshness, another: Option<&str>| freshness.beside(another.map(str::to_owned)).stale();
-    assert_eq!(beside(Freshness::Fresh, None), None);
-    let words = beside(Freshness::Fresh, Some("a pod of stable serves")).unwrap();
+    let beside = |at_edge: AtEdge, another: Option<&str>| at_edge.beside(another.map(str::to_owned)).stale();
+    assert_eq!(beside(AtEdge::Purged, None), None);
+    let words = beside(AtEdge::Purged, Some("a pod of stable serves")).unwrap();
     assert!(words.starts_with("a pod of stable serves; "), "{words}");
     assert_eq!(
-        beside(Freshness::Edgeless("no site".to_owned()), Some("a pod of stable serves")),
+        beside(AtEdge::Edgeless("no site".to_owned()), Some("a pod of stable serves")),
         None,
         "nothing is cached"
     );
-    let stuck = Freshness::Stuck("its rollout failed".to_owned());
+    let stuck = AtEdge::Stuck("its rollout failed".to_owned());
     assert_eq!(beside(stuck, Some("a pod of stable serves")).as_deref(), Some("its rollout failed"));
 }
