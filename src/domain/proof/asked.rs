@@ -41,7 +41,7 @@ const HEADER_VALUES_MAX: usize = 8;
 const VALUE_BYTES_MAX: usize = 512;
 
 /// The headers that anything is judged by, or told of; that of a marker comes beside them.
-const JUDGED: [&str; 12] = [
+const JUDGED: [&str; 11] = [
     "age",
     "cache-control",
     "cache-status",
@@ -49,7 +49,6 @@ const JUDGED: [&str; 12] = [
     "content-type",
     "etag",
     "location",
-    "server",
     "via",
     "x-amz-cf-id",
     "x-amz-cf-pop",
@@ -159,7 +158,7 @@ pub struct Question {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Answers {
     pub edge: Reply,
-    /// Of up to two new pods, if they were asked.
+    /// Of two new pods, if they were asked; where there is one, of that one twice: what is never the same twice is no marker.
     pub pods: Vec<Reply>,
 }
 

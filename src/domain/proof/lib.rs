@@ -14,4 +14,12 @@
     )
 )]
 
+pub mod age;
 pub mod asked;
+pub mod look;
+pub mod marker;
+pub mod tally;
+pub mod verdict;
+
+#[cfg(test)]
+mod tests;
