@@ -19,6 +19,7 @@ pub mod asked;
 pub mod look;
 pub mod marker;
 pub mod tally;
+pub mod turns;
 pub mod verdict;
 
 #[cfg(test)]

@@ -17,7 +17,7 @@
 //! - A life that has not seen a purge ordered takes nothing for stale by its age. What it was told by the life before it is how long ago
 //!   the purge was complete, at least: so *renewed* stays sound.
 //!
-//! Not for what an answer shows, nor for how often anything may be asked.
+//! Not for what an answer shows, nor for how often anything may be asked: that is [`crate::turns`].
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -4,6 +4,7 @@ mod age;
 mod look;
 mod marker;
 
+mod turns;
 
 use kernel::machine::{Machine, Timestamp};
 use kernel::names::paths::PathSet;
