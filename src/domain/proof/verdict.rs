@@ -6,7 +6,7 @@ use kernel::names::paths::PathSet;
 use kernel::text;
 
 use crate::age::Why;
-use crate::tally::{By, Found, Old, Place, Tally};
+use crate::tally::{By, Found, Good, Old, Place, Tally};
 
 /// Pages that a sentence names, of 32; of the others it says how many there are.
 const NAMED: usize = 3;
@@ -88,11 +88,11 @@ pub(crate) fn verdict(pages: &[Tally], told: Told<'_>) -> Option<Verdict> {
         Found::Unknown => joined(&those, unknown),
         Found::Renewed => {
             let seen = joined(&those, |page| format!("{}{}", page.page, since(page, told.resumed)));
-            format!("nothing stored before the purge is left{}: {seen}", places(&those))
+            format!("nothing stored before the purge is left{}: {seen}", places(&those, |good| good.renewed))
         }
         Found::Fresh => {
             let fresh = |page: &Tally| {
-                let place = places(&[page]);
+                let place = places(&[page], |good| good.fresh);
                 format!("{}{place} is what the new pods answer{}", page.page, since(page, told.resumed))
             };
             format!("the edge is fresh: {}", joined(&those, fresh))
@@ -125,10 +125,10 @@ fn joined(pages: &[&Tally], words: impl Fn(&Tally) -> String) -> String {
 }
 
 /// Where it was seen: ` at FRA56-P1`.
-fn places(pages: &[&Tally]) -> String {
+fn places(pages: &[&Tally], is_so: impl Fn(&Good) -> bool) -> String {
     let seen = |(place, seen): (&String, &Place)| match seen {
-        Place::Good | Place::Empty => Some(place.clone()),
-        Place::Passed | Place::Old(_) => None,
+        Place::Good(good) if is_so(good) => Some(place.clone()),
+        Place::Good(_) | Place::Empty | Place::Passed | Place::Old(_) => None,
     };
     let mut names: Vec<String> = pages.iter().flat_map(|page| page.places.iter().filter_map(seen)).collect();
     names.sort();

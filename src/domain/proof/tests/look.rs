@@ -351,3 +351,23 @@ fn a_question_that_nobody_answers_is_given_up() {
     assert_eq!(stage.told[0].found, Found::Unknown);
     assert!(stage.words()[0].contains("looked up to 1800 s late"), "{}", stage.words()[0]);
 }
+
+#[test]
+fn what_is_stored_is_small_and_never_larger_than_its_part_of_a_record() {
+    let size = |stage: &Stage| serde_json::to_string(stage.look.stored()).unwrap().len();
+    let mut usual = Stage::new(None, 1);
+    usual.run_with(600, OLD, &[HIT]);
+    let label = "a".repeat(60);
+    let path = |n: usize| format!("/{n:02}{}", "p".repeat(253));
+    let pages: Vec<String> = (0..32).map(|n| format!("{label}.{label}.{label}.{label}.example{}", path(n))).collect();
+    let mut largest = Stage::of(&pages.iter().map(String::as_str).collect::<Vec<_>>(), Some("header:x-version"), 3);
+    let mut turn = 0;
+    largest.run(2_000, |now, question| {
+        turn += 1;
+        let place = format!("FRA56-P12345678{}", turn % 3);
+        let hop = answer(&path(99), now, &[("x-amz-cf-pop", &place), ("x-version", "v1"), ("age", "2147483648")]);
+        Answers { edge: reply(hop), pods: pods(question, now) }
+    });
+    println!("bytes of a stored look: {} of one page, {} of 32 at most", size(&usual), size(&largest));
+    assert!(size(&usual) < 400 && size(&largest) < 40_000, "{} {}", size(&usual), size(&largest));
+}
