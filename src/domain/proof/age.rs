@@ -24,7 +24,7 @@ use crate::asked::Answer;
 const ERROR_MS: i64 = 2_000;
 
 /// The largest age there is, in seconds (RFC 9111, section 1.2.2).
-const AGE_MAX: u32 = 1 << 31;
+const OLDEST_S: u32 = 1 << 31;
 
 /// Longest name of a place in characters. CloudFront's have up to nine, as in `FRA56-P12`.
 const PLACE_CHARS_MAX: usize = 16;
@@ -200,7 +200,7 @@ pub fn shown(answer: &Answer) -> Shown {
 /// Digits alone: `+5` and `5, 5` are no age.
 fn age_of(text: &str) -> Option<u32> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    text.parse().ok().filter(|age| digits && *age <= AGE_MAX)
+    text.parse().ok().filter(|age| digits && *age <= OLDEST_S)
 }
 
 /// Whether every cache says that it had nothing (X-Cache; RFC 9211, section 2). One that joined another's request, or looked whether what
