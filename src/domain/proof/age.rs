@@ -102,7 +102,9 @@ impl Why {
             Self::BadAge => "its age is no number, or there are several".to_owned(),
             Self::NotCached => "it is not cached".to_owned(),
             Self::During => "it was stored while the purge was under way".to_owned(),
-            Self::NoBefore => "it may have been stored before the purge, and allclear has restarted since".to_owned(),
+            Self::NoBefore => {
+                "it may have been stored before the purge, which this allclear did not see ordered".to_owned()
+            }
             Self::InFront(name) => format!("{name} may be in front of CloudFront, and its age is not CloudFront's"),
             Self::OldOnce => "it was old, but not at two looks half a minute after the purge".to_owned(),
             Self::Once => "one look alone showed it".to_owned(),

@@ -330,8 +330,9 @@ impl Look {
         // A further purge that could not be made does not follow.
         let follows =
             if follows == Follows::Again && self.stored.phase == Phase::Done { Follows::Spent } else { follows };
-        let Stored { paths, round, resumed, late_s, .. } = &self.stored;
-        verdict(&self.stored.pages, Told { round: *round, paths, resumed: *resumed, late_s: *late_s, follows })
+        let Stored { paths, marker, round, resumed, late_s, .. } = &self.stored;
+        let marker = marker.as_ref();
+        verdict(&self.stored.pages, Told { round: *round, paths, marker, resumed: *resumed, late_s: *late_s, follows })
     }
 
     /// Does what the phase asks for, once it is durable.
