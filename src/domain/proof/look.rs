@@ -19,7 +19,7 @@
 //!
 //! Not for what an answer shows, nor for how often anything may be asked: that is [`crate::turns`].
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use kernel::machine::{Machine, Timestamp};
@@ -176,8 +176,9 @@ impl Look {
         marker: Option<Marker>,
         again_max: u8,
     ) -> Option<Self> {
-        let pages = pages.into_iter().filter(|page| page.is_of(&paths)).take(PAGES_MAX);
-        let pages: Vec<Tally> = pages.map(|page| Tally::new(page, 0)).collect();
+        let mut seen = BTreeSet::new();
+        let pages = pages.into_iter().filter(|page| page.is_of(&paths) && seen.insert(page.clone()));
+        let pages: Vec<Tally> = pages.take(PAGES_MAX).map(|page| Tally::new(page, 0)).collect();
         let stored = Stored {
             paths,
             marker,

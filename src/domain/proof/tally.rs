@@ -34,6 +34,9 @@ pub const PAGE_REQUESTS_MAX: u8 = 12;
 /// Points of presence that are told apart. Names lead to one or two at a time.
 const PLACES_MAX: usize = 3;
 
+/// Bytes of a reason, or of a path that is not ours, in a sentence.
+const WORDS_BYTES_MAX: usize = 80;
+
 /// How a page stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Found {
@@ -259,7 +262,11 @@ impl Tally {
         };
         let worst = hops.iter().filter(is_purged).map(|answer| (relate(answer), answer));
         let worst = worst.reduce(|one, other| if rank(&other.0) > rank(&one.0) { other } else { one });
-        let failed = answers.edge.failure.as_ref().map(|why| Relation::Nothing(Why::NoAnswer(text::clean(why, 80))));
+        let failed = answers
+            .edge
+            .failure
+            .as_ref()
+            .map(|why| Relation::Nothing(Why::NoAnswer(text::clean(why, WORDS_BYTES_MAX))));
         let (relation, answer) = match (worst, failed) {
             (Some((relation, answer)), Some(failed)) if rank(&failed) > rank(&relation) => (failed, Some(answer)),
             (Some((relation, answer)), _) => (relation, Some(answer)),
@@ -282,7 +289,7 @@ impl Tally {
             front: hops.iter().find_map(age::in_front),
             relation,
             content,
-            path: elsewhere.map(|answer| text::clean(&answer.path, 80)),
+            path: elsewhere.map(|answer| text::clean(&answer.path, WORDS_BYTES_MAX)),
         }
     }
 

@@ -233,7 +233,7 @@ fn each_redirect_counts_by_itself_within_the_bound() {
 
 #[test]
 fn pages_that_were_not_purged_are_not_looked_at() {
-    let pages = || ["www.example.com/", "www.example.com/shop/1"].map(page);
+    let pages = || ["www.example.com/", "www.example.com/shop/1", "www.example.com/"].map(page);
     let of =
         |items: &[&str]| Look::begin(at(1), None, paths(items), pages(), None, 1).map(|look| look.stored().pages.len());
     assert_eq!((of(&["/*"]), of(&["/shop/*"]), of(&["/x"]), of(&["#tag", "/x"])), (Some(2), Some(1), None, Some(2)));

@@ -463,7 +463,8 @@ fn nothing_false_is_said_of_two_tiers_and_what_is_old_is_found() {
         run.sum(&mut sums);
         assert!(run.ended || run.look.is_none(), "seed {seed} has not ended: {:?}", run.look);
     }
-    println!("{RUNS} runs: {sums:?}");
+    println!("{RUNS} runs, (found, there to be found): {sums:?}");
+    println!("no renewed and no fresh was false; a thousand looks of one page: {} bytes", sums.bytes * 1_000);
     assert!(sums.thirds == 0 && sums.requests <= PAGE_REQUESTS_MAX);
     // That none of this is vacuous.
     assert!(sums.renewed > 1_000 && sums.fresh > 1_000 && sums.stale > 500 && sums.seconds > 300, "{sums:?}");
