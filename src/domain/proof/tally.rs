@@ -232,7 +232,9 @@ impl Tally {
         self.why = why(&glance, judge.marker.is_some()).or_else(|| self.why.take());
         self.note_place(&glance, old, is_fresh, at_s);
         match (was_fresh, old.is_some()) {
-            (true, false) => self.due_s = None,
+            (true, false) if is_fresh => self.due_s = None,
+            // That look showed nothing, and another may.
+            (true, false) => self.due_s = Some(at_s.saturating_add(OLD_COUNTS_S)).filter(|_| self.can_ask(1)),
             (true, true) | (false, _) => {
                 self.found = self.conclude(judge.marker.is_some(), &glance);
                 self.plan(at_s, judge.marker.is_some(), &glance);

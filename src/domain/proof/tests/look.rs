@@ -172,6 +172,20 @@ fn a_late_answer_of_an_old_pod_is_found_after_five_minutes() {
 }
 
 #[test]
+fn a_look_after_five_minutes_that_shows_nothing_is_made_again() {
+    let mut stage = Stage::new(Some("header:x-version"), 1);
+    stage.run_with(250, 112_000, &[("x-version", "v2")]);
+    stage.run(60, |_, _| Answers { edge: failed("connection reset"), pods: Vec::new() });
+    assert!(!stage.ended);
+    stage.run_with(150, 200_000, &[("x-version", "v1")]);
+    assert_eq!((stage.seconds(), &stage.again[..]), (vec![0, 2, 300, 330, 360], &[1][..]));
+    let mut stage = Stage::new(Some("header:x-version"), 1);
+    stage.run_with(250, 112_000, &[("x-version", "v2")]);
+    stage.run(1_000, |_, _| Answers { edge: failed("connection reset"), pods: Vec::new() });
+    assert!(stage.ended && stage.asked.len() == usize::from(PAGE_REQUESTS_MAX));
+}
+
+#[test]
 fn what_new_pods_change_by_themselves_makes_nothing_stale() {
     let mut stage = Stage::new(Some("header:x-version"), 1);
     stage.run(1_000, |now, _| {

@@ -5,7 +5,7 @@ mod world;
 
 use super::*;
 use crate::look::Phase;
-use crate::tally::{PAGE_REQUESTS_MAX, Place};
+use crate::tally::{Good, PAGE_REQUESTS_MAX, Place};
 use std::collections::BTreeMap;
 use world::{Copied, Dice, Tier, Tiers};
 
@@ -368,6 +368,15 @@ impl Run {
         let tally = &stored.pages[0];
         let ordered = self.orders[usize::from(stored.round)].0;
         let of_round = |place: &str| self.facts.iter().rfind(|fact| fact.round == stored.round && fact.place == place);
+        let shows = |is_so: fn(&Good) -> bool| {
+            tally.places.values().any(|seen| matches!(seen, Place::Good(good) if is_so(good)))
+        };
+        let shown = match tally.found {
+            Some(Found::Renewed) => shows(|good| good.renewed),
+            Some(Found::Fresh) => shows(|good| good.fresh),
+            Some(Found::Stale | Found::Unknown) | None => true,
+        };
+        assert!(shown || self.found.contains_key(&stored.round), "nothing has shown it: {tally:?}");
         for (place, seen) in &tally.places {
             let (Place::Good(good), Some(found)) = (seen, tally.found) else { continue };
             let fact = of_round(place).unwrap_or_else(|| panic!("{place} was never seen"));
