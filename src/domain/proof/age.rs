@@ -4,13 +4,15 @@
 //! says of the last tier. Only this life's own clock is compared with it, never a `Date`.
 //!
 //! ```text
-//!        before                    after                         now
-//!   ───────┼─────────────────────────┼────────────────────────────┼──▶
-//!   stale  │ ±2 s     cannot say     │ ±2 s        renewed        │
+//!        before                                              now
+//!   ───────┼──────────────────────────────────────────────────┼──▶
+//!   stale  │ ±2 s: cannot say          renewed                │
 //! ```
 //!
-//! A miss without an age proves that its place was empty, and nothing of the answer. What is in that place later and was made after
-//! *before* was put there after the purge.
+//! What was made after the purge was ordered was not stored before it, also while the purge was under way: visitors fill an edge before
+//! CloudFront says that it is complete. A life that did not see the order counts from when it was complete, *after*.
+//!
+//! A miss without an age proves that its place was empty, and nothing of the answer.
 //!
 //! Not for what an answer holds, nor for caches that hide an age from CloudFront: those need a marker.
 
@@ -61,7 +63,7 @@ pub enum Why {
     /// Misses alone.
     #[serde(rename = "m")]
     NotCached,
-    /// Stored between *before* and *after*.
+    /// Made within two seconds of *before*.
     #[serde(rename = "d")]
     During,
     /// It may be from before the purge, and this life does not know when that was.
@@ -101,7 +103,7 @@ impl Why {
             Self::NoAge => "the CDN shows no age".to_owned(),
             Self::BadAge => "its age is no number, or there are several".to_owned(),
             Self::NotCached => "it is not cached".to_owned(),
-            Self::During => "it was stored while the purge was under way".to_owned(),
+            Self::During => "it was stored at the moment when the purge was ordered".to_owned(),
             Self::NoBefore => {
                 "it may have been stored before the purge, which this allclear did not see ordered".to_owned()
             }
@@ -145,14 +147,13 @@ pub enum Relation {
 }
 
 impl Span {
-    /// `was_empty`: CloudFront had nothing in the place after the purge was complete.
-    pub fn relate(&self, shown: &Shown, was_empty: bool) -> Relation {
+    pub fn relate(&self, shown: &Shown) -> Relation {
         let (earliest, latest, age_s) = match shown {
             Shown::Made { earliest, latest, age_s } => (*earliest, *latest, *age_s),
             Shown::Empty => return Relation::Empty,
             Shown::Nothing(why) => return Relation::Nothing(why.clone()),
         };
-        let bound = self.before.filter(|_| was_empty).unwrap_or(self.after);
+        let bound = self.before.unwrap_or(self.after);
         if earliest > bound.saturating_add(ERROR_MS) {
             return Relation::After;
         }

@@ -248,14 +248,8 @@ impl Tally {
             judge.paths.has_tags()
                 || Path::parse(&answer.path).is_ok_and(|path| judge.paths.iter().any(|one| one.covers(&path)))
         };
-        // What an empty place says of what is in it later holds for the page itself.
-        let was_empty = |answer: &Answer| {
-            let place = age::place(answer);
-            let is_own = answer.path == self.page.path().as_str() && !place.is_empty();
-            is_own && matches!(self.places.get(place), Some(Place::Empty))
-        };
         let relate = |answer: &Answer| {
-            let relation = judge.span.relate(&age::shown(answer), was_empty(answer));
+            let relation = judge.span.relate(&age::shown(answer));
             match (age::in_front(answer), relation) {
                 // Its age may be that of the other CDN alone.
                 (Some(name), Relation::After | Relation::Empty) => Relation::Nothing(Why::InFront(name)),
