@@ -32,4 +32,5 @@ mod readme;
 mod repos;
 mod served;
 mod strangers;
+mod tiers;
 mod webhook;
