@@ -20,7 +20,7 @@ LIST = TOP / "tests" / "mutants.txt"
 WORK = TOP / "target" / "mutants"
 TREE = WORK / "tree"
 # The weakest tier that can fail comes first: a unit test says at once what a model searches for.
-DOMAIN = ["kernel", "kinds", "notices", "purge", "objects"]
+DOMAIN = ["kernel", "kinds", "notices", "proof", "purge", "objects"]
 TIERS = [
     [*(f"--package=allclear-{name}" for name in DOMAIN), "--lib"],
     ["--package=allclear-model", "--test", "property"],

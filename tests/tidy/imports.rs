@@ -28,11 +28,12 @@ const FLOORS: [(&str, &[&str]); 14] = [
 
 /// The crates of the domain from the bottom up. What purges and what moves revisions know nothing of each other; the compiler holds that,
 /// too, by their manifests.
-const DOMAIN: [(&str, &[&str]); 5] = [
+const DOMAIN: [(&str, &[&str]); 6] = [
     ("kernel", &[]),
     ("kinds", &["kernel"]),
     ("notices", &["kernel"]),
-    ("purge", &["kernel", "kinds", "notices"]),
+    ("proof", &["kernel"]),
+    ("purge", &["kernel", "kinds", "notices", "proof"]),
     ("objects", &["kernel", "kinds", "notices"]),
 ];
 
@@ -69,10 +70,11 @@ const OBJECTS: [(&str, &[&str]); 13] = [
 ];
 
 /// Crates of their own: there, `crate` is the crate itself.
-const CRATES: [&[&str]; 8] = [
+const CRATES: [&[&str]; 9] = [
     &["domain", "kernel"],
     &["domain", "kinds"],
     &["domain", "notices"],
+    &["domain", "proof"],
     &["domain", "purge"],
     &["domain", "objects"],
     &["apiserver"],
