@@ -17,6 +17,7 @@ mod certificates;
 mod check;
 mod cloudfront;
 mod commands;
+mod edge_look;
 mod explain;
 mod forge_http;
 mod gates;

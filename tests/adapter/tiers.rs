@@ -1,11 +1,19 @@
 //! What becomes of a purge in two tiers of a real cache: the rows of what was seen beforehand, each made anew. They are facts about
 //! caches, on which the proof of a fresh edge rests.
 
+use std::collections::BTreeMap;
 use std::net::TcpStream;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use allclear::adapters::clock::SystemClock;
+use allclear::adapters::edge_look::EdgeLook;
+use allclear::adapters::http::{Egress, Settings};
+use proof::age::{Relation, Span, shown, signed};
+use proof::asked::{Answers, Page, Question, QuestionId, REQUESTS_MAX};
+use proof::marker::{Content, Marker};
+use purge::ports::Clock;
 use sandbox::cloudfront::{self, CloudFrontStandIn, Distribution, Status};
 use sandbox::http::{Request, StandIn};
 use support::tiers::{FIRST_VERSION, Lag, Options, Tier, Tiers, Visit, until};
@@ -171,6 +179,56 @@ async fn a_stale_copy_is_given_while_it_is_fetched_anew_but_not_after_a_purge() 
     cdn.tiers.site.deploy("3");
     cdn.until_completed(&cdn.purge("/*")).await;
     assert_eq!(cdn.tiers.visit("/").await.version, "3");
+}
+
+/// The adapter's own looks: while the shield keeps its copy, by age and by content; and once it is purged.
+#[tokio::test]
+async fn the_look_sees_an_old_copy_by_its_age_and_by_its_content_and_a_new_one_too() {
+    let cdn = Cdn::start(&Options { shield_lag: Lag::LeftOut, ..Options::default() });
+    let clock = Arc::new(SystemClock::default());
+    let settings = Settings::new(Egress { allow_private: false });
+    let look = EdgeLook::new(&settings, [], Arc::clone(&clock) as Arc<dyn Clock>).expect("clients");
+    let host = "www.example.com".to_owned();
+    let look = look.with_stand_ins(BTreeMap::from([(host, cdn.tiers.address())]));
+    let marker = Marker::parse("header:x-version").expect("a marker");
+    let question = Question {
+        id: QuestionId { round: 0, page: 0, look: 1 },
+        page: Page::try_from("www.example.com/".to_owned()).expect("a page"),
+        requests_max: REQUESTS_MAX,
+        wants_body: marker.wants_body(),
+        marker_header: marker.header().map(str::to_owned),
+        asks_pods: marker.asks_pods(),
+    };
+    let ask = async || look.ask(&question, &[cdn.tiers.site.address(); 2]).await;
+    let by_age = |span: &Span, answers: &Answers| span.relate(&shown(&answers.edge.hops[0]), false);
+
+    // Four seconds: an age is believed to two.
+    until("an old copy", async || {
+        ask().await.edge.hops[0].headers.only("age").and_then(|age| age.parse().ok()) >= Some(4)
+    })
+    .await;
+    cdn.tiers.site.deploy("2");
+    let mut span = Span { before: Some(signed(clock.now())), after: 0 };
+    cdn.until_completed(&cdn.purge("/*")).await;
+    span.after = signed(clock.now());
+    let answers = ask().await;
+    assert!(matches!(by_age(&span, &answers), Relation::Before { .. }), "{answers:?}");
+    assert!(matches!(marker.compare(&answers), Content::Other(_)), "{answers:?}");
+
+    cdn.tiers.set_lag(Tier::Shield, AT_ONCE);
+    cdn.tiers.set_lag(Tier::Edge, Lag::Held);
+    let id = cdn.purge("/*");
+    cdn.tiers.until_purged(Tier::Shield, &id).await;
+    cdn.tiers.set_lag(Tier::Edge, AT_ONCE);
+    cdn.until_completed(&id).await;
+    assert_eq!(marker.compare(&ask().await), Content::New);
+    // It was stored at once. That this was after the purge shows once the clock is beyond what ages may be off by: in what is fetched anew.
+    until("it is renewed", async || {
+        cdn.tiers.tier(Tier::Shield).forget("/*");
+        cdn.empty_edge();
+        by_age(&span, &ask().await) == Relation::After
+    })
+    .await;
 }
 
 #[tokio::test]
