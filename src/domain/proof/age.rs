@@ -24,7 +24,7 @@ use crate::asked::Answer;
 const ERROR_MS: i64 = 2_000;
 
 /// The largest age there is, in seconds (RFC 9111, section 1.2.2).
-const AGE_MAX: u32 = 1 << 31;
+const OLDEST_S: u32 = 1 << 31;
 
 /// Longest name of a place in characters. CloudFront's have up to nine, as in `FRA56-P12`.
 const PLACE_CHARS_MAX: usize = 16;
@@ -102,7 +102,9 @@ impl Why {
             Self::BadAge => "its age is no number, or there are several".to_owned(),
             Self::NotCached => "it is not cached".to_owned(),
             Self::During => "it was stored while the purge was under way".to_owned(),
-            Self::NoBefore => "it may have been stored before the purge, and allclear has restarted since".to_owned(),
+            Self::NoBefore => {
+                "it may have been stored before the purge, which this allclear did not see ordered".to_owned()
+            }
             Self::InFront(name) => format!("{name} may be in front of CloudFront, and its age is not CloudFront's"),
             Self::OldOnce => "it was old, but not at two looks half a minute after the purge".to_owned(),
             Self::Once => "one look alone showed it".to_owned(),
@@ -200,7 +202,7 @@ pub fn shown(answer: &Answer) -> Shown {
 /// Digits alone: `+5` and `5, 5` are no age.
 fn age_of(text: &str) -> Option<u32> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    text.parse().ok().filter(|age| digits && *age <= AGE_MAX)
+    text.parse().ok().filter(|age| digits && *age <= OLDEST_S)
 }
 
 /// Whether every cache says that it had nothing (X-Cache; RFC 9211, section 2). One that joined another's request, or looked whether what

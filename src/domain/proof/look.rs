@@ -288,12 +288,16 @@ impl Look {
         }
     }
 
+    /// Whether each page is known, and nothing followed from it yet.
+    fn is_known(&self) -> bool {
+        let is_looking = matches!(self.stored.phase, Phase::Looking | Phase::Later);
+        is_looking && self.asking.is_empty() && self.stored.pages.iter().all(|page| page.due_s.is_none())
+    }
+
     /// Goes on to what follows, once all pages are known.
     fn judge(&mut self, now: Timestamp) -> Option<Effect> {
-        let is_known = self.asking.is_empty() && self.stored.pages.iter().all(|page| page.due_s.is_none());
-        match self.stored.phase {
-            Phase::Looking | Phase::Later if is_known => {}
-            Phase::Looking | Phase::Later | Phase::Again | Phase::Done => return None,
+        if !self.is_known() {
+            return None;
         }
         let found = worst(&self.stored.pages)?;
         let first = self.stored.phase == Phase::Looking;
@@ -326,8 +330,9 @@ impl Look {
         // A further purge that could not be made does not follow.
         let follows =
             if follows == Follows::Again && self.stored.phase == Phase::Done { Follows::Spent } else { follows };
-        let Stored { paths, round, resumed, late_s, .. } = &self.stored;
-        verdict(&self.stored.pages, Told { round: *round, paths, resumed: *resumed, late_s: *late_s, follows })
+        let Stored { paths, marker, round, resumed, late_s, .. } = &self.stored;
+        let marker = marker.as_ref();
+        verdict(&self.stored.pages, Told { round: *round, paths, marker, resumed: *resumed, late_s: *late_s, follows })
     }
 
     /// Does what the phase asks for, once it is durable.
@@ -459,6 +464,11 @@ impl Machine for Look {
     fn next_deadline(&self) -> Option<Timestamp> {
         if self.ended {
             return None;
+        }
+        // What another life has left to be done is due at once.
+        let acts = self.stored.phase != Phase::Looking && !self.acted;
+        if self.is_kept() && (acts || self.is_known()) {
+            return Some(Timestamp::default());
         }
         let is_looking = matches!(self.stored.phase, Phase::Looking | Phase::Later) && self.is_kept();
         let due = is_looking.then(|| self.due_pages().map(|(_, at)| at).min()).flatten();

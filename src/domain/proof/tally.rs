@@ -56,12 +56,21 @@ pub enum Place {
     #[serde(rename = "e")]
     Empty,
     #[serde(rename = "g")]
-    Good,
+    Good(Good),
     /// Something of which nothing can be said, in the place of what was there.
     #[serde(rename = "p")]
     Passed,
     #[serde(rename = "o")]
     Old(Old),
+}
+
+/// What the looks in a row have shown of one point of presence. A sentence names only those that showed what it says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Good {
+    #[serde(rename = "r", default)]
+    pub renewed: bool,
+    #[serde(rename = "f", default)]
+    pub fresh: bool,
 }
 
 /// Old answers of one point of presence.
@@ -185,6 +194,7 @@ impl Tally {
     /// A life that has not seen the last look, or its answer, begins its row anew.
     pub fn resume(&mut self) {
         self.row = Row::default();
+        self.forget_places();
         match (self.due_s, self.found) {
             (Some(_), None) if !self.can_ask(1) => self.close(),
             (Some(_), Some(_)) if !self.can_ask(1) => self.due_s = None,
@@ -292,10 +302,29 @@ impl Tally {
         if row.fresh > 0 || row.renewed > 0 {
             self.good_s = Some(at_s);
         }
+        self.forget_places();
+    }
+
+    /// What was shown before a row broke is not part of it.
+    fn forget_places(&mut self) {
+        let Row { renewed, fresh, empty } = self.row;
+        for seen in self.places.values_mut() {
+            let Place::Good(good) = seen else { continue };
+            good.renewed &= renewed > 0 || empty > 0;
+            good.fresh &= fresh > 0;
+            if !good.renewed && !good.fresh {
+                *seen = Place::Passed;
+            }
+        }
     }
 
     fn note_place(&mut self, glance: &Glance, old: Option<By>, is_fresh: bool, at_s: u32) {
-        let is_known = self.places.contains_key(&glance.place);
+        let known = self.places.get(&glance.place);
+        let is_known = known.is_some();
+        let good = match known {
+            Some(Place::Good(good)) => *good,
+            Some(Place::Empty | Place::Passed | Place::Old(_)) | None => Good { renewed: false, fresh: false },
+        };
         let seen = match (old, &glance.relation) {
             (Some(by), _) => {
                 // What is right has changed since: it would differ from anything that was stored.
@@ -319,8 +348,10 @@ impl Tally {
                     path: glance.path.clone(),
                 })
             }
-            (None, _) if is_fresh => Place::Good,
-            (None, Relation::After) => Place::Good,
+            (None, relation) if is_fresh => {
+                Place::Good(Good { renewed: good.renewed || *relation == Relation::After, fresh: true })
+            }
+            (None, Relation::After) => Place::Good(Good { renewed: true, ..good }),
             (None, Relation::Empty) if glance.path.is_none() => Place::Empty,
             (None, Relation::Nothing(Why::During)) => Place::Passed,
             (None, Relation::Before { .. } | Relation::Empty | Relation::Nothing(_)) => return,
@@ -337,7 +368,7 @@ impl Tally {
     pub fn old(&self) -> impl Iterator<Item = (&str, &Old)> {
         self.places.iter().filter_map(|(place, seen)| match seen {
             Place::Old(old) => Some((place.as_str(), old)),
-            Place::Empty | Place::Good | Place::Passed => None,
+            Place::Empty | Place::Good(_) | Place::Passed => None,
         })
     }
 

@@ -4,6 +4,7 @@ mod age;
 mod look;
 mod marker;
 
+mod tiers;
 mod turns;
 
 use kernel::machine::{Machine, Timestamp};
@@ -117,8 +118,10 @@ impl Stage {
     /// Lets so many seconds pass.
     fn run(&mut self, seconds: u64, mut answers: impl FnMut(Timestamp, &Question) -> Answers) {
         let until = at(self.now.as_millis() + seconds * 1000);
-        let effects = self.look.tick(self.now);
-        self.perform(effects, &mut answers);
+        if self.look.is_due(self.now) {
+            let effects = self.look.tick(self.now);
+            self.perform(effects, &mut answers);
+        }
         while let Some(next) = self.look.next_deadline().filter(|next| *next <= until) {
             assert!(next > self.now, "a deadline that no tick moves");
             self.now = next;

@@ -1,12 +1,13 @@
 //! What is said of one purge, once its pages are known: one verdict for all of them.
 //!
-//! It is stale if any page is, else unknown if any is, else renewed or fresh. "Fresh" is only said of what new pods answer.
+//! It is stale if any page is, else unknown if any is, else renewed or fresh. "Fresh" is only said of what was compared.
 
 use kernel::names::paths::PathSet;
 use kernel::text;
 
 use crate::age::Why;
-use crate::tally::{By, Found, Old, Place, Tally};
+use crate::marker::Marker;
+use crate::tally::{By, Found, Good, Old, Place, Tally};
 
 /// Pages that a sentence names, of 32; of the others it says how many there are.
 const NAMED: usize = 3;
@@ -48,11 +49,22 @@ pub struct Verdict {
 pub(crate) struct Told<'a> {
     pub round: u8,
     pub paths: &'a PathSet,
+    pub marker: Option<&'a Marker>,
     /// Times are known by less than they are: another life began to count.
     pub resumed: bool,
     /// How late the latest look was, in seconds.
     pub late_s: u32,
     pub follows: Follows,
+}
+
+impl Told<'_> {
+    /// What fresh means here.
+    fn right(&self) -> String {
+        match self.marker.filter(|marker| !marker.asks_pods()) {
+            Some(marker) => format!("what {marker} asks for"),
+            None => "what the new pods answer".to_owned(),
+        }
+    }
 }
 
 /// The worst of all pages; none where one is not known yet.
@@ -87,13 +99,21 @@ pub(crate) fn verdict(pages: &[Tally], told: Told<'_>) -> Option<Verdict> {
         Found::Stale => joined(&those, |page| stale(page, &told)),
         Found::Unknown => joined(&those, unknown),
         Found::Renewed => {
-            let seen = joined(&those, |page| format!("{}{}", page.page, since(page, told.resumed)));
-            format!("nothing stored before the purge is left{}: {seen}", places(&those))
+            let place = |page: &Tally| places(page, |good| good.renewed);
+            let seen = |page: &Tally| format!("{}{}", page.page, since(page, told.resumed));
+            // Each page only where it was seen.
+            match those.first().map(|first| place(first)).filter(|at| those.iter().all(|page| place(page) == *at)) {
+                Some(at) => format!("nothing stored before the purge is left{at}: {}", joined(&those, seen)),
+                None => {
+                    let seen = |page: &Tally| format!("{}{}{}", page.page, place(page), since(page, told.resumed));
+                    format!("nothing stored before the purge is left: {}", joined(&those, seen))
+                }
+            }
         }
         Found::Fresh => {
             let fresh = |page: &Tally| {
-                let place = places(&[page]);
-                format!("{}{place} is what the new pods answer{}", page.page, since(page, told.resumed))
+                let place = places(page, |good| good.fresh);
+                format!("{}{place} is {}{}", page.page, told.right(), since(page, told.resumed))
             };
             format!("the edge is fresh: {}", joined(&those, fresh))
         }
@@ -102,7 +122,7 @@ pub(crate) fn verdict(pages: &[Tally], told: Told<'_>) -> Option<Verdict> {
         words.push_str(&counts.words(pages.len()));
     }
     if told.late_s > 0 {
-        words.push_str(&format!("; looked up to {} s late, because others were looked at", told.late_s));
+        words.push_str(&format!("; looked up to {} s late", told.late_s));
     }
     words.push_str(&follow(&those, &told));
     Some(Verdict { round: told.round, found, counts, follows: told.follows, words })
@@ -124,16 +144,13 @@ fn joined(pages: &[&Tally], words: impl Fn(&Tally) -> String) -> String {
     named.join(", ")
 }
 
-/// Where it was seen: ` at FRA56-P1`.
-fn places(pages: &[&Tally]) -> String {
+/// Where it was seen so: ` at FRA56-P1`.
+fn places(page: &Tally, is_so: impl Fn(&Good) -> bool) -> String {
     let seen = |(place, seen): (&String, &Place)| match seen {
-        Place::Good | Place::Empty => Some(place.clone()),
-        Place::Passed | Place::Old(_) => None,
+        Place::Good(good) if is_so(good) && !place.is_empty() => Some(place.clone()),
+        Place::Good(_) | Place::Empty | Place::Passed | Place::Old(_) => None,
     };
-    let mut names: Vec<String> = pages.iter().flat_map(|page| page.places.iter().filter_map(seen)).collect();
-    names.sort();
-    names.dedup();
-    names.retain(|name| !name.is_empty());
+    let names: Vec<String> = page.places.iter().filter_map(seen).collect();
     if names.is_empty() { String::new() } else { format!(" at {}", names.join(", ")) }
 }
 
@@ -164,7 +181,7 @@ fn stale(page: &Tally, told: &Told<'_>) -> String {
             format!("{name} is stale{at}: stored {by} before the purge (age {age_s})")
         }
         By::Content(_) => {
-            format!("{name} is stale{at}: it is not what the new pods answer, {least}{} s after the purge", old.at_s)
+            format!("{name} is stale{at}: it is not {}, {least}{} s after the purge", told.right(), old.at_s)
         }
     }
 }

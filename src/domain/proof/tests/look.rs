@@ -276,7 +276,7 @@ fn another_life_goes_on_and_takes_nothing_for_stale_by_its_age() {
     });
     assert_eq!((stage.told[0].found, &stage.again[..]), (Found::Unknown, &[0; 0][..]));
     assert!(
-        stage.words()[0].ends_with("it may have been stored before the purge, and allclear has restarted since")
+        stage.words()[0].ends_with("it may have been stored before the purge, which this allclear did not see ordered")
             || stage.words()[0].ends_with("it was old, but not at two looks half a minute after the purge")
     );
 
@@ -350,4 +350,47 @@ fn a_question_that_nobody_answers_is_given_up() {
     stage.run(1_000, |_, _| Answers { edge: failed("no route"), pods: Vec::new() });
     assert_eq!(stage.told[0].found, Found::Unknown);
     assert!(stage.words()[0].contains("looked up to 1800 s late"), "{}", stage.words()[0]);
+}
+
+#[test]
+fn what_is_stored_is_small_and_never_larger_than_its_part_of_a_record() {
+    let size = |stage: &Stage| serde_json::to_string(stage.look.stored()).unwrap().len();
+    let mut usual = Stage::new(None, 1);
+    usual.run_with(600, OLD, &[HIT]);
+    let label = "a".repeat(60);
+    let path = |n: usize| format!("/{n:02}{}", "p".repeat(253));
+    let pages: Vec<String> = (0..32).map(|n| format!("{label}.{label}.{label}.{label}.example{}", path(n))).collect();
+    let mut largest = Stage::of(&pages.iter().map(String::as_str).collect::<Vec<_>>(), Some("header:x-version"), 3);
+    let mut turn = 0;
+    largest.run(2_000, |now, question| {
+        turn += 1;
+        let place = format!("FRA56-P12345678{}", turn % 3);
+        let hop = answer(&path(99), now, &[("x-amz-cf-pop", &place), ("x-version", "v1"), ("age", "2147483648")]);
+        Answers { edge: reply(hop), pods: pods(question, now) }
+    });
+    println!("bytes of a stored look: {} of one page, {} of 32 at most", size(&usual), size(&largest));
+    assert!(size(&usual) < 400 && size(&largest) < 40_000, "{} {}", size(&usual), size(&largest));
+}
+
+#[test]
+fn a_sentence_says_no_more_than_what_was_seen() {
+    let mut stage = Stage::of(&["a.example.com/", "b.example.com/"], None, 0);
+    stage.run(600, |now, question| {
+        let place = if question.page.host().as_str() == "a.example.com" { "FRA56-P1" } else { "AMS1-P1" };
+        Answers { edge: reply(answer("/", now, &[("x-amz-cf-pop", place), ("age", "0")])), pods: Vec::new() }
+    });
+    let words = "nothing stored before the purge is left: a.example.com/ at FRA56-P1, 10 s after it, \
+                 b.example.com/ at AMS1-P1, 10 s after it";
+    assert_eq!(stage.words(), [words], "each page where it was seen");
+    for (version, words) in [
+        ("v2", "the edge is fresh: www.example.com/ at FRA56-P1 is what header:x-version=v2 asks for, 2 s after it"),
+        (
+            "v1",
+            "www.example.com/ is stale at FRA56-P1: it is not what header:x-version=v2 asks for, 60 s after the purge",
+        ),
+    ] {
+        let mut stage = Stage::new(Some("header:x-version=v2"), 0);
+        stage.run_with(600, 105_000, &[("x-version", version)]);
+        assert!(stage.words()[0].starts_with(words), "no pod was asked: {:?}", stage.words());
+    }
 }
