@@ -146,6 +146,10 @@ fuzz: ## Gives every decoder of outside bytes hostile inputs for FUZZ_SECONDS; g
 latency: ## Prints how soon a purge follows the last fact, alone and in a group of three, beside the aims
 	$(CARGO) bench $(LOCKED) --quiet --bench latency
 
+.PHONY: edge
+edge: test-setup ## Prints how soon after a purge the look knows how the edge is, on two tiers of real Varnish; takes minutes
+	$(CARGO) test $(LOCKED) --quiet --test adapter -- --ignored edge_in_numbers --nocapture
+
 .PHONY: bench
 bench: ## Measures the hot paths: decoding, deciding, matching, purging
 	$(CARGO) bench $(LOCKED) --bench decode --bench rollout --bench distribution --bench purge

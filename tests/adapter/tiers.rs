@@ -1,6 +1,8 @@
 //! What becomes of a purge in two tiers of a real cache: the rows of what was seen beforehand, each made anew. They are facts about
 //! caches, on which the proof of a fresh edge rests.
 
+mod numbers;
+
 use std::collections::BTreeMap;
 use std::net::TcpStream;
 use std::path::Path;
