@@ -56,7 +56,7 @@ linted: ## Builds the tests and checks everything meanwhile, as `lint` does
 	$(LINTED) $(CARGO) test $(LOCKED) --workspace --all-targets --no-run
 
 .PHONY: test-setup
-test-setup: ## Gets what the tests need beside Rust: moto, dulwich, helm, kubectl, the API's schemas, git and redis-server
+test-setup: ## Gets what the tests need beside Rust: moto, dulwich, helm, kubectl, the API's schemas, git, redis-server and varnish
 	@scripts/test-setup.sh
 
 .PHONY: fmt
@@ -145,6 +145,10 @@ fuzz: ## Gives every decoder of outside bytes hostile inputs for FUZZ_SECONDS; g
 .PHONY: latency
 latency: ## Prints how soon a purge follows the last fact, alone and in a group of three, beside the aims
 	$(CARGO) bench $(LOCKED) --quiet --bench latency
+
+.PHONY: edge
+edge: test-setup ## Prints how soon after a purge the look knows how the edge is, on two tiers of real Varnish; takes minutes
+	$(CARGO) test $(LOCKED) --quiet --test adapter -- --ignored edge_in_numbers --nocapture
 
 .PHONY: bench
 bench: ## Measures the hot paths: decoding, deciding, matching, purging

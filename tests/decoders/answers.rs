@@ -1,4 +1,4 @@
-//! What other systems answer: CloudFront, verdicts of others, another allclear, collectors of traces, and the header by which all ask for patience.
+//! What other systems answer: CloudFront, the edge's bodies, verdicts of others, another allclear, collectors of traces, and the header by which all ask for patience.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -8,6 +8,7 @@ use allclear::adapters::clock::SystemClock;
 use allclear::adapters::cloudfront::{CloudFront, Options, StaticCredentials, Timeouts};
 use allclear::adapters::collector::rejected;
 use allclear::adapters::edge::FreshEdges;
+use allclear::adapters::edge_look::decode::decoded;
 use allclear::adapters::http::retry_after;
 use allclear::adapters::kubernetes::secrets::KubernetesSecrets;
 use allclear::adapters::kubernetes::{Cluster, Scope};
@@ -23,10 +24,12 @@ use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 use kernel::id::{InvalidationId, Origin, Reference, Revision, Subject, WorkloadId};
 use kernel::names::distribution::{Distribution, DistributionId};
 use kernel::names::workload_name::WorkloadName;
+use miniz_oxide::deflate::compress_to_vec;
 use objects::gates::VerdictSource;
 use objects::pipeline::spec::{Purged, PurgedBy};
 use objects::ports::pipeline::Edges;
 use objects::ports::{Asking, Verdicts};
+use proof::asked::{BODY_BYTES_MAX, Body};
 use purge::bounds::policy::Policy;
 use purge::ports::{Cdn, CdnError};
 
@@ -37,6 +40,7 @@ pub const TARGETS: &[Target] = &[
     target("cloudfront_distributions", distributions),
     target("cloudfront_invalidations", invalidations),
     target("cloudfront_error", refused),
+    target("coded_body", coded_body),
     target("verdict", verdict),
     target("fresh_edge", fresh_edge),
     target("retry_after", patience),
@@ -124,6 +128,19 @@ fn invalidations(bytes: &[u8]) -> bool {
         spoken(&error);
     }
     is_read
+}
+
+/// The first line is the coding, and what follows is coded so. A body is within its bound, and by the other way to it the same.
+fn coded_body(bytes: &[u8]) -> bool {
+    let mut parts = bytes.splitn(2, |byte| *byte == b'\n');
+    let (Some(codings), Some(coded)) = (parts.next(), parts.next()) else { return false };
+    let Body::Whole(body) = decoded(&String::from_utf8_lossy(codings), coded) else { return false };
+    assert!(body.len() <= BODY_BYTES_MAX, "{} bytes", body.len());
+    let length = u32::try_from(body.len()).unwrap();
+    let head = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3];
+    let again = [head.as_slice(), &compress_to_vec(&body, 1), &[0; 4], &length.to_le_bytes()].concat();
+    assert_eq!(decoded("gzip", &again), Body::Whole(body));
+    true
 }
 
 /// A refusal is never a success, and never says what could be a credential.

@@ -23,3 +23,4 @@ pub mod process;
 pub mod redis;
 pub mod snapshot;
 pub mod stage;
+pub mod tiers;
