@@ -202,7 +202,7 @@ async fn the_look_sees_an_old_copy_by_its_age_and_by_its_content_and_a_new_one_t
         asks_pods: marker.asks_pods(),
     };
     let ask = async || look.ask(&question, &[cdn.tiers.site.address(); 2]).await;
-    let by_age = |span: &Span, answers: &Answers| span.relate(&shown(&answers.edge.hops[0]), false);
+    let by_age = |span: &Span, answers: &Answers| span.relate(&shown(&answers.edge.hops[0]));
 
     // Four seconds: an age is believed to two.
     until("an old copy", async || {
