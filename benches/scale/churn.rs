@@ -87,7 +87,7 @@ pub async fn measure(cluster: &Cluster, controller: &Controller, report: &mut Re
     report.line(&format!("{what}: requests a second"), (made.len() / passed).to_string(), "");
     let mut kinds: BTreeMap<(String, String), usize> = BTreeMap::new();
     for one in &made {
-        let kind = one.path.split('/').filter(|part| !part.chars().any(|c| c.is_ascii_digit() || c == '-')).next_back();
+        let kind = one.path.split('/').rfind(|part| !part.chars().any(|c| c.is_ascii_digit() || c == '-'));
         *kinds.entry((one.method.to_string(), kind.unwrap_or_default().to_owned())).or_default() += 1;
     }
     kinds.iter().for_each(|((method, kind), count)| println!("{what}: {method} {kind}: {count}"));
