@@ -185,7 +185,7 @@ mod tests {
     fn colours_end_before_the_text_and_are_nowhere_else() {
         let text = laid_out(Duration::ZERO, "rollout failed", NOTE, Some(80), colour("rollout failed"));
         assert_eq!(text.matches('\u{1b}').count(), 2);
-        assert!(text.contains(&format!("{RED}rollout failed       {PLAIN} the edge")), "{text}");
+        assert!(text.contains(&format!("{RED}rollout failed       {PLAIN} CloudFront")), "{text}");
         assert!(!laid_out(Duration::ZERO, "rollout failed", NOTE, Some(80), "").contains('\u{1b}'));
     }
 }
