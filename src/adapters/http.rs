@@ -228,7 +228,7 @@ impl Client {
     pub async fn whole(&self, request: Request, answer_max: usize) -> Result<Option<Answer>, Error> {
         let timeout = request.timeout;
         let reading = async {
-            let mut head = self.head(request).await?;
+            let mut head = self.opened(request).await?;
             let (status, headers) = (head.status, std::mem::take(&mut head.headers));
             Ok(head.body(answer_max).await?.map(|body| Answer { status, headers, body }))
         };
@@ -243,7 +243,12 @@ impl Client {
     pub async fn head(&self, request: Request) -> Result<Head, Error> {
         let timeout = request.timeout;
         let too_late = |_| Err(Error::Failed(format!("no answer within {}", spoken(timeout))));
-        let mut response = tokio::time::timeout(timeout, self.begin(request)).await.unwrap_or_else(too_late)?;
+        tokio::time::timeout(timeout, self.opened(request)).await.unwrap_or_else(too_late)
+    }
+
+    /// Sends a request and reads the head of its answer, without a bound of time.
+    async fn opened(&self, request: Request) -> Result<Head, Error> {
+        let mut response = self.begin(request).await?;
         let headers = std::mem::take(response.headers_mut());
         Ok(Head { status: response.status().as_u16(), headers, response })
     }

@@ -10,7 +10,7 @@ use crate::commands::{allclear, said};
 use crate::scene::{DISTRIBUTION, HOST, NAME, NAMESPACE, Scene, image};
 
 /// Who may ask whether an edge is purged.
-const TOKEN: &str = "a token of more than thirty-two characters";
+const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
 /// The workload beside [`NAME`]; its container has its name, so that the two run different versions.
 const GREEN: &str = "green";
