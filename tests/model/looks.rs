@@ -269,7 +269,7 @@ fn search(world: World, states: usize) {
 
 #[test]
 fn a_further_purge_follows_only_from_evidence_that_is_durable() {
-    search(World { again_max: 1, restarts_max: 1, stubborn: false, hasty: false }, 152_898);
+    search(World { again_max: 1, restarts_max: 1, stubborn: false, hasty: false }, 213_006);
 }
 
 #[test]
