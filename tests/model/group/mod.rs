@@ -165,7 +165,7 @@ pub fn search_part(name: &str, world: World, ends: &[&str], states: usize) -> BT
     assert_unbroken(name, &far);
     let found: BTreeSet<&str> = near.discoveries().into_keys().chain(far.discoveries().into_keys()).collect();
     for end in ends {
-        assert!(found.contains(end), "{name} never {end}");
+        assert!(found.contains(end), "{name} never {end}, but {found:?}");
     }
     found
 }
