@@ -2,9 +2,9 @@
 //!
 //! - GET, with what browsers accept of codings that CloudFront keys by; no cookies. A connection of its own for each request.
 //! - Names are resolved and judged by the guard of [`super::http`], for each request anew: public addresses only, unless the operator
-//!   allows a host. Pods may be private; nobody may be link-local or a metadata service.
+//!   allows a host. Addresses of pods may be private. None may be link-local or that of a metadata service.
 //! - A redirect is followed within the host only, and over https only. Where it leads is never repeated whole: it may hold a secret.
-//! - A body that nobody wants is not read. One that is wanted is read and decoded within a bound ([`decode`]).
+//! - A body is read only where the question asks for it, and read and decoded within a bound ([`decode`]).
 //!
 //! Not for what an answer means, nor for which pages and pods are asked, nor how often; that is crate `proof`.
 
@@ -50,7 +50,7 @@ const NAME_BYTES_MAX: usize = 100;
 
 /// The way to the edge and to new pods.
 pub struct EdgeLook {
-    /// For hosts whose addresses are everybody's.
+    /// For hosts with public addresses.
     public: Client,
     /// For pods, for hosts that the operator allows, and for stand-ins.
     private: Client,

@@ -36,7 +36,7 @@ pub const REQUESTS_MAX: u8 = 3;
 /// Longest path that is looked at, in bytes. It stands in a record, up to 32 times, and people read it in a sentence.
 pub const PATH_BYTES_MAX: usize = 256;
 
-/// Values kept of one header, and bytes of each. `Via` has one line for each proxy at most; longer ones are nobody's.
+/// Values kept of one header, and bytes of each. `Via` has one line for each proxy at most; longer ones are not kept.
 const HEADER_VALUES_MAX: usize = 8;
 const VALUE_BYTES_MAX: usize = 512;
 

@@ -278,7 +278,7 @@ impl Look {
         tally.absorb(judge, answers, at_s, booked);
     }
 
-    /// Gives up questions that nobody answers.
+    /// Gives up questions without an answer.
     fn give_up(&mut self, now: Timestamp) {
         let is_lost = |asking: &&Asking| asking.since.is_some_and(|since| since.after(ANSWER_WAIT) <= now);
         let lost: Vec<QuestionId> = self.asking.values().filter(is_lost).map(|asking| asking.id).collect();

@@ -7,7 +7,7 @@
 //! | `body-hash` | the SHA-256 of the decoded body, as `sha256sum` writes it |
 //! | `etag` | the entity tag, compared weakly (RFC 9110, section 8.8.3.2) |
 //!
-//! With `=VALUE` at its end nobody is asked for what is right: `header:x-version=v7`.
+//! With `=VALUE` at its end no pod is asked for what is right: `header:x-version=v7`.
 //!
 //! It alone finds an answer of an old pod that was stored after the purge. Where it is missing at the edge nothing is said: the CDN may
 //! take it away.
