@@ -75,7 +75,8 @@ impl fmt::Display for Step {
 fn life() -> Vec<Step> {
     let old = sight("2026.11.19", 1, PODS);
     let record = old.version.as_ref().ok().map(|version| baseline(&old, version, Seq(0)));
-    let policy = Policy { settle: Duration::ZERO, ..Policy::default() };
+    let mut policy = Policy::default();
+    policy.barrier.settle = Duration::ZERO;
     let mut machine = Rollout::resume(identity(), policy, Seq(0), record);
     let mut sights: VecDeque<Workload> = (0..=PODS).map(|updated| sight("2026.11.20", 2, updated)).collect();
     let mut events = VecDeque::new();

@@ -62,7 +62,9 @@ use kernel::names::paths::PathSet;
 use layers::Layer;
 use problem::Findings;
 use purge::agreement::roster::Trust;
-use purge::bounds::policy::{Agreement, AtTimeout, Choice, Missing, OnMissing, OnRollback, Policy, Versions};
+use purge::bounds::policy::{
+    Agreement, AtBarrier, AtTimeout, Choice, Missing, OnMissing, OnRollback, Policy, Versions,
+};
 use purge::bounds::tenants::Tenants;
 use purge::purges::purge::{Pace, Rate};
 use purge::records::rules::Rules;
@@ -433,8 +435,7 @@ impl Config {
         Policy {
             kinds: self.kinds.clone(),
             rollout_timeout: self.rollout.timeout,
-            settle: self.rollout.settle,
-            drain_timeout: self.rollout.drain_timeout,
+            barrier: AtBarrier { settle: self.rollout.settle, drain_timeout: self.rollout.drain_timeout },
             zero_is_complete: self.rollout.zero_replicas == ZeroReplicas::Complete,
             version: self.version.clone(),
             paths: self.purge.paths.clone(),

@@ -455,7 +455,7 @@ fn whoever_takes_over_waits_once_for_all_that_follows_from_a_decision() {
     field.nodes[0].idle = true;
     let mut longest = Duration::ZERO;
     for number in 1..=40 {
-        let decided = field.now.after(Policy::default().settle);
+        let decided = field.now.after(Policy::default().barrier.settle);
         field.roll_out(number, &[]);
         field.pass(Duration::from_secs(60));
         let made = field.made.values().map(|(_, _, at)| *at).max().unwrap();

@@ -9,7 +9,7 @@ use kernel::names::image::Version;
 use kernel::promise::Promise;
 use kinds::reported::{GivenUp, Replicas, Says};
 use notices::notice::Kind;
-use purge::bounds::policy::{OnRollback, Policy};
+use purge::bounds::policy::{AtBarrier, OnRollback, Policy};
 use purge::records::record::{Outcome, Phase};
 use purge::rollouts::rollout::baseline;
 use purge::testing;
@@ -159,11 +159,10 @@ fn rollout(version: &str, generation: i64) -> Vec<Option<Workload>> {
 
 pub fn world(script: Vec<Option<Workload>>) -> World {
     // Without the barrier, but in the searches that are about it.
-    let (settle, drain_timeout) = (Duration::ZERO, Duration::ZERO);
+    let barrier = AtBarrier { settle: Duration::ZERO, drain_timeout: Duration::ZERO };
     let policy = Policy {
         rollout_timeout: Duration::from_secs(2),
-        settle,
-        drain_timeout,
+        barrier,
         // So that what was served needs no watch of pods, but in the searches that are about it.
         on_rollback: OnRollback::Close,
         ..Policy::default()
@@ -197,8 +196,8 @@ pub fn behind_the_barrier(ends: bool) -> World {
     let mut script = vec![sight("a", 1, true, 2), sight("b", 2, false, 2), sight("b", 2, true, 2)];
     script.extend(ends.then(|| sight("b", 2, true, 2)));
     let world = world(script);
-    let (settle, drain_timeout) = (Duration::from_secs(1), Duration::from_secs(5));
-    let policy = Policy { settle, drain_timeout, ..world.policy.clone() };
+    let barrier = AtBarrier { settle: Duration::from_secs(1), drain_timeout: Duration::from_secs(5) };
+    let policy = Policy { barrier, ..world.policy.clone() };
     World { policy, serving: BTreeSet::from([2]), ..world }
 }
 

@@ -400,7 +400,7 @@ impl World {
         if (record.revision != expected || below) && self.mutant != Some(Mutant::NoCompareAndSet) {
             return Event::Conflicted(held.cloned().map(Box::new), next.floor);
         }
-        past::note_vote(next, &record, &self.serving, (self.policy.settle, self.policy.drain_timeout));
+        past::note_vote(next, &record, &self.serving, (self.policy.barrier.settle, self.policy.barrier.drain_timeout));
         past::note_write(next, &record, self.listed, self.distributions());
         next.ledger = Some(Hashed::new(record));
         Event::Stored

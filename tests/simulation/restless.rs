@@ -23,7 +23,7 @@ const GIVES_UP: Millis = DRAIN + SETTLE + 60_000;
 
 fn defaults() -> Settings {
     let mut settings = settings();
-    settings.policy.settle = Duration::from_millis(SETTLE);
+    settings.policy.barrier.settle = Duration::from_millis(SETTLE);
     settings
 }
 

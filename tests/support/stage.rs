@@ -15,7 +15,7 @@ use kernel::id::WorkloadId;
 use kernel::names::image::{Container, Version};
 use kinds::reported::{self, Replicas, Says};
 use notices::delivery;
-use purge::bounds::policy::Policy;
+use purge::bounds::policy::{AtBarrier, Policy};
 use purge::purges::catalog::Freshness;
 use purge::purges::purge::Pace;
 use purge::testing;
@@ -132,7 +132,7 @@ pub fn settings() -> Settings {
         own_thread: false,
         policy: Policy {
             rollout_timeout: Duration::from_secs(600),
-            settle: Duration::from_millis(300),
+            barrier: AtBarrier { settle: Duration::from_millis(300), ..AtBarrier::default() },
             ..Policy::default()
         },
         pace: Pace::default(),

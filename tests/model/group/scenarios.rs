@@ -10,7 +10,7 @@ use std::time::Duration;
 use kernel::names::image::Container;
 use kernel::promise::Promise;
 use kinds::reported::Replicas;
-use purge::bounds::policy::{Agreement, AtTimeout, OnRollback, Policy};
+use purge::bounds::policy::{Agreement, AtBarrier, AtTimeout, OnRollback, Policy};
 use purge::records::record::Record;
 use purge::workloads::workload::{Tuning, Workload};
 
@@ -22,9 +22,9 @@ use crate::rollout::{quick, sight};
 fn policy() -> Policy {
     let group = Agreement { timeout: Duration::from_secs(3600), ..Agreement::default() };
     // The barrier is each member's own; the searches of one member have it.
-    let (settle, drain_timeout) = (Duration::ZERO, Duration::ZERO);
+    let barrier = AtBarrier { settle: Duration::ZERO, drain_timeout: Duration::ZERO };
     let on_rollback = OnRollback::Close;
-    Policy { rollout_timeout: Duration::from_secs(900), settle, drain_timeout, on_rollback, group, ..Policy::default() }
+    Policy { rollout_timeout: Duration::from_secs(900), barrier, on_rollback, group, ..Policy::default() }
 }
 
 /// A cluster in which the workload goes through these states, and has been at the first one for long.

@@ -17,11 +17,7 @@ pub struct Policy {
     pub kinds: BTreeSet<Kind>,
     /// How long a rollout may take before it is recorded as failed. A workload's annotation overrides it.
     pub rollout_timeout: Duration,
-    /// How long a rollout waits after its last old pod has stopped serving: kube-proxies, Ingress controllers and load balancers
-    /// hear of it a moment later.
-    pub settle: Duration,
-    /// How long old pods are waited for; zero means not at all.
-    pub drain_timeout: Duration,
+    pub barrier: AtBarrier,
     /// Whether a workload scaled to zero counts as complete. By default it neither completes nor fails (decision 20).
     pub zero_is_complete: bool,
     pub version: Versions,
@@ -37,6 +33,21 @@ pub struct Policy {
     pub missing: Missing,
     /// How the members of a group agree. Without effect while alone.
     pub group: Agreement,
+}
+
+/// How long a rollout waits for its old pods (decision 33).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct AtBarrier {
+    /// After the last old pod has stopped serving: kube-proxies, Ingress controllers and load balancers hear of it a moment later.
+    pub settle: Duration,
+    /// For old pods at most; zero means not at all.
+    pub drain_timeout: Duration,
+}
+
+impl Default for AtBarrier {
+    fn default() -> Self {
+        Self { settle: SETTLE_DEFAULT, drain_timeout: DRAIN_TIMEOUT_DEFAULT }
+    }
 }
 
 /// What becomes of a workload that had hosts, and has none when its rollout completes.
@@ -149,8 +160,7 @@ impl Default for Policy {
         Self {
             kinds: Kind::ALL.into(),
             rollout_timeout: ROLLOUT_TIMEOUT_DEFAULT,
-            settle: SETTLE_DEFAULT,
-            drain_timeout: DRAIN_TIMEOUT_DEFAULT,
+            barrier: AtBarrier::default(),
             zero_is_complete: false,
             version: Versions::default(),
             paths: PathSet::default(),

@@ -20,8 +20,7 @@ pub fn settings(policy: &Policy, keyed: bool) -> BTreeMap<String, String> {
     let Policy {
         kinds,
         rollout_timeout: _,
-        settle: _,
-        drain_timeout: _,
+        barrier: _,
         zero_is_complete,
         version: Versions { of, same_digest_is_same },
         paths,

@@ -17,7 +17,7 @@
 
 use std::time::Duration;
 
-use crate::bounds::policy::Policy;
+use crate::bounds::policy::{AtBarrier, Policy};
 use crate::records::record::Phase;
 use crate::rollouts::rollout::served::move_edge;
 use crate::rollouts::rollout::words::{AFTER_SETTLING, AFTER_THE_BARRIER, NEW_AND_AVAILABLE, settling, short, then};
@@ -109,7 +109,8 @@ pub(super) struct Bounds {
 impl Bounds {
     /// As the policy has them.
     pub(super) const fn of(policy: &Policy) -> Self {
-        Self { settle: policy.settle, drain: policy.drain_timeout }
+        let AtBarrier { settle, drain_timeout } = policy.barrier;
+        Self { settle, drain: drain_timeout }
     }
 
     /// How long after the predicate has held it goes on with what there is.
@@ -336,7 +337,7 @@ impl Barrier {
         };
         let old = self.waiting.as_ref().and_then(|waiting| match waiting.quiet_since {
             None => Some(waiting.hindrance(&self.look)),
-            Some(since) if now.since(since) >= policy.settle => None,
+            Some(since) if now.since(since) >= policy.barrier.settle => None,
             Some(since) => {
                 let quiet = text::duration(now.since(since));
                 Some(format!("an old pod served until {quiet} ago"))

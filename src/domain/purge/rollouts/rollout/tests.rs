@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::agreement::group as agreement;
-use crate::bounds::policy::OnRollback;
+use crate::bounds::policy::{AtBarrier, OnRollback};
 use crate::purges::purge::Progress;
 use crate::records::record::{Change, Failure, Outcome, Phase};
 use crate::testing::{answers, identity, settled, unreadable_image, version};
@@ -47,7 +47,8 @@ fn half(tag: &str, generation: i64) -> Workload {
 }
 
 fn without_barrier(on_rollback: OnRollback) -> Policy {
-    Policy { settle: Duration::ZERO, drain_timeout: Duration::ZERO, on_rollback, ..Policy::default() }
+    let barrier = AtBarrier { settle: Duration::ZERO, drain_timeout: Duration::ZERO };
+    Policy { barrier, on_rollback, ..Policy::default() }
 }
 
 /// A machine in a world where everything it asks for works, except what a test takes in hand.

@@ -374,7 +374,7 @@ fn state(
 
 /// No old pod serves, and it waits on.
 pub(super) fn settling(policy: &Policy) -> String {
-    format!("no old pod serves any more; settling for {}", text::duration(policy.settle))
+    format!("no old pod serves any more; settling for {}", text::duration(policy.barrier.settle))
 }
 
 /// A rollout at the barrier in words, and what comes next, for who does not know how long it has waited: by one look at its old pods,
@@ -388,7 +388,10 @@ pub(super) fn from_outside(old: Option<&Result<OldPods, PortError>>, policy: &Po
         Some(Ok(old)) => old.to_string(),
         Some(Err(why)) => format!("cannot see whether old pods still serve: {why}"),
     };
-    (format!("{NEW_AND_AVAILABLE}; {waits}, {} at most", text::duration(policy.drain_timeout)), AFTER_THE_BARRIER)
+    (
+        format!("{NEW_AND_AVAILABLE}; {waits}, {} at most", text::duration(policy.barrier.drain_timeout)),
+        AFTER_THE_BARRIER,
+    )
 }
 
 /// Why a workload's rollout cannot be judged now.

@@ -17,7 +17,7 @@ impl Story {
         story.see(half("b", 2));
         story.see(complete("b", 2));
         story.held.extend(held);
-        story.pass(Policy::default().settle - Duration::from_millis(1));
+        story.pass(Policy::default().barrier.settle - Duration::from_millis(1));
         let before = story.effects.len();
         story.pass(Duration::from_millis(1));
         (story, before)
@@ -97,7 +97,7 @@ fn a_life_that_ends_before_the_write_begins_with_the_settling_again_and_purges_o
         let mut next = Story { machine, held: BTreeSet::new(), effects: Vec::new(), ..story };
         next.see(complete("b", 2));
         assert_eq!(next.purges().len(), 0, "{held}: it settles");
-        next.pass(Policy::default().settle);
+        next.pass(Policy::default().barrier.settle);
         assert_eq!((next.purges().len(), next.last()), (1, Some(&Outcome::Purged)), "{held}");
     }
 }

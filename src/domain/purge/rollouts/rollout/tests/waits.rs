@@ -33,7 +33,8 @@ impl Walk {
     fn take_as(identity: Identity, wait: Wait, treatment: Treatment, time: Duration) -> Vec<(Duration, Notice)> {
         let workload = complete("a", 1);
         let record = baseline(&workload, workload.version.as_ref().unwrap(), Seq(0));
-        let policy = Policy { settle: Duration::ZERO, ..Policy::default() };
+        let mut policy = Policy::default();
+        policy.barrier.settle = Duration::ZERO;
         let machine = Attended::new(Rollout::resume(identity, policy, Seq(0), Some(record)));
         let now = Timestamp::from_millis(0);
         let mut walk = Self { machine, now, workload: complete("b", 2), wait, treatment, told: Vec::new() };
