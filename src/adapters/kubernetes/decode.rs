@@ -46,7 +46,7 @@ fn read(kind: Kind, of: &VersionOf, json: &str) -> Result<Workload, Unreadable> 
     let Own { replicas, says, refused, starting, deadline, newest, stable } = own;
     let annotations = metadata.annotations.iter().map(|(key, value)| (key.as_str(), value.as_str()));
     let mut tuning = Tuning::read(annotations);
-    tuning.own_deadline = deadline;
+    tuning.deadlines.own = deadline;
     let declared = kind.custom().map(CustomKind::says);
     let template = declared.map_or("/spec/template", |declared| declared.template.as_str());
     let inherits = template_of.as_ref().is_some_and(|of| !of.selects);
@@ -266,6 +266,7 @@ mod tests {
 
     use super::*;
     use kinds::reported::{Replicas, Says};
+    use purge::workloads::workload::Deadlines;
 
     fn example() -> Value {
         json!({
@@ -328,7 +329,8 @@ mod tests {
             assert_eq!(workload.replicas, Replicas { desired: 3, ..Replicas::default() });
         }
         assert_eq!(with("/spec/replicas", json!(null)).unwrap().replicas.desired, 1);
-        let tuning = Tuning { own_deadline: Some(Duration::from_secs(600)), ..Tuning::default() };
+        let deadlines = Deadlines { own: Some(Duration::from_secs(600)), ..Deadlines::default() };
+        let tuning = Tuning { deadlines, ..Tuning::default() };
         assert_eq!(with("/metadata/annotations", json!(null)).unwrap().tuning, tuning);
     }
 

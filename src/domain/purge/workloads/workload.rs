@@ -7,19 +7,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::records::record::{VERSION_BYTES_MAX, VOTE_PATH_BYTES_MAX};
+use crate::workloads::annotated::{Unusable, group_version, list, timeout, truth};
 use crate::workloads::template_of::TemplateOf;
 use kernel::id::{Kind, WorkloadId};
-use kernel::names::distribution::{self, DistributionId};
-use kernel::names::group_name::{self, GroupName};
-use kernel::names::host::{self, Host};
-use kernel::names::image::{self, Container, NotAVersionOf, Version, VersionOf};
-use kernel::names::paths::{self, Path, PathSet};
+use kernel::names::distribution::DistributionId;
+use kernel::names::group_name::GroupName;
+use kernel::names::host::Host;
+use kernel::names::image::{self, Container, Version, VersionOf};
+use kernel::names::paths::{Path, PathSet};
 use kernel::names::selector::LabelSelector;
 use kernel::text::cut;
 use kinds::pods::PodLabels;
 use kinds::reported::{Replicas, Reported, Says, Standing};
 use kinds::{Newest, Stable};
-use notices::delivery::{InvalidResend, Resend};
+use notices::delivery::Resend;
 
 /// The prefix of every annotation a workload's owner may write.
 pub const ANNOTATION_PREFIX: &str = "allclear.dev/";
@@ -143,10 +144,7 @@ pub struct Tuning {
     /// `paths` and `cache-tags`: what to purge.
     pub paths: Option<PathSet>,
     pub counts: Counts,
-    /// `rollout-timeout`.
-    pub rollout_timeout: Option<Duration>,
-    /// How long its own spec lets a rollout go without progress. `None` where there is no deadline.
-    pub own_deadline: Option<Duration>,
+    pub deadlines: Deadlines,
     /// `group-version`: what the owner calls the images in the whole group; compared where both members have it.
     pub group_version: Option<String>,
     /// `group-name`: what the workload is called in the whole group.
@@ -167,6 +165,15 @@ pub struct Counts {
     pub containers: Option<BTreeSet<String>>,
     /// `change`: what counts beside the images, instead of what the configuration says.
     pub of: Option<VersionOf>,
+}
+
+/// How long a rollout of it may take.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Deadlines {
+    /// `rollout-timeout`.
+    pub rollout_timeout: Option<Duration>,
+    /// How long its own spec lets a rollout go without progress. `None` where there is no deadline.
+    pub own: Option<Duration>,
 }
 
 /// An owner's requests for single actions: each changed value is a new request. Anything unset requests nothing.
@@ -190,7 +197,7 @@ pub const FAULTS_MAX: usize = 10;
 /// be repeated in it.
 pub const FAULT_BYTES_MAX: usize = 256;
 
-/// Longest value of one of our annotations that is looked at, in bytes: [`LIST_LEN_MAX`] hosts of at most 253 bytes, with commas and
+/// Longest value of one of our annotations that is looked at, in bytes: 100 hosts (`annotated::LIST_LEN_MAX`) of at most 253 bytes, with commas and
 /// blanks, are 25 KiB.
 pub const ANNOTATION_BYTES_MAX: usize = 32 * 1024;
 
@@ -220,36 +227,6 @@ pub const REQUESTED_PATH_BYTES_MAX: usize = 1024;
 
 /// Longest value of `requested-at` that is kept; a timestamp needs 35.
 const REQUESTED_AT_BYTES_MAX: usize = 64;
-
-/// Longest value of `group-version`: an image's tag has at most 128 characters. Every record of the workload has it.
-const GROUP_VERSION_BYTES_MAX: usize = 128;
-
-/// Longest list in one annotation: CloudFront's own quota of paths in progress is 3,000, more than a person lists by
-/// hand.
-const LIST_LEN_MAX: usize = 100;
-
-/// The range of a useful rollout timeout. Below a second nothing can be observed twice; above a day is no wait at all.
-const ROLLOUT_TIMEOUT_RANGE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(24 * 60 * 60));
-
-/// Why the value of an annotation cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum Unusable {
-    #[error(transparent)]
-    Host(#[from] host::Error),
-    #[error(transparent)]
-    Distribution(#[from] distribution::NotAnId),
-    #[error(transparent)]
-    Path(#[from] paths::Error),
-    #[error(transparent)]
-    VersionOf(#[from] NotAVersionOf),
-    #[error(transparent)]
-    GroupName(#[from] group_name::Invalid),
-    #[error(transparent)]
-    Resend(#[from] InvalidResend),
-    /// It is empty, too long, or not what the annotation takes.
-    #[error("{0}")]
-    Value(String),
-}
 
 impl Tuning {
     /// Whether the owner has named what is purged, so that nothing has to lead to the workload.
@@ -304,11 +281,7 @@ impl Tuning {
 
     fn read_one(&mut self, name: &str, value: &str, items: &mut Vec<Path>) -> Result<(), Unusable> {
         match name {
-            "enabled" => match value {
-                "true" => self.disabled = false,
-                "false" => self.disabled = true,
-                other => return Err(Unusable::Value(format!("{other:?} is neither \"true\" nor \"false\""))),
-            },
+            "enabled" => self.disabled = !truth(value)?,
             "hosts" => self.hosts = Some(list(value, str::parse)?),
             "distribution-ids" => {
                 self.distributions = Some(list(value, str::parse::<DistributionId>)?.into_iter().collect());
@@ -323,7 +296,7 @@ impl Tuning {
                 self.counts.containers = Some(names.into_iter().collect());
             }
             "change" => self.counts.of = Some(VersionOf::parse(value)?),
-            "rollout-timeout" => self.rollout_timeout = Some(timeout(value)?),
+            "rollout-timeout" => self.deadlines.rollout_timeout = Some(timeout(value)?),
             "requested-at" | "retry-at" if value.len() > REQUESTED_AT_BYTES_MAX => {
                 return Err(Unusable::Value(format!("longer than {REQUESTED_AT_BYTES_MAX} bytes")));
             }
@@ -377,40 +350,6 @@ pub fn recordable(version: Version) -> Result<Version, NoVersion> {
     Ok(version)
 }
 
-/// Reads a comma list, blanks trimmed; empty items are forgiven, an empty list is not.
-fn list<T, E>(value: &str, read: impl Fn(&str) -> Result<T, E>) -> Result<Vec<T>, Unusable>
-where
-    Unusable: From<E>,
-{
-    let items = value.split(',').map(str::trim).filter(|item| !item.is_empty());
-    let read: Vec<T> = items.map(&read).collect::<Result<_, _>>()?;
-    match read.len() {
-        0 => Err(Unusable::Value("an empty list; remove the annotation instead".to_owned())),
-        items if items > LIST_LEN_MAX => Err(Unusable::Value(format!("{items} items, {LIST_LEN_MAX} at most"))),
-        _ => Ok(read),
-    }
-}
-
-fn group_version(value: &str) -> Result<String, Unusable> {
-    match value.trim() {
-        "" => Err(Unusable::Value("empty; remove the annotation instead".to_owned())),
-        long if long.len() > GROUP_VERSION_BYTES_MAX => {
-            Err(Unusable::Value(format!("longer than {GROUP_VERSION_BYTES_MAX} bytes")))
-        }
-        version => Ok(version.to_owned()),
-    }
-}
-
-fn timeout(value: &str) -> Result<Duration, Unusable> {
-    let (least, most) = ROLLOUT_TIMEOUT_RANGE;
-    let no_duration = |error| Unusable::Value(format!("{value:?} is not a duration like 15m: {error}"));
-    let duration = humantime::parse_duration(value).map_err(no_duration)?;
-    if duration < least || duration > most {
-        return Err(Unusable::Value(format!("{value:?} is outside 1s to 24h")));
-    }
-    Ok(duration)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -429,7 +368,7 @@ mod tests {
             ("other.dev/hosts", "ignored.example.com"),
         ]);
         assert_eq!(tuning.hosts.as_ref().map(Vec::len), Some(2));
-        assert_eq!(tuning.rollout_timeout, None);
+        assert_eq!(tuning.deadlines.rollout_timeout, None);
         assert_eq!(tuning.faults.len(), 2);
         assert!(tuning.faults[0].contains("rollout-timeout"));
         assert!(tuning.faults[1].contains("known are") && tuning.faults[1].ends_with("resend"), "{:?}", tuning.faults);

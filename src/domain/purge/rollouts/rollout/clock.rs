@@ -161,7 +161,7 @@ impl Rollout {
 /// How long a rollout may take: the owner's annotation, unchanged; else `rollout.timeout`, or longer if the Deployment
 /// gives its pods longer.
 pub fn timeout(workload: Option<&Workload>, policy: &Policy) -> Duration {
-    let Some(tuning) = workload.map(|workload| &workload.tuning) else { return policy.rollout_timeout };
-    let own = tuning.own_deadline.map(|deadline| deadline.saturating_add(DEADLINE_MARGIN));
-    tuning.rollout_timeout.unwrap_or_else(|| own.unwrap_or_default().max(policy.rollout_timeout))
+    let Some(deadlines) = workload.map(|workload| workload.tuning.deadlines) else { return policy.rollout_timeout };
+    let own = deadlines.own.map(|deadline| deadline.saturating_add(DEADLINE_MARGIN));
+    deadlines.rollout_timeout.unwrap_or_else(|| own.unwrap_or_default().max(policy.rollout_timeout))
 }

@@ -218,8 +218,8 @@ fn a_request_that_comes_after_the_vote_is_a_purge_of_its_own() {
 fn a_rollout_may_take_as_long_as_the_deployment_itself_gives_it() {
     let failed_after = |own: Option<u64>, annotation: Option<u64>| {
         let mut workload = half("b", 2);
-        workload.tuning.own_deadline = own.map(Duration::from_secs);
-        workload.tuning.rollout_timeout = annotation.map(Duration::from_secs);
+        workload.tuning.deadlines.own = own.map(Duration::from_secs);
+        workload.tuning.deadlines.rollout_timeout = annotation.map(Duration::from_secs);
         let mut story = Story::begin(complete("a", 1));
         story.see(workload);
         (1..200).find(|_| {
