@@ -14,7 +14,7 @@
 //!
 //! Not for what an answer means; that is [`crate::age`] and [`crate::marker`].
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
 
@@ -35,6 +35,12 @@ pub const REQUESTS_MAX: u8 = 3;
 
 /// Longest path that is looked at, in bytes. It stands in a record, up to 32 times, and people read it in a sentence.
 pub const PATH_BYTES_MAX: usize = 256;
+
+/// Paths that are looked at on one host. A page, its other language and a shop say as much as forty would.
+pub const PATHS_MAX: usize = 4;
+
+/// How much of a refused path an error repeats.
+const SHOWN_CHARS_MAX: usize = 80;
 
 /// Values kept of one header, and bytes of each. `Via` has one line for each proxy at most; longer ones are not kept.
 const HEADER_VALUES_MAX: usize = 8;
@@ -68,7 +74,7 @@ pub struct Page {
 pub enum NotAPage {
     #[error("{0} is a wildcard: a look needs a name that can be asked")]
     Wildcard(Host),
-    #[error("{0} is no single path: name one page, as in /shop/")]
+    #[error("{} is no single path: name one page, as in /shop/", text::first(.0.as_str(), SHOWN_CHARS_MAX))]
     Many(Path),
     #[error("a path to look at has {0} bytes, the most is {PATH_BYTES_MAX}")]
     Long(usize),
@@ -78,16 +84,22 @@ pub enum NotAPage {
     Path(#[from] paths::Error),
 }
 
+impl NotAPage {
+    /// The reason without the path, for callers that show it themselves.
+    pub fn reason(&self) -> String {
+        match self {
+            Self::Many(_) => "a star or a cache tag stands for many pages".to_owned(),
+            Self::Path(error) => error.reason(),
+            Self::Wildcard(_) | Self::Long(_) | Self::Host(_) => self.to_string(),
+        }
+    }
+}
+
 impl Page {
     /// # Errors
     /// For wildcards, cache tags and long paths.
     pub fn new(host: Host, path: Path) -> Result<Self, NotAPage> {
-        match () {
-            () if host.is_wildcard() => Err(NotAPage::Wildcard(host)),
-            () if path.is_tag() || path.is_wildcard() => Err(NotAPage::Many(path)),
-            () if path.as_str().len() > PATH_BYTES_MAX => Err(NotAPage::Long(path.as_str().len())),
-            () => Ok(Self { host, path }),
-        }
+        if host.is_wildcard() { Err(NotAPage::Wildcard(host)) } else { Ok(Self { host, path: single(path)? }) }
     }
 
     pub const fn host(&self) -> &Host {
@@ -124,6 +136,29 @@ impl TryFrom<String> for Page {
         let at = text.find('/').unwrap_or(text.len());
         let (host, path) = text.split_at(at);
         Self::new(Host::parse(host)?, Path::parse(path)?)
+    }
+}
+
+/// Reads a path that is one page, for hosts that are known later.
+///
+/// # Errors
+/// For what is no path, wildcards, cache tags and long paths.
+pub fn one_path(text: &str) -> Result<Path, NotAPage> {
+    single(Path::parse(text)?)
+}
+
+/// Each path once, in the order of the list: a page is asked for once.
+pub fn distinct(mut paths: Vec<Path>) -> Vec<Path> {
+    let mut seen = BTreeSet::new();
+    paths.retain(|path| seen.insert(path.clone()));
+    paths
+}
+
+fn single(path: Path) -> Result<Path, NotAPage> {
+    match () {
+        () if path.is_tag() || path.is_wildcard() => Err(NotAPage::Many(path)),
+        () if path.as_str().len() > PATH_BYTES_MAX => Err(NotAPage::Long(path.as_str().len())),
+        () => Ok(path),
     }
 }
 

@@ -27,13 +27,13 @@ use kernel::names::paths::PathSet;
 use serde::{Deserialize, Serialize};
 
 use crate::age::{Span, signed};
-use crate::asked::{Answers, Page, Question, QuestionId, Reply};
+use crate::asked::{Answers, PATHS_MAX, Page, Question, QuestionId, Reply};
 use crate::marker::Marker;
 use crate::tally::{Found, Judge, Tally};
 use crate::verdict::{Follows, Told, Verdict, can_be_helped, verdict, worst};
 
 /// Pages of one purge: 8 hosts with 4 paths each.
-pub const PAGES_MAX: usize = 32;
+pub const PAGES_MAX: usize = 8 * PATHS_MAX;
 
 /// Further purges that may be made by themselves after one.
 pub const AGAIN_MAX: u8 = 3;

@@ -1,5 +1,5 @@
 use super::*;
-use crate::asked::{NotAPage, REQUESTS_MAX};
+use crate::asked::{NotAPage, REQUESTS_MAX, distinct, one_path};
 use crate::look::Phase;
 use crate::tally::PAGE_REQUESTS_MAX;
 use crate::verdict::Follows;
@@ -257,6 +257,25 @@ fn pages_that_were_not_purged_are_not_looked_at() {
     assert!(matches!(new("a.example.com", "/a*"), Err(NotAPage::Many(_))));
     assert!(matches!(new("a.example.com", "#a"), Err(NotAPage::Many(_))));
     assert!(matches!(new("a.example.com", &format!("/{}", "a".repeat(256))), Err(NotAPage::Long(257))));
+}
+
+// What an owner or an operator writes: each refusal with what to write instead, and without a flood of their own words.
+#[test]
+fn a_path_to_look_at_is_one_page_and_is_looked_at_once() {
+    let read = |text: &str| one_path(text).map(|path| path.to_string()).map_err(|error| error.to_string());
+    assert_eq!(read(" /shop?page=2 "), Ok("/shop?page=2".to_owned()));
+    assert_eq!(read("/shop/*"), Err("/shop/* is no single path: name one page, as in /shop/".to_owned()));
+    assert_eq!(read("#tag"), Err("#tag is no single path: name one page, as in /shop/".to_owned()));
+    assert_eq!(
+        read(&format!("/{}", "a".repeat(256))),
+        Err("a path to look at has 257 bytes, the most is 256".to_owned())
+    );
+    let cut = format!("/{} is no single path: name one page, as in /shop/", "a".repeat(79));
+    assert_eq!(read(&format!("/{}*", "a".repeat(3_000))), Err(cut));
+    assert_eq!(one_path("shop").unwrap_err().reason(), "a path starts with / and a cache tag with #");
+    assert_eq!(one_path("/*").unwrap_err().reason(), "a star or a cache tag stands for many pages");
+    let all = ["/b", "/", "/b", "/a", "/"].map(|path| path.parse().unwrap());
+    assert_eq!(distinct(all.into()).iter().map(ToString::to_string).collect::<Vec<_>>(), ["/b", "/", "/a"]);
 }
 
 #[test]
