@@ -7,6 +7,9 @@ use kernel::names::image::Image;
 use kernel::names::paths::{Path, PathSet};
 use kernel::text::{clean, is_hidden, visible, visible_json};
 use kernel::watches::horizon::Mark;
+use proof::asked::{PATHS_MAX, distinct, one_path};
+use proof::marker::Marker;
+use purge::workloads::proving::Proving;
 use purge::workloads::workload::{ANNOTATION_PREFIX, FAULT_BYTES_MAX, FAULTS_MAX, Tuning};
 use serde_json::Value;
 
@@ -153,6 +156,18 @@ fn annotations(bytes: &[u8]) -> bool {
     assert!(paths <= bytes.len().saturating_mul(3) + 3, "{paths} bytes of paths from {}", bytes.len());
     for host in tuning.hosts.iter().flatten() {
         assert_eq!(Host::parse(host.as_str()).as_ref(), Ok(host));
+    }
+    let Proving { enabled: _, paths: looked_at, marker } = &tuning.proof;
+    if let Some(looked_at) = looked_at {
+        assert!(
+            (1..=PATHS_MAX).contains(&looked_at.len()) && distinct(looked_at.clone()) == *looked_at,
+            "{looked_at:?}"
+        );
+        // Whatever is accepted can be asked for.
+        assert!(looked_at.iter().all(|path| one_path(path.as_str()).as_ref() == Ok(path)), "{looked_at:?}");
+    }
+    if let Some(marker) = marker {
+        assert_eq!(Marker::parse(&marker.to_string()).as_ref(), Ok(marker));
     }
     tuning.faults.is_empty()
 }

@@ -10,6 +10,8 @@ use kernel::names::host;
 use kernel::names::image::NotAVersionOf;
 use kernel::names::paths;
 use notices::delivery::InvalidResend;
+use proof::asked::NotAPage;
+use proof::marker::NotAMarker;
 
 /// Longest list in one annotation: CloudFront's own quota of paths in progress is 3,000, more than a person lists by
 /// hand.
@@ -36,13 +38,17 @@ pub enum Unusable {
     GroupName(#[from] group_name::Invalid),
     #[error(transparent)]
     Resend(#[from] InvalidResend),
+    #[error(transparent)]
+    Page(#[from] NotAPage),
+    #[error(transparent)]
+    Marker(#[from] NotAMarker),
     /// It is empty, too long, or not what the annotation takes.
     #[error("{0}")]
     Value(String),
 }
 
 /// Reads `true` or `false`.
-pub fn truth(value: &str) -> Result<bool, Unusable> {
+pub(super) fn truth(value: &str) -> Result<bool, Unusable> {
     match value {
         "true" => Ok(true),
         "false" => Ok(false),
@@ -51,7 +57,7 @@ pub fn truth(value: &str) -> Result<bool, Unusable> {
 }
 
 /// Reads a comma list, blanks trimmed; empty items are forgiven, an empty list is not.
-pub fn list<T, E>(value: &str, read: impl Fn(&str) -> Result<T, E>) -> Result<Vec<T>, Unusable>
+pub(super) fn list<T, E>(value: &str, read: impl Fn(&str) -> Result<T, E>) -> Result<Vec<T>, Unusable>
 where
     Unusable: From<E>,
 {
@@ -64,7 +70,7 @@ where
     }
 }
 
-pub fn group_version(value: &str) -> Result<String, Unusable> {
+pub(super) fn group_version(value: &str) -> Result<String, Unusable> {
     match value.trim() {
         "" => Err(Unusable::Value("empty; remove the annotation instead".to_owned())),
         long if long.len() > GROUP_VERSION_BYTES_MAX => {
@@ -74,7 +80,7 @@ pub fn group_version(value: &str) -> Result<String, Unusable> {
     }
 }
 
-pub fn timeout(value: &str) -> Result<Duration, Unusable> {
+pub(super) fn timeout(value: &str) -> Result<Duration, Unusable> {
     let (least, most) = ROLLOUT_TIMEOUT_RANGE;
     let no_duration = |error| Unusable::Value(format!("{value:?} is not a duration like 15m: {error}"));
     let duration = humantime::parse_duration(value).map_err(no_duration)?;

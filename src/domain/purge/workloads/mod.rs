@@ -5,6 +5,7 @@ pub mod annotated;
 pub mod beside;
 pub mod joining;
 pub mod own_pods;
+pub mod proving;
 pub mod readiness;
 pub mod referring;
 pub mod serving;

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use crate::records::record::{VERSION_BYTES_MAX, VOTE_PATH_BYTES_MAX};
 use crate::workloads::annotated::{Unusable, group_version, list, timeout, truth};
+use crate::workloads::proving::Proving;
 use crate::workloads::template_of::TemplateOf;
 use kernel::id::{Kind, WorkloadId};
 use kernel::names::distribution::DistributionId;
@@ -149,6 +150,7 @@ pub struct Tuning {
     pub group_version: Option<String>,
     /// `group-name`: what the workload is called in the whole group.
     pub group_name: Option<GroupName>,
+    pub proof: Proving,
     /// The actions to take once.
     pub asks: Asks,
     /// Annotations that could not be used, and why; each becomes a condition, never a crash. The first [`FAULTS_MAX`], each cut to
@@ -193,16 +195,16 @@ pub struct Asks {
 /// ones then. Kubernetes takes 256 KiB of annotations of one object, so there may be thousands.
 pub const FAULTS_MAX: usize = 10;
 
-/// Bytes of one fault in words: the name of an annotation, at most 76, and a sentence; the longest names all [`ANNOTATIONS`]. A value may
-/// be repeated in it.
-pub const FAULT_BYTES_MAX: usize = 256;
+/// Bytes of one fault in words: the name of an annotation, at most 76, and a sentence; the longest has 230 bytes and names all
+/// [`ANNOTATIONS`]. A value may be repeated in it.
+pub const FAULT_BYTES_MAX: usize = 320;
 
 /// Longest value of one of our annotations that is looked at, in bytes: 100 hosts (`annotated::LIST_LEN_MAX`) of at most 253 bytes, with commas and
 /// blanks, are 25 KiB.
 pub const ANNOTATION_BYTES_MAX: usize = 32 * 1024;
 
 /// The annotations that are understood, without their prefix.
-const ANNOTATIONS: [&str; 14] = [
+const ANNOTATIONS: [&str; 17] = [
     "enabled",
     "hosts",
     "distribution-ids",
@@ -211,6 +213,9 @@ const ANNOTATIONS: [&str; 14] = [
     "containers",
     "change",
     "rollout-timeout",
+    "proof",
+    "proof-paths",
+    "proof-marker",
     "requested-at",
     "requested-paths",
     "group-version",
@@ -297,6 +302,7 @@ impl Tuning {
             }
             "change" => self.counts.of = Some(VersionOf::parse(value)?),
             "rollout-timeout" => self.deadlines.rollout_timeout = Some(timeout(value)?),
+            "proof" | "proof-paths" | "proof-marker" => self.proof.read(name, value)?,
             "requested-at" | "retry-at" if value.len() > REQUESTED_AT_BYTES_MAX => {
                 return Err(Unusable::Value(format!("longer than {REQUESTED_AT_BYTES_MAX} bytes")));
             }
