@@ -16,11 +16,13 @@ use super::problem::Place;
 
 /// The keys that are published: each is about what becomes of a workload, and none names a file, an address or a credential. A name
 /// that ends in a dot stands for all keys of a section.
-const PUBLISHED: [&str; 20] = [
+const PUBLISHED: [&str; 22] = [
     "watch.",
     "rollout.",
     "version.",
     "purge.",
+    "proof.enabled",
+    "proof.paths",
     "tenants.",
     "distributions.",
     "group.name",
@@ -132,6 +134,7 @@ fn typed(value: &ValueKind, default: Option<&ValueKind>) -> ValueKind {
             ValueKind::Array(text.split(',').map(str::trim).filter(|one| !one.is_empty()).map(item).collect())
         }
         Some(ValueKind::Boolean(_)) => ValueKind::Boolean(text.trim().eq_ignore_ascii_case("true")),
+        Some(ValueKind::I64(_)) => text.trim().parse().map_or_else(|_| value.clone(), ValueKind::I64),
         Some(ValueKind::Float(_)) => text.trim().parse().map_or_else(|_| value.clone(), ValueKind::Float),
         _ => value.clone(),
     }
@@ -189,6 +192,7 @@ mod tests {
             "redis.",
             "group.remotes",
             "group.key_file",
+            "proof.private_hosts",
             "ledger.",
             "leader.replica",
             "webhooks.",
@@ -212,6 +216,7 @@ mod tests {
         let given = of(&[
             ("watch.namespaces", text("shop, blog")),
             ("purge.creations_per_second", text("0.25")),
+            ("purge.again_max", text("3")),
             ("version.same_digest_is_same", text("FALSE")),
         ]);
         let read = InForce::parse(&given.clone().text(7)).unwrap();
@@ -220,11 +225,18 @@ mod tests {
         let value = |key: &str| layer.values.get(key).map(|given| given.value.clone());
         assert!(matches!(value("watch.namespaces"), Some(ValueKind::Array(items)) if items.len() == 2));
         assert_eq!(value("purge.creations_per_second"), Some(ValueKind::Float(0.25)));
+        assert_eq!(value("purge.again_max"), Some(ValueKind::I64(3)));
         assert_eq!(value("version.same_digest_is_same"), Some(ValueKind::Boolean(false)));
         assert_eq!(value("rollout.timeout"), Some(text("15m")));
         assert_eq!(
             read.differing(&of(&[("rollout.timeout", text("1m"))])),
-            ["purge.creations_per_second", "rollout.timeout", "version.same_digest_is_same", "watch.namespaces"]
+            [
+                "purge.again_max",
+                "purge.creations_per_second",
+                "rollout.timeout",
+                "version.same_digest_is_same",
+                "watch.namespaces"
+            ]
         );
     }
 

@@ -22,6 +22,7 @@ mod hook;
 mod in_force;
 mod json;
 mod layers;
+mod looks;
 mod mask;
 mod pipeline;
 mod problem;
@@ -48,6 +49,7 @@ pub use env::{key_of, name_of};
 pub use filter::cap;
 pub use hook::{Hook, HookFormat, HookMethod, WorkloadPattern, key as webhook_key};
 pub use in_force::InForce;
+pub use looks::Proof;
 pub use mask::Secret;
 pub use pipeline::{Enabled, Git, Pipeline, Repo, Secrets};
 pub use problem::{Invalid, Place, Problem, Warning};
@@ -177,6 +179,8 @@ pub struct Config {
     pub version: Versions,
     /// What is purged, how fast, and when it is not.
     pub purge: Purge,
+    /// `proof.*`
+    pub proof: Proof,
     /// `site.*`
     pub site: Site,
     /// The rights of tenants to purge.
@@ -281,6 +285,8 @@ pub struct Purge {
     pub on_recovered: Choice,
     /// A rollout that is rolled back, before it was complete, to what the edge was last made to agree with (decision 31).
     pub on_rollback: OnRollback,
+    /// Further purges of what is still stale.
+    pub again_max: u8,
 }
 
 /// `distributions.*`
@@ -450,6 +456,7 @@ impl Config {
                 takeover: self.group.takeover,
                 rules: Rules::CURRENT,
             },
+            proof: self.proof.policy(self.purge.again_max),
         }
     }
 

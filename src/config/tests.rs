@@ -6,6 +6,7 @@ use super::*;
 
 mod custom;
 mod derived;
+mod looks;
 mod properties;
 mod proxies;
 mod secrets;
@@ -228,6 +229,17 @@ fn mistakes_are_refused_with_place_and_fix() {
         "[pipeline]\ngroups = [\"allclear.dev/v1alpha1\"]",
         "[pipeline]\ngroups = [\"a.b\", \"a.b\"]",
         "[git]\nprivate_hosts = [\"https://git.example.com\"]",
+        "[proof]\nenabled = \"true\"",
+        "[proof]\npaths = []",
+        "[proof]\npaths = [\"/\", \"/shop/*\"]",
+        "[proof]\npaths = [\"shop\"]",
+        "[proof]\npaths = [\"/1\", \"/2\", \"/3\", \"/4\", \"/5\"]",
+        "[proof]\nprivate_hosts = [\"*.example.com\"]",
+        "[proof]\nprivate_host = [\"www.example.com\"]",
+        "[prof]\nenabled = true",
+        "[purge]\nagain_max = 4",
+        "[purge]\nagain_max = 1.5",
+        "[purge]\nagain_max = \"1\"",
     ];
     expect_file!["tests/mistakes.txt"].assert_eq(
         &mistakes

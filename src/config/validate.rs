@@ -9,6 +9,7 @@ use super::address::{RedisAddress, Refused, WebUrl};
 use super::advice;
 use super::custom;
 use super::group;
+use super::looks;
 use super::pipeline;
 use super::problem::Place;
 use super::serving;
@@ -26,6 +27,7 @@ use kernel::mask::shown;
 use kernel::names::image::VersionOf;
 use kernel::names::paths::{self, PathSet};
 use kernel::text::unread;
+use proof::look::AGAIN_MAX;
 use purge::bounds::policy::{Choice, OnMissing, OnRollback, Versions};
 use purge::bounds::tenants::PATHS_SENT_MAX;
 use purge::records::record::VOTE_PATH_BYTES_MAX;
@@ -48,6 +50,7 @@ pub(super) fn config(values: &mut Values<'_>, read: ReadFile<'_>) -> Option<Conf
     let rollout = rollout(values);
     let version = versions(values);
     let purge = purge(values);
+    let proof = looks::read(values);
     let site = site(values);
     let kinds = kinds(values);
     let custom = custom::read(values);
@@ -79,6 +82,7 @@ pub(super) fn config(values: &mut Values<'_>, read: ReadFile<'_>) -> Option<Conf
         rollout: rollout?,
         version: version?,
         purge: purge?,
+        proof: proof?,
         site: site?,
         kinds: kinds?.into_iter().chain(custom?).collect(),
         tenants: tenants?,
@@ -173,6 +177,7 @@ fn purge(values: &mut Values<'_>) -> Option<Purge> {
     let on_recovered = values.choice("purge.on_recovered", &[("purge", Choice::Purge), ("skip", Choice::Skip)]);
     let rollback = [("if-served", OnRollback::IfServed), ("purge", OnRollback::Purge), ("close", OnRollback::Close)];
     let on_rollback = values.choice("purge.on_rollback", &rollback);
+    let again_max = values.whole("purge.again_max", 0..=AGAIN_MAX);
     Some(Purge {
         paths: paths?,
         debounce: debounce?,
@@ -182,6 +187,7 @@ fn purge(values: &mut Values<'_>) -> Option<Purge> {
         creations_per_second_max: creations_per_second_max?,
         on_recovered: on_recovered?,
         on_rollback: on_rollback?,
+        again_max: again_max?,
     })
 }
 

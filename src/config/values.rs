@@ -126,6 +126,25 @@ impl<'a> Values<'a> {
         }
     }
 
+    /// A number without a fraction.
+    pub fn whole(&mut self, key: &'static str, range: RangeInclusive<u8>) -> Option<u8> {
+        self.accepts(key, format!("whole number, {} to {}", range.start(), range.end()));
+        let given = self.given(key)?;
+        let number = match &given.value {
+            ValueKind::I64(number) => u8::try_from(*number).ok(),
+            ValueKind::Float(_) => None,
+            ValueKind::String(text) if is_untyped(&given) => text.trim().parse().ok(),
+            other => return self.wrong_type(key, other, "a whole number, without quotes"),
+        };
+        match number.filter(|number| range.contains(number)) {
+            Some(number) => Some(number),
+            None => {
+                let fix = format!("write a whole number from {} to {}", range.start(), range.end());
+                self.refuse(key, Some(shown(&given.value.to_string())), Refused::new("is not in range", fix))
+            }
+        }
+    }
+
     /// A text that must be given.
     pub fn parsed<T>(
         &mut self,

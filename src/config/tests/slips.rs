@@ -10,8 +10,8 @@ fn an_unknown_key_is_shown_with_its_section_and_its_value_is_not() {
     let found = problems(&[("c.toml", file)], &[("ALLCLEAR__FOO__BAR", "hunter2")]);
     expect![[r#"
         c.toml:2:1: log.colour: is not a key; fix: remove it, or use log.format or log.level
-        c.toml:3:2: nosuch: is not a section; fix: remove it, or use a key of cloudfront, distributions, git, group, hooks, http, leader, ledger, log, pipeline, purge, redis, repo, rollout, secrets, site, tenants, traces, version, watch, webhooks or workloads
-        environment ALLCLEAR__FOO__BAR: foo.bar: is not a key; fix: remove it, or use a key of cloudfront, distributions, git, group, hooks, http, leader, ledger, log, pipeline, purge, redis, repo, rollout, secrets, site, tenants, traces, version, watch, webhooks or workloads
+        c.toml:3:2: nosuch: is not a section; fix: remove it, or use a key of cloudfront, distributions, git, group, hooks, http, leader, ledger, log, pipeline, proof, purge, redis, repo, rollout, secrets, site, tenants, traces, version, watch, webhooks or workloads
+        environment ALLCLEAR__FOO__BAR: foo.bar: is not a key; fix: remove it, or use a key of cloudfront, distributions, git, group, hooks, http, leader, ledger, log, pipeline, proof, purge, redis, repo, rollout, secrets, site, tenants, traces, version, watch, webhooks or workloads
     "#]].assert_eq(&lines(found.iter().cloned()));
     assert!(!found.concat().contains("hunter2"));
 }

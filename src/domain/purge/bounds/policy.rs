@@ -5,12 +5,15 @@ use std::time::Duration;
 
 use crate::bounds::tenants::Tenants;
 use crate::records::rules::Rules;
+use crate::workloads::proving::Proving;
+use crate::workloads::workload::Workload;
 use kernel::id::Kind;
 use kernel::names::image::VersionOf;
-use kernel::names::paths::PathSet;
+use kernel::names::paths::{Path, PathSet};
+use proof::marker::Marker;
 
-/// How rollouts are judged and purges planned. All of it but the durations, and what only chooses the hosts of
-/// a member's own vote, must be the same in all members of a group, and the group's configuration hash covers it (decision 11).
+/// How rollouts are judged and purges planned. All of it but the durations, what only chooses the hosts of a member's own vote, and
+/// what follows a purge, must be the same in all members of a group, and the group's configuration hash covers it (decision 11).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Policy {
     /// The kinds of workloads that are followed.
@@ -33,6 +36,46 @@ pub struct Policy {
     pub missing: Missing,
     /// How the members of a group agree. Without effect while alone.
     pub group: Agreement,
+    pub proof: Proof,
+}
+
+/// Whether the edge is looked at after a purge, and what follows. Each member has its own: only the one that made a purge looks.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Proof {
+    /// Whether workloads are looked at that do not say so themselves.
+    pub enabled: bool,
+    /// The paths of each host that are looked at where the workload names none; at most `proof::asked::PATHS_MAX`.
+    pub paths: Vec<Path>,
+    /// Further purges that may follow one, each on evidence that the edge is stale; at most `proof::look::AGAIN_MAX`.
+    pub again_max: u8,
+}
+
+impl Default for Proof {
+    fn default() -> Self {
+        Self { enabled: false, paths: Path::parse("/").into_iter().collect(), again_max: 1 }
+    }
+}
+
+/// How the edge is looked at for one workload.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Proven {
+    /// Of each host.
+    pub paths: Vec<Path>,
+    /// Without one, answers are judged by their age.
+    pub marker: Option<Marker>,
+    pub again_max: u8,
+}
+
+impl Policy {
+    /// Whether the edge is looked at after a purge of this workload, and how: as its annotations say, else as the configuration does.
+    pub fn proof_of(&self, workload: &Workload) -> Option<Proven> {
+        let Proof { enabled, paths, again_max } = &self.proof;
+        let Proving { enabled: said, paths: named, marker } = &workload.tuning.proof;
+        let looks = said.unwrap_or(*enabled);
+        let proven =
+            || Proven { paths: named.as_ref().unwrap_or(paths).clone(), marker: marker.clone(), again_max: *again_max };
+        looks.then(proven)
+    }
 }
 
 /// How long a rollout waits for its old pods (decision 33).
@@ -169,6 +212,56 @@ impl Default for Policy {
             on_rollback: OnRollback::IfServed,
             missing: Missing { timeout: MISSING_TIMEOUT_DEFAULT, then: OnMissing::LastKnown },
             group: Agreement::default(),
+            proof: Proof::default(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{settled, version};
+
+    fn paths(of: &[&str]) -> Vec<Path> {
+        of.iter().map(|path| path.parse().unwrap()).collect()
+    }
+
+    // Each pair of what the operator and the owner say about whether, and of the paths each of them names.
+    #[test]
+    fn an_annotation_goes_before_the_configuration_and_again_max_is_the_operators() {
+        let looks = |enabled: bool, said: Option<bool>, named: Option<&[&str]>| {
+            let proof = Proof { enabled, paths: paths(&["/", "/blog"]), again_max: 3 };
+            let policy = Policy { proof, ..Policy::default() };
+            let mut workload = settled(version("a"), 1, 2);
+            let marker = "etag".parse().ok();
+            workload.tuning.proof = Proving { enabled: said, paths: named.map(paths), marker };
+            let proven = policy.proof_of(&workload)?;
+            assert_eq!(
+                (proven.again_max, proven.marker.map(|marker| marker.to_string())),
+                (3, Some("etag".to_owned()))
+            );
+            Some(proven.paths)
+        };
+        for (enabled, said, wanted) in [
+            (false, None, false),
+            (false, Some(false), false),
+            (false, Some(true), true),
+            (true, None, true),
+            (true, Some(false), false),
+            (true, Some(true), true),
+        ] {
+            assert_eq!(looks(enabled, said, None), wanted.then(|| paths(&["/", "/blog"])), "{enabled} {said:?}");
+            assert_eq!(looks(enabled, said, Some(&["/shop"])), wanted.then(|| paths(&["/shop"])), "{enabled} {said:?}");
+        }
+    }
+
+    #[test]
+    fn nobody_looks_unless_somebody_says_so() {
+        let policy = Policy::default();
+        assert_eq!(policy.proof_of(&settled(version("a"), 1, 2)), None);
+        let mut wanted = settled(version("a"), 1, 2);
+        wanted.tuning.proof.enabled = Some(true);
+        let proven = Proven { paths: paths(&["/"]), marker: None, again_max: 1 };
+        assert_eq!(policy.proof_of(&wanted), Some(proven));
     }
 }

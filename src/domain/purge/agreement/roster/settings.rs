@@ -1,6 +1,6 @@
 //! The settings that must be the same in all members (decision 11), in words, so that a difference can be named.
 //!
-//! Timeouts and addresses are not among them: no decision of one member rests on those of another.
+//! Timeouts, addresses and proof are not among them: no decision of one member rests on those of another.
 
 use std::collections::BTreeMap;
 
@@ -29,6 +29,8 @@ pub fn settings(policy: &Policy, keyed: bool) -> BTreeMap<String, String> {
         on_rollback,
         missing: _,
         group,
+        // Only the member that made a purge looks at what it left, by its own settings.
+        proof: _,
     } = policy;
     let Agreement { timeout: _, at_timeout, absent_left_out, takeover: _, rules } = group;
     let paths: Vec<&str> = paths.iter().map(|path| path.as_str()).collect();
@@ -130,6 +132,7 @@ fn shortened(value: String) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bounds::policy::Proof;
     use crate::testing::declared;
     use std::time::Duration;
 
@@ -143,6 +146,8 @@ mod tests {
         let fewer = settings(&Policy { kinds: [Kind::Deployment].into(), ..Policy::default() }, false);
         assert_eq!(difference(&fewer, &ours), ["workloads.kinds is \"deployment\" there and unknown here"]);
         assert!(!ours.contains_key("workloads.kinds"), "a release that does not know it agrees");
+        let proof = Proof { enabled: true, ..Proof::default() };
+        assert_eq!(settings(&Policy { proof, ..Policy::default() }, false), ours, "only the member that purged looks");
     }
 
     #[test]

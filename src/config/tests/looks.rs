@@ -1,0 +1,41 @@
+//! `proof.*` and `purge.again_max`. What is refused of them is in mistakes.txt.
+
+use super::*;
+use purge::bounds::policy;
+
+#[test]
+fn what_is_said_of_looks_reaches_decisions_and_the_guard() {
+    let file = "[proof]\nenabled = true\npaths = [\"/\", \"/shop/?page=2\", \"/\"]\nprivate_hosts = [\"WWW.example.com\", \"x.test\"]\n\
+                [purge]\nagain_max = 0\n";
+    let config = load_with(&[("c.toml", file)], &[], &[]).unwrap().config;
+    let paths = ["/", "/shop/?page=2"].map(|path| path.parse().unwrap()).into();
+    assert_eq!(config.policy().proof, policy::Proof { enabled: true, paths, again_max: 0 });
+    let hosts: Vec<&str> = config.proof.private_hosts.iter().map(String::as_str).collect();
+    assert_eq!(hosts, ["www.example.com", "x.test"], "as a page names its host");
+}
+
+#[test]
+fn the_environment_says_it_too() {
+    let variables = [
+        ("ALLCLEAR__PROOF__ENABLED", "True"),
+        ("ALLCLEAR__PROOF__PATHS", "/, /shop"),
+        ("ALLCLEAR__PROOF__PRIVATE_HOSTS", "www.example.com"),
+        ("ALLCLEAR__PURGE__AGAIN_MAX", " 3 "),
+    ];
+    let config = load_with(&[], &variables, &[]).unwrap().config;
+    let policy::Proof { enabled, paths, again_max } = config.policy().proof;
+    assert_eq!((enabled, paths.len(), again_max, config.proof.private_hosts.len()), (true, 2, 3, 1));
+    for bad in ["4", "-1", "1.0", "many", "256"] {
+        let found = problems(&[], &[("ALLCLEAR__PURGE__AGAIN_MAX", bad)]);
+        assert!(found.len() == 1 && found[0].ends_with("fix: write a whole number from 0 to 3"), "{bad}: {found:?}");
+    }
+}
+
+#[test]
+fn as_many_hosts_may_be_private_as_one_lists_by_hand() {
+    let listed = |many: usize| (0..many).map(|number| format!("h{number}.example.com,")).collect::<String>();
+    let name = "ALLCLEAR__PROOF__PRIVATE_HOSTS";
+    let config = load_with(&[], &[(name, &listed(32))], &[]).unwrap().config;
+    assert_eq!(config.proof.private_hosts.len(), 32);
+    assert!(problems(&[], &[(name, &listed(33))])[0].contains("has 33 items; fix: give at most 32"));
+}
