@@ -10,7 +10,8 @@ use std::sync::Arc;
 
 use crate::looking::explain::distributions::distributions;
 use crate::looking::explain::model::{
-    DeploymentSeen, DistributionsSeen, Explanation, GroupSeen, PathsSeen, RecordSeen, Rejected, SiteSeen, WebhookSeen,
+    DeploymentSeen, DistributionsSeen, Explanation, GroupSeen, LookSeen, PathsSeen, ProofSeen, RecordSeen, Rejected,
+    SiteSeen, WebhookSeen,
 };
 use crate::looking::listen::{UNREAD, listen};
 use crate::looking::{Section, Sources, awaited, no_replica, old_pods_at_the_barrier, peeked, summarised};
@@ -21,7 +22,7 @@ use kernel::names::paths::PathSet;
 use kinds::reported::Standing;
 use notices::delivery::{Delivery, State};
 use purge::agreement::tally::Tally;
-use purge::bounds::policy::Policy;
+use purge::bounds::policy::{Policy, Proven};
 use purge::bounds::tenants::Tenancy;
 use purge::ports::{CdnError, LedgerContents, PortError};
 use purge::records::record::{Outcome, Phase, Record};
@@ -201,6 +202,7 @@ impl Answers {
             site: each(&found, |site| Section::Known(shown(site, &narrow))),
             distributions,
             paths,
+            proof: each(&workload, |workload| Section::Known(proof(workload, policy))),
             webhooks: match self.deliveries {
                 Ok(deliveries) => Section::Known(webhooks(id, &deliveries)),
                 Err(error) => Section::missing(error),
@@ -296,11 +298,24 @@ fn shown(site: &Site, narrow: &BTreeMap<Host, PathSet>) -> SiteSeen {
 }
 
 fn paths(workload: &Workload, policy: &Policy) -> PathsSeen {
-    let (paths, from) = match &workload.tuning.paths {
-        Some(paths) => (paths, "annotation"),
-        None => (&policy.paths, "configuration"),
-    };
-    PathsSeen { items: paths.iter().map(ToString::to_string).collect(), from }
+    let own = workload.tuning.paths.as_ref();
+    let items = own.unwrap_or(&policy.paths).iter().map(ToString::to_string).collect();
+    PathsSeen { items, from: source(own.is_some()) }
+}
+
+fn proof(workload: &Workload, policy: &Policy) -> ProofSeen {
+    let said = &workload.tuning.proof;
+    let look = policy.proof_of(workload).map(|Proven { paths, marker, again_max }| LookSeen {
+        paths: paths.iter().map(ToString::to_string).collect(),
+        paths_from: source(said.paths.is_some()),
+        marker: marker.map(|marker| marker.to_string()),
+        again_max,
+    });
+    ProofSeen { enabled: look.is_some(), from: source(said.enabled.is_some()), look }
+}
+
+const fn source(is_own: bool) -> &'static str {
+    if is_own { "annotation" } else { "configuration" }
 }
 
 fn deployment(

@@ -68,6 +68,7 @@ async fn one_screen_says_how_it_is_and_why() {
                           api.example.com
                         none serves api.example.com (2 looked at)
           Paths         /* (from the configuration)
+          Proof         nobody looks at the edge after a purge (from the configuration)
           History       web: 1.2.2 → 1.2.3: purged (E1 by I1)
     "#]]
     .assert_eq(&World::new(rolling()).text().await);
@@ -129,6 +130,7 @@ async fn without_rights_to_the_deployment_the_record_still_answers() {
           Hosts         missing, as Deployment
           Distributions missing, as Deployment
           Paths         missing, as Deployment
+          Proof         missing, as Deployment
     "#]]
     .assert_eq(&outcome.out);
 }
@@ -170,6 +172,36 @@ async fn the_owners_annotations_are_named_as_the_source_and_bad_ones_as_conditio
         Paths         /a/*, /b (from the annotation)
     "#]]
     .assert_eq(&World::new(Workload { tuning, ..web() }).rows(&names).await);
+}
+
+#[tokio::test]
+async fn who_looks_at_the_edge_where_and_by_what_is_named_with_who_said_so() {
+    let annotated = |pairs: &[(&str, &str)]| {
+        let tuning = Tuning::read(pairs.iter().copied());
+        World::new(Workload { tuning, ..web() })
+    };
+    let mut said = World::new(web()).rows(&["Proof"]).await;
+    said += &annotated(&[("allclear.dev/proof", "true")]).rows(&["Proof"]).await;
+    let all = [
+        ("allclear.dev/proof", "true"),
+        ("allclear.dev/proof-paths", "/, /shop"),
+        ("allclear.dev/proof-marker", "header:X-Version"),
+    ];
+    said += &annotated(&all).rows(&["Proof"]).await;
+    said += &annotated(&[("allclear.dev/proof", "false"), all[1]]).rows(&["Proof"]).await;
+    expect![[r#"
+        Proof         nobody looks at the edge after a purge (from the configuration)
+        Proof         the edge is looked at after each purge (from the annotation)
+                      / of each host (from the configuration)
+                      judged by age alone
+                      1 further purge at most where it is stale (from the configuration)
+        Proof         the edge is looked at after each purge (from the annotation)
+                      /, /shop of each host (from the annotation)
+                      judged by age, and by header:x-version (from the annotation)
+                      1 further purge at most where it is stale (from the configuration)
+        Proof         nobody looks at the edge after a purge (from the annotation)
+    "#]]
+    .assert_eq(&said);
 }
 
 #[tokio::test]

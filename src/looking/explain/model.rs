@@ -35,6 +35,8 @@ pub struct Explanation {
     /// The distributions that serve them.
     pub distributions: Section<DistributionsSeen>,
     pub paths: Section<PathsSeen>,
+    /// Whether the edge is looked at after its purges, and how.
+    pub proof: Section<ProofSeen>,
     /// Webhooks on their way and dead letters.
     pub webhooks: Section<Vec<WebhookSeen>>,
     /// What cannot be used about it: bad annotations, mostly.
@@ -154,6 +156,28 @@ pub struct PathsSeen {
     pub items: Vec<String>,
     /// Where they are from: `annotation` or `configuration`.
     pub from: &'static str,
+}
+
+/// Whether the edge is looked at after a purge, and how. Each `…from` is `annotation` or `configuration`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ProofSeen {
+    pub enabled: bool,
+    pub from: &'static str,
+    /// `None` where nobody looks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub look: Option<LookSeen>,
+}
+
+/// How the edge is looked at.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LookSeen {
+    /// Of each host.
+    pub paths: Vec<String>,
+    pub paths_from: &'static str,
+    /// By which answers are compared with those of new pods; `None`: by their age alone. Always an annotation.
+    pub marker: Option<String>,
+    /// Further purges that may follow; always of the configuration.
+    pub again_max: u8,
 }
 
 /// One webhook on its way.

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::looking::explain::model::{
-    DeploymentSeen, DistributionSeen, DistributionsSeen, Explanation, GroupSeen, RecordSeen, SiteSeen, WebhookSeen,
+    DeploymentSeen, DistributionSeen, DistributionsSeen, Explanation, GroupSeen, LookSeen, ProofSeen, RecordSeen,
+    SiteSeen, WebhookSeen,
 };
 use crate::looking::page::Page;
 use crate::looking::{Section, group_lines};
@@ -23,6 +24,7 @@ impl fmt::Display for Explanation {
             site,
             distributions,
             paths,
+            proof,
             webhooks,
             conditions,
             settings,
@@ -44,6 +46,7 @@ impl fmt::Display for Explanation {
         page.section("Hosts", site, host_lines)?;
         page.section("Distributions", distributions, distribution_lines)?;
         page.section("Paths", paths, |paths| vec![format!("{} (from the {})", paths.items.join(", "), paths.from)])?;
+        page.section("Proof", proof, proof_lines)?;
         page.section("Webhooks", webhooks, |webhooks| webhooks.iter().map(webhook_line).collect())?;
         let history = record.known().and_then(Option::as_ref).map(|record| record.history.clone()).unwrap_or_default();
         page.page.part("History", history)?;
@@ -169,6 +172,23 @@ pub(crate) fn distribution_lines(distributions: &DistributionsSeen) -> Vec<Strin
         lines.push("none".to_owned());
     }
     lines
+}
+
+fn proof_lines(proof: &ProofSeen) -> Vec<String> {
+    let ProofSeen { enabled: _, from, look } = proof;
+    let Some(LookSeen { paths, paths_from, marker, again_max }) = look else {
+        return vec![format!("nobody looks at the edge after a purge (from the {from})")];
+    };
+    let by = marker
+        .as_ref()
+        .map_or_else(|| "age alone".to_owned(), |marker| format!("age, and by {marker} (from the annotation)"));
+    let again = if *again_max == 1 { "1 further purge".to_owned() } else { format!("{again_max} further purges") };
+    vec![
+        format!("the edge is looked at after each purge (from the {from})"),
+        format!("{} of each host (from the {paths_from})", paths.join(", ")),
+        format!("judged by {by}"),
+        format!("{again} at most where it is stale (from the configuration)"),
+    ]
 }
 
 fn webhook_line(webhook: &WebhookSeen) -> String {
