@@ -96,6 +96,7 @@ impl World {
                 ),
             ),
             ("ledger", "namespace = \"allclear\"".to_owned()),
+            ("proof", "enabled = true".to_owned()),
             ("webhooks", "file = \"hooks.json\"\nallow_private = true".to_owned()),
         ]);
         let hooks = json!([{"name": "web", "url": format!("{}/secret-path", receiver.url()), "method": "POST"}]);

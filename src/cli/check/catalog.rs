@@ -134,6 +134,7 @@ checks! {
     DISTRIBUTION_USABLE: Sites = "distribution-usable";
     CACHE_TAGS: Sites = "cache-tags";
     ANNOTATIONS: Sites = "annotations";
+    PROOF: Sites = "proof";
     WEBHOOK_NAME: Webhooks = "webhook-name";
     WEBHOOK_ALLOWED: Webhooks = "webhook-allowed";
     WEBHOOK_TLS: Webhooks = "webhook-tls";

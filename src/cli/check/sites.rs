@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::catalog::{
-    ANNOTATIONS, AWS_LIST_DISTRIBUTIONS, CACHE_TAGS, Check, DISTRIBUTION_USABLE, HOST_FOLLOWED, HOST_SERVED,
+    ANNOTATIONS, AWS_LIST_DISTRIBUTIONS, CACHE_TAGS, Check, DISTRIBUTION_USABLE, HOST_FOLLOWED, HOST_SERVED, PROOF,
     RIGHT_DEPLOYMENTS,
 };
 use super::followed::followed;
@@ -27,7 +27,7 @@ use purge::workloads::workload::Workload;
 /// Hosts that are named in the report.
 const NAMED_MAX: usize = 20;
 
-const ALL: [Check; 5] = [HOST_SERVED, HOST_FOLLOWED, DISTRIBUTION_USABLE, CACHE_TAGS, ANNOTATIONS];
+const ALL: [Check; 6] = [HOST_SERVED, HOST_FOLLOWED, DISTRIBUTION_USABLE, CACHE_TAGS, ANNOTATIONS, PROOF];
 
 pub struct Sites {
     /// The distributions that serve something.
@@ -64,11 +64,12 @@ pub async fn sites(
     if listed.workloads.is_empty() && !listed.troubles.is_empty() {
         return untried(RIGHT_DEPLOYMENTS);
     }
-    let annotated = annotations(listed.workloads.values(), policy);
+    let mut said = annotations(listed.workloads.values(), policy);
+    said.push(proof(listed.workloads.values(), policy));
     let Some(distributions) = distributions else {
         let mut sites = untried(AWS_LIST_DISTRIBUTIONS);
-        sites.findings.retain(|finding| finding.check.id != ANNOTATIONS.id);
-        sites.findings.extend(annotated);
+        sites.findings.retain(|finding| said.iter().all(|other| other.check != finding.check));
+        sites.findings.extend(said);
         return sites;
     };
     let in_account = distributions.len();
@@ -102,7 +103,7 @@ pub async fn sites(
     findings.extend(followed((cluster, watched), &claimed, &listed, &index, &mut facts).await);
     findings.extend(usable(&found));
     findings.push(tags(&found, cdn).await);
-    findings.extend(annotated);
+    findings.extend(said);
     Sites { matched: found.matched.into_iter().collect(), findings }
 }
 
@@ -189,6 +190,18 @@ fn annotations<'a>(workloads: impl Iterator<Item = &'a Workload> + Clone, policy
         }
     }
     findings
+}
+
+/// Whether anybody looks at the edge. It is off until somebody switches it on, so that this is the place where people hear of it.
+fn proof<'a>(workloads: impl Iterator<Item = &'a Workload>, policy: &Policy) -> Finding {
+    let followed = workloads.filter(|workload| !workload.tuning.disabled);
+    let looked_at = followed.filter(|workload| policy.proof_of(workload).is_some()).count();
+    if looked_at > 0 || policy.proof.enabled {
+        return PROOF.good(format!("looked at after each purge: {}", count(looked_at, "workload", "workloads")));
+    }
+    PROOF
+        .warning("nobody looks at the edge after a purge: CloudFront's word is taken for it")
+        .hint("try it on one workload by allclear.dev/proof: \"true\", then set proof.enabled = true")
 }
 
 fn usable(found: &Found) -> Vec<Finding> {

@@ -1,6 +1,7 @@
 //! Hosts, distributions and tags that do not fit together.
 
 use super::*;
+use sandbox::kubernetes::Kind;
 
 #[tokio::test]
 async fn a_host_that_no_distribution_serves_is_known_beside_those_that_are() {
@@ -74,6 +75,20 @@ async fn tags_that_are_asked_for_and_not_switched_on_are_known() {
     world.cloudfront.add_distribution(with_tags);
     let report = world.report().await;
     said(&report, "cache-tags", "purged by tags: 1 distribution");
+}
+
+#[tokio::test]
+async fn that_nobody_looks_at_the_edge_is_known_until_somebody_asks_for_it() {
+    let mut world = World::start().await;
+    said(&world.report().await, "proof", "looked at after each purge: 1 workload");
+    world.sections.remove("proof");
+    let report = world.warns("proof", "nobody looks at the edge after a purge").await;
+    said(&report, "proof", "set proof.enabled = true");
+    let change = json!({"metadata": {"annotations": {"allclear.dev/proof": "true"}}});
+    world.api.patch(Kind::Deployment, "shop", "web", &change).unwrap();
+    let report = world.report().await;
+    assert_eq!(marked(&report, Mark::Warning), [""; 0], "{report}");
+    said(&report, "proof", "looked at after each purge: 1 workload");
 }
 
 impl World {
