@@ -105,5 +105,6 @@ fn order(number: usize, kind: Kind) -> Option<Order> {
         purges_per_hour: u32::MAX,
         voted_at: Some(Timestamp::from_millis(0)),
         voted_ms: 0,
+        ordered_ms: 0,
     })
 }

@@ -164,6 +164,7 @@ pub(crate) fn record() -> Record {
             why: String::new(),
             purges: vec![("E1".parse().unwrap(), Some("I1".into()))],
             more: 0,
+            seen: None,
         }],
         ..Record::first(Seq(7))
     }

@@ -54,7 +54,7 @@ impl World {
     fn refusal(&self, at: usize, distribution: &DistributionId) -> Option<Progress> {
         let refusal = self.second.filter(|known| *distribution == second() && at < known.until)?.refusal;
         Some(match refusal {
-            Refusal::Impossible if self.mutant == Some(Mutant::ImpossibleForDone) => Progress::Completed,
+            Refusal::Impossible if self.mutant == Some(Mutant::ImpossibleForDone) => Progress::Completed(None),
             Refusal::Impossible => Progress::Impossible("InvalidArgument".to_owned()),
             Refusal::Denied => Progress::Failing("AccessDenied".to_owned()),
         })
@@ -107,7 +107,7 @@ impl World {
         }
         self.step(next, w, Event::Purged(order.reference.clone(), progress));
         if created {
-            self.step(next, w, Event::Purged(order.reference.clone(), Progress::Completed));
+            self.step(next, w, Event::Purged(order.reference.clone(), Progress::Completed(None)));
         }
     }
 

@@ -16,6 +16,8 @@ pub fn failure(effect: &Effect) -> Option<Event> {
         Effect::Tell(notice) => Event::TellFailed(notice.id.clone(), "no answer".to_owned()),
         // Whoever carries purges out was rebuilt, and has forgotten it.
         Effect::Purge(_) => Event::PeersRestarted,
-        Effect::Publish(_) | Effect::Absent(_) | Effect::End => return None,
+        Effect::Publish(_) | Effect::Absent(_) | Effect::AskEdge(..) | Effect::LeaveEdge(_) | Effect::End => {
+            return None;
+        }
     })
 }

@@ -85,6 +85,7 @@ impl Account {
             purges_per_hour: u32::MAX,
             voted_at: Some(self.now),
             voted_ms: 0,
+            ordered_ms: 0,
         };
         let reference = order.reference.clone();
         self.feed(member, Event::Ordered(order));
@@ -298,6 +299,7 @@ fn a_repetition_that_was_throttled_has_its_turn_again() {
             purges_per_hour: u32::MAX,
             voted_at: Some(Timestamp::from_millis(0)),
             voted_ms: 0,
+            ordered_ms: 0,
         }
     };
     let mut now = Timestamp::from_millis(0);

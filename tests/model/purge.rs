@@ -71,6 +71,7 @@ pub fn order(n: u8, now: Timestamp) -> Order {
         purges_per_hour: u32::MAX,
         voted_at: Some(now),
         voted_ms: wall_ms(now),
+        ordered_ms: wall_ms(now),
     }
 }
 
@@ -131,7 +132,7 @@ impl World {
                 assert!(Some(*created) >= covered.voted_at, "{by} is older than {reference}, which it covers");
             }
             Progress::Stalled(_) => assert!(self.stalled.insert(reference.clone()), "{reference} stalled twice"),
-            Progress::Completed | Progress::DoneByOther | Progress::Impossible(_) => {
+            Progress::Completed(_) | Progress::DoneByOther | Progress::Impossible(_) => {
                 self.ended.insert(reference.clone());
             }
             Progress::Created(_) | Progress::Failing(_) | Progress::Overdue(_) | Progress::SentBefore(_) => {}
@@ -319,7 +320,7 @@ fn a_report_that_found_no_room_is_repeated_and_none_overtakes_it() {
     assert_eq!(told(purger.step(now, Event::Completed("r0".into()))), [], "it would come before its creation");
     let again = purger.next_deadline().unwrap();
     assert_eq!(again, Timestamp::from_millis(1_000));
-    assert_eq!(told(purger.tick(again)), [created, Progress::Completed]);
+    assert_eq!(told(purger.tick(again)), [created, Progress::Completed(None)]);
     assert_eq!(purger.next_deadline(), None);
 }
 

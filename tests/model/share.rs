@@ -18,6 +18,7 @@ fn order(namespace: &str, name: &str, distribution: usize, paths: &PathSet, now:
         purges_per_hour: u32::MAX,
         voted_at: Some(now),
         voted_ms: 0,
+        ordered_ms: 0,
     }
 }
 

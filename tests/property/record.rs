@@ -3,21 +3,24 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use kernel::id::{Component, InvalidationId, Member, Nonce, NoticeId, Origin, Reference, Seq, Vector, WorkloadId};
+use kernel::machine::Timestamp;
 use kernel::names::distribution::DistributionId;
 use kernel::names::group_name::Alias;
 use kernel::names::host::Host;
 use kernel::names::image::{Beside, Container, Fields, Version};
 use kernel::names::paths::PathSet;
 use notices::notice::{About, Kind, Mentions, Notice, PurgeFact};
+use proof::look::Look;
+use proof::tally::Found;
 use proptest::collection::{btree_map, btree_set, vec};
 use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
 use purge::records::record::{
-    Brief, Cast, Change, Closed, Edge, Failure, LastSite, Lead, Moved, Outcome, Passed, Phase, Plan, Purge, PurgeState,
-    RECORD_BYTES_MAX, Record, SCHEMA, Times, Unlisted, Vote, VotePurges,
+    Brief, Cast, Change, Closed, Edge, Failure, LastSite, Lead, Moved, Outcome, Passed, Phase, Plan, Proving,
+    Published, Purge, PurgeState, RECORD_BYTES_MAX, Record, SCHEMA, Seen, Times, Unlisted, Vote, VotePurges,
 };
-use purge::records::record_codec::{CodecError, decode, encode, form, shed};
+use purge::records::record_codec::{CodecError, decode, encode, encode_published, form, shed};
 use purge::records::rules::Rules;
 
 /// Any text, quotes, escapes and beyond ASCII included, but no longer than what stands there in earnest.
@@ -177,11 +180,31 @@ fn outcome() -> impl Strategy<Value = Outcome> {
 }
 
 prop_compose! {
+    fn seen()(found in select(vec![Found::Fresh, Found::Renewed, Found::Unknown, Found::Stale]), words in text()) -> Seen {
+        Seen::new(found, &words)
+    }
+}
+
+prop_compose! {
+    fn proving()(
+        distribution in distribution(), seq in seq(), rollout in text(), change in text(), seen in option::of(seen()),
+        names in btree_set("[a-z]{1,8}", 1..4), noticed in btree_set(text(), 0..2), marker: bool, widened: bool, (now, called) in any::<(u32, bool)>(),
+    ) -> Proving {
+        let now = Timestamp::from_millis(now.into());
+        let pages = names.iter().map(|name| format!("{name}.example.com/").try_into().unwrap());
+        let marker = marker.then(|| "json:/version=3".parse().unwrap());
+        let look = Look::begin(now, called.then_some(now), PathSet::default(), pages, marker, 1).unwrap();
+        let noticed = noticed.into_iter().map(NoticeId).collect();
+        Proving { distribution, seq, rollout, change, look: look.stored().clone(), noticed, seen, widened }
+    }
+}
+
+prop_compose! {
     fn closed()(
         seq in seq(), change in text(), outcome in outcome(), why in text(),
-        purges in vec((distribution(), invalidation()), 0..2), more in 0..3_usize,
+        purges in vec((distribution(), invalidation()), 0..2), more in 0..3_usize, seen in option::of(seen()),
     ) -> Closed {
-        Closed { seq, change, outcome, why, purges, more }
+        Closed { seq, change, outcome, why, purges, more, seen }
     }
 }
 
@@ -193,7 +216,7 @@ prop_compose! {
 
 prop_compose! {
     fn notice()(
-        id in text(), kind in select(Kind::ALL.to_vec()), at_ms: i64, seq in seq(), rollout in text(), change in text(),
+        id in text(), kind in select(Kind::ALL.into_iter().filter(|kind| !kind.is_of_edge()).collect::<Vec<_>>()), at_ms: i64, seq in seq(), rollout in text(), change in text(),
         message in text(), hosts in hosts(), purges in vec(purge_fact(), 0..2), cut: bool, late: bool, stand_in in stand_in(),
     ) -> Notice {
         let mentions = Mentions { hosts: hosts.into_iter().collect(), purges, cut, late, stand_in };
@@ -245,7 +268,7 @@ prop_compose! {
     ) -> Record {
         Record {
             revision, uid, stand_in, withdrawn, seq, nonce, version, group_version, group_name, generation, change, phase, elapsed_ms, settled, edge, closed,
-            requested_at, passed, votes, owed, history, untold, config, last, lives, stalled, set_back, off, chosen, volumes, request, asked, from, site, times,
+            requested_at, passed, votes, owed, looks: BTreeMap::new(), history, untold, config, last, lives, stalled, set_back, off, chosen, volumes, request, asked, from, site, times,
             conditions,
             remark,
             leads: hosts.iter().map(|host| Lead::of(host)).collect(),
@@ -367,6 +390,24 @@ proptest! {
         prop_assert_eq!(decode(written.as_bytes()).unwrap(), record);
     }
 
+    // An older program would drop what is being looked for, and could not read what is told of it. The other members never see it.
+    #[test]
+    fn a_record_that_looks_at_the_edge_is_of_the_fifth_form_and_is_shown_to_the_group_without(
+        quiet in record(), looks in btree_map(text().prop_map(Reference), proving(), 1..3), notice in notice(), tells: bool,
+    ) {
+        let mut record = quiet.clone();
+        if tells {
+            record.untold.push(Notice { kind: Kind::EdgeStale, ..notice });
+        } else {
+            record.looks = looks;
+        }
+        let written = encode(&record).unwrap();
+        prop_assert!(written.starts_with("{\"z\":5,"), "{}", written);
+        prop_assert_eq!(&decode(written.as_bytes()).unwrap(), &record);
+        let shown = encode_published(&Published::Record(Box::new(record))).unwrap();
+        prop_assert_eq!(shown, encode(&quiet).unwrap());
+    }
+
     // That a site is lost is told in a word that came with the third form.
     #[test]
     fn a_record_that_tells_of_a_lost_site_is_of_the_third_form(record in record(), notice in notice()) {
@@ -407,7 +448,7 @@ proptest! {
         (vote.cast.rules, vote.closed) = (Rules::FIRST, None);
         vote.purges = VotePurges { listed: BTreeMap::new(), unlisted: None, owed_ms: 0, ..vote.purges };
         let mut purge = Purge::wanted("r".into());
-        let closed = Closed { seq: Seq(1), change: String::new(), outcome: Outcome::Owed, why: String::new(), purges: vec![], more: 0 };
+        let closed = Closed { seq: Seq(1), change: String::new(), outcome: Outcome::Owed, why: String::new(), purges: vec![], more: 0, seen: None };
         match which {
             0 => purge.sent = Some(PathSet::default()),
             1 => purge.state = PurgeState::Owed("denied".into()),

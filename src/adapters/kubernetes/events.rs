@@ -208,7 +208,9 @@ const fn action(kind: Kind) -> &'static str {
         | Kind::PurgeFailed
         | Kind::PurgeOwed
         | Kind::PurgeStalled
-        | Kind::PurgeSkipped => "Purge",
+        | Kind::PurgeSkipped
+        | Kind::PurgeRepeated => "Purge",
+        Kind::EdgeRenewed | Kind::EdgeFresh | Kind::EdgeUnknown | Kind::EdgeStale => "Look",
         Kind::PromotionWaiting
         | Kind::PromotionStarted
         | Kind::PromotionCompleted

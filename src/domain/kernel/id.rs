@@ -364,6 +364,12 @@ pub fn renewed_reference(spent: &Reference, found: &InvalidationId) -> Reference
     Reference(format!("allclear-{}", digest("purge again", [spent.0.as_str(), found.0.as_str()])))
 }
 
+/// The `CallerReference` of a further purge of the same paths, on evidence that `first` did not do: 1 is the second purge. All members
+/// derive the same one.
+pub fn again_reference(first: &Reference, round: u8) -> Reference {
+    Reference(format!("allclear-{}", digest("purge once more", [first.0.as_str(), round.to_string().as_str()])))
+}
+
 /// The rank of `member` among `members` for something named `key`, from 0: rendezvous hashing, so each key has its own order,
 /// all compute the same one, and a member that leaves changes nothing between the others.
 pub fn rank<'a>(key: &str, member: &Member, members: impl IntoIterator<Item = &'a Member>) -> u32 {

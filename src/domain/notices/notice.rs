@@ -92,38 +92,48 @@ kinds! {
     PurgeOwed = "purge.owed", Error, 9, Group;
     /// The invalidation takes longer than the completion timeout, or waits because its namespace has had many.
     PurgeStalled = "purge.stalled", Warn, 11, Group;
+    /// The edge showed what was there before the purge, so it is purged once more, with that evidence.
+    PurgeRepeated = "purge.repeated", Warn, 15, Group;
+    /// Nothing that was stored before the purge is left where it was looked.
+    EdgeRenewed = "edge.renewed", Info, 18, Group;
+    /// What the edge answers where it was looked is what the new pods answer.
+    EdgeFresh = "edge.fresh", Info, 19, Group;
+    /// Nothing says whether the edge is fresh where it was looked.
+    EdgeUnknown = "edge.unknown", Info, 17, Group;
+    /// The edge shows what was there before the purge, and no further purge follows.
+    EdgeStale = "edge.stale", Error, 16, Group;
     /// The rollout is complete and no purge follows, for the reason given.
     PurgeSkipped = "purge.skipped", Info, 13, Group;
     /// Something about the workload cannot be used, for example an annotation.
     WorkloadFaulty = "workload.faulty", Error, 2, Member;
     /// A promotion waits for a person.
-    PromotionWaiting = "promotion.waiting", Info, 18, Member;
+    PromotionWaiting = "promotion.waiting", Info, 23, Member;
     /// A revision is promoted to an environment.
-    PromotionStarted = "promotion.started", Info, 19, Member;
+    PromotionStarted = "promotion.started", Info, 24, Member;
     /// Every target of the environment is ready at the revision.
-    PromotionCompleted = "promotion.completed", Info, 21, Member;
+    PromotionCompleted = "promotion.completed", Info, 26, Member;
     /// A promotion is not wanted any more.
-    PromotionWithdrawn = "promotion.withdrawn", Info, 16, Member;
+    PromotionWithdrawn = "promotion.withdrawn", Info, 21, Member;
     /// A promotion cannot be carried out as things are, or a person closed its pull request.
-    PromotionFailed = "promotion.failed", Warn, 17, Member;
+    PromotionFailed = "promotion.failed", Warn, 22, Member;
     /// An environment waits for longer than its Pipeline allows.
-    PromotionStalled = "promotion.stalled", Warn, 20, Member;
+    PromotionStalled = "promotion.stalled", Warn, 25, Member;
     /// Something about the Pipeline cannot be used.
-    PipelineFaulty = "pipeline.faulty", Error, 15, Member;
+    PipelineFaulty = "pipeline.faulty", Error, 20, Member;
     /// A run waits for a person.
-    RunWaiting = "run.waiting", Info, 25, Member;
+    RunWaiting = "run.waiting", Info, 30, Member;
     /// A Job of a run was started.
-    RunStarted = "run.started", Info, 26, Member;
+    RunStarted = "run.started", Info, 31, Member;
     /// A commit was applied, or there was nothing to apply.
-    RunCompleted = "run.completed", Info, 28, Member;
+    RunCompleted = "run.completed", Info, 33, Member;
     /// A run failed, or its Job is gone.
-    RunFailed = "run.failed", Warn, 24, Member;
+    RunFailed = "run.failed", Warn, 29, Member;
     /// A run waits for longer than its Repo allows.
-    RunStalled = "run.stalled", Warn, 27, Member;
+    RunStalled = "run.stalled", Warn, 32, Member;
     /// Another commit took the place of a run before anything was applied.
-    RunSuperseded = "run.superseded", Info, 23, Member;
+    RunSuperseded = "run.superseded", Info, 28, Member;
     /// Something about the Repo cannot be used.
-    RepoFaulty = "repo.faulty", Error, 22, Member;
+    RepoFaulty = "repo.faulty", Error, 27, Member;
 }
 
 /// How much something matters.
@@ -155,6 +165,11 @@ impl Kind {
     /// A program that knows only the first two forms of a record cannot read it.
     pub const fn is_third(self) -> bool {
         matches!(self, Self::SiteLost)
+    }
+
+    /// About what was seen at the edge. A program that knows only the first four forms of a record cannot read it.
+    pub const fn is_of_edge(self) -> bool {
+        matches!(self, Self::PurgeRepeated | Self::EdgeRenewed | Self::EdgeFresh | Self::EdgeUnknown | Self::EdgeStale)
     }
 
     /// The kind of this name.
@@ -337,12 +352,16 @@ mod tests {
             Kind::WorkloadFaulty => Severity::Error,
             // An Ingress is gone for good, or nothing was ever meant to lead there again: only a person knows.
             Kind::SiteLost => Severity::Error,
+            // No purge that is made by itself helps any more.
+            Kind::EdgeStale => Severity::Error,
             // A rollout failed, or something is late. The next rollout, or the other side, may end these.
             Kind::RolloutFailed => Severity::Warn,
             Kind::RolloutStuck => Severity::Warn,
             Kind::GroupStalled => Severity::Warn,
             Kind::GroupInDoubt => Severity::Warn,
             Kind::PurgeStalled => Severity::Warn,
+            // Visitors got what is old, and the further purge may end that.
+            Kind::PurgeRepeated => Severity::Warn,
             // The same of Pipelines.
             Kind::PipelineFaulty => Severity::Error,
             Kind::RepoFaulty => Severity::Error,
@@ -357,6 +376,9 @@ mod tests {
             Kind::PurgeStarted => Severity::Info,
             Kind::PurgeCompleted => Severity::Info,
             Kind::PurgeSkipped => Severity::Info,
+            Kind::EdgeRenewed => Severity::Info,
+            Kind::EdgeFresh => Severity::Info,
+            Kind::EdgeUnknown => Severity::Info,
             Kind::PromotionWaiting => Severity::Info,
             Kind::PromotionStarted => Severity::Info,
             Kind::PromotionCompleted => Severity::Info,
@@ -377,7 +399,7 @@ mod tests {
         let as_severe = |severity| Kind::ALL.into_iter().filter(|kind| kind.severity() == severity).count();
         assert_eq!(
             [Severity::Error, Severity::Warn, Severity::Info].map(as_severe),
-            [6, 9, 14],
+            [7, 10, 17],
             "a kind is not in ALL"
         );
     }

@@ -99,6 +99,14 @@ const fn is_false(flag: &bool) -> bool {
     !*flag
 }
 
+impl Stored {
+    /// Whether a question may be asked by it.
+    pub fn has_booked(&self, id: QuestionId) -> bool {
+        let booked = self.pages.get(usize::from(id.page)).is_some_and(|tally| tally.looks >= id.look);
+        self.round == id.round && booked
+    }
+}
+
 /// See the module's text.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Look {
@@ -110,7 +118,7 @@ pub struct Look {
     asking: BTreeMap<u8, Asking>,
     /// This life has acted upon the phase.
     acted: bool,
-    told: Option<(u8, Found)>,
+    told: Option<(u8, Found, Follows)>,
     ended: bool,
 }
 
@@ -214,6 +222,11 @@ impl Look {
         let span = Span { before: None, after: signed(now).saturating_sub(elapsed) };
         let kept = stored.number;
         Self { stored, span, kept, asking: BTreeMap::new(), acted: false, told: None, ended: false }
+    }
+
+    /// Whether nothing is left to do.
+    pub const fn is_over(&self) -> bool {
+        self.ended
     }
 
     /// What is to be durable. Ask after each step.
@@ -343,8 +356,9 @@ impl Look {
         }
         self.acted = true;
         let Some(verdict) = self.verdict() else { return Vec::new() };
-        let told = (verdict.round, verdict.found);
-        let is_new = self.told.replace(told) != Some(told);
+        let told = Some((verdict.round, verdict.found, verdict.follows.clone()));
+        let is_new = self.told != told;
+        self.told = told;
         let mut effects: Vec<Effect> = is_new.then(|| Effect::Tell(Box::new(verdict.clone()))).into_iter().collect();
         match self.stored.phase {
             Phase::Looking | Phase::Later => {}

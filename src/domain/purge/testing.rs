@@ -16,6 +16,7 @@ use kernel::id::{Kind, WorkloadId};
 use kernel::names::distribution::DistributionId;
 use kernel::names::image::{Container, Image, Version};
 use kinds::reported::Replicas;
+use proof::asked::{Answers, Reply};
 
 /// `shop/web`, the workload of most tests.
 pub fn web() -> WorkloadId {
@@ -130,9 +131,13 @@ pub fn answers(effect: &Effect, fresh: Option<&Workload>) -> Vec<Event> {
         }
         Effect::Purge(order) => vec![
             Event::Purged(order.reference.clone(), Progress::Created("I1EXAMPLE".into())),
-            Event::Purged(order.reference.clone(), Progress::Completed),
+            Event::Purged(order.reference.clone(), Progress::Completed(None)),
         ],
         Effect::Tell(notice) => vec![Event::Told(notice.id.clone())],
-        Effect::Absent(_) | Effect::End => Vec::new(),
+        Effect::AskEdge(of, question) => {
+            let edge = Reply { failure: Some("no connection".to_owned()), ..Reply::default() };
+            vec![Event::EdgeAnswered(of.clone(), question.id, Box::new(Answers { edge, pods: Vec::new() }))]
+        }
+        Effect::Absent(_) | Effect::LeaveEdge(_) | Effect::End => Vec::new(),
     }
 }

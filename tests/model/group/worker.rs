@@ -153,8 +153,11 @@ impl<'a> Worker<'a> {
         if let Some(vote) = owner.filter(|_| !exists) {
             self.done.created.push((vote.vector, order));
         }
-        let progress =
-            if exists { Progress::Completed } else { Progress::Created(InvalidationId(format!("I-{reference}"))) };
+        let progress = if exists {
+            Progress::Completed(None)
+        } else {
+            Progress::Created(InvalidationId(format!("I-{reference}")))
+        };
         self.step(Event::Purged(reference, progress));
     }
 

@@ -14,7 +14,7 @@ use kernel::id::{Member, Nonce, Origin, Seq, Vector};
 use purge::agreement::board::Posting;
 use purge::bounds::policy::Policy;
 use purge::purges::purge::Order;
-use purge::records::record::{Edge, Published, Record, SCHEMA};
+use purge::records::record::{Edge, Published, Record};
 use purge::records::record_codec::form;
 use purge::records::rules::Rules;
 use purge::rollouts::rollout::adoption::adopt;
@@ -67,9 +67,12 @@ pub fn rules(config: &str) -> Rules {
     if config == BEFORE { Rules::SECOND } else { Rules::CURRENT }
 }
 
+/// The newest form of a record that the release with rules 2 knows.
+const BEFORE_FORM: u32 = 2;
+
 /// Whether the release that runs with this configuration can read the record, its own or another member's copy.
 fn can_read(config: &str, record: &Record) -> bool {
-    rules(config) == Rules::CURRENT || form(record) < SCHEMA
+    rules(config) == Rules::CURRENT || form(record) <= BEFORE_FORM
 }
 
 /// How many faults of each kind one run may have. Everything else that can go wrong is part of every step.

@@ -57,6 +57,7 @@ async fn what_kept_the_pods_from_being_ready_stays_after_a_missed_deadline() {
         why: words.into(),
         purges: Vec::new(),
         more: 0,
+        seen: None,
     });
     let mut missed = rolling();
     missed.says = Says::GivenUp(GivenUp::DeadlineExceeded { last_update: "t".into() });

@@ -11,7 +11,15 @@ fn complete(outcome: Option<Ended>) -> Record {
     let mut record = Record { phase: Phase::Complete, ..record() };
     if let Some(outcome) = outcome {
         let change = "web: 1.2.3 → 1.2.4".into();
-        record.close(Closed { seq: Seq(7), change, outcome, why: String::new(), purges: Vec::new(), more: 0 });
+        record.close(Closed {
+            seq: Seq(7),
+            change,
+            outcome,
+            why: String::new(),
+            purges: Vec::new(),
+            more: 0,
+            seen: None,
+        });
     }
     record
 }

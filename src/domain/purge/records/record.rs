@@ -13,6 +13,7 @@ mod number;
 mod open;
 mod passed;
 mod plan;
+mod proving;
 mod published;
 mod purge;
 mod times;
@@ -27,7 +28,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use kernel::floor::Floor;
-use kernel::id::{Kind, Nonce, Seq, Vector, WorkloadId};
+use kernel::id::{Kind, Nonce, Reference, Seq, Vector, WorkloadId};
 use kernel::names::group_name::Alias;
 use kernel::names::image::{Code, Version};
 use kernel::names::paths::PathSet;
@@ -39,6 +40,7 @@ pub use last_site::{LAST_HOSTS_MAX, LAST_SITE_BYTES_MAX, LastSite};
 pub use leads::{LEADS_MAX, Lead, Leads, Moved};
 pub use passed::{PASSED_MAX, Passed, passed};
 pub use plan::{Plan, VOTE_PATH_BYTES_MAX, fitting};
+pub use proving::{PAGES_LOOKED_AT_MAX, Proving, Seen};
 pub(crate) use published::ABSENT_REVISION;
 pub use published::Published;
 pub use purge::{Purge, PurgeState};
@@ -48,7 +50,7 @@ pub use vote_purges::{Count, FAILURES_LISTED_MAX, PURGES_NAMED_MAX, PURGES_OPEN_
 
 /// The newest form of a record this program writes. It reads this one and those before. A record is written in the oldest
 /// form that can say all of it; see `record_codec::form`.
-pub const SCHEMA: u32 = 4;
+pub const SCHEMA: u32 = 5;
 
 /// Closed rollouts kept for `explain` and the status page. Three at about 150 bytes keep 10,000 records of a busy cluster
 /// below 100 KB a shard; older ones are in the log.
@@ -148,6 +150,9 @@ pub struct Record {
     /// Votes that all members have closed while purges of them were owed, in brief, oldest first (decision 29).
     #[serde(rename = "y", default, skip_serializing_if = "Vec::is_empty")]
     pub owed: Vec<Vote>,
+    /// What is looked for at the edge after purges of this member, by their references.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub looks: BTreeMap<Reference, Proving>,
     /// How the last rollouts ended, by their numbers, oldest first.
     #[serde(rename = "h", default, skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<Closed>,
@@ -339,6 +344,7 @@ impl Record {
             passed: Vec::new(),
             votes: Vec::new(),
             owed: Vec::new(),
+            looks: BTreeMap::new(),
             history: Vec::new(),
             untold: Vec::new(),
             config: String::new(),

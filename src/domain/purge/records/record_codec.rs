@@ -5,6 +5,9 @@
 //! cannot read it must not overwrite. What a member publishes has the same form. Not for where the text is kept; that is the
 //! business of the ledger and the board.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::records::record::{
@@ -24,16 +27,25 @@ const SECOND_SCHEMA: u32 = 2;
 /// The form of rules 3.
 const THIRD_SCHEMA: u32 = 3;
 
+/// The form of a version that is of more than its images.
+const FOURTH_SCHEMA: u32 = 4;
+
 /// The oldest form that can say all that is in this record. The second and third are those of the rules of their numbers: a program that
 /// knows only older forms would pass over what is new in it, and drop it with its next write. So it must not read it (decision 41).
 #[must_use]
 pub fn form(record: &Record) -> u32 {
     match () {
-        () if is_fourth(record) => SCHEMA,
+        () if is_fifth(record) => SCHEMA,
+        () if is_fourth(record) => FOURTH_SCHEMA,
         () if is_third(record) => THIRD_SCHEMA,
         () if is_second(record) => SECOND_SCHEMA,
         () => FIRST_SCHEMA,
     }
+}
+
+/// True if it looks at the edge.
+fn is_fifth(record: &Record) -> bool {
+    !record.looks.is_empty() || record.untold.iter().any(|notice| notice.kind.is_of_edge())
 }
 
 /// True if a version of it is of more than its images.
@@ -210,13 +222,24 @@ enum AbsentPhase {
     Absent,
 }
 
+/// What the other members are shown of a record: without its looks, which concern this member alone. An older release could not read the
+/// rest of it with them, and would wait.
+fn for_group(record: &Record) -> Cow<'_, Record> {
+    if !is_fifth(record) {
+        return Cow::Borrowed(record);
+    }
+    let mut shown = Record { looks: BTreeMap::new(), ..record.clone() };
+    shown.untold.retain(|notice| !notice.kind.is_of_edge());
+    Cow::Owned(shown)
+}
+
 /// The text of what a member publishes.
 ///
 /// # Errors
 /// As [`encode`].
 pub fn encode_published(published: &Published) -> Result<String, CodecError> {
     match published {
-        Published::Record(record) => encode(record),
+        Published::Record(record) => encode(&for_group(record)),
         Published::Absent(seq) => {
             let (revision, uid, version) = (ABSENT_REVISION, String::new(), Version::default());
             let absent = Absent { revision, uid, seq: *seq, version, phase: AbsentPhase::Absent, closed: *seq };

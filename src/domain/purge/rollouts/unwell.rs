@@ -148,6 +148,7 @@ mod tests {
             why: String::new(),
             purges: Vec::new(),
             more: 0,
+            seen: None,
         };
         Record { phase, history: outcome.map(end).into_iter().collect(), ..Record::first(Seq(4)) }
     }

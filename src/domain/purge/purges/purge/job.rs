@@ -18,6 +18,10 @@ const UNKNOWN_TOLERATED: u32 = 3;
 /// (<https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-troubleshooting.html>), so a clock that got an answer is closer.
 const CLOCKS_APART_MAX: Duration = Duration::from_secs(15 * 60);
 
+/// How far CloudFront's clock may be from ours, in milliseconds, for a call to be known as the one that made an invalidation: nodes and
+/// AWS follow the same time to parts of a second, and another member begins five seconds later (`group.takeover`).
+const CALL_APART_MS: i64 = 2_000;
+
 /// One creation on its way, and all that wait for it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Job {
@@ -25,6 +29,8 @@ pub(super) struct Job {
     pub(super) stage: Stage,
     /// When its creation was last sent in this life.
     pub(super) sent: Option<Timestamp>,
+    /// The one call that CloudFront made it by, where that was one of this life.
+    pub(super) called: Option<Timestamp>,
     /// CloudFront may have looked at it already, so sending it is a repetition. One that was throttled was not looked at.
     pub(super) repeats: bool,
     pub(super) covers: Vec<Waiter>,
@@ -122,7 +128,19 @@ impl Job {
             Some(id) => Stage::Polling(Poll::begin(now, id.clone(), pace)),
             None => Stage::Waiting,
         };
-        Self { own, stage, sent: None, repeats: false, covers: Vec::new() }
+        Self { own, stage, sent: None, called: None, repeats: false, covers: Vec::new() }
+    }
+
+    /// The call under way, if that is the one by which CloudFront made it at `created_ms` by its clock. What it made for another member, or
+    /// for a call whose answer was lost, it hands out again: that is older than this call.
+    pub(super) fn call_of(&self, now: Timestamp, created_ms: Option<i64>) -> Option<Timestamp> {
+        let (sent, created_ms) = (self.sent.filter(|_| self.stage == Stage::Calling && !self.repeats)?, created_ms?);
+        let wall_ms = |at: Timestamp| {
+            let ordered_ms = self.own.order.ordered_ms;
+            ordered_ms.saturating_add(i64::try_from(at.since(self.own.arrived).as_millis()).unwrap_or(i64::MAX))
+        };
+        let (from, to) = (wall_ms(sent).saturating_sub(CALL_APART_MS), wall_ms(now).saturating_add(CALL_APART_MS));
+        (from..=to).contains(&created_ms).then_some(sent)
     }
 
     pub(super) fn namespace(&self) -> &str {
@@ -194,7 +212,7 @@ impl Job {
         if poll.unknown < UNKNOWN_TOLERATED {
             return Vec::new();
         }
-        (self.stage, self.repeats, self.sent) = (Stage::Waiting, true, Some(now));
+        (self.stage, self.called, self.repeats, self.sent) = (Stage::Waiting, None, true, Some(now));
         self.tell_failing(&format!("{why}; it is created again under the same reference"))
     }
 

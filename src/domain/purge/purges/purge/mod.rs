@@ -70,6 +70,8 @@ pub struct Order {
     /// When the last vote for it was cast, by its voter's clock, in milliseconds since the Unix epoch; 0 if that was not recorded.
     /// CloudFront made nothing for it before.
     pub voted_ms: i64,
+    /// When it was ordered, by our clock, in milliseconds since the Unix epoch: what CloudFront says of its own time is compared with it.
+    pub ordered_ms: i64,
 }
 
 /// How a purge goes.
@@ -84,8 +86,9 @@ pub enum Progress {
         /// The covering purge's id.
         invalidation: InvalidationId,
     },
-    /// CloudFront reports it completed.
-    Completed,
+    /// CloudFront reports it completed. It made the invalidation by a call that this life began at that instant, and by no other;
+    /// `None` where that is not known.
+    Completed(Option<Timestamp>),
     /// The reference had been used before, with these paths: they are what was purged, whatever would have been sent now.
     SentBefore(PathSet),
     /// The reference belongs to this invalidation, which is older than the vote: the number was used before the ledger was set back.

@@ -231,7 +231,8 @@ impl Purger {
             self.jobs.lanes.budgets.made(now, &order);
         }
         let poll = Poll::begin(now, id.clone(), &self.pace);
-        self.jobs.change(now, reference, |job| job.stage = Stage::Polling(poll));
+        let begin = |job: &mut Job| (job.called, job.stage) = (job.call_of(now, created_ms), Stage::Polling(poll));
+        self.jobs.change(now, reference, begin);
         // The distribution answers: the others go on, and those that this one contains need not.
         let helped = self.jobs.lanes.edit(now, &distribution, |lane| {
             let helped = lane.why_failing().is_some();
@@ -437,7 +438,10 @@ impl Machine for Purger {
                 self.still(now, &reference);
                 Vec::new()
             }
-            Event::Completed(reference) => self.jobs.conclude(now, &reference, &Progress::Completed),
+            Event::Completed(reference) => {
+                let called = self.jobs.get(&reference).and_then(|job| job.called);
+                self.jobs.conclude(now, &reference, &Progress::Completed(called))
+            }
             Event::PollFailed(reference, class, why) => self.poll_failed(now, &reference, class, why),
             Event::Searched(reference, found) => self.searched(now, &reference, found),
             Event::SearchFailed(reference, _) => {

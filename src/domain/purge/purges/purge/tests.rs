@@ -19,6 +19,7 @@ fn order(reference: &str, distribution: &str, paths: &[&str], now: Timestamp) ->
         purges_per_hour: u32::MAX,
         voted_at: Some(now),
         voted_ms: 0,
+        ordered_ms: 0,
     }
 }
 
@@ -125,7 +126,7 @@ fn ten_thousand_orders_are_carried_out_and_none_is_forgotten() {
                 Effect::Create(order) => Event::Created(order.reference, "I1".into(), None),
                 Effect::Poll(reference, ..) => Event::Completed(reference),
                 Effect::Report(_, _, progress) => {
-                    ended += usize::from(progress == Progress::Completed);
+                    ended += usize::from(progress == Progress::Completed(None));
                     continue;
                 }
                 Effect::Search(..) => unreachable!("no reference is used twice"),
@@ -359,7 +360,37 @@ fn an_order_that_another_member_has_carried_out_is_followed_wherever_it_waits() 
     let made = Order { invalidation: Some("I9".into()), ..order("r1", "E1", &["/a"], at(20)) };
     assert_eq!(created(&purger.step(at(30), Event::Ordered(made))), []);
     assert_eq!(created(&purger.tick(at(10_000))), [], "it exists");
-    assert_eq!(told(&purger.step(at(10_001), Event::Completed("r1".into()))), [("r1".to_owned(), Progress::Completed)]);
+    assert_eq!(
+        told(&purger.step(at(10_001), Event::Completed("r1".into()))),
+        [("r1".to_owned(), Progress::Completed(None))]
+    );
+}
+
+#[test]
+fn when_it_was_ordered_is_only_said_where_cloudfront_made_it_by_the_one_call() {
+    let wall_ms = 1_700_000_000_000;
+    // Ordered at 5 s, sent at 5 s, answered at 7 s: when CloudFront says that it was made, in seconds after the order; and whether an
+    // answer was lost before.
+    let called = |made_s: Option<i64>, lost: bool| {
+        let mut purger = Purger::new(Pace::default());
+        let mut placed = order("r1", "E1", &["/*"], at(5_000));
+        placed.ordered_ms = wall_ms;
+        assert_eq!(created(&purger.step(at(5_000), Event::Ordered(placed))).len(), 1);
+        if lost {
+            drop(purger.step(at(6_000), Event::CreateFailed("r1".into(), CdnErrorClass::Ambiguous, "lost".to_owned())));
+            assert_eq!(created(&purger.tick(at(60_000))).len(), 1);
+        }
+        let now = if lost { at(62_000) } else { at(7_000) };
+        drop(purger.step(now, Event::Created("r1".into(), "I1".into(), made_s.map(|made_s| wall_ms + made_s * 1_000))));
+        told(&purger.step(at(90_000), Event::Completed("r1".into())))
+    };
+    let is = |called: Option<Timestamp>| [("r1".to_owned(), Progress::Completed(called))];
+    assert_eq!(called(Some(1), false), is(Some(at(5_000))));
+    assert_eq!(called(Some(-1), false), is(Some(at(5_000))), "clocks are a little apart");
+    assert_eq!(called(Some(-5), false), is(None), "another member has made it before");
+    assert_eq!(called(Some(9), false), is(None), "no clock is so far off");
+    assert_eq!(called(None, false), is(None), "CloudFront does not say when");
+    assert_eq!(called(Some(56), true), is(None), "the call whose answer was lost may have made it");
 }
 
 #[test]

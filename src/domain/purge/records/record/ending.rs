@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::records::record::{Failure, HISTORY_MAX, Record, Times};
+use crate::records::record::{Failure, HISTORY_MAX, Record, Seen, Times};
 use kernel::id::{InvalidationId, Seq};
 use kernel::names::distribution::DistributionId;
 
@@ -117,6 +117,9 @@ pub struct Closed {
     /// How many more there were.
     #[serde(rename = "m", default, skip_serializing_if = "is_zero")]
     pub more: usize,
+    /// What was seen at the edge after it; `None` while nothing was.
+    #[serde(rename = "e", default, skip_serializing_if = "Option::is_none")]
+    pub seen: Option<Seen>,
 }
 
 impl Record {
@@ -158,6 +161,7 @@ mod tests {
                 why: String::new(),
                 purges: Vec::new(),
                 more: 0,
+                seen: None,
             };
             record.close(closed);
             record.history.iter().map(|closed| closed.seq.0).collect::<Vec<_>>()

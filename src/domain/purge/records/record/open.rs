@@ -14,6 +14,7 @@ impl Record {
     pub fn is_open(&self) -> bool {
         self.phase == Phase::Rolling
             || self.all_kept().next().is_some()
+            || !self.looks.is_empty()
             || !self.untold.is_empty()
             || self.awaits_vote()
             || !self.passed.is_empty()

@@ -33,6 +33,7 @@ impl Rollout {
         effects.extend(self.observe(now, fresh));
         effects.extend(self.judge_failure(now));
         effects.extend(self.agree(now));
+        effects.extend(self.look_at_edge(now));
         effects.extend(self.tell(now));
         let more_follows = self.vote_follows();
         effects.extend(self.record.flush(now, more_follows));
@@ -202,7 +203,7 @@ impl Rollout {
                     self.close_vote(now, vector, (made.purges.outcome(), close::why(&made.purges, listed)));
                 }
             } else if vote.closed.is_some() {
-                effects.extend(self.order_owed(vector));
+                effects.extend(self.order_owed(now, vector));
                 if let Some(vote) = self.conclude_owed(vector) {
                     self.close_owed(&vote);
                 }

@@ -60,7 +60,7 @@ impl Rollout {
         if let Some(draft) = &mut self.record.draft {
             let change = text::cut(&words::change(draft.before(), &draft.version), WORDS_BYTES_MAX);
             let why = text::cut(&why, WORDS_BYTES_MAX);
-            draft.close(Closed { seq: draft.seq, change, outcome, why, purges: Vec::new(), more: 0 });
+            draft.close(Closed { seq: draft.seq, change, outcome, why, purges: Vec::new(), more: 0, seen: None });
         }
     }
 
@@ -94,7 +94,7 @@ impl Rollout {
         if outcome != Outcome::Dead {
             draft.passed.retain(|passed| passed.seq > vote.seq);
         }
-        draft.close(Closed { seq: vote.seq, change, outcome, why, purges, more });
+        draft.close(Closed { seq: vote.seq, change, outcome, why, purges, more, seen: None });
         true
     }
 

@@ -39,6 +39,7 @@ mod owed;
 mod passed;
 mod progress;
 mod promises;
+mod proving;
 mod purges;
 mod regress;
 mod request;
@@ -83,6 +84,7 @@ use kernel::promise::Promise;
 use kernel::retry;
 use notices::notice::Notice;
 use notices::telling::Telling;
+use proof::asked::{Answers, Question, QuestionId};
 
 pub use clock::timeout;
 pub use news::{Attention, Preview, as_it_runs, attention, baseline, faults, news, preview, unusable};
@@ -198,6 +200,8 @@ pub enum Event {
     MatchFailed(Vector, String),
     /// A purge made progress.
     Purged(Reference, Progress),
+    /// An [`Effect::AskEdge`] about the purge of this reference was answered.
+    EdgeAnswered(Reference, QuestionId, Box<Answers>),
     /// A notice was delivered, or is in a durable outbox.
     Told(NoticeId),
     /// It was not, for this reason.
@@ -231,6 +235,10 @@ pub enum Effect {
     Compare(Vector, Box<Plan>),
     /// Carry out a purge, or go on with it.
     Purge(Box<Order>),
+    /// Ask the edge what it has since the purge of this reference.
+    AskEdge(Reference, Box<Question>),
+    /// What was to be asked since that purge is not wanted any more.
+    LeaveEdge(Reference),
     Tell(Box<Notice>),
     /// Nothing is left to do: the machine may be dropped.
     End,
@@ -250,6 +258,8 @@ impl Effect {
             Self::Match(..) => "match",
             Self::Compare(..) => "compare",
             Self::Purge(_) => "purge",
+            Self::AskEdge(..) => "ask_edge",
+            Self::LeaveEdge(_) => "leave_edge",
             Self::Tell(_) => "tell",
             Self::End => "end",
         }
@@ -437,9 +447,13 @@ impl Machine for Rollout {
                 self.purges.match_failed(&vector, again, short(&why));
             }
             Event::Purged(reference, progress) => {
+                if let Some(follows) = self.purged_again(now, &reference, &progress) {
+                    effects.extend(follows);
+                }
                 self.note_waits(now, &reference, &progress);
                 self.purged(now, &reference, progress);
             }
+            Event::EdgeAnswered(of, id, answers) => effects.extend(self.edge_answered(now, &of, id, answers)),
             Event::Told(id) => {
                 self.telling.told(&id);
                 self.record.draft.iter_mut().for_each(|draft| draft.untold.retain(|notice| notice.id != id));
@@ -448,6 +462,7 @@ impl Machine for Rollout {
             Event::PeersRestarted => {
                 self.purges.restart();
                 self.ballot.restart();
+                effects.extend(self.ask_edge_again(now));
             }
         }
         effects.extend(self.advance(now, fresh));

@@ -40,7 +40,7 @@ impl Rollout {
             let change = text::cut(&words::change(then.before(), &then.version), WORDS_BYTES_MAX);
             let (seq, outcome) = (passed.seq, outcome.clone());
             let message = outcome.to_string();
-            draft.close(Closed { seq, change, outcome, why: String::new(), purges: Vec::new(), more: 0 });
+            draft.close(Closed { seq, change, outcome, why: String::new(), purges: Vec::new(), more: 0, seen: None });
             self.announce_of(now, &then, kind, message);
         }
     }

@@ -27,6 +27,7 @@ impl Rollout {
         let (alone, time) = (self.identity.is_alone(), self.identity.time_kept(now));
         let Some(vote) = self.record.vote_under(reference) else { return };
         let first = vote.purges.listed.values().all(Purge::is_wanted);
+        let vector = vote.vector.clone();
         let Some((distribution, purge)) = vote.purges.under_mut(reference) else { return };
         if purge.state.is_final() {
             return;
@@ -36,6 +37,7 @@ impl Rollout {
         }
         // An owed one was announced already.
         let untold = vote.closed.is_none();
+        let distribution_id = distribution.clone();
         let distribution = distribution.to_string();
         let mut detail = distribution.clone();
         let (kind, message) = match progress {
@@ -48,9 +50,11 @@ impl Rollout {
                 // Another member may have created one for it, and both notices must be the same.
                 ((first && alone).then_some(Kind::PurgeStarted), covered(&invalidation, &distribution))
             }
-            Progress::Completed => {
+            Progress::Completed(called) => {
+                let (distribution, before) = (distribution_id.clone(), purge.clone());
                 purge.complete();
-                (None, String::new())
+                vote.purges.fold();
+                return self.begin_look(now, &vector, (&distribution, &before), called);
             }
             Progress::Spent(id) => {
                 purge.reference = self.purges.renew(reference, &id);
@@ -84,7 +88,6 @@ impl Rollout {
                 (Some(Kind::PurgeStalled), late(waited, &distribution))
             }
         };
-        let vector = vote.vector.clone();
         vote.purges.fold();
         if let Some(kind) = kind {
             self.announce_purge(now, &vector, kind, &detail, message);
@@ -112,7 +115,7 @@ impl Rollout {
             Progress::Stalled(_) | Progress::Spent(_) | Progress::Spaced(_) => {}
             Progress::Created(_)
             | Progress::Covered { .. }
-            | Progress::Completed
+            | Progress::Completed(_)
             | Progress::DoneByOther
             | Progress::Impossible(_) => {
                 purge.refused.clear();

@@ -2,7 +2,7 @@
 
 use crate::purges::purge::Order;
 use crate::records::record::{HISTORY_MAX, Phase, Record, Vote};
-use crate::rollouts::rollout::Effect;
+use crate::rollouts::rollout::{Effect, proving};
 use kernel::promise::Promise;
 use notices::notice::{Kind, Notice};
 
@@ -15,7 +15,16 @@ pub(super) fn broken_by(durable: Option<&Record>, effect: &Effect) -> Vec<Promis
     let broken = match effect {
         Effect::Store(record) => return durable.map(|held| broken_by_write(held, record)).unwrap_or_default(),
         Effect::Publish(record) => keeps(durable == Some(&**record), Promise::DurableFirst),
-        Effect::Purge(order) => keeps(durable.is_some_and(|held| is_on_record(held, order)), Promise::DurableFirst),
+        Effect::Purge(order) => {
+            let is_on_record = |held| is_on_record(held, order) || proving::is_on_record(held, order);
+            keeps(durable.is_some_and(is_on_record), Promise::DurableFirst)
+        }
+        // Its booking bounds how often a page is asked.
+        Effect::AskEdge(of, question) => {
+            let is_booked =
+                |held: &Record| held.looks.get(of).is_some_and(|proving| proving.look.has_booked(question.id));
+            keeps(durable.is_some_and(is_booked), Promise::DurableFirst)
+        }
         Effect::Tell(notice) => broken_by_telling(durable, notice),
         Effect::Remove(_) => keeps(durable.is_some(), Promise::DurableFirst),
         Effect::Look
@@ -25,6 +34,7 @@ pub(super) fn broken_by(durable: Option<&Record>, effect: &Effect) -> Vec<Promis
         | Effect::Match(..)
         | Effect::Compare(..)
         | Effect::Absent(_)
+        | Effect::LeaveEdge(_)
         | Effect::End => None,
     };
     broken.into_iter().collect()

@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use crate::purges::purge::Order;
 use crate::records::record::{Purge, Record, Vote};
+use crate::rollouts::rollout::proving::Looks;
 use crate::rollouts::rollout::{Effect, Rollout};
 use kernel::call::Call;
 use kernel::id::{InvalidationId, Reference, Vector, rank, renewed_reference};
@@ -78,6 +79,7 @@ pub(super) struct Purges {
     owed_at: BTreeMap<Reference, (Option<Timestamp>, String)>,
     /// When the report of owed purges is repeated.
     remind_at: BTreeMap<Vector, Timestamp>,
+    pub(super) looks: Looks,
 }
 
 impl Purges {
@@ -143,6 +145,7 @@ impl Purges {
     pub(super) fn release(&mut self, vector: &Vector) {
         self.decided_at.remove(vector);
         self.compared.remove(vector);
+        self.looks.release(vector);
         self.turns.retain(|(of, _), _| of != vector);
     }
 
@@ -217,6 +220,11 @@ impl Purges {
         self.ordered.contains(reference)
     }
 
+    /// This life orders it.
+    pub(super) fn note_ordered(&mut self, reference: &Reference) {
+        self.ordered.insert(reference.clone());
+    }
+
     /// It is ordered again, because its facts have changed.
     pub(super) fn order_again(&mut self, reference: &Reference) {
         self.ordered.remove(reference);
@@ -259,6 +267,7 @@ impl Purges {
         self.restart();
         self.inherit(record);
         self.compared.clear();
+        self.looks.begin_anew();
         self.voted_at.clear();
         self.turns.clear();
     }
@@ -281,7 +290,7 @@ impl Purges {
         let due = self.owed_at.iter().filter(|(reference, _)| open(reference)).filter_map(|(_, (due, _))| *due);
         let turns = self.turns.values().flatten().copied();
         let matching = self.matching.values().filter_map(Call::deadline);
-        due.chain(turns).chain(matching).chain(self.remind_at.values().copied()).min()
+        due.chain(turns).chain(matching).chain(self.remind_at.values().copied()).chain(self.looks.deadline()).min()
     }
 }
 
@@ -312,12 +321,13 @@ impl Rollout {
     /// Orders a purge, with the paths to send, or those `voted` for. One that exists, or is covered, is waited for, and none is created.
     pub(super) fn order(
         &mut self,
+        now: Timestamp,
         vector: &Vector,
         distribution: &DistributionId,
         purge: &Purge,
         voted: &PathSet,
     ) -> Effect {
-        self.purges.ordered.insert(purge.reference.clone());
+        self.purges.note_ordered(&purge.reference);
         let limits = self.policy.tenants.limits(&self.identity.workload.namespace);
         Effect::Purge(Box::new(Order {
             reference: purge.reference.clone(),
@@ -329,6 +339,7 @@ impl Rollout {
             purges_per_hour: limits.purges_per_hour,
             voted_at: self.purges.voted_at(vector, &purge.reference),
             voted_ms: self.voted_ms(vector, &purge.reference),
+            ordered_ms: self.identity.wall_ms(now),
         }))
     }
 }

@@ -7,6 +7,7 @@ mod goal;
 mod group;
 mod many;
 mod one_write;
+mod proving;
 mod request;
 mod restored;
 mod served;
@@ -168,7 +169,7 @@ fn a_rollout_that_is_overtaken_while_its_purge_is_under_way_keeps_where_it_came_
     let orders: Vec<Reference> = story.purges().into_iter().cloned().collect();
     for reference in orders {
         story.step(Event::Purged(reference.clone(), Progress::Created("I1".into())));
-        story.step(Event::Purged(reference, Progress::Completed));
+        story.step(Event::Purged(reference, Progress::Completed(None)));
     }
     let history = &story.record().history;
     let of = |seq: u64| history.iter().find(|closed| closed.seq == Seq(seq)).map(|closed| closed.change.as_str());

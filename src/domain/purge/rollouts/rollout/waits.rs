@@ -85,6 +85,8 @@ impl Wait {
             // The barrier bounds the first wait itself, and reports it; for the second, the member that waits asks again; after
             // the third there is nothing to wait for.
             Effect::FindOldPods(_) | Effect::Absent(_) | Effect::End => None,
+            // A look gives up what is not answered, and says what it does not know.
+            Effect::AskEdge(..) | Effect::LeaveEdge(_) => None,
         }
     }
 
@@ -234,7 +236,8 @@ impl Attended {
                 let last = self.rollout.durable().and_then(|record| record.moved.as_ref());
                 last.is_none_or(|last| !last.is(moved))
             }
-            Event::PodsSeen(_) | Event::Purged(..) => true,
+            // A page answers a dozen times at most.
+            Event::PodsSeen(_) | Event::Purged(..) | Event::EdgeAnswered(..) => true,
             // Whatever this rollout writes comes back in a view, so views are no reason.
             Event::ViewChanged(_)
             | Event::Looked(_)
@@ -448,6 +451,7 @@ impl Machine for Attended {
             | Event::Matched(..)
             | Event::MatchFailed(..)
             | Event::Purged(..)
+            | Event::EdgeAnswered(..)
             | Event::PeersRestarted => {}
         }
         let mut effects = self.rollout.step(now, event);

@@ -441,13 +441,14 @@ pub fn closed(closed: &Closed) -> String {
         Outcome::Purged if !closed.why.is_empty() => format!("; {}", closed.why),
         _ => String::new(),
     };
+    let seen = closed.seen.as_ref().map_or_else(String::new, |seen| format!("; {}", seen.words));
     let rehearsed = closed.purges.iter().filter_map(|(_, id)| id.as_ref()).any(InvalidationId::is_of_dry_run);
     let outcome = match &closed.outcome {
         Outcome::Purged if rehearsed => "would be purged".to_owned(),
         Outcome::Partly | Outcome::PartlyOwed if rehearsed => "would be partly purged".to_owned(),
         outcome => outcome.to_string(),
     };
-    format!("{}: {outcome}{what}{about}", closed.change)
+    format!("{}: {outcome}{what}{about}{seen}", closed.change)
 }
 
 /// The last words about the pods of a rollout that has ended, to follow how it ended.

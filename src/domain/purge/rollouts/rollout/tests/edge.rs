@@ -36,7 +36,7 @@ fn the_edge_is_purged_from_the_end_of_a_purge_to_the_next_change() {
     assert_eq!(said, "its purge is not made yet, and tried again: AccessDenied");
     story.step(Event::Purged(reference.clone(), Progress::Created("I1".into())));
     stale(&story, "is under way");
-    story.step(Event::Purged(reference, Progress::Completed));
+    story.step(Event::Purged(reference, Progress::Completed(None)));
     assert_eq!((story.last(), why_stale(&story)), (Some(&Outcome::Purged), None));
     let owed = Record { owed: open, ..story.record().clone() };
     let said = edge::at_edge(Some(&owed), story.cluster.as_ref(), &Policy::default()).stale().unwrap();
@@ -64,6 +64,7 @@ fn a_rollout_that_failed_or_was_not_purged_leaves_the_edge_stale() {
             why: "E2: AccessDenied".to_owned(),
             purges: Vec::new(),
             more: 0,
+            seen: None,
         };
         let (history, settled, edge) = (vec![closed], None, Edge::Settled);
         let done = Record { phase: Phase::Complete, closed: record.seq, history, settled, edge, ..record.clone() };

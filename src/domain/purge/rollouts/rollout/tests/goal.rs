@@ -72,6 +72,7 @@ fn what_no_host_leads_to_is_settled_and_never_purged_and_what_is_untold_is_not_s
         why: String::new(),
         purges: Vec::new(),
         more: 0,
+        seen: None,
     };
     let policy = Policy::default();
     let ask = |record: &Record| ALL.map(|goal| way(goal, &version("a"), Some(record), story.cluster.as_ref(), &policy));

@@ -399,7 +399,7 @@ fn a_hold_stops_no_purge_that_was_made_and_begins_none() {
         assert_eq!(order.invalidation.is_some(), state == PurgeState::Created, "the earlier life may have sent it");
         assert_eq!(order.reference, vote_of(&THREE, Some(state)).purges.listed.values().next().unwrap().reference);
         member.step(Event::Purged(order.reference.clone(), Progress::Created("I1".into())));
-        member.step(Event::Purged(order.reference, Progress::Completed));
+        member.step(Event::Purged(order.reference, Progress::Completed(None)));
         member.pass(Duration::from_secs(120));
         let vote = &member.machine.durable().unwrap().votes[0];
         assert_eq!(vote.closed, Some(Outcome::Purged), "and the vote stays while others may need it");
@@ -414,7 +414,7 @@ fn whoever_is_forgotten_makes_no_failure_of_a_purge_that_was_made() {
     member.step(Event::Seen(Box::new(complete("b", 2))));
     member.pass(Duration::from_secs(120));
     let order = member.orders.first().cloned().expect("it is followed");
-    member.step(Event::Purged(order.reference, Progress::Completed));
+    member.step(Event::Purged(order.reference, Progress::Completed(None)));
     member.pass(Duration::from_secs(120));
     assert_eq!(member.told(Kind::PurgeFailed), [""; 0]);
     assert_eq!(member.told(Kind::PurgeCompleted).len(), 1);

@@ -36,7 +36,7 @@ struct Site {
 }
 
 fn fresh(_: &DistributionId) -> Vec<Progress> {
-    vec![Progress::Created("I1EXAMPLE12345".into()), Progress::Completed]
+    vec![Progress::Created("I1EXAMPLE12345".into()), Progress::Completed(None)]
 }
 
 fn allowing_all() -> Policy {
@@ -273,7 +273,7 @@ fn of_a_large_site_that_was_denied_all_is_purged_once_it_is_allowed() {
     for order in &site.orders {
         let reference = || order.reference.clone();
         site.pending.push_back((reference(), Progress::Created("I1EXAMPLE12345".into())));
-        site.pending.push_back((reference(), Progress::Completed));
+        site.pending.push_back((reference(), Progress::Completed(None)));
     }
     site.go_on(VecDeque::new());
     let references: BTreeSet<&Reference> = site.orders.iter().map(|order| &order.reference).collect();
@@ -311,7 +311,8 @@ fn why_a_purge_is_refused_is_in_the_record_until_it_is_made() {
     assert!(next.starts_with("makes the owed purge: it is tried again about every "), "{next}");
     let order = site.orders.iter().find(|order| order.distribution.as_str() == "E0000000000001").unwrap();
     let reference = order.reference.clone();
-    site.pending.extend([Progress::Created("I2".into()), Progress::Completed].map(|made| (reference.clone(), made)));
+    site.pending
+        .extend([Progress::Created("I2".into()), Progress::Completed(None)].map(|made| (reference.clone(), made)));
     site.go_on(VecDeque::new());
     assert_eq!((site.ends(), words(&site).1.as_str()), (vec![&Outcome::Purged], "waits for the next version"));
 }
@@ -400,7 +401,7 @@ fn two(first: Fate, second: Fate) -> Site {
     // What is owed is tried again, in vain.
     site.fate = Box::new(move |distribution| {
         let fate = if distribution.as_str().ends_with('0') { first } else { second };
-        if fate == Fate::Owed { Vec::new() } else { vec![Progress::Completed] }
+        if fate == Fate::Owed { Vec::new() } else { vec![Progress::Completed(None)] }
     });
     site.roll_out("b", 2);
     site

@@ -163,7 +163,7 @@ fn a_reference_that_was_used_before_the_ledger_was_set_back_is_replaced_once() {
         "stored first"
     );
     story.step(Event::Purged(second.reference.clone(), Progress::Created("INEW".into())));
-    story.step(Event::Purged(second.reference, Progress::Completed));
+    story.step(Event::Purged(second.reference, Progress::Completed(None)));
     assert_eq!(story.last(), Some(&Outcome::Purged));
     let ended = story.effects.iter().rev().find_map(|effect| match effect {
         Effect::Tell(notice) if notice.kind == Kind::PurgeCompleted => Some(notice.about.mentions()?.purges.clone()),

@@ -110,7 +110,7 @@ fn a_purge_that_completes_beside_a_served_version_does_not_settle_the_edge() {
     story.see(stuck("c", 4));
     [services(false), pods(1, 1)].into_iter().for_each(|event| story.step(event));
     story.step(Event::Purged(open.clone().unwrap(), Progress::Created("I7".into())));
-    story.step(Event::Purged(open.unwrap(), Progress::Completed));
+    story.step(Event::Purged(open.unwrap(), Progress::Completed(None)));
     story.held.clear();
     story.see(complete("a", 5));
     assert_eq!(story.last(), Some(&Outcome::Purged));

@@ -144,7 +144,7 @@ fn another_choice_of_what_counts_is_no_change_even_with_a_purge_under_way() {
     let purge = (*story.purges().first().unwrap()).clone();
     story.held.clear();
     story.step(Event::Purged(purge.clone(), Progress::Created("I1".into())));
-    story.step(Event::Purged(purge, Progress::Completed));
+    story.step(Event::Purged(purge, Progress::Completed(None)));
     story.see(with(env("1", 2)));
     assert_eq!((story.purges().len(), story.last()), (1, Some(&Outcome::Purged)));
     assert_eq!((story.record().edge, &story.record().settled), (Edge::Settled, &None));
@@ -209,7 +209,7 @@ fn a_request_that_comes_after_the_vote_is_a_purge_of_its_own() {
     story.held.clear();
     story.step(Event::Purged(first.clone(), Progress::Created("I1".into())));
     assert_eq!(story.record().request, Some(Seq(3)));
-    story.step(Event::Purged(first, Progress::Completed));
+    story.step(Event::Purged(first, Progress::Completed(None)));
     story.pass(Duration::from_secs(60));
     assert_eq!(story.purges().len(), 2);
 }

@@ -59,7 +59,7 @@ fn a_purged_rollout_has_all_stages_from_one_to_the_next() {
     });
     traced.then(|story| {
         story.pass(Duration::from_secs(7));
-        story.step(Event::Purged(reference.clone(), Progress::Completed));
+        story.step(Event::Purged(reference.clone(), Progress::Completed(None)));
     });
     let times = [
         (Stage::Rollout, 1_000_000, 1_014_000, None),

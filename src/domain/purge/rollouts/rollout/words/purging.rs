@@ -7,6 +7,7 @@ use crate::records::record::{Purge, Record, Vote};
 use kernel::names::distribution::DistributionId;
 use kernel::names::image::brief;
 use kernel::text::duration;
+use proof::look::Phase;
 
 /// The wait of a complete rollout, and the next step.
 pub(super) fn complete(record: &Record) -> (String, String) {
@@ -15,6 +16,10 @@ pub(super) fn complete(record: &Record) -> (String, String) {
             return ("complete; checking once more before it is purged".into(), "votes for the purge".into());
         }
         let ended = record.history.last().filter(|closed| closed.seq == record.seq).map(closed);
+        if let Some((looks, next)) = proving(record) {
+            let ended = ended.unwrap_or_else(|| "complete".to_owned());
+            return (format!("{ended}; {looks}"), next);
+        }
         let owes = record.all_kept().any(Vote::owes);
         let next =
             if owes { format!("makes the owed purge: {}", retried()) } else { "waits for the next version".into() };
@@ -34,6 +39,29 @@ pub(super) fn complete(record: &Record) -> (String, String) {
     let is_refused = vote.purges.listed.values().any(|purge| !purge.refused.is_empty());
     let next = if is_refused { retried() } else { "tells the webhooks when all are completed".into() };
     (state, next)
+}
+
+/// What is being looked for at the edge after a purge of the present rollout, and what comes next.
+fn proving(record: &Record) -> Option<(String, String)> {
+    let of = |phase: Phase| {
+        let looks =
+            record.looks.values().filter(move |proving| (proving.seq, proving.look.phase) == (record.seq, phase));
+        let (pages, purges) = looks.fold((0, Vec::new()), |(pages, mut purges), proving| {
+            purges.push(proving.distribution.to_string());
+            (pages + proving.look.pages.len(), purges)
+        });
+        (pages > 0).then_some((pages, purges.join(", ")))
+    };
+    let count = |pages: usize| if pages == 1 { "one page".to_owned() } else { format!("{pages} pages") };
+    if let Some((_, purges)) = of(Phase::Again) {
+        let state = format!("the edge showed what was there before, so {purges} is being purged once more");
+        return Some((state, "looks at the edge again when that is complete".into()));
+    }
+    if let Some((pages, _)) = of(Phase::Looking) {
+        return Some((format!("looking at {} at the edge", count(pages)), "says what the edge has shown".into()));
+    }
+    let (pages, _) = of(Phase::Later)?;
+    Some((format!("looking at {} once more, 5 min after the purge", count(pages)), "waits for the next version".into()))
 }
 
 /// When a refused purge is tried again.

@@ -1,0 +1,93 @@
+//! What is looked for at the edge after a purge, as a record keeps it.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use super::Record;
+use kernel::id::{NoticeId, Reference, Seq, again_reference};
+use kernel::names::distribution::DistributionId;
+use kernel::text;
+use proof::look::{Phase, Stored};
+use proof::tally::Found;
+
+/// Pages that one record looks at. Each takes 350 bytes, 1.2 KiB with the longest names: what is owed and voted for has to fit in beside.
+pub const PAGES_LOOKED_AT_MAX: usize = 8;
+
+/// Bytes of what was found that a history keeps: three pages by their names.
+const SEEN_BYTES_MAX: usize = 400;
+
+/// The look at what one purge has left. It is kept under the reference of that purge.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Proving {
+    #[serde(rename = "d")]
+    pub distribution: DistributionId,
+    /// The rollout that it was purged for, and its name in the group: the vote may be gone.
+    #[serde(rename = "s")]
+    pub seq: Seq,
+    #[serde(rename = "r")]
+    pub rollout: String,
+    /// Its versions in words.
+    #[serde(rename = "c")]
+    pub change: String,
+    #[serde(rename = "l")]
+    pub look: Stored,
+    /// Notices that were written about it.
+    #[serde(rename = "n", default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub noticed: BTreeSet<NoticeId>,
+    /// The last word about it, until its rollout is closed.
+    #[serde(rename = "v", default, skip_serializing_if = "Option::is_none")]
+    pub seen: Option<Seen>,
+    /// Its further purge sends everything: what its paths are too many for is one path.
+    #[serde(rename = "w", default, skip_serializing_if = "super::is_default")]
+    pub widened: bool,
+}
+
+/// What was found at the edge after a rollout, by the last word about it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Seen {
+    #[serde(rename = "f")]
+    pub found: Found,
+    #[serde(rename = "w")]
+    pub words: String,
+}
+
+impl Seen {
+    pub fn new(found: Found, words: &str) -> Self {
+        Self { found, words: text::phrase(words, SEEN_BYTES_MAX).to_owned() }
+    }
+}
+
+impl Proving {
+    /// The reference and number of the further purge that is on its way, where one is.
+    pub fn again(&self, first: &Reference) -> Option<(Reference, u8)> {
+        let round = self.look.round.saturating_add(1);
+        (self.look.phase == Phase::Again).then(|| (again_reference(first, round), round))
+    }
+}
+
+impl Record {
+    /// The look whose further purge has this reference, by the reference of its first purge, and the number of the further one.
+    pub fn look_of_again(&self, again: &Reference) -> Option<(&Reference, u8)> {
+        self.looks.iter().find_map(|(first, proving)| {
+            let (reference, round) = proving.again(first)?;
+            (reference == *again).then_some((first, round))
+        })
+    }
+
+    /// Remembers what was seen after rollouts that are closed: of each the worst of all its distributions.
+    pub fn note_seen(&mut self) {
+        for proving in self.looks.values_mut() {
+            let Some(closed) = self.history.iter_mut().find(|closed| closed.seq == proving.seq) else { continue };
+            let Some(seen) = proving.seen.take() else { continue };
+            if closed.seen.as_ref().is_none_or(|known| known.found <= seen.found) {
+                closed.seen = Some(seen);
+            }
+        }
+    }
+
+    /// Takes back what was found after the rollout `seq`: it is purged once more.
+    pub fn forget_seen(&mut self, seq: Seq) {
+        self.history.iter_mut().filter(|closed| closed.seq == seq).for_each(|closed| closed.seen = None);
+    }
+}

@@ -1,0 +1,366 @@
+//! The looks at what the purges of this member have left at the edge, and the further purges that follow from them.
+//!
+//! ```text
+//! completed ──▶ in the record, by the same write ──▶ asks ──▶ verdict: told, and in the history
+//!                                                     ▲         └── stale, and a further purge may help ──▶ ordered ──▶ completed ─┐
+//!                                                     └───────────────────────────────────────────────────────────────────────────┘
+//! ```
+//!
+//! Only the member that hears from CloudFront that a purge is complete looks at what it left; others take its word. A look ends without a
+//! word when a newer purge renews its pages, and one by a marker when another version begins: what new pods answer is not about it then.
+//!
+//! Not for when and what is asked, nor for what answers prove; that is [`proof::look`].
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::bounds::policy::Proven;
+use crate::purges::catalog::Found;
+use crate::purges::purge::{Order, Progress};
+use crate::records::record::{
+    NOTICE_LIST_BYTES_MAX, PAGES_LOOKED_AT_MAX, Proving, Purge, PurgeState, Record, Seen, Vote, fitting,
+};
+use crate::rollouts::rollout::words;
+use crate::rollouts::rollout::{Effect, Rollout, Sight};
+use kernel::id::{Reference, Vector};
+use kernel::machine::{Machine, Timestamp};
+use kernel::names::distribution::DistributionId;
+use kernel::names::host::Host;
+use kernel::names::paths::PathSet;
+use kernel::text;
+use notices::notice::{About, Kind, Mentions, Notice, PurgeFact};
+use proof::asked::{Answers, Page, QuestionId};
+use proof::look::{self, Look, Phase};
+use proof::tally::Found as Shown;
+use proof::verdict::{Follows, Verdict};
+
+/// This life's state of the looks.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Looks {
+    running: BTreeMap<Reference, Look>,
+    /// By which hosts each distribution of a vector was found, in this life.
+    reached: BTreeMap<Vector, BTreeMap<DistributionId, BTreeSet<Host>>>,
+}
+
+impl Looks {
+    /// The distributions of a vector were found.
+    pub(super) fn reach(&mut self, vector: &Vector, found: &Found) {
+        let known = self.reached.entry(vector.clone()).or_default();
+        known.extend(found.distributions.iter().map(|(id, reached)| (id.clone(), reached.hosts.clone())));
+    }
+
+    /// Nothing more follows from the vector.
+    pub(super) fn release(&mut self, vector: &Vector) {
+        self.reached.remove(vector);
+    }
+
+    /// Another writer has changed the record.
+    pub(super) fn begin_anew(&mut self) {
+        self.running.clear();
+    }
+
+    pub(super) fn deadline(&self) -> Option<Timestamp> {
+        self.running.values().filter_map(Machine::next_deadline).min()
+    }
+}
+
+impl Rollout {
+    /// How the workload is looked at after a purge, if it is.
+    fn proven(&self) -> Option<Proven> {
+        self.policy.proof_of(self.workload()?)
+    }
+
+    /// A purge of the vector is complete: what it left is looked at, if its owner or the operator wants that. `called` is when it was ordered,
+    /// if this life knows; one that was covered was renewed by a purge of somebody else, and is not purged once more.
+    pub(super) fn begin_look(
+        &mut self,
+        now: Timestamp,
+        vector: &Vector,
+        (id, purge): (&DistributionId, &Purge),
+        called: Option<Timestamp>,
+    ) {
+        let Some(proven) = self.proven().filter(|_| purge.made().is_some()) else { return };
+        let Some(vote) = self.record.draft.as_ref().and_then(|draft| draft.kept(vector)).cloned() else { return };
+        let paths = purge.sent.clone().unwrap_or_else(|| vote.plan.paths.clone());
+        let again_max = if matches!(purge.state, PurgeState::Covered(_)) { 0 } else { proven.again_max };
+        let pages = self.pages(&vote, id, &proven);
+        let Some(look) = Look::begin(now, called, paths, pages, proven.marker, again_max) else {
+            let why =
+                format!("nothing says whether {id} is fresh: no host of it is known here, or no page of it was purged");
+            return self.announce_vote(now, vector, Kind::EdgeUnknown, id.as_str(), why);
+        };
+        let (seq, rollout) = (vote.seq, self.group_rollout(vector));
+        let Some(draft) = &mut self.record.draft else { return };
+        let change = words::changed_by(&vote, draft.before(), draft.seq);
+        let look_stored = look.stored().clone();
+        let noticed = BTreeSet::new();
+        let proving = Proving {
+            distribution: id.clone(),
+            seq,
+            rollout,
+            change,
+            look: look_stored,
+            noticed,
+            seen: None,
+            widened: false,
+        };
+        draft.looks.insert(purge.reference.clone(), proving);
+        self.purges.looks.running.insert(purge.reference.clone(), look);
+    }
+
+    /// The pages of a distribution: of each host the first path, then the others, as far as the record has room for them.
+    fn pages(&self, vote: &Vote, id: &DistributionId, proven: &Proven) -> Vec<Page> {
+        let reached = self.purges.looks.reached.get(&vote.vector).and_then(|reached| reached.get(id)).cloned();
+        let alone = || (vote.purges.count().all() == 1).then(|| self.ballot.agreed(&vote.vector).1);
+        let hosts = reached.or_else(alone).unwrap_or_default();
+        let hosts = if hosts.is_empty() && vote.purges.count().all() == 1 { vote.plan.hosts.clone() } else { hosts };
+        let looked_at: usize = self
+            .record
+            .draft
+            .iter()
+            .flat_map(|draft| draft.looks.values())
+            .map(|proving| proving.look.pages.len())
+            .sum();
+        let pages = proven.paths.iter().flat_map(|path| hosts.iter().map(move |host| (host.clone(), path.clone())));
+        let pages = pages.filter_map(|(host, path)| Page::new(host, path).ok());
+        pages.take(PAGES_LOOKED_AT_MAX.saturating_sub(looked_at)).collect()
+    }
+
+    /// Goes on with all looks. Called after every event and tick.
+    pub(super) fn look_at_edge(&mut self, now: Timestamp) -> Vec<Effect> {
+        let Some(draft) = &mut self.record.draft else {
+            let running = std::mem::take(&mut self.purges.looks.running);
+            return running.into_keys().map(Effect::LeaveEdge).collect();
+        };
+        draft.note_seen();
+        let references: Vec<Reference> = draft.looks.keys().cloned().collect();
+        let mut effects = Vec::new();
+        for reference in references {
+            let Some(draft) = &self.record.draft else { break };
+            let Some(proving) = draft.looks.get(&reference) else { continue };
+            let durable = self.record.durable.as_ref().and_then(|durable| durable.looks.get(&reference));
+            let event = match durable {
+                _ if is_overtaken(draft, proving) => Some(look::Event::Overtaken),
+                _ if self.is_unwanted() => Some(look::Event::Forgotten),
+                Some(durable) => Some(look::Event::Kept(durable.look.number)),
+                None => None,
+            };
+            let resumed = || Look::resume(now, proving.look.clone());
+            let look = self.purges.looks.running.entry(reference.clone()).or_insert_with(resumed);
+            let follows = match event {
+                Some(event) => look.step(now, event),
+                None => look.tick(now),
+            };
+            effects.extend(self.follow_look(now, &reference, follows));
+            self.drop_look(&reference);
+        }
+        effects.extend(self.order_once_more(now));
+        effects
+    }
+
+    /// An answer of the edge, or a further purge that has ended, is about one look.
+    pub(super) fn step_look(&mut self, now: Timestamp, reference: &Reference, event: look::Event) -> Vec<Effect> {
+        let Some(look) = self.purges.looks.running.get_mut(reference) else { return Vec::new() };
+        let follows = look.step(now, event);
+        self.follow_look(now, reference, follows)
+    }
+
+    pub(super) fn edge_answered(
+        &mut self,
+        now: Timestamp,
+        of: &Reference,
+        id: QuestionId,
+        answers: Box<Answers>,
+    ) -> Vec<Effect> {
+        self.step_look(now, of, look::Event::Answered(id, answers))
+    }
+
+    /// Whoever was asked was rebuilt and has forgotten it.
+    pub(super) fn ask_edge_again(&mut self, now: Timestamp) -> Vec<Effect> {
+        let running: Vec<Reference> = self.purges.looks.running.keys().cloned().collect();
+        running.iter().flat_map(|reference| self.step_look(now, reference, look::Event::PeersRestarted)).collect()
+    }
+
+    /// Its owner, or the operator, has switched it off. While it is not known how the workload stands, nothing changes.
+    fn is_unwanted(&self) -> bool {
+        let Sight::Seen(workload) = &self.sighting.sight else { return false };
+        workload.tuning.disabled || self.policy.proof_of(workload).is_none()
+    }
+
+    fn follow_look(&mut self, now: Timestamp, reference: &Reference, follows: Vec<look::Effect>) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        for effect in follows {
+            let Some(proving) = self.record.draft.as_mut().and_then(|draft| draft.looks.get_mut(reference)) else {
+                break;
+            };
+            match effect {
+                look::Effect::Keep(stored) => proving.look = *stored,
+                look::Effect::Ask(question) => effects.push(Effect::AskEdge(reference.clone(), question)),
+                look::Effect::PurgeAgain(_, verdict) => {
+                    let seq = proving.seq;
+                    self.record.draft.iter_mut().for_each(|draft| draft.forget_seen(seq));
+                    self.tell_of_look(now, reference, Kind::PurgeRepeated, &verdict.round.to_string(), verdict.words);
+                }
+                // What a further purge follows from is told with that.
+                look::Effect::Tell(verdict) if verdict.follows == Follows::Again => {}
+                look::Effect::Tell(verdict) => {
+                    proving.seen = Some(Seen::new(verdict.found, &verdict.words));
+                    self.tell_of_look(now, reference, kind_of(&verdict), &verdict.round.to_string(), verdict.words);
+                }
+                look::Effect::End => effects.push(Effect::LeaveEdge(reference.clone())),
+            }
+        }
+        effects
+    }
+
+    /// Drops a look that has ended, once what it saw is in the history. Until its rollout is closed it stays.
+    fn drop_look(&mut self, reference: &Reference) {
+        let Some(draft) = &mut self.record.draft else { return };
+        draft.note_seen();
+        let Some(proving) = draft.looks.get(reference) else { return };
+        let is_open = draft.votes.iter().any(|vote| vote.seq == proving.seq && vote.closed.is_none());
+        let is_over = self.purges.looks.running.get(reference).is_some_and(Look::is_over);
+        if is_over && !(is_open && proving.seen.is_some()) {
+            draft.looks.remove(reference);
+            self.purges.looks.running.remove(reference);
+        }
+    }
+
+    /// Orders the further purges whose evidence is durable.
+    fn order_once_more(&mut self, now: Timestamp) -> Vec<Effect> {
+        let Some((draft, durable)) = self.record.draft.as_ref().zip(self.record.durable.as_ref()) else {
+            return Vec::new();
+        };
+        let due = draft.looks.iter().filter_map(|(first, proving)| {
+            let (reference, _) = proving.again(first)?;
+            let stored = durable.looks.get(first)?;
+            let is_stored = stored.again(first)?.0 == reference && stored.widened == proving.widened;
+            (is_stored && !self.purges.is_ordered(&reference)).then(|| (reference, proving.clone()))
+        });
+        let due: Vec<(Reference, Proving)> = due.collect();
+        due.into_iter().map(|(reference, proving)| self.order_again_of(now, reference, &proving)).collect()
+    }
+
+    fn order_again_of(&mut self, now: Timestamp, reference: Reference, proving: &Proving) -> Effect {
+        self.purges.note_ordered(&reference);
+        let limits = self.policy.tenants.limits(&self.identity.workload.namespace);
+        Effect::Purge(Box::new(Order {
+            reference,
+            distribution: proving.distribution.clone(),
+            paths: proving.paths_of_again(),
+            subject: self.identity.workload.clone().into(),
+            invalidation: None,
+            paths_per_hour: limits.paths_per_hour,
+            purges_per_hour: limits.purges_per_hour,
+            voted_at: None,
+            voted_ms: 0,
+            ordered_ms: self.identity.wall_ms(now),
+        }))
+    }
+
+    /// A further purge made progress. Returns `None` if it is none.
+    pub(super) fn purged_again(
+        &mut self,
+        now: Timestamp,
+        again: &Reference,
+        progress: &Progress,
+    ) -> Option<Vec<Effect>> {
+        let draft = self.record.draft.as_mut()?;
+        let (first, round) = draft.look_of_again(again).map(|(first, round)| (first.clone(), round))?;
+        let proving = draft.looks.get_mut(&first)?;
+        let what = format!("{} once more", proving.distribution);
+        let told = match progress {
+            Progress::Created(_) | Progress::Covered { .. } | Progress::SentBefore(_) => None,
+            Progress::Completed(called) => {
+                return Some(self.step_look(now, &first, look::Event::AgainCompleted(round, *called)));
+            }
+            Progress::DoneByOther | Progress::Impossible(_) | Progress::Spent(_) => {
+                return Some(self.step_look(now, &first, look::Event::AgainFailed(round)));
+            }
+            Progress::OverBudget => {
+                proving.widened = true;
+                self.purges.order_again(again);
+                None
+            }
+            Progress::Failing(why) => {
+                Some((Kind::PurgeFailed, format!("cannot purge {what}: {why}; {}", words::retried())))
+            }
+            Progress::Overdue(why) => Some((Kind::PurgeStalled, format!("cannot purge {what} yet: {why}"))),
+            Progress::Spaced(purges) => {
+                let why = format!("its namespace has used up its {purges} purges of it an hour");
+                Some((Kind::PurgeStalled, format!("purging {what} waits: {why}")))
+            }
+            Progress::Stalled(waited) => {
+                Some((Kind::PurgeStalled, format!("purging {what} is not completed after {}", text::duration(*waited))))
+            }
+        };
+        if let Some((kind, message)) = told {
+            self.tell_of_look(now, &first, kind, &format!("again {round}"), message);
+        }
+        Some(Vec::new())
+    }
+
+    /// Writes a notice about a look into the draft, once for each detail.
+    fn tell_of_look(&mut self, now: Timestamp, reference: &Reference, kind: Kind, detail: &str, message: String) {
+        let member = self.identity.member.clone();
+        let own = if self.identity.is_alone() { String::new() } else { format!("/{member}") };
+        let at_ms = self.identity.wall_ms(now);
+        let workload = self.identity.workload.clone();
+        let Some(draft) = &mut self.record.draft else { return };
+        let stand_in = draft.stand_in;
+        let Some(proving) = draft.looks.get_mut(reference) else { return };
+        let id = Notice::id_of(&proving.rollout, kind, &format!("{reference}/{detail}{own}"));
+        if !proving.noticed.insert(id.clone()) {
+            return;
+        }
+        let hosts: BTreeSet<&Host> = proving.look.pages.iter().map(|tally| tally.page.host()).collect();
+        let mentioned = fitting(proving.look.paths.iter(), NOTICE_LIST_BYTES_MAX, |path| path.as_str().len());
+        let paths: Vec<_> = mentioned.cloned().collect();
+        let cut = paths.len() < proving.look.paths.len();
+        let purges = vec![PurgeFact { distribution: proving.distribution.clone(), invalidation: None, paths }];
+        let hosts = hosts.into_iter().cloned().collect();
+        let notice = Notice {
+            id,
+            kind,
+            at_ms,
+            about: About::Workload(workload, Mentions { hosts, purges, cut, late: false, stand_in }),
+            seq: proving.seq,
+            rollout: proving.rollout.clone(),
+            change: proving.change.clone(),
+            message,
+        };
+        draft.untold.push(notice);
+    }
+}
+
+/// Whether a purge is a further one whose evidence is on record.
+pub(super) fn is_on_record(held: &Record, order: &Order) -> bool {
+    let proving = held.look_of_again(&order.reference).and_then(|(first, _)| held.looks.get(first));
+    proving.is_some_and(|proving| proving.distribution == order.distribution && proving.paths_of_again() == order.paths)
+}
+
+impl Proving {
+    /// The paths that its further purge sends.
+    fn paths_of_again(&self) -> PathSet {
+        if self.widened { PathSet::default() } else { self.look.paths.clone() }
+    }
+}
+
+/// Whether a newer purge renews the pages, or what they are compared with is not about them any more.
+fn is_overtaken(draft: &Record, proving: &Proving) -> bool {
+    let renews = |vote: &Vote| {
+        let purge = vote.purges.listed.get(&proving.distribution)?;
+        let sent = purge.sent.as_ref().unwrap_or(&vote.plan.paths);
+        Some(vote.seq > proving.seq && purge.made().is_some() && sent.covers(&proving.look.paths))
+    };
+    let compares = proving.look.marker.is_some() && proving.look.phase != Phase::Done;
+    draft.all_kept().any(|vote| renews(vote).unwrap_or_default()) || (compares && draft.seq > proving.seq)
+}
+
+const fn kind_of(verdict: &Verdict) -> Kind {
+    match verdict.found {
+        Shown::Fresh => Kind::EdgeFresh,
+        Shown::Renewed => Kind::EdgeRenewed,
+        Shown::Unknown => Kind::EdgeUnknown,
+        Shown::Stale => Kind::EdgeStale,
+    }
+}

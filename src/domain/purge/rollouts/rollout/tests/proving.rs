@@ -1,0 +1,359 @@
+//! What is looked for at the edge after a purge, and the further purge that follows from it. The edge here is a cache of one page, written
+//! without a word of the machine's: it keeps what it was given, and says how old that is.
+
+use super::*;
+use crate::bounds::policy::Proof;
+use kernel::names::distribution::DistributionId;
+use proof::asked::{Answer, Answers, Body, Headers, Question, Reply};
+use proof::look;
+
+/// A cache with one answer of the origin.
+#[derive(Clone, Copy)]
+struct Cached {
+    made: Timestamp,
+    version: &'static str,
+}
+
+fn answer(question: &Question, now: Timestamp, cached: Option<Cached>) -> Answers {
+    let shown = cached.unwrap_or(Cached { made: now, version: "b" });
+    let age = (now.since(shown.made).as_millis() / 1000).to_string();
+    let hit = if cached.is_some() { "Hit from cloudfront" } else { "Miss from cloudfront" };
+    let mut lines = vec![("x-amz-cf-id", "id"), ("x-amz-cf-pop", "FRA56-P1"), ("x-cache", hit)];
+    lines.push(("x-version", shown.version));
+    if cached.is_some() {
+        lines.push(("age", &age));
+    }
+    let path = question.page.path().as_str().to_owned();
+    let of = |lines: Vec<(&str, &str)>| {
+        let headers = Headers::of(lines, Some("x-version"));
+        let answer = Answer { path: path.clone(), started: now, ended: now, status: 200, headers, body: Body::Unread };
+        Reply { hops: vec![answer], failure: None }
+    };
+    let pods = if question.asks_pods { vec![of(vec![("x-version", "b")]); 2] } else { Vec::new() };
+    Answers { edge: of(lines), pods }
+}
+
+/// A story whose purges take two seconds, in front of an edge that is asked as it is at that moment.
+struct Site {
+    story: Story,
+    cached: Option<Cached>,
+    /// What a purge leaves: the cache is emptied, or stays as it is.
+    keeps: u32,
+    asked: usize,
+    done: usize,
+}
+
+fn policy(again_max: u8) -> Policy {
+    let proof = Proof { enabled: true, again_max, ..Proof::default() };
+    Policy { proof, ..without_barrier(OnRollback::default()) }
+}
+
+impl Site {
+    fn under(policy: Policy, marker: Option<&str>, keeps: u32) -> Self {
+        let mut workload = complete("a", 1);
+        workload.tuning.proof.marker = marker.map(|marker| marker.parse().unwrap());
+        let mut story = Story::under(policy, workload);
+        story.held.extend(["purge", "ask_edge"]);
+        story.pass(Duration::from_secs(3_600));
+        let cached = Some(Cached { made: Timestamp::from_millis(0), version: "a" });
+        Self { story, cached, keeps, asked: 0, done: 0 }
+    }
+
+    fn roll(&mut self, tag: &str, generation: i64) {
+        let mut workload = complete(tag, generation);
+        workload.tuning = self.story.cluster.as_ref().unwrap().tuning.clone();
+        self.story.see(workload);
+        self.run(0);
+    }
+
+    /// Seconds pass, in each of which CloudFront does what it was ordered, and the edge answers what it is asked.
+    fn run(&mut self, seconds: u64) {
+        for _ in 0..=seconds {
+            while self.done < self.story.effects.len() {
+                let effect = self.story.effects[self.done].clone();
+                self.done += 1;
+                match effect {
+                    Effect::Purge(order) if order.invalidation.is_none() => self.purge(order.reference),
+                    Effect::AskEdge(of, question) => {
+                        self.asked += 1;
+                        let answers = answer(&question, self.story.now, self.cached);
+                        // What it had to fetch is kept.
+                        self.cached.get_or_insert(Cached { made: self.story.now, version: "b" });
+                        self.story.step(Event::EdgeAnswered(of, question.id, Box::new(answers)));
+                    }
+                    _ => {}
+                }
+            }
+            if seconds > 0 {
+                self.story.pass(Duration::from_secs(1));
+            }
+        }
+    }
+
+    fn purge(&mut self, reference: Reference) {
+        let called = self.story.now;
+        self.story.step(Event::Purged(reference.clone(), Progress::Created("I1EXAMPLE".into())));
+        self.story.pass(Duration::from_secs(2));
+        match self.keeps.checked_sub(1) {
+            Some(left) => self.keeps = left,
+            None => self.cached = None,
+        }
+        self.story.step(Event::Purged(reference, Progress::Completed(Some(called))));
+    }
+
+    fn told(&self, kind: Kind) -> Vec<&str> {
+        let told = self.story.effects.iter().filter_map(|effect| match effect {
+            Effect::Tell(notice) if notice.kind == kind => Some(notice.message.as_str()),
+            _ => None,
+        });
+        told.collect()
+    }
+
+    fn seen(&self) -> &str {
+        self.story.record().history.last().and_then(|closed| closed.seen.as_ref()).map_or("", |seen| &seen.words)
+    }
+}
+
+#[test]
+fn what_a_purge_left_is_looked_at_told_once_and_remembered() {
+    let mut site = Site::under(policy(1), None, 0);
+    site.roll("b", 2);
+    assert!(site.story.record().is_open(), "a look is work");
+    site.run(60);
+    assert_eq!(site.told(Kind::EdgeRenewed).len(), 1, "{:?}", site.story.effects);
+    assert!(
+        site.seen().starts_with("nothing stored before the purge is left at FRA56-P1: www.example.com/"),
+        "{}",
+        site.seen()
+    );
+    assert_eq!((site.story.purges().len(), site.story.record().looks.len()), (1, 0));
+    assert!(!site.story.record().is_open());
+    assert!(site.story.effects.contains(&Effect::LeaveEdge(site.story.purges().first().copied().unwrap().clone())));
+    assert_eq!(site.story.machine.next_deadline(), None);
+    assert!(site.story.state().contains("nothing stored before the purge is left"), "{}", site.story.state());
+}
+
+#[test]
+fn without_the_wish_nothing_is_asked() {
+    let off = Policy { proof: Proof { enabled: false, ..Proof::default() }, ..policy(1) };
+    let mut site = Site::under(off, None, 1);
+    site.roll("b", 2);
+    site.run(120);
+    assert_eq!((site.asked, site.story.purges().len()), (0, 1));
+    assert!(!site.story.record().is_open());
+}
+
+#[test]
+fn an_edge_that_keeps_what_was_there_is_purged_once_more_and_then_it_is_renewed() {
+    let mut site = Site::under(policy(1), None, 1);
+    site.roll("b", 2);
+    site.run(25);
+    assert_eq!(site.story.purges().len(), 1, "before half a minute nothing old counts");
+    site.run(120);
+    let [repeated] = site.told(Kind::PurgeRepeated)[..] else {
+        panic!("told once: {:?}", site.told(Kind::PurgeRepeated))
+    };
+    assert!(
+        repeated.starts_with("www.example.com/ is stale at FRA56-P1: stored ")
+            && repeated.ends_with("; it is purged once more"),
+        "{repeated}"
+    );
+    assert_eq!((site.story.purges().len(), site.told(Kind::EdgeStale).len()), (2, 0));
+    assert_eq!(site.told(Kind::EdgeRenewed).len(), 1);
+    assert!(site.seen().starts_with("nothing stored before the purge is left"), "{}", site.seen());
+    assert!(!site.story.record().is_open());
+}
+
+#[test]
+fn it_is_never_purged_a_third_time_and_the_cause_is_told() {
+    for (again_max, purges) in [(0, 1), (1, 2), (2, 3)] {
+        let mut site = Site::under(policy(again_max), None, u32::MAX);
+        site.roll("b", 2);
+        site.run(900);
+        assert_eq!((site.story.purges().len(), site.told(Kind::EdgeStale).len()), (purges, 1));
+        assert_eq!(site.told(Kind::PurgeRepeated).len(), purges - 1);
+        assert!(site.seen().contains("CloudFront has kept it"), "{}", site.seen());
+        assert!(!site.story.record().is_open());
+    }
+}
+
+#[test]
+fn a_newer_purge_of_the_same_pages_ends_a_look_without_a_word() {
+    let mut site = Site::under(policy(1), None, 1);
+    site.roll("b", 2);
+    site.run(8);
+    site.roll("c", 3);
+    site.run(200);
+    assert_eq!(
+        (site.story.purges().len(), site.told(Kind::PurgeRepeated).len(), site.told(Kind::EdgeRenewed).len()),
+        (2, 0, 1)
+    );
+}
+
+#[test]
+fn what_new_pods_answer_is_not_compared_once_another_version_begins() {
+    let mut site = Site::under(policy(1), Some("header:X-Version"), 1);
+    site.roll("b", 2);
+    site.run(8);
+    let mut half = half("c", 3);
+    half.tuning = site.story.cluster.as_ref().unwrap().tuning.clone();
+    site.story.see(half);
+    let asked = site.asked;
+    site.run(200);
+    assert_eq!((site.asked, site.story.purges().len(), site.story.record().looks.len()), (asked, 1, 0));
+}
+
+#[test]
+fn a_late_answer_of_an_old_pod_is_found_by_what_it_holds() {
+    let mut site = Site::under(policy(1), Some("header:X-Version"), 0);
+    site.roll("b", 2);
+    // It was in flight over the purge, and is stored after it.
+    site.cached = Some(Cached { made: site.story.now, version: "a" });
+    site.run(90);
+    assert_eq!((site.story.purges().len(), site.told(Kind::PurgeRepeated).len()), (2, 1), "{:?}", site.seen());
+    site.run(60);
+    assert_eq!(site.told(Kind::EdgeFresh).len(), 1);
+    assert!(
+        site.story.state().ends_with("looking at one page once more, 5 min after the purge"),
+        "{}",
+        site.story.state()
+    );
+    site.run(400);
+    assert_eq!((site.told(Kind::EdgeFresh).len(), site.story.record().is_open()), (1, false));
+    assert!(
+        site.seen().starts_with("the edge is fresh: www.example.com/ at FRA56-P1 is what the new pods answer"),
+        "{}",
+        site.seen()
+    );
+}
+
+#[test]
+fn a_restart_goes_on_with_what_is_durable_and_asks_no_more_than_a_dozen_times() {
+    let mut site = Site::under(policy(1), None, u32::MAX);
+    site.roll("b", 2);
+    for _ in 0..40 {
+        site.run(20);
+        let record = site.story.record().clone();
+        let workload = site.story.cluster.clone().unwrap();
+        let (now, effects, held) = (site.story.now, site.story.effects.clone(), site.story.held.clone());
+        site.story = Story { now, effects, held, ..Story::resumed(policy(1), record) };
+        site.story.see(workload);
+    }
+    // A life that did not see the order takes nothing for stale.
+    assert_eq!((site.story.purges().len(), site.told(Kind::EdgeUnknown).len()), (1, 1), "{}", site.seen());
+    assert!((1..=12).contains(&site.asked), "{}", site.asked);
+    assert!(!site.story.record().is_open());
+}
+
+#[test]
+fn a_further_purge_goes_on_after_a_restart_under_the_same_reference() {
+    let mut site = Site::under(policy(1), None, u32::MAX);
+    site.roll("b", 2);
+    site.story.held.insert("store");
+    site.run(70);
+    assert_eq!(site.story.purges().len(), 1, "its evidence is not durable");
+    site.story.held.remove("store");
+    site.story.step(Event::Stored);
+    site.run(90);
+    assert_eq!(site.story.purges().len(), 2);
+}
+
+#[test]
+fn what_is_switched_off_is_not_looked_at_any_more() {
+    let mut site = Site::under(policy(1), None, 1);
+    site.roll("b", 2);
+    site.run(8);
+    let mut workload = complete("b", 2);
+    workload.tuning.proof.enabled = Some(false);
+    site.story.see(workload);
+    let asked = site.asked;
+    site.run(200);
+    assert_eq!((site.asked, site.story.record().looks.len(), site.story.purges().len()), (asked, 0, 1));
+}
+
+#[test]
+fn a_purge_that_another_one_covered_is_looked_at_and_not_made_once_more() {
+    let mut site = Site::under(policy(3), None, u32::MAX);
+    site.story.held.insert("purge");
+    site.story.see(complete("b", 2));
+    site.done = site.story.effects.len();
+    let reference = site.story.purges().first().copied().cloned().unwrap();
+    let covered = Progress::Covered { by: "other".into(), invalidation: "I2EXAMPLE".into() };
+    site.story.step(Event::Purged(reference.clone(), covered));
+    let called = site.story.now;
+    site.story.pass(Duration::from_secs(2));
+    site.story.step(Event::Purged(reference, Progress::Completed(Some(called))));
+    site.run(200);
+    assert_eq!((site.story.purges().len(), site.told(Kind::EdgeStale).len()), (1, 1));
+}
+
+#[test]
+fn a_rehearsed_purge_is_not_looked_at() {
+    let mut site = Site::under(policy(1), None, 1);
+    site.story.see(complete("b", 2));
+    let reference = site.story.purges().first().copied().cloned().unwrap();
+    site.done = site.story.effects.len();
+    site.story.step(Event::Purged(reference.clone(), Progress::Created(id::InvalidationId::of_dry_run())));
+    site.story.step(Event::Purged(reference, Progress::Completed(None)));
+    site.run(60);
+    assert_eq!((site.asked, site.story.record().looks.len()), (0, 0));
+}
+
+#[test]
+fn where_no_host_is_known_that_is_said() {
+    let mut site = Site::under(policy(1), None, 0);
+    let mut workload = complete("b", 2);
+    workload.tuning.distributions = Some(BTreeSet::from(["E1EXAMPLE".parse::<DistributionId>().unwrap()]));
+    site.story.held.insert("find_site");
+    site.story.see(workload);
+    site.story.step(Event::SiteFound(FoundSite::default()));
+    site.run(60);
+    assert_eq!(
+        site.told(Kind::EdgeUnknown),
+        ["nothing says whether E1EXAMPLE is fresh: no host of it is known here, or no page of it was purged"]
+    );
+    assert!(!site.story.record().is_open());
+}
+
+#[test]
+fn a_further_purge_that_is_denied_is_told_and_waited_for() {
+    let mut site = Site::under(policy(1), None, u32::MAX);
+    site.roll("b", 2);
+    site.run(29);
+    let before = site.story.effects.len();
+    site.story.pass(Duration::from_secs(1));
+    while site.told(Kind::PurgeRepeated).is_empty() {
+        site.done = site.done.max(before);
+        let asks: Vec<_> = site.story.effects[site.done..].to_vec();
+        site.done = site.story.effects.len();
+        for effect in asks {
+            if let Effect::AskEdge(of, question) = effect {
+                let answers = answer(&question, site.story.now, site.cached);
+                site.story.step(Event::EdgeAnswered(of, question.id, Box::new(answers)));
+            }
+        }
+        site.story.pass(Duration::from_secs(1));
+    }
+    let again = site.story.effects.iter().rev().find_map(|effect| match effect {
+        Effect::Purge(order) => Some(order.clone()),
+        _ => None,
+    });
+    let again = again.unwrap();
+    site.story.step(Event::Stored);
+    for why in ["AccessDenied", "AccessDenied again"] {
+        site.story.step(Event::Purged(again.reference.clone(), Progress::Failing(why.to_owned())));
+    }
+    assert_eq!(site.told(Kind::PurgeFailed).len(), 1);
+    assert!(
+        site.told(Kind::PurgeFailed)[0]
+            .starts_with("cannot purge E1EXAMPLE once more: AccessDenied; it is tried again")
+    );
+    assert!(site.story.state().contains("E1EXAMPLE is being purged once more"), "{}", site.story.state());
+    site.story.step(Event::Purged(again.reference.clone(), Progress::OverBudget));
+    let Some(Effect::Purge(wider)) = site.story.effects.last() else { panic!("ordered again") };
+    assert_eq!((&wider.reference, wider.paths.len()), (&again.reference, 1));
+    site.story.step(Event::Purged(again.reference, Progress::Impossible("gone".to_owned())));
+    assert_eq!(site.told(Kind::EdgeStale).len(), 1);
+    assert!(!site.story.record().is_open());
+    let _ = look::AGAIN_MAX;
+}
