@@ -1,7 +1,7 @@
 //! How many creations the account is granted: a token bucket, as AWS throttles its APIs.
 //!
-//! AWS publishes neither rate nor size for CreateInvalidation; its staff have named 0.5 a second for an account
-//! (aws/aws-sdk-js#3983), and people there were throttled after about fifteen at once.
+//! No size is told for CreateInvalidation; AWS staff have named a rate of 0.5 a second for an account (aws/aws-sdk-js#3983), and people
+//! there were throttled after about fifteen at once.
 
 use std::time::{Duration, Instant};
 

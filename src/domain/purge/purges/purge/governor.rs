@@ -11,29 +11,21 @@
 //! A call throttled after the pause, before any was granted, makes the next pause twice as long and the pace no slower:
 //! it proves that others take all there is, not that half of what we had was too fast.
 //!
-//! AWS publishes no rate for CreateInvalidation: its page of quotas bounds what is in progress, and its API names no header for what
-//! is left. All clients of an account share it, members of a group too. So everyone raises by the same amount in the same time and
-//! halves when throttled, which leads to equal shares (Chiu and Jain 1989, as in TCP).
+//! What AWS is said to allow differs by source (`quota`), and its API names no header for what is left. All clients of an
+//! account share it, members of a group too. So everyone raises by the same amount in the same time and halves when throttled,
+//! which leads to equal shares (Chiu and Jain 1989, as in TCP). Where what is granted comes down to a rate that is told, `account`
+//! keeps to that one instead: a search would be throttled again and again where the answer is known.
 //!
 //! Not for whose turn it is, nor for a distribution that refuses.
 
-use std::fmt;
 use std::time::Duration;
 
+use crate::purges::purge::rate::{CREATION, Rate, SLOWEST, pause};
 use kernel::machine::{Timestamp, millis};
 
 /// Creations that may follow each other at once when none went for a while. People were throttled by AWS after ten to fifteen at
 /// once (aws/aws-sdk-js#3983); this leaves room for others of the account, and keeps a release over a handful of distributions quick.
 pub const CREATIONS_BURST: u32 = 4;
-
-/// The slowest that throttling makes us: three creations a minute.
-const SLOWEST: Rate = Rate(50);
-
-/// The longest first pause after a throttling. An account of 0.5 creations a second has one again after it.
-const PAUSE_FIRST_MAX: Duration = Duration::from_secs(2);
-
-/// The longest pause, each twice as long as the one before: three questions a minute. An order is overdue after 15 minutes only.
-const PAUSE_MAX: Duration = Duration::from_secs(20);
 
 /// Faster by so much a second, each second in which something waits and all is granted: from half of what is granted back to it
 /// takes ten seconds at five a second. In thousandths.
@@ -48,49 +40,8 @@ const REST: Duration = Duration::from_secs(60);
 /// After so many of them all of it is.
 const RESTS_MAX: u32 = 10;
 
-/// One creation, in the unit of what is saved: a thousandth a second, for a millisecond.
-const CREATION: u64 = 1_000_000;
-
-/// Creations a second, in thousandths; at least one thousandth.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Rate(u32);
-
-impl Rate {
-    /// So many thousandths of a creation a second.
-    pub const fn from_thousandths(thousandths: u32) -> Self {
-        Self(if thousandths == 0 { 1 } else { thousandths })
-    }
-
-    /// The thousandths of a creation a second.
-    pub const fn thousandths(self) -> u32 {
-        self.0
-    }
-
-    /// In words: `2.5 creations a second`.
-    pub fn words(self) -> String {
-        let shown = self.to_string();
-        let plural = if shown == "1" { "" } else { "s" };
-        format!("{shown} creation{plural} a second")
-    }
-}
-
-/// As people say it: two digits.
-impl fmt::Display for Rate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (whole, digits) = match self.0 {
-            10_000.. => (self.0.saturating_add(500) / 1_000, String::new()),
-            995.. => {
-                let tenths = self.0.saturating_add(50) / 100;
-                (tenths / 10, (tenths % 10).to_string())
-            }
-            _ => (0, format!("{:02}", self.0.saturating_add(5) / 10)),
-        };
-        match digits.trim_end_matches('0') {
-            "" => write!(f, "{whole}"),
-            digits => write!(f, "{whole}.{digits}"),
-        }
-    }
-}
+/// Two throttlings at least so far apart measure a rate; closer ones are about a burst.
+const MEASURED_OVER: Duration = Duration::from_secs(1);
 
 /// The governor. See the module's text.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -112,6 +63,10 @@ pub(super) struct Governor {
     sent: Timestamp,
     /// Rests that it has had since then.
     rests: u32,
+    /// Since when grants are counted: a throttling. Since the beginning, if there was none.
+    counted: Option<Timestamp>,
+    /// Creations granted since then.
+    count: u32,
 }
 
 impl Governor {
@@ -128,6 +83,8 @@ impl Governor {
             pauses: 0,
             sent: Timestamp::default(),
             rests: 0,
+            counted: None,
+            count: 0,
         }
     }
 
@@ -153,7 +110,13 @@ impl Governor {
         self.rests = self.rests.max(rests);
         if self.rests == RESTS_MAX {
             (self.rate, self.halved, self.pauses) = (self.start, None, 0);
+            (self.counted, self.count) = (None, 0);
         }
+    }
+
+    /// Nothing is known any more.
+    pub(super) const fn is_rested(&self) -> bool {
+        self.rests == RESTS_MAX
     }
 
     /// A creation is sent.
@@ -165,6 +128,7 @@ impl Governor {
 
     /// A creation that was sent then was granted.
     pub(super) fn granted(&mut self, sent: Timestamp) {
+        self.count = self.count.saturating_add(1);
         if !self.knows(sent) {
             self.granted = self.granted.saturating_add(1).min(CREATIONS_BURST);
             self.pauses = 0;
@@ -194,13 +158,31 @@ impl Governor {
             let slowest = if is_far_above { self.start } else { SLOWEST.min(self.start) };
             self.rate = Rate::from_thousandths(self.rate.0 / 2).max(slowest);
         }
-        let one = Duration::from_millis(CREATION.div_ceil(u64::from(self.rate.0)));
-        let longer = 1_u32.checked_shl(self.pauses).unwrap_or(u32::MAX);
-        let pause = one.min(PAUSE_FIRST_MAX).saturating_mul(longer).min(PAUSE_MAX);
+        let pause = pause(self.rate, self.pauses);
         // After it there is one, and no more.
         (self.saved, self.at) = (CREATION, now.after(pause));
         (self.halved, self.granted) = (Some(now), 0);
         self.pauses = self.pauses.saturating_add(1);
+    }
+
+    /// Whether what is granted has come down to about this rate, now that a creation is throttled that was sent then: not even the
+    /// first burst was granted, or no more than half as much again since the throttling before.
+    pub(super) fn comes_down_to(&mut self, now: Timestamp, sent: Timestamp, rate: Rate) -> bool {
+        if self.knows(sent) {
+            return false;
+        }
+        let Some(since) = self.counted else {
+            let little = self.count < CREATIONS_BURST;
+            (self.counted, self.count) = (Some(now), 0);
+            return little;
+        };
+        let over = now.since(since);
+        let granted = CREATION.saturating_mul(u64::from(self.count)).saturating_mul(2);
+        let little = granted <= millis(over).saturating_mul(u64::from(rate.0)).saturating_mul(3);
+        if self.count > 0 {
+            (self.counted, self.count) = (Some(now), 0);
+        }
+        little && over >= MEASURED_OVER
     }
 
     /// Whether a call that was sent then was under way when it was halved.
@@ -338,12 +320,19 @@ mod tests {
     }
 
     #[test]
-    fn a_pace_is_said_with_two_digits() {
-        let words = [(10, "0.01"), (50, "0.05"), (500, "0.5"), (994, "0.99"), (995, "1"), (1_000, "1"), (2_537, "2.5")];
-        for (thousandths, shown) in words.into_iter().chain([(9_960, "10"), (12_400, "12"), (100_000, "100")]) {
-            assert_eq!(Rate(thousandths).to_string(), shown);
-        }
-        assert_eq!(Rate(1_000).words(), "1 creation a second");
-        assert_eq!(Rate(500).words(), "0.5 creations a second");
+    fn what_is_granted_comes_down_to_a_rate_by_a_small_burst_or_by_what_came_since() {
+        let mut small = governor();
+        small.granted(at(10));
+        assert!(small.comes_down_to(at(20), at(15), Rate(500)));
+        let mut governor = governor();
+        (0..CREATIONS_BURST).for_each(|_| governor.granted(at(10)));
+        assert!(!governor.comes_down_to(at(20), at(15), Rate(500)), "a whole burst says nothing");
+        governor.throttled(at(20), at(15));
+        assert!(!governor.comes_down_to(at(30), at(16), Rate(500)), "it was under way");
+        assert!(!governor.comes_down_to(at(500), at(450), Rate(500)), "too early to say");
+        governor.granted(at(2_000));
+        assert!(governor.comes_down_to(at(2_600), at(2_550), Rate(500)), "one in 2.6 s");
+        (0..10).for_each(|_| governor.granted(at(4_000)));
+        assert!(!governor.comes_down_to(at(4_600), at(4_550), Rate(500)), "ten in two seconds");
     }
 }

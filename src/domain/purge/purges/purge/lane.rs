@@ -66,6 +66,8 @@ pub(super) enum Place {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Throttled {
     times: u32,
+    /// When the last one was.
+    at: Timestamp,
     until: Timestamp,
     why: String,
 }
@@ -107,11 +109,16 @@ impl Lane {
     pub(super) fn throttled(&mut self, now: Timestamp, paused: Timestamp, of: &DistributionId, why: String) {
         let times = self.throttled.as_ref().map_or(0, |throttled| throttled.times).saturating_add(1);
         let until = now.after(ASIDE.delay(times, of.as_str())).max(paused.after(Duration::from_millis(1)));
-        self.throttled = Some(Throttled { times, until, why });
+        self.throttled = Some(Throttled { times, at: now, until, why });
         self.window = now;
         if let Some(refusal) = &mut self.refusal {
             refusal.until = refusal.until.max(until);
         }
+    }
+
+    /// When it was throttled last, if nothing was created for it since.
+    pub(super) fn throttled_at(&self) -> Option<Timestamp> {
+        self.throttled.as_ref().map(|throttled| throttled.at)
     }
 
     /// Why it cannot be purged now, in words; `None` if only its window or the account's pace is in the way.

@@ -26,12 +26,15 @@
 //!
 //! Not for deciding whether to purge, nor for remembering: the record does both.
 
+mod account;
 mod governor;
 mod job;
 mod jobs;
 mod lane;
 mod lanes;
 mod purger;
+mod quota;
+mod rate;
 mod share;
 mod unheard;
 
@@ -45,9 +48,10 @@ use kernel::names::distribution::DistributionId;
 use kernel::names::paths::PathSet;
 use kernel::refusal::Cause;
 
-pub use governor::{CREATIONS_BURST, Rate};
+pub use governor::CREATIONS_BURST;
 pub use lane::TRIED_EVERY;
 pub use purger::{Purger, REPEAT_EVERY};
+pub use rate::Rate;
 
 /// A purge to be carried out.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use crate::purges::purge::governor::{Governor, Rate};
+use crate::purges::purge::account::{Account, Refused};
 use crate::purges::purge::job::{Job, Poll, Stage, Waiter};
 use crate::purges::purge::jobs::Jobs;
 use crate::purges::purge::lane::Lane;
+use crate::purges::purge::rate::Rate;
 use crate::purges::purge::unheard::Unheard;
 use crate::purges::purge::{CdnErrorClass, Effect, Event, Found, Order, Pace, Progress};
 use kernel::call::Call;
@@ -35,7 +36,7 @@ pub const REPEAT_EVERY: u32 = 8;
 pub struct Purger {
     pace: Pace,
     jobs: Jobs,
-    governor: Governor,
+    account: Account,
     /// First sendings since the last repetition.
     fresh_in_a_row: u32,
     orders: u64,
@@ -46,7 +47,7 @@ impl Purger {
     /// A machine with nothing on its way.
     pub fn new(pace: Pace) -> Self {
         Self {
-            governor: Governor::new(pace.creations_per_second, pace.creations_per_second_max),
+            account: Account::new(pace.creations_per_second, pace.creations_per_second_max),
             jobs: Jobs::new(pace.clone()),
             pace,
             fresh_in_a_row: 0,
@@ -79,13 +80,13 @@ impl Purger {
 
     /// The creations a second that CloudFront grants us, as far as we know.
     pub fn rate(&self, now: Timestamp) -> Rate {
-        let mut governor = self.governor.clone();
-        governor.pass(now);
-        governor.rate()
+        let mut account = self.account.clone();
+        account.pass(now);
+        account.rate()
     }
 
     fn waits_for_its_turn(&self) -> String {
-        format!("waits for its turn: CloudFront grants us about {}", self.governor.rate().words())
+        format!("waits for its turn: CloudFront grants us about {}", self.account.rate().words())
     }
 
     fn ordered(&mut self, now: Timestamp, order: Order) -> Vec<Effect> {
@@ -143,7 +144,6 @@ impl Purger {
                 effects.push(Effect::Report(order.subject, order.reference, Progress::OverBudget));
                 continue;
             }
-            self.governor.spend(now);
             self.fresh_in_a_row = if repeated { 0 } else { self.fresh_in_a_row.saturating_add(1) };
             let gap = self.gap();
             self.jobs.cover_waiting(now, &reference);
@@ -153,6 +153,7 @@ impl Purger {
                 (job.own.order.clone(), is_paid)
             };
             let Some((order, is_paid)) = self.jobs.change(now, &reference, call) else { break };
+            self.account.spend(now, &order.paths);
             self.jobs.lanes.taken(&order.subject);
             if !is_paid {
                 self.jobs.lanes.budgets.spend(now, &order);
@@ -209,7 +210,7 @@ impl Purger {
 
     /// From when on the account's pace allows a creation.
     fn allows(&self, repeated: bool) -> Timestamp {
-        self.governor.allows(if repeated && !self.is_turn_of_repetitions() { BURST_KEPT } else { 0 })
+        self.account.allows(if repeated && !self.is_turn_of_repetitions() { BURST_KEPT } else { 0 })
     }
 
     fn created(
@@ -223,7 +224,7 @@ impl Purger {
             return Vec::new();
         };
         if let (Stage::Calling, Some(sent)) = (&job.stage, job.sent) {
-            self.governor.granted(sent);
+            self.account.granted(now, sent, &job.own.order.paths);
         }
         let (is_spent, distribution) = (job.own.is_voted_after(created_ms), job.own.order.distribution.clone());
         if job.stage == Stage::Calling {
@@ -267,12 +268,8 @@ impl Purger {
         }
         let waits_again = |job: &mut Job| (job.stage, job.repeats) = (Stage::Waiting, true);
         match class {
-            CdnErrorClass::Throttled => {
-                self.jobs.change(now, reference, |job| job.stage = Stage::Waiting);
-                self.throttled(now, reference, why);
-                Vec::new()
-            }
-            CdnErrorClass::TooManyInProgress | CdnErrorClass::Ambiguous => {
+            CdnErrorClass::Throttled | CdnErrorClass::TooManyInProgress => self.throttled(now, reference, class, why),
+            CdnErrorClass::Ambiguous => {
                 self.jobs.change(now, reference, waits_again);
                 self.refused(now, reference, why, false)
             }
@@ -293,21 +290,32 @@ impl Purger {
         }
     }
 
-    /// The account has had too many calls, ours or others': CloudFront has not looked at this one. It keeps its place among those
-    /// that wait, and its namespace's turn. Should the cause be its distribution after all, it stands aside longer each time, and at
-    /// least until another could be tried, so that it cannot hold up the others.
-    fn throttled(&mut self, now: Timestamp, reference: &Reference, why: String) {
-        let Some(job) = self.jobs.get(reference) else { return };
-        self.governor.throttled(now, job.sent.unwrap_or(now));
-        let Order { distribution, subject, .. } = job.own.order.clone();
-        let (repeats, paused) = (job.repeats, self.governor.allows(0));
-        self.jobs.lanes.edit(now, &distribution, |lane| lane.throttled(now, paused, &distribution, why));
+    /// The account has had too much, of ours or of others: nothing was made of this one. It keeps its place among those that wait, and
+    /// its namespace's turn. Should the cause be its distribution after all, it stands aside longer each time, and at least until another
+    /// could be tried, so that it cannot hold up the others; and its lane is closed once others are granted what it is not.
+    fn throttled(&mut self, now: Timestamp, reference: &Reference, class: CdnErrorClass, why: String) -> Vec<Effect> {
+        let Some(job) = self.jobs.get(reference) else { return Vec::new() };
+        let (order, repeats, sent) = (job.own.order.clone(), job.repeats, job.sent.unwrap_or(now));
+        let Order { distribution: of, paths, .. } = &order;
+        let lane = self.jobs.lanes.get(of);
+        let (before, is_closed) = (lane.and_then(Lane::throttled_at), lane.is_some_and(|lane| lane.refusal.is_some()));
+        let of_quota = class == CdnErrorClass::TooManyInProgress;
+        let is_its_own =
+            of_quota && is_closed || self.account.refused(now, &Refused { sent, of, paths, class, before });
+        if of_quota && is_its_own {
+            self.jobs.change(now, reference, |job| (job.stage, job.repeats) = (Stage::Waiting, true));
+            return self.refused(now, reference, why, false);
+        }
+        self.jobs.change(now, reference, |job| job.stage = Stage::Waiting);
+        let paused = self.account.allows(0);
+        self.jobs.lanes.edit(now, of, |lane| lane.throttled(now, paused, of, why));
         if repeats {
             self.fresh_in_a_row = REPEAT_EVERY.saturating_sub(1);
         } else {
             self.fresh_in_a_row = self.fresh_in_a_row.saturating_sub(1);
-            self.jobs.lanes.returned(&subject);
+            self.jobs.lanes.returned(&order.subject);
         }
+        Vec::new()
     }
 
     /// A distribution refuses us, or does not answer. If an operator has to act, every rollout that waits for it gets a
@@ -415,10 +423,10 @@ impl Purger {
     fn advance(&mut self, now: Timestamp) -> Vec<Effect> {
         self.jobs.lanes.pass(now);
         self.jobs.lanes.budgets.forget(now);
-        self.governor.pass(now);
+        self.account.pass(now);
         let mut effects = self.send(now);
         if [false, true].into_iter().any(|repeated| self.jobs.lanes.are_ready(repeated)) {
-            self.governor.wanted(now);
+            self.account.wanted(now);
         }
         effects.extend(self.look_after(now));
         effects

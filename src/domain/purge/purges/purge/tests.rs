@@ -1,5 +1,8 @@
 //! The machine of purges, rule by rule. What it may never do in any order of events is in the models.
 
+mod cloudfront;
+mod quotas;
+
 use std::collections::BTreeMap;
 
 use super::*;
