@@ -231,7 +231,7 @@ fn at_best(every_ms: u64) -> u64 {
 /// while all ten are waited for. So what is possible at best is the later one of the two.
 #[test]
 fn three_hundred_rollouts_are_covered_about_as_soon_as_each_rule_allows() {
-    let free = worst(&Rules::default());
+    let free_ms = (1..=20).map(|seed| release(Rules::default(), seed).all_ms).min().unwrap();
     let cases = [
         ("no rule", Rules::default(), 0),
         ("150 items and 1 wildcard a second", Rules::quoted(), 1_000),
@@ -241,7 +241,7 @@ fn three_hundred_rollouts_are_covered_about_as_soon_as_each_rule_allows() {
     ];
     for (words, rules, every_ms) in cases {
         let Figures { creations, refused, late, p99_ms, all_ms } = worst(&rules);
-        let (rule_ms, best_ms) = (at_best(every_ms), at_best(every_ms).max(free.all_ms));
+        let (rule_ms, best_ms) = (at_best(every_ms), at_best(every_ms).max(free_ms));
         println!(
             "{words}: {creations} creations, {refused} refused, {} of {} after ten seconds; p99 {p99_ms} ms after its order, all \
              at {all_ms} ms; the rule allows {rule_ms} ms, with our gap {best_ms} ms: {} %",
