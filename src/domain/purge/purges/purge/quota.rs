@@ -18,7 +18,7 @@
 //! Not for finding a rate that is not published: that is `governor`.
 
 use crate::purges::purge::CdnErrorClass;
-use crate::purges::purge::rate::{Rate, SLOWEST, pause};
+use crate::purges::purge::rate::{Rate, pause};
 use kernel::machine::Timestamp;
 use kernel::names::distribution::DistributionId;
 use kernel::names::paths::PathSet;
@@ -31,7 +31,11 @@ const PATIENCE: u32 = 100;
 const PATIENCE_LONGEST: u32 = 1_600;
 
 /// The same below the rate that is published: others of the account come and go.
-const PATIENCE_BELOW: u32 = 10;
+const PATIENCE_BELOW: u32 = 5;
+
+/// No slower than this part of the published rate. Beside others a call comes often at a bad time, and is granted at the next try; where
+/// they take all there is, pauses grow.
+const SLOWEST_PART: u32 = 4;
 
 /// What is granted at so many times the published rate is not bound by it.
 const BOUND_UP_TO: u32 = 8;
@@ -107,6 +111,10 @@ impl Rule {
             Self::Wildcards => 1_000,
             Self::Items => 150_000,
         })
+    }
+
+    const fn slowest(self) -> Rate {
+        Rate::from_thousandths(self.published().thousandths() / SLOWEST_PART)
     }
 
     /// How much of it a creation takes.
@@ -190,7 +198,7 @@ impl Quota {
     pub(super) fn refused(&mut self, now: Timestamp, sent: Timestamp, of: &DistributionId, pace: Rate) {
         let published = self.rule.published();
         let Some(belief) = &mut self.belief else {
-            let rate = if pace >= published { published } else { pace.halved(SLOWEST.min(pace)) };
+            let rate = if pace >= published { published } else { pace.halved(self.rule.slowest().min(pace)) };
             let suspect = Some(of.clone());
             let mut belief = Belief { rate, paid_until: now, slowed: now, pauses: 0, granted: 0, suspect };
             belief.pause(now, self.served);
@@ -207,7 +215,7 @@ impl Quota {
             if belief.rate > published {
                 self.patience = self.patience.saturating_mul(2).min(PATIENCE_LONGEST);
             }
-            belief.rate = belief.rate.halved(SLOWEST.min(belief.rate));
+            belief.rate = belief.rate.halved(self.rule.slowest().min(belief.rate));
         }
         (belief.slowed, belief.granted) = (now, 0);
         belief.pause(now, self.served);
