@@ -112,11 +112,11 @@ pub fn old_pods(seen: &Serving, of: &Workload) -> OldPods {
     let answers = |pod: &&&Pod| serving.contains(pod.name.as_str()) || (pod.terminating && !has_service);
     let names: BTreeSet<&str> = old.iter().filter(answers).map(|pod| pod.name.as_str()).collect();
     let named = names.iter().take(NAMED_MAX).map(|name| text::first(name, NAME_CHARS_MAX).to_owned()).collect();
-    OldPods { count: names.len(), named, stay: !old.is_empty(), runs: running(&seen.pods, of), beside: None }
+    OldPods { count: names.len(), named, stay: !old.is_empty(), runs: running_version(&seen.pods, of), beside: None }
 }
 
 /// The one version of the pods that stay of a workload whose update was aborted.
-fn running(pods: &[(Labels, Pod)], of: &Workload) -> Option<Version> {
+fn running_version(pods: &[(Labels, Pod)], of: &Workload) -> Option<Version> {
     let Newest::Labelled(hash) = of.withdrawn.as_ref().map(|_| &of.newest)? else { return None };
     let is_of = |labels: &Labels| labels.get(kinds::template_label(of.object)) == Some(hash);
     let stay = pods.iter().filter(|(labels, pod)| is_of(labels) && !pod.terminating && !pod.finished);
@@ -130,31 +130,46 @@ pub fn has_old(pods: &[(Labels, Pod)], of: &Workload) -> bool {
     !old(pods, of).is_empty()
 }
 
-fn old<'a>(pods: &'a [(Labels, Pod)], of: &Workload) -> Vec<&'a Pod> {
-    let label = kinds::template_label(of.object);
+/// Those that have not ended: what is still said of the others, they answer nothing.
+fn running(pods: &[(Labels, Pod)]) -> impl Iterator<Item = &(Labels, Pod)> {
+    pods.iter().filter(|(_, pod)| !pod.finished)
+}
+
+pub(super) fn staying(pods: &[(Labels, Pod)]) -> impl Iterator<Item = &(Labels, Pod)> {
+    running(pods).filter(|(_, pod)| !pod.terminating)
+}
+
+pub(super) fn has_version_of(pod: &Pod, of: &Workload) -> bool {
     let has_its_images = |images: &Version| of.version.as_ref().is_ok_and(|version| images.has_images_of(version));
-    let has_its_version = |pod: &Pod| pod.version.as_ref().is_some_and(has_its_images);
-    // Those that have ended answer nothing, whatever is still said of them.
-    let running = || pods.iter().filter(|(_, pod)| !pod.finished);
-    let staying = || running().filter(|(_, pod)| !pod.terminating);
-    let newest: BTreeSet<Option<&str>> = match &of.newest {
+    pod.version.as_ref().is_some_and(has_its_images)
+}
+
+/// The hashes of the newest template by what the workload says; empty where it does not say.
+pub(super) fn newest<'a>(pods: &'a [(Labels, Pod)], of: &'a Workload) -> BTreeSet<Option<&'a str>> {
+    let label = kinds::template_label(of.object);
+    match &of.newest {
         Newest::Labelled(hash) => BTreeSet::from([Some(hash.as_str())]),
-        Newest::Generation(number) => running()
+        Newest::Generation(number) => running(pods)
             .filter(|(labels, _)| labels.get(GENERATION_LABEL) == Some(number))
             .map(|(labels, _)| labels.get(label).map(String::as_str))
             .collect(),
-        Newest::OfItsVersion => staying()
-            .filter(|(labels, pod)| labels.contains_key(label) && has_its_version(pod))
+        Newest::OfItsVersion => staying(pods)
+            .filter(|(labels, pod)| labels.contains_key(label) && has_version_of(pod, of))
             .map(|(labels, _)| labels.get(label).map(String::as_str))
             .collect(),
         Newest::Unsaid => BTreeSet::new(),
-    };
+    }
+}
+
+fn old<'a>(pods: &'a [(Labels, Pod)], of: &'a Workload) -> Vec<&'a Pod> {
+    let label = kinds::template_label(of.object);
+    let newest = newest(pods, of);
     let is_known = !newest.is_empty();
     // One without a label that every pod has is of no template that is known.
     let may_lack_it = of.newest != Newest::OfItsVersion;
-    let hashes = || staying().map(|(labels, _)| labels.get(label).map(String::as_str));
+    let hashes = || staying(pods).map(|(labels, _)| labels.get(label).map(String::as_str));
     let newest = if is_known { newest } else { hashes().filter(|hash| may_lack_it || hash.is_some()).collect() };
-    running()
+    running(pods)
         .filter(|(_, pod)| pod.terminating || is_known)
         .filter(|(labels, pod)| !newest.contains(&labels.get(label).map(String::as_str)) && !is_beside(labels, pod, of))
         .map(|(_, pod)| pod)
@@ -164,11 +179,9 @@ fn old<'a>(pods: &'a [(Labels, Pod)], of: &Workload) -> Vec<&'a Pod> {
 /// Whether a pod that stays is of the Deployment beside a Rollout of the same name, and as new as the Rollout's own: another template of the
 /// same version.
 fn is_beside(labels: &Labels, pod: &Pod, of: &Workload) -> bool {
-    let has_its_images = |images: &Version| of.version.as_ref().is_ok_and(|version| images.has_images_of(version));
-    let has_its_version = || pod.version.as_ref().is_some_and(has_its_images);
     let is_of_deployment = !labels.contains_key(kinds::template_label(Kind::Rollout))
         && labels.contains_key(kinds::template_label(Kind::Deployment));
-    of.object == Kind::Rollout && is_of_deployment && !pod.terminating && has_its_version()
+    of.object == Kind::Rollout && is_of_deployment && !pod.terminating && has_version_of(pod, of)
 }
 
 #[cfg(test)]
