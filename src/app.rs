@@ -27,7 +27,9 @@ use crate::adapters::clock::SystemClock;
 use crate::adapters::cloudfront::{self, CloudFront};
 use crate::adapters::dry_run::{DryCdn, DryEvents, DryNotifier};
 use crate::adapters::edge::FreshEdges;
-use crate::adapters::http::{self as outbound, Egress};
+use crate::adapters::edge_look::EdgeLook;
+use crate::adapters::edge_sight::EdgeAndPods;
+use crate::adapters::http::{self as outbound, Egress, NoLookup};
 use crate::adapters::kubernetes::{self, Clients, Cluster, Events, KubernetesLease, Scope, Tempo};
 use crate::adapters::ledger::fresh_origin;
 use crate::adapters::ledger::kubernetes::KubernetesLedger;
@@ -50,7 +52,7 @@ use crate::telemetry::Metrics;
 use kernel::id::Member;
 use kernel::replica::lease::Replica;
 use notices::delivery;
-use purge::ports::{Board, Cdn, Clock, ClusterView, EventSink, Lease, Ledger, Notifier};
+use purge::ports::{Board, Cdn, Clock, ClusterView, EdgeSight, EventSink, Lease, Ledger, Notifier};
 use purge::purges::catalog::Freshness;
 
 pub use process::Running;
@@ -108,7 +110,9 @@ pub async fn start(config: &Config, overrides: Overrides) -> Result<Running, Sta
     let cluster = Cluster::new(&clients, scope.clone(), overrides.tempo.clone())
         .following(config.kinds.clone())
         .versions(config.version.of.clone());
-    let cluster: Arc<dyn ClusterView> = Arc::new(cluster);
+    let cluster = Arc::new(cluster);
+    let edge = edge(cluster.clone(), BTreeSet::new(), clock.clone(), overrides.stand_ins.as_ref())?;
+    let cluster: Arc<dyn ClusterView> = cluster;
     let beside = Beside { ledger: ledger.clone(), cluster: cluster.clone() };
     let others = Others::new(config, &clients, clock.clone(), overrides.stand_ins);
     let tempo = overrides.tempo;
@@ -119,6 +123,7 @@ pub async fn start(config: &Config, overrides: Overrides) -> Result<Running, Sta
         events: if config.dry_run { Arc::new(DryEvents) } else { Arc::new(events) as Arc<dyn EventSink> },
         ledger,
         cdn: if config.dry_run { Arc::new(DryCdn(cdn)) } else { cdn as Arc<dyn Cdn> },
+        edge,
         notifier: if config.dry_run { Arc::new(DryNotifier(notifier)) } else { notifier },
         lease,
         boards,
@@ -221,6 +226,22 @@ fn outbound_client(config: &Config) -> Result<outbound::Client, StartError> {
     client.proxy = config.webhooks.proxy.as_ref().map(|proxy| proxy.expose().clone());
     client.proxy_judges = config.webhooks.proxy_judges;
     outbound::Client::new(client).map_err(StartError::Webhooks)
+}
+
+/// The way to the edge, without a proxy. Only these hosts may have private addresses. With stand-ins, no other host is reached.
+fn edge(
+    cluster: Arc<Cluster>,
+    private_hosts: BTreeSet<String>,
+    clock: Arc<dyn Clock>,
+    stand_ins: Option<&BTreeMap<String, SocketAddr>>,
+) -> Result<Arc<dyn EdgeSight>, StartError> {
+    let mut settings = outbound::Settings::new(Egress { allow_private: false });
+    if stand_ins.is_some() {
+        settings.lookup = Arc::new(NoLookup);
+    }
+    let look = EdgeLook::new(&settings, private_hosts, clock).map_err(StartError::Edge)?;
+    let look = look.with_stand_ins(stand_ins.cloned().unwrap_or_default());
+    Ok(Arc::new(EdgeAndPods::new(look, cluster)))
 }
 
 async fn scope(config: &Config, clients: &Clients) -> Result<Scope, StartError> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use objects::ports::{pipeline, repo};
-use purge::ports::{Board, Cdn, Clock, ClusterView, EventSink, Lease, Ledger, Notifier, Random};
+use purge::ports::{Board, Cdn, Clock, ClusterView, EdgeSight, EventSink, Lease, Ledger, Notifier, Random};
 
 /// The ports, in one hand.
 #[derive(Clone)]
@@ -14,6 +14,7 @@ pub struct Ports {
     pub events: Arc<dyn EventSink>,
     pub ledger: Arc<dyn Ledger>,
     pub cdn: Arc<dyn Cdn>,
+    pub edge: Arc<dyn EdgeSight>,
     pub notifier: Arc<dyn Notifier>,
     /// By which one of several replicas is chosen to work; `None`: this one always works.
     pub lease: Option<Arc<dyn Lease>>,

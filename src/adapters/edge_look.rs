@@ -11,6 +11,7 @@
 pub mod decode;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Display;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,12 +39,15 @@ const CODINGS: HeaderValue = HeaderValue::from_static("gzip, br");
 /// Pods serve behind what ends TLS, and many redirect to https where they are not told that it was there.
 const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
-/// Pods that are asked for one question: more than two prove nothing that two do not.
+/// Answers of pods to one question: more than two prove nothing that two do not, and one proves nothing of itself.
 pub const PODS_MAX: usize = 2;
 
 /// Longest target of a redirect, in bytes. A path that is asked for has 256 at most (`proof::asked::PATH_BYTES_MAX`); redirects add
 /// languages and queries.
 const TARGET_BYTES_MAX: usize = 2_048;
+
+/// Bytes of words about pods that were not found. Those of an API server may be long.
+const WORDS_BYTES_MAX: usize = 400;
 
 /// Bytes of a host's name in words.
 const NAME_BYTES_MAX: usize = 100;
@@ -124,13 +128,30 @@ impl EdgeLook {
         Self { wait_max, ..self }
     }
 
-    /// Asks the edge, and then these pods, the first [`PODS_MAX`] of them and side by side, if they are to be asked.
-    pub async fn ask(&self, question: &Question, pods: &[SocketAddr]) -> Answers {
+    /// Asks the edge, and then, if they are to be asked, two of the pods that `find` finds, side by side. They are looked for while the
+    /// edge answers, and in no other case.
+    pub async fn ask<E: Display>(
+        &self,
+        question: &Question,
+        find: impl Future<Output = Result<Vec<SocketAddr>, E>>,
+    ) -> Answers {
         let deadline = Instant::now() + self.wait_max;
-        let edge = self.edge(question, deadline).await;
-        let pods = pods.iter().take(if question.asks_pods { PODS_MAX } else { 0 });
-        let pods = join_all(pods.map(|pod| self.pod(question, *pod, deadline))).await;
-        Answers { edge, pods }
+        if !question.asks_pods {
+            return Answers { edge: self.edge(question, deadline).await, pods: Vec::new() };
+        }
+        let (edge, found) = tokio::join!(self.edge(question, deadline), timeout_at(deadline, find));
+        let failure = match found {
+            Ok(Ok(pods)) if !pods.is_empty() => {
+                // One that is there alone is asked twice.
+                let pods = pods.iter().cycle().take(PODS_MAX);
+                let pods = join_all(pods.map(|pod| self.pod(question, *pod, deadline))).await;
+                return Answers { edge, pods };
+            }
+            Ok(Ok(_)) => "there are none".to_owned(),
+            Ok(Err(why)) => clean(&why.to_string(), WORDS_BYTES_MAX),
+            Err(_) => format!("they were not found within {}", humantime::format_duration(self.wait_max)),
+        };
+        Answers { edge, pods: vec![Reply { failure: Some(failure), ..Reply::default() }; PODS_MAX] }
     }
 
     /// Asks the edge alone.

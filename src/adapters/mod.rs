@@ -9,6 +9,7 @@ pub mod dry_run;
 pub mod dry_running;
 pub mod edge;
 pub mod edge_look;
+pub mod edge_sight;
 pub mod forge_http;
 pub mod heads;
 pub mod http;

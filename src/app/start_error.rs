@@ -21,6 +21,9 @@ pub enum StartError {
     /// The outbound HTTP client cannot be made.
     #[error("failed to prepare webhooks: {0}")]
     Webhooks(http::Error),
+    /// The way to the edge cannot be made.
+    #[error("failed to prepare looks at the edge: {0}")]
+    Edge(http::Error),
     /// The way to the collector of traces cannot be made.
     #[error("failed to prepare traces: {0}")]
     Traces(http::Error),

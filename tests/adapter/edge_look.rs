@@ -1,6 +1,7 @@
 //! The look at the edge on the wire: what is asked and how, what comes back as it was, and every way a site can misbehave.
 
 use std::collections::BTreeMap;
+use std::future::{Ready, pending, ready};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -8,6 +9,8 @@ use std::time::Duration;
 use allclear::adapters::clock::SystemClock;
 use allclear::adapters::edge_look::EdgeLook;
 use allclear::adapters::http::{Egress, Settings};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use proof::asked::{Answer, BODY_BYTES_MAX, Body, Page, Question, QuestionId, REQUESTS_MAX, Reply};
 use purge::ports::Clock;
 use support::tiers::until;
@@ -25,7 +28,7 @@ const SOON: Duration = Duration::from_millis(300);
 
 /// What a peer sends, and what it does then.
 #[derive(Clone)]
-struct Script {
+pub struct Script {
     said: Vec<u8>,
     then: Then,
 }
@@ -40,8 +43,8 @@ enum Then {
 }
 
 /// A server that says what it was told to, whatever HTTP says. One request for each connection.
-struct Peer {
-    address: SocketAddr,
+pub struct Peer {
+    pub address: SocketAddr,
     /// The head of each request.
     heads: Arc<Mutex<Vec<String>>>,
     /// Connections that were closed by the client while it still had something to say.
@@ -49,7 +52,7 @@ struct Peer {
 }
 
 impl Peer {
-    async fn start(script: impl Fn(&str) -> Script + Send + Sync + 'static) -> Self {
+    pub async fn start(script: impl Fn(&str) -> Script + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
         let (heads, left) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(0)));
@@ -86,7 +89,7 @@ impl Peer {
         Self::start(move |_| script.clone()).await
     }
 
-    fn heads(&self) -> Vec<String> {
+    pub fn heads(&self) -> Vec<String> {
         self.heads.lock().expect("a list").clone()
     }
 
@@ -104,7 +107,7 @@ async fn head(stream: &mut TcpStream) -> Option<String> {
     Some(head)
 }
 
-fn ok(headers: &str, body: &str) -> Script {
+pub fn ok(headers: &str, body: &str) -> Script {
     let said = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n{headers}\r\n{body}", body.len());
     Script { said: said.into_bytes(), then: Then::Close }
 }
@@ -136,8 +139,13 @@ fn look_at(peer: &Peer) -> EdgeLook {
     look_from("127.0.0.1").with_stand_ins(BTreeMap::from([(HOST.to_owned(), peer.address)]))
 }
 
+/// These pods, at once.
+fn found(pods: &[SocketAddr]) -> Ready<Result<Vec<SocketAddr>, String>> {
+    ready(Ok(pods.to_vec()))
+}
+
 async fn edge(look: &EdgeLook, question: &Question) -> Reply {
-    look.ask(question, &[]).await.edge
+    look.ask(question, found(&[])).await.edge
 }
 
 fn only(reply: Reply) -> Answer {
@@ -350,6 +358,30 @@ async fn a_name_that_leads_inside_is_not_asked_unless_the_operator_allows_it() {
 }
 
 #[tokio::test]
+async fn pods_that_cannot_be_found_are_two_failures_that_say_why_and_hold_no_answer_of_the_edge_up() {
+    let peer = Peer::start(|_| ok("", "page")).await;
+    let look = look_at(&peer);
+    let asked = Question { asks_pods: true, ..question("/") };
+    let failures = async |look: &EdgeLook, find: &dyn Fn() -> BoxFuture<'static, Result<Vec<SocketAddr>, String>>| {
+        let answers = look.ask(&asked, find()).await;
+        assert_eq!(only(answers.edge).body, Body::Whole(b"page".to_vec()));
+        let failures: Vec<Option<String>> = answers.pods.into_iter().map(|reply| reply.failure).collect();
+        let [Some(one), Some(other)] = failures.as_slice() else { panic!("{failures:?}") };
+        assert_eq!(one, other);
+        one.clone()
+    };
+    let why = || ready(Err("no Service selects them\n".to_owned())).boxed();
+    assert_eq!(failures(&look, &why).await, "no Service selects them\\n");
+    assert_eq!(failures(&look, &|| ready(Ok(Vec::new())).boxed()).await, "there are none");
+    let never = || pending::<Result<Vec<SocketAddr>, String>>().boxed();
+    let hurried = look_at(&peer).with_wait_max(SOON);
+    let late = hurried.ask(&asked, never()).await;
+    assert_eq!(late.pods[1].failure.as_deref(), Some("they were not found within 300ms"));
+    // Where they are not to be asked, nobody looks for them.
+    assert!(look.ask(&question("/"), never()).await.pods.is_empty());
+}
+
+#[tokio::test]
 async fn two_pods_are_asked_after_the_edge_by_the_pages_host_as_behind_tls() {
     let peer = Peer::start(|_| ok("Age: 3412\r\n", "old")).await;
     let pod = Peer::start(|path| match path {
@@ -359,10 +391,10 @@ async fn two_pods_are_asked_after_the_edge_by_the_pages_host_as_behind_tls() {
     .await;
     let look = look_at(&peer);
     let pods = [pod.address; 3];
-    let unasked = look.ask(&question("/"), &pods).await;
+    let unasked = look.ask(&question("/"), found(&pods)).await;
     assert_eq!((unasked.pods.len(), pod.heads().len()), (0, 0));
     let asked = Question { asks_pods: true, marker_header: Some("x-version".to_owned()), ..question("/") };
-    let answers = look.ask(&asked, &pods).await;
+    let answers = look.ask(&asked, found(&pods)).await;
     assert_eq!(only(answers.edge.clone()).body, Body::Whole(b"old".to_vec()));
     assert_eq!(answers.pods.len(), 2);
     for reply in &answers.pods {
@@ -374,6 +406,9 @@ async fn two_pods_are_asked_after_the_edge_by_the_pages_host_as_behind_tls() {
     for head in pod.heads() {
         assert!(head.contains("\r\nx-forwarded-proto: https\r\n") && head.contains("\r\nhost: www.example.com\r\n"));
     }
+    let alone = look.ask(&asked, found(&[pod.address])).await;
+    assert_eq!(alone.pods.len(), 2, "one that is there alone is asked twice");
+    assert!(alone.pods.iter().all(|reply| reply.failure.is_none()), "{alone:?}");
     let metadata = "169.254.169.254:80".parse().expect("an address");
     let failure = look.pod(&asked, metadata, Instant::now() + WAIT).await.failure.expect("a failure");
     assert!(failure.starts_with("not sent: 169.254.169.254 is "), "{failure}");

@@ -21,6 +21,7 @@ mod jobs;
 mod kinds;
 mod lease;
 mod leaves;
+mod new_pods;
 mod pipelines;
 mod reading;
 mod repos;

@@ -24,6 +24,7 @@ use kernel::remark::Remark;
 use kernel::watches::listed::Scope;
 use notices::delivery::{Content, Delivery};
 use notices::notice::Notice;
+use proof::asked::Answers;
 use purge::ports::{CdnError, Ledger, PortError, Sight, StoreError};
 use purge::purges::purge::CdnErrorClass;
 use purge::records::record::Record;
@@ -97,6 +98,8 @@ pub struct State {
     pub created: BTreeMap<Reference, Created>,
     /// How long an invalidation takes.
     pub purge_takes: Millis,
+    /// What the edge answers; `None`: nothing.
+    pub edge: Option<Answers>,
     /// Every call, in its order.
     pub asked: Vec<Asked>,
     /// Every fresh read of a workload that was answered.
@@ -156,6 +159,7 @@ impl World {
             distributions: Vec::new(),
             created: BTreeMap::new(),
             purge_takes: 20_000,
+            edge: None,
             asked: Vec::new(),
             reads: Vec::new(),
             written: Vec::new(),
@@ -213,6 +217,7 @@ impl World {
             events: Arc::new(self.clone()),
             ledger: Arc::new(self.clone()),
             cdn: Arc::new(self.clone()),
+            edge: Arc::new(self.clone()),
             notifier: Arc::new(self.clone()),
             lease: None,
             boards: self.boards(),

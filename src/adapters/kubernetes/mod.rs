@@ -23,6 +23,7 @@ pub mod leaf;
 mod leaf_config;
 mod lease;
 pub mod names;
+mod new_pods;
 pub mod objects;
 mod parts;
 mod pods;
@@ -36,6 +37,7 @@ mod site;
 mod workloads;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -56,6 +58,7 @@ use purge::ports::{ClusterView, Flow, PodSight, PortError, Present, RoutingSight
 use purge::site::{Age, Gathered, RouteClaim};
 use purge::workloads::beside::Beside;
 use purge::workloads::joining::{joined, takes};
+use purge::workloads::new_pods::{NoWay, addresses};
 use purge::workloads::serving::Serving;
 use purge::workloads::workload::Workload;
 use rollouts::Presence;
@@ -203,6 +206,21 @@ impl Cluster {
         Self { of, ..self }
     }
 
+    /// The addresses of the new pods of a workload, read afresh, as its own Service leads to them: one at least.
+    ///
+    /// # Errors
+    /// Where there is none that can be asked, or that could not be read.
+    pub async fn new_pods(&self, id: &WorkloadId) -> Result<Vec<SocketAddr>, NoNewPods> {
+        let workload = self.workload(id).await?.ok_or_else(|| NoWay::Gone(id.display_name()))?;
+        let around = self.serving.around(&workload).await?;
+        // Where it cannot be seen which Services routes lead to, the one that is likely to be it is taken among all.
+        let fronts = self.sites.facts(&id.namespace, Age::Recent).await.map(|facts| {
+            let fronts = facts.fronts(workload.pods()).into_iter();
+            fronts.map(|front| front.name.clone()).collect()
+        });
+        Ok(addresses(&workload, &around, &fronts.unwrap_or_default())?)
+    }
+
     async fn look(&self, kind: Kind, id: &WorkloadId) -> Result<Option<Workload>, PortError> {
         look(&self.looks, kind, &self.of, id).await
     }
@@ -251,6 +269,15 @@ impl Cluster {
             None => self.look(Kind::Deployment, &of.deployment).await,
         }
     }
+}
+
+/// Why no new pod of a workload can be asked.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum NoNewPods {
+    #[error(transparent)]
+    NoWay(#[from] NoWay),
+    #[error(transparent)]
+    Unread(#[from] PortError),
 }
 
 /// Of all objects of a namespace, the workloads that count.

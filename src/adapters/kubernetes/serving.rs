@@ -14,7 +14,7 @@ use tokio::sync::Semaphore;
 
 use super::pods::Uids;
 use super::routing::{SERVICES, of_workload};
-use super::{PODS, pods};
+use super::{PODS, new_pods, pods};
 use apiserver::{Api, Collection, Decoder, Resource};
 use kernel::id::Kind;
 use kernel::names::selector::{Labels, is_subset};
@@ -22,6 +22,7 @@ use kernel::unreadable::Unreadable;
 use purge::ports::PortError;
 use purge::site::ServiceFact;
 use purge::workloads::beside::Beside;
+use purge::workloads::new_pods::Around;
 use purge::workloads::readiness::Pod;
 use purge::workloads::serving::{Endpoint, Serving, has_old};
 use purge::workloads::workload::Workload;
@@ -49,14 +50,7 @@ impl ServingReader {
         let _place = self.places.acquire().await;
         let selector = workload.selector.to_string();
         let pods = self.list(PODS, workload, Some(&selector), pods::identified).await?;
-        // Controllers tell their pods by owner: those of others may have labels that its selector takes. A Deployment's are owned by
-        // its ReplicaSets, and those of a kind that is declared by whatever its controller makes.
-        let is_own = |uids: &Uids| {
-            matches!(workload.id.kind, Kind::Deployment | Kind::Custom(_))
-                || uids.controller.is_empty()
-                || uids.controller == workload.uid
-        };
-        let own = pods.into_iter().filter(|(uids, _)| is_own(uids));
+        let own = pods.into_iter().filter(|(uids, _)| is_own(uids, workload));
         let (uids, pods): (BTreeMap<String, String>, Vec<_>) =
             own.map(|(uids, (labels, pod))| ((pod.name.clone(), uids.own), (labels, pod))).unzip();
         if !has_old(&pods, workload) {
@@ -115,6 +109,16 @@ impl ServingReader {
         Ok(services.into_iter().flatten().any(|selector| workload.pods().may_match(&selector)))
     }
 
+    /// What says where the new pods of a workload can be asked.
+    pub async fn around(&self, workload: &Workload) -> Result<Around, PortError> {
+        let _place = self.places.acquire().await;
+        let selector = workload.selector.to_string();
+        let pods = self.list(PODS, workload, Some(&selector), new_pods::placed).await?;
+        let own = pods.into_iter().filter(|(uids, ..)| is_own(uids, workload));
+        let (pods, places) = own.map(|(_, (labels, pod), place)| ((labels, pod.clone()), (pod.name, place))).unzip();
+        Ok(Around { pods, places, services: self.list(SERVICES, workload, None, new_pods::service).await? })
+    }
+
     async fn list<T>(
         &self,
         resource: Resource,
@@ -124,6 +128,14 @@ impl ServingReader {
     ) -> Result<Vec<T>, PortError> {
         Ok(self.api.all(&Collection::of(resource, &workload.id.namespace), labels, decode).await?)
     }
+}
+
+/// Controllers tell their pods by owner: those of others may have labels that its selector takes. A Deployment's are owned by its
+/// ReplicaSets, and those of a kind that is declared by whatever its controller makes.
+fn is_own(uids: &Uids, workload: &Workload) -> bool {
+    matches!(workload.id.kind, Kind::Deployment | Kind::Custom(_))
+        || uids.controller.is_empty()
+        || uids.controller == workload.uid
 }
 
 /// The selector of a Service that publishes addresses of pods that are not ready; `None` for all others.

@@ -29,6 +29,7 @@ use kernel::watches::listed::{Listed, Scope};
 use kernel::watches::lives::LifeNote;
 use notices::delivery::{Delivery, Reply};
 use notices::notice::{Kind, Notice};
+use proof::asked::{Answers, Question};
 
 pub use kernel::answer::{Flow, PortError, Reason, Retry};
 
@@ -348,6 +349,14 @@ pub trait Cdn: Send + Sync {
     }
     /// Looks for a reference among the recent invalidations of a distribution, and for what was sent under it.
     async fn find(&self, distribution: &DistributionId, reference: &Reference) -> Result<Option<Found>, CdnError>;
+}
+
+/// The edge, as visitors see it.
+#[async_trait]
+pub trait EdgeSight: Send + Sync {
+    /// Asks one question, and new pods of the workload where it says so, within [`WAIT_MAX`](proof::asked::WAIT_MAX). What goes wrong is
+    /// in a reply, in words.
+    async fn ask(&self, workload: &WorkloadId, question: &Question) -> Answers;
 }
 
 /// Where webhooks are sent from. Knows the hooks by name; the machine never sees a URL or a secret.

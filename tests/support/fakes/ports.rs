@@ -15,9 +15,10 @@ use kernel::watches::listed::Scope;
 use kernel::watches::lives::LifeNote;
 use notices::delivery::{Content, Delivery, Reply};
 use notices::notice::{Kind, Notice};
+use proof::asked::{self, Answers, Question};
 use purge::agreement::roster::Pin;
 use purge::ports::{
-    Cdn, CdnError, Clock, ClusterView, EventSink, Flow, Found, Invalidation, InvalidationStatus, Ledger,
+    Cdn, CdnError, Clock, ClusterView, EdgeSight, EventSink, Flow, Found, Invalidation, InvalidationStatus, Ledger,
     LedgerContents, Notifier, PinError, PodSight, PortError, Present, Random, Receiver, RoutingSight, Sight,
     StoreError,
 };
@@ -391,6 +392,20 @@ impl Cdn for World {
             sent: created.paths.clone(),
             created_ms: Some(wall(created.at)),
         }))
+    }
+}
+
+#[async_trait]
+impl EdgeSight for World {
+    async fn ask(&self, _: &WorkloadId, question: &Question) -> Answers {
+        let no_answer = || {
+            let failure = Some("no answer, as simulated".to_owned());
+            Answers { edge: asked::Reply { failure, ..asked::Reply::default() }, pods: Vec::new() }
+        };
+        match self.pass_through("edge.ask", &question.page.to_string()).await {
+            Ok(false) => self.state().edge.clone().unwrap_or_else(no_answer),
+            Ok(true) | Err(_) => no_answer(),
+        }
     }
 }
 
