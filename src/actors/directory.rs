@@ -3,6 +3,7 @@
 
 use actix::{Message, Recipient};
 
+use crate::actors::looks::{AskEdge, LeaveEdge};
 use crate::actors::message::{
     Absent, Follows, Forget, LedgerLost, MatchPlan, PlaceOrder, Publish, ResendDeliveries, RetryPurges, Show,
     TellNotice,
@@ -25,11 +26,19 @@ pub struct Directory {
     pub match_plan: Recipient<MatchPlan>,
     pub place_order: Recipient<PlaceOrder>,
     pub retry: Recipient<RetryPurges>,
+    pub edge: Edge,
     /// To the sender of webhooks.
     pub tell_notice: Recipient<TellNotice>,
     /// To the sender of webhooks.
     pub resend: Recipient<ResendDeliveries>,
     pub ledger_lost: Recipient<LedgerLost>,
+}
+
+/// To the invalidator, of looks at the edge.
+#[derive(Clone)]
+pub struct Edge {
+    pub ask: Recipient<AskEdge>,
+    pub leave: Recipient<LeaveEdge>,
 }
 
 impl Directory {

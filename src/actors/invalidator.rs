@@ -1,7 +1,8 @@
-//! The actor of the account: carries purges out and knows the distributions. Decides nothing; see `purge::purges::purge` and
-//! `purge::purges::catalog`.
+//! The actor of the account: carries purges out, knows the distributions, and asks the edge for what looks want. Decides nothing; see
+//! `purge::purges::purge`, `purge::purges::catalog` and `proof::turns`.
 
 mod distributions;
+mod looks;
 mod purges;
 
 use std::collections::BTreeMap;
@@ -9,6 +10,7 @@ use std::collections::BTreeMap;
 use actix::{Actor, Context, Handler, MessageResult, Recipient, ResponseFuture};
 use tokio::sync::oneshot;
 
+use crate::actors::invalidator::looks::Looks;
 use crate::actors::lifecycle::{Obituary, StopListener};
 use crate::actors::message::{MatchPlan, Matched, Observe, PlaceOrder, PurgeReported, RetryPurges};
 use crate::actors::observation::{Observation, PurgeSeen};
@@ -26,6 +28,7 @@ pub struct Invalidator {
     _obituary: Obituary,
     purges: Shell<Purger>,
     catalog: Shell<Catalog>,
+    looks: Looks,
     /// Where the answer to each question goes.
     questions: BTreeMap<catalog::Token, oneshot::Sender<Result<catalog::Found, catalog::NotFound>>>,
     asked: catalog::Token,
@@ -43,6 +46,7 @@ impl Invalidator {
         Self {
             purges: Shell::new(Purger::new(env.settings.pace.clone()), &env),
             catalog: Shell::new(Catalog::new(env.settings.freshness.clone()), &env),
+            looks: Looks::new(&env),
             stop_listener,
             _obituary: obituary,
             questions: BTreeMap::new(),
@@ -62,6 +66,7 @@ impl Actor for Invalidator {
         ctx.set_mailbox_capacity(MAILBOX_MAX);
         self.stop_listener.clone().bind(self, ctx);
         self.show_pace();
+        self.show_waiting();
         Drives::<Catalog>::feed(self, catalog::Event::Begun, ctx);
     }
 }

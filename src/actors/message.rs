@@ -1,5 +1,5 @@
 //! The protocol between the actors, on one page. It names no actor. Elsewhere are `PeersRestarted`, beside the directory it carries;
-//! moves of traffic (`traffic`); and what the actors of Pipelines and of Repos send only each other (`promoting::message`, `tending`).
+//! moves of traffic (`traffic`); looks at the edge (`looks`); and what the actors of Pipelines and of Repos send only each other (`promoting::message`, `tending`).
 
 use std::collections::BTreeSet;
 

@@ -5,7 +5,7 @@
 //!       │                     ├─ PodWatcher     (one for each namespace with rollouts in flight)
 //!       │                     └─ TrafficWatcher (what leads to which workload)
 //!       ├─ ClusterGroupActor  (the group's records)
-//!       ├─ Invalidator        (all purges of the account, and its distributions)
+//!       ├─ Invalidator        (all purges of the account, its distributions, and all questions to the edge)
 //!       ├─ Webhook            (all deliveries)
 //!       └─ Supervisor ─┬─ ObjectWatcher ── ObjectActor   (one for each Pipeline, or Repo)         one for each of our kinds, on a
 //!                      └─ Clusters ─────── LeafActor     (one for each cluster with targets)      thread of their own
@@ -22,6 +22,7 @@ pub mod deployment_watcher;
 pub mod directory;
 pub mod invalidator;
 pub mod lifecycle;
+pub mod looks;
 pub mod message;
 pub mod object;
 pub mod object_watcher;

@@ -127,8 +127,9 @@ impl Drives<Attended> for RolloutActor {
             Effect::Match(vector, plan) => self.match_plan(vector, plan, false, ctx),
             Effect::Compare(vector, plan) => self.match_plan(vector, plan, true, ctx),
             Effect::Purge(order) => self.order(order, ctx),
-            Effect::AskEdge(..) | Effect::LeaveEdge(_) => {}
             Effect::Tell(notice) => self.tell(notice, ctx),
+            Effect::AskEdge(reference, question) => self.ask_edge(reference, question, ctx),
+            Effect::LeaveEdge(reference) => self.leave_edge(reference),
             Effect::End => {
                 let Some(machine) = self.shell.as_ref().map(Shell::machine) else { return };
                 let end = match machine.is_overdrawn() {

@@ -1,4 +1,4 @@
-//! The metrics of purges: what was sent, how fast, when an edge was last purged and how long that took.
+//! The metrics of purges: what was sent, how fast, when an edge was last purged and how long that took; and of looks at the edge.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
@@ -10,7 +10,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
-use super::labels::{ByDistribution, ByNamespace};
+use super::labels::{ByDistribution, ByNamespace, Label};
 use kernel::id::Seq;
 use kernel::names::distribution::DistributionId;
 use notices::notice::{Kind, Notice};
@@ -18,12 +18,18 @@ use notices::notice::{Kind, Notice};
 /// From one second to four hours. An invalidation takes seconds to minutes; in a group the other clusters come first.
 const FRESH_BUCKETS: [f64; 12] = [1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 900.0, 1_800.0, 3_600.0, 14_400.0];
 
+/// The outcomes of a question to the edge.
+const ANSWERED: &str = "answered";
+const FAILED: &str = "failed";
+
 /// What is asked of CloudFront, and what comes of it.
 pub struct Edge {
     paths: Family<ByNamespace, Counter>,
     pace: Gauge<f64, AtomicU64>,
     purged: Family<ByDistribution, Gauge>,
     fresh: Histogram,
+    waiting: Gauge,
+    questions: Family<Label, Counter>,
 }
 
 impl Default for Edge {
@@ -33,6 +39,8 @@ impl Default for Edge {
             pace: Gauge::default(),
             purged: Family::default(),
             fresh: Histogram::new(FRESH_BUCKETS),
+            waiting: Gauge::default(),
+            questions: Family::default(),
         }
     }
 }
@@ -47,6 +55,15 @@ impl Edge {
         registry.register("last_purge_timestamp_seconds", words, self.purged.clone());
         let words = "From the completion of a rollout in this cluster to its last purge";
         registry.register("rollout_fresh_seconds", words, self.fresh.clone());
+        registry.register(
+            "edge_questions_waiting",
+            "Questions to the edge that wait for their turn",
+            self.waiting.clone(),
+        );
+        registry.register("edge_questions", "Questions to the edge, by outcome", self.questions.clone());
+        for outcome in [ANSWERED, FAILED] {
+            drop(self.questions.get_or_create(&[("outcome", outcome)]));
+        }
     }
 
     /// Paths are sent for a workload of this namespace.
@@ -64,6 +81,16 @@ impl Edge {
     /// How many purges are created a second when more wait, in thousandths.
     pub fn pace(&self, thousandths: u32) {
         self.pace.set(f64::from(thousandths) / 1_000.0);
+    }
+
+    /// So many questions wait for their turn.
+    pub fn waiting(&self, questions: usize) {
+        self.waiting.set(i64::try_from(questions).unwrap_or(i64::MAX));
+    }
+
+    /// The edge was asked a question. It failed where the last answer is missing, or leads to elsewhere.
+    pub fn asked(&self, failed: bool) {
+        self.questions.get_or_create(&[("outcome", if failed { FAILED } else { ANSWERED })]).inc();
     }
 
     /// The edge was purged, so long after the rollout was complete in this cluster.

@@ -138,15 +138,15 @@ pub const REBUILT: [&str; 14] = [
 ];
 
 /// Mailboxes that can be full.
-pub const MAILBOXES: [&str; 7] =
-    ["cluster_group", "deployment_watcher", "outbox", "pipeline", "pod_watcher", "rollout", "root"];
+pub const MAILBOXES: [&str; 8] =
+    ["cluster_group", "deployment_watcher", "invalidator", "outbox", "pipeline", "pod_watcher", "rollout", "root"];
 
 /// The promises that the program judges while it runs, by their ids.
 pub const JUDGED: [&str; 12] =
     ["GA-1", "GA-2", "GA-3", "GA-5", "WAIT-3", "TELL-2", "PL-1", "PL-3", "RP-1", "RP-2", "RP-3", "RP-5"];
 
 /// The effects of each machine.
-pub const EFFECTS: [(&str, &[&str]); 7] = [
+pub const EFFECTS: [(&str, &[&str]); 8] = [
     (
         "rollout",
         &[
@@ -188,6 +188,7 @@ pub const EFFECTS: [(&str, &[&str]); 7] = [
     ),
     ("catalog", &["list_distributions", "answer", "read_tags"]),
     ("purge", &["create", "poll", "search", "report"]),
+    ("turns", &["ask"]),
     (
         "outbox",
         &["store_delivery", "send_delivery", "remove_delivery", "accept_notice", "postpone_notice", "report_delivery"],

@@ -130,6 +130,7 @@ impl Metrics {
     pub fn leads(&self, leads: bool) {
         if !leads {
             self.boards.rest();
+            self.edge.waiting(0);
             self.promotions.pipelines(0);
             self.runs.repos(0);
         }
@@ -260,8 +261,10 @@ mod tests {
         metrics.standing.workloads(3, 2, 1);
         metrics.standing.blind(true);
         metrics.standing.deliveries(4, 5);
+        metrics.edge.waiting(6);
         metrics.boards.held(purge::agreement::roster::Reason::Servers, true);
         let lines = [
+            ("allclear_edge_questions_waiting", 6),
             ("allclear_leader", 1),
             ("allclear_workloads", 3),
             ("allclear_rollouts_in_flight", 2),

@@ -20,6 +20,7 @@ mod group_chaos;
 mod group_script;
 mod lamp;
 mod leading;
+mod looks;
 mod lost;
 mod promoting;
 mod refused;

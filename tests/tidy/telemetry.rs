@@ -195,6 +195,7 @@ fn every_effect_of_a_machine_is_shown_from_the_start() {
         ("broker", vec![("purge/broker/mod.rs", "impl Effect")]),
         ("catalog", vec![("purge/purges/catalog.rs", "impl Effect")]),
         ("purge", vec![("purge/purges/purge/mod.rs", "impl Effect")]),
+        ("turns", vec![("proof/turns.rs", "impl Effect")]),
         ("outbox", vec![("notices/delivery.rs", "impl Effect")]),
         ("pipeline", own("objects/pipeline/mod.rs")),
         ("repo", own("objects/repo/mod.rs")),

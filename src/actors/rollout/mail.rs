@@ -4,6 +4,7 @@ use actix::{Handler, MessageResult};
 
 use super::RolloutActor;
 use crate::actors::directory::PeersRestarted;
+use crate::actors::looks::EdgeAnswered;
 use crate::actors::message::{Drain, End, Observe, PodsReported, PurgeReported, Sighted, ViewReported};
 use crate::actors::observation::Observation;
 use crate::actors::traffic::TrafficMoved;
@@ -55,6 +56,14 @@ impl Handler<PurgeReported> for RolloutActor {
 
     fn handle(&mut self, PurgeReported(reference, progress): PurgeReported, ctx: &mut Self::Context) {
         self.feed_unless_draining(Event::Purged(reference, progress), ctx);
+    }
+}
+
+impl Handler<EdgeAnswered> for RolloutActor {
+    type Result = ();
+
+    fn handle(&mut self, EdgeAnswered(reference, id, answers): EdgeAnswered, ctx: &mut Self::Context) {
+        self.feed_unless_draining(Event::EdgeAnswered(reference, id, answers), ctx);
     }
 }
 

@@ -1,14 +1,17 @@
 //! What a rollout asks of the other actors: of the pod watcher, the group and the invalidator. An actor that dies is rebuilt
 //! without its questions, so the rollout asks again once it knows the successor's address.
 
+use actix::prelude::SendError;
 use actix::{ActorFutureExt, AsyncContext, Context, MailboxError, WrapFuture};
 
 use super::RolloutActor;
 use crate::actors::ANSWER_WITHIN;
+use crate::actors::looks::{AskEdge, LeaveEdge};
 use crate::actors::message::{Absent, FollowPods, Follower, MatchPlan, PlaceOrder, Publish};
 use crate::actors::shell::Shell;
 use crate::actors::traffic::{MoveTaken, TrafficMoved};
-use kernel::id::{Seq, Vector};
+use kernel::id::{Reference, Seq, Vector};
+use proof::asked::Question;
 use purge::bounds::plan::Plan;
 use purge::purges::purge::Order;
 use purge::records::record::Record;
@@ -91,5 +94,24 @@ impl RolloutActor {
             Err(MailboxError::Closed) => {}
             Err(MailboxError::Timeout) => actor.feed_unless_draining(Event::PeersRestarted, ctx),
         }));
+    }
+
+    pub(super) fn ask_edge(&mut self, reference: Reference, question: Box<Question>, ctx: &mut Context<Self>) {
+        let asker = (self.start.workload.clone(), reference);
+        let ask = AskEdge { asker, question, answer_to: ctx.address().recipient() };
+        let asked = self.directory.edge.ask.send(ask).timeout(ANSWER_WITHIN);
+        ctx.spawn(asked.into_actor(self).map(|asked, actor, ctx| match asked {
+            // As with an order: of a successor we hear.
+            Ok(()) | Err(MailboxError::Closed) => {}
+            Err(MailboxError::Timeout) => actor.feed_unless_draining(Event::PeersRestarted, ctx),
+        }));
+    }
+
+    pub(super) fn leave_edge(&self, reference: Reference) {
+        let leave = LeaveEdge((self.start.workload.clone(), reference));
+        if let Err(SendError::Full(_)) = self.directory.edge.leave.try_send(leave) {
+            // What it waits for is asked in vain, and it is forgotten with this actor.
+            self.env.metrics.overflow("invalidator");
+        }
     }
 }

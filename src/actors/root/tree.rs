@@ -11,7 +11,7 @@ use super::{OBSERVE_WITHIN, Root};
 use crate::actors::Env;
 use crate::actors::cluster_group::ClusterGroupActor;
 use crate::actors::deployment_watcher::DeploymentWatcher;
-use crate::actors::directory::{Directory, PeersRestarted};
+use crate::actors::directory::{Directory, Edge, PeersRestarted};
 use crate::actors::invalidator::Invalidator;
 use crate::actors::message::{Drain, Observe, Wanted};
 use crate::actors::observation::Observation;
@@ -90,6 +90,7 @@ impl Tree {
             match_plan: self.invalidator.clone().recipient(),
             place_order: self.invalidator.clone().recipient(),
             retry: self.invalidator.clone().recipient(),
+            edge: Edge { ask: self.invalidator.clone().recipient(), leave: self.invalidator.clone().recipient() },
             tell_notice: self.webhook.clone().recipient(),
             resend: self.webhook.clone().recipient(),
             ledger_lost: self.parent.root.clone().recipient(),

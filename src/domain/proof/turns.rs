@@ -64,6 +64,14 @@ pub enum Effect {
     Ask(Asker, Box<Question>),
 }
 
+impl Effect {
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Ask(..) => "ask",
+        }
+    }
+}
+
 impl Turns {
     /// How many questions wait.
     pub fn waiting(&self) -> usize {
