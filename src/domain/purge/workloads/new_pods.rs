@@ -10,8 +10,8 @@
 //!
 //! Not for asking them, nor for how many are asked.
 
+use core::net::{IpAddr, SocketAddr}; // as values: `core` has no sockets
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::{IpAddr, SocketAddr};
 
 use crate::workloads::readiness::Pod;
 use crate::workloads::serving::{has_version_of, newest, staying};

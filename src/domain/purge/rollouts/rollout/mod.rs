@@ -336,6 +336,13 @@ impl Rollout {
         shown.map(|record| Effect::Publish(Box::new(record.clone())))
     }
 
+    /// An actor that was asked something was rebuilt and has forgotten it.
+    fn ask_again(&mut self, now: Timestamp) -> Vec<Effect> {
+        self.purges.restart();
+        self.ballot.restart();
+        self.ask_edge_again(now)
+    }
+
     /// Another writer was first: its record holds, and we judge the facts again by it.
     fn conflicted(&mut self, now: Timestamp, current: Option<Record>, floor: Floor) -> Option<Effect> {
         if !self.record.is_writing() {
@@ -446,24 +453,14 @@ impl Machine for Rollout {
                 let again = retry::MENDED.from(now, &self.identity.workload.to_string());
                 self.purges.match_failed(&vector, again, short(&why));
             }
-            Event::Purged(reference, progress) => {
-                if let Some(follows) = self.purged_again(now, &reference, &progress) {
-                    effects.extend(follows);
-                }
-                self.note_waits(now, &reference, &progress);
-                self.purged(now, &reference, progress);
-            }
+            Event::Purged(reference, progress) => effects.extend(self.heard_of(now, &reference, progress)),
             Event::EdgeAnswered(of, id, answers) => effects.extend(self.edge_answered(now, &of, id, answers)),
             Event::Told(id) => {
                 self.telling.told(&id);
                 self.record.draft.iter_mut().for_each(|draft| draft.untold.retain(|notice| notice.id != id));
             }
             Event::TellFailed(id, why) => self.telling.failed(&id, &again, short(&why)),
-            Event::PeersRestarted => {
-                self.purges.restart();
-                self.ballot.restart();
-                effects.extend(self.ask_edge_again(now));
-            }
+            Event::PeersRestarted => effects.extend(self.ask_again(now)),
         }
         effects.extend(self.advance(now, fresh));
         effects

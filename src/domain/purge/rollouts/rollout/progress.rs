@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::purges::purge::Progress;
 use crate::records::record::{Purge, Vote};
-use crate::rollouts::rollout::Rollout;
+use crate::rollouts::rollout::{Effect, Rollout};
 use crate::rollouts::rollout::purges::FOLLOW_AFTER;
 use crate::rollouts::rollout::words::{self, short};
 use kernel::id::{InvalidationId, Reference, Vector};
@@ -22,8 +22,18 @@ const NOTICES_OF_PURGES_MAX: usize = 8;
 const OWED_AFTER: Duration = Duration::from_secs(60);
 
 impl Rollout {
+    /// A purge was reported on: one of a vote, or a further one.
+    pub(super) fn heard_of(&mut self, now: Timestamp, reference: &Reference, progress: Progress) -> Vec<Effect> {
+        if let Some(follows) = self.purged_again(now, reference, &progress) {
+            return follows;
+        }
+        self.note_waits(now, reference, &progress);
+        self.purged(now, reference, progress);
+        Vec::new()
+    }
+
     /// A purge made progress. A report about a purge that is not ours, or already final, changes nothing.
-    pub(super) fn purged(&mut self, now: Timestamp, reference: &Reference, progress: Progress) {
+    fn purged(&mut self, now: Timestamp, reference: &Reference, progress: Progress) {
         let (alone, time) = (self.identity.is_alone(), self.identity.time_kept(now));
         let Some(vote) = self.record.vote_under(reference) else { return };
         let first = vote.purges.listed.values().all(Purge::is_wanted);
@@ -95,7 +105,7 @@ impl Rollout {
     }
 
     /// Notes from a report how long the purge may still take, and what was really sent.
-    pub(super) fn note_waits(&mut self, now: Timestamp, reference: &Reference, progress: &Progress) {
+    fn note_waits(&mut self, now: Timestamp, reference: &Reference, progress: &Progress) {
         let Some(vote) = self.record.vote_under(reference) else { return };
         let members = vote.vector.0.len();
         let Some((_, purge)) = vote.purges.under_mut(reference) else { return };

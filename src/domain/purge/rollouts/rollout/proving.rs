@@ -164,6 +164,7 @@ impl Rollout {
         self.follow_look(now, reference, follows)
     }
 
+    /// See [`Effect::AskEdge`].
     pub(super) fn edge_answered(
         &mut self,
         now: Timestamp,

@@ -8,6 +8,7 @@ use kernel::names::distribution::DistributionId;
 use kernel::names::image::brief;
 use kernel::text::duration;
 use proof::look::Phase;
+use proof::tally::Tally;
 
 /// The wait of a complete rollout, and the next step.
 pub(super) fn complete(record: &Record) -> (String, String) {
@@ -58,7 +59,13 @@ fn proving(record: &Record) -> Option<(String, String)> {
         return Some((state, "looks at the edge again when that is complete".into()));
     }
     if let Some((pages, _)) = of(Phase::Looking) {
-        return Some((format!("looking at {} at the edge", count(pages)), "says what the edge has shown".into()));
+        let is_old = record.looks.values().flat_map(|proving| &proving.look.pages).any(Tally::is_old);
+        let next = if is_old {
+            "what it has shown so far is old; two such looks count, half a minute after the purge"
+        } else {
+            "says what the edge has shown"
+        };
+        return Some((format!("looking at {} at the edge", count(pages)), next.into()));
     }
     let (pages, _) = of(Phase::Later)?;
     Some((format!("looking at {} once more, 5 min after the purge", count(pages)), "waits for the next version".into()))
