@@ -111,7 +111,7 @@ pub async fn start(config: &Config, overrides: Overrides) -> Result<Running, Sta
         .following(config.kinds.clone())
         .versions(config.version.of.clone());
     let cluster = Arc::new(cluster);
-    let edge = edge(cluster.clone(), BTreeSet::new(), clock.clone(), overrides.stand_ins.as_ref())?;
+    let edge = edge(cluster.clone(), config.proof.private_hosts.clone(), clock.clone(), overrides.stand_ins.as_ref())?;
     let cluster: Arc<dyn ClusterView> = cluster;
     let beside = Beside { ledger: ledger.clone(), cluster: cluster.clone() };
     let others = Others::new(config, &clients, clock.clone(), overrides.stand_ins);

@@ -15,6 +15,8 @@ pub enum Story {
     Pipeline,
     /// A Repo, whose commits run Jobs; needs git
     Repo,
+    /// Looks at the edge after a purge, and a second purge; takes a minute
+    Edge,
 }
 
 /// What a person asks the demo for.
@@ -44,6 +46,7 @@ pub fn demo(arguments: Arguments) -> ExitCode {
         (Story::Rollout, clusters) => demo::Story::Group(clusters),
         (Story::Pipeline, _) => demo::Story::Pipeline,
         (Story::Repo, _) => demo::Story::Repo,
+        (Story::Edge, _) => demo::Story::Edge,
     };
     if let Some(answer) = chapter.as_deref().and_then(|name| without_telling(story, name)) {
         return print(&answer);
@@ -90,14 +93,15 @@ fn nearest<'a>(given: &str, names: &[&'a str]) -> Option<&'a str> {
 mod tests {
     use super::*;
 
-    const ALL: [demo::Story; 4] = [demo::Story::Alone, demo::Story::Group(3), demo::Story::Pipeline, demo::Story::Repo];
+    const ALL: [demo::Story; 5] =
+        [demo::Story::Alone, demo::Story::Group(3), demo::Story::Pipeline, demo::Story::Repo, demo::Story::Edge];
 
     #[test]
     fn every_story_lists_its_chapters_and_each_can_be_told() {
         for story in ALL {
             let listed = without_telling(story, "list").unwrap();
             let names: Vec<&str> = listed.out.lines().filter_map(|line| line.split(' ').next()).collect();
-            assert!(listed.code == 0 && names.len() >= 3, "{story:?}: {}", listed.out);
+            assert!(listed.code == 0 && names.len() >= 2, "{story:?}: {}", listed.out);
             for name in &names {
                 assert_eq!(without_telling(story, name), None, "{story:?}: {name}");
             }

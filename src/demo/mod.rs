@@ -7,6 +7,7 @@ mod alone;
 mod canary;
 mod clusters;
 mod columns;
+mod edge;
 pub mod life;
 mod member;
 mod narration;
@@ -34,6 +35,8 @@ pub enum Story {
     Pipeline,
     /// A Repo whose commits run Jobs.
     Repo,
+    /// An edge that is looked at after each purge.
+    Edge,
 }
 
 impl Story {
@@ -44,6 +47,7 @@ impl Story {
             Story::Group(_) => clusters::SCENES.map(|(heading, _)| heading).to_vec(),
             Story::Pipeline => pipeline::SCENES.map(|(heading, _)| heading).to_vec(),
             Story::Repo => repo::SCENES.map(|(heading, _)| heading).to_vec(),
+            Story::Edge => edge::SCENES.map(|(heading, _)| heading).to_vec(),
         }
     }
 }
@@ -61,6 +65,7 @@ pub fn tell(story: Story, wishes: &Wishes) -> io::Result<bool> {
                 Story::Group(clusters) => clusters::tell(usize::from(clusters), wishes).await,
                 Story::Pipeline => pipeline::tell(wishes).await,
                 Story::Repo => repo::tell(wishes).await,
+                Story::Edge => edge::tell(wishes).await,
             }
         };
         if wishes.stay {

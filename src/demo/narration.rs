@@ -110,9 +110,9 @@ pub fn has_colours() -> bool {
 /// The colour of what a line is about.
 pub fn colour(what: &str) -> &'static str {
     match what {
-        "rollout complete" | "invalidation done" | "webhook" => GREEN,
-        "rollout failed" | "given up" | "kill -9" => RED,
-        "waiting" | "waits" | "not purged" => YELLOW,
+        "rollout complete" | "invalidation done" | "webhook" | "edge fresh" | "edge renewed" => GREEN,
+        "rollout failed" | "given up" | "kill -9" | "edge stale" => RED,
+        "waiting" | "waits" | "not purged" | "purged once more" => YELLOW,
         _ => BLUE,
     }
 }
@@ -132,6 +132,11 @@ pub fn label(reason: &str) -> &str {
         "PurgeStarted" => "invalidation created",
         "PurgeCompleted" => "invalidation done",
         "PurgeSkipped" => "not purged",
+        "PurgeRepeated" => "purged once more",
+        "EdgeRenewed" => "edge renewed",
+        "EdgeFresh" => "edge fresh",
+        "EdgeUnknown" => "edge unknown",
+        "EdgeStale" => "edge stale",
         other => other,
     }
 }

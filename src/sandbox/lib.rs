@@ -15,6 +15,7 @@
 
 pub mod board;
 pub mod cloudfront;
+pub mod edge;
 pub mod forge;
 pub mod git;
 pub mod group;

@@ -105,6 +105,16 @@ fn in_a_narrow_terminal_and_through_a_pipe_a_group_is_told_in_lines() {
 }
 
 #[test]
+fn an_edge_that_keeps_yesterday_is_found_purged_once_more_and_known_to_be_fresh() {
+    let output = run(&[&program(), "demo", "--fast", "edge"], false);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    let told = |what: &str| text.matches(what).count();
+    assert_eq!((told("s  purged once more"), told("s  edge fresh"), told("  as announced")), (1, 2, 2), "{text}");
+    assert!(text.contains("what it has shown so far is old"), "{text}");
+}
+
+#[test]
 fn one_chapter_keeps_its_number_and_begins_where_the_story_has_come_to() {
     for (arguments, numbers) in [
         (&["--chapter", "back"][..], &["2", "3"][..]),

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use crate::purges::purge::Progress;
 use crate::records::record::{Purge, Vote};
-use crate::rollouts::rollout::{Effect, Rollout};
 use crate::rollouts::rollout::purges::FOLLOW_AFTER;
 use crate::rollouts::rollout::words::{self, short};
+use crate::rollouts::rollout::{Effect, Rollout};
 use kernel::id::{InvalidationId, Reference, Vector};
 use kernel::machine::Timestamp;
 use kernel::names::paths::PathSet;

@@ -85,7 +85,7 @@ impl World {
                     let said = if done { Event::Completed(reference) } else { Event::StillInProgress(reference) };
                     self.post(Mail::Answer(said));
                 }
-                Effect::Report(_, reference, Progress::Completed) => self.completed.push(reference),
+                Effect::Report(_, reference, Progress::Completed(_)) => self.completed.push(reference),
                 Effect::Report(_, _, Progress::Created(_) | Progress::Covered { .. }) => {}
                 Effect::Report(_, reference, Progress::OverBudget) => {
                     let (_, order) = self.ordered.iter().find(|(_, order)| order.reference == reference).unwrap();

@@ -8,7 +8,6 @@ use kernel::names::distribution::DistributionId;
 use kernel::names::image::brief;
 use kernel::text::duration;
 use proof::look::Phase;
-use proof::tally::Tally;
 
 /// The wait of a complete rollout, and the next step.
 pub(super) fn complete(record: &Record) -> (String, String) {
@@ -59,7 +58,8 @@ fn proving(record: &Record) -> Option<(String, String)> {
         return Some((state, "looks at the edge again when that is complete".into()));
     }
     if let Some((pages, _)) = of(Phase::Looking) {
-        let is_old = record.looks.values().flat_map(|proving| &proving.look.pages).any(Tally::is_old);
+        let is_old =
+            record.looks.values().flat_map(|proving| &proving.look.pages).any(|page| page.old().next().is_some());
         let next = if is_old {
             "what it has shown so far is old; two such looks count, half a minute after the purge"
         } else {
