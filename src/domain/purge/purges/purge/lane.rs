@@ -98,9 +98,8 @@ impl Lane {
 
     /// From when on something may be created for it: once it refuses, a try.
     pub(super) fn opens(&self) -> Timestamp {
-        let aside = self.throttled.as_ref().map(|throttled| throttled.until);
         // A throttling puts off the next try of one that refuses as well.
-        let until = self.refusal.as_ref().map(|refusal| refusal.until).or(aside);
+        let until = self.refusal.as_ref().map(|refusal| refusal.until).or_else(|| self.aside());
         self.window.max(until.unwrap_or_default())
     }
 
@@ -114,6 +113,11 @@ impl Lane {
         if let Some(refusal) = &mut self.refusal {
             refusal.until = refusal.until.max(until);
         }
+    }
+
+    /// Until when it stands aside, if its last creations were throttled.
+    fn aside(&self) -> Option<Timestamp> {
+        self.throttled.as_ref().map(|throttled| throttled.until)
     }
 
     /// When it was throttled last, if nothing was created for it since.

@@ -291,8 +291,9 @@ impl Purger {
     }
 
     /// The account has had too much, of ours or of others: nothing was made of this one. It keeps its place among those that wait, and
-    /// its namespace's turn. Should the cause be its distribution after all, it stands aside longer each time, and at least until another
-    /// could be tried, so that it cannot hold up the others; and its lane is closed once others are granted what it is not.
+    /// of a throttling its namespace's turn. Should the cause be its distribution after all, it stands aside longer each time, and at least
+    /// until another could be tried, so that it cannot hold up the others. By a quota its lane is closed once others are granted what it is
+    /// not, or it is refused twice in a row: several that are full would be tried in turns, and nothing else.
     fn throttled(&mut self, now: Timestamp, reference: &Reference, class: CdnErrorClass, why: String) -> Vec<Effect> {
         let Some(job) = self.jobs.get(reference) else { return Vec::new() };
         let (order, repeats, sent) = (job.own.order.clone(), job.repeats, job.sent.unwrap_or(now));
@@ -302,7 +303,7 @@ impl Purger {
         let of_quota = class == CdnErrorClass::TooManyInProgress;
         let is_its_own =
             of_quota && is_closed || self.account.refused(now, &Refused { sent, of, paths, class, before });
-        if of_quota && is_its_own {
+        if of_quota && (is_its_own || before.is_some()) {
             self.jobs.change(now, reference, |job| (job.stage, job.repeats) = (Stage::Waiting, true));
             return self.refused(now, reference, why, false);
         }
@@ -313,7 +314,9 @@ impl Purger {
             self.fresh_in_a_row = REPEAT_EVERY.saturating_sub(1);
         } else {
             self.fresh_in_a_row = self.fresh_in_a_row.saturating_sub(1);
-            self.jobs.lanes.returned(&order.subject);
+            if !of_quota {
+                self.jobs.lanes.returned(&order.subject);
+            }
         }
         Vec::new()
     }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::cloudfront::{CloudFront, Refusal, Rules};
 use super::{at, order};
 use crate::purges::purge::{CdnErrorClass, Effect, Event, Order, Pace, Progress, Purger};
-use kernel::id::{InvalidationId, Reference};
+use kernel::id::{InvalidationId, Reference, WorkloadId};
 use kernel::machine::Machine;
 use kernel::names::distribution::DistributionId;
 use kernel::names::paths::PathSet;
@@ -65,7 +65,12 @@ impl World {
     }
 
     fn order(&mut self, of: &str, paths: &[&str]) {
-        let one = order(&format!("r{:05}", self.ordered.len()), of, paths, at(self.now));
+        self.order_in("shop", of, paths);
+    }
+
+    fn order_in(&mut self, namespace: &str, of: &str, paths: &[&str]) {
+        let mut one = order(&format!("r{:05}", self.ordered.len()), of, paths, at(self.now));
+        one.subject = WorkloadId::deployment(namespace, format!("web-{}", one.reference)).into();
         self.ordered.push((self.now, one.clone()));
         self.feed(Event::Ordered(one));
     }
@@ -311,6 +316,33 @@ fn a_distribution_that_is_full_closes_its_own_lane_and_slows_no_other() {
     assert!((3..=15).contains(&asked), "{asked}");
     assert!(covered <= 60_000 + 60_000, "{covered} ms");
     assert_eq!(world.cloudfront.refused.len(), asked, "no other was refused");
+}
+
+/// The same of several at once, which would be tried in turns and leave no creation to others, of their namespace and of another one.
+#[test]
+fn several_full_distributions_do_not_stand_in_the_way_of_others() {
+    let run = |foreign: usize, namespace: &str| {
+        let mut world = World::new(Rules::older());
+        for number in 0..6 {
+            let full = format!("EFULL{number}");
+            world.cloudfront.foreign.insert(full.parse().unwrap(), (foreign, 600_000));
+            world.order(&full, &["/*"]);
+        }
+        for number in 0..100 {
+            world.run(1_000 + number * 3_000);
+            world.order_in(namespace, &format!("E{number}"), &["/*"]);
+        }
+        world.run(900_000);
+        world.assert_nothing_is_lost();
+        world.covered().iter().skip(6).map(|(since, covered)| covered - since).max().unwrap()
+    };
+    for (namespace, most) in [("shop", 120_000), ("other", 60_000)] {
+        let (slowest, free) = (run(15, namespace), run(0, namespace));
+        println!(
+            "six full distributions beside {namespace}: others wait for {slowest} ms at most, {free} ms without them"
+        );
+        assert!(slowest <= most, "{namespace}: {slowest} ms, {free} ms");
+    }
 }
 
 /// A pipeline of someone else purges with a wildcard every two seconds, which leaves us one in two seconds if it comes at the right time.
