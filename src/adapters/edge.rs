@@ -3,6 +3,7 @@
 //! ```text
 //! GET SERVER/api/v1/fresh/NS/NAME        also NS/statefulset/NAME; Authorization: Bearer TOKEN
 //! 200   {"open": true}   or   {"open": false, "reason": "its purge is under way"}
+//! …?until=fresh: the same with "until": "fresh". A release that does not know it leaves that out, and answers something else.
 //! ```
 //!
 //! Not for what that rests on; that is `purge::rollouts::edge`.
@@ -21,7 +22,7 @@ use kernel::names::destination::Purpose;
 use kernel::names::workload_name::WorkloadName;
 use kernel::text::clean;
 use objects::pipeline::judge::Stale;
-use objects::pipeline::spec::{Purged, PurgedBy};
+use objects::pipeline::spec::{Purged, PurgedBy, Until};
 use objects::ports::Secrets;
 use objects::ports::pipeline::Edges;
 use purge::bounds::policy::Policy;
@@ -70,6 +71,8 @@ struct Others {
 struct Answered {
     open: bool,
     reason: Option<String>,
+    /// What it answered to, where that is more than purged.
+    until: Option<String>,
 }
 
 impl FreshEdges {
@@ -98,12 +101,15 @@ impl FreshEdges {
     }
 
     /// One of our own.
-    async fn look(&self, id: &WorkloadId) -> Result<Result<(), Stale>, PortError> {
+    async fn look(&self, id: &WorkloadId, until: Until) -> Result<Result<(), Stale>, PortError> {
         let (record, workload) = tokio::try_join!(self.ledger.load(id), self.cluster.workload(id))?;
         let mut at_edge = edge::at_edge(record.as_ref(), workload.as_ref(), &self.policy);
         if let (AtEdge::Purged, Some(workload)) = (&at_edge, &workload) {
             let beside = self.cluster.beside(workload).await?;
             at_edge = at_edge.beside(another_version(&beside, workload, self.policy.version.same_digest_is_same));
+        }
+        if until == Until::Fresh {
+            at_edge = at_edge.proved(record.as_ref());
         }
         Ok(at_edge.stale().map_or(Ok(()), |why| Err(Stale(why))))
     }
@@ -116,9 +122,11 @@ impl Others {
         by: &PurgedBy,
         keys: Option<&(HeaderValue, Option<Authorities>)>,
         id: &WorkloadId,
+        until: Until,
     ) -> Result<Result<(), Stale>, PortError> {
         let (server, name) = (by.server.trim_end_matches('/'), WorkloadName::of(id));
-        let address = format!("{server}/api/v1/fresh/{}/{name}", id.namespace);
+        let query = if until == Until::Fresh { format!("?until={}", until.word()) } else { String::new() };
+        let address = format!("{server}/api/v1/fresh/{}/{name}{query}", id.namespace);
         let mut request = Request::get(address).body(Bytes::new());
         let request = request.as_mut().map_err(|_| PortError::lasting(ATTEMPTED, "its address is no URL"))?;
         request.headers_mut().insert(ACCEPT, HeaderValue::from_static("application/json"));
@@ -150,6 +158,9 @@ impl Others {
         }
         let answered: Answered = serde_json::from_slice(answer.body())
             .map_err(|_| failed(format!("{host} answered no verdict: 200, and not {{\"open\": …}}")))?;
+        if until == Until::Fresh && answered.until.as_deref() != Some(until.word()) {
+            return Ok(Err(Stale(format!("{host} cannot say whether its edge is fresh: it is of an older release"))));
+        }
         let reason =
             || answered.reason.map_or_else(|| "no reason given".to_owned(), |why| clean(&why, REASON_BYTES_MAX));
         Ok(if answered.open { Ok(()) } else { Err(Stale(format!("{host} says: {}", reason()))) })
@@ -183,8 +194,8 @@ impl Edges for FreshEdges {
                 let id = name.within(namespace);
                 self.paced().await;
                 let at_edge = match &by {
-                    Some((by, others, keys)) => others.ask(by, keys.as_ref(), &id).await?,
-                    None => self.look(&id).await?,
+                    Some((by, others, keys)) => others.ask(by, keys.as_ref(), &id, purged.until).await?,
+                    None => self.look(&id, purged.until).await?,
                 };
                 if let Err(why) = at_edge {
                     return Ok(Err(Stale(format!("the edge of {}: {why}", id.display_name()))));

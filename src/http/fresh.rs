@@ -1,6 +1,8 @@
 //! Whether the edge is purged for what a workload runs, for those who wait for that elsewhere: `GET /api/v1/fresh/NS/NAME` of a
 //! Deployment, `NS/statefulset/NAME` of another kind.
 //!
+//! With `?until=fresh` it is asked for more: that a look has shown what new pods answer. The answer says then that it is about that.
+//!
 //! They are other allclears (`purged.server`), and tools that ask before they go on. So it is answered where the probes are, to who
 //! has its token, and in the form of a verdict: `{"open": true}`, or `{"open": false, "reason": "…", "retryAfter": 2}`.
 //!
@@ -18,7 +20,7 @@ use sha2::{Digest, Sha256};
 use super::names::workload;
 use super::reply;
 use kernel::names::workload_name::WorkloadName;
-use objects::pipeline::spec::Purged;
+use objects::pipeline::spec::{Purged, Until};
 use objects::ports::pipeline::Edges;
 
 /// What its paths begin with.
@@ -46,6 +48,9 @@ struct Verdict {
     reason: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     retry_after: Option<u64>,
+    /// What was asked for, where that is more than purged: who asks knows by it that it was understood.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    until: Option<&'static str>,
 }
 
 impl Fresh {
@@ -66,12 +71,19 @@ impl Fresh {
             let words = format!("ask for {PATH}NAMESPACE/NAME of a Deployment, or {PATH}NAMESPACE/statefulset/NAME\n");
             return reply::text(StatusCode::NOT_FOUND, words);
         };
-        let purged = Purged { workloads: vec![WorkloadName::of(&id)], by: None };
+        let Some(until) = until(request.query_string()) else {
+            return reply::text(
+                StatusCode::BAD_REQUEST,
+                "the query is nothing, until=purged or until=fresh\n".to_owned(),
+            );
+        };
+        let said = (until == Until::Fresh).then(|| until.word());
+        let purged = Purged { workloads: vec![WorkloadName::of(&id)], by: None, until };
         let namespaces = BTreeSet::from([id.namespace]);
         match reply::within(ANSWER_WITHIN, self.edges.are_fresh(&purged, &namespaces)).await {
-            Some(Ok(Ok(()))) => reply::json(&Verdict { open: true, reason: None, retry_after: None }),
+            Some(Ok(Ok(()))) => reply::json(&Verdict { open: true, reason: None, retry_after: None, until: said }),
             Some(Ok(Err(why))) => {
-                reply::json(&Verdict { open: false, reason: Some(why.0), retry_after: Some(AGAIN_S) })
+                reply::json(&Verdict { open: false, reason: Some(why.0), retry_after: Some(AGAIN_S), until: said })
             }
             Some(Err(error)) => busy(error.to_string()),
             None => busy("others are asking, too".to_owned()),
@@ -83,6 +95,11 @@ impl Fresh {
         let token = given.and_then(|value| value.strip_prefix("Bearer "));
         token.is_some_and(|token| <[u8; 32]>::from(Sha256::digest(token.trim())) == self.token)
     }
+}
+
+/// What is asked for.
+fn until(query: &str) -> Option<Until> {
+    if query.is_empty() { Some(Until::default()) } else { Until::named(query.strip_prefix("until=")?) }
 }
 
 /// It could not be found out. What is open stays closed meanwhile.

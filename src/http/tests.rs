@@ -22,7 +22,7 @@ use crate::actors::message::Observe;
 use crate::actors::observation::{DeliverySeen, PurgeSeen};
 use kernel::id::WorkloadId;
 use objects::pipeline::judge::Stale;
-use objects::pipeline::spec::Purged;
+use objects::pipeline::spec::{Purged, Until};
 use objects::ports::pipeline::Edges;
 use purge::agreement::tally::{Ballot, Tally};
 use purge::broker::{BoardSeen, MemberSeen, Seen};
@@ -455,6 +455,7 @@ impl Edges for ThreeEdges {
     async fn are_fresh(&self, purged: &Purged, namespaces: &BTreeSet<String>) -> Result<Result<(), Stale>, PortError> {
         assert_eq!((namespaces.len(), &purged.by), (1, &None));
         match (namespaces.first().unwrap().as_str(), purged.workloads[0].to_string().as_str()) {
+            ("shop", "web") if purged.until == Until::Fresh => Ok(Err(Stale("nobody looks".to_owned()))),
             ("shop", "web") => Ok(Ok(())),
             ("shop", "statefulset/late") => Ok(Err(Stale("its purge is under way".to_owned()))),
             ("shop", "lost") => Err(PortError::passing("failed to read the record", "no answer")),
@@ -478,6 +479,11 @@ async fn whether_an_edge_is_fresh_is_answered_to_who_has_the_token() {
         let late = ask_as(door, "GET", &path("shop/statefulset/late"), token).await;
         let expected = serde_json::json!({"open": false, "reason": "its purge is under way", "retryAfter": 2});
         assert_eq!(serde_json::from_str::<serde_json::Value>(body(&late)).unwrap(), expected);
+        let fresh = ask_as(door, "GET", &path("shop/web?until=fresh"), token).await;
+        let expected = serde_json::json!({"open": false, "reason": "nobody looks", "retryAfter": 2, "until": "fresh"});
+        assert_eq!(serde_json::from_str::<serde_json::Value>(body(&fresh)).unwrap(), expected);
+        let odd = ask_as(door, "GET", &path("shop/web?until=proved"), token).await;
+        assert!(odd.starts_with("HTTP/1.1 400") && odd.contains("until=fresh"), "{odd}");
         let lost = ask_as(door, "GET", &path("shop/lost"), token).await;
         assert!(
             lost.starts_with("HTTP/1.1 503") && lost.contains("retry-after: 2") && lost.contains("no answer"),

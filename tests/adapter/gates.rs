@@ -21,7 +21,7 @@ use kernel::names::workload_name::WorkloadName;
 use objects::asked::Opening;
 use objects::gates::VerdictSource;
 use objects::pipeline::judge::Stale;
-use objects::pipeline::spec::{Purged, PurgedBy};
+use objects::pipeline::spec::{Purged, PurgedBy, Until};
 use objects::ports::pipeline::Edges;
 use objects::ports::{Asking, Secrets, Unanswered, Verdicts};
 use purge::bounds::policy::Policy;
@@ -119,13 +119,17 @@ impl Bench {
     }
 
     async fn edge(&self, secret: Option<&str>) -> Result<Result<(), Stale>, PortError> {
+        self.edge_until(Until::Purged, secret).await
+    }
+
+    async fn edge_until(&self, until: Until, secret: Option<&str>) -> Result<Result<(), Stale>, PortError> {
         let by = PurgedBy {
             server: format!("{}/", self.server.url()),
             secret: secret.map(str::to_owned),
             namespace: "shop".to_owned(),
         };
         let workloads = ["web", "statefulset/db"].map(|name| WorkloadName::parse(name).unwrap()).into();
-        let purged = Purged { workloads, by: Some(by) };
+        let purged = Purged { workloads, by: Some(by), until };
         let fresh = self.edges.are_fresh(&purged, &BTreeSet::from(["prod".to_owned()])).await;
         assert!(!format!("{fresh:?}").contains("hunter2"), "{fresh:?}");
         fresh
@@ -276,13 +280,20 @@ async fn another_allclear_is_asked_with_the_token_of_the_pipeline() {
     }
     assert!(bench.says(Answer::status(200)).edge(None).await.unwrap_err().to_string().contains("no verdict"));
     assert!(bench.edge(Some("empty")).await.unwrap_err().to_string().contains("it has no key token"));
+    // A release from before there was more to ask for ignores what it is asked, and says nothing of it.
+    let older = bench.answers(200, &json!({"open": true})).edge_until(Until::Fresh, None).await;
+    let why = "the edge of prod/web: 127.0.0.1 cannot say whether its edge is fresh: it is of an older release";
+    assert_eq!(older, Ok(Err(Stale(why.to_owned()))));
+    assert_eq!(bench.receiver.received().last().unwrap().request.raw_query, "until=fresh");
+    let fresh = json!({"open": true, "until": "fresh"});
+    assert_eq!(bench.answers(200, &fresh).answers(200, &fresh).edge_until(Until::Fresh, None).await, Ok(Ok(())));
     assert!(Bench::start(false).await.edge(None).await.unwrap_err().to_string().contains("127.0.0.1 is"));
 }
 
 #[tokio::test]
 async fn our_own_edges_are_read_afresh_ten_in_a_second() {
     let bench = Bench::start(true).await;
-    let purged = |name| Purged { workloads: vec![WorkloadName::parse(name).unwrap()], by: None };
+    let purged = |name| Purged { workloads: vec![WorkloadName::parse(name).unwrap()], by: None, until: Until::Purged };
     let prod = BTreeSet::from(["prod".to_owned()]);
     let missing = bench.edges.are_fresh(&purged("web"), &prod).await;
     let why = "the edge of prod/web: there is no such workload in a namespace that allclear watches";

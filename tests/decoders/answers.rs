@@ -26,7 +26,7 @@ use kernel::names::distribution::{Distribution, DistributionId};
 use kernel::names::workload_name::WorkloadName;
 use miniz_oxide::deflate::compress_to_vec;
 use objects::gates::VerdictSource;
-use objects::pipeline::spec::{Purged, PurgedBy};
+use objects::pipeline::spec::{Purged, PurgedBy, Until};
 use objects::ports::pipeline::Edges;
 use objects::ports::{Asking, Verdicts};
 use proof::asked::{BODY_BYTES_MAX, Body};
@@ -225,7 +225,8 @@ fn fresh_edge(bytes: &[u8]) -> bool {
         );
         let by =
             PurgedBy { server: "https://allclear.example.com".to_owned(), secret: None, namespace: "shop".to_owned() };
-        let purged = Purged { workloads: vec![WorkloadName::parse("web").unwrap()], by: Some(by) };
+        let purged =
+            Purged { workloads: vec![WorkloadName::parse("web").unwrap()], by: Some(by), until: Until::Purged };
         match edges.are_fresh(&purged, &BTreeSet::from(["shop".to_owned()])).await {
             Ok(Ok(())) => {
                 assert_eq!(status, StatusCode::OK);

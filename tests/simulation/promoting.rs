@@ -9,7 +9,7 @@ use kernel::names::workload_name::WorkloadName;
 use notices::notice::{Kind, Notice};
 use objects::apps::app::TargetKey;
 use objects::pipeline::proposal::{ForgeKind, Repository, RequestState};
-use objects::pipeline::spec::{Object, PromotionSpec, Purged, Strategy};
+use objects::pipeline::spec::{Object, PromotionSpec, Purged, Strategy, Until};
 use objects::pipeline::status::{Phase, Status};
 use support::fakes::promoting::{environment, pipeline, target};
 use support::fakes::{Fault, Millis, World};
@@ -308,7 +308,8 @@ fn a_pipeline_that_is_deleted_is_forgotten_and_its_clusters_are_left() {
 fn an_edge_that_is_not_fresh_holds_up_what_comes_after_it() {
     let mut object = by_notice("web");
     let spec = object.spec.as_mut().expect("a spec");
-    spec.environments[0].purged = Some(Purged { workloads: vec![WorkloadName::parse("web").unwrap()], by: None });
+    spec.environments[0].purged =
+        Some(Purged { workloads: vec![WorkloadName::parse("web").unwrap()], by: None, until: Until::Purged });
     let world = at_rest(object);
     world.state().promotions.edge = Some("E1 is still being purged".to_owned());
     life(&world, async |life| {

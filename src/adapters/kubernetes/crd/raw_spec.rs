@@ -299,4 +299,7 @@ pub struct Purged {
     pub server: Option<String>,
     /// The Secret whose key token is sent to that server, which takes it from its http.fresh_token_file.
     pub secret_ref: Option<SecretRef>,
+    /// What has to be known of the edge: purged, as CloudFront reports, or fresh, as a look by a marker has shown. Purged unless given.
+    #[cfg_attr(test, schemars(regex(pattern = "^(purged|fresh)$")))]
+    pub until: Option<String>,
 }

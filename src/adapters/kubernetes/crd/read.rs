@@ -13,7 +13,7 @@ use objects::apps::ready;
 use objects::pipeline::callers::{App, Called, CalledEnvironment, How};
 use objects::pipeline::proposal::{ForgeKind, Repository};
 use objects::pipeline::spec::{
-    EnvironmentSpec, Gates, Object, PromotionSpec, Purged, PurgedBy, SOAK_TOLERATES, Spec, Strategy,
+    EnvironmentSpec, Gates, Object, PromotionSpec, Purged, PurgedBy, SOAK_TOLERATES, Spec, Strategy, Until,
 };
 use serde_json::value::RawValue;
 
@@ -203,7 +203,9 @@ impl Reader<'_> {
                 namespace: self.metadata.namespace.clone(),
             })
         };
-        Ok(Purged { workloads, by: given(&raw.server).map(by).transpose()? })
+        let until = raw.until.as_deref().map_or(Some(Until::default()), Until::named);
+        let Some(until) = until else { return invalid("purged.until is purged or fresh") };
+        Ok(Purged { workloads, by: given(&raw.server).map(by).transpose()?, until })
     }
 }
 

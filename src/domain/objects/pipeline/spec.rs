@@ -107,6 +107,31 @@ pub struct Purged {
     pub workloads: Vec<WorkloadName>,
     /// The allclear that purges for them; `None`: this one.
     pub by: Option<PurgedBy>,
+    pub until: Until,
+}
+
+/// What has to be known of an edge.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Until {
+    /// That CloudFront reports it purged.
+    #[default]
+    Purged,
+    /// That it answered what the new pods answer, since then.
+    Fresh,
+}
+
+impl Until {
+    /// As specs and requests write it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Purged => "purged",
+            Self::Fresh => "fresh",
+        }
+    }
+
+    pub fn named(word: &str) -> Option<Self> {
+        [Self::Purged, Self::Fresh].into_iter().find(|until| until.word() == word)
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -9,7 +9,7 @@ mod view;
 
 use std::time::Duration;
 
-use super::spec::{Advance, EnvironmentSpec, Gates, PromotionSpec, Purged, Strategy};
+use super::spec::{Advance, EnvironmentSpec, Gates, PromotionSpec, Purged, Strategy, Until};
 use super::status::{EnvironmentStatus, Phase, Question as Asks, TargetStatus};
 use super::*;
 use crate::apps::app::{AppKind, ClusterKey, Present};

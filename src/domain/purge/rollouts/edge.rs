@@ -6,10 +6,11 @@
 //! Not for what follows from it; that is `pipeline::judge`.
 
 use crate::bounds::policy::Policy;
-use crate::records::record::{Edge, Outcome, Phase, Record};
+use crate::records::record::{Edge, Outcome, Phase, Record, Seen};
 use crate::rollouts::rollout::news;
 use crate::workloads::beside::BESIDE_CURE;
 use crate::workloads::workload::Workload;
+use proof::tally::Found;
 
 /// The state of the edge compared with the version that a workload runs now.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,6 +32,22 @@ impl AtEdge {
         match (self, another) {
             (Self::Purged, Some(another)) => Self::Awaited(format!("{another}; {BESIDE_CURE}")),
             (itself, _) => itself,
+        }
+    }
+
+    /// The same where it counts only once a look has shown what new pods answer, since the newest purge. What has no edge needs none.
+    #[must_use]
+    pub fn proved(self, record: Option<&Record>) -> Self {
+        let (Self::Purged, Some(record)) = (&self, record) else { return self };
+        let seen =
+            record.history.iter().rev().find(|closed| closed.seq == record.seq).and_then(|closed| closed.seen.as_ref());
+        match seen {
+            Some(Seen { found: Found::Fresh, .. }) => self,
+            _ if !record.looks.is_empty() => Self::Awaited("it is purged, and being looked at".to_owned()),
+            Some(Seen { words, .. }) => Self::Stuck(words.clone()),
+            None => Self::Stuck(
+                "it is purged, and nobody looked at it by a marker: see allclear.dev/proof-marker".to_owned(),
+            ),
         }
     }
 

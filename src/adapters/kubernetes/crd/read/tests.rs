@@ -107,7 +107,7 @@ fn gates_and_edges_are_read() {
     assert_eq!((gates.freezes[0].from, gates.freezes[0].to), (1_797_724_800, 1_798_930_800));
     assert_eq!(gates.verdict.unwrap().timeout, Duration::from_secs(3));
     assert_eq!((gates.needs[0].display_name().as_str(), gates.needs[0].app.kind.as_str()), ("prod/web", "Canary"));
-    let purged = json!({"workloads": ["web", "statefulset/db"], "server": "https://eu.example.com", "secretRef": {"name": "eu"}});
+    let purged = json!({"workloads": ["web", "statefulset/db"], "server": "https://eu.example.com", "secretRef": {"name": "eu"}, "until": "fresh"});
     let purged = with("/environments/1/purged", purged).spec.unwrap().environments[1].purged.clone().unwrap();
     let by = PurgedBy {
         server: "https://eu.example.com".to_owned(),
@@ -118,7 +118,8 @@ fn gates_and_edges_are_read() {
         purged,
         Purged {
             workloads: ["web", "statefulset/db"].map(|name| WorkloadName::parse(name).unwrap()).into(),
-            by: Some(by)
+            by: Some(by),
+            until: Until::Fresh,
         }
     );
 }
@@ -205,6 +206,7 @@ fn invalid_specs() -> Vec<(&'static str, Value, &'static str)> {
             "gates.verdict.url is no https address",
         ),
         ("/environments/1/purged", json!({"workloads": []}), "purged.workloads is empty"),
+        ("/environments/1/purged", json!({"workloads": ["web"], "until": "Fresh"}), "purged.until is purged or fresh"),
         (
             "/environments/1/targets/1/clusterRef/namespace",
             json!("other"),

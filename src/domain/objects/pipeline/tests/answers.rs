@@ -93,7 +93,9 @@ fn a_fresh_look_at_other_targets_starts_nothing() {
 
 #[test]
 fn an_edge_is_fresh_for_the_workloads_that_were_asked_about() {
-    let purged = |name: &str| Some(Purged { workloads: vec![WorkloadName::parse(name).unwrap()], by: None });
+    let purged = |name: &str| {
+        Some(Purged { workloads: vec![WorkloadName::parse(name).unwrap()], by: None, until: Until::Purged })
+    };
     let mut asks = spec(true);
     asks.environments[0].purged = purged("web");
     let mut story = Story::new(asks);

@@ -108,7 +108,8 @@ fn an_override_opens_time_and_never_readiness() {
 fn a_fresh_edge_is_part_of_done() {
     let mut purged = spec(false);
     for environment in &mut purged.environments {
-        environment.purged = Some(Purged { workloads: vec![WorkloadName::parse("web").unwrap()], by: None });
+        environment.purged =
+            Some(Purged { workloads: vec![WorkloadName::parse("web").unwrap()], by: None, until: Until::Purged });
     }
     let all = purged.clone();
     let edge = |name: &str, revision: &str, fresh| edge(&all, name, revision, fresh);

@@ -192,7 +192,8 @@ fn a_soak_says_when_it_ends_and_a_stopped_line_how_it_goes_on() {
 #[test]
 fn a_stale_edge_is_told_in_the_words_of_the_machine() {
     let mut gated = spec(false);
-    gated.environments[0].purged = Some(Purged { workloads: vec![WorkloadName::parse("web").unwrap()], by: None });
+    gated.environments[0].purged =
+        Some(Purged { workloads: vec![WorkloadName::parse("web").unwrap()], by: None, until: Until::Purged });
     let mut story = Story::new(gated.clone());
     let fresh = |revision: &str, fresh| edge(&gated, "staging", revision, fresh);
     story.feed(fresh("1", Ok(())));
