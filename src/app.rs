@@ -241,7 +241,8 @@ fn edge(
     }
     let look = EdgeLook::new(&settings, private_hosts, clock).map_err(StartError::Edge)?;
     let look = look.with_stand_ins(stand_ins.cloned().unwrap_or_default());
-    Ok(Arc::new(EdgeAndPods::new(look, cluster)))
+    let sight = EdgeAndPods::new(look, cluster);
+    Ok(Arc::new(if stand_ins.is_some() { sight.among_stand_ins() } else { sight }))
 }
 
 async fn scope(config: &Config, clients: &Clients) -> Result<Scope, StartError> {

@@ -4,11 +4,13 @@
 //!
 //! Not for requests, which are [`super::edge_look`]'s, nor for finding the pods, which is the cluster's.
 
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use async_trait::async_trait;
 
 use super::edge_look::EdgeLook;
+use super::http::refusal_of_cluster;
 use super::kubernetes::Cluster;
 use kernel::id::WorkloadId;
 use proof::asked::{Answers, Question};
@@ -18,17 +20,34 @@ use purge::ports::EdgeSight;
 pub struct EdgeAndPods {
     look: EdgeLook,
     cluster: Arc<Cluster>,
+    /// Why a pod may not be at an address.
+    refusal: fn(IpAddr) -> Option<&'static str>,
 }
 
 impl EdgeAndPods {
     pub const fn new(look: EdgeLook, cluster: Arc<Cluster>) -> Self {
-        Self { look, cluster }
+        Self { look, cluster, refusal: refusal_of_cluster }
+    }
+
+    /// The same among stand-ins, whose pods are on this machine.
+    #[must_use]
+    pub fn among_stand_ins(self) -> Self {
+        Self { refusal: |_| None, ..self }
+    }
+
+    /// The new pods of a workload. Who may write a pod's status chooses its address: none of this machine, nor of what hands out credentials.
+    async fn pods(&self, workload: &WorkloadId) -> Result<Vec<SocketAddr>, String> {
+        let pods = self.cluster.new_pods(workload).await.map_err(|why| why.to_string())?;
+        match pods.iter().find_map(|pod| Some((pod.ip(), (self.refusal)(pod.ip())?))) {
+            Some((address, why)) => Err(format!("a new pod says that it is at {address}, which is {why}")),
+            None => Ok(pods),
+        }
     }
 }
 
 #[async_trait]
 impl EdgeSight for EdgeAndPods {
     async fn ask(&self, workload: &WorkloadId, question: &Question) -> Answers {
-        self.look.ask(question, self.cluster.new_pods(workload)).await
+        self.look.ask(question, self.pods(workload)).await
     }
 }

@@ -27,7 +27,7 @@ use kernel::names::paths::PathSet;
 use serde::{Deserialize, Serialize};
 
 use crate::age::{Span, signed};
-use crate::asked::{Answers, PATHS_MAX, Page, Question, QuestionId, Reply};
+use crate::asked::{Answers, PATHS_MAX, Page, Question, QuestionId};
 use crate::marker::Marker;
 use crate::tally::{Found, Judge, Tally};
 use crate::verdict::{Follows, Told, Verdict, can_be_helped, verdict, worst};
@@ -291,15 +291,10 @@ impl Look {
         tally.absorb(judge, answers, at_s, booked);
     }
 
-    /// Gives up questions without an answer.
-    fn give_up(&mut self, now: Timestamp) {
-        let is_lost = |asking: &&Asking| asking.since.is_some_and(|since| since.after(ANSWER_WAIT) <= now);
-        let lost: Vec<QuestionId> = self.asking.values().filter(is_lost).map(|asking| asking.id).collect();
-        for id in lost {
-            let failure = Some(format!("nothing came back within {} min", ANSWER_WAIT.as_secs() / 60));
-            let edge = Reply { hops: Vec::new(), failure };
-            self.answered(now, id, &Answers { edge, pods: Vec::new() });
-        }
+    /// Asks again what was not answered: whoever was asked has lost it, or there are too many others.
+    fn ask_lost_again(&mut self, now: Timestamp) {
+        let is_lost = |asking: &Asking| asking.since.is_some_and(|since| since.after(ANSWER_WAIT) <= now);
+        self.asking.values_mut().filter(|asking| is_lost(asking)).for_each(|asking| asking.since = None);
     }
 
     /// Whether each page is known, and nothing followed from it yet.
@@ -424,7 +419,7 @@ impl Look {
         if self.ended {
             return Vec::new();
         }
-        self.give_up(now);
+        self.ask_lost_again(now);
         let mut effects: Vec<Effect> = self.judge(now).into_iter().collect();
         effects.extend(self.act());
         effects.extend(self.ask(now));

@@ -285,7 +285,7 @@ impl Tally {
             front: hops.iter().find_map(age::in_front),
             relation,
             content,
-            path: elsewhere.map(|answer| text::clean(&answer.path, WORDS_BYTES_MAX)),
+            path: elsewhere.map(|answer| text::clean(without_query(&answer.path), WORDS_BYTES_MAX)),
         }
     }
 
@@ -448,4 +448,9 @@ fn why(glance: &Glance, marked: bool) -> Option<Why> {
         (Relation::Empty, _) => Some(Why::NotCached),
         (Relation::After | Relation::Before { .. }, _) => None,
     }
+}
+
+/// A path for a sentence: where a redirect leads, a query may hold a secret.
+fn without_query(path: &str) -> &str {
+    path.split('?').next().unwrap_or(path)
 }

@@ -37,6 +37,8 @@ pub struct Turns {
     places: BTreeSet<Asker>,
     /// The looks there are, with when each asked last.
     askers: BTreeMap<Asker, Timestamp>,
+    /// Some came or left since the places were shared.
+    is_new: bool,
     /// When any host may be asked next.
     next: Timestamp,
     /// When a host may be asked next.
@@ -81,7 +83,8 @@ impl Turns {
     /// The namespace that has waited longest comes first, and in it the earliest look.
     fn first(&self, now: Timestamp) -> Option<(Asker, QuestionId)> {
         let free = |question: &Question| self.free_at(question.page.host()) <= now;
-        let ready = self.waiting.iter().filter(|(asker, _)| self.places.contains(asker)).filter_map(|(asker, own)| {
+        let placed = self.places.iter().filter_map(|asker| Some((asker, self.waiting.get(asker)?)));
+        let ready = placed.filter_map(|(asker, own)| {
             let (id, _) = own.iter().find(|(_, question)| free(question))?;
             let turn = self.turns.get(&asker.0.namespace).copied().unwrap_or_default();
             Some(((turn, (id.look, id.page)), (asker.clone(), *id)))
@@ -91,6 +94,14 @@ impl Turns {
 
     fn free_at(&self, host: &Host) -> Timestamp {
         self.hosts.get(host).copied().unwrap_or_default()
+    }
+
+    /// Sharing goes through all of them. Where they are many, once for each question, and not for each that comes.
+    fn share_soon(&mut self) {
+        self.is_new = self.askers.len() > ROLLOUTS_MAX;
+        if !self.is_new {
+            self.share();
+        }
     }
 
     fn share(&mut self) {
@@ -112,6 +123,9 @@ impl Turns {
         if self.idle_at().is_some_and(|at| at <= now) {
             let waiting = &self.waiting;
             self.askers.retain(|asker, last| waiting.contains_key(asker) || last.after(IDLE_MAX) > now);
+            self.share();
+        }
+        if self.next <= now && std::mem::take(&mut self.is_new) {
             self.share();
         }
         self.hosts.retain(|_, free| *free > now);
@@ -141,9 +155,12 @@ impl Machine for Turns {
     fn step(&mut self, now: Timestamp, event: Event) -> Vec<Effect> {
         match event {
             Event::Wanted(asker, question) => {
-                self.waiting.entry(asker.clone()).or_default().insert(question.id, *question);
+                let own = self.waiting.entry(asker.clone()).or_default();
+                // A page is asked about once at a time: what its look has given up is of no use to it.
+                own.retain(|id, _| id.page != question.id.page);
+                own.insert(question.id, *question);
                 if self.askers.insert(asker, now).is_none() {
-                    self.share();
+                    self.share_soon();
                 }
             }
             Event::Answered(host, requests) => {
@@ -154,8 +171,9 @@ impl Machine for Turns {
             }
             Event::Left(asker) => {
                 self.waiting.remove(&asker);
-                self.askers.remove(&asker);
-                self.share();
+                if self.askers.remove(&asker).is_some() {
+                    self.share_soon();
+                }
             }
         }
         self.advance(now)
@@ -166,8 +184,9 @@ impl Machine for Turns {
     }
 
     fn next_deadline(&self) -> Option<Timestamp> {
-        let placed = self.waiting.iter().filter(|(asker, _)| self.places.contains(asker));
-        let free = placed.flat_map(|(_, own)| own.values()).map(|question| self.free_at(question.page.host()));
-        free.min().map(|free| free.max(self.next)).into_iter().chain(self.idle_at()).min()
+        let placed = self.places.iter().filter_map(|asker| self.waiting.get(asker));
+        let free = placed.flat_map(BTreeMap::values).map(|question| self.free_at(question.page.host()));
+        let share = (self.is_new && !self.waiting.is_empty()).then_some(self.next);
+        free.min().map(|free| free.max(self.next)).into_iter().chain(share).chain(self.idle_at()).min()
     }
 }

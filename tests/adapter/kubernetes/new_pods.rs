@@ -62,6 +62,10 @@ fn target(bench: &Bench, target: &Value) {
 
 /// What the edge and the pods answer.
 async fn ask(bench: &Bench, edge: &Peer, asks_pods: bool) -> Answers {
+    ask_by(bench, edge, asks_pods, EdgeAndPods::among_stand_ins).await
+}
+
+async fn ask_by(bench: &Bench, edge: &Peer, asks_pods: bool, by: fn(EdgeAndPods) -> EdgeAndPods) -> Answers {
     let settings = Settings { lookup: Arc::new(NoLookup), ..Settings::new(Egress { allow_private: false }) };
     let look = EdgeLook::new(&settings, [], Arc::new(SystemClock::default())).unwrap();
     let look = look.with_stand_ins(BTreeMap::from([("www.example.com".to_owned(), edge.address)]));
@@ -73,7 +77,7 @@ async fn ask(bench: &Bench, edge: &Peer, asks_pods: bool) -> Answers {
         marker_header: None,
         asks_pods,
     };
-    EdgeAndPods::new(look, Arc::new(bench.view())).ask(&web(), &question).await
+    by(EdgeAndPods::new(look, Arc::new(bench.view()))).ask(&web(), &question).await
 }
 
 fn bodies(replies: &[Reply]) -> Vec<String> {
@@ -98,6 +102,16 @@ async fn two_new_pods_are_asked_at_their_addresses_through_the_service_of_their_
     let before = bench.seen(|_| true).len();
     assert!(ask(&bench, &edge, false).await.pods.is_empty());
     assert_eq!(bench.seen(|_| true).len(), before, "whoever does not ask for pods costs the API server nothing");
+}
+
+#[tokio::test]
+async fn a_pod_that_says_that_it_is_on_this_machine_is_not_asked() {
+    let (edge, one) = (serving("old").await, serving("new").await);
+    let bench = rolled_out(&[&one]).await;
+    let answers = ask_by(&bench, &edge, true, |sight| sight).await;
+    let why = "a new pod says that it is at 127.0.0.1, which is an address of this machine itself";
+    assert!(bodies(&answers.pods).iter().all(|said| said.contains(why)), "{answers:?}");
+    assert_eq!((bodies(&[answers.edge]), one.heads().len()), (vec!["old".to_owned()], 0));
 }
 
 #[tokio::test]

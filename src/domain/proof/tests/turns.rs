@@ -50,6 +50,17 @@ fn two_a_second_in_all_and_one_a_second_of_one_host() {
 }
 
 #[test]
+fn a_page_is_asked_about_once_at_a_time() {
+    let mut turns = Turns::default();
+    let blocks = turns.step(at(0), wanted("a", "first", "h.example.com", 1));
+    assert_eq!(blocks.len(), 1);
+    for look in 1..=3 {
+        drop(turns.step(at(1), wanted("a", "web", "h.example.com", look)));
+    }
+    assert_eq!(turns.waiting(), 1, "what its look has given up is not asked");
+}
+
+#[test]
 fn namespaces_have_turns() {
     let mut turns = Turns::default();
     let many = (0..30).map(|n| wanted("a", &format!("w{n}"), &format!("h{n}.example.com"), 1));

@@ -150,7 +150,7 @@ pub fn encode(record: &Record) -> Result<String, CodecError> {
 
 /// Makes a record fit, and hands back the notices it has no room for, oldest first: the caller tells them, since nothing
 /// else will. Then how the oldest rollouts ended is forgotten; each was announced, and is in the log. Then the oldest that were gone
-/// past are dropped. That a purge is complete, and what a purge depends on, is never taken out: a record that is too long with these
+/// past are dropped, and at last looks at the edge. That a purge is complete, and what a purge depends on, is never taken out: a record that is too long with these
 /// alone is not written.
 pub fn shed(record: &mut Record) -> Vec<Notice> {
     let mut excess = Vec::new();
@@ -166,10 +166,12 @@ pub fn shed(record: &mut Record) -> Vec<Notice> {
         record.untold = kept;
         excess.extend::<Vec<Notice>>(out);
         if excess.len() == shed_before {
-            match (record.history.is_empty(), record.passed.is_empty()) {
-                (false, _) => drop(record.history.remove(0)),
-                (true, false) => drop(record.passed.remove(0)),
-                (true, true) => break,
+            let look = record.looks.iter().find(|(first, proving)| proving.again(first).is_none());
+            match (look.map(|(first, _)| first.clone()), record.history.is_empty(), record.passed.is_empty()) {
+                (_, false, _) => drop(record.history.remove(0)),
+                (_, true, false) => drop(record.passed.remove(0)),
+                (Some(look), true, true) => drop(record.looks.remove(&look)),
+                (None, true, true) => break,
             }
         }
     }

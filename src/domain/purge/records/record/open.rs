@@ -12,9 +12,13 @@ impl Record {
 
     /// Whether anything is left to do for it, whatever the workload looks like.
     pub fn is_open(&self) -> bool {
+        self.is_unsettled() || !self.looks.is_empty()
+    }
+
+    /// The same without what is looked for at the edge, which holds up nothing.
+    pub fn is_unsettled(&self) -> bool {
         self.phase == Phase::Rolling
             || self.all_kept().next().is_some()
-            || !self.looks.is_empty()
             || !self.untold.is_empty()
             || self.awaits_vote()
             || !self.passed.is_empty()

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::Record;
+use super::{Record, VOTE_GROWTH_BYTES};
 use kernel::id::{NoticeId, Reference, Seq, again_reference};
 use kernel::names::distribution::DistributionId;
 use kernel::text;
@@ -13,6 +13,9 @@ use proof::tally::Found;
 
 /// Pages that one record looks at. Each takes 350 bytes, 1.2 KiB with the longest names: what is owed and voted for has to fit in beside.
 pub const PAGES_LOOKED_AT_MAX: usize = 8;
+
+/// Bytes by which the record of one page grows: three places with what they showed, and a reason.
+const PAGE_GROWTH_BYTES: usize = 1_024;
 
 /// Bytes of what was found that a history keeps: three pages by their names.
 const SEEN_BYTES_MAX: usize = 400;
@@ -59,6 +62,12 @@ impl Seen {
 }
 
 impl Proving {
+    /// Bytes of it in a record, once all is known of its pages.
+    pub fn bytes_at_most(&self) -> usize {
+        let now = serde_json::to_string(self).map_or(usize::MAX, |text| text.len());
+        now.saturating_add(self.look.pages.len().saturating_mul(PAGE_GROWTH_BYTES)).saturating_add(VOTE_GROWTH_BYTES)
+    }
+
     /// The reference and number of the further purge that is on its way, where one is.
     pub fn again(&self, first: &Reference) -> Option<(Reference, u8)> {
         let round = self.look.round.saturating_add(1);
@@ -86,8 +95,9 @@ impl Record {
         }
     }
 
-    /// Takes back what was found after the rollout `seq`: it is purged once more.
-    pub fn forget_seen(&mut self, seq: Seq) {
-        self.history.iter_mut().filter(|closed| closed.seq == seq).for_each(|closed| closed.seen = None);
+    /// Takes back that the edge was fresh after the rollout `seq`: it is purged once more.
+    pub fn forget_fresh(&mut self, seq: Seq) {
+        let of = self.history.iter_mut().filter(|closed| closed.seq == seq);
+        of.for_each(|closed| closed.seen = closed.seen.take().filter(|seen| seen.found != Found::Fresh));
     }
 }

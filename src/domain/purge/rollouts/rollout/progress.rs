@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::purges::purge::Progress;
-use crate::records::record::{Purge, Vote};
+use crate::records::record::{Purge, PurgeState, Vote};
 use crate::rollouts::rollout::purges::FOLLOW_AFTER;
 use crate::rollouts::rollout::words::{self, short};
 use crate::rollouts::rollout::{Effect, Rollout};
@@ -40,6 +40,11 @@ impl Rollout {
         let vector = vote.vector.clone();
         let Some((distribution, purge)) = vote.purges.under_mut(reference) else { return };
         if purge.state.is_final() {
+            // Another member was told first, and takes nothing for stale: this one ordered it.
+            if let (Progress::Completed(called @ Some(_)), PurgeState::Completed) = (&progress, &purge.state) {
+                let (distribution, purge, called) = (distribution.clone(), purge.clone(), *called);
+                self.begin_look(now, &vector, (&distribution, &purge), called);
+            }
             return;
         }
         if vote.times.purge_ms == 0 && matches!(progress, Progress::Created(_) | Progress::Covered { .. }) {
@@ -64,7 +69,11 @@ impl Rollout {
                 let (distribution, before) = (distribution_id.clone(), purge.clone());
                 purge.complete();
                 vote.purges.fold();
-                return self.begin_look(now, &vector, (&distribution, &before), called);
+                // Who ordered it looks at what it left; where that life is over, the first of those that may order it.
+                if called.is_some() || self.is_first_for(&vector, &distribution) {
+                    self.begin_look(now, &vector, (&distribution, &before), called);
+                }
+                return;
             }
             Progress::Spent(id) => {
                 purge.reference = self.purges.renew(reference, &id);

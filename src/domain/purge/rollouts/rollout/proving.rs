@@ -19,8 +19,9 @@ use crate::purges::purge::{Order, Progress};
 use crate::records::record::{
     NOTICE_LIST_BYTES_MAX, PAGES_LOOKED_AT_MAX, Proving, Purge, PurgeState, Record, Seen, Vote, fitting,
 };
-use crate::rollouts::rollout::words;
+use crate::records::record_codec;
 use crate::rollouts::rollout::{Effect, Rollout, Sight};
+use crate::rollouts::rollout::{ballot, words};
 use kernel::id::{Reference, Vector};
 use kernel::machine::{Machine, Timestamp};
 use kernel::names::distribution::DistributionId;
@@ -70,7 +71,8 @@ impl Rollout {
     }
 
     /// A purge of the vector is complete: what it left is looked at, if its owner or the operator wants that. `called` is when it was ordered,
-    /// if this life knows; one that was covered was renewed by a purge of somebody else, and is not purged once more.
+    /// if this life knows. One that was covered was renewed by a purge of somebody else, and one whose hosts may be those of another
+    /// distribution proves nothing of this one: neither is purged once more.
     pub(super) fn begin_look(
         &mut self,
         now: Timestamp,
@@ -80,49 +82,59 @@ impl Rollout {
     ) {
         let Some(proven) = self.proven().filter(|_| purge.made().is_some()) else { return };
         let Some(vote) = self.record.draft.as_ref().and_then(|draft| draft.kept(vector)).cloned() else { return };
-        let paths = purge.sent.clone().unwrap_or_else(|| vote.plan.paths.clone());
-        let again_max = if matches!(purge.state, PurgeState::Covered(_)) { 0 } else { proven.again_max };
-        let pages = self.pages(&vote, id, &proven);
-        let Some(look) = Look::begin(now, called, paths, pages, proven.marker, again_max) else {
-            let why =
-                format!("nothing says whether {id} is fresh: no host of it is known here, or no page of it was purged");
-            return self.announce_vote(now, vector, Kind::EdgeUnknown, id.as_str(), why);
-        };
+        let paths = purge.sent.clone().unwrap_or_else(|| self.agreed_paths(&vote));
+        let reached = self.purges.looks.reached.get(vector).and_then(|reached| reached.get(id)).cloned();
+        let is_sure = reached.is_some() && !matches!(purge.state, PurgeState::Covered(_));
+        let again_max = if is_sure { proven.again_max } else { 0 };
+        let hosts = reached.filter(|hosts| !hosts.is_empty()).unwrap_or_else(|| self.only_hosts(&vote));
+        let looked_at = self.pages_looked_at();
+        let pages = pages(&hosts, &proven, PAGES_LOOKED_AT_MAX.saturating_sub(looked_at));
+        let look = Look::begin(now, called, paths, pages, proven.marker, again_max);
         let (seq, rollout) = (vote.seq, self.group_rollout(vector));
         let Some(draft) = &mut self.record.draft else { return };
         let change = words::changed_by(&vote, draft.before(), draft.seq);
-        let look_stored = look.stored().clone();
-        let noticed = BTreeSet::new();
-        let proving = Proving {
-            distribution: id.clone(),
-            seq,
-            rollout,
-            change,
-            look: look_stored,
-            noticed,
-            seen: None,
-            widened: false,
-        };
-        draft.looks.insert(purge.reference.clone(), proving);
-        self.purges.looks.running.insert(purge.reference.clone(), look);
+        let (distribution, noticed) = (id.clone(), BTreeSet::new());
+        let proving = look.as_ref().map(|look| {
+            let look = look.stored().clone();
+            Proving { distribution, seq, rollout, change, look, noticed, seen: None, widened: false }
+        });
+        let has_room = |proving: &Proving| record_codec::room(draft) > proving.bytes_at_most();
+        match (look, proving) {
+            (Some(look), Some(proving)) if has_room(&proving) => {
+                draft.looks.insert(purge.reference.clone(), proving);
+                self.purges.looks.running.insert(purge.reference.clone(), look);
+            }
+            (None, _) if looked_at < PAGES_LOOKED_AT_MAX => {
+                let why = "no host of it is known here, or no page of it was purged";
+                let why = format!("nothing says whether {id} is fresh: {why}");
+                self.announce_vote(now, vector, Kind::EdgeUnknown, id.as_str(), why);
+            }
+            (_, _) => {
+                let why = format!("more than {PAGES_LOOKED_AT_MAX} pages of this workload are not looked at together");
+                let why = format!("nothing says whether all distributions are fresh, {id} among them: {why}");
+                self.announce_vote(now, vector, Kind::EdgeUnknown, "room", why);
+            }
+        }
     }
 
-    /// The pages of a distribution: of each host the first path, then the others, as far as the record has room for them.
-    fn pages(&self, vote: &Vote, id: &DistributionId, proven: &Proven) -> Vec<Page> {
-        let reached = self.purges.looks.reached.get(&vote.vector).and_then(|reached| reached.get(id)).cloned();
-        let alone = || (vote.purges.count().all() == 1).then(|| self.ballot.agreed(&vote.vector).1);
-        let hosts = reached.or_else(alone).unwrap_or_default();
-        let hosts = if hosts.is_empty() && vote.purges.count().all() == 1 { vote.plan.hosts.clone() } else { hosts };
-        let looked_at: usize = self
-            .record
-            .draft
-            .iter()
-            .flat_map(|draft| draft.looks.values())
-            .map(|proving| proving.look.pages.len())
-            .sum();
-        let pages = proven.paths.iter().flat_map(|path| hosts.iter().map(move |host| (host.clone(), path.clone())));
-        let pages = pages.filter_map(|(host, path)| Page::new(host, path).ok());
-        pages.take(PAGES_LOOKED_AT_MAX.saturating_sub(looked_at)).collect()
+    /// The paths that all members voted for, as far as their votes are known here.
+    fn agreed_paths(&self, vote: &Vote) -> PathSet {
+        ballot::plan(&self.ballot.view, &vote.vector).map_or_else(|| vote.plan.paths.clone(), |plan| plan.paths)
+    }
+
+    /// The hosts of the only distribution, where this life has not matched it itself.
+    fn only_hosts(&self, vote: &Vote) -> BTreeSet<Host> {
+        if vote.purges.count().all() != 1 {
+            return BTreeSet::new();
+        }
+        let (_, agreed) = self.ballot.agreed(&vote.vector);
+        if agreed.is_empty() { vote.plan.hosts.clone() } else { agreed }
+    }
+
+    /// Pages that are being looked at.
+    fn pages_looked_at(&self) -> usize {
+        let looks = self.record.draft.iter().flat_map(|draft| draft.looks.values());
+        looks.filter(|proving| proving.look.phase != Phase::Done).map(|proving| proving.look.pages.len()).sum()
     }
 
     /// Goes on with all looks. Called after every event and tick.
@@ -133,14 +145,16 @@ impl Rollout {
         };
         draft.note_seen();
         let references: Vec<Reference> = draft.looks.keys().cloned().collect();
-        let mut effects = Vec::new();
+        // A record without room has let go of some.
+        let gone = self.purges.looks.running.extract_if(.., |reference, _| !references.contains(reference));
+        let mut effects: Vec<Effect> = gone.map(|(reference, _)| Effect::LeaveEdge(reference)).collect();
         for reference in references {
             let Some(draft) = &self.record.draft else { break };
             let Some(proving) = draft.looks.get(&reference) else { continue };
             let durable = self.record.durable.as_ref().and_then(|durable| durable.looks.get(&reference));
             let event = match durable {
-                _ if is_overtaken(draft, proving) => Some(look::Event::Overtaken),
-                _ if self.is_unwanted() => Some(look::Event::Forgotten),
+                _ if self.is_overtaken(draft, proving) => Some(look::Event::Overtaken),
+                _ if self.is_unwanted(proving) => Some(look::Event::Forgotten),
                 Some(durable) => Some(look::Event::Kept(durable.look.number)),
                 None => None,
             };
@@ -181,10 +195,26 @@ impl Rollout {
         running.iter().flat_map(|reference| self.step_look(now, reference, look::Event::PeersRestarted)).collect()
     }
 
-    /// Its owner, or the operator, has switched it off. While it is not known how the workload stands, nothing changes.
-    fn is_unwanted(&self) -> bool {
+    /// Its owner, or the operator, has switched it off, or wants it done in another way. While it is not known how the workload stands,
+    /// nothing changes.
+    fn is_unwanted(&self, proving: &Proving) -> bool {
         let Sight::Seen(workload) = &self.sighting.sight else { return false };
-        workload.tuning.disabled || self.policy.proof_of(workload).is_none()
+        let proven = self.policy.proof_of(workload).filter(|_| !workload.tuning.disabled);
+        proven.is_none_or(|proven| proven.marker != proving.look.marker)
+    }
+
+    /// Whether a newer purge renews the pages, or another version begins, with which they cannot be compared. What is on its way is made.
+    fn is_overtaken(&self, draft: &Record, proving: &Proving) -> bool {
+        let renews = |vote: &Vote| {
+            let purge = vote.purges.listed.get(&proving.distribution).filter(|_| vote.seq > proving.seq)?;
+            purge.made()?;
+            let sent = purge.sent.clone().unwrap_or_else(|| self.agreed_paths(vote));
+            Some(sent.covers(&proving.look.paths))
+        };
+        let compares = proving.look.marker.is_some() && matches!(proving.look.phase, Phase::Looking | Phase::Later);
+        let is_another = || draft.settled().is_none_or(|settled| *settled != draft.version);
+        let has_moved_on = compares && draft.seq > proving.seq && is_another();
+        has_moved_on || draft.all_kept().any(|vote| renews(vote).unwrap_or_default())
     }
 
     fn follow_look(&mut self, now: Timestamp, reference: &Reference, follows: Vec<look::Effect>) -> Vec<Effect> {
@@ -198,7 +228,7 @@ impl Rollout {
                 look::Effect::Ask(question) => effects.push(Effect::AskEdge(reference.clone(), question)),
                 look::Effect::PurgeAgain(_, verdict) => {
                     let seq = proving.seq;
-                    self.record.draft.iter_mut().for_each(|draft| draft.forget_seen(seq));
+                    self.record.draft.iter_mut().for_each(|draft| draft.forget_fresh(seq));
                     self.tell_of_look(now, reference, Kind::PurgeRepeated, &verdict.round.to_string(), verdict.words);
                 }
                 // What a further purge follows from is told with that.
@@ -270,12 +300,19 @@ impl Rollout {
         let proving = draft.looks.get_mut(&first)?;
         let what = format!("{} once more", proving.distribution);
         let told = match progress {
+            Progress::Created(id) | Progress::Covered { invalidation: id, .. } if id.is_of_dry_run() => {
+                return Some(self.step_look(now, &first, look::Event::Forgotten));
+            }
             Progress::Created(_) | Progress::Covered { .. } | Progress::SentBefore(_) => None,
             Progress::Completed(called) => {
                 return Some(self.step_look(now, &first, look::Event::AgainCompleted(round, *called)));
             }
-            Progress::DoneByOther | Progress::Impossible(_) | Progress::Spent(_) => {
-                return Some(self.step_look(now, &first, look::Event::AgainFailed(round)));
+            Progress::DoneByOther | Progress::Spent(_) => {
+                return Some(self.give_up_again(now, &first, round, "its reference was used for something else"));
+            }
+            // Most wait no longer for the first one, either.
+            Progress::Impossible(why) | Progress::Overdue(why) => {
+                return Some(self.give_up_again(now, &first, round, why));
             }
             Progress::OverBudget => {
                 proving.widened = true;
@@ -283,21 +320,31 @@ impl Rollout {
                 None
             }
             Progress::Failing(why) => {
-                Some((Kind::PurgeFailed, format!("cannot purge {what}: {why}; {}", words::retried())))
+                let why = format!("cannot purge {what} yet: {why}; {}", words::retried());
+                Some((Kind::PurgeStalled, "failing", why))
             }
-            Progress::Overdue(why) => Some((Kind::PurgeStalled, format!("cannot purge {what} yet: {why}"))),
             Progress::Spaced(purges) => {
                 let why = format!("its namespace has used up its {purges} purges of it an hour");
-                Some((Kind::PurgeStalled, format!("purging {what} waits: {why}")))
+                Some((Kind::PurgeStalled, "spaced", format!("purging {what} waits: {why}")))
             }
             Progress::Stalled(waited) => {
-                Some((Kind::PurgeStalled, format!("purging {what} is not completed after {}", text::duration(*waited))))
+                let why = format!("purging {what} is not completed after {}", text::duration(*waited));
+                Some((Kind::PurgeStalled, "slow", why))
             }
         };
-        if let Some((kind, message)) = told {
-            self.tell_of_look(now, &first, kind, &format!("again {round}"), message);
+        if let Some((kind, detail, message)) = told {
+            self.tell_of_look(now, &first, kind, &format!("again {round}/{detail}"), message);
         }
         Some(Vec::new())
+    }
+
+    /// A further purge cannot be made: that is told, and then that the edge is stale.
+    fn give_up_again(&mut self, now: Timestamp, first: &Reference, round: u8, why: &str) -> Vec<Effect> {
+        let of = self.record.draft.as_ref().and_then(|draft| draft.looks.get(first));
+        let message = of.map(|proving| format!("cannot purge {} once more: {why}", proving.distribution));
+        let detail = format!("again {round}");
+        message.into_iter().for_each(|message| self.tell_of_look(now, first, Kind::PurgeFailed, &detail, message));
+        self.step_look(now, first, look::Event::AgainFailed(round))
     }
 
     /// Writes a notice about a look into the draft, once for each detail.
@@ -346,15 +393,10 @@ impl Proving {
     }
 }
 
-/// Whether a newer purge renews the pages, or what they are compared with is not about them any more.
-fn is_overtaken(draft: &Record, proving: &Proving) -> bool {
-    let renews = |vote: &Vote| {
-        let purge = vote.purges.listed.get(&proving.distribution)?;
-        let sent = purge.sent.as_ref().unwrap_or(&vote.plan.paths);
-        Some(vote.seq > proving.seq && purge.made().is_some() && sent.covers(&proving.look.paths))
-    };
-    let compares = proving.look.marker.is_some() && proving.look.phase != Phase::Done;
-    draft.all_kept().any(|vote| renews(vote).unwrap_or_default()) || (compares && draft.seq > proving.seq)
+/// The pages of these hosts: of each the first path, then the others.
+fn pages(hosts: &BTreeSet<Host>, proven: &Proven, most: usize) -> Vec<Page> {
+    let pages = proven.paths.iter().flat_map(|path| hosts.iter().map(move |host| (host.clone(), path.clone())));
+    pages.filter_map(|(host, path)| Page::new(host, path).ok()).take(most).collect()
 }
 
 const fn kind_of(verdict: &Verdict) -> Kind {

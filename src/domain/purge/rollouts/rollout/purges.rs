@@ -311,6 +311,11 @@ impl Rollout {
         self.purges.is_turn(now, vector, task, wait)
     }
 
+    /// Whether no other member comes before this one with the purge of a distribution.
+    pub(super) fn is_first_for(&self, vector: &Vector, distribution: &DistributionId) -> bool {
+        self.identity.is_alone() || rank(distribution.as_str(), &self.identity.member, vector.0.keys()) == 0
+    }
+
     /// The member that purges the first distribution announces the end: it is the first to know.
     fn teller_key(&self, vector: &Vector) -> String {
         let vote = self.record.draft.as_ref().and_then(|draft| draft.vote(vector));

@@ -60,7 +60,7 @@ impl Rollout {
     /// until the next rollout.
     pub(super) fn recall_last(&mut self) {
         let origin = &self.identity.origin;
-        let Some(draft) = self.record.draft.as_mut().filter(|draft| !draft.is_open()) else { return };
+        let Some(draft) = self.record.draft.as_mut().filter(|draft| !draft.is_unsettled()) else { return };
         let Some(last) = &draft.last else { return };
         let own = (&self.identity.member, &draft.component(origin));
         if let Some(vector) = group::closed_since(&self.ballot.view, own.0, own.1, last) {

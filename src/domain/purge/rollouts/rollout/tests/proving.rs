@@ -3,9 +3,11 @@
 
 use super::*;
 use crate::bounds::policy::Proof;
+use crate::records::{record, record_codec};
+use crate::rollouts::edge;
 use kernel::names::distribution::DistributionId;
 use proof::asked::{Answer, Answers, Body, Headers, Question, Reply};
-use proof::look;
+use proof::tally::Found;
 
 /// A cache with one answer of the origin.
 #[derive(Clone, Copy)]
@@ -109,6 +111,12 @@ impl Site {
         told.collect()
     }
 
+    /// What is said to who waits until the edge is known to be fresh.
+    fn not_fresh(&self) -> Option<String> {
+        let (record, policy) = (Some(self.story.record()), policy(1));
+        edge::at_edge(record, self.story.cluster.as_ref(), &policy).proved(record).stale()
+    }
+
     fn seen(&self) -> &str {
         self.story.record().history.last().and_then(|closed| closed.seen.as_ref()).map_or("", |seen| &seen.words)
     }
@@ -119,7 +127,10 @@ fn what_a_purge_left_is_looked_at_told_once_and_remembered() {
     let mut site = Site::under(policy(1), None, 0);
     site.roll("b", 2);
     assert!(site.story.record().is_open(), "a look is work");
+    assert_eq!(site.not_fresh(), Some("it is purged, and being looked at".to_owned()));
     site.run(60);
+    let renewed = site.not_fresh().unwrap_or_default();
+    assert!(renewed.starts_with("nothing stored before the purge is left"), "renewed is not fresh: {renewed}");
     assert_eq!(site.told(Kind::EdgeRenewed).len(), 1, "{:?}", site.story.effects);
     assert!(
         site.seen().starts_with("nothing stored before the purge is left at FRA56-P1: www.example.com/"),
@@ -139,6 +150,7 @@ fn without_the_wish_nothing_is_asked() {
     let mut site = Site::under(off, None, 1);
     site.roll("b", 2);
     site.run(120);
+    assert!(site.not_fresh().unwrap_or_default().contains("nobody looked at it by a marker"));
     assert_eq!((site.asked, site.story.purges().len()), (0, 1));
     assert!(!site.story.record().is_open());
 }
@@ -212,7 +224,7 @@ fn a_late_answer_of_an_old_pod_is_found_by_what_it_holds() {
     site.run(90);
     assert_eq!((site.story.purges().len(), site.told(Kind::PurgeRepeated).len()), (2, 1), "{:?}", site.seen());
     site.run(60);
-    assert_eq!(site.told(Kind::EdgeFresh).len(), 1);
+    assert_eq!((site.told(Kind::EdgeFresh).len(), site.not_fresh()), (1, None));
     assert!(
         site.story.state().ends_with("looking at one page once more, 5 min after the purge"),
         "{}",
@@ -339,21 +351,63 @@ fn a_further_purge_that_is_denied_is_told_and_waited_for() {
         _ => None,
     });
     let again = again.unwrap();
-    site.story.step(Event::Stored);
     for why in ["AccessDenied", "AccessDenied again"] {
         site.story.step(Event::Purged(again.reference.clone(), Progress::Failing(why.to_owned())));
     }
-    assert_eq!(site.told(Kind::PurgeFailed).len(), 1);
-    assert!(
-        site.told(Kind::PurgeFailed)[0]
-            .starts_with("cannot purge E1EXAMPLE once more: AccessDenied; it is tried again")
-    );
+    let [denied] = site.told(Kind::PurgeStalled)[..] else { panic!("told once: {:?}", site.told(Kind::PurgeStalled)) };
+    assert!(denied.starts_with("cannot purge E1EXAMPLE once more yet: AccessDenied; it is tried again"), "{denied}");
     assert!(site.story.state().contains("E1EXAMPLE is being purged once more"), "{}", site.story.state());
     site.story.step(Event::Purged(again.reference.clone(), Progress::OverBudget));
     let Some(Effect::Purge(wider)) = site.story.effects.last() else { panic!("ordered again") };
     assert_eq!((&wider.reference, wider.paths.len()), (&again.reference, 1));
-    site.story.step(Event::Purged(again.reference, Progress::Impossible("gone".to_owned())));
+    site.story.step(Event::Purged(again.reference, Progress::Overdue("AccessDenied".to_owned())));
+    assert_eq!(site.told(Kind::PurgeFailed), ["cannot purge E1EXAMPLE once more: AccessDenied"]);
     assert_eq!(site.told(Kind::EdgeStale).len(), 1);
     assert!(!site.story.record().is_open());
-    let _ = look::AGAIN_MAX;
+}
+
+#[test]
+fn a_purge_that_is_asked_for_with_the_same_version_ends_no_look_by_a_marker_and_another_marker_does() {
+    for marker in ["header:X-Version", "header:X-Release"] {
+        let mut site = Site::under(policy(1), Some("header:X-Version"), 1);
+        site.roll("b", 2);
+        site.run(8);
+        site.story.held.insert("find_site");
+        let mut workload = site.story.cluster.clone().unwrap();
+        workload.tuning.asks.requested_at = Some("now".to_owned());
+        workload.tuning.proof.marker = Some(marker.parse().unwrap());
+        site.story.see(workload);
+        assert_eq!(site.story.record().looks.len(), usize::from(marker == "header:X-Version"), "{marker}");
+    }
+}
+
+#[test]
+fn what_is_known_to_be_stale_stays_so_when_another_distribution_is_purged_once_more() {
+    let mut record = Record::first(Seq(2));
+    let ended = |found| record::Closed {
+        seq: Seq(2),
+        change: String::new(),
+        outcome: Outcome::Purged,
+        why: String::new(),
+        purges: Vec::new(),
+        more: 0,
+        seen: Some(record::Seen::new(found, "")),
+    };
+    for (found, stays) in [(Found::Stale, true), (Found::Unknown, true), (Found::Fresh, false)] {
+        record.history = vec![ended(found)];
+        record.forget_fresh(Seq(2));
+        assert_eq!(record.history[0].seen.is_some(), stays, "{found:?}");
+    }
+}
+
+#[test]
+fn a_record_without_room_lets_go_of_its_looks_before_it_cannot_be_written() {
+    let mut site = Site::under(policy(1), None, 1);
+    site.roll("b", 2);
+    let mut record = site.story.record().clone();
+    assert_eq!(record.looks.len(), 1);
+    record.remark = "x".repeat(record::RECORD_BYTES_MAX);
+    record.remark.truncate(record::RECORD_BYTES_MAX - 600);
+    drop(record_codec::shed(&mut record));
+    assert_eq!((record.looks.len(), record_codec::encode(&record).is_ok()), (0, true));
 }
