@@ -161,6 +161,8 @@ pub const EFFECTS: [(&str, &[&str]); 8] = [
             "match",
             "compare",
             "purge",
+            "ask_edge",
+            "leave_edge",
             "tell",
             "end",
         ],

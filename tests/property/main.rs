@@ -18,6 +18,7 @@ mod distribution;
 mod golden;
 mod image;
 mod leaf;
+mod looks;
 mod marker;
 mod paths;
 mod plan;

@@ -3,32 +3,30 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use kernel::id::{Component, InvalidationId, Member, Nonce, NoticeId, Origin, Reference, Seq, Vector, WorkloadId};
-use kernel::machine::Timestamp;
 use kernel::names::distribution::DistributionId;
 use kernel::names::group_name::Alias;
 use kernel::names::host::Host;
 use kernel::names::image::{Beside, Container, Fields, Version};
 use kernel::names::paths::PathSet;
 use notices::notice::{About, Kind, Mentions, Notice, PurgeFact};
-use proof::look::Look;
 use proof::tally::Found;
 use proptest::collection::{btree_map, btree_set, vec};
 use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
 use purge::records::record::{
-    Brief, Cast, Change, Closed, Edge, Failure, LastSite, Lead, Moved, Outcome, Passed, Phase, Plan, Proving,
-    Published, Purge, PurgeState, RECORD_BYTES_MAX, Record, SCHEMA, Seen, Times, Unlisted, Vote, VotePurges,
+    Brief, Cast, Change, Closed, Edge, Failure, LastSite, Lead, Moved, Outcome, Passed, Phase, Plan, Purge, PurgeState,
+    RECORD_BYTES_MAX, Record, SCHEMA, Seen, Times, Unlisted, Vote, VotePurges,
 };
-use purge::records::record_codec::{CodecError, decode, encode, encode_published, form, shed};
+use purge::records::record_codec::{CodecError, decode, encode, form, shed};
 use purge::records::rules::Rules;
 
 /// Any text, quotes, escapes and beyond ASCII included, but no longer than what stands there in earnest.
-fn text() -> impl Strategy<Value = String> {
+pub(crate) fn text() -> impl Strategy<Value = String> {
     prop_oneof!["[a-z0-9-]{0,20}", ".{0,20}"]
 }
 
-fn seq() -> impl Strategy<Value = Seq> {
+pub(crate) fn seq() -> impl Strategy<Value = Seq> {
     prop_oneof![3 => 0..5_u64, 1 => any::<u64>()].prop_map(Seq)
 }
 
@@ -61,7 +59,7 @@ fn paths() -> impl Strategy<Value = PathSet> {
         .prop_map(|paths| PathSet::from_iter(paths.into_iter().map(|path| path.parse().unwrap())))
 }
 
-fn distribution() -> impl Strategy<Value = DistributionId> {
+pub(crate) fn distribution() -> impl Strategy<Value = DistributionId> {
     select(vec!["E1ABC", "E2DEF"]).prop_map(|id| serde_json::from_value(id.into()).unwrap())
 }
 
@@ -180,22 +178,8 @@ fn outcome() -> impl Strategy<Value = Outcome> {
 }
 
 prop_compose! {
-    fn seen()(found in select(vec![Found::Fresh, Found::Renewed, Found::Unknown, Found::Stale]), words in text()) -> Seen {
+    pub(crate) fn seen()(found in select(vec![Found::Fresh, Found::Renewed, Found::Unknown, Found::Stale]), words in text()) -> Seen {
         Seen::new(found, &words)
-    }
-}
-
-prop_compose! {
-    fn proving()(
-        distribution in distribution(), seq in seq(), rollout in text(), change in text(), seen in option::of(seen()),
-        names in btree_set("[a-z]{1,8}", 1..4), noticed in btree_set(text(), 0..2), marker: bool, widened: bool, (now, called) in any::<(u32, bool)>(),
-    ) -> Proving {
-        let now = Timestamp::from_millis(now.into());
-        let pages = names.iter().map(|name| format!("{name}.example.com/").try_into().unwrap());
-        let marker = marker.then(|| "json:/version=3".parse().unwrap());
-        let look = Look::begin(now, called.then_some(now), PathSet::default(), pages, marker, 1).unwrap();
-        let noticed = noticed.into_iter().map(NoticeId).collect();
-        Proving { distribution, seq, rollout, change, look: look.stored().clone(), noticed, seen, widened }
     }
 }
 
@@ -215,7 +199,7 @@ prop_compose! {
 }
 
 prop_compose! {
-    fn notice()(
+    pub(crate) fn notice()(
         id in text(), kind in select(Kind::ALL.into_iter().filter(|kind| !kind.is_of_edge()).collect::<Vec<_>>()), at_ms: i64, seq in seq(), rollout in text(), change in text(),
         message in text(), hosts in hosts(), purges in vec(purge_fact(), 0..2), cut: bool, late: bool, stand_in in stand_in(),
     ) -> Notice {
@@ -249,7 +233,7 @@ prop_compose! {
 }
 
 prop_compose! {
-    fn record()(
+    pub(crate) fn record()(
         (revision, uid, (stand_in, withdrawn), seq, nonce, version) in
             (any::<u64>(), text(), (stand_in(), option::of(version())), seq(), nonce(), version()),
         generation: i64,
@@ -388,24 +372,6 @@ proptest! {
         let written = encode(&record).unwrap();
         prop_assert!(written.starts_with("{\"z\":4,"), "{}", written);
         prop_assert_eq!(decode(written.as_bytes()).unwrap(), record);
-    }
-
-    // An older program would drop what is being looked for, and could not read what is told of it. The other members never see it.
-    #[test]
-    fn a_record_that_looks_at_the_edge_is_of_the_fifth_form_and_is_shown_to_the_group_without(
-        quiet in record(), looks in btree_map(text().prop_map(Reference), proving(), 1..3), notice in notice(), tells: bool,
-    ) {
-        let mut record = quiet.clone();
-        if tells {
-            record.untold.push(Notice { kind: Kind::EdgeStale, ..notice });
-        } else {
-            record.looks = looks;
-        }
-        let written = encode(&record).unwrap();
-        prop_assert!(written.starts_with("{\"z\":5,"), "{}", written);
-        prop_assert_eq!(&decode(written.as_bytes()).unwrap(), &record);
-        let shown = encode_published(&Published::Record(Box::new(record))).unwrap();
-        prop_assert_eq!(shown, encode(&quiet).unwrap());
     }
 
     // That a site is lost is told in a word that came with the third form.

@@ -101,10 +101,10 @@ impl Bench {
         One { asker, heard, address: looker.start() }
     }
 
-    /// Asks this look's question of a page of `host`.
+    /// Asks a question of a page of `host`, of a page of its own for each number.
     async fn ask(&self, one: &One, host: &str, look: u8) -> bool {
         let question = Box::new(Question {
-            id: QuestionId { round: 0, page: 0, look },
+            id: QuestionId { round: 0, page: look, look },
             page: Page::try_from(format!("{host}.example.com/")).unwrap(),
             requests_max: 3,
             wants_body: false,

@@ -9,6 +9,7 @@ use crate::rollouts::rollout::words::{self, short};
 use crate::rollouts::rollout::{Effect, Rollout};
 use kernel::id::{InvalidationId, Reference, Vector};
 use kernel::machine::Timestamp;
+use kernel::names::distribution::DistributionId;
 use kernel::names::paths::PathSet;
 use kernel::text;
 use notices::notice::Kind;
@@ -21,15 +22,36 @@ const NOTICES_OF_PURGES_MAX: usize = 8;
 /// at the first refusal would say so too soon.
 const OWED_AFTER: Duration = Duration::from_secs(60);
 
+/// A purge of a vector that is complete, and when it was ordered.
+type Completed = (Vector, DistributionId, Purge, Option<Timestamp>);
+
 impl Rollout {
     /// A purge was reported on: one of a vote, or a further one.
     pub(super) fn heard_of(&mut self, now: Timestamp, reference: &Reference, progress: Progress) -> Vec<Effect> {
         if let Some(follows) = self.purged_again(now, reference, &progress) {
             return follows;
         }
+        let done = if let Progress::Completed(called) = &progress { self.completes(reference, *called) } else { None };
         self.note_waits(now, reference, &progress);
         self.purged(now, reference, progress);
+        if let Some((vector, distribution, purge, called)) = done {
+            self.begin_look(now, &vector, (&distribution, &purge), called);
+        }
         Vec::new()
+    }
+
+    /// The purge that is complete, as it was, if this member is to look at what it left: who ordered it, also where another was told before;
+    /// or else, where the life is over that did, the first of those that may order it.
+    fn completes(&mut self, reference: &Reference, called: Option<Timestamp>) -> Option<Completed> {
+        let vote = self.record.vote_under(reference)?;
+        let vector = vote.vector.clone();
+        let (distribution, purge) = vote.purges.under_mut(reference)?;
+        let (distribution, purge) = (distribution.clone(), purge.clone());
+        let is_ours = match called {
+            Some(_) => !purge.state.is_final() || purge.state == PurgeState::Completed,
+            None => !purge.state.is_final() && self.is_first_for(&vector, &distribution),
+        };
+        is_ours.then_some((vector, distribution, purge, called))
     }
 
     /// A purge made progress. A report about a purge that is not ours, or already final, changes nothing.
@@ -40,11 +62,6 @@ impl Rollout {
         let vector = vote.vector.clone();
         let Some((distribution, purge)) = vote.purges.under_mut(reference) else { return };
         if purge.state.is_final() {
-            // Another member was told first, and takes nothing for stale: this one ordered it.
-            if let (Progress::Completed(called @ Some(_)), PurgeState::Completed) = (&progress, &purge.state) {
-                let (distribution, purge, called) = (distribution.clone(), purge.clone(), *called);
-                self.begin_look(now, &vector, (&distribution, &purge), called);
-            }
             return;
         }
         if vote.times.purge_ms == 0 && matches!(progress, Progress::Created(_) | Progress::Covered { .. }) {
@@ -52,7 +69,6 @@ impl Rollout {
         }
         // An owed one was announced already.
         let untold = vote.closed.is_none();
-        let distribution_id = distribution.clone();
         let distribution = distribution.to_string();
         let mut detail = distribution.clone();
         let (kind, message) = match progress {
@@ -65,15 +81,9 @@ impl Rollout {
                 // Another member may have created one for it, and both notices must be the same.
                 ((first && alone).then_some(Kind::PurgeStarted), covered(&invalidation, &distribution))
             }
-            Progress::Completed(called) => {
-                let (distribution, before) = (distribution_id.clone(), purge.clone());
+            Progress::Completed(_) => {
                 purge.complete();
-                vote.purges.fold();
-                // Who ordered it looks at what it left; where that life is over, the first of those that may order it.
-                if called.is_some() || self.is_first_for(&vector, &distribution) {
-                    self.begin_look(now, &vector, (&distribution, &before), called);
-                }
-                return;
+                (None, String::new())
             }
             Progress::Spent(id) => {
                 purge.reference = self.purges.renew(reference, &id);
