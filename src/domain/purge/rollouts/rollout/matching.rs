@@ -35,7 +35,9 @@ impl Rollout {
     /// The distributions of a decided plan are known.
     pub(super) fn matched(&mut self, vector: &Vector, asked: &Plan, found: &Found) -> Option<VectorEnd> {
         self.purges.matched(vector);
-        self.purges.looks.reach(vector, found);
+        if self.proven().is_some() {
+            self.purges.looks.reach(vector, found);
+        }
         let vote = self.record.kept_mut(vector)?;
         if !vote.purges.want_match() {
             // Of the first answer the purges are under way.

@@ -66,7 +66,7 @@ impl Looks {
 
 impl Rollout {
     /// How the workload is looked at after a purge, if it is.
-    fn proven(&self) -> Option<Proven> {
+    pub(super) fn proven(&self) -> Option<Proven> {
         self.policy.proof_of(self.workload()?)
     }
 
