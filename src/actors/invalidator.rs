@@ -87,7 +87,8 @@ impl Handler<MatchPlan> for Invalidator {
 impl Handler<PlaceOrder> for Invalidator {
     type Result = ();
 
-    fn handle(&mut self, PlaceOrder { order, report_to }: PlaceOrder, ctx: &mut Self::Context) {
+    fn handle(&mut self, PlaceOrder { mut order, report_to }: PlaceOrder, ctx: &mut Self::Context) {
+        order.ordered_ms = self.env.ports.clock.wall_ms();
         self.reports.insert(order.subject.clone(), report_to);
         if self.reports.len() > self.swept_at {
             // Each is looked at as often as others come: however many there are, an order costs little.

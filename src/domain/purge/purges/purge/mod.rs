@@ -74,7 +74,8 @@ pub struct Order {
     /// When the last vote for it was cast, by its voter's clock, in milliseconds since the Unix epoch; 0 if that was not recorded.
     /// CloudFront made nothing for it before.
     pub voted_ms: i64,
-    /// When it was ordered, by our clock, in milliseconds since the Unix epoch: what CloudFront says of its own time is compared with it.
+    /// When it was placed, by our clock, in milliseconds since the Unix epoch: what CloudFront says of its own time is compared with it. 0 in
+    /// a rollout, which knows no clock: whoever takes the order fills it in.
     pub ordered_ms: i64,
 }
 

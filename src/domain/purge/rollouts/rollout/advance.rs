@@ -203,7 +203,7 @@ impl Rollout {
                     self.close_vote(now, vector, (made.purges.outcome(), close::why(&made.purges, listed)));
                 }
             } else if vote.closed.is_some() {
-                effects.extend(self.order_owed(now, vector));
+                effects.extend(self.order_owed(vector));
                 if let Some(vote) = self.conclude_owed(vector) {
                     self.close_owed(&vote);
                 }

@@ -41,7 +41,7 @@ impl Rollout {
                 continue;
             }
             if let Some(purge) = self.chosen(vector, distribution, plan) {
-                effects.push(self.order(now, vector, distribution, &purge, &plan.paths));
+                effects.push(self.order(vector, distribution, &purge, &plan.paths));
             }
         }
         Continue(effects)
@@ -95,7 +95,7 @@ impl Rollout {
             let is_unsent = purge.is_wanted() && !(self.purges.may_be_sent(&purge.reference) && same());
             let is_ordered = self.purges.is_ordered(&purge.reference);
             if !is_unsent && !is_ordered && self.is_turn(now, vector, Task::of(distribution, purge)) {
-                effects.push(self.order(now, vector, distribution, purge, &plan.paths));
+                effects.push(self.order(vector, distribution, purge, &plan.paths));
             }
         }
         effects

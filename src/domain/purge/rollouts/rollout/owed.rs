@@ -73,7 +73,7 @@ impl Rollout {
             self.adopt_owed(vector);
             self.cover_older(vector, None);
             effects.extend(self.list_owed(now, vector));
-            effects.extend(self.order_owed(now, vector));
+            effects.extend(self.order_owed(vector));
         }
         effects
     }
@@ -91,7 +91,7 @@ impl Rollout {
     }
 
     /// Orders owed purges that no newer one carries, once their paths to send are durable.
-    pub(super) fn order_owed(&mut self, now: Timestamp, vector: &Vector) -> Vec<Effect> {
+    pub(super) fn order_owed(&mut self, vector: &Vector) -> Vec<Effect> {
         let (Some(draft), Some(durable)) = (&self.record.draft, &self.record.durable) else { return Vec::new() };
         let Some((vote, stored)) = draft.kept(vector).zip(durable.kept(vector)) else { return Vec::new() };
         let is_due = |(distribution, purge): &(&DistributionId, &Purge)| {
@@ -101,7 +101,7 @@ impl Rollout {
         let due = vote.purges.open().filter(is_due).map(|(distribution, purge)| (distribution.clone(), purge.clone()));
         let due: Vec<(DistributionId, Purge)> = due.collect();
         let order = |(distribution, purge): &(DistributionId, Purge)| {
-            Some(self.order(now, vector, distribution, purge, purge.sent.as_ref()?))
+            Some(self.order(vector, distribution, purge, purge.sent.as_ref()?))
         };
         due.iter().filter_map(order).collect()
     }

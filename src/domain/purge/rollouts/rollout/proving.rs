@@ -167,7 +167,7 @@ impl Rollout {
             effects.extend(self.follow_look(now, &reference, follows));
             self.drop_look(&reference);
         }
-        effects.extend(self.order_once_more(now));
+        effects.extend(self.order_once_more());
         effects
     }
 
@@ -257,7 +257,7 @@ impl Rollout {
     }
 
     /// Orders the further purges whose evidence is durable.
-    fn order_once_more(&mut self, now: Timestamp) -> Vec<Effect> {
+    fn order_once_more(&mut self) -> Vec<Effect> {
         let Some((draft, durable)) = self.record.draft.as_ref().zip(self.record.durable.as_ref()) else {
             return Vec::new();
         };
@@ -268,10 +268,10 @@ impl Rollout {
             (is_stored && !self.purges.is_ordered(&reference)).then(|| (reference, proving.clone()))
         });
         let due: Vec<(Reference, Proving)> = due.collect();
-        due.into_iter().map(|(reference, proving)| self.order_again_of(now, reference, &proving)).collect()
+        due.into_iter().map(|(reference, proving)| self.order_again_of(reference, &proving)).collect()
     }
 
-    fn order_again_of(&mut self, now: Timestamp, reference: Reference, proving: &Proving) -> Effect {
+    fn order_again_of(&mut self, reference: Reference, proving: &Proving) -> Effect {
         self.purges.note_ordered(&reference);
         let limits = self.policy.tenants.limits(&self.identity.workload.namespace);
         Effect::Purge(Box::new(Order {
@@ -284,7 +284,7 @@ impl Rollout {
             purges_per_hour: limits.purges_per_hour,
             voted_at: None,
             voted_ms: 0,
-            ordered_ms: self.identity.wall_ms(now),
+            ordered_ms: 0,
         }))
     }
 

@@ -326,7 +326,6 @@ impl Rollout {
     /// Orders a purge, with the paths to send, or those `voted` for. One that exists, or is covered, is waited for, and none is created.
     pub(super) fn order(
         &mut self,
-        now: Timestamp,
         vector: &Vector,
         distribution: &DistributionId,
         purge: &Purge,
@@ -344,7 +343,7 @@ impl Rollout {
             purges_per_hour: limits.purges_per_hour,
             voted_at: self.purges.voted_at(vector, &purge.reference),
             voted_ms: self.voted_ms(vector, &purge.reference),
-            ordered_ms: self.identity.wall_ms(now),
+            ordered_ms: 0,
         }))
     }
 }
