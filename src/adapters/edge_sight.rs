@@ -11,10 +11,19 @@ use async_trait::async_trait;
 
 use super::edge_look::EdgeLook;
 use super::http::refusal_of_cluster;
-use super::kubernetes::Cluster;
+use super::kubernetes::{Cluster, NoNewPods};
 use kernel::id::WorkloadId;
 use proof::asked::{Answers, Question};
 use purge::ports::EdgeSight;
+
+/// Why no pods are asked.
+#[derive(Debug, thiserror::Error)]
+enum NoPods {
+    #[error(transparent)]
+    Unfound(#[from] NoNewPods),
+    #[error("a new pod says that it is at {0}, which is {1}")]
+    Hidden(IpAddr, &'static str),
+}
 
 /// The way to the edge, and the cluster whose pods are asked.
 pub struct EdgeAndPods {
@@ -36,10 +45,10 @@ impl EdgeAndPods {
     }
 
     /// The new pods of a workload. Who may write a pod's status chooses its address: none of this machine, nor of what hands out credentials.
-    async fn pods(&self, workload: &WorkloadId) -> Result<Vec<SocketAddr>, String> {
-        let pods = self.cluster.new_pods(workload).await.map_err(|why| why.to_string())?;
+    async fn pods(&self, workload: &WorkloadId) -> Result<Vec<SocketAddr>, NoPods> {
+        let pods = self.cluster.new_pods(workload).await?;
         match pods.iter().find_map(|pod| Some((pod.ip(), (self.refusal)(pod.ip())?))) {
-            Some((address, why)) => Err(format!("a new pod says that it is at {address}, which is {why}")),
+            Some((address, why)) => Err(NoPods::Hidden(address, why)),
             None => Ok(pods),
         }
     }
