@@ -39,6 +39,7 @@ use async_trait::async_trait;
 use futures_util::stream::{self, StreamExt};
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use tokio::sync::Mutex as AsyncMutex;
 
 use self::listed::{Present, Shards};
 use self::maps::{Maps, config_map};
@@ -78,6 +79,8 @@ pub struct KubernetesLedger {
     maps: Maps,
     namespace: String,
     meta: Mutex<Option<OwnerReference>>,
+    /// Whoever has it changes the ledger's own object. Changes of one moment would refuse each other.
+    changing_meta: AsyncMutex<()>,
     queues: Vec<Arc<ShardQueue>>,
     routes: Routes,
     writes: Writes,
@@ -99,6 +102,7 @@ impl KubernetesLedger {
             maps: Maps::new(client, namespace),
             namespace: namespace.to_owned(),
             meta: Mutex::default(),
+            changing_meta: AsyncMutex::default(),
             queues: std::iter::repeat_with(Arc::default).take(SHARDS).collect(),
             routes: Routes::default(),
             writes: Writes::default(),

@@ -46,6 +46,7 @@ impl KubernetesLedger {
         change: impl Fn(&ConfigMap) -> Result<Meta<T>, PortError> + Send,
     ) -> Result<T, PinError> {
         let opened = self.meta().await?;
+        let _changing = self.changing_meta.lock().await;
         let mut left = ATTEMPTS_MAX;
         loop {
             left -= 1;

@@ -96,6 +96,19 @@ async fn the_journals_of_one_moment_are_noted_by_few_writes() {
     assert!(writes <= 3, "{writes} writes of the object that counts them");
 }
 
+/// Goal: what is written at a start, each for itself, is written at once: no writer of this process takes a turn from another.
+#[tokio::test]
+async fn writers_of_the_ledgers_own_object_do_not_refuse_each_other() {
+    let cluster = Cluster::start().await;
+    let ledger = cluster.opened().await;
+    let names: Vec<_> = (0..8).map(|number| format!("shop-{number}")).collect();
+    let scopes: Vec<_> = names.iter().map(|name| scope(name)).collect();
+    let stored = futures_util::future::join_all(scopes.iter().map(|scopes| ledger.store_listed(scopes))).await;
+    assert!(stored.iter().all(Result::is_ok), "{stored:?}");
+    let listed = ledger.open().await.unwrap().listed;
+    assert!(names.iter().all(|name| listed.has(&Scope::of(Some(name)))), "{listed:?}");
+}
+
 #[tokio::test]
 async fn a_shard_that_could_not_be_noted_is_noted_with_the_next_one() {
     let cluster = Cluster::start().await;
