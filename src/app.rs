@@ -193,6 +193,7 @@ fn settings(config: &Config, member: Member, grouping: Option<Grouping>, outbox:
         policy: config.policy(),
         pace: config.pace(),
         freshness: Freshness { refresh: config.distributions.refresh, miss_refresh: config.distributions.miss_refresh },
+        samples_tags: config.purge.sample_tags,
         outbox,
         grouping,
         in_force: None,

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::time::{Duration, Instant};
 
-use sandbox::cloudfront::Bucket;
+use sandbox::cloudfront::{Bucket, Quota};
 use sandbox::http::Seen;
 use support::controller::{Controller, processor_time};
 use support::fixture::{CONTAINER, image, name, namespace};
@@ -71,7 +71,8 @@ pub async fn measure(program: &str, report: &mut Report) -> io::Result<()> {
         let settle = ("ALLCLEAR__ROLLOUT__SETTLE".to_owned(), "0s".to_owned());
         let controller = Controller::start(program, &environment.chain([settle]).collect()).await?;
         controller.metric_is("allclear_workloads", WORKLOADS).await?;
-        cluster.world.cloudfront.grant_creations(Some(Bucket::new(account.every, BUCKET)));
+        let creations = Some(Bucket::new(account.every, BUCKET));
+        cluster.world.cloudfront.hold_to(Quota { creations, ..Quota::default() });
         burst(&cluster, &controller, account, &format!("2026.11.23-{index}"), report).await?;
         report.line("stopping (SIGTERM)", seconds(controller.stop().await?), "≤ 5 s");
     }
@@ -87,7 +88,7 @@ async fn burst(
 ) -> io::Result<()> {
     let world = &cluster.world;
     let (cpu, own_cpu) = (controller.cpu()?, processor_time("self")?);
-    let (created, throttled) = (world.cloudfront.invalidations().len(), world.cloudfront.creations_throttled());
+    let (created, throttled) = (world.cloudfront.invalidations().len(), world.cloudfront.beyond_quota());
     let begun = Instant::now();
     let rollout = |number| {
         let app = App { cluster: world.kubernetes.clone(), namespace: PLACE.to_owned(), name: name(number) };
@@ -105,7 +106,7 @@ async fn burst(
     let share = cpu.as_secs_f64() / (cpu + own_cpu).as_secs_f64() * 100.0;
     report.line("… share of it in all that was used, stand-ins included", format!("{share:.0} %"), "");
     let created = world.cloudfront.invalidations().len() - created;
-    let throttled = world.cloudfront.creations_throttled() - throttled;
+    let throttled = world.cloudfront.beyond_quota() - throttled;
     report.line("… creations, and throttled ones", format!("{created}, {throttled}"), "≤ 70 creations");
     ledger(&world.api.seen(), begun, report)
 }

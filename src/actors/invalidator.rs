@@ -45,7 +45,10 @@ impl Invalidator {
     pub fn new(env: Env, stop_listener: StopListener, obituary: Obituary) -> Self {
         Self {
             purges: Shell::new(Purger::new(env.settings.pace.clone()), &env),
-            catalog: Shell::new(Catalog::new(env.settings.freshness.clone()), &env),
+            catalog: Shell::new(
+                Catalog::new(env.settings.freshness.clone()).sampling_tags(env.settings.samples_tags),
+                &env,
+            ),
             looks: Looks::new(&env),
             stop_listener,
             _obituary: obituary,
@@ -118,7 +121,8 @@ impl Handler<Observe> for Invalidator {
             seen.map(|(reference, distribution, state)| PurgeSeen { reference, distribution, state }).collect();
         let catalog = self.catalog.machine();
         let denied = |why| format!("cache tags count as switched off, and paths are purged instead: {why}");
-        let listing = catalog.failure().map(str::to_owned).into_iter().chain(catalog.tags_denied().map(denied));
+        let tags = catalog.tags_denied().map(denied).into_iter().chain(catalog.tags_missing());
+        let listing = catalog.failure().map(str::to_owned).into_iter().chain(tags);
         MessageResult(Observation {
             purges,
             distributions: self.catalog.machine().known(now).map(|(count, age)| (count, age.as_secs())),

@@ -101,6 +101,8 @@ pub struct Settings {
     pub pace: Pace,
     /// How often distributions are listed.
     pub freshness: Freshness,
+    /// An answer is looked at before a purge by cache tags is believed to do anything.
+    pub samples_tags: bool,
     /// How deliveries are kept and repeated.
     pub outbox: delivery::Settings,
     /// The group; `None` while alone.

@@ -245,13 +245,13 @@ impl Cdn for CloudFront {
         Err(unusable(attempted(), &format!("there are more than {PAGES_MAX} pages of them")))
     }
 
-    async fn has_cache_tags(&self, distribution: &DistributionId) -> Result<bool, CdnError> {
+    async fn cache_tag_header(&self, distribution: &DistributionId) -> Result<Option<String>, CdnError> {
         let attempted =
             || format!("failed to read the configuration of {distribution}, to see whether it has cache tags");
         let call = self.client.get_distribution_config().id(distribution.as_str());
         let answer = call.send().await.map_err(|error| failure(attempted(), &error))?;
         let config = answer.distribution_config.ok_or_else(|| truncated(attempted()))?;
-        Ok(config.cache_tag_config.is_some())
+        Ok(config.cache_tag_config.map(|tags| tags.header_name))
     }
 
     async fn create(

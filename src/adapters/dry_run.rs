@@ -22,8 +22,8 @@ impl Cdn for DryCdn {
         self.0.distributions().await
     }
 
-    async fn has_cache_tags(&self, distribution: &DistributionId) -> Result<bool, CdnError> {
-        self.0.has_cache_tags(distribution).await
+    async fn cache_tag_header(&self, distribution: &DistributionId) -> Result<Option<String>, CdnError> {
+        self.0.cache_tag_header(distribution).await
     }
 
     async fn create(

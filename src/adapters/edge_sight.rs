@@ -45,7 +45,8 @@ impl EdgeAndPods {
     }
 
     /// The new pods of a workload. Who may write a pod's status chooses its address: none of this machine, nor of what hands out credentials.
-    async fn pods(&self, workload: &WorkloadId) -> Result<Vec<SocketAddr>, NoPods> {
+    async fn pods(&self, workload: Option<&WorkloadId>) -> Result<Vec<SocketAddr>, NoPods> {
+        let Some(workload) = workload else { return Ok(Vec::new()) };
         let pods = self.cluster.new_pods(workload).await?;
         match pods.iter().find_map(|pod| Some((pod.ip(), (self.refusal)(pod.ip())?))) {
             Some((address, why)) => Err(NoPods::Hidden(address, why)),
@@ -56,7 +57,7 @@ impl EdgeAndPods {
 
 #[async_trait]
 impl EdgeSight for EdgeAndPods {
-    async fn ask(&self, workload: &WorkloadId, question: &Question) -> Answers {
+    async fn ask(&self, workload: Option<&WorkloadId>, question: &Question) -> Answers {
         self.look.ask(question, self.pods(workload)).await
     }
 }

@@ -16,12 +16,13 @@ use super::problem::Place;
 
 /// The keys that are published: each is about what becomes of a workload, and none names a file, an address or a credential. A name
 /// that ends in a dot stands for all keys of a section.
-const PUBLISHED: [&str; 22] = [
+const PUBLISHED: [&str; 23] = [
     "watch.",
     "rollout.",
     "version.",
     "purge.",
     "proof.enabled",
+    "proof.from",
     "proof.paths",
     "tenants.",
     "distributions.",

@@ -354,9 +354,10 @@ mod tests {
                 "c.toml:4:1: purge.debonce: is not a key; fix: did you mean purge.debounce?",
                 "c.toml:5:9: purge.paths: cannot be a list of lists; fix: write a plain value",
                 "c.toml:7:2: purgee: is not a section; fix: did you mean the section purge?",
-                "c.toml:8:1: purge.x: is not a key; fix: remove it, or use purge.again_max, purge.completion_timeout, \
-                 purge.creations_per_second, purge.creations_per_second_max, purge.debounce, purge.on_recovered, \
-                 purge.on_rollback, purge.paths or purge.poll_first",
+                "c.toml:8:1: purge.x: is not a key; fix: remove it, or use purge.again_after, purge.again_max, \
+                 purge.completion_timeout, purge.creations_per_second, purge.creations_per_second_max, \
+                 purge.debounce, purge.on_recovered, purge.on_rollback, purge.paths, purge.poll_first or \
+                 purge.sample_tags",
             ]
         );
     }

@@ -7,7 +7,8 @@ use super::values::Values;
 use kernel::names::host::Host;
 use kernel::names::paths::Path;
 use proof::asked::{PATHS_MAX, distinct, one_path};
-use purge::bounds::policy;
+use proof::look::Again;
+use purge::bounds::policy::{self, LooksFrom};
 
 /// Hosts with private addresses at most: what is looked at from inside a company's network is not behind CloudFront as a rule.
 const PRIVATE_HOSTS_MAX: usize = 32;
@@ -21,12 +22,14 @@ pub struct Proof {
     pub paths: Vec<Path>,
     /// Hosts, in lower case and without port, that may have private addresses.
     pub private_hosts: BTreeSet<String>,
+    /// Which members of a group look.
+    pub from: LooksFrom,
 }
 
 impl Proof {
-    /// What decisions depend on, with `purge.again_max`.
-    pub(super) fn policy(&self, again_max: u8) -> policy::Proof {
-        policy::Proof { enabled: self.enabled, paths: self.paths.clone(), again_max }
+    /// What decisions depend on, with the further purges of `purge.*`.
+    pub(super) fn policy(&self, again: Again) -> policy::Proof {
+        policy::Proof { enabled: self.enabled, paths: self.paths.clone(), again, from: self.from }
     }
 }
 
@@ -34,7 +37,10 @@ pub(super) fn read(values: &mut Values<'_>) -> Option<Proof> {
     let enabled = values.truth("proof.enabled");
     let paths = paths(values);
     let private_hosts = values.list("proof.private_hosts", "list of hosts", PRIVATE_HOSTS_MAX, host);
-    Some(Proof { enabled: enabled?, paths: paths?, private_hosts: private_hosts?.into_iter().collect() })
+    let from = [("executor", LooksFrom::Executor), ("every-member", LooksFrom::EveryMember)];
+    let from = values.choice("proof.from", &from);
+    let private_hosts = private_hosts?.into_iter().collect();
+    Some(Proof { enabled: enabled?, paths: paths?, private_hosts, from: from? })
 }
 
 fn paths(values: &mut Values<'_>) -> Option<Vec<Path>> {

@@ -63,6 +63,7 @@ use kernel::machine::millis;
 use kernel::names::paths::PathSet;
 use layers::Layer;
 use problem::Findings;
+use proof::look::Again;
 use purge::agreement::roster::Trust;
 use purge::bounds::policy::{
     Agreement, AtBarrier, AtTimeout, Choice, Missing, OnMissing, OnRollback, Policy, Versions,
@@ -285,8 +286,10 @@ pub struct Purge {
     pub on_recovered: Choice,
     /// A rollout that is rolled back, before it was complete, to what the edge was last made to agree with (decision 31).
     pub on_rollback: OnRollback,
-    /// Further purges of what is still stale.
-    pub again_max: u8,
+    /// Further purges of what is looked at, and when the first is made in any case.
+    pub again: Again,
+    /// Before a purge by cache tags, whether answers carry the header with their tags.
+    pub sample_tags: bool,
 }
 
 /// `distributions.*`
@@ -456,7 +459,7 @@ impl Config {
                 takeover: self.group.takeover,
                 rules: Rules::CURRENT,
             },
-            proof: self.proof.policy(self.purge.again_max),
+            proof: self.proof.policy(self.purge.again),
         }
     }
 

@@ -27,7 +27,7 @@ use kernel::mask::shown;
 use kernel::names::image::VersionOf;
 use kernel::names::paths::{self, PathSet};
 use kernel::text::unread;
-use proof::look::AGAIN_MAX;
+use proof::look::{AGAIN_MAX, Again};
 use purge::bounds::policy::{Choice, OnMissing, OnRollback, Versions};
 use purge::bounds::tenants::PATHS_SENT_MAX;
 use purge::records::record::VOTE_PATH_BYTES_MAX;
@@ -177,7 +177,8 @@ fn purge(values: &mut Values<'_>) -> Option<Purge> {
     let on_recovered = values.choice("purge.on_recovered", &[("purge", Choice::Purge), ("skip", Choice::Skip)]);
     let rollback = [("if-served", OnRollback::IfServed), ("purge", OnRollback::Purge), ("close", OnRollback::Close)];
     let on_rollback = values.choice("purge.on_rollback", &rollback);
-    let again_max = values.whole("purge.again_max", 0..=AGAIN_MAX);
+    let again = again(values);
+    let sample_tags = values.truth("purge.sample_tags");
     Some(Purge {
         paths: paths?,
         debounce: debounce?,
@@ -187,8 +188,17 @@ fn purge(values: &mut Values<'_>) -> Option<Purge> {
         creations_per_second_max: creations_per_second_max?,
         on_recovered: on_recovered?,
         on_rollback: on_rollback?,
-        again_max: again_max?,
+        again: again?,
+        sample_tags: sample_tags?,
     })
+}
+
+/// The further purges of what is looked at.
+fn again(values: &mut Values<'_>) -> Option<Again> {
+    let max = values.whole("purge.again_max", 0..=AGAIN_MAX);
+    let after = values.duration("purge.again_after", Duration::ZERO..=60 * MINUTE)?;
+    let after_s = u32::try_from(after.as_secs()).ok().filter(|seconds| *seconds > 0);
+    Some(Again { max: max?, after_s })
 }
 
 fn paths(values: &mut Values<'_>) -> Option<PathSet> {

@@ -305,11 +305,12 @@ fn paths(workload: &Workload, policy: &Policy) -> PathsSeen {
 
 fn proof(workload: &Workload, policy: &Policy) -> ProofSeen {
     let said = &workload.tuning.proof;
-    let look = policy.proof_of(workload).map(|Proven { paths, marker, again_max }| LookSeen {
+    let look = policy.proof_of(workload).map(|Proven { paths, marker, again }| LookSeen {
         paths: paths.iter().map(ToString::to_string).collect(),
         paths_from: source(said.paths.is_some()),
         marker: marker.map(|marker| marker.to_string()),
-        again_max,
+        again_max: again.max,
+        again_after_s: again.after_s,
     });
     ProofSeen { enabled: look.is_some(), from: source(said.enabled.is_some()), look }
 }

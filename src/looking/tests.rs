@@ -103,7 +103,7 @@ impl Cdn for Account {
         self.0.clone()
     }
 
-    async fn has_cache_tags(&self, _: &DistributionId) -> Result<bool, CdnError> {
+    async fn cache_tag_header(&self, _: &DistributionId) -> Result<Option<String>, CdnError> {
         only_looks()
     }
 

@@ -9,6 +9,7 @@
 
 mod batch;
 mod bucket;
+mod quota;
 mod wire;
 mod xml;
 
@@ -18,6 +19,7 @@ use std::time::{Duration, Instant};
 
 use batch::Batch;
 pub use bucket::Bucket;
+pub use quota::Quota;
 
 use super::http::{Reply, Request, StandIn};
 
@@ -167,15 +169,14 @@ impl CloudFrontStandIn {
         self.lock().throttled = requests;
     }
 
-    /// Grants creations by this bucket from now on, which begins full; `None`: all of them. One beyond it is answered as
-    /// [`CloudFrontStandIn::throttle`] does, before anything else of it is looked at.
-    pub fn grant_creations(&self, bucket: Option<Bucket>) {
-        self.lock().bucket = bucket;
+    /// Holds the account to this quota from now on.
+    pub fn hold_to(&self, quota: Quota) {
+        self.lock().quota = quota;
     }
 
-    /// Creations that the bucket has not granted, since the stand-in was made.
-    pub fn creations_throttled(&self) -> u64 {
-        self.lock().beyond_bucket
+    /// Creations that the account's quota has not granted.
+    pub fn beyond_quota(&self) -> u64 {
+        self.lock().beyond_quota
     }
 
     /// Denies every call, or stops doing so.
@@ -283,8 +284,8 @@ struct State {
     created: u64,
     throttled: u32,
     completes_at_look: Option<u32>,
-    bucket: Option<Bucket>,
-    beyond_bucket: u64,
+    quota: Quota,
+    beyond_quota: u64,
     denied: bool,
     denied_keys: BTreeSet<String>,
     configurations_denied: bool,
@@ -331,11 +332,10 @@ impl State {
             return Some(wire::throttled());
         }
         let creates = request.method == "POST" && request.path.ends_with("/invalidation");
-        let bucket = self.bucket.as_mut().filter(|_| creates)?;
-        if bucket.take(Instant::now()) {
+        if !creates || self.quota.grants_call(Instant::now()) {
             return None;
         }
-        self.beyond_bucket += 1;
+        self.beyond_quota += 1;
         Some(wire::throttled())
     }
 
@@ -473,23 +473,5 @@ impl Call<'_> {
                 "The caller reference was used for an invalidation batch with other paths.",
             ),
         })
-    }
-
-    fn over_quota(&self, state: &State, distribution: &str, batch: &Batch) -> Option<Reply> {
-        let (mut plain, mut wildcards) = (batch.paths.len() - batch.wildcards(), batch.wildcards());
-        if plain > self.options.paths_in_progress_max {
-            let message = "Your request contains too many invalidation paths.";
-            return Some(wire::error(413, "BatchTooLarge", message));
-        }
-        let in_progress = |entry: &&Entry| entry.status(self.now, self.options) == Status::InProgress;
-        for entry in state.known(distribution).filter(in_progress) {
-            let entry_wildcards = batch::wildcards(&entry.record.paths);
-            plain += entry.record.paths.len() - entry_wildcards;
-            wildcards += entry_wildcards;
-        }
-        let over = plain > self.options.paths_in_progress_max || wildcards > self.options.wildcards_in_progress_max;
-        let message =
-            "Processing your request will cause you to exceed the maximum number of in-progress invalidations.";
-        over.then(|| wire::error(400, "TooManyInvalidationsInProgress", message))
     }
 }

@@ -188,7 +188,7 @@ pub const EFFECTS: [(&str, &[&str]); 8] = [
             "tell_doubt",
         ],
     ),
-    ("catalog", &["list_distributions", "answer", "read_tags"]),
+    ("catalog", &["list_distributions", "answer", "read_tags", "sample"]),
     ("purge", &["create", "poll", "search", "report"]),
     ("turns", &["ask"]),
     (

@@ -14,7 +14,7 @@ use kernel::names::distribution::{Distribution, DistributionId};
 use kernel::names::paths::{Path, PathSet};
 use kernel::refusal::Cause;
 use purge::ports::{Cdn, CdnError, CdnErrorClass, Invalidation, InvalidationStatus};
-use sandbox::cloudfront::{self as stand_in, CloudFrontStandIn, ReuseError, Status};
+use sandbox::cloudfront::{self as stand_in, Bucket, CloudFrontStandIn, Quota, ReuseError, Status};
 use sandbox::http::{Action, Fault, Reply, Server, When};
 
 const SECRET: &str = "hunter2-secret-access-key";
@@ -113,11 +113,11 @@ async fn all_pages_of_the_listing_are_read_with_everything_that_matters() {
 async fn whether_a_distribution_has_cache_tags_is_read_from_its_configuration() {
     let world = World::new(stand_in::Options::default()).await;
     world.account.add_distribution(stand_in::Distribution { cache_tags: true, ..stand_in::Distribution::new("E2") });
-    assert_eq!(world.cdn.has_cache_tags(&id("E1")).await, Ok(false));
-    assert_eq!(world.cdn.has_cache_tags(&id("E2")).await, Ok(true));
-    assert_eq!(class(world.cdn.has_cache_tags(&id("E3")).await), CdnErrorClass::Gone);
+    assert_eq!(world.cdn.cache_tag_header(&id("E1")).await, Ok(None));
+    assert_eq!(world.cdn.cache_tag_header(&id("E2")).await, Ok(Some("Cache-Tag".to_owned())));
+    assert_eq!(class(world.cdn.cache_tag_header(&id("E3")).await), CdnErrorClass::Gone);
     world.account.deny_configurations(true);
-    assert_eq!(class(world.cdn.has_cache_tags(&id("E2")).await), CdnErrorClass::Denied);
+    assert_eq!(class(world.cdn.cache_tag_header(&id("E2")).await), CdnErrorClass::Denied);
 }
 
 #[tokio::test]
@@ -277,6 +277,27 @@ async fn quotas_in_progress_refuse_until_something_completes() {
     narrow.create("r1", &["/a"]).await.expect("created");
     assert_eq!(class(narrow.create("r2", &["/b", "/c"]).await), CdnErrorClass::TooManyInProgress);
     assert_eq!(class(narrow.create("r3", &["/b", "/c", "/d"]).await), CdnErrorClass::Refused, "too large by itself");
+}
+
+// What is quoted in 2026 is of the account, in any distribution, and all three rules may hold at once.
+#[tokio::test]
+async fn quotas_of_the_account_refuse_what_is_beyond_them_in_any_distribution() {
+    let world = World::new(stand_in::Options::default()).await;
+    world.account.add_distribution(stand_in::Distribution::new("E2"));
+    let hour = Duration::from_secs(3_600);
+    let of = |size: u32| Some(Bucket::new(hour, size));
+    let refused = async |of: &str, name: &str, items: &[&str]| {
+        world.cdn.create(&id(of), &reference(name), &paths(items)).await.err().map(|error| error.class)
+    };
+    world.account.hold_to(Quota { wildcards: of(1), items: of(4), ..Quota::default() });
+    assert_eq!(refused("E1", "r1", &["/a/*"]).await, None);
+    assert_eq!(refused("E2", "r2", &["/b/*"]).await, Some(CdnErrorClass::TooManyInProgress), "one wildcard");
+    assert_eq!(refused("E2", "r3", &["/b", "/c", "/d"]).await, None, "what was refused cost nothing");
+    assert_eq!(refused("E1", "r4", &["/e"]).await, Some(CdnErrorClass::TooManyInProgress), "four items");
+    world.account.hold_to(Quota { creations: of(1), ..Quota::default() });
+    assert_eq!(refused("E1", "r5", &["/e"]).await, None);
+    assert_eq!(refused("E2", "r6", &["/f"]).await, Some(CdnErrorClass::Throttled));
+    assert_eq!(world.account.beyond_quota(), 3);
 }
 
 #[tokio::test]

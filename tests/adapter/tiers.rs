@@ -212,7 +212,8 @@ async fn the_look_sees_an_old_copy_by_its_age_and_by_its_content_and_a_new_one_t
     })
     .await;
     cdn.tiers.site.deploy("2");
-    let mut span = Span { before: Some(signed(clock.now())), after: 0 };
+    let ordered = Some(signed(clock.now()));
+    let mut span = Span { before: ordered, ordered, after: 0 };
     cdn.until_completed(&cdn.purge("/*")).await;
     span.after = signed(clock.now());
     let answers = ask().await;

@@ -114,7 +114,7 @@ fn invalidations(bytes: &[u8]) -> bool {
         Ok(_) => true,
         Err(error) => spoken(&error),
     };
-    if let Err(error) = of(bytes, async |cdn| cdn.has_cache_tags(&distribution()).await) {
+    if let Err(error) = of(bytes, async |cdn| cdn.cache_tag_header(&distribution()).await) {
         spoken(&error);
     }
     match of(bytes, async |cdn| cdn.create(&distribution(), &Reference("ref".to_owned()), &Default::default()).await) {

@@ -3,7 +3,7 @@
 
 use kernel::machine::{Machine, Timestamp};
 use proof::asked::{Answer, Answers, Body, Headers, Page, QuestionId, Reply};
-use proof::look::{Effect, Event, Look, Phase, Stored};
+use proof::look::{Again, Effect, Event, Look, Phase, Stored};
 use proof::tally::{Found, PAGE_REQUESTS_MAX};
 use proof::verdict::Follows;
 use stateright::{Checker, Expectation, HasDiscoveries, Model, Property};
@@ -140,7 +140,7 @@ impl Model for World {
         let before = Timestamp::from_millis(now.as_millis() - 10 * SECOND_MS);
         let page: Page = "www.example.com/".to_owned().try_into().unwrap();
         let paths = std::iter::once("/*".parse().unwrap()).collect();
-        let look = Look::begin(now, Some(before), paths, [page], None, self.again_max).unwrap();
+        let look = Look::begin(now, Some(before).into(), paths, [page], None, Again::up_to(self.again_max)).unwrap();
         let mut state = State {
             durable: look.stored().clone(),
             look,

@@ -157,8 +157,10 @@ proptest! {
             catalog::Effect::List if how.is_multiple_of(4) => Some(catalog::Event::Listed(vec![distribution()])),
             catalog::Effect::List if how.is_multiple_of(2) => Some(catalog::Event::Listed(Vec::new())),
             catalog::Effect::List => Some(catalog::Event::ListFailed("throttled".to_owned())),
-            catalog::Effect::ReadTags(id) => Some(catalog::Event::TagsRead(id, Ok(how.is_multiple_of(2)))),
-            catalog::Effect::Answer(..) => None,
+            catalog::Effect::ReadTags(id) => {
+                Some(catalog::Event::TagsRead(id, Ok(how.is_multiple_of(2).then(|| "tag".to_owned()))))
+            }
+            catalog::Effect::Answer(..) | catalog::Effect::Sample(..) => None,
         };
         let asks = |what: u8| match what % 8 {
             0 => catalog::Event::Begun,

@@ -8,13 +8,15 @@ use allclear::actors::Env;
 use allclear::actors::invalidator::Invalidator;
 use allclear::actors::lifecycle::{Obituary, StopSignal};
 use allclear::actors::looks::{AskEdge, EdgeAnswered, LeaveEdge};
-use allclear::actors::message::{Died, Drain, Who};
+use allclear::actors::message::{Died, Drain, MatchPlan, Observe, Who};
 use allclear::telemetry::{Form, Metrics};
 use kernel::id::{Reference, WorkloadId};
 use kernel::machine::Timestamp;
+use kernel::names::host::Host;
 use kernel::replica::duty::Singleton;
 use proof::asked::{Answer, Answers, Body, Headers, Page, Question, QuestionId, Reply};
 use proof::turns::Asker;
+use purge::bounds::plan::Plan;
 use support::fakes::{Fault, Millis, World};
 use support::stage::{in_system, settings, unexpected_panics};
 
@@ -311,5 +313,32 @@ fn a_rebuilt_invalidator_has_forgotten_all_questions_and_answers_those_that_are_
         bench.ask(&one, "h", 1).await;
         pass(1_000).await;
         assert_eq!((one.heard().len(), bench.asked("h").len()), (1, 2));
+    });
+}
+
+/// The answer that carries no tags, though the distribution has them switched on.
+#[test]
+fn before_a_purge_by_tag_one_answer_is_looked_at_and_paths_are_purged_where_it_carries_none() {
+    play(async |world| {
+        world.distribution("E1", &["www.example.com"]);
+        world.state().distributions[0].cache_tags = true;
+        let mut untagged = answers(1);
+        untagged.edge.hops[0].headers = Headers::of([("x-amz-cf-id", "id")], None);
+        world.state().edge = Some(untagged);
+        let bench = Bench::begin(world);
+        let plan = || Plan {
+            hosts: [Host::parse("www.example.com").unwrap()].into(),
+            paths: ["#shop".parse().unwrap()].into_iter().collect(),
+            ..Plan::default()
+        };
+        for _ in 0..2 {
+            let found = bench.invalidator.send(MatchPlan { plan: Box::new(plan()), newer: false }).await.unwrap();
+            let found = found.unwrap().unwrap();
+            assert_eq!((found.distributions.len(), found.tagged.len()), (1, 0));
+        }
+        assert_eq!(bench.asked("www.example.com/").len(), 1, "looked at once for a while");
+        let seen = bench.invalidator.send(Observe).await.unwrap();
+        let said = "E1 is purged by paths and not by cache tags: www.example.com/ comes without the header cache-tag";
+        assert!(seen.troubles.iter().any(|trouble| trouble.starts_with(said)), "{:?}", seen.troubles);
     });
 }

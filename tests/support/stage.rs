@@ -137,6 +137,7 @@ pub fn settings() -> Settings {
         },
         pace: Pace::default(),
         freshness: Freshness::default(),
+        samples_tags: true,
         in_force: None,
         outbox: delivery::Settings { schedules: BTreeMap::from(schedules), ..delivery::Settings::default() },
     }

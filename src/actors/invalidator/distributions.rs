@@ -6,6 +6,7 @@ use super::Invalidator;
 use crate::actors::shell::{Drives, Shell};
 use kernel::names::distribution::DistributionId;
 use kernel::refusal::Cause;
+use proof::asked::Question;
 use purge::purges::catalog::{self, Catalog};
 
 impl Drives<Catalog> for Invalidator {
@@ -18,6 +19,7 @@ impl Drives<Catalog> for Invalidator {
         match effect {
             catalog::Effect::List => self.list(ctx),
             catalog::Effect::ReadTags(id) => self.read_tags(id, ctx),
+            catalog::Effect::Sample(id, question) => self.sample(id, question, ctx),
             catalog::Effect::Answer(token, answer) => {
                 if let Some(question) = self.questions.remove(&token) {
                     // The rollout that asked may have ended meanwhile.
@@ -49,9 +51,22 @@ impl Invalidator {
     fn read_tags(&mut self, id: DistributionId, ctx: &mut Context<Self>) {
         let (env, asked) = (self.env.clone(), id.clone());
         let cdn = env.ports.cdn.clone();
-        Drives::<Catalog>::ask(self, ctx, async move { cdn.has_cache_tags(&asked).await }, move |read| {
+        Drives::<Catalog>::ask(self, ctx, async move { cdn.cache_tag_header(&asked).await }, move |read| {
             env.heard_of_cdn(Cause::ReadTags, id.as_str(), read.as_ref().err());
             catalog::Event::TagsRead(id, read.map_err(|error| (error.class, error.message)))
+        });
+    }
+
+    fn sample(&mut self, id: DistributionId, question: Box<Question>, ctx: &mut Context<Self>) {
+        let edge = self.env.ports.edge.clone();
+        let metrics = self.env.metrics.clone();
+        let call = async move {
+            let answers = edge.ask(None, &question).await;
+            (question, answers)
+        };
+        Drives::<Catalog>::ask(self, ctx, call, move |(question, answers)| {
+            metrics.edge.asked(answers.edge.failure.is_some());
+            catalog::Event::Sampled(id, question, Box::new(answers))
         });
     }
 }

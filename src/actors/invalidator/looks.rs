@@ -58,7 +58,7 @@ impl Invalidator {
     fn ask_edge(&mut self, asker: Asker, question: Box<Question>, ctx: &mut Context<Self>) {
         let edge = self.env.ports.edge.clone();
         let call = async move {
-            let answers = edge.ask(&asker.0, &question).await;
+            let answers = edge.ask(Some(&asker.0), &question).await;
             (asker, question, answers)
         };
         ctx.spawn(call.into_actor(self).map(|(asker, question, answers), actor, ctx| {

@@ -76,7 +76,7 @@ pub(super) fn distribution(summary: DistributionSummary) -> Option<Distribution>
         enabled: summary.enabled,
         staging: summary.staging,
         tenant_only: summary.connection_mode == Some(ConnectionMode::TenantOnly),
-        // The listing does not tell; see `Cdn::has_cache_tags`.
+        // The listing does not tell; see `Cdn::cache_tag_header`.
         cache_tags: false,
         id,
     };

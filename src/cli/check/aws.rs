@@ -99,7 +99,7 @@ pub async fn actions(cdn: &CloudFront, distributions: &[DistributionId], after: 
         let tried = distributions.iter().take(TRIED_MAX);
         for distribution in tried.clone() {
             let answer = match cause {
-                Cause::ReadTags => cdn.has_cache_tags(distribution).await.map(drop),
+                Cause::ReadTags => cdn.cache_tag_header(distribution).await.map(drop),
                 Cause::ListInvalidations => cdn.try_list(distribution).await,
                 Cause::GetInvalidation => cdn.try_get(distribution).await,
                 Cause::CreateInvalidation => cdn.try_create(distribution).await,

@@ -219,7 +219,7 @@ fn usable(found: &Found) -> Vec<Finding> {
 async fn tags(found: &Found, cdn: &CloudFront) -> Finding {
     let mut without = Vec::new();
     for (id, workload) in found.tagged.iter().take(NAMED_MAX) {
-        if let Ok(false) = cdn.has_cache_tags(id).await {
+        if let Ok(None) = cdn.cache_tag_header(id).await {
             without.push(format!("{id} (for {workload})"));
         }
     }

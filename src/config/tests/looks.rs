@@ -1,15 +1,18 @@
-//! `proof.*` and `purge.again_max`. What is refused of them is in mistakes.txt.
+//! `proof.*` and `purge.again_*`. What is refused of them is in mistakes.txt.
 
 use super::*;
-use purge::bounds::policy;
+use proof::look::Again;
+use purge::bounds::policy::{self, LooksFrom};
 
 #[test]
 fn what_is_said_of_looks_reaches_decisions_and_the_guard() {
     let file = "[proof]\nenabled = true\npaths = [\"/\", \"/shop/?page=2\", \"/\"]\nprivate_hosts = [\"WWW.example.com\", \"x.test\"]\n\
-                [purge]\nagain_max = 0\n";
+                from = \"every-member\"\n[purge]\nagain_max = 2\nagain_after = \"90s\"\nsample_tags = false\n";
     let config = load_with(&[("c.toml", file)], &[], &[]).unwrap().config;
     let paths = ["/", "/shop/?page=2"].map(|path| path.parse().unwrap()).into();
-    assert_eq!(config.policy().proof, policy::Proof { enabled: true, paths, again_max: 0 });
+    let again = Again { max: 2, after_s: Some(90) };
+    assert_eq!(config.policy().proof, policy::Proof { enabled: true, paths, again, from: LooksFrom::EveryMember });
+    assert!(!config.purge.sample_tags);
     let hosts: Vec<&str> = config.proof.private_hosts.iter().map(String::as_str).collect();
     assert_eq!(hosts, ["www.example.com", "x.test"], "as a page names its host");
 }
@@ -23,8 +26,9 @@ fn the_environment_says_it_too() {
         ("ALLCLEAR__PURGE__AGAIN_MAX", " 3 "),
     ];
     let config = load_with(&[], &variables, &[]).unwrap().config;
-    let policy::Proof { enabled, paths, again_max } = config.policy().proof;
-    assert_eq!((enabled, paths.len(), again_max, config.proof.private_hosts.len()), (true, 2, 3, 1));
+    let policy::Proof { enabled, paths, again, from } = config.policy().proof;
+    assert_eq!((enabled, paths.len(), again, config.proof.private_hosts.len()), (true, 2, Again::up_to(3), 1));
+    assert_eq!((from, config.purge.sample_tags), (LooksFrom::Executor, true));
     for bad in ["4", "-1", "1.0", "many", "256"] {
         let found = problems(&[], &[("ALLCLEAR__PURGE__AGAIN_MAX", bad)]);
         assert!(found.len() == 1 && found[0].ends_with("fix: write a whole number from 0 to 3"), "{bad}: {found:?}");

@@ -58,12 +58,14 @@ impl Given {
 }
 
 /// Keys with a value that is valid for them and differs from the default, as it is written in TOML.
-const VALID: [(&str, &str); 11] = [
+const VALID: [(&str, &str); 13] = [
     ("watch.namespaces", "[\"shop\"]"),
     ("rollout.timeout", "\"20m\""),
     ("purge.creations_per_second", "0.25"),
     ("purge.on_recovered", "\"skip\""),
     ("purge.again_max", "0"),
+    ("purge.again_after", "\"1m\""),
+    ("purge.sample_tags", "false"),
     ("proof.paths", "[\"/shop\"]"),
     ("version.of", "\"annotation example.com/site-version\""),
     ("version.same_digest_is_same", "false"),

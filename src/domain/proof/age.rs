@@ -10,7 +10,8 @@
 //! ```
 //!
 //! What was made after the purge was ordered was not stored before it, also while the purge was under way: visitors fill an edge before
-//! CloudFront says that it is complete. A life that did not see the order counts from when it was complete, *after*.
+//! CloudFront says that it is complete. A life that did not see the order counts from when it was complete, *after*. A member that did not
+//! order it itself knows two instants between which that was, and says nothing of what was made between them.
 //!
 //! A miss without an age proves that its place was empty, and nothing of the answer.
 //!
@@ -34,11 +35,13 @@ const PLACE_CHARS_MAX: usize = 16;
 /// Longest name of another CDN in bytes.
 const NAME_BYTES_MAX: usize = 60;
 
-/// Two instants of this life, in milliseconds of its clock; one that lies before its beginning is negative.
+/// Instants of this life, in milliseconds of its clock; one that lies before its beginning is negative.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Span {
     /// The purge had not been ordered yet. `None` in a life that did not see it.
     pub before: Option<i64>,
+    /// It had been ordered by then. `None` in a life that does not know.
+    pub ordered: Option<i64>,
     /// It was complete by then.
     pub after: i64,
 }
@@ -63,7 +66,7 @@ pub enum Why {
     /// Misses alone.
     #[serde(rename = "m")]
     NotCached,
-    /// Made within two seconds of *before*.
+    /// Made within two seconds of the order, or of the instants between which that was.
     #[serde(rename = "d")]
     During,
     /// It may be from before the purge, and this life does not know when that was.
@@ -153,7 +156,7 @@ impl Span {
             Shown::Empty => return Relation::Empty,
             Shown::Nothing(why) => return Relation::Nothing(why.clone()),
         };
-        let bound = self.before.unwrap_or(self.after);
+        let bound = self.ordered.unwrap_or(self.after);
         if earliest > bound.saturating_add(ERROR_MS) {
             return Relation::After;
         }

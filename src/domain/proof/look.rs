@@ -6,6 +6,7 @@
 //!    ▲       ├── neither fresh nor helped ──────────────────│──────────────────────▲
 //!    │       └── stale, and a further purge may help ──▶ Again ◀──── stale ─────┘  │
 //!    └────────────── it is complete ─────────────────────────┴── it cannot be made ┘
+//!  Waiting, where one more is wanted in any case: its time comes ──▶ Again
 //!  a newer purge contains it, or it is forgotten: ends, and says nothing
 //! ```
 //!
@@ -19,24 +20,23 @@
 //!
 //! Not for what an answer shows, nor for how often anything may be asked: that is [`crate::turns`].
 
+mod stored;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use kernel::machine::{Machine, Timestamp};
 use kernel::names::paths::PathSet;
-use serde::{Deserialize, Serialize};
 
+pub use self::stored::{AGAIN_MAX, Again, Phase, Stored};
 use crate::age::{Span, signed};
 use crate::asked::{Answers, PATHS_MAX, Page, Question, QuestionId};
 use crate::marker::Marker;
 use crate::tally::{Found, Judge, Tally};
-use crate::verdict::{Follows, Told, Verdict, can_be_helped, verdict, worst};
+use crate::verdict::{Follows, Told, Verdict, blind, can_be_helped, verdict, worst};
 
 /// Pages of one purge: 8 hosts with 4 paths each.
 pub const PAGES_MAX: usize = 8 * PATHS_MAX;
-
-/// Further purges that may be made by themselves after one.
-pub const AGAIN_MAX: u8 = 3;
 
 /// From the order of a purge to the first look, in milliseconds. What that look leaves at the edge must be seen to be newer than the
 /// order, and an age may be off by two seconds.
@@ -48,62 +48,19 @@ const ANSWER_WAIT: Duration = Duration::from_secs(30 * 60);
 /// What is late, in seconds. A look waits a little for others at any time.
 const LATE_S: u32 = 10;
 
-/// Which part of the work it is at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum Phase {
-    #[serde(rename = "l")]
-    Looking,
-    /// What was fresh is looked at once more.
-    #[serde(rename = "m")]
-    Later,
-    /// A further purge is on its way.
-    #[serde(rename = "a")]
-    Again,
-    #[serde(rename = "d")]
-    Done,
+/// Between which instants of this life a purge was ordered, as far as it knows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Ordered {
+    /// It had not been yet.
+    pub after: Option<Timestamp>,
+    /// It had been.
+    pub by: Option<Timestamp>,
 }
 
-/// What of it is durable: no instants, for those mean nothing to another life.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Stored {
-    /// What was purged.
-    #[serde(rename = "p")]
-    pub paths: PathSet,
-    #[serde(rename = "m", default, skip_serializing_if = "Option::is_none")]
-    pub marker: Option<Marker>,
-    #[serde(rename = "x", default)]
-    pub again_max: u8,
-    /// Further purges that were complete.
-    #[serde(rename = "r", default)]
-    pub round: u8,
-    #[serde(rename = "s")]
-    pub phase: Phase,
-    /// How long ago the purge was complete when this was written, at least.
-    #[serde(rename = "e", default)]
-    pub elapsed_ms: u64,
-    /// Another life began to count that.
-    #[serde(rename = "b", default, skip_serializing_if = "is_false")]
-    pub resumed: bool,
-    /// How late the latest look was.
-    #[serde(rename = "t", default)]
-    pub late_s: u32,
-    /// Grows with each form that is to be written.
-    #[serde(rename = "n")]
-    pub number: u32,
-    #[serde(rename = "g")]
-    pub pages: Vec<Tally>,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
-const fn is_false(flag: &bool) -> bool {
-    !*flag
-}
-
-impl Stored {
-    /// Whether a question may be asked by it.
-    pub fn has_booked(&self, id: QuestionId) -> bool {
-        let booked = self.pages.get(usize::from(id.page)).is_some_and(|tally| tally.looks >= id.look);
-        self.round == id.round && booked
+/// By a call of this life's own, begun at that instant.
+impl From<Option<Timestamp>> for Ordered {
+    fn from(called: Option<Timestamp>) -> Self {
+        Self { after: called, by: called }
     }
 }
 
@@ -174,15 +131,14 @@ impl Effect {
 }
 
 impl Look {
-    /// A purge of `paths` is complete at `now`; `before`: it was ordered in this life at that instant. Pages that it is not about are not
-    /// looked at; `None` if none is left.
+    /// A purge of `paths` is complete at `now`. Pages that it is not about are not looked at; `None` if none is left.
     pub fn begin(
         now: Timestamp,
-        before: Option<Timestamp>,
+        ordered: Ordered,
         paths: PathSet,
         pages: impl IntoIterator<Item = Page>,
         marker: Option<Marker>,
-        again_max: u8,
+        again: Again,
     ) -> Option<Self> {
         let mut seen = BTreeSet::new();
         let pages = pages.into_iter().filter(|page| page.is_of(&paths) && seen.insert(page.clone()));
@@ -190,25 +146,29 @@ impl Look {
         let stored = Stored {
             paths,
             marker,
-            again_max: again_max.min(AGAIN_MAX),
+            again_max: again.max.min(AGAIN_MAX),
+            again_after_s: again.after_s.filter(|_| again.max > 0),
             round: 0,
             phase: Phase::Looking,
             elapsed_ms: 0,
-            resumed: before.is_none(),
+            resumed: ordered.by.is_none(),
             late_s: 0,
             number: 0,
             pages,
         };
         let mut look = Self {
             stored,
-            span: Span { before: None, after: 0 },
+            span: Span { before: None, ordered: None, after: 0 },
             kept: 0,
             asking: BTreeMap::new(),
             acted: false,
             told: None,
             ended: false,
         };
-        look.begin_round(now, before);
+        look.begin_round(now, ordered);
+        if look.stored.again_after_s.is_some() {
+            look.enter(Phase::Waiting);
+        }
         (!look.stored.pages.is_empty()).then_some(look)
     }
 
@@ -219,7 +179,7 @@ impl Look {
         stored.again_max = stored.again_max.min(AGAIN_MAX);
         stored.pages.iter_mut().for_each(Tally::resume);
         let elapsed = i64::try_from(stored.elapsed_ms).unwrap_or(i64::MAX);
-        let span = Span { before: None, after: signed(now).saturating_sub(elapsed) };
+        let span = Span { before: None, ordered: None, after: signed(now).saturating_sub(elapsed) };
         let kept = stored.number;
         Self { stored, span, kept, asking: BTreeMap::new(), acted: false, told: None, ended: false }
     }
@@ -234,12 +194,11 @@ impl Look {
         &self.stored
     }
 
-    fn begin_round(&mut self, now: Timestamp, before: Option<Timestamp>) {
-        self.span = Span { before: before.map(signed), after: signed(now) };
-        let wait =
-            self.span.before.map_or(0, |before| before.saturating_add(FIRST_AFTER_MS).saturating_sub(signed(now)));
+    fn begin_round(&mut self, now: Timestamp, ordered: Ordered) {
+        self.span = Span { before: ordered.after.map(signed), ordered: ordered.by.map(signed), after: signed(now) };
+        let wait = self.span.ordered.map_or(0, |by| by.saturating_add(FIRST_AFTER_MS).saturating_sub(signed(now)));
         let first_s = u32::try_from(wait.max(0).saturating_add(999) / 1_000).unwrap_or_default();
-        self.stored.resumed = before.is_none();
+        self.stored.resumed = ordered.by.is_none();
         for tally in &mut self.stored.pages {
             *tally = Tally::new(tally.page.clone(), first_s);
         }
@@ -303,8 +262,18 @@ impl Look {
         is_looking && self.asking.is_empty() && self.stored.pages.iter().all(|page| page.due_s.is_none())
     }
 
+    /// When the purge that is made in any case is due.
+    fn blind_at(&self) -> Option<Timestamp> {
+        let after_s = self.stored.again_after_s.filter(|_| self.stored.phase == Phase::Waiting && self.is_kept())?;
+        Some(self.at(after_s))
+    }
+
     /// Goes on to what follows, once all pages are known.
     fn judge(&mut self, now: Timestamp) -> Option<Effect> {
+        if self.blind_at().is_some_and(|at| at <= now) {
+            self.enter(Phase::Again);
+            return Some(self.keep(now));
+        }
         if !self.is_known() {
             return None;
         }
@@ -335,6 +304,9 @@ impl Look {
     }
 
     fn verdict(&self) -> Option<Verdict> {
+        if let Some(after_s) = self.stored.again_after_s {
+            return Some(blind(&self.stored.pages, after_s));
+        }
         let follows = self.follows(worst(&self.stored.pages)?);
         // A further purge that could not be made does not follow.
         let follows =
@@ -346,7 +318,7 @@ impl Look {
 
     /// Does what the phase asks for, once it is durable.
     fn act(&mut self) -> Vec<Effect> {
-        if self.acted || !self.is_kept() || self.stored.phase == Phase::Looking {
+        if self.acted || !self.is_kept() || !self.stored.phase.acts() {
             return Vec::new();
         }
         self.acted = true;
@@ -356,7 +328,7 @@ impl Look {
         self.told = told;
         let mut effects: Vec<Effect> = is_new.then(|| Effect::Tell(Box::new(verdict.clone()))).into_iter().collect();
         match self.stored.phase {
-            Phase::Looking | Phase::Later => {}
+            Phase::Looking | Phase::Waiting | Phase::Later => {}
             Phase::Again => {
                 effects.push(Effect::PurgeAgain(self.stored.round.saturating_add(1), Box::new(verdict)));
             }
@@ -450,13 +422,17 @@ impl Machine for Look {
             Event::AgainCompleted(round, before) => {
                 if is_of_again(self, round) {
                     self.stored.round = round;
-                    self.begin_round(now, before);
+                    self.stored.again_after_s = None;
+                    // What tags did not reach, paths do.
+                    self.stored.paths = self.stored.paths.without_tags();
+                    self.begin_round(now, before.into());
                     effects.push(self.keep(now));
                 }
             }
             Event::AgainFailed(round) => {
                 if is_of_again(self, round) {
-                    self.enter(Phase::Done);
+                    let is_blind = self.stored.again_after_s.take().is_some();
+                    self.enter(if is_blind { Phase::Looking } else { Phase::Done });
                     effects.push(self.keep(now));
                 }
             }
@@ -476,13 +452,13 @@ impl Machine for Look {
             return None;
         }
         // What another life has left to be done is due at once.
-        let acts = self.stored.phase != Phase::Looking && !self.acted;
+        let acts = self.stored.phase.acts() && !self.acted;
         if self.is_kept() && (acts || self.is_known()) {
             return Some(Timestamp::default());
         }
         let is_looking = matches!(self.stored.phase, Phase::Looking | Phase::Later) && self.is_kept();
         let due = is_looking.then(|| self.due_pages().map(|(_, at)| at).min()).flatten();
         let lost = self.asking.values().filter_map(|asking| Some(asking.since?.after(ANSWER_WAIT)));
-        lost.chain(due).min()
+        lost.chain(due).chain(self.blind_at()).min()
     }
 }

@@ -1,6 +1,7 @@
 //! Answers as a CDN writes them, and a look that is driven through them in virtual time.
 
 mod age;
+mod blind;
 mod look;
 mod marker;
 
@@ -11,7 +12,7 @@ use kernel::machine::{Machine, Timestamp};
 use kernel::names::paths::PathSet;
 
 use crate::asked::{Answer, Answers, Body, Headers, Page, Question, Reply};
-use crate::look::{Effect, Event, Look, Stored};
+use crate::look::{Again, Effect, Event, Look, Ordered, Stored};
 use crate::marker::Marker;
 use crate::tally::Found;
 use crate::verdict::Verdict;
@@ -71,7 +72,8 @@ impl Stage {
         let (before, now) = (at(100_000), at(110_000));
         let marker = marker.map(|text| Marker::parse(text).unwrap());
         let pages = pages.iter().map(|text| page(text));
-        let look = Look::begin(now, Some(before), paths(&["/*"]), pages, marker, again_max).unwrap();
+        let look =
+            Look::begin(now, Some(before).into(), paths(&["/*"]), pages, marker, Again::up_to(again_max)).unwrap();
         Self::with(look, now)
     }
 
@@ -106,7 +108,8 @@ impl Stage {
                     self.step(Event::Answered(question.id, Box::new(answer)), answers);
                 }
                 Effect::PurgeAgain(round, verdict) => {
-                    assert_eq!(verdict.found, Found::Stale);
+                    let is_blind = self.durable.again_after_s.is_some();
+                    assert_eq!(verdict.found, if is_blind { Found::Unknown } else { Found::Stale });
                     self.again.push(round);
                 }
                 Effect::Tell(verdict) => self.told.push(*verdict),

@@ -85,6 +85,15 @@ fn is_behind(page: &Tally) -> bool {
     page.old().filter(|(_, old)| old.looks > 0).all(is_of_another)
 }
 
+/// That a further purge follows, whatever is there.
+pub(crate) fn blind(pages: &[Tally], after_s: u32) -> Verdict {
+    let after = text::duration(std::time::Duration::from_secs(after_s.into()));
+    let pages = joined(&pages.iter().collect::<Vec<_>>(), |page| page.page.to_string());
+    let words =
+        format!("{pages} is purged once more, {after} after the purge and without a look, as purge.again_after says");
+    Verdict { round: 0, found: Found::Unknown, counts: Counts::default(), follows: Follows::Again, words }
+}
+
 pub(crate) fn verdict(pages: &[Tally], told: Told<'_>) -> Option<Verdict> {
     let found = worst(pages)?;
     let count = |wanted: Found| pages.iter().filter(|page| page.found == Some(wanted)).count();

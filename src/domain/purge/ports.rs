@@ -332,8 +332,8 @@ pub use crate::purges::purge::{CdnErrorClass, Found};
 pub trait Cdn: Send + Sync {
     /// All distributions, all pages.
     async fn distributions(&self) -> Result<Vec<Distribution>, CdnError>;
-    /// Whether a distribution has cache tags switched on, which the listing does not tell.
-    async fn has_cache_tags(&self, distribution: &DistributionId) -> Result<bool, CdnError>;
+    /// The header in which answers of a distribution carry their cache tags; `None` where tags are switched off. The listing does not tell.
+    async fn cache_tag_header(&self, distribution: &DistributionId) -> Result<Option<String>, CdnError>;
     /// Creates an invalidation. The same reference with the same paths returns the earlier one.
     async fn create(
         &self,
@@ -354,9 +354,9 @@ pub trait Cdn: Send + Sync {
 /// The edge, as visitors see it.
 #[async_trait]
 pub trait EdgeSight: Send + Sync {
-    /// Asks one question, and new pods of the workload where it says so, within [`WAIT_MAX`](proof::asked::WAIT_MAX). What goes wrong is
+    /// Asks one question, and new pods of the workload where both say so, within [`WAIT_MAX`](proof::asked::WAIT_MAX). What goes wrong is
     /// in a reply, in words.
-    async fn ask(&self, workload: &WorkloadId, question: &Question) -> Answers;
+    async fn ask(&self, workload: Option<&WorkloadId>, question: &Question) -> Answers;
 }
 
 /// Where webhooks are sent from. Knows the hooks by name; the machine never sees a URL or a secret.

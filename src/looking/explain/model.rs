@@ -178,6 +178,8 @@ pub struct LookSeen {
     pub marker: Option<String>,
     /// Further purges that may follow; always of the configuration.
     pub again_max: u8,
+    /// The first of them is made so long after the purge in any case.
+    pub again_after_s: Option<u32>,
 }
 
 /// One webhook on its way.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::time::Duration;
 
 use crate::looking::explain::model::{
     DeploymentSeen, DistributionSeen, DistributionsSeen, Explanation, GroupSeen, LookSeen, ProofSeen, RecordSeen,
@@ -9,6 +10,7 @@ use crate::looking::explain::model::{
 };
 use crate::looking::page::Page;
 use crate::looking::{Section, group_lines};
+use kernel::text;
 
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -176,19 +178,24 @@ pub(crate) fn distribution_lines(distributions: &DistributionsSeen) -> Vec<Strin
 
 fn proof_lines(proof: &ProofSeen) -> Vec<String> {
     let ProofSeen { enabled: _, from, look } = proof;
-    let Some(LookSeen { paths, paths_from, marker, again_max }) = look else {
+    let Some(LookSeen { paths, paths_from, marker, again_max, again_after_s }) = look else {
         return vec![format!("nobody looks at the edge after a purge (from the {from})")];
     };
     let by = marker
         .as_ref()
         .map_or_else(|| "age alone".to_owned(), |marker| format!("age, and by {marker} (from the annotation)"));
     let again = if *again_max == 1 { "1 further purge".to_owned() } else { format!("{again_max} further purges") };
-    vec![
+    let blind = again_after_s.filter(|_| *again_max > 0).map(|after_s| {
+        let after = text::duration(Duration::from_secs(after_s.into()));
+        format!("the first of them {after} after the purge, whatever is there")
+    });
+    let lines = [
         format!("the edge is looked at after each purge (from the {from})"),
         format!("{} of each host (from the {paths_from})", paths.join(", ")),
         format!("judged by {by}"),
         format!("{again} at most where it is stale (from the configuration)"),
-    ]
+    ];
+    lines.into_iter().chain(blind).collect()
 }
 
 fn webhook_line(webhook: &WebhookSeen) -> String {

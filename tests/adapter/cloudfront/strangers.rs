@@ -130,7 +130,7 @@ async fn call_all(world: &World) -> Vec<Result<(), String>> {
         let said = |error: purge::ports::CdnError| error.message;
         vec![
             cdn.distributions().await.map(drop).map_err(said),
-            cdn.has_cache_tags(&e1).await.map(drop).map_err(said),
+            cdn.cache_tag_header(&e1).await.map(drop).map_err(said),
             cdn.create(&e1, &name, &paths(&["/*"])).await.map(drop).map_err(said),
             cdn.status(&e1, &InvalidationId::from("I1")).await.map(drop).map_err(said),
             cdn.find(&e1, &name).await.map(drop).map_err(said),

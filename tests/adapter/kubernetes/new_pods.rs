@@ -77,7 +77,7 @@ async fn ask_by(bench: &Bench, edge: &Peer, asks_pods: bool, by: fn(EdgeAndPods)
         marker_header: None,
         asks_pods,
     };
-    by(EdgeAndPods::new(look, Arc::new(bench.view()))).ask(&web(), &question).await
+    by(EdgeAndPods::new(look, Arc::new(bench.view()))).ask(Some(&web()), &question).await
 }
 
 fn bodies(replies: &[Reply]) -> Vec<String> {

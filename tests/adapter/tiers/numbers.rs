@@ -14,7 +14,7 @@ use futures_util::future::{Either, join_all, select};
 use kernel::machine::Machine;
 use kernel::names::paths::{Path, PathSet};
 use proof::asked::Page;
-use proof::look::{Effect, Event, Look};
+use proof::look::{Again, Effect, Event, Look};
 use proof::tally::Found;
 use purge::ports::Clock;
 use support::tiers::{Lag, Options};
@@ -101,7 +101,7 @@ async fn purge(cdn: &Cdn, path: &str, after: Duration) -> Outcome {
     let completed = clock.now();
     let page = Page::try_from(format!("www.example.com{path}")).expect("a page");
     let paths = PathSet::of(vec![Path::parse(path).expect("a path")]).expect("one");
-    let mut look = Look::begin(completed, Some(before), paths, [page], None, 1).expect("a look");
+    let mut look = Look::begin(completed, Some(before).into(), paths, [page], None, Again::up_to(1)).expect("a look");
     let mut outcome =
         Outcome { known_after: Duration::ZERO, requests: 0, found: Found::Unknown, words: String::new(), again: 0 };
     let mut effects: VecDeque<Effect> = look.tick(clock.now()).into();

@@ -332,10 +332,11 @@ impl Cdn for World {
         Ok(self.state().distributions.clone())
     }
 
-    async fn has_cache_tags(&self, distribution: &DistributionId) -> Result<bool, CdnError> {
-        self.cdn("cdn.has_cache_tags", &distribution.to_string()).await?;
+    async fn cache_tag_header(&self, distribution: &DistributionId) -> Result<Option<String>, CdnError> {
+        self.cdn("cdn.cache_tag_header", &distribution.to_string()).await?;
         let state = self.state();
-        Ok(state.distributions.iter().any(|known| known.id == *distribution && known.cache_tags))
+        let has_tags = state.distributions.iter().any(|known| known.id == *distribution && known.cache_tags);
+        Ok(has_tags.then(|| "cache-tag".to_owned()))
     }
 
     async fn create(
@@ -397,7 +398,7 @@ impl Cdn for World {
 
 #[async_trait]
 impl EdgeSight for World {
-    async fn ask(&self, _: &WorkloadId, question: &Question) -> Answers {
+    async fn ask(&self, _: Option<&WorkloadId>, question: &Question) -> Answers {
         let no_answer = || {
             let failure = Some("no answer, as simulated".to_owned());
             Answers { edge: asked::Reply { failure, ..asked::Reply::default() }, pods: Vec::new() }

@@ -1,7 +1,7 @@
 use super::*;
 use crate::age::{Relation, Shown, Span, Why, in_front, is_miss, place, shown};
 
-const SPAN: Span = Span { before: Some(100_000), after: 110_000 };
+const SPAN: Span = Span { before: Some(100_000), ordered: Some(100_000), after: 110_000 };
 
 fn with(lines: &[(&str, &str)]) -> Answer {
     answer("/", at(120_000), lines)
@@ -101,7 +101,7 @@ fn a_place_is_a_short_name() {
 
 #[test]
 fn a_life_that_did_not_see_the_order_never_says_before() {
-    let span = Span { before: None, after: -50_000 };
+    let span = Span { before: None, ordered: None, after: -50_000 };
     let relate = |age: &str| span.relate(&shown(&with(&[("age", age)])));
     assert_eq!((relate("167"), relate("168")), (Relation::After, Relation::Nothing(Why::NoBefore)));
     assert_eq!(relate("2147483648"), Relation::Nothing(Why::NoBefore));

@@ -38,8 +38,15 @@ fn a_miss_counts_with_what_is_stored_in_its_place_and_alone_says_nothing() {
 
 #[test]
 fn a_purge_that_was_quick_is_looked_at_once_an_age_can_tell() {
-    let look =
-        Look::begin(at(110_000), Some(at(109_000)), paths(&["/*"]), [page("www.example.com/")], None, 1).unwrap();
+    let look = Look::begin(
+        at(110_000),
+        Some(at(109_000)).into(),
+        paths(&["/*"]),
+        [page("www.example.com/")],
+        None,
+        Again::up_to(1),
+    )
+    .unwrap();
     let mut stage = Stage::with(look, at(110_000));
     stage.run_with(60, 0, &[HIT]);
     assert_eq!(stage.seconds()[0], 2, "three seconds after the order");
@@ -240,7 +247,9 @@ fn each_redirect_counts_by_itself_within_the_bound() {
     );
 
     let pages = [page("www.example.com/")];
-    let look = Look::begin(at(110_000), Some(at(100_000)), paths(&["/", "/shop/*"]), pages, None, 1).unwrap();
+    let look =
+        Look::begin(at(110_000), Some(at(100_000)).into(), paths(&["/", "/shop/*"]), pages, None, Again::up_to(1))
+            .unwrap();
     let mut stage = Stage::with(look, at(110_000));
     stage.run(600, |now, _| chain(now, ["0", "600", "600"]));
     assert_eq!(stage.told[0].found, Found::Renewed, "what a redirect leads to was not purged");
@@ -249,8 +258,10 @@ fn each_redirect_counts_by_itself_within_the_bound() {
 #[test]
 fn pages_that_were_not_purged_are_not_looked_at() {
     let pages = || ["www.example.com/", "www.example.com/shop/1", "www.example.com/"].map(page);
-    let of =
-        |items: &[&str]| Look::begin(at(1), None, paths(items), pages(), None, 1).map(|look| look.stored().pages.len());
+    let of = |items: &[&str]| {
+        Look::begin(at(1), Ordered::default(), paths(items), pages(), None, Again::default())
+            .map(|look| look.stored().pages.len())
+    };
     assert_eq!((of(&["/*"]), of(&["/shop/*"]), of(&["/x"]), of(&["#tag", "/x"])), (Some(2), Some(1), None, Some(2)));
     let new = |host: &str, path: &str| Page::new(Host::parse(host).unwrap(), path.parse().unwrap());
     assert!(matches!(new("*.example.com", "/"), Err(NotAPage::Wildcard(_))));

@@ -352,7 +352,14 @@ impl Run {
         }
         [30_000, 59_900].into_iter().for_each(|after| self.at(self.now + after, Happens::Sampled));
         let marker = self.kind.marked.then(|| Marker::parse("header:x-version").unwrap());
-        let look = Look::begin(self.clock(self.now), before, paths(&["/*"]), [page("www.example.com/")], marker, 1);
+        let look = Look::begin(
+            self.clock(self.now),
+            before.into(),
+            paths(&["/*"]),
+            [page("www.example.com/")],
+            marker,
+            Again::up_to(1),
+        );
         self.durable = look.as_ref().map(|look| look.stored().clone());
         self.look = look;
     }

@@ -10,6 +10,7 @@ use crate::workloads::workload::Workload;
 use kernel::id::Kind;
 use kernel::names::image::VersionOf;
 use kernel::names::paths::{Path, PathSet};
+use proof::look::Again;
 use proof::marker::Marker;
 
 /// How rollouts are judged and purges planned. All of it but the durations, what only chooses the hosts of a member's own vote, and
@@ -39,20 +40,36 @@ pub struct Policy {
     pub proof: Proof,
 }
 
-/// Whether the edge is looked at after a purge, and what follows. Each member has its own: only the one that made a purge looks.
+/// Whether the edge is looked at after a purge, and what follows. Each member has its own.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Proof {
     /// Whether workloads are looked at that do not say so themselves.
     pub enabled: bool,
     /// The paths of each host that are looked at where the workload names none; at most `proof::asked::PATHS_MAX`.
     pub paths: Vec<Path>,
-    /// Further purges that may follow one, each on evidence that the edge is stale; at most `proof::look::AGAIN_MAX`.
-    pub again_max: u8,
+    /// Further purges that may follow one.
+    pub again: Again,
+    pub from: LooksFrom,
+}
+
+/// Which members look.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum LooksFrom {
+    /// The one that made the purge.
+    #[default]
+    Executor,
+    /// Each from its own cluster: a content delivery network answers by where one asks. Only the executor purges once more.
+    EveryMember,
 }
 
 impl Default for Proof {
     fn default() -> Self {
-        Self { enabled: false, paths: Path::parse("/").into_iter().collect(), again_max: 1 }
+        Self {
+            enabled: false,
+            paths: Path::parse("/").into_iter().collect(),
+            again: Again::up_to(1),
+            from: LooksFrom::Executor,
+        }
     }
 }
 
@@ -63,17 +80,17 @@ pub struct Proven {
     pub paths: Vec<Path>,
     /// Without one, answers are judged by their age.
     pub marker: Option<Marker>,
-    pub again_max: u8,
+    pub again: Again,
 }
 
 impl Policy {
     /// Whether the edge is looked at after a purge of this workload, and how: as its annotations say, else as the configuration does.
     pub fn proof_of(&self, workload: &Workload) -> Option<Proven> {
-        let Proof { enabled, paths, again_max } = &self.proof;
+        let Proof { enabled, paths, again, from: _ } = &self.proof;
         let Proving { enabled: said, paths: named, marker } = &workload.tuning.proof;
         let looks = said.unwrap_or(*enabled);
         let proven =
-            || Proven { paths: named.as_ref().unwrap_or(paths).clone(), marker: marker.clone(), again_max: *again_max };
+            || Proven { paths: named.as_ref().unwrap_or(paths).clone(), marker: marker.clone(), again: *again };
         looks.then(proven)
     }
 }
@@ -230,14 +247,15 @@ mod tests {
     #[test]
     fn an_annotation_goes_before_the_configuration_and_again_max_is_the_operators() {
         let looks = |enabled: bool, said: Option<bool>, named: Option<&[&str]>| {
-            let proof = Proof { enabled, paths: paths(&["/", "/blog"]), again_max: 3 };
+            let again = Again::up_to(3);
+            let proof = Proof { enabled, paths: paths(&["/", "/blog"]), again, ..Proof::default() };
             let policy = Policy { proof, ..Policy::default() };
             let mut workload = settled(version("a"), 1, 2);
             let marker = "etag".parse().ok();
             workload.tuning.proof = Proving { enabled: said, paths: named.map(paths), marker };
             let proven = policy.proof_of(&workload)?;
             assert_eq!(
-                (proven.again_max, proven.marker.map(|marker| marker.to_string())),
+                (proven.again.max, proven.marker.map(|marker| marker.to_string())),
                 (3, Some("etag".to_owned()))
             );
             Some(proven.paths)
@@ -261,7 +279,7 @@ mod tests {
         assert_eq!(policy.proof_of(&settled(version("a"), 1, 2)), None);
         let mut wanted = settled(version("a"), 1, 2);
         wanted.tuning.proof.enabled = Some(true);
-        let proven = Proven { paths: paths(&["/"]), marker: None, again_max: 1 };
+        let proven = Proven { paths: paths(&["/"]), marker: None, again: Again::up_to(1) };
         assert_eq!(policy.proof_of(&wanted), Some(proven));
     }
 }

@@ -12,15 +12,20 @@
 //! A purge does not wait for a listing where the last one knows all its hosts. But aliases move: what was found by a listing from before
 //! the vote is compared with one begun after it (decision 50).
 //!
-//! Of the distributions of a plan with cache tags it is also read which have them switched on, for the listing does not tell.
+//! Of the distributions of a plan with cache tags it is also found out which can be purged by them, for the listing does not tell: see
+//! `tags`.
 //!
 //! A host that matches nothing is answered so only by a listing newer than the question, and all questions of one miss
 //! interval share that listing: no retry storm.
 //! Not for how hosts and aliases are compared; that is `distribution`.
 
+mod tags;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+pub use self::tags::TAGS_READ_MAX;
+use self::tags::{Read, Tags, few, page_of};
 use crate::bounds::plan::Plan;
 use crate::bounds::tenants::Reached;
 use crate::purges::purge::CdnErrorClass;
@@ -28,6 +33,7 @@ use kernel::call::Call;
 use kernel::machine::{Machine, Timestamp};
 use kernel::names::distribution::{Distribution, DistributionId, Index};
 use kernel::retry;
+use proof::asked::{Answers, Question as EdgeQuestion};
 
 /// How often the account is listed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -57,10 +63,6 @@ impl Default for Freshness {
     }
 }
 
-/// Distributions of one plan with cache tags whose configuration is read, one call each. A workload has one or two; those beyond
-/// are purged by paths, which is correct and only costs cache misses.
-pub const TAGS_READ_MAX: usize = 20;
-
 /// Listings begun for comparisons are so far apart at most: all rollouts that were decided meanwhile share one. A listing is a call for
 /// each hundred distributions.
 const COMPARED_EVERY: Duration = Duration::from_secs(5);
@@ -87,7 +89,7 @@ pub struct NotFound(pub String);
 pub struct Found {
     /// All of them, and by what the plan comes to each.
     pub distributions: BTreeMap<DistributionId, Reached>,
-    /// Those that have cache tags switched on; known only where the plan has tags.
+    /// Those that are purged by cache tags; known only where the plan has tags.
     pub tagged: BTreeSet<DistributionId>,
     pub listing: Listing,
 }
@@ -130,8 +132,10 @@ pub enum Event {
     Listed(Vec<Distribution>),
     /// It could not be.
     ListFailed(String),
-    /// It was read whether a distribution has cache tags switched on, or why that could not be.
-    TagsRead(DistributionId, Result<bool, (CdnErrorClass, String)>),
+    /// It was read in which header the answers of a distribution carry cache tags, if they are switched on; or why that could not be.
+    TagsRead(DistributionId, Result<Option<String>, (CdnErrorClass, String)>),
+    /// See [`Effect::Sample`].
+    Sampled(DistributionId, Box<EdgeQuestion>, Box<Answers>),
     /// A call about this distribution failed.
     Refused(DistributionId, CdnErrorClass),
 }
@@ -143,6 +147,8 @@ pub enum Effect {
     Answer(Token, Result<Found, NotFound>),
     /// Read whether a distribution has cache tags switched on.
     ReadTags(DistributionId),
+    /// Ask the edge this: do its answers carry the tags? A failure is an answer too.
+    Sample(DistributionId, Box<EdgeQuestion>),
 }
 
 impl Effect {
@@ -151,6 +157,7 @@ impl Effect {
             Self::List => "list_distributions",
             Self::Answer(..) => "answer",
             Self::ReadTags(_) => "read_tags",
+            Self::Sample(..) => "sample",
         }
     }
 }
@@ -169,17 +176,13 @@ pub struct Catalog {
     waiting: BTreeMap<Token, Question>,
     /// Distributions of the last listing that are gone since. One that replaces them may serve their hosts now.
     gone: BTreeSet<DistributionId>,
-    /// Which distributions have cache tags switched on, and when that was read.
-    tags: BTreeMap<DistributionId, (Timestamp, bool)>,
-    reading: BTreeSet<DistributionId>,
-    /// Questions whose distributions are found, while we read whether those have tags.
-    untagged: BTreeMap<Token, Found>,
-    /// Why we may not read it, while that is so.
-    denied: Option<String>,
+    tags: Tags,
+    /// Questions whose distributions are found, while it is found out whether those have tags.
+    untagged: BTreeMap<Token, (Plan, Found)>,
 }
 
 impl Catalog {
-    /// A catalog that has not listed anything yet.
+    /// A catalog that has not listed anything yet, and takes a distribution's word that answers carry its tags.
     pub fn new(freshness: Freshness) -> Self {
         Self {
             freshness,
@@ -190,11 +193,16 @@ impl Catalog {
             list: Call::default(),
             waiting: BTreeMap::new(),
             gone: BTreeSet::new(),
-            tags: BTreeMap::new(),
-            reading: BTreeSet::new(),
+            tags: Tags::default(),
             untagged: BTreeMap::new(),
-            denied: None,
         }
+    }
+
+    /// The same, and an answer is looked at before that is believed.
+    #[must_use]
+    pub fn sampling_tags(mut self, samples: bool) -> Self {
+        self.tags.samples = samples;
+        self
     }
 
     /// How many distributions are known, and for how long; `None` before the first listing.
@@ -209,7 +217,12 @@ impl Catalog {
 
     /// Why we may not read which distributions have cache tags, if that is so.
     pub fn tags_denied(&self) -> Option<&str> {
-        self.denied.as_deref()
+        self.tags.denied.as_deref()
+    }
+
+    /// The distributions whose answers carry no tags, though those are switched on; in words.
+    pub fn tags_missing(&self) -> impl Iterator<Item = String> {
+        self.tags.missing()
     }
 
     fn asked(&mut self, now: Timestamp, token: Token, plan: Plan) -> Vec<Effect> {
@@ -272,66 +285,43 @@ impl Catalog {
         if !plan.paths.has_tags() {
             return vec![Effect::Answer(token, Ok(found))];
         }
-        self.untagged.insert(token, found);
+        self.untagged.insert(token, (plan.clone(), found));
         self.answer_known(now)
     }
 
     /// Answers the questions of whose distributions all is known, and has the others read.
     fn answer_known(&mut self, now: Timestamp) -> Vec<Effect> {
-        let refresh = self.freshness.refresh;
-        self.tags.retain(|_, (at, _)| now.since(*at) < refresh);
+        self.tags.forget(now, self.freshness.refresh);
         let mut effects = Vec::new();
-        for (token, found) in std::mem::take(&mut self.untagged) {
-            let few = || found.distributions.keys().take(TAGS_READ_MAX);
-            let unknown: Vec<DistributionId> = few().filter(|id| !self.tags.contains_key(*id)).cloned().collect();
+        for (token, (plan, found)) in std::mem::take(&mut self.untagged) {
+            let unknown = self.tags.unknown(&found);
             if unknown.is_empty() {
-                let on = |id: &&DistributionId| self.tags.get(*id).is_some_and(|(_, on)| *on);
-                let tagged = few().filter(on).cloned().collect();
+                let tagged = self.tags.tagged(&found);
                 effects.push(Effect::Answer(token, Ok(Found { tagged, ..found })));
             } else {
-                let unasked = unknown.into_iter().filter(|id| self.reading.insert(id.clone()));
-                effects.extend(unasked.map(Effect::ReadTags));
-                self.untagged.insert(token, found);
+                effects.extend(unknown.into_iter().filter_map(|id| self.tags.begin(id)));
+                self.untagged.insert(token, (plan, found));
             }
         }
         effects
     }
 
-    /// If we may not know, tags count as switched off: paths are always right. After a passing failure, the rollout that
-    /// wants the answer asks again.
     fn tags_read(
         &mut self,
         now: Timestamp,
         id: DistributionId,
-        read: Result<bool, (CdnErrorClass, String)>,
+        header: Result<Option<String>, (CdnErrorClass, String)>,
     ) -> Vec<Effect> {
-        self.reading.remove(&id);
+        let concerned = |found: &Found| few(found).any(|of| *of == id);
+        let page = self.untagged.values().filter(|(_, found)| concerned(found));
+        let page = page.filter_map(|(plan, found)| page_of(plan, found, &id)).next();
         let mut effects = Vec::new();
-        match read {
-            Ok(on) => {
-                self.denied = None;
-                self.tags.insert(id, (now, on));
-            }
-            Err((CdnErrorClass::Denied, why)) => {
-                self.denied = Some(why);
-                self.tags.insert(id, (now, false));
-            }
-            // What is wrong with the distribution or with the request shows when it is purged.
-            Err((CdnErrorClass::Gone | CdnErrorClass::Refused | CdnErrorClass::NoSuchInvalidation, _)) => {
-                self.tags.insert(id, (now, false));
-            }
-            Err((
-                CdnErrorClass::Throttled
-                | CdnErrorClass::TooManyInProgress
-                | CdnErrorClass::Ambiguous
-                | CdnErrorClass::ReferenceReused
-                | CdnErrorClass::Unexpected,
-                why,
-            )) => {
-                let concerned = |found: &Found| found.distributions.keys().take(TAGS_READ_MAX).any(|of| *of == id);
-                let failed = self.untagged.iter().filter(|(_, found)| concerned(found));
-                effects.extend(failed.map(|(token, _)| Effect::Answer(*token, Err(NotFound(why.clone())))));
-                self.untagged.retain(|_, found| !concerned(found));
+        match self.tags.read(now, id.clone(), header, page) {
+            Read::Known => {}
+            Read::Sample(effect) => effects.push(effect),
+            Read::Failed(why) => {
+                let failed = self.untagged.extract_if(.., |_, (_, found)| concerned(found));
+                effects.extend(failed.map(|(token, _)| Effect::Answer(token, Err(NotFound(why.clone())))));
             }
         }
         effects.extend(self.answer_known(now));
@@ -445,6 +435,10 @@ impl Machine for Catalog {
             Event::Listed(listing) => self.listed(now, listing),
             Event::ListFailed(why) => self.list_failed(now, why),
             Event::TagsRead(id, read) => self.tags_read(now, id, read),
+            Event::Sampled(id, question, answers) => {
+                self.tags.sampled(now, id, &question, &answers);
+                self.answer_known(now)
+            }
             Event::Refused(id, CdnErrorClass::Gone) => self.lose(now, id),
             Event::Refused(..) => Vec::new(),
         }

@@ -1,5 +1,6 @@
 use super::*;
 use kernel::names::host::Host;
+use proof::asked::{Answer, Body, Headers, Reply};
 
 fn plan(host: &str) -> Plan {
     Plan { hosts: [Host::parse(host).expect("a host")].into(), ..Plan::default() }
@@ -132,7 +133,8 @@ fn tagged(token: Token, distributions: &[&str]) -> Event {
 }
 
 fn read(id: &str, read: Result<bool, (CdnErrorClass, String)>) -> Event {
-    Event::TagsRead(id.parse().expect("an id"), read)
+    let header = read.map(|on| on.then(|| "Cache-Tag".to_owned()));
+    Event::TagsRead(id.parse().expect("an id"), header)
 }
 
 fn answered(token: Token, distributions: &[&str], tagged: &[&str]) -> Effect {
@@ -165,6 +167,59 @@ fn where_it_may_not_be_read_tags_count_as_off_and_that_can_be_seen() {
     assert_eq!(catalog.tags_denied(), None);
 }
 
+/// The answer of the edge to a sample: a status, and these headers.
+fn answer(status: u16, lines: &[(&str, &str)], question: &EdgeQuestion) -> Box<Answers> {
+    let headers = Headers::of(lines.iter().copied(), question.marker_header.as_deref());
+    let (path, now) = (question.page.path().as_str().to_owned(), at(0));
+    let hops = vec![Answer { path, started: now, ended: now, status, headers, body: Body::Unread }];
+    Box::new(Answers { edge: Reply { hops, failure: None }, pods: Vec::new() })
+}
+
+#[test]
+fn answers_without_the_header_make_paths_of_tags_and_what_cannot_be_looked_at_does_not() {
+    let cdn = ("x-amz-cf-id", "id");
+    let table = [
+        (200, &[cdn, ("cache-tag", "shop, blog")][..], true),
+        (200, &[cdn][..], false),
+        (200, &[("cache-tag", "")][..], true),
+        (200, &[][..], true),
+        (301, &[cdn][..], true),
+        (503, &[cdn][..], true),
+    ];
+    for (status, lines, is_tagged) in table {
+        let mut catalog = Catalog::new(Freshness::default()).sampling_tags(true);
+        let hosts = ["*.example.com", "www.example.com"].map(|host| Host::parse(host).unwrap()).into();
+        let paths = ["#shop", "/a*", "/b"].map(|item| item.parse().unwrap()).into_iter().collect();
+        let distributions = BTreeSet::from(["E1".parse().unwrap()]);
+        let plan = Plan { hosts, distributions, paths, ..Plan::default() };
+        drop(catalog.step(at(0), Event::Begun));
+        drop(catalog.step(at(0), Event::Listed(vec![])));
+        drop(catalog.step(at(0), Event::Asked(1, plan)));
+        drop(catalog.step(at(61), Event::Listed(vec![])));
+        let sampled = catalog.step(at(61), read("E1", Ok(true)));
+        let [Effect::Sample(id, question)] = &sampled[..] else { panic!("{sampled:?}") };
+        assert_eq!((question.page.to_string().as_str(), question.asks_pods), ("www.example.com/b", false));
+        let answers = answer(status, lines, question);
+        let found = catalog.step(at(62), Event::Sampled(id.clone(), question.clone(), answers));
+        let [Effect::Answer(1, Ok(found))] = &found[..] else { panic!("{found:?}") };
+        assert_eq!(!found.tagged.is_empty(), is_tagged, "{status} {lines:?}");
+        let words: Vec<String> = catalog.tags_missing().collect();
+        let said = "E1 is purged by paths and not by cache tags: www.example.com/b comes without the header cache-tag that is to carry them";
+        assert_eq!(words, if is_tagged { vec![] } else { vec![said.to_owned()] });
+        let again = catalog.step(at(100), tagged(2, &["E1"]));
+        assert_eq!(again, [answered(2, &["E1"], if is_tagged { &["E1"][..] } else { &[] })], "known for a while");
+    }
+}
+
+#[test]
+fn where_no_page_is_known_or_a_sample_is_not_wanted_the_configuration_is_believed() {
+    for samples in [true, false] {
+        let mut catalog = Catalog::new(Freshness::default()).sampling_tags(samples);
+        drop(catalog.step(at(0), tagged(1, &["E1"])));
+        assert_eq!(catalog.step(at(0), read("E1", Ok(true))), [answered(1, &["E1"], &["E1"])]);
+    }
+}
+
 #[test]
 fn what_may_pass_is_answered_with_its_reason_and_asked_again() {
     let mut catalog = Catalog::new(Freshness::default());
@@ -188,7 +243,7 @@ fn found(effects: &[Effect]) -> Vec<(Token, Vec<String>, Listing)> {
             let ids = found.distributions.keys().map(ToString::to_string).collect();
             Some((*token, ids, found.listing))
         }
-        Effect::Answer(_, Err(_)) | Effect::List | Effect::ReadTags(_) => None,
+        Effect::Answer(_, Err(_)) | Effect::List | Effect::ReadTags(_) | Effect::Sample(..) => None,
     });
     found.collect()
 }

@@ -228,7 +228,7 @@ impl Rollout {
 
     /// Goes on with a vector that is to be purged.
     fn purge(&mut self, now: Timestamp, vector: &Vector, plan: &Plan) -> Vec<Effect> {
-        self.adopt(vector, plan);
+        self.adopt(now, vector, plan);
         self.cover_older(vector, Some(&plan.paths));
         self.owe(now, vector, plan);
         match self.execute(now, vector, plan) {

@@ -56,7 +56,7 @@ impl Rollout {
     }
 
     /// Takes over from other members' votes which purges there are, and how far they are.
-    pub(super) fn adopt(&mut self, vector: &Vector, plan: &Plan) {
+    pub(super) fn adopt(&mut self, now: Timestamp, vector: &Vector, plan: &Plan) {
         if self.identity.is_alone() {
             return;
         }
@@ -72,6 +72,7 @@ impl Rollout {
             let given = || if complete { own() } else { Purge::wanted(made.reference.clone()) };
             Purge { sent: made.sent.clone(), ..given() }
         };
+        let before = vote.purges.listed.clone();
         for other in theirs {
             if !other.purges.listed.is_empty() {
                 // Whoever made the list had seen all votes: what follows from it has the time that they have together.
@@ -80,6 +81,7 @@ impl Rollout {
             vote.purges.adopt(&other.purges, ours);
         }
         vote.purges.fold();
+        self.look_at_others(now, vector, &before);
     }
 
     /// Goes on with what was made of a vector, while nothing is decided: follows it, and sends again what an earlier life may have

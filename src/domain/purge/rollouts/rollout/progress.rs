@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
+use crate::bounds::policy::LooksFrom;
 use crate::purges::purge::Progress;
 use crate::records::record::{Purge, PurgeState, Vote};
+use crate::rollouts::rollout::proving::Completed;
 use crate::rollouts::rollout::purges::FOLLOW_AFTER;
 use crate::rollouts::rollout::words::{self, short};
 use crate::rollouts::rollout::{Effect, Rollout};
 use kernel::id::{InvalidationId, Reference, Vector};
 use kernel::machine::Timestamp;
-use kernel::names::distribution::DistributionId;
 use kernel::names::paths::PathSet;
 use kernel::text;
 use notices::notice::Kind;
@@ -22,9 +23,6 @@ const NOTICES_OF_PURGES_MAX: usize = 8;
 /// at the first refusal would say so too soon.
 const OWED_AFTER: Duration = Duration::from_secs(60);
 
-/// A purge of a vector that is complete, and when it was ordered.
-type Completed = (Vector, DistributionId, Purge, Option<Timestamp>);
-
 impl Rollout {
     /// A purge was reported on: one of a vote, or a further one.
     pub(super) fn heard_of(&mut self, now: Timestamp, reference: &Reference, progress: Progress) -> Vec<Effect> {
@@ -32,26 +30,31 @@ impl Rollout {
             return follows;
         }
         let done = if let Progress::Completed(called) = &progress { self.completes(reference, *called) } else { None };
+        if let Progress::Created(_) = &progress {
+            self.purges.looks.note_ordered(reference, now);
+        }
         self.note_waits(now, reference, &progress);
         self.purged(now, reference, progress);
-        if let Some((vector, distribution, purge, called)) = done {
-            self.begin_look(now, &vector, (&distribution, &purge), called);
+        if let Some(completed) = done {
+            self.begin_look(now, completed);
         }
         Vec::new()
     }
 
     /// The purge that is complete, as it was, if this member is to look at what it left: who ordered it, also where another was told before;
-    /// or else, where the life is over that did, the first of those that may order it.
+    /// or else, where the life is over that did, the first of those that may order it; or each, where each is to look.
     fn completes(&mut self, reference: &Reference, called: Option<Timestamp>) -> Option<Completed> {
         let vote = self.record.vote_under(reference)?;
         let vector = vote.vector.clone();
         let (distribution, purge) = vote.purges.under_mut(reference)?;
         let (distribution, purge) = (distribution.clone(), purge.clone());
-        let is_ours = match called {
-            Some(_) => !purge.state.is_final() || purge.state == PurgeState::Completed,
-            None => !purge.state.is_final() && self.is_first_for(&vector, &distribution),
+        let is_open = !purge.state.is_final();
+        let (is_ours, ordered) = match called {
+            Some(_) => (is_open || purge.state == PurgeState::Completed, called.into()),
+            None => (is_open && self.is_first_for(&vector, &distribution), self.ordered(&vector, reference)),
         };
-        is_ours.then_some((vector, distribution, purge, called))
+        let looks = is_ours || is_open && self.policy.proof.from == LooksFrom::EveryMember;
+        looks.then_some(Completed { vector, distribution, purge, ordered, may_purge: is_ours })
     }
 
     /// A purge made progress. A report about a purge that is not ours, or already final, changes nothing.

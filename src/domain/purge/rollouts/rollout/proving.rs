@@ -6,14 +6,15 @@
 //!                                                     └───────────────────────────────────────────────────────────────────────────┘
 //! ```
 //!
-//! Only the member that hears from CloudFront that a purge is complete looks at what it left; others take its word. A look ends without a
+//! Only the member that hears from CloudFront that a purge is complete looks at what it left, and others take its word, unless each is
+//! to look from its own cluster; further purges are ordered by that one in any case. A look ends without a
 //! word when a newer purge renews its pages, and one by a marker when another version begins: what new pods answer is not about it then.
 //!
 //! Not for when and what is asked, nor for what answers prove; that is [`proof::look`].
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::bounds::policy::Proven;
+use crate::bounds::policy::{LooksFrom, Proven};
 use crate::purges::catalog::Found;
 use crate::purges::purge::{Order, Progress};
 use crate::records::record::{
@@ -30,7 +31,7 @@ use kernel::names::paths::PathSet;
 use kernel::text;
 use notices::notice::{About, Kind, Mentions, Notice, PurgeFact};
 use proof::asked::{Answers, Page, QuestionId};
-use proof::look::{self, Look, Phase};
+use proof::look::{self, Again, Look, Ordered, Phase};
 use proof::tally::Found as Shown;
 use proof::verdict::{Follows, Verdict};
 
@@ -40,6 +41,19 @@ pub(super) struct Looks {
     running: BTreeMap<Reference, Look>,
     /// By which hosts each distribution of a vector was found, in this life.
     reached: BTreeMap<Vector, BTreeMap<DistributionId, BTreeSet<Host>>>,
+    /// When this life learnt that a purge was created, by whomever; only while its completion is awaited.
+    ordered: BTreeMap<Reference, Timestamp>,
+}
+
+/// A purge of a vector that is complete and is to be looked at.
+pub(super) struct Completed {
+    pub vector: Vector,
+    pub distribution: DistributionId,
+    /// As it was before.
+    pub purge: Purge,
+    pub ordered: Ordered,
+    /// This member may purge it once more: one does of all that look.
+    pub may_purge: bool,
 }
 
 impl Looks {
@@ -49,9 +63,17 @@ impl Looks {
         known.extend(found.distributions.iter().map(|(id, reached)| (id.clone(), reached.hosts.clone())));
     }
 
+    /// A purge was created: it was ordered by now.
+    pub(super) fn note_ordered(&mut self, reference: &Reference, now: Timestamp) {
+        self.ordered.entry(reference.clone()).or_insert(now);
+    }
+
     /// Nothing more follows from the vector.
     pub(super) fn release(&mut self, vector: &Vector) {
         self.reached.remove(vector);
+        if self.reached.is_empty() {
+            self.ordered.clear();
+        }
     }
 
     /// Another writer has changed the record.
@@ -70,26 +92,48 @@ impl Rollout {
         self.policy.proof_of(self.workload()?)
     }
 
-    /// A purge of the vector is complete: what it left is looked at, if its owner or the operator wants that. `called` is when it was ordered,
-    /// if this life knows. One that was covered was renewed by a purge of somebody else, and one whose hosts may be those of another
-    /// distribution proves nothing of this one: neither is purged once more.
-    pub(super) fn begin_look(
-        &mut self,
-        now: Timestamp,
-        vector: &Vector,
-        (id, purge): (&DistributionId, &Purge),
-        called: Option<Timestamp>,
-    ) {
+    /// Between which instants of this life a purge was ordered, where another member did that: after this one had voted, for until then it
+    /// could not be decided, and before it was known to be created.
+    pub(super) fn ordered(&self, vector: &Vector, reference: &Reference) -> Ordered {
+        let by = self.purges.looks.ordered.get(reference).copied();
+        Ordered { after: self.purges.voted_at(vector, reference), by }
+    }
+
+    /// Another member's word has changed how far purges of a vector are. Where each member is to look, this one begins to.
+    pub(super) fn look_at_others(&mut self, now: Timestamp, vector: &Vector, before: &BTreeMap<DistributionId, Purge>) {
+        let Some(vote) = self.record.open_vote(vector) else { return };
+        let is_news = |(id, purge): &(&DistributionId, &Purge)| {
+            before.get(*id).is_none_or(|before| before.state != purge.state && !before.state.is_final())
+        };
+        let news: Vec<_> = vote.purges.listed.iter().filter(is_news).map(|(id, of)| (id.clone(), of.clone())).collect();
+        for (distribution, purge) in news {
+            if purge.state == PurgeState::Created {
+                self.purges.looks.note_ordered(&purge.reference, now);
+            }
+            if purge.state == PurgeState::Completed && self.policy.proof.from == LooksFrom::EveryMember {
+                let (vector, ordered) = (vector.clone(), self.ordered(vector, &purge.reference));
+                self.begin_look(now, Completed { vector, distribution, purge, ordered, may_purge: false });
+            }
+        }
+    }
+
+    /// A purge of the vector is complete: what it left is looked at, if its owner or the operator wants that. One that was covered was renewed
+    /// by a purge of somebody else, and one whose hosts may be those of another distribution proves nothing of this one: neither is purged
+    /// once more.
+    pub(super) fn begin_look(&mut self, now: Timestamp, completed: Completed) {
+        let Completed { vector, distribution, purge, ordered, may_purge } = &completed;
+        let id = distribution;
+        self.purges.looks.ordered.remove(&purge.reference);
         let Some(proven) = self.proven().filter(|_| purge.made().is_some()) else { return };
         let Some(vote) = self.record.draft.as_ref().and_then(|draft| draft.kept(vector)).cloned() else { return };
         let paths = purge.sent.clone().unwrap_or_else(|| self.agreed_paths(&vote));
         let reached = self.purges.looks.reached.get(vector).and_then(|reached| reached.get(id)).cloned();
-        let is_sure = reached.is_some() && !matches!(purge.state, PurgeState::Covered(_));
-        let again_max = if is_sure { proven.again_max } else { 0 };
+        let is_sure = *may_purge && reached.is_some() && !matches!(purge.state, PurgeState::Covered(_));
+        let again = if is_sure { proven.again } else { Again::default() };
         let hosts = reached.filter(|hosts| !hosts.is_empty()).unwrap_or_else(|| self.only_hosts(&vote));
         let looked_at = self.pages_looked_at();
         let pages = pages(&hosts, &proven, PAGES_LOOKED_AT_MAX.saturating_sub(looked_at));
-        let look = Look::begin(now, called, paths, pages, proven.marker, again_max);
+        let look = Look::begin(now, *ordered, paths, pages, proven.marker, again);
         let (seq, rollout) = (vote.seq, self.group_rollout(vector));
         let Some(draft) = &mut self.record.draft else { return };
         let change = words::changed_by(&vote, draft.before(), draft.seq);
@@ -387,9 +431,9 @@ pub(super) fn is_on_record(held: &Record, order: &Order) -> bool {
 }
 
 impl Proving {
-    /// The paths that its further purge sends.
+    /// The paths that its further purge sends. A tag that did nothing would do nothing again.
     fn paths_of_again(&self) -> PathSet {
-        if self.widened { PathSet::default() } else { self.look.paths.clone() }
+        if self.widened { PathSet::default() } else { self.look.paths.without_tags() }
     }
 }
 

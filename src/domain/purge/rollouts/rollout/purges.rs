@@ -106,7 +106,7 @@ impl Purges {
     }
 
     /// When this life drafted the vote for that purge, if it did.
-    fn voted_at(&self, vector: &Vector, reference: &Reference) -> Option<Timestamp> {
+    pub(super) fn voted_at(&self, vector: &Vector, reference: &Reference) -> Option<Timestamp> {
         self.voted_at.get(vector).filter(|_| !self.is_second(reference)).copied()
     }
 

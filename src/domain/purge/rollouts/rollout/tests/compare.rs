@@ -144,7 +144,7 @@ impl Account {
                         Err(why) => Event::MatchFailed(vector, why.to_string()),
                     });
                 }
-                catalog::Effect::ReadTags(_) => unreachable!("no plan has tags"),
+                catalog::Effect::ReadTags(_) | catalog::Effect::Sample(..) => unreachable!("no plan has tags"),
             }
         }
         events

@@ -9,8 +9,10 @@ use crate::records::record::{Published, Purge, PurgeState, Vote};
 use crate::testing::{unreadable_image, web};
 use crate::workloads::workload::Tuning;
 use kernel::id::{Component, Vector, purge_reference};
+use proof::asked::Question;
 
 mod lives;
+mod looking;
 mod naming;
 
 const TIMEOUT: Duration = Duration::from_secs(1_800);
@@ -28,6 +30,7 @@ struct Member {
     /// The last vector that was to be confirmed by a fresh look, and when.
     recheck: Option<(Vector, Timestamp)>,
     orders: Vec<Order>,
+    asked: Vec<(Reference, Box<Question>)>,
     /// How often a newer listing was asked for.
     compared: usize,
 }
@@ -45,8 +48,16 @@ impl Member {
         let members = others.iter().map(|(member, known)| ((*member).into(), known.clone())).collect();
         let view = View { members, ..View::default() };
         let at_second_0 = Timestamp::from_millis(0);
-        let mut member =
-            Self { machine, now: at_second_0, view, told: Vec::new(), recheck: None, orders: Vec::new(), compared: 0 };
+        let mut member = Self {
+            machine,
+            now: at_second_0,
+            view,
+            told: Vec::new(),
+            recheck: None,
+            orders: Vec::new(),
+            asked: Vec::new(),
+            compared: 0,
+        };
         member.step(Event::Seen(Box::new(complete("b", 2))));
         member
     }
@@ -65,6 +76,7 @@ impl Member {
                     self.look();
                 }
                 Effect::Purge(order) => self.orders.push(*order),
+                Effect::AskEdge(of, question) => self.asked.push((of, question)),
                 Effect::Recheck(vector) => self.recheck = Some((vector, self.now)),
                 Effect::Compare(vector, plan) => {
                     self.compared += 1;

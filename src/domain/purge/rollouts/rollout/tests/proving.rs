@@ -7,6 +7,7 @@ use crate::records::{record, record_codec};
 use crate::rollouts::edge;
 use kernel::names::distribution::DistributionId;
 use proof::asked::{Answer, Answers, Body, Headers, Question, Reply};
+use proof::look::Again;
 use proof::tally::Found;
 
 /// A cache with one answer of the origin.
@@ -46,7 +47,7 @@ struct Site {
 }
 
 fn policy(again_max: u8) -> Policy {
-    let proof = Proof { enabled: true, again_max, ..Proof::default() };
+    let proof = Proof { enabled: true, again: Again::up_to(again_max), ..Proof::default() };
     Policy { proof, ..without_barrier(OnRollback::default()) }
 }
 
@@ -173,6 +174,22 @@ fn an_edge_that_keeps_what_was_there_is_purged_once_more_and_then_it_is_renewed(
     assert_eq!((site.story.purges().len(), site.told(Kind::EdgeStale).len()), (2, 0));
     assert_eq!(site.told(Kind::EdgeRenewed).len(), 1);
     assert!(site.seen().starts_with("nothing stored before the purge is left"), "{}", site.seen());
+    assert!(!site.story.record().is_open());
+}
+
+#[test]
+fn where_one_more_is_wanted_in_any_case_it_is_made_once_told_and_looked_at() {
+    let proof = Proof { again: Again { max: 1, after_s: Some(60) }, ..policy(1).proof };
+    let mut site = Site::under(Policy { proof, ..policy(1) }, None, 0);
+    site.roll("b", 2);
+    site.run(55);
+    assert_eq!((site.asked, site.story.purges().len()), (0, 1));
+    site.run(10);
+    assert_eq!(site.story.purges().len(), 2);
+    let [told] = site.told(Kind::PurgeRepeated)[..] else { panic!("told once") };
+    assert!(told.ends_with("without a look, as purge.again_after says"), "{told}");
+    site.run(600);
+    assert_eq!((site.story.purges().len(), site.told(Kind::EdgeRenewed).len()), (2, 1));
     assert!(!site.story.record().is_open());
 }
 

@@ -1,0 +1,62 @@
+//! A further purge that is made in any case, and a look from a member that did not order the purge.
+
+use super::*;
+use crate::age::{Relation, Shown, Span, Why};
+
+/// A purge of a tag, after which one more is wanted 60 s later in any case.
+fn blind() -> Stage {
+    let again = Again { max: 1, after_s: Some(60) };
+    let begun =
+        Look::begin(at(110_000), Some(at(100_000)).into(), paths(&["#shop"]), [page("www.example.com/")], None, again);
+    Stage::with(begun.unwrap(), at(110_000))
+}
+
+#[test]
+fn one_that_is_wanted_in_any_case_is_made_after_its_time_and_then_looked_at() {
+    let renewed =
+        |now: Timestamp, _: &Question| Answers { edge: reply(answer("/", now, &[("age", "0")])), pods: Vec::new() };
+    let mut stage = blind();
+    stage.run(59, renewed);
+    assert!(stage.asked.is_empty() && stage.again.is_empty(), "before it nothing is looked at");
+    let now = stage.now;
+    stage = stage.restart(now);
+    stage.run(60, renewed);
+    assert_eq!((stage.asked.len(), &stage.again[..]), (0, &[1][..]));
+    let said = "www.example.com/ is purged once more, 1m after the purge and without a look, as purge.again_after says";
+    assert!(stage.words().iter().all(|words| *words == said), "{:?}", stage.words());
+    let now = stage.now;
+    stage = stage.restart(now);
+    stage.run(30, renewed);
+    assert_eq!(stage.again, [1], "another life orders it again, under its own number");
+    let now = stage.now;
+    stage.step(Event::AgainCompleted(1, Some(now)), &mut { renewed });
+    stage.run(600, renewed);
+    assert!(stage.ended && !stage.asked.is_empty());
+    assert_eq!(stage.told.last().unwrap().found, Found::Renewed);
+    assert_eq!(stage.durable.paths, paths(&["/*"]), "what a tag did not reach, a path does");
+}
+
+#[test]
+fn where_it_cannot_be_made_the_first_one_is_looked_at() {
+    let mut stage = blind();
+    let renewed =
+        |now: Timestamp, _: &Question| Answers { edge: reply(answer("/", now, &[("age", "0")])), pods: Vec::new() };
+    stage.run(60, renewed);
+    stage.step(Event::AgainFailed(1), &mut { renewed });
+    stage.run(600, renewed);
+    assert!(stage.ended && stage.again == [1]);
+    assert_eq!(stage.told.last().unwrap().found, Found::Renewed);
+}
+
+// A member that did not order the purge: it had voted at 100 s and heard at 105 s that it is created.
+#[test]
+fn of_what_was_made_between_the_instants_that_are_known_nothing_is_said() {
+    let span = Span { before: Some(100_000), ordered: Some(105_000), after: 110_000 };
+    let made = |ms: i64| span.relate(&Shown::Made { earliest: ms, latest: ms, age_s: 1 });
+    assert!(matches!(made(97_000), Relation::Before { .. }));
+    assert_eq!([98_000, 103_000, 107_000].map(made), [(); 3].map(|()| Relation::Nothing(Why::During)));
+    assert_eq!(made(107_001), Relation::After);
+    let unheard = Span { ordered: None, ..span };
+    let made = |ms: i64| unheard.relate(&Shown::Made { earliest: ms, latest: ms, age_s: 1 });
+    assert_eq!((made(107_001), made(112_001)), (Relation::Nothing(Why::During), Relation::After));
+}
