@@ -388,7 +388,8 @@ fn was_agreed(run: &Run, workload: &WorkloadId, vector: &Vector, created: &Creat
         let looked = looks().any(|read| read.was_complete() && shown(read).as_ref() == Some(&version));
         let now = looks().next_back().and_then(shown);
         let went_on = || {
-            let came = past::came_to(&spans, index, (begun, voted), &version);
+            let since = past::begins_after(of_it(), component.seq);
+            let came = past::came_to(&spans, index, (since, voted), &version);
             came.is_some_and(|came| {
                 past::is_past(&spans, index, came, &version, now.as_ref())
                     || past::is_joined(run, (workload, vector), name, voted)
