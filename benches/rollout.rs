@@ -13,11 +13,15 @@ use divan::counter::ItemsCount;
 use kernel::id::Seq;
 use kernel::machine::{Machine, Timestamp};
 use kernel::names::image::{Container, Image, Version};
+use kernel::names::paths::Path;
 use kinds::reported::Replicas;
-use purge::bounds::policy::Policy;
+use purge::bounds::policy::{Policy, Proof};
 use purge::rollouts::rollout::{Effect, Event, Rollout, baseline};
 use purge::testing::{answers, identity, settled};
 use purge::workloads::workload::Workload;
+
+#[global_allocator]
+static ALLOCATED: divan::AllocProfiler = divan::AllocProfiler::system();
 
 /// Pods of the workload.
 const PODS: u32 = 3;
@@ -28,6 +32,17 @@ fn main() {
     assert!(ended, "the life did not come to its end: {steps:?}");
     println!("a whole life has {} steps; the machine has {} bytes", steps.len(), size_of::<Rollout>());
     divan::main();
+}
+
+/// A thousand rollouts at the end of a life each, which have asked the edge for so many pages, and were not answered. What they take is the
+/// most that was allocated; at no pages they have ended.
+#[divan::bench(args = [0, 1, 4], sample_count = 1, sample_size = 1)]
+fn thousand(bencher: Bencher<'_, '_>, pages: usize) {
+    let paths = ["/", "/shop", "/blog", "/about"].into_iter().take(pages);
+    let paths: Vec<Path> = paths.filter_map(|path| path.parse().ok()).collect();
+    let proof = Proof { enabled: pages > 0, paths, ..Proof::default() };
+    let live = || lived(Policy { proof: proof.clone(), ..Policy::default() }).pop().map(|last| last.after);
+    bencher.bench_local(|| std::iter::repeat_with(live).take(1_000).collect::<Vec<_>>());
 }
 
 #[divan::bench(args = life())]
@@ -52,11 +67,12 @@ fn whole_life(bencher: Bencher<'_, '_>) {
     );
 }
 
-/// One step, and the machine as it was before.
+/// One step, and the machine as it was before and after it.
 #[derive(Clone, Debug)]
 struct Step {
     number: usize,
     before: Rollout,
+    after: Rollout,
     now: Timestamp,
     event: Event,
     effects: Vec<Effect>,
@@ -71,11 +87,14 @@ impl fmt::Display for Step {
     }
 }
 
-/// Lives the life: pods become ready one after another, and every effect is answered in its turn.
 fn life() -> Vec<Step> {
+    lived(Policy::default())
+}
+
+/// Lives the life: pods become ready one after another, and every effect is answered in its turn, but for what the edge is asked.
+fn lived(mut policy: Policy) -> Vec<Step> {
     let old = sight("2026.11.19", 1, PODS);
     let record = old.version.as_ref().ok().map(|version| baseline(&old, version, Seq(0)));
-    let mut policy = Policy::default();
     policy.barrier.settle = Duration::ZERO;
     let mut machine = Rollout::resume(identity(), policy, Seq(0), record);
     let mut sights: VecDeque<Workload> = (0..=PODS).map(|updated| sight("2026.11.20", 2, updated)).collect();
@@ -86,8 +105,9 @@ fn life() -> Vec<Step> {
         let Some(event) = events.pop_front().or_else(news) else { break };
         let (before, now) = (machine.clone(), Timestamp::from_millis(number * 10));
         let effects = machine.step(now, Event::clone(&event));
-        events.extend(effects.iter().flat_map(|effect| answers(effect, machine.workload())));
-        steps.push(Step { number: steps.len(), before, now, event, effects });
+        let asked = effects.iter().filter(|effect| !matches!(effect, Effect::AskEdge(..)));
+        events.extend(asked.flat_map(|effect| answers(effect, machine.workload())));
+        steps.push(Step { number: steps.len(), before, after: machine.clone(), now, event, effects });
     }
     steps
 }

@@ -152,7 +152,7 @@ pub struct Record {
     pub owed: Vec<Vote>,
     /// What is looked for at the edge after purges of this member, by their references.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub looks: BTreeMap<Reference, Proving>,
+    pub looks: BTreeMap<Reference, Box<Proving>>,
     /// How the last rollouts ended, by their numbers, oldest first.
     #[serde(rename = "h", default, skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<Closed>,

@@ -38,7 +38,8 @@ use proof::verdict::{Follows, Verdict};
 /// This life's state of the looks.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Looks {
-    running: BTreeMap<Reference, Look>,
+    // Boxed, as those of the record are: a map takes room for eleven at once, and there is one as a rule.
+    running: BTreeMap<Reference, Box<Look>>,
     /// By which hosts each distribution of a vector was found, in this life.
     reached: BTreeMap<Vector, BTreeMap<DistributionId, BTreeSet<Host>>>,
     /// When this life learnt that a purge was created, by whomever; only while its completion is awaited.
@@ -82,7 +83,7 @@ impl Looks {
     }
 
     pub(super) fn deadline(&self) -> Option<Timestamp> {
-        self.running.values().filter_map(Machine::next_deadline).min()
+        self.running.values().filter_map(|look| look.next_deadline()).min()
     }
 }
 
@@ -145,8 +146,8 @@ impl Rollout {
         let has_room = |proving: &Proving| record_codec::room(draft) > proving.bytes_at_most();
         match (look, proving) {
             (Some(look), Some(proving)) if has_room(&proving) => {
-                draft.looks.insert(purge.reference.clone(), proving);
-                self.purges.looks.running.insert(purge.reference.clone(), look);
+                draft.looks.insert(purge.reference.clone(), Box::new(proving));
+                self.purges.looks.running.insert(purge.reference.clone(), Box::new(look));
             }
             (None, _) if looked_at < PAGES_LOOKED_AT_MAX => {
                 let why = "no host of it is known here, or no page of it was purged";
@@ -202,7 +203,7 @@ impl Rollout {
                 Some(durable) => Some(look::Event::Kept(durable.look.number)),
                 None => None,
             };
-            let resumed = || Look::resume(now, proving.look.clone());
+            let resumed = || Box::new(Look::resume(now, proving.look.clone()));
             let look = self.purges.looks.running.entry(reference.clone()).or_insert_with(resumed);
             let follows = match event {
                 Some(event) => look.step(now, event),
@@ -293,7 +294,7 @@ impl Rollout {
         draft.note_seen();
         let Some(proving) = draft.looks.get(reference) else { return };
         let is_open = draft.votes.iter().any(|vote| vote.seq == proving.seq && vote.closed.is_none());
-        let is_over = self.purges.looks.running.get(reference).is_some_and(Look::is_over);
+        let is_over = self.purges.looks.running.get(reference).is_some_and(|look| look.is_over());
         if is_over && !(is_open && proving.seen.is_some()) {
             draft.looks.remove(reference);
             self.purges.looks.running.remove(reference);
@@ -311,7 +312,7 @@ impl Rollout {
             let is_stored = stored.again(first)?.0 == reference && stored.widened == proving.widened;
             (is_stored && !self.purges.is_ordered(&reference)).then(|| (reference, proving.clone()))
         });
-        let due: Vec<(Reference, Proving)> = due.collect();
+        let due: Vec<(Reference, Box<Proving>)> = due.collect();
         due.into_iter().map(|(reference, proving)| self.order_again_of(reference, &proving)).collect()
     }
 
