@@ -31,7 +31,7 @@ impl Rollout {
         }
         let done = if let Progress::Completed(called) = &progress { self.completes(reference, *called) } else { None };
         if let Progress::Created(_) = &progress {
-            self.purges.looks.note_ordered(reference, now);
+            self.note_ordered(reference, now);
         }
         self.note_waits(now, reference, &progress);
         self.purged(now, reference, progress);

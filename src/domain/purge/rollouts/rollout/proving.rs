@@ -64,11 +64,6 @@ impl Looks {
         known.extend(found.distributions.iter().map(|(id, reached)| (id.clone(), reached.hosts.clone())));
     }
 
-    /// A purge was created: it was ordered by now.
-    pub(super) fn note_ordered(&mut self, reference: &Reference, now: Timestamp) {
-        self.ordered.entry(reference.clone()).or_insert(now);
-    }
-
     /// Nothing more follows from the vector.
     pub(super) fn release(&mut self, vector: &Vector) {
         self.reached.remove(vector);
@@ -93,6 +88,13 @@ impl Rollout {
         self.policy.proof_of(self.workload()?)
     }
 
+    /// A purge was created: it was ordered by now. That is of use to a look alone.
+    pub(super) fn note_ordered(&mut self, reference: &Reference, now: Timestamp) {
+        if self.proven().is_some() {
+            self.purges.looks.ordered.entry(reference.clone()).or_insert(now);
+        }
+    }
+
     /// Between which instants of this life a purge was ordered, where another member did that: after this one had voted, for until then it
     /// could not be decided, and before it was known to be created.
     pub(super) fn ordered(&self, vector: &Vector, reference: &Reference) -> Ordered {
@@ -109,7 +111,7 @@ impl Rollout {
         let news: Vec<_> = vote.purges.listed.iter().filter(is_news).map(|(id, of)| (id.clone(), of.clone())).collect();
         for (distribution, purge) in news {
             if purge.state == PurgeState::Created {
-                self.purges.looks.note_ordered(&purge.reference, now);
+                self.note_ordered(&purge.reference, now);
             }
             if purge.state == PurgeState::Completed && self.policy.proof.from == LooksFrom::EveryMember {
                 let (vector, ordered) = (vector.clone(), self.ordered(vector, &purge.reference));
