@@ -39,6 +39,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("repo", "allclear repo list"),
     ("repo list", "allclear repo list -n platform"),
     ("repo approve", "allclear repo approve platform/infra"),
+    ("repo run", "allclear repo run platform/infra"),
     ("repo logs", "allclear repo logs platform/infra --step plan"),
     ("repo poke", "allclear repo poke platform/infra"),
     ("repo suspend", "allclear repo suspend platform/infra --reason 'an audit'"),

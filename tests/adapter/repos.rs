@@ -7,7 +7,7 @@ use allclear::adapters::kubernetes::objects::{GROUP, RepoKind};
 use allclear::cli::answer::{Outcome, Output};
 use allclear::cli::command_kind::named;
 use allclear::cli::consent::Consent;
-use allclear::cli::objects::{Asked, Change, Which, Yes, approve, change, explain, list, logs, question};
+use allclear::cli::objects::{Asked, Asker, Change, Which, Yes, approve, change, explain, list, logs, question};
 use kernel::id::RepoId;
 use objects::repo::job::StepKind;
 use sandbox::http::{Action, Fault, Reply, Request, Server, When};
@@ -112,7 +112,7 @@ fn pod(name: &str, job: &str) -> Value {
 }
 
 fn yes(ticket: Option<&str>, overrides: bool) -> Yes<'_, RepoKind> {
-    Yes { asker: &(), ticket, overrides }
+    Yes { asker: &Asker::Open, ticket, overrides }
 }
 
 #[tokio::test]
@@ -244,6 +244,29 @@ async fn a_question_that_moved_on_is_not_answered_and_the_new_one_is_shown() {
     assert_eq!(world.annotation("approve").as_deref(), Some("ba9876543210"));
     world.api.patch(Kind::Repo, "platform", "infra", &json!({"status": {"waitingApproval": null}})).unwrap();
     has(&world.approve(None).await, 1, &["nothing was changed: platform/infra asks nothing; it waits for"]);
+}
+
+#[tokio::test]
+async fn what_is_applied_is_run_once_more_by_a_yes_that_names_the_run_and_is_not_asked_for() {
+    let world = World::asking().await;
+    let again = || Yes { asker: &Asker::Again, ticket: None, overrides: false };
+    let run = async || approve(&world.desk, &infra(), again(), Consent::Given).await;
+    has(&run().await, 1, &["nothing was changed: platform/infra has not applied its commit; `allclear repo approve"]);
+    let ended = |seq: u64| {
+        json!({"status": {"waitingApproval": null, "seq": seq, "run": {
+            "seq": seq, "phase": "Succeeded", "message": "applied", "endedAt": "2026-11-22T22:12:00Z",
+        }}})
+    };
+    world.api.patch(Kind::Repo, "platform", "infra", &ended(4)).unwrap();
+    let shown = question(&world.desk, &infra(), again()).await.map_err(drop).expect("it may be said");
+    let plan = shown.plan();
+    assert!(plan.contains("what was applied is run once more") && !plan.contains("asked since"), "{plan}");
+    has(&run().await, 0, &["stand-in said yes to another run of platform/infra"]);
+    let ticket = world.annotation("approve");
+    has(&run().await, 0, &["answered already"]);
+    world.api.patch(Kind::Repo, "platform", "infra", &ended(5)).unwrap();
+    has(&run().await, 0, &["said yes to another run"]);
+    assert_ne!(world.annotation("approve"), ticket, "another run, another ticket");
 }
 
 #[tokio::test]

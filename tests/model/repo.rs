@@ -107,6 +107,7 @@ const NO_FAULTS: Faults = Faults {
     lingers: 0,
     drifts: 0,
     yes: 0,
+    reruns: 0,
     replays: 0,
     restores: 0,
     turns: 0,
@@ -192,6 +193,21 @@ fn a_yes_counts_for_its_question_and_once() {
         plan(ONE, Faults { yes: 2, before: 1, broken: 1, drifts: 1, waits: 1, ..NO_FAULTS }),
         3403,
     );
+}
+
+#[test]
+fn what_was_applied_is_run_once_more_for_each_yes_and_for_no_other_reason() {
+    let again = |approval, head, faults| world(approval, head, Faults { reruns: 1, ..faults });
+    search("twice wanted", auto(ONE, Faults { reruns: 2, replays: 2, ..NO_FAULTS }), 25316);
+    search("a newer commit comes", again(Approving::Auto, TWO, Faults { replays: 1, ..NO_FAULTS }), 40971);
+    search("a life ends", again(Approving::Auto, ONE, Faults { crashes: 1, replays: 1, ..NO_FAULTS }), 25760);
+    search("an answer lost", again(Approving::Auto, ONE, Faults { lost: 1, replays: 1, waits: 1, ..NO_FAULTS }), 12309);
+    search(
+        "a commit that needs a yes",
+        again(Approving::Revision, ONE, Faults { yes: 1, replays: 1, ..NO_FAULTS }),
+        3438,
+    );
+    search("a plan that drifts", again(Approving::Plan, ONE, Faults { yes: 2, drifts: 1, ..NO_FAULTS }), 3559);
 }
 
 #[test]

@@ -97,6 +97,17 @@ pub(crate) enum RepoAction {
         #[arg(long)]
         yes: bool,
     },
+    /// Run once more the commit that a Repo has applied, as in `allclear repo run platform/infra`; needs the right to patch repos
+    Run {
+        /// The Repo, as platform/infra
+        name: String,
+        /// Open its windows, freezes and verdict as well; what it needs is never overridden
+        #[arg(long = "override")]
+        overrides: bool,
+        /// Do it without asking
+        #[arg(long)]
+        yes: bool,
+    },
     /// Show the log of the newest run; needs the right to get pods/log
     Logs {
         /// The Repo, as platform/infra

@@ -81,7 +81,7 @@ impl<K: ShownKind> Question<'_, K> {
         let Open { ticket, words, since_ms, about, known, follows, gates, .. } = &self.asked;
         let mut lines = vec![
             about.clone(),
-            format!("  asked since {}: {words}", time(*since_ms)),
+            since_ms.map_or_else(|| format!("  {words}"), |since| format!("  asked since {}: {words}", time(since))),
             format!("  ticket {ticket}, answered as {}", self.by),
         ];
         lines.extend(known.iter().map(|known| format!("  {known}")));

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use url::Url;
 
 use super::kind::ShownKind;
-use super::{Asked, Change, Which, Yes, approve, change, explain, list, logs};
+use super::{Asked, Asker, Change, Which, Yes, approve, change, explain, list, logs};
 use crate::adapters::clock::SystemClock;
 use crate::adapters::kubernetes::desk::Desk;
 use crate::adapters::kubernetes::objects::{PipelineKind, RepoKind};
@@ -56,7 +56,13 @@ pub(in crate::cli) fn repo(caller: Caller, action: RepoAction) -> ExitCode {
         RepoAction::List(listing) => listed::<RepoKind>(caller, listing),
         RepoAction::Approve { name, ticket, overrides, yes } => {
             of_one(caller, &name, Output::Table, async |desk: &Desk<RepoKind>, id| {
-                let said = Yes { asker: &(), ticket: ticket.as_deref(), overrides };
+                let said = Yes { asker: &Asker::Open, ticket: ticket.as_deref(), overrides };
+                approve(desk, id, said, Consent::new(yes)).await
+            })
+        }
+        RepoAction::Run { name, overrides, yes } => {
+            of_one(caller, &name, Output::Table, async |desk: &Desk<RepoKind>, id| {
+                let said = Yes { asker: &Asker::Again, ticket: None, overrides };
                 approve(desk, id, said, Consent::new(yes)).await
             })
         }

@@ -60,7 +60,8 @@ pub trait ShownKind: CommandKind {
 pub struct Open {
     pub ticket: String,
     pub words: String,
-    pub since_ms: i64,
+    /// Since when it is asked; `None` where a person says yes without being asked.
+    pub since_ms: Option<i64>,
     /// What asks about what: `shop/web: 1.2 → 1.3 into prod`.
     pub about: String,
     /// What else there is to know of it, a line each.

@@ -18,4 +18,4 @@ pub use approve::{Question, Yes, approve, question};
 pub use error::Error;
 pub use look::{Asked, explain, list};
 pub use mark::{Change, Which, change};
-pub use repo::logs;
+pub use repo::{Asker, logs};

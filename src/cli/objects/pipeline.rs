@@ -97,7 +97,7 @@ impl ShownKind for PipelineKind {
         Ok(Open {
             ticket: ticket.clone(),
             words: words.clone(),
-            since_ms: *since_ms,
+            since_ms: Some(*since_ms),
             about: format!("{pipeline}: {revisions} into {asker}"),
             known: waits.map(|message| format!("it waits now: {message}")).into_iter().collect(),
             follows: format!(

@@ -20,10 +20,18 @@ use objects::repo::job::{StepKind, logs as command};
 use objects::repo::spec::Object;
 use objects::repo::view::{EndedView, QuestionView, RunView, View, own_step, view};
 
+/// To what a person says yes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asker {
+    /// The one question that a Repo may ask.
+    Open,
+    /// To run once more what was applied, which it does not ask.
+    Again,
+}
+
 impl ShownKind for RepoKind {
     type View = View;
-    /// A Repo has one question.
-    type Asker = ();
+    type Asker = Asker;
 
     const STATE: &'static str = "running";
     const OVERRIDE: &'static str = "--override: windows, freezes and the verdict are opened as well for this run; what it needs must be \
@@ -80,7 +88,10 @@ impl ShownKind for RepoKind {
         page.part("History", view.history.iter().map(past))
     }
 
-    fn open(view: &View, (): &()) -> Result<Open, Error> {
+    fn open(view: &View, asker: &Asker) -> Result<Open, Error> {
+        if *asker == Asker::Again {
+            return once_more(view);
+        }
         let name = view.id.display_name();
         let Some(QuestionView { kind, words, ticket, since_ms }) = &view.question else {
             return Err(Error::NotAsking { what: format!("{name} asks nothing"), waits: view.waits.clone() });
@@ -92,7 +103,7 @@ impl ShownKind for RepoKind {
         Ok(Open {
             ticket: ticket.clone(),
             words: words.clone(),
-            since_ms: *since_ms,
+            since_ms: Some(*since_ms),
             about: format!("{name}{revision}, {}", view.source),
             known: counts
                 .map(|counts| format!("the plan: {counts}"))
@@ -119,6 +130,26 @@ impl ShownKind for RepoKind {
             Err(error) => format!("the plan cannot be shown: {error}; `{}` reads the same", plan.logs),
         }
     }
+}
+
+/// What is not asked: to run once more what was applied.
+fn once_more(view: &View) -> Result<Open, Error> {
+    let name = view.id.display_name();
+    let Some((run, ticket)) = view.run.as_ref().and_then(|run| Some((run, run.again.clone()?))) else {
+        let what = format!("{name} has not applied its commit; `allclear repo approve {name}` answers what it asks");
+        return Err(Error::NotAsking { what, waits: view.waits.clone() });
+    };
+    Ok(Open {
+        words: "what was applied is run once more".to_owned(),
+        since_ms: None,
+        about: format!("{name}: {}, {}", run.revision, view.source),
+        known: Vec::new(),
+        follows: "After a yes it is run once more. What a plan would change is asked about as always.".to_owned(),
+        gates: view.gates.clone(),
+        instead: format!("{name} has run meanwhile: its ticket is {ticket} now"),
+        yes_to: format!("another run of {name}"),
+        ticket,
+    })
 }
 
 /// The log of a step of the newest run's Job; without a step, of what that Job is for. Exit codes: 0 shown, 1 not.

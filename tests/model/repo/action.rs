@@ -60,6 +60,8 @@ pub enum Action {
     Drift,
     /// A person answers the open question.
     Yes,
+    /// A person wants what was applied to be run once more.
+    Again,
     /// An answer that was given before is given again.
     Replay(usize),
     /// The window opens, or shuts.
@@ -118,6 +120,7 @@ impl State {
         actions.extend((left.stops > 0 && !self.object.stopped).then_some(Action::Stop));
         actions.extend(self.object.stopped.then_some(Action::Resume));
         actions.extend((left.yes > 0 && self.question().is_some()).then_some(Action::Yes));
+        actions.extend((left.reruns > 0 && self.ticket_again().is_some()).then_some(Action::Again));
         actions.extend((0..self.past.answered.len()).filter(|_| left.replays > 0).map(Action::Replay));
         let is_backed = self.past.backup.as_ref().is_some_and(|backup| *backup != self.object.status);
         actions.extend((left.restores > 0 && is_backed).then_some(Action::Restore));

@@ -5,11 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use kernel::id::{CommitId, NoticeId, RunSeq};
 use kernel::promise::Promise;
 use notices::notice::{Kind, Notice};
+use objects::repo::again;
 use objects::repo::job::{Job, Order};
 use objects::repo::spec::Approving;
 use objects::repo::status::{Action, Attempt, Phase, Question, Run, Status};
 
 use super::outside::Truth;
+use super::person::UID;
 use super::world::image;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -30,6 +32,8 @@ pub struct Past {
     marked: BTreeSet<String>,
     /// What a person said yes to last: a commit, or what a plan would change. A newer plan voids it.
     yes: Option<(RunSeq, String)>,
+    /// The runs that succeeded and that a person wanted to be repeated.
+    wanted: BTreeSet<RunSeq>,
     /// What ran when they said so.
     edition: u8,
     /// Applies that failed since a person was last asked about the run.
@@ -106,6 +110,12 @@ impl Past {
 
     /// The commits that the new run takes the place of are named.
     fn judge_begun(&mut self, before: &Status, run: &Run) {
+        let applied = before.run.as_ref().filter(|was| was.phase == Phase::Succeeded && was.revision == run.revision);
+        if let Some(was) = applied.filter(|was| was.terms.work == run.terms.work) {
+            let is_wanted = self.wanted.remove(&was.attempt.seq);
+            self.promise(Promise::LeftAlone, is_wanted);
+            self.yes = Some((run.attempt.seq, run.revision.to_string()));
+        }
         let unstarted = |run: &&Run| matches!(run.phase, Phase::Waiting | Phase::Starting | Phase::Planned);
         let left = before.run.as_ref().filter(unstarted).map(|left| left.revision.clone());
         let next = before.next.iter().flat_map(|next| next.skipped.iter().chain([&next.revision])).cloned();
@@ -202,11 +212,15 @@ impl Past {
 
     /// A person says yes, with this ticket.
     pub fn said(&mut self, status: &Status, ticket: &str, edition: u8) {
-        let (Some(run), Some(waiting)) = (&status.run, &status.waiting) else { return };
-        if waiting.ticket != ticket {
+        let Some(run) = &status.run else { return };
+        let seq = run.attempt.seq;
+        // Said once more it is the same wish: it was counted, and its run has begun or will.
+        if again(UID, run).is_some_and(|of_run| of_run == ticket) {
+            self.edition = edition;
+            self.wanted.insert(seq);
             return;
         }
-        let seq = run.attempt.seq;
+        let Some(waiting) = status.waiting.as_ref().filter(|waiting| waiting.ticket == ticket) else { return };
         self.edition = edition;
         match waiting.question {
             Question::Plan => self.yes = Some((seq, fingerprint(run))),

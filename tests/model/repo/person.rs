@@ -1,7 +1,12 @@
 //! What people do: to the object, and to what a plan would change.
 
+use objects::repo::again;
+
 use super::action::Action;
 use super::world::State;
+
+/// The UID of the Repo.
+pub const UID: &str = "uid";
 
 impl State {
     /// Somebody touches the object, or what a plan would change.
@@ -14,6 +19,12 @@ impl State {
             Action::Yes => {
                 self.left.yes -= 1;
                 let ticket = self.question().unwrap().to_owned();
+                self.past.answered.push(ticket.clone());
+                self.say(ticket);
+            }
+            Action::Again => {
+                self.left.reruns -= 1;
+                let ticket = self.ticket_again().unwrap();
                 self.past.answered.push(ticket.clone());
                 self.say(ticket);
             }
@@ -48,6 +59,11 @@ impl State {
             }
             _ => {}
         }
+    }
+
+    /// What a person says to have the applied commit run once more.
+    pub fn ticket_again(&self) -> Option<String> {
+        again(UID, self.object.status.run.as_ref()?)
     }
 
     fn say(&mut self, ticket: String) {

@@ -16,6 +16,7 @@ use objects::repo::{Effect, Event, Repo};
 use super::action::{Action, Answer};
 use super::outside::{Sight, Truth, failed, is_ahead};
 use super::past::Past;
+use super::person::UID;
 
 /// Steps in which everything comes to rest.
 const STEPS: usize = 300;
@@ -101,6 +102,8 @@ pub struct Faults {
     pub drifts: u8,
     /// A person says yes.
     pub yes: u8,
+    /// A person wants what was applied to be run once more.
+    pub reruns: u8,
     pub replays: u8,
     pub restores: u8,
     /// The window opens, or shuts.
@@ -207,7 +210,7 @@ impl World {
         }
         Object {
             id: RepoId::new("platform", "infra"),
-            uid: "uid".to_owned(),
+            uid: UID.to_owned(),
             generation: 1,
             version: stored.version.to_string(),
             spec: Ok(self.spec(stored)),
@@ -313,6 +316,7 @@ impl State {
             }
             Action::Drift
             | Action::Yes
+            | Action::Again
             | Action::Replay(_)
             | Action::Turn
             | Action::Edit

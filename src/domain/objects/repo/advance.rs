@@ -56,8 +56,9 @@ impl Repo {
         let draft = &self.own.status.draft;
         // Also until the end of a run is durable: only then its Job may be removed.
         let is_open = [&draft.run, &self.own.status.durable.run].into_iter().flatten().any(|run| run.phase.is_open());
+        let is_wanted_again = || draft.run.as_ref().is_some_and(|run| self.is_wanted_again(run));
         let is_to_begin = match (self.own.spec(), &draft.head) {
-            (Some(spec), Some(head)) => spec.suspended.is_none() && self.is_news(spec, head),
+            (Some(spec), Some(head)) => spec.suspended.is_none() && (self.is_news(spec, head) || is_wanted_again()),
             (Some(_) | None, _) => false,
         };
         is_open || is_to_begin || self.jobs.is_removing() || self.spare().is_some()

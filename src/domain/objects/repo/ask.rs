@@ -1,7 +1,7 @@
 //! Questions to people. A question has a ticket, and an answer that names another ticket is nothing.
 
 use crate::repo::Repo;
-use crate::repo::status::{Attempt, Plan, Question, Run, Waiting};
+use crate::repo::status::{Attempt, Phase, Plan, Question, Run, Waiting};
 use crate::status::Approval;
 use kernel::id::digest;
 use kernel::machine::Timestamp;
@@ -36,6 +36,19 @@ impl Question {
 }
 
 impl Repo {
+    /// Whether a person wants what was applied to be run once more.
+    pub(super) fn is_wanted_again(&self, run: &Run) -> bool {
+        again(&self.own.object.uid, run).is_some_and(|ticket| self.own.object.answers.approve(&ticket))
+    }
+
+    /// Their yes to that.
+    pub(super) fn volunteered(&self, now: Timestamp, run: &Run) -> Option<Approval> {
+        let ticket = again(&self.own.object.uid, run).filter(|_| self.is_wanted_again(run))?;
+        let answers = &self.own.object.answers;
+        let (by, overrides) = (answers.by.clone(), answers.overrides(&ticket));
+        Some(Approval { by, overrides, ticket, at_ms: self.own.wall_ms(now) })
+    }
+
     /// A person's yes to a question about this run, which is asked unless it is asked already.
     pub(super) fn answered(&mut self, now: Timestamp, run: &Run, question: Question) -> Option<Approval> {
         let at_ms = self.own.wall_ms(now);
@@ -56,6 +69,11 @@ impl Repo {
         }
         None
     }
+}
+
+/// The ticket of a yes by which what was applied is run once more: nobody is asked for it.
+pub fn again(uid: &str, run: &Run) -> Option<String> {
+    (run.phase == Phase::Succeeded).then(|| ticket(uid, run, Question::Again))
 }
 
 /// The changes of a plan, to follow other words.

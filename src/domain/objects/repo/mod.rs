@@ -68,6 +68,7 @@ use kernel::machine::{Machine, Timestamp};
 use kernel::promise::Promise;
 use notices::notice::Kind;
 
+pub use ask::again;
 pub use head::{Found, Unresolved};
 pub use promises::may_follow;
 

@@ -117,6 +117,7 @@ impl Repo {
             (Some(Phase::Waiting), Some(spec)) => self.waiting(now, spec, effects),
             (Some(Phase::Planned), Some(spec)) => self.planned(now, spec, effects),
             (Some(Phase::Failed | Phase::Lost), Some(spec)) => self.again_or_not(now, spec, effects),
+            (Some(Phase::Succeeded), Some(spec)) => self.once_more(now, spec),
             (Some(_), _) => Stand::Done,
             (None, _) => Stand::Looking,
         }
@@ -380,6 +381,20 @@ impl Repo {
         run.attempt.action = Action::Apply;
         self.own.status.draft.run = Some(run);
         self.waiting(now, spec, effects)
+    }
+
+    /// A commit that was applied: it is run once more after a yes, for which nobody was asked. Where a plan needs a yes, it is asked about
+    /// as always.
+    fn once_more(&mut self, now: Timestamp, spec: &Spec) -> Stand {
+        let draft = &self.own.status.draft;
+        let Some((run, head)) = draft.run.clone().zip(draft.head.clone()) else { return Stand::Done };
+        let Some(yes) = self.volunteered(now, &run) else { return Stand::Done };
+        let stand = self.begin(now, spec, head);
+        let begun = self.own.status.draft.run.as_mut().filter(|begun| begun.attempt.seq != run.attempt.seq);
+        if let Some(begun) = begun.filter(|begun| begun.attempt.action == Action::Apply) {
+            begun.approval = Some(yes);
+        }
+        stand
     }
 
     /// A run that failed, or whose Job is gone: it is run again only after a yes.

@@ -1,5 +1,6 @@
 //! Stories of one Repo, with an API server that keeps its object and its Jobs.
 
+mod again;
 mod faults;
 mod needs;
 mod stuck;

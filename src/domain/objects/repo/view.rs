@@ -8,6 +8,7 @@ mod words;
 use serde::{Deserialize, Serialize};
 
 use crate::kept::unjudged;
+use crate::repo::ask::again;
 use crate::repo::job::{StepKind, logs};
 use crate::repo::spec::Object;
 use crate::repo::status::{Action, ConditionKind, Ended, Phase, Plan, Run, Status, Waiting};
@@ -91,6 +92,9 @@ pub struct RunView {
     pub ended_ms: Option<i64>,
     /// Commits whose place it took: they are not run.
     pub skipped: Vec<CommitId>,
+    /// Of one that succeeded: the ticket of a yes by which its commit is run once more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub again: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -169,7 +173,7 @@ pub fn view(object: &Object, status: &Status) -> View {
             name: head.name.clone(),
             seen_ms: head.seen_ms,
         }),
-        run: status.run.as_ref().map(|one| run(&object.id, one)),
+        run: status.run.as_ref().map(|one| run(object, one)),
         queued: status.next.as_ref().map(|next| QueuedView {
             revision: next.revision.clone(),
             since_ms: next.since_ms,
@@ -200,7 +204,8 @@ const fn has_log(phase: Phase) -> bool {
     }
 }
 
-fn run(id: &RepoId, run: &Run) -> RunView {
+fn run(object: &Object, run: &Run) -> RunView {
+    let id = &object.id;
     RunView {
         seq: run.attempt.seq,
         revision: run.revision.clone(),
@@ -218,6 +223,7 @@ fn run(id: &RepoId, run: &Run) -> RunView {
         started_ms: run.started_ms,
         ended_ms: run.ended_ms,
         skipped: run.skipped.clone(),
+        again: again(&object.uid, run),
     }
 }
 
