@@ -121,7 +121,7 @@ impl Handler<Observe> for Invalidator {
             seen.map(|(reference, distribution, state)| PurgeSeen { reference, distribution, state }).collect();
         let catalog = self.catalog.machine();
         let denied = |why| format!("cache tags count as switched off, and paths are purged instead: {why}");
-        let tags = catalog.tags_denied().map(denied).into_iter().chain(catalog.tags_missing());
+        let tags = catalog.tags_denied().map(denied).into_iter().chain(catalog.tags_missing(self.catalog.now()));
         let listing = catalog.failure().map(str::to_owned).into_iter().chain(tags);
         MessageResult(Observation {
             purges,

@@ -197,7 +197,7 @@ fn purge(values: &mut Values<'_>) -> Option<Purge> {
 fn again(values: &mut Values<'_>) -> Option<Again> {
     let max = values.whole("purge.again_max", 0..=AGAIN_MAX);
     let after = values.duration("purge.again_after", Duration::ZERO..=60 * MINUTE)?;
-    let after_s = u32::try_from(after.as_secs()).ok().filter(|seconds| *seconds > 0);
+    let after_s = u32::try_from(after.as_millis().div_ceil(1_000)).ok().filter(|seconds| *seconds > 0);
     Some(Again { max: max?, after_s })
 }
 

@@ -9,6 +9,7 @@ use kernel::machine::{Machine, Timestamp};
 use kernel::names::distribution::Distribution;
 use kernel::names::host::Host;
 use kernel::replica::lease::{self, Claim, Election, Replica};
+use proof::asked::{Answers, Reply};
 use proptest::prelude::*;
 use purge::agreement::roster::{Pin, Roster, Stands, Trust, settings};
 use purge::bounds::plan::Plan;
@@ -160,7 +161,11 @@ proptest! {
             catalog::Effect::ReadTags(id) => {
                 Some(catalog::Event::TagsRead(id, Ok(how.is_multiple_of(2).then(|| "tag".to_owned()))))
             }
-            catalog::Effect::Answer(..) | catalog::Effect::Sample(..) => None,
+            catalog::Effect::Sample(id, question) => {
+                let answers = Answers { edge: Reply::default(), pods: Vec::new() };
+                Some(catalog::Event::Sampled(id, question, Box::new(answers)))
+            }
+            catalog::Effect::Answer(..) => None,
         };
         let asks = |what: u8| match what % 8 {
             0 => catalog::Event::Begun,
@@ -170,7 +175,7 @@ proptest! {
                 catalog::Event::Asked(u64::from(what), Plan { hosts, ..Plan::default() })
             }
         };
-        walk(Catalog::new(Freshness::default()), history, answer, asks);
+        walk(Catalog::new(Freshness::default()).sampling_tags(true), history, answer, asks);
     }
 
     #[test]

@@ -318,7 +318,7 @@ fn a_rebuilt_invalidator_has_forgotten_all_questions_and_answers_those_that_are_
 
 /// The answer that carries no tags, though the distribution has them switched on.
 #[test]
-fn before_a_purge_by_tag_one_answer_is_looked_at_and_paths_are_purged_where_it_carries_none() {
+fn before_a_purge_by_tag_one_answer_is_looked_at_and_all_is_purged_where_it_carries_none() {
     play(async |world| {
         world.distribution("E1", &["www.example.com"]);
         world.state().distributions[0].cache_tags = true;
@@ -334,11 +334,11 @@ fn before_a_purge_by_tag_one_answer_is_looked_at_and_paths_are_purged_where_it_c
         for _ in 0..2 {
             let found = bench.invalidator.send(MatchPlan { plan: Box::new(plan()), newer: false }).await.unwrap();
             let found = found.unwrap().unwrap();
-            assert_eq!((found.distributions.len(), found.tagged.len()), (1, 0));
+            assert_eq!((found.distributions.len(), found.tagged.len(), found.untagged.len()), (1, 0, 1));
         }
         assert_eq!(bench.asked("www.example.com/").len(), 1, "looked at once for a while");
         let seen = bench.invalidator.send(Observe).await.unwrap();
-        let said = "E1 is purged by paths and not by cache tags: www.example.com/ comes without the header cache-tag";
+        let said = "all of E1 is purged, and not by cache tags: www.example.com/ comes without the header cache-tag";
         assert!(seen.troubles.iter().any(|trouble| trouble.starts_with(said)), "{:?}", seen.troubles);
     });
 }

@@ -101,9 +101,6 @@ pub(crate) enum RepoAction {
     Run {
         /// The Repo, as platform/infra
         name: String,
-        /// Open its windows, freezes and verdict as well; what it needs is never overridden
-        #[arg(long = "override")]
-        overrides: bool,
         /// Do it without asking
         #[arg(long)]
         yes: bool,

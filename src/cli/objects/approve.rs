@@ -65,7 +65,7 @@ pub async fn question<'a, K: ShownKind>(
         return Err(Error::OtherTicket { ticket: asked.ticket, words: asked.words });
     }
     let by = desk.who().await.map_err(Error::NoUser)?;
-    let before = K::before(desk, &view).await;
+    let before = K::before(desk, &view, yes.asker).await;
     Ok(Question { found, yes, asked, by, before })
 }
 

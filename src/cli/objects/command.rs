@@ -60,12 +60,10 @@ pub(in crate::cli) fn repo(caller: Caller, action: RepoAction) -> ExitCode {
                 approve(desk, id, said, Consent::new(yes)).await
             })
         }
-        RepoAction::Run { name, overrides, yes } => {
-            of_one(caller, &name, Output::Table, async |desk: &Desk<RepoKind>, id| {
-                let said = Yes { asker: &Asker::Again, ticket: None, overrides };
-                approve(desk, id, said, Consent::new(yes)).await
-            })
-        }
+        RepoAction::Run { name, yes } => of_one(caller, &name, Output::Table, async |desk: &Desk<RepoKind>, id| {
+            let said = Yes { asker: &Asker::Again, ticket: None, overrides: false };
+            approve(desk, id, said, Consent::new(yes)).await
+        }),
         RepoAction::Logs { name, step } => {
             of_one(caller, &name, Output::Table, async |desk, id| logs(desk, id, step).await)
         }

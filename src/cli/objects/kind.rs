@@ -53,7 +53,7 @@ pub trait ShownKind: CommandKind {
     fn open(view: &Self::View, asker: &Self::Asker) -> Result<Open, Error>;
 
     /// What a person reads before the question.
-    fn before(desk: &Desk<Self>, view: &Self::View) -> impl Future<Output = String>;
+    fn before(desk: &Desk<Self>, view: &Self::View, asker: &Self::Asker) -> impl Future<Output = String>;
 }
 
 /// A question that is open, in the words of its kind.

@@ -109,7 +109,7 @@ impl ShownKind for PipelineKind {
         })
     }
 
-    async fn before(_: &Desk, _: &View) -> String {
+    async fn before(_: &Desk, _: &View, _: &str) -> String {
         String::new()
     }
 }

@@ -122,8 +122,10 @@ impl ShownKind for RepoKind {
     }
 
     /// The log of the plan that is asked about, or why it cannot be shown.
-    async fn before(desk: &Desk<Self>, view: &View) -> String {
-        let Some(plan) = view.run.as_ref().and_then(|run| run.plan.as_ref()) else { return String::new() };
+    async fn before(desk: &Desk<Self>, view: &View, asker: &Asker) -> String {
+        // The plan of what was applied says nothing of the next run.
+        let run = view.run.as_ref().filter(|_| *asker == Asker::Open);
+        let Some(plan) = run.and_then(|run| run.plan.as_ref()) else { return String::new() };
         match desk.log(&view.id.namespace, &plan.job, StepKind::Plan.name()).await {
             Ok(Some(log)) => log,
             Ok(None) => format!("the plan cannot be shown: no pod of Job {} is there any more", plan.job),
@@ -139,6 +141,14 @@ fn once_more(view: &View) -> Result<Open, Error> {
         let what = format!("{name} has not applied its commit; `allclear repo approve {name}` answers what it asks");
         return Err(Error::NotAsking { what, waits: view.waits.clone() });
     };
+    let held = [&view.held.suspended, &view.held.faulty, &view.held.unjudged].into_iter().flatten().next();
+    if let Some(why) = held {
+        return Err(Error::NotAsking { what: format!("{name} runs nothing now"), waits: Some(why.clone()) });
+    }
+    if let Some(head) = view.head.as_ref().filter(|head| head.revision != run.revision) {
+        let what = format!("{name} is to run {}, which is newer", head.revision);
+        return Err(Error::NotAsking { what, waits: view.waits.clone() });
+    }
     Ok(Open {
         words: "what was applied is run once more".to_owned(),
         since_ms: None,

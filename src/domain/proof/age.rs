@@ -106,7 +106,7 @@ impl Why {
             Self::NoAge => "the CDN shows no age".to_owned(),
             Self::BadAge => "its age is no number, or there are several".to_owned(),
             Self::NotCached => "it is not cached".to_owned(),
-            Self::During => "it was stored at the moment when the purge was ordered".to_owned(),
+            Self::During => "it was stored at about the time when the purge was ordered".to_owned(),
             Self::NoBefore => {
                 "it may have been stored before the purge, which this allclear did not see ordered".to_owned()
             }

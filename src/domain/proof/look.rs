@@ -184,6 +184,17 @@ impl Look {
         Self { stored, span, kept, asking: BTreeMap::new(), acted: false, told: None, ended: false }
     }
 
+    /// The same, in the place of one whose form is durable, and whose requests were made.
+    #[must_use]
+    pub fn in_place_of(mut self, before: &Stored) -> Self {
+        (self.stored.number, self.kept) = (before.number.saturating_add(1), before.number);
+        for tally in &mut self.stored.pages {
+            let known = before.pages.iter().find(|known| known.page == tally.page);
+            tally.requests = known.map_or(0, |known| known.requests);
+        }
+        self
+    }
+
     /// Whether nothing is left to do.
     pub const fn is_over(&self) -> bool {
         self.ended
@@ -196,7 +207,8 @@ impl Look {
 
     fn begin_round(&mut self, now: Timestamp, ordered: Ordered) {
         self.span = Span { before: ordered.after.map(signed), ordered: ordered.by.map(signed), after: signed(now) };
-        let wait = self.span.ordered.map_or(0, |by| by.saturating_add(FIRST_AFTER_MS).saturating_sub(signed(now)));
+        let by = self.span.ordered.unwrap_or(self.span.after);
+        let wait = by.saturating_add(FIRST_AFTER_MS).saturating_sub(signed(now));
         let first_s = u32::try_from(wait.max(0).saturating_add(999) / 1_000).unwrap_or_default();
         self.stored.resumed = ordered.by.is_none();
         for tally in &mut self.stored.pages {
@@ -423,8 +435,7 @@ impl Machine for Look {
                 if is_of_again(self, round) {
                     self.stored.round = round;
                     self.stored.again_after_s = None;
-                    // What tags did not reach, paths do.
-                    self.stored.paths = self.stored.paths.without_tags();
+                    self.stored.paths = self.stored.paths_of_again();
                     self.begin_round(now, before.into());
                     effects.push(self.keep(now));
                 }
@@ -432,6 +443,8 @@ impl Machine for Look {
             Event::AgainFailed(round) => {
                 if is_of_again(self, round) {
                     let is_blind = self.stored.again_after_s.take().is_some();
+                    // One on evidence would have the same number, and could not be made either.
+                    self.stored.again_max = if is_blind { self.stored.round } else { self.stored.again_max };
                     self.enter(if is_blind { Phase::Looking } else { Phase::Done });
                     effects.push(self.keep(now));
                 }

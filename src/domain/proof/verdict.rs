@@ -89,8 +89,9 @@ fn is_behind(page: &Tally) -> bool {
 pub(crate) fn blind(pages: &[Tally], after_s: u32) -> Verdict {
     let after = text::duration(std::time::Duration::from_secs(after_s.into()));
     let pages = joined(&pages.iter().collect::<Vec<_>>(), |page| page.page.to_string());
-    let words =
-        format!("{pages} is purged once more, {after} after the purge and without a look, as purge.again_after says");
+    let words = format!(
+        "{pages} is purged once more, at least {after} after the purge and without a look, as purge.again_after says"
+    );
     Verdict { round: 0, found: Found::Unknown, counts: Counts::default(), follows: Follows::Again, words }
 }
 

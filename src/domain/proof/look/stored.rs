@@ -92,6 +92,13 @@ const fn is_false(flag: &bool) -> bool {
 }
 
 impl Stored {
+    /// What a further purge sends. What tags did not reach, paths do; and where those are not about each page that is looked at, everything.
+    pub fn paths_of_again(&self) -> PathSet {
+        let paths = self.paths.without_tags();
+        let all = self.pages.iter().all(|tally| tally.page.is_of(&paths));
+        if all { paths } else { PathSet::default() }
+    }
+
     /// Whether a question may be asked by it.
     pub fn has_booked(&self, id: QuestionId) -> bool {
         let booked = self.pages.get(usize::from(id.page)).is_some_and(|tally| tally.looks >= id.look);

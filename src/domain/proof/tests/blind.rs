@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::age::{Relation, Shown, Span, Why};
+use crate::verdict::Follows;
 
 /// A purge of a tag, after which one more is wanted 60 s later in any case.
 fn blind() -> Stage {
@@ -22,7 +23,7 @@ fn one_that_is_wanted_in_any_case_is_made_after_its_time_and_then_looked_at() {
     stage = stage.restart(now);
     stage.run(60, renewed);
     assert_eq!((stage.asked.len(), &stage.again[..]), (0, &[1][..]));
-    let said = "www.example.com/ is purged once more, 1m after the purge and without a look, as purge.again_after says";
+    let said = "www.example.com/ is purged once more, at least 1m after the purge and without a look, as purge.again_after says";
     assert!(stage.words().iter().all(|words| *words == said), "{:?}", stage.words());
     let now = stage.now;
     stage = stage.restart(now);
@@ -46,6 +47,33 @@ fn where_it_cannot_be_made_the_first_one_is_looked_at() {
     stage.run(600, renewed);
     assert!(stage.ended && stage.again == [1]);
     assert_eq!(stage.told.last().unwrap().found, Found::Renewed);
+}
+
+#[test]
+fn where_it_cannot_be_made_and_the_first_left_what_was_there_that_is_told() {
+    let old = |now: Timestamp, _: &Question| {
+        let answer = answer("/", now, &[("age", "1000")]);
+        Answers { edge: reply(answer), pods: Vec::new() }
+    };
+    let mut stage = blind();
+    stage.run(60, old);
+    stage.step(Event::AgainFailed(1), &mut { old });
+    stage.run(600, old);
+    assert!(stage.ended && stage.again == [1], "there is no other way to make it");
+    let last = stage.told.last().unwrap();
+    assert_eq!((last.found, &last.follows), (Found::Stale, &Follows::Spent));
+}
+
+#[test]
+fn what_it_sends_is_about_each_page_that_is_looked_at() {
+    let sent = |items: &[&str]| {
+        let pages = [page("www.example.com/"), page("www.example.com/a")];
+        let look = Look::begin(at(1), Ordered::default(), paths(items), pages, None, Again::up_to(1)).unwrap();
+        look.stored().paths_of_again()
+    };
+    assert_eq!(sent(&["#shop", "/a"]), paths(&["/*"]), "the front page is of the tag alone");
+    assert_eq!(sent(&["#shop", "/", "/a"]), paths(&["/", "/a"]));
+    assert_eq!(sent(&["#shop"]), paths(&["/*"]));
 }
 
 // A member that did not order the purge: it had voted at 100 s and heard at 105 s that it is created.

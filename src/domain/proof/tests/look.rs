@@ -143,7 +143,7 @@ fn what_was_stored_as_the_purge_was_ordered_is_neither() {
     let mut stage = Stage::new(None, 1);
     stage.run_with(600, 101_000, &[HIT]);
     let words =
-        "nothing says whether www.example.com/ is fresh: it was stored at the moment when the purge was ordered";
+        "nothing says whether www.example.com/ is fresh: it was stored at about the time when the purge was ordered";
     assert_eq!((stage.seconds().len(), stage.words()), (6, vec![words]));
 }
 

@@ -62,6 +62,13 @@ pub enum LooksFrom {
     EveryMember,
 }
 
+impl Proof {
+    /// Whether members look that did not make a purge. Where one more is made in any case, only its maker knows when that is complete.
+    pub const fn each_member_looks(&self) -> bool {
+        matches!(self.from, LooksFrom::EveryMember) && self.again.after_s.is_none()
+    }
+}
+
 impl Default for Proof {
     fn default() -> Self {
         Self {

@@ -91,6 +91,8 @@ pub struct Found {
     pub distributions: BTreeMap<DistributionId, Reached>,
     /// Those that are purged by cache tags; known only where the plan has tags.
     pub tagged: BTreeSet<DistributionId>,
+    /// Those that have cache tags switched on, and answer without them: which pages a tag would have selected there, nobody knows.
+    pub untagged: BTreeSet<DistributionId>,
     pub listing: Listing,
 }
 
@@ -221,8 +223,8 @@ impl Catalog {
     }
 
     /// The distributions whose answers carry no tags, though those are switched on; in words.
-    pub fn tags_missing(&self) -> impl Iterator<Item = String> {
-        self.tags.missing()
+    pub fn tags_missing(&self, now: Timestamp) -> impl Iterator<Item = String> {
+        self.tags.missing(now, self.freshness.refresh)
     }
 
     fn asked(&mut self, now: Timestamp, token: Token, plan: Plan) -> Vec<Effect> {
@@ -296,8 +298,7 @@ impl Catalog {
         for (token, (plan, found)) in std::mem::take(&mut self.untagged) {
             let unknown = self.tags.unknown(&found);
             if unknown.is_empty() {
-                let tagged = self.tags.tagged(&found);
-                effects.push(Effect::Answer(token, Ok(Found { tagged, ..found })));
+                effects.push(Effect::Answer(token, Ok(self.tags.tell(found))));
             } else {
                 effects.extend(unknown.into_iter().filter_map(|id| self.tags.begin(id)));
                 self.untagged.insert(token, (plan, found));

@@ -10,6 +10,7 @@ use crate::records::record::{Edge, Outcome, Phase, Record, Seen};
 use crate::rollouts::rollout::news;
 use crate::workloads::beside::BESIDE_CURE;
 use crate::workloads::workload::Workload;
+use proof::look;
 use proof::tally::Found;
 
 /// The state of the edge compared with the version that a workload runs now.
@@ -43,6 +44,9 @@ impl AtEdge {
             record.history.iter().rev().find(|closed| closed.seq == record.seq).and_then(|closed| closed.seen.as_ref());
         match seen {
             Some(Seen { found: Found::Fresh, .. }) => self,
+            _ if record.looks.values().any(|proving| proving.look.phase == look::Phase::Waiting) => {
+                Self::Awaited("it is purged, and will be once more before anybody looks at it".to_owned())
+            }
             _ if !record.looks.is_empty() => Self::Awaited("it is purged, and being looked at".to_owned()),
             Some(Seen { words, .. }) => Self::Stuck(words.clone()),
             None => Self::Stuck(

@@ -60,10 +60,15 @@ impl Tags {
         few(found).filter(|id| !self.known.contains_key(*id)).cloned().collect()
     }
 
-    /// Those that are purged by tags.
-    pub(super) fn tagged(&self, found: &Found) -> BTreeSet<DistributionId> {
-        let is_on = |id: &&DistributionId| self.known.get(*id).is_some_and(|(_, standing)| *standing == Standing::On);
-        few(found).filter(is_on).cloned().collect()
+    /// What is known of them, in full.
+    pub(super) fn tell(&self, found: Found) -> Found {
+        let those = |is_so: fn(&Standing) -> bool| {
+            let is_so = |id: &&DistributionId| self.known.get(*id).is_some_and(|(_, standing)| is_so(standing));
+            few(&found).filter(is_so).cloned().collect()
+        };
+        let tagged = those(|standing| *standing == Standing::On);
+        let untagged = those(|standing| matches!(standing, Standing::Missing(_)));
+        Found { tagged, untagged, ..found }
     }
 
     /// Has one read, unless that is under way.
@@ -71,10 +76,11 @@ impl Tags {
         self.reading.insert(id.clone()).then_some(Effect::ReadTags(id))
     }
 
-    /// The distributions whose answers carry no tags, in words.
-    pub(super) fn missing(&self) -> impl Iterator<Item = String> {
-        self.known.iter().filter_map(|(id, (_, standing))| match standing {
-            Standing::Missing(why) => Some(format!("{id} is purged by paths and not by cache tags: {why}")),
+    /// The distributions whose answers carry no tags, as was seen no longer ago than that; in words.
+    pub(super) fn missing(&self, now: Timestamp, refresh: Duration) -> impl Iterator<Item = String> {
+        let is_current = move |at: Timestamp| now.since(at) < refresh;
+        self.known.iter().filter(move |(_, (at, _))| is_current(*at)).filter_map(|(id, (_, standing))| match standing {
+            Standing::Missing(why) => Some(format!("all of {id} is purged, and not by cache tags: {why}")),
             Standing::On | Standing::Off => None,
         })
     }
@@ -137,11 +143,10 @@ pub(super) fn few(found: &Found) -> impl Iterator<Item = &DistributionId> {
     found.distributions.keys().take(TAGS_READ_MAX)
 }
 
-/// A page of the plan that comes from this distribution, as far as that is known.
+/// A page of the plan that comes from this distribution: of a host that the account's own listing has for it, or what any namespace names
+/// would speak for all.
 pub(super) fn page_of(plan: &Plan, found: &Found, id: &DistributionId) -> Option<Page> {
-    let reached = found.distributions.get(id)?;
-    let is_only = found.distributions.len() == 1;
-    let hosts = reached.hosts.iter().chain(plan.hosts.iter().filter(|_| is_only));
+    let hosts = found.distributions.get(id)?.hosts.iter();
     let one = |path: &&Path| !path.is_tag() && !path.is_wildcard();
     let path = plan.paths.iter().find(one).cloned().or_else(|| Path::parse("/").ok())?;
     hosts.filter_map(|host| Page::new(host.clone(), path.clone()).ok()).next()

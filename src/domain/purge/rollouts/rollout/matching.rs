@@ -170,7 +170,11 @@ fn beyond(
 /// understands (decision 41), and from what the namespace may purge there.
 fn sent(plan: &Plan, found: &Found, id: &DistributionId, bounded: bool) -> Option<PathSet> {
     let understood = !plan.paths.has_tags() || found.tagged.contains(id);
-    let paths = if understood { plan.paths.clone() } else { plan.paths.without_tags() };
+    let paths = match () {
+        () if understood => plan.paths.clone(),
+        () if found.untagged.contains(id) => PathSet::default(),
+        () => plan.paths.without_tags(),
+    };
     let reached = found.distributions.get(id).filter(|_| bounded);
     let paths = reached.and_then(|reached| plan.paths_of(reached, &paths)).unwrap_or(paths);
     let paths = paths.at_most(PATHS_SENT_MAX);

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use crate::bounds::policy::LooksFrom;
 use crate::purges::purge::Progress;
 use crate::records::record::{Purge, PurgeState, Vote};
 use crate::rollouts::rollout::proving::Completed;
@@ -53,7 +52,7 @@ impl Rollout {
             Some(_) => (is_open || purge.state == PurgeState::Completed, called.into()),
             None => (is_open && self.is_first_for(&vector, &distribution), self.ordered(&vector, reference)),
         };
-        let looks = is_ours || is_open && self.policy.proof.from == LooksFrom::EveryMember;
+        let looks = is_ours || is_open && self.policy.proof.each_member_looks();
         looks.then_some(Completed { vector, distribution, purge, ordered, may_purge: is_ours })
     }
 

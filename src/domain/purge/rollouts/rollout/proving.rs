@@ -14,7 +14,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::bounds::policy::{LooksFrom, Proven};
+use crate::bounds::policy::Proven;
 use crate::purges::catalog::Found;
 use crate::purges::purge::{Order, Progress};
 use crate::records::record::{
@@ -67,9 +67,6 @@ impl Looks {
     /// Nothing more follows from the vector.
     pub(super) fn release(&mut self, vector: &Vector) {
         self.reached.remove(vector);
-        if self.reached.is_empty() {
-            self.ordered.clear();
-        }
     }
 
     /// Another writer has changed the record.
@@ -91,6 +88,10 @@ impl Rollout {
     /// A purge was created: it was ordered by now. That is of use to a look alone.
     pub(super) fn note_ordered(&mut self, reference: &Reference, now: Timestamp) {
         if self.proven().is_some() {
+            let kept = self.record.draft.iter().flat_map(Record::all_kept);
+            let listed = kept.flat_map(|vote| vote.purges.listed.values()).map(|purge| &purge.reference);
+            let listed: BTreeSet<&Reference> = listed.collect();
+            self.purges.looks.ordered.retain(|known, _| listed.contains(known));
             self.purges.looks.ordered.entry(reference.clone()).or_insert(now);
         }
     }
@@ -113,7 +114,7 @@ impl Rollout {
             if purge.state == PurgeState::Created {
                 self.note_ordered(&purge.reference, now);
             }
-            if purge.state == PurgeState::Completed && self.policy.proof.from == LooksFrom::EveryMember {
+            if purge.state == PurgeState::Completed && self.policy.proof.each_member_looks() {
                 let (vector, ordered) = (vector.clone(), self.ordered(vector, &purge.reference));
                 self.begin_look(now, Completed { vector, distribution, purge, ordered, may_purge: false });
             }
@@ -129,6 +130,7 @@ impl Rollout {
         self.purges.looks.ordered.remove(&purge.reference);
         let Some(proven) = self.proven().filter(|_| purge.made().is_some()) else { return };
         let Some(vote) = self.record.draft.as_ref().and_then(|draft| draft.kept(vector)).cloned() else { return };
+        let before = self.leave_look(&purge.reference);
         let paths = purge.sent.clone().unwrap_or_else(|| self.agreed_paths(&vote));
         let reached = self.purges.looks.reached.get(vector).and_then(|reached| reached.get(id)).cloned();
         let is_sure = *may_purge && reached.is_some() && !matches!(purge.state, PurgeState::Covered(_));
@@ -137,10 +139,11 @@ impl Rollout {
         let looked_at = self.pages_looked_at();
         let pages = pages(&hosts, &proven, PAGES_LOOKED_AT_MAX.saturating_sub(looked_at));
         let look = Look::begin(now, *ordered, paths, pages, proven.marker, again);
+        let look = look.map(|look| before.as_ref().map_or(look.clone(), |before| look.in_place_of(&before.look)));
         let (seq, rollout) = (vote.seq, self.group_rollout(vector));
         let Some(draft) = &mut self.record.draft else { return };
         let change = words::changed_by(&vote, draft.before(), draft.seq);
-        let (distribution, noticed) = (id.clone(), BTreeSet::new());
+        let (distribution, noticed) = (id.clone(), before.map(|before| before.noticed).unwrap_or_default());
         let proving = look.as_ref().map(|look| {
             let look = look.stored().clone();
             Proving { distribution, seq, rollout, change, look, noticed, seen: None, widened: false }
@@ -162,6 +165,12 @@ impl Rollout {
                 self.announce_vote(now, vector, Kind::EdgeUnknown, "room", why);
             }
         }
+    }
+
+    /// A look from another member's word gives way to one of the member that ordered the purge itself.
+    fn leave_look(&mut self, reference: &Reference) -> Option<Proving> {
+        self.purges.looks.running.remove(reference);
+        self.record.draft.as_mut()?.looks.remove(reference).map(|proving| *proving)
     }
 
     /// The paths that all members voted for, as far as their votes are known here.
@@ -434,9 +443,9 @@ pub(super) fn is_on_record(held: &Record, order: &Order) -> bool {
 }
 
 impl Proving {
-    /// The paths that its further purge sends. A tag that did nothing would do nothing again.
+    /// The paths that its further purge sends.
     fn paths_of_again(&self) -> PathSet {
-        if self.widened { PathSet::default() } else { self.look.paths.without_tags() }
+        if self.widened { PathSet::default() } else { self.look.paths_of_again() }
     }
 }
 

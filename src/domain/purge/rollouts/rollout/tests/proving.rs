@@ -184,7 +184,14 @@ fn where_one_more_is_wanted_in_any_case_it_is_made_once_told_and_looked_at() {
     site.roll("b", 2);
     site.run(55);
     assert_eq!((site.asked, site.story.purges().len()), (0, 1));
-    site.run(10);
+    let state = site.story.state();
+    assert!(state.contains("E1EXAMPLE is purged once more 1m after it was, as purge.again_after says"), "{state}");
+    let not_fresh = site.not_fresh().unwrap_or_default();
+    assert!(not_fresh.ends_with("will be once more before anybody looks at it"), "{not_fresh}");
+    site.story.pass(Duration::from_secs(10));
+    let state = site.story.state();
+    assert!(state.contains("E1EXAMPLE is being purged once more, as purge.again_after says"), "{state}");
+    site.run(1);
     assert_eq!(site.story.purges().len(), 2);
     let [told] = site.told(Kind::PurgeRepeated)[..] else { panic!("told once") };
     assert!(told.ends_with("without a look, as purge.again_after says"), "{told}");

@@ -1,5 +1,7 @@
 //! A complete rollout, and its purges, in words.
 
+use std::time::Duration;
+
 use super::{ITEMS_NAMED_MAX, PurgeSummary, closed};
 use crate::purges::purge::TRIED_EVERY;
 use crate::records::record::passed;
@@ -52,10 +54,21 @@ fn proving(record: &Record) -> Option<(String, String)> {
         });
         (pages > 0).then_some((pages, purges.join(", ")))
     };
+    // Of one that is made in any case, the edge has shown nothing.
+    let blind = || record.looks.values().find(|proving| proving.seq == record.seq)?.look.again_after_s;
     let count = |pages: usize| if pages == 1 { "one page".to_owned() } else { format!("{pages} pages") };
     if let Some((_, purges)) = of(Phase::Again) {
-        let state = format!("the edge showed what was there before, so {purges} is being purged once more");
+        let state = if blind().is_some() {
+            format!("{purges} is being purged once more, as purge.again_after says")
+        } else {
+            format!("the edge showed what was there before, so {purges} is being purged once more")
+        };
         return Some((state, "looks at the edge again when that is complete".into()));
+    }
+    if let Some(((_, purges), after_s)) = of(Phase::Waiting).zip(blind()) {
+        let after = duration(Duration::from_secs(after_s.into()));
+        let state = format!("{purges} is purged once more {after} after it was, as purge.again_after says");
+        return Some((state, "looks at the edge after that".into()));
     }
     if let Some((pages, _)) = of(Phase::Looking) {
         let is_old =
