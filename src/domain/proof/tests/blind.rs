@@ -88,3 +88,24 @@ fn of_what_was_made_between_the_instants_that_are_known_nothing_is_said() {
     let made = |ms: i64| unheard.relate(&Shown::Made { earliest: ms, latest: ms, age_s: 1 });
     assert_eq!((made(107_001), made(112_001)), (Relation::Nothing(Why::During), Relation::After));
 }
+
+// The member that ordered the purge heard from another one that it is complete, and then from CloudFront.
+#[test]
+fn a_look_in_the_place_of_another_takes_its_forms_for_no_forms_of_its_own_and_asks_no_more_than_both_may() {
+    let begun = |ordered: Ordered| {
+        Look::begin(at(110_000), ordered, paths(&["/*"]), [page("www.example.com/")], None, Again::up_to(1)).unwrap()
+    };
+    let mut first = begun(Ordered::default());
+    for number in 1..=3 {
+        drop(first.tick(at(110_000 + number * 30_000)));
+        drop(first.step(at(110_000 + number * 30_000), Event::Kept(first.stored().number)));
+    }
+    let before = first.stored().clone();
+    assert!(before.number > 0 && before.pages[0].requests > 0, "{before:?}");
+    let mut second = begun(Some(at(100_000)).into()).in_place_of(&before);
+    assert_eq!(second.stored().pages[0].requests, before.pages[0].requests);
+    let effects = second.step(at(200_000), Event::Kept(before.number));
+    assert_eq!(effects, [], "nothing is asked by what is durable of the first");
+    let effects = second.step(at(200_000), Event::Kept(before.number + 1));
+    assert!(matches!(&effects[..], [Effect::Keep(stored)] if stored.number == before.number + 2), "{effects:?}");
+}
