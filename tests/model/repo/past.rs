@@ -111,7 +111,9 @@ impl Past {
     /// The commits that the new run takes the place of are named.
     fn judge_begun(&mut self, before: &Status, run: &Run) {
         let applied = before.run.as_ref().filter(|was| was.phase == Phase::Succeeded && was.revision == run.revision);
-        if let Some(was) = applied.filter(|was| was.terms.work == run.terms.work) {
+        // Between two that do not follow each other there was another commit.
+        let is_next = |was: &&Run| was.attempt.seq.next() == run.attempt.seq;
+        if let Some(was) = applied.filter(is_next).filter(|was| was.terms.work == run.terms.work) {
             let is_wanted = self.wanted.remove(&was.attempt.seq);
             self.promise(Promise::LeftAlone, is_wanted);
             self.yes = Some((run.attempt.seq, run.revision.to_string()));
