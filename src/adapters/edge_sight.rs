@@ -21,7 +21,7 @@ use purge::ports::EdgeSight;
 enum NoPods {
     #[error(transparent)]
     Unfound(#[from] NoNewPods),
-    #[error("a new pod says that it is at {0}, which is {1}")]
+    #[error("the address of a new pod, {0}, is {1}")]
     Hidden(IpAddr, &'static str),
 }
 

@@ -109,7 +109,7 @@ async fn a_pod_that_says_that_it_is_on_this_machine_is_not_asked() {
     let (edge, one) = (serving("old").await, serving("new").await);
     let bench = rolled_out(&[&one]).await;
     let answers = ask_by(&bench, &edge, true, |sight| sight).await;
-    let why = "a new pod says that it is at 127.0.0.1, which is an address of this machine itself";
+    let why = "the address of a new pod, 127.0.0.1, is an address of this machine itself";
     assert!(bodies(&answers.pods).iter().all(|said| said.contains(why)), "{answers:?}");
     assert_eq!((bodies(&[answers.edge]), one.heads().len()), (vec!["old".to_owned()], 0));
 }
