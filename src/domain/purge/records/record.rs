@@ -28,7 +28,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use kernel::floor::Floor;
-use kernel::id::{Kind, Nonce, Reference, Seq, Vector, WorkloadId};
+use kernel::id::{Kind, Nonce, Seq, Vector, WorkloadId};
 use kernel::names::group_name::Alias;
 use kernel::names::image::{Code, Version};
 use kernel::names::paths::PathSet;
@@ -40,7 +40,7 @@ pub use last_site::{LAST_HOSTS_MAX, LAST_SITE_BYTES_MAX, LastSite};
 pub use leads::{LEADS_MAX, Lead, Leads, Moved};
 pub use passed::{PASSED_MAX, Passed, passed};
 pub use plan::{Plan, VOTE_PATH_BYTES_MAX, fitting};
-pub use proving::{PAGES_LOOKED_AT_MAX, Proving, Seen};
+pub use proving::{Looks, PAGES_LOOKED_AT_MAX, Proving, Seen};
 pub(crate) use published::ABSENT_REVISION;
 pub use published::Published;
 pub use purge::{Purge, PurgeState};
@@ -150,9 +150,10 @@ pub struct Record {
     /// Votes that all members have closed while purges of them were owed, in brief, oldest first (decision 29).
     #[serde(rename = "y", default, skip_serializing_if = "Vec::is_empty")]
     pub owed: Vec<Vote>,
-    /// What is looked for at the edge after purges of this member, by their references.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub looks: BTreeMap<Reference, Box<Proving>>,
+    /// What is looked for at the edge after purges of this member, by their references. Shared by the copies of this record, of which a
+    /// rollout has three.
+    #[serde(default, skip_serializing_if = "proving::is_empty", with = "proving::shared")]
+    pub looks: Arc<Looks>,
     /// How the last rollouts ended, by their numbers, oldest first.
     #[serde(rename = "h", default, skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<Closed>,
@@ -344,7 +345,7 @@ impl Record {
             passed: Vec::new(),
             votes: Vec::new(),
             owed: Vec::new(),
-            looks: BTreeMap::new(),
+            looks: Arc::default(),
             history: Vec::new(),
             untold: Vec::new(),
             config: String::new(),

@@ -6,7 +6,7 @@
 //! business of the ledger and the board.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -170,7 +170,7 @@ pub fn shed(record: &mut Record) -> Vec<Notice> {
             match (look.map(|(first, _)| first.clone()), record.history.is_empty(), record.passed.is_empty()) {
                 (_, false, _) => drop(record.history.remove(0)),
                 (_, true, false) => drop(record.passed.remove(0)),
-                (Some(look), true, true) => drop(record.looks.remove(&look)),
+                (Some(look), true, true) => drop(Arc::make_mut(&mut record.looks).remove(&look)),
                 (None, true, true) => break,
             }
         }
@@ -230,7 +230,7 @@ fn for_group(record: &Record) -> Cow<'_, Record> {
     if !is_fifth(record) {
         return Cow::Borrowed(record);
     }
-    let mut shown = Record { looks: BTreeMap::new(), ..record.clone() };
+    let mut shown = Record { looks: Arc::default(), ..record.clone() };
     shown.untold.retain(|notice| !notice.kind.is_of_edge());
     Cow::Owned(shown)
 }

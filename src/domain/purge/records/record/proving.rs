@@ -1,6 +1,7 @@
 //! What is looked for at the edge after a purge, as a record keeps it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -75,6 +76,31 @@ impl Proving {
     }
 }
 
+/// The looks of one record by the references of their purges. Boxed, for a map takes room for eleven at once, and there is one as a rule.
+pub type Looks = BTreeMap<Reference, Box<Proving>>;
+
+/// Whether nothing is looked at.
+pub(super) fn is_empty(looks: &Looks) -> bool {
+    looks.is_empty()
+}
+
+/// The looks in their written form, which says nothing of who shares them.
+pub(super) mod shared {
+    use std::sync::Arc;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use super::Looks;
+
+    pub(in super::super) fn serialize<S: Serializer>(looks: &Looks, to: S) -> Result<S::Ok, S::Error> {
+        looks.serialize(to)
+    }
+
+    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Arc<Looks>, D::Error> {
+        Looks::deserialize(from).map(Arc::new)
+    }
+}
+
 impl Record {
     /// The look whose further purge has this reference, by the reference of its first purge, and the number of the further one.
     pub fn look_of_again(&self, again: &Reference) -> Option<(&Reference, u8)> {
@@ -84,15 +110,30 @@ impl Record {
         })
     }
 
+    /// Changes one of its looks, for this copy alone.
+    pub fn change_look(&mut self, reference: &Reference, change: impl FnOnce(&mut Proving)) {
+        if let Some(proving) = Arc::make_mut(&mut self.looks).get_mut(reference) {
+            change(proving);
+        }
+    }
+
     /// Remembers what was seen after rollouts that are closed: of each the worst of all its distributions.
     pub fn note_seen(&mut self) {
-        for proving in self.looks.values_mut() {
+        // What is not changed stays shared.
+        if self.looks.values().all(|proving| proving.seen.is_none() || !self.has_closed(proving.seq)) {
+            return;
+        }
+        for proving in Arc::make_mut(&mut self.looks).values_mut() {
             let Some(closed) = self.history.iter_mut().find(|closed| closed.seq == proving.seq) else { continue };
             let Some(seen) = proving.seen.take() else { continue };
             if closed.seen.as_ref().is_none_or(|known| known.found <= seen.found) {
                 closed.seen = Some(seen);
             }
         }
+    }
+
+    fn has_closed(&self, seq: Seq) -> bool {
+        self.history.iter().any(|closed| closed.seq == seq)
     }
 
     /// Takes back that the edge was fresh after the rollout `seq`: it is purged once more.

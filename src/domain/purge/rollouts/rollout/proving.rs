@@ -13,6 +13,7 @@
 //! Not for when and what is asked, nor for what answers prove; that is [`proof::look`].
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use crate::bounds::policy::Proven;
 use crate::purges::catalog::Found;
@@ -38,7 +39,7 @@ use proof::verdict::{Follows, Verdict};
 /// This life's state of the looks.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Looks {
-    // Boxed, as those of the record are: a map takes room for eleven at once, and there is one as a rule.
+    // Boxed, as those of the record are.
     running: BTreeMap<Reference, Box<Look>>,
     /// By which hosts each distribution of a vector was found, in this life.
     reached: BTreeMap<Vector, BTreeMap<DistributionId, BTreeSet<Host>>>,
@@ -151,7 +152,7 @@ impl Rollout {
         let has_room = |proving: &Proving| record_codec::room(draft) > proving.bytes_at_most();
         match (look, proving) {
             (Some(look), Some(proving)) if has_room(&proving) => {
-                draft.looks.insert(purge.reference.clone(), Box::new(proving));
+                Arc::make_mut(&mut draft.looks).insert(purge.reference.clone(), Box::new(proving));
                 self.purges.looks.running.insert(purge.reference.clone(), Box::new(look));
             }
             (None, _) if looked_at < PAGES_LOOKED_AT_MAX => {
@@ -170,7 +171,8 @@ impl Rollout {
     /// A look from another member's word gives way to one of the member that ordered the purge itself.
     fn leave_look(&mut self, reference: &Reference) -> Option<Proving> {
         self.purges.looks.running.remove(reference);
-        self.record.draft.as_mut()?.looks.remove(reference).map(|proving| *proving)
+        let draft = self.record.draft.as_mut().filter(|draft| draft.looks.contains_key(reference))?;
+        Arc::make_mut(&mut draft.looks).remove(reference).map(|proving| *proving)
     }
 
     /// The paths that all members voted for, as far as their votes are known here.
@@ -276,21 +278,20 @@ impl Rollout {
     fn follow_look(&mut self, now: Timestamp, reference: &Reference, follows: Vec<look::Effect>) -> Vec<Effect> {
         let mut effects = Vec::new();
         for effect in follows {
-            let Some(proving) = self.record.draft.as_mut().and_then(|draft| draft.looks.get_mut(reference)) else {
-                break;
-            };
+            let Some(draft) = self.record.draft.as_mut() else { break };
+            let Some(seq) = draft.looks.get(reference).map(|proving| proving.seq) else { break };
             match effect {
-                look::Effect::Keep(stored) => proving.look = *stored,
+                look::Effect::Keep(stored) => draft.change_look(reference, |proving| proving.look = *stored),
                 look::Effect::Ask(question) => effects.push(Effect::AskEdge(reference.clone(), question)),
                 look::Effect::PurgeAgain(_, verdict) => {
-                    let seq = proving.seq;
-                    self.record.draft.iter_mut().for_each(|draft| draft.forget_fresh(seq));
+                    draft.forget_fresh(seq);
                     self.tell_of_look(now, reference, Kind::PurgeRepeated, &verdict.round.to_string(), verdict.words);
                 }
                 // What a further purge follows from is told with that.
                 look::Effect::Tell(verdict) if verdict.follows == Follows::Again => {}
                 look::Effect::Tell(verdict) => {
-                    proving.seen = Some(Seen::new(verdict.found, &verdict.words));
+                    let seen = Seen::new(verdict.found, &verdict.words);
+                    draft.change_look(reference, |proving| proving.seen = Some(seen));
                     self.tell_of_look(now, reference, kind_of(&verdict), &verdict.round.to_string(), verdict.words);
                 }
                 look::Effect::End => effects.push(Effect::LeaveEdge(reference.clone())),
@@ -307,7 +308,7 @@ impl Rollout {
         let is_open = draft.votes.iter().any(|vote| vote.seq == proving.seq && vote.closed.is_none());
         let is_over = self.purges.looks.running.get(reference).is_some_and(|look| look.is_over());
         if is_over && !(is_open && proving.seen.is_some()) {
-            draft.looks.remove(reference);
+            Arc::make_mut(&mut draft.looks).remove(reference);
             self.purges.looks.running.remove(reference);
         }
     }
@@ -353,7 +354,7 @@ impl Rollout {
     ) -> Option<Vec<Effect>> {
         let draft = self.record.draft.as_mut()?;
         let (first, round) = draft.look_of_again(again).map(|(first, round)| (first.clone(), round))?;
-        let proving = draft.looks.get_mut(&first)?;
+        let proving = draft.looks.get(&first)?;
         let what = format!("{} once more", proving.distribution);
         let told = match progress {
             Progress::Created(id) | Progress::Covered { invalidation: id, .. } if id.is_of_dry_run() => {
@@ -371,7 +372,7 @@ impl Rollout {
                 return Some(self.give_up_again(now, &first, round, why));
             }
             Progress::OverBudget => {
-                proving.widened = true;
+                draft.change_look(&first, |proving| proving.widened = true);
                 self.purges.order_again(again);
                 None
             }
@@ -411,9 +412,9 @@ impl Rollout {
         let workload = self.identity.workload.clone();
         let Some(draft) = &mut self.record.draft else { return };
         let stand_in = draft.stand_in;
-        let Some(proving) = draft.looks.get_mut(reference) else { return };
+        let Some(proving) = draft.looks.get(reference) else { return };
         let id = Notice::id_of(&proving.rollout, kind, &format!("{reference}/{detail}{own}"));
-        if !proving.noticed.insert(id.clone()) {
+        if proving.noticed.contains(&id) {
             return;
         }
         let hosts: BTreeSet<&Host> = proving.look.pages.iter().map(|tally| tally.page.host()).collect();
@@ -423,7 +424,7 @@ impl Rollout {
         let purges = vec![PurgeFact { distribution: proving.distribution.clone(), invalidation: None, paths }];
         let hosts = hosts.into_iter().cloned().collect();
         let notice = Notice {
-            id,
+            id: id.clone(),
             kind,
             at_ms,
             about: About::Workload(workload, Mentions { hosts, purges, cut, late: false, stand_in }),
@@ -433,6 +434,7 @@ impl Rollout {
             message,
         };
         draft.untold.push(notice);
+        draft.change_look(reference, |proving| proving.noticed.extend([id]));
     }
 }
 
