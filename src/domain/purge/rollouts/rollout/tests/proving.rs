@@ -438,3 +438,58 @@ fn a_record_without_room_lets_go_of_its_looks_before_it_cannot_be_written() {
     drop(record_codec::shed(&mut record));
     assert_eq!((record.looks.len(), record_codec::encode(&record).is_ok()), (0, true));
 }
+
+#[test]
+fn an_autoscaler_that_never_rests_ends_no_look_and_makes_no_further_purge_of_its_own() {
+    for marker in [None, Some("header:X-Version")] {
+        let mut site = Site::under(policy(1), marker, 1);
+        site.roll("b", 2);
+        for second in 0..180 {
+            site.run(1);
+            let mut workload = site.story.cluster.clone().unwrap();
+            workload.generation += 1;
+            workload.replicas.desired = 3 + second % 4;
+            site.story.see(workload);
+        }
+        let seen = (site.story.purges().len(), site.told(Kind::PurgeRepeated).len());
+        assert_eq!(seen, (2, 1), "{marker:?}: {}", site.seen());
+        let ended = if marker.is_some() { Kind::EdgeFresh } else { Kind::EdgeRenewed };
+        assert_eq!((site.told(ended).len(), site.told(Kind::EdgeStale).len()), (1, 0), "{marker:?}: {}", site.seen());
+    }
+}
+
+#[test]
+fn a_marker_that_two_tools_rewrite_all_the_time_ends_the_look_and_nothing_is_claimed() {
+    let mut site = Site::under(policy(1), Some("header:X-Version"), 1);
+    site.roll("b", 2);
+    for second in 0..180 {
+        site.run(1);
+        let mut workload = site.story.cluster.clone().unwrap();
+        let marker = if second % 2 == 0 { "header:X-Release" } else { "header:X-Version" };
+        workload.tuning.proof.marker = Some(marker.parse().unwrap());
+        site.story.see(workload);
+    }
+    assert_eq!((site.story.purges().len(), site.story.record().looks.len(), site.seen()), (1, 0, ""));
+    let claimed = [Kind::EdgeFresh, Kind::EdgeRenewed, Kind::EdgeStale].map(|kind| site.told(kind).len());
+    assert_eq!((claimed, site.story.record().is_open()), ([0, 0, 0], false));
+    assert!(site.not_fresh().unwrap().contains("nobody looked at it by a marker"), "{:?}", site.not_fresh());
+}
+
+#[test]
+fn a_ledger_that_is_restored_between_the_two_purges_brings_no_third_one() {
+    for restored_after in [5, 45, 100] {
+        let mut site = Site::under(policy(1), None, u32::MAX);
+        site.roll("b", 2);
+        site.run(25);
+        let copy = site.story.record().clone();
+        site.run(restored_after);
+        let workload = site.story.cluster.clone().unwrap();
+        let (now, effects, held) = (site.story.now, site.story.effects.clone(), site.story.held.clone());
+        site.story = Story { now, effects, held, ..Story::resumed(policy(1), copy) };
+        site.story.see(workload);
+        site.run(400);
+        let purged: BTreeSet<Reference> = site.story.purges().into_iter().cloned().collect();
+        assert!(purged.len() <= 2, "restored after {restored_after} s: {purged:?}");
+        assert!(!site.story.record().is_open());
+    }
+}
