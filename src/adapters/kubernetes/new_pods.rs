@@ -50,6 +50,7 @@ pub(super) fn service(json: &str) -> Result<Service, Unreadable> {
     });
     let ports = spec.ports.items.into_iter().filter(|port| is_tcp(port.protocol.as_deref())).map(|raw| Port {
         name: raw.name.filter(|name| !name.is_empty()),
+        speaks: raw.app_protocol.filter(|protocol| !protocol.is_empty()),
         number: raw.port,
         target: raw.target_port.unwrap_or(RawTarget::Number(raw.port)).into(),
     });
@@ -137,6 +138,7 @@ struct ServicePort {
     name: Option<String>,
     port: u16,
     protocol: Option<String>,
+    app_protocol: Option<String>,
     target_port: Option<RawTarget>,
 }
 
@@ -171,11 +173,14 @@ mod tests {
         let ports = json!([
             {"name": "http", "port": 80, "protocol": "TCP", "targetPort": "web"},
             {"name": "", "port": 8080, "targetPort": 3000},
-            {"port": 9000},
+            {"port": 9000, "appProtocol": "https"},
             {"name": "quic", "port": 443, "protocol": "UDP", "targetPort": 443},
         ]);
         let families = json!(["IPv6", "IPv4", "IPvFuture"]);
-        let port = |name: Option<&str>, number, target| Port { name: name.map(str::to_owned), number, target };
+        let port = |name: Option<&str>, number, target| {
+            let speaks = (number == 9000).then(|| "https".to_owned());
+            Port { name: name.map(str::to_owned), speaks, number, target }
+        };
         let expected = Service {
             name: "web".to_owned(),
             selector: Labels::from([("app".to_owned(), "web".to_owned())]),

@@ -4,7 +4,8 @@
 //! several ways, one is chosen by what visitors are likely to come by, and always the same one:
 //!
 //! 1. A Service that an Ingress or a route leads to, before one that none does: others are for metrics or for operators.
-//! 2. A port called `http`; then port 80; then 8080; then any other. One that is for TLS comes last, because pods are asked without.
+//! 2. A port for HTTP, by its `appProtocol` or by its name; then port 80; then 8080; then any other. One that is for TLS, or for what is
+//!    not HTTP/1.1, comes last, because pods are asked by that and without TLS.
 //! 3. A way to two pods before a way to one.
 //! 4. The name of the Service, then the number of the port.
 //!
@@ -59,6 +60,8 @@ pub enum Family {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Port {
     pub name: Option<String>,
+    /// `appProtocol`: what its owner says of it, which no name contradicts.
+    pub speaks: Option<String>,
     pub number: u16,
     pub target: Target,
 }
@@ -186,10 +189,14 @@ impl Family {
 }
 
 impl Port {
+    /// By the names of protocols that Kubernetes knows for `appProtocol`
+    /// (https://kubernetes.io/docs/concepts/services-networking/service/#application-protocol), and by those that begin the names of
+    /// ports where a mesh reads them: `http-web`.
     fn rank(&self) -> u8 {
-        match (self.name.as_deref(), self.number) {
-            (Some("http"), _) => 0,
-            (Some("https"), _) | (_, 443 | 8443) => 4,
+        let named = || self.name.as_deref().and_then(|name| name.split('-').next());
+        match (self.speaks.as_deref().or_else(named), self.number) {
+            (Some("http" | "kubernetes.io/ws"), _) => 0,
+            (Some("https" | "tls" | "kubernetes.io/wss" | "kubernetes.io/h2c" | "grpc"), _) | (_, 443 | 8443) => 4,
             (_, 80) => 1,
             (_, 8080) => 2,
             _ => 3,
@@ -227,7 +234,7 @@ mod tests {
     }
 
     fn port(name: &str, number: u16, target: Target) -> Port {
-        Port { name: (!name.is_empty()).then(|| name.to_owned()), number, target }
+        Port { name: (!name.is_empty()).then(|| name.to_owned()), speaks: None, number, target }
     }
 
     fn service(name: &str, ports: Vec<Port>) -> Service {
@@ -278,11 +285,25 @@ mod tests {
     #[test]
     fn of_several_ways_the_one_that_visitors_come_by_is_taken() {
         let ported = |name: &str, of: &str, number| service(name, vec![port(of, number, Target::Number(number))]);
+        let said = |name: &str, of: &str, number, speaks: &str| {
+            let port = Port { speaks: Some(speaks.to_owned()), ..port(of, number, Target::Number(number)) };
+            service(name, vec![port])
+        };
         for (services, front, expected, why) in [
             (vec![ported("a", "http", 80), ported("b", "", 9000)], "b", 9000, "a route leads to it"),
             (vec![ported("a", "", 80), ported("b", "http", 9000)], "", 9000, "its port is called http"),
             (vec![ported("a", "", 8080), ported("b", "", 80)], "", 80, "80 before 8080"),
             (vec![ported("a", "", 81), ported("b", "", 8080)], "", 8080, "8080 before any other"),
+            (vec![ported("a", "", 80), ported("b", "http-web", 9000)], "", 9000, "its name begins with http"),
+            (vec![ported("a", "grpc-web", 80), ported("b", "", 9000)], "", 9000, "pods are not asked by that"),
+            (
+                vec![said("a", "http", 80, "https"), ported("b", "", 9000)],
+                "",
+                9000,
+                "its owner says that it is for TLS",
+            ),
+            (vec![ported("a", "", 80), said("b", "tls", 9000, "http")], "", 9000, "its owner says that it is for HTTP"),
+            (vec![said("a", "", 80, "kubernetes.io/h2c"), ported("b", "", 9000)], "", 9000, "nor by HTTP/2 alone"),
             (vec![ported("a", "https", 80), ported("b", "metrics", 9000)], "", 9000, "TLS last"),
             (vec![ported("a", "", 443), ported("b", "metrics", 9000)], "", 9000, "TLS last, by its number"),
             (vec![ported("b", "", 82), ported("a", "", 83)], "", 83, "by name"),
