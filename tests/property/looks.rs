@@ -38,7 +38,7 @@ proptest! {
         if tells {
             record.untold.push(Notice { kind: Kind::EdgeStale, ..notice });
         } else {
-            record.looks = looks;
+            record.looks = looks.into();
         }
         let written = encode(&record).unwrap();
         prop_assert!(written.starts_with("{\"z\":5,"), "{}", written);

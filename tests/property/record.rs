@@ -15,8 +15,8 @@ use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
 use purge::records::record::{
-    Brief, Cast, Change, Closed, Edge, Failure, LastSite, Lead, Moved, Outcome, Passed, Phase, Plan, Purge, PurgeState,
-    RECORD_BYTES_MAX, Record, SCHEMA, Seen, Times, Unlisted, Vote, VotePurges,
+    Brief, Cast, Change, Closed, Edge, Failure, LastSite, Lead, Looks, Moved, Outcome, Passed, Phase, Plan, Purge,
+    PurgeState, RECORD_BYTES_MAX, Record, SCHEMA, Seen, Times, Unlisted, Vote, VotePurges,
 };
 use purge::records::record_codec::{CodecError, decode, encode, form, shed};
 use purge::records::rules::Rules;
@@ -252,7 +252,7 @@ prop_compose! {
     ) -> Record {
         Record {
             revision, uid, stand_in, withdrawn, seq, nonce, version, group_version, group_name, generation, change, phase, elapsed_ms, settled, edge, closed,
-            requested_at, passed, votes, owed, looks: BTreeMap::new(), history, untold, config, last, lives, stalled, set_back, off, chosen, volumes, request, asked, from, site, times,
+            requested_at, passed, votes, owed, looks: Looks::default().into(), history, untold, config, last, lives, stalled, set_back, off, chosen, volumes, request, asked, from, site, times,
             conditions,
             remark,
             leads: hosts.iter().map(|host| Lead::of(host)).collect(),
