@@ -27,11 +27,15 @@ pub struct Directory {
     pub place_order: Recipient<PlaceOrder>,
     pub retry: Recipient<RetryPurges>,
     pub edge: Edge,
-    /// To the sender of webhooks.
-    pub tell_notice: Recipient<TellNotice>,
-    /// To the sender of webhooks.
-    pub resend: Recipient<ResendDeliveries>,
+    pub outbox: Outbox,
     pub ledger_lost: Recipient<LedgerLost>,
+}
+
+/// To the sender of webhooks.
+#[derive(Clone)]
+pub struct Outbox {
+    pub tell: Recipient<TellNotice>,
+    pub resend: Recipient<ResendDeliveries>,
 }
 
 /// To the invalidator, of looks at the edge.

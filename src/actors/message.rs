@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use actix::{Message, Recipient};
 
 use crate::actors::observation::Observation;
-use kernel::id::{Kind, Origin, PipelineId, Reference, RepoId, Seq, WorkloadId};
+use kernel::id::{Kind, Origin, PipelineId, Reference, RepoId, Seq, Subject, WorkloadId};
 use kernel::names::selector::LabelSelector;
 use kernel::replica::duty::Singleton;
 use kernel::replica::kind_lifecycle::Part;
@@ -180,10 +180,10 @@ pub struct Died {
     pub end: End,
 }
 
-/// Watcher → webhooks: the owner of a workload asks for deliveries again. May be repeated.
+/// Watchers → webhooks: the owner of the subject asks for deliveries again. May be repeated.
 #[derive(Message)]
 #[rtype(result = "()")]
-pub struct ResendDeliveries(pub WorkloadId, pub Resend);
+pub struct ResendDeliveries(pub Subject, pub Resend);
 
 /// To those that write records, and to root: stop taking work, finish the writes under way, end.
 #[derive(Message, Clone, Copy)]

@@ -7,10 +7,11 @@ mod shown;
 
 use std::sync::Arc;
 
-use actix::{Actor, ActorContext, Context, Handler, Message, Recipient};
+use actix::{Actor, ActorContext, Context, Handler, Message};
 
+use crate::actors::directory::Outbox;
 use crate::actors::lifecycle::{GiveWay, Obituary, StopListener};
-use crate::actors::message::{End, TellNotice};
+use crate::actors::message::End;
 use crate::actors::shell::{Drives, Shell};
 use crate::actors::{Env, MAILBOX_MAX};
 use kernel::machine::Machine;
@@ -34,8 +35,7 @@ pub struct PeersRebuilt<B: Clone + Send + 'static>(pub Peers<B>);
 /// Where the messages of an object's actor go.
 #[derive(Clone)]
 pub struct Peers<B> {
-    /// To the sender of webhooks.
-    pub tell_notice: Recipient<TellNotice>,
+    pub outbox: Outbox,
     /// To what is built beside the watch of the objects, for all of them.
     pub beside: B,
 }

@@ -19,6 +19,7 @@ use kernel::shares::Places;
 use kernel::watches::listed::Listed;
 use kernel::watches::lives::Lives;
 use kernel::watches::watch::{self, Effect, Event, Watch};
+use notices::delivery::{InvalidResend, Resends};
 use objects::groups::Groups;
 use objects::kept::{Kept, ObjectSight};
 use objects::watched::Objects;
@@ -48,6 +49,9 @@ pub struct ObjectWatcher<T: Tended> {
     shell: Shell<Watch<Objects<ObjectOf<T>>>>,
     children: BTreeMap<IdOf<T>, Addr<ObjectActor<T>>>,
     places: Places<IdOf<T>>,
+    resends: Resends<IdOf<T>>,
+    /// Requests to send again that cannot be read.
+    misread: BTreeMap<IdOf<T>, InvalidResend>,
 }
 
 impl<T: Tended> ObjectWatcher<T> {
@@ -67,6 +71,8 @@ impl<T: Tended> ObjectWatcher<T> {
             _obituary: obituary,
             children: BTreeMap::new(),
             places: Places::new(OBJECTS_MAX),
+            resends: Resends::default(),
+            misread: BTreeMap::new(),
         }
     }
 
@@ -108,6 +114,7 @@ impl<T: Tended> ObjectWatcher<T> {
             self.died(id, &End::Crashed, ctx);
         }
         self.feed(Event::Swept, ctx);
+        self.hand_over_requests();
         if let Some(next) = self.places.next() {
             self.take_in(next, ctx);
         }
@@ -175,6 +182,7 @@ impl<T: Tended> Handler<PeersRebuilt<T::Beside>> for ObjectWatcher<T> {
 
     fn handle(&mut self, PeersRebuilt(peers): PeersRebuilt<T::Beside>, ctx: &mut Self::Context) {
         self.peers = peers;
+        self.resends.rebuilt();
         self.feed(Event::PeersRebuilt, ctx);
     }
 }

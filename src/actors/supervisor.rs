@@ -9,14 +9,12 @@ mod served;
 
 use std::time::Duration;
 
-use actix::{
-    Actor, ActorFutureExt, Addr, Arbiter, AsyncContext, Context, Handler, Recipient, ResponseFuture, WrapFuture,
-};
+use actix::{Actor, ActorFutureExt, Addr, Arbiter, AsyncContext, Context, Handler, ResponseFuture, WrapFuture};
 use futures_util::future::{OptionFuture, join};
 
-use crate::actors::directory::PeersRestarted;
+use crate::actors::directory::{Outbox, PeersRestarted};
 use crate::actors::lifecycle::StopListener;
-use crate::actors::message::{Died, Observe, TellNotice, Who};
+use crate::actors::message::{Died, Observe, Who};
 use crate::actors::object::Tended;
 use crate::actors::observation::Observation;
 use crate::actors::shell::{Drives, Shell};
@@ -39,7 +37,7 @@ const INSTALL: &str = "install it: allclear crds | kubectl apply -f -";
 pub struct Supervisor<T: Tended> {
     env: Env,
     tended: T,
-    tell_notice: Recipient<TellNotice>,
+    outbox: Outbox,
     stop_listener: StopListener,
     feature: Shell<KindLifecycle>,
     built: Option<Built<T>>,
@@ -52,12 +50,12 @@ impl<T: Tended + Send> Supervisor<T> {
     pub fn launch(
         env: Env,
         tended: T,
-        tell_notice: Recipient<TellNotice>,
+        outbox: Outbox,
         stop_listener: StopListener,
         arbiter: Option<&Arbiter>,
     ) -> Addr<Self> {
         let feature = Shell::new(KindLifecycle::new(T::PLURAL), &env);
-        let supervisor = Self { env, tended, tell_notice, stop_listener, feature, built: None, refused: None };
+        let supervisor = Self { env, tended, outbox, stop_listener, feature, built: None, refused: None };
         match arbiter {
             Some(arbiter) => Self::start_in_arbiter(&arbiter.handle(), |_| supervisor),
             None => supervisor.start(),
@@ -142,7 +140,7 @@ impl<T: Tended> Handler<PeersRestarted> for Supervisor<T> {
     type Result = ();
 
     fn handle(&mut self, PeersRestarted(directory): PeersRestarted, _ctx: &mut Self::Context) {
-        self.tell_notice = directory.tell_notice;
+        self.outbox = directory.outbox;
         self.direct();
     }
 }

@@ -182,7 +182,7 @@ impl Handler<TellNotice> for Webhook {
 impl Handler<ResendDeliveries> for Webhook {
     type Result = ();
 
-    fn handle(&mut self, ResendDeliveries(workload, request): ResendDeliveries, ctx: &mut Self::Context) {
-        self.feed(Event::Resend { workload, request }, ctx);
+    fn handle(&mut self, ResendDeliveries(subject, request): ResendDeliveries, ctx: &mut Self::Context) {
+        self.feed(Event::Resend { subject, request }, ctx);
     }
 }

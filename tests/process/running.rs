@@ -10,10 +10,12 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use sandbox::http::{Action, Fault, Request, Seen, When};
 use sandbox::kubernetes::{ContainerRun, End, Kind, Outcome, Script, Timings};
+use sandbox::receiver::Answer;
 use sandbox::world::World;
 use serde_json::{Value, json};
 use support::process::{Process, comes_true};
 
+use crate::commands::{allclear, said};
 use crate::scene::Scene;
 
 /// Where the Repo is, and its name.
@@ -383,4 +385,42 @@ async fn a_dry_run_says_which_job_it_would_run_and_makes_none() {
     assert!(comes_true(shown).await, "{}", scene.process().tail());
     assert_eq!(jobs(&scene), Vec::<Value>::new());
     assert_eq!(status(&scene), json!({"observedGeneration": -1}), "nothing is written");
+}
+
+#[tokio::test]
+async fn what_was_given_up_about_a_repo_is_sent_again_once_its_owner_asks() {
+    let mut scene = scene().await;
+    scene.world.receiver.answer_always(Answer::status(410));
+    scene.start().await;
+    apply(&scene, repo(FIRST));
+    let asked = async |scene: &Scene, words: &[&str]| said(&allclear(scene, words).await);
+    let given_up = async |scene: &Scene| {
+        let (_, out, _) = asked(scene, &["webhook", "list", "-o", "json"]).await;
+        serde_json::from_str::<Value>(&out).is_ok_and(|listed| listed["receivers"][0]["given_up"] == 2)
+    };
+    scene.wait_until("both notices are given up", given_up).await;
+    let ids = |scene: &Scene| {
+        let received = scene.world.receiver.received();
+        received.iter().map(|call| call.request.header("webhook-id").unwrap_or_default().to_owned()).collect::<Vec<_>>()
+    };
+    let before: BTreeSet<String> = ids(&scene).into_iter().collect();
+    scene.world.receiver.answer_always(Answer::status(204));
+    let (code, _, err) = asked(&scene, &["webhook", "resend", "repo/platform/other"]).await;
+    assert!(code == 1 && err.contains("repo/platform/other: nothing to send again"), "{code} {err}");
+    let (code, _, err) = asked(&scene, &["webhook", "resend", "repo/infra"]).await;
+    assert!(code == 2 && err.contains("write its namespace and name"), "{code} {err}");
+    let (code, out, err) = asked(&scene, &["webhook", "resend", "repo/platform/infra"]).await;
+    assert!(code == 0 && out.contains("repo/platform/infra: asked allclear to send again run."), "{out} {err}");
+    scene.wait_until("both are taken", async |scene| scene.outbox() == 0).await;
+    let after: Vec<String> = ids(&scene);
+    let again: BTreeSet<String> = after.iter().rev().take(2).cloned().collect();
+    // The receiver that said 410 was not called for the second notice.
+    assert!(again.len() == 2 && before.is_subset(&again), "{before:?} {again:?}");
+
+    // The annotation stays, and the next life sees it again.
+    scene.take_process().kill();
+    scene.start().await;
+    apply(&scene, repo(SECOND));
+    finish(&scene, SECOND).await;
+    assert_eq!(ids(&scene).len(), after.len() + 2, "the same request sends nothing twice");
 }

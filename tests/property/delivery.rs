@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use kernel::id::{NoticeId, Seq, Subject, WorkloadId};
+use kernel::id::{NoticeId, Seq, WorkloadId};
 use kernel::machine::{Machine, Timestamp};
 use notices::delivery::{Content, Delivery, Effect, Event, Limits, Outbox, Outcome, Overflow, Reply, Resend, Settings};
 use notices::notice::{Kind, Notice};
@@ -209,8 +209,7 @@ impl World {
                 // Each is a request of its own; that a repeated one does nothing is a test beside the machine.
                 let at = format!("{:?}", self.now);
                 let request = Resend { at, deliveries: [all[*hook].id.clone()].into() };
-                let Subject::Workload(workload) = all[*hook].subject.clone() else { panic!("not of a workload") };
-                self.step(Event::Resend { workload, request });
+                self.step(Event::Resend { subject: all[*hook].subject.clone(), request });
             }
         }
     }

@@ -6,17 +6,18 @@ use std::sync::{Arc, Mutex};
 
 use actix::{Actor, Addr, Context, Handler, Recipient};
 use allclear::actors::Env;
+use allclear::actors::directory;
 use allclear::actors::lifecycle::{StopListener, StopSignal};
-use allclear::actors::message::{Died, Observe, TellNotice, Who};
+use allclear::actors::message::{Died, Observe, ResendDeliveries, TellNotice, Who};
 use allclear::actors::object::{Ctx, ObjectActor, ObjectOf, Tended};
 use allclear::actors::observation::{Observation, RunningSeen};
 use allclear::actors::shell::Drives;
 use allclear::actors::supervisor::Supervisor;
 use allclear::telemetry::{Form, Metrics};
-use kernel::id::{NoticeId, RepoId};
+use kernel::id::{NoticeId, RepoId, Subject};
 use kernel::remark::Remark;
 use kernel::replica::kind_lifecycle::Part;
-use notices::delivery::NotTaken;
+use notices::delivery::{InvalidResend, NotTaken, Resend};
 use objects::kept::Object;
 use objects::lamp::{Color, Effect, Lamp, Shown, lamp};
 use objects::ports::KindPorts;
@@ -129,6 +130,7 @@ impl Tended for Lamps {
 struct Outbox {
     refuses: usize,
     took: Arc<Mutex<Vec<NoticeId>>>,
+    asked: Arc<Mutex<Vec<(Subject, String)>>>,
 }
 
 impl Actor for Outbox {
@@ -148,10 +150,20 @@ impl Handler<TellNotice> for Outbox {
     }
 }
 
+impl Handler<ResendDeliveries> for Outbox {
+    type Result = ();
+
+    fn handle(&mut self, ResendDeliveries(subject, request): ResendDeliveries, _: &mut Self::Context) {
+        self.asked.lock().unwrap().push((subject, request.at));
+    }
+}
+
 /// A lamp that a person wants red, under its supervisor.
 struct Home {
     lamps: Lamps,
     told: Arc<Mutex<Vec<NoticeId>>>,
+    /// Who asked for notices again, and when.
+    asked: Arc<Mutex<Vec<(Subject, String)>>>,
     metrics: Arc<Metrics>,
     supervisor: Addr<Supervisor<Lamps>>,
     _signal: StopSignal,
@@ -164,10 +176,12 @@ impl Home {
         let (ports, settings) = (lamps.world.ports(), Arc::new(settings()));
         let env = Env { ports, metrics: metrics.clone(), settings, complaints: Arc::default() };
         let told = Arc::<Mutex<Vec<NoticeId>>>::default();
-        let outbox = Outbox { refuses: 2, took: told.clone() }.start();
+        let asked = Arc::<Mutex<Vec<_>>>::default();
+        let outbox = Outbox { refuses: 2, took: told.clone(), asked: asked.clone() }.start();
+        let outbox = directory::Outbox { tell: outbox.clone().recipient(), resend: outbox.recipient() };
         let signal = StopSignal::default();
-        let supervisor = Supervisor::launch(env, lamps.clone(), outbox.recipient(), signal.listener(), None);
-        Self { lamps, told, metrics, supervisor, _signal: signal }
+        let supervisor = Supervisor::launch(env, lamps.clone(), outbox, signal.listener(), None);
+        Self { lamps, told, asked, metrics, supervisor, _signal: signal }
     }
 
     async fn pass(&self, millis: Millis) {
@@ -252,5 +266,34 @@ fn a_lamp_that_is_deleted_is_let_go() {
         home.pass(60_000).await;
         assert_eq!(home.lamps.lit(), ["red", "blue"]);
         assert_eq!(home.lamps.status().changes, 1, "it is another lamp");
+    });
+}
+
+#[test]
+fn what_its_owner_asks_to_be_sent_again_is_asked_of_the_outbox_once() {
+    home(&[], async |home| {
+        let ask = |name: &str, request| {
+            let mut asking = lamp(name, "red");
+            asking.answers.resend = request;
+            home.lamps.shelf.apply(asking);
+        };
+        let request = |at: &str| Some(Resend::parse(&format!("{at} a1")));
+        let said = |name: &str, at: &str| (Subject::Repo(RepoId::new("home", name)), at.to_owned());
+        ask("attic", request("1"));
+        ask("hall", request("1"));
+        home.pass(10_000).await;
+        ask("hall", request("2"));
+        home.pass(10_000).await;
+        let asked = home.asked.lock().unwrap().clone();
+        assert_eq!(asked, [said("attic", "1"), said("hall", "1"), said("hall", "2")]);
+        ask("hall", Some(Err(InvalidResend::Form)));
+        home.pass(10_000).await;
+        let troubles = home.supervisor.send(Observe).await.unwrap().running.unwrap().troubles;
+        let [trouble] = troubles.as_slice() else { panic!("{troubles:?}") };
+        assert!(trouble.starts_with("the annotation allclear.dev/resend of repo/home/hall is not a time"), "{trouble}");
+        ask("hall", None);
+        home.pass(10_000).await;
+        assert_eq!(home.supervisor.send(Observe).await.unwrap().running.unwrap().troubles, [""; 0]);
+        assert_eq!(home.asked.lock().unwrap().len(), 3);
     });
 }

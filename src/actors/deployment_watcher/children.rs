@@ -101,8 +101,9 @@ impl DeploymentWatcher {
     /// Gives the outbox what owners ask to be sent again, and the invalidator what they ask to be tried again. What finds a mailbox full
     /// waits for the next sweep.
     pub(super) fn hand_over_requests(&mut self) {
-        let (outbox, invalidator) = (&self.directory.resend, &self.directory.retry);
-        self.resends.hand_over(|id, request| outbox.try_send(ResendDeliveries(id.clone(), request.clone())).is_ok());
+        let (outbox, invalidator) = (&self.directory.outbox.resend, &self.directory.retry);
+        self.resends
+            .hand_over(|id, request| outbox.try_send(ResendDeliveries(id.clone().into(), request.clone())).is_ok());
         self.retries.hand_over(|id, _| invalidator.try_send(RetryPurges(id.clone())).is_ok());
     }
 }

@@ -46,9 +46,9 @@ pub struct DeploymentWatcher {
     children: BTreeMap<WorkloadId, Addr<RolloutActor>>,
     pods: BTreeMap<String, Addr<PodWatcher>>,
     troubles: Troubles<WorkloadId>,
-    resends: Resends,
+    resends: Resends<WorkloadId>,
     /// Owners who want refused purges to be tried now, by the times that they gave.
-    retries: Requests<String>,
+    retries: Requests<WorkloadId, String>,
     recent: Vec<Summary>,
     unwell: Share,
     /// `None` where traffic is not followed.

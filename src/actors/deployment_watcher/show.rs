@@ -61,7 +61,7 @@ impl DeploymentWatcher {
             change: String::new(),
             message,
         };
-        let (env, to, uid) = (self.env.clone(), self.directory.tell_notice.clone(), uid.to_owned());
+        let (env, to, uid) = (self.env.clone(), self.directory.outbox.tell.clone(), uid.to_owned());
         let telling = async move { tell_at_once(&env, &to, notice, &uid).await };
         ctx.spawn(telling.into_actor(self));
     }

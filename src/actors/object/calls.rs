@@ -68,7 +68,7 @@ impl<T: Tended> ObjectActor<T> {
         if errand.first {
             self.env.metrics.notice(&notice);
         }
-        let (env, outbox) = (self.env.clone(), self.peers.tell_notice.clone());
+        let (env, outbox) = (self.env.clone(), self.peers.outbox.tell.clone());
         let (uid, id) = (self.object().uid.clone(), notice.id.clone());
         let told = async move { env.carry(errand, notice, &uid, &outbox).await };
         ctx.spawn(told.into_actor(self).map(move |(event, handed), actor, ctx| {

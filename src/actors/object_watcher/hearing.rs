@@ -4,12 +4,14 @@ use actix::{ActorContext, ActorFutureExt, AsyncContext, Context, StreamHandler, 
 
 use super::{ObjectWatcher, Sighted};
 use crate::actors::lifecycle::GiveWay;
+use crate::actors::message::ResendDeliveries;
 use crate::actors::object::{IdOf, ObjectOf, Tended};
 use crate::actors::send_even_if_full;
 use crate::actors::shell::Drives;
 use kernel::watches::watch::Event;
+use notices::delivery::{InvalidResend, Resend};
 use objects::groups::Said;
-use objects::kept::ObjectSight;
+use objects::kept::{ObjectSight, OwnKind};
 
 impl<T: Tended> ObjectWatcher<T> {
     /// What is wrong with the watch of this group.
@@ -32,6 +34,24 @@ impl<T: Tended> ObjectWatcher<T> {
         }));
     }
 
+    /// Takes in which notices its owner asks to be sent again.
+    fn note_request(&mut self, id: &IdOf<T>, request: Option<&Result<Resend, InvalidResend>>) {
+        self.misread.remove(id);
+        match request {
+            Some(Ok(request)) => self.resends.seen(id, Some(request)),
+            Some(Err(why)) => drop(self.misread.insert(id.clone(), *why)),
+            None => self.resends.gone(id),
+        }
+        self.hand_over_requests();
+    }
+
+    /// Gives the outbox what owners ask to be sent again. What finds its mailbox full waits for the next sweep.
+    pub(super) fn hand_over_requests(&mut self) {
+        let outbox = &self.peers.outbox.resend;
+        let subject = |id: &IdOf<T>| <T::Machine as OwnKind>::subject(id.clone());
+        self.resends.hand_over(|id, request| outbox.try_send(ResendDeliveries(subject(id), request.clone())).is_ok());
+    }
+
     fn said(&mut self, said: Said<ObjectOf<T>>, ctx: &mut Context<Self>) {
         let event = match said {
             Said::Seen(object) => {
@@ -43,10 +63,12 @@ impl<T: Tended> ObjectWatcher<T> {
                     }
                     self.feed(Event::Gone(id), ctx);
                 }
+                self.note_request(&object.id, object.answers.resend.as_ref());
                 Event::Seen(object)
             }
             Said::Gone(id) => {
                 self.places.leave(&id);
+                self.note_request(&id, None);
                 Event::Gone(id)
             }
             Said::Unreadable(id, why) => {

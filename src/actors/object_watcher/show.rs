@@ -30,7 +30,9 @@ impl<T: Tended> ObjectWatcher<T> {
         let alone = alone.map(|(id, why)| format!("{id} is left alone for a while: {why}"));
         let crowded =
             self.places.words().map(|words| format!("of the {name}s {words}. Use a second allclear for some"));
-        watches.chain(unreadable).chain(hidden).chain(alone).chain(crowded).collect()
+        let misread =
+            self.misread.iter().map(|(id, why)| format!("the annotation allclear.dev/resend of {id} is {why}"));
+        watches.chain(unreadable).chain(hidden).chain(alone).chain(crowded).chain(misread).collect()
     }
 }
 

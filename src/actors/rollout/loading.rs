@@ -77,7 +77,7 @@ impl RolloutActor {
             workload: self.start.workload.clone(),
             origin: self.start.origin.clone(),
             uid: self.start.sight.as_ref().map_or_else(String::new, |seen| seen.uid.clone()),
-            tell_notice: self.directory.tell_notice.clone(),
+            tell_notice: self.directory.outbox.tell.clone(),
             progress: self.loading.clone(),
         };
         ctx.spawn(loading.read().into_actor(self).map(|(record, floor), actor, ctx| actor.begin(record, floor, ctx)));

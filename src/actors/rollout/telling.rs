@@ -16,7 +16,7 @@ impl RolloutActor {
             fresh.into_iter().for_each(|after| self.env.metrics.edge.fresh(after));
             self.env.metrics.chronicle.note(&notice, self.env.ports.clock.wall_ms());
         }
-        let (env, tell_notice) = (self.env.clone(), self.directory.tell_notice.clone());
+        let (env, tell_notice) = (self.env.clone(), self.directory.outbox.tell.clone());
         let uid = self.shell.as_ref().and_then(|shell| shell.machine().durable()).map(|record| record.uid.clone());
         let id = notice.id.clone();
         let told = async move { env.carry(errand, notice, uid.as_deref().unwrap_or_default(), &tell_notice).await };

@@ -1,13 +1,13 @@
 //! What lives apart from the singletons: what Pipelines and Repos need, on a thread of its own. It has no budget, because nothing else
 //! depends on it, and it is rebuilt as often as we look.
 
-use actix::{Addr, Arbiter, Recipient};
+use actix::{Addr, Arbiter};
 use futures_util::future::{OptionFuture, join};
 
 use super::OBSERVE_WITHIN;
 use super::parent::Parent;
-use crate::actors::directory::{Directory, PeersRestarted};
-use crate::actors::message::{Observe, TellNotice};
+use crate::actors::directory::{Directory, Outbox, PeersRestarted};
+use crate::actors::message::Observe;
 use crate::actors::observation::Observation;
 use crate::actors::ports::Ports;
 use crate::actors::send_even_if_full;
@@ -24,32 +24,32 @@ pub(super) struct Apart {
 
 impl Apart {
     /// `None` where Pipelines and Repos are switched off.
-    pub fn new(parent: &Parent, tell_notice: &Recipient<TellNotice>) -> Option<Self> {
+    pub fn new(parent: &Parent, outbox: &Outbox) -> Option<Self> {
         let Ports { promoting, running, .. } = &parent.env.ports;
         if promoting.is_none() && running.is_none() {
             return None;
         }
         let thread = parent.env.settings.own_thread.then(Arbiter::new);
         let mut apart = Self { promoter: None, runner: None, thread };
-        apart.promoter = apart.promoter(parent, tell_notice.clone());
-        apart.runner = apart.runner(parent, tell_notice.clone());
+        apart.promoter = apart.promoter(parent, outbox.clone());
+        apart.runner = apart.runner(parent, outbox.clone());
         Some(apart)
     }
 
-    fn promoter(&self, parent: &Parent, tell_notice: Recipient<TellNotice>) -> Option<Addr<Supervisor<Promoting>>> {
+    fn promoter(&self, parent: &Parent, outbox: Outbox) -> Option<Addr<Supervisor<Promoting>>> {
         let (env, listener) = (parent.env.clone(), parent.stop_signal.listener());
         let promoting = env.ports.promoting.clone()?;
-        Some(Supervisor::launch(env, promoting, tell_notice, listener, self.thread.as_ref()))
+        Some(Supervisor::launch(env, promoting, outbox, listener, self.thread.as_ref()))
     }
 
-    fn runner(&self, parent: &Parent, tell_notice: Recipient<TellNotice>) -> Option<Addr<Supervisor<Running>>> {
+    fn runner(&self, parent: &Parent, outbox: Outbox) -> Option<Addr<Supervisor<Running>>> {
         let (env, listener) = (parent.env.clone(), parent.stop_signal.listener());
         let running = env.ports.running.clone()?;
-        Some(Supervisor::launch(env, running, tell_notice, listener, self.thread.as_ref()))
+        Some(Supervisor::launch(env, running, outbox, listener, self.thread.as_ref()))
     }
 
     /// Builds what is dead anew.
-    pub fn revive(&mut self, parent: &Parent, tell_notice: impl FnOnce() -> Recipient<TellNotice>) {
+    pub fn revive(&mut self, parent: &Parent, outbox: impl FnOnce() -> Outbox) {
         let dead = [
             self.promoter.as_ref().filter(|promoter| !promoter.connected()).map(|_| "promoter"),
             self.runner.as_ref().filter(|runner| !runner.connected()).map(|_| "runner"),
@@ -61,12 +61,12 @@ impl Apart {
             tracing::error!(actor, "an actor crashed; it is rebuilt");
             parent.env.metrics.restart(actor);
         }
-        let tell_notice = tell_notice();
+        let outbox = outbox();
         if dead[0].is_some() {
-            self.promoter = self.promoter(parent, tell_notice.clone());
+            self.promoter = self.promoter(parent, outbox.clone());
         }
         if dead[1].is_some() {
-            self.runner = self.runner(parent, tell_notice);
+            self.runner = self.runner(parent, outbox);
         }
     }
 

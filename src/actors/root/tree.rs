@@ -11,7 +11,7 @@ use super::{OBSERVE_WITHIN, Root};
 use crate::actors::Env;
 use crate::actors::cluster_group::ClusterGroupActor;
 use crate::actors::deployment_watcher::DeploymentWatcher;
-use crate::actors::directory::{Directory, Edge, PeersRestarted};
+use crate::actors::directory::{Directory, Edge, Outbox, PeersRestarted};
 use crate::actors::invalidator::Invalidator;
 use crate::actors::message::{Drain, Observe, Wanted};
 use crate::actors::observation::Observation;
@@ -50,7 +50,7 @@ impl Tree {
         let mut tree = Self {
             group: parent.group(&ledgered.origin, ledgered.pin.clone()),
             invalidator: parent.invalidator(),
-            apart: Apart::new(&parent, &webhook.clone().recipient()),
+            apart: Apart::new(&parent, &outbox(&webhook)),
             webhook,
             watcher: None,
             directory_due: false,
@@ -91,8 +91,7 @@ impl Tree {
             place_order: self.invalidator.clone().recipient(),
             retry: self.invalidator.clone().recipient(),
             edge: Edge { ask: self.invalidator.clone().recipient(), leave: self.invalidator.clone().recipient() },
-            tell_notice: self.webhook.clone().recipient(),
-            resend: self.webhook.clone().recipient(),
+            outbox: outbox(&self.webhook),
             ledger_lost: self.parent.root.clone().recipient(),
         }
     }
@@ -125,7 +124,7 @@ impl Tree {
     /// Builds what Pipelines need anew if it is dead.
     pub fn revive_apart(&mut self) {
         if let Some(apart) = &mut self.apart {
-            apart.revive(&self.parent, || self.webhook.clone().recipient());
+            apart.revive(&self.parent, || outbox(&self.webhook));
         }
     }
 
@@ -195,4 +194,8 @@ impl Tree {
             drop(apart);
         }
     }
+}
+
+fn outbox(webhook: &Addr<Webhook>) -> Outbox {
+    Outbox { tell: webhook.clone().recipient(), resend: webhook.clone().recipient() }
 }

@@ -43,7 +43,7 @@ impl<T: Tended> Supervisor<T> {
     }
 
     fn peers(&self, beside: T::Beside) -> Peers<T::Beside> {
-        Peers { tell_notice: self.tell_notice.clone(), beside }
+        Peers { outbox: self.outbox.clone(), beside }
     }
 
     pub(super) fn build(&mut self, places: BTreeSet<usize>, ctx: &Context<Self>) {

@@ -13,7 +13,7 @@ sent from here, through the same guard of addresses, with the same signature and
 Exit codes: 0 taken (2xx), 1 not, 2 arguments refused, or a receiver that could not tell a test.";
 
 const RESEND_HELP: &str = "\
-It writes the annotation allclear.dev/resend on the workload. The running allclear sends the deliveries again, with the webhook-id and \
+It writes the annotation allclear.dev/resend on what they are about. The running allclear sends the deliveries again, with the webhook-id and \
 the bytes that they had, so a receiver that has one already can drop it. What a receiver has taken is not kept, and cannot be sent again.
 
 Exit codes: 0 asked for, 1 nothing to send again, or not all of it, 2 arguments refused.";
@@ -44,10 +44,10 @@ pub(crate) enum WebhookAction {
         #[arg(short, long, value_enum, default_value = "table")]
         output: Format,
     },
-    /// Have the running allclear send again what it gave up, with your own right to patch workloads
+    /// Have the running allclear send again what it gave up, with your own right to patch what it is about
     #[command(after_help = RESEND_HELP)]
     Resend {
-        /// The workload that it is about, as web, shop/web or statefulset/db
+        /// What it is about, as web, shop/web, statefulset/db, pipeline/shop/web or repo/platform/infra
         #[arg(required_unless_present = "all", conflicts_with = "all")]
         name: Option<String>,
         /// Its namespace [default: that of the kubeconfig's context; with --all: all]
@@ -56,7 +56,7 @@ pub(crate) enum WebhookAction {
         /// Where the controller keeps its records [default: the configured ledger.namespace, or allclear]
         #[arg(long, value_name = "NAMESPACE")]
         ledger_namespace: Option<String>,
-        /// For every workload
+        /// For every workload, Pipeline and Repo
         #[arg(long)]
         all: bool,
         /// Only for this receiver

@@ -1,18 +1,20 @@
 //! `allclear webhook resend NS/NAME`: asks the running allclear to send again what it gave up, or now what waits.
 //!
-//! The request is an annotation on the workload, written with the caller's own rights. It names deliveries by their ids, so a receiver gets
+//! The request is an annotation on what they are about, written with the caller's own rights. It names deliveries by their ids, so a receiver gets
 //! the same `webhook-id` and the same bytes, and the caller needs no secret of any receiver. Nothing is sent from here.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::unknown;
-use crate::adapters::kubernetes::desk::{RESEND, requested_at};
+use crate::adapters::kubernetes::desk::{self, Desk, RESEND, requested_at};
 use crate::adapters::kubernetes::hand::{Hand, Marked};
+use crate::adapters::kubernetes::objects::{PipelineKind, RepoKind};
 use crate::cli::answer::{EXIT_FAILED, Outcome, invalid, refused};
+use crate::cli::command_kind::{CommandKind, IdOf, is_meant, named};
 use crate::looking::page::count;
 use crate::looking::workloads::not_found;
 use crate::looking::{Question, Section, Sources, peek};
-use kernel::id::{Subject, WorkloadId};
+use kernel::id::Subject;
 use notices::delivery::{Delivery, RESEND_MAX, Resend, State};
 use notices::notice::Kind;
 
@@ -26,8 +28,7 @@ pub struct Request {
     pub now: bool,
 }
 
-/// Asks, at `at_ms` by the wall's clock; without a name in the question for all workloads of its namespace, or of all. `configured` are
-/// the receivers that are known here. Exit codes: 0 asked for; 1 nothing, or not all of it; 2 refused.
+/// Asks, at `at_ms` by the wall's clock; without a name in the question for all of its namespace, or of all. `configured` are the receivers that are known here. Exit codes: 0 asked for; 1 nothing, or not all of it; 2 refused.
 pub async fn resend(
     (sources, question, hand): (&Sources, &Question, &Hand),
     configured: &[String],
@@ -35,7 +36,7 @@ pub async fn resend(
     at_ms: i64,
 ) -> Outcome {
     let named = match question.name.as_deref() {
-        Some(name) => workload(name, question, sources).await.map(Some),
+        Some(name) => subject(name, question, sources).await.map(Some),
         None => Ok(None),
     };
     let id = match named {
@@ -67,14 +68,13 @@ pub async fn resend(
     if chosen.asked.is_empty() {
         return match &id {
             Some(id) => nothing(sources, id, &chosen).await,
-            None => refused(&chosen.nothing("all workloads")),
+            None => refused(&chosen.nothing("all")),
         };
     }
     let (mut out, mut err) = (String::new(), String::new());
     for (id, deliveries) in &chosen.asked {
-        let before = sources.cluster.workload(id).await.ok().flatten().and_then(|workload| workload.tuning.asks.resend);
-        let unmet = before.map(|before| unmet(&before, &all)).unwrap_or_default();
-        match ask(hand, id, deliveries, unmet, at_ms).await {
+        let unmet = before(sources, id).await.map(|before| unmet(&before, &all)).unwrap_or_default();
+        match ask((sources, hand), id, deliveries, unmet, at_ms).await {
             Ok(words) => out.push_str(&words),
             Err(why) => err.push_str(&refused(&why).err),
         }
@@ -85,44 +85,69 @@ pub async fn resend(
              `allclear webhook list` shows what is still on its way\n",
         );
     }
-    if chosen.others > 0 {
-        err.push_str(&refused(&chosen.of_others()).err);
-    }
     let code = if err.is_empty() { 0 } else { EXIT_FAILED };
     Outcome { out, err, code }
 }
 
-async fn workload(name: &str, question: &Question, sources: &Sources) -> Result<WorkloadId, String> {
-    if ["pipeline/", "pipelines/", "repo/", "repos/"].iter().any(|kind| name.starts_with(kind)) {
-        return Err(
-            "only what is about a workload can be asked for again, as shop/web; events of Pipelines and Repos cannot"
-                .to_owned(),
-        );
+async fn subject(name: &str, question: &Question, sources: &Sources) -> Result<Subject, String> {
+    if is_meant::<PipelineKind>(name) {
+        return named::<PipelineKind>(name).map(Subject::Pipeline).map_err(|error| error.to_string());
     }
-    question.workload(sources).await
+    if is_meant::<RepoKind>(name) {
+        return named::<RepoKind>(name).map(Subject::Repo).map_err(|error| error.to_string());
+    }
+    question.workload(sources).await.map(Subject::Workload)
+}
+
+/// A subject as people write it.
+fn written(id: &Subject) -> String {
+    match id {
+        Subject::Workload(id) => id.display_name(),
+        Subject::Pipeline(_) | Subject::Repo(_) => id.to_string(),
+    }
+}
+
+/// What its annotation asks for already.
+async fn before(sources: &Sources, id: &Subject) -> Option<Resend> {
+    match id {
+        Subject::Workload(id) => sources.cluster.workload(id).await.ok()??.tuning.asks.resend,
+        Subject::Pipeline(id) => sources.desk.as_ref()?.one(id).await.ok()??.object.answers.resend?.ok(),
+        Subject::Repo(id) => sources.repos.as_ref()?.one(id).await.ok()??.object.answers.resend?.ok(),
+    }
+}
+
+/// Writes the annotation.
+async fn mark((sources, hand): (&Sources, &Hand), id: &Subject, value: &str) -> Result<Marked, String> {
+    match id {
+        Subject::Workload(id) => hand.annotate(id, &[(RESEND, Some(value))]).await.map_err(|error| error.to_string()),
+        Subject::Pipeline(id) => mark_ours(sources.desk.as_ref(), id, value).await,
+        Subject::Repo(id) => mark_ours(sources.repos.as_ref(), id, value).await,
+    }
+}
+
+async fn mark_ours<K: CommandKind>(desk: Option<&Desk<K>>, id: &IdOf<K>, value: &str) -> Result<Marked, String> {
+    let off = || format!("{}s are switched off here: see {}.enabled", K::NAME, K::COMMAND);
+    let desk = desk.ok_or_else(off)?;
+    let Some(found) = desk.one(id).await.map_err(|error| error.to_string())? else { return Ok(Marked::Gone) };
+    match desk.mark(&found, &[(RESEND, Some(value))], false).await.map_err(|error| error.to_string())? {
+        desk::Marked::Done(_) => Ok(Marked::Done),
+        // Another object took its place since.
+        desk::Marked::Changed | desk::Marked::Gone => Ok(Marked::Gone),
+    }
 }
 
 /// What is asked for, and what was seen beside it.
 #[derive(Default)]
 struct Chosen<'a> {
-    asked: BTreeMap<WorkloadId, Vec<&'a Delivery>>,
+    asked: BTreeMap<Subject, Vec<&'a Delivery>>,
     waiting: Vec<&'a Delivery>,
-    /// Given up, and not about a workload.
-    others: usize,
 }
 
 impl<'a> Chosen<'a> {
-    fn put(&mut self, delivery: &'a Delivery, id: Option<&WorkloadId>, namespace: Option<&str>, now: bool) {
-        let about = match &delivery.subject {
-            Subject::Workload(about) => about,
-            Subject::Pipeline(_) | Subject::Repo(_) => {
-                let in_scope = id.is_none() && namespace.is_none_or(|wanted| wanted == delivery.subject.namespace());
-                self.others += usize::from(in_scope && delivery.is_dead());
-                return;
-            }
-        };
+    fn put(&mut self, delivery: &'a Delivery, id: Option<&Subject>, namespace: Option<&str>, now: bool) {
+        let about = &delivery.subject;
         let is_meant =
-            id.map_or_else(|| namespace.is_none_or(|wanted| wanted == about.namespace), |wanted| wanted == about);
+            id.map_or_else(|| namespace.is_none_or(|wanted| wanted == about.namespace()), |wanted| wanted == about);
         match delivery.state {
             State::Dead { .. } if is_meant => self.asked.entry(about.clone()).or_default().push(delivery),
             State::Pending if is_meant && now => self.asked.entry(about.clone()).or_default().push(delivery),
@@ -133,7 +158,7 @@ impl<'a> Chosen<'a> {
 
     /// Why there is nothing to ask for, about `subject`.
     fn nothing(&self, subject: &str) -> String {
-        let mut why = match self.waiting.first() {
+        match self.waiting.first() {
             Some(first) => format!(
                 "{subject}: nothing was given up; {} and tried again without a request: {}; --now has that done now",
                 count(self.waiting.len(), "delivery is on its way", "deliveries are on their way"),
@@ -143,24 +168,18 @@ impl<'a> Chosen<'a> {
                 "{subject}: nothing to send again: no such delivery waits or was given up, and what a receiver has taken is not kept; \
                  `allclear purge` makes a new purge, which is a new event"
             ),
-        };
-        if self.others > 0 {
-            why.push_str("; ");
-            why.push_str(&self.of_others());
         }
-        why
-    }
-
-    fn of_others(&self) -> String {
-        format!("{} of Pipelines and Repos cannot be asked for again", count(self.others, "event", "events"))
     }
 }
 
-async fn nothing(sources: &Sources, id: &WorkloadId, chosen: &Chosen<'_>) -> Outcome {
-    match sources.cluster.workload(id).await {
-        Ok(None) if chosen.waiting.is_empty() => refused(&not_found(sources, id).await),
-        Ok(_) | Err(_) => refused(&chosen.nothing(&id.display_name())),
+async fn nothing(sources: &Sources, id: &Subject, chosen: &Chosen<'_>) -> Outcome {
+    if let Subject::Workload(id) = id
+        && chosen.waiting.is_empty()
+        && matches!(sources.cluster.workload(id).await, Ok(None))
+    {
+        return refused(&not_found(sources, id).await);
     }
+    refused(&chosen.nothing(&written(id)))
 }
 
 /// What an earlier request asked for and has not met yet: ours takes its place in the annotation.
@@ -173,13 +192,13 @@ fn unmet(before: &Resend, deliveries: &[Delivery]) -> BTreeSet<String> {
 
 /// Writes the request: the oldest first, where there are too many for one.
 async fn ask(
-    hand: &Hand,
-    id: &WorkloadId,
+    marks: (&Sources, &Hand),
+    id: &Subject,
     deliveries: &[&Delivery],
     unmet: BTreeSet<String>,
     at_ms: i64,
 ) -> Result<String, String> {
-    let name = id.display_name();
+    let name = written(id);
     let mut oldest = deliveries.to_vec();
     oldest.sort_by_key(|delivery| delivery.created_ms);
     let more = oldest.len().saturating_sub(RESEND_MAX);
@@ -191,7 +210,7 @@ async fn ask(
         }
     }
     let value = Resend { at: requested_at(at_ms), deliveries: ids }.to_string();
-    match hand.annotate(id, &[(RESEND, Some(value.as_str()))]).await.map_err(|error| error.to_string())? {
+    match mark(marks, id, &value).await? {
         Marked::Done => {}
         Marked::Gone => {
             return Err(format!("{name} is not there any more to ask it at, so its deliveries stay"));

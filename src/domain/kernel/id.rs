@@ -178,6 +178,18 @@ impl From<WorkloadId> for Subject {
     }
 }
 
+impl From<PipelineId> for Subject {
+    fn from(id: PipelineId) -> Self {
+        Self::Pipeline(id)
+    }
+}
+
+impl From<RepoId> for Subject {
+    fn from(id: RepoId) -> Self {
+        Self::Repo(id)
+    }
+}
+
 impl PartialEq<WorkloadId> for Subject {
     fn eq(&self, other: &WorkloadId) -> bool {
         match self {

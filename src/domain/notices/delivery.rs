@@ -19,7 +19,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::notice::{self, Notice};
-use kernel::id::{NoticeId, Subject, WorkloadId, delivery_id};
+use kernel::id::{NoticeId, Subject, delivery_id};
 use kernel::machine::millis;
 use kernel::retry::jitter;
 
@@ -242,9 +242,9 @@ pub enum Event {
         /// By which write, as the effect had it: the answer of another one ends nothing.
         write: u64,
     },
-    /// The owner of a workload asks to send dead letters about it after all, or waiting deliveries now. Enables their hooks. The same
-    /// request may come often.
-    Resend { workload: WorkloadId, request: Resend },
+    /// The owner of the subject asks to send dead letters about it after all, or waiting deliveries now. Enables their hooks. The same request
+    /// may come often.
+    Resend { subject: Subject, request: Resend },
 }
 
 /// The effects of the [`Outbox`].

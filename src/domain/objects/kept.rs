@@ -7,6 +7,7 @@ use std::hash::Hash;
 use kernel::answer::PortError;
 use kernel::id::{ObjectId, Subject};
 use kernel::unreadable::Unreadable;
+use notices::delivery::{InvalidResend, Resend};
 use notices::notice::{Kind, Notice};
 
 /// A kind of ours, by the parts of its objects. The machine of an object stands for its kind.
@@ -68,6 +69,8 @@ pub struct Answers {
     pub by: Option<String>,
     /// The last request for a look, as any text. A changed text is a new request.
     pub poked: Option<String>,
+    /// Notices that are to be sent again, which is nothing to its machine.
+    pub resend: Option<Result<Resend, InvalidResend>>,
 }
 
 impl Answers {

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use kernel::text::clean;
+use notices::delivery::Resend;
 use objects::kept::Answers;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
@@ -60,6 +61,7 @@ impl Metadata {
             overrides: self.annotation("override").map(str::to_owned),
             by: words("approved-by"),
             poked: words("requested-at"),
+            resend: self.annotation("resend").map(Resend::parse),
         }
     }
 

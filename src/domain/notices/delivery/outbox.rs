@@ -20,7 +20,7 @@ use super::entry::{Entry, Stage};
 use super::index::OutboxIndex;
 use super::settings::{Limits, Overflow, Settings};
 use super::{Delivery, Effect, Event, Outcome, Reply, Report, Resend, SCHEDULE, State};
-use kernel::id::{NoticeId, Subject, WorkloadId};
+use kernel::id::{NoticeId, Subject};
 use kernel::machine::{Machine, Timestamp};
 use kernel::retry;
 use kernel::text;
@@ -63,8 +63,8 @@ pub struct Outbox {
     delivered: Delivered,
     /// The ledger was read. Until then an unknown delivery may be one of an earlier life.
     restored: bool,
-    /// Requests to send again before that: workload and delivery, with the time of the request.
-    early: BTreeMap<(WorkloadId, String), String>,
+    /// Requests to send again before that: subject and delivery, with the time of the request.
+    early: BTreeMap<(Subject, String), String>,
 }
 
 /// How full the outbox is.
@@ -94,8 +94,8 @@ impl Machine for Outbox {
                     self.restore(now, delivery, &mut effects);
                 }
                 self.restored = true;
-                for ((workload, id), at) in std::mem::take(&mut self.early) {
-                    self.resend(now, &workload, &id, &at, &mut effects);
+                for ((subject, id), at) in std::mem::take(&mut self.early) {
+                    self.resend(now, &subject, &id, &at, &mut effects);
                 }
             }
             Event::Told { notice, deliveries } => self.tell(now, notice, deliveries, &mut effects),
@@ -103,9 +103,9 @@ impl Machine for Outbox {
             Event::StoreFailed { id, write } | Event::RemoveFailed { id, write } => self.write_failed(now, &id, write),
             Event::Answered { id, attempt, reply } => self.answered(now, &id, attempt, &reply, &mut effects),
             Event::Removed { id, write } => self.removed(&id, write),
-            Event::Resend { workload, request: Resend { at, deliveries } } => {
+            Event::Resend { subject, request: Resend { at, deliveries } } => {
                 for id in deliveries {
-                    self.resend(now, &workload, &id, &at, &mut effects);
+                    self.resend(now, &subject, &id, &at, &mut effects);
                 }
             }
         }
@@ -396,20 +396,18 @@ impl Outbox {
         self.drop_dead_over_bound(effects);
     }
 
-    /// A request sends a delivery once, however often it is seen. It is for what is about its own workload: who may write on one has
+    /// A request sends a delivery once, however often it is seen. It is for what is about its own subject: who may write on one has
     /// no say over another.
-    fn resend(&mut self, now: Timestamp, workload: &WorkloadId, id: &str, at: &str, effects: &mut Vec<Effect>) {
+    fn resend(&mut self, now: Timestamp, subject: &Subject, id: &str, at: &str, effects: &mut Vec<Effect>) {
         if !self.restored {
             // The ledger's state counts, also for a delivery whose notice arrived again meanwhile.
             if self.early.len() < EARLY_MAX {
-                self.early.insert((workload.clone(), id.to_owned()), at.to_owned());
+                self.early.insert((subject.clone(), id.to_owned()), at.to_owned());
             }
             return;
         }
         let Some(stage) = self.index.get(id).map(|entry| entry.stage) else { return };
-        let is_meant = |delivery: &&mut Delivery| {
-            stage != Stage::Done && matches!(&delivery.subject, Subject::Workload(about) if about == workload)
-        };
+        let is_meant = |delivery: &&mut Delivery| stage != Stage::Done && delivery.subject == *subject;
         let Some(delivery) = self.index.delivery_mut(id).filter(is_meant) else { return };
         if delivery.asked.replace(at.to_owned()).as_deref() == Some(at) {
             return;

@@ -1,4 +1,5 @@
-//! Deliveries that a workload's owner asks to be sent again, by the annotation `resend`, on their way to the outbox.
+//! Deliveries that the owner of a workload, a Pipeline or a Repo asks to be sent again, by the annotation `resend` on it, on their way to the
+//! outbox.
 //!
 //! A request names its deliveries, so neither a clock nor an order decides what it is about, and the delivery itself keeps which request
 //! it met last: the same annotation, seen again or by another life, sends nothing twice. Not for when something is sent; that is
@@ -6,8 +7,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-
-use kernel::id::WorkloadId;
 
 /// Deliveries that one request names at most: with their ids it takes less than a tenth of what is read of an annotation.
 pub const RESEND_MAX: usize = 50;
@@ -27,7 +26,7 @@ pub struct Resend {
 }
 
 /// Why a value of the annotation is no request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum InvalidResend {
     #[error("not a time, a blank, and ids of deliveries with commas between them; `allclear webhook resend` writes it")]
     Form,
@@ -65,29 +64,29 @@ impl fmt::Display for Resend {
     }
 }
 
-/// Requests of a workload that wait at once; beyond it the oldest is forgotten.
+/// Requests of one object that wait at once; beyond it the oldest is forgotten.
 const WAITING_MAX: usize = 8;
 
-/// Requests by annotations of workloads, until whoever carries them out has them, and the newest of those that it has. One may be
+/// Requests by annotations of objects, until whoever carries them out has them, and the newest of those that it has. One may be
 /// handed over twice.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Requests<R> {
-    waiting: BTreeMap<WorkloadId, Vec<R>>,
-    handed: BTreeMap<WorkloadId, R>,
+pub struct Requests<K: Ord, R> {
+    waiting: BTreeMap<K, Vec<R>>,
+    handed: BTreeMap<K, R>,
 }
 
 /// Those for the outbox.
-pub type Resends = Requests<Resend>;
+pub type Resends<K> = Requests<K, Resend>;
 
-impl<R> Default for Requests<R> {
+impl<K: Ord, R> Default for Requests<K, R> {
     fn default() -> Self {
         Self { waiting: BTreeMap::new(), handed: BTreeMap::new() }
     }
 }
 
-impl<R: Clone + PartialEq> Requests<R> {
-    /// A workload was seen with this request, or without one.
-    pub fn seen(&mut self, id: &WorkloadId, request: Option<&R>) {
+impl<K: Clone + Ord, R: Clone + PartialEq> Requests<K, R> {
+    /// An object was seen with this request, or without one.
+    pub fn seen(&mut self, id: &K, request: Option<&R>) {
         let Some(request) = request else { return self.gone(id) };
         let waiting = self.waiting.get(id).and_then(|waiting| waiting.last());
         if waiting.or_else(|| self.handed.get(id)) == Some(request) {
@@ -100,14 +99,14 @@ impl<R: Clone + PartialEq> Requests<R> {
         waiting.push(request.clone());
     }
 
-    /// The workload is gone.
-    pub fn gone(&mut self, id: &WorkloadId) {
+    /// The object is gone.
+    pub fn gone(&mut self, id: &K) {
         self.waiting.remove(id);
         self.handed.remove(id);
     }
 
     /// Hands over what waits, as far as `hand` takes it; the rest waits for the next time.
-    pub fn hand_over(&mut self, mut hand: impl FnMut(&WorkloadId, &R) -> bool) {
+    pub fn hand_over(&mut self, mut hand: impl FnMut(&K, &R) -> bool) {
         while let Some((id, requests)) = self.waiting.pop_first() {
             let mut requests = requests.into_iter();
             while let Some(request) = requests.next() {
@@ -132,6 +131,7 @@ impl<R: Clone + PartialEq> Requests<R> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kernel::id::WorkloadId;
 
     fn request(at: &str) -> Resend {
         Resend { at: at.to_owned(), deliveries: ["a1".to_owned(), "b2".to_owned()].into() }
@@ -153,7 +153,7 @@ mod tests {
     fn each_request_is_handed_over_once_and_again_only_to_a_rebuilt_outbox() {
         let (web, api) = (WorkloadId::deployment("shop", "web"), WorkloadId::deployment("shop", "api"));
         let mut resends = Resends::default();
-        let taken = |resends: &mut Resends, room: usize| {
+        let taken = |resends: &mut Resends<WorkloadId>, room: usize| {
             let mut taken = Vec::new();
             resends.hand_over(|_, request| {
                 let fits = taken.len() < room;

@@ -407,8 +407,8 @@ fn an_answer_that_comes_twice_does_not_end_the_write_after_it() {
 }
 
 fn resend(at: &str, delivery: &Delivery) -> Event {
-    let Subject::Workload(workload) = delivery.subject.clone() else { panic!("not of a workload") };
-    Event::Resend { workload, request: Resend { at: at.to_owned(), deliveries: [delivery.id.clone()].into() } }
+    let request = Resend { at: at.to_owned(), deliveries: [delivery.id.clone()].into() };
+    Event::Resend { subject: delivery.subject.clone(), request }
 }
 
 /// The annotation stays on the workload, so every sight of it repeats the request.
@@ -418,7 +418,7 @@ fn a_request_sends_a_dead_letter_once_however_often_it_is_seen() {
     let mut desk = Desk::new(Settings::default());
     // Before the ledger was read, nothing is known of it yet.
     let Event::Resend { request, .. } = resend("0", &one) else { panic!("another event") };
-    let other = Event::Resend { workload: WorkloadId::deployment("shop", "other"), request };
+    let other = Event::Resend { subject: WorkloadId::deployment("shop", "other").into(), request };
     assert_eq!(desk.step(other.clone()), []);
     assert_eq!(sends(&desk.step(resend("1", &one))), []);
     let effects = desk.step(Event::Restored(vec![one.clone()]));

@@ -320,7 +320,7 @@ fn an_old_yes_is_nothing_for_a_new_revision() {
     assert_eq!(story.phase(), Some(Phase::Waiting));
     let new = story.ticket();
     story.change(|object| {
-        object.answers = Answers { approve: new, by: Some("anna".to_owned()), overrides: None, poked: None };
+        object.answers = Answers { approve: new, by: Some("anna".to_owned()), ..Answers::default() };
     });
     let known =
         story.object.status.environment(&prod()).and_then(|known| known.promotion.clone()).expect("a promotion");

@@ -130,8 +130,7 @@ fn a_question_names_the_command_that_answers_it() {
     assert_eq!((question.kind.as_str(), question.revision.0.as_str()), ("Approval", "2"));
     assert_eq!(Some(question.ticket.clone()), story.ticket());
     story.change(|object| {
-        object.answers =
-            Answers { approve: Some(question.ticket), by: Some("anna".to_owned()), overrides: None, poked: None };
+        object.answers = Answers { approve: Some(question.ticket), by: Some("anna".to_owned()), ..Answers::default() };
     });
     let seen = story.prod();
     assert_eq!(seen.question, None);
