@@ -33,6 +33,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("pipeline", "allclear pipeline list"),
     ("pipeline list", "allclear pipeline list -n shop"),
     ("pipeline approve", "allclear pipeline approve shop/web prod"),
+    ("pipeline promote", "allclear pipeline promote shop/web prod --revision 1.4.2"),
     ("pipeline poke", "allclear pipeline poke shop/web"),
     ("pipeline suspend", "allclear pipeline suspend shop/web --reason 'the sale'"),
     ("pipeline resume", "allclear pipeline resume --all"),

@@ -66,7 +66,8 @@ pub(crate) fn message(order: &Order) -> String {
     let trailers =
         [(PROMOTION_TRAILER, order.id.clone()), (SEQ_TRAILER, order.seq.to_string()), (PLACE_TRAILER, place(order))];
     let trailers: Vec<String> = trailers.iter().map(|(key, value)| format!("{key}: {value}")).collect();
-    format!("{}\n\n{}", title(order), trailers.join("\n"))
+    let chosen = order.chosen.iter().map(|words| format!("{}\n\n", shown(words)));
+    format!("{}\n\n{}{}", title(order), chosen.collect::<String>(), trailers.join("\n"))
 }
 
 /// What a promotion's request says. `set` are the files that it changes, `left` those that could not be read, with the reason.
@@ -89,7 +90,8 @@ pub(crate) fn request(order: &Order, set: &[&str], left: &[String]) -> Words {
     line("from", &order.from.iter().map(ToString::to_string).collect::<Vec<_>>());
     line("to", &[order.revision.to_string()]);
     line("gates", &order.gates);
-    line("approved by", order.approved_by.as_slice());
+    line("approved by", if order.chosen.is_none() { order.approved_by.as_slice() } else { &[] });
+    line("why", order.chosen.as_slice());
     line("set in", &set.iter().map(|path| (*path).to_owned()).collect::<Vec<_>>());
     line("not readable, so not looked into", left);
     Words { title: title(order), body }
@@ -204,6 +206,7 @@ mod tests {
             repository,
             started_at: 0,
             approved_by: None,
+            chosen: None,
             gates: Vec::new(),
             overwrite: false,
         }
@@ -219,6 +222,16 @@ mod tests {
         assert_eq!(last, Some("- to: `'@everyone'\\npromotion: ffff\\n</details>![](https://example.com/x)`"));
         let trailers = message(&order).matches("\nAllclear-").count();
         assert_eq!((message(&order).matches("\n\n").count(), trailers), (1, 3), "{}", message(&order));
+    }
+
+    #[test]
+    fn what_a_person_chose_says_so_in_the_commit_and_in_the_request() {
+        let words = "chosen by ann: goes back from 1.5";
+        let order = Order { chosen: Some(words.to_owned()), approved_by: Some("ann".to_owned()), ..order("1.4") };
+        let body = request(&order, &[], &[]).body;
+        assert!(body.ends_with(&format!("- why: `{words}`\n")) && !body.contains("approved by"), "{body}");
+        let message = message(&order);
+        assert_eq!((message.lines().nth(2), message.matches("\nAllclear-").count()), (Some(words), 3), "{message}");
     }
 
     #[test]

@@ -6,8 +6,8 @@ use allclear::adapters::kubernetes::objects::{GROUP, PipelineKind};
 use allclear::cli::answer::{Outcome, Output};
 use allclear::cli::command_kind::named;
 use allclear::cli::consent::Consent;
-use allclear::cli::objects::{Asked, Change, Which, Yes, approve, change, explain, list, question};
-use kernel::id::PipelineId;
+use allclear::cli::objects::{About, Asked, Change, Which, Yes, approve, change, explain, list, question};
+use kernel::id::{Environment, PipelineId, Revision};
 use sandbox::http::{Action, Fault, Reply, Request, Server, When};
 use sandbox::kubernetes::{Kind, KubernetesStandIn, Options as StandInOptions};
 use serde_json::{Value, json};
@@ -91,7 +91,11 @@ impl World {
     }
 
     async fn approve(&self, environment: &str, overrides: bool) -> Outcome {
-        approve(&self.desk, &web(), yes(environment, overrides), Consent::Given).await
+        approve(&self.desk, &web(), yes(&open(environment), overrides), Consent::Given).await
+    }
+
+    async fn promote(&self, environment: &str, revision: &str, overrides: bool) -> Outcome {
+        approve(&self.desk, &web(), yes(&chosen(environment, revision), overrides), Consent::Given).await
     }
 
     fn forbid(&self, matches: fn(&Request) -> bool) {
@@ -99,8 +103,16 @@ impl World {
     }
 }
 
-fn yes(asker: &str, overrides: bool) -> Yes<'_, PipelineKind> {
+fn yes(asker: &About, overrides: bool) -> Yes<'_, PipelineKind> {
     Yes { asker, ticket: None, overrides }
+}
+
+fn open(environment: &str) -> About {
+    About::Open(Environment(environment.to_owned()))
+}
+
+fn chosen(environment: &str, revision: &str) -> About {
+    About::Chosen(Environment(environment.to_owned()), Revision(revision.to_owned()))
 }
 
 #[tokio::test]
@@ -145,11 +157,11 @@ async fn an_explanation_names_each_target_gate_and_question() {
 #[tokio::test]
 async fn a_yes_names_the_ticket_that_was_shown_and_who_says_it() {
     let world = World::asking().await;
-    let plan = question(&world.desk, &web(), yes("prod", false)).await.map_err(drop).expect("a question").plan();
+    let plan = question(&world.desk, &web(), yes(&open("prod"), false)).await.map_err(drop).expect("a question").plan();
     for part in ["shop/web: 1.2 → 1.3 into prod", TICKET, "answered as stand-in", "Its other gates stay: soak 30m."] {
         assert!(plan.contains(part), "{part:?} is not in {plan}");
     }
-    let unasked = approve(&world.desk, &web(), yes("prod", false), Consent::NoTerminal).await;
+    let unasked = approve(&world.desk, &web(), yes(&open("prod"), false), Consent::NoTerminal).await;
     has(&unasked, 1, &["nothing was changed: there is no terminal"]);
     assert_eq!(world.annotation("approve"), None);
     has(&world.approve("prod", false).await, 0, &["stand-in said yes to 1.3 in prod of shop/web"]);
@@ -163,12 +175,13 @@ async fn a_yes_names_the_ticket_that_was_shown_and_who_says_it() {
 #[tokio::test]
 async fn a_question_that_moved_on_is_not_answered_and_the_new_one_is_shown() {
     let world = World::asking().await;
-    let shown = question(&world.desk, &web(), yes("prod", false)).await.map_err(drop).expect("a question");
+    let prod = open("prod");
+    let shown = question(&world.desk, &web(), yes(&prod, false)).await.map_err(drop).expect("a question");
     world.ask("ba9876543210", "1.4");
     has(&shown.answer(&world.desk).await, 1, &["moved on while you were asked", "about 1.4 now, ticket ba9876543210"]);
     assert_eq!(world.annotation("approve"), None);
     // The same question on an object that changed otherwise is answered.
-    let shown = question(&world.desk, &web(), yes("prod", false)).await.map_err(drop).expect("a question");
+    let shown = question(&world.desk, &web(), yes(&prod, false)).await.map_err(drop).expect("a question");
     let touch = json!({"metadata": {"labels": {"touched": "yes"}}});
     world.api.patch(Kind::Pipeline, "shop", "web", &touch).unwrap();
     has(&shown.answer(&world.desk).await, 0, &["said yes to 1.4"]);
@@ -188,6 +201,80 @@ async fn what_cannot_be_answered_says_why() {
     assert_eq!(world.annotation("approve"), None);
     assert!(named::<PipelineKind>("web").is_err() && named::<PipelineKind>("a/b/c").is_err());
     assert_eq!(named::<PipelineKind>("pipeline/shop/web"), Ok(web()));
+}
+
+#[tokio::test]
+async fn a_chosen_revision_is_written_with_a_yes_to_its_own_ticket_by_who_may_say_it() {
+    let world = World::asking().await;
+    let choice = chosen("prod", "1.1.9");
+    let shown = question(&world.desk, &web(), yes(&choice, false)).await.map_err(drop).expect("it may be chosen");
+    let plan = shown.plan();
+    for part in [
+        "shop/web: 1.2 → 1.1.9 into prod",
+        "a person chooses it: staging was not seen at it",
+        "answered as stand-in",
+        "promotion 1 of 1.3, which is Waiting, ends",
+        "it is promoted by notification, whatever the environments before prod are at",
+        "promoted into prod only after a yes; what is newer goes on as usual",
+    ] {
+        assert!(plan.contains(part), "{part:?} is not in {plan}");
+    }
+    assert!(!plan.contains("soak"), "what is not in staging does not soak there: {plan}");
+    let skipped = question(&world.desk, &web(), yes(&choice, true)).await.map_err(drop).expect("it may be chosen");
+    assert!(skipped.plan().contains("--override: soak, windows, freezes and the verdict are opened"));
+    let unasked = approve(&world.desk, &web(), yes(&choice, false), Consent::NoTerminal).await;
+    has(&unasked, 1, &["nothing was changed: there is no terminal"]);
+    assert_eq!(world.annotation("promote"), None);
+    has(&world.promote("prod", "1.1.9", false).await, 0, &["stand-in said yes to 1.1.9 in prod of shop/web"]);
+    let said = ["promote", "approved-by", "override"].map(|name| world.annotation(name));
+    assert_eq!(said, [Some("prod/1.1.9".to_owned()), Some("stand-in".to_owned()), None]);
+    let ticket = world.annotation("approve").expect("a yes");
+    assert_ne!(ticket, TICKET, "a yes to the open question is none to this");
+    has(&world.promote("prod", "1.1.9", false).await, 0, &["answered already"]);
+    // Until it is taken in, no other answer wipes it out.
+    has(&world.approve("prod", false).await, 1, &["has not taken in yet that 1.1.9 was chosen for prod of shop/web"]);
+    has(&world.promote("prod", "1.1.9", true).await, 0, &["said yes"]);
+    assert_eq!(world.annotation("override"), Some(ticket.clone()));
+    let taken = json!({"status": {"environments": {"prod": {
+        "seq": 2, "waitingApproval": null, "chosen": {"seq": 2, "revision": "1.1.9", "by": "ann", "over": ["1.2", "1.3"]},
+        "promotion": {
+            "seq": 2, "revision": "1.1.9", "from": "1.2", "phase": "Waiting", "message": "closed for the sale",
+            "chosen": "staging was not seen at it",
+            "approval": {"by": "ann", "ticket": ticket, "at": "2026-11-22T22:10:00Z"},
+        },
+    }}, "history": [{
+        "environment": "prod", "seq": 1, "revision": "1.3", "outcome": "Superseded", "at": "2026-11-22T22:10:00Z",
+        "by": "bob", "chosen": "goes back from 1.4",
+    }]}});
+    world.api.patch(Kind::Pipeline, "shop", "web", &taken).unwrap();
+    let words = "1.1.9 is on its way to prod of shop/web already, chosen by ann: staging was not seen at it";
+    has(&world.promote("prod", "1.1.9", false).await, 1, &["nothing was changed: ", words]);
+    has(
+        &list(&world.desk, None, Output::Table).await,
+        0,
+        &["prod 1.2 → 1.1.9 (Waiting, chosen by ann: staging was not"],
+    );
+    let told = explain(Asked::Desk(&world.desk), &web(), Output::Table).await;
+    has(&told, 0, &["chosen by ann: staging was not seen at it", "1.3: Superseded, chosen by bob: goes back from 1.4"]);
+    has(&world.promote("prod", "1.1.8", false).await, 0, &["stand-in said yes to 1.1.8"]);
+    assert_ne!(world.annotation("approve"), Some(ticket), "another choice, another ticket");
+}
+
+#[tokio::test]
+async fn what_cannot_be_chosen_writes_nothing_and_says_why() {
+    let world = World::asking().await;
+    has(&world.promote("live", "1", false).await, 1, &["shop/web has no environment \"live\"; it has staging, prod"]);
+    has(&world.promote("staging", "1", false).await, 1, &["staging is the first environment of shop/web", "deploy"]);
+    has(&world.promote("prod", "1:2", false).await, 1, &["\"1:2\" cannot be a revision of prod/web: no image has"]);
+    let (other, choice) = (PipelineId::new("shop", "wbe"), chosen("prod", "1"));
+    let missing = approve(&world.desk, &other, yes(&choice, false), Consent::Given);
+    has(&missing.await, 1, &["there is no Pipeline shop/wbe; `allclear pipeline list`"]);
+    has(&change(&world.desk, Which::One(web()), Change::Suspend(Some("audit".to_owned()))).await, 0, &[]);
+    has(&world.promote("prod", "1", false).await, 1, &["stopped: audit", "`allclear pipeline resume shop/web`"]);
+    has(&change(&world.desk, Which::One(web()), Change::Resume).await, 0, &[]);
+    world.forbid(|request| request.method == "PATCH");
+    has(&world.promote("prod", "1", false).await, 1, &["failed to patch pipelines.allclear.dev web", "allow"]);
+    assert_eq!(["promote", "approve"].map(|name| world.annotation(name)), [None, None]);
 }
 
 #[tokio::test]

@@ -81,6 +81,7 @@ fn order(kind: ForgeKind) -> Order {
         },
         started_at: 1_795_309_611,
         approved_by: None,
+        chosen: None,
         gates: Vec::new(),
         overwrite: false,
     }

@@ -5,6 +5,7 @@
 mod action;
 mod outside;
 mod past;
+mod person;
 mod restless;
 mod world;
 
@@ -29,6 +30,7 @@ const PROMISES: &[(Promise, Condition)] = promises![
     StandsUntilLeft,
     UnknownDecidesNothing,
     AnswersBelong,
+    ChoiceStands,
 ];
 
 /// What holds when nothing but faults can happen any more.
@@ -105,13 +107,24 @@ fn world(head: &'static [u8], how: [How; 2], faults: Faults) -> World {
         lags: false,
         workers: 1,
         versions: u64::MAX,
+        choices: &[],
         change: Change::None,
         mutant: Mutant::None,
     }
 }
 
-const NO_FAULTS: Faults =
-    Faults { lost: 0, crashes: 0, unknown: 0, closed: 0, yes: 0, replays: 0, rolled_back: 0, changed: 0, waits: 0 };
+const NO_FAULTS: Faults = Faults {
+    lost: 0,
+    crashes: 0,
+    unknown: 0,
+    closed: 0,
+    yes: 0,
+    choices: 0,
+    replays: 0,
+    rolled_back: 0,
+    changed: 0,
+    waits: 0,
+};
 
 #[test]
 fn a_notice_promotes_once_where_answers_get_lost_and_lives_end() {
@@ -154,6 +167,40 @@ fn a_yes_counts_for_its_question_and_once() {
     search("a yes", world(ONE, [How::ManualNotice, How::Notice], Faults { yes: 2, ..NO_FAULTS }), 2597);
     search("a yes replayed", world(BACK, manual, Faults { yes: 1, replays: 1, ..NO_FAULTS }), 39054);
     search("a yes, and a life ends", world(ONE, manual, Faults { yes: 1, crashes: 1, ..NO_FAULTS }), 6304);
+}
+
+/// An older revision, and one that was never in staging.
+const CHOICES: &[(usize, u8)] = &[(1, 1), (1, 9)];
+
+fn chosen(head: &'static [u8], how: How, faults: Faults) -> World {
+    World { choices: CHOICES, ..world(head, [how, How::None], Faults { choices: 1, ..faults }) }
+}
+
+#[test]
+fn what_a_person_chose_is_promoted_once_and_what_it_was_chosen_over_does_not_undo_it() {
+    search("chosen", chosen(ONE, How::Notice, NO_FAULTS), 4872);
+    begin("chosen, and something newer comes", chosen(&[1, 2, 3], How::Notice, NO_FAULTS), 18, 29868);
+    search("chosen, and answered again", chosen(ONE, How::Notice, Faults { replays: 1, ..NO_FAULTS }), 78171);
+    let twice = World { faults: Faults { choices: 2, ..NO_FAULTS }, ..chosen(ONE, How::Notice, NO_FAULTS) };
+    begin("chosen twice", twice, 18, 22907);
+    begin("chosen, and a yes", chosen(ONE, How::ManualNotice, Faults { yes: 1, replays: 1, ..NO_FAULTS }), 14, 9335);
+    begin("chosen, there and back", chosen(BACK, How::Notice, NO_FAULTS), 18, 17549);
+    begin("chosen, by request", chosen(ONE, How::Request, NO_FAULTS), 16, 5783);
+    let stepwise = World { advance: Advance::Stepwise, ..chosen(&[1, 2, 3], How::Notice, NO_FAULTS) };
+    begin("chosen, step by step", stepwise, 16, 23262);
+    let line = World { choices: &[(2, 1), (1, 9)], ..chosen(ONE, How::Notice, NO_FAULTS) };
+    begin("chosen, in a line", World { how: [How::Notice, How::Notice], ..line }, 15, 1209);
+}
+
+#[test]
+fn a_choice_outlives_lives_and_writers_and_ends_with_its_environment() {
+    begin("chosen, a life ends", chosen(ONE, How::Notice, Faults { crashes: 1, ..NO_FAULTS }), 13, 5644);
+    begin("chosen, an answer lost", chosen(ONE, How::Notice, Faults { lost: 1, waits: 1, ..NO_FAULTS }), 14, 4341);
+    search("chosen, a target out of sight", chosen(ONE, How::Notice, Faults { unknown: 1, ..NO_FAULTS }), 38022);
+    let changed = |change| World { change, ..chosen(ONE, How::Notice, Faults { changed: 1, ..NO_FAULTS }) };
+    search("chosen, and its environment goes", changed(Change::Gone), 42352);
+    search("chosen, a freeze is added", changed(Change::Freeze), 64900);
+    begin("chosen, two that believe to lead", World { workers: 2, ..chosen(ONE, How::Notice, NO_FAULTS) }, 11, 16715);
 }
 
 #[test]

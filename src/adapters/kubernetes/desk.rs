@@ -26,6 +26,8 @@ pub const APPROVE: &str = "allclear.dev/approve";
 pub const APPROVED_BY: &str = "allclear.dev/approved-by";
 /// Opens the time and verdict gates of a ticket, too.
 pub const OVERRIDE: &str = "allclear.dev/override";
+/// Names what a person chooses for an environment, as `prod/1.4.2`; it counts with a yes to its ticket.
+pub const PROMOTE: &str = "allclear.dev/promote";
 /// Asks to look now.
 pub const REQUESTED_AT: &str = "allclear.dev/requested-at";
 /// What a purge that is asked for so is about.

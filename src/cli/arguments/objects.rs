@@ -26,6 +26,23 @@ pub(crate) enum PipelineAction {
         #[arg(long)]
         yes: bool,
     },
+    /// Choose a revision for an environment, as in `allclear pipeline promote shop/web prod --revision 1.4.2`: an older one, or one that
+    /// was in no other environment. Shows what follows; needs the right to patch pipelines
+    Promote {
+        /// The Pipeline, as shop/web
+        name: String,
+        /// The environment that is to get it
+        environment: String,
+        /// The revision, as the app says it: for images the tag
+        #[arg(long)]
+        revision: String,
+        /// Open its soak, windows, freezes and verdict as well; readiness is never overridden
+        #[arg(long = "override", visible_alias = "skip-gates")]
+        overrides: bool,
+        /// Do it without asking
+        #[arg(long)]
+        yes: bool,
+    },
     #[command(flatten)]
     Change(ChangeAction<PipelineKind>),
 }

@@ -60,7 +60,7 @@ pub async fn question<'a, K: ShownKind>(
 ) -> Result<Question<'a, K>, Error> {
     let found = one(desk, id).await?;
     let view = K::view(&found.object);
-    let asked = K::open(&view, yes.asker)?;
+    let asked = K::open(&found.object, yes.asker)?;
     if yes.ticket.is_some_and(|ticket| ticket != asked.ticket) {
         return Err(Error::OtherTicket { ticket: asked.ticket, words: asked.words });
     }
@@ -110,6 +110,7 @@ impl<K: ShownKind> Question<'_, K> {
         let (name, ticket) = (id.display_name(), asked.ticket.as_str());
         let mut marks = vec![(APPROVE, Some(ticket)), (APPROVED_BY, Some(by.as_str()))];
         marks.extend(yes.overrides.then_some((OVERRIDE, Some(ticket))));
+        marks.extend(asked.mark.as_ref().map(|(name, value)| (*name, Some(value.as_str()))));
         for _ in 0..WRITES_MAX {
             match desk.mark(&found, &marks, true).await? {
                 Marked::Done(_) => {
@@ -123,7 +124,7 @@ impl<K: ShownKind> Question<'_, K> {
                 Marked::Changed => {}
             }
             found = one(desk, &id).await?;
-            let now = K::open(&K::view(&found.object), yes.asker)?;
+            let now = K::open(&found.object, yes.asker)?;
             if now.ticket != asked.ticket {
                 return Err(Error::MovedOn(now.instead));
             }

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use url::Url;
 
 use super::kind::ShownKind;
-use super::{Asked, Asker, Change, Which, Yes, approve, change, explain, list, logs};
+use super::{About, Asked, Asker, Change, Which, Yes, approve, change, explain, list, logs};
 use crate::adapters::clock::SystemClock;
 use crate::adapters::kubernetes::desk::Desk;
 use crate::adapters::kubernetes::objects::{PipelineKind, RepoKind};
@@ -15,6 +15,7 @@ use crate::cli::arguments::{ChangeAction, Global, Listing, PipelineAction, RepoA
 use crate::cli::command_kind::{IdOf, named};
 use crate::cli::connect::connected;
 use crate::cli::consent::Consent;
+use kernel::id::{Environment, Revision};
 use purge::ports::Clock;
 
 /// Who calls: the arguments that all commands have, and the environment.
@@ -41,13 +42,21 @@ pub(in crate::cli) fn pipeline(caller: Caller, action: PipelineAction) -> ExitCo
     match action {
         PipelineAction::List(listing) => listed::<PipelineKind>(caller, listing),
         PipelineAction::Approve { name, environment, overrides, yes } => {
-            of_one(caller, &name, Output::Table, async |desk: &Desk, id| {
-                let said = Yes { asker: environment.as_str(), ticket: None, overrides };
-                approve(desk, id, said, Consent::new(yes)).await
-            })
+            said(caller, &name, About::Open(Environment(environment)), overrides, yes)
+        }
+        PipelineAction::Promote { name, environment, revision, overrides, yes } => {
+            said(caller, &name, About::Chosen(Environment(environment), Revision(revision)), overrides, yes)
         }
         PipelineAction::Change(action) => changed(caller, action),
     }
+}
+
+/// Says yes to this about a Pipeline.
+fn said(caller: Caller, name: &str, asker: About, overrides: bool, yes: bool) -> ExitCode {
+    of_one(caller, name, Output::Table, async |desk: &Desk, id| {
+        let said = Yes { asker: &asker, ticket: None, overrides };
+        approve(desk, id, said, Consent::new(yes)).await
+    })
 }
 
 /// `allclear repo`.

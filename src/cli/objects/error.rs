@@ -1,5 +1,6 @@
 //! Why a command about an object of ours does not do what was asked.
 
+use objects::pipeline::choosing::{Refusal, Untaken};
 use purge::ports::PortError;
 
 /// In words for the person who asked.
@@ -29,6 +30,10 @@ pub enum Error {
     NoEnvironment { pipeline: String, name: String, has: Vec<String> },
     #[error("nothing was changed: {what}; {}", instead(.waits.as_deref()))]
     NotAsking { what: String, waits: Option<String> },
+    #[error("nothing was changed: {0}")]
+    NotChosen(#[from] Refusal),
+    #[error("nothing was changed: {0}")]
+    Untaken(#[from] Untaken),
     #[error("nothing was changed: the open question has another ticket, {ticket}: {words}")]
     OtherTicket { ticket: String, words: String },
     #[error("nothing was changed: a yes names who says it, and that cannot be found out: {0}")]

@@ -50,7 +50,7 @@ pub trait ShownKind: CommandKind {
     ///
     /// # Errors
     /// None is, and what is waited for instead.
-    fn open(view: &Self::View, asker: &Self::Asker) -> Result<Open, Error>;
+    fn open(object: &Self::Object, asker: &Self::Asker) -> Result<Open, Error>;
 
     /// What a person reads before the question.
     fn before(desk: &Desk<Self>, view: &Self::View, asker: &Self::Asker) -> impl Future<Output = String>;
@@ -74,6 +74,8 @@ pub struct Open {
     pub yes_to: String,
     /// What is said of it where it took the place of the question that was shown.
     pub instead: String,
+    /// What is written on the object beside the yes.
+    pub mark: Option<(&'static str, String)>,
 }
 
 /// All objects of a namespace, or of all.

@@ -18,4 +18,5 @@ pub use approve::{Question, Yes, approve, question};
 pub use error::Error;
 pub use look::{Asked, explain, list};
 pub use mark::{Change, Which, change};
+pub use pipeline::About;
 pub use repo::{Asker, logs};

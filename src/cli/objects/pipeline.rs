@@ -6,22 +6,31 @@ use super::error::Error;
 use super::kind::{Open, ShownKind};
 use super::words::{approved, approved_by, at, condition, said};
 use crate::adapters::kubernetes::Clients;
-use crate::adapters::kubernetes::desk::Desk;
+use crate::adapters::kubernetes::desk::{Desk, PROMOTE};
 use crate::adapters::kubernetes::objects::PipelineKind;
 use crate::app;
 use crate::cli::read::pipeline_lines::{brief, row};
 use crate::config::Config;
 use crate::looking::page::{Page, time};
-use kernel::id::{ObjectId, PipelineId, Revision};
+use kernel::id::{Environment, ObjectId, PipelineId, Revision};
 use kernel::text::visible;
 use objects::kept::Answers;
+use objects::pipeline::choosing::{Choosing, choosing, nothing_untaken};
 use objects::pipeline::spec::Object;
 use objects::pipeline::view::{EndedView, EnvironmentView, PromotionView, QuestionView, TargetView, View, view};
 
+/// To what a person says yes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum About {
+    /// The question that is open about this environment.
+    Open(Environment),
+    /// To a revision of their own choice for this environment, which it does not ask about.
+    Chosen(Environment, Revision),
+}
+
 impl ShownKind for PipelineKind {
     type View = View;
-    /// The name of an environment.
-    type Asker = str;
+    type Asker = About;
 
     const STATE: &'static str = "promoting";
     const OVERRIDE: &'static str =
@@ -79,11 +88,17 @@ impl ShownKind for PipelineKind {
         page.part("History", history.iter().map(ended))
     }
 
-    fn open(view: &View, asker: &str) -> Result<Open, Error> {
+    fn open(object: &Object, asker: &About) -> Result<Open, Error> {
+        let asker = match asker {
+            About::Open(environment) => environment,
+            About::Chosen(environment, revision) => return chosen(object, environment, revision),
+        };
+        nothing_untaken(object, None)?;
+        let view = Self::view(object);
         let pipeline = view.id.display_name();
-        let Some(environment) = view.environments.iter().find(|one| one.name.0 == asker) else {
+        let Some(environment) = view.environments.iter().find(|one| one.name == *asker) else {
             let has = view.environments.iter().map(|one| one.name.0.clone()).collect();
-            return Err(Error::NoEnvironment { pipeline, name: asker.to_owned(), has });
+            return Err(Error::NoEnvironment { pipeline, name: asker.0.clone(), has });
         };
         let Some(question) = &environment.question else {
             let what = format!("no question is open about {asker} of {pipeline}");
@@ -106,12 +121,34 @@ impl ShownKind for PipelineKind {
             gates: gates.to_vec(),
             yes_to: format!("{revision} in {asker} of {pipeline}"),
             instead: format!("It is about {revision} now, ticket {ticket}: {words}"),
+            mark: None,
         })
     }
 
-    async fn before(_: &Desk, _: &View, _: &str) -> String {
+    async fn before(_: &Desk, _: &View, _: &About) -> String {
         String::new()
     }
+}
+
+/// What a person says yes to who chooses a revision for an environment.
+fn chosen(object: &Object, environment: &Environment, revision: &Revision) -> Result<Open, Error> {
+    let Choosing { ticket, written, from, relation, known, how, gates } = choosing(object, environment, revision)?;
+    let pipeline = object.id.display_name();
+    Ok(Open {
+        words: format!("a person chooses it: {relation}"),
+        since_ms: None,
+        about: format!("{pipeline}: {} into {environment}", change(from.as_ref(), revision)),
+        known,
+        follows: format!(
+            "After a yes it is promoted {how}, whatever the environments before {environment} are at. What they have or had by then is \
+             promoted into {environment} only after a yes; what is newer goes on as usual."
+        ),
+        gates,
+        yes_to: format!("{revision} in {environment} of {pipeline}"),
+        instead: format!("Its ticket is {ticket} now: another revision was chosen for {environment} meanwhile"),
+        mark: Some((PROMOTE, written)),
+        ticket,
+    })
 }
 
 /// `1.2 → 1.3`.
@@ -139,10 +176,12 @@ fn asked(question: &QuestionView) -> String {
 }
 
 fn promoted(promotion: &PromotionView) -> Vec<String> {
-    let PromotionView { seq, revision, from, phase, message, soak_ends_ms, started_ms, approved: yes, .. } = promotion;
+    let PromotionView { seq, revision, from, phase, message, soak_ends_ms, started_ms, approved: yes, chosen, .. } =
+        promotion;
     let (started, said) = (at("started", *started_ms), said(message));
     let mut lines = vec![format!("{seq}, {}, {phase}{started}{said}", change(from.as_ref(), revision))];
     lines.extend(soak_ends_ms.map(|at| format!("its soak ends {}", time(at))));
+    lines.extend(chosen.clone());
     lines.extend(yes.as_ref().map(approved));
     lines
 }
@@ -159,6 +198,7 @@ fn target(target: &TargetView) -> String {
 }
 
 fn ended(ended: &EndedView) -> String {
-    let EndedView { environment, seq, revision, outcome, by, at_ms } = ended;
-    format!("{}: {environment} {seq}, {revision}: {outcome}{}", time(*at_ms), approved_by(by.as_ref()))
+    let EndedView { environment, seq, revision, outcome, by, at_ms, chosen } = ended;
+    let who = chosen.as_ref().map_or_else(|| approved_by(by.as_ref()), |words| format!(", {words}"));
+    format!("{}: {environment} {seq}, {revision}: {outcome}{who}", time(*at_ms))
 }

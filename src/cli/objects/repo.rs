@@ -88,7 +88,8 @@ impl ShownKind for RepoKind {
         page.part("History", view.history.iter().map(past))
     }
 
-    fn open(view: &View, asker: &Asker) -> Result<Open, Error> {
+    fn open(object: &Object, asker: &Asker) -> Result<Open, Error> {
+        let view = &Self::view(object);
         if *asker == Asker::Again {
             return once_more(view);
         }
@@ -118,6 +119,7 @@ impl ShownKind for RepoKind {
             gates: view.gates.clone(),
             yes_to: name,
             instead: format!("Its ticket is {ticket} now: {words}"),
+            mark: None,
         })
     }
 
@@ -158,6 +160,7 @@ fn once_more(view: &View) -> Result<Open, Error> {
         gates: view.gates.clone(),
         instead: format!("{name} has run meanwhile: its ticket is {ticket} now"),
         yes_to: format!("another run of {name}"),
+        mark: None,
         ticket,
     })
 }

@@ -27,7 +27,10 @@ pub(crate) fn brief(environment: &EnvironmentView) -> String {
     let at: Vec<&str> = environment.revisions.iter().map(|revision| revision.0.as_str()).collect();
     let at = if at.is_empty() { "?".to_owned() } else { at.join("+") };
     let open = environment.promotion.as_ref().filter(|promotion| promotion.open);
-    let moving = open.map(|open| format!(" → {} ({})", open.revision, open.phase));
+    let moving = open.map(|open| {
+        let chosen = open.chosen.as_ref().map(|words| format!(", {words}")).unwrap_or_default();
+        format!(" → {} ({}{chosen})", open.revision, open.phase)
+    });
     let unready = environment.unsettled.as_ref().filter(|_| open.is_none()).map(|_| " (not ready)".to_owned());
     format!("{} {at}{}", environment.name, moving.or(unready).unwrap_or_default())
 }

@@ -67,6 +67,8 @@ pub struct Answers {
     /// The ticket whose time and verdict gates are opened, too.
     pub overrides: Option<String>,
     pub by: Option<String>,
+    /// What a person chose for an environment, as `prod/1.4.2`: it counts with a yes to its ticket.
+    pub promote: Option<String>,
     /// The last request for a look, as any text. A changed text is a new request.
     pub poked: Option<String>,
     /// Notices that are to be sent again, which is nothing to its machine.

@@ -191,7 +191,8 @@ fn phase(open: &PromotionView) -> Markup {
             small.quiet {
                 "promotion " (open.seq)
                 @if let Some(at) = open.soak_ends_ms { ", soak ends " (day_and_time(at)) }
-                @if let Some((by, _)) = open.approved.as_ref().filter(|(by, _)| !by.is_empty()) { ", approved by " (by) }
+                @if let Some(chosen) = &open.chosen { ", " (chosen) }
+                @else if let Some((by, _)) = open.approved.as_ref().filter(|(by, _)| !by.is_empty()) { ", approved by " (by) }
             }
         }
     }

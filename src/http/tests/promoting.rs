@@ -25,6 +25,7 @@ fn promoting(name: &str) -> PromotingSeen {
         soak_ends_ms: Some(1_700_000_000_000),
         started_ms: None,
         approved: Some((name.to_owned(), 0)),
+        chosen: None,
     };
     let question = QuestionView {
         kind: "Approval".to_owned(),
@@ -85,6 +86,8 @@ async fn a_pipeline_that_needs_a_person_is_in_the_headline_and_no_link_leads_to_
     seen.troubles.push("failed to list pipelines".to_owned());
     seen.leaves[0].troubles.push("its token has expired".to_owned());
     seen.pipelines[0].environments[1].next = "run `allclear`".to_owned();
+    let promotion = seen.pipelines[0].environments[1].promotion.as_mut().unwrap();
+    promotion.chosen = Some("chosen by ann: goes back from 1.4".to_owned());
     seen.pipelines[0].conditions.push(ConditionView {
         kind: "Stalled".to_owned(),
         holds: Some(true),

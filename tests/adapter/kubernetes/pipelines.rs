@@ -45,6 +45,7 @@ fn status() -> Status {
         phase: Phase::Waiting,
         started_ms: Some(1_700_000_000_123),
         approval: None,
+        chosen: None,
         message: "soaks".to_owned(),
     };
     let prod = EnvironmentStatus { promotion: Some(promotion), seq: PromotionSeq(1), ..EnvironmentStatus::default() };

@@ -89,6 +89,7 @@ impl Desk {
             },
             started_at: 1_700_000_000,
             approved_by: Some("ann@example.com".to_owned()),
+            chosen: None,
             gates: vec!["soak 30m".to_owned()],
             overwrite: false,
         }

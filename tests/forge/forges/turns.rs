@@ -75,6 +75,7 @@ fn order(namespace: &str, repository: &str) -> Order {
         },
         started_at: 0,
         approved_by: None,
+        chosen: None,
         gates: Vec::new(),
         overwrite: false,
     }

@@ -36,6 +36,8 @@ pub enum Action {
     Close(usize),
     /// A person answers the open question of an environment.
     Yes(usize),
+    /// A person chooses a revision for an environment.
+    Choose(usize, u8),
     /// An answer that was given before is given again.
     Replay(usize),
     /// An environment is set back by hand.
@@ -68,8 +70,14 @@ impl State {
         actions.extend((0..self.late.len()).map(Action::Late));
         let open = |request: &usize| self.requests[*request].is_open();
         actions.extend((0..self.requests.len()).filter(open).filter(|_| left.closed > 0).map(Action::Close));
+        let choices = world.choices.iter().filter(|_| left.choices > 0);
         actions.extend(
-            (1..world.size()).filter(|_| left.yes > 0).filter(|env| self.question(*env).is_some()).map(Action::Yes),
+            choices
+                .filter(|(env, runs)| self.choice(world, *env, *runs).is_some())
+                .map(|(env, runs)| Action::Choose(*env, *runs)),
+        );
+        actions.extend(
+            (1..world.size()).filter(|_| left.yes > 0).filter(|env| self.may_answer(world, *env)).map(Action::Yes),
         );
         actions.extend((0..self.past.answered.len()).filter(|_| left.replays > 0).map(Action::Replay));
         let can_roll = |env: &usize| left.rolled_back > 0 && self.truth[*env] != world.head[0] && *env > 0;

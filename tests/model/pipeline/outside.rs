@@ -59,6 +59,7 @@ impl State {
                 let before = targets.iter().map(says).filter(|env| *env < index(name));
                 let mut really = before.map(|env| self.truth[env]);
                 let first = really.next().filter(|first| really.all(|runs| runs == *first));
+                self.past.looked.insert((index(name), *seq));
                 self.past.reads.extend(first.map(|first| (index(name), *seq, first)));
                 Some(Event::Rechecked(name.clone(), *seq, fresh))
             }

@@ -6,6 +6,7 @@ use kernel::id::PromotionSeq;
 use kernel::promise::Promise;
 use objects::pipeline::spec::Advance;
 use objects::pipeline::status::{Phase, Promotion, Status};
+use objects::status::Approval;
 
 use super::world::{Change, How, World, environment, number};
 
@@ -14,8 +15,14 @@ pub struct Past {
     pub broken: BTreeSet<Promise>,
     /// Where everything that a promotion rests on really ran this revision when a fresh look was answered.
     pub reads: BTreeSet<(usize, PromotionSeq, u8)>,
+    /// Environments that were looked at afresh for a promotion into them.
+    pub looked: BTreeSet<(usize, PromotionSeq)>,
     /// Tickets that a person answered.
     pub answered: Vec<String>,
+    /// What people chose, by ticket.
+    wishes: BTreeMap<String, Wish>,
+    /// What an environment is not to get by itself, since a person chose something else.
+    passed: [BTreeSet<u8>; 3],
     /// Tickets that a promotion was started with.
     used: BTreeSet<String>,
     /// The promotions of each environment: number and revision.
@@ -29,6 +36,16 @@ pub struct Past {
     ran: [BTreeSet<u8>; 3],
 }
 
+/// A revision that a person chose for an environment.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Wish {
+    env: usize,
+    runs: u8,
+    written: String,
+    /// The promotion that it became.
+    made: Option<PromotionSeq>,
+}
+
 fn promotion(status: &Status, env: usize) -> Option<&Promotion> {
     status.environment(&environment(env))?.promotion.as_ref()
 }
@@ -38,7 +55,54 @@ impl Past {
         self.runs = *truth;
         for (env, runs) in truth.iter().enumerate() {
             self.ran[env].insert(*runs);
+            let is_chosen = |wish: &Wish| wish.env == env && wish.runs == *runs;
+            // It has what is newer than all that it was chosen over.
+            if !self.passed[env].contains(runs) && !self.wishes.values().any(is_chosen) {
+                self.passed[env].clear();
+            }
         }
+    }
+
+    /// A person chooses.
+    pub fn wish(&mut self, env: usize, runs: u8, ticket: &str, written: &str) {
+        // Said twice it is one.
+        let wish = Wish { env, runs, written: written.to_owned(), made: None };
+        self.wishes.entry(ticket.to_owned()).or_insert(wish);
+    }
+
+    /// What was written on the object with this answer.
+    pub fn written(&self, ticket: &str) -> Option<String> {
+        self.wishes.get(ticket).map(|wish| wish.written.clone())
+    }
+
+    /// The answers on the object are this one now. A choice that nobody has seen is gone.
+    pub fn wiped_out(&mut self, ticket: &str) {
+        self.wishes.retain(|of, wish| of == ticket || wish.made.is_some());
+    }
+
+    /// Whether each choice became a promotion.
+    pub fn all_taken(&self) -> bool {
+        self.wishes.values().all(|wish| wish.made.is_some())
+    }
+
+    /// Whether a promotion with this approval is one that a person chose.
+    pub fn is_wish(&self, approval: &Option<Approval>) -> bool {
+        approval.as_ref().is_some_and(|approval| self.wishes.contains_key(&approval.ticket))
+    }
+
+    /// A promotion is in the object for the first time. What a person chose becomes one, with all that was to be there before it held
+    /// back.
+    fn judge_begun(&mut self, env: usize, new: &Promotion) {
+        let ticket = new.approval.as_ref().map(|approval| approval.ticket.clone());
+        let Some(wish) = ticket.and_then(|ticket| self.wishes.get_mut(&ticket)) else { return };
+        let is_first = *wish.made.get_or_insert(new.seq) == new.seq;
+        let is_it = (wish.env, wish.runs) == (env, number(&new.revision));
+        let chosen = wish.runs;
+        self.promise(Promise::ChoiceStands, is_first && is_it);
+        let promoted = self.known.iter().filter(|((of, seq), _)| *of == env && *seq < new.seq).map(|(_, runs)| *runs);
+        self.passed[env].extend(promoted);
+        self.passed[env].insert(self.runs[env]);
+        self.passed[env].remove(&chosen);
     }
 
     fn promise(&mut self, promise: Promise, kept: bool) {
@@ -76,6 +140,9 @@ impl Past {
             };
             let old = promotion(before, env);
             let runs = number(&new.revision);
+            if !self.known.contains_key(&(env, new.seq)) {
+                self.judge_begun(env, new);
+            }
             let first = *self.known.entry((env, new.seq)).or_insert(runs);
             let same = old.filter(|old| old.seq == new.seq);
             let rises =
@@ -102,10 +169,16 @@ impl Past {
                 let read = |(of, seq, now): &(usize, PromotionSeq, u8)| {
                     (*of, *seq) == (env, new.seq) && (*now == runs || went_on(*now))
                 };
-                self.promise(Promise::RestsOnFreshReads, self.reads.iter().any(read));
+                let is_chosen = self.is_wish(&new.approval);
+                let looked = is_chosen && self.looked.contains(&(env, new.seq));
+                self.promise(Promise::RestsOnFreshReads, looked || self.reads.iter().any(read));
                 let yes = new.approval.as_ref().map(|approval| approval.ticket.clone());
                 let said = yes.as_ref().is_some_and(|ticket| self.answered.contains(ticket));
                 let manual = matches!(how, How::ManualNotice | How::ManualRequest);
+                self.promise(Promise::ChoiceStands, said || !self.passed[env].contains(&runs));
+                if said && self.passed[env].contains(&runs) {
+                    self.passed[env].clear();
+                }
                 self.promise(Promise::NotPromotedTwice, said || self.ended[env] != Some(runs));
                 let once = yes.is_none_or(|ticket| said && self.used.insert(ticket));
                 self.promise(Promise::YesCountsOnce, once && (said || !manual));
@@ -113,7 +186,7 @@ impl Past {
             }
             Phase::Withdrawn | Phase::Superseded if is_past_start(was) => {
                 let left = self.ran[env - 1].iter().any(|ran| *ran != runs);
-                self.promise(Promise::StandsUntilLeft, left || changed && world.change == Change::Repository);
+                self.promise(Promise::StandsUntilLeft, left || changed && world.change != Change::Freeze);
             }
             Phase::Completed | Phase::Abandoned => self.ended[env] = Some(runs),
             _ => {}

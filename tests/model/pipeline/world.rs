@@ -32,6 +32,8 @@ pub struct World {
     pub workers: usize,
     /// The object's versions that are looked at, where that bounds a search.
     pub versions: u64,
+    /// What a person may choose: a revision for an environment.
+    pub choices: &'static [(usize, u8)],
     /// What the author of the spec changes in it.
     pub change: Change,
     pub mutant: Mutant,
@@ -44,6 +46,8 @@ pub enum Change {
     Repository,
     /// Nothing may start in test.
     Freeze,
+    /// Only staging is left.
+    Gone,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,6 +95,8 @@ pub struct Faults {
     pub closed: u8,
     /// A person says yes.
     pub yes: u8,
+    /// A person chooses a revision.
+    pub choices: u8,
     pub replays: u8,
     pub rolled_back: u8,
     /// The spec is changed.
@@ -181,7 +187,8 @@ impl World {
         let freezes: Vec<Freeze> = (0..).take(freezes).map(freeze).collect();
         let gates =
             |index| Gates { freezes: if index == 1 { freezes.clone() } else { Vec::new() }, ..Gates::default() };
-        let environments = (0..self.size()).map(|index| EnvironmentSpec {
+        let size = if changed && self.change == Change::Gone { 1 } else { self.size() };
+        let environments = (0..size).map(|index| EnvironmentSpec {
             name: environment(index),
             targets: vec![target(index)],
             promotion: index.checked_sub(1).and_then(|index| how(self.how[index], is_new)),
@@ -287,12 +294,6 @@ impl State {
         Worker { machine, shown: [None; 3], seen: self.object.version, calls: Vec::new() }
     }
 
-    /// The ticket that a person could answer.
-    pub fn question(&self, env: usize) -> Option<String> {
-        let known = self.object.status.environment(&environment(env))?;
-        known.waiting.as_ref().map(|waiting| waiting.ticket.clone())
-    }
-
     pub fn take(&mut self, world: &World, action: Action) {
         match action {
             Action::Move => {
@@ -340,17 +341,7 @@ impl State {
                 self.left.closed -= 1;
                 self.requests[request].state = Standing::Closed;
             }
-            Action::Yes(env) => {
-                self.left.yes -= 1;
-                let ticket = self.question(env).unwrap();
-                self.past.answered.push(ticket.clone());
-                self.say(ticket);
-            }
-            Action::Replay(answer) => {
-                self.left.replays -= 1;
-                let ticket = self.past.answered[answer].clone();
-                self.say(ticket);
-            }
+            Action::Yes(_) | Action::Choose(..) | Action::Replay(_) => self.answered(world, action),
             Action::Wait(worker) => {
                 self.waits += 1;
                 if let Some(at) = self.workers[worker].machine.next_deadline() {
@@ -373,12 +364,6 @@ impl State {
         };
         self.late.extend(dead.calls.into_iter().filter(sent));
         self.feed(world, worker, Event::PeersRestarted);
-    }
-
-    fn say(&mut self, ticket: String) {
-        self.object.answers.approve = Some(ticket);
-        self.object.version += 1;
-        self.object.writer = None;
     }
 
     fn change_spec(&mut self) {
@@ -481,9 +466,22 @@ impl State {
         }
         let mut end = self.clone();
         end.rest(world);
+        if !end.past.all_taken() {
+            return false;
+        }
+        if end.object.changed && world.change == Change::Gone {
+            return true;
+        }
         if world.is_frozen(end.object.changed) {
             // Nothing may start, so what has not started stays.
             return true;
+        }
+        let is_on_its_way = |env: usize| {
+            let known = end.object.status.environment(&environment(env)).and_then(|known| known.open());
+            known.is_some_and(|open| end.past.is_wish(&open.approval))
+        };
+        if (1..world.size()).any(is_on_its_way) {
+            return false;
         }
         let behind = (1..world.size()).find(|env| end.truth[*env] != end.truth[0]);
         // What is set back while it is on its way does not arrive: that is told, and more nobody can do.

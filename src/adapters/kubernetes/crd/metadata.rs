@@ -60,6 +60,7 @@ impl Metadata {
             approve: self.annotation("approve").map(str::to_owned),
             overrides: self.annotation("override").map(str::to_owned),
             by: words("approved-by"),
+            promote: self.annotation("promote").map(str::to_owned),
             poked: words("requested-at"),
             resend: self.annotation("resend").map(Resend::parse),
         }

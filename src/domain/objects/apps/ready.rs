@@ -62,6 +62,39 @@ pub fn may_point_at(pointer: &str) -> Result<(), OutOfBounds> {
     }
 }
 
+/// Why no app of a kind can be at a revision.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unfit {
+    #[error("it is empty")]
+    Empty,
+    #[error("it has more than {REVISION_BYTES_MAX} bytes")]
+    Long,
+    #[error("it has blanks, or characters that cannot be seen")]
+    Blank,
+    #[error("no image has such a tag or digest: {0}")]
+    Image(#[from] kernel::names::image::Error),
+}
+
+/// Whether an app of this kind can be at a revision, as far as its form says.
+///
+/// # Errors
+/// Why none can.
+pub fn form_of_revision(app: &AppKind, revision: &str) -> Result<(), Unfit> {
+    match () {
+        () if revision.is_empty() => return Err(Unfit::Empty),
+        () if revision.len() > REVISION_BYTES_MAX => return Err(Unfit::Long),
+        () if revision.contains(|c: char| c.is_whitespace() || is_hidden(c)) => return Err(Unfit::Blank),
+        () if app.revision_at.is_some() => return Ok(()),
+        () => {}
+    }
+    if let Rules::Workload(_) = Rules::of(app) {
+        // A digest stands alone, or after the tag.
+        let join = if revision.contains(':') && !revision.contains('@') { '@' } else { ':' };
+        Image::parse(&format!("image{join}{revision}"))?;
+    }
+    Ok(())
+}
+
 /// Judges one look at an object; `name` is the app's own.
 ///
 /// # Errors

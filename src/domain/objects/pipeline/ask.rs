@@ -65,7 +65,8 @@ impl Pipeline {
             return answers.approve(&ticket).then(|| approval(answers, ticket, since_ms));
         }
         known.waiting = Some(Waiting { revision: revision.clone(), ticket: ticket.clone(), question, since_ms });
-        let message = format!("{revision} waits for {name}: {}. Answer with ticket {ticket}", question.words());
+        let asked = known.asked().unwrap_or_default();
+        let message = format!("{revision} waits for {name}: {asked}. Answer with ticket {ticket}");
         self.announce(now, Kind::PromotionWaiting, name, &message);
         None
     }
@@ -79,7 +80,8 @@ impl Pipeline {
     ) -> Option<Promotion> {
         let name = &environment.name;
         let promotion = self.own.status.draft.environment(name)?.open()?.clone();
-        let manual = environment.promotion.as_ref().is_some_and(|how| how.manual);
+        // What a person chose needs the yes of one, also where nothing else does.
+        let manual = environment.promotion.as_ref().is_some_and(|how| how.manual) || promotion.chosen.is_some();
         if !manual || promotion.approval.is_some() {
             let known = self.own.status.draft.environments.get_mut(name)?;
             known.waiting.take_if(|waiting| waiting.question == Question::Approval);

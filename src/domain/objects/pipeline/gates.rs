@@ -230,21 +230,24 @@ impl Pipeline {
         &mut self,
         now: Timestamp,
         spec: &Spec,
-        environment: &EnvironmentSpec,
+        index: usize,
         promotion: &Promotion,
         effects: &mut Vec<Effect>,
     ) -> Vec<Gate> {
         let mut closed = Vec::new();
+        let Some(environment) = spec.environments.get(index) else { return closed };
         closed.extend(suspension(spec, environment).map(Gate::Suspended));
         // A no breaks the soak.
         let verdict = self.verdict(now, environment, promotion, effects);
-        closed.extend(self.soak(now, environment, promotion));
+        if promotion.chosen.is_none() || judge::soaks(spec, index, &promotion.revision, &self.sights) {
+            closed.extend(self.soak(now, environment, promotion));
+        }
         closed.extend(self.calendar(now, environment, effects));
         closed.extend(verdict);
         closed.extend(needs(environment, &self.sights));
         let overrides = promotion.approval.as_ref().is_some_and(|approval| approval.overrides);
         closed.retain(|gate| !(overrides && gate.yields()));
-        let manual = environment.promotion.as_ref().is_some_and(|promotion| promotion.manual);
+        let manual = environment.promotion.as_ref().is_some_and(|how| how.manual) || promotion.chosen.is_some();
         closed.extend((manual && promotion.approval.is_none()).then_some(Gate::Approval));
         closed
     }
@@ -308,7 +311,10 @@ impl Pipeline {
             return None;
         }
         doors.recheck.asked();
-        let before = spec.rests_on(index);
+        let known = self.own.status.draft.environment(environment).and_then(|known| known.promotion.as_ref());
+        // What a person chose starts by the state of its own environment alone; before it ends, those before are looked at, too.
+        let is_chosen = known.is_some_and(|promotion| promotion.chosen.is_some() && promotion.phase == Phase::Waiting);
+        let before = if is_chosen { &[] } else { spec.rests_on(index) };
         let read = before.iter().chain(spec.environments.get(index));
         let targets = read.flat_map(|environment| environment.targets.clone()).collect();
         // An edge that was purged a moment ago is asked for once more, too.
@@ -335,6 +341,7 @@ impl Pipeline {
             return self.keeper.rest_gates(environment);
         };
         let found = match promotion.phase {
+            Phase::Waiting if promotion.chosen.is_some() => judge::all_seen(spec, index, &fresh),
             Phase::Waiting => judge::confirms(spec, index, &promotion.revision, &self.sights, trail, &fresh),
             _ => judge::has_left(spec, index, &promotion.revision, &fresh),
         };

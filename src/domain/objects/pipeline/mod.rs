@@ -4,7 +4,8 @@
 //!                   gates open, a yes if it is manual, a fresh look agrees
 //!   Waiting ──────────────────────────▶ Started ──▶ Proposed ── merged ──▶ Landed ── done at R ──▶ Completed
 //!      │                                  ├── sent, or nothing to change ──▶▲
-//!      ├──▶ Superseded ◀── another candidate ──┤                            (the environment gets there by other means)
+//!      ├──▶ Superseded ◀── another candidate,──┤                            (the environment gets there by other means)
+//!      │                   or a person's choice│
 //!      └──▶ Withdrawn  ◀── the environment before it went elsewhere         Proposed ── closed by a person ──▶ Abandoned
 //! ```
 //!
@@ -12,8 +13,9 @@
 //! nothing is decided from the difference of two sights. Two copies of the status are held: `durable`, what the object is known to
 //! contain, and `draft`, what it should. Only what is durable is acted upon (PL-1).
 //!
-//! It does: `promote` (what each environment needs), `gates` (may a promotion start), `ask` (questions to people), `propose` (pull
-//! requests), `tell` (notices), `show` (conditions) and `write`. `view` puts it into words. The conductor is `advance`.
+//! It does: `promote` (what each environment needs), `choice` (what a person chose for one), `gates` (may a promotion start), `ask`
+//! (questions to people), `propose` (pull requests), `tell` (notices), `show` (conditions) and `write`. `view` puts it into words. The
+//! conductor is `advance`.
 //!
 //! Not for reading clusters (`leaf`, `app`), nor for how a pull request is made (the crate `forge`).
 
@@ -21,6 +23,8 @@ mod advance;
 mod ask;
 pub mod callers;
 mod candidate;
+pub mod choice;
+pub mod choosing;
 mod gates;
 pub mod judge;
 pub mod marker;

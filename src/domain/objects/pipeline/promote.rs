@@ -1,13 +1,15 @@
 //! The next step of each environment, judged anew from the sights and the status.
 //!
 //! ```text
+//! a person chose a revision          that one goes on, whatever those before it are at (`choice`)
 //! no candidate                       the environment before it went elsewhere: withdraw. Else wait for the first thing that is not so
 //! a promotion of another revision    superseded, then go on
 //! it is settled at R                 landed, and when it is done completed
 //! a target unknown or absent         wait: nothing is promoted over it
 //! a target says R                    it is arriving: landed, wait
 //! it was done at R before, or a      ask a person (PL-4)
-//!   person closed the request of R
+//!   person closed the request of R,
+//!   or chose another one over R
 //! else                               a promotion of R: go on with it, or begin it
 //! ```
 
@@ -16,8 +18,8 @@ use crate::pipeline::judge::{self, Obstacle, What};
 use crate::pipeline::spec::{EnvironmentSpec, PromotionSpec, Spec};
 use crate::pipeline::status::{Ended, EnvironmentStatus, Phase, Promotion, Question};
 use crate::pipeline::{Effect, Pipeline};
-use crate::status::{HISTORY_MAX, Late};
-use kernel::id::{Environment, Revision};
+use crate::status::{Approval, HISTORY_MAX, Late};
+use kernel::id::{Environment, PromotionSeq, Revision};
 use kernel::machine::Timestamp;
 use notices::notice::Kind;
 
@@ -33,6 +35,8 @@ pub(super) enum Pending {
     Recheck(Option<String>),
     /// A person is asked.
     Person(Question),
+    /// It stays at what a person chose: in words.
+    Held(String),
     /// The pull request is being made, or that fails.
     Proposing(Option<String>),
     /// The pull request is open, and may be held.
@@ -43,6 +47,16 @@ pub(super) enum Pending {
     Deploying(Environment, Revision),
     /// It is on its way, and not done: the first thing that is not so.
     Arriving(Obstacle),
+}
+
+/// What a promotion begins with.
+pub(super) struct Beginning {
+    pub(super) revision: Revision,
+    pub(super) from: Option<Revision>,
+    /// A yes that was given before it began.
+    pub(super) approval: Option<Approval>,
+    /// A person chose it: how it relates to what is there.
+    pub(super) chosen: Option<String>,
 }
 
 /// Whether an open promotion is to end because the environment before it went elsewhere.
@@ -90,13 +104,19 @@ impl Pipeline {
         let environment = spec.environments.get(index)?;
         let name = &environment.name;
         let Some(how) = &environment.promotion else {
+            self.take_choice(now, spec, name, None);
             self.withdraw(now, name, "nothing is promoted into it any more");
             return None;
         };
         self.leave_repository(now, name, how.repository());
         let before = index.checked_sub(1).and_then(|before| spec.environments.get(before))?;
         let elsewhere = judge::settled(before, &self.sights).ok().cloned();
-        let revision = match self.candidate(now, spec, index) {
+        let candidate = self.candidate(now, spec, index);
+        self.take_choice(now, spec, name, candidate.as_ref().ok());
+        if let Some(chosen) = self.stands(now, environment, candidate.as_ref().ok()) {
+            return self.pursue_choice(now, spec, index, how, &chosen, effects);
+        }
+        let revision = match candidate {
             Ok(revision) => revision,
             Err(obstacle) => {
                 let elsewhere = elsewhere.filter(|at| self.went_elsewhere(spec, name, at));
@@ -120,25 +140,42 @@ impl Pipeline {
             Leaving::Yes => self.end(now, name, Phase::Superseded, &format!("{revision} took its place")),
             Leaving::No => {}
         }
-        self.drop_question(name, &revision);
-        if judge::settled(environment, &self.sights) == Ok(&revision) {
-            return self.arrived(now, environment, &revision);
+        self.pursue(now, spec, index, how, &revision, effects)
+    }
+
+    /// Gets an environment to what those before it are at.
+    fn pursue(
+        &mut self,
+        now: Timestamp,
+        spec: &Spec,
+        index: usize,
+        how: &PromotionSpec,
+        revision: &Revision,
+        effects: &mut Vec<Effect>,
+    ) -> Option<Pending> {
+        let environment = spec.environments.get(index)?;
+        let name = &environment.name;
+        self.drop_question(name, revision);
+        if judge::settled(environment, &self.sights) == Ok(revision) {
+            return self.arrived(now, environment, revision);
         }
         if let Some(obstacle) = judge::unseen(environment, &self.sights) {
             return Some(Pending::Unseen(obstacle));
         }
-        if judge::is_arriving(environment, &revision, &self.sights) {
+        if judge::is_arriving(environment, revision, &self.sights) {
             self.land(name);
             return judge::settled(environment, &self.sights).err().map(Pending::Arriving);
         }
         let known = self.own.status.draft.environments.entry(name.clone()).or_default();
         if known.open().is_none() {
-            if let Some(question) = known.asks_again(&revision)
-                && !self.may_repeat(now, name, &revision, question)
+            let held = known.held(revision);
+            let question = if held.is_some() { Some(Question::Left) } else { known.asks_again(revision) };
+            if let Some(question) = question
+                && !self.may_repeat(now, name, revision, question)
             {
-                return Some(Pending::Person(question));
+                return Some(held.map_or(Pending::Person(question), Pending::Held));
             }
-            self.begin(now, environment, &revision);
+            self.begin_next(now, environment, revision);
         }
         self.go_on(now, spec, index, how, effects)
     }
@@ -166,7 +203,7 @@ impl Pipeline {
     }
 
     /// Drops a question about another revision.
-    fn drop_question(&mut self, name: &Environment, revision: &Revision) {
+    pub(super) fn drop_question(&mut self, name: &Environment, revision: &Revision) {
         if let Some(known) = self.own.status.draft.environments.get_mut(name) {
             known.waiting.take_if(|waiting| waiting.revision != *revision);
         }
@@ -177,7 +214,12 @@ impl Pipeline {
     }
 
     /// Every target is ready at the revision.
-    fn arrived(&mut self, now: Timestamp, environment: &EnvironmentSpec, revision: &Revision) -> Option<Pending> {
+    pub(super) fn arrived(
+        &mut self,
+        now: Timestamp,
+        environment: &EnvironmentSpec,
+        revision: &Revision,
+    ) -> Option<Pending> {
         let name = &environment.name;
         self.land(name);
         if let Err(obstacle) = judge::done(environment, &self.sights, self.keeper.edges()) {
@@ -190,6 +232,7 @@ impl Pipeline {
         let known = self.own.status.draft.environments.entry(name.clone()).or_default();
         known.reached = Some(revision.clone());
         known.waiting = None;
+        known.done_at(revision);
         None
     }
 
@@ -209,29 +252,42 @@ impl Pipeline {
         self.answered(now, name, seq, revision, question, "").is_some()
     }
 
-    /// Begins a promotion. It has a new number, so no answer to an earlier question counts for it.
-    fn begin(&mut self, now: Timestamp, environment: &EnvironmentSpec, revision: &Revision) {
+    /// Begins a promotion of what those before are at.
+    fn begin_next(&mut self, now: Timestamp, environment: &EnvironmentSpec, revision: &Revision) {
         let from = judge::said(environment, &self.sights).cloned();
         let now_ms = self.own.wall_ms(now);
         let answer = self.own.object.answers.clone();
         let known = self.own.status.draft.environments.entry(environment.name.clone()).or_default();
-        // A yes to "once more" is a yes to this promotion.
+        // A yes to "once more" is a yes to this promotion, and takes the place of an earlier choice.
         let approval = known.waiting.take().filter(|waiting| answer.approve(&waiting.ticket));
         let approval = approval.map(|waiting| super::ask::approval(&answer, waiting.ticket, now_ms));
+        if known.holds(revision) {
+            known.chosen.as_mut().into_iter().for_each(|chosen| chosen.over.clear());
+        }
+        self.begin(&environment.name, Beginning { revision: revision.clone(), from, approval, chosen: None });
+    }
+
+    /// Begins a promotion. It has a new number, so no answer to an earlier question counts for it.
+    pub(super) fn begin(&mut self, name: &Environment, beginning: Beginning) -> PromotionSeq {
+        let Beginning { revision, from, approval, chosen } = beginning;
+        let known = self.own.status.draft.environments.entry(name.clone()).or_default();
+        known.waiting = None;
         known.seq = known.seq.next();
         known.promotion = Some(Promotion {
             seq: known.seq,
-            revision: revision.clone(),
+            revision,
             from,
             phase: Phase::Waiting,
             started_ms: None,
             approval,
+            chosen,
             message: String::new(),
         });
+        known.seq
     }
 
     /// Goes on with the open promotion, as far as its phase allows.
-    fn go_on(
+    pub(super) fn go_on(
         &mut self,
         now: Timestamp,
         spec: &Spec,
@@ -265,7 +321,7 @@ impl Pipeline {
         let environment = spec.environments.get(index)?;
         let (name, seq) = (&environment.name, promotion.seq);
         let promotion = self.ask_approval(now, environment, seq)?;
-        let closed = self.closed_gates(now, spec, environment, &promotion, effects);
+        let closed = self.closed_gates(now, spec, index, &promotion, effects);
         for gate in &closed {
             if let Gate::Soak(until) = gate {
                 self.own.wake_at(*until);
@@ -292,21 +348,22 @@ impl Pipeline {
         Some(Pending::Telling)
     }
 
-    fn start(&mut self, now: Timestamp, environment: &EnvironmentSpec, seq: kernel::id::PromotionSeq) {
+    fn start(&mut self, now: Timestamp, environment: &EnvironmentSpec, seq: PromotionSeq) {
         let now_ms = self.own.wall_ms(now);
         let name = &environment.name;
         let Some(known) = self.own.status.draft.environments.get_mut(name) else { return };
         known.waiting = None;
         // We are replacing its revision, so `reached` no longer holds.
         known.reached = None;
-        if let Some(trail) = &mut known.trail {
-            // A person may have opened its soak.
-            trail.passed = known.promotion.as_ref().map(|promotion| promotion.revision.clone());
-        }
         let Some(promotion) = known.promotion.as_mut().filter(|promotion| promotion.seq == seq) else { return };
+        if let Some(trail) = known.trail.as_mut().filter(|_| promotion.chosen.is_none()) {
+            // A person may have opened its soak.
+            trail.passed = Some(promotion.revision.clone());
+        }
         promotion.phase = Phase::Started;
         promotion.started_ms = Some(now_ms);
-        let message = format!("{} is promoted to {}", promotion.revision, environment.name);
+        let chosen = promotion.choice().map(|words| format!(", {words}")).unwrap_or_default();
+        let message = format!("{} is promoted to {}{chosen}", promotion.revision, environment.name);
         if let Some(repository) = environment.promotion.as_ref().and_then(PromotionSpec::repository) {
             known.expect_request(seq, repository);
         }
@@ -317,7 +374,7 @@ impl Pipeline {
     pub(super) fn withdraw(&mut self, now: Timestamp, name: &Environment, why: &str) {
         let Some(known) = self.own.status.draft.environment(name) else { return };
         let Some(promotion) = known.open() else { return };
-        if promotion.phase != Phase::Waiting || known.waiting.is_some() {
+        if promotion.phase != Phase::Waiting || known.waiting.is_some() || promotion.chosen.is_some() {
             let message = format!("{} is not promoted to {name} any more: {why}", promotion.revision);
             self.announce(now, Kind::PromotionWithdrawn, name, &message);
         }
@@ -339,6 +396,7 @@ impl Pipeline {
             revision: promotion.revision.clone(),
             outcome,
             by: promotion.approval.as_ref().and_then(|approval| approval.by.clone()),
+            chosen: promotion.chosen.clone(),
             at_ms,
         });
         let surplus = draft.history.len().saturating_sub(HISTORY_MAX);
@@ -356,9 +414,13 @@ impl Pipeline {
         for name in names {
             let place = spec.environments.iter().position(|environment| environment.name == name);
             match place {
-                Some(0) => self.withdraw(now, &name, "it is the first environment now"),
+                Some(0) => {
+                    self.take_choice(now, spec, &name, None);
+                    self.withdraw(now, &name, "it is the first environment now");
+                }
                 Some(_) => {}
                 None => {
+                    self.take_choice(now, spec, &name, None);
                     self.withdraw(now, &name, "the Pipeline has no such environment any more");
                     let known = self.own.status.draft.environments.get_mut(&name);
                     known.into_iter().for_each(|known| known.targets.clear());
@@ -374,7 +436,8 @@ impl Pipeline {
         }
         let now_ms = self.own.wall_ms(now);
         let known = self.own.status.draft.environments.entry(environment.name.clone()).or_default();
-        let Some(pending) = pending else {
+        // Where a person wants it, it is not late.
+        let Some(pending) = pending.filter(|pending| !matches!(pending, Pending::Held(_))) else {
             known.behind = None;
             return;
         };
@@ -418,6 +481,7 @@ impl std::fmt::Display for Pending {
             Self::Recheck(None) => f.write_str("the targets before it are read once more"),
             Self::Recheck(Some(why)) => write!(f, "the targets before it are read once more: {why}"),
             Self::Person(question) => f.write_str(question.words()),
+            Self::Held(words) => f.write_str(words),
             Self::Proposing(None) => f.write_str("its pull request is being made"),
             Self::Proposing(Some(why)) => write!(f, "its pull request cannot be made: {why}"),
             Self::Proposed(url, None) => write!(f, "its pull request is open: {url}"),

@@ -66,6 +66,8 @@ pub struct Order {
     pub started_at: i64,
     /// The approver, in words, where a person had to approve.
     pub approved_by: Option<String>,
+    /// Who chose it, and how it relates to what was there, where a person did.
+    pub chosen: Option<String>,
     /// The gates it went through, each in words.
     pub gates: Vec<String>,
     /// A person allowed to replace a branch that holds commits of others (ticket `Overwrite`).
@@ -176,6 +178,7 @@ mod tests {
             repository,
             started_at: 0,
             approved_by: None,
+            chosen: None,
             gates: Vec::new(),
             overwrite: false,
         };

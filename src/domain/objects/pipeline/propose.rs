@@ -185,6 +185,7 @@ impl Pipeline {
             repository: repository.clone(),
             started_at: promotion.started_ms.unwrap_or_default() / 1000,
             approved_by: promotion.approval.as_ref().and_then(|approval| approval.by.clone()),
+            chosen: promotion.choice(),
             gates: Vec::new(),
             overwrite: false,
         }

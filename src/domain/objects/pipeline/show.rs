@@ -96,7 +96,7 @@ impl Pipeline {
             }
             Pending::Gates(closed) if closed == &[super::gates::Gate::Approval] => ("WaitingForApproval", words),
             Pending::Gates(_) | Pending::Recheck(_) => ("GateClosed", words),
-            Pending::Person(_) => ("WaitingForApproval", words),
+            Pending::Person(_) | Pending::Held(_) => ("WaitingForApproval", words),
             Pending::Proposing(_) => ("PullRequestNotMade", words),
             Pending::Proposed(..) => ("PullRequestOpen", words),
             Pending::Telling | Pending::Deploying(..) | Pending::Arriving(_) => ("RollingOut", words),

@@ -23,6 +23,9 @@ use schemars::JsonSchema;
 /// Requests of an environment that wait to be closed: one for each change of repository, rarely many in an hour.
 pub const CLOSING_MAX: usize = 4;
 
+/// Revisions that one choice was made over: as many as a trail has. Beyond it the oldest are forgotten.
+pub(super) const OVER_MAX: usize = 20;
+
 /// What allclear remembers and shows.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -93,6 +96,28 @@ pub struct EnvironmentStatus {
     /// It is not where the environment before it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub behind: Option<Late>,
+    /// The revision that a person chose for it last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chosen: Option<Choice>,
+}
+
+/// A revision that a person chose for an environment, whatever those before it are at.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+pub struct Choice {
+    /// The number of its promotion.
+    #[serde(with = "In::<Count<PromotionSeq>>")]
+    pub seq: PromotionSeq,
+    /// What was chosen.
+    pub revision: Revision,
+    /// Who chose it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
+    /// What is promoted only after a yes: the environment had it, or was to have it.
+    // Empty once it was done at something else than these.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "schema", schemars(length(max = OVER_MAX)))]
+    pub over: Vec<Revision>,
 }
 
 /// One target.
@@ -229,6 +254,9 @@ pub struct Promotion {
     /// Who said yes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approval>,
+    /// A person chose it: how it relates to what was there.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "In::<Filled>")]
+    pub chosen: Option<String>,
     /// What it waits for, or how it ended.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
@@ -348,6 +376,9 @@ pub struct Ended {
     /// Who said yes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
+    /// A person chose it: how it related to what was there.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "In::<Filled>")]
+    pub chosen: Option<String>,
     /// When.
     #[serde(rename = "at", with = "In::<At>")]
     pub at_ms: i64,

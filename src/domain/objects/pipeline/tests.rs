@@ -1,6 +1,7 @@
 //! Stories of one Pipeline: staging, prod in two targets, and a world that does what it is asked.
 
 mod answers;
+mod choice;
 mod gates;
 mod kept;
 mod moves;
@@ -238,6 +239,7 @@ impl Story {
             repository: how.and_then(PromotionSpec::repository).expect("a repository").clone(),
             started_at: 0,
             approved_by: None,
+            chosen: None,
             gates: Vec::new(),
             overwrite: false,
         })

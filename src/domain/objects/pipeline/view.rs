@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::apps::app::{NoRevision, Present, Sight, TargetKey};
 use crate::kept::unjudged;
+use crate::pipeline::choice;
 use crate::pipeline::judge::{self, Sights};
 use crate::pipeline::show;
 use crate::pipeline::spec::{EnvironmentSpec, Object, Spec};
@@ -87,6 +88,9 @@ pub struct PromotionView {
     pub started_ms: Option<i64>,
     /// The approver, as stated, and the time. Empty if no name was given.
     pub approved: Option<(String, i64)>,
+    /// Who chose it, and how it relates to what was there, if a person did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chosen: Option<String>,
 }
 
 /// A question to a person.
@@ -128,6 +132,9 @@ pub struct EndedView {
     pub outcome: String,
     pub by: Option<String>,
     pub at_ms: i64,
+    /// Who chose it, and how it related to what was there, if a person did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chosen: Option<String>,
 }
 
 /// Puts a Pipeline into words: the object, what it is known to remember, and what its targets say now. Without that, what they said
@@ -160,7 +167,7 @@ pub fn view(object: &Object, status: &Status, live: Option<&Sights>) -> View {
 }
 
 /// The states of targets in the status, as sights. A status of another spec has none of them.
-fn remembered(spec: &Spec, status: &Status) -> Sights {
+pub(super) fn remembered(spec: &Spec, status: &Status) -> Sights {
     let mut sights = Sights::new();
     for environment in &spec.environments {
         let known = status.environment(&environment.name).map(|known| known.targets.as_slice()).unwrap_or_default();
@@ -223,7 +230,7 @@ fn unspecified(name: &Environment, known: &EnvironmentStatus) -> EnvironmentView
         next: "it goes on when the spec is mended".to_owned(),
         gates: Vec::new(),
         promotion: known.promotion.as_ref().map(|promotion| self::promotion(promotion, None)),
-        question: known.waiting.as_ref().map(question),
+        question: question(known),
         request: request(known),
         targets: Vec::new(),
     }
@@ -240,17 +247,26 @@ fn promotion(promotion: &Promotion, soak_ends_ms: Option<i64>) -> PromotionView 
         soak_ends_ms,
         started_ms: promotion.started_ms,
         approved: promotion.approval.as_ref().map(|yes| (yes.by.clone().unwrap_or_default(), yes.at_ms)),
+        chosen: promotion.choice(),
     }
 }
 
-fn question(waiting: &Waiting) -> QuestionView {
-    QuestionView {
-        kind: waiting.question.name().to_owned(),
-        words: waiting.question.words().to_owned(),
-        ticket: waiting.ticket.clone(),
-        revision: waiting.revision.clone(),
-        since_ms: waiting.since_ms,
-    }
+fn question(known: &EnvironmentStatus) -> Option<QuestionView> {
+    let Waiting { revision, ticket, question, since_ms } = known.waiting.as_ref()?;
+    Some(QuestionView {
+        kind: question.name().to_owned(),
+        words: known.asked()?,
+        ticket: ticket.clone(),
+        revision: revision.clone(),
+        since_ms: *since_ms,
+    })
+}
+
+/// How a revision gets into an environment, and what must hold before that; a person's yes is not among it.
+pub(super) fn gates_of(environment: &EnvironmentSpec, status: &Status) -> (String, Vec<String>) {
+    let mut all = words::gates(environment, status.holds(ConditionKind::Unheard)).into_iter();
+    let how = all.next().unwrap_or_default();
+    (how, all.filter(|gate| gate != words::YES).collect())
 }
 
 /// The pull request, if it is known to be there.
@@ -267,5 +283,6 @@ fn ended(ended: &Ended) -> EndedView {
         outcome: ended.outcome.name().to_owned(),
         by: ended.by.clone(),
         at_ms: ended.at_ms,
+        chosen: ended.chosen.as_ref().map(|relation| choice::words(ended.by.as_deref(), relation)),
     }
 }

@@ -5,7 +5,7 @@
 use crate::kept::Remembered;
 use crate::owned::News;
 use crate::pipeline::Pipeline;
-use crate::pipeline::status::{Phase, Status};
+use crate::pipeline::status::{Choice, Phase, Status};
 use kernel::machine::Timestamp;
 use notices::notice::Notice;
 
@@ -70,10 +70,15 @@ impl Pipeline {
     fn restored(&mut self, lost: Status) {
         for (name, lost) in lost.environments {
             let Some(known) = self.own.status.draft.environments.get_mut(&name) else {
-                self.own.status.draft.environments.entry(name).or_default().seq = lost.seq;
+                let known = self.own.status.draft.environments.entry(name).or_default();
+                (known.seq, known.chosen) = (lost.seq, lost.chosen);
                 continue;
             };
             let is_behind = known.seq < lost.seq;
+            let chosen = |of: &Option<Choice>| of.as_ref().map(|chosen| chosen.seq);
+            if chosen(&known.chosen) < chosen(&lost.chosen) {
+                known.chosen = lost.chosen;
+            }
             known.seq = known.seq.max(lost.seq);
             known.waiting = None;
             known.trail = None;

@@ -2,7 +2,7 @@ use kernel::id::{Environment, PromotionSeq, Revision};
 use objects::apps::app::{AppKind, ClusterKey, LeafId, LeafKind, TargetKey};
 use objects::pipeline::proposal::{ForgeKind, Repository};
 use objects::pipeline::status::{
-    ClusterAppRef, Condition, ConditionKind, Ended, EnvironmentStatus, OpenRequest, Phase, Promotion, Question,
+    Choice, ClusterAppRef, Condition, ConditionKind, Ended, EnvironmentStatus, OpenRequest, Phase, Promotion, Question,
     TargetStatus, Waiting,
 };
 use objects::pipeline::trail::Trail;
@@ -33,6 +33,7 @@ fn promotion() -> Promotion {
         phase: Phase::Proposed,
         started_ms: Some(1_700_000_001_000),
         approval: Some(Approval { by: Some("jane".to_owned()), ticket: "t".to_owned(), at_ms: 1, overrides: true }),
+        chosen: None,
         message: "waits".to_owned(),
     }
 }
@@ -82,6 +83,8 @@ fn full() -> Status {
         request: Some(request.clone()),
         closing: vec![(OpenRequest { number: None, repository: None, ..request }, "it went back".to_owned())],
         behind: Some(Late { since_ms: 7, told: true }),
+        // What a release before this one does not write: the stored form stays the one that it reads.
+        chosen: None,
         trail: Some(trail()),
     };
     let notice = json!({
@@ -100,6 +103,7 @@ fn full() -> Status {
             revision: Revision("1.2".to_owned()),
             outcome: Phase::Completed,
             by: None,
+            chosen: None,
             at_ms: 1_699_999_999_999,
         }],
         conditions: vec![Condition {
@@ -133,6 +137,28 @@ fn what_was_written_is_read_again_as_it_was() {
     for none in [None, Some("null"), Some("{}")] {
         assert_eq!(read(none, "shop"), Ok(Status { observed_generation: -1, ..Status::default() }));
     }
+}
+
+#[test]
+fn a_choice_is_beside_what_an_earlier_release_reads() {
+    let mut status = full();
+    let known = status.environments.values_mut().next().unwrap();
+    known.chosen = Some(Choice {
+        seq: PromotionSeq(4),
+        revision: Revision("1.2".to_owned()),
+        by: Some("jane".to_owned()),
+        over: ["1.3", "1.4"].map(|text| Revision(text.to_owned())).into(),
+    });
+    known.promotion.as_mut().unwrap().chosen = Some("goes back from 1.3".to_owned());
+    status.history[0].chosen = Some("staging was not seen at it".to_owned());
+    let mut json = json_of(&status);
+    assert_eq!(read(Some(&json.to_string()), "shop"), Ok(status));
+    let prod = &mut json["environments"]["prod"];
+    let choice = prod.as_object_mut().unwrap().remove("chosen");
+    assert_eq!(choice, Some(json!({"seq": 4, "revision": "1.2", "by": "jane", "over": ["1.3", "1.4"]})));
+    prod["promotion"].as_object_mut().unwrap().remove("chosen").unwrap();
+    json["history"][0].as_object_mut().unwrap().remove("chosen").unwrap();
+    assert_eq!(json, json_of(&full()), "and changes nothing of that");
 }
 
 #[test]

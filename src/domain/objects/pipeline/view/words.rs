@@ -12,6 +12,9 @@ use kernel::id::ObjectId;
 use kernel::machine::millis;
 use kernel::text;
 
+/// The gate that is a person's.
+pub(super) const YES: &str = "after a person's yes";
+
 /// Everything that sentences are made from.
 pub(super) struct Scene<'a> {
     pub(super) object: &'a Object,
@@ -40,7 +43,7 @@ impl Scene<'_> {
                 gates(spec, self.status.holds(ConditionKind::Unheard))
             },
             promotion: known.promotion.as_ref().map(|one| promotion(one, soak_ends_ms(spec, known, one))),
-            question: known.waiting.as_ref().map(question),
+            question: question(known),
             request: request(known),
             targets: targets(spec, self.sights),
         })
@@ -115,8 +118,7 @@ impl Scene<'_> {
         if self.sights.is_empty() {
             return Some("its targets were not looked at yet".to_owned());
         }
-        let asked = known.waiting.as_ref().map(|waiting| waiting.question.words().to_owned());
-        asked.or_else(|| obstacle.map(Obstacle::to_string))
+        known.asked().or_else(|| obstacle.map(Obstacle::to_string))
     }
 
     fn next(
@@ -139,11 +141,14 @@ impl Scene<'_> {
             );
         }
         if let Some(waiting) = &known.waiting {
-            return self.answer(environment, waiting.question);
+            return self.answer(environment, known.held(&waiting.revision).is_some(), waiting.question);
         }
         let strategy = &how.strategy;
         match known.open() {
-            Some(open) if open.phase == Phase::Waiting => self.start(environment, strategy, obstacle),
+            Some(open) if open.phase == Phase::Waiting => {
+                // What those before it are at is no obstacle to what a person chose.
+                self.start(environment, strategy, obstacle.filter(|_| open.chosen.is_none()))
+            }
             Some(open) => follow(environment, known, strategy, open),
             None if waits.is_none() => format!("it moves when {} settles at another revision", before.name),
             None => mend(obstacle).unwrap_or_else(|| match self.resume(environment) {
@@ -160,10 +165,11 @@ impl Scene<'_> {
         }
     }
 
-    fn answer(&self, environment: &EnvironmentSpec, question: Question) -> String {
+    fn answer(&self, environment: &EnvironmentSpec, is_held: bool, question: Question) -> String {
         let command = format!("allclear pipeline approve {} {}", self.object.id.display_name(), environment.name);
         match question {
             Question::Approval => format!("it starts after a yes, when its other gates are open: `{command}`"),
+            Question::Left if is_held => format!("what is newer goes on by itself; this one after a yes: `{command}`"),
             Question::Again | Question::Left => format!("nothing happens without a yes: `{command}`"),
             Question::Overwrite => format!("remove the branch, or say yes to replacing it: `{command}`"),
         }
@@ -244,7 +250,7 @@ fn soak_ends_ms(environment: &EnvironmentSpec, known: &EnvironmentStatus, promot
 }
 
 /// How a revision gets into an environment, and what must hold before.
-fn gates(environment: &EnvironmentSpec, unheard: bool) -> Vec<String> {
+pub(super) fn gates(environment: &EnvironmentSpec, unheard: bool) -> Vec<String> {
     let mut all = Vec::new();
     let Some(how) = &environment.promotion else { return all };
     all.push(match &how.strategy {
@@ -252,7 +258,7 @@ fn gates(environment: &EnvironmentSpec, unheard: bool) -> Vec<String> {
         Strategy::Notification => "by notification".to_owned(),
         Strategy::PullRequest(repository) => format!("by pull request into {} of {}", repository.base, repository.url),
     });
-    all.extend(how.manual.then(|| "after a person's yes".to_owned()));
+    all.extend(how.manual.then(|| YES.to_owned()));
     let gates = &environment.gates;
     all.extend((gates.soak > Duration::ZERO).then(|| format!("soak {}", text::duration(gates.soak))));
     all.extend(gates.windows.iter().map(window));
