@@ -1,4 +1,5 @@
-//! Where wanted refs point, as [`Heads`]: one look is one request to a server that is known to speak protocol v2, two to others.
+//! Where wanted refs point, as [`Heads`]: one look is one request to a server that is known to speak protocol v2, two to others. And
+//! whether two commits are alike in some paths: a few requests for folders.
 //!
 //! - Whose turn it is, and what rests, is the [`keeper`](crate::keeper)'s; a look at what rests ends at once, without a request.
 //! - Each look has 25 seconds and 4 MiB. It is made on a thread of the blocking pool: an encrypted connection and the list of
@@ -17,13 +18,13 @@ use kernel::id::{CommitId, RepoId};
 use kernel::names::destination;
 use kernel::text::visible;
 use objects::ports::Secrets;
-use objects::ports::repo::{Begins, Found, Heads, Unresolved};
-use objects::repo::spec::{Spec, Wanted};
+use objects::ports::repo::{Begins, Comparison, Found, Heads, Unresolved};
+use objects::repo::spec::{Source, Spec, Wanted};
 use purge::ports::{PortError, Retry};
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 
-use crate::git::{Oid, Ref, Refs, Remote};
+use crate::git::{Bounds, Oid, Ref, Refs, Remote};
 use crate::keeper::{Errand, Keeper, NoTurn, Purpose, Turn};
 use crate::keys::GitKeys;
 use crate::rests::{Outcome, Resting, Whom};
@@ -78,11 +79,43 @@ impl Heads for GitHeads {
     }
 
     async fn resolve(&self, repo: &RepoId, spec: &Spec, begins: &Begins<'_>) -> Result<Found, Unresolved> {
-        let source = &spec.source;
-        let question = match Question::of(&source.wanted)? {
-            Asked::Remote(question) => question,
-            Asked::Nothing(found) => return Ok(found),
+        match Question::of(&spec.source.wanted)? {
+            Asked::Remote(question) => self.look(repo, &spec.source, question, begins).await,
+            Asked::Nothing(found) => Ok(found),
+        }
+    }
+
+    async fn compare(&self, repo: &RepoId, question: &Comparison) -> Result<bool, Unresolved> {
+        let id = |commit: &CommitId| {
+            commit.as_str().parse().map_err(|_not_an_id| lasting(format!("{commit} is no commit's id")))
         };
+        let asked = Folders { base: id(&question.base)?, head: id(&question.head)?, paths: question.paths() };
+        self.look(repo, &question.source, asked, &|| ()).await
+    }
+}
+
+/// What is asked of a repository by one look.
+#[async_trait]
+trait Asking: Send + Sync + 'static {
+    type Answer: Send + 'static;
+
+    const PURPOSE: Purpose;
+    const BOUNDS: Bounds;
+    /// The words of a failure, before the URL.
+    const ATTEMPT: &'static str;
+
+    async fn answer(&self, remote: &Remote) -> Result<Self::Answer, Unresolved>;
+}
+
+impl GitHeads {
+    /// Asks when it is its turn.
+    async fn look<A: Asking>(
+        &self,
+        repo: &RepoId,
+        source: &Source,
+        question: A,
+        begins: &Begins<'_>,
+    ) -> Result<A::Answer, Unresolved> {
         let host = Remote::host(&source.url).map_err(unresolved)?;
         let shared = &self.0;
         let keys = match &source.secret {
@@ -91,7 +124,7 @@ impl Heads for GitHeads {
         };
         let key = shared.keeper.key(&repo.namespace, keys.credentials.as_ref());
         let errand = Errand {
-            purpose: Purpose::Look,
+            purpose: A::PURPOSE,
             namespace: repo.namespace.clone(),
             subject: repo.to_string(),
             whom: Whom { host: host.clone(), repository: source.url.clone(), key },
@@ -112,21 +145,24 @@ impl Heads for GitHeads {
 }
 
 /// One look, with all that it needs. It goes on to its end though the one who wanted it may be gone.
-struct Look {
+struct Look<A> {
     shared: Arc<Shared>,
     turn: Turn,
     url: String,
     keys: GitKeys,
-    question: Question,
+    question: A,
 }
 
-impl Look {
-    async fn make(self) -> Result<Found, Unresolved> {
+impl<A: Asking> Look<A> {
+    async fn make(self) -> Result<A::Answer, Unresolved> {
         let Self { shared, turn, url, keys, question } = self;
         let witness = Witness::of(&shared.http);
         let http = Arc::clone(&witness) as Arc<dyn Http>;
         let remote = Remote::new(http, &url, keys.credentials.as_ref(), keys.authorities).map_err(unresolved)?;
-        let remote = if shared.known().contains(&url) { remote.speaking_v2() } else { remote };
+        let remote = remote.bounded(A::BOUNDS);
+        // Of a server that is known to speak v2 it is not known what else it can do.
+        let is_known = A::PURPOSE == Purpose::Look && shared.known().contains(&url);
+        let remote = if is_known { remote.speaking_v2() } else { remote };
         let answer = timeout(shared.patience.look, question.answer(&remote)).await;
         let (answer, outcome) = match answer {
             Ok(answer) => {
@@ -135,7 +171,7 @@ impl Look {
             }
             Err(_elapsed) => {
                 let why = format!("no whole answer within {} s", shared.patience.look.as_secs_f32());
-                let said = format!("failed to read the refs of {url}: {why}");
+                let said = format!("{} {url}: {why}", A::ATTEMPT);
                 (Err(passing(said)), Outcome::Fails(why, None))
             }
         };
@@ -170,6 +206,51 @@ impl Shared {
     }
 }
 
+/// Bounds of a comparison, far below those of a promotion: where a server sends all folders or files of both commits, they are held in
+/// memory. Of most repositories that is enough.
+const COMPARED: Bounds = Bounds {
+    refs_bytes: 4 << 20,
+    pack_bytes: 8 << 20,
+    unpacked_bytes: 32 << 20,
+    object_bytes: 32 << 20,
+    objects: 100_000,
+    entries: 400_000,
+};
+
+/// Two commits, and the paths in which they may differ.
+struct Folders {
+    base: Oid,
+    head: Oid,
+    paths: Vec<String>,
+}
+
+#[async_trait]
+impl Asking for Folders {
+    type Answer = bool;
+
+    const PURPOSE: Purpose = Purpose::Comparison;
+    const BOUNDS: Bounds = COMPARED;
+    const ATTEMPT: &'static str = "failed to compare two commits of";
+
+    async fn answer(&self, remote: &Remote) -> Result<bool, Unresolved> {
+        let Self { base, head, paths } = self;
+        remote.alike(*base, *head, paths).await.map_err(unresolved)
+    }
+}
+
+#[async_trait]
+impl Asking for Question {
+    type Answer = Found;
+
+    const PURPOSE: Purpose = Purpose::Look;
+    const BOUNDS: Bounds = Bounds::PROMOTION;
+    const ATTEMPT: &'static str = "failed to read the refs of";
+
+    async fn answer(&self, remote: &Remote) -> Result<Found, Unresolved> {
+        self.asked(remote).await
+    }
+}
+
 /// What a wanted ref comes to.
 enum Asked {
     /// This is to be asked.
@@ -200,7 +281,7 @@ impl Question {
         }
     }
 
-    async fn answer(&self, remote: &Remote) -> Result<Found, Unresolved> {
+    async fn asked(&self, remote: &Remote) -> Result<Found, Unresolved> {
         let refs = remote.refs(&[&self.name]).await.map_err(unresolved)?;
         if let Some(found) = refs.get(&self.name) {
             return self.found(found);

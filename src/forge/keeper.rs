@@ -27,6 +27,8 @@ use crate::rests::{Key, Outcome, Resting, Rests, Whom};
 pub(crate) enum Purpose {
     /// A look at refs: small, and many.
     Look,
+    /// A comparison of two commits: it holds 40 MiB at most, where the server sends more than is asked for.
+    Comparison,
     /// A promotion. Each holds the trees of its repository, up to 256 MiB by the bounds of the git client.
     Promotion,
 }
@@ -36,7 +38,7 @@ impl Purpose {
     const fn places(self) -> usize {
         match self {
             Self::Look => 16,
-            Self::Promotion => 3,
+            Self::Comparison | Self::Promotion => 3,
         }
     }
 
@@ -44,7 +46,7 @@ impl Purpose {
     const fn places_of_one(self) -> usize {
         match self {
             Self::Look => 12,
-            Self::Promotion => 2,
+            Self::Comparison | Self::Promotion => 2,
         }
     }
 
@@ -52,7 +54,7 @@ impl Purpose {
     const fn places_at_host(self) -> (usize, usize) {
         match self {
             Self::Look => (4, 3),
-            Self::Promotion => (3, 2),
+            Self::Comparison | Self::Promotion => (3, 2),
         }
     }
 }
@@ -273,7 +275,7 @@ impl<'a> Held<'a> {
             && number(self.at_host.get(&(*purpose, whom.host.as_str()))) < host
             && number(self.of_namespace_at_host.get(&(*purpose, namespace.as_str(), whom.host.as_str())))
                 < of_one_at_host
-            && (*purpose == Purpose::Look || !self.repositories.contains(&(*purpose, whom.repository.as_str())))
+            && (*purpose != Purpose::Promotion || !self.repositories.contains(&(*purpose, whom.repository.as_str())))
     }
 }
 

@@ -108,8 +108,16 @@ impl GitHost {
             stream.write_all(content)?;
             stream.write_all(b"\n")?;
         }
-        run(self.command(&self.directory(path)).args(["fast-import", "--quiet"]), &stream)?;
+        self.import(path, &stream)?;
         self.git(path, &["rev-parse", &name])
+    }
+
+    /// Adds what a stream for `git fast-import` says.
+    ///
+    /// # Errors
+    /// In git's words.
+    pub fn import(&self, path: &str, stream: &[u8]) -> io::Result<()> {
+        run(self.command(&self.directory(path)).args(["fast-import", "--quiet"]), stream).map(drop)
     }
 
     /// Where a repository is on disk, for another server of it.

@@ -219,6 +219,7 @@ pub const EFFECTS: [(&str, &[&str]); 8] = [
             "store",
             "look",
             "resolve",
+            "compare",
             "watch_jobs",
             "make_job",
             "start_job",

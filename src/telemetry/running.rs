@@ -30,6 +30,7 @@ pub struct Runs {
     seconds: Family<Label, Histogram, fn() -> Histogram>,
     looks: Family<Label, Counter>,
     lateness: Histogram,
+    comparisons: Family<Label, Counter>,
 }
 
 impl Default for Runs {
@@ -41,6 +42,7 @@ impl Default for Runs {
             seconds: Family::new_with_constructor((|| Histogram::new(SECONDS_BUCKETS)) as fn() -> Histogram),
             looks: Family::default(),
             lateness: Histogram::new(LATENESS_BUCKETS),
+            comparisons: Family::default(),
         }
     }
 }
@@ -54,6 +56,10 @@ impl Runs {
         registry.register("git_looks", "Looks for the wanted commit of a Repo, by outcome", self.looks.clone());
         let words = "How late a look for the wanted commit began after it was due";
         registry.register("git_look_lateness_seconds", words, self.lateness.clone());
+        let words = "Comparisons of a wanted commit with the applied one, by outcome";
+        registry.register("git_comparisons", words, self.comparisons.clone());
+        let outcomes = ["unchanged", "changed", "failed"].into_iter();
+        outcomes.for_each(|name| drop(self.comparisons.get_or_create(&[("outcome", name)])));
         for action in Action::ALL {
             drop(self.seconds.get_or_create(&[("action", action.name())]));
             for outcome in OUTCOMES {
@@ -83,6 +89,11 @@ impl Runs {
     /// Git was asked, and this came of it.
     pub fn looked(&self, outcome: &'static str) {
         self.looks.get_or_create(&[("outcome", outcome)]).inc();
+    }
+
+    /// Two commits were compared, and this came of it.
+    pub fn compared(&self, outcome: &'static str) {
+        self.comparisons.get_or_create(&[("outcome", outcome)]).inc();
     }
 
     /// A look at git has begun so late.

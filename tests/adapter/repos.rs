@@ -10,6 +10,7 @@ use allclear::cli::consent::Consent;
 use allclear::cli::objects::{Asked, Asker, Change, Which, Yes, approve, change, explain, list, logs, question};
 use kernel::id::RepoId;
 use objects::repo::job::StepKind;
+use objects::repo::spec::Source;
 use sandbox::http::{Action, Fault, Reply, Request, Server, When};
 use sandbox::kubernetes::{Kind, KubernetesStandIn, Options as StandInOptions};
 use serde_json::{Value, json};
@@ -267,6 +268,39 @@ async fn what_is_applied_is_run_once_more_by_a_yes_that_names_the_run_and_is_not
     world.api.patch(Kind::Repo, "platform", "infra", &ended(5)).unwrap();
     has(&run().await, 0, &["said yes to another run"]);
     assert_ne!(world.annotation("approve"), ticket, "another run, another ticket");
+}
+
+#[tokio::test]
+async fn a_commit_that_changes_nothing_here_is_said_to_be_and_can_be_run_all_the_same() {
+    let world = World::asking().await;
+    let spec = json!({"spec": {"path": "infra", "watchPaths": ["modules"]}});
+    world.api.patch(Kind::Repo, "platform", "infra", &spec).unwrap();
+    let source = Source { path: "infra".to_owned(), watched: Some(vec!["modules".to_owned()]), ..Source::default() };
+    let status = json!({"status": {
+        "observedGeneration": 2, "waitingApproval": null, "head": {"revision": B},
+        "run": {"phase": "Succeeded", "message": "applied", "endedAt": "2026-11-22T22:12:00Z"},
+        "unchanged": {"revision": B, "since": A, "seq": 4, "paths": source.paths_hash(), "at": "2026-11-22T22:13:00Z"},
+        "conditions": [{
+            "type": "Ready", "status": "True", "reason": "Unchanged", "message": "as it says",
+            "lastTransitionTime": "2026-11-22T22:13:00Z",
+        }],
+    }});
+    world.api.patch(Kind::Repo, "platform", "infra", &status).unwrap();
+    let words = "bbbbbbbbbbbb changes nothing under infra, modules since aaaaaaaaaaaa, which was applied";
+    let explained = async || explain(Asked::Desk(&world.desk), &infra(), Output::Table).await;
+    has(&explained().await, 0, &[words, "run 4 of aaaaaaaaaaaa"]);
+    has(
+        &list(&world.desk, None, Output::Table).await,
+        0,
+        &["bbbbbbbbbbbb, unchanged here", "run 4 of aaaaaaaaaaaa: Succeeded"],
+    );
+    let again = Yes { asker: &Asker::Again, ticket: None, overrides: false };
+    let shown = question(&world.desk, &infra(), again).await.map_err(drop).expect("it may be said");
+    assert!(shown.plan().contains(words) && shown.plan().contains(B), "{}", shown.plan());
+    let other = json!({"spec": {"watchPaths": ["more"]}});
+    world.api.patch(Kind::Repo, "platform", "infra", &other).unwrap();
+    let shown = explained().await;
+    assert!(!shown.out.contains("changes nothing under infra, m"), "{}", shown.out);
 }
 
 #[tokio::test]

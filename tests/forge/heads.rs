@@ -1,6 +1,7 @@
 //! Looks at refs: what a wanted ref comes to with real git, which hosts rest, and that they take no places from others.
 
 mod answers;
+mod folders;
 mod hosts;
 
 use std::collections::BTreeMap;
@@ -125,7 +126,7 @@ fn lasting(look: Result<Found, Unresolved>) -> String {
 
 fn spec(url: &str, wanted: Wanted, secret: Option<&str>) -> Spec {
     Spec {
-        source: Source { url: url.to_owned(), wanted, path: String::new(), secret: secret.map(str::to_owned) },
+        source: Source { url: url.to_owned(), wanted, secret: secret.map(str::to_owned), ..Source::default() },
         interval: Duration::from_secs(60),
         approval: Approving::Auto,
         runner: Runner::default(),

@@ -3,6 +3,7 @@
 //! steps.
 
 mod action;
+mod concern;
 mod outside;
 mod past;
 mod person;
@@ -12,13 +13,17 @@ use kernel::promise::Promise;
 use objects::repo::spec::Approving;
 use stateright::{Checker, CheckerBuilder, Expectation, HasDiscoveries, Model, Property};
 
-use action::Action;
-use world::{Faults, Mutant, State, Terms, World};
+use action::{Action, Faults};
+use world::{Mutant, State, Terms, World};
 
 /// What some state of each search is.
 const APPLIED: &str = "the newest commit is applied";
 
+/// What some state is where commits are passed over.
+const PASSED: &str = "a commit with the content of what was applied is passed over";
+
 /// What no state is without.
+const NEEDED: &str = "a run is for what was not applied, or for what else asked for it";
 const HELD: &str = "a shut gate and a person who stops it hold a Job back";
 
 type Condition = fn(&World, &State) -> bool;
@@ -56,6 +61,10 @@ impl Model for World {
         properties.push(Property { expectation: Expectation::Sometimes, name: APPLIED, condition: applied });
         let held: Condition = |_, state| !state.past.rushed;
         properties.push(Property::always(HELD, held));
+        let passed: Condition = |world, state| state.is_passed_over(world);
+        properties.push(Property { expectation: Expectation::Sometimes, name: PASSED, condition: passed });
+        let needed: Condition = |_, state| !state.past.needless;
+        properties.push(Property::always(NEEDED, needed));
         properties
     }
 }
@@ -77,6 +86,7 @@ fn judge(name: &str, checker: CheckerBuilder<World>, states: usize) -> impl Chec
         checker.assert_no_discovery(promise.words());
     }
     checker.assert_no_discovery(HELD);
+    checker.assert_no_discovery(NEEDED);
     assert_eq!(checker.unique_state_count(), states);
     checker
 }
@@ -112,6 +122,7 @@ const NO_FAULTS: Faults = Faults {
     restores: 0,
     turns: 0,
     edits: 0,
+    rewatches: 0,
     stops: 0,
     waits: 0,
 };
@@ -208,6 +219,45 @@ fn what_was_applied_is_run_once_more_for_each_yes_and_for_no_other_reason() {
         3438,
     );
     search("a plan that drifts", again(Approving::Plan, ONE, Faults { yes: 2, drifts: 1, ..NO_FAULTS }), 3559);
+}
+
+/// The same content where it counts, and another; where more is watched, the second commit differs from the first, too.
+const CONTENTS: &[[u8; 2]] = &[[1, 1], [1, 2], [3, 3]];
+
+fn watching(head: &'static [u8], faults: Faults) -> World {
+    World { terms: Terms { contents: Some(CONTENTS), ..Terms::default() }, ..auto(head, faults) }
+}
+
+/// A search in which a commit is passed over.
+fn passes(name: &str, world: World, states: usize) {
+    judge(name, world.checker().threads(2), states).assert_any_discovery(PASSED);
+}
+
+#[test]
+fn a_commit_that_changes_nothing_here_is_not_run_and_one_that_does_is() {
+    passes("unchanged", watching(&[1, 2], NO_FAULTS), 643);
+    passes("changed, and back by another commit", watching(&[1, 3, 2], NO_FAULTS), 55310);
+    passes("unchanged, and then changed", watching(&[1, 2, 3], NO_FAULTS), 38198);
+    passes("unchanged, and its head moves back", watching(&[1, 2, 1], NO_FAULTS), 14149);
+    passes("a life ends", watching(&[1, 2], Faults { crashes: 1, ..NO_FAULTS }), 28274);
+    passes("an answer lost", watching(&[1, 2], Faults { lost: 1, waits: 2, ..NO_FAULTS }), 9817);
+    passes("a watch that lags", World { lags: true, ..watching(&[1, 2], NO_FAULTS) }, 4615);
+}
+
+#[test]
+fn a_commit_is_passed_over_only_for_the_paths_and_the_settings_that_were_compared() {
+    passes("other paths", watching(&[1, 2], Faults { rewatches: 1, ..NO_FAULTS }), 19265);
+    passes("other paths, and back", watching(&[1, 2], Faults { rewatches: 2, ..NO_FAULTS }), 107178);
+    passes("changed", watching(&[1, 2], Faults { edits: 1, ..NO_FAULTS }), 20112);
+    passes("wanted once more", watching(&[1, 2], Faults { reruns: 1, ..NO_FAULTS }), 5564);
+    passes("stopped", watching(&[1, 2], Faults { stops: 1, ..NO_FAULTS }), 22963);
+}
+
+#[test]
+fn what_was_not_applied_is_no_base_and_what_cannot_be_told_is_run() {
+    passes("the apply fails", watching(&[1, 2], Faults { broken: 1, yes: 1, ..NO_FAULTS }), 4410);
+    let blind = watching(&[1, 2], Faults { waits: 2, ..NO_FAULTS });
+    search("git never tells", World { terms: Terms { blind: true, ..blind.terms }, ..blind }, 796);
 }
 
 #[test]

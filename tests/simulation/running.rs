@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use notices::notice::Kind;
+use objects::repo::spec::Object;
 use objects::repo::status::Phase;
 use support::fakes::running::repo;
 use support::fakes::{Fault, World};
@@ -13,6 +14,7 @@ use crate::promoting::purge_beside;
 
 const A: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
 const B: &str = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
+const C: &str = "cccccccccccccccccccccccccccccccccccccccc";
 
 /// The calls of a run.
 const CALLS: [&str; 8] =
@@ -101,6 +103,38 @@ fn fifty_repos_in_a_world_that_misbehaves_run_each_commit_once() {
         });
     }
     assert!(names.iter().all(|name| starts(&world, name) == 2));
+}
+
+/// The same Repo, which only its folder concerns.
+fn watching(name: &str) -> Object {
+    let mut object = repo(name);
+    object.spec.as_mut().expect("a spec").source.watched = Some(Vec::new());
+    object
+}
+
+#[test]
+fn a_commit_that_changes_nothing_here_runs_nothing_whatever_goes_wrong_with_the_comparison() {
+    for call in ["git.compare", "repos.write"] {
+        for fault in [Fault::Panic, Fault::Fail, Fault::LoseAnswer] {
+            let world = settled(1, &["blog"]);
+            world.apply_repo(watching("infra"));
+            world.push("infra", A);
+            life(&world, async |life| {
+                until_ran(life, "infra", A).await;
+                world.plan(call, "infra", 0, fault);
+                world.push_idle("infra", B);
+                life.pass(200_000).await;
+                assert!(world.plan_is_done(), "{call} {fault:?}");
+            });
+            life(&world, async |life| {
+                life.pass(200_000).await;
+                assert_eq!(starts(&world, "infra"), 1, "{call} {fault:?}: nor does the next life run it");
+                world.push("infra", C);
+                until_ran(life, "infra", C).await;
+            });
+            assert_eq!(starts(&world, "infra"), 2, "{call} {fault:?}");
+        }
+    }
 }
 
 // Faults: RF11

@@ -70,7 +70,10 @@ impl ShownKind for RepoKind {
         held(view, &mut page)?;
         page.part(
             "Head",
-            view.head.iter().map(|head| format!("{}, {}, since {}", head.revision, head.name, time(head.seen_ms))),
+            view.head
+                .iter()
+                .map(|head| format!("{}, {}, since {}", head.revision, head.name, time(head.seen_ms)))
+                .chain(view.unchanged().map(str::to_owned)),
         )?;
         page.part("Waits", view.waits.clone())?;
         page.part("Next", [view.next.clone()])?;
@@ -147,15 +150,17 @@ fn once_more(view: &View) -> Result<Open, Error> {
     if let Some(why) = held {
         return Err(Error::NotAsking { what: format!("{name} runs nothing now"), waits: Some(why.clone()) });
     }
-    if let Some(head) = view.head.as_ref().filter(|head| head.revision != run.revision) {
+    let other = view.head.as_ref().filter(|head| head.revision != run.revision && view.unchanged().is_none());
+    if let Some(head) = other {
         let what = format!("{name} is to run {}, which is newer", head.revision);
         return Err(Error::NotAsking { what, waits: view.waits.clone() });
     }
     Ok(Open {
         words: "what was applied is run once more".to_owned(),
         since_ms: None,
-        about: format!("{name}: {}, {}", run.revision, view.source),
-        known: Vec::new(),
+        about: format!("{name}: {}, {}", view.head.as_ref().map_or(&run.revision, |head| &head.revision), view.source),
+
+        known: view.unchanged().map(str::to_owned).into_iter().collect(),
         follows: "After a yes it is run once more. What a plan would change is asked about as always.".to_owned(),
         gates: view.gates.clone(),
         instead: format!("{name} has run meanwhile: its ticket is {ticket} now"),

@@ -20,6 +20,8 @@ const TREES: &[&str] = &["deepen 1", "filter blob:none"];
 const WHOLE: &[&str] = &["deepen 1"];
 /// What is asked for has no history.
 const FILES: &[&str] = &[];
+/// A commit alone, or a folder without what is in it.
+const ALONE: [&[&str]; 2] = [&["deepen 1", "filter tree:0"], &["filter tree:0"]];
 
 impl Remote {
     /// Refs by one request where the server is known to speak v2, by two where it is not known yet.
@@ -66,6 +68,23 @@ impl Remote {
         })?;
         self.learn(Some(Advertisement { filters: false, ..known }));
         Ok(objects)
+    }
+
+    /// Whether the server offers to leave things out.
+    pub(super) async fn filters(&self) -> Result<bool, Failure> {
+        Ok(self.known_or_met().await?.filters)
+    }
+
+    /// Adds commits without any of their folders.
+    pub(super) async fn commits_alone(&self, commits: &[Oid], objects: &mut Objects) -> Result<(), Failure> {
+        let [alone, _] = ALONE;
+        self.add(&self.known_or_met().await?, commits, alone, objects).await
+    }
+
+    /// Adds folders, by their ids, without what is in them.
+    pub(super) async fn folders_alone(&self, folders: &BTreeSet<Oid>, objects: &mut Objects) -> Result<(), Failure> {
+        let ([_, alone], wants) = (ALONE, folders.iter().copied().collect::<Vec<_>>());
+        self.add(&self.known_or_met().await?, &wants, alone, objects).await
     }
 
     /// Files that are not there yet, by their ids, or where the server gives out no files by id the whole commit.

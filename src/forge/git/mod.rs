@@ -19,6 +19,7 @@
 //! [gitprotocol-pack]: https://git-scm.com/docs/gitprotocol-pack
 
 mod advertisement;
+mod compare;
 mod delta;
 mod exchange;
 mod failure;
@@ -69,19 +70,21 @@ pub struct Bounds {
 impl Default for Bounds {
     /// Of a promotion: 4 MiB of refs, 64 MiB packed, 256 MiB unpacked, 400,000 objects, 400,000 entries (200,000 files).
     fn default() -> Self {
-        const MIB: usize = 1024 * 1024;
-        Self {
-            refs_bytes: 4 * MIB,
-            pack_bytes: 64 * MIB,
-            unpacked_bytes: 256 * MIB,
-            object_bytes: 256 * MIB,
-            objects: 400_000,
-            entries: 400_000,
-        }
+        Self::PROMOTION
     }
 }
 
 impl Bounds {
+    /// See [`Bounds::default`].
+    pub(crate) const PROMOTION: Self = Self {
+        refs_bytes: 4 << 20,
+        pack_bytes: 64 << 20,
+        unpacked_bytes: 256 << 20,
+        object_bytes: 256 << 20,
+        objects: 400_000,
+        entries: 400_000,
+    };
+
     /// Takes room for an object of so many bytes more, before it is made.
     fn admit(&self, taken: &mut usize, bytes: usize) -> Result<(), Failure> {
         if bytes > self.object_bytes {
@@ -163,6 +166,16 @@ impl Remote {
     /// In words; lasting where a person must change something.
     pub async fn fetch(&self, commits: &BTreeSet<Oid>) -> Result<Objects, PortError> {
         self.trees(commits).await.map_err(|failure| self.door.error("failed to fetch from", failure))
+    }
+
+    /// Whether these paths have the same content in two commits, by their folders alone; the empty path is the whole commit. What a
+    /// path leads to through a link is not seen, so such a path is never the same.
+    ///
+    /// # Errors
+    /// In words; lasting where a person must change something.
+    pub async fn alike(&self, one: Oid, other: Oid, paths: &[String]) -> Result<bool, PortError> {
+        let alike = self.compared([one, other], paths).await;
+        alike.map_err(|failure| self.door.error("failed to compare two commits of", failure))
     }
 
     /// Adds these files of a fetched commit to what is there, many by one request. What is there already is not asked for.

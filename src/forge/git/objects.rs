@@ -132,11 +132,11 @@ impl Objects {
         self.objects.get(&id)
     }
 
-    fn of_kind(&self, id: Oid, kind: Kind) -> Option<&[u8]> {
+    pub(super) fn of_kind(&self, id: Oid, kind: Kind) -> Option<&[u8]> {
         self.objects.get(&id).filter(|object| object.kind == kind).map(|object| object.data.as_slice())
     }
 
-    fn names(&self, tree: Oid) -> Result<Vec<Entry<'_>>, Failure> {
+    pub(super) fn names(&self, tree: Oid) -> Result<Vec<Entry<'_>>, Failure> {
         let names = self.of_kind(tree, Kind::Tree).and_then(|tree| entries(tree).collect());
         names.ok_or_else(|| Failure::answer(format!("the server did not send folder {tree} whole")))
     }

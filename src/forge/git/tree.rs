@@ -32,6 +32,10 @@ impl<'a> Entry<'a> {
         }
     }
 
+    pub(super) fn is_link(&self) -> bool {
+        self.mode_text == b"120000"
+    }
+
     /// The name, where it can be a part of a path that people write. Git itself allows none of the others, but a broken or
     /// hostile server may send them.
     pub(super) fn text(&self) -> Option<&'a str> {

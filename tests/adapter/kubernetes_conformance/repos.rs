@@ -14,7 +14,7 @@ use objects::repo::job::Order;
 use objects::repo::spec::{Object, Runner, Source, Steps, Wanted};
 use objects::repo::status::{
     Action, Attempt, Condition, ConditionKind, Counts, Ended, Failing, Head, JobRef, Next, Phase, Plan, Question, Run,
-    SKIPPED_MAX, Status, Terms, Waiting,
+    SKIPPED_MAX, Status, Terms, Unchanged, Waiting,
 };
 use objects::status::{Approval, HISTORY_MAX, Late, UNTOLD_MAX};
 use sandbox::kubernetes::{Kind, KubernetesStandIn, Options as StandInOptions};
@@ -125,7 +125,8 @@ fn planned(steps: &Value) -> Value {
 /// A spec with something in every field.
 fn everything() -> Value {
     json!({
-        "url": URL, "ref": {"tag": "v1.2"}, "path": "./envs/prod", "interval": "30s", "secretRef": {"name": "git"},
+        "url": URL, "ref": {"tag": "v1.2"}, "path": "./envs/prod", "interval": "30s",
+        "watchPaths": ["modules", "versions.tf"], "secretRef": {"name": "git"},
         "approval": "Plan", "workspace": "prod", "retry": {"limit": 10, "backoff": "30s"}, "suspend": true,
         "keep": {"succeeded": 0, "failed": 50}, "stalledAfter": "2h",
         "gates": {
@@ -225,6 +226,13 @@ fn full() -> Status {
             skipped: skipped(),
             message: "waits".to_owned(),
         }),
+        unchanged: Some(Unchanged {
+            revision: commit(),
+            since: commit(),
+            seq: RunSeq(4),
+            paths: "p".to_owned(),
+            at_ms: 1_700_000_000_124,
+        }),
         seq: RunSeq(4),
         waiting: Some(Waiting { question: Question::Plan, ticket: "0123456789ab".to_owned(), since_ms: 9 }),
         late: Some(Late { since_ms: 7, told: true }),
@@ -271,6 +279,7 @@ fn order(action: Action) -> Order {
             wanted: Wanted::Branch("main".to_owned()),
             path: "envs/prod".to_owned(),
             secret: Some("git".to_owned()),
+            watched: None,
         },
         runner: Runner {
             image: "terraform:1".to_owned(),

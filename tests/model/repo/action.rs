@@ -4,7 +4,7 @@ use kernel::machine::Machine;
 use objects::owned::Effect as Own;
 use objects::repo::Effect;
 
-use super::world::{Faults, State, World};
+use super::world::{State, World};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
@@ -68,6 +68,8 @@ pub enum Action {
     Turn,
     /// A person changes what runs.
     Edit,
+    /// A person has other paths watched.
+    Rewatch,
     /// A person stops the Repo.
     Stop,
     /// A person lets it go on.
@@ -117,6 +119,7 @@ impl State {
         actions.extend((left.drifts > 0).then_some(Action::Drift));
         actions.extend((left.turns > 0).then_some(Action::Turn));
         actions.extend((left.edits > 0).then_some(Action::Edit));
+        actions.extend((left.rewatches > 0).then_some(Action::Rewatch));
         actions.extend((left.stops > 0 && !self.object.stopped).then_some(Action::Stop));
         actions.extend(self.object.stopped.then_some(Action::Resume));
         actions.extend((left.yes > 0 && self.question().is_some()).then_some(Action::Yes));
@@ -145,6 +148,48 @@ impl State {
             actions.extend((0..self.workers.len()).filter(waits).map(Action::Wait));
         }
     }
+}
+
+/// How many faults of each kind one run may have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Faults {
+    /// A call fails, or its answer is lost.
+    pub lost: u8,
+    pub crashes: u8,
+    /// A person deletes a Job.
+    pub deleted: u8,
+    /// A person deletes a Job and leaves its pod.
+    pub orphaned: u8,
+    /// An image cannot be pulled.
+    pub stuck: u8,
+    /// By now it can.
+    pub freed: u8,
+    /// A person suspends a Job.
+    pub suspended: u8,
+    /// A Job fails before its apply.
+    pub before: u8,
+    pub broken: u8,
+    /// An apply fails, and its pod is collected before anybody read it.
+    pub forgotten: u8,
+    /// A Job counts as failed while its pod runs.
+    pub lingers: u8,
+    pub drifts: u8,
+    /// A person says yes.
+    pub yes: u8,
+    /// A person wants what was applied to be run once more.
+    pub reruns: u8,
+    pub replays: u8,
+    pub restores: u8,
+    /// The window opens, or shuts.
+    pub turns: u8,
+    /// A person changes what runs.
+    pub edits: u8,
+    /// A person has other paths watched.
+    pub rewatches: u8,
+    /// A person stops the Repo, and may let it go on.
+    pub stops: u8,
+    /// Times that something waits until it is due.
+    pub waits: u8,
 }
 
 impl Faults {

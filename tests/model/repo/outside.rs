@@ -4,7 +4,7 @@ use kernel::id::{RepoId, RunSeq};
 use kernel::machine::Timestamp;
 use objects::asked::{Answer, Ask, Opening};
 use objects::owned::{Effect as Own, Event as Life};
-use objects::ports::repo::{Found, Made, Start, Unresolved};
+use objects::ports::repo::{Found, Made, Start};
 use objects::repo::job::{self, End, Job, Order, PLAN_DIFFERS, Place, Pod, Pods, Step, StepKind, StepState};
 use objects::repo::plan::{Message, Planned};
 use objects::repo::spec::Approving;
@@ -12,7 +12,8 @@ use objects::repo::status::{Action, Attempt};
 use objects::repo::{Effect, Event};
 
 use super::action::Fate;
-use super::world::{Mutant, State, World, revision};
+use super::concern::untold;
+use super::world::{Mutant, State, World, image, revision};
 
 /// A Job as it really is, or was.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -159,7 +160,9 @@ impl State {
                 if *over != self.object.version.to_string() && world.mutant != Mutant::NoCompareAndSet {
                     return Some(Event::Object(Life::Conflicted(Box::new(world.object(&self.object)))));
                 }
-                self.past.judge_stored(&self.object.status, status, &self.jobs);
+                self.judge_needless(world, status);
+                let before = self.owing(world);
+                self.past.judge_stored(&before, status, &self.jobs);
                 self.object.status = status.as_ref().clone();
                 self.object.version += 1;
                 self.object.writer = by;
@@ -167,6 +170,7 @@ impl State {
             }
             Effect::Object(Own::Look) => Event::Object(Life::Looked(Some(Box::new(world.object(&self.object))))),
             Effect::Resolve(_) => Event::Resolved(Found { revision: self.wanted(world), name: "main".to_owned() }),
+            Effect::Compare(question) => world.compare(question),
             Effect::WatchJobs(wanted) => {
                 let worker = &mut self.workers[by?];
                 (worker.watches, worker.queue) = (*wanted, Vec::new());
@@ -382,6 +386,7 @@ impl State {
         };
         if begins && end == End::Complete {
             self.past.applied = Some(self.jobs[index].job.revision.clone());
+            self.past.owed = self.jobs[index].image != image(self.object.edition);
         } else if begins {
             self.past.fail(seq, world.terms.retries);
         }
@@ -472,7 +477,8 @@ pub fn failed(effect: &Effect) -> Option<Event> {
     Some(match effect {
         Effect::Object(Own::Store(..)) => Event::Object(Life::StoreFailed(why)),
         Effect::Object(Own::Look) => Event::Object(Life::LookFailed(why)),
-        Effect::Resolve(_) => Event::ResolveFailed(Unresolved { why, lasting: false, rest: std::time::Duration::ZERO }),
+        Effect::Resolve(_) => Event::ResolveFailed(untold()),
+        Effect::Compare(question) => Event::Compared(question.clone(), Err(untold())),
         Effect::Make(order) => Event::MakeFailed(order.name.clone(), why, false),
         Effect::Start(job) => Event::StartFailed(job.name.clone(), why),
         Effect::Withdraw(job) => Event::WithdrawFailed(job.name.clone(), why),

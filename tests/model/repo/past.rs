@@ -33,7 +33,7 @@ pub struct Past {
     /// What a person said yes to last: a commit, or what a plan would change. A newer plan voids it.
     yes: Option<(RunSeq, String)>,
     /// The runs that succeeded and that a person wanted to be repeated.
-    wanted: BTreeSet<RunSeq>,
+    pub wanted: BTreeSet<RunSeq>,
     /// What ran when they said so.
     edition: u8,
     /// Applies that failed since a person was last asked about the run.
@@ -44,6 +44,10 @@ pub struct Past {
     held: BTreeSet<RunSeq>,
     /// What really was applied last.
     pub applied: Option<CommitId>,
+    /// Something else than a commit asks for a run: something was begun and not applied, or a person changed what runs.
+    pub owed: bool,
+    /// A run was begun for a commit with the content of what was applied last, and nothing else asked for it.
+    pub needless: bool,
     /// Notices that the outbox has had, and those that said that an attempt failed, or what is waited for.
     had: BTreeSet<NoticeId>,
     failed: BTreeSet<(RunSeq, u32)>,

@@ -40,6 +40,13 @@ impl State {
             Action::Edit => {
                 self.left.edits -= 1;
                 self.object.edition += 1;
+                self.past.owed = true;
+                self.edited();
+            }
+            Action::Rewatch => {
+                self.left.rewatches -= 1;
+                self.object.watches = 1 - self.object.watches;
+                self.past.owed = true;
                 self.edited();
             }
             Action::Stop => {

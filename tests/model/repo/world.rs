@@ -13,7 +13,7 @@ use objects::repo::spec::{Approving, Gates, Keep, Object, Preset, Retry, Runner,
 use objects::repo::status::{Condition, ConditionKind, Phase, Status};
 use objects::repo::{Effect, Event, Repo};
 
-use super::action::{Action, Answer};
+use super::action::{Action, Answer, Faults};
 use super::outside::{Sight, Truth, failed, is_ahead};
 use super::past::Past;
 use super::person::UID;
@@ -48,6 +48,10 @@ pub struct Terms {
     pub taken: bool,
     /// A pod of a Repo of this name that was deleted has not ended.
     pub left: bool,
+    /// The content of each commit, under either list of watched paths.
+    pub contents: Option<&'static [[u8; 2]]>,
+    /// Git never tells of folders.
+    pub blind: bool,
 }
 
 /// A way to break the protocol around the machine.
@@ -76,46 +80,6 @@ pub enum Mutant {
     EndUnseen,
 }
 
-/// How many faults of each kind one run may have.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Faults {
-    /// A call fails, or its answer is lost.
-    pub lost: u8,
-    pub crashes: u8,
-    /// A person deletes a Job.
-    pub deleted: u8,
-    /// A person deletes a Job and leaves its pod.
-    pub orphaned: u8,
-    /// An image cannot be pulled.
-    pub stuck: u8,
-    /// By now it can.
-    pub freed: u8,
-    /// A person suspends a Job.
-    pub suspended: u8,
-    /// A Job fails before its apply.
-    pub before: u8,
-    pub broken: u8,
-    /// An apply fails, and its pod is collected before anybody read it.
-    pub forgotten: u8,
-    /// A Job counts as failed while its pod runs.
-    pub lingers: u8,
-    pub drifts: u8,
-    /// A person says yes.
-    pub yes: u8,
-    /// A person wants what was applied to be run once more.
-    pub reruns: u8,
-    pub replays: u8,
-    pub restores: u8,
-    /// The window opens, or shuts.
-    pub turns: u8,
-    /// A person changes what runs.
-    pub edits: u8,
-    /// A person stops the Repo, and may let it go on.
-    pub stops: u8,
-    /// Times that something waits until it is due.
-    pub waits: u8,
-}
-
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Stored {
     pub version: u64,
@@ -124,6 +88,8 @@ pub struct Stored {
     pub status: Status,
     pub answers: Answers,
     pub edition: u8,
+    /// Which list of paths is watched.
+    pub watches: u8,
     pub stopped: bool,
 }
 
@@ -175,7 +141,7 @@ impl World {
         let window = Window { days: vec![0], from: 0, to: 60, zone: "UTC".to_owned() };
         let windows = if self.terms.gated { vec![window] } else { Vec::new() };
         Spec {
-            source: Source { wanted: Wanted::Head, ..Source::default() },
+            source: Source { wanted: Wanted::Head, watched: self.watched(stored.watches), ..Source::default() },
             interval: Duration::from_mins(1),
             approval: self.approval,
             runner: Runner { preset: Preset::Command, image: image(stored.edition), ..Runner::default() },
@@ -224,7 +190,7 @@ impl World {
 impl State {
     pub fn new(world: &World) -> Self {
         let (status, answers) = (Status::default(), Answers::default());
-        let object = Stored { version: 1, writer: None, status, answers, edition: 0, stopped: false };
+        let object = Stored { version: 1, writer: None, status, answers, edition: 0, watches: 0, stopped: false };
         let mut state = Self {
             now: Timestamp::default(),
             waits: 0,
@@ -320,6 +286,7 @@ impl State {
             | Action::Replay(_)
             | Action::Turn
             | Action::Edit
+            | Action::Rewatch
             | Action::Stop
             | Action::Resume
             | Action::Restore => self.touch(action),
@@ -453,6 +420,9 @@ impl State {
         if is_held_up {
             return true;
         }
+        if self.is_passed_over(world) {
+            return true;
+        }
         let Some(run) = status.run.as_ref().filter(|run| run.revision == head) else { return false };
         (run.phase == Phase::Succeeded && self.past.applied == Some(head)) || self.past.is_told(status)
     }
@@ -467,7 +437,8 @@ impl State {
 
     /// Whether the newest commit was applied, and nothing else is to come.
     pub fn is_applied(&self, world: &World) -> bool {
-        self.head + 1 == world.head.len() && self.past.applied == Some(revision(world.head[self.head]))
+        let head = revision(world.head[self.head]);
+        self.head + 1 == world.head.len() && (self.past.applied == Some(head) || self.is_passed_over(world))
     }
 
     /// Whether, without further faults, the newest commit is applied, or a person was told what holds it.

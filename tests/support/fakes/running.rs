@@ -2,7 +2,7 @@
 //!
 //! Calls are named `repos.…`, `git.…` and `jobs.…`, each about the Repo.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use kernel::id::{CommitId, RepoId};
 use objects::apps::app::{Look, TargetKey};
 use objects::kept::Answers;
-use objects::ports::repo::{Begins, Found, Heads, JobSight, Jobs, Made, Needs, Running, Start, Unresolved};
+use objects::ports::repo::{Begins, Comparison, Found, Heads, JobSight, Jobs, Made, Needs, Running, Start, Unresolved};
 use objects::repo::Repo;
 use objects::repo::job::{End, Job, Order, Place, Pod, Pods, Step, StepKind, StepState};
 use objects::repo::spec::{Approving, Gates, Keep, Object, Preset, Retry, Runner, Source, Spec, Steps};
@@ -30,6 +30,8 @@ pub struct Runs {
     /// That of the newest Job.
     version: u64,
     heads: BTreeMap<RepoId, CommitId>,
+    /// Commits that change nothing that concerns anybody.
+    idle: BTreeSet<CommitId>,
     jobs: BTreeMap<(RepoId, String), Job>,
     job_watches: Vec<(RepoId, String, Out<JobSight>)>,
     /// Every Job that was started, in order.
@@ -122,6 +124,12 @@ impl World {
         self.state().runs.heads.insert(RepoId::new("platform", name), commit.parse().expect("a commit's id"));
     }
 
+    /// The same, of a commit that has the content of the one before wherever that counts.
+    pub fn push_idle(&self, name: &str, commit: &str) {
+        self.state().runs.idle.insert(commit.parse().expect("a commit's id"));
+        self.push(name, commit);
+    }
+
     /// The commit of a Repo's newest run, and how far it has got.
     pub fn ran(&self, name: &str) -> Option<(String, Phase)> {
         let run = self.state().runs.shelf.get(&RepoId::new("platform", name))?.status.run?;
@@ -159,6 +167,13 @@ impl Heads for World {
         match revision.filter(|_| !lost) {
             Some(revision) => Ok(Found { revision, name: "refs/heads/main".to_owned() }),
             None => Err(unresolved("no such repository".to_owned())),
+        }
+    }
+
+    async fn compare(&self, repo: &RepoId, question: &Comparison) -> Result<bool, Unresolved> {
+        match self.port("git.compare", &repo.to_string()).await {
+            Ok(false) => Ok(self.state().runs.idle.contains(&question.head)),
+            Ok(true) | Err(_) => Err(Unresolved { why: "no answer".to_owned(), lasting: false, rest: Duration::ZERO }),
         }
     }
 }

@@ -6,7 +6,7 @@ use super::RepoActor;
 use crate::actors::shell::Drives;
 use kernel::machine::Timestamp;
 use objects::apps::app::TargetKey;
-use objects::repo::Event;
+use objects::repo::{Comparison, Event};
 
 impl RepoActor {
     /// Asks git for the wanted commit, which was to be asked for at this time.
@@ -22,6 +22,21 @@ impl RepoActor {
             found
         };
         self.ask(ctx, looking, |found| found.map_or_else(Event::ResolveFailed, Event::Resolved));
+    }
+
+    /// Asks git whether two commits are alike in what concerns the Repo.
+    pub(super) fn compare(&mut self, question: Box<Comparison>, ctx: &mut Context<Self>) {
+        let (heads, id, env) = (self.tended.heads.clone(), self.id(), self.env.clone());
+        let comparing = async move {
+            let alike = heads.compare(&id, &question).await;
+            env.metrics.runs.compared(match alike {
+                Ok(true) => "unchanged",
+                Ok(false) => "changed",
+                Err(_) => "failed",
+            });
+            (question, alike)
+        };
+        self.ask(ctx, comparing, |(question, alike)| Event::Compared(question, alike));
     }
 
     pub(super) fn see_needs(&mut self, needs: Vec<TargetKey>, ctx: &mut Context<Self>) {

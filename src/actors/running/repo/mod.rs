@@ -36,6 +36,7 @@ impl RepoActor {
         match effect {
             Effect::Object(effect) => self.perform_own(effect, ctx),
             Effect::Resolve(due) => self.resolve(due, ctx),
+            Effect::Compare(question) => self.compare(question, ctx),
             Effect::WatchJobs(wanted) => self.watch_jobs(wanted, ctx),
             Effect::Make(order) => self.make(order, ctx),
             Effect::Start(job) => self.start_job(job, ctx),

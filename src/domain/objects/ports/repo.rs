@@ -13,12 +13,12 @@ use kernel::answer::{Flow, PortError};
 use kernel::id::RepoId;
 
 pub use crate::repo::job::{Made, Start};
-pub use crate::repo::{Found, Unresolved};
+pub use crate::repo::{Comparison, Found, Unresolved};
 
 /// The callback at the beginning of a look at git.
 pub type Begins<'a> = dyn Fn() + Send + Sync + 'a;
 
-/// Git hosts, of which only refs are read.
+/// Git hosts, of which refs and folders are read.
 #[async_trait]
 pub trait Heads: Send + Sync {
     /// The commit that a Repo wants, read afresh. Bounded in time, bytes and connections; after a failure it is paused,
@@ -28,6 +28,12 @@ pub trait Heads: Send + Sync {
     /// # Errors
     /// In words.
     async fn resolve(&self, repo: &RepoId, spec: &Spec, begins: &Begins<'_>) -> Result<Found, Unresolved>;
+
+    /// Whether what concerns a Repo has the same content in two commits, by their folders alone. Bounded and paused like a look.
+    ///
+    /// # Errors
+    /// In words; lasting where it can never be told.
+    async fn compare(&self, repo: &RepoId, question: &Comparison) -> Result<bool, Unresolved>;
 
     /// The hosts that are paused at present, and why, in words.
     fn troubles(&self) -> Vec<String> {

@@ -17,6 +17,7 @@ const TICKET_BYTES_MAX: usize = 24;
 impl Repo {
     pub(super) fn advance(&mut self, now: Timestamp) -> Vec<Effect> {
         self.keeper.wake(now);
+        self.weighing.wake(now);
         self.jobs.wake(now);
         let mut effects = Vec::from_iter(self.own.begin(now).map(Effect::Object));
         if self.own.gone {
@@ -58,7 +59,10 @@ impl Repo {
         let is_open = [&draft.run, &self.own.status.durable.run].into_iter().flatten().any(|run| run.phase.is_open());
         let is_wanted_again = || draft.run.as_ref().is_some_and(|run| self.is_wanted_again(run));
         let is_to_begin = match (self.own.spec(), &draft.head) {
-            (Some(spec), Some(head)) => spec.suspended.is_none() && (self.is_news(spec, head) || is_wanted_again()),
+            (Some(spec), Some(head)) => {
+                let is_news = || self.is_news(spec, head) && !self.is_being_weighed(spec, head);
+                spec.suspended.is_none() && (is_news() || is_wanted_again())
+            }
             (Some(_) | None, _) => false,
         };
         is_open || is_to_begin || self.jobs.is_removing() || self.spare().is_some()

@@ -22,14 +22,17 @@
 //! - RP-7: a Job fetches the commit of its run or fails.
 //! - RP-8: only the newest head waits behind a run; the commits it replaced are named.
 //!
+//! With `watchPaths`, a head that changes nothing in them since the newest run, which succeeded, begins no run.
+//!
 //! Everything is judged anew after each event: nothing is decided from the difference of two sights. It does: `head` (which commit is
-//! wanted), `run` (what becomes of the newest run), `follow` (its Job), `outcome` (how that ended), `jobs` (which Jobs there are),
+//! wanted), `concern` (whether that one is to be run), `run` (what becomes of the newest run), `follow` (its Job), `outcome` (how that ended), `jobs` (which Jobs there are),
 //! `witness` (what their pods ran), `gates`, `needs`, `ask`, `tell`, `show` and `write`. The conductor is `advance`.
 //!
 //! Not for how a Job is made, nor for how a commit is found: those are ports.
 
 mod advance;
 mod ask;
+mod concern;
 mod follow;
 mod gates;
 mod head;
@@ -55,6 +58,7 @@ use crate::apps::app::{self, TargetKey};
 use crate::asked::{Answer, Ask};
 use crate::kept::OwnKind;
 use crate::owned::{self, OwnMachine, Owned};
+use crate::repo::concern::Weighing;
 use crate::repo::gates::Gatekeeper;
 use crate::repo::head::Looking;
 use crate::repo::job::{Job, Made, Order, Pod, Start};
@@ -69,6 +73,7 @@ use kernel::promise::Promise;
 use notices::notice::Kind;
 
 pub use ask::again;
+pub use concern::Comparison;
 pub use head::{Found, Unresolved};
 pub use promises::may_follow;
 
@@ -77,6 +82,7 @@ pub use promises::may_follow;
 pub struct Repo {
     own: Owned<Self>,
     looking: Looking,
+    weighing: Weighing,
     jobs: Jobs,
     keeper: Gatekeeper,
     /// Where it stands, as it was judged last.
@@ -91,6 +97,8 @@ pub enum Event {
     /// An [`Effect::Resolve`] was answered.
     Resolved(Found),
     ResolveFailed(Unresolved),
+    /// An [`Effect::Compare`] with this question was answered: whether the two commits are alike.
+    Compared(Box<Comparison>, Result<bool, Unresolved>),
     /// These are all Jobs of the Repo.
     JobsListed(Vec<Job>),
     /// One of them, as it is now.
@@ -142,6 +150,8 @@ pub enum Effect {
     Object(owned::Effect<Repo>),
     /// Find the commit that is wanted. It was to be looked for at this time.
     Resolve(Timestamp),
+    /// Say whether two commits are alike in what concerns it.
+    Compare(Box<Comparison>),
     /// Say which Jobs there are, and which pods, now and whenever one changes; or stop that.
     WatchJobs(bool),
     /// Make this Job, suspended, or find it.
@@ -173,6 +183,7 @@ impl Effect {
         match self {
             Self::Object(effect) => effect.name(),
             Self::Resolve(_) => "resolve",
+            Self::Compare(_) => "compare",
             Self::WatchJobs(_) => "watch_jobs",
             Self::Make(_) => "make_job",
             Self::Start(_) => "start_job",
@@ -197,6 +208,7 @@ impl Repo {
         Self {
             own,
             looking: Looking::default(),
+            weighing: Weighing::default(),
             jobs: Jobs::default(),
             keeper: Gatekeeper::default(),
             stand: Stand::default(),
@@ -242,6 +254,7 @@ impl Machine for Repo {
             }
             Event::Resolved(found) => self.resolved(now, found),
             Event::ResolveFailed(unresolved) => self.resolve_failed(now, unresolved),
+            Event::Compared(question, answer) => self.compared(now, &question, answer),
             Event::JobsListed(all) => self.jobs.listed(all),
             Event::JobSeen(job) => self.jobs.seen(*job),
             Event::JobGone(name) => self.jobs.gone(&name),
@@ -277,7 +290,7 @@ impl Machine for Repo {
 
     fn next_deadline(&self) -> Option<Timestamp> {
         let looking = self.looking.deadline().filter(|_| !self.own.gone);
-        self.own.next_deadline([looking, self.jobs.deadline(), self.keeper.deadline()])
+        self.own.next_deadline([looking, self.weighing.deadline(), self.jobs.deadline(), self.keeper.deadline()])
     }
 }
 

@@ -37,6 +37,7 @@ pub(super) fn broken_by(repo: &Repo, effect: &Effect) -> Vec<Promise> {
         ),
         Effect::Object(owned::Effect::Look | owned::Effect::Tell(_) | owned::Effect::End)
         | Effect::Resolve(_)
+        | Effect::Compare(_)
         | Effect::WatchJobs(_)
         | Effect::LookAtJob(_)
         | Effect::ReadPods(..)

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::repo::concern::{Weighed, under};
 use crate::repo::head::skipping;
 use crate::repo::job::{self, Job, Order};
 use crate::repo::outcome::REST_MAX_MS;
@@ -19,6 +20,8 @@ pub(super) enum Stand {
     /// No commit is known yet.
     #[default]
     Looking,
+    /// It is asked whether this commit changes anything that concerns the Repo, in words; or why that cannot be told.
+    Comparing(String, Option<String>),
     /// The newest run has ended, and is about the wanted commit.
     Done,
     /// A person stopped it.
@@ -50,6 +53,13 @@ pub(super) enum Stand {
     Vanished,
 }
 
+impl Stand {
+    /// Whether it is not known yet if the wanted commit concerns the Repo.
+    pub(super) const fn is_comparing(&self) -> bool {
+        matches!(self, Self::Comparing(..))
+    }
+}
+
 impl fmt::Display for Stand {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let because = |f: &mut fmt::Formatter<'_>, what: &str, failed: &str, why: &Option<String>| match why {
@@ -58,6 +68,10 @@ impl fmt::Display for Stand {
         };
         match self {
             Self::Looking => f.write_str("the commit is being looked for"),
+            Self::Comparing(what, None) => write!(f, "it is being looked at whether {what}"),
+            Self::Comparing(what, Some(why)) => {
+                write!(f, "it cannot be told whether {what}; if that lasts for 5 minutes, it is run: {why}")
+            }
             Self::Done => f.write_str("nothing is left to do"),
             Self::Suspended(why) => write!(f, "suspended: {why}"),
             Self::Listing(why) => {
@@ -105,7 +119,14 @@ impl Repo {
             if phase.is_some_and(Phase::is_open) && self.was_started() {
                 return Stand::Ending;
             }
-            return self.begin(now, spec, head);
+            match self.weigh(now, spec, &head, effects) {
+                Weighed::Run => return self.begin(now, spec, head),
+                Weighed::Asking(why) => {
+                    let what = format!("{} changes anything {}", head.revision.short(), under(&spec.source));
+                    return Stand::Comparing(what, why);
+                }
+                Weighed::Unchanged => {}
+            }
         }
         match (phase, &spec) {
             (Some(Phase::Started), _) => self.started(now, effects),
@@ -133,10 +154,12 @@ impl Repo {
     /// Whether the newest run is not about what is wanted now: another commit or other work, or, before anything of it runs, other
     /// settings. A run of the program before ours has no terms: its commit counts as run.
     pub(super) fn is_news(&self, spec: &Spec, head: &Head) -> bool {
-        let Some(run) = &self.own.status.draft.run else { return true };
+        let draft = &self.own.status.draft;
+        let Some(run) = &draft.run else { return true };
         let Terms { work, settings } = &run.terms;
         let is_unstarted = matches!(run.phase, Phase::Waiting | Phase::Starting | Phase::Planned);
-        run.revision != head.revision
+        let is_other = run.revision != head.revision && draft.unchanged_head(&spec.source).is_none();
+        is_other
             || run.phase == Phase::Superseded
             || (!work.is_empty() && *work != spec.work())
             || (is_unstarted && *settings != spec.settings())
@@ -168,6 +191,7 @@ impl Repo {
         let action = if spec.approval == Approving::Plan { Action::Plan } else { Action::Apply };
         self.own.status.draft.seq = seq;
         self.own.status.draft.late = None;
+        self.own.status.draft.unchanged = None;
         // A run that failed asks whether to run it again: another one has its place now.
         self.own.status.draft.waiting = None;
         self.own.status.draft.run = Some(Run {

@@ -1,6 +1,7 @@
 //! A Repo's status for people: the conditions, and the reason a run waits. A wait that is too long is announced once.
 
 use crate::repo::Repo;
+use crate::repo::concern::unchanged_words;
 use crate::repo::remark::TAKEN;
 use crate::repo::run::Stand;
 use crate::repo::status::{Condition, ConditionKind, Phase, Question};
@@ -17,6 +18,9 @@ const LOG: &str = "kubectl logs ";
 
 /// The reason of a condition: the object does not keep what we write.
 pub(super) const PRUNED: &str = "StatusPruned";
+
+/// The same: it is not known yet whether the wanted commit concerns it.
+pub(super) const COMPARING: &str = "Comparing";
 
 /// The message while the object drops fields that we write.
 const APPLY_CRD: &str = "the CRD drops what allclear must remember, so nothing is run: apply that of this version, which `allclear crds` \
@@ -61,7 +65,15 @@ impl Repo {
         let ended = run.filter(|run| !run.phase.is_open()).map(|run| (run.phase, run.message.as_str()));
         match (&self.stand, ended) {
             (Stand::Suspended(_), _) => ready(Some(false), "Suspended", words),
-            (Stand::Done, Some((Phase::Succeeded, message))) => ready(Some(true), "Applied", without_log(message)),
+            (Stand::Done, Some((Phase::Succeeded, message))) => {
+                let source = self.own.spec().map(|spec| &spec.source);
+                let draft = &self.own.status.draft;
+                match source.and_then(|source| Some(unchanged_words(source, draft.unchanged_head(source)?))) {
+                    Some(words) => ready(Some(true), "Unchanged", &words),
+                    None => ready(Some(true), "Applied", without_log(message)),
+                }
+            }
+            (Stand::Comparing(..), _) => ready(None, COMPARING, words),
             (Stand::Done | Stand::Asked(Question::Again), Some((Phase::Lost, message))) => {
                 ready(Some(false), "RunLost", &before_log(message, words))
             }

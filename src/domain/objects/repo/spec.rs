@@ -48,6 +48,22 @@ pub struct Source {
     pub path: String,
     /// The Secret with what git needs, in the Repo's namespace.
     pub secret: Option<String>,
+    /// Paths beside that folder, in order: a commit that changes nothing in all of these does not concern the Repo. `None`: each
+    /// commit does.
+    pub watched: Option<Vec<String>>,
+}
+
+impl Source {
+    /// The paths of which a change concerns the Repo, the empty one for the whole repository; `None`: each commit concerns it.
+    pub fn concerning(&self) -> Option<Vec<String>> {
+        let watched = self.watched.as_ref()?.iter().filter(|path| **path != self.path).cloned();
+        Some(std::iter::once(self.path.clone()).chain(watched).collect())
+    }
+
+    /// The hash of those paths.
+    pub fn paths_hash(&self) -> String {
+        digest("paths", self.concerning().iter().flatten().map(String::as_str))
+    }
 }
 
 /// Which commit is wanted.

@@ -40,6 +40,9 @@ pub struct Status {
     /// The newest run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run: Option<Run>,
+    /// The newest commit that changes nothing of what concerns it, and is not run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unchanged: Option<Unchanged>,
     /// How many runs there were.
     #[serde(default, with = "In::<Count<RunSeq>>")]
     pub seq: RunSeq,
@@ -90,6 +93,25 @@ pub struct Next {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "schema", schemars(length(max = SKIPPED_MAX)))]
     pub skipped: Vec<CommitId>,
+}
+
+/// A commit that is not run, because it changes nothing under path and watchPaths.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+pub struct Unchanged {
+    /// The commit.
+    pub revision: CommitId,
+    /// The commit that was applied, with which it was compared.
+    pub since: CommitId,
+    /// The number of the run that applied it.
+    #[serde(with = "In::<Count<RunSeq>>")]
+    pub seq: RunSeq,
+    /// The hash of the paths that were compared.
+    // `Source::paths_hash`.
+    pub paths: String,
+    /// When that was found.
+    #[serde(rename = "at", with = "In::<At>")]
+    pub at_ms: i64,
 }
 
 /// What is done for one change of the wanted commit.

@@ -1,6 +1,7 @@
 //! Stories of one Repo, with an API server that keeps its object and its Jobs.
 
 mod again;
+mod concern;
 mod faults;
 mod needs;
 mod stuck;
@@ -60,6 +61,9 @@ struct Stage {
     pods: BTreeMap<String, Vec<Pod>>,
     version: u64,
     head: Result<&'static str, &'static str>,
+    /// What git says about two commits: those of one letter in it are alike, if it can be told.
+    alike: Result<&'static [&'static str], Unresolved>,
+    compared: usize,
     told: Vec<(Kind, String)>,
     /// Names of Jobs, in the order in which they were started.
     started: Vec<String>,
@@ -93,6 +97,8 @@ impl Stage {
             pods: BTreeMap::new(),
             version: 1,
             head: Ok(A),
+            alike: Ok(&[]),
+            compared: 0,
             told: Vec::new(),
             started: Vec::new(),
             writes: 0,
@@ -149,6 +155,12 @@ impl Stage {
                     Event::ResolveFailed(Unresolved { why: why.to_owned(), lasting: false, rest: Duration::ZERO })
                 }
             },
+            Effect::Compare(question) => {
+                self.compared += 1;
+                let pair = [question.base.as_str(), question.head.as_str()];
+                let alike = self.alike.clone().map(|alike| pair.iter().all(|one| alike.contains(one)));
+                Event::Compared(question, alike)
+            }
             Effect::WatchJobs(wanted) => {
                 self.watching = wanted;
                 return wanted.then(|| Event::JobsListed(self.jobs.values().cloned().collect()));

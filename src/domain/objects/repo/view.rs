@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::kept::unjudged;
 use crate::repo::ask::again;
+use crate::repo::concern::unchanged_words;
 use crate::repo::job::{StepKind, logs};
 use crate::repo::spec::Object;
 use crate::repo::status::{Action, ConditionKind, Ended, Phase, Plan, Run, Status, Waiting};
@@ -61,6 +62,9 @@ pub struct HeadView {
     pub name: String,
     /// When it was seen there first.
     pub seen_ms: i64,
+    /// That it changes nothing that concerns the Repo, in one sentence; it is not run then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unchanged: Option<String>,
 }
 
 /// A commit that waits for a run to end.
@@ -150,6 +154,11 @@ impl View {
         self.conditions.iter().any(|one| one.kind == ConditionKind::Stalled.name() && one.holds == Some(true))
     }
 
+    /// That the wanted commit changes nothing that concerns it, in one sentence.
+    pub fn unchanged(&self) -> Option<&str> {
+        self.head.as_ref()?.unchanged.as_deref()
+    }
+
     /// Of its conditions, whether the wanted commit is applied.
     pub fn ready(&self) -> Option<&ConditionView> {
         self.conditions.iter().find(|one| one.kind == ConditionKind::Ready.name())
@@ -172,6 +181,10 @@ pub fn view(object: &Object, status: &Status) -> View {
             revision: head.revision.clone(),
             name: head.name.clone(),
             seen_ms: head.seen_ms,
+            unchanged: spec.ok().and_then(|spec| {
+                let record = status.unchanged_head(&spec.source)?;
+                Some(unchanged_words(&spec.source, record))
+            }),
         }),
         run: status.run.as_ref().map(|one| run(object, one)),
         queued: status.next.as_ref().map(|next| QueuedView {

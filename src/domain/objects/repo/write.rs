@@ -53,6 +53,7 @@ impl Repo {
             }
             News::Poked => {
                 self.looking.hurry(now);
+                self.weighing.hurry(now);
                 self.keeper.hurry(now);
                 self.jobs.hurry(now);
             }

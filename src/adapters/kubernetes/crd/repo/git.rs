@@ -2,16 +2,21 @@
 //!
 //! Not for asking git.
 
+use std::collections::BTreeSet;
+
 use kernel::id::NotACommitId;
 use kernel::text::is_hidden;
 use objects::repo::spec::{Source, Wanted};
 use url::Url;
 
-use super::super::checks::{InvalidSpec, given, https, invalid, object_name};
+use super::super::checks::{InvalidSpec, at_most, given, https, invalid, object_name};
 use super::raw_spec as raw;
 
 /// Longest address and longest path of a folder, in bytes.
 const TEXT_BYTES_MAX: usize = 1024;
+
+/// Paths beside `path` that may be watched.
+const WATCHED_MAX: usize = 50;
 
 /// Longest name of a branch or a tag, in bytes: that of a file on the usual file systems, which is what git keeps them as.
 const REF_BYTES_MAX: usize = 255;
@@ -26,7 +31,9 @@ pub fn source(raw: &raw::RepoSpec) -> Result<Source, InvalidSpec> {
     if let Some(name) = &secret {
         object_name(name, "secretRef.name")?;
     }
-    Ok(Source { url: address(&raw.url)?, wanted: wanted(raw.wanted.as_ref())?, path: folder(&raw.path)?, secret })
+    let path = given(&raw.path).map_or_else(|| Ok(String::new()), |path| within(&path, "path"))?;
+    let watched = watched(raw.watch_paths.as_deref(), &path)?;
+    Ok(Source { url: address(&raw.url)?, wanted: wanted(raw.wanted.as_ref())?, path, secret, watched })
 }
 
 fn address(text: &str) -> Result<String, InvalidSpec> {
@@ -87,21 +94,42 @@ fn ref_name(name: String, what: &str) -> Result<String, InvalidSpec> {
     if is_name { Ok(name) } else { invalid(format!("ref.{what} is no name that git accepts for a {what}: {name:?}")) }
 }
 
-/// A folder of the repository without anything that leads out of it; empty for the root.
-fn folder(text: &Option<String>) -> Result<String, InvalidSpec> {
-    let Some(text) = given(text) else { return Ok(String::new()) };
+/// A path of the repository without anything that leads out of it; empty for the root.
+fn within(text: &str, field: &str) -> Result<String, InvalidSpec> {
     if text.len() > TEXT_BYTES_MAX {
-        return invalid(format!("path is longer than {TEXT_BYTES_MAX} bytes"));
+        return invalid(format!("{field} is longer than {TEXT_BYTES_MAX} bytes"));
     }
     if text.starts_with('/') {
-        return invalid("path is relative to the repository's root: leave out the / at its beginning");
+        return invalid(format!("{field} is relative to the repository's root: leave out the / at its beginning"));
     }
     if text.contains(|character| is_hidden(character) || character == '\\') {
-        return invalid("path has hidden characters or a \\ in it");
+        return invalid(format!("{field} has hidden characters or a \\ in it"));
     }
     let parts: Vec<&str> = text.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
     if parts.contains(&"..") {
-        return invalid("path has .. in it, which would lead out of the repository");
+        return invalid(format!("{field} has .. in it, which would lead out of the repository"));
     }
     Ok(parts.join("/"))
+}
+
+/// The paths beside `path` that concern the Repo, in order and each once.
+fn watched(raw: Option<&[String]>, path: &str) -> Result<Option<Vec<String>>, InvalidSpec> {
+    let Some(raw) = raw else { return Ok(None) };
+    at_most(WATCHED_MAX, raw.len(), "watchPaths")?;
+    if path.is_empty() && !raw.is_empty() {
+        return invalid(
+            "watchPaths names paths beside path, and path is not given: then the whole repository counts. Set path, or make \
+             watchPaths empty",
+        );
+    }
+    let mut paths = BTreeSet::new();
+    for (index, text) in raw.iter().enumerate() {
+        let field = format!("watchPaths[{index}]");
+        let watched = within(text, &field)?;
+        if watched.is_empty() {
+            return invalid(format!("{field} is the whole repository: leave watchPaths out, and each commit is run"));
+        }
+        paths.insert(watched);
+    }
+    Ok(Some(paths.into_iter().collect()))
 }

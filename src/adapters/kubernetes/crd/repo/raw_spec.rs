@@ -28,6 +28,9 @@ pub struct RepoSpec {
     /// The folder in which commands run, relative to the repository's root.
     #[cfg_attr(test, schemars(length(max = 1024), regex(pattern = r"^([^/].*)?$")))]
     pub path: Option<String>,
+    /// Files and folders beside path. Where this is given, also empty, a commit that changes nothing in path and in these is not run.
+    #[cfg_attr(test, schemars(length(max = 50), inner(length(min = 1, max = 1024), regex(pattern = "^[^/]"))))]
+    pub watch_paths: Option<Vec<String>>,
     /// How often the ref is looked at: 1m unless given, from 30s to 24h.
     #[cfg_attr(test, schemars(length(max = 32)))]
     pub interval: Option<String>,

@@ -5,7 +5,7 @@ use crate::apps::app::{AppKind, ClusterKey, TargetKey};
 use crate::gates::{VerdictSource, Window};
 use crate::kept::Answers;
 use crate::repo::spec::{Approving, Gates, Keep, Retry, Runner, Source, Spec, Wanted};
-use crate::repo::status::{Attempt, Condition, Counts, Failing, JobRef, Next, Phase, Question, Terms};
+use crate::repo::status::{Attempt, Condition, Counts, Failing, Head, JobRef, Next, Phase, Question, Terms, Unchanged};
 use crate::status::Approval;
 
 fn commit(letter: char) -> CommitId {
@@ -18,7 +18,7 @@ fn spec() -> Spec {
             url: "https://git.example.com/platform/infra.git".to_owned(),
             wanted: Wanted::Branch("main".to_owned()),
             path: "envs/prod".to_owned(),
-            secret: None,
+            ..Source::default()
         },
         interval: Duration::from_mins(1),
         approval: Approving::Plan,
@@ -212,4 +212,34 @@ fn a_person_must_act_only_where_the_condition_says_so() {
     assert!(!of(ConditionKind::Stalled, Some(false)).is_stalled());
     let ready = of(ConditionKind::Ready, Some(true));
     assert!(!ready.is_stalled() && ready.ready().is_some());
+}
+
+#[test]
+fn a_commit_that_is_unchanged_here_is_said_to_be_while_it_is_wanted_and_the_paths_are_those() {
+    let head = |letter| Some(Head { revision: commit(letter), name: String::new(), seen_ms: 1 });
+    let mut object = object(Status { head: head('c'), ..with(Phase::Succeeded) });
+    let mut watching = spec();
+    watching.source.watched = Some(["a", "b", "c", "d"].map(str::to_owned).into());
+    let paths = watching.source.paths_hash();
+    object.status.unchanged =
+        Some(Unchanged { revision: commit('c'), since: commit('a'), seq: RunSeq(4), paths, at_ms: 2 });
+    object.spec = Ok(watching);
+    let seen = |object: &Object| view(object, &object.status);
+    let shown = seen(&object);
+    let under = "under envs/prod, a, b and 2 other paths";
+    let words = format!("cccccccccccc changes nothing {under} since aaaaaaaaaaaa, which was applied");
+    assert_eq!(shown.unchanged(), Some(words.as_str()));
+    assert!(shown.source.ends_with(&format!(", in envs/prod; what changes nothing {under} is not run")));
+    assert_eq!(
+        shown.next,
+        format!("the next commit at branch main that changes anything {under} is run when it comes")
+    );
+    for other in ['a', 'b'] {
+        let moved = Object { status: Status { head: head(other), ..object.status.clone() }, ..object.clone() };
+        assert_eq!(seen(&moved).unchanged(), None, "{other}");
+    }
+    let mut fewer = spec();
+    fewer.source.watched = Some(Vec::new());
+    assert_eq!(seen(&Object { spec: Ok(fewer), ..object.clone() }).unchanged(), None);
+    assert_eq!(seen(&Object { spec: Ok(spec()), ..object }).unchanged(), None, "each commit concerns it");
 }

@@ -1,7 +1,8 @@
 //! The two sentences about a Repo: what it waits for, and what comes next. And what its spec says about runs, in words.
 
 use crate::gates::{host, window};
-use crate::repo::show::PRUNED;
+use crate::repo::concern::under;
+use crate::repo::show::{COMPARING, PRUNED};
 use crate::repo::spec::{Approving, Object, Source, Spec, Wanted};
 use crate::repo::status::{Condition, ConditionKind, Phase, Question, Status};
 use kernel::id::ObjectId;
@@ -64,10 +65,14 @@ impl Scene<'_> {
             Some(Phase::Starting) => "its Job is made, and then started".to_owned(),
             Some(Phase::Started) => self.after(spec),
             Some(Phase::Planned) => "a person is asked whether the plan may be applied".to_owned(),
+            Some(Phase::Succeeded) if self.is_being_compared() => "if it does, it is run".to_owned(),
             Some(Phase::Succeeded) => match &spec.source.wanted {
                 Wanted::Commit(_) => "another commit is run when spec.ref.commit names it".to_owned(),
                 wanted @ (Wanted::Head | Wanted::Branch(_) | Wanted::Tag(_)) => {
-                    format!("the next commit at {wanted} is run when it comes")
+                    let watched = spec.source.watched.as_ref();
+                    let only =
+                        watched.map_or_else(String::new, |_| format!(" that changes anything {}", under(&spec.source)));
+                    format!("the next commit at {wanted}{only} is run when it comes")
                 }
             },
             Some(Phase::Failed | Phase::Lost) => "it is not repeated by itself; another commit is run".to_owned(),
@@ -99,6 +104,11 @@ impl Scene<'_> {
         self.status.run.as_ref().is_some_and(|run| run.failing.not_before_ms.is_some())
     }
 
+    /// Whether it is not known yet if the wanted commit concerns it.
+    fn is_being_compared(&self) -> bool {
+        self.condition(ConditionKind::Ready).is_some_and(|ready| ready.reason == COMPARING)
+    }
+
     fn is_git_failing(&self) -> bool {
         let kinds = [ConditionKind::Ready, ConditionKind::Stalled];
         kinds.into_iter().filter_map(|kind| self.condition(kind)).any(|one| one.reason == "GitFailed")
@@ -117,9 +127,11 @@ impl Scene<'_> {
 
 /// `branch main of https://git.example.com/platform/infra, in envs/prod`.
 pub(super) fn source(source: &Source) -> String {
-    let Source { url, wanted, path, secret: _ } = source;
+    let Source { url, wanted, path, secret: _, watched } = source;
     let folder = if path.is_empty() { String::new() } else { format!(", in {path}") };
-    format!("{wanted} of {url}{folder}")
+    let watched =
+        watched.as_ref().map_or_else(String::new, |_| format!("; what changes nothing {} is not run", under(source)));
+    format!("{wanted} of {url}{folder}{watched}")
 }
 
 /// The conditions of an apply.

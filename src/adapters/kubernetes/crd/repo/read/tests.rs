@@ -140,6 +140,20 @@ fn everything_that_can_be_said_is_read() {
 }
 
 #[test]
+fn watched_paths_are_read_as_people_write_them_and_none_is_another_thing_than_an_empty_list() {
+    let source = |fields: &Value| spec(fields).source;
+    assert_eq!(source(&json!({"path": "infra"})).concerning(), None, "each commit concerns it");
+    let alone = source(&json!({"path": "./infra/", "watchPaths": []}));
+    assert_eq!(alone.concerning().unwrap(), ["infra"]);
+    let more = source(&json!({"path": "infra", "watchPaths": ["modules//net/", "./a.tf", "infra", "modules/net"]}));
+    assert_eq!(more.concerning().unwrap(), ["infra", "a.tf", "modules/net"]);
+    let other = source(&json!({"path": "infra", "watchPaths": ["a.tf", "modules/net"]}));
+    assert_eq!(other.paths_hash(), more.paths_hash(), "the same paths in another order");
+    assert_ne!(other.paths_hash(), alone.paths_hash());
+    assert_eq!(source(&json!({"watchPaths": []})).concerning().unwrap(), [""], "the whole repository");
+}
+
+#[test]
 fn what_kubernetes_has_of_its_own_comes_in_one_form() {
     let runner = json!({
         "tolerations": [{"key": "a", "operator": "Exists"}],
@@ -169,6 +183,7 @@ fn names_that_git_accepts_are_taken_as_they_are() {
 fn invalid_sources() -> Vec<(Value, &'static str)> {
     let url = |url: &str| json!({"url": url});
     let path = |path: &str| json!({"path": path});
+    let watch = |paths: &[&str]| json!({"path": "infra", "watchPaths": paths});
     let mut all = vec![
         (url(""), "url is empty"),
         (url("ssh://git@git.example.com/a/b"), "SSH is not supported"),
@@ -184,10 +199,18 @@ fn invalid_sources() -> Vec<(Value, &'static str)> {
         (url("https://git.example.com/a\n/b"), "blanks or hidden characters"),
         (url("https://git.example.com/a b"), "blanks or hidden characters"),
         (url(&format!("https://git.example.com/{}", "a".repeat(1100))), "url is longer than"),
-        (path("/etc"), "relative to the repository's root"),
+        (path("/etc"), "path is relative to the repository's root"),
         (path("a/../../b"), "lead out of the repository"),
         (path("a\u{0}b"), "hidden characters"),
         (path(&"a/".repeat(600)), "path is longer than"),
+        (watch(&["a", "/etc"]), "watchPaths[1] is relative to the repository's root"),
+        (watch(&["a/../.."]), "watchPaths[0] has .. in it"),
+        (watch(&["a\\b"]), "watchPaths[0] has hidden characters"),
+        (watch(&["."]), "watchPaths[0] is the whole repository: leave watchPaths out"),
+        (watch(&[""]), "watchPaths[0] is the whole repository"),
+        (watch(&["a"; 51]), "51 watchPaths, 50 at most"),
+        (json!({"watchPaths": ["modules"]}), "path is not given: then the whole repository counts"),
+        (json!({"watchPaths": "modules"}), "invalid type"),
         (json!({"secretRef": {"name": "../other/git"}}), "secretRef.name"),
         (json!({"ref": {"branch": "main", "tag": "v1"}}), "at most one of"),
         (json!({"ref": {"commit": "abc"}}), "no commit's id"),

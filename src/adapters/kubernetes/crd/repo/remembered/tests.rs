@@ -1,5 +1,7 @@
 use kernel::id::CommitId;
-use objects::repo::status::{Condition, ConditionKind, Counts, Ended, Head, JobRef, Next, Plan, Question, Waiting};
+use objects::repo::status::{
+    Condition, ConditionKind, Counts, Ended, Head, JobRef, Next, Plan, Question, Unchanged, Waiting,
+};
 use objects::status::{Approval, Late};
 use serde_json::json;
 
@@ -41,6 +43,7 @@ fn full() -> Status {
         head: Some(Head { revision: commit("c"), name: "refs/heads/main".to_owned(), seen_ms: 1_700_000_000_123 }),
         next: Some(Next { revision: commit("c"), since_ms: -5, skipped: vec![commit("d")] }),
         run: Some(run),
+        unchanged: None,
         seq: RunSeq(4),
         waiting: Some(Waiting { question: Question::Plan, ticket: "0123456789ab".to_owned(), since_ms: 9 }),
         late: Some(Late { since_ms: 7, told: true }),
@@ -72,6 +75,16 @@ fn full() -> Status {
     }
 }
 
+fn unchanged() -> Unchanged {
+    Unchanged {
+        revision: commit("c"),
+        since: commit("a"),
+        seq: RunSeq(4),
+        paths: "p".to_owned(),
+        at_ms: 1_700_000_000_124,
+    }
+}
+
 fn repo(status: &Value) -> Result<Object, String> {
     let object_json = json!({
         "metadata": {"namespace": "platform", "name": "infra", "uid": "u-1", "resourceVersion": "1"},
@@ -92,6 +105,7 @@ fn what_was_written_is_read_again_as_it_was() {
     let mut more: Vec<Status> = Phase::ALL.map(|phase| with_phase(&full, phase)).into();
     let without_counts = |run: Run| Run { plan: run.plan.map(|plan| Plan { counts: None, ..plan }), ..run };
     more.push(Status { run: full.run.clone().map(without_counts), ..full.clone() });
+    more.push(Status { unchanged: Some(unchanged()), ..full.clone() });
     more.push(Status { run: None, ..full });
     more.push(Status { observed_generation: -1, ..Status::default() });
     for status in more {
@@ -104,6 +118,15 @@ fn what_was_written_is_read_again_as_it_was() {
 
 fn with_phase(status: &Status, phase: Phase) -> Status {
     Status { run: status.run.clone().map(|run| Run { phase, ..run }), ..status.clone() }
+}
+
+#[test]
+fn a_commit_that_was_passed_over_stands_beside_the_run_in_a_form_that_stays() {
+    let json = json_of(&Status { unchanged: Some(unchanged()), ..full() });
+    let (c, a) = ("c".repeat(40), "a".repeat(40));
+    let expected = json!({"revision": c, "since": a, "seq": 4, "paths": "p", "at": "2023-11-14T22:13:20.124Z"});
+    assert_eq!(json["unchanged"], expected);
+    assert_eq!(json["gitSHA"], json!(a), "what was applied");
 }
 
 #[test]
