@@ -62,9 +62,14 @@ pub async fn resend(
             && request.event.is_none_or(|event| event == delivery.kind)
     };
     let mut chosen = Chosen::default();
-    for delivery in all.iter().filter(is_meant) {
+    let (orders, others): (Vec<&Delivery>, Vec<&Delivery>) =
+        all.iter().filter(is_meant).partition(|delivery| delivery.kind == Kind::PromotionStarted);
+    // Whoever gets one deploys what it names, which may be long out of date.
+    let wants_orders = request.event == Some(Kind::PromotionStarted);
+    for delivery in others.into_iter().chain(orders.iter().copied().filter(|_| wants_orders)) {
         chosen.put(delivery, id.as_ref(), question.namespace.as_deref(), request.now);
     }
+    chosen.orders = orders.into_iter().filter(|delivery| !wants_orders && delivery.is_dead()).count();
     if chosen.asked.is_empty() {
         return match &id {
             Some(id) => nothing(sources, id, &chosen).await,
@@ -84,6 +89,9 @@ pub async fn resend(
             "the running allclear sends it within seconds, or later where the receiver asked for a rest (Retry-After); \
              `allclear webhook list` shows what is still on its way\n",
         );
+    }
+    if let Some(orders) = chosen.of_orders() {
+        err.push_str(&refused(&orders).err);
     }
     let code = if err.is_empty() { 0 } else { EXIT_FAILED };
     Outcome { out, err, code }
@@ -141,6 +149,8 @@ async fn mark_ours<K: CommandKind>(desk: Option<&Desk<K>>, id: &IdOf<K>, value: 
 struct Chosen<'a> {
     asked: BTreeMap<Subject, Vec<&'a Delivery>>,
     waiting: Vec<&'a Delivery>,
+    /// Given up orders to deploy, which are left out.
+    orders: usize,
 }
 
 impl<'a> Chosen<'a> {
@@ -158,7 +168,7 @@ impl<'a> Chosen<'a> {
 
     /// Why there is nothing to ask for, about `subject`.
     fn nothing(&self, subject: &str) -> String {
-        match self.waiting.first() {
+        let why = match self.waiting.first() {
             Some(first) => format!(
                 "{subject}: nothing was given up; {} and tried again without a request: {}; --now has that done now",
                 count(self.waiting.len(), "delivery is on its way", "deliveries are on their way"),
@@ -168,7 +178,18 @@ impl<'a> Chosen<'a> {
                 "{subject}: nothing to send again: no such delivery waits or was given up, and what a receiver has taken is not kept; \
                  `allclear purge` makes a new purge, which is a new event"
             ),
+        };
+        match self.of_orders() {
+            Some(orders) => format!("{why}; {orders}"),
+            None => why,
         }
+    }
+
+    /// What is left out, and how to have it sent all the same.
+    fn of_orders(&self) -> Option<String> {
+        let orders = || count(self.orders, "promotion.started is left out", "promotion.started are left out");
+        let why = "who gets one deploys what it names, and another promotion may have followed";
+        (self.orders > 0).then(|| format!("{}: {why}; --event promotion.started sends it", orders()))
     }
 }
 
