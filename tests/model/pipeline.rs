@@ -196,7 +196,7 @@ fn what_a_person_chose_is_promoted_once_and_what_it_was_chosen_over_does_not_und
 fn a_choice_outlives_lives_and_writers_and_ends_with_its_environment() {
     begin("chosen, a life ends", chosen(ONE, How::Notice, Faults { crashes: 1, ..NO_FAULTS }), 13, 5644);
     begin("chosen, an answer lost", chosen(ONE, How::Notice, Faults { lost: 1, waits: 1, ..NO_FAULTS }), 14, 4341);
-    search("chosen, a target out of sight", chosen(ONE, How::Notice, Faults { unknown: 1, ..NO_FAULTS }), 38022);
+    search("chosen, a target out of sight", chosen(ONE, How::Notice, Faults { unknown: 1, ..NO_FAULTS }), 38059);
     let changed = |change| World { change, ..chosen(ONE, How::Notice, Faults { changed: 1, ..NO_FAULTS }) };
     search("chosen, and its environment goes", changed(Change::Gone), 42352);
     search("chosen, a freeze is added", changed(Change::Freeze), 64900);

@@ -73,7 +73,8 @@ impl<K: ShownKind> Question<'_, K> {
     /// The yes is on the object, and was not taken yet.
     fn is_answered(&self) -> bool {
         let (answers, ticket) = (K::answers(&self.found.object), &self.asked.ticket);
-        answers.approve(ticket) && (!self.yes.overrides || answers.overrides(ticket))
+        let names_it = self.asked.mark.as_ref().is_none_or(|(_, mark)| answers.promote.as_ref() == Some(mark));
+        names_it && answers.approve(ticket) && (!self.yes.overrides || answers.overrides(ticket))
     }
 
     /// The pending question, and what approving does.

@@ -33,14 +33,19 @@ pub(super) struct Place<'a> {
     pub(super) sights: &'a Sights,
 }
 
-/// What a person has to answer, so that this revision is promoted into the environment.
+/// What a person has to answer, so that this revision is promoted into the environment. `status` is what the object holds, and `draft`
+/// what it should.
 pub(super) fn ticket_of(
     uid: &str,
     name: &Environment,
-    known: Option<&EnvironmentStatus>,
+    (status, draft): (&Status, &Status),
     revision: &Revision,
 ) -> String {
-    let seq = known.and_then(|known| known.chosen.as_ref()).map(|chosen| chosen.seq).unwrap_or_default();
+    // Before the first choice it is that of the last promotion, which a release that knows no choices keeps: what it dropped is not
+    // chosen again.
+    let chosen = draft.environment(name).and_then(|known| known.chosen.as_ref()).map(|chosen| chosen.seq);
+    let promoted = || status.environment(name).map(|known| known.seq).unwrap_or_default();
+    let seq = chosen.unwrap_or_else(promoted);
     ticket(uid, name, seq, revision, Question::Approval, CHOSEN)
 }
 
@@ -56,9 +61,9 @@ pub(super) fn written(environment: &Environment, revision: &Revision) -> String 
 }
 
 /// The choice on an object that this status knows nothing of.
-pub(super) fn untaken(object: &Object, status: &Status) -> Option<(Environment, Revision)> {
+pub(super) fn untaken(object: &Object, of: (&Status, &Status)) -> Option<(Environment, Revision)> {
     let (name, revision) = named(&object.answers)?;
-    let ticket = ticket_of(&object.uid, &name, status.environment(&name), &revision);
+    let ticket = ticket_of(&object.uid, &name, of, &revision);
     object.answers.approve(&ticket).then_some((name, revision))
 }
 
@@ -146,8 +151,16 @@ impl Place<'_> {
         let promoted = known.and_then(|known| known.promotion.as_ref()).into_iter();
         let promoted = promoted.flat_map(|promotion| promotion.from.iter().chain([&promotion.revision]));
         let has = self.own().into_iter().flat_map(|own| judge::revisions(own, self.sights));
+        // Those before it may be on their way to another one, or not be seen just now.
+        let before = self.spec.environments.get(..self.index).unwrap_or_default();
+        let on_the_way = before.iter().flat_map(|before| judge::revisions(before, self.sights));
+        let remembered = before.iter().filter_map(|before| self.status.environment(&before.name));
+        let remembered = remembered.flat_map(|before| &before.targets).filter_map(|target| target.revision.as_ref());
+        let before = remembered.chain(on_the_way);
         let mut over: Vec<Revision> = Vec::new();
-        for one in earlier.chain(ended).chain(trail).chain(reached).chain(has).chain(promoted).chain(candidate) {
+        for one in
+            earlier.chain(ended).chain(trail).chain(reached).chain(before).chain(has).chain(promoted).chain(candidate)
+        {
             if one != revision {
                 over.retain(|known| known != one);
                 over.push(one.clone());
@@ -160,28 +173,29 @@ impl Place<'_> {
 
 impl Pipeline {
     /// Takes what a person has chosen for an environment, if that is new. It begins at once, whatever keeps it from starting: then the
-    /// yes is used, and all that follows is remembered.
+    /// yes is used, and all that follows is remembered. Returns true while it cannot be taken yet: nothing else is to begin meanwhile.
     pub(super) fn take_choice(
         &mut self,
         now: Timestamp,
         spec: &Spec,
         name: &Environment,
         candidate: Option<&Revision>,
-    ) {
-        let untaken = untaken(&self.own.object, &self.own.status.draft).filter(|(of, _)| of == name);
+    ) -> bool {
+        let of = (&self.own.status.durable, &self.own.status.draft);
+        let untaken = untaken(&self.own.object, of).filter(|(of, _)| of == name);
         let place = spec.environments.iter().position(|one| one.name == *name);
         let target = place.and_then(|index| spec.environments.get(index)).and_then(|own| own.targets.first());
         // Nobody can have said yes to what no app can be at: commands refuse it.
         let has_form =
             |revision: &Revision| target.is_none_or(|target| form_of_revision(&target.app, &revision.0).is_ok());
-        let Some((_, revision)) = untaken.filter(|(_, revision)| has_form(revision)) else { return };
+        let Some((_, revision)) = untaken.filter(|(_, revision)| has_form(revision)) else { return false };
         if self.is_starting(now) {
             // What it goes back from, and what it is chosen over, is not known before targets were looked at.
-            return;
+            return true;
         }
         let object = &self.own.object;
         let status = &self.own.status.draft;
-        let ticket = ticket_of(&object.uid, name, status.environment(name), &revision);
+        let ticket = ticket_of(&object.uid, name, (&self.own.status.durable, status), &revision);
         let approval = approval(&object.answers, ticket, self.own.wall_ms(now));
         let place = Place { spec, index: place.unwrap_or(usize::MAX), status, sights: &self.sights };
         let (relation, over) = (place.relation(&revision), place.over(candidate, &revision));
@@ -201,6 +215,7 @@ impl Pipeline {
             // Its wait begins now.
             known.behind = None;
         }
+        false
     }
 
     /// The chosen revision that is on its way into an environment. What is newer waits for it, for `stalledAfter` after its start at most:
@@ -250,6 +265,11 @@ impl Pipeline {
 }
 
 impl EnvironmentStatus {
+    /// Whether those before it are done at a revision, so that its soak is on.
+    pub(super) fn soaks(&self, revision: &Revision) -> bool {
+        self.trail.as_ref().is_some_and(|trail| trail.newest() == Some(revision) && trail.since_ms.is_some())
+    }
+
     /// Whether a person chose something else over this revision.
     pub(super) fn holds(&self, revision: &Revision) -> bool {
         self.chosen.as_ref().is_some_and(|chosen| chosen.over.contains(revision))

@@ -5,7 +5,7 @@
 use crate::apps::ready::{Unfit, form_of_revision};
 use crate::pipeline::choice::{self, Place};
 use crate::pipeline::judge;
-use crate::pipeline::spec::{EnvironmentSpec, Object, Spec};
+use crate::pipeline::spec::{Advance, Object, Spec};
 use crate::pipeline::status::{EnvironmentStatus, Status};
 use crate::pipeline::view::{gates_of, remembered};
 use kernel::id::{Environment, ObjectId, Revision};
@@ -69,7 +69,7 @@ pub struct Untaken {
 /// # Errors
 /// That one.
 pub fn nothing_untaken(object: &Object, but: Option<&Environment>) -> Result<(), Untaken> {
-    let untaken = choice::untaken(object, &object.status);
+    let untaken = choice::untaken(object, (&object.status, &object.status));
     let is_known = |name: &Environment| object.spec.as_ref().is_ok_and(|spec| place(spec, name).is_some());
     match untaken.filter(|(environment, _)| but != Some(environment) && is_known(environment)) {
         Some((environment, revision)) => Err(Untaken { environment, revision, pipeline: object.id.display_name() }),
@@ -105,15 +105,15 @@ pub fn choosing(object: &Object, name: &Environment, revision: &Revision) -> Res
     }
     let place = Place { spec, index, status, sights: &sights };
     let (how, mut gates) = gates_of(own, status);
-    if !judge::soaks(spec, index, revision, &sights) {
+    if !known.is_some_and(|known| known.soaks(revision)) {
         gates.retain(|gate| !gate.starts_with("soak "));
     }
     Ok(Choosing {
-        ticket: choice::ticket_of(&object.uid, name, known, revision),
+        ticket: choice::ticket_of(&object.uid, name, (status, status), revision),
         written: choice::written(name, revision),
         from: judge::said(own, &sights).cloned(),
         relation: place.relation(revision),
-        known: facts(status, own, revision),
+        known: facts(spec, status, index, revision),
         how,
         gates,
     })
@@ -148,8 +148,8 @@ fn place(spec: &Spec, name: &Environment) -> Option<usize> {
 }
 
 /// What a person should know: what ends, and what does not come by itself after it.
-fn facts(status: &Status, own: &EnvironmentSpec, revision: &Revision) -> Vec<String> {
-    let known = status.environment(&own.name);
+fn facts(spec: &Spec, status: &Status, index: usize, revision: &Revision) -> Vec<String> {
+    let known = spec.environments.get(index).and_then(|own| status.environment(&own.name));
     let open = known.and_then(EnvironmentStatus::open);
     let ends =
         open.map(|open| format!("promotion {} of {}, which is {}, ends", open.seq, open.revision, open.phase.name()));
@@ -159,5 +159,13 @@ fn facts(status: &Status, own: &EnvironmentSpec, revision: &Revision) -> Vec<Str
         let by = chosen.by.as_deref().unwrap_or("a person");
         format!("it takes the place of {}, which {by} chose", chosen.revision)
     });
-    ends.into_iter().chain(replaces).collect()
+    let request = known.and_then(|known| known.request.as_ref()).and_then(|request| request.number);
+    let request =
+        request.map(|number| format!("pull request {number} stays open until this one starts: do not merge it"));
+    let after = spec.environments.get(index.saturating_add(1)).filter(|after| after.promotion.is_some());
+    let after = after.map(|after| match spec.advance {
+        Advance::Stepwise => format!("{} gets it after that by itself, as its gates allow", after.name),
+        Advance::Latest => format!("{} waits until all before it are at one revision", after.name),
+    });
+    ends.into_iter().chain(request).chain(replaces).chain(after).collect()
 }

@@ -239,7 +239,8 @@ impl Pipeline {
         closed.extend(suspension(spec, environment).map(Gate::Suspended));
         // A no breaks the soak.
         let verdict = self.verdict(now, environment, promotion, effects);
-        if promotion.chosen.is_none() || judge::soaks(spec, index, &promotion.revision, &self.sights) {
+        let known = self.own.status.draft.environment(&environment.name);
+        if promotion.chosen.is_none() || known.is_some_and(|known| known.soaks(&promotion.revision)) {
             closed.extend(self.soak(now, environment, promotion));
         }
         closed.extend(self.calendar(now, environment, effects));

@@ -279,11 +279,6 @@ pub fn all_seen(spec: &Spec, index: usize, fresh: &Sights) -> Result<(), Obstacl
     own.and_then(|own| unseen(own, fresh)).map_or(Ok(()), Err)
 }
 
-/// Whether the environments before the one at `index` are at a revision, or on their way to it: then its soak says something.
-pub fn soaks(spec: &Spec, index: usize, revision: &Revision, sights: &Sights) -> bool {
-    spec.rests_on(index).iter().any(|before| is_arriving(before, revision, sights))
-}
-
 /// Whether fresh sights say that the environment before the one at `index` has left a revision: all of it is seen, and none is at it.
 ///
 /// # Errors

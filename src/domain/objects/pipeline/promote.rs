@@ -112,7 +112,9 @@ impl Pipeline {
         let before = index.checked_sub(1).and_then(|before| spec.environments.get(before))?;
         let elsewhere = judge::settled(before, &self.sights).ok().cloned();
         let candidate = self.candidate(now, spec, index);
-        self.take_choice(now, spec, name, candidate.as_ref().ok());
+        if self.take_choice(now, spec, name, candidate.as_ref().ok()) {
+            return Some(self.rechecking(name));
+        }
         if let Some(chosen) = self.stands(now, environment, candidate.as_ref().ok()) {
             return self.pursue_choice(now, spec, index, how, &chosen, effects);
         }
@@ -261,9 +263,8 @@ impl Pipeline {
         // A yes to "once more" is a yes to this promotion, and takes the place of an earlier choice.
         let approval = known.waiting.take().filter(|waiting| answer.approve(&waiting.ticket));
         let approval = approval.map(|waiting| super::ask::approval(&answer, waiting.ticket, now_ms));
-        if known.holds(revision) {
-            known.chosen.as_mut().into_iter().for_each(|chosen| chosen.over.clear());
-        }
+        // The others stay held until the environment is done at it.
+        known.chosen.as_mut().into_iter().for_each(|chosen| chosen.over.retain(|one| one != revision));
         self.begin(&environment.name, Beginning { revision: revision.clone(), from, approval, chosen: None });
     }
 
@@ -437,7 +438,9 @@ impl Pipeline {
         let now_ms = self.own.wall_ms(now);
         let known = self.own.status.draft.environments.entry(environment.name.clone()).or_default();
         // Where a person wants it, it is not late.
-        let Some(pending) = pending.filter(|pending| !matches!(pending, Pending::Held(_))) else {
+        let wanted = known.chosen.as_ref().map(|chosen| &chosen.revision);
+        let is_there = judge::said(environment, &self.sights).is_some_and(|said| Some(said) == wanted);
+        let Some(pending) = pending.filter(|pending| !(is_there && matches!(pending, Pending::Held(_)))) else {
             known.behind = None;
             return;
         };

@@ -85,7 +85,11 @@ impl Pipeline {
             let Some(promotion) = known.promotion.as_mut().filter(|promotion| promotion.phase.is_open()) else {
                 continue;
             };
-            if promotion.phase == Phase::Waiting {
+            let is_held = known.chosen.as_ref().is_some_and(|chosen| chosen.over.contains(&promotion.revision));
+            if promotion.phase == Phase::Waiting && is_held {
+                promotion.phase = Phase::Superseded;
+                "a person chose another revision, which the backup does not have".clone_into(&mut promotion.message);
+            } else if promotion.phase == Phase::Waiting {
                 known.seq = known.seq.next();
                 promotion.seq = known.seq;
                 promotion.approval = None;

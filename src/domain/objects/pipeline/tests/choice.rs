@@ -336,12 +336,16 @@ fn a_choice_is_not_made_by_a_yes_to_another_one_or_by_naming_it_alone() {
     });
     story.pass(Duration::from_hours(1));
     assert_eq!((story.newest(), story.told.len()), (("2", Phase::Completed), 0));
-    // Promotions of others do not void the answer, an earlier choice does.
-    story.show("staging", at("3"));
-    assert_eq!(story.choosing("1").map(|choosing| choosing.ticket), Ok(one.ticket.clone()));
-    story.deploy("3");
+    // From the first choice on, promotions of others do not void an answer, another choice does.
+    let ticket = |story: &Story, revision| story.choosing(revision).map(|choosing| choosing.ticket);
     story.choose("1");
-    assert_ne!(story.choosing("1.5").map(|choosing| choosing.ticket), Ok(one.ticket));
+    story.deploy("1");
+    let other = ticket(&story, "1.5");
+    story.show("staging", at("3"));
+    story.deploy("3");
+    assert_eq!((story.newest().0, ticket(&story, "1.5")), ("3", other.clone()));
+    story.choose("1");
+    assert_ne!(ticket(&story, "1.5"), other);
 }
 
 #[test]
@@ -359,4 +363,53 @@ fn after_a_restore_a_choice_is_asked_about_anew_and_an_old_yes_is_nothing() {
     story.pass(Duration::from_hours(2));
     assert_eq!(story.started().len(), 1, "{:?}", story.told);
     assert!(story.waits().starts_with("ann chose 1 over 2"), "{}", story.waits());
+}
+
+#[test]
+fn what_an_older_release_dropped_is_not_chosen_again() {
+    let mut story = moved_on(spec(false));
+    story.choose("1");
+    story.deploy("1");
+    story.pass(MINUTE);
+    let known = story.object.status.environments.get_mut(&prod()).expect("it is known");
+    known.chosen = None;
+    story.object.version = "older".to_owned();
+    story.machine = Pipeline::new(0, story.object.clone());
+    story.feed(Event::PeersRestarted);
+    story.show_all();
+    story.pass(Duration::from_hours(1));
+    let ones = story.started().iter().filter(|message| message.starts_with("1 is promoted")).count();
+    assert_eq!(ones, 1, "the yes is still on the object: {:?}", story.told);
+}
+
+#[test]
+fn what_those_before_are_on_their_way_to_is_held_as_well_and_each_yes_is_to_one() {
+    let mut story = moved_on(spec(false));
+    story.show("staging", unready("3"));
+    story.choose("1");
+    story.deploy("1");
+    story.pass(MINUTE);
+    story.show("staging", at("3"));
+    story.pass(Duration::from_hours(2));
+    assert_eq!((story.newest().0, story.started().len()), ("1", 1), "{}", story.waits());
+    assert!(story.waits().contains("chose 1 over 3"), "{}", story.waits());
+    story.show("staging", at("2"));
+    story.pass(MINUTE);
+    let yes = story.ticket();
+    story.change(|object| object.answers.approve = yes);
+    story.show("staging", at("3"));
+    story.pass(MINUTE);
+    assert!(!story.started().iter().any(|message| message.starts_with("3 is")), "{:?}", story.told);
+}
+
+#[test]
+fn a_choice_waits_for_no_soak_that_nobody_has_begun() {
+    let mut gated = spec(false);
+    gated.environments[1].gates.soak = Duration::from_mins(30);
+    let mut story = Story::new(gated);
+    story.show("staging", unready("2"));
+    story.choose("2");
+    story.pass(Duration::from_mins(5));
+    assert_eq!(story.newest().0, "2");
+    assert_ne!(story.newest().1, Phase::Waiting, "{}", story.waits());
 }
