@@ -8,6 +8,8 @@
 
 use std::collections::BTreeSet;
 
+use purge::ports::Retry;
+
 use super::failure::Failure;
 use super::object::Kind;
 use super::objects::Commit;
@@ -29,7 +31,7 @@ impl Remote {
             false => None,
             true => match self.compared_step_by_step(commits, paths).await {
                 // It leaves out files at most, or gives out no folders by their ids.
-                Err(failure) if failure.answered => Some(failure.cause),
+                Err(failure) if failure.answered => Some(failure),
                 known => return known,
             },
         };
@@ -42,10 +44,8 @@ impl Remote {
             }
         };
         whole.await.map_err(|failure| match unfiltered {
-            Some(why) if !failure.cause.contains(&why) => {
-                Failure { cause: format!("{}; before that: {why}", failure.cause), ..failure }
-            }
-            Some(_) | None => failure,
+            Some(first) => failure.after(&first),
+            None => failure,
         })
     }
 
@@ -59,6 +59,20 @@ impl Remote {
                 Known::Needs(folders) => self.folders_alone(&folders, &mut objects).await?,
             }
         }
+    }
+}
+
+impl Failure {
+    /// This one, of the whole commits, after that of the request for a few folders. Commits that are too large are no answer for ever
+    /// where that request may be answered later.
+    fn after(self, first: &Self) -> Self {
+        let is_passing = first.broken && self.retry == Retry::Never && !self.denied;
+        let retry = if is_passing { Retry::Later } else { self.retry };
+        let cause = match self.cause.contains(&first.cause) {
+            true => self.cause,
+            false => format!("{}; before that: {}", self.cause, first.cause),
+        };
+        Self { cause, retry, ..self }
     }
 }
 

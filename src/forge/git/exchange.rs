@@ -150,7 +150,10 @@ impl Door {
             StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => {
                 Failure::passing(format!("the server asks for patience ({}){said}", status.as_u16()), after)
             }
-            _ => Failure::answer(format!("the server answers {}{said}", status.as_u16())),
+            _ => {
+                let cause = format!("the server answers {}{said}", status.as_u16());
+                if status.is_server_error() { Failure::broken(cause) } else { Failure::answer(cause) }
+            }
         }
     }
 }

@@ -17,17 +17,24 @@ pub(super) struct Failure {
     pub(super) denied: bool,
     /// The server did answer, and it may answer a humbler request better.
     pub(super) answered: bool,
+    /// It failed at the request (5xx), and may answer the same one later.
+    pub(super) broken: bool,
 }
 
 impl Failure {
     /// The server's answer is not what it should be.
     pub(super) fn answer(cause: impl Into<String>) -> Self {
-        Self { cause: cause.into(), retry: Retry::Later, denied: false, answered: true }
+        Self { cause: cause.into(), retry: Retry::Later, denied: false, answered: true, broken: false }
+    }
+
+    /// The server fails at it.
+    pub(super) fn broken(cause: impl Into<String>) -> Self {
+        Self { broken: true, ..Self::answer(cause) }
     }
 
     /// A person must change something.
     pub(super) fn lasting(cause: impl Into<String>) -> Self {
-        Self { cause: cause.into(), retry: Retry::Never, denied: false, answered: false }
+        Self { cause: cause.into(), retry: Retry::Never, denied: false, answered: false, broken: false }
     }
 
     /// The server knows what we want and does not let us.
@@ -37,7 +44,7 @@ impl Failure {
 
     /// It may pass, where the server says so after this time.
     pub(super) fn passing(cause: impl Into<String>, after: Option<Duration>) -> Self {
-        Self { cause: cause.into(), retry: after.map_or(Retry::Later, Retry::After), denied: false, answered: false }
+        Self { retry: after.map_or(Retry::Later, Retry::After), ..Self::lasting(cause) }
     }
 
     /// There is no whole answer.
@@ -53,7 +60,7 @@ impl Failure {
 
     /// With what was attempted. No secret is in the words, not even where a server repeats it, and they fit on a line.
     pub(super) fn while_trying(self, attempted: String, secrets: &[&str]) -> PortError {
-        let Self { mut cause, retry, denied, answered: _ } = self;
+        let Self { mut cause, retry, denied, answered: _, broken: _ } = self;
         for secret in secrets.iter().filter(|secret| !secret.is_empty()) {
             cause = cause.replace(secret, "***");
         }

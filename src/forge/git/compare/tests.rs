@@ -87,6 +87,18 @@ fn a_link_on_the_way_is_never_the_same_though_nothing_in_it_differs() {
 }
 
 #[test]
+fn commits_that_are_too_large_are_asked_about_again_where_the_server_failed_at_their_folders() {
+    let large = || Failure::lasting("more than 8 MiB in one answer");
+    let broken = Failure::broken("the server answers 502");
+    let said = large().after(&broken);
+    assert_eq!(said.retry, Retry::Later);
+    assert_eq!(said.cause, "more than 8 MiB in one answer; before that: the server answers 502");
+    let humble = Failure::answer("the server says: not our ref");
+    assert_eq!(large().after(&humble).retry, Retry::Never, "it gives out no folders, now or later");
+    assert_eq!(Failure::denied("401").after(&broken).retry, Retry::Never, "a person must mend that");
+}
+
+#[test]
 fn folders_that_are_not_here_are_named_and_only_those() {
     let mut all = Library::new();
     let folder = all.folder(&[]);
