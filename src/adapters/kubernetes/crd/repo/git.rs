@@ -125,6 +125,10 @@ fn watched(raw: Option<&[String]>, path: &str) -> Result<Option<Vec<String>>, In
     let mut paths = BTreeSet::new();
     for (index, text) in raw.iter().enumerate() {
         let field = format!("watchPaths[{index}]");
+        // Taken literally it would be no file's name, and what it was to watch would seem never to change.
+        if text.contains(['*', '?', '[']) {
+            return invalid(format!("{field} has *, ? or [ in it: give folders and files, no patterns"));
+        }
         let watched = within(text, &field)?;
         if watched.is_empty() {
             return invalid(format!("{field} is the whole repository: leave watchPaths out, and each commit is run"));
