@@ -133,7 +133,8 @@ impl GitHeads {
             NoTurn::Rests(resting) => rests(resting),
             NoTurn::Busy(why) => {
                 let most = shared.patience.place.as_secs();
-                passing(format!("there was no place for a look at {host} within {most} s: {why}"))
+                let why = format!("there was no place for a look at {host} within {most} s: {why}");
+                Unresolved { busy: true, ..passing(why) }
             }
         })?;
         begins();
@@ -341,7 +342,7 @@ async fn keys(secrets: &dyn Secrets, namespace: &str, name: &str, url: &str) -> 
 }
 
 fn rests(Resting { what, why, left }: Resting) -> Unresolved {
-    Unresolved { why: format!("{what} is left alone for a while: {why}"), lasting: false, rest: left }
+    Unresolved { rest: left, ..passing(format!("{what} is left alone for a while: {why}")) }
 }
 
 fn unresolved(error: PortError) -> Unresolved {
@@ -353,9 +354,9 @@ fn unresolved(error: PortError) -> Unresolved {
 }
 
 fn lasting(why: String) -> Unresolved {
-    Unresolved { why, lasting: true, rest: Duration::ZERO }
+    Unresolved { lasting: true, ..passing(why) }
 }
 
 fn passing(why: String) -> Unresolved {
-    Unresolved { why, lasting: false, rest: Duration::ZERO }
+    Unresolved { why, lasting: false, busy: false, rest: Duration::ZERO }
 }

@@ -119,7 +119,7 @@ fn found(revision: &str, name: &str) -> Result<Found, Unresolved> {
 /// Why a look brought nothing that only a person can mend.
 #[track_caller]
 fn lasting(look: Result<Found, Unresolved>) -> String {
-    let Unresolved { why, lasting, rest } = look.expect_err("nothing was found");
+    let Unresolved { why, lasting, busy: _, rest } = look.expect_err("nothing was found");
     assert!(lasting && rest.is_zero(), "{why}");
     why
 }

@@ -25,7 +25,7 @@ use objects::repo::view::{EndedView, QuestionView, RunView, View, own_step, view
 pub enum Asker {
     /// The one question that a Repo may ask.
     Open,
-    /// To run once more what was applied, which it does not ask.
+    /// To run once more what was applied, or the wanted commit that changes nothing of it, which it does not ask.
     Again,
 }
 
@@ -155,15 +155,22 @@ fn once_more(view: &View) -> Result<Open, Error> {
         let what = format!("{name} is to run {}, which is newer", head.revision);
         return Err(Error::NotAsking { what, waits: view.waits.clone() });
     }
+    // What changes nothing here is run in the place of what was applied: the yes is to it, and to no newer one.
+    let wanted = view.head.as_ref().map_or(&run.revision, |head| &head.revision);
+    let words = match view.unchanged() {
+        Some(_) => format!("{} is run, the wanted commit, though it changes nothing here", wanted.short()),
+        None => "what was applied is run once more".to_owned(),
+    };
     Ok(Open {
-        words: "what was applied is run once more".to_owned(),
+        follows: format!("After a yes {} is run. What a plan would change is asked about as always.", wanted.short()),
+        instead: format!(
+            "{name} has run meanwhile, or another commit is wanted: its ticket is {ticket} now, and {words}"
+        ),
+        words,
         since_ms: None,
-        about: format!("{name}: {}, {}", view.head.as_ref().map_or(&run.revision, |head| &head.revision), view.source),
-
+        about: format!("{name}: {wanted}, {}", view.source),
         known: view.unchanged().map(str::to_owned).into_iter().collect(),
-        follows: "After a yes it is run once more. What a plan would change is asked about as always.".to_owned(),
         gates: view.gates.clone(),
-        instead: format!("{name} has run meanwhile: its ticket is {ticket} now"),
         yes_to: format!("another run of {name}"),
         mark: None,
         ticket,

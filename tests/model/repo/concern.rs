@@ -14,7 +14,7 @@ const MORE: &str = "more";
 
 /// What is said where nothing could be asked.
 pub fn untold() -> Unresolved {
-    Unresolved { why: "no answer".to_owned(), lasting: false, rest: Duration::ZERO }
+    Unresolved { why: "no answer".to_owned(), lasting: false, busy: false, rest: Duration::ZERO }
 }
 
 impl World {

@@ -221,7 +221,7 @@ impl Past {
         let Some(run) = &status.run else { return };
         let seq = run.attempt.seq;
         // Said once more it is the same wish: it was counted, and its run has begun or will.
-        if again(UID, run).is_some_and(|of_run| of_run == ticket) {
+        if again(UID, run, status.head.as_ref()).is_some_and(|of_run| of_run == ticket) {
             self.edition = edition;
             self.wanted.insert(seq);
             return;

@@ -70,7 +70,8 @@ impl State {
 
     /// What a person says to have the applied commit run once more.
     pub fn ticket_again(&self) -> Option<String> {
-        again(UID, self.object.status.run.as_ref()?)
+        let status = &self.object.status;
+        again(UID, status.run.as_ref()?, status.head.as_ref())
     }
 
     fn say(&mut self, ticket: String) {

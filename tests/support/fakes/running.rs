@@ -161,7 +161,7 @@ impl World {
 impl Heads for World {
     async fn resolve(&self, repo: &RepoId, _: &Spec, begins: &Begins<'_>) -> Result<Found, Unresolved> {
         begins();
-        let unresolved = |why: String| Unresolved { why, lasting: false, rest: Duration::ZERO };
+        let unresolved = |why: String| Unresolved { why, lasting: false, busy: false, rest: Duration::ZERO };
         let lost = self.port("git.resolve", &repo.to_string()).await.map_err(|error| unresolved(error.to_string()))?;
         let revision = self.state().runs.heads.get(repo).cloned();
         match revision.filter(|_| !lost) {
@@ -173,7 +173,9 @@ impl Heads for World {
     async fn compare(&self, repo: &RepoId, question: &Comparison) -> Result<bool, Unresolved> {
         match self.port("git.compare", &repo.to_string()).await {
             Ok(false) => Ok(self.state().runs.idle.contains(&question.head)),
-            Ok(true) | Err(_) => Err(Unresolved { why: "no answer".to_owned(), lasting: false, rest: Duration::ZERO }),
+            Ok(true) | Err(_) => {
+                Err(Unresolved { why: "no answer".to_owned(), lasting: false, busy: false, rest: Duration::ZERO })
+            }
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Questions to people. A question has a ticket, and an answer that names another ticket is nothing.
 
 use crate::repo::Repo;
-use crate::repo::status::{Attempt, Phase, Plan, Question, Run, Waiting};
+use crate::repo::status::{Attempt, Head, Phase, Plan, Question, Run, Waiting};
 use crate::status::Approval;
 use kernel::id::digest;
 use kernel::machine::Timestamp;
@@ -38,12 +38,16 @@ impl Question {
 impl Repo {
     /// Whether a person wants what was applied to be run once more.
     pub(super) fn is_wanted_again(&self, run: &Run) -> bool {
-        again(&self.own.object.uid, run).is_some_and(|ticket| self.own.object.answers.approve(&ticket))
+        self.again(run).is_some_and(|ticket| self.own.object.answers.approve(&ticket))
+    }
+
+    fn again(&self, run: &Run) -> Option<String> {
+        again(&self.own.object.uid, run, self.own.status.draft.head.as_ref())
     }
 
     /// Their yes to that.
     pub(super) fn volunteered(&self, now: Timestamp, run: &Run) -> Option<Approval> {
-        let ticket = again(&self.own.object.uid, run).filter(|_| self.is_wanted_again(run))?;
+        let ticket = self.again(run).filter(|_| self.is_wanted_again(run))?;
         let answers = &self.own.object.answers;
         let (by, overrides) = (answers.by.clone(), answers.overrides(&ticket));
         Some(Approval { by, overrides, ticket, at_ms: self.own.wall_ms(now) })
@@ -71,9 +75,16 @@ impl Repo {
     }
 }
 
-/// The ticket of a yes by which what was applied is run once more: nobody is asked for it.
-pub fn again(uid: &str, run: &Run) -> Option<String> {
-    (run.phase == Phase::Succeeded).then(|| ticket(uid, run, Question::Again))
+/// The ticket of a yes by which what was applied is run once more: nobody is asked for it. Where another commit is wanted, which changes
+/// nothing here, that one is run: the ticket is of it, and is void as soon as a newer one is wanted.
+pub fn again(uid: &str, run: &Run, head: Option<&Head>) -> Option<String> {
+    (run.phase == Phase::Succeeded).then(|| {
+        let of_run = ticket(uid, run, Question::Again);
+        match head.filter(|head| head.revision != run.revision) {
+            Some(head) => digest("again", [&*of_run, head.revision.as_str()]).chars().take(TICKET_DIGITS).collect(),
+            None => of_run,
+        }
+    })
 }
 
 /// The changes of a plan, to follow other words.

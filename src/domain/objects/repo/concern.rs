@@ -4,7 +4,7 @@
 //! - The base is always what this Repo applied, never the head before: a commit that was passed over may have changed something.
 //! - Content alone counts, so there and back again is no change, nor is a merge.
 //! - Without a base the commit is run: the first, one after a run that did not succeed, or under other settings than those applied.
-//! - What cannot be told is asked for again, for a while; then the commit is run.
+//! - What cannot be told is asked for again, for a while, also with another commit in between; then the commit is run.
 //!
 //! Not for how git is asked; that is a port.
 
@@ -19,8 +19,11 @@ use kernel::id::CommitId;
 use kernel::machine::Timestamp;
 use kernel::retry::Backoff;
 
-/// How long it is tried to compare two commits before the newer one is run in any case.
+/// How long git may fail to compare two commits before the newer one is run in any case.
 const PATIENCE: Duration = Duration::from_mins(5);
+
+/// The same where git was not asked, for want of a place, or where another commit came before each answer.
+const FAR: Duration = Duration::from_hours(1);
 
 /// Failed comparisons: a host that has just named a commit soon has its folders, too.
 const FAILED: Backoff = Backoff { base: Duration::from_secs(5), cap: Duration::from_mins(1) };
@@ -45,15 +48,38 @@ impl Comparison {
     pub fn paths(&self) -> Vec<String> {
         self.source.concerning().unwrap_or_default()
     }
+
+    /// Whether another question differs in the head alone.
+    fn is_beside(&self, other: &Self) -> bool {
+        self.source == other.source && self.base == other.base
+    }
 }
 
 /// The comparison of the wanted commit.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Weighing {
     call: Call,
-    /// The newest question, and since when it is asked.
-    question: Option<(Box<Comparison>, Timestamp)>,
+    asking: Option<Asking>,
     verdict: Option<Verdict>,
+}
+
+/// What is asked, and for how long nothing could be told. That goes on with another head: one that never rests is run at last, too.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Asking {
+    /// The newest question.
+    question: Box<Comparison>,
+    /// Since when it is asked, or one that differs in the head alone.
+    since: Timestamp,
+    /// Since when git fails at it.
+    failing: Option<Timestamp>,
+}
+
+impl Asking {
+    /// Until when it is tried. What we have no place to ask for is no failure of git's.
+    fn until(&self) -> Timestamp {
+        let far = self.since.after(FAR);
+        self.failing.map_or(far, |since| since.after(PATIENCE).min(far))
+    }
 }
 
 /// What a comparison came to.
@@ -91,39 +117,67 @@ impl Weighing {
 
     /// This is asked now. An answer still outstanding is to another question, and the next is asked behind it.
     fn turn_to(&mut self, now: Timestamp, question: &Comparison) {
-        if self.question.as_ref().is_some_and(|(known, _)| **known == *question) {
-            return;
+        let is_untold = self.verdict.is_none();
+        match &mut self.asking {
+            Some(asking) if *asking.question == *question => return,
+            Some(asking) if is_untold && asking.question.is_beside(question) => {
+                asking.question.as_mut().clone_from(question);
+                return;
+            }
+            Some(_) | None => self.stop(),
         }
-        self.question = Some((Box::new(question.clone()), now));
         self.verdict = None;
+        self.asking = Some(Asking { question: Box::new(question.clone()), since: now, failing: None });
+    }
+
+    /// Nothing is asked now: patience does not run meanwhile. What was told stays true.
+    fn stop(&mut self) {
+        if matches!(self.verdict, None | Some(Verdict::Untold)) {
+            (self.asking, self.verdict) = (None, None);
+        }
         if !self.call.is_asked() {
             self.call.answered();
         }
     }
 
-    /// Until when it is tried.
-    fn until(&self, now: Timestamp) -> Timestamp {
-        self.question.as_ref().map_or(now, |(_, since)| since.after(PATIENCE))
-    }
-
     fn answered(&mut self, now: Timestamp, key: &str, question: &Comparison, answer: Result<bool, Unresolved>) {
-        if self.question.as_ref().is_none_or(|(known, _)| **known != *question) {
+        let Some(asking) = self.asking.as_mut().filter(|asking| asking.question.is_beside(question)) else {
             return self.call.answered();
-        }
+        };
+        let is_outdated = *asking.question != *question;
         match answer {
+            // It says nothing of the newer head, which is asked about at once.
+            Ok(_) if is_outdated => self.call.answered(),
             Ok(alike) => {
                 self.call.answered();
                 self.verdict = Some(if alike { Verdict::Alike } else { Verdict::Differs });
             }
-            Err(Unresolved { why, lasting, rest }) => {
+            Err(Unresolved { why, lasting, busy, rest }) => {
+                if !busy {
+                    asking.failing.get_or_insert(now);
+                }
                 let again = FAILED.from(now, key);
                 // Never later than that: a host may rest for longer than we wait for it.
-                let until = self.until(now);
-                let is_over = lasting || until <= now;
+                let until = asking.until();
+                let is_over = (lasting && !is_outdated) || until <= now;
                 self.call.failed(|failures| again(failures).max(now.after(rest)).min(until.max(now)), why);
                 self.verdict = is_over.then_some(Verdict::Untold);
             }
         }
+    }
+
+    /// Whether it was tried for long enough.
+    fn is_over(&self, now: Timestamp) -> bool {
+        self.call.is_due(now) && self.asking.as_ref().is_some_and(|asking| asking.until() <= now)
+    }
+
+    /// Why it could not be told the last time, and how long that may last.
+    fn trouble(&self) -> Option<String> {
+        let lasts = match self.asking.as_ref().and_then(|asking| asking.failing) {
+            Some(_) => "5 minutes",
+            None => "an hour",
+        };
+        self.call.last_reason().map(|why| format!("if that lasts for {lasts}, it is run: {why}"))
     }
 }
 
@@ -142,17 +196,28 @@ impl Repo {
 
     /// Whether the wanted commit, which is news, changes anything that concerns this Repo; asks git.
     pub(super) fn weigh(&mut self, now: Timestamp, spec: &Spec, head: &Head, effects: &mut Vec<Effect>) -> Weighed {
-        let Some(question) = self.comparison(spec, head) else { return Weighed::Run };
+        let Some(question) = self.comparison(spec, head) else {
+            self.weighing.stop();
+            return Weighed::Run;
+        };
         self.weighing.turn_to(now, &question);
         let weighing = &mut self.weighing;
         match weighing.verdict {
             Some(Verdict::Alike) => {
+                // A started Job that the status does not know is found first: its commit is not what was applied.
+                if self.jobs.known().is_none() {
+                    let why = self.jobs.trouble();
+                    return Weighed::Asking(why.map(|why| format!("its Jobs and pods cannot be listed: {why}")));
+                }
+                if !self.own.status.is_free(now) {
+                    return Weighed::Asking(None);
+                }
                 self.pass_over(now, spec, question);
                 Weighed::Unchanged
             }
             Some(Verdict::Differs) => Weighed::Run,
             Some(Verdict::Untold) => {
-                let why = weighing.call.last_reason().unwrap_or_default();
+                let why = weighing.call.last_reason().unwrap_or("another commit came before each answer");
                 // Without the commits: of each cause it is told once.
                 let under = under(&spec.source);
                 let words =
@@ -160,7 +225,7 @@ impl Repo {
                 self.own.tell_faulty(now, &words);
                 Weighed::Run
             }
-            None if weighing.call.is_due(now) && weighing.call.is_failing() && weighing.until(now) <= now => {
+            None if weighing.is_over(now) => {
                 weighing.verdict = Some(Verdict::Untold);
                 self.weigh(now, spec, head, effects)
             }
@@ -169,19 +234,23 @@ impl Repo {
                     weighing.call.asked();
                     effects.push(Effect::Compare(Box::new(question)));
                 }
-                Weighed::Asking(weighing.call.last_reason().map(str::to_owned))
+                Weighed::Asking(weighing.trouble())
             }
         }
     }
 
-    /// Whether it is still asked, or is to be, if this commit concerns the Repo: until then nothing else is needed to run it.
+    /// The wanted commit is no news: nothing is asked about it.
+    pub(super) fn stop_weighing(&mut self) {
+        self.weighing.stop();
+    }
+
+    /// Whether git is still asked, or is to be, if this commit concerns the Repo: until then nothing else is needed.
     pub(super) fn is_being_weighed(&self, spec: &Spec, head: &Head) -> bool {
-        let verdict = |question: &Comparison| {
-            let known = self.weighing.question.as_ref().filter(|(known, _)| **known == *question);
-            known.and(self.weighing.verdict)
+        let is_told = |question: &Comparison| {
+            let known = self.weighing.asking.as_ref().filter(|known| *known.question == *question);
+            known.is_some() && self.weighing.verdict.is_some()
         };
-        self.comparison(spec, head)
-            .is_some_and(|question| !matches!(verdict(&question), Some(Verdict::Differs | Verdict::Untold)))
+        self.comparison(spec, head).is_some_and(|question| !is_told(&question))
     }
 
     pub(super) fn compared(&mut self, now: Timestamp, question: &Comparison, answer: Result<bool, Unresolved>) {

@@ -35,6 +35,8 @@ pub struct Unresolved {
     pub why: String,
     /// Only a person can mend it: no such ref, a wrong password.
     pub lasting: bool,
+    /// There was no place for it: nothing was asked.
+    pub busy: bool,
     /// Not to be asked again before this time has passed: what the host demands, or how long what failed is left alone.
     pub rest: Duration,
 }
@@ -135,7 +137,7 @@ impl Repo {
     }
 
     pub(super) fn resolve_failed(&mut self, now: Timestamp, unresolved: Unresolved) {
-        let Unresolved { why, lasting, rest } = unresolved;
+        let Unresolved { why, lasting, busy: _, rest } = unresolved;
         if self.looking.call.is_outdated() {
             self.looking.call = Call::due(now);
             return;

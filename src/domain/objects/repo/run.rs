@@ -70,7 +70,7 @@ impl fmt::Display for Stand {
             Self::Looking => f.write_str("the commit is being looked for"),
             Self::Comparing(what, None) => write!(f, "it is being looked at whether {what}"),
             Self::Comparing(what, Some(why)) => {
-                write!(f, "it cannot be told whether {what}; if that lasts for 5 minutes, it is run: {why}")
+                write!(f, "it cannot be told whether {what}; {why}")
             }
             Self::Done => f.write_str("nothing is left to do"),
             Self::Suspended(why) => write!(f, "suspended: {why}"),
@@ -127,6 +127,8 @@ impl Repo {
                 }
                 Weighed::Unchanged => {}
             }
+        } else {
+            self.stop_weighing();
         }
         match (phase, &spec) {
             (Some(Phase::Started), _) => self.started(now, effects),

@@ -151,9 +151,12 @@ impl Stage {
             Effect::Object(Own::Look) => Event::Object(Life::Looked(Some(Box::new(self.stored.clone())))),
             Effect::Resolve(_) => match self.head {
                 Ok(head) => Event::Resolved(found(head)),
-                Err(why) => {
-                    Event::ResolveFailed(Unresolved { why: why.to_owned(), lasting: false, rest: Duration::ZERO })
-                }
+                Err(why) => Event::ResolveFailed(Unresolved {
+                    why: why.to_owned(),
+                    lasting: false,
+                    busy: false,
+                    rest: Duration::ZERO,
+                }),
             },
             Effect::Compare(question) => {
                 self.compared += 1;

@@ -12,7 +12,7 @@ use crate::repo::ask::again;
 use crate::repo::concern::unchanged_words;
 use crate::repo::job::{StepKind, logs};
 use crate::repo::spec::Object;
-use crate::repo::status::{Action, ConditionKind, Ended, Phase, Plan, Run, Status, Waiting};
+use crate::repo::status::{Action, ConditionKind, Ended, Head, Phase, Plan, Run, Status, Waiting};
 use crate::status::ConditionView;
 use kernel::id::{CommitId, RepoId, RunSeq};
 
@@ -96,7 +96,7 @@ pub struct RunView {
     pub ended_ms: Option<i64>,
     /// Commits whose place it took: they are not run.
     pub skipped: Vec<CommitId>,
-    /// Of one that succeeded: the ticket of a yes by which its commit is run once more.
+    /// Of one that succeeded: the ticket of a yes by which its commit is run once more, or the wanted one, which changes nothing here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub again: Option<String>,
 }
@@ -186,7 +186,7 @@ pub fn view(object: &Object, status: &Status) -> View {
                 Some(unchanged_words(&spec.source, record))
             }),
         }),
-        run: status.run.as_ref().map(|one| run(object, one)),
+        run: status.run.as_ref().map(|one| run(object, one, status.head.as_ref())),
         queued: status.next.as_ref().map(|next| QueuedView {
             revision: next.revision.clone(),
             since_ms: next.since_ms,
@@ -217,7 +217,7 @@ const fn has_log(phase: Phase) -> bool {
     }
 }
 
-fn run(object: &Object, run: &Run) -> RunView {
+fn run(object: &Object, run: &Run, head: Option<&Head>) -> RunView {
     let id = &object.id;
     RunView {
         seq: run.attempt.seq,
@@ -236,7 +236,7 @@ fn run(object: &Object, run: &Run) -> RunView {
         started_ms: run.started_ms,
         ended_ms: run.ended_ms,
         skipped: run.skipped.clone(),
-        again: again(&object.uid, run),
+        again: again(&object.uid, run, head),
     }
 }
 

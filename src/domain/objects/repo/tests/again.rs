@@ -23,8 +23,8 @@ fn applied(approval: Approving) -> Stage {
 }
 
 impl Stage {
-    fn again(&self) -> Option<String> {
-        again("uid-1", self.run())
+    pub(super) fn again(&self) -> Option<String> {
+        again("uid-1", self.run(), self.stored.status.head.as_ref())
     }
 
     /// A person says yes to another run.

@@ -1,7 +1,7 @@
 //! Commits that change nothing of what concerns a Repo.
 
 use super::*;
-use crate::repo::status::Unchanged;
+use crate::repo::status::{Attempt, Unchanged};
 
 fn watching(paths: &[&str]) -> Spec {
     let mut spec = spec(Approving::Auto);
@@ -39,7 +39,7 @@ impl Stage {
 }
 
 fn failing(lasting: bool) -> Unresolved {
-    Unresolved { why: "no folders".to_owned(), lasting, rest: Duration::ZERO }
+    Unresolved { why: "no folders".to_owned(), lasting, busy: false, rest: Duration::ZERO }
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn a_poke_asks_at_once_and_a_person_may_run_what_was_passed_over() {
     stage.edit(|object| object.answers.poked = Some("now".to_owned()));
     stage.pass(Duration::from_secs(2));
     assert_eq!((stage.ready().1, stage.compared), ("Unchanged", 2));
-    let ticket = again("uid-1", stage.run()).expect("it succeeded");
+    let ticket = stage.again().expect("it succeeded");
     stage.approve(&ticket);
     stage.pass(Duration::from_secs(2));
     assert_eq!((stage.started.len(), stage.run().revision.as_str(), stage.unchanged()), (2, B, None));
@@ -173,4 +173,127 @@ fn while_a_person_stops_it_nothing_is_asked() {
     assert_eq!((stage.compared, stage.ready().1), (0, "Suspended"));
     stage.edit_spec(|spec| spec.suspended = None);
     assert_eq!((stage.compared, stage.ready().1, stage.started.len()), (1, "Unchanged", 1));
+}
+
+#[test]
+fn a_head_that_never_rests_is_run_though_git_never_tells() {
+    let mut stage = applied(&[]);
+    stage.alike = Err(failing(false));
+    stage.push(B);
+    stage.push(C);
+    assert_eq!((stage.started.len(), stage.ready().1), (1, "Comparing"));
+    for head in [B, C].repeat(4) {
+        stage.push(head);
+    }
+    assert_eq!(stage.started.len(), 2, "patience does not begin anew with each of them");
+    let mut slow = applied(&[]);
+    slow.held = vec!["compare"];
+    for head in [B, C].repeat(32) {
+        slow.push(head);
+        // Each answer comes when another commit is wanted already.
+        for effect in std::mem::take(&mut slow.kept) {
+            let Effect::Compare(question) = effect else { continue };
+            if question.head.as_str() == head {
+                slow.kept.push(Effect::Compare(question));
+            } else {
+                slow.feed(Event::Compared(question, Ok(true)));
+            }
+        }
+    }
+    assert_eq!(slow.started.len(), 2, "nor for ever where each answer is too late");
+}
+
+#[test]
+fn a_yes_is_to_the_commit_that_was_shown_and_to_no_newer_one() {
+    for approval in [Approving::Auto, Approving::Revision] {
+        let mut stage = Stage::new(Spec { approval, ..watching(&[]) });
+        stage.alike = Ok(&[A, B, C]);
+        stage.pass(Duration::from_secs(5));
+        if approval == Approving::Revision {
+            stage.approve(&stage.ticket());
+        }
+        stage.applies();
+        stage.push(A);
+        let of_applied = stage.again().expect("it succeeded");
+        stage.push(B);
+        let of_b = stage.again().expect("it succeeded");
+        stage.push(C);
+        for void in [of_applied, of_b] {
+            stage.approve(&void);
+            stage.pass(Duration::from_mins(2));
+            assert_eq!((stage.started.len(), stage.unchanged()), (1, Some((C, A))), "{approval:?}");
+        }
+        stage.approve(&stage.again().expect("it succeeded"));
+        stage.pass(Duration::from_secs(2));
+        assert_eq!((stage.started.len(), stage.run().revision.as_str()), (2, C), "{approval:?}");
+    }
+}
+
+#[test]
+fn want_of_a_place_is_no_failure_of_git_and_holds_it_for_an_hour_at_most() {
+    let mut stage = applied(&[]);
+    stage.alike = Err(Unresolved { busy: true, ..failing(false) });
+    stage.head = Ok(B);
+    stage.pass(Duration::from_mins(50));
+    assert_eq!((stage.started.len(), stage.ready()), (1, (None, "Comparing")));
+    assert!(stage.message().ends_with("if that lasts for an hour, it is run: no folders"), "{}", stage.message());
+    let mut freed = applied(&[]);
+    freed.alike = Err(Unresolved { busy: true, ..failing(false) });
+    freed.head = Ok(B);
+    freed.pass(Duration::from_mins(50));
+    freed.alike = Err(failing(false));
+    freed.pass(Duration::from_mins(4));
+    assert_eq!(freed.started.len(), 1, "git has failed for less than 5 minutes");
+    freed.pass(Duration::from_mins(3));
+    assert_eq!(freed.started.len(), 2);
+    stage.pass(Duration::from_mins(12));
+    assert_eq!((stage.started.len(), stage.run().revision.as_str()), (2, B));
+}
+
+#[test]
+fn patience_does_not_run_while_nobody_asks() {
+    let suspend = |why: Option<&str>| {
+        let why = why.map(str::to_owned);
+        move |spec: &mut Spec| spec.suspended = why
+    };
+    let mut stage = applied(&[]);
+    stage.alike = Err(failing(false));
+    stage.push(B);
+    stage.edit_spec(suspend(Some("audit")));
+    stage.pass(Duration::from_mins(10));
+    stage.edit_spec(suspend(None));
+    assert_eq!((stage.started.len(), stage.ready().1), (1, "Comparing"));
+    stage.push(A);
+    stage.pass(Duration::from_mins(10));
+    stage.push(B);
+    assert_eq!((stage.started.len(), stage.ready().1), (1, "Comparing"), "nor while nothing is new");
+    let mut untold = applied(&[A, B]);
+    untold.alike = Err(failing(true));
+    untold.held = vec!["watch_jobs"];
+    untold.push(B);
+    untold.edit_spec(suspend(Some("audit")));
+    untold.alike = Ok(&[A, B]);
+    untold.held.clear();
+    untold.edit_spec(suspend(None));
+    assert_eq!((untold.started.len(), untold.compared, untold.ready().1), (1, 2, "Unchanged"), "it is asked anew");
+}
+
+#[test]
+fn a_started_job_that_the_status_does_not_know_is_found_before_a_commit_is_passed_over() {
+    let mut stage = applied(&[A, B]);
+    let attempt = Attempt { seq: RunSeq(5), number: 1, action: Action::Apply };
+    let (name, pods) = ("found".to_owned(), Pods { active: 1, ..Pods::default() });
+    let known = stage.job();
+    let job = Job {
+        name,
+        uid: "job-found".to_owned(),
+        attempt,
+        revision: C.parse().expect("an id"),
+        pods,
+        end: None,
+        ..known
+    };
+    stage.jobs.insert(job.name.clone(), job);
+    stage.push(B);
+    assert_eq!((stage.run().attempt.seq, stage.run().phase, stage.unchanged()), (RunSeq(5), Phase::Started, None));
 }

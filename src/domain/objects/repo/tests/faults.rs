@@ -119,7 +119,12 @@ fn a_poke_while_git_is_asked_is_followed_by_another_look() {
         stage.held.clear();
         stage.feed(match fails {
             false => Event::Resolved(found(A)),
-            true => Event::ResolveFailed(Unresolved { why: "cut".to_owned(), lasting: false, rest: Duration::ZERO }),
+            true => Event::ResolveFailed(Unresolved {
+                why: "cut".to_owned(),
+                lasting: false,
+                busy: false,
+                rest: Duration::ZERO,
+            }),
         });
         stage.pass(Duration::from_secs(1));
         assert_eq!(stage.run().revision.as_str(), B, "fails: {fails}");
