@@ -294,6 +294,11 @@ fn a_started_job_that_the_status_does_not_know_is_found_before_a_commit_is_passe
         ..known
     };
     stage.jobs.insert(job.name.clone(), job);
+    stage.held = vec!["compare"];
     stage.push(B);
+    stage.held.clear();
+    let kept = std::mem::take(&mut stage.kept);
+    stage.perform(kept);
+    stage.pass(Duration::from_secs(2));
     assert_eq!((stage.run().attempt.seq, stage.run().phase, stage.unchanged()), (RunSeq(5), Phase::Started, None));
 }
