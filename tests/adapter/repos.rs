@@ -288,7 +288,7 @@ async fn a_commit_that_changes_nothing_here_is_said_to_be_and_can_be_run_all_the
     world.api.patch(Kind::Repo, "platform", "infra", &status).unwrap();
     let words = "bbbbbbbbbbbb changes nothing under infra, modules since aaaaaaaaaaaa, which was applied";
     let explained = async || explain(Asked::Desk(&world.desk), &infra(), Output::Table).await;
-    has(&explained().await, 0, &[words, "run 4 of aaaaaaaaaaaa"]);
+    has(&explained().await, 0, &[words, "4 of aaaaaaaaaaaa"]);
     has(
         &list(&world.desk, None, Output::Table).await,
         0,

@@ -12,6 +12,7 @@ use crate::actors::observation::Observation;
 use crate::actors::ports::Ports;
 use crate::actors::send_even_if_full;
 use crate::actors::supervisor::Supervisor;
+use crate::actors::webhook::Webhook;
 use objects::ports::pipeline::Promoting;
 use objects::ports::repo::Running;
 
@@ -91,6 +92,11 @@ impl Apart {
             all
         }
     }
+}
+
+/// Where notices go.
+pub(super) fn outbox(webhook: &Addr<Webhook>) -> Outbox {
+    Outbox { tell: webhook.clone().recipient(), resend: webhook.clone().recipient() }
 }
 
 impl Drop for Apart {

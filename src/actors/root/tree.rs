@@ -5,13 +5,13 @@ use std::time::Duration;
 use actix::Addr;
 use futures_util::future::OptionFuture;
 
-use super::apart::Apart;
+use super::apart::{Apart, outbox};
 use super::parent::Parent;
 use super::{OBSERVE_WITHIN, Root};
 use crate::actors::Env;
 use crate::actors::cluster_group::ClusterGroupActor;
 use crate::actors::deployment_watcher::DeploymentWatcher;
-use crate::actors::directory::{Directory, Edge, Outbox, PeersRestarted};
+use crate::actors::directory::{Directory, Edge, PeersRestarted};
 use crate::actors::invalidator::Invalidator;
 use crate::actors::message::{Drain, Observe, Wanted};
 use crate::actors::observation::Observation;
@@ -194,8 +194,4 @@ impl Tree {
             drop(apart);
         }
     }
-}
-
-fn outbox(webhook: &Addr<Webhook>) -> Outbox {
-    Outbox { tell: webhook.clone().recipient(), resend: webhook.clone().recipient() }
 }

@@ -52,6 +52,10 @@ fn spec(approval: Approving) -> Spec {
     }
 }
 
+fn unresolved(why: &str) -> Unresolved {
+    Unresolved { why: why.to_owned(), lasting: false, busy: false, rest: Duration::ZERO }
+}
+
 /// An API server, a git host, and one machine.
 struct Stage {
     repo: Repo,
@@ -151,12 +155,7 @@ impl Stage {
             Effect::Object(Own::Look) => Event::Object(Life::Looked(Some(Box::new(self.stored.clone())))),
             Effect::Resolve(_) => match self.head {
                 Ok(head) => Event::Resolved(found(head)),
-                Err(why) => Event::ResolveFailed(Unresolved {
-                    why: why.to_owned(),
-                    lasting: false,
-                    busy: false,
-                    rest: Duration::ZERO,
-                }),
+                Err(why) => Event::ResolveFailed(unresolved(why)),
             },
             Effect::Compare(question) => {
                 self.compared += 1;
