@@ -112,7 +112,7 @@ fn lived(mut policy: Policy) -> Vec<Step> {
     steps
 }
 
-/// The rollout once it has asked the edge for all its pages: the looks are booked, and what was told before is out of its record.
+/// The rollout once it has asked the edge for all its pages. Its earlier notices are delivered, and no longer in its record.
 fn asking(mut machine: Rollout) -> Rollout {
     let mut events = VecDeque::new();
     for _ in 0..100 {

@@ -62,14 +62,9 @@ pub async fn resend(
             && request.event.is_none_or(|event| event == delivery.kind)
     };
     let mut chosen = Chosen::default();
-    let (orders, others): (Vec<&Delivery>, Vec<&Delivery>) =
-        all.iter().filter(is_meant).partition(|delivery| delivery.kind == Kind::PromotionStarted);
-    // Whoever gets one deploys what it names, which may be long out of date.
-    let wants_orders = request.event == Some(Kind::PromotionStarted);
-    for delivery in others.into_iter().chain(orders.iter().copied().filter(|_| wants_orders)) {
-        chosen.put(delivery, id.as_ref(), question.namespace.as_deref(), request.now);
+    for delivery in all.iter().filter(is_meant) {
+        chosen.put(delivery, id.as_ref(), question.namespace.as_deref(), request);
     }
-    chosen.orders = orders.into_iter().filter(|delivery| !wants_orders && delivery.is_dead()).count();
     if chosen.asked.is_empty() {
         return match &id {
             Some(id) => nothing(sources, id, &chosen).await,
@@ -154,13 +149,18 @@ struct Chosen<'a> {
 }
 
 impl<'a> Chosen<'a> {
-    fn put(&mut self, delivery: &'a Delivery, id: Option<&Subject>, namespace: Option<&str>, now: bool) {
+    fn put(&mut self, delivery: &'a Delivery, id: Option<&Subject>, namespace: Option<&str>, request: &Request) {
         let about = &delivery.subject;
         let is_meant =
             id.map_or_else(|| namespace.is_none_or(|wanted| wanted == about.namespace()), |wanted| wanted == about);
+        // Whoever gets one deploys what it names, which may be long out of date.
+        let is_order = delivery.kind == Kind::PromotionStarted && request.event != Some(Kind::PromotionStarted);
         match delivery.state {
+            State::Dead { .. } if is_meant && is_order => self.orders += 1,
             State::Dead { .. } if is_meant => self.asked.entry(about.clone()).or_default().push(delivery),
-            State::Pending if is_meant && now => self.asked.entry(about.clone()).or_default().push(delivery),
+            State::Pending if is_meant && request.now && !is_order => {
+                self.asked.entry(about.clone()).or_default().push(delivery);
+            }
             State::Pending if is_meant => self.waiting.push(delivery),
             State::Dead { .. } | State::Pending => {}
         }
@@ -257,4 +257,49 @@ fn words(delivery: &Delivery) -> String {
         State::Pending => format!("{}, the last one: {trouble}", count(*attempts as usize, "attempt", "attempts")),
     };
     format!("{} to {hook} ({state})", kind.name())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kernel::id::{NoticeId, PipelineId, WorkloadId};
+    use notices::delivery::Content;
+
+    fn given_up(subject: Subject, kind: Kind) -> Delivery {
+        Delivery {
+            id: "a1".to_owned(),
+            notice: NoticeId("n1".to_owned()),
+            kind,
+            subject,
+            hook: "ci".to_owned(),
+            content: Content::Parameters,
+            attempts: 10,
+            created_ms: 0,
+            state: State::Dead { reason: "given up".to_owned() },
+            trouble: String::new(),
+            asked: None,
+            trace: String::new(),
+        }
+    }
+
+    #[test]
+    fn an_order_to_deploy_is_left_out_unless_it_is_named_and_is_no_word_about_another_object() {
+        let (web, pipeline) = (WorkloadId::deployment("shop", "web").into(), PipelineId::new("shop", "web").into());
+        let all = [
+            given_up(Subject::clone(&web), Kind::PurgeCompleted),
+            given_up(Subject::clone(&pipeline), Kind::PromotionStarted),
+            given_up(Subject::clone(&pipeline), Kind::PromotionCompleted),
+        ];
+        let chosen = |id: Option<&Subject>, namespace: Option<&str>, event| {
+            let mut chosen = Chosen::default();
+            let request = Request { event, ..Request::default() };
+            all.iter().for_each(|delivery| chosen.put(delivery, id, namespace, &request));
+            (chosen.asked.values().map(Vec::len).sum::<usize>(), chosen.of_orders().is_some())
+        };
+        assert_eq!(chosen(Some(&web), None, None), (1, false), "of another object");
+        assert_eq!(chosen(Some(&pipeline), None, None), (1, true));
+        assert_eq!(chosen(Some(&pipeline), None, Some(Kind::PromotionStarted)), (2, false), "it is named");
+        assert_eq!(chosen(None, None, None), (2, true));
+        assert_eq!(chosen(None, Some("blog"), None), (0, false), "of another namespace");
+    }
 }
