@@ -22,7 +22,7 @@ pub(crate) fn row(view: &View, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     Ok(())
 }
 
-/// `prod 1.2 → 1.3 (Waiting)`.
+/// `prod 1.2 → 1.3 (Waiting)`, and what it comes after where that is not the one to the left.
 pub(crate) fn brief(environment: &EnvironmentView) -> String {
     let at: Vec<&str> = environment.revisions.iter().map(|revision| revision.0.as_str()).collect();
     let at = if at.is_empty() { "?".to_owned() } else { at.join("+") };
@@ -32,5 +32,12 @@ pub(crate) fn brief(environment: &EnvironmentView) -> String {
         format!(" → {} ({}{chosen})", open.revision, open.phase)
     });
     let unready = environment.unsettled.as_ref().filter(|_| open.is_none()).map(|_| " (not ready)".to_owned());
-    format!("{} {at}{}", environment.name, moving.or(unready).unwrap_or_default())
+    let after = after(environment).map(|after| format!(", {after}")).unwrap_or_default();
+    format!("{} {at}{}{after}", environment.name, moving.or(unready).unwrap_or_default())
+}
+
+/// `after eu and us`.
+fn after(environment: &EnvironmentView) -> Option<String> {
+    let names: Vec<&str> = environment.after.iter().map(|name| name.0.as_str()).collect();
+    (!names.is_empty()).then(|| format!("after {}", names.join(" and ")))
 }

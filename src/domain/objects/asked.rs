@@ -111,6 +111,8 @@ pub enum Answer {
 pub(crate) struct AskedGates {
     calendar: Asked,
     verdict: Asked,
+    /// The verdict on what is there already.
+    deployed: Asked,
 }
 
 impl AskedGates {
@@ -140,6 +142,26 @@ impl AskedGates {
         self.verdict.closed("the verdict")
     }
 
+    /// The other system's no to what is there already; asks it when that is due. What it said before is no answer.
+    pub(crate) fn deployed(&mut self, now: Timestamp, question: Question, ask: impl FnOnce(Ask)) -> Option<String> {
+        let topic = Topic::of(&("deployed", &question));
+        self.deployed.ask_about(topic);
+        if self.deployed.is_due(now) {
+            ask(Ask::Verdict(topic, Box::new(question)));
+        }
+        self.deployed.opening.as_ref().filter(|opening| !opening.open).map(|opening| opening.words.clone())
+    }
+
+    /// Nothing is asked about what is there any more.
+    pub(crate) fn forget_deployed(&mut self) {
+        self.deployed = Asked::default();
+    }
+
+    /// The same, which stands before no gate any more.
+    pub(crate) fn rested(self) -> Self {
+        Self { deployed: self.deployed, ..Self::default() }
+    }
+
     /// What the other system has answered to the present question.
     pub(crate) fn agrees(&self) -> Option<bool> {
         self.verdict.opening.as_ref().map(|opening| opening.open)
@@ -149,7 +171,10 @@ impl AskedGates {
     pub(crate) fn answered(&mut self, now: Timestamp, again: impl FnOnce(u32) -> Timestamp, answer: Answer) {
         let (asked, topic) = match &answer {
             Answer::CalendarRead(topic, _) | Answer::CalendarFailed(topic, _) => (&mut self.calendar, *topic),
-            Answer::VerdictGiven(topic, _) | Answer::VerdictFailed(topic, ..) => (&mut self.verdict, *topic),
+            Answer::VerdictGiven(topic, _) | Answer::VerdictFailed(topic, ..) => {
+                let asked = if self.deployed.is_about(*topic) { &mut self.deployed } else { &mut self.verdict };
+                (asked, *topic)
+            }
         };
         if !asked.is_about(topic) {
             return;
@@ -171,11 +196,12 @@ impl AskedGates {
     pub(crate) fn wake(&mut self, now: Timestamp) {
         self.calendar.call.wake(now);
         self.verdict.call.wake(now);
+        self.deployed.call.wake(now);
     }
 
     /// When something must be asked again.
     pub(crate) fn deadline(&self) -> Option<Timestamp> {
-        [&self.calendar.call, &self.verdict.call].into_iter().filter_map(Call::deadline).min()
+        [&self.calendar.call, &self.verdict.call, &self.deployed.call].into_iter().filter_map(Call::deadline).min()
     }
 }
 

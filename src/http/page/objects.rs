@@ -158,8 +158,9 @@ fn before<'a>(past: impl ExactSizeIterator<Item = (i64, Markup, &'a String, &'a 
 }
 
 fn column(environment: &EnvironmentView) -> Markup {
-    let EnvironmentView { name, revisions, unsettled, waits, next, promotion, question, request, targets, .. } =
-        environment;
+    let EnvironmentView {
+        name, after, revisions, unsettled, waits, next, promotion, question, request, targets, ..
+    } = environment;
     let open = promotion.as_ref().filter(|promotion| promotion.open);
     let mood = match (question, waits, unsettled) {
         (Some(_), ..) => "warn",
@@ -168,7 +169,10 @@ fn column(environment: &EnvironmentView) -> Markup {
     };
     html! {
         li.(mood) {
-            p.name { (name) }
+            p.name {
+                (name)
+                @for (index, before) in after.iter().enumerate() { small { (if index > 0 { " and " } else { " after " }) (before) } }
+            }
             p.change {
                 @for (index, revision) in revisions.iter().enumerate() { @if index > 0 { " + " } (revision) }
                 @if revisions.is_empty() { "no revision seen" }

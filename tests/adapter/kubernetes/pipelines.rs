@@ -45,6 +45,7 @@ fn status() -> Status {
         phase: Phase::Waiting,
         started_ms: Some(1_700_000_000_123),
         approval: None,
+        rollback: None,
         chosen: None,
         message: "soaks".to_owned(),
     };

@@ -6,9 +6,10 @@ use objects::apps::app::TargetKey;
 use objects::asked::{Answer, Ask, Opening};
 use objects::owned::{Effect as Own, Event as Life};
 use objects::pipeline::proposal::{Order, Proposed, Request, RequestState};
+use objects::pipeline::spec::Advance;
 use objects::pipeline::{Effect, Event};
 
-use super::world::{How, Mutant, NAMES, State, World, index, is_new, number, sight};
+use super::world::{How, Mutant, NAMES, State, World, index, is_new, number};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PullRequest {
@@ -55,10 +56,12 @@ impl State {
                     (Mutant::NoRecheck, Some(worker)) => self.workers[worker].shown[env].unwrap_or(self.truth[env]),
                     _ => self.truth[env],
                 };
-                let fresh = targets.iter().map(|target| (target.clone(), sight(truth(says(target))))).collect();
-                let before = targets.iter().map(says).filter(|env| *env < index(name));
-                let mut really = before.map(|env| self.truth[env]);
-                let first = really.next().filter(|first| really.all(|runs| runs == *first));
+                let fresh = targets
+                    .iter()
+                    .map(|target| (target.clone(), world.sight(says(target), truth(says(target)))))
+                    .collect();
+                let read = |env: &usize| targets.iter().map(says).any(|one| one == *env);
+                let first = self.rested_on(world, index(name), read);
                 self.past.looked.insert((index(name), *seq));
                 self.past.reads.extend(first.map(|first| (index(name), *seq, first)));
                 Some(Event::Rechecked(name.clone(), *seq, fresh))
@@ -102,6 +105,22 @@ impl State {
             | Effect::FollowSecrets(_)
             | Effect::Object(Own::End) => None,
         }
+    }
+
+    /// The revision for which everything before an environment was as it must be, if all of that was read. Step by step, what one of
+    /// them went on to is newer.
+    fn rested_on(&self, world: &World, env: usize, read: impl Fn(&usize) -> bool) -> Option<u8> {
+        let mut before = world.before(env);
+        if world.advance == Advance::Stepwise {
+            let place = |runs: &u8| world.head.iter().position(|one| one == runs);
+            let all = before.iter().all(read);
+            return before.into_iter().map(|env| self.truth[env]).min_by_key(place).filter(|_| all);
+        }
+        let further: Vec<usize> = before.iter().flat_map(|env| world.before(*env)).collect();
+        before.extend(further);
+        let all = before.iter().all(&read);
+        let mut really = before.into_iter().map(|env| self.truth[env]);
+        really.next().filter(|first| all && really.all(|runs| runs == *first))
     }
 
     /// A program that deploys what it is told, once, and passes over what is older than what it has obeyed.

@@ -23,6 +23,8 @@ pub struct Past {
     wishes: BTreeMap<String, Wish>,
     /// What an environment is not to get by itself, since a person chose something else.
     passed: [BTreeSet<u8>; 3],
+    /// What an environment went back to by itself, and from which revision.
+    back: BTreeSet<(usize, u8, u8)>,
     /// Tickets that a promotion was started with.
     used: BTreeSet<String>,
     /// The promotions of each environment: number and revision.
@@ -31,7 +33,7 @@ pub struct Past {
     created: BTreeSet<(usize, PromotionSeq)>,
     /// The revision that each environment's newest promotion completed with, or was closed at.
     ended: [Option<u8>; 3],
-    /// What each environment runs, and has run since the promotion into the next one was started.
+    /// What each environment runs, and what those before it have run since the promotion into it was started.
     runs: [u8; 3],
     ran: [BTreeSet<u8>; 3],
 }
@@ -51,13 +53,14 @@ fn promotion(status: &Status, env: usize) -> Option<&Promotion> {
 }
 
 impl Past {
-    pub fn note_truth(&mut self, truth: &[u8; 3]) {
+    pub fn note_truth(&mut self, world: &World, truth: &[u8; 3]) {
         self.runs = *truth;
         for (env, runs) in truth.iter().enumerate() {
-            self.ran[env].insert(*runs);
+            self.ran[env].extend(world.before(env).into_iter().map(|before| truth[before]));
             let is_chosen = |wish: &Wish| wish.env == env && wish.runs == *runs;
             // It has what is newer than all that it was chosen over.
-            if !self.passed[env].contains(runs) && !self.wishes.values().any(is_chosen) {
+            let went_back = self.back.iter().any(|(of, had, _)| (of, had) == (&env, runs));
+            if !self.passed[env].contains(runs) && !self.wishes.values().any(is_chosen) && !went_back {
                 self.passed[env].clear();
             }
         }
@@ -92,7 +95,15 @@ impl Past {
 
     /// A promotion is in the object for the first time. What a person chose becomes one, with all that was to be there before it held
     /// back.
-    fn judge_begun(&mut self, env: usize, new: &Promotion) {
+    fn judge_begun(&mut self, world: &World, env: usize, new: &Promotion) {
+        if new.rollback.is_some() {
+            let bad = new.from.as_ref().map(number);
+            self.promise(Promise::ChoiceStands, bad.is_some() && bad == world.stuck);
+            let once = bad.is_some_and(|bad| self.back.insert((env, number(&new.revision), bad)));
+            self.promise(Promise::NotPromotedTwice, once);
+            self.passed[env].extend(bad);
+            return;
+        }
         let ticket = new.approval.as_ref().map(|approval| approval.ticket.clone());
         let Some(wish) = ticket.and_then(|ticket| self.wishes.get_mut(&ticket)) else { return };
         let is_first = *wish.made.get_or_insert(new.seq) == new.seq;
@@ -112,7 +123,7 @@ impl Past {
     }
 
     /// A write was sent, by a worker that sees this.
-    pub fn judge_sent(&mut self, durable: &Status, sent: &Status, shown: &[Option<u8>; 3]) {
+    pub fn judge_sent(&mut self, world: &World, durable: &Status, sent: &Status, shown: &[Option<u8>; 3]) {
         for env in 1..3 {
             let Some(after) = promotion(sent, env) else { continue };
             let before = promotion(durable, env).filter(|before| before.seq == after.seq);
@@ -122,7 +133,10 @@ impl Past {
             }
             match after.phase {
                 Phase::Started => self.promise(Promise::UnknownDecidesNothing, shown[env].is_some()),
-                Phase::Withdrawn => self.promise(Promise::UnknownDecidesNothing, shown[env - 1].is_some()),
+                Phase::Withdrawn => {
+                    let seen = world.before(env).into_iter().any(|before| shown[before].is_some());
+                    self.promise(Promise::UnknownDecidesNothing, seen);
+                }
                 _ => {}
             }
         }
@@ -141,7 +155,7 @@ impl Past {
             let old = promotion(before, env);
             let runs = number(&new.revision);
             if !self.known.contains_key(&(env, new.seq)) {
-                self.judge_begun(env, new);
+                self.judge_begun(world, env, new);
             }
             let first = *self.known.entry((env, new.seq)).or_insert(runs);
             let same = old.filter(|old| old.seq == new.seq);
@@ -169,7 +183,8 @@ impl Past {
                 let read = |(of, seq, now): &(usize, PromotionSeq, u8)| {
                     (*of, *seq) == (env, new.seq) && (*now == runs || went_on(*now))
                 };
-                let is_chosen = self.is_wish(&new.approval);
+                let goes_back = new.rollback.is_some();
+                let is_chosen = goes_back || self.is_wish(&new.approval);
                 let looked = is_chosen && self.looked.contains(&(env, new.seq));
                 self.promise(Promise::RestsOnFreshReads, looked || self.reads.iter().any(read));
                 let yes = new.approval.as_ref().map(|approval| approval.ticket.clone());
@@ -179,13 +194,13 @@ impl Past {
                 if said && self.passed[env].contains(&runs) {
                     self.passed[env].clear();
                 }
-                self.promise(Promise::NotPromotedTwice, said || self.ended[env] != Some(runs));
+                self.promise(Promise::NotPromotedTwice, said || goes_back || self.ended[env] != Some(runs));
                 let once = yes.is_none_or(|ticket| said && self.used.insert(ticket));
                 self.promise(Promise::YesCountsOnce, once && (said || !manual));
-                self.ran[env - 1] = BTreeSet::from([self.runs[env - 1]]);
+                self.ran[env] = world.before(env).into_iter().map(|before| self.runs[before]).collect();
             }
             Phase::Withdrawn | Phase::Superseded if is_past_start(was) => {
-                let left = self.ran[env - 1].iter().any(|ran| *ran != runs);
+                let left = self.ran[env].iter().any(|ran| *ran != runs);
                 self.promise(Promise::StandsUntilLeft, left || changed && world.change != Change::Freeze);
             }
             Phase::Completed | Phase::Abandoned => self.ended[env] = Some(runs),

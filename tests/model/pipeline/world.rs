@@ -1,5 +1,7 @@
 //! The world around a Pipeline.
 
+use std::time::Duration;
+
 use kernel::id::{Environment, NoticeId, PipelineId, Revision, Seq};
 use kernel::machine::{Machine, Timestamp};
 use objects::apps::app::{AppKind, ClusterKey, Present, Sight, TargetKey};
@@ -7,8 +9,8 @@ use objects::gates::Freeze;
 use objects::kept::Answers;
 use objects::owned::{Effect as Own, Event as Life, OwnMachine};
 use objects::pipeline::proposal::{ForgeKind, Order, Repository};
-use objects::pipeline::spec::{Advance, EnvironmentSpec, Gates, Object, PromotionSpec, Spec, Strategy};
-use objects::pipeline::status::{Phase, Status};
+use objects::pipeline::spec::{Advance, EnvironmentSpec, Gates, Object, PromotionSpec, Rollback, Spec, Strategy};
+use objects::pipeline::status::{Cause, Phase, Status};
 use objects::pipeline::{Effect, Event, Pipeline};
 
 use super::action::{Action, Answer};
@@ -21,6 +23,7 @@ const STEPS: usize = 200;
 #[derive(Clone)]
 pub struct World {
     pub advance: Advance,
+    pub shape: Shape,
     /// What staging runs, in the order of time.
     pub head: &'static [u8],
     /// How revisions get into test and prod.
@@ -34,9 +37,22 @@ pub struct World {
     pub versions: u64,
     /// What a person may choose: a revision for an environment.
     pub choices: &'static [(usize, u8)],
+    /// A revision that is ready in staging alone: the others go back from it.
+    pub stuck: Option<u8>,
     /// What the author of the spec changes in it.
     pub change: Change,
     pub mutant: Mutant,
+}
+
+/// Which environments come after which.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// Prod after test, and that after staging.
+    Line,
+    /// Test and prod after staging, beside each other.
+    Fork,
+    /// Test after staging, and prod after both.
+    Join,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -169,14 +185,27 @@ pub fn target(index: usize) -> TargetKey {
     TargetKey::new(ClusterKey::Here, AppKind::new("apps/v1", "Deployment"), NAMES[index], "web")
 }
 
-pub fn sight(number: u8) -> Sight {
-    Sight::Present(Present { uid: "1".to_owned(), unready: None, revision: Ok(revision(number)) })
-}
-
 impl World {
     /// How many environments there are.
     pub fn size(&self) -> usize {
         1 + self.how.iter().take_while(|how| **how != How::None).count()
+    }
+
+    /// What a target says that runs a revision.
+    pub fn sight(&self, env: usize, number: u8) -> Sight {
+        let stuck = env > 0 && self.stuck == Some(number);
+        let unready = stuck.then(|| "0 of 1 pods available".to_owned());
+        Sight::Present(Present { uid: "1".to_owned(), unready, revision: Ok(revision(number)) })
+    }
+
+    /// Those just before an environment.
+    pub fn before(&self, env: usize) -> Vec<usize> {
+        match (env, self.shape) {
+            (0, _) => Vec::new(),
+            (2, Shape::Fork) => vec![0],
+            (2, Shape::Join) => vec![0, 1],
+            _ => vec![env - 1],
+        }
     }
 
     fn spec(&self, changed: bool) -> Spec {
@@ -190,12 +219,14 @@ impl World {
         let size = if changed && self.change == Change::Gone { 1 } else { self.size() };
         let environments = (0..size).map(|index| EnvironmentSpec {
             name: environment(index),
+            after: self.before(index).into_iter().map(environment).collect(),
             targets: vec![target(index)],
             promotion: index.checked_sub(1).and_then(|index| how(self.how[index], is_new)),
             gates: gates(index),
             suspended: false,
             purged: None,
-            stalled_after: std::time::Duration::from_hours(1),
+            stalled_after: Duration::from_hours(1),
+            rollback: self.stuck.map(|_| Rollback { on: vec![Cause::Stalled], within: Duration::from_hours(3) }),
         });
         Spec { environments: environments.collect(), advance: self.advance, suspended: None, passed_over: Vec::new() }
     }
@@ -279,7 +310,7 @@ impl State {
             obeyed: [Seq(0); 3],
             past: Past::default(),
         };
-        state.past.note_truth(&state.truth);
+        state.past.note_truth(world, &state.truth);
         for worker in 0..world.workers {
             state.workers.push(state.worker(world));
             // Everything was seen and written down once before the search begins.
@@ -299,28 +330,28 @@ impl State {
             Action::Move => {
                 self.head += 1;
                 self.truth[0] = world.head[self.head];
-                self.past.note_truth(&self.truth);
+                self.past.note_truth(world, &self.truth);
             }
             Action::Deploy(env) => {
                 self.truth[env] = self.desired[env];
-                self.past.note_truth(&self.truth);
+                self.past.note_truth(world, &self.truth);
             }
             Action::RollBack(env) => {
                 self.left.rolled_back -= 1;
                 self.truth[env] = world.head[0];
                 self.desired[env] = world.head[0];
-                self.past.note_truth(&self.truth);
+                self.past.note_truth(world, &self.truth);
             }
             Action::Show(worker, env) => {
                 let says = self.truth[env];
                 self.workers[worker].shown[env] = Some(says);
-                self.feed(world, worker, Event::Reported(vec![(target(env), sight(says))]));
+                self.feed(world, worker, Event::Reported(vec![(target(env), world.sight(env, says))]));
             }
             Action::Lose(worker, env) => {
                 self.left.unknown -= 1;
                 self.workers[worker].shown[env] = None;
                 let unknown = match world.mutant {
-                    Mutant::UnknownIsElsewhere => sight(9),
+                    Mutant::UnknownIsElsewhere => world.sight(env, 9),
                     _ => Sight::Unknown("no answer".to_owned()),
                 };
                 self.feed(world, worker, Event::Reported(vec![(target(env), unknown)]));
@@ -391,7 +422,7 @@ impl State {
             let broken = machine.breaks(&effect);
             self.past.broken.extend(broken);
             if let Effect::Object(Own::Store(status, _)) = &effect {
-                self.past.judge_sent(machine.durable(), status, &self.workers[worker].shown);
+                self.past.judge_sent(world, machine.durable(), status, &self.workers[worker].shown);
             }
             match effect {
                 Effect::Follow(_) | Effect::FollowSecrets(_) | Effect::Object(Own::End) => {}

@@ -57,17 +57,22 @@ pub fn target(cluster: Option<&str>, namespace: &str) -> TargetKey {
 pub fn environment(name: &str, targets: &[TargetKey]) -> EnvironmentSpec {
     EnvironmentSpec {
         name: Environment(name.to_owned()),
+        after: Vec::new(),
         targets: targets.to_vec(),
         promotion: Some(PromotionSpec { manual: false, strategy: Strategy::Notification }),
         gates: Gates::default(),
         suspended: false,
         purged: None,
         stalled_after: Duration::from_hours(1),
+        rollback: None,
     }
 }
 
-/// A Pipeline as a person applied it.
-pub fn pipeline(name: &str, environments: Vec<EnvironmentSpec>) -> Object {
+/// A Pipeline as a person applied it: each environment after the one before it.
+pub fn pipeline(name: &str, mut environments: Vec<EnvironmentSpec>) -> Object {
+    for place in 1..environments.len() {
+        environments[place].after = vec![environments[place - 1].name.clone()];
+    }
     let spec = Spec { environments, advance: Advance::Latest, suspended: None, passed_over: Vec::new() };
     Object {
         id: PipelineId::new("shop", name),

@@ -5,6 +5,7 @@
 
 use objects::apps::app::ClusterRef;
 use objects::pipeline::spec::Advance;
+use objects::pipeline::status::Cause;
 use serde::Deserialize;
 
 #[cfg(test)]
@@ -17,13 +18,13 @@ use schemars::JsonSchema;
 pub struct PipelineSpec {
     /// The app: one name in all targets.
     pub app_ref: AppRef,
-    /// In order. Revisions appear in the first and are promoted from each to the next.
+    /// In order. Revisions appear in the first and are promoted from each to the next, or to those that name it in after.
     #[cfg_attr(test, schemars(length(min = 1, max = 20)))]
     pub environments: Vec<Environment>,
     /// How a revision gets into an environment that does not say so itself. Without one, environments are observed only.
     pub promotion: Option<Promotion>,
     /// What a revision must have passed before it is promoted into an environment. Latest: all environments before it. Stepwise:
-    /// the one just before it.
+    /// those just before it.
     #[serde(default)]
     pub advance: Advance,
     /// No new promotion starts.
@@ -67,6 +68,9 @@ pub struct Environment {
     /// Its name, which no other environment has.
     #[cfg_attr(test, schemars(length(min = 1, max = 63), regex(pattern = r"^[^\s/:]+$")))]
     pub name: String,
+    /// The environments just before it, all of which a revision must have passed. Without it: the one before it in the list.
+    #[cfg_attr(test, schemars(length(min = 1, max = 20)))]
+    pub after: Option<Vec<String>>,
     /// Where the app is. The environment is settled when all targets are ready at one revision.
     #[serde(default)]
     #[cfg_attr(test, schemars(length(min = 1, max = 50)))]
@@ -83,6 +87,20 @@ pub struct Environment {
     /// A wait longer than this is told, once: 1h unless given, from 1m to 30d.
     #[cfg_attr(test, schemars(length(max = 32)))]
     pub stalled_after: Option<String>,
+    /// When it goes back by itself to what it had. Without it: never.
+    pub rollback: Option<Rollback>,
+}
+
+/// When an environment goes back by itself.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct Rollback {
+    /// verdict: gates.verdict says no to what it has. stalled: it is not ready stalledAfter after it got that.
+    #[cfg_attr(test, schemars(length(min = 1, max = 2)))]
+    pub on: Vec<Cause>,
+    /// For so long after it got a revision: 30m, up to 30d. With stalled longer than stalledAfter.
+    #[cfg_attr(test, schemars(length(min = 1, max = 32)))]
+    pub within: String,
 }
 
 /// Where the app is.

@@ -7,14 +7,16 @@ use std::collections::BTreeSet;
 
 use kernel::id::{Environment, PipelineId};
 use kernel::names::workload_name::WorkloadName;
-use kernel::text::clean_ends;
+use kernel::text::{self, clean_ends};
 use objects::apps::app::{AppKind, TargetKey};
 use objects::apps::ready;
 use objects::pipeline::callers::{App, Called, CalledEnvironment, How};
+use objects::pipeline::graph::{Listed, Placed, arrange};
 use objects::pipeline::proposal::{ForgeKind, Repository};
 use objects::pipeline::spec::{
-    EnvironmentSpec, Gates, Object, PromotionSpec, Purged, PurgedBy, SOAK_TOLERATES, Spec, Strategy, Until,
+    EnvironmentSpec, Gates, Object, PromotionSpec, Purged, PurgedBy, Rollback, SOAK_TOLERATES, Spec, Strategy, Until,
 };
+use objects::pipeline::status::Cause;
 use serde_json::value::RawValue;
 
 use super::checks::{
@@ -71,6 +73,7 @@ pub fn called(json: &str) -> Result<Called, String> {
     };
     let environment = |raw: &raw::Environment| CalledEnvironment {
         name: Environment(raw.name.clone()),
+        after: after(raw),
         namespaces: raw.targets.iter().map(|target| target.namespace.clone()).collect(),
         promotion: raw.promotion.as_ref().map(how),
     };
@@ -121,20 +124,33 @@ impl Reader<'_> {
         if let Some(twice) = raw.environments.iter().find(|one| !names.insert(&one.name)) {
             return invalid(format!("two environments are named {}", twice.name));
         }
-        if raw.environments.first().is_some_and(|first| first.gates.is_some()) {
-            return invalid("the first environment has gates, and nothing is promoted into it");
+        if let Some(first) = raw.environments.first() {
+            for (field, is_there) in [("gates", first.gates.is_some()), ("rollback", first.rollback.is_some())] {
+                if is_there {
+                    return invalid(format!("the first environment has {field}, and nothing is promoted into it"));
+                }
+            }
         }
-        let (with, without): (Vec<_>, Vec<_>) = raw.environments.iter().partition(|one| !one.targets.is_empty());
-        let environments: Result<Vec<_>, _> = with.into_iter().map(|one| self.environment(one)).collect();
+        let listed = raw.environments.iter().map(|one| Listed {
+            name: Environment(one.name.clone()),
+            after: after(one),
+            counts: !one.targets.is_empty(),
+        });
+        let placed = arrange(&listed.collect::<Vec<_>>()).map_err(|why| InvalidSpec(why.to_string()))?;
+        let environments = placed.into_iter().filter_map(|Placed { name, after }| {
+            let raw = raw.environments.iter().find(|one| one.name == name.0)?;
+            Some(self.environment(raw, after))
+        });
+        let without = raw.environments.iter().filter(|one| one.targets.is_empty());
         Ok(Spec {
-            environments: environments?,
+            environments: environments.collect::<Result<_, _>>()?,
             advance: raw.advance,
             suspended: self.metadata.suspended(raw.suspend),
-            passed_over: without.into_iter().map(|one| Environment(one.name.clone())).collect(),
+            passed_over: without.map(|one| Environment(one.name.clone())).collect(),
         })
     }
 
-    fn environment(&self, raw: &raw::Environment) -> Result<EnvironmentSpec, InvalidSpec> {
+    fn environment(&self, raw: &raw::Environment, after: Vec<Environment>) -> Result<EnvironmentSpec, InvalidSpec> {
         let name = &raw.name;
         let is_name = |character: char| !character.is_whitespace() && !matches!(character, '/' | ':');
         if name.is_empty() || name.chars().count() > NAME_CHARS_MAX || !name.chars().all(is_name) {
@@ -142,10 +158,14 @@ impl Reader<'_> {
                 "{name:?} is no name of an environment: 1 to 63 characters without blanks, / and :"
             ));
         }
-        self.known_environment(raw).map_err(|InvalidSpec(why)| InvalidSpec(format!("environment {name}: {why}")))
+        self.known_environment(raw, after).map_err(|InvalidSpec(why)| InvalidSpec(format!("environment {name}: {why}")))
     }
 
-    fn known_environment(&self, raw: &raw::Environment) -> Result<EnvironmentSpec, InvalidSpec> {
+    fn known_environment(
+        &self,
+        raw: &raw::Environment,
+        after: Vec<Environment>,
+    ) -> Result<EnvironmentSpec, InvalidSpec> {
         at_most(TARGETS_MAX, raw.targets.len(), "targets")?;
         let app = &self.raw.app_ref;
         let kind = AppKind {
@@ -164,12 +184,14 @@ impl Reader<'_> {
         let promotion = raw.promotion.as_ref().or(self.raw.promotion.as_ref());
         Ok(EnvironmentSpec {
             name: Environment(raw.name.clone()),
+            after,
             targets: raw.targets.iter().map(target).collect::<Result<_, _>>()?,
             promotion: promotion.map(promotion_of).transpose()?,
             gates: raw.gates.as_ref().map(|gates| self.gates(gates)).transpose()?.unwrap_or_default(),
             suspended: raw.suspend,
             purged: raw.purged.as_ref().map(|raw| self.purged(raw)).transpose()?,
             stalled_after: stalled_after(&raw.stalled_after)?,
+            rollback: raw.rollback.as_ref().map(|rollback| self.rollback(raw, rollback)).transpose()?,
         })
     }
 
@@ -183,6 +205,34 @@ impl Reader<'_> {
             verdict: raw.verdict.as_ref().map(verdict).transpose()?,
             needs: each(&raw.needs, "needs", |one| need(one, namespace, "Pipeline"))?,
         })
+    }
+
+    fn rollback(&self, own: &raw::Environment, raw: &raw::Rollback) -> Result<Rollback, InvalidSpec> {
+        let mut on = raw.on.clone();
+        on.sort();
+        on.dedup();
+        if on.is_empty() {
+            return invalid("rollback.on names no cause: verdict, stalled or both");
+        }
+        if own.promotion.as_ref().or(self.raw.promotion.as_ref()).is_none() {
+            return invalid("rollback, and nothing is promoted into it: it has no `promotion`");
+        }
+        if on.contains(&Cause::Verdict) && own.gates.as_ref().is_none_or(|gates| gates.verdict.is_none()) {
+            return invalid("rollback.on names verdict, and there is no gates.verdict to ask");
+        }
+        let within = duration(&Some(raw.within.clone()), "rollback.within")?.unwrap_or_default();
+        let stalled_after = stalled_after(&own.stalled_after)?;
+        if within.is_zero() {
+            return invalid("rollback.within is empty: 30m, for example");
+        }
+        if on.contains(&Cause::Stalled) && within <= stalled_after {
+            return invalid(format!(
+                "rollback.within ({}) is not longer than stalledAfter ({}), after which alone it is stalled",
+                raw.within,
+                text::duration(stalled_after)
+            ));
+        }
+        Ok(Rollback { on, within })
     }
 
     fn purged(&self, raw: &raw::Purged) -> Result<Purged, InvalidSpec> {
@@ -207,6 +257,11 @@ impl Reader<'_> {
         let Some(until) = until else { return invalid("purged.until is purged or fresh") };
         Ok(Purged { workloads, by: given(&raw.server).map(by).transpose()?, until })
     }
+}
+
+fn after(raw: &raw::Environment) -> Option<Vec<Environment>> {
+    let names = |after: &Vec<String>| after.iter().cloned().map(Environment).collect();
+    raw.after.as_ref().map(names)
 }
 
 fn promotion_of(raw: &raw::Promotion) -> Result<PromotionSpec, InvalidSpec> {

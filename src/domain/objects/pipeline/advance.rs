@@ -35,13 +35,14 @@ impl Pipeline {
         effects
     }
 
-    /// Judges every environment but the first, and returns what each waits for.
+    /// Judges every environment that comes after another, and returns what each waits for.
     fn judge(&mut self, now: Timestamp, spec: &Spec, effects: &mut Vec<Effect>) -> Vec<Option<Pending>> {
         self.drop_strays(now, spec);
         effects.extend(self.ask_edges(now, spec));
-        let mut judged = vec![None];
-        for (index, environment) in spec.environments.iter().enumerate().skip(1) {
-            judged.push(self.attend(now, spec, environment, index, effects));
+        let mut judged = Vec::new();
+        for (index, environment) in spec.environments.iter().enumerate() {
+            let is_first = environment.is_first();
+            judged.push(if is_first { None } else { self.attend(now, spec, environment, index, effects) });
         }
         self.close_requests(now, effects);
         judged

@@ -81,7 +81,7 @@ impl Pipeline {
         let name = &environment.name;
         let promotion = self.own.status.draft.environment(name)?.open()?.clone();
         // What a person chose needs the yes of one, also where nothing else does.
-        let manual = environment.promotion.as_ref().is_some_and(|how| how.manual) || promotion.chosen.is_some();
+        let manual = environment.promotion.as_ref().is_some_and(|how| how.manual) || promotion.is_chosen();
         if !manual || promotion.approval.is_some() {
             let known = self.own.status.draft.environments.get_mut(name)?;
             known.waiting.take_if(|waiting| waiting.question == Question::Approval);

@@ -37,6 +37,8 @@ pub struct App {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CalledEnvironment {
     pub name: Environment,
+    /// Those that it names as just before it. `None`: the one before it in the list.
+    pub after: Option<Vec<Environment>>,
     /// The namespace of each target.
     pub namespaces: Vec<String>,
     /// How a revision gets into it, if it says so itself.
@@ -116,10 +118,20 @@ impl Called {
         self.environments.iter().find(|environment| environment.name.0 == name)
     }
 
-    /// The environment after this one, as far as it is there.
+    /// The environment after this one, as far as it is there: of several the first that has targets.
     fn after(&self, source: &str) -> Option<&CalledEnvironment> {
         let at = self.environments.iter().position(|environment| environment.name.0 == source)?;
-        self.environments.get(at + 1)
+        let follows = |(place, one): &(usize, &CalledEnvironment)| match &one.after {
+            Some(after) => after.iter().any(|before| before.0 == source),
+            None => *place == at + 1,
+        };
+        let mut after = self.environments.iter().enumerate().filter(follows).map(|(_, next)| next);
+        let first = after.next()?;
+        if first.namespaces.is_empty() {
+            after.find(|next| !next.namespaces.is_empty()).or(Some(first))
+        } else {
+            Some(first)
+        }
     }
 
     fn unknown(&self, name: &str) -> NoUse {

@@ -16,8 +16,9 @@ use crate::kept::Answers;
 use crate::pipeline::ask::{approval, ticket};
 use crate::pipeline::judge::{self, Sights};
 use crate::pipeline::promote::{Beginning, Pending};
-use crate::pipeline::spec::{EnvironmentSpec, Object, PromotionSpec, Spec};
-use crate::pipeline::status::{Choice, EnvironmentStatus, OVER_MAX, Phase, Promotion, Question, Status};
+use crate::pipeline::rollback::BY;
+use crate::pipeline::spec::{Advance, EnvironmentSpec, Object, PromotionSpec, Spec, names};
+use crate::pipeline::status::{Cause, Choice, EnvironmentStatus, OVER_MAX, Phase, Promotion, Question, Status};
 use crate::pipeline::{Effect, Pipeline};
 use kernel::id::{Environment, Revision};
 use kernel::machine::{Timestamp, millis};
@@ -68,8 +69,11 @@ pub(super) fn untaken(object: &Object, of: (&Status, &Status)) -> Option<(Enviro
 }
 
 /// Who chose it, and how it relates to what was there; for people.
-pub fn words(by: Option<&str>, relation: &str) -> String {
-    format!("chosen by {}: {relation}", by.unwrap_or("a person who gave no name"))
+pub fn words(by: Option<&str>, rollback: Option<Cause>, relation: &str) -> String {
+    match rollback {
+        Some(_) => relation.to_owned(),
+        None => format!("chosen by {}: {relation}", by.unwrap_or("a person who gave no name")),
+    }
 }
 
 impl Place<'_> {
@@ -89,29 +93,28 @@ impl Place<'_> {
             (Some(has), _) if self.is_older(revision, has) => return format!("goes back from {has}"),
             _ => {}
         }
-        let Some(before) = self.index.checked_sub(1).and_then(|before| self.spec.environments.get(before)) else {
+        let before = self.spec.before(self.index);
+        if before.is_empty() {
             return "nothing is known of where it was".to_owned();
-        };
-        let name = &before.name;
-        if judge::settled(before, self.sights) == Ok(revision) {
-            return format!("{name} is at it");
         }
-        if self.was_before(name, revision) {
-            return format!("{name} was at it");
+        if let Some(is) = before.iter().find(|before| judge::settled(before, self.sights) == Ok(revision)) {
+            return format!("{} is at it", is.name);
         }
-        format!("{name} was not seen at it")
+        if let Some(was) = before.iter().find(|before| self.was_before(before, revision)) {
+            return format!("{} was at it", was.name);
+        }
+        let were = if before.len() > 1 { "were" } else { "was" };
+        format!("{} {were} not seen at it", names(before))
     }
 
     /// Whether the environment, or those before it, had this one before the other.
     fn is_older(&self, revision: &Revision, has: &Revision) -> bool {
         let (Some(own), Some(known)) = (self.own(), self.known()) else { return false };
-        if let Some(trail) = &known.trail {
-            if trail.is_before(revision, has) {
-                return true;
-            }
-            if trail.is_before(has, revision) {
-                return false;
-            }
+        if known.is_before(revision, has) {
+            return true;
+        }
+        if known.is_before(has, revision) {
+            return false;
         }
         let flowed = |of: &Revision| {
             let ended =
@@ -126,10 +129,13 @@ impl Place<'_> {
             || known.promotion.as_ref().is_some_and(|promotion| promotion.chosen.is_none() && replaced(promotion))
     }
 
-    /// Whether the environment before, or those before that one, are known to have been at it.
-    fn was_before(&self, before: &Environment, revision: &Revision) -> bool {
+    /// Whether an environment before, or those before that one, are known to have been at it.
+    fn was_before(&self, before: &EnvironmentSpec, revision: &Revision) -> bool {
         let own = self.own().map(|own| &own.name);
-        let trail = self.known().and_then(|known| known.trail.as_ref());
+        let known = self.known();
+        let together = known.and_then(|known| known.trail.as_ref()).filter(|_| self.spec.advance == Advance::Latest);
+        let trail = together.or_else(|| known?.trail_of(before));
+        let before = &before.name;
         let flowed =
             self.status.history.iter().filter(|ended| ended.revision == *revision && ended.outcome == Phase::Completed);
         trail.is_some_and(|trail| trail.revisions.contains(revision))
@@ -143,7 +149,7 @@ impl Place<'_> {
     fn over(&self, candidate: Option<&Revision>, revision: &Revision) -> Vec<Revision> {
         let known = self.known();
         let earlier = known.and_then(|known| known.chosen.as_ref()).into_iter().flat_map(|chosen| &chosen.over);
-        let trail = known.and_then(|known| known.trail.as_ref()).into_iter().flat_map(|trail| &trail.revisions);
+        let trail = known.into_iter().flat_map(EnvironmentStatus::trails).flat_map(|trail| &trail.revisions);
         let reached = known.and_then(|known| known.reached.as_ref());
         let ended =
             self.status.history.iter().filter(|ended| self.own().is_some_and(|own| own.name == ended.environment));
@@ -152,7 +158,7 @@ impl Place<'_> {
         let promoted = promoted.flat_map(|promotion| promotion.from.iter().chain([&promotion.revision]));
         let has = self.own().into_iter().flat_map(|own| judge::revisions(own, self.sights));
         // Those before it may be on their way to another one, or not be seen just now.
-        let before = self.spec.environments.get(..self.index).unwrap_or_default();
+        let before = self.spec.ancestors(self.index);
         let on_the_way = before.iter().flat_map(|before| judge::revisions(before, self.sights));
         let remembered = before.iter().filter_map(|before| self.status.environment(&before.name));
         let remembered = remembered.flat_map(|before| &before.targets).filter_map(|target| target.revision.as_ref());
@@ -205,10 +211,15 @@ impl Pipeline {
             now,
             name,
             Phase::Superseded,
-            &format!("{revision} took its place, {}", words(by.as_deref(), &relation)),
+            &format!("{revision} took its place, {}", words(by.as_deref(), None, &relation)),
         );
-        let beginning =
-            Beginning { revision: revision.clone(), from, approval: Some(approval), chosen: Some(relation) };
+        let beginning = Beginning {
+            revision: revision.clone(),
+            from,
+            approval: Some(approval),
+            chosen: Some(relation),
+            rollback: None,
+        };
         let seq = self.begin(name, beginning);
         if let Some(known) = self.own.status.draft.environments.get_mut(name) {
             known.chosen = Some(Choice { seq, revision: revision.clone(), by, over });
@@ -228,7 +239,13 @@ impl Pipeline {
     ) -> Option<Promotion> {
         let known = self.own.status.draft.environment(&environment.name)?;
         let open = known.open().filter(|open| open.chosen.is_some())?.clone();
-        let newer = candidate.filter(|candidate| **candidate != open.revision && !known.holds(candidate));
+        let is_back_from = |one: &Revision| open.rollback.is_some() && open.from.as_ref() == Some(one);
+        let newer = candidate.filter(|one| **one != open.revision && !known.holds(one) && !is_back_from(one));
+        let manual = environment.promotion.as_ref().is_some_and(|how| how.manual);
+        if newer.is_some() && open.rollback.is_some() && manual && open.approval.is_none() {
+            // What is newer may mend what is there, and a person has not said yes to going back.
+            return None;
+        }
         if let Some((_, started_ms)) = newer.zip(open.started_ms) {
             let limit = i64::try_from(millis(environment.stalled_after)).unwrap_or(i64::MAX);
             let left = started_ms.saturating_add(limit).saturating_sub(self.own.wall_ms(now)).min(limit);
@@ -267,7 +284,7 @@ impl Pipeline {
 impl EnvironmentStatus {
     /// Whether those before it are done at a revision, so that its soak is on.
     pub(super) fn soaks(&self, revision: &Revision) -> bool {
-        self.trail.as_ref().is_some_and(|trail| trail.newest() == Some(revision) && trail.since_ms.is_some())
+        self.trail.is_some() && self.trails().all(|trail| trail.newest() == Some(revision) && trail.since_ms.is_some())
     }
 
     /// Whether a person chose something else over this revision.
@@ -285,6 +302,10 @@ impl EnvironmentStatus {
     pub(super) fn held(&self, revision: &Revision) -> Option<String> {
         let chosen = self.chosen.as_ref().filter(|_| self.holds(revision))?;
         let by = chosen.by.as_deref().unwrap_or("a person");
+        if by == BY {
+            let back = &chosen.revision;
+            return Some(format!("it was to go back to {back} by itself: {revision} is promoted only after a yes"));
+        }
         Some(format!("{by} chose {} over {revision}: it is promoted only after a yes", chosen.revision))
     }
 
@@ -297,9 +318,14 @@ impl EnvironmentStatus {
 }
 
 impl Promotion {
-    /// Who chose it, and how it relates to what was there, if a person did.
+    /// Who chose it, and how it relates to what was there, if it was chosen.
     pub fn choice(&self) -> Option<String> {
         let by = self.approval.as_ref().and_then(|approval| approval.by.as_deref());
-        self.chosen.as_ref().map(|relation| words(by, relation))
+        self.chosen.as_ref().map(|relation| words(by, self.rollback, relation))
+    }
+
+    /// Whether a person chose it, who has to say yes to it.
+    pub(super) const fn is_chosen(&self) -> bool {
+        self.chosen.is_some() && self.rollback.is_none()
     }
 }

@@ -5,7 +5,7 @@
 use crate::apps::ready::{Unfit, form_of_revision};
 use crate::pipeline::choice::{self, Place};
 use crate::pipeline::judge;
-use crate::pipeline::spec::{Advance, Object, Spec};
+use crate::pipeline::spec::{Advance, EnvironmentSpec, Object, Spec};
 use crate::pipeline::status::{EnvironmentStatus, Status};
 use crate::pipeline::view::{gates_of, remembered};
 use kernel::id::{Environment, ObjectId, Revision};
@@ -125,14 +125,14 @@ fn may_choose(spec: &Spec, pipeline: &str, name: &Environment) -> Result<usize, 
         let has = spec.environments.iter().map(|one| one.name.0.clone()).collect();
         return Err(Refusal::NoEnvironment { pipeline: pipeline.to_owned(), name: name.0.clone(), has });
     };
-    if index == 0 {
+    let own = spec.environments.get(index);
+    if own.is_some_and(EnvironmentSpec::is_first) {
         return Err(Refusal::First(name.clone(), pipeline.to_owned()));
     }
     if let Some(why) = &spec.suspended {
         let resume = format!("allclear pipeline resume {pipeline}");
         return Err(Refusal::Stopped(pipeline.to_owned(), why.clone(), resume));
     }
-    let own = spec.environments.get(index);
     if own.is_some_and(|own| own.suspended) {
         let why = "its spec says so".to_owned();
         return Err(Refusal::Stopped(format!("{name} of {pipeline}"), why, "suspend: false".to_owned()));
@@ -162,8 +162,12 @@ fn facts(spec: &Spec, status: &Status, index: usize, revision: &Revision) -> Vec
     let request = known.and_then(|known| known.request.as_ref()).and_then(|request| request.number);
     let request =
         request.map(|number| format!("pull request {number} stays open until this one starts: do not merge it"));
-    let after = spec.environments.get(index.saturating_add(1)).filter(|after| after.promotion.is_some());
+    let own = spec.environments.get(index).into_iter();
+    let after = own.flat_map(|own| spec.following(&own.name)).filter(|after| after.promotion.is_some());
     let after = after.map(|after| match spec.advance {
+        Advance::Stepwise if after.after.len() > 1 => {
+            format!("{} gets it by itself once all just before it have had it, as its gates allow", after.name)
+        }
         Advance::Stepwise => format!("{} gets it after that by itself, as its gates allow", after.name),
         Advance::Latest => format!("{} waits until all before it are at one revision", after.name),
     });

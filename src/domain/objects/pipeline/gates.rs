@@ -96,12 +96,17 @@ impl Gatekeeper {
         }
     }
 
-    /// A target says something else: a fresh look that was asked for before says nothing any more.
-    pub(super) fn outdate(&mut self) {
-        for doors in self.doors.values_mut() {
+    /// Something that these rest on says something else: a fresh look that was asked for before says nothing any more.
+    pub(super) fn outdate(&mut self, rests: impl Fn(&Environment) -> bool) {
+        for (_, doors) in self.doors.iter_mut().filter(|(name, _)| rests(name)) {
             doors.agreed = None;
             doors.recheck.outdate();
         }
+    }
+
+    /// What others are asked about an environment.
+    pub(super) fn asked(&mut self, environment: &Environment) -> &mut AskedGates {
+        &mut self.doors(environment).asked
     }
 
     fn doors(&mut self, environment: &Environment) -> &mut Doors {
@@ -115,7 +120,8 @@ impl Gatekeeper {
             let (edge, mut recheck) = (std::mem::take(&mut doors.edge), std::mem::take(&mut doors.recheck));
             recheck.outdate();
             let recheck = if recheck.is_asked() { recheck } else { Call::default() };
-            *doors = Doors { edge, recheck, ..Doors::default() };
+            let asked = std::mem::take(&mut doors.asked).rested();
+            *doors = Doors { asked, edge, recheck, ..Doors::default() };
         }
     }
 
@@ -238,9 +244,10 @@ impl Pipeline {
         let Some(environment) = spec.environments.get(index) else { return closed };
         closed.extend(suspension(spec, environment).map(Gate::Suspended));
         // A no breaks the soak.
-        let verdict = self.verdict(now, environment, promotion, effects);
+        let is_back = promotion.rollback.is_some();
+        let verdict = if is_back { None } else { self.verdict(now, environment, promotion, effects) };
         let known = self.own.status.draft.environment(&environment.name);
-        if promotion.chosen.is_none() || known.is_some_and(|known| known.soaks(&promotion.revision)) {
+        if promotion.chosen.is_none() || !is_back && known.is_some_and(|known| known.soaks(&promotion.revision)) {
             closed.extend(self.soak(now, environment, promotion));
         }
         closed.extend(self.calendar(now, environment, effects));
@@ -248,20 +255,16 @@ impl Pipeline {
         closed.extend(needs(environment, &self.sights));
         let overrides = promotion.approval.as_ref().is_some_and(|approval| approval.overrides);
         closed.retain(|gate| !(overrides && gate.yields()));
-        let manual = environment.promotion.as_ref().is_some_and(|how| how.manual) || promotion.chosen.is_some();
+        let manual = environment.promotion.as_ref().is_some_and(|how| how.manual) || promotion.is_chosen();
         closed.extend((manual && promotion.approval.is_none()).then_some(Gate::Approval));
         closed
     }
 
     fn soak(&self, now: Timestamp, environment: &EnvironmentSpec, promotion: &Promotion) -> Option<Gate> {
         let soak = environment.gates.soak;
-        let trail = self.own.status.draft.environment(&environment.name).and_then(|known| known.trail.as_ref());
-        let trail = trail.filter(|_| !soak.is_zero());
-        let left = match trail.filter(|trail| trail.newest() == Some(&promotion.revision)) {
-            _ if trail.is_none_or(|trail| trail.passed.as_ref() == Some(&promotion.revision)) => return None,
-            Some(newest) => newest.soak_left_ms(self.own.wall_ms(now), i64::try_from(millis(soak)).unwrap_or(i64::MAX)),
-            None => millis(soak),
-        };
+        let known = self.own.status.draft.environment(&environment.name).filter(|_| !soak.is_zero())?;
+        let (now_ms, soak_ms) = (self.own.wall_ms(now), i64::try_from(millis(soak)).unwrap_or(i64::MAX));
+        let left = known.trails().map(|trail| trail.left_ms(&promotion.revision, now_ms, soak_ms)).max()?;
         (left > 0).then(|| Gate::Soak(now.after(Duration::from_millis(left))))
     }
 
@@ -315,8 +318,8 @@ impl Pipeline {
         let known = self.own.status.draft.environment(environment).and_then(|known| known.promotion.as_ref());
         // What a person chose starts by the state of its own environment alone; before it ends, those before are looked at, too.
         let is_chosen = known.is_some_and(|promotion| promotion.chosen.is_some() && promotion.phase == Phase::Waiting);
-        let before = if is_chosen { &[] } else { spec.rests_on(index) };
-        let read = before.iter().chain(spec.environments.get(index));
+        let before = if is_chosen { Vec::new() } else { spec.rests_on(index) };
+        let read = before.iter().copied().chain(spec.environments.get(index));
         let targets = read.flat_map(|environment| environment.targets.clone()).collect();
         // An edge that was purged a moment ago is asked for once more, too.
         self.keeper.edges.retain(|name, _| !before.iter().any(|before| before.name == *name));
@@ -335,16 +338,26 @@ impl Pipeline {
         let Ok(spec) = &self.own.object.spec else { return };
         let Some(index) = spec.environments.iter().position(|one| one.name == *environment) else { return };
         let known = self.own.status.draft.environment(environment);
-        let trail = known.and_then(|known| known.trail.as_ref()).filter(|_| spec.advance == Advance::Stepwise);
+        let trails = known.filter(|_| spec.advance == Advance::Stepwise);
         let promotion = known.and_then(|known| known.open());
         let Some(promotion) = promotion.filter(|promotion| promotion.seq == seq) else {
             self.keeper.doors(environment).recheck.answered();
             return self.keeper.rest_gates(environment);
         };
         let found = match promotion.phase {
+            Phase::Waiting if promotion.rollback.is_some() => judge::goes_back(spec, index, promotion, &fresh),
             Phase::Waiting if promotion.chosen.is_some() => judge::all_seen(spec, index, &fresh),
-            Phase::Waiting => judge::confirms(spec, index, &promotion.revision, &self.sights, trail, &fresh),
-            _ => judge::has_left(spec, index, &promotion.revision, &fresh),
+            Phase::Waiting => judge::confirms(spec, index, &promotion.revision, &self.sights, trails, &fresh),
+            _ => {
+                // Those that went elsewhere must have left it; where it is superseded, all of them.
+                let elsewhere = self.elsewhere(spec, index);
+                let went = |one: &&EnvironmentSpec| {
+                    elsewhere.iter().any(|(name, at)| *name == one.name && *at != promotion.revision)
+                };
+                let all = spec.before(index);
+                let gone: Vec<_> = all.iter().copied().filter(went).collect();
+                judge::has_left(if gone.is_empty() { &all } else { &gone }, &promotion.revision, &fresh)
+            }
         };
         self.keeper.looked_afresh(environment, seq, again, found);
     }

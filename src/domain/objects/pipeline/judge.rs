@@ -3,7 +3,7 @@
 //! ```text
 //! settled(E) = R      all targets are there and ready, with one revision R
 //! done(E)    = R      settled(E) = R, and its edge is purged where that is asked for
-//! candidate(E_i) = R  Latest: E_0 … E_i-1 are all done at R        Stepwise: E_i-1 is done at R, or was and has moved on (`trail`)
+//! candidate(E) = R    Latest: all before E are done at R            Stepwise: those just before E are, or were and have moved on (`trail`)
 //! ```
 //!
 //! Unknown is neither: an environment with a target that cannot be read is not settled, and has not left a revision either (PL-7).
@@ -15,7 +15,7 @@ use crate::apps::app::{Present, Sight, TargetKey};
 use crate::apps::leaf::NOT_SYNCED;
 use crate::asked::Topic;
 use crate::pipeline::spec::{EnvironmentSpec, Spec};
-use crate::pipeline::trail::Trail;
+use crate::pipeline::status::{Cause, EnvironmentStatus, Promotion};
 use kernel::id::{Environment, Revision};
 
 /// The text for a target of which nothing is known yet.
@@ -61,8 +61,10 @@ pub enum What {
     EdgeStale(String),
     /// Whether its edge is purged is not known yet.
     EdgeUnseen,
-    /// It is at this revision, and the first environment at that one.
-    Behind(Revision, Revision),
+    /// It is at this revision, and that environment at that one.
+    Behind(Revision, Environment, Revision),
+    /// A target is at this revision again, after that one.
+    Back(Revision, Revision),
 }
 
 impl What {
@@ -86,7 +88,8 @@ impl fmt::Display for Obstacle {
             What::Differs(target, is, other) => write!(f, "{at}: {target} is at {is}, another target at {other}"),
             What::EdgeStale(why) => write!(f, "{at}: its edge may serve an older version: {why}"),
             What::EdgeUnseen => write!(f, "{at}: its edge was not asked for yet"),
-            What::Behind(is, first) => write!(f, "{at} is at {is}, and the first environment at {first}"),
+            What::Behind(is, other, first) => write!(f, "{at} is at {is}, and {other} at {first}"),
+            What::Back(is, had) => write!(f, "{at} went back from {had} to {is}"),
         }
     }
 }
@@ -135,12 +138,12 @@ fn judged<'a>(target: &TargetKey, sights: &'a Sights) -> Result<&'a Revision, Wh
 
 /// The first target of an environment that cannot be read, or is not there. Nothing is promoted over it.
 pub fn unseen(environment: &EnvironmentSpec, sights: &Sights) -> Option<Obstacle> {
-    unseen_of(std::slice::from_ref(environment), sights)
+    unseen_of([environment], sights)
 }
 
 /// The same of several environments. One that cannot be read goes before one that was not looked at yet.
-pub fn unseen_of(environments: &[EnvironmentSpec], sights: &Sights) -> Option<Obstacle> {
-    let targets = environments.iter().flat_map(|own| own.targets.iter().map(move |target| (own, target)));
+pub fn unseen_of<'a>(environments: impl IntoIterator<Item = &'a EnvironmentSpec>, sights: &Sights) -> Option<Obstacle> {
+    let targets = environments.into_iter().flat_map(|own| own.targets.iter().map(move |target| (own, target)));
     let mut all = targets.filter_map(|(own, target)| match judged(target, sights) {
         Err(what @ (What::Unknown(..) | What::Absent(_))) => Some(Obstacle { environment: own.name.clone(), what }),
         Err(_) | Ok(_) => None,
@@ -168,7 +171,7 @@ pub fn is_arriving(environment: &EnvironmentSpec, revision: &Revision, sights: &
 pub fn stands(
     environment: &EnvironmentSpec,
     revision: &Revision,
-    trail: &Trail,
+    status: &EnvironmentStatus,
     sights: &Sights,
 ) -> Result<(), Obstacle> {
     let wrong = environment.targets.iter().find_map(|target| {
@@ -176,7 +179,7 @@ pub fn stands(
         match sights.get(target).and_then(Sight::revision) {
             None => judged.err(),
             Some(said) if said == revision => judged.err(),
-            Some(said) if trail.is_before(said, revision) => Some(What::Behind(said.clone(), revision.clone())),
+            Some(said) if status.is_before(said, revision) => Some(What::Back(said.clone(), revision.clone())),
             Some(_newer) => None,
         }
     });
@@ -206,18 +209,36 @@ pub fn done<'a>(environment: &EnvironmentSpec, sights: &'a Sights, edges: &Edges
 /// # Errors
 /// The obstacle to it in those before.
 pub fn candidate<'a>(spec: &Spec, index: usize, sights: &'a Sights, edges: &Edges) -> Result<&'a Revision, Obstacle> {
-    let mut of: Option<&'a Revision> = None;
-    for environment in spec.rests_on(index) {
+    agreed(&spec.rests_on(index), sights, edges)
+}
+
+/// The one revision at which all of these are done.
+///
+/// # Errors
+/// The first obstacle to it.
+pub fn agreed<'a>(
+    environments: &[&EnvironmentSpec],
+    sights: &'a Sights,
+    edges: &Edges,
+) -> Result<&'a Revision, Obstacle> {
+    let mut of: Option<(&EnvironmentSpec, &'a Revision)> = None;
+    for environment in environments {
         let revision = done(environment, sights, edges)?;
-        if let Some(first) = of.filter(|first| *first != revision) {
-            let what = What::Behind(revision.clone(), first.clone());
+        let (first, agreed) = *of.get_or_insert((environment, revision));
+        if agreed != revision {
+            let what = What::Behind(revision.clone(), first.name.clone(), agreed.clone());
             return Err(Obstacle { environment: environment.name.clone(), what });
         }
-        of = Some(revision);
     }
     let none =
         || Obstacle { environment: Environment::default(), what: What::Absent("an environment before".to_owned()) };
-    of.ok_or_else(none)
+    of.map(|(_, revision)| revision).ok_or_else(none)
+}
+
+/// Names what a trail of these environments is about.
+pub(super) fn trail_topic(environments: &[&EnvironmentSpec]) -> Topic {
+    let looked_at: Vec<_> = environments.iter().map(|one| (&one.targets, &one.purged)).collect();
+    Topic::of(&looked_at)
 }
 
 /// The only revision that targets of the environment say, where they all say one; for people.
@@ -237,13 +258,15 @@ pub fn confirms(
     index: usize,
     revision: &Revision,
     known: &Sights,
-    trail: Option<&Trail>,
+    status: Option<&EnvironmentStatus>,
     fresh: &Sights,
 ) -> Result<(), Obstacle> {
     for environment in spec.rests_on(index) {
         let obstacle = |what| Err(Obstacle { environment: environment.name.clone(), what });
-        match trail.filter(|trail| trail.passed.as_ref() == Some(revision)) {
-            Some(trail) => stands(environment, revision, trail, fresh)?,
+        let has_passed =
+            |status: &&EnvironmentStatus| status.trail_of(environment).is_some_and(|trail| trail.has_passed(revision));
+        match status.filter(has_passed) {
+            Some(status) => stands(environment, revision, status, fresh)?,
             None => {
                 let found = settled(environment, fresh)?;
                 if found != revision {
@@ -279,18 +302,50 @@ pub fn all_seen(spec: &Spec, index: usize, fresh: &Sights) -> Result<(), Obstacl
     own.and_then(|own| unseen(own, fresh)).map_or(Ok(()), Err)
 }
 
-/// Whether fresh sights say that the environment before the one at `index` has left a revision: all of it is seen, and none is at it.
+/// A target that is at a revision and not ready.
+pub(super) fn stuck(environment: &EnvironmentSpec, revision: &Revision, sights: &Sights) -> Option<Obstacle> {
+    let what = environment.targets.iter().find_map(|target| {
+        let is_at = sights.get(target).and_then(Sight::revision) == Some(revision);
+        judged(target, sights).err().filter(|what| is_at && matches!(what, What::Unready(..)))
+    })?;
+    Some(Obstacle { environment: environment.name.clone(), what })
+}
+
+/// Why an environment is not to go back after all, by what is seen of it; `None` if it is, or that cannot be told.
+pub(super) fn stays(environment: &EnvironmentSpec, back: &Promotion, sights: &Sights) -> Option<String> {
+    let bad = back.from.as_ref().filter(|_| unseen(environment, sights).is_none())?;
+    if !is_arriving(environment, bad, sights) {
+        return Some(format!("{bad} is not there any more"));
+    }
+    let is_ready = settled(environment, sights) == Ok(bad) && back.rollback == Some(Cause::Stalled);
+    is_ready.then(|| format!("{bad} is ready there after all"))
+}
+
+/// The fresh sights of where a promotion goes back: all of it is there, and as it was when that began.
 ///
 /// # Errors
 /// The obstacle to that.
-pub fn has_left(spec: &Spec, index: usize, revision: &Revision, fresh: &Sights) -> Result<(), Obstacle> {
-    let Some(before) = spec.rests_on(index).last() else { return Ok(()) };
-    if let Some(unseen) = unseen(before, fresh) {
-        return Err(unseen);
-    }
-    if is_arriving(before, revision, fresh) {
-        let what = What::Differs("what a watch showed".to_owned(), revision.clone(), revision.clone());
-        return Err(Obstacle { environment: before.name.clone(), what });
+pub fn goes_back(spec: &Spec, index: usize, back: &Promotion, fresh: &Sights) -> Result<(), Obstacle> {
+    all_seen(spec, index, fresh)?;
+    let stays = spec.environments.get(index).and_then(|own| Some((own, stays(own, back, fresh)?)));
+    let bad = back.from.clone().unwrap_or_else(|| back.revision.clone());
+    let what = What::Differs("what a watch showed".to_owned(), bad.clone(), bad);
+    stays.map_or(Ok(()), |(own, _)| Err(Obstacle { environment: own.name.clone(), what }))
+}
+
+/// Whether fresh sights say that these environments have left a revision: all of them is seen, and nothing is at it.
+///
+/// # Errors
+/// The obstacle to that.
+pub fn has_left(before: &[&EnvironmentSpec], revision: &Revision, fresh: &Sights) -> Result<(), Obstacle> {
+    for before in before {
+        if let Some(unseen) = unseen(before, fresh) {
+            return Err(unseen);
+        }
+        if is_arriving(before, revision, fresh) {
+            let what = What::Differs("what a watch showed".to_owned(), revision.clone(), revision.clone());
+            return Err(Obstacle { environment: before.name.clone(), what });
+        }
     }
     Ok(())
 }

@@ -14,7 +14,7 @@
 //! contain, and `draft`, what it should. Only what is durable is acted upon (PL-1).
 //!
 //! It does: `promote` (what each environment needs), `choice` (what a person chose for one), `gates` (may a promotion start), `ask`
-//! (questions to people), `propose` (pull requests), `tell` (notices), `show` (conditions) and `write`. `view` puts it into words. The
+//! (questions to people), `rollback` (back by itself), `propose` (pull requests), `tell` (notices), `show` (conditions) and `write`. `view` puts it into words. The
 //! conductor is `advance`.
 //!
 //! Not for reading clusters (`leaf`, `app`), nor for how a pull request is made (the crate `forge`).
@@ -26,6 +26,7 @@ mod candidate;
 pub mod choice;
 pub mod choosing;
 mod gates;
+pub mod graph;
 pub mod judge;
 pub mod marker;
 mod promises;
@@ -33,6 +34,7 @@ mod promote;
 pub mod proposal;
 mod propose;
 pub mod remark;
+mod rollback;
 mod show;
 pub mod spec;
 pub mod status;
@@ -51,7 +53,7 @@ use crate::pipeline::gates::Gatekeeper;
 use crate::pipeline::judge::{Obstacle, Sights, Stale};
 use crate::pipeline::proposal::{Order, Proposed, RequestState};
 use crate::pipeline::propose::Proposals;
-use crate::pipeline::spec::{Object, Spec};
+use crate::pipeline::spec::{EnvironmentSpec, Object, Spec};
 use crate::pipeline::status::Status;
 use kernel::id::{Environment, PipelineId, PromotionSeq, Subject};
 use kernel::machine::{Machine, Timestamp};
@@ -191,12 +193,18 @@ impl Pipeline {
     }
 
     fn reported(&mut self, sights: Vec<(TargetKey, Sight)>) {
-        for (target, sight) in sights {
-            if self.sights.get(&target) != Some(&sight) {
-                self.keeper.outdate();
-                self.sights.insert(target, sight);
-            }
-        }
+        let known = |(target, sight): &(TargetKey, Sight)| self.sights.get(target) == Some(sight);
+        let news: Vec<_> = sights.into_iter().filter(|news| !known(news)).collect();
+        let spec = self.own.object.spec.as_ref().ok();
+        // What is beside an environment says nothing of it.
+        let says_else =
+            |one: &EnvironmentSpec| one.targets.iter().any(|own| news.iter().any(|(target, _)| target == own));
+        self.keeper.outdate(|name| {
+            let place = spec.and_then(|spec| spec.environments.iter().position(|one| one.name == *name));
+            let rests = spec.zip(place).map(|(spec, place)| (spec.rests_on(place), spec.environments.get(place)));
+            rests.is_none_or(|(before, own)| before.into_iter().chain(own).any(says_else))
+        });
+        self.sights.extend(news);
     }
 }
 

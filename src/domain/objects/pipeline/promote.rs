@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! a person chose a revision          that one goes on, whatever those before it are at (`choice`)
-//! no candidate                       the environment before it went elsewhere: withdraw. Else wait for the first thing that is not so
+//! what it has does not hold          it goes back, where the spec says so (`rollback`)
+//! no candidate                       one just before it went elsewhere: withdraw. Else wait for the first thing that is not so
 //! a promotion of another revision    superseded, then go on
 //! it is settled at R                 landed, and when it is done completed
 //! a target unknown or absent         wait: nothing is promoted over it
@@ -16,7 +17,7 @@
 use crate::pipeline::gates::Gate;
 use crate::pipeline::judge::{self, Obstacle, What};
 use crate::pipeline::spec::{EnvironmentSpec, PromotionSpec, Spec};
-use crate::pipeline::status::{Ended, EnvironmentStatus, Phase, Promotion, Question};
+use crate::pipeline::status::{Cause, Ended, EnvironmentStatus, Phase, Promotion, Question};
 use crate::pipeline::{Effect, Pipeline};
 use crate::status::{Approval, HISTORY_MAX, Late};
 use kernel::id::{Environment, PromotionSeq, Revision};
@@ -55,11 +56,13 @@ pub(super) struct Beginning {
     pub(super) from: Option<Revision>,
     /// A yes that was given before it began.
     pub(super) approval: Option<Approval>,
-    /// A person chose it: how it relates to what is there.
+    /// It was chosen: how it relates to what is there.
     pub(super) chosen: Option<String>,
+    /// By nobody: the environment goes back by itself, for this.
+    pub(super) rollback: Option<Cause>,
 }
 
-/// Whether an open promotion is to end because the environment before it went elsewhere.
+/// Whether an open promotion is to end because an environment before it went elsewhere.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Leaving {
     No,
@@ -109,40 +112,57 @@ impl Pipeline {
             return None;
         };
         self.leave_repository(now, name, how.repository());
-        let before = index.checked_sub(1).and_then(|before| spec.environments.get(before))?;
-        let elsewhere = judge::settled(before, &self.sights).ok().cloned();
         let candidate = self.candidate(now, spec, index);
         if self.take_choice(now, spec, name, candidate.as_ref().ok()) {
             return Some(self.rechecking(name));
         }
+        self.roll_back(now, environment, effects);
         if let Some(chosen) = self.stands(now, environment, candidate.as_ref().ok()) {
             return self.pursue_choice(now, spec, index, how, &chosen, effects);
         }
         let revision = match candidate {
             Ok(revision) => revision,
             Err(obstacle) => {
-                let elsewhere = elsewhere.filter(|at| self.went_elsewhere(spec, name, at));
-                let leaving = elsewhere.as_ref().map_or(Leaving::No, |at| self.leaving(now, spec, index, at, effects));
-                if leaving == Leaving::Asked {
-                    return Some(self.rechecking(name));
-                }
-                let open = self.own.status.draft.environment(name).and_then(EnvironmentStatus::open);
-                if leaving == Leaving::Yes && open.is_some_and(|open| open.phase != Phase::Landed) {
-                    self.withdraw(now, name, &format!("{} is at another revision now", before.name));
-                }
-                elsewhere.iter().for_each(|elsewhere| self.drop_question(name, elsewhere));
-                return Some(Pending::Before(obstacle));
+                let is_asked = self.leave_with_those_before(now, spec, index, name, effects);
+                return Some(if is_asked { self.rechecking(name) } else { Pending::Before(obstacle) });
             }
         };
         match self.leaving(now, spec, index, &revision, effects) {
             Leaving::Asked => return Some(self.rechecking(name)),
             Leaving::Yes if judge::settled(environment, &self.sights) == Ok(&revision) => {
-                self.withdraw(now, name, &format!("{} is at {revision} now, which {name} has", before.name));
+                self.withdraw(now, name, &format!("{name} is to be at {revision} now, and has it"));
             }
             Leaving::Yes => self.end(now, name, Phase::Superseded, &format!("{revision} took its place")),
             Leaving::No => {}
         }
         self.pursue(now, spec, index, how, &revision, effects)
+    }
+
+    /// Where those before an environment agree on no revision: ends what was begun, if one of them went elsewhere. Returns true while a
+    /// fresh look is asked for that.
+    fn leave_with_those_before(
+        &mut self,
+        now: Timestamp,
+        spec: &Spec,
+        index: usize,
+        name: &Environment,
+        effects: &mut Vec<Effect>,
+    ) -> bool {
+        let elsewhere = self.elsewhere(spec, index);
+        let open = self.own.status.draft.environment(name).and_then(EnvironmentStatus::open);
+        let open = open.map(|open| (open.revision.clone(), open.phase));
+        let left = elsewhere.iter().find(|(_, at)| open.as_ref().is_some_and(|(revision, _)| revision != at));
+        if let Some((before, at)) = left {
+            match self.leaving(now, spec, index, at, effects) {
+                Leaving::Asked => return true,
+                Leaving::Yes if open.is_some_and(|(_, phase)| phase != Phase::Landed) => {
+                    self.withdraw(now, name, &format!("{before} is at another revision now"));
+                }
+                Leaving::Yes | Leaving::No => {}
+            }
+        }
+        elsewhere.iter().for_each(|(_, at)| self.drop_question(name, at));
+        false
     }
 
     /// Gets an environment to what those before it are at.
@@ -182,7 +202,7 @@ impl Pipeline {
         self.go_on(now, spec, index, how, effects)
     }
 
-    /// Whether the open promotion of an environment is to end, since the one before it is settled at another revision. Before one
+    /// Whether the open promotion of an environment is to end, since one before it is settled at another revision. Before one
     /// ends that was started, a fresh look must say so, too: a watch may lag behind what another life has seen.
     fn leaving(
         &mut self,
@@ -265,12 +285,15 @@ impl Pipeline {
         let approval = approval.map(|waiting| super::ask::approval(&answer, waiting.ticket, now_ms));
         // The others stay held until the environment is done at it.
         known.chosen.as_mut().into_iter().for_each(|chosen| chosen.over.retain(|one| one != revision));
-        self.begin(&environment.name, Beginning { revision: revision.clone(), from, approval, chosen: None });
+        self.begin(
+            &environment.name,
+            Beginning { revision: revision.clone(), from, approval, chosen: None, rollback: None },
+        );
     }
 
     /// Begins a promotion. It has a new number, so no answer to an earlier question counts for it.
     pub(super) fn begin(&mut self, name: &Environment, beginning: Beginning) -> PromotionSeq {
-        let Beginning { revision, from, approval, chosen } = beginning;
+        let Beginning { revision, from, approval, chosen, rollback } = beginning;
         let known = self.own.status.draft.environments.entry(name.clone()).or_default();
         known.waiting = None;
         known.seq = known.seq.next();
@@ -282,6 +305,7 @@ impl Pipeline {
             started_ms: None,
             approval,
             chosen,
+            rollback,
             message: String::new(),
         });
         known.seq
@@ -357,17 +381,21 @@ impl Pipeline {
         // We are replacing its revision, so `reached` no longer holds.
         known.reached = None;
         let Some(promotion) = known.promotion.as_mut().filter(|promotion| promotion.seq == seq) else { return };
-        if let Some(trail) = known.trail.as_mut().filter(|_| promotion.chosen.is_none()) {
+        if promotion.chosen.is_none() {
             // A person may have opened its soak.
-            trail.passed = Some(promotion.revision.clone());
+            let keeps = !known.further_trails.is_empty();
+            let trails = known.trail.iter_mut().chain(&mut known.further_trails);
+            trails.for_each(|trail| trail.pass(&promotion.revision, keeps));
         }
         promotion.phase = Phase::Started;
         promotion.started_ms = Some(now_ms);
+        let started = promotion.clone();
         let chosen = promotion.choice().map(|words| format!(", {words}")).unwrap_or_default();
         let message = format!("{} is promoted to {}{chosen}", promotion.revision, environment.name);
         if let Some(repository) = environment.promotion.as_ref().and_then(PromotionSpec::repository) {
             known.expect_request(seq, repository);
         }
+        self.watch_from_start(environment, &started);
         self.announce(now, Kind::PromotionStarted, name, &message);
     }
 
@@ -398,6 +426,7 @@ impl Pipeline {
             outcome,
             by: promotion.approval.as_ref().and_then(|approval| approval.by.clone()),
             chosen: promotion.chosen.clone(),
+            rollback: promotion.rollback,
             at_ms,
         });
         let surplus = draft.history.len().saturating_sub(HISTORY_MAX);
@@ -413,9 +442,9 @@ impl Pipeline {
     pub(super) fn drop_strays(&mut self, now: Timestamp, spec: &Spec) {
         let names: Vec<Environment> = self.own.status.draft.environments.keys().cloned().collect();
         for name in names {
-            let place = spec.environments.iter().position(|environment| environment.name == name);
-            match place {
-                Some(0) => {
+            let own = spec.environments.iter().find(|environment| environment.name == name);
+            match own {
+                Some(own) if own.is_first() => {
                     self.take_choice(now, spec, &name, None);
                     self.withdraw(now, &name, "it is the first environment now");
                 }
@@ -464,6 +493,10 @@ impl Pipeline {
 impl EnvironmentStatus {
     /// The question for a person before this revision is promoted to it again (PL-4).
     fn asks_again(&self, revision: &Revision) -> Option<Question> {
+        let back = self.promotion.as_ref().filter(|promotion| promotion.rollback.is_some());
+        if back.is_some_and(|back| back.from.as_ref() == Some(revision)) {
+            return Some(Question::Left);
+        }
         let newest = self.promotion.as_ref().filter(|promotion| promotion.revision == *revision);
         match newest.map(|promotion| promotion.phase) {
             Some(Phase::Abandoned) => Some(Question::Again),

@@ -83,7 +83,7 @@ impl Pipeline {
         let (reason, words) = match pending {
             Pending::Before(obstacle) => match obstacle.what {
                 What::Unknown(..) | What::EdgeUnseen => ("TargetUnknown", words),
-                What::Differs(..) | What::Behind(..) => {
+                What::Differs(..) | What::Behind(..) | What::Back(..) => {
                     ("EnvironmentNotReady", format!("Waiting for all targets to have the same revision: {words}"))
                 }
                 What::Absent(_) | What::Unready(..) | What::Unnamed(..) | What::EdgeStale(_) => {
@@ -106,7 +106,8 @@ impl Pipeline {
 
     /// Whether nothing but an Event carries promotions by notification.
     fn unheard(&self) -> Option<Condition> {
-        let mut environments = self.own.spec().filter(|_| !self.heard)?.environments.iter().skip(1);
+        let mut environments =
+            self.own.spec().filter(|_| !self.heard)?.environments.iter().filter(|own| !own.is_first());
         let told = |own: &EnvironmentSpec| own.promotion.as_ref().is_some_and(|how| how.repository().is_none());
         environments.any(told).then(|| condition(ConditionKind::Unheard, true, "NoWebhook", UNHEARD))
     }

@@ -11,6 +11,7 @@ use crate::apps::app::TargetKey;
 use crate::gates::{Freeze, VerdictSource, Window};
 use crate::pipeline::Pipeline;
 use crate::pipeline::proposal::Repository;
+use crate::pipeline::status::Cause;
 use kernel::id::{Environment, Revision};
 use kernel::names::workload_name::WorkloadName;
 
@@ -20,7 +21,7 @@ pub const SOAK_TOLERATES: Duration = Duration::from_mins(2);
 /// The spec of a Pipeline.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Spec {
-    /// In order; revisions appear in the first. An environment without targets is not among them.
+    /// Each after all that it follows; revisions appear in the first. An environment without targets is not among them.
     pub environments: Vec<EnvironmentSpec>,
     /// The environments that a revision must have passed.
     pub advance: Advance,
@@ -37,13 +38,15 @@ pub enum Advance {
     // All environments before it are at the revision: what the first has is what moves.
     #[default]
     Latest,
-    // The environment just before it is at the revision.
+    // Those just before it are at the revision, or went on from it.
     Stepwise,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct EnvironmentSpec {
     pub name: Environment,
+    /// Those just before it. None: revisions appear in it.
+    pub after: Vec<Environment>,
     /// The objects that say which revision it is at. At least one.
     pub targets: Vec<TargetKey>,
     /// How a revision gets into it. `None`: it is only observed.
@@ -56,6 +59,17 @@ pub struct EnvironmentSpec {
     pub purged: Option<Purged>,
     /// A wait longer than this is announced.
     pub stalled_after: Duration,
+    /// When it goes back by itself. `None`: never.
+    pub rollback: Option<Rollback>,
+}
+
+/// When an environment goes back by itself to what it had.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Rollback {
+    /// At least one, each once. [`Cause::Verdict`] only where there is one to ask.
+    pub on: Vec<Cause>,
+    /// For so long after the environment got a revision. With [`Cause::Stalled`] longer than it may take to be ready.
+    pub within: Duration,
 }
 
 /// How a revision gets into an environment.
@@ -87,7 +101,7 @@ pub enum Strategy {
 /// The conditions of a promotion. All are judged together.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Gates {
-    /// How long the environment before must have been done at the revision.
+    /// How long those before must have been done at the revision.
     pub soak: Duration,
     /// How long it may be unready in between.
     pub soak_tolerates: Duration,
@@ -143,6 +157,13 @@ pub struct PurgedBy {
     pub namespace: String,
 }
 
+impl EnvironmentSpec {
+    /// Revisions appear in it: nothing is promoted into it.
+    pub const fn is_first(&self) -> bool {
+        self.after.is_empty()
+    }
+}
+
 impl Spec {
     /// The Secrets that are sent somewhere, each with the address that it is named for.
     pub fn sent(&self) -> BTreeSet<(String, String)> {
@@ -160,13 +181,48 @@ impl Spec {
         named.filter_map(|(secret, address)| Some((secret?, address))).collect()
     }
 
+    /// Those just before the environment at `index`.
+    pub fn before(&self, index: usize) -> Vec<&EnvironmentSpec> {
+        let after = self.environments.get(index).map(|own| own.after.as_slice()).unwrap_or_default();
+        self.environments.iter().filter(|one| after.contains(&one.name)).collect()
+    }
+
+    /// All before the environment at `index`.
+    pub fn ancestors(&self, index: usize) -> Vec<&EnvironmentSpec> {
+        let mut names = BTreeSet::from_iter(self.environments.get(index).into_iter().flat_map(|own| &own.after));
+        let mut found = Vec::new();
+        for one in self.environments.iter().take(index).rev() {
+            if names.contains(&one.name) {
+                names.extend(&one.after);
+                found.push(one);
+            }
+        }
+        found.reverse();
+        found
+    }
+
+    /// Those just after an environment.
+    pub fn following<'a>(&'a self, name: &'a Environment) -> impl Iterator<Item = &'a EnvironmentSpec> {
+        self.environments.iter().filter(|one| one.after.contains(name))
+    }
+
+    /// Those beside an environment that something comes after, as after it: that, and the one beside.
+    pub fn beside<'a>(
+        &'a self,
+        name: &'a Environment,
+    ) -> impl Iterator<Item = (&'a EnvironmentSpec, &'a EnvironmentSpec)> {
+        self.following(name).flat_map(move |after| {
+            let beside = self.environments.iter().filter(|one| one.name != *name && after.after.contains(&one.name));
+            beside.map(move |beside| (after, beside))
+        })
+    }
+
     /// The environments whose objects a promotion into the one at `index` rests on (PL-2).
-    pub fn rests_on(&self, index: usize) -> &[EnvironmentSpec] {
-        let from = match self.advance {
-            Advance::Latest => 0,
-            Advance::Stepwise => index.saturating_sub(1),
-        };
-        self.environments.get(from..index).unwrap_or_default()
+    pub fn rests_on(&self, index: usize) -> Vec<&EnvironmentSpec> {
+        match self.advance {
+            Advance::Latest => self.ancestors(index),
+            Advance::Stepwise => self.before(index),
+        }
     }
 
     /// Every object that it wants to know about.
@@ -177,6 +233,12 @@ impl Spec {
 
 /// A Pipeline, as the API server has it.
 pub type Object = crate::kept::Object<Pipeline>;
+
+/// For words: `eu`, or `eu and us`.
+pub(super) fn names<'a>(environments: impl IntoIterator<Item = &'a EnvironmentSpec>) -> String {
+    let names: Vec<&str> = environments.into_iter().map(|one| one.name.0.as_str()).collect();
+    names.join(" and ")
+}
 
 /// For words: the revision, or that there is none.
 pub fn or_none(revision: Option<&Revision>) -> &str {

@@ -82,6 +82,10 @@ pub struct EnvironmentStatus {
     /// What the environments before it have been done at.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trail: Option<Trail>,
+    /// The same of each further environment just before it, under advance: Stepwise.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "schema", schemars(length(max = 20)))]
+    pub further_trails: Vec<Trail>,
     /// The revision at which it was last done.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "In::<Filled>")]
     pub reached: Option<Revision>,
@@ -99,6 +103,32 @@ pub struct EnvironmentStatus {
     /// The revision that a person chose for it last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chosen: Option<Choice>,
+    /// What it was promoted to, while it may go back from that by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub watch: Option<Watch>,
+}
+
+/// What an environment was promoted to, while it may go back from that by itself.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+pub struct Watch {
+    /// The number of the promotion.
+    #[serde(with = "In::<Count<PromotionSeq>>")]
+    pub seq: PromotionSeq,
+    /// What was promoted.
+    pub revision: Revision,
+    /// What it goes back to.
+    // It was ready at it when the promotion started.
+    pub had: Revision,
+    /// When a target was first at it.
+    #[serde(rename = "arrivedAt", default, skip_serializing_if = "Option::is_none", with = "In::<Option<At>>")]
+    pub arrived_ms: Option<i64>,
+    /// stalled and verdict, as long as each counts.
+    // It counts once; a stall until it is ready, a verdict unless a person opened it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "schema", schemars(length(max = 2)))]
+    pub on: Vec<Cause>,
 }
 
 /// A revision that a person chose for an environment, whatever those before it are at.
@@ -254,12 +284,25 @@ pub struct Promotion {
     /// Who said yes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approval>,
-    /// A person chose it: how it relates to what was there.
+    /// It was chosen, or goes back by itself: how it relates to what was there.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "In::<Filled>")]
     pub chosen: Option<String>,
+    /// stalled or verdict: the environment goes back by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rollback: Option<Cause>,
     /// What it waits for, or how it ended.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
+}
+
+named! {
+    /// Why an environment goes back by itself.
+    pub enum Cause("cause to go back") {
+        /// The other system says no to what it has.
+        Verdict = "verdict",
+        /// It is not ready after as long as that may take.
+        Stalled = "stalled",
+    }
 }
 
 named! {
@@ -376,9 +419,12 @@ pub struct Ended {
     /// Who said yes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
-    /// A person chose it: how it related to what was there.
+    /// It was chosen, or went back by itself: how it related to what was there.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "In::<Filled>")]
     pub chosen: Option<String>,
+    /// stalled or verdict: the environment went back by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rollback: Option<Cause>,
     /// When.
     #[serde(rename = "at", with = "In::<At>")]
     pub at_ms: i64,

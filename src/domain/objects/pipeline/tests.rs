@@ -3,9 +3,11 @@
 mod answers;
 mod choice;
 mod gates;
+mod graph;
 mod kept;
 mod moves;
 mod remark;
+mod rollback;
 mod view;
 
 use std::time::Duration;
@@ -41,21 +43,31 @@ fn unready(revision: &str) -> Sight {
 fn environment(name: &str, targets: &[&str], manual: bool) -> EnvironmentSpec {
     EnvironmentSpec {
         name: Environment(name.to_owned()),
+        after: Vec::new(),
         targets: targets.iter().map(|namespace| target(namespace)).collect(),
         promotion: Some(PromotionSpec { manual, strategy: Strategy::Notification }),
         gates: Gates::default(),
         suspended: false,
         purged: None,
         stalled_after: Duration::from_hours(1),
+        rollback: None,
     }
+}
+
+/// Each after the one before it.
+fn in_line(mut environments: Vec<EnvironmentSpec>) -> Vec<EnvironmentSpec> {
+    for place in 1..environments.len() {
+        environments[place].after = vec![environments[place - 1].name.clone()];
+    }
+    environments
 }
 
 fn spec(manual: bool) -> Spec {
     Spec {
-        environments: vec![
+        environments: in_line(vec![
             environment("staging", &["staging"], false),
             environment("prod", &["prod-a", "prod-b"], manual),
-        ],
+        ]),
         advance: Advance::Latest,
         suspended: None,
         passed_over: Vec::new(),
@@ -228,7 +240,7 @@ impl Story {
     /// Promotion `seq` into prod, as it is ordered where the spec says now.
     fn order(&self, seq: u64) -> Box<Order> {
         let spec = self.object.spec.as_ref().expect("a spec");
-        let how = spec.environments[1].promotion.as_ref();
+        let how = spec.environments.iter().find(|own| own.name == prod()).and_then(|own| own.promotion.as_ref());
         Box::new(Order {
             id: String::new(),
             pipeline: self.object.id.clone(),

@@ -42,10 +42,15 @@ pub struct Trail {
     /// The verdict was open since then.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub agreed: bool,
-    /// The newest that may move on, under advance: Stepwise.
+    /// The one that may move on, under advance: Stepwise.
     // It was good for as long as the soak.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "In::<Filled>")]
     pub passed: Option<Revision>,
+    /// Others that may.
+    // Kept where several environments are just before one: it gets what has passed them all, at different times.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "schema", schemars(length(max = REVISIONS_MAX)))]
+    pub passed_before: Vec<Revision>,
 }
 
 impl Trail {
@@ -60,6 +65,25 @@ impl Trail {
         place(earlier).zip(place(later)).is_some_and(|(earlier, later)| earlier < later)
     }
 
+    /// Whether a revision may move on.
+    pub fn has_passed(&self, revision: &Revision) -> bool {
+        self.passed.iter().chain(&self.passed_before).any(|passed| passed == revision)
+    }
+
+    /// Those that may move on, newest first.
+    pub(super) fn passing(&self) -> impl Iterator<Item = &Revision> {
+        self.revisions.iter().rev().filter(|revision| self.has_passed(revision))
+    }
+
+    /// How long a revision must still be good before it may move on.
+    pub(super) fn left_ms(&self, revision: &Revision, now_ms: i64, soak_ms: i64) -> u64 {
+        match self.newest() {
+            _ if self.has_passed(revision) => 0,
+            Some(newest) if newest == revision => self.soak_left_ms(now_ms, soak_ms),
+            Some(_) | None => u64::try_from(soak_ms).unwrap_or_default(),
+        }
+    }
+
     /// How long the newest must still be good. The clock of an earlier life may have been ahead of ours.
     pub fn soak_left_ms(&self, now_ms: i64, soak_ms: i64) -> u64 {
         let since = self.since_ms.unwrap_or(i64::MAX);
@@ -67,21 +91,55 @@ impl Trail {
         u64::try_from(left).unwrap_or_default()
     }
 
-    pub(super) fn is_done(&mut self, revision: &Revision, now_ms: i64, tolerates_ms: i64) {
+    /// It is done now. `held` is not forgotten while there is something else to forget.
+    pub(super) fn is_done(
+        &mut self,
+        revision: &Revision,
+        now_ms: i64,
+        tolerates_ms: i64,
+        held: impl Fn(&Revision) -> bool,
+    ) {
         let unready = self.unready_since_ms.take();
         if self.newest() != Some(revision) {
             match self.revisions.iter().position(|one| one == revision) {
                 Some(place) => self.revisions.truncate(place + 1),
                 None => self.revisions.push(revision.clone()),
             }
-            let surplus = self.revisions.len().saturating_sub(REVISIONS_MAX);
-            self.revisions.drain(..surplus);
+            while self.revisions.len() > REVISIONS_MAX {
+                // The newest is what the others are still to get.
+                let place = self.revisions.iter().take(REVISIONS_MAX).position(|one| !held(one)).unwrap_or_default();
+                self.revisions.remove(place);
+            }
+            self.passed_before.retain(|passed| passed != revision);
             self.passed.take_if(|passed| !self.revisions.contains(passed));
+            self.passed_before.retain(|passed| self.revisions.contains(passed));
             self.broke(Some(now_ms));
         } else if self.since_ms.is_none() || unready.is_some_and(|since| now_ms.saturating_sub(since) > tolerates_ms) {
-            self.passed.take_if(|passed| passed == revision);
+            self.unpass(revision);
             self.broke(Some(now_ms));
         }
+    }
+
+    /// A revision may move on; `keeps`: beside those that may already.
+    pub(super) fn pass(&mut self, revision: &Revision, keeps: bool) {
+        if !self.has_passed(revision) {
+            let earlier = self.passed.replace(revision.clone());
+            self.passed_before.extend(earlier.filter(|_| keeps));
+        }
+    }
+
+    /// Only the newest that may move on is remembered.
+    pub(super) fn pass_one(&mut self) {
+        if !self.passed_before.is_empty() {
+            let newest = self.passing().next().cloned();
+            self.passed = newest;
+            self.passed_before.clear();
+        }
+    }
+
+    fn unpass(&mut self, revision: &Revision) {
+        self.passed.take_if(|passed| passed == revision);
+        self.passed_before.retain(|passed| passed != revision);
     }
 
     /// The soak of the newest is broken, or begins.
@@ -95,7 +153,7 @@ impl Trail {
         if open {
             self.agreed |= self.newest() == Some(revision);
         } else if std::mem::take(&mut self.agreed) {
-            self.passed.take_if(|passed| passed == revision);
+            self.unpass(revision);
             self.broke(self.since_ms.map(|_| now_ms));
         }
     }

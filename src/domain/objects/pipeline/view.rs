@@ -31,7 +31,7 @@ pub struct View {
     pub latest: Option<Revision>,
     /// As in its status.
     pub conditions: Vec<ConditionView>,
-    /// In the order of the spec. Without a usable spec: those that are remembered, by name.
+    /// Each after all that it follows. Without a usable spec: those that are remembered, by name.
     pub environments: Vec<EnvironmentView>,
     /// Environments without a target, which are passed over.
     pub passed_over: Vec<Environment>,
@@ -51,6 +51,9 @@ impl View {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EnvironmentView {
     pub name: Environment,
+    /// Those just before it, where that is not the one that is shown before it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub after: Vec<Environment>,
     /// The revisions of its targets, each once; empty if none is known.
     pub revisions: Vec<Revision>,
     /// Why its targets are not all ready at one revision; `None` if they are.
@@ -224,6 +227,7 @@ fn unsettled(environment: &EnvironmentSpec, sights: &Sights) -> Option<String> {
 fn unspecified(name: &Environment, known: &EnvironmentStatus) -> EnvironmentView {
     EnvironmentView {
         name: name.clone(),
+        after: Vec::new(),
         revisions: known.reached.iter().cloned().collect(),
         unsettled: None,
         waits: Some("the spec cannot be used".to_owned()),
@@ -283,6 +287,6 @@ fn ended(ended: &Ended) -> EndedView {
         outcome: ended.outcome.name().to_owned(),
         by: ended.by.clone(),
         at_ms: ended.at_ms,
-        chosen: ended.chosen.as_ref().map(|relation| choice::words(ended.by.as_deref(), relation)),
+        chosen: ended.chosen.as_ref().map(|relation| choice::words(ended.by.as_deref(), ended.rollback, relation)),
     }
 }

@@ -53,7 +53,7 @@ impl Pipeline {
             }
             News::Respecified(_) => {
                 // A fresh look was at what another spec rests on, and gates were those of another spec.
-                self.keeper.outdate();
+                self.keeper.outdate(|_| true);
                 self.own.decide_anew();
             }
             News::Poked => {
@@ -81,7 +81,7 @@ impl Pipeline {
             }
             known.seq = known.seq.max(lost.seq);
             known.waiting = None;
-            known.trail = None;
+            (known.trail, known.further_trails, known.watch) = (None, Vec::new(), None);
             let Some(promotion) = known.promotion.as_mut().filter(|promotion| promotion.phase.is_open()) else {
                 continue;
             };

@@ -165,6 +165,23 @@ fn invalid_specs() -> Vec<(&'static str, Value, &'static str)> {
     };
     vec![
         ("/appRef/name", json!(""), "appRef.name is empty"),
+        (
+            "/environments/1/after",
+            json!(["qa"]),
+            "environment prod: `after` names qa, which is no environment of this Pipeline; it has staging, prod",
+        ),
+        ("/environments/1/after", json!(["prod"]), "environments come after each other in a circle: prod after prod"),
+        ("/environments/0/after", json!(["prod"]), "environment staging: it is the first"),
+        ("/environments/1/after", json!([]), "environment prod: `after` names none"),
+        ("/environments/0/rollback", json!({"on": ["stalled"], "within": "2h"}), "the first environment has rollback"),
+        ("/environments/1/rollback", json!({"on": [], "within": "2h"}), "environment prod: rollback.on names no cause"),
+        ("/environments/1/rollback", json!({"on": ["verdict"], "within": "2h"}), "there is no gates.verdict to ask"),
+        (
+            "/environments/1/rollback",
+            json!({"on": ["stalled"], "within": "30m"}),
+            "rollback.within (30m) is not longer than stalledAfter (1h)",
+        ),
+        ("/environments/1/rollback", json!({"on": ["late"], "within": "2h"}), "\"late\" is no cause to go back"),
         ("/appRef/name", json!(7), "invalid type"),
         ("/appRef/revisionAt", json!("status"), "appRef.revisionAt is no JSON pointer"),
         ("/environments", json!([]), "there are no environments"),
@@ -220,6 +237,37 @@ fn invalid_specs() -> Vec<(&'static str, Value, &'static str)> {
         ("/promotion", request("type", "azure-devops"), "azure-devops is not supported"),
         ("/advance", json!("Backwards"), "unknown variant"),
     ]
+}
+
+#[test]
+fn a_way_back_is_read_as_it_is_meant() {
+    let rollback = json!({"on": ["stalled", "stalled"], "within": "90m"});
+    let read = with("/environments/1/rollback", rollback).spec.unwrap().environments[1].rollback.clone().unwrap();
+    assert_eq!((read.on, read.within), (vec![Cause::Stalled], Duration::from_mins(90)));
+    assert_eq!(object_of(&example()).spec.unwrap().environments[1].rollback, None, "only where it is asked for");
+}
+
+/// The graph of the documents.
+#[test]
+fn environments_come_after_those_they_name() {
+    let graph = json!([
+        {"name": "dev", "targets": [{"namespace": "dev"}]},
+        {"name": "prod", "after": ["eu", "us"], "targets": [{"namespace": "prod"}], "gates": {"soak": "30m"}},
+        {"name": "eu", "after": ["dev"], "targets": [{"namespace": "eu"}]},
+        {"name": "us", "after": ["dev"], "targets": [{"namespace": "us"}]},
+    ]);
+    let object = with("/environments", graph.clone());
+    let spec = object.spec.unwrap();
+    let placed: Vec<_> = spec.environments.iter().map(|one| (one.name.0.as_str(), one.after.clone())).collect();
+    let names = |names: &[&str]| names.iter().map(|name| Environment((*name).to_owned())).collect::<Vec<_>>();
+    assert_eq!(
+        placed,
+        [("dev", names(&[])), ("eu", names(&["dev"])), ("us", names(&["dev"])), ("prod", names(&["eu", "us"]))]
+    );
+    let mut called = example();
+    called["spec"]["environments"] = graph;
+    let called = super::called(&called.to_string()).unwrap();
+    assert_eq!(called.environments[1].after, Some(names(&["eu", "us"])));
 }
 
 // Faults: PF18

@@ -2,8 +2,8 @@ use kernel::id::{Environment, PromotionSeq, Revision};
 use objects::apps::app::{AppKind, ClusterKey, LeafId, LeafKind, TargetKey};
 use objects::pipeline::proposal::{ForgeKind, Repository};
 use objects::pipeline::status::{
-    Choice, ClusterAppRef, Condition, ConditionKind, Ended, EnvironmentStatus, OpenRequest, Phase, Promotion, Question,
-    TargetStatus, Waiting,
+    Cause, Choice, ClusterAppRef, Condition, ConditionKind, Ended, EnvironmentStatus, OpenRequest, Phase, Promotion,
+    Question, TargetStatus, Waiting,
 };
 use objects::pipeline::trail::Trail;
 use objects::status::{Approval, Late};
@@ -22,6 +22,7 @@ fn trail() -> Trail {
         unready_since_ms: Some(1_700_000_000_124),
         agreed: true,
         passed: Some(Revision("1.2".to_owned())),
+        passed_before: Vec::new(),
     }
 }
 
@@ -33,6 +34,7 @@ fn promotion() -> Promotion {
         phase: Phase::Proposed,
         started_ms: Some(1_700_000_001_000),
         approval: Some(Approval { by: Some("jane".to_owned()), ticket: "t".to_owned(), at_ms: 1, overrides: true }),
+        rollback: None,
         chosen: None,
         message: "waits".to_owned(),
     }
@@ -86,6 +88,8 @@ fn full() -> Status {
         // What a release before this one does not write: the stored form stays the one that it reads.
         chosen: None,
         trail: Some(trail()),
+        further_trails: Vec::new(),
+        watch: None,
     };
     let notice = json!({
         "id": "n-1", "kind": "promotion.started", "at_ms": 5, "workload": "pipeline/shop/web", "seq": 4, "rollout": "p-1",
@@ -104,6 +108,7 @@ fn full() -> Status {
             outcome: Phase::Completed,
             by: None,
             chosen: None,
+            rollback: None,
             at_ms: 1_699_999_999_999,
         }],
         conditions: vec![Condition {
@@ -158,6 +163,35 @@ fn a_choice_is_beside_what_an_earlier_release_reads() {
     assert_eq!(choice, Some(json!({"seq": 4, "revision": "1.2", "by": "jane", "over": ["1.3", "1.4"]})));
     prod["promotion"].as_object_mut().unwrap().remove("chosen").unwrap();
     json["history"][0].as_object_mut().unwrap().remove("chosen").unwrap();
+    assert_eq!(json, json_of(&full()), "and changes nothing of that");
+}
+
+#[test]
+fn branches_and_what_was_taken_back_are_beside_what_an_earlier_release_reads() {
+    let mut status = full();
+    let known = status.environments.values_mut().next().unwrap();
+    let passed_before = vec![Revision("1.1".to_owned())];
+    known.further_trails = vec![Trail { passed_before, ..trail() }];
+    known.promotion.as_mut().unwrap().rollback = Some(Cause::Stalled);
+    known.watch = Some(Watch {
+        seq: PromotionSeq(4),
+        revision: Revision("1.3".to_owned()),
+        had: Revision("1.2".to_owned()),
+        arrived_ms: Some(1_700_000_000_000),
+        on: vec![Cause::Verdict, Cause::Stalled],
+    });
+    status.history[0].rollback = Some(Cause::Verdict);
+    let mut json = json_of(&status);
+    assert_eq!(read(Some(&json.to_string()), "shop"), Ok(status));
+    assert_eq!(json["history"][0].as_object_mut().unwrap().remove("rollback"), Some(json!("verdict")));
+    let prod = &mut json["environments"]["prod"];
+    let further = prod.as_object_mut().unwrap().remove("furtherTrails").unwrap();
+    assert_eq!(further[0]["passedBefore"], json!(["1.1"]));
+    let watch = prod.as_object_mut().unwrap().remove("watch").unwrap();
+    let on = json!(["verdict", "stalled"]);
+    let arrived = "2023-11-14T22:13:20Z";
+    assert_eq!(watch, json!({"seq": 4, "revision": "1.3", "had": "1.2", "arrivedAt": arrived, "on": on}));
+    assert_eq!(prod["promotion"].as_object_mut().unwrap().remove("rollback"), Some(json!("stalled")));
     assert_eq!(json, json_of(&full()), "and changes nothing of that");
 }
 

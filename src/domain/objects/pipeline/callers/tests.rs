@@ -16,7 +16,7 @@ fn how(secret: Option<&str>) -> How {
 
 fn environment(name: &str, namespaces: &[&str]) -> CalledEnvironment {
     let namespaces = namespaces.iter().map(|one| (*one).to_owned()).collect();
-    CalledEnvironment { name: Environment(name.to_owned()), namespaces, promotion: None }
+    CalledEnvironment { name: Environment(name.to_owned()), after: None, namespaces, promotion: None }
 }
 
 fn pipeline() -> Called {
@@ -96,6 +96,7 @@ fn promotion(revision: &str, phase: Phase, ticket: Option<&str>) -> Promotion {
         phase,
         started_ms: None,
         approval: ticket.map(|ticket| Approval { by: None, ticket: ticket.to_owned(), at_ms: 0, overrides: false }),
+        rollback: None,
         chosen: None,
         message: String::new(),
     }

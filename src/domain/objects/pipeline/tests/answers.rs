@@ -12,7 +12,7 @@ fn change_spec(story: &mut Story, change: impl FnOnce(&mut Spec)) {
     });
 }
 
-fn approve(story: &mut Story) {
+pub(super) fn approve(story: &mut Story) {
     let ticket = story.ticket();
     assert!(ticket.is_some(), "no question is open");
     story.change(|object| object.answers.approve = ticket);

@@ -11,7 +11,7 @@ impl Story {
     }
 
     /// Ann chooses it, and says yes.
-    fn choose(&mut self, revision: &str) {
+    pub(super) fn choose(&mut self, revision: &str) {
         let choosing = self.choosing(revision).expect("it may be chosen");
         self.change(|object| {
             object.answers.promote = Some(choosing.written);

@@ -6,11 +6,11 @@ use super::*;
 fn line(soak: Duration) -> Spec {
     let mut spec = spec(false);
     spec.advance = Advance::Stepwise;
-    spec.environments = vec![
+    spec.environments = in_line(vec![
         environment("staging", &["staging"], false),
         environment("prod", &["prod-a"], false),
         environment("last", &["prod-b"], false),
-    ];
+    ]);
     spec.environments[1].gates.soak = soak;
     spec
 }
@@ -30,7 +30,7 @@ fn a_promotion_that_the_head_takes_back_is_told_as_withdrawn() {
     story.show("staging", at("1"));
     assert_eq!((story.phase(), story.count(Kind::PromotionWithdrawn)), (Some(Phase::Withdrawn), 1), "{:?}", story.told);
     let [Effect::Withdraw(_, Some(7), why)] = &story.asked[..] else { panic!("{:?}", story.asked) };
-    assert_eq!(why, "staging is at 1 now, which prod has");
+    assert_eq!(why, "prod is to be at 1 now, and has it");
 }
 
 #[test]

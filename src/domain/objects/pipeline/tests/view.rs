@@ -6,7 +6,7 @@ use kernel::names::workload_name::WorkloadName;
 
 impl Story {
     /// The view by what its targets say now. Once the status is written it is the same without them.
-    fn view(&mut self) -> View {
+    pub(super) fn view(&mut self) -> View {
         self.pass(Duration::from_secs(2));
         let live = view(&self.object, &self.object.status, Some(self.machine.sights()));
         let remembered = view(&self.object, &self.object.status, None);

@@ -6,7 +6,7 @@ use super::{EnvironmentView, promotion, question, request, revisions, targets, u
 use crate::gates::{host, window};
 use crate::pipeline::judge::{self, Edges, Obstacle, Sights, Stale, What};
 use crate::pipeline::show::{PRUNED, UNHEARD};
-use crate::pipeline::spec::{EnvironmentSpec, Object, Spec, Strategy};
+use crate::pipeline::spec::{Advance, EnvironmentSpec, Object, Rollback, Spec, Strategy, names};
 use crate::pipeline::status::{ConditionKind, EnvironmentStatus, Phase, Promotion, Question, Status};
 use kernel::id::ObjectId;
 use kernel::machine::millis;
@@ -30,14 +30,17 @@ impl Scene<'_> {
         let nothing = EnvironmentStatus::default();
         let known = self.status.environment(&spec.name).unwrap_or(&nothing);
         let obstacle = self.obstacle(spec, index);
-        let waits = self.waits(spec, known, index, obstacle.as_ref());
+        let waits = self.waits(spec, known, obstacle.as_ref());
+        let shown_before = index.checked_sub(1).and_then(|before| self.spec.environments.get(before));
+        let is_line = spec.after.iter().eq(shown_before.map(|before| &before.name));
         Some(EnvironmentView {
             name: spec.name.clone(),
+            after: if is_line { Vec::new() } else { spec.after.clone() },
             revisions: revisions(spec, self.sights),
             unsettled: unsettled(spec, self.sights),
             next: self.next(spec, known, index, waits.as_deref(), obstacle.as_ref()),
             waits,
-            gates: if index == 0 {
+            gates: if spec.is_first() {
                 edge(spec).into_iter().collect()
             } else {
                 gates(spec, self.status.holds(ConditionKind::Unheard))
@@ -51,21 +54,30 @@ impl Scene<'_> {
 
     /// The first thing that is not as it must be, for a revision to move on into the environment or to be done in it.
     fn obstacle(&self, environment: &EnvironmentSpec, index: usize) -> Option<Obstacle> {
-        if index == 0 || environment.promotion.is_none() {
+        if environment.is_first() || environment.promotion.is_none() {
             return None;
         }
         let edges = self.edges();
         match judge::candidate(self.spec, index, self.sights, &edges) {
+            // Step by step those before it need not agree, and it has what it is to have.
+            Err(Obstacle { what: What::Behind(..), .. }) if self.is_between(environment) => None,
             Err(obstacle) => Some(obstacle),
             Ok(revision) => match judge::done(environment, self.sights, &edges) {
                 Err(obstacle) => Some(obstacle),
                 Ok(at) if at == revision => None,
                 Ok(at) => {
-                    let what = What::Behind(at.clone(), revision.clone());
+                    let before = environment.after.first().cloned().unwrap_or_default();
+                    let what = What::Behind(at.clone(), before, revision.clone());
                     Some(Obstacle { environment: environment.name.clone(), what })
                 }
             },
         }
+    }
+
+    fn is_between(&self, environment: &EnvironmentSpec) -> bool {
+        let reached = self.status.environment(&environment.name).and_then(|known| known.reached.as_ref());
+        let has_it = reached.is_some() && judge::settled(environment, self.sights).ok() == reached;
+        self.spec.advance == Advance::Stepwise && has_it
     }
 
     /// The machine's last state of each edge. It reports only one that it waits for.
@@ -102,10 +114,9 @@ impl Scene<'_> {
         &self,
         environment: &EnvironmentSpec,
         known: &EnvironmentStatus,
-        index: usize,
         obstacle: Option<&Obstacle>,
     ) -> Option<String> {
-        if index == 0 || environment.promotion.is_none() {
+        if environment.is_first() || environment.promotion.is_none() {
             return None;
         }
         if let Some(pruned) = self.pruned() {
@@ -129,8 +140,9 @@ impl Scene<'_> {
         waits: Option<&str>,
         obstacle: Option<&Obstacle>,
     ) -> String {
-        let before = index.checked_sub(1).and_then(|before| self.spec.environments.get(before));
-        let Some(before) = before else { return self.first() };
+        if environment.is_first() {
+            return self.first(environment);
+        }
         let Some(how) = &environment.promotion else {
             return "nothing is promoted into it: it has no `promotion`, and is only observed".to_owned();
         };
@@ -150,7 +162,13 @@ impl Scene<'_> {
                 self.start(environment, strategy, obstacle.filter(|_| open.chosen.is_none()))
             }
             Some(open) => follow(environment, known, strategy, open),
-            None if waits.is_none() => format!("it moves when {} settles at another revision", before.name),
+            None if waits.is_none() => match self.spec.before(index).as_slice() {
+                [before] => format!("it moves when {} settles at another revision", before.name),
+                before if self.spec.advance == Advance::Stepwise => {
+                    format!("it moves when another revision has passed {}", names(before.iter().copied()))
+                }
+                before => format!("it moves when {} settle at another revision", names(before.iter().copied())),
+            },
             None => mend(obstacle).unwrap_or_else(|| match self.resume(environment) {
                 Some(how) => format!("no promotion starts before the line is resumed: {how}"),
                 None => "a promotion into it begins by itself when that holds".to_owned(),
@@ -158,10 +176,10 @@ impl Scene<'_> {
         }
     }
 
-    fn first(&self) -> String {
-        match self.spec.environments.get(1) {
-            Some(second) => format!("a revision that is ready on every target here moves on to {}", second.name),
-            None => "there is no environment after it".to_owned(),
+    fn first(&self, environment: &EnvironmentSpec) -> String {
+        match names(self.spec.following(&environment.name)) {
+            after if after.is_empty() => "there is no environment after it".to_owned(),
+            after => format!("a revision that is ready on every target here moves on to {after}"),
         }
     }
 
@@ -219,7 +237,8 @@ fn mend(obstacle: Option<&Obstacle>) -> Option<String> {
         | What::Differs(..)
         | What::EdgeStale(_)
         | What::EdgeUnseen
-        | What::Behind(..) => None,
+        | What::Behind(..)
+        | What::Back(..) => None,
     }
 }
 
@@ -244,9 +263,14 @@ fn follow(environment: &EnvironmentSpec, known: &EnvironmentStatus, strategy: &S
 fn soak_ends_ms(environment: &EnvironmentSpec, known: &EnvironmentStatus, promotion: &Promotion) -> Option<i64> {
     let soak = i64::try_from(millis(environment.gates.soak)).unwrap_or(i64::MAX);
     let overrides = promotion.approval.as_ref().is_some_and(|yes| yes.overrides);
-    let trail = known.trail.as_ref().filter(|trail| trail.newest() == Some(&promotion.revision))?;
-    let since = trail.since_ms.filter(|_| promotion.phase == Phase::Waiting && soak > 0 && !overrides)?;
-    Some(since.saturating_add(soak))
+    if promotion.phase != Phase::Waiting || soak == 0 || overrides {
+        return None;
+    }
+    let soaks = known.trails().filter(|trail| !trail.has_passed(&promotion.revision));
+    let since = soaks.map(|trail| trail.since_ms.filter(|_| trail.newest() == Some(&promotion.revision)));
+    // One that has not begun ends at no time that is known.
+    let newest = since.collect::<Option<Vec<i64>>>()?.into_iter().max()?;
+    Some(newest.saturating_add(soak))
 }
 
 /// How a revision gets into an environment, and what must hold before.
@@ -266,7 +290,14 @@ pub(super) fn gates(environment: &EnvironmentSpec, unheard: bool) -> Vec<String>
     all.extend(gates.verdict.as_ref().map(|verdict| format!("verdict of {}", host(&verdict.url))));
     all.extend(gates.needs.iter().map(|need| format!("needs {} {}", need.app.kind, need.display_name())));
     all.extend(edge(environment));
+    all.extend(environment.rollback.as_ref().map(back));
     all
+}
+
+/// When an environment goes back by itself.
+fn back(rollback: &Rollback) -> String {
+    let on: Vec<&str> = rollback.on.iter().map(|cause| cause.name()).collect();
+    format!("goes back on {} within {}", on.join(" or "), text::duration(rollback.within))
 }
 
 fn edge(environment: &EnvironmentSpec) -> Option<String> {
