@@ -22,11 +22,15 @@ const LATENESS_BUCKETS: [f64; 10] = [0.01, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 
 /// What a run can become by the end of a Job.
 const OUTCOMES: [Phase; 5] = [Phase::Succeeded, Phase::Planned, Phase::Waiting, Phase::Failed, Phase::Lost];
 
+/// What looks at drift may have found.
+const DRIFT: [&str; 3] = ["drifted", "in_sync", "unknown"];
+
 /// What Repos do, and where they stand.
 pub struct Runs {
     repos: Gauge<i64, AtomicI64>,
     ended: Family<Labels, Counter>,
     open: Family<Label, Gauge>,
+    drift: Family<Label, Gauge>,
     seconds: Family<Label, Histogram, fn() -> Histogram>,
     looks: Family<Label, Counter>,
     lateness: Histogram,
@@ -39,6 +43,7 @@ impl Default for Runs {
             repos: Gauge::default(),
             ended: Family::default(),
             open: Family::default(),
+            drift: Family::default(),
             seconds: Family::new_with_constructor((|| Histogram::new(SECONDS_BUCKETS)) as fn() -> Histogram),
             looks: Family::default(),
             lateness: Histogram::new(LATENESS_BUCKETS),
@@ -52,6 +57,9 @@ impl Runs {
         registry.register("repos", "Repos that are attended to", self.repos.clone());
         registry.register("runs", "Jobs of runs that have ended, by what became of their run", self.ended.clone());
         registry.register("runs_open", "Runs that have not ended, by phase", self.open.clone());
+        let words = "Repos that look for drift, by what the looks at what is applied have found";
+        registry.register("repos_drift", words, self.drift.clone());
+        DRIFT.into_iter().for_each(|state| drop(self.drift.get_or_create(&[("state", state)])));
         registry.register("run_seconds", "From the order of a Job to its end", self.seconds.clone());
         registry.register("git_looks", "Looks for the wanted commit of a Repo, by outcome", self.looks.clone());
         let words = "How late a look for the wanted commit began after it was due";
@@ -99,6 +107,11 @@ impl Runs {
     /// A look at git has begun so late.
     pub fn began_looking(&self, late: std::time::Duration) {
         self.lateness.observe(late.as_secs_f64());
+    }
+
+    /// What one Repo adds to those that look for drift.
+    pub fn drift(&self) -> Share {
+        Share::of(&self.drift, "state")
     }
 
     /// What one Repo adds to the open runs.

@@ -279,6 +279,7 @@ fn repo_spec(url: &str) -> Spec {
         suspended: None,
         keep: Keep { succeeded: 3, failed: 3 },
         stalled_after: minute,
+        drift: None,
     }
 }
 

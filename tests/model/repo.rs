@@ -4,13 +4,14 @@
 
 mod action;
 mod concern;
+mod drift;
 mod outside;
 mod past;
 mod person;
 mod world;
 
 use kernel::promise::Promise;
-use objects::repo::spec::Approving;
+use objects::repo::spec::{Approving, OnDrift};
 use stateright::{Checker, CheckerBuilder, Expectation, HasDiscoveries, Model, Property};
 
 use action::{Action, Faults};
@@ -22,9 +23,14 @@ const APPLIED: &str = "the newest commit is applied";
 /// What some state is where commits are passed over.
 const PASSED: &str = "a commit with the content of what was applied is passed over";
 
+/// What some state is where drift is looked for.
+const FOUND: &str = "what has drifted is found and told";
+
 /// What no state is without.
 const NEEDED: &str = "a run is for what was not applied, or for what else asked for it";
 const HELD: &str = "a shut gate and a person who stops it hold a Job back";
+
+const SEEN: &str = "drift is told only as a look has found it";
 
 type Condition = fn(&World, &State) -> bool;
 
@@ -63,6 +69,10 @@ impl Model for World {
         properties.push(Property::always(HELD, held));
         let passed: Condition = |world, state| state.is_passed_over(world);
         properties.push(Property { expectation: Expectation::Sometimes, name: PASSED, condition: passed });
+        let found: Condition = |_, state| state.past.has_told_of_drift();
+        properties.push(Property { expectation: Expectation::Sometimes, name: FOUND, condition: found });
+        let seen: Condition = |_, state| !state.past.invented;
+        properties.push(Property::always(SEEN, seen));
         let needed: Condition = |_, state| !state.past.needless;
         properties.push(Property::always(NEEDED, needed));
         properties
@@ -87,6 +97,7 @@ fn judge(name: &str, checker: CheckerBuilder<World>, states: usize) -> impl Chec
     }
     checker.assert_no_discovery(HELD);
     checker.assert_no_discovery(NEEDED);
+    checker.assert_no_discovery(SEEN);
     assert_eq!(checker.unique_state_count(), states);
     checker
 }
@@ -315,6 +326,44 @@ fn two_replicas_that_believe_to_lead_start_one_job() {
     let two = World { workers: 2, ..auto(ONE, NO_FAULTS) };
     begin("two", two, 11, 16249);
     begin("two, and the head moves", World { workers: 2, ..auto(TWO, NO_FAULTS) }, 9, 11257);
+}
+
+fn drifting(then: OnDrift, head: &'static [u8], faults: Faults) -> World {
+    World {
+        terms: Terms { drift: Some(then), ..Terms::default() },
+        ..auto(head, Faults { drifts: 1, waits: 3, ..faults })
+    }
+}
+
+/// A search in which something drifts, and a look finds it.
+fn finds(name: &str, world: World, states: usize) {
+    judge(name, world.checker().threads(2), states).assert_any_discovery(FOUND);
+}
+
+#[test]
+fn what_has_drifted_is_found_and_told_and_nothing_is_applied_for_it() {
+    let tell = |head, faults| drifting(OnDrift::Tell, head, faults);
+    finds("drift, looked for", tell(ONE, NO_FAULTS), 82);
+    finds("drift, and the head moves", tell(TWO, NO_FAULTS), 5397);
+    finds("drift, and a life ends", tell(ONE, Faults { crashes: 1, ..NO_FAULTS }), 3286);
+    finds("drift, and an answer is lost", tell(ONE, Faults { lost: 1, ..NO_FAULTS }), 1277);
+    finds("drift, and a look fails", tell(ONE, Faults { before: 1, deleted: 1, ..NO_FAULTS }), 1214);
+    finds("drift, and stopped", tell(ONE, Faults { stops: 1, ..NO_FAULTS }), 6433);
+    finds("drift, and changed", tell(ONE, Faults { edits: 1, ..NO_FAULTS }), 2283);
+    finds("drift, and run once more", tell(ONE, Faults { reruns: 1, ..NO_FAULTS }), 2141);
+}
+
+#[test]
+fn what_has_drifted_is_applied_once_where_that_is_asked_for() {
+    let apply = |head, faults| drifting(OnDrift::Apply, head, faults);
+    finds("drift, applied", apply(ONE, NO_FAULTS), 112);
+    finds("drift, applied, and the head moves", apply(TWO, NO_FAULTS), 8262);
+    finds("drift, applied, and a life ends", apply(ONE, Faults { crashes: 1, ..NO_FAULTS }), 8815);
+    let twice = World { faults: Faults { drifts: 2, waits: 2, ..NO_FAULTS }, ..apply(ONE, NO_FAULTS) };
+    finds("drift, applied twice", twice, 259);
+    let plan = apply(ONE, Faults { yes: 2, ..NO_FAULTS });
+    finds("drift, and a plan is asked about", World { approval: Approving::Plan, ..plan.clone() }, 3787);
+    finds("drift, and a commit is asked about", World { approval: Approving::Revision, ..plan }, 2956);
 }
 
 /// Each change of the world breaks a promise: the promises have teeth.

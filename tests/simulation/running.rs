@@ -2,9 +2,10 @@
 //! costs the purges beside it nothing.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use notices::notice::Kind;
-use objects::repo::spec::Object;
+use objects::repo::spec::{DriftLooks, Object, OnDrift};
 use objects::repo::status::Phase;
 use support::fakes::running::repo;
 use support::fakes::{Fault, World};
@@ -103,6 +104,47 @@ fn fifty_repos_in_a_world_that_misbehaves_run_each_commit_once() {
         });
     }
     assert!(names.iter().all(|name| starts(&world, name) == 2));
+}
+
+/// The same Repo, which is planned again every ten minutes, and run for what has drifted.
+fn looking(name: &str) -> Object {
+    let mut object = repo(name);
+    let spec = object.spec.as_mut().expect("a spec");
+    spec.runner.steps.plan = vec!["plan".to_owned()];
+    spec.drift = Some(DriftLooks { every: Duration::from_mins(10), then: OnDrift::Apply });
+    object
+}
+
+// Faults: RF1, RF3
+#[test]
+fn what_drifts_is_told_and_run_once_whatever_goes_wrong_with_a_look() {
+    let mut reached = 0;
+    for call in ["repos.write", "jobs.make", "jobs.start", "jobs.look", "jobs.pods", "jobs.remove"] {
+        for fault in [Fault::Panic, Fault::Fail, Fault::LoseAnswer] {
+            for skip in 0..2 {
+                let world = settled(1, &["blog"]);
+                world.apply_repo(looking("infra"));
+                world.push("infra", A);
+                let is_done = life(&world, async |life| {
+                    until_ran(life, "infra", A).await;
+                    world.drift("infra");
+                    world.plan(call, "infra", skip, fault);
+                    for _ in 0..120 {
+                        life.pass(20_000).await;
+                        world.end_jobs();
+                    }
+                    assert_eq!(life.has_given_up(), None);
+                    world.plan_is_done()
+                });
+                reached += usize::from(is_done);
+                let told = |kind| world.told_ids("infra", kind).len();
+                let told = [Kind::RunStarted, Kind::RunCompleted, Kind::RepoDrifted, Kind::RepoInSync].map(told);
+                assert_eq!(told, [2, 2, 1, 0], "{call} {skip} {fault:?}");
+                assert!(starts(&world, "infra") >= 2 + 2, "and it is looked at again: {call} {skip} {fault:?}");
+            }
+        }
+    }
+    assert!(reached > 25, "{reached}");
 }
 
 /// The same Repo, which only its folder concerns.

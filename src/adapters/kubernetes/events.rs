@@ -210,7 +210,12 @@ const fn action(kind: Kind) -> &'static str {
         | Kind::PurgeStalled
         | Kind::PurgeSkipped
         | Kind::PurgeRepeated => "Purge",
-        Kind::EdgeRenewed | Kind::EdgeFresh | Kind::EdgeUnknown | Kind::EdgeStale => "Look",
+        Kind::EdgeRenewed
+        | Kind::EdgeFresh
+        | Kind::EdgeUnknown
+        | Kind::EdgeStale
+        | Kind::RepoDrifted
+        | Kind::RepoInSync => "Look",
         Kind::PromotionWaiting
         | Kind::PromotionStarted
         | Kind::PromotionCompleted

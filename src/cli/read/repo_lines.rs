@@ -12,7 +12,8 @@ pub(crate) fn row(view: &View, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let head = view.head.as_ref().map_or_else(|| "?".to_owned(), |head| head.revision.short().to_owned());
     let run = view.run.as_ref().map_or_else(String::new, |run| format!("  │  {}", brief(run)));
     let unchanged = if view.unchanged().is_some() { ", unchanged here" } else { "" };
-    writeln!(f, "{}  {}{unchanged}{}", visible(&view.id.display_name()), visible(&head), visible(&run))?;
+    let drifted = if view.has_drifted() { ", drifted" } else { "" };
+    writeln!(f, "{}  {}{unchanged}{drifted}{}", visible(&view.id.display_name()), visible(&head), visible(&run))?;
     let mut page = Page { f };
     held(view, &mut page)?;
     let waits = view.waits.iter().filter(|_| view.held.faulty.is_none());

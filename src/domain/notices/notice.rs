@@ -134,6 +134,10 @@ kinds! {
     RunSuperseded = "run.superseded", Info, 28, Member;
     /// Something about the Repo cannot be used.
     RepoFaulty = "repo.faulty", Error, 27, Member;
+    /// A look has found that an apply of what was applied would change something.
+    RepoDrifted = "repo.drifted", Warn, 34, Member;
+    /// A later look has found that it would change nothing any more.
+    RepoInSync = "repo.in_sync", Info, 35, Member;
 }
 
 /// How much something matters.
@@ -367,6 +371,8 @@ mod tests {
             Kind::RepoFaulty => Severity::Error,
             Kind::RunFailed => Severity::Warn,
             Kind::RunStalled => Severity::Warn,
+            // What is there is not what was applied. Another run, or who changed it, may end that.
+            Kind::RepoDrifted => Severity::Warn,
             Kind::PromotionFailed => Severity::Warn,
             Kind::PromotionStalled => Severity::Warn,
             // Transitions, in which nothing is wrong.
@@ -387,6 +393,7 @@ mod tests {
             Kind::RunStarted => Severity::Info,
             Kind::RunCompleted => Severity::Info,
             Kind::RunSuperseded => Severity::Info,
+            Kind::RepoInSync => Severity::Info,
         }
     }
 
@@ -399,7 +406,7 @@ mod tests {
         let as_severe = |severity| Kind::ALL.into_iter().filter(|kind| kind.severity() == severity).count();
         assert_eq!(
             [Severity::Error, Severity::Warn, Severity::Info].map(as_severe),
-            [7, 10, 17],
+            [7, 11, 18],
             "a kind is not in ALL"
         );
     }

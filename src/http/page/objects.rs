@@ -114,6 +114,7 @@ fn repo_card(view: &repo::View) -> Markup {
                 span.quiet { (namespace) "/" } (name)
                 @if let Some(head) = &view.head { small { (head.name) " at " (head.revision.short()) } }
                 @if let Some(ready) = ready { " " span.pill.(mood) { (ready.reason) } }
+                @if view.has_drifted() { " " span.pill.warn { "Drifted" } }
             }
             (held("Nothing new starts: ", [suspended, faulty, unjudged]))
             @if let Some(run) = &view.run { (newest(run)) }

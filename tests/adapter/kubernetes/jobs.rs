@@ -103,6 +103,29 @@ async fn a_job_that_is_made_twice_is_one_job_and_runs_nothing() {
     assert_eq!((bench.api.list(Kind::Job, "").len(), bench.api.list(Kind::Pod, "").len()), (1, 0));
 }
 
+/// A release before it does not know its action, and leaves it alone.
+#[tokio::test]
+async fn a_look_at_drift_is_a_job_of_the_run_that_it_looks_at_and_has_no_step_that_applies() {
+    let (bench, jobs) = start().await;
+    let attempt = Attempt { seq: RunSeq(1), action: Action::Drift, number: 1 };
+    let mut look = Order { attempt, name: job::name(&repo(), UID, attempt), planned: true, ..order(1) };
+    let refused = jobs.make(&look).await.unwrap_err();
+    assert!(refused.to_string().contains("it has no plan step; spec.runner.steps.plan"), "{refused}");
+    look.runner.steps.plan = vec!["terraform".to_owned(), "plan".to_owned()];
+    assert_ne!(look.name, order(1).name, "beside the Job that applied the commit");
+    let applied = started(&bench, &jobs, &order(1)).await;
+    let job = started(&bench, &jobs, &look).await;
+    assert_eq!((job.attempt, job.marked, applied.attempt.action), (attempt, true, Action::Apply));
+    let there = raw(&bench, &look);
+    let labels = &there["metadata"]["labels"];
+    let said = ["seq", "action", "attempt", "repo-uid"].map(|one| labels[format!("allclear.dev/{one}")].clone());
+    assert_eq!(said, [json!("1"), json!("drift"), json!("1"), json!(UID)]);
+    let pod = &there["spec"]["template"]["spec"];
+    let all = ["initContainers", "containers"].map(|list| pod[list].as_array().unwrap().clone()).concat();
+    let names: Vec<&str> = all.iter().map(|one| one["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["source", "prepare", "backend", "plan", "report"]);
+}
+
 #[tokio::test]
 async fn a_job_that_another_has_is_taken_and_left_alone() {
     let (bench, jobs) = start().await;

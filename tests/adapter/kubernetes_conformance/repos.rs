@@ -8,13 +8,13 @@ use std::time::Duration;
 use allclear::adapters::kubernetes::crd::repo::{Installation, object, written};
 use allclear::adapters::kubernetes::jobs::{KubernetesJobs, Ours};
 use allclear::adapters::kubernetes::{Options, Tempo, connect};
-use kernel::id::{RepoId, RunSeq};
+use kernel::id::{CommitId, RepoId, RunSeq};
 use objects::ports::repo::{Jobs, Made};
 use objects::repo::job::Order;
 use objects::repo::spec::{Object, Runner, Source, Steps, Wanted};
 use objects::repo::status::{
-    Action, Attempt, Condition, ConditionKind, Counts, Ended, Failing, Head, JobRef, Next, Phase, Plan, Question, Run,
-    SKIPPED_MAX, Status, Terms, Unchanged, Waiting,
+    Action, Attempt, Condition, ConditionKind, Counts, Drift, Ended, Failing, Head, JobRef, Missed, Next, Phase, Plan,
+    Question, Run, SKIPPED_MAX, Seen, Status, Terms, Unchanged, Waiting,
 };
 use objects::status::{Approval, HISTORY_MAX, Late, UNTOLD_MAX};
 use sandbox::kubernetes::{Kind, KubernetesStandIn, Options as StandInOptions};
@@ -111,6 +111,9 @@ fn wrong() -> Vec<(Value, &'static str)> {
         (mount(json!({"mountPath": "a", "emptyDir": {}})), "spec.runner.mounts[0].mountPath"),
         (planned(&json!({})), "approval: Plan needs runner.steps.plan"),
         (planned(&json!({"plan": []})), "approval: Plan needs runner.steps.plan"),
+        (looking(&json!({})), "driftEvery needs runner.steps.plan"),
+        (looking(&json!({"plan": []})), "driftEvery needs runner.steps.plan"),
+        (with(&json!({"onDrift": "Apply"})), "onDrift needs driftEvery"),
     ]
 }
 
@@ -122,13 +125,21 @@ fn planned(steps: &Value) -> Value {
     spec
 }
 
+/// The same, planned again at times.
+fn looking(steps: &Value) -> Value {
+    let mut spec = planned(steps);
+    spec.as_object_mut().unwrap().remove("approval");
+    spec["driftEvery"] = json!("6h");
+    spec
+}
+
 /// A spec with something in every field.
 fn everything() -> Value {
     json!({
         "url": URL, "ref": {"tag": "v1.2"}, "path": "./envs/prod", "interval": "30s",
         "watchPaths": ["modules", "versions.tf"], "secretRef": {"name": "git"},
         "approval": "Plan", "workspace": "prod", "retry": {"limit": 10, "backoff": "30s"}, "suspend": true,
-        "keep": {"succeeded": 0, "failed": 50}, "stalledAfter": "2h",
+        "keep": {"succeeded": 0, "failed": 50}, "stalledAfter": "2h", "driftEvery": "6h", "onDrift": "Apply",
         "gates": {
             "windows": [{"days": ["Mon"], "from": "09:00", "to": "24:00", "timeZone": "Europe/Berlin"}],
             "freezes": [{"from": "2026-12-20T00:00:00Z", "to": "2027-01-03T00:00:00Z", "reason": "holidays"}],
@@ -233,6 +244,7 @@ fn full() -> Status {
             paths: "p".to_owned(),
             at_ms: 1_700_000_000_124,
         }),
+        drift: Some(drift(skipped())),
         seq: RunSeq(4),
         waiting: Some(Waiting { question: Question::Plan, ticket: "0123456789ab".to_owned(), since_ms: 9 }),
         late: Some(Late { since_ms: 7, told: true }),
@@ -241,7 +253,39 @@ fn full() -> Status {
         conditions: vec![
             condition(ConditionKind::Ready, None, "Running"),
             condition(ConditionKind::Stalled, Some(true), "RunFailed"),
+            condition(ConditionKind::Drifted, Some(false), "InSync"),
         ],
+    }
+}
+
+/// All that can be known of drift.
+fn drift(skipped: Vec<CommitId>) -> Drift {
+    let plan = Plan {
+        fingerprint: "f".to_owned(),
+        counts: Some(Counts { add: 1, change: 0, destroy: 3 }),
+        job: "infra-0123456789ab".to_owned(),
+    };
+    let look = Run {
+        attempt: Attempt { seq: RunSeq(4), action: Action::Drift, number: 3 },
+        revision: A.parse().expect("a commit's id"),
+        terms: Terms { work: "w".to_owned(), settings: "s".to_owned() },
+        phase: Phase::Started,
+        job: Some(JobRef { name: "infra-0123456789ab".to_owned(), uid: Some("j-1".to_owned()) }),
+        plan: Some(plan.clone()),
+        approval: Some(Approval { by: None, ticket: "t".to_owned(), at_ms: 1, overrides: false }),
+        failing: Failing { before: 1, applies: 2, not_before_ms: Some(1_700_000_000_999) },
+        started_ms: Some(1_700_000_001_000),
+        ended_ms: Some(1_700_000_002_000),
+        skipped,
+        message: "runs".to_owned(),
+    };
+    Drift {
+        look: Some(look),
+        looks: 3,
+        seen: Some(Seen { seq: RunSeq(4), settings: "s".to_owned(), plan: Some(plan), since_ms: 1, at_ms: 2 }),
+        missed: Some(Missed { count: 1, at_ms: 3, job: "j".to_owned(), message: "why".to_owned() }),
+        late: Some(Late { since_ms: 7, told: true }),
+        applied_ms: Some(1_700_000_001_000),
     }
 }
 

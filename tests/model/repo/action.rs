@@ -1,9 +1,10 @@
 //! What can happen next.
 
 use kernel::machine::Machine;
-use objects::owned::Effect as Own;
-use objects::repo::Effect;
+use objects::owned::{Effect as Own, Event as Life};
+use objects::repo::{Effect, Event};
 
+use super::concern::untold;
 use super::world::{State, World};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,6 +79,27 @@ pub enum Action {
     Restore,
     Wait(usize),
     Crash(usize),
+}
+
+/// What is said of a call that was not answered.
+pub fn failed(effect: &Effect) -> Option<Event> {
+    let why = "no answer".to_owned();
+    Some(match effect {
+        Effect::Object(Own::Store(..)) => Event::Object(Life::StoreFailed(why)),
+        Effect::Object(Own::Look) => Event::Object(Life::LookFailed(why)),
+        Effect::Resolve(_) => Event::ResolveFailed(untold()),
+        Effect::Compare(question) => Event::Compared(question.clone(), Err(untold())),
+        Effect::Make(order) => Event::MakeFailed(order.name.clone(), why, false),
+        Effect::Start(job) => Event::StartFailed(job.name.clone(), why),
+        Effect::Withdraw(job) => Event::WithdrawFailed(job.name.clone(), why),
+        Effect::LookAtJob(name) => Event::JobLookFailed(name.clone(), why),
+        Effect::ReadPods(_, uid) => Event::PodsFailed(uid.clone(), why),
+        Effect::Remove(name, _) => Event::RemoveFailed(name.clone(), why),
+        Effect::Object(Own::Tell(notice)) => Event::Object(Life::TellFailed(notice.id.clone(), why)),
+        Effect::WatchJobs(_) | Effect::Ask(_) | Effect::SeeNeeds(_) | Effect::Object(Own::End) => {
+            return None;
+        }
+    })
 }
 
 impl State {

@@ -7,12 +7,11 @@ use objects::owned::{Effect as Own, Event as Life};
 use objects::ports::repo::{Found, Made, Start};
 use objects::repo::job::{self, End, Job, Order, PLAN_DIFFERS, Place, Pod, Pods, Step, StepKind, StepState};
 use objects::repo::plan::{Message, Planned};
-use objects::repo::spec::Approving;
+use objects::repo::spec::{Approving, OnDrift};
 use objects::repo::status::{Action, Attempt};
 use objects::repo::{Effect, Event};
 
 use super::action::Fate;
-use super::concern::untold;
 use super::world::{Mutant, State, World, image, revision};
 
 /// A Job as it really is, or was.
@@ -162,7 +161,7 @@ impl State {
                 }
                 self.judge_needless(world, status);
                 let before = self.owing(world);
-                self.past.judge_stored(&before, status, &self.jobs);
+                self.past.judge_stored(self.now, &before, status, &self.jobs);
                 self.object.status = status.as_ref().clone();
                 self.object.version += 1;
                 self.object.writer = by;
@@ -358,7 +357,13 @@ impl State {
     /// A Job that runs ends.
     pub fn end(&mut self, world: &World, index: usize, fate: Fate) {
         let (seq, fingerprint) = (self.jobs[index].job.attempt.seq, self.fingerprint());
-        let planned = Planned { fingerprint: fingerprint.clone(), counts: None, empty: false };
+        let is_look = self.jobs[index].job.attempt.action == Action::Drift;
+        let empty = is_look && !self.has_drifted();
+        let planned = Planned { fingerprint: fingerprint.clone(), counts: None, empty };
+        if is_look && !empty && fate == Fate::Works {
+            let job = self.jobs[index].job.clone();
+            self.past.differ(&job, world.terms.drift == Some(OnDrift::Apply));
+        }
         let apply_waits = Step { kind: StepKind::Apply, state: StepState::Waiting };
         let failed = End::Failed("PodFailurePolicy".to_owned(), String::new());
         let is_apply = self.jobs[index].is_apply();
@@ -387,6 +392,7 @@ impl State {
         if begins && end == End::Complete {
             self.past.applied = Some(self.jobs[index].job.revision.clone());
             self.past.owed = self.jobs[index].image != image(self.object.edition);
+            self.fixed = if world.terms.drift.is_some() { self.drift } else { 0 };
         } else if begins {
             self.past.fail(seq, world.terms.retries);
         }
@@ -444,7 +450,8 @@ impl State {
     pub fn delete(&mut self, world: &World, index: usize) {
         let truth = &mut self.jobs[index];
         truth.gone = true;
-        if truth.job.marked && truth.job.end.is_none() && !truth.stuck {
+        let is_look = truth.job.attempt.action == Action::Drift;
+        if truth.job.marked && truth.job.end.is_none() && !truth.stuck && !is_look {
             let seq = truth.job.attempt.seq;
             self.past.hold(seq);
         }
@@ -469,27 +476,6 @@ impl State {
     fn wanted(&self, world: &World) -> kernel::id::CommitId {
         revision(world.head[self.head])
     }
-}
-
-/// What is said of a call that was not answered.
-pub fn failed(effect: &Effect) -> Option<Event> {
-    let why = "no answer".to_owned();
-    Some(match effect {
-        Effect::Object(Own::Store(..)) => Event::Object(Life::StoreFailed(why)),
-        Effect::Object(Own::Look) => Event::Object(Life::LookFailed(why)),
-        Effect::Resolve(_) => Event::ResolveFailed(untold()),
-        Effect::Compare(question) => Event::Compared(question.clone(), Err(untold())),
-        Effect::Make(order) => Event::MakeFailed(order.name.clone(), why, false),
-        Effect::Start(job) => Event::StartFailed(job.name.clone(), why),
-        Effect::Withdraw(job) => Event::WithdrawFailed(job.name.clone(), why),
-        Effect::LookAtJob(name) => Event::JobLookFailed(name.clone(), why),
-        Effect::ReadPods(_, uid) => Event::PodsFailed(uid.clone(), why),
-        Effect::Remove(name, _) => Event::RemoveFailed(name.clone(), why),
-        Effect::Object(Own::Tell(notice)) => Event::Object(Life::TellFailed(notice.id.clone(), why)),
-        Effect::WatchJobs(_) | Effect::Ask(_) | Effect::SeeNeeds(_) | Effect::Object(Own::End) => {
-            return None;
-        }
-    })
 }
 
 /// Whether a machine that wants to be woken at this time is woken later than now.

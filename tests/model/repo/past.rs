@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use kernel::id::{CommitId, NoticeId, RunSeq};
+use kernel::machine::Timestamp;
 use kernel::promise::Promise;
 use notices::notice::{Kind, Notice};
 use objects::repo::again;
@@ -12,7 +13,7 @@ use objects::repo::status::{Action, Attempt, Phase, Question, Run, Status};
 
 use super::outside::Truth;
 use super::person::UID;
-use super::world::image;
+use super::world::{EVERY, image};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Past {
@@ -48,6 +49,16 @@ pub struct Past {
     pub owed: bool,
     /// A run was begun for a commit with the content of what was applied last, and nothing else asked for it.
     pub needless: bool,
+    /// Jobs of looks that ended, and found that something has drifted.
+    differed: BTreeSet<String>,
+    /// The run whose drift is to be put right by another.
+    found: Option<RunSeq>,
+    /// When a run was begun for drift last.
+    repaired: Option<Timestamp>,
+    /// Runs of which it was told that something has drifted.
+    drift_told: BTreeSet<RunSeq>,
+    /// Drift was told that no look had found.
+    pub invented: bool,
     /// Notices that the outbox has had, and those that said that an attempt failed, or what is waited for.
     had: BTreeSet<NoticeId>,
     failed: BTreeSet<(RunSeq, u32)>,
@@ -79,8 +90,9 @@ impl Past {
     }
 
     /// A write is durable.
-    pub fn judge_stored(&mut self, before: &Status, after: &Status, jobs: &[Truth]) {
+    pub fn judge_stored(&mut self, now: Timestamp, before: &Status, after: &Status, jobs: &[Truth]) {
         self.promise(Promise::RunSeqsRise, before.seq <= after.seq);
+        self.judge_look(before, after, jobs);
         let Some(run) = &after.run else {
             return self.promise(Promise::RunsInOrder, before.run.is_none());
         };
@@ -88,7 +100,7 @@ impl Past {
         self.promise(Promise::RunsInOrder, known == run.revision);
         let was = before.run.as_ref();
         if was.is_none_or(|was| was.attempt.seq < run.attempt.seq) && run.phase != Phase::Started {
-            self.judge_begun(before, run);
+            self.judge_begun(now, before, run);
         }
         if let Some(was) = was.filter(|was| was.phase == Phase::Started)
             && (run.phase != Phase::Started || run.job != was.job)
@@ -113,14 +125,17 @@ impl Past {
     }
 
     /// The commits that the new run takes the place of are named.
-    fn judge_begun(&mut self, before: &Status, run: &Run) {
+    fn judge_begun(&mut self, now: Timestamp, before: &Status, run: &Run) {
         let applied = before.run.as_ref().filter(|was| was.phase == Phase::Succeeded && was.revision == run.revision);
         // Between two that do not follow each other there was another commit.
         let is_next = |was: &&Run| was.attempt.seq.next() == run.attempt.seq;
         if let Some(was) = applied.filter(is_next).filter(|was| was.terms.work == run.terms.work) {
             let is_wanted = self.wanted.remove(&was.attempt.seq);
-            self.promise(Promise::LeftAlone, is_wanted);
-            self.yes = Some((run.attempt.seq, run.revision.to_string()));
+            let is_kept = is_wanted || self.is_repair(now, was.attempt.seq);
+            self.promise(Promise::LeftAlone, is_kept);
+            if is_wanted {
+                self.yes = Some((run.attempt.seq, run.revision.to_string()));
+            }
         }
         let unstarted = |run: &&Run| matches!(run.phase, Phase::Waiting | Phase::Starting | Phase::Planned);
         let left = before.run.as_ref().filter(unstarted).map(|left| left.revision.clone());
@@ -128,6 +143,44 @@ impl Past {
         let named = |one: CommitId| one == run.revision || run.skipped.contains(&one);
         let all = left.into_iter().chain(next).all(named);
         self.promise(Promise::NewestNext, all);
+    }
+
+    /// Whether something of this run has drifted, as a look found, and the last run for drift is long enough ago.
+    fn is_repair(&mut self, now: Timestamp, seq: RunSeq) -> bool {
+        let is_due = self.repaired.is_none_or(|at| now >= at.after(EVERY));
+        let is_kept = is_due && self.found.take() == Some(seq);
+        self.repaired = Some(now);
+        is_kept
+    }
+
+    /// A look is left only when its Job has ended.
+    fn judge_look(&mut self, before: &Status, after: &Status, jobs: &[Truth]) {
+        let look = after.look();
+        if let Some(was) = before.look().filter(|was| was.phase == Phase::Started)
+            && look.is_none_or(|look| look.job != was.job)
+        {
+            self.judge_ended(was, jobs);
+        }
+        if let Some(job) = look.and_then(|look| look.job.as_ref()) {
+            self.stored_names.insert(job.name.clone());
+            self.stored_uids.extend(job.uid.clone());
+        }
+    }
+
+    /// A look has ended, and found that something has drifted.
+    pub fn differ(&mut self, job: &Job, is_applied: bool) {
+        self.differed.insert(job.name.clone());
+        self.found = is_applied.then_some(job.attempt.seq);
+    }
+
+    /// Whether it was told that something has drifted, since whatever run.
+    pub fn has_told_of_drift(&self) -> bool {
+        !self.drift_told.is_empty()
+    }
+
+    /// Whether it was told that something has drifted since this run.
+    pub fn is_drift_told(&self, seq: RunSeq) -> bool {
+        self.drift_told.contains(&seq)
     }
 
     /// An end is written only of what has ended.
@@ -156,7 +209,7 @@ impl Past {
         self.promise(Promise::OneAtATime, !other);
         let Attempt { seq, action, .. } = job.attempt;
         self.promise(Promise::LeftAlone, !self.held.contains(&seq));
-        if action == Action::Plan || approval == Approving::Auto {
+        if action != Action::Apply || approval == Approving::Auto {
             return;
         }
         let of_run = self.yes.as_ref().filter(|(known, _)| *known == seq);
@@ -244,6 +297,10 @@ impl Past {
         match notice.kind {
             Kind::RunFailed => {
                 self.failed.insert((RunSeq(notice.seq.0), run.attempt));
+            }
+            Kind::RepoDrifted => {
+                self.invented |= run.job.as_ref().is_none_or(|job| !self.differed.contains(job));
+                self.drift_told.insert(RunSeq(notice.seq.0));
             }
             Kind::RunWaiting => self.asked.extend(run.ticket.clone()),
             _ => {}

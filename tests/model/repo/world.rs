@@ -9,12 +9,14 @@ use kernel::promise::Promise;
 use objects::gates::Window;
 use objects::kept::Answers;
 use objects::owned::{Effect as Own, Event as Life, OwnMachine};
-use objects::repo::spec::{Approving, Gates, Keep, Object, Preset, Retry, Runner, Source, Spec, Wanted};
+use objects::repo::spec::{
+    Approving, DriftLooks, Gates, Keep, Object, OnDrift, Preset, Retry, Runner, Source, Spec, Wanted,
+};
 use objects::repo::status::{Condition, ConditionKind, Phase, Status};
 use objects::repo::{Effect, Event, Repo};
 
-use super::action::{Action, Answer, Faults};
-use super::outside::{Sight, Truth, failed, is_ahead};
+use super::action::{Action, Answer, Faults, failed};
+use super::outside::{Sight, Truth, is_ahead};
 use super::past::Past;
 use super::person::UID;
 
@@ -52,6 +54,8 @@ pub struct Terms {
     pub contents: Option<&'static [[u8; 2]]>,
     /// Git never tells of folders.
     pub blind: bool,
+    /// What was applied is planned again at times, and this follows where something has drifted.
+    pub drift: Option<OnDrift>,
 }
 
 /// A way to break the protocol around the machine.
@@ -116,6 +120,8 @@ pub struct State {
     pub left: Faults,
     pub head: usize,
     pub drift: u8,
+    /// What that was when something was applied last, where drift is looked for.
+    pub fixed: u8,
     /// The window is open.
     pub open: bool,
     pub object: Stored,
@@ -126,6 +132,9 @@ pub struct State {
     pub late: Vec<Effect>,
     pub past: Past,
 }
+
+/// Between two looks at drift.
+pub const EVERY: Duration = Duration::from_mins(20);
 
 /// The image of the user's containers.
 pub fn image(edition: u8) -> String {
@@ -142,7 +151,7 @@ impl World {
         let windows = if self.terms.gated { vec![window] } else { Vec::new() };
         Spec {
             source: Source { wanted: Wanted::Head, watched: self.watched(stored.watches), ..Source::default() },
-            interval: Duration::from_mins(1),
+            interval: self.terms.drift.map_or(Duration::from_mins(1), |_| Duration::from_hours(24)),
             approval: self.approval,
             runner: Runner { preset: Preset::Command, image: image(stored.edition), ..Runner::default() },
             workspace: None,
@@ -151,6 +160,7 @@ impl World {
             suspended: stored.stopped.then(|| "stopped".to_owned()),
             keep: Keep { succeeded: self.keep, failed: self.keep },
             stalled_after: Duration::from_hours(1),
+            drift: self.terms.drift.map(|then| DriftLooks { every: EVERY, then }),
         }
     }
 
@@ -197,6 +207,7 @@ impl State {
             left: world.faults,
             head: 0,
             drift: 0,
+            fixed: 0,
             open: !world.terms.gated,
             object,
             jobs: {
@@ -419,6 +430,9 @@ impl State {
             || self.is_stuck(world);
         if is_held_up {
             return true;
+        }
+        if !self.is_drift_known(world) {
+            return false;
         }
         if self.is_passed_over(world) {
             return true;

@@ -13,8 +13,9 @@ use objects::kept::Answers;
 use objects::ports::repo::{Begins, Comparison, Found, Heads, JobSight, Jobs, Made, Needs, Running, Start, Unresolved};
 use objects::repo::Repo;
 use objects::repo::job::{End, Job, Order, Place, Pod, Pods, Step, StepKind, StepState};
+use objects::repo::plan::{Message, Planned};
 use objects::repo::spec::{Approving, Gates, Keep, Object, Preset, Retry, Runner, Source, Spec, Steps};
-use objects::repo::status::{Phase, Status};
+use objects::repo::status::{Action, Phase, Status};
 use purge::ports::{Flow, PortError};
 use tokio::sync::mpsc;
 
@@ -32,6 +33,8 @@ pub struct Runs {
     heads: BTreeMap<RepoId, CommitId>,
     /// Commits that change nothing that concerns anybody.
     idle: BTreeSet<CommitId>,
+    /// Repos of which something is another thing than what was applied.
+    drifted: BTreeSet<RepoId>,
     jobs: BTreeMap<(RepoId, String), Job>,
     job_watches: Vec<(RepoId, String, Out<JobSight>)>,
     /// Every Job that was started, in order.
@@ -60,6 +63,7 @@ pub fn repo(name: &str) -> Object {
         suspended: None,
         keep: Keep { succeeded: 1, failed: 1 },
         stalled_after: Duration::from_hours(1),
+        drift: None,
     };
     Object {
         id: RepoId::new("platform", name),
@@ -130,6 +134,11 @@ impl World {
         self.push(name, commit);
     }
 
+    /// Somebody changes by hand what a Repo has applied.
+    pub fn drift(&self, name: &str) {
+        self.state().runs.drifted.insert(RepoId::new("platform", name));
+    }
+
     /// The commit of a Repo's newest run, and how far it has got.
     pub fn ran(&self, name: &str) -> Option<(String, Phase)> {
         let run = self.state().runs.shelf.get(&RepoId::new("platform", name))?.status.run?;
@@ -147,6 +156,9 @@ impl World {
             let Some(job) = runs.jobs.get_mut(&(repo.clone(), name)) else { continue };
             *job = Job { end: Some(End::Complete), pods: Pods::default(), version, ..job.clone() };
             let job = job.clone();
+            if job.attempt.action == Action::Apply {
+                runs.drifted.remove(&repo);
+            }
             runs.show_job(&repo, &job);
         }
     }
@@ -280,15 +292,23 @@ impl Jobs for World {
 
     async fn pods(&self, repo: &RepoId, name: &str, _: &str) -> Result<Vec<Pod>, PortError> {
         let lost = self.port("jobs.pods", &repo.to_string()).await?;
-        let job = self.state().runs.jobs.get(&(repo.clone(), name.to_owned())).cloned();
+        let (job, empty) = {
+            let runs = &self.state().runs;
+            (runs.jobs.get(&(repo.clone(), name.to_owned())).cloned(), !runs.drifted.contains(repo))
+        };
         if lost {
             return Err(failed("jobs.pods"));
         }
+        let planned = Message::Planned(Planned { fingerprint: "1".repeat(64), counts: None, empty });
+        let said = planned.to_json().expect("a message");
         let pod = |job: Job| {
             let over = job.end.is_some();
-            let ended = StepState::Ended(0, String::new(), String::new());
-            let state = if over { ended } else { StepState::Running };
-            let steps = vec![Step { kind: StepKind::Apply, state }];
+            let (kind, said) = match job.attempt.action {
+                Action::Apply => (StepKind::Apply, String::new()),
+                Action::Plan | Action::Drift => (StepKind::Report, said),
+            };
+            let state = if over { StepState::Ended(0, String::new(), said) } else { StepState::Running };
+            let steps = vec![Step { kind, state }];
             let place = if over { Place::Ended } else { Place::Node };
             Pod { name: format!("{name}-pod"), job: job.uid, place, alive: !over, steps, ..Pod::default() }
         };

@@ -22,11 +22,12 @@ pub struct Runs {
     watch: Option<SpawnHandle>,
     /// What it adds to the metrics.
     open: Share,
+    drift: Share,
 }
 
 impl Runs {
     pub(super) fn new(metrics: &Metrics) -> Self {
-        Self { watch: None, open: metrics.runs.open() }
+        Self { watch: None, open: metrics.runs.open(), drift: metrics.runs.drift() }
     }
 }
 
@@ -49,9 +50,11 @@ impl RepoActor {
         }
     }
 
-    /// Counts the run that is open, and the attempt that ended with this change.
+    /// Counts the run that is open, what is known of drift, and the attempt that ended with this change.
     pub(super) fn count_runs(&mut self, change: Option<(&Status, &Status)>) {
-        let run = self.shell.machine().durable().run.as_ref();
+        let durable = self.shell.machine().durable();
+        self.extra.drift.set(durable.drift_state().into_iter());
+        let run = durable.run.as_ref();
         self.extra.open.set(run.filter(|run| run.phase.is_open()).map(|run| run.phase.name()).into_iter());
         if let Some(attempt) = change.and_then(|(before, written)| ended(before, written)) {
             self.env.metrics.runs.ended(&attempt);

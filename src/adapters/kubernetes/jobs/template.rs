@@ -180,7 +180,7 @@ fn containers(order: &Order, extras: &Extras, ours: &Ours) -> Result<(Vec<Value>
     if order.runner.preset == Preset::Terraform && !order.runner.local_state {
         before.push(backend(order, extras, ours));
     }
-    let planned = order.attempt.action == Action::Plan || order.planned || order.fingerprint.is_some();
+    let planned = order.attempt.action != Action::Apply || order.planned || order.fingerprint.is_some();
     if planned {
         if steps.plan.is_empty() {
             return Err(Unfit::Lacks("it has no plan step; spec.runner.steps.plan says which command plans"));
@@ -190,7 +190,7 @@ fn containers(order: &Order, extras: &Extras, ours: &Ours) -> Result<(Vec<Value>
     let preset = order.runner.preset.name();
     let mut read_plan = words(["--preset", preset, "--out", OUT]);
     match (order.attempt.action, &order.fingerprint) {
-        (Action::Plan, _) => return Ok((before, step(StepKind::Report, read_plan))),
+        (Action::Plan | Action::Drift, _) => return Ok((before, step(StepKind::Report, read_plan))),
         (Action::Apply, Some(fingerprint)) => {
             read_plan.extend(words(["--fingerprint", fingerprint]));
             before.push(step(StepKind::Verify, read_plan));

@@ -6,7 +6,7 @@ use crate::repo::ask::plan_words;
 use crate::repo::job::{End, Job};
 use crate::repo::run::Stand;
 use crate::repo::spec::Keep;
-use crate::repo::status::{Phase, Question};
+use crate::repo::status::{Action, Phase, Question, Status};
 use crate::repo::{Effect, Repo};
 use kernel::machine::Timestamp;
 use kernel::text;
@@ -35,33 +35,36 @@ impl Repo {
             Err(why) => self.own.tell_faulty(now, &format!("its spec cannot be used: {why}")),
         }
         // A Repo that is being deleted starts nothing: Kubernetes collects its Jobs.
-        if !self.own.object.deleting
-            || self.own.status.draft.run.as_ref().is_some_and(|run| run.phase == Phase::Started)
-        {
-            let before = self.own.status.draft.run.clone();
+        let draft = &self.own.status.draft;
+        if !self.own.object.deleting || draft.present().is_some_and(|run| run.phase == Phase::Started) {
+            let before = (draft.run.clone(), draft.drift.clone());
             self.stand = self.conduct(now, effects);
             // A decision that rests on nothing else is taken at once; there are a handful of them at most.
-            if before != self.own.status.draft.run {
+            let draft = &self.own.status.draft;
+            if (&before.0, &before.1) != (&draft.run, &draft.drift) {
                 self.stand = self.conduct(now, effects);
             }
         }
         self.queue_head(now);
         effects.extend(self.tidy(now));
-        let wanted = self.wants_jobs();
+        let wanted = self.wants_jobs(now);
         effects.extend(self.jobs.watch(wanted).map(Effect::WatchJobs));
         self.show(now);
     }
 
     /// Whether its Jobs have to be known: for a run that goes on, one that is to begin, or Jobs that are to be removed.
-    fn wants_jobs(&self) -> bool {
+    fn wants_jobs(&self, now: Timestamp) -> bool {
         let draft = &self.own.status.draft;
         // Also until the end of a run is durable: only then its Job may be removed.
-        let is_open = [&draft.run, &self.own.status.durable.run].into_iter().flatten().any(|run| run.phase.is_open());
+        let is_open =
+            [draft, &self.own.status.durable].into_iter().filter_map(Status::present).any(|run| run.phase.is_open());
+        let is_looking = || self.drifting.is_due(self.own.wall_ms(now));
         let is_wanted_again = || draft.run.as_ref().is_some_and(|run| self.is_wanted_again(run));
         let is_to_begin = match (self.own.spec(), &draft.head) {
             (Some(spec), Some(head)) => {
                 let is_news = || self.is_news(spec, head) && !self.is_being_weighed(spec, head);
-                spec.suspended.is_none() && (is_news() || is_wanted_again())
+                let is_drifted = || self.is_to_apply_drift(now, spec) || is_looking();
+                spec.suspended.is_none() && (is_news() || is_wanted_again() || is_drifted())
             }
             (Some(_) | None, _) => false,
         };
@@ -79,6 +82,9 @@ impl Repo {
     fn spare(&self) -> Option<Job> {
         let known = self.jobs.known()?;
         let run = self.own.status.durable.run.as_ref()?;
+        if let Some(look) = known.values().find(|job| self.is_spare_look(job)) {
+            return Some(look.clone());
+        }
         let keep = self.own.spec().map_or(Keep::default(), |spec| spec.keep);
         let is_present = |job: &Job| {
             matches!(run.phase, Phase::Starting | Phase::Started)
@@ -87,7 +93,8 @@ impl Repo {
         };
         let order = |job: &Job| (job.attempt.seq, job.attempt.number);
         let is_past = |job: &&Job| {
-            order(job) <= (run.attempt.seq, run.attempt.number)
+            job.attempt.action != Action::Drift
+                && order(job) <= (run.attempt.seq, run.attempt.number)
                 && !is_present(job)
                 && !job.deleting
                 && job.owner.as_ref() == Some(&self.own.object.uid)
@@ -105,6 +112,22 @@ impl Repo {
         let oldest = |jobs: Vec<&Job>, keep: usize| jobs.into_iter().skip(keep).next_back().cloned();
         // The newest that failed stays in any case: its log says why.
         oldest(succeeded, keep.succeeded).or_else(|| oldest(failed, keep.failed.max(1)))
+    }
+
+    /// Whether this is the Job of a look that is durably over, or was given up, and whose log nothing names.
+    fn is_spare_look(&self, job: &Job) -> bool {
+        let durable = &self.own.status.durable;
+        let is_present = durable.look().is_some_and(|look| look.attempt == job.attempt);
+        let drift = durable.drift.as_ref();
+        // One of a higher number was begun by another worker.
+        let is_past = drift.is_some_and(|drift| job.attempt.number <= drift.looks && !drift.names(&job.name));
+        let is_unstarted = job.suspended && (!job.marked || job.withdrawn);
+        job.attempt.action == Action::Drift
+            && job.owner.as_ref() == Some(&self.own.object.uid)
+            && !job.deleting
+            && !is_present
+            && is_past
+            && (is_unstarted || job.is_over())
     }
 
     /// Where it stands, in words.

@@ -20,7 +20,7 @@ impl Repo {
     /// A Job that may have been started: it is started, once, and followed to its end.
     pub(super) fn started(&mut self, now: Timestamp, effects: &mut Vec<Effect>) -> Stand {
         let is_durable = self.is_durable();
-        let job = self.own.status.draft.run.as_ref().and_then(|run| run.job.clone());
+        let job = self.own.status.draft.present().and_then(|run| run.job.clone());
         let Some(JobRef { name, uid: Some(uid) }) = job else { return Stand::Done };
         self.jobs.witness.attend(&uid, false);
         if self.jobs.known().is_none() {
@@ -77,6 +77,9 @@ impl Repo {
 
     /// Whether something else is wanted than what its Job does: another commit, or other settings.
     fn is_to_be_withdrawn(&self) -> bool {
+        if self.own.status.draft.look().is_some() {
+            return self.is_look_unwanted();
+        }
         let (Some(spec), Some(head), Some(run)) =
             (self.own.spec(), &self.own.status.draft.head, &self.own.status.draft.run)
         else {
@@ -138,6 +141,10 @@ impl Repo {
     fn lost(&mut self, now: Timestamp, name: &str, uid: &str) {
         match self.jobs.witness.ran_without_its_job(uid) {
             Ran::NotYet => {}
+            // It applies nothing, so nobody has to look at anything.
+            Ran::Perhaps if self.own.status.draft.look().is_some() => {
+                self.failed_before(now, &format!("Job {name} is gone"), None);
+            }
             Ran::Never => self.failed_before(now, &format!("Job {name} is gone, and nothing of it had run"), None),
             Ran::Perhaps => {
                 let message =
@@ -151,7 +158,7 @@ impl Repo {
 
     /// The state of a started Job, in words.
     fn words_of_job(&mut self, now: Timestamp, found: &Job) -> String {
-        let since = self.own.status.draft.run.as_ref().and_then(|run| run.started_ms).unwrap_or_default();
+        let since = self.own.status.draft.present().and_then(|run| run.started_ms).unwrap_or_default();
         let late = self.at_wall(now, since.saturating_add_unsigned(millis(WORDS_AFTER)));
         let Some(pod) = self.jobs.witness.pod() else {
             if found.pods.active > 0 {

@@ -163,14 +163,14 @@ impl Repo {
         draft.head = Some(Head { revision, name: name.to_owned(), seen_ms });
     }
 
-    /// Keeps in mind which commit follows on a run that cannot be disturbed, or may follow on one that succeeded, and whose places it
-    /// took (RP-8).
+    /// Keeps in mind which commit follows on a run or a look that cannot be disturbed, or may follow on one that succeeded, and whose
+    /// places it took (RP-8).
     pub(super) fn queue_head(&mut self, now: Timestamp) {
         let since_ms = self.own.wall_ms(now);
-        let is_compared = self.stand.is_comparing();
+        let is_next = self.stand.is_before_a_run();
         let draft = &mut self.own.status.draft;
         let (Some(head), Some(run)) = (&draft.head, &draft.run) else { return };
-        let waits = (run.phase.is_open() || is_compared) && head.revision != run.revision;
+        let waits = (run.phase.is_open() || is_next) && head.revision != run.revision;
         let known = draft.next.take();
         if !waits {
             // Between two runs what was skipped is still to be named.

@@ -24,8 +24,10 @@
 //!
 //! With `watchPaths`, a head that changes nothing in them since the newest run, which succeeded, begins no run.
 //!
+//! With `driftEvery`, what was applied is planned again at times (`drift`): a look, which stands beside the run and applies nothing.
+//!
 //! Everything is judged anew after each event: nothing is decided from the difference of two sights. It does: `head` (which commit is
-//! wanted), `concern` (whether that one is to be run), `run` (what becomes of the newest run), `follow` (its Job), `outcome` (how that ended), `jobs` (which Jobs there are),
+//! wanted), `concern` (whether that one is to be run), `drift` (what has changed outside of git), `run` (what becomes of the newest run), `follow` (its Job), `outcome` (how that ended), `jobs` (which Jobs there are),
 //! `witness` (what their pods ran), `gates`, `needs`, `ask`, `tell`, `show` and `write`. The conductor is `advance`.
 //!
 //! Not for how a Job is made, nor for how a commit is found: those are ports.
@@ -33,6 +35,7 @@
 mod advance;
 mod ask;
 mod concern;
+mod drift;
 mod follow;
 mod gates;
 mod head;
@@ -59,6 +62,7 @@ use crate::asked::{Answer, Ask};
 use crate::kept::OwnKind;
 use crate::owned::{self, OwnMachine, Owned};
 use crate::repo::concern::Weighing;
+use crate::repo::drift::Drifting;
 use crate::repo::gates::Gatekeeper;
 use crate::repo::head::Looking;
 use crate::repo::job::{Job, Made, Order, Pod, Start};
@@ -83,6 +87,7 @@ pub struct Repo {
     own: Owned<Self>,
     looking: Looking,
     weighing: Weighing,
+    drifting: Drifting,
     jobs: Jobs,
     keeper: Gatekeeper,
     /// Where it stands, as it was judged last.
@@ -209,6 +214,7 @@ impl Repo {
             own,
             looking: Looking::default(),
             weighing: Weighing::default(),
+            drifting: Drifting::default(),
             jobs: Jobs::default(),
             keeper: Gatekeeper::default(),
             stand: Stand::default(),

@@ -63,7 +63,9 @@ fn outcome(job: &Job, pods: &[Pod], ran: Ran) -> Outcome {
         (Some(End::Complete), Action::Apply) => {
             Outcome::Applied(said(StepKind::Apply).map(|(_, message)| shown(message)).unwrap_or_default())
         }
-        (Some(End::Complete), Action::Plan) => planned(said(StepKind::Report).map_or("", |(_, message)| message)),
+        (Some(End::Complete), Action::Plan | Action::Drift) => {
+            planned(said(StepKind::Report).map_or("", |(_, message)| message))
+        }
         (Some(End::Failed(reason, message)), action) => {
             if let Some((PLAN_DIFFERS, message)) = said(StepKind::Verify) {
                 return planned(message);
@@ -117,11 +119,10 @@ fn shown(message: &str) -> String {
     text::clean(message.trim(), WORDS_BYTES_MAX)
 }
 
-/// The pause after so many failures: doubling, up to the cap.
-fn rest(base: Duration, cap: Duration, failures: u32) -> i64 {
-    let doubled =
-        millis(base).saturating_mul(1_u64.checked_shl(failures.saturating_sub(1).min(32)).unwrap_or(u64::MAX));
-    i64::try_from(doubled.min(millis(cap))).unwrap_or(i64::MAX)
+/// The pause after so many failures, in milliseconds: doubling, up to the cap.
+pub(super) fn doubled(base: Duration, cap: Duration, failures: u32) -> i64 {
+    let factor = 1_u64.checked_shl(failures.saturating_sub(1).min(32)).unwrap_or(u64::MAX);
+    i64::try_from(millis(base).saturating_mul(factor).min(millis(cap))).unwrap_or(i64::MAX)
 }
 
 impl Repo {
@@ -137,6 +138,8 @@ impl Repo {
                 self.end(now, Phase::Succeeded, &message);
                 self.announce(now, Kind::RunCompleted, "", &message);
             }
+            Outcome::Unchanged if job.attempt.action == Action::Drift => self.looked(now, None),
+            Outcome::Planned(plan) if job.attempt.action == Action::Drift => self.looked(now, Some(plan)),
             Outcome::Unchanged => {
                 self.end(now, Phase::Succeeded, "the plan changes nothing");
                 self.announce(now, Kind::RunCompleted, "", "the plan changes nothing");
@@ -154,11 +157,14 @@ impl Repo {
 
     /// An attempt failed before an apply had begun: it is repeated by itself. `log`: the command that shows why.
     pub(super) fn failed_before(&mut self, now: Timestamp, why: &str, log: Option<String>) {
+        if self.own.status.draft.look().is_some() {
+            return self.missed_look(now, why, log);
+        }
         let wall_ms = self.own.wall_ms(now);
         let Some(run) = &mut self.own.status.draft.run else { return };
         run.phase = Phase::Waiting;
         run.failing.before = run.failing.before.saturating_add(1);
-        let rest = rest(BEFORE_BASE, BEFORE_CAP, run.failing.before);
+        let rest = doubled(BEFORE_BASE, BEFORE_CAP, run.failing.before);
         run.failing.not_before_ms = Some(wall_ms.saturating_add(rest));
         let log = log.map(|log| format!("; {log}")).unwrap_or_default();
         let message = format!("{why}. Nothing was applied; it is tried again in {} s{log}", rest / 1_000);
@@ -177,6 +183,7 @@ impl Repo {
                 let why = format!("Job {name} was taken back for another run, and its apply may have begun by then");
                 self.broken(now, job, &why);
             }
+            (_, Action::Drift) => self.give_up_look(),
             (true, Action::Plan) | (false, Action::Plan | Action::Apply) => {
                 let Some(run) = &mut self.own.status.draft.run else { return };
                 run.phase = Phase::Waiting;
@@ -193,7 +200,7 @@ impl Repo {
         let number = job.attempt.number.to_string();
         match retry.filter(|retry| run.failing.applies <= retry.limit) {
             Some(retry) => {
-                let rest = rest(retry.backoff, APPLIES_CAP, run.failing.applies);
+                let rest = doubled(retry.backoff, APPLIES_CAP, run.failing.applies);
                 run.phase = Phase::Waiting;
                 run.failing.not_before_ms = Some(wall_ms.saturating_add(rest));
                 let message = format!("{why}. It is tried again in {} s", rest / 1_000);

@@ -8,9 +8,8 @@ use kernel::promise::Promise;
 /// The promises that an effect would break.
 pub(super) fn broken_by(repo: &Repo, effect: &Effect) -> Vec<Promise> {
     let durable = repo.durable();
-    let run = durable.run.as_ref();
     let is = |name: &str, uid: Option<&str>, phase: Phase| {
-        run.is_some_and(|run| {
+        [durable.run.as_ref(), durable.look()].into_iter().flatten().any(|run| {
             run.phase == phase
                 && run.job.as_ref().is_some_and(|job| job.name == name && (uid.is_none() || job.uid.as_deref() == uid))
         })
@@ -57,7 +56,20 @@ pub fn may_follow(before: &Status, after: &Status) -> Vec<Promise> {
     {
         broken.push(Promise::RunsInOrder);
     }
+    if let (Some(was), Some(is)) = (before.look(), after.look())
+        && !look_may_follow(was, is)
+    {
+        broken.push(Promise::RunsInOrder);
+    }
     broken
+}
+
+/// A look follows on another one that is over, which has none beside it in one write.
+fn look_may_follow(was: &Run, is: &Run) -> bool {
+    if was.attempt == is.attempt {
+        return was.revision == is.revision && is.phase.may_follow(was.phase);
+    }
+    was.phase != Phase::Started && is.attempt > was.attempt
 }
 
 fn run_may_follow(was: &Run, is: &Run, history: &[Ended]) -> bool {

@@ -2,7 +2,7 @@
 //! its texts (`controller.go` of di-terraform-repo-pull-controller). And which attempts have ended by it, for the
 //! metrics.
 
-use crate::repo::status::{Action, Condition, ConditionKind, Ended, Phase, Run, Status};
+use crate::repo::status::{Action, Condition, ConditionKind, Drift, Ended, Phase, Run, Status};
 use kernel::remark::Remark;
 
 /// The reason of the condition `Stalled`, and of the Event, where another's Job has a name of ours.
@@ -40,6 +40,9 @@ fn taken(status: &Status) -> Option<&Condition> {
 
 /// The attempt that has ended by this change, if one has.
 pub fn ended(before: &Status, after: &Status) -> Option<EndedAttempt> {
+    if let Some(look) = before.look().filter(|look| look.phase == Phase::Started) {
+        return ended_look(look, before.drift.as_ref()?, after);
+    }
     let was = before.run.as_ref().filter(|run| run.phase == Phase::Started)?;
     let (outcome, ended_ms) = match &after.run {
         Some(Run { attempt, phase, ended_ms, .. }) if attempt.seq == was.attempt.seq => (*phase, *ended_ms),
@@ -53,6 +56,21 @@ pub fn ended(before: &Status, after: &Status) -> Option<EndedAttempt> {
     }
     let took_ms = ended_ms.zip(was.started_ms).map(|(end, start)| u64::try_from(end - start).unwrap_or_default());
     Some(EndedAttempt { action: was.attempt.action, outcome, took_ms })
+}
+
+/// The same of a look at drift: `Planned` where something would be changed, `Waiting` where it is tried again.
+fn ended_look(look: &Run, before: &Drift, after: &Status) -> Option<EndedAttempt> {
+    let drift = after.drift.as_ref().filter(|_| after.look().is_none_or(|now| now.attempt != look.attempt))?;
+    let missed = drift.missed.as_ref().filter(|missed| before.missed.as_ref() != Some(missed));
+    let seen = drift.seen.as_ref().filter(|seen| before.seen.as_ref() != Some(seen));
+    let (outcome, ended_ms) = match (missed, seen) {
+        (Some(missed), _) => (Phase::Waiting, missed.at_ms),
+        (None, Some(seen)) => (if seen.plan.is_some() { Phase::Planned } else { Phase::Succeeded }, seen.at_ms),
+        // It was given up.
+        (None, None) => return None,
+    };
+    let took_ms = look.started_ms.map(|start| u64::try_from(ended_ms.saturating_sub(start)).unwrap_or_default());
+    Some(EndedAttempt { action: Action::Drift, outcome, took_ms })
 }
 
 #[cfg(test)]

@@ -51,12 +51,24 @@ pub(super) enum Stand {
     Held,
     /// Its Job is gone, and it is being found out whether a pod of it runs.
     Vanished,
+    /// This Job, which looks at drift, has not ended.
+    Looks(String),
 }
 
 impl Stand {
-    /// Whether it is not known yet if the wanted commit concerns the Repo.
-    pub(super) const fn is_comparing(&self) -> bool {
-        matches!(self, Self::Comparing(..))
+    /// Whether the wanted commit may be run next, though no run is open: it is not known yet if it concerns the Repo, or a look at drift
+    /// ends first.
+    pub(super) const fn is_before_a_run(&self) -> bool {
+        matches!(self, Self::Comparing(..) | Self::Looks(_))
+    }
+
+    /// Whether it may last, and a person may have to end it.
+    pub(super) const fn is_trouble(&self) -> bool {
+        match self {
+            Self::Behind(_) | Self::Taken(_) | Self::Held => true,
+            Self::Listing(why) | Self::Making(why) | Self::Starting(why) | Self::Withdrawing(why) => why.is_some(),
+            _ => false,
+        }
     }
 }
 
@@ -81,6 +93,7 @@ impl fmt::Display for Stand {
             Self::Gates(closed) => f.write_str(&closed.join("; ")),
             Self::Asked(question) => f.write_str(question.words()),
             Self::Behind(what) => write!(f, "{what} of an earlier run has not ended"),
+            Self::Looks(name) => write!(f, "Job {name}, which looks at drift, has not ended"),
             Self::Making(why) => because(f, "its Job is being made", "its Job cannot be made", why),
             Self::Taken(name) => {
                 write!(
@@ -111,6 +124,7 @@ impl Repo {
         self.adopt(now);
         let phase = self.own.status.draft.run.as_ref().map(|run| run.phase);
         let spec = self.own.object.spec.clone().ok();
+        self.attend_look(now, spec.as_ref(), effects);
         if let (Some(spec), Some(head)) = (&spec, self.own.status.draft.head.clone())
             && phase != Some(Phase::Started)
             && self.is_news(spec, &head)
@@ -184,6 +198,9 @@ impl Repo {
             return Stand::Making(None);
         }
         let highest = known.values().map(|job| job.attempt.seq).max().unwrap_or_default();
+        if let Some(stand) = self.make_room() {
+            return stand;
+        }
         let seq = self.own.status.draft.seq.max(highest).next();
         let mut skipped = self.supersede(now, &head.revision);
         if let Some(next) = self.own.status.draft.next.take() {
@@ -246,7 +263,10 @@ impl Repo {
     /// A started Job that the status does not know of: it was restored from a backup, or edited. What runs counts.
     fn adopt(&mut self, now: Timestamp) {
         let uid = &self.own.object.uid;
-        let ours = |job: &&Job| job.marked && job.owner.as_ref() == Some(uid);
+        let ours = |job: &&Job| {
+            // A look applies nothing: one that is not known is waited for, and its answer is none.
+            job.marked && job.owner.as_ref() == Some(uid) && job.attempt.action != Action::Drift
+        };
         let known = self.jobs.known().into_iter().flat_map(|known| known.values());
         let Some(job) = known.filter(ours).max_by_key(|job| job.attempt).cloned() else { return };
         let newest = self.own.status.draft.run.as_ref().map(|run| run.attempt);
@@ -279,6 +299,7 @@ impl Repo {
         let jobref = Some(JobRef { name: job.name.clone(), uid: Some(job.uid.clone()) });
         let found = Run { attempt: job.attempt, phase: Phase::Started, job: jobref, ..known.unwrap_or(fresh) };
         draft.run = Some(found);
+        self.give_up_look();
         self.jobs.witness.attend(&job.uid, true);
         let why = format!("Job {} was started and its status did not say so: it was restored, or edited", job.name);
         self.own.tell_faulty(now, &why);
@@ -309,19 +330,10 @@ impl Repo {
             self.own.wake_at(self.at_wall(now, until));
             return Stand::Resting;
         }
-        let Some(known) = self.jobs.known() else {
-            return Stand::Listing(self.jobs.trouble().map(str::to_owned));
-        };
-        // RP-4. What a watch does not show yet was recorded by us, or is refused by the compare-and-set on our status.
-        if let Some(other) = known.values().find(|job| job.marked && !job.is_over()) {
-            return Stand::Behind(format!("Job {}", other.name));
+        if let Some(stand) = self.behind() {
+            return stand;
         }
-        // Also of a Job that is gone, and of an earlier Repo of this name.
-        match self.jobs.witness.alive() {
-            Ok(None) => {}
-            Ok(Some(pod)) => return Stand::Behind(format!("pod {pod}")),
-            Err(()) => return Stand::Listing(self.jobs.trouble().map(str::to_owned)),
-        }
+        let Some(known) = self.jobs.known() else { return Stand::Listing(None) };
         if !self.own.status.is_free(now) {
             return Stand::Making(None);
         }
@@ -336,10 +348,26 @@ impl Repo {
         Stand::Making(None)
     }
 
+    /// Why no Job may be ordered yet, if another of them, or a pod, has not ended; or they are not known (RP-4). What a watch does not
+    /// show yet was recorded by us, or is refused by the compare-and-set on our status.
+    pub(super) fn behind(&self) -> Option<Stand> {
+        let listing = || Some(Stand::Listing(self.jobs.trouble().map(str::to_owned)));
+        let Some(known) = self.jobs.known() else { return listing() };
+        if let Some(other) = known.values().find(|job| job.marked && !job.is_over()) {
+            return Some(Stand::Behind(format!("Job {}", other.name)));
+        }
+        // Also of a Job that is gone, and of an earlier Repo of this name.
+        match self.jobs.witness.alive() {
+            Ok(None) => None,
+            Ok(Some(pod)) => Some(Stand::Behind(format!("pod {pod}"))),
+            Err(()) => listing(),
+        }
+    }
+
     /// A Job is ordered: it is made, or found. Nothing of it runs.
-    fn starting(&mut self, now: Timestamp, spec: &Spec, effects: &mut Vec<Effect>) -> Stand {
+    pub(super) fn starting(&mut self, now: Timestamp, spec: &Spec, effects: &mut Vec<Effect>) -> Stand {
         let is_durable = self.is_durable();
-        let Some(run) = self.own.status.draft.run.clone() else { return Stand::Done };
+        let Some(run) = self.own.status.draft.present().cloned() else { return Stand::Done };
         let Some(name) = run.job.as_ref().map(|job| job.name.clone()) else { return Stand::Done };
         if self.jobs.known().is_none() {
             return Stand::Listing(self.jobs.trouble().map(str::to_owned));
@@ -362,11 +390,12 @@ impl Repo {
 
     /// The Job is there: once its UID is durable, it is started.
     fn begun(&mut self, now: Timestamp, uid: String) {
-        let Some(run) = &mut self.own.status.draft.run else { return };
+        let Some(run) = self.own.status.draft.present_mut() else { return };
         run.phase = Phase::Started;
         let Some(job) = &mut run.job else { return };
         job.uid = Some(uid);
         let message = match run.attempt.action {
+            Action::Drift => return,
             Action::Plan => format!("Job {} makes a plan", job.name),
             Action::Apply => format!("Job {} applies the commit", job.name),
         };
@@ -375,7 +404,7 @@ impl Repo {
     }
 
     fn order(&self, spec: &Spec, run: &Run, name: &str) -> Order {
-        let is_planned = spec.approval == Approving::Plan;
+        let is_planned = spec.approval == Approving::Plan || run.attempt.action == Action::Drift;
         let approved = run.plan.as_ref().filter(|_| is_planned && run.attempt.action == Action::Apply);
         Order {
             name: name.to_owned(),
@@ -391,10 +420,10 @@ impl Repo {
         }
     }
 
-    /// Whether what is decided of the newest run is durable. Only then it is acted upon (RP-1).
+    /// Whether what is decided of the run that matters now is durable. Only then it is acted upon (RP-1).
     pub(super) fn is_durable(&self) -> bool {
         let decided = |run: &Run| (run.attempt, run.phase, run.job.clone());
-        self.own.status.durable.run.as_ref().map(decided) == self.own.status.draft.run.as_ref().map(decided)
+        self.own.status.durable.present().map(decided) == self.own.status.draft.present().map(decided)
             && !self.own.status.pruned
     }
 
@@ -409,16 +438,24 @@ impl Repo {
         self.waiting(now, spec, effects)
     }
 
-    /// A commit that was applied: it is run once more after a yes, for which nobody was asked. Where a plan needs a yes, it is asked about
-    /// as always.
+    /// A commit that was applied: it is run once more after a yes, for which nobody was asked, or because something has drifted. Where a
+    /// plan needs a yes, it is asked about as always; so is a commit, where nobody has said yes.
     fn once_more(&mut self, now: Timestamp, spec: &Spec) -> Stand {
         let draft = &self.own.status.draft;
         let Some((run, head)) = draft.run.clone().zip(draft.head.clone()) else { return Stand::Done };
-        let Some(yes) = self.volunteered(now, &run) else { return Stand::Done };
+        let yes = self.volunteered(now, &run);
+        let is_for_drift = yes.is_none();
+        if is_for_drift && !self.is_to_apply_drift(now, spec) {
+            return Stand::Done;
+        }
         let stand = self.begin(now, spec, head);
         let begun = self.own.status.draft.run.as_mut().filter(|begun| begun.attempt.seq != run.attempt.seq);
-        if let Some(begun) = begun.filter(|begun| begun.attempt.action == Action::Apply) {
-            begun.approval = Some(yes);
+        let Some(begun) = begun else { return stand };
+        if begun.attempt.action == Action::Apply {
+            begun.approval = yes;
+        }
+        if is_for_drift {
+            self.applies_drift(now);
         }
         stand
     }

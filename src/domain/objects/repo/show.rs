@@ -1,5 +1,7 @@
 //! A Repo's status for people: the conditions, and the reason a run waits. A wait that is too long is announced once.
 
+use std::time::Duration;
+
 use crate::repo::Repo;
 use crate::repo::concern::unchanged_words;
 use crate::repo::remark::TAKEN;
@@ -36,8 +38,10 @@ impl Repo {
         }
         let ready = self.ready(&words);
         self.watch_the_clock(now, &ready);
+        self.watch_the_looks(now);
         let mut conditions = vec![ready];
         conditions.extend(self.stalled());
+        conditions.extend(self.drifted());
         let since_ms = self.own.wall_ms(now);
         let earlier = std::mem::take(&mut self.own.status.draft.conditions);
         for condition in &mut conditions {
@@ -102,7 +106,8 @@ impl Repo {
                 | Stand::Withdrawing(None)
                 | Stand::Ending
                 | Stand::Held
-                | Stand::Vanished,
+                | Stand::Vanished
+                | Stand::Looks(_),
                 _,
             ) => ready(None, "Running", words),
         }
@@ -128,6 +133,7 @@ impl Repo {
             }
             Stand::Taken(_) => stalled(TAKEN, &words),
             Stand::Held => stalled("JobSuspended", &words),
+            _ if let Some(held) = self.drifting.held() => stalled("JobSuspended", &held.to_string()),
             _ if self.own.status.draft.late.is_some_and(|late| late.told) => stalled("WaitingTooLong", &words),
             _ => None,
         }
@@ -142,23 +148,30 @@ impl Repo {
             return;
         }
         let Some(bound) = self.own.spec().map(|spec| spec.stalled_after) else { return };
-        let since_ms = self.own.wall_ms(now);
-        let late = *self.own.status.draft.late.get_or_insert(Late { since_ms, told: false });
-        if late.told {
-            return;
-        }
-        let until = late.since_ms.saturating_add_unsigned(millis(bound));
-        if until > since_ms {
-            let at = self.at_wall(now, until);
-            return self.own.wake_at(at);
-        }
-        self.own.status.draft.late = Some(Late { told: true, ..late });
-        let message = format!("it has waited for {} minutes: {}", (since_ms - late.since_ms) / 60_000, ready.message);
+        let (late, minutes) = self.lasting(now, self.own.status.draft.late, bound);
+        self.own.status.draft.late = Some(late);
+        let Some(minutes) = minutes else { return };
+        let message = format!("it has waited for {minutes} minutes: {}", ready.message);
         if self.own.status.draft.run.is_some() {
             self.announce(now, Kind::RunStalled, &late.since_ms.to_string(), &message);
         } else {
             self.own.tell_faulty(now, &message);
         }
+    }
+
+    /// Since when something lasts that does so now, and for how many minutes, if that is longer than this and was not told yet.
+    pub(super) fn lasting(&mut self, now: Timestamp, late: Option<Late>, bound: Duration) -> (Late, Option<i64>) {
+        let wall_ms = self.own.wall_ms(now);
+        let late = late.unwrap_or(Late { since_ms: wall_ms, told: false });
+        if late.told {
+            return (late, None);
+        }
+        let until = late.since_ms.saturating_add_unsigned(millis(bound));
+        if until > wall_ms {
+            self.own.wake_at(self.at_wall(now, until));
+            return (late, None);
+        }
+        (Late { told: true, ..late }, Some((wall_ms - late.since_ms) / 60_000))
     }
 }
 
@@ -175,7 +188,7 @@ fn before_log(message: &str, words: &str) -> String {
     }
 }
 
-fn condition(kind: ConditionKind, holds: Option<bool>, reason: &str, message: &str) -> Condition {
+pub(super) fn condition(kind: ConditionKind, holds: Option<bool>, reason: &str, message: &str) -> Condition {
     Condition::new(kind, holds, reason, &short(message))
 }
 

@@ -35,6 +35,26 @@ pub struct Spec {
     pub keep: Keep,
     /// A wait longer than this is announced.
     pub stalled_after: Duration,
+    /// Looks at what has changed outside of git; `None`: nothing looks.
+    pub drift: Option<DriftLooks>,
+}
+
+/// How often the commit that was applied is planned, and what follows where that plan would change something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct DriftLooks {
+    pub every: Duration,
+    pub then: OnDrift,
+}
+
+/// What follows on drift.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum OnDrift {
+    // People are told.
+    #[default]
+    Tell,
+    // The commit is run once more, too.
+    Apply,
 }
 
 /// Where commits come from.

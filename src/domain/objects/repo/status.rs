@@ -43,6 +43,9 @@ pub struct Status {
     /// The newest commit that changes nothing of what concerns it, and is not run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unchanged: Option<Unchanged>,
+    /// What is known of changes outside of git.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drift: Option<Drift>,
     /// How many runs there were.
     #[serde(default, with = "In::<Count<RunSeq>>")]
     pub seq: RunSeq,
@@ -60,7 +63,7 @@ pub struct Status {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "schema", schemars(with = "Vec<serde_json::Value>", length(max = crate::status::UNTOLD_MAX)))]
     pub untold: Vec<Notice>,
-    /// Ready: the wanted commit is applied. Stalled: a person must act.
+    /// Ready: the wanted commit is applied. Stalled: a person must act. Drifted: what was applied is not what is there any more.
     #[serde(default, skip_serializing_if = "Vec::is_empty", with = "Conditions")]
     #[cfg_attr(feature = "schema", schemars(length(max = 8)))]
     pub conditions: Vec<Condition>,
@@ -112,6 +115,98 @@ pub struct Unchanged {
     /// When that was found.
     #[serde(rename = "at", with = "In::<At>")]
     pub at_ms: i64,
+}
+
+impl Status {
+    /// The look at drift that is under way.
+    pub fn look(&self) -> Option<&Run> {
+        self.drift.as_ref()?.look.as_ref()
+    }
+
+    /// The run whose Job matters now: a look at drift while there is one, for nothing else runs beside it.
+    pub fn present(&self) -> Option<&Run> {
+        self.look().or(self.run.as_ref())
+    }
+
+    /// The name of what its looks at drift have found, if it looks for drift.
+    pub fn drift_state(&self) -> Option<&'static str> {
+        let drifted = self.conditions.iter().find(|one| one.kind == ConditionKind::Drifted)?;
+        Some(match drifted.holds {
+            Some(true) => "drifted",
+            Some(false) => "in_sync",
+            None => "unknown",
+        })
+    }
+
+    pub(super) fn present_mut(&mut self) -> Option<&mut Run> {
+        match self.drift.as_mut().and_then(|drift| drift.look.as_mut()) {
+            Some(look) => Some(look),
+            None => self.run.as_mut(),
+        }
+    }
+}
+
+/// What is known of changes outside of git.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+pub struct Drift {
+    /// The look under way: a run of a plan alone, beside the run that has applied the commit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub look: Option<Run>,
+    /// The number of the newest look.
+    #[serde(default, with = "In::<Count<u32>>")]
+    pub looks: u32,
+    /// What the last look found that could be made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seen: Option<Seen>,
+    /// The looks since then that could not be made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missed: Option<Missed>,
+    /// Since when none can be made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub late: Option<Late>,
+    /// When a run was begun for drift last.
+    #[serde(rename = "appliedAt", default, skip_serializing_if = "Option::is_none", with = "In::<Option<At>>")]
+    pub applied_ms: Option<i64>,
+}
+
+/// What a look at drift found.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+pub struct Seen {
+    /// The number of the run that had applied the commit.
+    #[serde(with = "In::<Count<RunSeq>>")]
+    pub seq: RunSeq,
+    /// The hash of the settings that it was made with.
+    // `Spec::settings`.
+    pub settings: String,
+    /// What an apply would change. Nothing, unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<Plan>,
+    /// Since when each look has found that.
+    #[serde(rename = "since", with = "In::<At>")]
+    pub since_ms: i64,
+    /// When it was found last.
+    #[serde(rename = "at", with = "In::<At>")]
+    pub at_ms: i64,
+}
+
+/// Looks at drift that could not be made.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+pub struct Missed {
+    /// So many in a row.
+    #[serde(with = "In::<Count<u32>>")]
+    pub count: u32,
+    /// When the last one ended.
+    #[serde(rename = "at", with = "In::<At>")]
+    pub at_ms: i64,
+    /// Its Job, whose log may say why.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub job: String,
+    /// Why.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub message: String,
 }
 
 /// What is done for one change of the wanted commit.
@@ -177,7 +272,7 @@ pub struct Attempt {
     #[serde(rename = "attempt", deserialize_with = "number")]
     #[cfg_attr(feature = "schema", schemars(with = "Count<u32>"))]
     pub number: u32,
-    /// What its newest Job does, or its next: plan or apply.
+    /// What its newest Job does, or its next: plan, apply or drift.
     pub action: Action,
 }
 
@@ -235,6 +330,8 @@ named! {
         /// Says what an apply would change.
         Plan = "plan",
         Apply = "apply",
+        /// Says what an apply of what was applied would change: a look at drift.
+        Drift = "drift",
     }
 }
 
@@ -391,5 +488,7 @@ named! {
         Ready = "Ready",
         /// A person must act. Absent otherwise.
         Stalled = "Stalled",
+        /// A plan of what was applied would change something. Unknown before such a plan was made; absent where none is.
+        Drifted = "Drifted",
     }
 }

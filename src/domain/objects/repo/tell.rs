@@ -10,7 +10,16 @@ impl Repo {
     /// Writes a notice about the newest run into the draft. It is sent once that is durable; `detail` separates several
     /// of one kind.
     pub(super) fn announce(&mut self, now: Timestamp, kind: Kind, detail: &str, message: &str) {
-        let Some(run) = &self.own.status.draft.run else { return };
+        let Some(run) = self.own.status.draft.run.clone() else { return };
+        self.announce_run(now, kind, &run, detail, message);
+    }
+
+    /// The same about a look at drift: each is one of its kind.
+    pub(super) fn announce_of(&mut self, now: Timestamp, kind: Kind, look: &Run, message: &str) {
+        self.announce_run(now, kind, look, &look.attempt.number.to_string(), message);
+    }
+
+    fn announce_run(&mut self, now: Timestamp, kind: Kind, run: &Run, detail: &str, message: &str) {
         let rollout = run_id(&self.own.object.uid, run.attempt.seq);
         let fact = RunFact {
             revision: run.revision.clone(),

@@ -2,6 +2,7 @@
 
 mod again;
 mod concern;
+mod drift;
 mod faults;
 mod needs;
 mod stuck;
@@ -49,6 +50,7 @@ fn spec(approval: Approving) -> Spec {
         suspended: None,
         keep: Keep { succeeded: 1, failed: 1 },
         stalled_after: Duration::from_hours(1),
+        drift: None,
     }
 }
 
@@ -71,6 +73,8 @@ struct Stage {
     told: Vec<(Kind, String)>,
     /// Names of Jobs, in the order in which they were started.
     started: Vec<String>,
+    /// What each Job is for.
+    actions: BTreeMap<String, Action>,
     writes: usize,
     /// Effects that are kept back instead of carried out.
     held: Vec<&'static str>,
@@ -105,6 +109,7 @@ impl Stage {
             compared: 0,
             told: Vec::new(),
             started: Vec::new(),
+            actions: BTreeMap::new(),
             writes: 0,
             held: Vec::new(),
             kept: Vec::new(),
@@ -177,6 +182,7 @@ impl Stage {
                 let start = self.patch(&job, |known| Job { marked: true, suspended: false, pods, ..known });
                 if matches!(start, Start::Done(_)) {
                     self.started.push(job.name.clone());
+                    self.actions.insert(job.name.clone(), job.attempt.action);
                 }
                 Event::StartAnswered(job.name, start)
             }
@@ -266,7 +272,8 @@ impl Stage {
     }
 
     fn job(&self) -> Job {
-        let name = &self.run().job.as_ref().expect("a Job").name;
+        let present = self.stored.status.present().expect("a run");
+        let name = &present.job.as_ref().expect("a Job").name;
         self.jobs.get(name).expect("the Job").clone()
     }
 

@@ -159,6 +159,11 @@ impl View {
         self.head.as_ref()?.unchanged.as_deref()
     }
 
+    /// An apply of what was applied would change something by now.
+    pub fn has_drifted(&self) -> bool {
+        self.conditions.iter().any(|one| one.kind == ConditionKind::Drifted.name() && one.holds == Some(true))
+    }
+
     /// Of its conditions, whether the wanted commit is applied.
     pub fn ready(&self) -> Option<&ConditionView> {
         self.conditions.iter().find(|one| one.kind == ConditionKind::Ready.name())
@@ -204,7 +209,7 @@ pub fn view(object: &Object, status: &Status) -> View {
 /// The step of a Job that people ask about.
 pub const fn own_step(action: Action) -> StepKind {
     match action {
-        Action::Plan => StepKind::Plan,
+        Action::Plan | Action::Drift => StepKind::Plan,
         Action::Apply => StepKind::Apply,
     }
 }

@@ -5,7 +5,7 @@
 use crate::kept::Remembered;
 use crate::owned::News;
 use crate::repo::Repo;
-use crate::repo::status::{Phase, Run, Status};
+use crate::repo::status::{Drift, Phase, Run, Status};
 use kernel::machine::Timestamp;
 use notices::notice::Notice;
 
@@ -20,7 +20,8 @@ impl Remembered for Status {
 
     fn decisive(&self) -> Self {
         let mut decisive = Self { serial: 0, observed_generation: 0, conditions: Vec::new(), ..self.clone() };
-        if let Some(run) = &mut decisive.run {
+        let look = decisive.drift.as_mut().and_then(|drift| drift.look.as_mut());
+        for run in decisive.run.as_mut().into_iter().chain(look) {
             run.message.clear();
         }
         decisive
@@ -70,6 +71,9 @@ impl Repo {
         let is_behind = known.seq < lost.seq;
         known.seq = known.seq.max(lost.seq);
         known.waiting = None;
+        // What a look has found may be older than what was run since; its number is not given out again.
+        let looks = [&known.drift, &lost.drift].into_iter().flatten().map(|drift| drift.looks).max();
+        known.drift = looks.map(|looks| Drift { looks, ..Drift::default() });
         let is_unstarted = |run: &Run| matches!(run.phase, Phase::Waiting | Phase::Starting | Phase::Planned);
         if is_behind && lost.run.as_ref().is_some_and(|run| !is_unstarted(run)) {
             (known.run, known.head, known.next) = (lost.run, lost.head, lost.next);

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use objects::repo::spec::{Approving, Preset};
+use objects::repo::spec::{Approving, OnDrift, Preset};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -60,6 +60,13 @@ pub struct RepoSpec {
     /// A wait longer than this is told, once: 1h unless given, from 1m to 30d.
     #[cfg_attr(test, schemars(length(max = 32)))]
     pub stalled_after: Option<String>,
+    /// How often what was applied is planned again, to see whether anything has changed outside of git: never unless given, from 10m to
+    /// 30d. It needs a plan step, and applies nothing by itself.
+    #[cfg_attr(test, schemars(length(max = 32)))]
+    pub drift_every: Option<String>,
+    /// What follows where that plan would change something. Tell: a notice and the condition Drifted, which is so unless given. Apply: the
+    /// commit is run once more, too, at most once in driftEvery, as approval and gates say.
+    pub on_drift: Option<OnDrift>,
 }
 
 /// Which commit is wanted: at most one of these.

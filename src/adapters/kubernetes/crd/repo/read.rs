@@ -9,7 +9,7 @@ use std::time::Duration;
 use kernel::id::RepoId;
 use kernel::text::{clean, is_hidden};
 use objects::apps::app::{ClusterKey, TargetKey};
-use objects::repo::spec::{Approving, Gates, Keep, Object, Preset, Retry, Runner, Spec, Steps};
+use objects::repo::spec::{Approving, DriftLooks, Gates, Keep, Object, Preset, Retry, Runner, Spec, Steps};
 use serde_json::value::RawValue;
 
 use super::super::checks::{
@@ -31,6 +31,8 @@ const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(60 * 60);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+/// Between two looks at drift. The longest is that of every duration in a spec.
+const DRIFT_MIN: Duration = Duration::from_secs(10 * 60);
 /// Attempts of an apply after the first.
 const RETRIES: RangeInclusive<i64> = 0..=10;
 /// Ended Jobs that may be kept, and are kept unless a spec says otherwise.
@@ -98,11 +100,13 @@ fn spec_of(raw: &raw::RepoSpec, metadata: &Metadata, installation: &Installation
              own account. Create it in another namespace",
         );
     }
+    let runner = runner(&raw.runner, raw.approval, installation)?;
     Ok(Spec {
         source: source(raw)?,
         interval: between(&raw.interval, "interval", INTERVAL, INTERVAL_MIN..=DAY)?,
         approval: raw.approval,
-        runner: runner(&raw.runner, raw.approval, installation)?,
+        drift: drift(raw, &runner.steps)?,
+        runner,
         workspace: workspace(&raw.workspace)?,
         retry: retry(&raw.retry)?,
         gates: gates(&raw.gates, metadata, installation)?,
@@ -175,6 +179,23 @@ fn terraform(approval: Approving, lock: Duration) -> Steps {
         plan: [words(&["sh", "-c", PLAN, "plan"]), lock.clone()].concat(),
         apply: [words(&["terraform", "apply", "-input=false"]), lock, words(&last)].concat(),
     }
+}
+
+/// Looks at drift, which are plans.
+fn drift(raw: &raw::RepoSpec, steps: &Steps) -> Result<Option<DriftLooks>, InvalidSpec> {
+    let Some(every) = duration(&raw.drift_every, "driftEvery")? else {
+        return match raw.on_drift {
+            Some(_) => invalid("onDrift says what follows on drift, and without driftEvery nothing looks for it"),
+            None => Ok(None),
+        };
+    };
+    if every < DRIFT_MIN {
+        return invalid("driftEvery is shorter than 10m");
+    }
+    if steps.plan.is_empty() {
+        return invalid("runner.steps.plan is missing, which driftEvery needs: a look at drift is a plan");
+    }
+    Ok(Some(DriftLooks { every, then: raw.on_drift.unwrap_or_default() }))
 }
 
 fn words(words: &[&str]) -> Vec<String> {

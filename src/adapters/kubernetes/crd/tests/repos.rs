@@ -15,6 +15,13 @@ const RULES: &[(&str, &str, &str)] = &[
         "approval: Plan needs runner.steps.plan",
     ),
     (
+        "",
+        "!has(self.driftEvery) || !has(self.runner) || !has(self.runner.preset) || self.runner.preset != 'Command' || \
+         (has(self.runner.steps) && has(self.runner.steps.plan) && size(self.runner.steps.plan) > 0)",
+        "driftEvery needs runner.steps.plan: a look at drift is a plan",
+    ),
+    ("", "!has(self.onDrift) || has(self.driftEvery)", "onDrift needs driftEvery: without it nothing looks for drift"),
+    (
         "/properties/ref",
         "[has(self.branch), has(self.tag), has(self.commit)].filter(one, one).size() <= 1",
         "at most one of branch, tag and commit",
@@ -63,7 +70,7 @@ pub fn own() -> Value {
             // The long one is the last, as that of Pipelines.
             column("Status", &condition("Ready", "message"), 0, "string"),
         ],
-        conditions: "Ready or Stalled.",
+        conditions: "Ready, Stalled or Drifted.",
         spec: schema_of::<RepoSpec>(),
         status: schema_of::<Written<'_>>(),
     });

@@ -65,6 +65,9 @@ fn each_action_has_the_steps_that_it_needs_and_no_others() {
     assert_eq!(names(&made(&plan)), ["source", "plan", "report"]);
     plan.runner = Runner { preset: Preset::Command, local_state: false, ..plan.runner };
     assert_eq!(names(&made(&plan)), ["source", "plan", "report"]);
+    let look = made(&order(Action::Drift));
+    assert_eq!(names(&look), ["source", "prepare", "backend", "plan", "report"], "it applies nothing");
+    assert_eq!(look["metadata"]["labels"]["allclear.dev/action"], "drift");
     let mut apply = order(Action::Apply);
     assert_eq!(names(&made(&apply)), ["source", "prepare", "backend", "apply"]);
     apply.planned = true;

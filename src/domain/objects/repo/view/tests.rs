@@ -29,6 +29,7 @@ fn spec() -> Spec {
         suspended: None,
         keep: Keep::default(),
         stalled_after: Duration::from_hours(1),
+        drift: None,
     }
 }
 

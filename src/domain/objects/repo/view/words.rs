@@ -3,7 +3,7 @@
 use crate::gates::{host, window};
 use crate::repo::concern::under;
 use crate::repo::show::{COMPARING, PRUNED};
-use crate::repo::spec::{Approving, Object, Source, Spec, Wanted};
+use crate::repo::spec::{Approving, Object, OnDrift, Source, Spec, Wanted};
 use crate::repo::status::{Condition, ConditionKind, Phase, Question, Status};
 use kernel::id::ObjectId;
 use kernel::text;
@@ -66,6 +66,14 @@ impl Scene<'_> {
             Some(Phase::Started) => self.after(spec),
             Some(Phase::Planned) => "a person is asked whether the plan may be applied".to_owned(),
             Some(Phase::Succeeded) if self.is_being_compared() => "if it does, it is run".to_owned(),
+            Some(Phase::Succeeded) if self.is_drifted() => {
+                let then = spec.drift.is_some_and(|looks| looks.then == OnDrift::Apply);
+                if then {
+                    "it is run once more for what has drifted, at most once in each time between two looks".to_owned()
+                } else {
+                    format!("what has drifted is put back by another run: `allclear repo run {name}`")
+                }
+            }
             Some(Phase::Succeeded) => match &spec.source.wanted {
                 Wanted::Commit(_) => "another commit is run when spec.ref.commit names it".to_owned(),
                 wanted @ (Wanted::Head | Wanted::Branch(_) | Wanted::Tag(_)) => {
@@ -107,6 +115,10 @@ impl Scene<'_> {
     /// Whether it is not known yet if the wanted commit concerns it.
     fn is_being_compared(&self) -> bool {
         self.condition(ConditionKind::Ready).is_some_and(|ready| ready.reason == COMPARING)
+    }
+
+    fn is_drifted(&self) -> bool {
+        self.condition(ConditionKind::Drifted).is_some_and(|drifted| drifted.holds == Some(true))
     }
 
     fn is_git_failing(&self) -> bool {

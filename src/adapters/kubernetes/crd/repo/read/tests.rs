@@ -1,4 +1,4 @@
-use objects::repo::spec::Wanted;
+use objects::repo::spec::{OnDrift, Wanted};
 use serde_json::{Value, json};
 
 use super::*;
@@ -111,7 +111,7 @@ fn everything_that_can_be_said_is_read() {
     let spec = spec(&json!({
         "ref": {"tag": "v1.2"}, "path": "./envs//prod/", "interval": "30s", "secretRef": {"name": "git"},
         "approval": "Revision", "workspace": "prod", "retry": {"limit": 2, "backoff": "30s"}, "suspend": true,
-        "keep": {"succeeded": 0, "failed": 50}, "stalledAfter": "2h",
+        "keep": {"succeeded": 0, "failed": 50}, "stalledAfter": "2h", "driftEvery": "6h", "onDrift": "Apply",
         "gates": {
             "windows": [{"days": ["Mon"], "from": "09:00", "to": "17:00"}],
             "freezes": [{"from": "2026-12-20T00:00:00Z", "to": "2027-01-03T00:00:00Z", "reason": "holidays"}],
@@ -127,6 +127,7 @@ fn everything_that_can_be_said_is_read() {
     assert_eq!((&spec.source.wanted, spec.source.path.as_str()), (&Wanted::Tag("v1.2".to_owned()), "envs/prod"));
     assert_eq!((spec.source.secret.as_deref(), spec.workspace.as_deref()), (Some("git"), Some("prod")));
     assert_eq!((spec.interval, spec.stalled_after), (Duration::from_secs(30), 2 * HOUR));
+    assert_eq!(spec.drift, Some(DriftLooks { every: 6 * HOUR, then: OnDrift::Apply }));
     assert_eq!(spec.retry, Retry { limit: 2, backoff: Duration::from_secs(30) });
     assert_eq!(
         (spec.keep, spec.suspended.as_deref()),
@@ -137,6 +138,20 @@ fn everything_that_can_be_said_is_read() {
     assert_eq!(needs, ["platform/network", "eu-1/shop/db"]);
     assert_eq!((spec.runner.service_account.as_deref(), spec.runner.kubernetes_token), (Some("deployer"), true));
     assert_eq!((spec.runner.deadline, spec.runner.grace), (2 * HOUR, Duration::ZERO));
+}
+
+#[test]
+fn nothing_looks_for_drift_unless_it_is_asked_for_and_then_it_only_tells() {
+    assert_eq!(spec(&json!({})).drift, None);
+    let told = spec(&json!({"driftEvery": "10m"}));
+    assert_eq!(told.drift, Some(DriftLooks { every: 10 * MINUTE, then: OnDrift::Tell }));
+    assert_eq!(
+        told.settings(),
+        spec(&json!({})).settings(),
+        "it changes nothing of what would run, so it voids no yes"
+    );
+    let command = json!({"preset": "Command", "image": "a", "steps": {"plan": ["make", "plan"], "apply": ["make"]}});
+    assert!(spec(&json!({"driftEvery": "30d", "runner": command})).drift.is_some());
 }
 
 #[test]
@@ -300,6 +315,20 @@ fn invalid_others() -> Vec<(Value, &'static str)> {
         (json!({"interval": "often"}), "interval is no duration"),
         (json!({"stalledAfter": "10s"}), "stalledAfter is shorter than 1m"),
         (json!({"approval": "Maybe"}), "unknown variant"),
+        (json!({"driftEvery": "9m"}), "driftEvery is shorter than 10m"),
+        (json!({"driftEvery": "0s"}), "driftEvery is shorter than 10m"),
+        (json!({"driftEvery": "31d"}), "driftEvery is longer than 30d"),
+        (json!({"driftEvery": "daily"}), "driftEvery is no duration"),
+        (json!({"driftEvery": "6h", "onDrift": "Undo"}), "unknown variant"),
+        (json!({"onDrift": "Tell"}), "without driftEvery nothing looks for it"),
+        (
+            json!({"driftEvery": "6h", "runner": {"preset": "Command", "image": "a", "steps": {"apply": ["make"]}}}),
+            "runner.steps.plan is missing, which driftEvery needs",
+        ),
+        (
+            json!({"driftEvery": "6h", "runner": {"steps": {"plan": []}}}),
+            "runner.steps.plan is missing, which driftEvery",
+        ),
         (
             json!({"approval": "Plan", "runner": {"preset": "Command", "image": "a", "steps": {"apply": ["make"]}}}),
             "runner.steps.plan is missing",

@@ -1,6 +1,7 @@
 use kernel::id::CommitId;
 use objects::repo::status::{
-    Condition, ConditionKind, Counts, Ended, Head, JobRef, Next, Plan, Question, Unchanged, Waiting,
+    Condition, ConditionKind, Counts, Drift, Ended, Head, JobRef, Missed, Next, Plan, Question, Seen, Unchanged,
+    Waiting,
 };
 use objects::status::{Approval, Late};
 use serde_json::json;
@@ -44,6 +45,7 @@ fn full() -> Status {
         next: Some(Next { revision: commit("c"), since_ms: -5, skipped: vec![commit("d")] }),
         run: Some(run),
         unchanged: None,
+        drift: None,
         seq: RunSeq(4),
         waiting: Some(Waiting { question: Question::Plan, ticket: "0123456789ab".to_owned(), since_ms: 9 }),
         late: Some(Late { since_ms: 7, told: true }),
@@ -85,6 +87,41 @@ fn unchanged() -> Unchanged {
     }
 }
 
+/// All that is known of drift, with a look under way.
+fn drift() -> Drift {
+    let run = full().run.expect("a run");
+    let attempt = Attempt { seq: RunSeq(4), action: Action::Drift, number: 7 };
+    let look = Run {
+        attempt,
+        phase: Phase::Started,
+        plan: None,
+        approval: None,
+        failing: Failing::default(),
+        ended_ms: None,
+        skipped: Vec::new(),
+        ..run.clone()
+    };
+    Drift {
+        look: Some(look),
+        looks: 7,
+        seen: Some(Seen {
+            seq: RunSeq(4),
+            settings: "s".to_owned(),
+            plan: run.plan,
+            since_ms: 1_700_000_000_000,
+            at_ms: 1_700_000_000_005,
+        }),
+        missed: Some(Missed {
+            count: 2,
+            at_ms: 1_700_000_000_009,
+            job: "infra-0".to_owned(),
+            message: "no credentials".to_owned(),
+        }),
+        late: Some(Late { since_ms: 1_700_000_000_007, told: true }),
+        applied_ms: Some(1_700_000_000_001),
+    }
+}
+
 fn repo(status: &Value) -> Result<Object, String> {
     let object_json = json!({
         "metadata": {"namespace": "platform", "name": "infra", "uid": "u-1", "resourceVersion": "1"},
@@ -106,6 +143,8 @@ fn what_was_written_is_read_again_as_it_was() {
     let without_counts = |run: Run| Run { plan: run.plan.map(|plan| Plan { counts: None, ..plan }), ..run };
     more.push(Status { run: full.run.clone().map(without_counts), ..full.clone() });
     more.push(Status { unchanged: Some(unchanged()), ..full.clone() });
+    more.push(Status { drift: Some(drift()), ..full.clone() });
+    more.push(Status { drift: Some(Drift { looks: 3, ..Drift::default() }), ..full.clone() });
     more.push(Status { run: None, ..full });
     more.push(Status { observed_generation: -1, ..Status::default() });
     for status in more {
@@ -127,6 +166,33 @@ fn a_commit_that_was_passed_over_stands_beside_the_run_in_a_form_that_stays() {
     let expected = json!({"revision": c, "since": a, "seq": 4, "paths": "p", "at": "2023-11-14T22:13:20.124Z"});
     assert_eq!(json["unchanged"], expected);
     assert_eq!(json["gitSHA"], json!(a), "what was applied");
+}
+
+#[test]
+fn a_look_at_drift_stands_beside_what_was_applied_in_a_form_that_stays() {
+    let full = full();
+    let json = json_of(&Status { drift: Some(drift()), ..full.clone() });
+    let expected = json!({
+        "look": {
+            "seq": 4, "attempt": 7, "action": "drift", "revision": "a".repeat(40), "work": "w", "settings": "s",
+            "phase": "Started", "job": {"name": "infra-0123456789ab", "uid": "j-1"},
+            "startedAt": "2023-11-14T22:13:21Z", "message": "waits",
+        },
+        "looks": 7,
+        "seen": {
+            "seq": 4, "settings": "s", "plan": {"fingerprint": "f", "add": 1, "change": 0, "destroy": 3, "job": "infra-0123456789ab"},
+            "since": "2023-11-14T22:13:20Z", "at": "2023-11-14T22:13:20.005Z",
+        },
+        "missed": {"count": 2, "at": "2023-11-14T22:13:20.009Z", "job": "infra-0", "message": "no credentials"},
+        "late": {"since": "2023-11-14T22:13:20.007Z", "told": true},
+        "appliedAt": "2023-11-14T22:13:20.001Z",
+    });
+    assert_eq!(json["drift"], expected);
+    // A release before it passes over the field, and reads what it knows.
+    let mut without = json.clone();
+    without.as_object_mut().unwrap().remove("drift");
+    assert_eq!(read(Some(&without.to_string())), Ok(full.clone()));
+    assert_eq!((&json["run"], &json["runJobName"]), (&without["run"], &json!("infra-0123456789ab")));
 }
 
 #[test]
