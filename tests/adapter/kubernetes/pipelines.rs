@@ -46,6 +46,7 @@ fn status() -> Status {
         started_ms: Some(1_700_000_000_123),
         approval: None,
         rollback: None,
+        returns: false,
         chosen: None,
         message: "soaks".to_owned(),
     };

@@ -64,11 +64,12 @@ impl Pipeline {
                 let trail = status.environment(&after.name).and_then(|after| after.trail_of(beside));
                 let known = status.environment(&beside.name).filter(|known| known.behind.is_none_or(|late| !late.told));
                 let open = known.and_then(EnvironmentStatus::open).filter(|open| open.phase != Phase::Waiting);
-                trail.is_some_and(|trail| trail.revisions.contains(one))
-                    || open.is_some_and(|open| open.revision == *one)
+                let has = known.is_some() && trail.is_some_and(|trail| trail.revisions.contains(one));
+                has || open.is_some_and(|open| open.revision == *one)
             })
         };
-        let place = passed.iter().position(|one| known.is_before(has, one) && is_met(one));
+        let is_asked = |one: &Revision| known.holds(one) || known.asks_again(one).is_some();
+        let place = passed.iter().position(|one| known.is_before(has, one) && is_met(one) && !is_asked(one));
         let started = known.open().filter(|open| open.phase != Phase::Waiting);
         let is_past =
             |place: usize| passed.iter().take(place).any(|one| started.is_some_and(|open| open.revision == **one));
@@ -167,11 +168,12 @@ impl Pipeline {
         let own = spec.environments.get(index);
         let known = own.and_then(|own| self.own.status.draft.environment(&own.name));
         let open = known.and_then(EnvironmentStatus::open);
+        let is_join = spec.before(index).len() > 1;
         let is_for_good = |before: &EnvironmentSpec, at: &Revision| {
             let (Some(open), Some(trail)) = (open, known.and_then(|known| known.trail_of(before))) else { return true };
             let is_known = trail.revisions.contains(&open.revision);
             // It went on before that had passed, and nobody acted on it.
-            let is_past = open.phase == Phase::Waiting && is_known && !trail.has_passed(&open.revision);
+            let is_past = is_join && open.phase == Phase::Waiting && is_known && !trail.has_passed(&open.revision);
             spec.advance == Advance::Latest || !is_known || is_past || trail.is_before(at, &open.revision)
         };
         let settled = spec.before(index).into_iter().filter_map(|before| {

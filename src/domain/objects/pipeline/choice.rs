@@ -107,6 +107,12 @@ impl Place<'_> {
         format!("{} {were} not seen at it", names(before))
     }
 
+    /// Whether a revision is older than what the environment has.
+    pub(super) fn goes_back(&self, revision: &Revision) -> bool {
+        let has = self.own().and_then(|own| judge::said(own, self.sights));
+        has.is_some_and(|has| self.is_older(revision, has))
+    }
+
     /// Whether the environment, or those before it, had this one before the other.
     fn is_older(&self, revision: &Revision, has: &Revision) -> bool {
         let (Some(own), Some(known)) = (self.own(), self.known()) else { return false };

@@ -302,13 +302,10 @@ pub fn all_seen(spec: &Spec, index: usize, fresh: &Sights) -> Result<(), Obstacl
     own.and_then(|own| unseen(own, fresh)).map_or(Ok(()), Err)
 }
 
-/// A target that is at a revision and not ready.
-pub(super) fn stuck(environment: &EnvironmentSpec, revision: &Revision, sights: &Sights) -> Option<Obstacle> {
-    let what = environment.targets.iter().find_map(|target| {
-        let is_at = sights.get(target).and_then(Sight::revision) == Some(revision);
-        judged(target, sights).err().filter(|what| is_at && matches!(what, What::Unready(..)))
-    })?;
-    Some(Obstacle { environment: environment.name.clone(), what })
+/// Why a target is not ready that is at a revision.
+pub(super) fn stuck(target: &TargetKey, revision: &Revision, sights: &Sights) -> Option<What> {
+    let is_at = sights.get(target).and_then(Sight::revision) == Some(revision);
+    judged(target, sights).err().filter(|what| is_at && matches!(what, What::Unready(..)))
 }
 
 /// Why an environment is not to go back after all, by what is seen of it; `None` if it is, or that cannot be told.

@@ -43,7 +43,7 @@ pub mod trail;
 pub mod view;
 mod write;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::apps::app::{Sight, TargetKey};
 use crate::asked::{Answer, Ask, Topic};
@@ -73,6 +73,8 @@ pub struct Pipeline {
     following: Option<Vec<TargetKey>>,
     keeper: Gatekeeper,
     proposals: Proposals,
+    /// Since when targets that are watched are not ready, as far as this life has seen.
+    stuck: BTreeMap<TargetKey, Timestamp>,
     /// A webhook takes its promotions by notification.
     heard: bool,
 }
@@ -170,6 +172,7 @@ impl Pipeline {
             following: None,
             keeper: Gatekeeper::default(),
             proposals: Proposals::default(),
+            stuck: BTreeMap::new(),
             heard: true,
         }
     }

@@ -14,6 +14,7 @@
 //! else                               a promotion of R: go on with it, or begin it
 //! ```
 
+use crate::pipeline::choice::Place;
 use crate::pipeline::gates::Gate;
 use crate::pipeline::judge::{self, Obstacle, What};
 use crate::pipeline::spec::{EnvironmentSpec, PromotionSpec, Spec};
@@ -109,6 +110,7 @@ impl Pipeline {
         let Some(how) = &environment.promotion else {
             self.take_choice(now, spec, name, None);
             self.withdraw(now, name, "nothing is promoted into it any more");
+            self.own.status.draft.environments.get_mut(name).into_iter().for_each(|known| known.watch = None);
             return None;
         };
         self.leave_repository(now, name, how.repository());
@@ -116,7 +118,7 @@ impl Pipeline {
         if self.take_choice(now, spec, name, candidate.as_ref().ok()) {
             return Some(self.rechecking(name));
         }
-        self.roll_back(now, environment, effects);
+        self.roll_back(now, environment, candidate.as_ref().ok(), effects);
         if let Some(chosen) = self.stands(now, environment, candidate.as_ref().ok()) {
             return self.pursue_choice(now, spec, index, how, &chosen, effects);
         }
@@ -197,7 +199,7 @@ impl Pipeline {
             {
                 return Some(held.map_or(Pending::Person(question), Pending::Held));
             }
-            self.begin_next(now, environment, revision);
+            self.begin_next(now, spec, index, revision);
         }
         self.go_on(now, spec, index, how, effects)
     }
@@ -275,7 +277,10 @@ impl Pipeline {
     }
 
     /// Begins a promotion of what those before are at.
-    fn begin_next(&mut self, now: Timestamp, environment: &EnvironmentSpec, revision: &Revision) {
+    fn begin_next(&mut self, now: Timestamp, spec: &Spec, index: usize, revision: &Revision) {
+        let Some(environment) = spec.environments.get(index) else { return };
+        let place = Place { spec, index, status: &self.own.status.draft, sights: &self.sights };
+        let returns = environment.rollback.is_some() && place.goes_back(revision);
         let from = judge::said(environment, &self.sights).cloned();
         let now_ms = self.own.wall_ms(now);
         let answer = self.own.object.answers.clone();
@@ -289,6 +294,9 @@ impl Pipeline {
             &environment.name,
             Beginning { revision: revision.clone(), from, approval, chosen: None, rollback: None },
         );
+        let begun =
+            self.own.status.draft.environments.get_mut(&environment.name).and_then(|known| known.promotion.as_mut());
+        begun.into_iter().for_each(|begun| begun.returns = returns);
     }
 
     /// Begins a promotion. It has a new number, so no answer to an earlier question counts for it.
@@ -304,6 +312,7 @@ impl Pipeline {
             phase: Phase::Waiting,
             started_ms: None,
             approval,
+            returns: false,
             chosen,
             rollback,
             message: String::new(),
@@ -492,7 +501,7 @@ impl Pipeline {
 
 impl EnvironmentStatus {
     /// The question for a person before this revision is promoted to it again (PL-4).
-    fn asks_again(&self, revision: &Revision) -> Option<Question> {
+    pub(super) fn asks_again(&self, revision: &Revision) -> Option<Question> {
         let back = self.promotion.as_ref().filter(|promotion| promotion.rollback.is_some());
         if back.is_some_and(|back| back.from.as_ref() == Some(revision)) {
             return Some(Question::Left);

@@ -3,7 +3,7 @@
 //! ```text
 //! a promotion starts, and the environment is ready at what it has    that is what it may go back to; what is promoted is watched
 //! a target is at what is promoted                                    the time of the watch begins
-//! such a target is not ready for `stalledAfter`, and never was       Stalled: a promotion of what it had begins, once
+//! such a target is not ready for as long as `stalledAfter`           Stalled: a promotion of what it had begins, once
 //! the other system says no, asked since then                         Verdict: the same
 //! what it was to go back from is ready after all, or gone            that promotion ends, if nothing was done yet
 //! ```
@@ -17,12 +17,12 @@ use std::time::Duration;
 
 use crate::asked::Question;
 use crate::pipeline::ask::ticket;
-use crate::pipeline::judge;
+use crate::pipeline::judge::{self, Obstacle};
 use crate::pipeline::promote::Beginning;
 use crate::pipeline::spec::EnvironmentSpec;
 use crate::pipeline::status::{Cause, Choice, EnvironmentStatus, OVER_MAX, Phase, Promotion, Question as Asks, Watch};
 use crate::pipeline::{Effect, Pipeline};
-use kernel::id::Environment;
+use kernel::id::{Environment, Revision};
 use kernel::machine::Timestamp;
 use kernel::text;
 use notices::notice::Kind;
@@ -47,16 +47,18 @@ impl Pipeline {
         if promotion.rollback.is_some() {
             known.went_back(promotion);
         }
-        let Some(rollback) = environment.rollback.as_ref().filter(|_| promotion.chosen.is_none()) else { return };
+        let is_watched = promotion.chosen.is_none() && !promotion.returns;
+        let Some(rollback) = environment.rollback.as_ref().filter(|_| is_watched) else { return };
         let asked = ticket(&uid, &environment.name, promotion.seq, &promotion.revision, Asks::Approval, "");
         if promotion.approval.as_ref().is_some_and(|yes| yes.ticket != asked) {
             // A person wants it though it was there and left.
             return;
         }
         let overrides = promotion.approval.as_ref().is_some_and(|yes| yes.overrides);
-        let on = rollback.on.iter().copied().filter(|cause| !(overrides && *cause == Cause::Verdict)).collect();
+        let on = rollback.on.iter().copied().filter(|cause| !(overrides && *cause == Cause::Verdict));
+        let on: Vec<Cause> = on.collect();
         let had = had.or(earlier).filter(|had| *had != promotion.revision && !known.holds(had));
-        known.watch = had.map(|had| Watch {
+        known.watch = had.filter(|_| !on.is_empty()).map(|had| Watch {
             seq: promotion.seq,
             revision: promotion.revision.clone(),
             had,
@@ -66,21 +68,35 @@ impl Pipeline {
     }
 
     /// Watches what an environment was promoted to, begins the way back from it if that is due, and ends one that is needed no more.
-    pub(super) fn roll_back(&mut self, now: Timestamp, environment: &EnvironmentSpec, effects: &mut Vec<Effect>) {
+    pub(super) fn roll_back(
+        &mut self,
+        now: Timestamp,
+        environment: &EnvironmentSpec,
+        candidate: Option<&Revision>,
+        effects: &mut Vec<Effect>,
+    ) {
         let name = &environment.name;
         self.stay_after_all(now, environment);
         let watch = self.own.status.draft.environments.get_mut(name).and_then(|known| known.watch.take());
         let watch = watch.and_then(|watch| self.watched(now, environment, watch));
-        if watch.is_none() {
+        let Some(mut watch) = watch else {
             self.keeper.asked(name).forget_deployed();
-        }
-        let Some(mut watch) = watch else { return };
+            self.stuck.retain(|target, _| !environment.targets.contains(target));
+            return;
+        };
         let cause = self.stalls(now, environment, &watch).map(|words| (Cause::Stalled, words));
         let cause =
             cause.or_else(|| self.turned(now, environment, &watch, effects).map(|words| (Cause::Verdict, words)));
-        let open = self.own.status.draft.environment(name).and_then(EnvironmentStatus::open);
-        // What a person chose, or what goes back already, goes on.
-        let is_free = open.is_none_or(|open| open.chosen.is_none());
+        let known = self.own.status.draft.environment(name);
+        let open = known.and_then(EnvironmentStatus::open);
+        let manual = environment.promotion.as_ref().is_some_and(|how| how.manual);
+        let is_newer = |one: &Revision| *one != watch.revision && *one != watch.had;
+        // What a person chose or said yes to, and what goes back already, goes on. Where a person is asked, it is about what is newer.
+        let is_free = open.is_none_or(|open| {
+            open.chosen.is_none() && !(is_newer(&open.revision) && (manual || open.approval.is_some()))
+        });
+        let is_free = is_free
+            && !candidate.is_some_and(|one| manual && is_newer(one) && !known.is_some_and(|known| known.holds(one)));
         let is_seen = judge::unseen(environment, &self.sights).is_none();
         let may_begin = is_free && is_seen && !self.own.object.deleting && !self.own.status.pruned;
         if let Some((cause, words)) = cause.filter(|_| may_begin) {
@@ -96,6 +112,14 @@ impl Pipeline {
     /// The watch as it is by what is seen now, while it lasts.
     fn watched(&mut self, now: Timestamp, environment: &EnvironmentSpec, mut watch: Watch) -> Option<Watch> {
         let rollback = environment.rollback.as_ref()?;
+        let newest = self.own.status.draft.environment(&environment.name).and_then(|known| known.promotion.as_ref());
+        let ended = newest.filter(|one| one.seq == watch.seq).map(|one| one.phase);
+        let settled = judge::settled(environment, &self.sights).ok();
+        let is_elsewhere = settled.is_some_and(|at| *at != watch.had && *at != watch.revision);
+        if watch.arrived_ms.is_none() && (is_elsewhere || matches!(ended, Some(Phase::Withdrawn | Phase::Abandoned))) {
+            // It did not get there, and whatever puts it there later is not this promotion.
+            return None;
+        }
         watch.on.retain(|cause| rollback.on.contains(cause));
         let now_ms = self.own.wall_ms(now);
         if judge::is_arriving(environment, &watch.revision, &self.sights) {
@@ -103,7 +127,7 @@ impl Pipeline {
         } else if watch.arrived_ms.is_some() && judge::unseen(environment, &self.sights).is_none() {
             return None;
         }
-        if judge::settled(environment, &self.sights) == Ok(&watch.revision) {
+        if settled == Some(&watch.revision) {
             watch.on.retain(|cause| *cause != Cause::Stalled);
         }
         if let Some(arrived_ms) = watch.arrived_ms {
@@ -112,16 +136,25 @@ impl Pipeline {
         (!watch.on.is_empty()).then_some(watch)
     }
 
-    /// What keeps a target that has what was promoted from being ready, after as long as that may take.
+    /// What keeps a target that has what was promoted from being ready, for as long as that may take. Only what was seen counts: each
+    /// has its own time, which begins anew where it was ready, could not be read, or nobody looked.
     fn stalls(&mut self, now: Timestamp, environment: &EnvironmentSpec, watch: &Watch) -> Option<String> {
-        let arrived_ms = watch.arrived_ms.filter(|_| watch.on.contains(&Cause::Stalled))?;
-        let obstacle = judge::stuck(environment, &watch.revision, &self.sights)?;
-        let stalled_after = environment.stalled_after;
-        if let Some(left) = left(arrived_ms, self.own.wall_ms(now), stalled_after) {
-            self.own.wake_at(now.after(left));
-            return None;
+        let limit = environment.stalled_after;
+        let mut stalled = None;
+        for target in &environment.targets {
+            let what = judge::stuck(target, &watch.revision, &self.sights);
+            let Some(what) = what.filter(|_| watch.on.contains(&Cause::Stalled)) else {
+                self.stuck.remove(target);
+                continue;
+            };
+            let until = self.stuck.entry(target.clone()).or_insert(now).after(limit);
+            if now < until {
+                self.own.wake_at(until);
+            } else {
+                stalled = stalled.or(Some(Obstacle { environment: environment.name.clone(), what }));
+            }
         }
-        Some(format!("not ready after {}: {obstacle}", text::duration(stalled_after)))
+        stalled.map(|obstacle| format!("not ready for {}: {obstacle}", text::duration(limit)))
     }
 
     /// The no of the other system to what the environment has, asked since it has that.

@@ -284,6 +284,10 @@ pub struct Promotion {
     /// Who said yes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approval>,
+    /// It goes back to what the environment had, since those before it did.
+    // Noted where it may go back by itself: that would be forward.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub returns: bool,
     /// It was chosen, or goes back by itself: how it relates to what was there.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "In::<Filled>")]
     pub chosen: Option<String>,

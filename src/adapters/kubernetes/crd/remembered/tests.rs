@@ -3,7 +3,7 @@ use objects::apps::app::{AppKind, ClusterKey, LeafId, LeafKind, TargetKey};
 use objects::pipeline::proposal::{ForgeKind, Repository};
 use objects::pipeline::status::{
     Cause, Choice, ClusterAppRef, Condition, ConditionKind, Ended, EnvironmentStatus, OpenRequest, Phase, Promotion,
-    Question, TargetStatus, Waiting,
+    Question, TargetStatus, Waiting, Watch,
 };
 use objects::pipeline::trail::Trail;
 use objects::status::{Approval, Late};
@@ -35,6 +35,7 @@ fn promotion() -> Promotion {
         started_ms: Some(1_700_000_001_000),
         approval: Some(Approval { by: Some("jane".to_owned()), ticket: "t".to_owned(), at_ms: 1, overrides: true }),
         rollback: None,
+        returns: false,
         chosen: None,
         message: "waits".to_owned(),
     }

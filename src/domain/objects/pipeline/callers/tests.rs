@@ -97,6 +97,7 @@ fn promotion(revision: &str, phase: Phase, ticket: Option<&str>) -> Promotion {
         started_ms: None,
         approval: ticket.map(|ticket| Approval { by: None, ticket: ticket.to_owned(), at_ms: 0, overrides: false }),
         rollback: None,
+        returns: false,
         chosen: None,
         message: String::new(),
     }

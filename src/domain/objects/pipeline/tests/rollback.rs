@@ -46,7 +46,7 @@ fn what_is_not_ready_in_time_is_taken_back_once_and_not_promoted_again_by_itself
     story.pass(Duration::from_mins(9));
     assert_eq!(started(&story).len(), 1);
     story.pass(MINUTE);
-    let words = "goes back from 2 by itself: not ready after 10m: prod: prod-a/web is not ready: 1 of 2 pods available";
+    let words = "goes back from 2 by itself: not ready for 10m: prod: prod-a/web is not ready: 1 of 2 pods available";
     assert_eq!(started(&story)[1..], [format!("1 is promoted to prod, {words}")]);
     assert_eq!(story.count(Kind::PromotionWithdrawn), 1, "{:?}", story.told);
     prod_shows(&mut story, &at("1"));
@@ -339,4 +339,59 @@ fn a_way_back_ends_with_its_switch() {
         object.spec = Ok(spec);
     });
     assert_eq!((story.phase(), started(&story).len()), (Some(Phase::Withdrawn), 1));
+}
+
+#[test]
+fn a_yes_to_what_is_newer_is_not_lost_to_a_way_back() {
+    let mut spec = going_back(&[Cause::Stalled]);
+    spec.environments[1].promotion = Some(PromotionSpec { manual: true, strategy: Strategy::Notification });
+    spec.environments[1].gates.soak = Duration::from_mins(20);
+    let mut story = Story::new(spec);
+    story.show("staging", at("2"));
+    story.pass(Duration::from_mins(20));
+    approve(&mut story);
+    prod_shows(&mut story, &unready("2"));
+    story.show("staging", at("3"));
+    story.pass(MINUTE);
+    approve(&mut story);
+    story.pass(Duration::from_mins(20));
+    assert_eq!(
+        (started(&story)[1..].to_vec(), story.count(Kind::PromotionWithdrawn)),
+        (vec!["3 is promoted to prod"], 0)
+    );
+}
+
+#[test]
+fn each_target_has_its_own_time_to_get_ready() {
+    let mut story = at_two(going_back(&[Cause::Stalled]));
+    story.show("prod-a", at("2"));
+    story.pass(Duration::from_mins(11));
+    story.show("prod-b", unready("2"));
+    story.pass(Duration::from_mins(9));
+    assert_eq!(started(&story).len(), 1, "{:?}", story.told);
+    story.pass(MINUTE);
+    assert_eq!(started(&story).len(), 2, "{:?}", story.told);
+}
+
+#[test]
+fn nobody_goes_back_from_what_somebody_put_there_after_its_promotion_ended() {
+    let mut story = at_two(going_back(&[Cause::Stalled]));
+    prod_shows(&mut story, &at("1.5"));
+    story.pass(MINUTE);
+    prod_shows(&mut story, &unready("2"));
+    story.pass(Duration::from_mins(20));
+    assert_eq!(story.count(Kind::PromotionWithdrawn), 0, "{:?}", story.told);
+}
+
+#[test]
+fn nobody_goes_back_forward() {
+    let mut story = at_two(going_back(&[Cause::Stalled]));
+    prod_shows(&mut story, &at("2"));
+    story.pass(MINUTE);
+    story.show("staging", at("1"));
+    story.pass(MINUTE);
+    assert_eq!(started(&story)[1..], ["1 is promoted to prod"]);
+    prod_shows(&mut story, &unready("1"));
+    story.pass(Duration::from_mins(20));
+    assert_eq!(started(&story).len(), 2, "{:?}", story.told);
 }
