@@ -13,7 +13,7 @@
 //! nothing is decided from the difference of two sights. Two copies of the status are held: `durable`, what the object is known to
 //! contain, and `draft`, what it should. Only what is durable is acted upon (PL-1).
 //!
-//! It does: `promote` (what each environment needs), `choice` (what a person chose for one), `gates` (may a promotion start), `ask`
+//! It does: `promote` (what each environment needs), `ending` (how that ends early), `choice` (what a person chose for one), `gates` (may a promotion start), `ask`
 //! (questions to people), `rollback` (back by itself), `propose` (pull requests), `tell` (notices), `show` (conditions) and `write`. `view` puts it into words. The
 //! conductor is `advance`.
 //!
@@ -25,6 +25,7 @@ pub mod callers;
 mod candidate;
 pub mod choice;
 pub mod choosing;
+mod ending;
 mod gates;
 pub mod graph;
 pub mod judge;
