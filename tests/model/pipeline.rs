@@ -6,6 +6,7 @@ mod action;
 mod outside;
 mod past;
 mod person;
+mod rest;
 mod restless;
 mod world;
 
@@ -84,9 +85,7 @@ fn judge(name: &str, checker: CheckerBuilder<World>, states: usize) {
     let checker = checker.finish_when(HasDiscoveries::AnyFailures).spawn_bfs().join();
     eprintln!("pipeline, {name}: {} states", checker.unique_state_count());
     checker.assert_properties();
-    if checker.unique_state_count() != states {
-        eprintln!("PIN|{name}|{states}|{}", checker.unique_state_count());
-    }
+    assert_eq!(checker.unique_state_count(), states);
 }
 
 /// The promises that a search of this world finds broken.
@@ -135,7 +134,7 @@ fn a_notice_promotes_once_where_answers_get_lost_and_lives_end() {
     let how = [How::Notice, How::Notice];
     search("notices, a watch that lags", World { lags: true, ..world(ONE, how, NO_FAULTS) }, 644);
     search("notices, an answer lost", world(ONE, how, Faults { lost: 1, waits: 2, ..NO_FAULTS }), 1261);
-    search("notices, a life ends", world(ONE, how, Faults { crashes: 1, ..NO_FAULTS }), 15969);
+    search("notices, a life ends", world(ONE, how, Faults { crashes: 1, ..NO_FAULTS }), 15396);
 }
 
 #[test]
@@ -189,7 +188,7 @@ fn a_yes_counts_for_its_question_and_once() {
     let manual = [How::ManualNotice, How::None];
     search("a yes", world(ONE, [How::ManualNotice, How::Notice], Faults { yes: 2, ..NO_FAULTS }), 2597);
     search("a yes replayed", world(BACK, manual, Faults { yes: 1, replays: 1, ..NO_FAULTS }), 39054);
-    search("a yes, and a life ends", world(ONE, manual, Faults { yes: 1, crashes: 1, ..NO_FAULTS }), 6304);
+    search("a yes, and a life ends", world(ONE, manual, Faults { yes: 1, crashes: 1, ..NO_FAULTS }), 6062);
 }
 
 /// An older revision, and one that was never in staging.
@@ -217,13 +216,13 @@ fn what_a_person_chose_is_promoted_once_and_what_it_was_chosen_over_does_not_und
 
 #[test]
 fn a_choice_outlives_lives_and_writers_and_ends_with_its_environment() {
-    begin("chosen, a life ends", chosen(ONE, How::Notice, Faults { crashes: 1, ..NO_FAULTS }), 13, 5644);
+    begin("chosen, a life ends", chosen(ONE, How::Notice, Faults { crashes: 1, ..NO_FAULTS }), 13, 5728);
     begin("chosen, an answer lost", chosen(ONE, How::Notice, Faults { lost: 1, waits: 1, ..NO_FAULTS }), 14, 4341);
     search("chosen, a target out of sight", chosen(ONE, How::Notice, Faults { unknown: 1, ..NO_FAULTS }), 38059);
     let changed = |change| World { change, ..chosen(ONE, How::Notice, Faults { changed: 1, ..NO_FAULTS }) };
     search("chosen, and its environment goes", changed(Change::Gone), 42352);
     search("chosen, a freeze is added", changed(Change::Freeze), 64900);
-    begin("chosen, two that believe to lead", World { workers: 2, ..chosen(ONE, How::Notice, NO_FAULTS) }, 11, 16715);
+    begin("chosen, two that believe to lead", World { workers: 2, ..chosen(ONE, How::Notice, NO_FAULTS) }, 11, 16373);
 }
 
 fn stuck(head: &'static [u8], how: How, faults: Faults) -> World {
@@ -233,15 +232,15 @@ fn stuck(head: &'static [u8], how: How, faults: Faults) -> World {
 /// Revision 2 gets ready in staging alone.
 #[test]
 fn what_never_gets_ready_is_taken_back_once() {
-    search("taken back", stuck(ONE, How::Notice, NO_FAULTS), 157);
-    search("taken back, by request", stuck(ONE, How::Request, NO_FAULTS), 476);
-    search("taken back, an answer lost", stuck(ONE, How::Notice, Faults { lost: 1, ..NO_FAULTS }), 2355);
-    begin("taken back, and a fix comes", stuck(&[1, 2, 3], How::Notice, NO_FAULTS), 18, 727);
-    begin("taken back, a life ends", stuck(ONE, How::Notice, Faults { crashes: 1, ..NO_FAULTS }), 16, 460);
-    begin("taken back after a yes", stuck(ONE, How::ManualNotice, Faults { yes: 2, ..NO_FAULTS }), 20, 1284);
-    begin("taken back, a target out of sight", stuck(ONE, How::Notice, Faults { unknown: 1, ..NO_FAULTS }), 18, 265);
+    search("taken back", stuck(ONE, How::Notice, NO_FAULTS), 250);
+    search("taken back, by request", stuck(ONE, How::Request, NO_FAULTS), 675);
+    search("taken back, an answer lost", stuck(ONE, How::Notice, Faults { lost: 1, ..NO_FAULTS }), 3708);
+    begin("taken back, and a fix comes", stuck(&[1, 2, 3], How::Notice, NO_FAULTS), 18, 807);
+    begin("taken back, a life ends", stuck(ONE, How::Notice, Faults { crashes: 1, ..NO_FAULTS }), 16, 542);
+    begin("taken back after a yes", stuck(ONE, How::ManualNotice, Faults { yes: 2, ..NO_FAULTS }), 20, 1263);
+    begin("taken back, a target out of sight", stuck(ONE, How::Notice, Faults { unknown: 1, ..NO_FAULTS }), 18, 417);
     let two = World { workers: 2, ..stuck(ONE, How::Notice, NO_FAULTS) };
-    begin("taken back by two that believe to lead", two, 14, 12856);
+    begin("taken back by two that believe to lead", two, 14, 14064);
 }
 
 #[test]
@@ -249,7 +248,7 @@ fn a_request_is_made_once_and_a_person_may_close_it() {
     let how = [How::Request, How::None];
     search("a request closed", world(ONE, [How::Notice, How::Request], Faults { closed: 1, yes: 1, ..NO_FAULTS }), 782);
     search("a request, answers lost", world(ONE, how, Faults { lost: 1, waits: 2, ..NO_FAULTS }), 889);
-    search("a request, a life ends", world(ONE, how, Faults { crashes: 1, ..NO_FAULTS }), 13543);
+    search("a request, a life ends", world(ONE, how, Faults { crashes: 1, ..NO_FAULTS }), 13361);
 }
 
 #[test]
@@ -257,7 +256,7 @@ fn an_answer_belongs_to_what_the_spec_asks_now() {
     let changed = Faults { changed: 1, ..NO_FAULTS };
     let moved = |faults| World { change: Change::Repository, ..world(ONE, [How::Request, How::None], faults) };
     search("another repository", moved(changed), 77061);
-    begin("another repository, a life ends", moved(Faults { crashes: 1, ..changed }), 14, 9971);
+    begin("another repository, a life ends", moved(Faults { crashes: 1, ..changed }), 14, 9947);
     let frozen = |how| World { change: Change::Freeze, ..world(ONE, [how, How::None], Faults { yes: 1, ..changed }) };
     search("a freeze is added", frozen(How::Notice), 145);
     search("a freeze is added before a yes", frozen(How::ManualNotice), 1412);
@@ -267,8 +266,8 @@ fn an_answer_belongs_to_what_the_spec_asks_now() {
 #[test]
 fn two_replicas_that_believe_to_lead_promote_once() {
     let two = |how| World { workers: 2, ..world(ONE, [how, How::None], NO_FAULTS) };
-    begin("two, by notice", two(How::Notice), 14, 13370);
-    begin("two, by request", two(How::Request), 14, 34848);
+    begin("two, by notice", two(How::Notice), 14, 12164);
+    begin("two, by request", two(How::Request), 14, 30988);
 }
 
 // Faults: PF6

@@ -103,6 +103,7 @@ impl Pipeline {
         let keeps = several || spec.advance == Advance::Stepwise && spec.beside(&environment.name).next().is_some();
         let known = self.own.status.draft.environments.entry(environment.name.clone()).or_default();
         let open = known.open().map(|open| open.revision.clone());
+        let has = judge::said(environment, &self.sights).cloned();
         let earlier: Vec<Trail> = known.trail.take().into_iter().chain(known.further_trails.drain(..)).collect();
         let mut trails = together.iter().map(|before| {
             let of = judge::trail_topic(before);
@@ -112,7 +113,9 @@ impl Pipeline {
                 trail.pass_one();
             }
             let beside = |one: &Revision| earlier.iter().any(|other| other.of != of && other.revisions.contains(one));
-            let held = |one: &Revision| several && (beside(one) || open.as_ref() == Some(one));
+            let is_over =
+                |one: &Revision| has.as_ref().is_some_and(|has| earlier.iter().any(|of| of.is_before(one, has)));
+            let held = |one: &Revision| several && (beside(one) && !is_over(one) || open.as_ref() == Some(one));
             self.noted(now, (spec.advance, keeps), environment, before, trail, held)
         });
         let (trail, further): (_, Vec<Trail>) = (trails.next(), trails.collect());

@@ -15,8 +15,7 @@ use crate::apps::ready::form_of_revision;
 use crate::kept::Answers;
 use crate::pipeline::ask::{approval, ticket};
 use crate::pipeline::judge::{self, Sights};
-use crate::pipeline::promote::{Beginning, Pending};
-use crate::pipeline::rollback::BY;
+use crate::pipeline::promote::{BY, Beginning, Pending};
 use crate::pipeline::spec::{Advance, EnvironmentSpec, Object, PromotionSpec, Spec, names};
 use crate::pipeline::status::{Cause, Choice, EnvironmentStatus, OVER_MAX, Phase, Promotion, Question, Status};
 use crate::pipeline::{Effect, Pipeline};
@@ -105,12 +104,6 @@ impl Place<'_> {
         }
         let were = if before.len() > 1 { "were" } else { "was" };
         format!("{} {were} not seen at it", names(before))
-    }
-
-    /// Whether a revision is older than what the environment has.
-    pub(super) fn goes_back(&self, revision: &Revision) -> bool {
-        let has = self.own().and_then(|own| judge::said(own, self.sights));
-        has.is_some_and(|has| self.is_older(revision, has))
     }
 
     /// Whether the environment, or those before it, had this one before the other.
@@ -233,6 +226,13 @@ impl Pipeline {
             known.behind = None;
         }
         false
+    }
+
+    /// Whether a revision is older than what the environment has.
+    pub(super) fn goes_back(&self, spec: &Spec, index: usize, revision: &Revision) -> bool {
+        let place = Place { spec, index, status: &self.own.status.draft, sights: &self.sights };
+        let has = place.own().and_then(|own| judge::said(own, &self.sights));
+        has.is_some_and(|has| place.is_older(revision, has))
     }
 
     /// The chosen revision that is on its way into an environment. What is newer waits for it, for `stalledAfter` after its start at most:

@@ -14,7 +14,6 @@
 //! else                               a promotion of R: go on with it, or begin it
 //! ```
 
-use crate::pipeline::choice::Place;
 use crate::pipeline::ending::Leaving;
 use crate::pipeline::gates::Gate;
 use crate::pipeline::judge::{self, Obstacle, What};
@@ -25,6 +24,9 @@ use crate::status::{Approval, Late};
 use kernel::id::{Environment, PromotionSeq, Revision};
 use kernel::machine::Timestamp;
 use notices::notice::Kind;
+
+/// Who goes back by itself, where a person is named otherwise.
+pub(super) const BY: &str = "allclear";
 
 /// The wait of an environment.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -222,8 +224,7 @@ impl Pipeline {
     /// Begins a promotion of what those before are at.
     fn begin_next(&mut self, now: Timestamp, spec: &Spec, index: usize, revision: &Revision) {
         let Some(environment) = spec.environments.get(index) else { return };
-        let place = Place { spec, index, status: &self.own.status.draft, sights: &self.sights };
-        let returns = environment.rollback.is_some() && place.goes_back(revision);
+        let returns = environment.rollback.is_some() && self.goes_back(spec, index, revision);
         let from = judge::said(environment, &self.sights).cloned();
         let now_ms = self.own.wall_ms(now);
         let answer = self.own.object.answers.clone();

@@ -18,7 +18,7 @@ use std::time::Duration;
 use crate::asked::Question;
 use crate::pipeline::ask::ticket;
 use crate::pipeline::judge::{self, Obstacle};
-use crate::pipeline::promote::Beginning;
+use crate::pipeline::promote::{BY, Beginning};
 use crate::pipeline::spec::EnvironmentSpec;
 use crate::pipeline::status::{Cause, Choice, EnvironmentStatus, OVER_MAX, Phase, Promotion, Question as Asks, Watch};
 use crate::pipeline::{Effect, Pipeline};
@@ -26,9 +26,6 @@ use kernel::id::{Environment, Revision};
 use kernel::machine::Timestamp;
 use kernel::text;
 use notices::notice::Kind;
-
-/// Who went back, where a person is named otherwise.
-pub(super) const BY: &str = "allclear";
 
 /// How much of a time is left that began at `since_ms`; `None` if nothing is.
 fn left(since_ms: i64, now_ms: i64, all: Duration) -> Option<Duration> {

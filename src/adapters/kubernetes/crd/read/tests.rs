@@ -155,16 +155,9 @@ fn wrong_reaches() -> Vec<(&'static str, Value, &'static str)> {
 }
 
 /// A part of the spec, what it is replaced by, and the words that follow.
-fn invalid_specs() -> Vec<(&'static str, Value, &'static str)> {
-    let environment = |name: &str| json!({"name": name, "targets": [{"namespace": "x"}]});
-    let targets = |count: usize| Value::from_iter((0..count).map(|_| json!({"namespace": "x"})));
-    let request = |field: &str, value: &str| {
-        let mut request = json!({"type": "github", "url": "https://git.example.com/a/b"});
-        request[field] = json!(value);
-        json!({"strategy": {"pull-request": request}})
-    };
+/// Of the order of environments, and of ways back.
+fn wrong_ways() -> Vec<(&'static str, Value, &'static str)> {
     vec![
-        ("/appRef/name", json!(""), "appRef.name is empty"),
         (
             "/environments/1/after",
             json!(["qa"]),
@@ -182,6 +175,19 @@ fn invalid_specs() -> Vec<(&'static str, Value, &'static str)> {
             "rollback.within (30m) is not longer than stalledAfter (1h)",
         ),
         ("/environments/1/rollback", json!({"on": ["late"], "within": "2h"}), "\"late\" is no cause to go back"),
+    ]
+}
+
+fn invalid_specs() -> Vec<(&'static str, Value, &'static str)> {
+    let environment = |name: &str| json!({"name": name, "targets": [{"namespace": "x"}]});
+    let targets = |count: usize| Value::from_iter((0..count).map(|_| json!({"namespace": "x"})));
+    let request = |field: &str, value: &str| {
+        let mut request = json!({"type": "github", "url": "https://git.example.com/a/b"});
+        request[field] = json!(value);
+        json!({"strategy": {"pull-request": request}})
+    };
+    vec![
+        ("/appRef/name", json!(""), "appRef.name is empty"),
         ("/appRef/name", json!(7), "invalid type"),
         ("/appRef/revisionAt", json!("status"), "appRef.revisionAt is no JSON pointer"),
         ("/environments", json!([]), "there are no environments"),
@@ -273,7 +279,7 @@ fn environments_come_after_those_they_name() {
 // Faults: PF18
 #[test]
 fn a_spec_that_cannot_be_used_says_what_is_wrong_and_where() {
-    for (pointer, value, expected) in invalid_specs().into_iter().chain(wrong_reaches()) {
+    for (pointer, value, expected) in invalid_specs().into_iter().chain(wrong_reaches()).chain(wrong_ways()) {
         let why = why(pointer, value);
         assert!(
             why.contains(expected) && why.len() <= MESSAGE_BYTES_MAX && !why.contains("s3cr3t"),

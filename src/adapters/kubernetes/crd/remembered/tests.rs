@@ -48,6 +48,15 @@ fn app_in(namespace: &str) -> ClusterAppRef {
     ClusterAppRef::of(&TargetKey::new(ClusterKey::Leaf(leaf), app, "prod", "web"))
 }
 
+fn waiting() -> Waiting {
+    Waiting {
+        revision: Revision("1.3".to_owned()),
+        ticket: "0123456789ab".to_owned(),
+        question: Question::Overwrite,
+        since_ms: -5,
+    }
+}
+
 /// A status with something in every field.
 fn full() -> Status {
     let targets = ["shop", "flux"].map(|namespace| TargetStatus {
@@ -74,12 +83,7 @@ fn full() -> Status {
     };
     let environment = EnvironmentStatus {
         targets: targets.into(),
-        waiting: Some(Waiting {
-            revision: Revision("1.3".to_owned()),
-            ticket: "0123456789ab".to_owned(),
-            question: Question::Overwrite,
-            since_ms: -5,
-        }),
+        waiting: Some(waiting()),
         promotion: Some(promotion()),
         seq: PromotionSeq(4),
         reached: Some(Revision("1.2".to_owned())),
