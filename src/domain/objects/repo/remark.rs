@@ -76,7 +76,7 @@ fn ended_look(look: &Run, before: &Drift, after: &Status) -> Option<EndedAttempt
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::repo::status::{Attempt, Failing, Terms};
+    use crate::repo::status::{Attempt, Failing, Missed, Plan, Seen, Terms};
     use kernel::id::RunSeq;
 
     fn ended(seq: u64, outcome: Phase) -> Ended {
@@ -101,6 +101,35 @@ mod tests {
             message: String::new(),
         };
         Status { run: Some(run), history, ..Status::default() }
+    }
+
+    /// A status with what is known of drift.
+    fn with(drift: Drift) -> Status {
+        Status { drift: Some(drift), ..Status::default() }
+    }
+
+    #[test]
+    fn the_end_of_a_look_at_drift_is_counted_by_what_it_found_and_once() {
+        let run = running(1, Vec::new()).run.expect("a run");
+        let attempt = Attempt { seq: RunSeq(1), number: 2, action: Action::Drift };
+        let look = Run { attempt, phase: Phase::Started, started_ms: Some(1_000), ..run };
+        let before = with(Drift { look: Some(look.clone()), looks: 2, ..Drift::default() });
+        let seen = |plan| Seen { seq: RunSeq(1), settings: String::new(), plan, since_ms: 2, at_ms: 4_000 };
+        let plan = Plan { fingerprint: "f".to_owned(), counts: None, job: "j".to_owned() };
+        let missed = Missed { count: 1, at_ms: 4_000, job: String::new(), message: String::new() };
+        let ends = [
+            (Drift { seen: Some(seen(Some(plan))), ..Drift::default() }, Some(Phase::Planned)),
+            (Drift { seen: Some(seen(None)), ..Drift::default() }, Some(Phase::Succeeded)),
+            (Drift { missed: Some(missed), ..Drift::default() }, Some(Phase::Waiting)),
+            (Drift::default(), None),
+            (Drift { look: Some(look), looks: 2, ..Drift::default() }, None),
+        ];
+        for (drift, outcome) in ends {
+            let after = with(drift);
+            let counted = super::ended(&before, &after).map(|ended| (ended.action, ended.outcome, ended.took_ms));
+            assert_eq!(counted, outcome.map(|outcome| (Action::Drift, outcome, Some(3_000))), "{after:?}");
+            assert_eq!(super::ended(&after, &after), None);
+        }
     }
 
     #[test]

@@ -396,7 +396,8 @@ fn five_hundred_repos_that_start_together_do_not_look_together() {
     let mut looks: BTreeMap<u64, usize> = BTreeMap::new();
     let status = applied(OnDrift::Tell).stored.status;
     for number in 0..500 {
-        let mut stage = Stage::new(looking(Approving::Auto, OnDrift::Tell));
+        let spec = Spec { interval: Duration::from_hours(24), ..looking(Approving::Auto, OnDrift::Tell) };
+        let mut stage = Stage::new(spec);
         stage.stored.uid = format!("uid-{number}");
         stage.stored.status = status.clone();
         // It was applied a week ago, and the process begins now.

@@ -4,7 +4,7 @@ use super::*;
 use crate::apps::app::{AppKind, ClusterKey, TargetKey};
 use crate::gates::{VerdictSource, Window};
 use crate::kept::Answers;
-use crate::repo::spec::{Approving, Gates, Keep, Retry, Runner, Source, Spec, Wanted};
+use crate::repo::spec::{Approving, DriftLooks, Gates, Keep, OnDrift, Retry, Runner, Source, Spec, Wanted};
 use crate::repo::status::{Attempt, Condition, Counts, Failing, Head, JobRef, Next, Phase, Question, Terms, Unchanged};
 use crate::status::Approval;
 
@@ -213,6 +213,29 @@ fn a_person_must_act_only_where_the_condition_says_so() {
     assert!(!of(ConditionKind::Stalled, Some(false)).is_stalled());
     let ready = of(ConditionKind::Ready, Some(true));
     assert!(!ready.is_stalled() && ready.ready().is_some());
+}
+
+#[test]
+fn what_has_drifted_is_said_with_what_puts_it_back_and_ready_stays() {
+    let seen = |holds, then: Option<OnDrift>| {
+        let conditions =
+            vec![condition(ConditionKind::Ready, Some(true), "Applied"), condition(ConditionKind::Drifted, holds, "X")];
+        let mut object = object(Status { conditions, ..with(Phase::Succeeded) });
+        let drift = then.map(|then| DriftLooks { every: Duration::from_hours(6), then });
+        object.spec = Ok(Spec { drift, ..spec() });
+        let View { waits, next, .. } = seen(&object);
+        assert_eq!(waits, None);
+        (view(&object, &object.status).has_drifted(), object.status.drift_state(), next)
+    };
+    let told = seen(Some(true), Some(OnDrift::Tell));
+    assert_eq!((told.0, told.1), (true, Some("drifted")));
+    assert!(told.2.ends_with("`allclear repo run platform/infra`"), "{}", told.2);
+    assert!(seen(Some(true), Some(OnDrift::Apply)).2.starts_with("it is run once more for what has drifted"));
+    for (holds, state) in [(Some(false), "in_sync"), (None, "unknown")] {
+        let shown = seen(holds, Some(OnDrift::Tell));
+        assert_eq!((shown.0, shown.1), (false, Some(state)));
+        assert!(shown.2.starts_with("the next commit at branch main is run"), "{}", shown.2);
+    }
 }
 
 #[test]
