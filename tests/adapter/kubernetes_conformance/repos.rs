@@ -283,7 +283,13 @@ fn drift(skipped: Vec<CommitId>) -> Drift {
         look: Some(look),
         looks: 3,
         seen: Some(Seen { seq: RunSeq(4), settings: "s".to_owned(), plan: Some(plan), since_ms: 1, at_ms: 2 }),
-        missed: Some(Missed { count: 1, at_ms: 3, job: "j".to_owned(), message: "why".to_owned() }),
+        missed: Some(Missed {
+            count: 1,
+            at_ms: 3,
+            settings: "s".to_owned(),
+            job: "j".to_owned(),
+            message: "why".to_owned(),
+        }),
         late: Some(Late { since_ms: 7, told: true }),
         applied_ms: Some(1_700_000_001_000),
     }

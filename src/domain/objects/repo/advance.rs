@@ -63,7 +63,7 @@ impl Repo {
         let is_to_begin = match (self.own.spec(), &draft.head) {
             (Some(spec), Some(head)) => {
                 let is_news = || self.is_news(spec, head) && !self.is_being_weighed(spec, head);
-                let is_drifted = || self.is_to_apply_drift(now, spec) || is_looking();
+                let is_drifted = || self.is_run_for_drift_next(now, spec) || is_looking();
                 spec.suspended.is_none() && (is_news() || is_wanted_again() || is_drifted())
             }
             (Some(_) | None, _) => false,

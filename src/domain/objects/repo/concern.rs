@@ -253,6 +253,12 @@ impl Repo {
         self.comparison(spec, head).is_some_and(|question| !is_told(&question))
     }
 
+    /// Whether this commit, which is news, may still turn out to change nothing here, or has and is about to be recorded so.
+    pub(super) fn may_be_unchanged(&self, spec: &Spec, head: &Head) -> bool {
+        let is_alike = self.weighing.verdict == Some(Verdict::Alike);
+        self.is_being_weighed(spec, head) || (is_alike && self.comparison(spec, head).is_some())
+    }
+
     pub(super) fn compared(&mut self, now: Timestamp, question: &Comparison, answer: Result<bool, Unresolved>) {
         self.weighing.answered(now, &self.own.object.uid, question, answer);
     }

@@ -22,7 +22,7 @@ use crate::repo::job;
 use crate::repo::outcome::doubled;
 use crate::repo::run::Stand;
 use crate::repo::show::condition;
-use crate::repo::spec::{DriftLooks, OnDrift, Spec};
+use crate::repo::spec::{Approving, DriftLooks, OnDrift, Spec};
 use crate::repo::status::{
     Action, Attempt, Condition, ConditionKind, Counts, Drift, Failing, JobRef, Missed, Phase, Plan, Run, Seen, Terms,
 };
@@ -34,6 +34,9 @@ use notices::notice::Kind;
 
 /// The pause after a look that could not be made. It doubles, up to the time between two looks.
 const MISSED_BASE: Duration = Duration::from_mins(5);
+
+/// The longest one, where looks are further apart.
+const MISSED_CAP: Duration = Duration::from_hours(6);
 
 /// A look is later than its slot by up to this part of the time between two: what happens at one time of the day does not meet each.
 const SHIFT_PART: i64 = 5;
@@ -49,6 +52,12 @@ pub(super) struct Drifting {
     due_ms: Option<i64>,
     /// Where the look stands that is under way or due.
     stand: Option<Stand>,
+    /// The end of a suspension, by the wall clock; the end of time, while it lasts. What was found before says little after it.
+    stopped_until_ms: Option<i64>,
+    /// Why a run for drift does not begin: gates that are closed. It is not begun before, so the newest finding and the spec decide.
+    pub(super) closed: Vec<String>,
+    /// A person wants what could not be looked at to be looked at now.
+    hurried: bool,
 }
 
 impl Drifting {
@@ -93,9 +102,18 @@ impl Repo {
     pub(super) fn attend_look(&mut self, now: Timestamp, spec: Option<&Spec>, effects: &mut Vec<Effect>) {
         let asked = spec.map(|spec| (spec.drift, spec.suspended.is_some()));
         if self.drifting.asked != asked {
-            self.drifting = Drifting { asked, since_ms: self.own.wall_ms(now), ..Drifting::default() };
+            let wall_ms = self.own.wall_ms(now);
+            let known = std::mem::take(&mut self.drifting);
+            let stopped_until_ms = match asked {
+                Some((_, true)) => Some(i64::MAX),
+                Some((_, false)) => known.stopped_until_ms.map(|until| until.min(wall_ms)),
+                None => known.stopped_until_ms,
+            };
+            self.drifting =
+                Drifting { asked, since_ms: wall_ms, stopped_until_ms, closed: known.closed, ..Drifting::default() };
         }
         self.drifting.due_ms = None;
+        self.judge_gates_of_drift(now, spec, effects);
         let phase = self.own.status.draft.look().map(|look| look.phase);
         self.drifting.stand = match (phase, spec) {
             (Some(Phase::Started), _) => Some(self.started(now, effects)),
@@ -126,7 +144,8 @@ impl Repo {
             && run.phase == Phase::Succeeded
             && run.attempt.seq != RunSeq::default()
             && draft.look().is_none_or(is_of)
-            && !self.is_news(spec, head)
+            // Where commits never rest, a look under way gives way only to one that is to be run.
+            && (!self.is_news(spec, head) || (draft.look().is_some() && self.may_be_unchanged(spec, head)))
     }
 
     /// Whether a look may begin, or is to go on if nothing of it runs.
@@ -150,11 +169,11 @@ impl Repo {
         if let Some(until) = self.applied_until(now, looks).filter(|_| self.has_drifted(spec)) {
             self.own.wake_at(self.at_wall(now, until));
         }
-        if !self.is_look_wanted(spec) || self.is_to_apply_drift(now, spec) {
+        if !self.is_look_wanted(spec) || self.is_run_for_drift_next(now, spec) {
             return None;
         }
         let wall_ms = self.own.wall_ms(now);
-        let due = self.due_ms(wall_ms, looks);
+        let due = self.due_ms(wall_ms, spec, looks);
         self.drifting.due_ms = Some(due);
         if due > wall_ms {
             self.own.wake_at(self.at_wall(now, due));
@@ -189,18 +208,22 @@ impl Repo {
             skipped: Vec::new(),
             message: String::new(),
         });
-        self.drifting.due_ms = None;
+        (self.drifting.due_ms, self.drifting.hurried) = (None, false);
         Some(Stand::Making(None))
     }
 
     /// When the next look is due, by the wall clock.
-    fn due_ms(&self, wall_ms: i64, looks: DriftLooks) -> i64 {
+    fn due_ms(&self, wall_ms: i64, spec: &Spec, looks: DriftLooks) -> i64 {
         let (draft, uid, since) = (&self.own.status.draft, &self.own.object.uid, self.drifting.since_ms);
         let (every, drift) = (of(looks.every), draft.drift.as_ref());
         // What lies ahead was written by another clock: this one was set back since.
         let is_past = |at: &i64| *at <= wall_ms;
         if let Some(missed) = drift.and_then(|drift| drift.missed.as_ref()).filter(|missed| is_past(&missed.at_ms)) {
-            let rest = doubled(MISSED_BASE, looks.every, missed.count).max(1);
+            if self.drifting.hurried || missed.settings != spec.settings() {
+                // A person wants it, or has changed what could not be looked at.
+                return missed.at_ms;
+            }
+            let rest = doubled(MISSED_BASE, looks.every.min(MISSED_CAP), missed.count).max(1);
             let due = missed.at_ms.saturating_add(rest);
             let shift = i64::try_from(jitter(uid, missed.count) % u64::try_from(rest).unwrap_or(1));
             return if due > since { due } else { since.saturating_add(shift.unwrap_or_default()) };
@@ -213,7 +236,7 @@ impl Repo {
     }
 
     /// Nothing looks for drift any more: what was found says nothing.
-    fn forget_drift(&mut self) {
+    pub(super) fn forget_drift(&mut self) {
         if let Some(drift) = &mut self.own.status.draft.drift {
             (drift.seen, drift.missed, drift.late) = (None, None, None);
         }
@@ -248,9 +271,12 @@ impl Repo {
         let Some(spec) = spec else { return };
         let settings = look.terms.settings.clone();
         let seq = look.attempt.seq;
-        let known = drift.seen.take().filter(|known| known.seq == seq && known.settings == settings);
+        let known = drift.seen.take().filter(|known| known.seq == seq);
+        // What was told under other settings may be gone, too.
         let before = known.as_ref().and_then(|known| known.plan.clone());
-        let is_known = before.as_ref().map(|plan| &plan.fingerprint) == plan.as_ref().map(|plan| &plan.fingerprint);
+        let known = known.filter(|known| known.settings == settings);
+        let fingerprint = known.as_ref().map(|known| known.plan.as_ref().map(|plan| &plan.fingerprint));
+        let is_known = fingerprint == Some(plan.as_ref().map(|plan| &plan.fingerprint));
         let since_ms = known.filter(|_| is_known).map_or(at_ms, |known| known.since_ms);
         (drift.missed, drift.late) = (None, None);
         drift.seen = Some(Seen { seq, settings, plan: plan.clone(), since_ms, at_ms });
@@ -278,18 +304,18 @@ impl Repo {
 
     /// What follows on drift, to follow other words.
     fn remedy(&self, now: Timestamp, spec: &Spec) -> String {
-        match spec.drift {
-            Some(looks) if looks.then == OnDrift::Apply => match self.applied_until(now, looks) {
-                Some(until) => {
-                    format!(
-                        "; it was run for drift already, and that did not last: not once more before {}",
-                        time(until)
-                    )
-                }
-                None => "; it is run once more".to_owned(),
-            },
-            Some(_) | None => String::new(),
+        let Some(looks) = spec.drift.filter(|looks| looks.then == OnDrift::Apply) else { return String::new() };
+        if spec.suspended.is_some() {
+            return "; nothing is run for it while it is suspended, and a look comes first after that".to_owned();
         }
+        if let Some(until) = self.applied_until(now, looks) {
+            let began = time(until.saturating_sub(of(looks.every)));
+            return format!("; a run for drift began at {began}: not once more before {}", time(until));
+        }
+        let draft = &self.own.status.draft;
+        let unchanged = draft.unchanged_head(&spec.source).map(|record| record.revision.short());
+        let what = unchanged.map_or_else(|| "it".to_owned(), |head| format!("{head}, which changes nothing of it,"));
+        format!("; {what} is run once more, as approval and gates say")
     }
 
     /// A look could not be made. `log`: the command that shows why.
@@ -298,10 +324,12 @@ impl Repo {
         let is_asked = self.own.spec().is_some_and(|spec| self.is_look_asked(spec));
         let Some(drift) = &mut self.own.status.draft.drift else { return };
         let Some(look) = drift.look.take().filter(|_| is_asked) else { return };
-        let count = drift.missed.as_ref().map_or(0, |missed| missed.count).saturating_add(1);
+        let settings = look.terms.settings;
+        let before = drift.missed.as_ref().filter(|missed| missed.settings == settings);
+        let count = before.map_or(0, |missed| missed.count).saturating_add(1);
         let job = look.job.map(|job| job.name).unwrap_or_default();
         let message = format!("{why}{}", log.map(|log| format!("; {log}")).unwrap_or_default());
-        drift.missed = Some(Missed { count, at_ms, job, message });
+        drift.missed = Some(Missed { count, at_ms, settings, job, message });
     }
 
     /// What the looks at what is applied now have found, with the settings of now.
@@ -324,27 +352,87 @@ impl Repo {
     }
 
     /// Whether the commit is run once more now, because something has drifted.
-    pub(super) fn is_to_apply_drift(&self, now: Timestamp, spec: &Spec) -> bool {
+    fn is_to_apply_drift(&self, now: Timestamp, spec: &Spec) -> bool {
         let looks = spec.drift.filter(|looks| looks.then == OnDrift::Apply && spec.suspended.is_none());
-        looks.is_some_and(|looks| self.has_drifted(spec) && self.applied_until(now, looks).is_none())
+        looks.is_some_and(|looks| {
+            self.has_drifted(spec) && self.applied_until(now, looks).is_none() && self.is_fresh(now, spec, looks)
+        })
     }
 
-    /// A run was begun for drift.
-    pub(super) fn applies_drift(&mut self, now: Timestamp) {
+    /// Whether what was found last may still be so: a look after that would be due already, or a person stopped it meanwhile.
+    fn is_fresh(&self, now: Timestamp, spec: &Spec, looks: DriftLooks) -> bool {
+        let every = of(looks.every);
+        let oldest = self.own.wall_ms(now).saturating_sub(every.saturating_add(every / SHIFT_PART));
+        let oldest = self.drifting.stopped_until_ms.map_or(oldest, |until| until.max(oldest));
+        self.seen(spec).is_some_and(|seen| seen.at_ms >= oldest)
+    }
+
+    /// The same, and its gates are open.
+    pub(super) fn is_run_for_drift_next(&self, now: Timestamp, spec: &Spec) -> bool {
+        self.is_to_apply_drift(now, spec) && self.drifting.closed.is_empty()
+    }
+
+    /// Whether it begins: what was found is durable, so it is counted and told whatever follows.
+    pub(super) fn begins_for_drift(&self, now: Timestamp, spec: &Spec) -> bool {
+        let seen = |drift: &Option<Drift>| drift.as_ref().and_then(|drift| drift.seen.clone());
+        let (draft, durable) = (&self.own.status.draft.drift, &self.own.status.durable.drift);
+        self.is_run_for_drift_next(now, spec) && seen(draft) == seen(durable)
+    }
+
+    /// Judges the gates of a run for drift before it begins. Where a person is asked, the run waits for that, and they say what becomes
+    /// of it.
+    fn judge_gates_of_drift(&mut self, now: Timestamp, spec: Option<&Spec>, effects: &mut Vec<Effect>) {
+        let is_wanted = |spec: &&Spec| spec.approval == Approving::Auto && self.is_to_apply_drift(now, spec);
+        let draft = &self.own.status.draft;
+        let next = draft.run.clone().zip(draft.head.as_ref()).map(|(run, head)| Run {
+            attempt: Attempt { seq: draft.seq.next(), number: 0, action: Action::Apply },
+            revision: head.revision.clone(),
+            approval: None,
+            ..run
+        });
+        if let Some((spec, next)) = spec.filter(is_wanted).zip(next) {
+            self.drifting.closed = self.closed_gates(now, spec, &next, effects);
+        } else if !std::mem::take(&mut self.drifting.closed).is_empty() {
+            self.keeper.restart();
+        }
+    }
+
+    /// What could not be looked at is looked at now.
+    pub(super) fn hurry_look(&mut self) {
+        self.drifting.hurried = self.own.status.draft.drift.as_ref().is_some_and(|drift| drift.missed.is_some());
+    }
+
+    /// A run was begun for drift, which this look has found: it is shown until something is applied.
+    pub(super) fn applies_drift(&mut self, now: Timestamp, seen: Option<Seen>) {
         let wall_ms = self.own.wall_ms(now);
-        self.own.status.draft.drift.get_or_insert_default().applied_ms = Some(wall_ms);
+        let drift = self.own.status.draft.drift.get_or_insert_default();
+        (drift.applied_ms, drift.seen) = (Some(wall_ms), seen);
+    }
+
+    /// What has drifted, and is about to be put back by the newest run.
+    fn awaited(&self, spec: &Spec) -> Option<&Seen> {
+        let draft = &self.own.status.draft;
+        let is_before =
+            |run: &&Run| run.phase.is_open() && (run.phase, run.attempt.action) != (Phase::Started, Action::Apply);
+        let run = draft.run.as_ref().filter(is_before)?;
+        let seen = draft.drift.as_ref()?.seen.as_ref()?;
+        (seen.seq < run.attempt.seq && seen.settings == spec.settings()).then_some(seen)
     }
 
     /// Why no look can be made.
     fn look_trouble(&self) -> Option<String> {
         let stand = self.drifting.stand.as_ref().filter(|stand| stand.is_trouble()).map(Stand::to_string);
-        let missed = || Some(self.own.status.draft.drift.as_ref()?.missed.as_ref()?.message.clone());
-        stand.or_else(missed)
+        let settings = self.own.spec().map(Spec::settings);
+        let missed = self.own.status.draft.drift.as_ref().and_then(|drift| drift.missed.as_ref());
+        let missed = missed.filter(|missed| settings.as_ref() == Some(&missed.settings));
+        stand.or_else(|| missed.map(|missed| missed.message.clone()))
     }
 
     /// Tells, once, that no look was made for longer than the spec allows a wait to last.
     pub(super) fn watch_the_looks(&mut self, now: Timestamp) {
-        let bound = self.own.spec().filter(|spec| spec.drift.is_some()).map(|spec| spec.stalled_after);
+        // What a person stopped is not late.
+        let is_looking = |spec: &&Spec| spec.drift.is_some() && spec.suspended.is_none();
+        let bound = self.own.spec().filter(is_looking).map(|spec| spec.stalled_after);
         let late = self.own.status.draft.drift.as_ref().and_then(|drift| drift.late);
         let (Some(bound), Some(why)) = (bound, self.look_trouble()) else {
             self.own.status.draft.drift.iter_mut().for_each(|drift| drift.late = None);
@@ -361,7 +449,8 @@ impl Repo {
     /// Whether what was applied is what is there.
     pub(super) fn drifted(&self) -> Option<Condition> {
         let spec = self.own.spec().filter(|spec| spec.drift.is_some())?;
-        let run = self.own.status.draft.run.as_ref().filter(|run| run.phase == Phase::Succeeded);
+        let (run, awaited) = (self.own.status.draft.run.as_ref(), self.awaited(spec));
+        let run = run.filter(|run| run.phase == Phase::Succeeded || awaited.is_some());
         let Some(revision) = run.map(|run| run.revision.short().to_owned()) else {
             let words = "it is looked at when a commit is applied";
             return Some(condition(ConditionKind::Drifted, None, "NotLooked", words));
@@ -372,14 +461,18 @@ impl Repo {
             (None, Some(due)) => format!("; the next look is due at {}", time(due)),
             (None, None) => String::new(),
         };
-        let (holds, reason, words) = match (self.seen(spec), trouble) {
+        let (holds, reason, words) = match (self.seen(spec).or(awaited), trouble) {
             (Some(Seen { plan: Some(plan), since_ms, .. }), trouble) => {
                 let changes = plan.counts.map_or_else(|| "something".to_owned(), |counts| counts.to_string());
                 let log = job::logs(&self.own.object.id.namespace, &plan.job, job::StepKind::Plan);
                 let trouble =
                     trouble.map(|why| format!("; since then no look could be made: {why}")).unwrap_or_default();
-                let words =
-                    format!("an apply of {revision} would change {changes}, since {}{trouble}", time(*since_ms));
+                let closed = match self.drifting.closed.join("; ") {
+                    closed if closed.is_empty() => closed,
+                    closed => format!("; no run begins for it yet: {closed}"),
+                };
+                let since = time(*since_ms);
+                let words = format!("an apply of {revision} would change {changes}, since {since}{trouble}{closed}");
                 (Some(true), "Drifted", format!("{words}{next}; {log}"))
             }
             (Some(Seen { plan: None, at_ms, .. }), None) => (

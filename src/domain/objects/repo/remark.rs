@@ -116,7 +116,8 @@ mod tests {
         let before = with(Drift { look: Some(look.clone()), looks: 2, ..Drift::default() });
         let seen = |plan| Seen { seq: RunSeq(1), settings: String::new(), plan, since_ms: 2, at_ms: 4_000 };
         let plan = Plan { fingerprint: "f".to_owned(), counts: None, job: "j".to_owned() };
-        let missed = Missed { count: 1, at_ms: 4_000, job: String::new(), message: String::new() };
+        let missed =
+            Missed { count: 1, at_ms: 4_000, settings: String::new(), job: String::new(), message: String::new() };
         let ends = [
             (Drift { seen: Some(seen(Some(plan))), ..Drift::default() }, Some(Phase::Planned)),
             (Drift { seen: Some(seen(None)), ..Drift::default() }, Some(Phase::Succeeded)),

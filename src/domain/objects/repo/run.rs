@@ -228,6 +228,7 @@ impl Repo {
             message: String::new(),
         });
         self.keeper.restart();
+        self.drifting.closed.clear();
         Stand::Making(None)
     }
 
@@ -300,6 +301,7 @@ impl Repo {
         let found = Run { attempt: job.attempt, phase: Phase::Started, job: jobref, ..known.unwrap_or(fresh) };
         draft.run = Some(found);
         self.give_up_look();
+        self.forget_drift();
         self.jobs.witness.attend(&job.uid, true);
         let why = format!("Job {} was started and its status did not say so: it was restored, or edited", job.name);
         self.own.tell_faulty(now, &why);
@@ -399,7 +401,11 @@ impl Repo {
             Action::Plan => format!("Job {} makes a plan", job.name),
             Action::Apply => format!("Job {} applies the commit", job.name),
         };
-        let number = run.attempt.number.to_string();
+        let (number, is_apply) = (run.attempt.number.to_string(), run.attempt.action == Action::Apply);
+        if is_apply {
+            // What was found before says nothing from now on.
+            self.forget_drift();
+        }
         self.announce(now, Kind::RunStarted, &number, &message);
     }
 
@@ -445,9 +451,11 @@ impl Repo {
         let Some((run, head)) = draft.run.clone().zip(draft.head.clone()) else { return Stand::Done };
         let yes = self.volunteered(now, &run);
         let is_for_drift = yes.is_none();
-        if is_for_drift && !self.is_to_apply_drift(now, spec) {
+        if is_for_drift && !self.begins_for_drift(now, spec) {
             return Stand::Done;
         }
+        let seen = self.own.status.draft.drift.as_ref().and_then(|drift| drift.seen.clone());
+        let keeper = self.keeper.clone();
         let stand = self.begin(now, spec, head);
         let begun = self.own.status.draft.run.as_mut().filter(|begun| begun.attempt.seq != run.attempt.seq);
         let Some(begun) = begun else { return stand };
@@ -455,7 +463,9 @@ impl Repo {
             begun.approval = yes;
         }
         if is_for_drift {
-            self.applies_drift(now);
+            // Its gates were asked about this run, and are open: it does not wait for the same answers again.
+            self.keeper = keeper;
+            self.applies_drift(now, seen);
         }
         stand
     }

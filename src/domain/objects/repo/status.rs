@@ -201,6 +201,9 @@ pub struct Missed {
     /// When the last one ended.
     #[serde(rename = "at", with = "In::<At>")]
     pub at_ms: i64,
+    /// The hash of the settings that it was to be made with.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub settings: String,
     /// Its Job, whose log may say why.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub job: String,

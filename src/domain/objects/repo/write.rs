@@ -57,6 +57,7 @@ impl Repo {
                 self.weighing.hurry(now);
                 self.keeper.hurry(now);
                 self.jobs.hurry(now);
+                self.hurry_look();
             }
             News::Restored(lost) => self.restored(*lost),
             News::Refused => {}

@@ -1,5 +1,7 @@
 //! Looks at drift: what was applied is planned again at times.
 
+mod when;
+
 use super::*;
 use crate::repo::spec::{DriftLooks, OnDrift};
 use crate::repo::status::Seen;
@@ -155,6 +157,8 @@ fn what_a_look_finds_is_nothing_to_another_commit_or_other_settings() {
     assert_eq!((stage.run().revision.as_str(), stage.ready()), (A, (None, "Running")), "a plan that runs ends first");
     let next = stage.stored.status.next.clone().expect("the next commit");
     assert_eq!((next.revision.as_str(), next.skipped.len()), (C, 1));
+    let shown = crate::repo::view::view(&stage.stored, &stage.stored.status);
+    assert_eq!(shown.next, format!("when the look at drift has ended, {C} is run"));
     stage.plans("1");
     stage.pass(Duration::from_secs(5));
     assert_eq!((stage.run().revision.as_str(), stage.run().phase, stage.run().skipped.len()), (C, Phase::Started, 1));
@@ -233,7 +237,11 @@ fn drift_is_applied_once_and_not_over_and_over_when_it_comes_back() {
         (stage.run().attempt.seq, stage.run().phase, stage.begun(Action::Apply)),
         (RunSeq(2), Phase::Started, 2)
     );
-    assert!(stage.told_of(Kind::RepoDrifted)[0].ends_with("; it is run once more"), "{:?}", stage.told);
+    assert!(
+        stage.told_of(Kind::RepoDrifted)[0].ends_with("; it is run once more, as approval and gates say"),
+        "{:?}",
+        stage.told
+    );
     stage.crash();
     stage.applies();
     stage.pass(Duration::from_secs(5));
@@ -244,7 +252,8 @@ fn drift_is_applied_once_and_not_over_and_over_when_it_comes_back() {
         if stage.run().phase == Phase::Succeeded {
             bounded += 1;
             let told = stage.told_of(Kind::RepoDrifted).last().copied().expect("it is told");
-            assert!(told.contains("that did not last: not once more before 1970-01-"), "{told}");
+            assert!(told.contains("; a run for drift began at 1970-01-"), "{told}");
+            assert!(told.contains(": not once more before 1970-01-"), "{told}");
             stage.crash();
         }
         while stage.run().phase != Phase::Started {
@@ -269,7 +278,7 @@ fn a_run_for_drift_asks_and_waits_as_every_run_does() {
     planned.approve(&planned.ticket());
     planned.applies();
     planned.look_finds("2");
-    assert_eq!(planned.job().attempt.action, Action::Plan);
+    assert_eq!((planned.job().attempt.action, planned.drifted().0), (Action::Plan, Some(true)));
     planned.plans("2");
     planned.pass(Duration::from_hours(20));
     assert_eq!((planned.run().phase, planned.begun(Action::Apply)), (Phase::Planned, 1), "a person is asked");
@@ -285,7 +294,11 @@ fn a_run_for_drift_asks_and_waits_as_every_run_does() {
     });
     frozen.look_finds("2");
     frozen.pass(Duration::from_hours(1));
-    assert_eq!((frozen.ready().1, frozen.begun(Action::Apply)), ("GateClosed", 1));
+    assert_eq!((frozen.ready().1, frozen.begun(Action::Apply)), ("Applied", 1));
+    assert!(frozen.drifted().2.contains("; no run begins for it yet: a freeze: fair"), "{:?}", frozen.drifted());
+    for waits in [&planned, &commit] {
+        assert_eq!((waits.drifted().0, waits.drifted().1), (Some(true), "Drifted"), "until something is applied");
+    }
 }
 
 #[test]
@@ -297,7 +310,9 @@ fn while_a_person_stops_it_nothing_looks_and_what_looks_goes_on() {
     stage.pass(Duration::from_hours(30));
     assert_eq!((stage.drifted().0, stage.begun(Action::Drift), stage.begun(Action::Apply)), (Some(true), 1, 1));
     stage.respecify(|spec| spec.suspended = None);
-    assert_eq!(stage.begun(Action::Apply), 2, "then it is run for what was found");
+    assert_eq!((stage.begun(Action::Drift), stage.begun(Action::Apply)), (1, 1), "that was found before");
+    stage.look_finds("1");
+    assert_eq!((stage.begun(Action::Drift), stage.begun(Action::Apply)), (2, 2), "then a look comes first");
 }
 
 #[test]

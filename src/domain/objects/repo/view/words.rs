@@ -66,10 +66,14 @@ impl Scene<'_> {
             Some(Phase::Started) => self.after(spec),
             Some(Phase::Planned) => "a person is asked whether the plan may be applied".to_owned(),
             Some(Phase::Succeeded) if self.is_being_compared() => "if it does, it is run".to_owned(),
+            Some(Phase::Succeeded) if let Some(next) = self.after_look() => {
+                format!("when the look at drift has ended, {next} is run")
+            }
             Some(Phase::Succeeded) if self.is_drifted() => {
                 let then = spec.drift.is_some_and(|looks| looks.then == OnDrift::Apply);
                 if then {
-                    "it is run once more for what has drifted, at most once in each time between two looks".to_owned()
+                    "it is run once more for what has drifted, at most once in each time between two looks, as approval and gates say"
+                        .to_owned()
                 } else {
                     format!("what has drifted is put back by another run: `allclear repo run {name}`")
                 }
@@ -119,6 +123,12 @@ impl Scene<'_> {
 
     fn is_drifted(&self) -> bool {
         self.condition(ConditionKind::Drifted).is_some_and(|drifted| drifted.holds == Some(true))
+    }
+
+    /// The commit that waits for the end of a look at drift.
+    fn after_look(&self) -> Option<&str> {
+        let next = self.status.next.as_ref().filter(|_| self.status.look().is_some())?;
+        Some(next.revision.as_str())
     }
 
     fn is_git_failing(&self) -> bool {

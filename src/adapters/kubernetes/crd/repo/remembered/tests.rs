@@ -114,6 +114,7 @@ fn drift() -> Drift {
         missed: Some(Missed {
             count: 2,
             at_ms: 1_700_000_000_009,
+            settings: "s".to_owned(),
             job: "infra-0".to_owned(),
             message: "no credentials".to_owned(),
         }),
@@ -183,7 +184,7 @@ fn a_look_at_drift_stands_beside_what_was_applied_in_a_form_that_stays() {
             "seq": 4, "settings": "s", "plan": {"fingerprint": "f", "add": 1, "change": 0, "destroy": 3, "job": "infra-0123456789ab"},
             "since": "2023-11-14T22:13:20Z", "at": "2023-11-14T22:13:20.005Z",
         },
-        "missed": {"count": 2, "at": "2023-11-14T22:13:20.009Z", "job": "infra-0", "message": "no credentials"},
+        "missed": {"count": 2, "at": "2023-11-14T22:13:20.009Z", "settings": "s", "job": "infra-0", "message": "no credentials"},
         "late": {"since": "2023-11-14T22:13:20.007Z", "told": true},
         "appliedAt": "2023-11-14T22:13:20.001Z",
     });
