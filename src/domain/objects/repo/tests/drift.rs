@@ -157,7 +157,7 @@ fn what_a_look_finds_is_nothing_to_another_commit_or_other_settings() {
     assert_eq!((stage.run().revision.as_str(), stage.ready()), (A, (None, "Running")), "a plan that runs ends first");
     let next = stage.stored.status.next.clone().expect("the next commit");
     assert_eq!((next.revision.as_str(), next.skipped.len()), (C, 1));
-    let shown = crate::repo::view::view(&stage.stored, &stage.stored.status);
+    let shown = view::view(&stage.stored, &stage.stored.status);
     assert_eq!(shown.next, format!("when the look at drift has ended, {C} is run"));
     stage.plans("1");
     stage.pass(Duration::from_secs(5));
