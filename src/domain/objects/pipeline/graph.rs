@@ -62,11 +62,11 @@ pub fn arrange(list: &[Listed]) -> Result<Vec<Placed>, Tangled> {
     let mut known: BTreeMap<&Environment, Vec<Environment>> = BTreeMap::new();
     while known.len() < list.len() {
         let is_next = |one: &&Listed| {
-            !known.contains_key(&one.name) && after[&one.name].iter().all(|before| known.contains_key(before))
+            !known.contains_key(&one.name) && before_of(&after, &one.name).all(|before| known.contains_key(before))
         };
         let Some(next) = list.iter().find(is_next) else { return Err(circle(list, &after, &known)) };
         let mut before: Vec<Environment> = Vec::new();
-        for one in after[&next.name].iter().flat_map(|one| &known[one]) {
+        for one in before_of(&after, &next.name).filter_map(|one| known.get(one)).flatten() {
             if !before.contains(one) {
                 before.push(one.clone());
             }
@@ -86,6 +86,10 @@ pub fn arrange(list: &[Listed]) -> Result<Vec<Placed>, Tangled> {
 }
 
 type After<'a> = BTreeMap<&'a Environment, Vec<&'a Environment>>;
+
+fn before_of<'a>(after: &After<'a>, name: &Environment) -> impl Iterator<Item = &'a Environment> {
+    after.get(name).into_iter().flatten().copied()
+}
 
 /// What each comes after, as far as that can be at all.
 fn written(list: &[Listed]) -> Result<After<'_>, Tangled> {
@@ -125,7 +129,7 @@ fn circle(list: &[Listed], after: &After<'_>, known: &BTreeMap<&Environment, Vec
             path.drain(..again);
             break;
         }
-        next = after[name].iter().copied().find(|before| !known.contains_key(before));
+        next = before_of(after, name).find(|before| !known.contains_key(before));
     }
     Tangled::Circle(path.into_iter().cloned().collect())
 }

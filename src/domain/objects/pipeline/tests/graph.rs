@@ -200,8 +200,9 @@ fn branches_that_are_free_at_different_times_meet() {
     let mut story = story(diamond(Advance::Stepwise));
     let newest = |story: &Story, name: &str| {
         let suffix = format!(" is promoted to {name}");
-        let told = started(story).into_iter().filter_map(|message| message.strip_suffix(&suffix).map(str::to_owned));
-        told.last()
+        let mut told =
+            started(story).into_iter().filter_map(|message| message.strip_suffix(&suffix).map(str::to_owned));
+        told.next_back()
     };
     for minute in 0..300_u32 {
         if minute % 5 == 0 {
