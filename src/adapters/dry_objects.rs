@@ -120,7 +120,12 @@ impl Forge for DryForge {
             %pipeline, %environment, %revision, repository = shown(&repository.url), base = repository.base,
             "dry run: would make this pull request"
         );
-        Ok(Proposed::Open(Request { url: "dry run: no pull request was made".to_owned(), number: 0, commit: None }))
+        Ok(Proposed::Open(Request {
+            url: "dry run: no pull request was made".to_owned(),
+            number: 0,
+            commit: None,
+            lacks: None,
+        }))
     }
 
     async fn look(&self, _: &Order, _: u64) -> Result<RequestState, PortError> {

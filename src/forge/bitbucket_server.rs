@@ -5,6 +5,7 @@
 
 use async_trait::async_trait;
 use http::{Method, StatusCode};
+use objects::pipeline::options::{MergeMethod, Reviewer};
 use objects::pipeline::proposal::RequestState;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -81,7 +82,8 @@ impl From<PullRequest> for Found {
         let words = Words { title: request.title, body: request.description };
         let Side { id, latest_commit: commit, .. } = request.from_ref;
         let head = id.strip_prefix(HEADS).unwrap_or(&id).to_owned();
-        Self { number: request.id, version: request.version, state, words, url, head, commit }
+        let (number, version) = (request.id, request.version);
+        Self { number, version, state, words, is_marked: false, url, head, commit }
     }
 }
 
@@ -95,6 +97,22 @@ fn of_branch(branch: &str) -> String {
 impl BitbucketServer {
     async fn read(&self, attempted: &str, number: u64) -> Result<PullRequest, Failure> {
         self.api.get(attempted, &format!("/pull-requests/{number}")).await
+    }
+
+    /// Gives one, as it was read, these words and its reviewers.
+    async fn change(&self, attempted: &str, now: PullRequest, words: &Words) -> Result<PullRequest, Failure> {
+        let document = json!({
+            "version": now.version,
+            "title": words.title,
+            "description": words.body,
+            "reviewers": now.reviewers,
+        });
+        self.api.send(attempted, Method::PUT, &format!("/pull-requests/{}", now.id), &document).await
+    }
+
+    /// A spec that wants it is refused before it comes here.
+    fn cannot(&self, attempted: &str) -> Failure {
+        self.api.passing(attempted, "not all versions of Bitbucket Server can do that")
     }
 }
 
@@ -113,7 +131,7 @@ impl Requests for BitbucketServer {
         Ok(page.values.into_iter().filter(is_ours).map(Found::from).collect())
     }
 
-    async fn create(&self, branches: &Branches, words: &Words) -> Result<Found, Failure> {
+    async fn create(&self, branches: &Branches, words: &Words, _draft: bool) -> Result<Found, Failure> {
         let repository = json!({"slug": self.name, "project": {"key": self.owner}});
         let document = json!({
             "title": words.title,
@@ -132,15 +150,33 @@ impl Requests for BitbucketServer {
         if now.version != found.version {
             return Err(self.api.passing(attempted, "somebody changed it meanwhile"));
         }
-        let document = json!({
-            "version": now.version,
-            "title": words.title,
-            "description": words.body,
-            "reviewers": now.reviewers,
-        });
-        let path = format!("/pull-requests/{}", found.number);
-        let request: PullRequest = self.api.send(attempted, Method::PUT, &path, &document).await?;
-        Ok(request.into())
+        self.change(attempted, now, words).await.map(Found::from)
+    }
+
+    async fn label(&self, _: u64, _: &[String]) -> Result<(), Failure> {
+        Err(self.cannot("put labels on a pull request"))
+    }
+
+    /// A change names all reviewers, and everything else that is to stay.
+    async fn ask(&self, number: u64, reviewers: &[Reviewer]) -> Result<(), Failure> {
+        let attempted = "ask for reviews of a pull request";
+        let mut now = self.read(attempted, number).await?;
+        let asked = now.reviewers.as_array().cloned().unwrap_or_default();
+        let is_asked =
+            |name: &&str| asked.iter().any(|one| one.pointer("/user/name").and_then(Value::as_str) == Some(name));
+        let users = Reviewer::apart(reviewers).0;
+        let more: Vec<Value> =
+            users.into_iter().filter(|name| !is_asked(name)).map(|name| json!({"user": {"name": name}})).collect();
+        if more.is_empty() {
+            return Ok(());
+        }
+        now.reviewers = [asked, more].concat().into();
+        let words = Words { title: now.title.clone(), body: now.description.clone() };
+        self.change(attempted, now, &words).await.map(|_now| ())
+    }
+
+    async fn merge_later(&self, _: u64, _: &str, _: MergeMethod) -> Result<(), Failure> {
+        Err(self.cannot("have a pull request merged later"))
     }
 
     async fn comment(&self, number: u64, words: &str) -> Result<(), Failure> {

@@ -3,16 +3,27 @@
 //! Their lists have no filter by branch: they are read page by page.
 
 use async_trait::async_trait;
+use http::Method;
+use objects::pipeline::options::{MergeMethod, Reviewer};
 use objects::pipeline::proposal::RequestState;
 use serde::Deserialize;
+use serde_json::json;
 
 use crate::pulls;
-use crate::requests::{Branches, Found, PAGE, Requests, or_empty};
+use crate::requests::{Branches, Found, PAGE, Requests, or_empty, undrafted};
 use crate::rest::{Api, Failure, Versioned};
 use crate::words::Words;
 
 /// Pages of open requests, and pages of ended ones, that are read: 1,000 requests each.
 const PAGES_MAX: usize = 20;
+
+/// Begins the title of a draft, unless the server is set up otherwise.
+const DRAFT: &str = "WIP:";
+
+fn marked(words: &Words, draft: bool) -> Words {
+    let title = if draft { format!("{DRAFT} {}", words.title) } else { words.title.clone() };
+    Words { title, body: words.body.clone() }
+}
 
 /// One repository's pull requests on Gitea.
 pub(crate) struct Gitea {
@@ -62,9 +73,10 @@ impl From<Pull> for Found {
             (false, "open") => RequestState::Open,
             (false, _) => RequestState::Closed,
         };
-        let words = Words { title: pull.title, body: pull.body };
+        let (title, is_marked) = undrafted(pull.title, DRAFT);
+        let words = Words { title, body: pull.body };
         let Side { label: head, sha: commit, .. } = pull.head;
-        Self { number: pull.number, version: 0, state, words, url: pull.html_url, head, commit }
+        Self { number: pull.number, version: 0, state, words, is_marked, url: pull.html_url, head, commit }
     }
 }
 
@@ -94,12 +106,33 @@ impl Requests for Gitea {
         Ok(found)
     }
 
-    async fn create(&self, branches: &Branches, words: &Words) -> Result<Found, Failure> {
-        pulls::create::<Pull>(&self.api, branches, words).await
+    async fn create(&self, branches: &Branches, words: &Words, draft: bool) -> Result<Found, Failure> {
+        pulls::create::<Pull>(&self.api, branches, &marked(words, draft), draft).await
     }
 
     async fn rewrite(&self, found: &Found, words: &Words) -> Result<Found, Failure> {
-        pulls::rewrite::<Pull>(&self.api, found.number, words).await
+        pulls::rewrite::<Pull>(&self.api, found.number, &marked(words, found.is_marked)).await
+    }
+
+    async fn label(&self, number: u64, labels: &[String]) -> Result<(), Failure> {
+        pulls::label(&self.api, number, labels).await
+    }
+
+    async fn ask(&self, number: u64, reviewers: &[Reviewer]) -> Result<(), Failure> {
+        pulls::ask(&self.api, number, reviewers).await
+    }
+
+    /// Where nothing is left to wait for, it merges at once.
+    async fn merge_later(&self, number: u64, commit: &str, how: MergeMethod) -> Result<(), Failure> {
+        let how = match how {
+            MergeMethod::Merge => "merge",
+            MergeMethod::Squash => "squash",
+            MergeMethod::Rebase => "rebase",
+        };
+        let document = json!({"Do": how, "merge_when_checks_succeed": true, "head_commit_id": commit});
+        self.api
+            .order("have a pull request merged later", Method::POST, &format!("/pulls/{number}/merge"), &document)
+            .await
     }
 
     async fn comment(&self, number: u64, words: &str) -> Result<(), Failure> {

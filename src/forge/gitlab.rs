@@ -1,15 +1,25 @@
 //! Merge requests on GitLab (<https://docs.gitlab.com/api/merge_requests/>).
 
+use std::collections::BTreeSet;
+
 use async_trait::async_trait;
 use http::Method;
+use objects::pipeline::options::{MergeMethod, Reviewer};
 use objects::pipeline::proposal::RequestState;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::place::encoded;
-use crate::requests::{Branches, Found, PAGE, Requests, or_empty};
+use crate::requests::{Branches, Found, PAGE, Requests, or_empty, undrafted};
 use crate::rest::{Api, Failure, Versioned};
 use crate::words::Words;
+
+/// Begins the title of a draft.
+const DRAFT: &str = "Draft:";
+
+fn title(words: &Words, draft: bool) -> String {
+    if draft { format!("{DRAFT} {}", words.title) } else { words.title.clone() }
+}
 
 /// One project's merge requests on GitLab.
 pub(crate) struct GitLab {
@@ -39,9 +49,10 @@ impl From<MergeRequest> for Found {
             "merged" => RequestState::Merged,
             _ => RequestState::Closed,
         };
-        let words = Words { title: request.title, body: request.description };
+        let (title, is_marked) = undrafted(request.title, DRAFT);
+        let words = Words { title, body: request.description };
         let (url, head, commit) = (request.web_url, request.source_branch, request.sha);
-        Self { number: request.iid, version: 0, state, words, url, head, commit }
+        Self { number: request.iid, version: 0, state, words, is_marked, url, head, commit }
     }
 }
 
@@ -58,9 +69,9 @@ impl Requests for GitLab {
         Ok(requests.into_iter().filter(is_ours).map(Found::from).collect())
     }
 
-    async fn create(&self, branches: &Branches, words: &Words) -> Result<Found, Failure> {
+    async fn create(&self, branches: &Branches, words: &Words, draft: bool) -> Result<Found, Failure> {
         let document = json!({
-            "title": words.title,
+            "title": title(words, draft),
             "description": words.body,
             "source_branch": branches.head,
             "target_branch": branches.base,
@@ -71,10 +82,68 @@ impl Requests for GitLab {
     }
 
     async fn rewrite(&self, found: &Found, words: &Words) -> Result<Found, Failure> {
-        let document = json!({"title": words.title, "description": words.body});
+        let document = json!({"title": title(words, found.is_marked), "description": words.body});
         let path = format!("/merge_requests/{}", found.number);
         let request: MergeRequest = self.api.send("rewrite a merge request", Method::PUT, &path, &document).await?;
         Ok(request.into())
+    }
+
+    async fn label(&self, number: u64, labels: &[String]) -> Result<(), Failure> {
+        let path = format!("/merge_requests/{number}");
+        let document = json!({"add_labels": labels.join(",")});
+        self.api.order("put labels on a merge request", Method::PUT, &path, &document).await
+    }
+
+    /// A change names all reviewers, so those who are asked already are read first.
+    async fn ask(&self, number: u64, reviewers: &[Reviewer]) -> Result<(), Failure> {
+        #[derive(Deserialize)]
+        struct Asked {
+            #[serde(default)]
+            reviewers: Vec<User>,
+        }
+        #[derive(Deserialize)]
+        struct User {
+            id: u64,
+            username: String,
+        }
+        let attempted = "ask for reviews of a merge request";
+        let path = format!("/merge_requests/{number}");
+        let now: Asked = self.api.get(attempted, &path).await?;
+        let mut ids: BTreeSet<u64> = now.reviewers.iter().map(|user| user.id).collect();
+        let asked = ids.len();
+        for name in Reviewer::apart(reviewers).0 {
+            if now.reviewers.iter().any(|user| user.username == name) {
+                continue;
+            }
+            let found: Vec<User> = self.api.get(attempted, &format!("/users?search={}", encoded(name))).await?;
+            let user = found.iter().find(|user| user.username == name);
+            let id =
+                user.ok_or_else(|| self.api.passing(attempted, &format!("{name} is no member of the project")))?.id;
+            ids.insert(id);
+        }
+        if ids.len() == asked {
+            return Ok(());
+        }
+        self.api.order(attempted, Method::PUT, &path, &json!({"reviewer_ids": ids})).await
+    }
+
+    /// Only once there is a pipeline: before that, GitLab refuses, or merges without waiting for any.
+    async fn merge_later(&self, number: u64, commit: &str, how: MergeMethod) -> Result<(), Failure> {
+        #[derive(Deserialize)]
+        struct Judged {
+            head_pipeline: Option<Value>,
+        }
+        let attempted = "have a merge request merged later";
+        let path = format!("/merge_requests/{number}");
+        let now: Judged = self.api.get(attempted, &path).await?;
+        if now.head_pipeline.is_none() {
+            return Err(self.api.passing(attempted, "it has no pipeline yet, whose success could be waited for"));
+        }
+        let squash = how == MergeMethod::Squash;
+        // The older name is for GitLab before 17.11.
+        let document =
+            json!({"auto_merge": true, "merge_when_pipeline_succeeds": true, "squash": squash, "sha": commit});
+        self.api.order(attempted, Method::PUT, &format!("{path}/merge"), &document).await
     }
 
     async fn comment(&self, number: u64, words: &str) -> Result<(), Failure> {

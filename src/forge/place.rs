@@ -56,11 +56,25 @@ impl Place {
         })
     }
 
+    /// Whether it is GitHub itself, whose API has a host of its own.
+    fn is_github(&self) -> bool {
+        ["github.com", "www.github.com"].contains(&self.host.to_ascii_lowercase().as_str())
+    }
+
+    /// The address of GitHub's GraphQL API (<https://docs.github.com/en/graphql>).
+    pub(crate) fn graph(&self) -> String {
+        if self.is_github() {
+            "https://api.github.com/graphql".to_owned()
+        } else {
+            format!("{}/api/graphql", self.origin)
+        }
+    }
+
     /// The address of this repository in the forge's API.
     pub(crate) fn api(&self, forge: ForgeKind) -> String {
-        let Self { origin, host, context, owner, name } = self;
+        let Self { origin, context, owner, name, .. } = self;
         match forge {
-            ForgeKind::GitHub if ["github.com", "www.github.com"].contains(&host.to_ascii_lowercase().as_str()) => {
+            ForgeKind::GitHub if self.is_github() => {
                 format!("https://api.github.com/repos/{owner}/{name}")
             }
             ForgeKind::GitHub => format!("{origin}/api/v3/repos/{owner}/{name}"),

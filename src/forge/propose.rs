@@ -30,7 +30,7 @@ use http::StatusCode;
 use kernel::names::destination;
 use kernel::text;
 use objects::pipeline::marker::{self, Refused};
-use objects::pipeline::proposal::{ForgeKind, Order, Proposed, RequestState};
+use objects::pipeline::proposal::{ForgeKind, Order, Proposed, Request, RequestState};
 use objects::ports::Secrets;
 use objects::ports::pipeline::Forge;
 use purge::ports::{PortError, Retry};
@@ -86,6 +86,16 @@ struct Shared {
     seen: Mutex<BTreeMap<String, (String, RequestState)>>,
     /// The base and the branch that were last found to fit each other, by the branch's place.
     kept: Mutex<BTreeMap<String, (Oid, Oid)>>,
+}
+
+/// The branch of an open request, after a look at it and its base.
+enum Kept {
+    /// Its head, if it is there.
+    AsItWas(Option<Oid>),
+    /// It was made anew, and this is its head.
+    Anew(Oid),
+    /// Why it could not be.
+    Held(String),
 }
 
 /// What an order changes in its base.
@@ -199,9 +209,10 @@ fn requests(http: Arc<dyn Http>, kind: ForgeKind, place: &Place, keys: Keys) -> 
         secret: keys.token,
         authorities: keys.authorities,
     };
+    let graph = || Api { root: place.graph(), ..api.clone() };
     let (owner, name) = (place.owner.clone(), place.name.clone());
     Ok(match kind {
-        ForgeKind::GitHub => Box::new(GitHub { api, owner }),
+        ForgeKind::GitHub => Box::new(GitHub { graph: graph(), api, owner }),
         ForgeKind::GitLab => Box::new(GitLab { api }),
         ForgeKind::BitbucketServer => Box::new(BitbucketServer { api, owner, name }),
         ForgeKind::Gitea => Box::new(Gitea { api }),
@@ -248,7 +259,15 @@ impl Shared {
             return Ok(Proposed::NothingToChange);
         };
         let set: Vec<&str> = edits.changes.keys().map(String::as_str).collect();
-        session.opened(order, found, &words::request(order, &set, &edits.left), commit).await
+        let words = words::request(order, &set, &edits.left);
+        Ok(match session.opened(order, found, &words, commit).await? {
+            // It is open, whatever becomes of that; it is tried again at the next look.
+            Proposed::Open(request) => {
+                let lacks = session.finish(order, request.number, &commit.to_string()).await;
+                Proposed::Open(Request { lacks, ..request })
+            }
+            ended => ended,
+        })
     }
 
     async fn looked(&self, session: &Session, order: &Order, number: u64) -> Result<RequestState, PortError> {
@@ -258,7 +277,17 @@ impl Shared {
         }
         // It is open, whatever becomes of that; what passes by itself is tried again at the next look.
         Ok(match self.kept(session, order).await {
-            Ok(held) => held.map_or(RequestState::Open, RequestState::Held),
+            Ok(Kept::Held(why)) => RequestState::Held(why),
+            // A forge that was to merge it forgets that with a new commit.
+            Ok(Kept::Anew(tip)) if order.is_lacking || order.options.auto_merge.is_some() => {
+                let lacks = session.finish(order, number, &tip.to_string()).await;
+                lacks.map_or(RequestState::Open, RequestState::Lacks)
+            }
+            Ok(Kept::AsItWas(Some(tip))) if order.is_lacking => {
+                let lacks = session.finish(order, number, &tip.to_string()).await;
+                lacks.map_or(RequestState::Open, RequestState::Lacks)
+            }
+            Ok(Kept::Anew(_) | Kept::AsItWas(_)) => RequestState::Open,
             Err(error) if error.retry == Retry::Never => RequestState::Held(error.cause),
             Err(_) => RequestState::Open,
         })
@@ -296,15 +325,16 @@ impl Shared {
 
     /// Makes an open request anew where what it sets has changed on its base, so that it can be merged. Only while the branch holds our
     /// own commits alone: else it says why it is as it is.
-    async fn kept(&self, session: &Session, order: &Order) -> Result<Option<String>, PortError> {
+    async fn kept(&self, session: &Session, order: &Order) -> Result<Kept, PortError> {
         let Branches { head, base, .. } = &session.branches;
         let names = [base, head].map(|branch| format!("refs/heads/{branch}"));
         let refs = session.remote.refs(&names.each_ref().map(String::as_str)).await?;
-        let (Some(base), Some(mut tip)) = (refs.branch(base), refs.branch(head)) else { return Ok(None) };
+        let (Some(base), Some(was)) = (refs.branch(base), refs.branch(head)) else { return Ok(Kept::AsItWas(None)) };
         let place = format!("{} {head}", session.api);
-        if lock(&self.kept).get(&place) == Some(&(base, tip)) {
-            return Ok(None);
+        if lock(&self.kept).get(&place) == Some(&(base, was)) {
+            return Ok(Kept::AsItWas(Some(was)));
         }
+        let mut tip = was;
         let mut objects = session.remote.fetch(&[base, tip].into()).await?;
         let commit = objects.commit(tip)?;
         let edits = self.edits(order, session, &mut objects, base).await?;
@@ -322,14 +352,14 @@ impl Shared {
                 tip = pushed.unwrap_or(tip);
             }
             Some(_) => {}
-            None => return Ok(Some(words::held(order, &tip.to_string(), &commit, &stale))),
+            None => return Ok(Kept::Held(words::held(order, &tip.to_string(), &commit, &stale))),
         }
         let mut kept = lock(&self.kept);
         if kept.len() >= SEEN_MAX {
             kept.clear();
         }
         kept.insert(place, (base, tip));
-        Ok(None)
+        Ok(if tip == was { Kept::AsItWas(Some(tip)) } else { Kept::Anew(tip) })
     }
 
     /// Sets the markers of all files below the order's folder.

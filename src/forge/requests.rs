@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 use kernel::text;
+use objects::pipeline::options::{MergeMethod, Reviewer};
 use objects::pipeline::proposal::{Order, Request, RequestState};
 
 use crate::rest::{Failure, Versioned};
@@ -23,11 +24,20 @@ pub(crate) trait Requests: Send + Sync {
     /// ended ones the newest, at least those since `branches.since`.
     async fn list(&self, branches: &Branches) -> Result<Vec<Found>, Failure>;
 
-    /// Opens one. Any refusal may mean that there is one already.
-    async fn create(&self, branches: &Branches, words: &Words) -> Result<Found, Failure>;
+    /// Opens one, or a draft. Any refusal may mean that there is one already.
+    async fn create(&self, branches: &Branches, words: &Words, draft: bool) -> Result<Found, Failure>;
 
-    /// Gives one, as it was found, another title and body.
+    /// Gives one, as it was found, another title and body. A draft stays one.
     async fn rewrite(&self, found: &Found, words: &Words) -> Result<Found, Failure>;
+
+    /// Puts labels on one, beside those that it has.
+    async fn label(&self, number: u64, labels: &[String]) -> Result<(), Failure>;
+
+    /// Asks for reviews of one, beside those that are asked for.
+    async fn ask(&self, number: u64, reviewers: &[Reviewer]) -> Result<(), Failure>;
+
+    /// Has the forge merge one by itself, when its own rules allow that, while this commit is at its head.
+    async fn merge_later(&self, number: u64, commit: &str, how: MergeMethod) -> Result<(), Failure>;
 
     /// Says something in one.
     async fn comment(&self, number: u64, words: &str) -> Result<(), Failure>;
@@ -57,6 +67,8 @@ pub(crate) struct Found {
     pub(crate) version: u64,
     pub(crate) state: RequestState,
     pub(crate) words: Words,
+    /// Its title has the mark of a draft, which is not in the words.
+    pub(crate) is_marked: bool,
     /// For people, to open in a browser.
     pub(crate) url: String,
     /// The branch that it is from.
@@ -89,8 +101,14 @@ impl Found {
         let is_id = |commit: &String| commit.len() == 40 && commit.bytes().all(|digit| digit.is_ascii_hexdigit());
         let is_web = self.url.starts_with("https://") || self.url.starts_with("http://");
         let url = if is_web { text::clean(&self.url, URL_BYTES_MAX) } else { String::new() };
-        Request { url, number: self.number, commit: self.commit.filter(is_id) }
+        Request { url, number: self.number, commit: self.commit.filter(is_id), lacks: None }
     }
+}
+
+/// A title without the mark by which a forge knows a draft, and whether it had that.
+pub(crate) fn undrafted(title: String, mark: &str) -> (String, bool) {
+    let bare = title.strip_prefix(mark).map(|bare| bare.trim_start().to_owned());
+    bare.map_or((title, false), |bare| (bare, true))
 }
 
 /// A text that a forge may leave out or answer `null` for.

@@ -21,6 +21,7 @@ const ANSWER_BYTES_MAX: usize = 16 << 20;
 const WORDS_BYTES_MAX: usize = 300;
 
 /// A repository in the API of its forge.
+#[derive(Clone)]
 pub(crate) struct Api {
     pub(crate) http: Arc<dyn Http>,
     /// Its address, without a slash at the end.
@@ -114,6 +115,17 @@ impl Api {
         self.read(attempted, &answer)
     }
 
+    /// Sends a document; the answer may be empty, and says nothing more than that it is done.
+    pub(crate) async fn order(
+        &self,
+        attempted: &str,
+        method: Method,
+        path: &str,
+        document: &Value,
+    ) -> Result<(), Failure> {
+        self.exchange(attempted, method, path, Some(document), None).await.map(|_done| ())
+    }
+
     async fn exchange(
         &self,
         attempted: &str,
@@ -182,9 +194,13 @@ impl Api {
         Failure { status: Some(status), ..failure }
     }
 
-    /// What a refusal says, of all the places where forges say it; nothing of a page for people.
+    /// What a refusal says; nothing of a page for people.
     fn words(&self, body: &Bytes) -> String {
-        let document: Value = serde_json::from_slice(body).unwrap_or_default();
+        self.said(&serde_json::from_slice(body).unwrap_or_default())
+    }
+
+    /// What an answer says against what was asked, of all the places where forges say it.
+    pub(crate) fn said(&self, document: &Value) -> String {
         let mut words: Vec<&str> = Vec::new();
         for said in ["message", "error", "error_description", "errors"].into_iter().filter_map(|key| document.get(key))
         {

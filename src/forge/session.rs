@@ -4,12 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use http::StatusCode;
+use kernel::text;
+use objects::pipeline::options::RequestOptions;
 use objects::pipeline::proposal::{Order, Proposed, RequestState};
 use purge::ports::PortError;
 
 use crate::git::{Commit, Draft, Objects, Oid, Pushed, Remote};
 use crate::requests::{Branches, Found, Requests};
 use crate::words::{self, Trailers, Words};
+
+/// Longest words about what a request lacks, in bytes: they are part of a status.
+const LACKS_BYTES_MAX: usize = 400;
 
 pub(crate) struct Session {
     pub(crate) remote: Remote,
@@ -61,7 +66,7 @@ impl Session {
     ) -> Result<Proposed, PortError> {
         let open = match open_one(order, found) {
             Some(open) => open,
-            None => match self.requests.create(&self.branches, words).await {
+            None => match self.requests.create(&self.branches, words, order.options.draft).await {
                 Ok(made) => return Ok(open_at(made, commit)),
                 Err(refused) if refused.status.is_some_and(may_be_there_already) => {
                     let found = self.requests.list(&self.branches).await?;
@@ -83,6 +88,23 @@ impl Session {
             Some(newer) => Ok(Proposed::Outdated(newer)),
             None => Ok(open_at(self.requests.rewrite(&now, words).await?, commit)),
         }
+    }
+
+    /// Does with an open request what is wanted of it beside its words. Returns what the forge would not do.
+    pub(crate) async fn finish(&self, order: &Order, number: u64, commit: &str) -> Option<String> {
+        let RequestOptions { labels, reviewers, auto_merge, .. } = &order.options;
+        let mut failed = Vec::new();
+        if !labels.is_empty() {
+            failed.extend(self.requests.label(number, labels).await.err());
+        }
+        if !reviewers.is_empty() {
+            failed.extend(self.requests.ask(number, reviewers).await.err());
+        }
+        if let Some(how) = auto_merge {
+            failed.extend(self.requests.merge_later(number, commit, *how).await.err());
+        }
+        let words: Vec<String> = failed.into_iter().map(|failure| failure.error.to_string()).collect();
+        (!words.is_empty()).then(|| text::clean(&words.join("; "), LACKS_BYTES_MAX))
     }
 
     /// The open requests of a promotion that is withdrawn: those of its branch with its mark, or with that of an earlier one, which it
@@ -123,7 +145,7 @@ pub(crate) fn attempted(order: &Order) -> String {
 pub(crate) fn ended(order: &Order, found: &[Found]) -> Option<Proposed> {
     let own = found.iter().find(|found| found.promotion() == Some(&order.id))?.clone();
     match own.state {
-        RequestState::Open | RequestState::Held(_) => None,
+        RequestState::Open | RequestState::Lacks(_) | RequestState::Held(_) => None,
         RequestState::Merged => Some(Proposed::Merged(own.into_request())),
         RequestState::Closed => Some(Proposed::Closed(own.into_request())),
     }

@@ -57,7 +57,8 @@ pub(crate) fn place(order: &Order) -> String {
 
 fn title(order: &Order) -> String {
     let PipelineId { namespace, name } = &order.pipeline;
-    let title = format!("Promote {namespace}/{name} in {} to {}", order.environment, order.revision);
+    let ours = || format!("Promote {namespace}/{name} in {} to {}", order.environment, order.revision);
+    let title = order.options.title.as_ref().map_or_else(ours, |title| order.fill(title, shown));
     text::clean(&title, TITLE_BYTES_MAX)
 }
 
@@ -78,6 +79,10 @@ pub(crate) fn request(order: &Order, set: &[&str], left: &[String]) -> Words {
         order.id,
         order.seq
     );
+    if let Some(text) = &order.options.body {
+        // A value in it is no markup, and no line of it can be one of ours: those come first.
+        let _ = writeln!(body, "{}\n", order.fill(text, code).trim());
+    }
     let mut line = |what: &str, values: &[String]| {
         let shown: Vec<String> = values.iter().take(LISTED_MAX).map(|value| code(value)).collect();
         let more = values.len().saturating_sub(LISTED_MAX);
@@ -89,7 +94,6 @@ pub(crate) fn request(order: &Order, set: &[&str], left: &[String]) -> Words {
     };
     line("from", &order.from.iter().map(ToString::to_string).collect::<Vec<_>>());
     line("to", &[order.revision.to_string()]);
-    line("gates", &order.gates);
     line("approved by", if order.chosen.is_none() { order.approved_by.as_slice() } else { &[] });
     line("why", order.chosen.as_slice());
     line("set in", &set.iter().map(|path| (*path).to_owned()).collect::<Vec<_>>());
@@ -184,6 +188,7 @@ fn code(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use kernel::id::{Environment, Revision};
+    use objects::pipeline::options::RequestOptions;
     use objects::pipeline::proposal::{ForgeKind, Repository};
 
     use super::*;
@@ -207,7 +212,8 @@ mod tests {
             started_at: 0,
             approved_by: None,
             chosen: None,
-            gates: Vec::new(),
+            options: RequestOptions::default(),
+            is_lacking: false,
             overwrite: false,
         }
     }

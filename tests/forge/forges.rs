@@ -4,6 +4,7 @@ mod crashes;
 mod desk;
 mod faults;
 mod hosts;
+mod options;
 mod turns;
 
 use expect_test::expect_file;

@@ -34,8 +34,12 @@ pub(super) fn answer(host: &ForgeHost, state: &mut State, request: &Request, doc
             // What a change leaves out is removed.
             pull.body = asked.text("description").unwrap_or_default();
             let reviewers = asked.document.get("reviewers").and_then(Value::as_array).into_iter().flatten();
-            let named = reviewers.filter_map(|reviewer| reviewer.pointer("/user/name")?.as_str());
-            pull.reviewers = named.map(str::to_owned).collect();
+            let named: Vec<&str> = reviewers.filter_map(|reviewer| reviewer.pointer("/user/name")?.as_str()).collect();
+            if let Some(stranger) = named.iter().find(|name| !host.members.iter().any(|member| member == *name)) {
+                let exception = "com.atlassian.bitbucket.pull.InvalidPullRequestReviewersException";
+                return refused(409, &format!("{stranger} is not a user."), exception);
+            }
+            pull.reviewers = named.into_iter().map(str::to_owned).collect();
             reply(200, &shown(host, pull))
         }
         ("POST", ["pull-requests", _, "decline"]) => {
@@ -90,7 +94,7 @@ fn create(host: &ForgeHost, state: &mut State, asked: &Asked<'_>) -> Reply {
         return refused(400, "The request names no branches.", "BadRequestException");
     };
     let body = asked.text("description").unwrap_or_default();
-    match state.create(&*host.branches, host.kind, Wanted { head, base, title, body }) {
+    match state.create(&*host.branches, host.kind, Wanted { head, base, title, body, draft: false }) {
         Ok(pull) => reply(201, &shown(host, pull)),
         Err(Refusal::Duplicate(_)) => {
             let words = "Only one pull request may be open for a given source and target branch";

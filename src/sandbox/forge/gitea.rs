@@ -30,6 +30,27 @@ pub(super) fn answer(host: &ForgeHost, state: &mut State, request: &Request, doc
             reply(201, &shown(host, pull))
         }
         ("POST", ["issues", _, "comments"]) => asked.comment(state).unwrap_or_else(no_such),
+        ("POST", ["issues", _, "labels"]) => asked.label(state).unwrap_or_else(no_such),
+        ("POST", ["pulls", _, "requested_reviewers"]) => match asked.ask(state, &host.members) {
+            Ok(()) => reply(201, &json!([])),
+            Err(Some(user)) => message(404, &format!("user '{user}' does not exist")),
+            Err(None) => no_such(),
+        },
+        ("POST", ["pulls", _, "merge"]) => {
+            let Some(pull) = asked.changed(state) else { return no_such() };
+            if asked.text("head_commit_id").is_some_and(|head| head != pull.commit) {
+                return message(409, "head out of date");
+            }
+            let is_waiting =
+                asked.document.get("merge_when_checks_succeed") == Some(&Value::Bool(true)) && !pull.is_clean;
+            if is_waiting {
+                pull.merge_later = asked.text("Do").map(|how| (how, pull.commit.clone()));
+                return Reply::empty(201);
+            }
+            host.branches.merge(&pull.base, &pull.head);
+            pull.state = PullState::Merged;
+            Reply::empty(200)
+        }
         _ => no_such(),
     }
 }

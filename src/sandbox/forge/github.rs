@@ -16,6 +16,9 @@ pub(super) fn answer(host: &ForgeHost, state: &mut State, request: &Request, doc
     if proof != format!("Bearer {}", host.token) && proof != format!("token {}", host.token) {
         return message(401, "Bad credentials");
     }
+    if request.path == "/api/graphql" {
+        return merge_later(state, &document);
+    }
     let Some(path) = below(request, &format!("/api/v3/repos/{}", host.repository)) else {
         return message(404, "Not Found");
     };
@@ -34,8 +37,41 @@ pub(super) fn answer(host: &ForgeHost, state: &mut State, request: &Request, doc
             reply(200, &shown(host, pull))
         }
         ("POST", ["issues", _, "comments"]) => asked.comment(state).unwrap_or_else(no_such),
+        ("POST", ["issues", _, "labels"]) => asked.label(state).unwrap_or_else(no_such),
+        ("POST", ["pulls", _, "requested_reviewers"]) => match asked.ask(state, &host.members) {
+            Ok(()) => asked.found(state).map_or_else(no_such, |pull| reply(201, &shown(host, pull))),
+            Err(Some(_)) => message(
+                422,
+                "Reviews may only be requested from collaborators. One or more of the users or teams you specified is not a collaborator of the shop/web repository.",
+            ),
+            Err(None) => no_such(),
+        },
         _ => no_such(),
     }
+}
+
+/// The only mutation that is known. A refusal is an answer with errors.
+fn merge_later(state: &mut State, document: &Value) -> Reply {
+    let refused = |words: &str| {
+        reply(200, &json!({"data": Value::Null, "errors": [{"type": "UNPROCESSABLE", "message": words}]}))
+    };
+    let text = |name: &str| document.pointer(&format!("/variables/{name}")).and_then(Value::as_str).unwrap_or_default();
+    let is_known = document
+        .get("query")
+        .and_then(Value::as_str)
+        .is_some_and(|query| query.contains("enablePullRequestAutoMerge("));
+    let number = text("pull").strip_prefix("PR_").and_then(|number| number.parse().ok());
+    let Some(pull) = number.and_then(|number| state.changed(number)).filter(|_| is_known) else {
+        return refused("Could not resolve to a node with the global id");
+    };
+    if pull.is_clean {
+        return refused("Pull request Pull request is in clean status");
+    }
+    if pull.commit != text("head") {
+        return refused("Head branch was modified. Review and try the merge again.");
+    }
+    pull.merge_later = Some((text("how").to_owned(), text("head").to_owned()));
+    reply(200, &json!({"data": {"enablePullRequestAutoMerge": {"clientMutationId": Value::Null}}}))
 }
 
 fn list(host: &ForgeHost, state: &State, asked: &Asked<'_>) -> Value {
@@ -86,7 +122,8 @@ fn shown(host: &ForgeHost, pull: &Pull) -> Value {
         "state": if pull.is_open() { "open" } else { "closed" },
         "title": pull.title,
         "body": if pull.body.is_empty() { Value::Null } else { Value::from(pull.body.as_str()) },
-        "draft": false,
+        "draft": pull.draft,
+        "node_id": format!("PR_{}", pull.number),
         "created_at": moment(pull.number),
         "merged_at": (pull.state == PullState::Merged).then(|| moment(pull.number + 1)),
         "head": {"ref": pull.head, "sha": pull.commit, "label": format!("{}:{}", owner(host), pull.head), "repo": of_head},

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::super::http::{Reply, Request};
-use super::{Asked, ForgeHost, Pull, PullState, Refusal, State, below, json as reply, marked, message, moment};
+use super::{Asked, ForgeHost, Pull, PullState, Refusal, State, add, below, json as reply, marked, message, moment};
 
 pub(super) fn answer(host: &ForgeHost, state: &mut State, request: &Request, document: Value) -> Reply {
     let proof = [request.header("private-token"), request.header("authorization")].map(Option::unwrap_or_default);
@@ -25,9 +25,35 @@ pub(super) fn answer(host: &ForgeHost, state: &mut State, request: &Request, doc
         ("PUT", ["merge_requests", _]) => {
             let Some(pull) = asked.changed(state) else { return no_such() };
             asked.rewrite(pull, "description");
+            add(
+                &mut pull.labels,
+                asked.text("add_labels").iter().flat_map(|all| all.split(',')).map(str::to_owned).collect(),
+            );
+            if let Some(ids) = asked.document.get("reviewer_ids").and_then(Value::as_array) {
+                let ids = ids.iter().filter_map(Value::as_u64).filter_map(|id| usize::try_from(id).ok());
+                pull.reviewers = ids.filter_map(|id| host.members.get(id).cloned()).collect();
+            }
             if asked.text("state_event").as_deref() == Some("close") && pull.is_open() {
                 pull.state = PullState::Closed;
             }
+            reply(200, &shown(host, pull))
+        }
+        ("GET", ["users"]) => {
+            // A search finds names that contain it, too.
+            let search = asked.query("search").unwrap_or_default();
+            let found = host.members.iter().enumerate().filter(|(_, name)| name.contains(search));
+            reply(200, &found.map(|(id, name)| json!({"id": id, "username": name})).collect())
+        }
+        ("PUT", ["merge_requests", _, "merge"]) => {
+            let Some(pull) = asked.changed(state) else { return no_such() };
+            if asked.text("sha").is_some_and(|sha| sha != pull.commit) {
+                return message(409, "SHA does not match HEAD of source branch");
+            }
+            let squash = asked.document.get("squash") == Some(&Value::Bool(true));
+            if asked.document.get("auto_merge") != Some(&Value::Bool(true)) || !pull.has_pipeline {
+                return message(405, "405 Method Not Allowed");
+            }
+            pull.merge_later = Some((if squash { "squash" } else { "merge" }.to_owned(), pull.commit.clone()));
             reply(200, &shown(host, pull))
         }
         ("POST", ["merge_requests", _, "notes"]) => asked.comment(state).unwrap_or_else(no_such),
@@ -74,6 +100,9 @@ fn name(state: PullState) -> &'static str {
 }
 
 fn shown(host: &ForgeHost, pull: &Pull) -> Value {
+    let id = |name: &String| host.members.iter().position(|member| member == name);
+    let reviewers: Vec<Value> =
+        pull.reviewers.iter().filter_map(|name| Some(json!({"id": id(name)?, "username": name}))).collect();
     json!({
         "id": 1_000 + pull.number,
         "iid": pull.number,
@@ -89,5 +118,8 @@ fn shown(host: &ForgeHost, pull: &Pull) -> Value {
         "sha": pull.commit,
         "created_at": moment(pull.number),
         "detailed_merge_status": "mergeable",
+        "labels": pull.labels,
+        "reviewers": reviewers,
+        "head_pipeline": pull.has_pipeline.then(|| json!({"id": 1, "status": "running"})),
     })
 }

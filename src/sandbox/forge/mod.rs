@@ -55,6 +55,8 @@ pub struct ForgeHost {
     repository: String,
     token: String,
     branches: Arc<dyn Branches>,
+    /// Who can be asked for a review.
+    members: Vec<String>,
     state: Mutex<State>,
 }
 
@@ -78,8 +80,17 @@ pub struct Pull {
     pub state: PullState,
     /// What was said in it, oldest first.
     pub comments: Vec<String>,
-    /// People who were asked to review it.
+    /// People who were asked to review it, and teams as `team:NAME`.
     pub reviewers: Vec<String>,
+    pub labels: Vec<String>,
+    /// As its forge knows that apart from the title; GitLab and Gitea know it by the title alone.
+    pub draft: bool,
+    /// How the forge is to merge it by itself, if it is, and which commit.
+    pub merge_later: Option<(String, String)>,
+    /// Nothing that the base branch requires is left to wait for.
+    pub is_clean: bool,
+    /// Its head has a pipeline, as GitLab has it.
+    pub has_pipeline: bool,
     /// Counts its changes, from 0.
     pub version: u64,
     /// The commit at its head when it was last known.
@@ -105,6 +116,7 @@ struct Wanted {
     base: String,
     title: String,
     body: String,
+    draft: bool,
 }
 
 /// Why there is no new request.
@@ -127,10 +139,11 @@ struct Asked<'a> {
 }
 
 impl ForgeHost {
-    /// A forge with one repository, `shop/web`, open to those with this token.
+    /// A forge with one repository, `shop/web`, open to those with this token. Its members are ann and bob.
     pub fn new(kind: Kind, repository: &str, token: &str, branches: Arc<dyn Branches>) -> Self {
         let (repository, token) = (repository.to_owned(), token.to_owned());
-        Self { kind, repository, token, branches, state: Mutex::default() }
+        let members = ["ann", "bob"].map(str::to_owned).into();
+        Self { kind, repository, token, branches, members, state: Mutex::default() }
     }
 
     /// All requests, oldest first.
@@ -177,12 +190,27 @@ impl ForgeHost {
 }
 
 impl Pull {
-    /// An open request without comments and reviewers.
+    /// An open request without comments, reviewers and labels.
     pub fn new(head: &str, base: &str, title: &str, body: &str) -> Self {
         let [head, base, title, body] = [head, base, title, body].map(str::to_owned);
-        let (commit, comments, reviewers) = ("0".repeat(40), Vec::new(), Vec::new());
-        let state = PullState::Open;
-        Self { number: 0, head, base, title, body, state, comments, reviewers, version: 0, commit, from_fork: false }
+        Self {
+            number: 0,
+            head,
+            base,
+            title,
+            body,
+            state: PullState::Open,
+            comments: Vec::new(),
+            reviewers: Vec::new(),
+            labels: Vec::new(),
+            draft: false,
+            merge_later: None,
+            is_clean: false,
+            has_pipeline: false,
+            version: 0,
+            commit: "0".repeat(40),
+            from_fork: false,
+        }
     }
 
     fn is_open(&self) -> bool {
@@ -218,7 +246,7 @@ impl State {
 
     /// Opens a request. All forges refuse a second one from the same branch; GitLab takes one without a difference.
     fn create(&mut self, branches: &dyn Branches, kind: Kind, wanted: Wanted) -> Result<&Pull, Refusal> {
-        let Wanted { head, base, title, body } = wanted;
+        let Wanted { head, base, title, body, draft } = wanted;
         let commit = branches.tip(&head).ok_or(Refusal::NoHead)?;
         branches.tip(&base).ok_or(Refusal::NoBase)?;
         let is_same = |pull: &&Pull| pull.is_open() && !pull.from_fork && pull.head == head && pull.base == base;
@@ -230,7 +258,7 @@ impl State {
         }
         self.changes += 1;
         let number = self.requests.len() as u64 + 1;
-        self.requests.push(Pull { number, commit, ..Pull::new(&head, &base, &title, &body) });
+        self.requests.push(Pull { number, commit, draft, ..Pull::new(&head, &base, &title, &body) });
         self.pull(number).ok_or(Refusal::NoHead)
     }
 }
@@ -268,6 +296,34 @@ impl Asked<'_> {
         pull.body = self.text(body).unwrap_or_else(|| pull.body.clone());
     }
 
+    /// The texts of a list.
+    fn texts(&self, key: &str) -> Vec<String> {
+        let all = self.document.get(key).and_then(Value::as_array).into_iter().flatten();
+        all.filter_map(Value::as_str).map(str::to_owned).collect()
+    }
+
+    /// Puts labels on a request, as GitHub and Gitea do.
+    fn label(&self, state: &mut State) -> Option<Reply> {
+        let pull = self.changed(state)?;
+        add(&mut pull.labels, self.texts("labels"));
+        let labels: Vec<Value> = pull.labels.iter().map(|name| serde_json::json!({"name": name})).collect();
+        Some(json(200, &labels.into()))
+    }
+
+    /// Asks for reviews of a request, as GitHub and Gitea do: all, or none where one may not be asked.
+    fn ask(&self, state: &mut State, members: &[String]) -> Result<(), Option<String>> {
+        let (users, teams) = (self.texts("reviewers"), self.texts("team_reviewers"));
+        if let Some(stranger) = users.iter().find(|user| !members.contains(user)) {
+            return Err(Some(stranger.clone()));
+        }
+        let pull = self.changed(state).ok_or(None)?;
+        add(
+            &mut pull.reviewers,
+            users.into_iter().chain(teams.into_iter().map(|team| format!("team:{team}"))).collect(),
+        );
+        Ok(())
+    }
+
     /// Says something in a request.
     fn comment(&self, state: &mut State) -> Option<Reply> {
         let pull = self.changed(state)?;
@@ -278,7 +334,8 @@ impl Asked<'_> {
     /// What is wanted of a new request, by the names that this API has for the two branches and for the text.
     fn wanted(&self, [head, base, body]: [&str; 3]) -> Option<Wanted> {
         let body = self.text(body).unwrap_or_default();
-        Some(Wanted { head: self.text(head)?, base: self.text(base)?, title: self.text("title")?, body })
+        let draft = self.document.get("draft").and_then(Value::as_bool).unwrap_or_default();
+        Some(Wanted { head: self.text(head)?, base: self.text(base)?, title: self.text("title")?, body, draft })
     }
 }
 
@@ -295,6 +352,15 @@ impl StandIn for ForgeHost {
                 Kind::Gitea => gitea::answer(self, &mut state, request, document),
             },
             Err(_no_json) => message(400, "Problems parsing JSON"),
+        }
+    }
+}
+
+/// Adds what is not there yet.
+fn add(all: &mut Vec<String>, more: Vec<String>) {
+    for one in more {
+        if !all.contains(&one) {
+            all.push(one);
         }
     }
 }

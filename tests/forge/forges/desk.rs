@@ -11,6 +11,7 @@ use forge::propose::Forges;
 use forge::{Authorities, Http, HttpError};
 use kernel::id::{Environment, PipelineId, PromotionSeq, Revision};
 use kernel::names::destination::Purpose;
+use objects::pipeline::options::RequestOptions;
 use objects::pipeline::proposal::{ForgeKind, Order, Proposed, Repository, Request};
 use objects::ports::Secrets;
 use objects::ports::pipeline::Forge;
@@ -90,7 +91,8 @@ impl Desk {
             started_at: 1_700_000_000,
             approved_by: Some("ann@example.com".to_owned()),
             chosen: None,
-            gates: vec!["soak 30m".to_owned()],
+            options: RequestOptions::default(),
+            is_lacking: false,
             overwrite: false,
         }
     }

@@ -11,6 +11,7 @@ use forge::propose::Forges;
 use forge::{Authorities, Http, HttpError};
 use kernel::id::{Environment, PipelineId, PromotionSeq, Revision};
 use kernel::names::destination::Purpose;
+use objects::pipeline::options::RequestOptions;
 use objects::pipeline::proposal::{ForgeKind, Order, Repository};
 use objects::ports::Secrets;
 use objects::ports::pipeline::Forge;
@@ -76,7 +77,8 @@ fn order(namespace: &str, repository: &str) -> Order {
         started_at: 0,
         approved_by: None,
         chosen: None,
-        gates: Vec::new(),
+        options: RequestOptions::default(),
+        is_lacking: false,
         overwrite: false,
     }
 }

@@ -252,10 +252,16 @@ impl Forge for World {
             let of_branch = |known: &Order| known.pipeline == order.pipeline && known.environment == order.environment;
             let newest = requests.values().filter(|(known, _)| of_branch(known)).map(|(known, _)| known.seq).max();
             let number = u64::try_from(requests.len()).unwrap_or_default() + 1;
-            let request =
-                |number| Request { url: format!("https://git.example.com/pull/{number}"), number, commit: None };
+            let request = |number| Request {
+                url: format!("https://git.example.com/pull/{number}"),
+                number,
+                commit: None,
+                lacks: None,
+            };
             match (requests.get(&order.id).map(|(_, state)| state), newest) {
-                (Some(RequestState::Open | RequestState::Held(_)), _) => Proposed::Open(request(number - 1)),
+                (Some(RequestState::Open | RequestState::Lacks(_) | RequestState::Held(_)), _) => {
+                    Proposed::Open(request(number - 1))
+                }
                 (Some(RequestState::Merged), _) => Proposed::Merged(request(number - 1)),
                 (Some(RequestState::Closed), _) => Proposed::Closed(request(number - 1)),
                 (None, Some(newest)) if newest > order.seq => Proposed::Outdated(newest),

@@ -4,6 +4,7 @@
 //! Not for what they mean; that is `read`.
 
 use objects::apps::app::ClusterRef;
+use objects::pipeline::options::MergeMethod;
 use objects::pipeline::spec::Advance;
 use objects::pipeline::status::Cause;
 use serde::Deserialize;
@@ -162,6 +163,25 @@ pub struct PullRequest {
     /// Markers are looked for below this folder only.
     #[cfg_attr(test, schemars(length(max = 1024)))]
     pub path: Option<String>,
+    /// Its labels. Not for bitbucket-server.
+    #[serde(default)]
+    #[cfg_attr(test, schemars(length(max = 10), inner(length(min = 1, max = 50))))]
+    pub labels: Vec<String>,
+    /// Who is asked for a review: ann, or team:sre for github and gitea.
+    #[serde(default)]
+    #[cfg_attr(test, schemars(length(max = 10), inner(length(min = 1, max = 105))))]
+    pub reviewers: Vec<String>,
+    /// It is a draft until a person says that it is ready. Not for bitbucket-server.
+    #[serde(default)]
+    pub draft: bool,
+    /// Its title, one line, and that of the commit. With {{ namespace }}, {{ pipeline }}, {{ environment }}, {{ revision }}, {{ from }}.
+    #[cfg_attr(test, schemars(length(min = 1, max = 200)))]
+    pub title: Option<String>,
+    /// A text before what allclear says of the promotion, with the same values.
+    #[cfg_attr(test, schemars(length(min = 1, max = 4000)))]
+    pub body: Option<String>,
+    /// The forge merges it by itself as soon as its own rules allow that: Merge, Squash or Rebase. Not for bitbucket-server.
+    pub auto_merge: Option<MergeMethod>,
 }
 
 /// Where pull requests live.

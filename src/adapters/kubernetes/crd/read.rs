@@ -12,6 +12,7 @@ use objects::apps::app::{AppKind, TargetKey};
 use objects::apps::ready;
 use objects::pipeline::callers::{App, Called, CalledEnvironment, How};
 use objects::pipeline::graph::{Listed, Placed, arrange};
+use objects::pipeline::options::{RequestOptions, Reviewer, Template};
 use objects::pipeline::proposal::{ForgeKind, Repository};
 use objects::pipeline::spec::{
     EnvironmentSpec, Gates, Object, PromotionSpec, Purged, PurgedBy, Rollback, SOAK_TOLERATES, Spec, Strategy, Until,
@@ -266,7 +267,12 @@ fn after(raw: &raw::Environment) -> Option<Vec<Environment>> {
 
 fn promotion_of(raw: &raw::Promotion) -> Result<PromotionSpec, InvalidSpec> {
     let strategy = match (&raw.strategy.pull_request, &raw.strategy.notification) {
-        (Some(request), None) => Strategy::PullRequest(repository(request)?),
+        (Some(request), None) => {
+            let repository = repository(request)?;
+            let options = options(request).and_then(|options| repository.forge.can(&options).map(|()| options));
+            let options = options.map_err(|why| InvalidSpec(format!("pull-request.{why}")))?;
+            Strategy::PullRequest(repository, options)
+        }
         (None, Some(raw::Notification {})) => Strategy::Notification,
         (None, None) | (Some(_), Some(_)) => {
             return invalid("promotion.strategy is exactly one of pull-request and notification");
@@ -293,6 +299,18 @@ fn repository(raw: &raw::PullRequest) -> Result<Repository, InvalidSpec> {
         base: given(&raw.base_branch).unwrap_or_else(|| "main".to_owned()),
         path: given(&raw.path),
         secret: raw.secret_ref.as_ref().map(|secret| secret.name.clone()),
+    })
+}
+
+/// What is wanted of a request, as far as any forge can do it.
+fn options(raw: &raw::PullRequest) -> Result<RequestOptions, String> {
+    Ok(RequestOptions {
+        labels: raw.labels.clone(),
+        reviewers: raw.reviewers.iter().map(|name| Reviewer::parse(name)).collect::<Result<_, _>>()?,
+        draft: raw.draft,
+        title: given(&raw.title).as_deref().map(Template::title).transpose()?,
+        body: given(&raw.body).as_deref().map(Template::body).transpose()?,
+        auto_merge: raw.auto_merge,
     })
 }
 

@@ -30,6 +30,7 @@ mod gates;
 pub mod graph;
 pub mod judge;
 pub mod marker;
+pub mod options;
 mod promises;
 mod promote;
 pub mod proposal;

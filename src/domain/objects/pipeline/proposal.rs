@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::asked::Topic;
 use crate::form::named;
+use crate::pipeline::options::{MergeMethod, RequestOptions, Reviewer, TEAM, Template, Value};
 use kernel::id::{Environment, PipelineId, PromotionSeq, Revision, digest};
 
 named! {
@@ -41,6 +42,33 @@ pub struct Repository {
     pub secret: Option<String>,
 }
 
+impl ForgeKind {
+    /// Whether a forge of this kind can do all that is wanted of a request.
+    ///
+    /// # Errors
+    /// Names the field, and why it cannot be.
+    pub fn can(self, options: &RequestOptions) -> Result<(), String> {
+        let has_teams = options.reviewers.iter().any(|one| matches!(one, Reviewer::Team(_)));
+        if has_teams && !matches!(self, Self::GitHub | Self::Gitea) {
+            return Err(format!("reviewers: {} asks users only, no {TEAM}NAME", self.name()));
+        }
+        let wanted = [
+            ("labels", !options.labels.is_empty()),
+            ("draft", options.draft),
+            ("autoMerge", options.auto_merge.is_some()),
+        ];
+        if self == Self::BitbucketServer
+            && let Some((field, _)) = wanted.into_iter().find(|(_, is_wanted)| *is_wanted)
+        {
+            return Err(format!("{field}: not for {}: not all of its versions have that", self.name()));
+        }
+        if self == Self::GitLab && options.auto_merge == Some(MergeMethod::Rebase) {
+            return Err(format!("autoMerge: {} merges as its project says; write Merge or Squash", self.name()));
+        }
+        options.check()
+    }
+}
+
 impl Repository {
     /// Whether requests of both are the same ones: markers and credentials may differ.
     pub fn is_place_of(&self, other: &Self) -> bool {
@@ -68,8 +96,10 @@ pub struct Order {
     pub approved_by: Option<String>,
     /// Who chose it, and how it relates to what was there, where a person did.
     pub chosen: Option<String>,
-    /// The gates it went through, each in words.
-    pub gates: Vec<String>,
+    /// What else is wanted of the request.
+    pub options: RequestOptions,
+    /// The request is known to lack some of that.
+    pub is_lacking: bool,
     /// A person allowed to replace a branch that holds commits of others (ticket `Overwrite`).
     pub overwrite: bool,
 }
@@ -78,6 +108,17 @@ impl Order {
     /// The topic of an answer to it.
     pub fn topic(&self) -> Topic {
         Topic::of(&(self.seq, &self.repository))
+    }
+
+    /// A template with what this promotes. `shown` makes a value harmless where it goes.
+    pub fn fill(&self, template: &Template, shown: impl Fn(&str) -> String) -> String {
+        template.filled(|value| match value {
+            Value::Namespace => shown(&self.pipeline.namespace),
+            Value::Pipeline => shown(&self.pipeline.name),
+            Value::Environment => shown(&self.environment.0),
+            Value::Revision => shown(&self.revision.0),
+            Value::From => self.from.as_ref().map_or_else(|| "nothing".to_owned(), |from| shown(&from.0)),
+        })
     }
 
     /// The branch of its environment's promotions: `promotion-shop-web-prod`. Where a name may be read in two ways, as of `a/x-y` and
@@ -103,6 +144,8 @@ pub struct Request {
     pub number: u64,
     /// The commit at its head, 40 hex digits, where known.
     pub commit: Option<String>,
+    /// What of the options it lacks, in words: the forge would not do that.
+    pub lacks: Option<String>,
 }
 
 /// The outcome of an order.
@@ -139,9 +182,11 @@ impl Proposed {
 /// How an open request stands.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum RequestState {
-    /// It waits for people.
+    /// It waits for people, and nothing that was tried failed.
     Open,
-    /// The same, and it cannot be made anew though its base has changed. Why, in words.
+    /// It waits for people, and lacks some of what is wanted of it. Why, in words.
+    Lacks(String),
+    /// It waits for people, and it cannot be made anew though its base has changed. Why, in words.
     Held(String),
     Merged,
     /// It was closed without a merge, or is gone.
@@ -153,6 +198,7 @@ impl RequestState {
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Open => "open",
+            Self::Lacks(_) => "lacks",
             Self::Held(_) => "held",
             Self::Merged => "merged",
             Self::Closed => "closed",
@@ -179,10 +225,38 @@ mod tests {
             started_at: 0,
             approved_by: None,
             chosen: None,
-            gates: Vec::new(),
+            options: RequestOptions::default(),
+            is_lacking: false,
             overwrite: false,
         };
         order.branch()
+    }
+
+    #[test]
+    fn what_a_forge_cannot_do_is_refused_by_its_field() {
+        let team = || vec![Reviewer::parse("team:sre").unwrap()];
+        let none = RequestOptions::default;
+        let merged = |how| RequestOptions { auto_merge: Some(how), ..none() };
+        for (forge, options, words) in [
+            (ForgeKind::BitbucketServer, RequestOptions { labels: vec!["a".to_owned()], ..none() }, "labels"),
+            (ForgeKind::BitbucketServer, RequestOptions { draft: true, ..none() }, "draft"),
+            (ForgeKind::BitbucketServer, merged(MergeMethod::Merge), "autoMerge"),
+            (ForgeKind::BitbucketServer, RequestOptions { reviewers: team(), ..none() }, "users only"),
+            (ForgeKind::GitLab, RequestOptions { reviewers: team(), ..none() }, "users only"),
+            (ForgeKind::GitLab, merged(MergeMethod::Rebase), "Merge or Squash"),
+        ] {
+            let refused = forge.can(&options).expect_err(words);
+            assert!(refused.contains(words), "{refused}");
+        }
+        for forge in ForgeKind::ALL {
+            assert_eq!(
+                forge.can(&RequestOptions { reviewers: vec![Reviewer::User("ann".to_owned())], ..none() }),
+                Ok(())
+            );
+        }
+        let all =
+            RequestOptions { labels: vec!["promotion".to_owned()], reviewers: team(), ..merged(MergeMethod::Squash) };
+        assert_eq!((ForgeKind::GitHub.can(&all), ForgeKind::Gitea.can(&all)), (Ok(()), Ok(())));
     }
 
     #[test]

@@ -7,9 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::asked::Topic;
+use crate::pipeline::options::RequestOptions;
 use crate::pipeline::promote::Pending;
 use crate::pipeline::proposal::{Order, Proposed, Repository, Request, RequestState};
-use crate::pipeline::spec::{EnvironmentSpec, PromotionSpec};
+use crate::pipeline::spec::{EnvironmentSpec, PromotionSpec, Strategy};
 use crate::pipeline::status::{CLOSING_MAX, EnvironmentStatus, OpenRequest, Phase, Promotion, Question};
 use crate::pipeline::{Effect, Pipeline};
 use kernel::call::Call;
@@ -168,6 +169,15 @@ impl Pipeline {
         }
     }
 
+    /// What is wanted of the requests into this environment beside what they set.
+    fn options(&self, name: &Environment) -> Option<&RequestOptions> {
+        let own = self.own.spec()?.environments.iter().find(|environment| environment.name == *name)?;
+        match &own.promotion.as_ref()?.strategy {
+            Strategy::PullRequest(_, options) => Some(options),
+            Strategy::Notification => None,
+        }
+    }
+
     /// Where promotions into this environment are proposed, if they are.
     fn repository(&self, name: &Environment) -> Option<&Repository> {
         let own = self.own.spec()?.environments.iter().find(|environment| environment.name == *name)?;
@@ -186,7 +196,8 @@ impl Pipeline {
             started_at: promotion.started_ms.unwrap_or_default() / 1000,
             approved_by: promotion.approval.as_ref().and_then(|approval| approval.by.clone()),
             chosen: promotion.choice(),
-            gates: Vec::new(),
+            options: self.options(name).cloned().unwrap_or_default(),
+            is_lacking: false,
             overwrite: false,
         }
     }
@@ -215,15 +226,16 @@ impl Pipeline {
         &mut self,
         now: Timestamp,
         name: &Environment,
-        order: Order,
+        mut order: Order,
         effects: &mut Vec<Effect>,
     ) -> Pending {
         let request = self.own.status.draft.environment(name).and_then(|known| known.request.clone());
         let Some((number, request)) = request.and_then(|request| Some((request.number?, request))) else {
             return Pending::Proposing(None);
         };
+        order.is_lacking = request.lacks.is_some();
         let Calls { look, held, .. } = self.proposals.about(&order);
-        let held = held.clone();
+        let held = held.clone().or(request.lacks);
         if look.is_due(now) {
             look.asked();
             effects.push(Effect::LookAtProposal(Box::new(order), number));
@@ -240,11 +252,12 @@ impl Pipeline {
         }
         let (name, seq) = (&order.environment, order.seq);
         let Some(known) = self.own.status.draft.environments.get_mut(name) else { return };
-        let at = |Request { url, number, commit }| OpenRequest {
+        let at = |Request { url, number, commit, lacks }| OpenRequest {
             seq,
             number: Some(number),
             url,
             commit,
+            lacks,
             repository: Some(order.repository.clone()),
         };
         if !known.is_carried_out_by(order) {
@@ -308,10 +321,21 @@ impl Pipeline {
             calls.held = None;
         }
         match state {
-            RequestState::Open => {}
+            RequestState::Open => self.lacks(order, None),
+            RequestState::Lacks(why) => self.lacks(order, Some(why)),
             RequestState::Held(why) => self.proposals.about(order).held = Some(why),
             RequestState::Merged => self.merged(name),
             RequestState::Closed => self.abandoned(now, name),
+        }
+    }
+
+    /// What of the options an open request lacks, after it was tried once more or never had to be.
+    fn lacks(&mut self, order: &Order, lacks: Option<String>) {
+        let known = self.own.status.draft.environments.get_mut(&order.environment);
+        if let Some(request) =
+            known.and_then(|known| known.request.as_mut()).filter(|_| order.is_lacking || lacks.is_some())
+        {
+            request.lacks = lacks;
         }
     }
 
@@ -428,7 +452,8 @@ impl EnvironmentStatus {
     /// From now on a request of this promotion may exist: one that is made, or the open one of an earlier promotion, rewritten. One
     /// elsewhere is set apart: its promotion may have ended in this very moment.
     pub(super) fn expect_request(&mut self, seq: PromotionSeq, repository: &Repository) {
-        let none = || OpenRequest { seq, number: None, url: String::new(), commit: None, repository: None };
+        let none =
+            || OpenRequest { seq, number: None, url: String::new(), commit: None, lacks: None, repository: None };
         let elsewhere = self.request.take_if(|request| !request.is_in(repository));
         self.closing.extend(elsewhere.map(|request| (request, ELSEWHERE.to_owned())));
         let known = self.request.take();

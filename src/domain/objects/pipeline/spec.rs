@@ -10,6 +10,7 @@ use serde::Deserialize;
 use crate::apps::app::TargetKey;
 use crate::gates::{Freeze, VerdictSource, Window};
 use crate::pipeline::Pipeline;
+use crate::pipeline::options::RequestOptions;
 use crate::pipeline::proposal::Repository;
 use crate::pipeline::status::Cause;
 use kernel::id::{Environment, Revision};
@@ -85,7 +86,7 @@ impl PromotionSpec {
     pub const fn repository(&self) -> Option<&Repository> {
         match &self.strategy {
             Strategy::Notification => None,
-            Strategy::PullRequest(repository) => Some(repository),
+            Strategy::PullRequest(repository, _) => Some(repository),
         }
     }
 }
@@ -95,7 +96,7 @@ impl PromotionSpec {
 pub enum Strategy {
     /// A notice, which a program acts on.
     Notification,
-    PullRequest(Repository),
+    PullRequest(Repository, RequestOptions),
 }
 
 /// The conditions of a promotion. All are judged together.

@@ -372,6 +372,10 @@ pub struct OpenRequest {
     /// The commit at its head.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
+    /// The options that it lacks, and why.
+    // Tried again at each look.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lacks: Option<String>,
     /// Where it is.
     // `None`: an earlier version made it, where the spec said.
     #[serde(skip_serializing_if = "Option::is_none")]

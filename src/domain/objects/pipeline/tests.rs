@@ -20,6 +20,7 @@ use crate::asked::Opening;
 use crate::gates::{Freeze, VerdictSource};
 use crate::kept::Answers;
 use crate::owned::{Effect as Own, Event as Life};
+use crate::pipeline::options::RequestOptions;
 use crate::pipeline::proposal::{ForgeKind, Repository, Request};
 use kernel::id::{PipelineId, Revision};
 use notices::notice::Kind;
@@ -83,7 +84,8 @@ fn by_request() -> Spec {
         path: None,
         secret: None,
     };
-    spec.environments[1].promotion = Some(PromotionSpec { manual: false, strategy: Strategy::PullRequest(repository) });
+    spec.environments[1].promotion =
+        Some(PromotionSpec { manual: false, strategy: Strategy::PullRequest(repository, RequestOptions::default()) });
     spec
 }
 
@@ -252,7 +254,8 @@ impl Story {
             started_at: 0,
             approved_by: None,
             chosen: None,
-            gates: Vec::new(),
+            options: RequestOptions::default(),
+            is_lacking: false,
             overwrite: false,
         })
     }
@@ -383,7 +386,7 @@ fn a_closed_request_is_not_made_again_without_a_yes() {
     let mut story = Story::new(by_request());
     story.show("staging", at("2"));
     assert!(matches!(&story.asked[..], [.., Effect::Propose(order)] if order.seq == PromotionSeq(1)));
-    let request = Request { url: "https://git.example.com/pull/7".to_owned(), number: 7, commit: None };
+    let request = Request { url: "https://git.example.com/pull/7".to_owned(), number: 7, commit: None, lacks: None };
     story.feed(Event::Proposed(story.order(1), Proposed::Open(request)));
     assert_eq!(story.phase(), Some(Phase::Proposed));
     story.asked.clear();

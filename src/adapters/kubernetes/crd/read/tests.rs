@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use objects::apps::app::{ClusterKey, LeafId, LeafKind};
+use objects::pipeline::options::MergeMethod;
 use objects::pipeline::spec::Advance;
 use serde_json::{Value, json};
 
@@ -81,7 +82,7 @@ fn an_environments_own_promotion_comes_before_that_of_the_spec() {
         "type": "gitlab", "url": "https://git.example.com/shop/web", "secretRef": {"name": "git"}, "path": "prod",
     }}});
     let spec = with("/environments/1/promotion", request).spec.unwrap();
-    let Some(PromotionSpec { manual: false, strategy: Strategy::PullRequest(repository) }) =
+    let Some(PromotionSpec { manual: false, strategy: Strategy::PullRequest(repository, _) }) =
         &spec.environments[1].promotion
     else {
         panic!("{spec:?}")
@@ -90,6 +91,38 @@ fn an_environments_own_promotion_comes_before_that_of_the_spec() {
     assert_eq!((repository.path.as_deref(), repository.secret.as_deref()), (Some("prod"), Some("git")));
     assert_eq!(spec.environments[0].promotion.as_ref().map(|promotion| promotion.manual), Some(true));
     assert_eq!(with("/promotion", Value::Null).spec.unwrap().environments[1].promotion, None);
+}
+
+#[test]
+fn what_a_team_wants_of_its_requests_is_read_or_refused_by_its_field() {
+    let strategy = |more: Value| {
+        let mut request =
+            json!({"type": "github", "url": "https://git.example.com/shop/web", "secretRef": {"name": "git"}});
+        request.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        with("/environments/1/promotion", json!({"strategy": {"pull-request": request}})).spec
+    };
+    let spec = strategy(json!({
+        "labels": ["promotion"], "reviewers": ["ann", "team:sre"], "title": "{{ pipeline }} to {{ revision }}", "autoMerge": "Squash",
+    }));
+    let promotion = spec.unwrap().environments[1].promotion.clone();
+    let Some(PromotionSpec { strategy: Strategy::PullRequest(_, options), .. }) = promotion else {
+        panic!("{promotion:?}")
+    };
+    assert_eq!(options.labels, ["promotion"]);
+    assert_eq!(options.reviewers, [Reviewer::User("ann".to_owned()), Reviewer::Team("sre".to_owned())]);
+    assert_eq!((options.draft, options.auto_merge, options.body), (false, Some(MergeMethod::Squash), None));
+    assert!(options.title.is_some());
+    for (more, words) in [
+        (json!({"title": "{{ tag }}"}), "pull-request.title: there is no value \"tag\"; there are namespace"),
+        (json!({"body": "{{ revision"}), "pull-request.body: {{ has no }}"),
+        (json!({"reviewers": ["@ann"]}), "pull-request.reviewers: \"@ann\" is no name"),
+        (json!({"type": "gitlab", "reviewers": ["team:sre"]}), "pull-request.reviewers: gitlab asks users only"),
+        (json!({"type": "bitbucket-server", "labels": ["a"]}), "pull-request.labels: not for bitbucket-server"),
+        (json!({"draft": true, "autoMerge": "Merge"}), "pull-request.draft and autoMerge"),
+    ] {
+        let refused = strategy(more).expect_err(words).to_string();
+        assert!(refused.contains(words), "{refused}");
+    }
 }
 
 #[test]

@@ -28,7 +28,7 @@ fn freeze() -> Freeze {
 
 fn repository(spec: &mut Spec) -> &mut Repository {
     match spec.environments[1].promotion.as_mut().map(|how| &mut how.strategy) {
-        Some(Strategy::PullRequest(repository)) => repository,
+        Some(Strategy::PullRequest(repository, _)) => repository,
         _ => panic!("no pull request"),
     }
 }
@@ -113,7 +113,7 @@ fn an_edge_is_fresh_for_the_workloads_that_were_asked_about() {
 fn proposed() -> Story {
     let mut story = Story::new(by_request());
     story.show("staging", at("2"));
-    let request = Request { url: "https://git.example.com/pull/7".to_owned(), number: 7, commit: None };
+    let request = Request { url: "https://git.example.com/pull/7".to_owned(), number: 7, commit: None, lacks: None };
     story.feed(Event::Proposed(story.order(1), Proposed::Open(request)));
     assert_eq!(story.phase(), Some(Phase::Proposed));
     story.asked.clear();
@@ -152,7 +152,7 @@ fn a_request_that_is_made_where_the_spec_no_longer_says_is_closed_when_that_is_k
     change_spec(&mut story, |spec| repository(spec).url.push_str("-new"));
     story.feed(Event::Withdrawn(order.clone()));
     story.asked.clear();
-    let request = Request { url: "https://git.example.com/pull/7".to_owned(), number: 7, commit: None };
+    let request = Request { url: "https://git.example.com/pull/7".to_owned(), number: 7, commit: None, lacks: None };
     story.feed(Event::Proposed(order, Proposed::Open(request)));
     assert!(matches!(&story.asked[..], [Effect::Withdraw(_, Some(7), _)]), "{:?}", story.asked);
 }
@@ -201,4 +201,34 @@ fn a_yes_replaces_the_commits_that_it_was_asked_about_and_no_others() {
     story.asked.clear();
     story.change(|object| object.answers.approve = old);
     assert!(!story.asked.iter().any(|asked| matches!(asked, Effect::Propose(_))), "{:?}", story.asked);
+}
+
+#[test]
+fn what_a_request_lacks_is_said_and_tried_at_each_look_until_it_is_there() {
+    let mut story = Story::new(by_request());
+    story.show("staging", at("2"));
+    let lacks = Some("eve is no member".to_owned());
+    let request = Request { url: "https://git.example.com/pull/7".to_owned(), number: 7, commit: None, lacks };
+    story.feed(Event::Proposed(story.order(1), Proposed::Open(request)));
+    let said = |story: &Story| story.condition("PullRequestOpen").map(str::to_owned).unwrap_or_default();
+    assert!(said(&story).contains("eve is no member"), "{}", said(&story));
+    let look = |story: &mut Story| {
+        story.asked.clear();
+        story.pass(Duration::from_mins(2));
+        let [Effect::LookAtProposal(order, 7)] = &story.asked[..] else { panic!("{:?}", story.asked) };
+        order.clone()
+    };
+    let first = look(&mut story);
+    assert!(first.is_lacking);
+    story.feed(Event::ProposalSeen(first, RequestState::Lacks("bob has no access".to_owned())));
+    assert!(said(&story).contains("bob has no access") && !said(&story).contains("eve"), "{}", said(&story));
+    let second = look(&mut story);
+    // A forge that cannot be read says nothing of what it lacks.
+    story.feed(Event::ProposalSeen(second.clone(), RequestState::Held("others' commits".to_owned())));
+    story.feed(Event::ProposalSeen(second, RequestState::Open));
+    assert!(!said(&story).contains("bob"), "{}", said(&story));
+    let third = look(&mut story);
+    assert!(!third.is_lacking, "it is wanted no more");
+    story.feed(Event::ProposalSeen(third, RequestState::Open));
+    assert_eq!(story.phase(), Some(Phase::Proposed));
 }

@@ -200,7 +200,7 @@ impl Scene<'_> {
         }
         let what = match strategy {
             Strategy::Notification => "hooks are told to promote it",
-            Strategy::PullRequest(_) => "its pull request is opened",
+            Strategy::PullRequest(..) => "its pull request is opened",
         };
         mend(obstacle.filter(|obstacle| obstacle.environment != environment.name || obstacle.what.is_unknown()))
             .unwrap_or_else(|| format!("when that holds, {what}"))
@@ -248,7 +248,7 @@ fn follow(environment: &EnvironmentSpec, known: &EnvironmentStatus, strategy: &S
         (Phase::Proposed, _, Some(request)) => {
             format!("merge {}; a closed one is made again only after a yes", request.url)
         }
-        (Phase::Started | Phase::Proposed, Strategy::PullRequest(_), _) => {
+        (Phase::Started | Phase::Proposed, Strategy::PullRequest(..), _) => {
             "its pull request is made, and tried again while that fails".to_owned()
         }
         (Phase::Started | Phase::Proposed, Strategy::Notification, _) => "hooks are told to promote it".to_owned(),
@@ -280,7 +280,9 @@ pub(super) fn gates(environment: &EnvironmentSpec, unheard: bool) -> Vec<String>
     all.push(match &how.strategy {
         Strategy::Notification if unheard => UNHEARD.to_owned(),
         Strategy::Notification => "by notification".to_owned(),
-        Strategy::PullRequest(repository) => format!("by pull request into {} of {}", repository.base, repository.url),
+        Strategy::PullRequest(repository, _) => {
+            format!("by pull request into {} of {}", repository.base, repository.url)
+        }
     });
     all.extend(how.manual.then(|| YES.to_owned()));
     let gates = &environment.gates;

@@ -1,0 +1,203 @@
+//! What teams want of their requests: labels, reviewers, drafts, words of their own, and a merge by the forge.
+
+use objects::pipeline::options::{MergeMethod, RequestOptions, Reviewer, Template};
+use objects::pipeline::proposal::{ForgeKind, Order, Proposed, Request, RequestState};
+use objects::ports::pipeline::Forge;
+use sandbox::forge::PullState;
+use sandbox::http::{Action, Fault, When};
+
+use super::desk::{Desk, KINDS, TOKEN};
+
+/// Those whose requests have labels, drafts and merges by themselves.
+const ABLE: [ForgeKind; 3] = [ForgeKind::GitHub, ForgeKind::GitLab, ForgeKind::Gitea];
+
+fn wanting(order: Order, options: RequestOptions) -> Order {
+    order.repository.forge.can(&options).expect("it can");
+    Order { options, ..order }
+}
+
+fn labelled(kind: ForgeKind) -> RequestOptions {
+    let labels = if kind == ForgeKind::BitbucketServer { &[][..] } else { &["promotion", "prod"] };
+    let team = [ForgeKind::GitHub, ForgeKind::Gitea].contains(&kind).then(|| Reviewer::Team("sre".to_owned()));
+    RequestOptions {
+        labels: labels.iter().map(|label| (*label).to_owned()).collect(),
+        reviewers: std::iter::once(Reviewer::User("ann".to_owned())).chain(team).collect(),
+        ..RequestOptions::default()
+    }
+}
+
+fn names(kind: ForgeKind) -> &'static [&'static str] {
+    if [ForgeKind::GitHub, ForgeKind::Gitea].contains(&kind) { &["ann", "team:sre"] } else { &["ann"] }
+}
+
+/// The order of a look at a request that lacked something.
+fn lacking(order: Order) -> Order {
+    Order { is_lacking: true, ..order }
+}
+
+#[tokio::test]
+async fn a_request_gets_its_labels_and_its_reviewers_once_and_what_people_change_in_them_stays() {
+    for kind in KINDS {
+        let desk = Desk::new(kind).await;
+        let order = wanting(desk.order(1, "1.2.3"), labelled(kind));
+        let Request { lacks, number, .. } = desk.opened(&order).await;
+        assert_eq!(lacks, None, "{kind:?}");
+        let pull = desk.pull();
+        assert_eq!(pull.reviewers, names(kind), "{kind:?}");
+        let labels: &[&str] = if kind == ForgeKind::BitbucketServer { &[] } else { &["promotion", "prod"] };
+        assert_eq!(pull.labels, labels, "{kind:?}");
+        desk.forge.edit(1, |pull| {
+            pull.labels.clear();
+            pull.reviewers = vec!["bob".to_owned()];
+        });
+        let sent = desk.http.sent();
+        assert_eq!(desk.forges.look(&order, number).await, Ok(RequestState::Open));
+        assert!(desk.http.sent() > sent, "it was looked at");
+        assert_eq!((desk.pull().labels, desk.pull().reviewers), (Vec::new(), vec!["bob".to_owned()]), "{kind:?}");
+        let later = wanting(desk.order(2, "1.3.0"), labelled(kind));
+        assert_eq!(desk.opened(&later).await.lacks, None);
+        let now = desk.pull();
+        assert!(now.reviewers.contains(&"ann".to_owned()) && now.reviewers.contains(&"bob".to_owned()), "{now:?}");
+    }
+}
+
+#[tokio::test]
+async fn whom_the_forge_does_not_know_is_named_and_keeps_no_promotion_from_being_open() {
+    for kind in KINDS {
+        let desk = Desk::new(kind).await;
+        let reviewers = vec![Reviewer::User("eve".to_owned())];
+        let order = wanting(desk.order(1, "1.2.3"), RequestOptions { reviewers, ..labelled(kind) });
+        let request = desk.opened(&order).await;
+        let lacks = request.lacks.expect("eve was not asked");
+        assert!(lacks.contains("ask for reviews") && !lacks.contains(TOKEN), "{kind:?}: {lacks}");
+        assert_eq!(desk.pull().labels.is_empty(), kind == ForgeKind::BitbucketServer, "the rest is done");
+        let looked = desk.forges.look(&lacking(order.clone()), 1).await;
+        assert!(matches!(looked, Ok(RequestState::Lacks(_))), "{kind:?}: {looked:?}");
+        let reviewers = vec![Reviewer::User("bob".to_owned())];
+        let mended = lacking(Order { options: RequestOptions { reviewers, ..labelled(kind) }, ..order });
+        assert_eq!(desk.forges.look(&mended, 1).await, Ok(RequestState::Open), "{kind:?}");
+        assert_eq!(desk.pull().reviewers, ["bob"], "{kind:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_draft_is_one_and_stays_what_people_make_of_it() {
+    for kind in ABLE {
+        let desk = Desk::new(kind).await;
+        let options = || RequestOptions { draft: true, ..RequestOptions::default() };
+        let order = wanting(desk.order(1, "1.2.3"), options());
+        desk.opened(&order).await;
+        let (mark, is_draft) = match kind {
+            ForgeKind::GitLab => ("Draft: ", false),
+            ForgeKind::Gitea => ("WIP: ", true),
+            ForgeKind::GitHub | ForgeKind::BitbucketServer => ("", true),
+        };
+        let words = "Promote shop/web in prod to";
+        assert_eq!((desk.pull().title, desk.pull().draft), (format!("{mark}{words} 1.2.3"), is_draft), "{kind:?}");
+        let version = desk.pull().version;
+        desk.opened(&order).await;
+        assert_eq!(desk.pull().version, version, "the mark is no other title");
+        desk.opened(&wanting(desk.order(2, "1.3.0"), options())).await;
+        assert_eq!(desk.pull().title, format!("{mark}{words} 1.3.0"), "{kind:?}");
+        desk.forge.edit(1, |pull| pull.title = pull.title.trim_start_matches(mark).to_owned());
+        desk.opened(&wanting(desk.order(3, "1.4.0"), options())).await;
+        assert_eq!(desk.pull().title, format!("{words} 1.4.0"), "{kind:?}: a person said that it is ready");
+    }
+}
+
+#[tokio::test]
+async fn a_team_has_its_own_words_and_ours_stay_where_others_look_for_them() {
+    for kind in KINDS {
+        let desk = Desk::new(kind).await;
+        let options = RequestOptions {
+            title: Some(
+                Template::title("chore({{ environment }}): {{ pipeline }} {{ from }} to {{ revision }}").unwrap(),
+            ),
+            body: Some(Template::body("Ask **@ann**.\n\n{{ revision }} replaces {{ from }}.").unwrap()),
+            ..RequestOptions::default()
+        };
+        let order = wanting(desk.order(1, "1.2.3"), options);
+        desk.opened(&order).await;
+        let pull = desk.pull();
+        assert_eq!(pull.title, "chore(prod): web 1.2.2 to 1.2.3");
+        let (head, rest) = pull.body.split_once("</details>").expect("the head is ours");
+        assert!(head.contains("\nshop/web/prod\n") && head.contains("promotion: id-of-1"), "{head}");
+        assert!(rest.trim().starts_with("Ask **@ann**.\n\n`1.2.3` replaces `1.2.2`.\n"), "{rest}");
+        assert!(rest.contains("\n- to: `1.2.3`\n"), "{rest}");
+        assert_eq!(desk.git(&["show", "-s", "--format=%s", super::HEAD]), pull.title);
+        let version = desk.pull().version;
+        desk.opened(&order).await;
+        assert_eq!(desk.pull().version, version, "{kind:?}: nothing is said twice");
+    }
+}
+
+#[tokio::test]
+async fn a_forge_merges_by_itself_what_is_at_the_head_and_once_more_after_it_was_made_anew() {
+    for kind in ABLE {
+        let desk = Desk::new(kind).await;
+        let options = RequestOptions { auto_merge: Some(MergeMethod::Squash), ..RequestOptions::default() };
+        let order = wanting(desk.order(1, "1.2.3"), options);
+        let request = desk.opened(&order).await;
+        if kind == ForgeKind::GitLab {
+            // It would merge without waiting for the pipeline that is about to come.
+            let lacks = request.lacks.expect("there is no pipeline yet");
+            assert!(lacks.contains("no pipeline yet"), "{lacks}");
+            assert_eq!(desk.pull().merge_later, None);
+            desk.forge.edit(1, |pull| pull.has_pipeline = true);
+            assert_eq!(desk.forges.look(&lacking(order.clone()), 1).await, Ok(RequestState::Open));
+        } else {
+            assert_eq!(request.lacks, None, "{kind:?}");
+        }
+        let how = if kind == ForgeKind::GitHub { "SQUASH" } else { "squash" };
+        assert_eq!(desk.pull().merge_later, Some((how.to_owned(), desk.tip())), "{kind:?}");
+        // A person takes it back: no look sets it again.
+        desk.forge.edit(1, |pull| pull.merge_later = None);
+        assert_eq!(desk.forges.look(&order, 1).await, Ok(RequestState::Open));
+        assert_eq!(desk.pull().merge_later, None, "{kind:?}");
+        let base = super::VALUES.replace("image:", "# changed\r\nimage:");
+        desk.git.commit(super::REPOSITORY, "main", &[(super::FILE, base.as_bytes())]).expect("a commit");
+        let before = desk.tip();
+        assert_eq!(desk.forges.look(&order, 1).await, Ok(RequestState::Open));
+        assert_ne!(desk.tip(), before, "it is made anew on its base");
+        assert_eq!(desk.pull().merge_later, Some((how.to_owned(), desk.tip())), "{kind:?}");
+    }
+}
+
+#[tokio::test]
+async fn where_nothing_is_left_to_wait_for_nothing_is_merged_by_us() {
+    let desk = Desk::new(ForgeKind::GitHub).await;
+    let options = RequestOptions { auto_merge: Some(MergeMethod::Merge), ..RequestOptions::default() };
+    let order = wanting(desk.order(1, "1.2.3"), options);
+    desk.opened(&Order { options: RequestOptions::default(), ..order.clone() }).await;
+    desk.forge.edit(1, |pull| pull.is_clean = true);
+    let looked = desk.forges.look(&lacking(order), 1).await;
+    let Ok(RequestState::Lacks(why)) = looked else { panic!("{looked:?}") };
+    assert!(why.contains("require a check or a review"), "{why}");
+    assert_eq!(desk.pull().state, PullState::Open);
+}
+
+#[tokio::test]
+async fn what_is_wanted_is_there_whatever_answer_is_lost() {
+    for kind in ABLE {
+        for after in 0..3 {
+            let mut desk = Desk::new(kind).await;
+            let order = wanting(desk.order(1, "1.2.3"), labelled(kind));
+            let is_wish = |request: &sandbox::http::Request| {
+                request.path.ends_with("/labels")
+                    || request.path.ends_with("/requested_reviewers")
+                    || request.method == http::Method::PUT
+            };
+            desk.server.inject(Fault::once(When::After, Action::Cut).matching(is_wish));
+            let first = desk.forges.propose(&order).await.expect("it is open");
+            assert!(matches!(first, Proposed::Open(Request { lacks: Some(_), .. })), "{kind:?}: {first:?}");
+            // A keeper of a new life knows of no rest.
+            desk.restart();
+            for _ in 0..after {
+                assert_eq!(desk.opened(&order).await.lacks, None);
+            }
+            assert_eq!(desk.forges.look(&lacking(order.clone()), 1).await, Ok(RequestState::Open), "{kind:?}");
+            assert_eq!(desk.pull().labels.len(), 2, "{kind:?}");
+            assert_eq!(desk.pull().reviewers, names(kind), "{kind:?}");
+        }
+    }
+}
