@@ -124,7 +124,7 @@ impl Forge for DryForge {
             url: "dry run: no pull request was made".to_owned(),
             number: 0,
             commit: None,
-            lacks: None,
+            lacks: Default::default(),
         }))
     }
 

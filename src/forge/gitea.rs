@@ -3,7 +3,7 @@
 //! Their lists have no filter by branch: they are read page by page.
 
 use async_trait::async_trait;
-use http::Method;
+use http::{Method, StatusCode};
 use objects::pipeline::options::{MergeMethod, Reviewer};
 use objects::pipeline::proposal::RequestState;
 use serde::Deserialize;
@@ -130,9 +130,16 @@ impl Requests for Gitea {
             MergeMethod::Rebase => "rebase",
         };
         let document = json!({"Do": how, "merge_when_checks_succeed": true, "head_commit_id": commit});
-        self.api
-            .order("have a pull request merged later", Method::POST, &format!("/pulls/{number}/merge"), &document)
-            .await
+        let path = format!("/pulls/{number}/merge");
+        match self.api.order("have a pull request merged later", Method::POST, &path, &document).await {
+            // It is to be merged already.
+            Err(failure)
+                if failure.status == Some(StatusCode::CONFLICT) && failure.error.cause.contains("scheduled") =>
+            {
+                Ok(())
+            }
+            done => done,
+        }
     }
 
     async fn comment(&self, number: u64, words: &str) -> Result<(), Failure> {

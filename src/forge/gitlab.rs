@@ -131,19 +131,37 @@ impl Requests for GitLab {
     async fn merge_later(&self, number: u64, commit: &str, how: MergeMethod) -> Result<(), Failure> {
         #[derive(Deserialize)]
         struct Judged {
-            head_pipeline: Option<Value>,
+            head_pipeline: Option<Pipeline>,
+        }
+        #[derive(Deserialize)]
+        struct Pipeline {
+            status: String,
         }
         let attempted = "have a merge request merged later";
         let path = format!("/merge_requests/{number}");
         let now: Judged = self.api.get(attempted, &path).await?;
-        if now.head_pipeline.is_none() {
+        // Its commit may be another one than the head: that of the merge that it tries.
+        let Some(pipeline) = now.head_pipeline else {
             return Err(self.api.passing(attempted, "it has no pipeline yet, whose success could be waited for"));
+        };
+        if ["failed", "canceled"].contains(&pipeline.status.as_str()) {
+            return Err(self.api.passing(attempted, &format!("its pipeline is {}", pipeline.status)));
         }
         let squash = how == MergeMethod::Squash;
         // The older name is for GitLab before 17.11.
         let document =
             json!({"auto_merge": true, "merge_when_pipeline_succeeds": true, "squash": squash, "sha": commit});
         self.api.order(attempted, Method::PUT, &format!("{path}/merge"), &document).await
+    }
+
+    async fn forgets_to_merge(&self, number: u64) -> Result<bool, Failure> {
+        #[derive(Deserialize)]
+        struct Waiting {
+            #[serde(default)]
+            merge_when_pipeline_succeeds: bool,
+        }
+        let now: Waiting = self.api.get("look at a merge request", &format!("/merge_requests/{number}")).await?;
+        Ok(now.merge_when_pipeline_succeeds)
     }
 
     async fn comment(&self, number: u64, words: &str) -> Result<(), Failure> {

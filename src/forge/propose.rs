@@ -27,9 +27,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use http::StatusCode;
+use kernel::id::PipelineId;
 use kernel::names::destination;
 use kernel::text;
 use objects::pipeline::marker::{self, Refused};
+use objects::pipeline::options::{self, Lacks};
 use objects::pipeline::proposal::{ForgeKind, Order, Proposed, Request, RequestState};
 use objects::ports::Secrets;
 use objects::ports::pipeline::Forge;
@@ -92,8 +94,8 @@ struct Shared {
 enum Kept {
     /// Its head, if it is there.
     AsItWas(Option<Oid>),
-    /// It was made anew, and this is its head.
-    Anew(Oid),
+    /// It was made anew, and this is its head. Whether its forge was to merge it before, and forgets that.
+    Anew(Oid, bool),
     /// Why it could not be.
     Held(String),
 }
@@ -104,8 +106,8 @@ struct Edits {
     changes: BTreeMap<String, Bytes>,
     /// Files that may have markers and cannot be read, with the reason.
     left: Vec<String>,
-    /// Markers that were found.
-    markers: usize,
+    /// What markers were found of: the Pipeline, or apps of its set.
+    marked: BTreeSet<PipelineId>,
 }
 
 impl Forges {
@@ -263,7 +265,7 @@ impl Shared {
         Ok(match session.opened(order, found, &words, commit).await? {
             // It is open, whatever becomes of that; it is tried again at the next look.
             Proposed::Open(request) => {
-                let lacks = session.finish(order, request.number, &commit.to_string()).await;
+                let lacks = session.finish(&order.options, request.number, &commit.to_string()).await;
                 Proposed::Open(Request { lacks, ..request })
             }
             ended => ended,
@@ -276,18 +278,16 @@ impl Shared {
             return Ok(state);
         }
         // It is open, whatever becomes of that; what passes by itself is tried again at the next look.
-        Ok(match self.kept(session, order).await {
+        Ok(match self.kept(session, order, number).await {
             Ok(Kept::Held(why)) => RequestState::Held(why),
-            // A forge that was to merge it forgets that with a new commit.
-            Ok(Kept::Anew(tip)) if order.is_lacking || order.options.auto_merge.is_some() => {
-                let lacks = session.finish(order, number, &tip.to_string()).await;
-                lacks.map_or(RequestState::Open, RequestState::Lacks)
+            Ok(Kept::Anew(tip, was_to_merge)) => {
+                // GitLab forgets with a new commit that it was to merge. Where a person took that back, it stays so.
+                let mut lacks = order.lacks.clone();
+                lacks.extend(was_to_merge.then(|| (options::AUTO_MERGE.to_owned(), String::new())));
+                finished(session, order, number, &lacks, tip).await
             }
-            Ok(Kept::AsItWas(Some(tip))) if order.is_lacking => {
-                let lacks = session.finish(order, number, &tip.to_string()).await;
-                lacks.map_or(RequestState::Open, RequestState::Lacks)
-            }
-            Ok(Kept::Anew(_) | Kept::AsItWas(_)) => RequestState::Open,
+            Ok(Kept::AsItWas(Some(tip))) => finished(session, order, number, &order.lacks, tip).await,
+            Ok(Kept::AsItWas(None)) => RequestState::Open,
             Err(error) if error.retry == Retry::Never => RequestState::Held(error.cause),
             Err(_) => RequestState::Open,
         })
@@ -325,7 +325,7 @@ impl Shared {
 
     /// Makes an open request anew where what it sets has changed on its base, so that it can be merged. Only while the branch holds our
     /// own commits alone: else it says why it is as it is.
-    async fn kept(&self, session: &Session, order: &Order) -> Result<Kept, PortError> {
+    async fn kept(&self, session: &Session, order: &Order, number: u64) -> Result<Kept, PortError> {
         let Branches { head, base, .. } = &session.branches;
         let names = [base, head].map(|branch| format!("refs/heads/{branch}"));
         let refs = session.remote.refs(&names.each_ref().map(String::as_str)).await?;
@@ -339,7 +339,7 @@ impl Shared {
         let commit = objects.commit(tip)?;
         let edits = self.edits(order, session, &mut objects, base).await?;
         let draft = Draft { base: tip, parent: tip, author: words::AUTHOR, at: order.started_at, message: "" };
-        let mut stale = Vec::new();
+        let (mut stale, mut was_to_merge) = (Vec::new(), false);
         for (path, content) in &edits.changes {
             if objects.build(&draft, &[(path.clone(), content.clone())].into())?.is_some() {
                 stale.push(path.as_str());
@@ -348,6 +348,7 @@ impl Shared {
         match ours(order, &commit) {
             _ if stale.is_empty() => {}
             Some(trailers) if trailers.id == order.id => {
+                was_to_merge = order.options.auto_merge.is_some() && session.requests.forgets_to_merge(number).await?;
                 let pushed = session.pushed(order, &objects, base, Some(tip), &edits.changes).await?;
                 tip = pushed.unwrap_or(tip);
             }
@@ -359,7 +360,7 @@ impl Shared {
             kept.clear();
         }
         kept.insert(place, (base, tip));
-        Ok(if tip == was { Kept::AsItWas(Some(tip)) } else { Kept::Anew(tip) })
+        Ok(if tip == was { Kept::AsItWas(Some(tip)) } else { Kept::Anew(tip, was_to_merge) })
     }
 
     /// Sets the markers of all files below the order's folder.
@@ -390,8 +391,13 @@ impl Shared {
         for file in marked {
             edits.add(order, file, objects.content(file.id))?;
         }
-        if edits.markers == 0 {
-            return Err(PortError::lasting(attempted(order), words::no_marker(order, &edits.left)));
+        let marked = order.marked();
+        if marked.is_empty() {
+            let why = format!("{} is no set of {}", order.revision, order.apps.join(" and "));
+            return Err(PortError::lasting(attempted(order), why));
+        }
+        if let Some((name, _)) = marked.iter().find(|(name, _)| !edits.marked.contains(name)) {
+            return Err(PortError::lasting(attempted(order), words::no_marker(order, name, &edits.left)));
         }
         Ok(edits)
     }
@@ -403,14 +409,17 @@ impl Edits {
         let content =
             content.ok_or_else(|| PortError::passing(attempted(order), format!("the server did not send {path}")))?;
         let edited = match std::str::from_utf8(content) {
-            Ok(text) => marker::edit(text, &order.pipeline, &order.environment, &order.revision),
+            Ok(text) => order.marked().into_iter().try_fold(text.to_owned(), |text, (name, revision)| {
+                let edited = marker::edit(&text, &name, &order.environment, &revision)?;
+                self.marked.extend((edited.markers > 0).then_some(name));
+                Ok(edited.text)
+            }),
             Err(_not_text) => Err(Refused::Unreadable { line: 1, reason: "it is no UTF-8".to_owned() }),
         };
         match edited {
             Ok(edited) => {
-                self.markers += edited.markers;
-                if edited.text.as_bytes() != content {
-                    self.changes.insert(path.clone(), edited.text.into());
+                if edited.as_bytes() != content {
+                    self.changes.insert(path.clone(), edited.into());
                 }
                 Ok(())
             }
@@ -447,6 +456,14 @@ impl Forge for Forges {
         };
         self.paced(order, withdraw).await
     }
+}
+
+/// Tries again what an open request lacks. Where that is nothing, nothing is done.
+async fn finished(session: &Session, order: &Order, number: u64, lacks: &Lacks, tip: Oid) -> RequestState {
+    if lacks.is_empty() {
+        return RequestState::Open;
+    }
+    RequestState::Lacks(session.finish(&order.options.lacking(lacks), number, &tip.to_string()).await)
 }
 
 /// Why the branch may not be replaced.

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use kernel::text;
-use objects::pipeline::options::{MergeMethod, Reviewer};
+use objects::pipeline::options::{Lacks, MergeMethod, Reviewer};
 use objects::pipeline::proposal::{Order, Request, RequestState};
 
 use crate::rest::{Failure, Versioned};
@@ -38,6 +38,11 @@ pub(crate) trait Requests: Send + Sync {
 
     /// Has the forge merge one by itself, when its own rules allow that, while this commit is at its head.
     async fn merge_later(&self, number: u64, commit: &str, how: MergeMethod) -> Result<(), Failure>;
+
+    /// Whether one is to be merged by its forge, which forgets that when its branch gets another commit.
+    async fn forgets_to_merge(&self, _number: u64) -> Result<bool, Failure> {
+        Ok(false)
+    }
 
     /// Says something in one.
     async fn comment(&self, number: u64, words: &str) -> Result<(), Failure>;
@@ -101,7 +106,7 @@ impl Found {
         let is_id = |commit: &String| commit.len() == 40 && commit.bytes().all(|digit| digit.is_ascii_hexdigit());
         let is_web = self.url.starts_with("https://") || self.url.starts_with("http://");
         let url = if is_web { text::clean(&self.url, URL_BYTES_MAX) } else { String::new() };
-        Request { url, number: self.number, commit: self.commit.filter(is_id), lacks: None }
+        Request { url, number: self.number, commit: self.commit.filter(is_id), lacks: Lacks::new() }
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use bytes::Bytes;
 use http::StatusCode;
 use kernel::text;
-use objects::pipeline::options::RequestOptions;
+use objects::pipeline::options::{self, Lacks, RequestOptions};
 use objects::pipeline::proposal::{Order, Proposed, RequestState};
 use purge::ports::PortError;
 
@@ -13,8 +13,8 @@ use crate::git::{Commit, Draft, Objects, Oid, Pushed, Remote};
 use crate::requests::{Branches, Found, Requests};
 use crate::words::{self, Trailers, Words};
 
-/// Longest words about what a request lacks, in bytes: they are part of a status.
-const LACKS_BYTES_MAX: usize = 400;
+/// Longest words about one thing that a request lacks, in bytes: they are part of a status.
+const LACKS_BYTES_MAX: usize = 200;
 
 pub(crate) struct Session {
     pub(crate) remote: Remote,
@@ -91,20 +91,31 @@ impl Session {
     }
 
     /// Does with an open request what is wanted of it beside its words. Returns what the forge would not do.
-    pub(crate) async fn finish(&self, order: &Order, number: u64, commit: &str) -> Option<String> {
-        let RequestOptions { labels, reviewers, auto_merge, .. } = &order.options;
+    pub(crate) async fn finish(&self, options: &RequestOptions, number: u64, commit: &str) -> Lacks {
+        let RequestOptions { labels, reviewers, auto_merge, .. } = options;
         let mut failed = Vec::new();
         if !labels.is_empty() {
-            failed.extend(self.requests.label(number, labels).await.err());
+            failed.extend(self.requests.label(number, labels).await.err().map(|why| (options::LABELS.to_owned(), why)));
         }
-        if !reviewers.is_empty() {
-            failed.extend(self.requests.ask(number, reviewers).await.err());
+        if !reviewers.is_empty()
+            && let Err(all) = self.requests.ask(number, reviewers).await
+        {
+            // One who cannot be asked keeps nobody else from being asked.
+            match &reviewers[..] {
+                [only] => failed.push((only.to_string(), all)),
+                several => {
+                    for one in several {
+                        let asked = self.requests.ask(number, std::slice::from_ref(one)).await;
+                        failed.extend(asked.err().map(|why| (one.to_string(), why)));
+                    }
+                }
+            }
         }
         if let Some(how) = auto_merge {
-            failed.extend(self.requests.merge_later(number, commit, *how).await.err());
+            let later = self.requests.merge_later(number, commit, *how).await;
+            failed.extend(later.err().map(|why| (options::AUTO_MERGE.to_owned(), why)));
         }
-        let words: Vec<String> = failed.into_iter().map(|failure| failure.error.to_string()).collect();
-        (!words.is_empty()).then(|| text::clean(&words.join("; "), LACKS_BYTES_MAX))
+        failed.into_iter().map(|(what, why)| (what, text::clean(&why.error.cause, LACKS_BYTES_MAX))).collect()
     }
 
     /// The open requests of a promotion that is withdrawn: those of its branch with its mark, or with that of an earlier one, which it

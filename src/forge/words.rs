@@ -122,9 +122,9 @@ fn value<'a>(body: &'a str, key: &str) -> Option<&'a str> {
 }
 
 /// What to do where no marker was found.
-pub(crate) fn no_marker(order: &Order, left: &[String]) -> String {
+pub(crate) fn no_marker(order: &Order, name: &PipelineId, left: &[String]) -> String {
     let below = order.repository.path.as_deref().map_or_else(String::new, |path| format!(" below {}", shown(path)));
-    let marker = marker::example(&order.pipeline, &order.environment);
+    let marker = marker::example(name, &order.environment);
     let mut words =
         format!("no YAML file{below} has the marker {marker}: put it behind the value that is the revision");
     if let Some(first) = left.first() {
@@ -188,7 +188,7 @@ fn code(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use kernel::id::{Environment, Revision};
-    use objects::pipeline::options::RequestOptions;
+    use objects::pipeline::options::{Lacks, RequestOptions};
     use objects::pipeline::proposal::{ForgeKind, Repository};
 
     use super::*;
@@ -212,8 +212,9 @@ mod tests {
             started_at: 0,
             approved_by: None,
             chosen: None,
+            apps: Vec::new(),
             options: RequestOptions::default(),
-            is_lacking: false,
+            lacks: Lacks::new(),
             overwrite: false,
         }
     }
@@ -253,7 +254,7 @@ mod tests {
     fn who_finds_no_marker_learns_what_to_write() {
         let left = ["apps/chart.yaml, line 3: a template".to_owned()];
         assert_eq!(
-            no_marker(&order("1"), &left),
+            no_marker(&order("1"), &PipelineId::new("shop", "web"), &left),
             "no YAML file below apps has the marker # {\"$promotion\": \"shop:web:prod\"}: put it behind the value that is the \
              revision; 1 file could not be read, the first: apps/chart.yaml, line 3: a template"
         );

@@ -14,7 +14,7 @@ use forge::{Authorities, Http, HttpError};
 use http::{Request, Response, StatusCode};
 use kernel::id::{Environment, PipelineId, PromotionSeq, Revision};
 use kernel::names::destination::Purpose;
-use objects::pipeline::options::RequestOptions;
+use objects::pipeline::options::{Lacks, RequestOptions};
 use objects::pipeline::proposal::{ForgeKind, Order, Repository, RequestState};
 use objects::ports::Secrets;
 use objects::ports::pipeline::Forge;
@@ -83,8 +83,9 @@ fn order(kind: ForgeKind) -> Order {
         started_at: 1_795_309_611,
         approved_by: None,
         chosen: None,
+        apps: Vec::new(),
         options: RequestOptions::default(),
-        is_lacking: false,
+        lacks: Lacks::new(),
         overwrite: false,
     }
 }

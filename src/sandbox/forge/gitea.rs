@@ -43,6 +43,9 @@ pub(super) fn answer(host: &ForgeHost, state: &mut State, request: &Request, doc
             }
             let is_waiting =
                 asked.document.get("merge_when_checks_succeed") == Some(&Value::Bool(true)) && !pull.is_clean;
+            if is_waiting && pull.merge_later.is_some() {
+                return message(409, "pull request is already scheduled to auto merge when checks succeed");
+            }
             if is_waiting {
                 pull.merge_later = asked.text("Do").map(|how| (how, pull.commit.clone()));
                 return Reply::empty(201);

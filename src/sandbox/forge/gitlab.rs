@@ -121,5 +121,6 @@ fn shown(host: &ForgeHost, pull: &Pull) -> Value {
         "labels": pull.labels,
         "reviewers": reviewers,
         "head_pipeline": pull.has_pipeline.then(|| json!({"id": 1, "status": "running"})),
+        "merge_when_pipeline_succeeds": pull.merge_later.is_some(),
     })
 }

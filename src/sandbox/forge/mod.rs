@@ -223,7 +223,11 @@ impl State {
     fn notice(&mut self, branches: &dyn Branches, kind: Kind) {
         for pull in self.requests.iter_mut().filter(|pull| pull.is_open() && !pull.from_fork) {
             match branches.tip(&pull.head) {
-                Some(tip) if tip != pull.commit => pull.commit = tip,
+                Some(tip) if tip != pull.commit => {
+                    pull.commit = tip;
+                    // The others go on, where whoever pushed may merge.
+                    pull.merge_later.take_if(|_| kind == Kind::GitLab);
+                }
                 None if matches!(kind, Kind::GitHub | Kind::Gitea) => pull.state = PullState::Closed,
                 Some(_) | None => continue,
             }

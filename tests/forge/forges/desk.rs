@@ -11,7 +11,7 @@ use forge::propose::Forges;
 use forge::{Authorities, Http, HttpError};
 use kernel::id::{Environment, PipelineId, PromotionSeq, Revision};
 use kernel::names::destination::Purpose;
-use objects::pipeline::options::RequestOptions;
+use objects::pipeline::options::{Lacks, RequestOptions};
 use objects::pipeline::proposal::{ForgeKind, Order, Proposed, Repository, Request};
 use objects::ports::Secrets;
 use objects::ports::pipeline::Forge;
@@ -91,8 +91,9 @@ impl Desk {
             started_at: 1_700_000_000,
             approved_by: Some("ann@example.com".to_owned()),
             chosen: None,
+            apps: Vec::new(),
             options: RequestOptions::default(),
-            is_lacking: false,
+            lacks: Lacks::new(),
             overwrite: false,
         }
     }

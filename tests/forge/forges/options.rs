@@ -1,8 +1,9 @@
 //! What teams want of their requests: labels, reviewers, drafts, words of their own, and a merge by the forge.
 
-use objects::pipeline::options::{MergeMethod, RequestOptions, Reviewer, Template};
+use objects::pipeline::options::{Lacks, MergeMethod, RequestOptions, Reviewer, Template};
 use objects::pipeline::proposal::{ForgeKind, Order, Proposed, Request, RequestState};
 use objects::ports::pipeline::Forge;
+use purge::ports::PortError;
 use sandbox::forge::PullState;
 use sandbox::http::{Action, Fault, When};
 
@@ -30,9 +31,14 @@ fn names(kind: ForgeKind) -> &'static [&'static str] {
     if [ForgeKind::GitHub, ForgeKind::Gitea].contains(&kind) { &["ann", "team:sre"] } else { &["ann"] }
 }
 
-/// The order of a look at a request that lacked something.
-fn lacking(order: Order) -> Order {
-    Order { is_lacking: true, ..order }
+/// The order of a look at a request that lacked these.
+fn lacking(order: Order, what: &[&str]) -> Order {
+    let lacks = what.iter().map(|what| ((*what).to_owned(), "why".to_owned())).collect();
+    Order { lacks, ..order }
+}
+
+fn done() -> Result<RequestState, PortError> {
+    Ok(RequestState::Lacks(Lacks::new()))
 }
 
 #[tokio::test]
@@ -41,7 +47,7 @@ async fn a_request_gets_its_labels_and_its_reviewers_once_and_what_people_change
         let desk = Desk::new(kind).await;
         let order = wanting(desk.order(1, "1.2.3"), labelled(kind));
         let Request { lacks, number, .. } = desk.opened(&order).await;
-        assert_eq!(lacks, None, "{kind:?}");
+        assert_eq!(lacks, Lacks::new(), "{kind:?}");
         let pull = desk.pull();
         assert_eq!(pull.reviewers, names(kind), "{kind:?}");
         let labels: &[&str] = if kind == ForgeKind::BitbucketServer { &[] } else { &["promotion", "prod"] };
@@ -55,7 +61,7 @@ async fn a_request_gets_its_labels_and_its_reviewers_once_and_what_people_change
         assert!(desk.http.sent() > sent, "it was looked at");
         assert_eq!((desk.pull().labels, desk.pull().reviewers), (Vec::new(), vec!["bob".to_owned()]), "{kind:?}");
         let later = wanting(desk.order(2, "1.3.0"), labelled(kind));
-        assert_eq!(desk.opened(&later).await.lacks, None);
+        assert_eq!(desk.opened(&later).await.lacks, Lacks::new());
         let now = desk.pull();
         assert!(now.reviewers.contains(&"ann".to_owned()) && now.reviewers.contains(&"bob".to_owned()), "{now:?}");
     }
@@ -65,18 +71,25 @@ async fn a_request_gets_its_labels_and_its_reviewers_once_and_what_people_change
 async fn whom_the_forge_does_not_know_is_named_and_keeps_no_promotion_from_being_open() {
     for kind in KINDS {
         let desk = Desk::new(kind).await;
-        let reviewers = vec![Reviewer::User("eve".to_owned())];
+        let reviewers = ["eve", "bob"].map(|name| Reviewer::User(name.to_owned())).into();
         let order = wanting(desk.order(1, "1.2.3"), RequestOptions { reviewers, ..labelled(kind) });
-        let request = desk.opened(&order).await;
-        let lacks = request.lacks.expect("eve was not asked");
-        assert!(lacks.contains("ask for reviews") && !lacks.contains(TOKEN), "{kind:?}: {lacks}");
+        let lacks = desk.opened(&order).await.lacks;
+        assert_eq!(lacks.keys().collect::<Vec<_>>(), ["eve"], "{kind:?}: {lacks:?}");
+        assert!(!lacks["eve"].is_empty() && !lacks["eve"].contains(TOKEN), "{kind:?}: {lacks:?}");
         assert_eq!(desk.pull().labels.is_empty(), kind == ForgeKind::BitbucketServer, "the rest is done");
-        let looked = desk.forges.look(&lacking(order.clone()), 1).await;
-        assert!(matches!(looked, Ok(RequestState::Lacks(_))), "{kind:?}: {looked:?}");
-        let reviewers = vec![Reviewer::User("bob".to_owned())];
-        let mended = lacking(Order { options: RequestOptions { reviewers, ..labelled(kind) }, ..order });
-        assert_eq!(desk.forges.look(&mended, 1).await, Ok(RequestState::Open), "{kind:?}");
         assert_eq!(desk.pull().reviewers, ["bob"], "{kind:?}");
+        // What people changed meanwhile is no part of what is tried again.
+        desk.forge.edit(1, |pull| {
+            pull.labels.clear();
+            pull.reviewers.clear();
+        });
+        let looked = desk.forges.look(&lacking(order.clone(), &["eve"]), 1).await;
+        assert!(matches!(&looked, Ok(RequestState::Lacks(lacks)) if lacks.contains_key("eve")), "{kind:?}: {looked:?}");
+        assert_eq!((desk.pull().labels, desk.pull().reviewers), (Vec::new(), Vec::new()), "{kind:?}");
+        let reviewers = vec![Reviewer::User("ann".to_owned())];
+        let mended = Order { options: RequestOptions { reviewers, ..labelled(kind) }, ..order };
+        assert_eq!(desk.forges.look(&lacking(mended, &["ann"]), 1).await, done(), "{kind:?}");
+        assert_eq!(desk.pull().reviewers, ["ann"], "{kind:?}");
     }
 }
 
@@ -132,7 +145,7 @@ async fn a_team_has_its_own_words_and_ours_stay_where_others_look_for_them() {
 }
 
 #[tokio::test]
-async fn a_forge_merges_by_itself_what_is_at_the_head_and_once_more_after_it_was_made_anew() {
+async fn a_forge_merges_by_itself_also_what_was_made_anew_unless_a_person_took_that_back() {
     for kind in ABLE {
         let desk = Desk::new(kind).await;
         let options = RequestOptions { auto_merge: Some(MergeMethod::Squash), ..RequestOptions::default() };
@@ -140,27 +153,58 @@ async fn a_forge_merges_by_itself_what_is_at_the_head_and_once_more_after_it_was
         let request = desk.opened(&order).await;
         if kind == ForgeKind::GitLab {
             // It would merge without waiting for the pipeline that is about to come.
-            let lacks = request.lacks.expect("there is no pipeline yet");
-            assert!(lacks.contains("no pipeline yet"), "{lacks}");
+            assert!(request.lacks["autoMerge"].contains("no pipeline yet"), "{:?}", request.lacks);
             assert_eq!(desk.pull().merge_later, None);
             desk.forge.edit(1, |pull| pull.has_pipeline = true);
-            assert_eq!(desk.forges.look(&lacking(order.clone()), 1).await, Ok(RequestState::Open));
+            assert_eq!(desk.forges.look(&lacking(order.clone(), &["autoMerge"]), 1).await, done());
         } else {
-            assert_eq!(request.lacks, None, "{kind:?}");
+            assert_eq!(request.lacks, Lacks::new(), "{kind:?}");
         }
         let how = if kind == ForgeKind::GitHub { "SQUASH" } else { "squash" };
         assert_eq!(desk.pull().merge_later, Some((how.to_owned(), desk.tip())), "{kind:?}");
-        // A person takes it back: no look sets it again.
+        // Once more changes nothing: an answer may have been lost.
+        assert_eq!(desk.forges.look(&lacking(order.clone(), &["autoMerge"]), 1).await, done(), "{kind:?}");
+        let change_base = |words: &str| {
+            let base = super::VALUES.replace("image:", &format!("# {words}\r\nimage:"));
+            desk.git.commit(super::REPOSITORY, "main", &[(super::FILE, base.as_bytes())]).expect("a commit");
+        };
+        let before = desk.tip();
+        change_base("changed");
+        let looked = desk.forges.look(&order, 1).await;
+        assert_eq!(looked, if kind == ForgeKind::GitLab { done() } else { Ok(RequestState::Open) });
+        assert_ne!(desk.tip(), before, "it is made anew on its base");
+        assert_eq!(desk.pull().merge_later.map(|(how, _)| how), Some(how.to_owned()), "{kind:?}");
+        // A person takes it back: neither a look nor another base sets it again.
         desk.forge.edit(1, |pull| pull.merge_later = None);
         assert_eq!(desk.forges.look(&order, 1).await, Ok(RequestState::Open));
-        assert_eq!(desk.pull().merge_later, None, "{kind:?}");
-        let base = super::VALUES.replace("image:", "# changed\r\nimage:");
-        desk.git.commit(super::REPOSITORY, "main", &[(super::FILE, base.as_bytes())]).expect("a commit");
-        let before = desk.tip();
+        change_base("changed again");
         assert_eq!(desk.forges.look(&order, 1).await, Ok(RequestState::Open));
-        assert_ne!(desk.tip(), before, "it is made anew on its base");
-        assert_eq!(desk.pull().merge_later, Some((how.to_owned(), desk.tip())), "{kind:?}");
+        assert_eq!(desk.pull().merge_later, None, "{kind:?}");
     }
+}
+
+#[tokio::test]
+async fn a_set_is_one_request_and_each_app_of_it_must_have_its_marker() {
+    let desk = Desk::new(ForgeKind::GitHub).await;
+    let apps = ["api", "web"].map(str::to_owned).to_vec();
+    let order = Order { apps, ..desk.order(1, "api=4.5.0,web=1.2.3") };
+    let marked = |api: &str, web: &str| {
+        format!(
+            "api: {api} # {{\"$promotion\": \"shop:web/api:prod\"}}\nweb: {web} # {{\"$promotion\": \"shop:web/web:prod\"}}\n"
+        )
+    };
+    let file = "apps/web/set.yaml";
+    let one = marked("4.4", "1.2.2").lines().next().expect("a line").to_owned();
+    desk.git.commit(super::REPOSITORY, "main", &[(file, one.as_bytes())]).expect("a commit");
+    let refused = desk.forges.propose(&order).await.expect_err("web has none").to_string();
+    assert!(refused.contains("\"shop:web/web:prod\""), "{refused}");
+    desk.git.commit(super::REPOSITORY, "main", &[(file, marked("4.4", "1.2.2").as_bytes())]).expect("a commit");
+    desk.opened(&order).await;
+    assert_eq!(desk.git(&["show", &format!("{}:{file}", super::HEAD)]), marked("4.5.0", "1.2.3").trim());
+    assert_eq!(desk.pull().title, "Promote shop/web in prod to api=4.5.0,web=1.2.3");
+    let other = Order { apps: vec!["api".to_owned(), "db".to_owned()], ..desk.order(2, "api=4.5.0,web=1.2.3") };
+    let refused = desk.forges.propose(&other).await.expect_err("no such set").to_string();
+    assert!(refused.contains("is no set of api and db"), "{refused}");
 }
 
 #[tokio::test]
@@ -170,9 +214,9 @@ async fn where_nothing_is_left_to_wait_for_nothing_is_merged_by_us() {
     let order = wanting(desk.order(1, "1.2.3"), options);
     desk.opened(&Order { options: RequestOptions::default(), ..order.clone() }).await;
     desk.forge.edit(1, |pull| pull.is_clean = true);
-    let looked = desk.forges.look(&lacking(order), 1).await;
-    let Ok(RequestState::Lacks(why)) = looked else { panic!("{looked:?}") };
-    assert!(why.contains("require a check or a review"), "{why}");
+    let looked = desk.forges.look(&lacking(order, &["autoMerge"]), 1).await;
+    let Ok(RequestState::Lacks(lacks)) = looked else { panic!("{looked:?}") };
+    assert!(lacks["autoMerge"].contains("require a check or a review"), "{lacks:?}");
     assert_eq!(desk.pull().state, PullState::Open);
 }
 
@@ -189,13 +233,16 @@ async fn what_is_wanted_is_there_whatever_answer_is_lost() {
             };
             desk.server.inject(Fault::once(When::After, Action::Cut).matching(is_wish));
             let first = desk.forges.propose(&order).await.expect("it is open");
-            assert!(matches!(first, Proposed::Open(Request { lacks: Some(_), .. })), "{kind:?}: {first:?}");
+            let Proposed::Open(Request { lacks, .. }) = first else { panic!("{kind:?}: {first:?}") };
+            assert!(!lacks.is_empty(), "{kind:?}");
             // A keeper of a new life knows of no rest.
             desk.restart();
             for _ in 0..after {
-                assert_eq!(desk.opened(&order).await.lacks, None);
+                assert_eq!(desk.opened(&order).await.lacks, Lacks::new());
             }
-            assert_eq!(desk.forges.look(&lacking(order.clone()), 1).await, Ok(RequestState::Open), "{kind:?}");
+            let lacks = if after == 0 { lacks } else { Lacks::new() };
+            let expected = if lacks.is_empty() { Ok(RequestState::Open) } else { done() };
+            assert_eq!(desk.forges.look(&Order { lacks, ..order.clone() }, 1).await, expected, "{kind:?}");
             assert_eq!(desk.pull().labels.len(), 2, "{kind:?}");
             assert_eq!(desk.pull().reviewers, names(kind), "{kind:?}");
         }

@@ -11,7 +11,7 @@ use forge::propose::Forges;
 use forge::{Authorities, Http, HttpError};
 use kernel::id::{Environment, PipelineId, PromotionSeq, Revision};
 use kernel::names::destination::Purpose;
-use objects::pipeline::options::RequestOptions;
+use objects::pipeline::options::{Lacks, RequestOptions};
 use objects::pipeline::proposal::{ForgeKind, Order, Repository};
 use objects::ports::Secrets;
 use objects::ports::pipeline::Forge;
@@ -77,8 +77,9 @@ fn order(namespace: &str, repository: &str) -> Order {
         started_at: 0,
         approved_by: None,
         chosen: None,
+        apps: Vec::new(),
         options: RequestOptions::default(),
-        is_lacking: false,
+        lacks: Lacks::new(),
         overwrite: false,
     }
 }

@@ -147,7 +147,7 @@ impl State {
         let by_branch = world.mutant == Mutant::AdoptsByBranch;
         let late = world.mutant == Mutant::LateOrderPushes;
         let says = |number: usize, request: &PullRequest| {
-            let found = Request { url: String::new(), number: number as u64, commit: None, lacks: None };
+            let found = Request { url: String::new(), number: number as u64, commit: None, lacks: Default::default() };
             match request.state {
                 Standing::Open => Proposed::Open(found),
                 Standing::Merged => Proposed::Merged(found),

@@ -224,9 +224,16 @@ impl World {
             suspended: false,
             purged: None,
             stalled_after: Duration::from_hours(1),
+            parts: Vec::new(),
             rollback: self.stuck.map(|_| Rollback { on: vec![Cause::Stalled], within: Duration::from_hours(3) }),
         });
-        Spec { environments: environments.collect(), advance: self.advance, suspended: None, passed_over: Vec::new() }
+        Spec {
+            environments: environments.collect(),
+            advance: self.advance,
+            suspended: None,
+            passed_over: Vec::new(),
+            apps: Vec::new(),
+        }
     }
 
     /// Whether nothing may start in test.

@@ -64,6 +64,7 @@ pub fn environment(name: &str, targets: &[TargetKey]) -> EnvironmentSpec {
         suspended: false,
         purged: None,
         stalled_after: Duration::from_hours(1),
+        parts: Vec::new(),
         rollback: None,
     }
 }
@@ -73,7 +74,8 @@ pub fn pipeline(name: &str, mut environments: Vec<EnvironmentSpec>) -> Object {
     for place in 1..environments.len() {
         environments[place].after = vec![environments[place - 1].name.clone()];
     }
-    let spec = Spec { environments, advance: Advance::Latest, suspended: None, passed_over: Vec::new() };
+    let spec =
+        Spec { environments, advance: Advance::Latest, suspended: None, passed_over: Vec::new(), apps: Vec::new() };
     Object {
         id: PipelineId::new("shop", name),
         uid: format!("{name}-uid"),
@@ -256,7 +258,7 @@ impl Forge for World {
                 url: format!("https://git.example.com/pull/{number}"),
                 number,
                 commit: None,
-                lacks: None,
+                lacks: Default::default(),
             };
             match (requests.get(&order.id).map(|(_, state)| state), newest) {
                 (Some(RequestState::Open | RequestState::Lacks(_) | RequestState::Held(_)), _) => {

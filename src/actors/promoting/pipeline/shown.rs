@@ -5,10 +5,10 @@ use actix::Handler;
 use super::PipelineActor;
 use crate::actors::promoting::message::Reported;
 use crate::actors::shell::Drives;
-use objects::apps::app::Sight;
 use objects::owned::OwnMachine;
 use objects::pipeline::Event;
 use objects::pipeline::remark::ended;
+use objects::pipeline::set;
 use objects::pipeline::status::{EnvironmentStatus, Status};
 
 impl PipelineActor {
@@ -27,6 +27,13 @@ impl Handler<Reported> for PipelineActor {
 
     fn handle(&mut self, Reported(sights): Reported, ctx: &mut Self::Context) {
         self.feed(Event::Reported(sights.into_iter().collect()), ctx);
-        self.extra.targets.set(self.shell.machine().sights().values().map(Sight::standing));
+        self.extra.targets.set(
+            self.shell
+                .machine()
+                .sights()
+                .iter()
+                .filter(|(target, _)| !set::is_place(target))
+                .map(|(_, sight)| sight.standing()),
+        );
     }
 }

@@ -18,7 +18,10 @@ use schemars::JsonSchema;
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct PipelineSpec {
     /// The app: one name in all targets.
-    pub app_ref: AppRef,
+    pub app_ref: Option<AppRef>,
+    /// Several apps that are promoted together, as one set of revisions, in place of appRef.
+    #[cfg_attr(test, schemars(length(min = 2, max = 10)))]
+    pub apps: Option<Vec<App>>,
     /// In order. Revisions appear in the first and are promoted from each to the next, or to those that name it in after.
     #[cfg_attr(test, schemars(length(min = 1, max = 20)))]
     pub environments: Vec<Environment>,
@@ -31,6 +34,18 @@ pub struct PipelineSpec {
     /// No new promotion starts.
     #[serde(default)]
     pub suspend: bool,
+}
+
+/// An app of a set.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct App {
+    /// Its name in the set: api, as in api=1.2,web=3.4.
+    #[cfg_attr(test, schemars(length(min = 1, max = 40), regex(pattern = "^[a-z0-9]([a-z0-9-]*[a-z0-9])?$")))]
+    pub name: String,
+    /// The app: one name in all targets.
+    pub app_ref: AppRef,
 }
 
 /// The app.

@@ -8,12 +8,13 @@ use std::collections::BTreeSet;
 use kernel::id::{Environment, PipelineId};
 use kernel::names::workload_name::WorkloadName;
 use kernel::text::{self, clean_ends};
-use objects::apps::app::{AppKind, TargetKey};
+use objects::apps::app::{AppKind, ClusterKey, TargetKey};
 use objects::apps::ready;
-use objects::pipeline::callers::{App, Called, CalledEnvironment, How};
+use objects::pipeline::callers::{self, Called, CalledEnvironment, How};
 use objects::pipeline::graph::{Listed, Placed, arrange};
 use objects::pipeline::options::{RequestOptions, Reviewer, Template};
 use objects::pipeline::proposal::{ForgeKind, Repository};
+use objects::pipeline::set;
 use objects::pipeline::spec::{
     EnvironmentSpec, Gates, Object, PromotionSpec, Purged, PurgedBy, Rollback, SOAK_TOLERATES, Spec, Strategy, Until,
 };
@@ -78,11 +79,12 @@ pub fn called(json: &str) -> Result<Called, String> {
         namespaces: raw.targets.iter().map(|target| target.namespace.clone()).collect(),
         promotion: raw.promotion.as_ref().map(how),
     };
-    let raw::AppRef { api_version, kind, name, .. } = &raw.app_ref;
+    // Of a set no other program says which revision its apps have together.
+    let raw::AppRef { api_version, kind, name, .. } = raw.app_ref.clone().unwrap_or_default();
     Ok(Called {
         group: String::new(),
         object: object(json)?,
-        app: App { api_version: api_version.clone(), kind: kind.clone(), name: name.clone() },
+        app: callers::App { api_version, kind, name },
         environments: raw.environments.iter().map(environment).collect(),
         promotion: raw.promotion.as_ref().map(how),
     })
@@ -99,6 +101,38 @@ pub fn confined(mut object: Object) -> Object {
     object
 }
 
+/// An app that a spec names, and its name in a set.
+struct App {
+    kind: AppKind,
+    name: String,
+    set: Option<String>,
+}
+
+/// Reads an app; `field` is where it stands.
+fn read_app(raw: &raw::AppRef, set: Option<String>, field: &str) -> Result<App, InvalidSpec> {
+    let wrong = |InvalidSpec(why): InvalidSpec| InvalidSpec(format!("{field}: {why}"));
+    for (what, value) in [("apiVersion", &raw.api_version), ("kind", &raw.kind), ("name", &raw.name)] {
+        if value.is_empty() {
+            return invalid(format!("{field}.{what} is empty"));
+        }
+    }
+    let is_plain = |one: char| one.is_ascii_lowercase() || one.is_ascii_digit() || one == '-';
+    if let Some(name) = set.as_ref().filter(|name| name.is_empty() || name.len() > 40 || !name.chars().all(is_plain)) {
+        return invalid(format!("apps: {name:?} is no name: 1 to 40 of a-z, 0-9 and -"));
+    }
+    is_shown(&raw.api_version, &raw.kind).map_err(wrong)?;
+    object_name(&raw.name, &format!("{field}.name"))?;
+    let kind = AppKind {
+        api_version: raw.api_version.clone(),
+        kind: raw.kind.clone(),
+        container: given(&raw.container),
+        revision_at: pointer(&raw.revision_at, &format!("{field}.revisionAt"))?,
+        ready_at: pointer(&raw.ready_at, &format!("{field}.readyAt"))?,
+        ready_value: given(&raw.ready_value),
+    };
+    Ok(App { kind, name: raw.name.clone(), set })
+}
+
 /// What is read, and whose it is: references without a namespace mean that one.
 struct Reader<'a> {
     metadata: &'a Metadata,
@@ -108,15 +142,7 @@ struct Reader<'a> {
 impl Reader<'_> {
     fn spec(&self) -> Result<Spec, InvalidSpec> {
         let raw = self.raw;
-        for (what, value) in
-            [("apiVersion", &raw.app_ref.api_version), ("kind", &raw.app_ref.kind), ("name", &raw.app_ref.name)]
-        {
-            if value.is_empty() {
-                return invalid(format!("appRef.{what} is empty"));
-            }
-        }
-        is_shown(&raw.app_ref.api_version, &raw.app_ref.kind)?;
-        object_name(&raw.app_ref.name, "appRef.name")?;
+        let apps = self.apps()?;
         at_most(ENVIRONMENTS_MAX, raw.environments.len(), "environments")?;
         if raw.environments.is_empty() {
             return invalid("there are no environments");
@@ -140,7 +166,7 @@ impl Reader<'_> {
         let placed = arrange(&listed.collect::<Vec<_>>()).map_err(|why| InvalidSpec(why.to_string()))?;
         let environments = placed.into_iter().filter_map(|Placed { name, after }| {
             let raw = raw.environments.iter().find(|one| one.name == name.0)?;
-            Some(self.environment(raw, after))
+            Some(self.environment(raw, after, &apps))
         });
         let without = raw.environments.iter().filter(|one| one.targets.is_empty());
         Ok(Spec {
@@ -148,10 +174,36 @@ impl Reader<'_> {
             advance: raw.advance,
             suspended: self.metadata.suspended(raw.suspend),
             passed_over: without.map(|one| Environment(one.name.clone())).collect(),
+            apps: apps.into_iter().filter_map(|app| app.set).collect(),
         })
     }
 
-    fn environment(&self, raw: &raw::Environment, after: Vec<Environment>) -> Result<EnvironmentSpec, InvalidSpec> {
+    /// The app, or those of the set.
+    fn apps(&self) -> Result<Vec<App>, InvalidSpec> {
+        match (&self.raw.app_ref, &self.raw.apps) {
+            (Some(app), None) => Ok(vec![read_app(app, None, "appRef")?]),
+            (None, Some(apps)) => {
+                if !(2..=set::APPS_MAX).contains(&apps.len()) {
+                    return invalid(format!("apps has {}: 2 to {}, or one appRef", apps.len(), set::APPS_MAX));
+                }
+                let mut names = BTreeSet::new();
+                if let Some(twice) = apps.iter().find(|one| !names.insert(&one.name)) {
+                    return invalid(format!("two apps are named {}", twice.name));
+                }
+                let app =
+                    |one: &raw::App| read_app(&one.app_ref, Some(one.name.clone()), &format!("apps.{}", one.name));
+                apps.iter().map(app).collect()
+            }
+            (None, None) | (Some(_), Some(_)) => invalid("exactly one of appRef and apps"),
+        }
+    }
+
+    fn environment(
+        &self,
+        raw: &raw::Environment,
+        after: Vec<Environment>,
+        apps: &[App],
+    ) -> Result<EnvironmentSpec, InvalidSpec> {
         let name = &raw.name;
         let is_name = |character: char| !character.is_whitespace() && !matches!(character, '/' | ':');
         if name.is_empty() || name.chars().count() > NAME_CHARS_MAX || !name.chars().all(is_name) {
@@ -159,34 +211,45 @@ impl Reader<'_> {
                 "{name:?} is no name of an environment: 1 to 63 characters without blanks, / and :"
             ));
         }
-        self.known_environment(raw, after).map_err(|InvalidSpec(why)| InvalidSpec(format!("environment {name}: {why}")))
+        self.known_environment(raw, after, apps)
+            .map_err(|InvalidSpec(why)| InvalidSpec(format!("environment {name}: {why}")))
     }
 
     fn known_environment(
         &self,
         raw: &raw::Environment,
         after: Vec<Environment>,
+        apps: &[App],
     ) -> Result<EnvironmentSpec, InvalidSpec> {
-        at_most(TARGETS_MAX, raw.targets.len(), "targets")?;
-        let app = &self.raw.app_ref;
-        let kind = AppKind {
-            api_version: app.api_version.clone(),
-            kind: app.kind.clone(),
-            container: given(&app.container),
-            revision_at: pointer(&app.revision_at, "revisionAt")?,
-            ready_at: pointer(&app.ready_at, "readyAt")?,
-            ready_value: given(&app.ready_value),
-        };
-        let target = |raw: &raw::Target| {
+        let what = if apps.len() > 1 { "apps in all targets" } else { "targets" };
+        at_most(TARGETS_MAX, raw.targets.len() * apps.len(), what)?;
+        let members = |raw: &raw::Target| {
             let cluster = cluster(raw.cluster_ref.as_ref(), &self.metadata.namespace, "Pipeline")?;
             object_name(&raw.namespace, "a target's namespace")?;
-            Ok(TargetKey::new(cluster, kind.clone(), raw.namespace.clone(), app.name.clone()))
+            let of =
+                |app: &App| TargetKey::new(cluster.clone(), app.kind.clone(), raw.namespace.clone(), app.name.clone());
+            Ok((cluster.clone(), apps.iter().map(of).collect::<Vec<_>>()))
+        };
+        let places: Vec<(ClusterKey, Vec<TargetKey>)> =
+            raw.targets.iter().map(members).collect::<Result<_, InvalidSpec>>()?;
+        let names: Vec<String> = apps.iter().filter_map(|app| app.set.clone()).collect();
+        let (targets, parts) = if names.is_empty() {
+            (places.into_iter().flat_map(|(_, members)| members).collect(), Vec::new())
+        } else {
+            let place = |(raw, (cluster, _)): (&raw::Target, &(ClusterKey, _))| {
+                set::place(cluster.clone(), &raw.namespace, &names)
+            };
+            (
+                raw.targets.iter().zip(&places).map(place).collect(),
+                places.into_iter().map(|(_, members)| members).collect(),
+            )
         };
         let promotion = raw.promotion.as_ref().or(self.raw.promotion.as_ref());
         Ok(EnvironmentSpec {
             name: Environment(raw.name.clone()),
             after,
-            targets: raw.targets.iter().map(target).collect::<Result<_, _>>()?,
+            targets,
+            parts,
             promotion: promotion.map(promotion_of).transpose()?,
             gates: raw.gates.as_ref().map(|gates| self.gates(gates)).transpose()?.unwrap_or_default(),
             suspended: raw.suspend,
@@ -317,7 +380,7 @@ fn options(raw: &raw::PullRequest) -> Result<RequestOptions, String> {
 fn pointer(text: &Option<String>, field: &str) -> Result<Option<String>, InvalidSpec> {
     let pointer = given(text);
     let judged = pointer.as_deref().map_or(Ok(()), ready::may_point_at);
-    judged.map(|()| pointer).map_err(|why| InvalidSpec(format!("appRef.{field} {why}")))
+    judged.map(|()| pointer).map_err(|why| InvalidSpec(format!("{field} {why}")))
 }
 
 #[cfg(test)]

@@ -212,6 +212,8 @@ fn own() -> Value {
     });
     // Environments once, strategies twice, references of targets and needs.
     assert_eq!(used, 5, "a rule is about nothing");
+    let one = rule("has(self.appRef) != has(self.apps)", "exactly one of appRef and apps");
+    crd.pointer_mut(SPEC).unwrap()["x-kubernetes-validations"] = json!([one]);
     crd
 }
 

@@ -71,6 +71,8 @@ pub enum Unfit {
     Long,
     #[error("it has blanks, or characters that cannot be seen")]
     Blank,
+    #[error("the revision of a set is written {0}")]
+    Set(String),
     #[error("no image has such a tag or digest: {0}")]
     Image(#[from] kernel::names::image::Error),
 }

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use crate::apps::app::{Sight, TargetKey};
+use crate::pipeline::places;
 use crate::pipeline::promote::Pending;
 use crate::pipeline::spec::Spec;
 use crate::pipeline::{Effect, Pipeline};
@@ -22,7 +23,10 @@ impl Pipeline {
         if !self.own.gone {
             effects.extend(self.follow());
             let judged = match self.own.object.spec.clone() {
-                Ok(spec) => self.judge(now, &spec, &mut effects),
+                Ok(spec) => {
+                    places::see_places(&spec, &self.own.status.draft, &mut self.sights);
+                    self.judge(now, &spec, &mut effects)
+                }
                 Err(why) => {
                     self.own.tell_faulty(now, &format!("its spec cannot be used: {why}"));
                     Vec::new()

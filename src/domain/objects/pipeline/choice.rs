@@ -11,7 +11,6 @@
 //!
 //! Not for what a person reads before saying yes; that is `choosing`.
 
-use crate::apps::ready::form_of_revision;
 use crate::kept::Answers;
 use crate::pipeline::ask::{approval, ticket};
 use crate::pipeline::judge::{self, Sights};
@@ -189,10 +188,9 @@ impl Pipeline {
         let of = (&self.own.status.durable, &self.own.status.draft);
         let untaken = untaken(&self.own.object, of).filter(|(of, _)| of == name);
         let place = spec.environments.iter().position(|one| one.name == *name);
-        let target = place.and_then(|index| spec.environments.get(index)).and_then(|own| own.targets.first());
+        let own = place.and_then(|index| spec.environments.get(index));
         // Nobody can have said yes to what no app can be at: commands refuse it.
-        let has_form =
-            |revision: &Revision| target.is_none_or(|target| form_of_revision(&target.app, &revision.0).is_ok());
+        let has_form = |revision: &Revision| own.is_none_or(|own| spec.may_have(own, revision).is_ok());
         let Some((_, revision)) = untaken.filter(|(_, revision)| has_form(revision)) else { return false };
         if self.is_starting(now) {
             // What it goes back from, and what it is chosen over, is not known before targets were looked at.

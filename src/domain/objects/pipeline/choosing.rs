@@ -2,7 +2,7 @@
 //!
 //! Not for what becomes of it; that is `choice`.
 
-use crate::apps::ready::{Unfit, form_of_revision};
+use crate::apps::ready::Unfit;
 use crate::pipeline::choice::{self, Place};
 use crate::pipeline::judge;
 use crate::pipeline::spec::{Advance, EnvironmentSpec, Object, Spec};
@@ -88,7 +88,7 @@ pub fn choosing(object: &Object, name: &Environment, revision: &Revision) -> Res
     let index = may_choose(spec, &pipeline, name)?;
     let own = spec.environments.get(index).ok_or_else(|| Refusal::First(name.clone(), pipeline.clone()))?;
     if let Some(target) = own.targets.first() {
-        let form = form_of_revision(&target.app, &revision.0);
+        let form = spec.may_have(own, revision);
         form.map_err(|why| Refusal::Form(revision.0.clone(), target.display_name(), why))?;
     }
     nothing_untaken(object, Some(name))?;

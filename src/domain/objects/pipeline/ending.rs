@@ -2,6 +2,7 @@
 //!
 //! Not for what begins and goes on; that is `promote`.
 
+use crate::pipeline::set;
 use crate::pipeline::spec::Spec;
 use crate::pipeline::status::{Ended, EnvironmentStatus, Phase};
 use crate::pipeline::{Effect, Pipeline};
@@ -118,7 +119,14 @@ impl Pipeline {
                     self.take_choice(now, spec, &name, None);
                     self.withdraw(now, &name, "it is the first environment now");
                 }
-                Some(_) => {}
+                // A set of other apps can never be there again.
+                Some(_) => {
+                    let open = self.own.status.draft.environment(&name).and_then(EnvironmentStatus::open);
+                    let is_set = |revision| spec.apps.is_empty() || set::parts(&spec.apps, revision).is_some();
+                    if open.is_some_and(|open| !is_set(&open.revision)) {
+                        self.withdraw(now, &name, "its spec has other apps now");
+                    }
+                }
                 None => {
                     self.take_choice(now, spec, &name, None);
                     self.withdraw(now, &name, "the Pipeline has no such environment any more");

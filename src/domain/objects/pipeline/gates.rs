@@ -10,6 +10,7 @@ use std::time::Duration;
 use crate::apps::app::{Sight, TargetKey};
 use crate::asked::{Answer, AskedGates, Question, Topic};
 use crate::pipeline::judge::{self, Edges, Obstacle, Sights, Stale};
+use crate::pipeline::places;
 use crate::pipeline::spec::{Advance, EnvironmentSpec, Spec};
 use crate::pipeline::status::{Phase, Promotion};
 use crate::pipeline::{Effect, Pipeline};
@@ -320,7 +321,7 @@ impl Pipeline {
         let is_chosen = known.is_some_and(|promotion| promotion.chosen.is_some() && promotion.phase == Phase::Waiting);
         let before = if is_chosen { Vec::new() } else { spec.rests_on(index) };
         let read = before.iter().copied().chain(spec.environments.get(index));
-        let targets = read.flat_map(|environment| environment.targets.clone()).collect();
+        let targets = read.flat_map(EnvironmentSpec::members).cloned().collect();
         // An edge that was purged a moment ago is asked for once more, too.
         self.keeper.edges.retain(|name, _| !before.iter().any(|before| before.name == *name));
         Some(Effect::Recheck(environment.clone(), seq, targets))
@@ -333,9 +334,10 @@ impl Pipeline {
         seq: PromotionSeq,
         fresh: Vec<(TargetKey, Sight)>,
     ) {
-        let fresh: Sights = fresh.into_iter().collect();
+        let mut fresh: Sights = fresh.into_iter().collect();
         let again = self.own.again(now);
         let Ok(spec) = &self.own.object.spec else { return };
+        places::see_places(spec, &self.own.status.draft, &mut fresh);
         let Some(index) = spec.environments.iter().position(|one| one.name == *environment) else { return };
         let known = self.own.status.draft.environment(environment);
         let trails = known.filter(|_| spec.advance == Advance::Stepwise);

@@ -14,6 +14,7 @@ use std::fmt;
 use crate::apps::app::{Present, Sight, TargetKey};
 use crate::apps::leaf::NOT_SYNCED;
 use crate::asked::Topic;
+use crate::pipeline::set;
 use crate::pipeline::spec::{EnvironmentSpec, Spec};
 use crate::pipeline::status::{Cause, EnvironmentStatus, Promotion};
 use kernel::id::{Environment, Revision};
@@ -34,7 +35,7 @@ pub type Edges = BTreeMap<Environment, (Topic, Result<(), Stale>)>;
 
 /// The question about an environment's edge: its workloads, its place and the revision.
 pub fn edge_topic(environment: &EnvironmentSpec, revision: &Revision) -> Topic {
-    Topic::of(&(&environment.purged, &environment.targets, revision))
+    Topic::of(&(&environment.purged, environment.members().collect::<Vec<_>>(), revision))
 }
 
 /// Why an environment is not done at a revision: the first thing that is not as it must be.
@@ -129,6 +130,7 @@ fn judged<'a>(target: &TargetKey, sights: &'a Sights) -> Result<&'a Revision, Wh
     match sights.get(target) {
         None => Err(What::Unknown(name(), NOT_LOOKED_AT.to_owned())),
         Some(Sight::Unknown(why)) => Err(What::Unknown(name(), why.clone())),
+        Some(Sight::Absent) if set::is_place(target) => Err(What::Absent(format!("an app of {}", name()))),
         Some(Sight::Absent) => Err(What::Absent(name())),
         Some(Sight::Present(Present { unready: Some(why), .. })) => Err(What::Unready(name(), why.clone())),
         Some(Sight::Present(Present { revision: Err(why), .. })) => Err(What::Unnamed(name(), why.to_string())),
@@ -237,7 +239,7 @@ pub fn agreed<'a>(
 
 /// Names what a trail of these environments is about.
 pub(super) fn trail_topic(environments: &[&EnvironmentSpec]) -> Topic {
-    let looked_at: Vec<_> = environments.iter().map(|one| (&one.targets, &one.purged)).collect();
+    let looked_at: Vec<_> = environments.iter().map(|one| (one.members().collect::<Vec<_>>(), &one.purged)).collect();
     Topic::of(&looked_at)
 }
 

@@ -31,12 +31,14 @@ pub mod graph;
 pub mod judge;
 pub mod marker;
 pub mod options;
+pub mod places;
 mod promises;
 mod promote;
 pub mod proposal;
 mod propose;
 pub mod remark;
 mod rollback;
+pub mod set;
 mod show;
 pub mod spec;
 pub mod status;
@@ -202,8 +204,7 @@ impl Pipeline {
         let news: Vec<_> = sights.into_iter().filter(|news| !known(news)).collect();
         let spec = self.own.object.spec.as_ref().ok();
         // What is beside an environment says nothing of it.
-        let says_else =
-            |one: &EnvironmentSpec| one.targets.iter().any(|own| news.iter().any(|(target, _)| target == own));
+        let says_else = |one: &EnvironmentSpec| one.members().any(|own| news.iter().any(|(target, _)| target == own));
         self.keeper.outdate(|name| {
             let place = spec.and_then(|spec| spec.environments.iter().position(|one| one.name == *name));
             let rests = spec.zip(place).map(|(spec, place)| (spec.rests_on(place), spec.environments.get(place)));

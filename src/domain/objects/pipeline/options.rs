@@ -3,6 +3,9 @@
 //! None of it tells one request from another. It counts when a request is opened, or taken over by a later promotion; what people
 //! change in it afterwards stays.
 
+use std::collections::BTreeMap;
+use std::fmt;
+
 use crate::form::named;
 
 /// Longest title and longest body that are templates, in bytes.
@@ -38,6 +41,18 @@ pub struct RequestOptions {
     pub body: Option<Template>,
     /// The forge merges it by itself, as soon as its own rules allow that.
     pub auto_merge: Option<MergeMethod>,
+}
+
+/// What of its options a request lacks, and why: [`LABELS`], [`AUTO_MERGE`], and reviewers as they are written.
+pub type Lacks = BTreeMap<String, String>;
+
+pub const LABELS: &str = "labels";
+pub const AUTO_MERGE: &str = "autoMerge";
+
+/// For people.
+pub fn words(lacks: &Lacks) -> Option<String> {
+    let all: Vec<String> = lacks.iter().map(|(what, why)| format!("{what}: {why}")).collect();
+    (!all.is_empty()).then(|| format!("it lacks {}", all.join("; ")))
 }
 
 /// Who is asked for a review.
@@ -80,9 +95,16 @@ enum Piece {
 }
 
 impl RequestOptions {
-    /// Whether something is to be done with a request once it is open.
-    pub fn is_more_than_words(&self) -> bool {
-        !self.labels.is_empty() || !self.reviewers.is_empty() || self.auto_merge.is_some()
+    /// Of what is to be done with a request once it is open, that which it lacks.
+    #[must_use]
+    pub fn lacking(&self, lacks: &Lacks) -> Self {
+        let is_lacking = |what: &str| lacks.contains_key(what);
+        Self {
+            labels: if is_lacking(LABELS) { self.labels.clone() } else { Vec::new() },
+            reviewers: self.reviewers.iter().filter(|one| is_lacking(&one.to_string())).cloned().collect(),
+            auto_merge: self.auto_merge.filter(|_| is_lacking(AUTO_MERGE)),
+            ..self.clone()
+        }
     }
 
     /// Whether there are no more labels and reviewers than may be, and each can be one.
@@ -105,6 +127,15 @@ impl RequestOptions {
             return Err(format!("draft and autoMerge: {why}"));
         }
         Ok(())
+    }
+}
+
+impl fmt::Display for Reviewer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::User(name) => f.write_str(name),
+            Self::Team(name) => write!(f, "{TEAM}{name}"),
+        }
     }
 }
 

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::asked::Topic;
 use crate::form::named;
-use crate::pipeline::options::{MergeMethod, RequestOptions, Reviewer, TEAM, Template, Value};
+use crate::pipeline::options::{Lacks, MergeMethod, RequestOptions, Reviewer, TEAM, Template, Value};
+use crate::pipeline::set;
 use kernel::id::{Environment, PipelineId, PromotionSeq, Revision, digest};
 
 named! {
@@ -89,6 +90,8 @@ pub struct Order {
     pub from: Option<Revision>,
     /// The wanted revision.
     pub revision: Revision,
+    /// The apps that it is a set of; none where there is one app.
+    pub apps: Vec<String>,
     pub repository: Repository,
     /// When the promotion was started, in seconds since the Unix epoch; the commit's date.
     pub started_at: i64,
@@ -98,13 +101,25 @@ pub struct Order {
     pub chosen: Option<String>,
     /// What else is wanted of the request.
     pub options: RequestOptions,
-    /// The request is known to lack some of that.
-    pub is_lacking: bool,
+    /// What its open request is known to lack of that.
+    pub lacks: Lacks,
     /// A person allowed to replace a branch that holds commits of others (ticket `Overwrite`).
     pub overwrite: bool,
 }
 
 impl Order {
+    /// What markers are set to, each with the name that markers have for it: `shop:web`, or `shop:web/api` of an app of a set. A set
+    /// that cannot be read as one is no app's.
+    pub fn marked(&self) -> Vec<(PipelineId, Revision)> {
+        if self.apps.is_empty() {
+            return vec![(self.pipeline.clone(), self.revision.clone())];
+        }
+        let PipelineId { namespace, name } = &self.pipeline;
+        let of = |app: &String| PipelineId { namespace: namespace.clone(), name: format!("{name}/{app}") };
+        let parts = set::parts(&self.apps, &self.revision).unwrap_or_default();
+        parts.into_iter().map(|(app, revision)| (of(app), revision)).collect()
+    }
+
     /// The topic of an answer to it.
     pub fn topic(&self) -> Topic {
         Topic::of(&(self.seq, &self.repository))
@@ -144,8 +159,8 @@ pub struct Request {
     pub number: u64,
     /// The commit at its head, 40 hex digits, where known.
     pub commit: Option<String>,
-    /// What of the options it lacks, in words: the forge would not do that.
-    pub lacks: Option<String>,
+    /// What the forge would not do of its options.
+    pub lacks: Lacks,
 }
 
 /// The outcome of an order.
@@ -182,10 +197,10 @@ impl Proposed {
 /// How an open request stands.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum RequestState {
-    /// It waits for people, and nothing that was tried failed.
+    /// It waits for people.
     Open,
-    /// It waits for people, and lacks some of what is wanted of it. Why, in words.
-    Lacks(String),
+    /// The same, and what it lacked was tried again: what it lacks now.
+    Lacks(Lacks),
     /// It waits for people, and it cannot be made anew though its base has changed. Why, in words.
     Held(String),
     Merged,
@@ -221,12 +236,13 @@ mod tests {
             seq: PromotionSeq(1),
             from: None,
             revision: Revision("1".to_owned()),
+            apps: Vec::new(),
             repository,
             started_at: 0,
             approved_by: None,
             chosen: None,
             options: RequestOptions::default(),
-            is_lacking: false,
+            lacks: Lacks::new(),
             overwrite: false,
         };
         order.branch()

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::asked::Topic;
-use crate::pipeline::options::RequestOptions;
+use crate::pipeline::options::{self, Lacks, RequestOptions};
 use crate::pipeline::promote::Pending;
 use crate::pipeline::proposal::{Order, Proposed, Repository, Request, RequestState};
 use crate::pipeline::spec::{EnvironmentSpec, PromotionSpec, Strategy};
@@ -192,12 +192,13 @@ impl Pipeline {
             seq: promotion.seq,
             from: promotion.from.clone(),
             revision: promotion.revision.clone(),
+            apps: self.own.spec().map(|spec| spec.apps.clone()).unwrap_or_default(),
             repository: repository.clone(),
             started_at: promotion.started_ms.unwrap_or_default() / 1000,
             approved_by: promotion.approval.as_ref().and_then(|approval| approval.by.clone()),
             chosen: promotion.choice(),
             options: self.options(name).cloned().unwrap_or_default(),
-            is_lacking: false,
+            lacks: Lacks::new(),
             overwrite: false,
         }
     }
@@ -233,9 +234,10 @@ impl Pipeline {
         let Some((number, request)) = request.and_then(|request| Some((request.number?, request))) else {
             return Pending::Proposing(None);
         };
-        order.is_lacking = request.lacks.is_some();
+        let lacks = options::words(&request.lacks);
+        order.lacks = request.lacks;
         let Calls { look, held, .. } = self.proposals.about(&order);
-        let held = held.clone().or(request.lacks);
+        let held = held.clone().or(lacks);
         if look.is_due(now) {
             look.asked();
             effects.push(Effect::LookAtProposal(Box::new(order), number));
@@ -321,21 +323,17 @@ impl Pipeline {
             calls.held = None;
         }
         match state {
-            RequestState::Open => self.lacks(order, None),
-            RequestState::Lacks(why) => self.lacks(order, Some(why)),
+            RequestState::Open => {}
+            RequestState::Lacks(lacks) => {
+                let known = self.own.status.draft.environments.get_mut(name);
+                known
+                    .and_then(|known| known.request.as_mut())
+                    .into_iter()
+                    .for_each(|request| request.lacks = lacks.clone());
+            }
             RequestState::Held(why) => self.proposals.about(order).held = Some(why),
             RequestState::Merged => self.merged(name),
             RequestState::Closed => self.abandoned(now, name),
-        }
-    }
-
-    /// What of the options an open request lacks, after it was tried once more or never had to be.
-    fn lacks(&mut self, order: &Order, lacks: Option<String>) {
-        let known = self.own.status.draft.environments.get_mut(&order.environment);
-        if let Some(request) =
-            known.and_then(|known| known.request.as_mut()).filter(|_| order.is_lacking || lacks.is_some())
-        {
-            request.lacks = lacks;
         }
     }
 
@@ -371,8 +369,9 @@ impl Pipeline {
         let names: Vec<Environment> = self.own.status.draft.environments.keys().cloned().collect();
         for name in names {
             let repository = self.repository(&name).cloned();
+            let merges = self.options(&name).is_some_and(|options| options.auto_merge.is_some());
             let Some(known) = self.own.status.draft.environments.get_mut(&name) else { continue };
-            known.part(repository.as_ref());
+            known.part(repository.as_ref(), merges);
             let Some((request, why)) = known.closing.first().cloned() else { continue };
             let durable = self.own.status.durable.environment(&name);
             let Some(promotion) = known.promotion.clone().filter(|_| {
@@ -452,8 +451,14 @@ impl EnvironmentStatus {
     /// From now on a request of this promotion may exist: one that is made, or the open one of an earlier promotion, rewritten. One
     /// elsewhere is set apart: its promotion may have ended in this very moment.
     pub(super) fn expect_request(&mut self, seq: PromotionSeq, repository: &Repository) {
-        let none =
-            || OpenRequest { seq, number: None, url: String::new(), commit: None, lacks: None, repository: None };
+        let none = || OpenRequest {
+            seq,
+            number: None,
+            url: String::new(),
+            commit: None,
+            lacks: Lacks::new(),
+            repository: None,
+        };
         let elsewhere = self.request.take_if(|request| !request.is_in(repository));
         self.closing.extend(elsewhere.map(|request| (request, ELSEWHERE.to_owned())));
         let known = self.request.take();
@@ -477,14 +482,21 @@ impl EnvironmentStatus {
         }
     }
 
-    /// Sets the request apart if no promotion follows, or one elsewhere.
-    fn part(&mut self, repository: Option<&Repository>) {
-        let follows = self.promotion.as_ref().is_some_and(|promotion| promotion.phase < Phase::Landed);
+    /// Sets the request apart if no promotion follows, or one elsewhere. One that the forge may merge by itself does not wait for the next
+    /// promotion to take it over.
+    fn part(&mut self, repository: Option<&Repository>, merges: bool) {
+        let earlier = self.request.as_ref().map(|request| request.seq);
+        let is_left = |promotion: &Promotion| promotion.phase == Phase::Waiting && Some(promotion.seq) != earlier;
+        let next = self.promotion.as_ref().filter(|promotion| promotion.phase < Phase::Landed);
+        let follows = next.is_some_and(|promotion| !(merges && is_left(promotion)));
         let is_here = |request: &OpenRequest| repository.is_some_and(|repository| request.is_in(repository));
         let Some(request) = self.request.take_if(|request| !(follows && is_here(request))) else { return };
         let ended = self.promotion.as_ref().filter(|promotion| !promotion.phase.is_open());
-        let why =
-            ended.map_or_else(|| "the environment gets there without it".to_owned(), |ended| ended.message.clone());
+        let why = match (ended, next) {
+            (Some(ended), _) => ended.message.clone(),
+            (None, Some(next)) => format!("{} is to come in its place", next.revision),
+            (None, None) => "the environment gets there without it".to_owned(),
+        };
         self.closing.push((request, why));
     }
 }

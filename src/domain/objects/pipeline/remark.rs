@@ -49,7 +49,7 @@ fn unread<'a>(
     was: Option<&'a EnvironmentStatus>,
     is: &'a EnvironmentStatus,
 ) -> impl Iterator<Item = Remark> + 'a {
-    let targets = own.targets.iter().zip(&is.targets).enumerate();
+    let targets = own.members().zip(&is.targets).enumerate();
     targets.filter_map(move |(number, (target, said))| {
         let before = was.and_then(|was| was.targets.get(number)).and_then(|before| before.error.as_ref());
         let why = unreadable(said).filter(|why| before != Some(why))?;

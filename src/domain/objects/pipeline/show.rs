@@ -53,7 +53,7 @@ impl Pipeline {
             self.own.status.draft.latest = latest;
         }
         for (environment, pending) in spec.environments.iter().zip(judged) {
-            let targets = environment.targets.iter().map(|target| shown(target, self.sights.get(target))).collect();
+            let targets = environment.members().map(|target| shown(target, self.sights.get(target))).collect();
             let known = self.own.status.draft.environments.entry(environment.name.clone()).or_default();
             known.targets = targets;
             let open = known.promotion.as_mut().filter(|promotion| promotion.phase.is_open());

@@ -30,6 +30,8 @@ pub struct Spec {
     pub suspended: Option<String>,
     /// Environments without a target, which are passed over.
     pub passed_over: Vec<Environment>,
+    /// The names of the apps that move as a set; none where there is one app.
+    pub apps: Vec<String>,
 }
 
 /// The environments that a revision must have passed before it is promoted into another one.
@@ -48,8 +50,10 @@ pub struct EnvironmentSpec {
     pub name: Environment,
     /// Those just before it. None: revisions appear in it.
     pub after: Vec<Environment>,
-    /// The objects that say which revision it is at. At least one.
+    /// What says which revision it is at, an object each, or a place of a set. At least one.
     pub targets: Vec<TargetKey>,
+    /// The objects of each place, in the order of the apps; none where there is one app.
+    pub parts: Vec<Vec<TargetKey>>,
     /// How a revision gets into it. `None`: it is only observed.
     pub promotion: Option<PromotionSpec>,
     /// The conditions of a promotion into it.
@@ -228,7 +232,7 @@ impl Spec {
 
     /// Every object that it wants to know about.
     pub fn targets(&self) -> impl Iterator<Item = &TargetKey> {
-        self.environments.iter().flat_map(|environment| environment.targets.iter().chain(&environment.gates.needs))
+        self.environments.iter().flat_map(|environment| environment.members().chain(&environment.gates.needs))
     }
 }
 

@@ -11,6 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::apps::app::{ClusterRef, TargetKey};
 use crate::form::{At, Count, Filled, Form, In, named};
+use crate::pipeline::options::Lacks;
 use crate::pipeline::proposal::Repository;
 use crate::pipeline::trail::Trail;
 use crate::status::{Approval, Conditions, Late, before_the_first};
@@ -374,8 +375,8 @@ pub struct OpenRequest {
     pub commit: Option<String>,
     /// The options that it lacks, and why.
     // Tried again at each look.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub lacks: Option<String>,
+    #[serde(default, skip_serializing_if = "Lacks::is_empty")]
+    pub lacks: Lacks,
     /// Where it is.
     // `None`: an earlier version made it, where the spec said.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -8,6 +8,7 @@ mod kept;
 mod moves;
 mod remark;
 mod rollback;
+mod sets;
 mod view;
 
 use std::time::Duration;
@@ -20,7 +21,7 @@ use crate::asked::Opening;
 use crate::gates::{Freeze, VerdictSource};
 use crate::kept::Answers;
 use crate::owned::{Effect as Own, Event as Life};
-use crate::pipeline::options::RequestOptions;
+use crate::pipeline::options::{Lacks, RequestOptions};
 use crate::pipeline::proposal::{ForgeKind, Repository, Request};
 use kernel::id::{PipelineId, Revision};
 use notices::notice::Kind;
@@ -51,6 +52,7 @@ fn environment(name: &str, targets: &[&str], manual: bool) -> EnvironmentSpec {
         suspended: false,
         purged: None,
         stalled_after: Duration::from_hours(1),
+        parts: Vec::new(),
         rollback: None,
     }
 }
@@ -72,6 +74,7 @@ fn spec(manual: bool) -> Spec {
         advance: Advance::Latest,
         suspended: None,
         passed_over: Vec::new(),
+        apps: Vec::new(),
     }
 }
 
@@ -254,8 +257,9 @@ impl Story {
             started_at: 0,
             approved_by: None,
             chosen: None,
+            apps: Vec::new(),
             options: RequestOptions::default(),
-            is_lacking: false,
+            lacks: Lacks::new(),
             overwrite: false,
         })
     }
@@ -386,7 +390,12 @@ fn a_closed_request_is_not_made_again_without_a_yes() {
     let mut story = Story::new(by_request());
     story.show("staging", at("2"));
     assert!(matches!(&story.asked[..], [.., Effect::Propose(order)] if order.seq == PromotionSeq(1)));
-    let request = Request { url: "https://git.example.com/pull/7".to_owned(), number: 7, commit: None, lacks: None };
+    let request = Request {
+        url: "https://git.example.com/pull/7".to_owned(),
+        number: 7,
+        commit: None,
+        lacks: Default::default(),
+    };
     story.feed(Event::Proposed(story.order(1), Proposed::Open(request)));
     assert_eq!(story.phase(), Some(Phase::Proposed));
     story.asked.clear();

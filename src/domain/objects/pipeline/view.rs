@@ -11,6 +11,7 @@ use crate::apps::app::{NoRevision, Present, Sight, TargetKey};
 use crate::kept::unjudged;
 use crate::pipeline::choice;
 use crate::pipeline::judge::{self, Sights};
+use crate::pipeline::places;
 use crate::pipeline::show;
 use crate::pipeline::spec::{EnvironmentSpec, Object, Spec};
 use crate::pipeline::status::{ConditionKind, Ended, EnvironmentStatus, Promotion, Status, TargetStatus, Waiting};
@@ -174,15 +175,16 @@ pub(super) fn remembered(spec: &Spec, status: &Status) -> Sights {
     let mut sights = Sights::new();
     for environment in &spec.environments {
         let known = status.environment(&environment.name).map(|known| known.targets.as_slice()).unwrap_or_default();
-        if known.len() != environment.targets.len() {
+        if known.len() != environment.members().count() {
             continue;
         }
-        for (target, said) in environment.targets.iter().zip(known) {
+        for (target, said) in environment.members().zip(known) {
             if said.cluster_app_ref.cluster_ref == target.cluster.reference() {
                 sights.insert(target.clone(), sight(target, said));
             }
         }
     }
+    places::see_places(spec, status, &mut sights);
     sights
 }
 
@@ -206,7 +208,7 @@ fn targets(environment: &EnvironmentSpec, sights: &Sights) -> Vec<TargetView> {
         let TargetStatus { ready, revision, error, message, .. } = show::shown(target, sights.get(target));
         TargetView { name: target.display_name(), revision, ready, error: message.or(error) }
     };
-    environment.targets.iter().map(shown).collect()
+    environment.members().map(shown).collect()
 }
 
 fn revisions(environment: &EnvironmentSpec, sights: &Sights) -> Vec<Revision> {

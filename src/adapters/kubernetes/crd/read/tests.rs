@@ -2,6 +2,7 @@ use std::time::Duration;
 
 use objects::apps::app::{ClusterKey, LeafId, LeafKind};
 use objects::pipeline::options::MergeMethod;
+use objects::pipeline::set;
 use objects::pipeline::spec::Advance;
 use serde_json::{Value, json};
 
@@ -123,6 +124,40 @@ fn what_a_team_wants_of_its_requests_is_read_or_refused_by_its_field() {
         let refused = strategy(more).expect_err(words).to_string();
         assert!(refused.contains(words), "{refused}");
     }
+}
+
+#[test]
+fn several_apps_are_one_set_in_each_place() {
+    let app = |name: &str| json!({"name": name, "appRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": format!("shop-{name}")}});
+    let set = |apps: Value| {
+        let mut document = example();
+        document["spec"].as_object_mut().unwrap().remove("appRef");
+        document["spec"]["apps"] = apps;
+        object(&document.to_string()).unwrap().spec
+    };
+    let spec = set(json!([app("api"), app("web")])).unwrap();
+    assert_eq!(spec.apps, ["api", "web"]);
+    let prod = &spec.environments[1];
+    let said: Vec<String> = prod.targets.iter().map(TargetKey::display_name).collect();
+    assert_eq!(said, ["prod/api+web", "eu-1/prod/api+web"]);
+    let members: Vec<String> = prod.members().map(TargetKey::display_name).collect();
+    assert_eq!(members, ["prod/shop-api", "prod/shop-web", "eu-1/prod/shop-api", "eu-1/prod/shop-web"]);
+    assert!(spec.targets().all(|target| !set::is_place(target)), "what is watched are objects");
+    for (apps, words) in [
+        (json!([app("api")]), "apps has 1: 2 to 10, or one appRef"),
+        (json!([app("api"), app("api")]), "two apps are named api"),
+        (json!([app("api"), app("a=b")]), "is no name"),
+        (
+            json!([app("api"), {"name": "web", "appRef": {"apiVersion": "v1", "kind": "Secret", "name": "x"}}]),
+            "apps.web: a Secret",
+        ),
+        (Value::Null, "exactly one of appRef and apps"),
+    ] {
+        let refused = set(apps).expect_err(words).to_string();
+        assert!(refused.contains(words), "{refused}");
+    }
+    let both = with("/apps", json!([app("api"), app("web")])).spec.expect_err("both").to_string();
+    assert!(both.contains("exactly one of appRef and apps"), "{both}");
 }
 
 #[test]

@@ -79,7 +79,7 @@ fn full() -> Status {
         number: Some(17),
         url: "https://git.example.com/17".to_owned(),
         commit: Some("abc".to_owned()),
-        lacks: None,
+        lacks: Default::default(),
         repository: Some(repository),
     };
     let environment = EnvironmentStatus {

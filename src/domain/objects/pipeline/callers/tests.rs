@@ -166,7 +166,7 @@ fn what_came_of_it_is_read_from_the_newest_promotion_of_that_revision() {
         number: Some(1),
         url: "https://git.example.com/1".into(),
         commit: None,
-        lacks: None,
+        lacks: Default::default(),
         repository: None,
     };
     let of = |revision, phase, request| {

@@ -1,6 +1,7 @@
 //! An answer belongs to what was asked: what another spec asked says nothing about this one.
 
 use super::*;
+use crate::pipeline::options::MergeMethod;
 use kernel::names::workload_name::WorkloadName;
 
 fn change_spec(story: &mut Story, change: impl FnOnce(&mut Spec)) {
@@ -113,7 +114,12 @@ fn an_edge_is_fresh_for_the_workloads_that_were_asked_about() {
 fn proposed() -> Story {
     let mut story = Story::new(by_request());
     story.show("staging", at("2"));
-    let request = Request { url: "https://git.example.com/pull/7".to_owned(), number: 7, commit: None, lacks: None };
+    let request = Request {
+        url: "https://git.example.com/pull/7".to_owned(),
+        number: 7,
+        commit: None,
+        lacks: Default::default(),
+    };
     story.feed(Event::Proposed(story.order(1), Proposed::Open(request)));
     assert_eq!(story.phase(), Some(Phase::Proposed));
     story.asked.clear();
@@ -152,7 +158,12 @@ fn a_request_that_is_made_where_the_spec_no_longer_says_is_closed_when_that_is_k
     change_spec(&mut story, |spec| repository(spec).url.push_str("-new"));
     story.feed(Event::Withdrawn(order.clone()));
     story.asked.clear();
-    let request = Request { url: "https://git.example.com/pull/7".to_owned(), number: 7, commit: None, lacks: None };
+    let request = Request {
+        url: "https://git.example.com/pull/7".to_owned(),
+        number: 7,
+        commit: None,
+        lacks: Default::default(),
+    };
     story.feed(Event::Proposed(order, Proposed::Open(request)));
     assert!(matches!(&story.asked[..], [Effect::Withdraw(_, Some(7), _)]), "{:?}", story.asked);
 }
@@ -203,15 +214,19 @@ fn a_yes_replaces_the_commits_that_it_was_asked_about_and_no_others() {
     assert!(!story.asked.iter().any(|asked| matches!(asked, Effect::Propose(_))), "{:?}", story.asked);
 }
 
+fn lacking(what: &[(&str, &str)]) -> Lacks {
+    what.iter().map(|(what, why)| ((*what).to_owned(), (*why).to_owned())).collect()
+}
+
 #[test]
 fn what_a_request_lacks_is_said_and_tried_at_each_look_until_it_is_there() {
     let mut story = Story::new(by_request());
     story.show("staging", at("2"));
-    let lacks = Some("eve is no member".to_owned());
+    let lacks = lacking(&[("eve", "no member"), ("labels", "no right")]);
     let request = Request { url: "https://git.example.com/pull/7".to_owned(), number: 7, commit: None, lacks };
     story.feed(Event::Proposed(story.order(1), Proposed::Open(request)));
     let said = |story: &Story| story.condition("PullRequestOpen").map(str::to_owned).unwrap_or_default();
-    assert!(said(&story).contains("eve is no member"), "{}", said(&story));
+    assert!(said(&story).contains("it lacks eve: no member; labels: no right"), "{}", said(&story));
     let look = |story: &mut Story| {
         story.asked.clear();
         story.pass(Duration::from_mins(2));
@@ -219,16 +234,40 @@ fn what_a_request_lacks_is_said_and_tried_at_each_look_until_it_is_there() {
         order.clone()
     };
     let first = look(&mut story);
-    assert!(first.is_lacking);
-    story.feed(Event::ProposalSeen(first, RequestState::Lacks("bob has no access".to_owned())));
-    assert!(said(&story).contains("bob has no access") && !said(&story).contains("eve"), "{}", said(&story));
+    assert_eq!(first.lacks.len(), 2);
+    // A look that tried nothing, as while git does not answer, says nothing of what it lacks.
+    story.feed(Event::ProposalSeen(first, RequestState::Open));
     let second = look(&mut story);
-    // A forge that cannot be read says nothing of what it lacks.
-    story.feed(Event::ProposalSeen(second.clone(), RequestState::Held("others' commits".to_owned())));
-    story.feed(Event::ProposalSeen(second, RequestState::Open));
-    assert!(!said(&story).contains("bob"), "{}", said(&story));
+    assert_eq!(second.lacks.len(), 2);
+    story.feed(Event::ProposalSeen(second, RequestState::Lacks(lacking(&[("eve", "no access")]))));
+    assert!(said(&story).contains("no access") && !said(&story).contains("labels"), "{}", said(&story));
     let third = look(&mut story);
-    assert!(!third.is_lacking, "it is wanted no more");
-    story.feed(Event::ProposalSeen(third, RequestState::Open));
-    assert_eq!(story.phase(), Some(Phase::Proposed));
+    story.feed(Event::ProposalSeen(third, RequestState::Lacks(Lacks::new())));
+    assert!(!said(&story).contains("it lacks"), "{}", said(&story));
+    let fourth = look(&mut story);
+    assert_eq!(fourth.lacks, Lacks::new(), "it is wanted no more");
+}
+
+/// Nobody wants what the forge may merge any more, so it does not stay open until the next one may start.
+#[test]
+fn a_request_that_its_forge_may_merge_does_not_wait_to_be_taken_over() {
+    for merges in [false, true] {
+        let mut spec = by_request();
+        spec.environments[1].gates.soak = Duration::from_mins(30);
+        if let Some(Strategy::PullRequest(_, options)) =
+            spec.environments[1].promotion.as_mut().map(|how| &mut how.strategy)
+        {
+            options.auto_merge = merges.then_some(MergeMethod::Merge);
+        }
+        let mut story = Story::new(spec);
+        story.show("staging", at("2"));
+        story.pass(31 * MINUTE);
+        let request = Request { url: String::new(), number: 7, commit: None, lacks: Lacks::new() };
+        story.feed(Event::Proposed(story.order(1), Proposed::Open(request)));
+        story.asked.clear();
+        story.show("staging", at("3"));
+        story.pass(MINUTE);
+        let closed = story.asked.iter().any(|asked| matches!(asked, Effect::Withdraw(_, Some(7), _)));
+        assert_eq!(closed, merges, "{:?}", story.asked);
+    }
 }

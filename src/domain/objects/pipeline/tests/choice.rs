@@ -203,8 +203,12 @@ fn what_is_newer_waits_for_a_choice_on_its_way_and_not_for_ever() {
 fn a_request_for_what_was_chosen_is_not_taken_for_merged_and_says_what_it_is() {
     let mut story = Story::new(by_request());
     story.show("staging", at("2"));
-    let request =
-        |number| Request { url: format!("https://git.example.com/pull/{number}"), number, commit: None, lacks: None };
+    let request = |number| Request {
+        url: format!("https://git.example.com/pull/{number}"),
+        number,
+        commit: None,
+        lacks: Default::default(),
+    };
     story.feed(Event::Proposed(story.order(1), Proposed::Open(request(7))));
     story.asked.clear();
     // Prod is at 1, and a request for 2 is open.

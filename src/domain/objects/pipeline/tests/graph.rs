@@ -123,7 +123,12 @@ fn an_open_promotion_ends_when_one_of_those_before_it_went_elsewhere() {
     story.pass(MINUTE);
     deploy(&mut story, "eu", "2");
     deploy(&mut story, "us", "2");
-    let request = Request { url: "https://git.example.com/pull/7".to_owned(), number: 7, commit: None, lacks: None };
+    let request = Request {
+        url: "https://git.example.com/pull/7".to_owned(),
+        number: 7,
+        commit: None,
+        lacks: Default::default(),
+    };
     story.feed(Event::Proposed(story.order(1), Proposed::Open(request)));
     story.asked.clear();
     story.show("us", at("1"));
@@ -160,7 +165,12 @@ fn proposed() -> Story {
     story.pass(MINUTE);
     deploy(&mut story, "eu", "2");
     deploy(&mut story, "us", "2");
-    let request = Request { url: "https://git.example.com/pull/7".to_owned(), number: 7, commit: None, lacks: None };
+    let request = Request {
+        url: "https://git.example.com/pull/7".to_owned(),
+        number: 7,
+        commit: None,
+        lacks: Default::default(),
+    };
     story.feed(Event::Proposed(story.order(1), Proposed::Open(request)));
     story.show("dev", at("3"));
     story.pass(MINUTE);

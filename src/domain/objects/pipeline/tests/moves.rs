@@ -24,7 +24,12 @@ fn started(story: &Story) -> Vec<&str> {
 fn a_promotion_that_the_head_takes_back_is_told_as_withdrawn() {
     let mut story = Story::new(by_request());
     story.show("staging", at("2"));
-    let request = Request { url: "https://git.example.com/pull/7".to_owned(), number: 7, commit: None, lacks: None };
+    let request = Request {
+        url: "https://git.example.com/pull/7".to_owned(),
+        number: 7,
+        commit: None,
+        lacks: Default::default(),
+    };
     story.feed(Event::Proposed(story.order(1), Proposed::Open(request)));
     story.asked.clear();
     story.show("staging", at("1"));
@@ -176,7 +181,8 @@ fn a_forge_that_refuses_is_asked_again_at_once_when_the_secret_for_it_changes() 
     assert_eq!(proposals(&story), before);
     story.feed(Event::SecretChanged("forge".to_owned()));
     assert_eq!(proposals(&story), before + 1);
-    let request = Request { number: 7, url: "https://git.example.com/7".to_owned(), commit: None, lacks: None };
+    let request =
+        Request { number: 7, url: "https://git.example.com/7".to_owned(), commit: None, lacks: Default::default() };
     story.feed(Event::Proposed(story.order(1), Proposed::Open(request)));
     assert_eq!(followed(&story), Some(Vec::new()), "it is read when it is used");
 }

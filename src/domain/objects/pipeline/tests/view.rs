@@ -159,7 +159,12 @@ fn a_pull_request_is_shown_until_it_is_merged_or_closed() {
     assert_eq!(story.words(), said(Asks::Overwrite.words(), &overwrite));
     let ticket = story.ticket();
     story.change(|object| object.answers.approve = ticket);
-    let request = Request { url: "https://git.example.com/pull/7".to_owned(), number: 7, commit: None, lacks: None };
+    let request = Request {
+        url: "https://git.example.com/pull/7".to_owned(),
+        number: 7,
+        commit: None,
+        lacks: Default::default(),
+    };
     story.feed(Event::Proposed(story.order(1), Proposed::Open(request)));
     let next = "merge https://git.example.com/pull/7; a closed one is made again only after a yes";
     assert_eq!(story.words(), said("its pull request is open: https://git.example.com/pull/7", next));
