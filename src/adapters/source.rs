@@ -14,10 +14,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use forge::Http;
+use forge::app::{Apps, Rights};
 use forge::git::{Bounds, Node, NotAnId, Oid, Remote, Snapshot};
 use forge::keys::{GitKeys, NoKeys};
 
 use purge::ports::PortError;
+
+use super::clock::SystemClock;
 
 const MIB: usize = 1024 * 1024;
 
@@ -87,11 +90,13 @@ pub async fn fetch(http: Arc<dyn Http>, wanted: &Wanted<'_>) -> Result<Fetched, 
     let Wanted { url, revision, reference, secret, into } = *wanted;
     let commit: Oid = revision.parse()?;
     let keys = secret.map(keys).transpose()?.unwrap_or_default();
+    let apps = Apps::new(Arc::new(SystemClock::default()), Rights::Read);
     let failed = |what: &'static str| move |error| Unfetched::File(what, error, into.to_owned());
     fs::create_dir_all(into).map_err(failed("make folder"))?;
     if fs::read_dir(into).map_err(failed("read folder"))?.next().is_some() {
         return Err(Unfetched::NotEmpty(into.to_owned()));
     }
+    let keys = keys.opened(&apps, Arc::clone(&http), url).await?;
     let remote = Remote::new(http, url, keys.credentials.as_ref(), keys.authorities)?;
     let scratch = scratch(into).map_err(failed("make a scratch file beside"))?;
     write(&remote.bounded(BOUNDS).snapshot(commit, reference, scratch).await?, into)

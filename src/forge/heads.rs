@@ -4,7 +4,8 @@
 //! - Whose turn it is, and what rests, is the [`keeper`](crate::keeper)'s; a look at what rests ends at once, without a request.
 //! - Each look has 25 seconds and 4 MiB. It is made on a thread of the blocking pool: an encrypted connection and the list of
 //!   10,000 refs take milliseconds, which an actor's thread does not have.
-//! - Credentials are read for each look and kept by no one. What is remembered is which URLs speak v2.
+//! - Credentials are read for each look and kept by no one, but the tokens of GitHub Apps ([`app`](crate::app)). What else is remembered
+//!   is which URLs speak v2.
 //!
 //! Not for when a Repo looks, nor for what follows from a commit; that is the machine. Nor for whom we may connect to; that is
 //! [`Http`].
@@ -24,6 +25,7 @@ use purge::ports::{PortError, Retry};
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 
+use crate::app::{Apps, Rights};
 use crate::git::{Bounds, Oid, Ref, Refs, Remote};
 use crate::keeper::{Errand, Keeper, NoTurn, Purpose, Turn};
 use crate::keys::GitKeys;
@@ -60,6 +62,7 @@ struct Shared {
     http: Arc<dyn Http>,
     secrets: Arc<dyn Secrets>,
     keeper: Arc<Keeper>,
+    apps: Apps,
     patience: Patience,
     /// URLs whose server speaks v2.
     known: Mutex<BTreeSet<String>>,
@@ -68,7 +71,8 @@ struct Shared {
 impl GitHeads {
     /// Hosts that can be reached by `http`, which judges whom we may talk to.
     pub fn new(http: Arc<dyn Http>, secrets: Arc<dyn Secrets>, keeper: Arc<Keeper>, patience: Patience) -> Self {
-        Self(Arc::new(Shared { http, secrets, keeper, patience, known: Mutex::default() }))
+        let apps = Apps::new(keeper.clock(), Rights::Read);
+        Self(Arc::new(Shared { http, secrets, keeper, apps, patience, known: Mutex::default() }))
     }
 }
 
@@ -122,7 +126,8 @@ impl GitHeads {
             Some(name) => keys(&*shared.secrets, &repo.namespace, name, &source.url).await?,
             None => GitKeys::default(),
         };
-        let key = shared.keeper.key(&repo.namespace, keys.credentials.as_ref());
+        let proof = Some((&keys.credentials, &keys.app)).filter(|(known, app)| known.is_some() || app.is_some());
+        let key = shared.keeper.key(&repo.namespace, proof);
         let errand = Errand {
             purpose: A::PURPOSE,
             namespace: repo.namespace.clone(),
@@ -159,17 +164,19 @@ impl<A: Asking> Look<A> {
         let Self { shared, turn, url, keys, question } = self;
         let witness = Witness::of(&shared.http);
         let http = Arc::clone(&witness) as Arc<dyn Http>;
-        let remote = Remote::new(http, &url, keys.credentials.as_ref(), keys.authorities).map_err(unresolved)?;
-        let remote = remote.bounded(A::BOUNDS);
-        // Of a server that is known to speak v2 it is not known what else it can do.
-        let is_known = A::PURPOSE == Purpose::Look && shared.known().contains(&url);
-        let remote = if is_known { remote.speaking_v2() } else { remote };
-        let answer = timeout(shared.patience.look, question.answer(&remote)).await;
-        let (answer, outcome) = match answer {
-            Ok(answer) => {
-                shared.remember(&url, remote.speaks_v2());
-                (answer, witness.outcome())
-            }
+        let look = async {
+            let keys = keys.clone().opened(&shared.apps, Arc::clone(&http), &url).await.map_err(unresolved)?;
+            let remote = Remote::new(http, &url, keys.credentials.as_ref(), keys.authorities).map_err(unresolved)?;
+            let remote = remote.bounded(A::BOUNDS);
+            // Of a server that is known to speak v2 it is not known what else it can do.
+            let is_known = A::PURPOSE == Purpose::Look && shared.known().contains(&url);
+            let remote = if is_known { remote.speaking_v2() } else { remote };
+            let answer = question.answer(&remote).await;
+            shared.remember(&url, remote.speaks_v2());
+            answer
+        };
+        let (answer, outcome) = match timeout(shared.patience.look, look).await {
+            Ok(answer) => (answer, witness.outcome()),
             Err(_elapsed) => {
                 let why = format!("no whole answer within {} s", shared.patience.look.as_secs_f32());
                 let said = format!("{} {url}: {why}", A::ATTEMPT);
@@ -178,6 +185,9 @@ impl<A: Asking> Look<A> {
         };
         // Those who share what rests say the same of it, whichever of them found that out. Words that change from look to look would
         // be written to the API server each time.
+        if answer.as_ref().is_err_and(|unresolved| unresolved.lasting) {
+            keys.forget(&shared.apps, &url);
+        }
         let is_shared = matches!(outcome, Outcome::Unreachable(_) | Outcome::AsksForRest(..));
         let resting = turn.ended(answer.is_ok(), outcome);
         witness.spare().into_iter().for_each(|rest| turn.spare(rest));

@@ -123,6 +123,11 @@ impl Keeper {
         Arc::new(Self { clock, numbers: RandomState::new(), state: Mutex::default() })
     }
 
+    /// The clock that pauses are measured by.
+    pub(crate) fn clock(&self) -> Arc<dyn Clock> {
+        Arc::clone(&self.clock)
+    }
+
     /// The git hosts that rest, in words.
     pub fn troubles(&self) -> Vec<String> {
         self.lock().rests.hosts(self.clock.now())

@@ -1,12 +1,26 @@
 //! What a Secret holds for a repository: keys as in Secrets of the Weave GitOps pipeline controller and of Flux.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use objects::pipeline::proposal::{ForgeKind, Order};
 use purge::ports::PortError;
 
-use crate::Authorities;
-use crate::git::Credentials;
+use crate::app::{self, App, Apps};
+use crate::git::{Credentials, Signer};
+use crate::signer::NoSigner;
+use crate::{Authorities, Http};
+
+/// The keys of a GitHub App, as Flux has them
+/// (<https://fluxcd.io/flux/components/source/gitrepositories/#github>).
+const APP_ID: &str = "githubAppID";
+const APP_INSTALLATION: &str = "githubAppInstallationID";
+const APP_OWNER: &str = "githubAppInstallationOwner";
+const APP_KEY: &str = "githubAppPrivateKey";
+const APP_BASE: &str = "githubAppBaseURL";
+
+/// The user of git whose password is the token of an installation.
+const APP_USER: &str = "x-access-token";
 
 /// What opens a repository and its forge.
 pub(crate) struct Keys {
@@ -16,32 +30,85 @@ pub(crate) struct Keys {
     pub(crate) token: String,
     /// The certificate authorities trusted for the server, beside the system's.
     pub(crate) authorities: Option<Authorities>,
+    /// What signs its commits.
+    pub(crate) signer: Option<Signer>,
 }
 
-impl Keys {
+/// What a Secret holds for promotions.
+pub(crate) struct Content {
+    pub(crate) proof: Proof,
+    authorities: Option<Authorities>,
+    signer: Option<Signer>,
+}
+
+/// What proves to a forge who we are.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(crate) enum Proof {
+    /// It is known: for git, and for the API.
+    Known(Credentials, String),
+    /// It is asked for.
+    App(App),
+}
+
+impl Content {
     /// Reads the content of a Secret.
     ///
     /// # Errors
     /// Lasting: something is missing or is no text.
     pub(crate) fn of(secret: &BTreeMap<String, Vec<u8>>, order: &Order) -> Result<Self, PortError> {
-        let text = |key: &'static str| match secret.get(key).map(|value| std::str::from_utf8(value)) {
-            None => Ok(None),
-            // A line break at the end is what `echo` and editors add.
-            Some(Ok(value)) => {
-                Ok(Some(value.trim_end_matches(['\n', '\r']).to_owned()).filter(|value| !value.is_empty()))
+        Self::read(secret, order.repository.forge).map_err(|why| refused(order, &why.to_string()))
+    }
+
+    fn read(secret: &BTreeMap<String, Vec<u8>>, forge: ForgeKind) -> Result<Self, NoKeys> {
+        let [token, user, password] = ["token", "username", "password"].map(|key| text(secret, key));
+        let (token, user, password) = (token?, user?, password?);
+        let known = [("token", &token), ("username", &user), ("password", &password)];
+        let app = app(secret, &known)?;
+        let proof = match (app, token, user, password) {
+            (Some(_), ..) if forge != ForgeKind::GitHub => return Err(NoKeys::NotGitHub),
+            (Some(app), ..) => Proof::App(app),
+            (None, None, ..) => return Err(NoKeys::NoToken),
+            (None, Some(token), user, Some(password)) => {
+                Proof::Known(Credentials::Basic { user: user.unwrap_or_else(|| "git".to_owned()), password }, token)
             }
-            Some(Err(_not_text)) => Err(refused(order, &format!("its key {key} is no text"))),
-        };
-        let token = text("token")?.ok_or_else(|| refused(order, "it has no key token, which the forge's API needs"))?;
-        let git = match (text("username")?, text("password")?) {
-            (user, Some(password)) => Credentials::Basic { user: user.unwrap_or_else(|| "git".to_owned()), password },
-            (None, None) if order.repository.forge == ForgeKind::BitbucketServer => Credentials::Bearer(token.clone()),
+            (None, Some(token), None, None) if forge == ForgeKind::BitbucketServer => {
+                Proof::Known(Credentials::Bearer(token.clone()), token)
+            }
             // Beside a token GitHub, GitLab and Gitea take any name; GitLab's own documents say oauth2.
-            (user, None) => {
-                Credentials::Basic { user: user.unwrap_or_else(|| "oauth2".to_owned()), password: token.clone() }
+            (None, Some(token), user, None) => {
+                let user = user.unwrap_or_else(|| "oauth2".to_owned());
+                Proof::Known(Credentials::Basic { user, password: token.clone() }, token)
             }
         };
-        Ok(Self { git, token, authorities: Authorities::of(secret) })
+        let signer = match (text(secret, "signingKey")?, text(secret, "committer")?) {
+            (Some(key), committer) => Some(Signer::of(&key, committer)?),
+            (None, Some(_)) => return Err(NoSigner::NoKey.into()),
+            (None, None) => None,
+        };
+        Ok(Self { proof, authorities: Authorities::of(secret), signer })
+    }
+
+    /// What opens the repository at this URL, with a token of the App where there is one.
+    ///
+    /// # Errors
+    /// There is no such token; lasting where a person must change something.
+    pub(crate) async fn keys(&self, apps: &Apps, http: Arc<dyn Http>, url: &str) -> Result<Keys, PortError> {
+        let Self { proof, authorities, signer } = self;
+        let (git, token) = match proof {
+            Proof::Known(git, token) => (git.clone(), token.clone()),
+            Proof::App(app) => {
+                let token = apps.token(http, app, url, authorities.as_ref()).await?;
+                (with_token(token.clone()), token)
+            }
+        };
+        Ok(Keys { git, token, authorities: authorities.clone(), signer: signer.clone() })
+    }
+
+    /// Forgets the token of its App with which something failed for good.
+    pub(crate) fn forget(&self, apps: &Apps, url: &str) {
+        if let Proof::App(app) = &self.proof {
+            apps.forget(app, url);
+        }
     }
 }
 
@@ -51,11 +118,50 @@ fn refused(order: &Order, why: &str) -> PortError {
     PortError::lasting(format!("failed to use Secret {}/{name}", order.pipeline.namespace), why)
 }
 
+/// The value of a key, if it has one.
+fn text(secret: &BTreeMap<String, Vec<u8>>, key: &str) -> Result<Option<String>, NoKeys> {
+    match secret.get(key).map(|value| std::str::from_utf8(value)) {
+        None => Ok(None),
+        // A line break at the end is what `echo` and editors add.
+        Some(Ok(value)) => Ok(Some(value.trim_end_matches(['\n', '\r']).to_owned()).filter(|value| !value.is_empty())),
+        Some(Err(_not_text)) => Err(NoKeys::NotText(key.to_owned())),
+    }
+}
+
+/// The App that a Secret names, if it names one, and nothing else beside it.
+fn app(secret: &BTreeMap<String, Vec<u8>>, others: &[(&'static str, &Option<String>)]) -> Result<Option<App>, NoKeys> {
+    let [id, installation, owner, key, base] =
+        [APP_ID, APP_INSTALLATION, APP_OWNER, APP_KEY, APP_BASE].map(|key| text(secret, key));
+    let (id, installation, owner, key, base) = (id?, installation?, owner?, key?, base?);
+    if [&id, &installation, &owner, &key, &base].iter().all(|value| value.is_none()) {
+        return Ok(None);
+    }
+    if let Some((other, _)) = others.iter().find(|(_, value)| value.is_some()) {
+        return Err(NoKeys::Both(other));
+    }
+    if owner.is_some() {
+        return Err(NoKeys::Owner);
+    }
+    let number = |name, value: Option<String>| {
+        let value = value.ok_or(NoKeys::Missing(name))?;
+        value.trim().parse().map_err(|_no_number| NoKeys::NoNumber(name))
+    };
+    let (id, installation) = (number(APP_ID, id)?, number(APP_INSTALLATION, installation)?);
+    let key = app::Key::of(&key.ok_or(NoKeys::Missing(APP_KEY))?).ok_or(NoKeys::NoRsaKey)?;
+    Ok(Some(App { id, installation, key, base }))
+}
+
+fn with_token(token: String) -> Credentials {
+    Credentials::Basic { user: APP_USER.to_owned(), password: token }
+}
+
 /// What opens a repository to git alone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GitKeys {
     /// `username` and `password`, or `bearerToken`, or a `token` as promotions have it.
     pub credentials: Option<Credentials>,
+    /// What gives a token in their place.
+    pub app: Option<App>,
     /// The certificate authorities trusted for the server, beside the system's.
     pub authorities: Option<Authorities>,
 }
@@ -67,29 +173,65 @@ pub enum NoKeys {
     NotText(String),
     #[error("it has a username, but neither password nor token")]
     NoPassword,
+    #[error("it has no key token, which the forge's API needs, and no keys of a GitHub App")]
+    NoToken,
     #[error("it has a key for SSH, which is not spoken; username and password, or bearerToken, are understood")]
     Ssh,
-    #[error("it has none of the keys username and password, bearerToken, token, caFile, ca.crt")]
+    #[error(
+        "it has none of the keys username and password, bearerToken, token, caFile, ca.crt, nor those of a GitHub App: {APP_ID}, \
+         {APP_INSTALLATION}, {APP_KEY}"
+    )]
     None,
+    #[error("it has keys of a GitHub App, but no key {0}")]
+    Missing(&'static str),
+    #[error("its key {0} is no number")]
+    NoNumber(&'static str),
+    #[error(
+        "its key {APP_KEY} is no RSA private key in PEM, as GitHub gives it out: from BEGIN to END, without a passphrase"
+    )]
+    NoRsaKey,
+    #[error(
+        "its key {APP_OWNER} is not read: put the installation's number, which ends the address of its settings page, into {APP_INSTALLATION}"
+    )]
+    Owner,
+    #[error(
+        "it has the keys of a GitHub App, and a key {0}: only one of them can prove who we are, so remove the other"
+    )]
+    Both(&'static str),
+    #[error("it has the keys of a GitHub App, which opens GitHub alone: put a token there")]
+    NotGitHub,
+    #[error(transparent)]
+    Signer(#[from] NoSigner),
 }
 
 impl GitKeys {
     /// The keys of a Secret that are read.
-    pub const KEYS: [&str; 7] = ["username", "password", "bearerToken", "token", "caFile", "ca.crt", "identity"];
+    pub const KEYS: [&str; 12] = [
+        "username",
+        "password",
+        "bearerToken",
+        "token",
+        "caFile",
+        "ca.crt",
+        "identity",
+        APP_ID,
+        APP_INSTALLATION,
+        APP_OWNER,
+        APP_KEY,
+        APP_BASE,
+    ];
 
     /// Reads the content of a Secret.
     ///
     /// # Errors
     /// Something is missing, is no text, or cannot be used.
     pub fn of(secret: &BTreeMap<String, Vec<u8>>) -> Result<Self, NoKeys> {
-        let text = |key: &str| match secret.get(key).map(|value| std::str::from_utf8(value)) {
-            None => Ok(None),
-            Some(Ok(value)) => {
-                Ok(Some(value.trim_end_matches(['\n', '\r']).to_owned()).filter(|value| !value.is_empty()))
-            }
-            Some(Err(_not_text)) => Err(NoKeys::NotText(key.to_owned())),
-        };
-        let credentials = match (text("username")?, text("password")?, text("bearerToken")?, text("token")?) {
+        let [user, password, bearer, token] =
+            ["username", "password", "bearerToken", "token"].map(|key| text(secret, key));
+        let (user, password, bearer, token) = (user?, password?, bearer?, token?);
+        let known = [("username", &user), ("password", &password), ("bearerToken", &bearer), ("token", &token)];
+        let app = app(secret, &known)?;
+        let credentials = match (user, password, bearer, token) {
             (user, Some(password), ..) => {
                 Some(Credentials::Basic { user: user.unwrap_or_else(|| "git".to_owned()), password })
             }
@@ -98,14 +240,31 @@ impl GitKeys {
                 Some(Credentials::Basic { user: user.unwrap_or_else(|| "oauth2".to_owned()), password })
             }
             (Some(_), None, None, None) => return Err(NoKeys::NoPassword),
-            (None, None, None, None) if secret.contains_key("identity") => return Err(NoKeys::Ssh),
+            (None, None, None, None) if app.is_none() && secret.contains_key("identity") => return Err(NoKeys::Ssh),
             (None, None, None, None) => None,
         };
         let authorities = Authorities::of(secret);
-        if credentials.is_none() && authorities.is_none() {
+        if credentials.is_none() && app.is_none() && authorities.is_none() {
             return Err(NoKeys::None);
         }
-        Ok(Self { credentials, authorities })
+        Ok(Self { credentials, app, authorities })
+    }
+
+    /// The same, with a token of the App for the repository at this URL, where there is an App.
+    ///
+    /// # Errors
+    /// There is no such token; lasting where a person must change something.
+    pub async fn opened(self, apps: &Apps, http: Arc<dyn Http>, url: &str) -> Result<Self, PortError> {
+        let Some(app) = &self.app else { return Ok(self) };
+        let token = apps.token(http, app, url, self.authorities.as_ref()).await?;
+        Ok(Self { credentials: Some(with_token(token)), ..self })
+    }
+
+    /// Forgets the token of its App with which something failed for good.
+    pub(crate) fn forget(&self, apps: &Apps, url: &str) {
+        if let Some(app) = &self.app {
+            apps.forget(app, url);
+        }
     }
 }
 
@@ -144,5 +303,73 @@ mod tests {
             assert!(refused.contains(words) && !refused.contains("hunter2"), "{refused}");
         }
         assert!(GitKeys::of(&[("password".to_owned(), vec![0xff])].into()).is_err());
+    }
+
+    fn secret(keys: &[(&str, &str)]) -> BTreeMap<String, Vec<u8>> {
+        keys.iter().map(|(key, value)| ((*key).to_owned(), value.as_bytes().to_vec())).collect()
+    }
+
+    /// One key in PKCS#8 and, as GitHub gives it out, in PKCS#1, which is the last part of the former.
+    fn pems() -> [String; 2] {
+        let pair = aws_lc_rs::rsa::KeyPair::generate(aws_lc_rs::rsa::KeySize::Rsa2048).unwrap();
+        let der: aws_lc_rs::encoding::Pkcs8V1Der<'_> = aws_lc_rs::encoding::AsDer::as_der(&pair).unwrap();
+        let der = der.as_ref();
+        [crate::pem::text("PRIVATE KEY", der), crate::pem::text("RSA PRIVATE KEY", &der[26..])]
+    }
+
+    #[test]
+    fn an_app_is_read_whole_or_refused_by_what_is_wrong_with_it() {
+        let [pkcs8, pkcs1] = pems();
+        let sound = [(APP_ID, "12\n"), (APP_INSTALLATION, "34"), (APP_KEY, pkcs1.as_str())];
+        for key in [&pkcs8, &pkcs1] {
+            let mut keys = sound.to_vec();
+            keys[2].1 = key;
+            let read = GitKeys::of(&secret(&keys)).unwrap();
+            let app = read.app.unwrap();
+            assert_eq!((app.id, app.installation, read.credentials), (12, 34, None));
+            assert!(matches!(Content::read(&secret(&keys), ForgeKind::GitHub).unwrap().proof, Proof::App(_)));
+        }
+        let (short, cut) = ("-----BEGIN RSA PRIVATE KEY-----\nAAAA\n-----END RSA PRIVATE KEY-----", &pkcs1[..400]);
+        for (key, value, why) in [
+            (APP_ID, "", NoKeys::Missing(APP_ID)),
+            (APP_INSTALLATION, "", NoKeys::Missing(APP_INSTALLATION)),
+            (APP_KEY, "", NoKeys::Missing(APP_KEY)),
+            (APP_ID, "Iv23hunter2", NoKeys::NoNumber(APP_ID)),
+            (APP_INSTALLATION, "-1", NoKeys::NoNumber(APP_INSTALLATION)),
+            (APP_KEY, "hunter2", NoKeys::NoRsaKey),
+            (APP_KEY, short, NoKeys::NoRsaKey),
+            (APP_KEY, cut, NoKeys::NoRsaKey),
+            (APP_OWNER, "hunter2", NoKeys::Owner),
+            ("token", "hunter2", NoKeys::Both("token")),
+            ("username", "hunter2", NoKeys::Both("username")),
+            ("password", "hunter2", NoKeys::Both("password")),
+        ] {
+            let mut keys = secret(&sound);
+            keys.insert(key.to_owned(), value.as_bytes().to_vec());
+            assert_eq!(GitKeys::of(&keys), Err(why.clone()), "{key}");
+            assert_eq!(Content::read(&keys, ForgeKind::GitHub).err(), Some(why.clone()), "{key}");
+            assert!(!why.to_string().contains("hunter2"), "{why}");
+        }
+        let mut keys = secret(&sound);
+        assert_eq!(Content::read(&keys, ForgeKind::Gitea).err(), Some(NoKeys::NotGitHub));
+        keys.insert("bearerToken".to_owned(), b"hunter2".to_vec());
+        assert_eq!(GitKeys::of(&keys), Err(NoKeys::Both("bearerToken")));
+    }
+
+    #[test]
+    fn the_keys_for_promotions_are_read_and_the_committer_needs_a_key() {
+        let proof = |keys: &[(&str, &str)], forge| Content::read(&secret(keys), forge).map(|content| content.proof);
+        let basic = |user: &str, password: &str| {
+            let credentials = Credentials::Basic { user: user.to_owned(), password: password.to_owned() };
+            Ok(Proof::Known(credentials, "t".to_owned()))
+        };
+        let (github, bitbucket) = (ForgeKind::GitHub, ForgeKind::BitbucketServer);
+        assert!(proof(&[("token", "t\n")], github) == basic("oauth2", "t"));
+        assert!(proof(&[("token", "t"), ("username", "ann")], bitbucket) == basic("ann", "t"));
+        assert!(proof(&[("token", "t"), ("password", "p")], bitbucket) == basic("git", "p"));
+        let bearer = Proof::Known(Credentials::Bearer("t".to_owned()), "t".to_owned());
+        assert!(proof(&[("token", "t")], bitbucket) == Ok(bearer));
+        assert!(proof(&[("username", "ann"), ("password", "p")], github) == Err(NoKeys::NoToken));
+        assert!(proof(&[("token", "t"), ("committer", "A <a@b>")], github) == Err(NoSigner::NoKey.into()));
     }
 }

@@ -11,6 +11,7 @@
     )
 )]
 
+pub mod app;
 mod bitbucket_server;
 pub mod git;
 mod gitea;
@@ -21,6 +22,7 @@ pub mod keeper;
 pub mod keys;
 mod limits;
 mod near;
+mod pem;
 mod place;
 pub mod propose;
 mod pulls;
@@ -28,6 +30,7 @@ mod requests;
 mod rest;
 mod rests;
 mod session;
+mod signer;
 mod witness;
 mod words;
 

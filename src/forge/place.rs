@@ -56,28 +56,32 @@ impl Place {
         })
     }
 
-    /// Whether it is GitHub itself, whose API has a host of its own.
-    fn is_github(&self) -> bool {
-        ["github.com", "www.github.com"].contains(&self.host.to_ascii_lowercase().as_str())
+    /// The address of GitHub's API for what is on this host.
+    pub(crate) fn api_root(&self) -> String {
+        match self.host.to_ascii_lowercase().as_str() {
+            "github.com" | "www.github.com" => "https://api.github.com".to_owned(),
+            _ => format!("{}/api/v3", self.origin),
+        }
     }
 
     /// The address of GitHub's GraphQL API (<https://docs.github.com/en/graphql>).
     pub(crate) fn graph(&self) -> String {
-        if self.is_github() {
-            "https://api.github.com/graphql".to_owned()
-        } else {
-            format!("{}/api/graphql", self.origin)
+        match self.api_root().strip_suffix("/v3") {
+            Some(root) => format!("{root}/graphql"),
+            None => format!("{}/graphql", self.api_root()),
         }
+    }
+
+    /// Whether an address, without a slash at its end, is that of GitHub's API for what is on this host, or that of the host.
+    pub(crate) fn has_api_at(&self, address: &str) -> bool {
+        [&self.api_root(), &self.origin].iter().any(|known| known.eq_ignore_ascii_case(address))
     }
 
     /// The address of this repository in the forge's API.
     pub(crate) fn api(&self, forge: ForgeKind) -> String {
-        let Self { origin, context, owner, name, .. } = self;
+        let Self { origin, host: _, context, owner, name } = self;
         match forge {
-            ForgeKind::GitHub if self.is_github() => {
-                format!("https://api.github.com/repos/{owner}/{name}")
-            }
-            ForgeKind::GitHub => format!("{origin}/api/v3/repos/{owner}/{name}"),
+            ForgeKind::GitHub => format!("{}/repos/{owner}/{name}", self.api_root()),
             ForgeKind::GitLab => format!("{origin}/api/v4/projects/{}", encoded(&format!("{owner}/{name}"))),
             ForgeKind::BitbucketServer => format!("{origin}{context}/rest/api/1.0/projects/{owner}/repos/{name}"),
             ForgeKind::Gitea => format!("{origin}{context}/api/v1/repos/{owner}/{name}"),

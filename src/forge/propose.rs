@@ -39,18 +39,19 @@ use purge::ports::{PortError, Retry};
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 
+use crate::app::{Apps, Rights};
 use crate::bitbucket_server::BitbucketServer;
 use crate::git::{Commit, Draft, File, Objects, Oid, Remote};
 use crate::gitea::Gitea;
 use crate::github::GitHub;
 use crate::gitlab::GitLab;
 use crate::keeper::{Errand, Keeper, NoTurn, Purpose};
-use crate::keys::Keys;
+use crate::keys::{Content, Keys};
 use crate::place::Place;
 use crate::requests::{Branches, Found, Requests};
 use crate::rest::{self, Api};
 use crate::rests::{Outcome, Whom};
-use crate::session::{Session, attempted, ended, ours};
+use crate::session::{Session, attempted, ended};
 use crate::witness::Witness;
 use crate::{Http, words};
 
@@ -82,6 +83,7 @@ struct Shared {
     http: Arc<dyn Http>,
     secrets: Arc<dyn Secrets>,
     keeper: Arc<Keeper>,
+    apps: Apps,
     /// Contents of files, without any marker. They never change.
     plain: Mutex<BTreeSet<Oid>>,
     /// The states that were looked at, by the request's place in its API, each with its mark.
@@ -114,22 +116,23 @@ impl Forges {
     /// All of them, behind this way out, with these Secrets.
     pub fn new(http: Arc<dyn Http>, secrets: Arc<dyn Secrets>, keeper: Arc<Keeper>) -> Self {
         let (plain, seen, kept) = (Mutex::default(), Mutex::default(), Mutex::default());
-        Self(Arc::new(Shared { http, secrets, keeper, plain, seen, kept }))
+        let apps = Apps::new(keeper.clock(), Rights::All);
+        Self(Arc::new(Shared { http, secrets, keeper, apps, plain, seen, kept }))
     }
 
     /// Does a call when it is its turn, within its time, and elsewhere.
     async fn paced<T, F>(
         &self,
         order: &Order,
-        call: impl FnOnce(Arc<Shared>, Session, Order) -> F,
+        call: impl FnOnce(Arc<Shared>, Session, Order) -> F + Send + 'static,
     ) -> Result<T, PortError>
     where
         T: Send + 'static,
         F: Future<Output = Result<T, PortError>> + Send + 'static,
     {
         let Self(shared) = self;
-        let (place, keys) = shared.opened(order).await?;
-        let key = shared.keeper.key(&order.pipeline.namespace, Some((&keys.git, &keys.token)));
+        let (place, content) = shared.opened(order).await?;
+        let key = shared.keeper.key(&order.pipeline.namespace, Some(&content.proof));
         let errand = Errand {
             purpose: Purpose::Promotion,
             namespace: order.pipeline.namespace.clone(),
@@ -139,12 +142,18 @@ impl Forges {
         let attempted = attempted(order);
         let turn = shared.keeper.turn(errand, WAIT_MAX).await.map_err(|none| no_turn(&attempted, none))?;
         let witness = Witness::of(&shared.http);
-        let session = session(Arc::clone(&witness) as Arc<dyn Http>, order, &place, keys)?;
-        let (call, runtime) = (call(Arc::clone(shared), session, order.clone()), Handle::current());
+        let (shared, order, runtime) = (Arc::clone(shared), order.clone(), Handle::current());
         let broke_off = PortError::passing(attempted.clone(), "the work broke off; the log says where");
         // It holds its place until it ends, even if no caller waits for it any more.
         let work = tokio::task::spawn_blocking(move || {
-            let (result, outcome) = match runtime.block_on(timeout(CALL_MAX, call)) {
+            let url = order.repository.url.clone();
+            let whole = async {
+                let http = Arc::clone(&witness) as Arc<dyn Http>;
+                let keys = content.keys(&shared.apps, Arc::clone(&http), &url).await?;
+                let session = session(http, &order, &place, keys)?;
+                call(Arc::clone(&shared), session, order).await
+            };
+            let (result, outcome) = match runtime.block_on(timeout(CALL_MAX, whole)) {
                 Ok(result) => {
                     let outcome = outcome(&result, witness.outcome());
                     (result, outcome)
@@ -154,6 +163,11 @@ impl Forges {
                     (Err(PortError::passing(attempted, why.clone())), Outcome::Fails(why, None))
                 }
             };
+            // A look goes on though git refuses the token.
+            let is_refused = matches!(witness.outcome(), Outcome::Unauthorized(_));
+            if is_refused || result.as_ref().is_err_and(|error| error.retry == Retry::Never) {
+                content.forget(&shared.apps, &url);
+            }
             turn.ended(result.is_ok(), outcome);
             witness.spare().into_iter().for_each(|rest| turn.spare(rest));
             result
@@ -188,13 +202,14 @@ fn no_turn(attempted: &str, none: NoTurn) -> PortError {
 fn session(http: Arc<dyn Http>, order: &Order, place: &Place, keys: Keys) -> Result<Session, PortError> {
     let (kind, url) = (order.repository.forge, &order.repository.url);
     let remote = Remote::new(Arc::clone(&http), url, Some(&keys.git), keys.authorities.clone())?;
+    let signer = keys.signer.clone();
     let requests = requests(http, kind, place, keys)?;
     let base = order.repository.base.clone();
     let branches = Branches { head: order.branch(), base, since: order.started_at.saturating_sub(SKEW) };
     if branches.head == branches.base {
         return Err(PortError::lasting(attempted(order), "the base branch is the branch of this promotion"));
     }
-    Ok(Session { remote, requests, api: place.api(kind), branches })
+    Ok(Session { remote, requests, api: place.api(kind), branches, signer })
 }
 
 fn requests(http: Arc<dyn Http>, kind: ForgeKind, place: &Place, keys: Keys) -> Result<Box<dyn Requests>, PortError> {
@@ -223,7 +238,7 @@ fn requests(http: Arc<dyn Http>, kind: ForgeKind, place: &Place, keys: Keys) -> 
 
 impl Shared {
     /// Where an order's repository is, and what opens it.
-    async fn opened(&self, order: &Order) -> Result<(Place, Keys), PortError> {
+    async fn opened(&self, order: &Order) -> Result<(Place, Content), PortError> {
         let url = &order.repository.url;
         let place = Place::of(order.repository.forge, url)?;
         let name = order.repository.secret.as_deref().filter(|name| !name.is_empty());
@@ -234,8 +249,7 @@ impl Shared {
         // The forge's API is on the same host, but for that of GitHub, which is GitHub's own.
         let purpose = destination::Purpose::sent_to(url);
         let secret = self.secrets.read(&order.pipeline.namespace, name, purpose).await?;
-        let keys = Keys::of(&secret, order)?;
-        Ok((place, keys))
+        Ok((place, Content::of(&secret, order)?))
     }
 
     async fn proposed(&self, session: &Session, order: &Order) -> Result<Proposed, PortError> {
@@ -252,7 +266,7 @@ impl Shared {
         }
         let mut objects = session.remote.fetch(&[Some(base), tip].into_iter().flatten().collect()).await?;
         if let Some(tip) = tip.filter(|tip| *tip != base)
-            && let Some(in_the_way) = in_the_way(order, tip, &objects.commit(tip)?, &found)
+            && let Some(in_the_way) = in_the_way(session, order, tip, &objects.commit(tip)?, &found)
         {
             return Ok(in_the_way);
         }
@@ -338,14 +352,15 @@ impl Shared {
         let mut objects = session.remote.fetch(&[base, tip].into()).await?;
         let commit = objects.commit(tip)?;
         let edits = self.edits(order, session, &mut objects, base).await?;
-        let draft = Draft { base: tip, parent: tip, author: words::AUTHOR, at: order.started_at, message: "" };
+        let (author, at) = (words::AUTHOR, order.started_at);
+        let draft = Draft { base: tip, parent: tip, author, at, message: "", signer: None };
         let (mut stale, mut was_to_merge) = (Vec::new(), false);
         for (path, content) in &edits.changes {
             if objects.build(&draft, &[(path.clone(), content.clone())].into())?.is_some() {
                 stale.push(path.as_str());
             }
         }
-        match ours(order, &commit) {
+        match session.ours(order, &commit) {
             _ if stale.is_empty() => {}
             Some(trailers) if trailers.id == order.id => {
                 was_to_merge = order.options.auto_merge.is_some() && session.requests.forgets_to_merge(number).await?;
@@ -467,10 +482,10 @@ async fn finished(session: &Session, order: &Order, number: u64, lacks: &Lacks, 
 }
 
 /// Why the branch may not be replaced.
-fn in_the_way(order: &Order, tip: Oid, commit: &Commit, found: &[Found]) -> Option<Proposed> {
+fn in_the_way(session: &Session, order: &Order, tip: Oid, commit: &Commit, found: &[Found]) -> Option<Proposed> {
     let id = tip.to_string();
     let is_merged = |found: &Found| found.state == RequestState::Merged && found.commit.as_ref() == Some(&id);
-    match ours(order, commit) {
+    match session.ours(order, commit) {
         Some(trailers) if trailers.seq > order.seq => Some(Proposed::Outdated(trailers.seq)),
         Some(_) => None,
         // Nothing is lost: it is in the base.

@@ -9,7 +9,7 @@ use objects::pipeline::options::{self, Lacks, RequestOptions};
 use objects::pipeline::proposal::{Order, Proposed, RequestState};
 use purge::ports::PortError;
 
-use crate::git::{Commit, Draft, Objects, Oid, Pushed, Remote};
+use crate::git::{Commit, Draft, Objects, Oid, Pushed, Remote, Signer};
 use crate::requests::{Branches, Found, Requests};
 use crate::words::{self, Trailers, Words};
 
@@ -22,6 +22,8 @@ pub(crate) struct Session {
     /// Its address in the API.
     pub(crate) api: String,
     pub(crate) branches: Branches,
+    /// What signs its commits.
+    pub(crate) signer: Option<Signer>,
 }
 
 impl Session {
@@ -35,7 +37,8 @@ impl Session {
         changes: &BTreeMap<String, Bytes>,
     ) -> Result<Option<Oid>, PortError> {
         let message = words::message(order);
-        let draft = Draft { base, parent: base, author: words::AUTHOR, at: order.started_at, message: &message };
+        let (author, at, signer) = (words::AUTHOR, order.started_at, self.signer.as_ref());
+        let draft = Draft { base, parent: base, author, at, message: &message, signer };
         let Some(built) = objects.build(&draft, changes)? else { return Ok(None) };
         let moved = || PortError::passing(attempted(order), "the branch moved meanwhile");
         let head = &self.branches.head;
@@ -134,13 +137,22 @@ impl Session {
         Ok(found)
     }
 
+    /// The trailers of a commit that we made for this environment. One that was amended by others has another committer.
+    pub(crate) fn ours<'a>(&self, order: &Order, commit: &'a Commit) -> Option<Trailers<'a>> {
+        let trailers = Trailers::of(|key| commit.trailer(key))?;
+        let signs_as = self.signer.as_ref().and_then(Signer::committer);
+        let is_by_us = commit.committer == words::AUTHOR
+            || commit.author == words::AUTHOR && Some(commit.committer.as_str()) == signs_as;
+        (is_by_us && trailers.place == words::place(order)).then_some(trailers)
+    }
+
     /// Removes the promotion's branch, unless others have changed it since.
     pub(crate) async fn remove_branch(&self, order: &Order) -> Result<(), PortError> {
         let head = &self.branches.head;
         let Some(tip) = self.remote.refs(&[&format!("refs/heads/{head}")]).await?.branch(head) else { return Ok(()) };
         let objects = self.remote.fetch(&BTreeSet::from([tip])).await?;
         let commit = objects.commit(tip)?;
-        if ours(order, &commit).is_some_and(|trailers| trailers.seq <= order.seq) {
+        if self.ours(order, &commit).is_some_and(|trailers| trailers.seq <= order.seq) {
             self.remote.push(head, Some(tip), None).await?;
         }
         Ok(())
@@ -176,11 +188,4 @@ fn open_at(found: Found, commit: Oid) -> Proposed {
 /// there yet.
 fn may_be_there_already(status: StatusCode) -> bool {
     [StatusCode::CONFLICT, StatusCode::UNPROCESSABLE_ENTITY, StatusCode::BAD_REQUEST].contains(&status)
-}
-
-/// The trailers of a commit that we made for this environment. One that was amended by others has another committer.
-pub(crate) fn ours<'a>(order: &Order, commit: &'a Commit) -> Option<Trailers<'a>> {
-    let trailers = Trailers::of(|key| commit.trailer(key))?;
-    let is_ours = commit.committer == words::AUTHOR && trailers.place == words::place(order);
-    is_ours.then_some(trailers)
 }

@@ -120,7 +120,7 @@ fn git_keys(bytes: &[u8]) -> bool {
         pairs.map(|(key, value)| (key.to_owned(), value.as_bytes().to_vec())).collect();
     match GitKeys::of(&secret) {
         Ok(keys) => {
-            assert!(keys.credentials.is_some() || keys.authorities.is_some());
+            assert!(keys.credentials.is_some() || keys.app.is_some() || keys.authorities.is_some());
             true
         }
         Err(why) => {

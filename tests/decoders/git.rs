@@ -331,7 +331,7 @@ fn raw(id: Oid) -> Vec<u8> {
 
 /// No change makes no commit.
 fn unchanged(objects: &Objects, base: Oid) {
-    let draft = Draft { base, parent: base, author: "A <a@b>", at: 1, message: "x" };
+    let draft = Draft { base, parent: base, author: "A <a@b>", at: 1, message: "x", signer: None };
     let built: Result<Option<Built>, _> = objects.build(&draft, &Default::default());
     assert!(built.is_err() || built.is_ok_and(|built| built.is_none()));
 }

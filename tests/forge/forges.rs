@@ -1,10 +1,12 @@
 //! Promotions as pull requests on each kind of forge, with real git beneath them.
 
+mod apps;
 mod crashes;
 mod desk;
 mod faults;
 mod hosts;
 mod options;
+mod signed;
 mod turns;
 
 use expect_test::expect_file;

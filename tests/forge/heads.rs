@@ -1,6 +1,7 @@
 //! Looks at refs: what a wanted ref comes to with real git, which hosts rest, and that they take no places from others.
 
 mod answers;
+mod apps;
 mod folders;
 mod hosts;
 
@@ -21,6 +22,9 @@ use objects::ports::repo::{Found, Heads, Unresolved};
 use objects::repo::spec::{Approving, Gates, Keep, Retry, Runner, Source, Spec, Wanted};
 use purge::ports::{Clock, PortError};
 
+/// When that clock begins, since the Unix epoch.
+pub const EPOCH_MS: i64 = 1_700_000_000_000;
+
 /// A clock that stands still until it is moved.
 #[derive(Default)]
 pub struct Stopped(AtomicU64);
@@ -37,7 +41,7 @@ impl Clock for Stopped {
     }
 
     fn wall_ms(&self) -> i64 {
-        0
+        EPOCH_MS + i64::try_from(self.0.load(Ordering::SeqCst)).expect("a time")
     }
 }
 

@@ -11,6 +11,7 @@
     reason = "helpers of tests: what goes wrong in one shall fail the test"
 )]
 
+mod apps;
 mod forges;
 mod git;
 mod heads;

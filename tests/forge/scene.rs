@@ -94,7 +94,7 @@ pub fn at(url: &str) -> (Remote, Arc<Plain>) {
 }
 
 pub fn build(objects: &Objects, base: Oid, parent: Oid, tag: &str) -> Built {
-    let draft = Draft { base, parent, author: AUTHOR, at: 1_700_000_100, message: "Promote" };
+    let draft = Draft { base, parent, author: AUTHOR, at: 1_700_000_100, message: "Promote", signer: None };
     let changes = BTreeMap::from([(FILE.to_owned(), Bytes::from(format!("tag: {tag} # marker\n")))]);
     objects.build(&draft, &changes).expect("a file of the base").expect("another content")
 }

@@ -11,8 +11,9 @@
 //! - The lease is the push's own old → new id: a branch that moved meanwhile is left as it is.
 //! - Everything a server says is bounded by [`Bounds`], and no input makes this panic.
 //! - The same changes by the same author at the same time are the same commit.
+//! - A commit may be signed by an SSH key ([`Signer`]).
 //!
-//! Not for SSH, signed commits, LFS, submodules or repositories with SHA-256 ids. SHA-1 collisions are not looked for: the
+//! Not for SSH as a way to a host, LFS, submodules or repositories with SHA-256 ids. SHA-1 collisions are not looked for: the
 //! content comes from the server that is trusted for it.
 //!
 //! [gitprotocol-v2]: https://git-scm.com/docs/gitprotocol-v2
@@ -44,6 +45,8 @@ pub use id::{NotAnId, Oid};
 pub use objects::{Built, Commit, Draft, File, Objects};
 pub use push::Pushed;
 pub use snapshot::{Node, Snapshot};
+
+pub use crate::signer::{NoSigner, Signer};
 
 use crate::{Authorities, Http};
 use advertisement::{Advertisement, Version};

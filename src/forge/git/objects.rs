@@ -10,7 +10,7 @@ use super::failure::{Failure, spoken_bytes, too_much};
 use super::object::{Kind, Object};
 use super::pack::Store;
 use super::tree::{Entry, Mode, entries};
-use super::{Bounds, Oid, pack};
+use super::{Bounds, Oid, Signer, pack};
 
 /// Folders within folders. Linux allows paths of 4,096 bytes; no repository of people comes near this.
 pub(super) const DEPTH_MAX: usize = 128;
@@ -61,6 +61,8 @@ pub struct Draft<'a> {
     pub at: i64,
     /// The message, trailers included.
     pub message: &'a str,
+    /// What signs it, perhaps as another committer.
+    pub signer: Option<&'a Signer>,
 }
 
 /// A commit that can be pushed.
@@ -122,7 +124,9 @@ impl Objects {
         if tree == base {
             return Ok(None);
         }
-        let commit = draft.object(tree);
+        let commit = draft.object(tree).ok_or_else(|| {
+            Failure::lasting("the key signs nothing").while_trying("failed to sign a commit".to_owned(), &[])
+        })?;
         let id = commit.id();
         made.push(commit);
         Ok(Some(Built { id, pack: pack::written(&made).into() }))
@@ -281,12 +285,22 @@ impl Commit {
 }
 
 impl Draft<'_> {
-    fn object(&self, tree: Oid) -> Object {
-        let Self { base: _, parent, author, at, message } = self;
-        let text = format!(
-            "tree {tree}\nparent {parent}\nauthor {author} {at} +0000\ncommitter {author} {at} +0000\n\n{message}\n"
-        );
-        Object { kind: Kind::Commit, data: text.into_bytes() }
+    /// The commit; `None` if it cannot be signed. What is signed is the commit without the signature, which then is a header of
+    /// several lines, each but the first behind a space ([gitformat-signature](https://git-scm.com/docs/gitformat-signature)).
+    fn object(&self, tree: Oid) -> Option<Object> {
+        let Self { base: _, parent, author, at, message, signer } = self;
+        let committer = signer.and_then(Signer::committer).unwrap_or(author);
+        let head =
+            format!("tree {tree}\nparent {parent}\nauthor {author} {at} +0000\ncommitter {committer} {at} +0000\n");
+        let said = format!("\n{message}\n");
+        let signature = match signer {
+            Some(signer) => {
+                let signature = signer.sign(format!("{head}{said}").as_bytes())?;
+                format!("gpgsig {}\n", signature.replace('\n', "\n "))
+            }
+            None => String::new(),
+        };
+        Some(Object { kind: Kind::Commit, data: format!("{head}{signature}{said}").into_bytes() })
     }
 }
 

@@ -58,7 +58,11 @@ pub struct ForgeHost {
     /// Who can be asked for a review.
     members: Vec<String>,
     state: Mutex<State>,
+    judge: Mutex<Option<Judge>>,
 }
+
+/// Who answers those that ask for a token of a GitHub App.
+type Judge = Box<dyn Fn(&Request) -> Reply + Send + Sync>;
 
 #[derive(Default)]
 struct State {
@@ -143,7 +147,17 @@ impl ForgeHost {
     pub fn new(kind: Kind, repository: &str, token: &str, branches: Arc<dyn Branches>) -> Self {
         let (repository, token) = (repository.to_owned(), token.to_owned());
         let members = ["ann", "bob"].map(str::to_owned).into();
-        Self { kind, repository, token, branches, members, state: Mutex::default() }
+        Self { kind, repository, token, branches, members, state: Mutex::default(), judge: Mutex::default() }
+    }
+
+    /// Apps are installed from now on: this answers all that they ask for themselves.
+    pub fn install_apps(&self, judge: impl Fn(&Request) -> Reply + Send + Sync + 'static) {
+        *self.judge.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(judge));
+    }
+
+    /// What an App is answered; `None` where none is known.
+    fn judged(&self, request: &Request) -> Option<Reply> {
+        self.judge.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|judge| judge(request))
     }
 
     /// All requests, oldest first.

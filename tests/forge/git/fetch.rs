@@ -139,7 +139,7 @@ async fn links_submodules_and_odd_names_are_no_files_and_stay_as_they_are() {
     );
     assert_eq!((runs("link.yaml"), runs("module")), (None, None));
 
-    let draft = Draft { base, parent: base, author: AUTHOR, at: 1, message: "all" };
+    let draft = Draft { base, parent: base, author: AUTHOR, at: 1, message: "all", signer: None };
     let changed = ["run.sh", FILE, "a/b", "tab\there é.yaml"].map(|path| (path.to_owned(), Bytes::from("new\n")));
     let built = objects.build(&draft, &BTreeMap::from(changed)).expect("files").expect("changes");
     assert_eq!(scene.remote.push("promote", None, Some(&built)).await, Ok(Pushed::Done));
@@ -161,7 +161,7 @@ async fn a_commit_is_read_with_its_trailers_and_one_that_changes_nothing_is_not_
     let base = scene.main().await;
     let objects = scene.remote.fetch(&BTreeSet::from([base])).await.expect("fetched");
     let message = "Promote web\n\nfrom: 1.0\n\nAllclear-Promotion: abc\nAllclear-Seq: 7";
-    let draft = Draft { base, parent: base, author: AUTHOR, at: 1_700_000_200, message };
+    let draft = Draft { base, parent: base, author: AUTHOR, at: 1_700_000_200, message, signer: None };
     let change = |content: &'static str| BTreeMap::from([(FILE.to_owned(), Bytes::from(content))]);
     assert_eq!(objects.build(&draft, &change("tag: 1.0 # marker\n")), Ok(None));
     let built = objects.build(&draft, &change("tag: 2.0\n")).expect("a file").expect("a change");

@@ -76,7 +76,7 @@ async fn the_client() {
         files.iter().filter(|file| objects.content(file.id).is_some_and(|text| text.starts_with(b"service: s7\n")));
     let changes: BTreeMap<String, Bytes> =
         marked.map(|file| (file.path.clone(), Bytes::from("service: s7\ntag: 2.0\n"))).collect();
-    let draft = Draft { base, parent: base, author: AUTHOR, at: 1_700_000_100, message: "Promote" };
+    let draft = Draft { base, parent: base, author: AUTHOR, at: 1_700_000_100, message: "Promote", signer: None };
     let built = objects.build(&draft, &changes).expect("files").expect("a change");
     let before = http.bytes_sent.load(Ordering::SeqCst);
     assert_eq!(remote.push("promote", refs.branch("promote"), Some(&built)).await, Ok(Pushed::Done));

@@ -54,7 +54,8 @@ fn folders_and_paths_end_somewhere() {
         let commit = commit_of(&mut objects, tree);
         let path = "d/".repeat(depth) + "f";
         let files = objects.files(commit, None);
-        let draft = Draft { base: commit, parent: commit, author: "A <a@example.com>", at: 1, message: "m" };
+        let draft =
+            Draft { base: commit, parent: commit, author: "A <a@example.com>", at: 1, message: "m", signer: None };
         let built = objects.build(&draft, &BTreeMap::from([(path.clone(), Bytes::new())]));
         match depth <= DEPTH_MAX {
             true => assert_eq!((files.expect("files")[0].path == path, built.is_ok()), (true, true), "{depth}"),
