@@ -121,5 +121,6 @@ program() {
 }
 
 program git git 'git 2.31'
+program ssh-keygen openssh-client 'OpenSSH 8.2'
 program redis-server redis-server 'Redis 6' redis-server
 program varnishd varnish 'Varnish 6' varnish varnishncsa

@@ -45,10 +45,18 @@ const TOKENS_MAX: usize = 10_000;
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct App {
     pub(crate) id: u64,
-    pub(crate) installation: u64,
+    pub(crate) installation: Installation,
     pub(crate) key: Key,
     /// The address of its API, as the Secret has it.
     pub(crate) base: Option<String>,
+}
+
+/// Which of its installations is meant.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Installation {
+    Number(u64),
+    /// The one of this account.
+    Of(String),
 }
 
 /// An RSA private key that can be used.
@@ -71,13 +79,21 @@ pub enum Rights {
 pub struct Apps {
     clock: Arc<dyn Clock>,
     rights: Rights,
-    tokens: Mutex<HashMap<[u8; 32], Arc<Turns<Option<Token>>>>>,
+    tokens: Mutex<HashMap<[u8; 32], Slot>>,
 }
+
+/// A token, if there is one; whoever asks for one holds it, and the others wait.
+type Slot = Arc<Turns<Option<Token>>>;
 
 struct Token {
     text: String,
     /// It is used before this.
     until: Timestamp,
+}
+
+#[derive(Deserialize)]
+struct Installed {
+    id: u64,
 }
 
 #[derive(Deserialize)]
@@ -122,27 +138,29 @@ impl App {
         Some(format!("{said}.{}", URL_SAFE_NO_PAD.encode(signature)))
     }
 
-    /// Where a repository is, if this App's API is the one of its host.
+    /// Where a repository is, if this App's API is the one of its host, and its installation that of its owner.
     fn place(&self, url: &str) -> Result<Place, PortError> {
         let place = Place::of(ForgeKind::GitHub, url)?;
+        let refused = |why| Err(PortError::lasting(format!("failed to use the Secret for {place}"), why));
         let base = self.base.as_deref().map(|base| base.trim_end_matches('/'));
-        match base {
-            Some(base) if !place.has_api_at(base) => {
-                let why = format!(
-                    "its githubAppBaseURL is not the address of {}'s API: leave it out, or set it to {}",
-                    place.host,
-                    place.api_root()
-                );
-                Err(PortError::lasting(format!("failed to use the Secret for {place}"), why))
+        if base.is_some_and(|base| !place.has_api_at(base)) {
+            let (host, root) = (&place.host, place.api_root());
+            return refused(format!(
+                "its githubAppBaseURL is not the address of {host}'s API: leave it out, or set it to {root}"
+            ));
+        }
+        match &self.installation {
+            Installation::Of(owner) if !owner.eq_ignore_ascii_case(&place.owner) => {
+                refused(format!("its githubAppInstallationOwner is not {}, whose repository this is", place.owner))
             }
-            Some(_) | None => Ok(place),
+            Installation::Of(_) | Installation::Number(_) => Ok(place),
         }
     }
 
     fn digest(&self, place: &Place) -> [u8; 32] {
         let Self { id, installation, key, base: _ } = self;
         let mut context = digest::Context::new(&SHA256);
-        context.update(format!("{id} {installation} {}\n", place.api(ForgeKind::GitHub)).as_bytes());
+        context.update(format!("{id} {installation:?} {}\n", place.api(ForgeKind::GitHub)).as_bytes());
         context.update(&key.der);
         context.finish().as_ref().try_into().unwrap_or_default()
     }
@@ -193,14 +211,22 @@ impl Apps {
         let proof = app.proof(now).ok_or_else(|| {
             PortError::lasting(format!("failed to {attempted} for {place}"), "its githubAppPrivateKey signs nothing")
         })?;
-        let api = Api {
+        let mut api = Api {
             http,
-            root: format!("{}/app/installations/{}", place.api_root(), app.installation),
+            root: place.api(ForgeKind::GitHub),
             name: place.to_string(),
             headers: rest::headers(&format!("Bearer {proof}"), "application/vnd.github+json")?,
             secret: proof,
             authorities: authorities.cloned(),
         };
+        let number = match app.installation {
+            Installation::Number(number) => number,
+            Installation::Of(_) => {
+                let found = api.get::<Installed>("find the installation of the GitHub App", "/installation").await;
+                found.map_err(refused)?.id
+            }
+        };
+        api.root = format!("{}/app/installations/{number}", place.api_root());
         let mut document = json!({"repositories": [place.name]});
         if let (Rights::Read, Some(document)) = (self.rights, document.as_object_mut()) {
             document.insert("permissions".to_owned(), json!({"contents": "read"}));
@@ -215,7 +241,7 @@ impl Apps {
         Ok(Token { text: token, until: begun.after(lasts) })
     }
 
-    fn slot(&self, digest: [u8; 32]) -> Arc<Turns<Option<Token>>> {
+    fn slot(&self, digest: [u8; 32]) -> Slot {
         let mut tokens = self.lock();
         if tokens.len() >= TOKENS_MAX && !tokens.contains_key(&digest) {
             tokens.clear();
@@ -223,7 +249,7 @@ impl Apps {
         Arc::clone(tokens.entry(digest).or_default())
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<[u8; 32], Arc<Turns<Option<Token>>>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<[u8; 32], Slot>> {
         self.tokens.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -234,7 +260,9 @@ fn refused(failure: Failure) -> PortError {
         Some(StatusCode::UNAUTHORIZED) => {
             "githubAppID and githubAppPrivateKey must belong together, and the clock of this machine must be right"
         }
-        Some(StatusCode::NOT_FOUND) => "githubAppInstallationID must be the number of an installation of this App",
+        Some(StatusCode::NOT_FOUND) => {
+            "the App must be installed for this repository, and githubAppInstallationID be that installation's"
+        }
         Some(StatusCode::UNPROCESSABLE_ENTITY) => {
             "the installation must be given this repository, and the App the right to its contents"
         }

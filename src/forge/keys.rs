@@ -6,7 +6,7 @@ use std::sync::Arc;
 use objects::pipeline::proposal::{ForgeKind, Order};
 use purge::ports::PortError;
 
-use crate::app::{self, App, Apps};
+use crate::app::{self, App, Apps, Installation};
 use crate::git::{Credentials, Signer};
 use crate::signer::NoSigner;
 use crate::{Authorities, Http};
@@ -139,14 +139,16 @@ fn app(secret: &BTreeMap<String, Vec<u8>>, others: &[(&'static str, &Option<Stri
     if let Some((other, _)) = others.iter().find(|(_, value)| value.is_some()) {
         return Err(NoKeys::Both(other));
     }
-    if owner.is_some() {
-        return Err(NoKeys::Owner);
-    }
     let number = |name, value: Option<String>| {
         let value = value.ok_or(NoKeys::Missing(name))?;
         value.trim().parse().map_err(|_no_number| NoKeys::NoNumber(name))
     };
-    let (id, installation) = (number(APP_ID, id)?, number(APP_INSTALLATION, installation)?);
+    let id = number(APP_ID, id)?;
+    let installation = match (installation, owner) {
+        (Some(_), Some(_)) => return Err(NoKeys::Installations),
+        (None, Some(owner)) => Installation::Of(owner),
+        (found, None) => Installation::Number(number(APP_INSTALLATION, found)?),
+    };
     let key = app::Key::of(&key.ok_or(NoKeys::Missing(APP_KEY))?).ok_or(NoKeys::NoRsaKey)?;
     Ok(Some(App { id, installation, key, base }))
 }
@@ -190,10 +192,8 @@ pub enum NoKeys {
         "its key {APP_KEY} is no RSA private key in PEM, as GitHub gives it out: from BEGIN to END, without a passphrase"
     )]
     NoRsaKey,
-    #[error(
-        "its key {APP_OWNER} is not read: put the installation's number, which ends the address of its settings page, into {APP_INSTALLATION}"
-    )]
-    Owner,
+    #[error("it has the keys {APP_INSTALLATION} and {APP_OWNER}: remove one of them")]
+    Installations,
     #[error(
         "it has the keys of a GitHub App, and a key {0}: only one of them can prove who we are, so remove the other"
     )]
@@ -326,7 +326,7 @@ mod tests {
             keys[2].1 = key;
             let read = GitKeys::of(&secret(&keys)).unwrap();
             let app = read.app.unwrap();
-            assert_eq!((app.id, app.installation, read.credentials), (12, 34, None));
+            assert_eq!((app.id, app.installation, read.credentials), (12, Installation::Number(34), None));
             assert!(matches!(Content::read(&secret(&keys), ForgeKind::GitHub).unwrap().proof, Proof::App(_)));
         }
         let (short, cut) = ("-----BEGIN RSA PRIVATE KEY-----\nAAAA\n-----END RSA PRIVATE KEY-----", &pkcs1[..400]);
@@ -339,7 +339,7 @@ mod tests {
             (APP_KEY, "hunter2", NoKeys::NoRsaKey),
             (APP_KEY, short, NoKeys::NoRsaKey),
             (APP_KEY, cut, NoKeys::NoRsaKey),
-            (APP_OWNER, "hunter2", NoKeys::Owner),
+            (APP_OWNER, "hunter2", NoKeys::Installations),
             ("token", "hunter2", NoKeys::Both("token")),
             ("username", "hunter2", NoKeys::Both("username")),
             ("password", "hunter2", NoKeys::Both("password")),

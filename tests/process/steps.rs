@@ -12,8 +12,9 @@ use objects::repo::job::PLAN_DIFFERS;
 use objects::repo::plan::{Message, Planned};
 use objects::repo::spec::Steps;
 use objects::repo::status::Counts;
+use sandbox::forge::{ForgeHost, Kind, Site, Table};
 use sandbox::git::GitHost;
-use sandbox::http::{Server, StandIn};
+use sandbox::http::{Reply, Server, StandIn};
 use serde_json::json;
 use support::process::{comes_true, program};
 use tempfile::TempDir;
@@ -89,6 +90,7 @@ esac
 struct Scene {
     folder: TempDir,
     host: Arc<GitHost>,
+    forge: Arc<ForgeHost>,
     server: Server,
 }
 
@@ -103,12 +105,14 @@ impl Scene {
         let folder = tempfile::tempdir().expect("a folder");
         let host = Arc::new(GitHost::new().expect("a git host"));
         host.create(REPOSITORY, &[]).expect("a repository");
-        let server = Server::start(Arc::clone(&host) as Arc<dyn StandIn>).await.expect("loopback");
+        let forge = Arc::new(ForgeHost::new(Kind::GitHub, "platform/infra", "token", Arc::new(Table::default())));
+        let site = Site { git: Arc::clone(&host), forge: Arc::clone(&forge) };
+        let server = Server::start(Arc::new(site) as Arc<dyn StandIn>).await.expect("loopback");
         let terraform = folder.path().join("bin/terraform");
         fs::create_dir(folder.path().join("bin")).expect("a folder");
         fs::write(&terraform, TERRAFORM).expect("written");
         fs::set_permissions(terraform, fs::Permissions::from_mode(0o755)).expect("it can be run");
-        Self { folder, host, server }
+        Self { folder, host, forge, server }
     }
 
     fn commit(&self, infra: &str) -> String {
@@ -291,6 +295,42 @@ async fn a_state_that_would_be_lost_with_the_pod_ends_the_job_before_anything_is
             "{message}"
         );
     }
+}
+
+#[tokio::test]
+async fn the_commit_of_a_private_repository_is_fetched_as_a_github_app() {
+    let scene = Scene::new().await;
+    let revision = scene.commit("bucket one\n");
+    scene.host.require_basic("x-access-token", "short-lived");
+    let secret = scene.folder.path().join("secret");
+    fs::create_dir(&secret).expect("a folder");
+    for (key, value) in [("githubAppID", "4711\n"), ("githubAppInstallationID", "815")] {
+        fs::write(secret.join(key), value).expect("written");
+    }
+    // In PKCS#1, as GitHub gives it out.
+    let arguments = ["-q", "-t", "rsa", "-b", "2048", "-m", "PEM", "-N", "", "-f"];
+    let made = Command::new("ssh-keygen").args(arguments).arg(secret.join("githubAppPrivateKey")).status();
+    assert!(made.expect("ssh-keygen is missing: install openssh-client").success());
+    let secret = secret.to_str().expect("text");
+
+    let (code, message, _) = scene.pod("before").source(&revision, &["--secret", secret]);
+    assert!(code == 1 && message.contains("the App must be installed for this repository"), "{message}");
+    scene.forge.install_apps(|request| {
+        let document: serde_json::Value = serde_json::from_slice(&request.body).unwrap_or_default();
+        let asked = json!({"repositories": ["infra"], "permissions": {"contents": "read"}});
+        match request.path.as_str() {
+            "/api/v3/app/installations/815/access_tokens" if document == asked => {
+                let token = json!({"token": "short-lived", "expires_at": "2100-01-01T00:00:00Z"});
+                Reply::full(201, "application/json", token.to_string())
+            }
+            _ => Reply::full(422, "application/json", json!({"message": "Validation Failed"}).to_string()),
+        }
+    });
+    let pod = scene.pod("pod");
+    let (code, message, words) = pod.source(&revision, &["--secret", secret]);
+    assert_eq!(code, 0, "{words}");
+    assert!(!message.contains("short-lived") && !words.contains("short-lived"), "{words}");
+    assert_eq!(fs::read_to_string(pod.root.join("source/infra.tf")).expect("a file"), "bucket one\n");
 }
 
 #[tokio::test]

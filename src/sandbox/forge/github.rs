@@ -13,7 +13,7 @@ pub(super) fn answer(host: &ForgeHost, state: &mut State, request: &Request, doc
         );
     }
     // These come with a proof of their own.
-    if request.path.starts_with("/api/v3/app/") {
+    if request.path.starts_with("/api/v3/app/") || request.path.ends_with("/installation") {
         return host.judged(request).unwrap_or_else(|| message(404, "Not Found"));
     }
     let proof = request.header("authorization").unwrap_or_default();

@@ -79,7 +79,7 @@ async fn who_gets_no_token_learns_what_to_change() {
         move |desk: &Desk, _: &Installed| desk.secrets.set(key, Some(value.as_bytes()))
     };
     for (refused, words) in [
-        (refused(set("githubAppInstallationID", "816")).await, "must be the number of an installation of this App"),
+        (refused(set("githubAppInstallationID", "816")).await, "the App must be installed for this repository"),
         (refused(set("githubAppBaseURL", "https://ghe.example.com/api/v3")).await, "its githubAppBaseURL is not"),
         (refused(set("githubAppPrivateKey", PASSWORD)).await, "is no RSA private key in PEM"),
         (refused(set("token", PASSWORD)).await, "and a key token: only one"),
@@ -87,7 +87,20 @@ async fn who_gets_no_token_learns_what_to_change() {
         let (_, refused) = refused;
         assert!(refused.cause.contains(words) && !refused.cause.contains(PASSWORD), "{refused}");
     }
-    let (desk, _installed) = desk().await;
+    let owner = |owner: &'static str| {
+        move |desk: &Desk, _: &Installed| {
+            desk.secrets.set("githubAppInstallationID", None);
+            desk.secrets.set("githubAppInstallationOwner", Some(owner.as_bytes()));
+        }
+    };
+    let (_, stranger) = refused(owner("ann")).await;
+    assert!(stranger.cause.contains("its githubAppInstallationOwner is not shop"), "{stranger}");
+    let (desk, installed) = desk().await;
+    owner("Shop")(&desk, &installed);
+    desk.opened(&desk.order(1, "1.2.3")).await;
+    assert_eq!(installed.given().len(), 1, "of the installation that the repository has");
+    desk.secrets.set("githubAppInstallationOwner", None);
+    desk.secrets.set("githubAppInstallationID", Some(b"815"));
     let mut order = desk.order(1, "1.2.3");
     order.repository.url = order.repository.url.replace("web.git", "other.git");
     let refused = desk.forges.propose(&order).await.expect_err("another repository");

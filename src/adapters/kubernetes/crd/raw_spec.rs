@@ -173,7 +173,7 @@ pub struct PullRequest {
     /// The branch that requests go to: main, unless given.
     #[cfg_attr(test, schemars(length(max = 255)))]
     pub base_branch: Option<String>,
-    /// The Secret with username and password for git and token for the forge.
+    /// The Secret with username and password for git and token for the forge, or the keys of a GitHub App.
     pub secret_ref: Option<SecretRef>,
     /// Markers are looked for below this folder only.
     #[cfg_attr(test, schemars(length(max = 1024)))]

@@ -34,7 +34,7 @@ pub struct RepoSpec {
     /// How often the ref is looked at: 1m unless given, from 30s to 24h.
     #[cfg_attr(test, schemars(length(max = 32)))]
     pub interval: Option<String>,
-    /// The Secret for git: username and password, or bearerToken; caFile. Containers with the runner's image do not get it.
+    /// The Secret for git: username and password, or bearerToken, or the keys of a GitHub App; caFile. Containers with the runner's image do not get it.
     pub secret_ref: Option<SecretRef>,
     /// What a person is asked before an apply. Auto: nothing. Revision: a yes to the commit. Plan: a yes to what a plan would change.
     #[serde(default)]
