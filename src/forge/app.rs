@@ -25,6 +25,7 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio::sync::Mutex as Turns;
 
+use crate::keys::NoKeys;
 use crate::place::Place;
 use crate::rest::{self, Api, Failure};
 use crate::{Authorities, Http, pem};
@@ -59,7 +60,7 @@ pub(crate) enum Installation {
     Of(String),
 }
 
-/// An RSA private key that can be used.
+/// An RSA private key.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Key {
     der: Vec<u8>,
@@ -103,7 +104,8 @@ struct Answer {
 }
 
 impl Key {
-    /// Reads a key as GitHub gives it out, in PKCS#1, or as others convert it, in PKCS#8.
+    /// Reads a key as GitHub gives it out, in PKCS#1, or as others convert it, in PKCS#8. What is in it is judged when it signs: that
+    /// takes a millisecond, which a look with a token at hand need not spend.
     pub(crate) fn of(text: &str) -> Option<Self> {
         let (label, der) = pem::block(text)?;
         let is_pkcs8 = match label {
@@ -111,8 +113,7 @@ impl Key {
             "PRIVATE KEY" => true,
             _ => return None,
         };
-        let key = Self { der, is_pkcs8 };
-        key.pair().map(|_sound| key)
+        Some(Self { der, is_pkcs8 })
     }
 
     fn pair(&self) -> Option<RsaKeyPair> {
@@ -209,7 +210,7 @@ impl Apps {
         let now = self.clock.wall_ms().div_euclid(1000);
         let attempted = "get a token of the GitHub App";
         let proof = app.proof(now).ok_or_else(|| {
-            PortError::lasting(format!("failed to {attempted} for {place}"), "its githubAppPrivateKey signs nothing")
+            PortError::lasting(format!("failed to use the Secret for {place}"), NoKeys::NoRsaKey.to_string())
         })?;
         let mut api = Api {
             http,

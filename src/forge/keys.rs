@@ -329,7 +329,7 @@ mod tests {
             assert_eq!((app.id, app.installation, read.credentials), (12, Installation::Number(34), None));
             assert!(matches!(Content::read(&secret(&keys), ForgeKind::GitHub).unwrap().proof, Proof::App(_)));
         }
-        let (short, cut) = ("-----BEGIN RSA PRIVATE KEY-----\nAAAA\n-----END RSA PRIVATE KEY-----", &pkcs1[..400]);
+        let (public, cut) = ("-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----", &pkcs1[..400]);
         for (key, value, why) in [
             (APP_ID, "", NoKeys::Missing(APP_ID)),
             (APP_INSTALLATION, "", NoKeys::Missing(APP_INSTALLATION)),
@@ -337,7 +337,7 @@ mod tests {
             (APP_ID, "Iv23hunter2", NoKeys::NoNumber(APP_ID)),
             (APP_INSTALLATION, "-1", NoKeys::NoNumber(APP_INSTALLATION)),
             (APP_KEY, "hunter2", NoKeys::NoRsaKey),
-            (APP_KEY, short, NoKeys::NoRsaKey),
+            (APP_KEY, public, NoKeys::NoRsaKey),
             (APP_KEY, cut, NoKeys::NoRsaKey),
             (APP_OWNER, "hunter2", NoKeys::Installations),
             ("token", "hunter2", NoKeys::Both("token")),

@@ -9,6 +9,9 @@ use purge::ports::{PortError, Retry};
 use super::desk::{Desk, PASSWORD, TOKEN};
 use crate::apps::Installed;
 
+/// Its form is right, and it is no key.
+const NO_KEY: &str = "-----BEGIN RSA PRIVATE KEY-----\nAAAA\n-----END RSA PRIVATE KEY-----";
+
 async fn desk() -> (Desk, Arc<Installed>) {
     let (desk, installed) = (Desk::new(ForgeKind::GitHub).await, Installed::new(TOKEN));
     desk.git.require_basic("x-access-token", TOKEN);
@@ -60,6 +63,7 @@ async fn refused(change: impl FnOnce(&Desk, &Installed)) -> (Desk, PortError) {
     (desk, refused)
 }
 
+// Faults: PF8
 #[tokio::test]
 async fn who_gets_no_token_learns_what_to_change() {
     let later = |_: &Desk, installed: &Installed| installed.forward(3600);
@@ -82,6 +86,7 @@ async fn who_gets_no_token_learns_what_to_change() {
         (refused(set("githubAppInstallationID", "816")).await, "the App must be installed for this repository"),
         (refused(set("githubAppBaseURL", "https://ghe.example.com/api/v3")).await, "its githubAppBaseURL is not"),
         (refused(set("githubAppPrivateKey", PASSWORD)).await, "is no RSA private key in PEM"),
+        (refused(set("githubAppPrivateKey", NO_KEY)).await, "is no RSA private key in PEM"),
         (refused(set("token", PASSWORD)).await, "and a key token: only one"),
     ] {
         let (_, refused) = refused;

@@ -22,7 +22,8 @@ const WATCHED_MAX: usize = 50;
 const REF_BYTES_MAX: usize = 255;
 
 /// What to do where an address is one of SSH.
-const NO_SSH: &str = "SSH is not supported: give the https address, and a secretRef with username and password, with bearerToken or with the keys of a GitHub App";
+const NO_SSH: &str = "SSH is not supported: give the https address, and a secretRef with username and password, with bearerToken or with \
+                      the keys of a GitHub App";
 
 /// Where commits come from.
 pub fn source(raw: &raw::RepoSpec) -> Result<Source, InvalidSpec> {
