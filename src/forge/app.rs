@@ -25,7 +25,6 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio::sync::Mutex as Turns;
 
-use crate::keys::NoKeys;
 use crate::place::Place;
 use crate::rest::{self, Api, Failure};
 use crate::{Authorities, Http, pem};
@@ -38,6 +37,9 @@ const PROOF_LASTS: i64 = 540;
 /// How long a token is good for, in seconds, and how long before its end it is used no more.
 const TOKEN_LASTS: i64 = 3600;
 const SPARE: i64 = 300;
+
+/// Why a Secret's key is none.
+pub(crate) const NO_RSA_KEY: &str = "its key githubAppPrivateKey is no RSA private key in PEM, as GitHub gives it out: from BEGIN to END, without a passphrase";
 
 /// Tokens that are kept; more than a cluster has Repos and Pipelines.
 const TOKENS_MAX: usize = 10_000;
@@ -209,9 +211,9 @@ impl Apps {
     ) -> Result<Token, PortError> {
         let now = self.clock.wall_ms().div_euclid(1000);
         let attempted = "get a token of the GitHub App";
-        let proof = app.proof(now).ok_or_else(|| {
-            PortError::lasting(format!("failed to use the Secret for {place}"), NoKeys::NoRsaKey.to_string())
-        })?;
+        let proof = app
+            .proof(now)
+            .ok_or_else(|| PortError::lasting(format!("failed to use the Secret for {place}"), NO_RSA_KEY))?;
         let mut api = Api {
             http,
             root: place.api(ForgeKind::GitHub),

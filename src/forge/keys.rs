@@ -188,9 +188,7 @@ pub enum NoKeys {
     Missing(&'static str),
     #[error("its key {0} is no number")]
     NoNumber(&'static str),
-    #[error(
-        "its key {APP_KEY} is no RSA private key in PEM, as GitHub gives it out: from BEGIN to END, without a passphrase"
-    )]
+    #[error("{}", app::NO_RSA_KEY)]
     NoRsaKey,
     #[error("it has the keys {APP_INSTALLATION} and {APP_OWNER}: remove one of them")]
     Installations,
