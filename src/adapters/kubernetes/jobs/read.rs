@@ -104,10 +104,11 @@ fn steps(spec: PodSpec, status: PodStatus) -> Vec<Step> {
 /// in the way.
 fn without_log(state: StepState) -> StepState {
     match state {
-        StepState::Ended(code, reason, message) if code != 0 => {
-            StepState::Ended(code, reason, lock::held(&message).unwrap_or_default())
-        }
-        StepState::Ended(..) | StepState::Running | StepState::Waiting => state,
+        StepState::Ended(code, reason, message) if code != 0 => match lock::held(&message) {
+            Some(lock) => StepState::Locked(code, reason, lock),
+            None => StepState::Ended(code, reason, String::new()),
+        },
+        StepState::Ended(..) | StepState::Locked(..) | StepState::Running | StepState::Waiting => state,
     }
 }
 

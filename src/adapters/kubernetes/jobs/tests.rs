@@ -5,6 +5,7 @@ use apiserver::Name;
 use kernel::id::RunSeq;
 use kernel::unreadable::Unreadable;
 use objects::repo::job::{End, Place, Pods, Step, StepKind, StepState};
+use objects::repo::lock::Lock;
 use objects::repo::status::{Action, Attempt};
 
 const COMMIT: &str = "0101010101010101010101010101010101010101";
@@ -149,21 +150,21 @@ fn steps_are_read_in_the_order_in_which_they_run_and_without_those_of_others() {
 /// With the preset Terraform the message of a failed container may be the end of its log.
 #[test]
 fn of_the_end_of_a_log_nothing_is_kept_but_whose_lock_is_in_the_way() {
-    let message = |code: i32, log: &str| {
+    let state = |code: i32, log: &str| {
         let ended = json!({"terminated": {"exitCode": code, "reason": "Error", "message": log}});
         let pod = json!({
             "metadata": {"name": "infra-1-x", "uid": "p-1", "resourceVersion": "18"},
             "spec": {"containers": [{"name": "apply", "terminationMessagePolicy": "FallbackToLogsOnError"}]},
             "status": {"phase": "Failed", "containerStatuses": [{"name": "apply", "state": ended}]},
         });
-        match read::pod(&pod.to_string()).unwrap().steps.remove(0).state {
-            StepState::Ended(_, _, message) => message,
-            other => panic!("{other:?}"),
-        }
+        read::pod(&pod.to_string()).unwrap().steps.remove(0).state
     };
-    assert_eq!(message(1, "token = hunter2"), "");
-    assert_eq!(message(0, "3 added"), "3 added", "it was written to be read");
-    assert!(message(1, "Error: Error acquiring the state lock\n  ID:   a-1\n  Who:  me@host").contains("lock a-1"));
+    let ended = |code, message: &str| StepState::Ended(code, "Error".to_owned(), message.to_owned());
+    assert_eq!(state(1, "token = hunter2"), ended(1, ""));
+    assert_eq!(state(0, "3 added"), ended(0, "3 added"), "it was written to be read");
+    let log = "Error: Error acquiring the state lock\n  ID:   a-1\n  Who:  me@host\ntoken = hunter2";
+    let lock = Lock::new(Some("a-1"), Some("me@host"), None);
+    assert_eq!(state(1, log), StepState::Locked(1, "Error".to_owned(), lock));
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //!
 //! Not for what a Job consists of; that is the adapter's one template.
 
+use crate::repo::lock::Lock;
 use crate::repo::spec::{Runner, Source};
 use crate::repo::status::Attempt;
 use kernel::id::{CommitId, RepoId, digest};
@@ -211,6 +212,8 @@ pub enum StepState {
     Running,
     /// It ended with this code, this reason of the kubelet (`OOMKilled`), and what it wrote to its termination message.
     Ended(i32, String, String),
+    /// It failed with this code and this reason, and its log says that another program holds the lock of the state.
+    Locked(i32, String, Lock),
 }
 
 /// The code with which `verify` ends a Job whose plan is not the one that was said yes to.

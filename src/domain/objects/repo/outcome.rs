@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::repo::Repo;
 use crate::repo::job::{End, Job, PLAN_DIFFERS, Place, Pod, Step, StepKind, StepState, logs};
+use crate::repo::lock::Lock;
 use crate::repo::plan::{Message, Planned};
 use crate::repo::status::{Action, Phase, Plan};
 use crate::repo::witness::Ran;
@@ -22,7 +23,7 @@ const APPLIES_CAP: Duration = Duration::from_hours(1);
 /// Longest pause between two attempts, in milliseconds.
 pub(super) const REST_MAX_MS: i64 = 60 * 60 * 1_000;
 
-/// Bytes of a container's words that are repeated: whose lock is in the way, and the cure, take 300.
+/// Bytes of a container's words that are repeated.
 const WORDS_BYTES_MAX: usize = 400;
 
 /// The outcome of an ended Job.
@@ -40,13 +41,13 @@ enum Outcome {
     Broken(String),
 }
 
-/// Judges a Job whose pods have ended.
-fn outcome(job: &Job, pods: &[Pod], ran: Ran) -> Outcome {
+/// Judges a Job whose pods have ended. `locked` has the words for a lock that is in the way.
+fn outcome(job: &Job, pods: &[Pod], ran: Ran, locked: &dyn Fn(&Lock) -> String) -> Outcome {
     let steps: Vec<&Step> = pods.iter().flat_map(|pod| &pod.steps).collect();
     let said = |kind: StepKind| {
         steps.iter().rev().find(|step| step.kind == kind).and_then(|step| match &step.state {
             StepState::Ended(code, _, message) => Some((*code, message.as_str())),
-            StepState::Waiting | StepState::Running => None,
+            StepState::Waiting | StepState::Running | StepState::Locked(..) => None,
         })
     };
     let planned = |message: &str| match Message::parse(message) {
@@ -70,10 +71,10 @@ fn outcome(job: &Job, pods: &[Pod], ran: Ran) -> Outcome {
             if let Some((PLAN_DIFFERS, message)) = said(StepKind::Verify) {
                 return planned(message);
             }
-            let why = why(reason, message, pods, &steps);
+            let why = why(reason, message, pods, &steps, locked);
             let never_ran = pods.is_empty() && ran == Ran::Never;
             let is_begun = action == Action::Apply && !never_ran && has_begun(pods);
-            if is_begun { Outcome::Broken(why) } else { Outcome::Before(why, failed(&steps).map(|(kind, ..)| kind)) }
+            if is_begun { Outcome::Broken(why) } else { Outcome::Before(why, failed(&steps).map(|failed| failed.kind)) }
         }
         (None, _) => Outcome::Before("it has not ended".to_owned(), None),
     }
@@ -87,7 +88,7 @@ fn has_begun(pods: &[Pod]) -> bool {
 }
 
 /// Why a Job failed: the first of its steps that did, or what was done to it from outside.
-fn why(reason: &str, message: &str, pods: &[Pod], steps: &[&Step]) -> String {
+fn why(reason: &str, message: &str, pods: &[Pod], steps: &[&Step], locked: &dyn Fn(&Lock) -> String) -> String {
     if reason == "DeadlineExceeded" {
         return "it took longer than runner.deadline".to_owned();
     }
@@ -95,8 +96,12 @@ fn why(reason: &str, message: &str, pods: &[Pod], steps: &[&Step]) -> String {
         return format!("its pod was ended from outside: {disrupted}");
     }
     match failed(steps) {
-        Some((kind, code, reason, message)) => {
-            let (kind, message) = (kind.name(), shown(message));
+        Some(Failed { kind, code, reason, said }) => {
+            let kind = kind.name();
+            let message = match said {
+                Said::Words(message) => shown(message),
+                Said::Locked(lock) => locked(lock),
+            };
             let reason = if reason.is_empty() || reason == "Error" { String::new() } else { format!(" ({reason})") };
             let message = if message.is_empty() { String::new() } else { format!(": {message}") };
             format!("step {kind} ended with code {code}{reason}{message}")
@@ -105,11 +110,30 @@ fn why(reason: &str, message: &str, pods: &[Pod], steps: &[&Step]) -> String {
     }
 }
 
-/// The first step that failed, with its code, reason and message.
-fn failed<'a>(steps: &[&'a Step]) -> Option<(StepKind, i32, &'a str, &'a str)> {
+/// A step that failed.
+struct Failed<'a> {
+    kind: StepKind,
+    code: i32,
+    reason: &'a str,
+    said: Said<'a>,
+}
+
+/// Why a step failed.
+enum Said<'a> {
+    /// What it wrote.
+    Words(&'a str),
+    /// Another program holds this lock.
+    Locked(&'a Lock),
+}
+
+/// The first step that failed.
+fn failed<'a>(steps: &[&'a Step]) -> Option<Failed<'a>> {
     steps.iter().find_map(|step| match &step.state {
         StepState::Ended(code, reason, message) if *code != 0 => {
-            Some((step.kind, *code, reason.as_str(), message.as_str()))
+            Some(Failed { kind: step.kind, code: *code, reason, said: Said::Words(message) })
+        }
+        StepState::Locked(code, reason, lock) => {
+            Some(Failed { kind: step.kind, code: *code, reason, said: Said::Locked(lock) })
         }
         StepState::Ended(..) | StepState::Waiting | StepState::Running => None,
     })
@@ -131,7 +155,8 @@ impl Repo {
         let namespace = self.own.object.id.namespace.clone();
         let log = |step: StepKind| logs(&namespace, &job.name, step);
         let applied = log(StepKind::Apply);
-        match outcome(job, pods, ran) {
+        let outcome = outcome(job, pods, ran, &|lock| self.words_of_lock(lock));
+        match outcome {
             Outcome::Applied(said) => {
                 let said = said.trim_end_matches('.');
                 let message = format!("{}; {applied}", if said.is_empty() { "applied" } else { said });

@@ -4,6 +4,7 @@ mod again;
 mod concern;
 mod drift;
 mod faults;
+mod lock;
 mod needs;
 mod stuck;
 mod words;
