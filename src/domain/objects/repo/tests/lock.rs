@@ -59,7 +59,7 @@ fn an_own_job_is_known_by_its_name_after_it_is_gone_and_another_repos_is_not() {
     assert!(message.contains(&format!("a pod of Job {first} of this Repo, which is gone; ")), "{message}");
     let (mut other, _) = tried_again();
     let run = other.run().attempt;
-    let theirs = crate::repo::job::name(&RepoId::new("platform", "infra"), "uid-2", run);
+    let theirs = job::name(&RepoId::new("platform", "infra"), "uid-2", run);
     other.meets_the_lock_of(&format!("root@{theirs}-x7k2p"));
     assert!(!other.run().message.contains("a pod of Job"), "{}", other.run().message);
 }
