@@ -7,6 +7,7 @@ use crate::adapters::dry_objects::{DryForge, DryObjects};
 use crate::adapters::edge::FreshEdges;
 use crate::adapters::heads::Forges;
 use crate::adapters::kubernetes::desk::Desk;
+use crate::adapters::kubernetes::freezes::{NoFreezes, PromotionFreezes};
 use crate::adapters::kubernetes::leaf::Clusters;
 use crate::adapters::kubernetes::objects::Pipelines;
 use crate::adapters::kubernetes::secrets::{KubernetesSecrets, SecretChanges};
@@ -55,6 +56,11 @@ pub(super) fn promoting(
             calendar: Arc::new(WallCalendar::new(clock.clone())),
             verdicts: others.verdicts(),
             required,
+        },
+        freezes: if config.pipeline.freezes {
+            Arc::new(PromotionFreezes::new(clients, tempo.clone()))
+        } else {
+            Arc::new(NoFreezes)
         },
         renewals: Arc::new(SecretChanges::new(clients, tempo.clone())),
         leaves: Arc::new(Clusters::new(clients.clone(), tempo, *origin)),

@@ -123,9 +123,9 @@ pub fn main(cli: Cli, environment: BTreeMap<String, String>) -> ExitCode {
         Command::Crds { kind, weave } => {
             let all = match (kind, weave) {
                 (_, true) => vec![crd::CRD_WEAVE],
-                (Some(OwnKind::Pipeline), false) => vec![crd::CRD],
+                (Some(OwnKind::Pipeline), false) => vec![crd::CRD, crd::freeze::CRD],
                 (Some(OwnKind::Repo), false) => vec![crd::repo::CRD],
-                (None, false) => vec![crd::CRD, crd::repo::CRD],
+                (None, false) => vec![crd::CRD, crd::freeze::CRD, crd::repo::CRD],
             };
             print(&done(all.join("---\n")))
         }

@@ -34,6 +34,8 @@ pub struct Pipeline {
     pub groups: Vec<String>,
     /// A Pipeline, and what a Repo needs, may name targets and GitopsClusters of other namespaces.
     pub cross_namespace: bool,
+    /// The PromotionFreezes of this cluster count.
+    pub freezes: bool,
 }
 
 /// `repo.*`
@@ -95,7 +97,8 @@ pub(super) fn pipeline(values: &mut Values<'_>, tenants: Option<&Tenants>) -> Op
     let key = "pipeline.cross_namespace";
     let apart = tenants.is_some_and(|tenants| tenants.default == Tenancy::Own) && values.place(key) == Place::Default;
     let cross_namespace = values.truth(key).map(|allowed| allowed && !apart);
-    Some(Pipeline { enabled: enabled?, groups: groups?, cross_namespace: cross_namespace? })
+    let freezes = values.truth("pipeline.freezes");
+    Some(Pipeline { enabled: enabled?, groups: groups?, cross_namespace: cross_namespace?, freezes: freezes? })
 }
 
 fn groups(values: &mut Values<'_>) -> Option<Vec<String>> {

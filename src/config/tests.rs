@@ -445,7 +445,7 @@ fn a_key_of_any_text_is_shown_on_one_line() {
 fn pipelines_are_followed_where_there_are_any_unless_configured_otherwise() {
     let config = load_with(&[], &[], &[]).unwrap().config;
     let groups = vec!["allclear.dev".to_owned()];
-    assert_eq!(config.pipeline, Pipeline { enabled: Enabled::Auto, groups, cross_namespace: true });
+    assert_eq!(config.pipeline, Pipeline { enabled: Enabled::Auto, groups, cross_namespace: true, freezes: true });
     assert!(config.git.private_hosts.is_empty() && config.http.fresh.is_none());
     let own =
         |more: &str| load_with(&[("c.toml", &format!("[tenants]\ndefault = \"own\"\n{more}"))], &[], &[]).unwrap();

@@ -17,6 +17,7 @@ use crate::served;
 
 mod custom;
 mod events;
+mod freezes;
 mod jobs;
 mod kinds;
 mod lease;

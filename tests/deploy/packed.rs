@@ -13,6 +13,7 @@ use crate::render::{documents, helm, lint, notes, text, top};
 const COPIES: [(&str, &str); 18] = [
     ("crds/pipelines.yaml", "crds/pipelines.yaml"),
     ("crds/pipelines-weave.yaml", "crds/pipelines-weave.yaml"),
+    ("crds/promotionfreezes.yaml", "crds/promotionfreezes.yaml"),
     ("crds/repos.yaml", "crds/repos.yaml"),
     ("monitoring/dashboard.json", "monitoring/dashboard.json"),
     ("monitoring/rules.yaml", "monitoring/rules.yaml"),

@@ -32,6 +32,7 @@ const PROMISES: &[(Promise, Condition)] = promises![
     UnknownDecidesNothing,
     AnswersBelong,
     ChoiceStands,
+    FrozenStartsNothing,
 ];
 
 /// What holds when nothing but faults can happen any more.
@@ -126,6 +127,7 @@ const NO_FAULTS: Faults = Faults {
     replays: 0,
     rolled_back: 0,
     changed: 0,
+    freezes: 0,
     waits: 0,
 };
 
@@ -270,6 +272,21 @@ fn two_replicas_that_believe_to_lead_promote_once() {
     begin("two, by request", two(How::Request), 14, 30988);
 }
 
+/// Somebody makes a PromotionFreeze for test at any step, and deletes it at any later one.
+#[test]
+fn a_freeze_of_the_cluster_holds_what_has_not_begun_until_it_goes() {
+    let freezes = Faults { freezes: 1, ..NO_FAULTS };
+    let frozen = |head, how, faults| world(head, [how, How::None], faults);
+    search("frozen", frozen(ONE, How::Notice, freezes), 0);
+    search("frozen, in a line", world(ONE, [How::Notice, How::Notice], freezes), 0);
+    search("frozen, an answer lost", frozen(ONE, How::Notice, Faults { lost: 1, waits: 2, ..freezes }), 0);
+    search("frozen, a life ends", frozen(ONE, How::Notice, Faults { crashes: 1, ..freezes }), 0);
+    search("frozen, by request", frozen(ONE, How::Request, freezes), 0);
+    begin("frozen, there and back", frozen(BACK, How::Notice, freezes), 14, 0);
+    begin("frozen, chosen", chosen(ONE, How::Notice, freezes), 14, 0);
+    begin("frozen, taken back", stuck(ONE, How::Notice, freezes), 16, 0);
+}
+
 // Faults: PF6
 /// Each change of the world breaks a promise: the promises have teeth.
 #[test]
@@ -291,6 +308,7 @@ fn every_mutant_is_caught() {
         (Mutant::AdoptsByBranch, world(BACK, request, NO_FAULTS), "PL-LIVE"),
         (Mutant::LateOrderPushes, World { versions: 14, ..world(&[1, 2, 3], request, late) }, "PL-"),
         (Mutant::ForgetsWhatWasCompleted, world(ONE, notice, Faults { rolled_back: 1, ..late }), "PL-4"),
+        (Mutant::FreezesUntold, world(ONE, notice, Faults { freezes: 1, ..NO_FAULTS }), "PL-12"),
         (Mutant::NoWithdrawal, world(BACK, request, NO_FAULTS), "PL-LIVE"),
     ];
     let missed: Vec<_> = cases

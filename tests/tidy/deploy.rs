@@ -127,7 +127,11 @@ const MORE_RIGHTS: [(&str, &str, Rights); 11] = [
     (
         "components/pipelines",
         "ClusterRole",
-        &[("allclear.dev/pipelines", "get list watch"), ("allclear.dev/pipelines/status", "update")],
+        &[
+            ("allclear.dev/pipelines", "get list watch"),
+            ("allclear.dev/pipelines/status", "update"),
+            ("allclear.dev/promotionfreezes", "get list watch"),
+        ],
     ),
     (
         "components/repo",

@@ -1,15 +1,17 @@
-//! The parent of the readers of clusters: performs what `objects::apps::clusters` decides.
+//! The parent of the readers of clusters: performs what `objects::apps::clusters` decides. In `freezes`, it tells all Pipelines of the
+//! freezes of this cluster.
+
+mod freezes;
+mod show;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actix::{Actor, Addr, AsyncContext, Context, Handler, ResponseFuture};
-use futures_util::future::join_all;
+use actix::{Actor, Addr, AsyncContext, Context, Handler};
 
 use crate::actors::lifecycle::{GiveWay, Obituary, StopListener, StopSignal};
-use crate::actors::message::{Died, End, Observe, Who};
-use crate::actors::observation::{LeafSeen, Observation, PromotingSeen};
+use crate::actors::message::{Died, End, Who};
 use crate::actors::promoting::leaf::LeafActor;
 use crate::actors::promoting::message::{Follow, LookAt, Looked, Owner, Reported};
 use crate::actors::shell::{Drives, Shell};
@@ -17,13 +19,11 @@ use crate::actors::{Env, MAILBOX_MAX, send_even_if_full};
 use kernel::id::PipelineId;
 use objects::apps::app::ClusterKey;
 use objects::apps::clusters::{self, Effect, Event};
-use objects::ports::pipeline::Leaves;
+use objects::pipeline::freezes::Fleet;
+use objects::ports::pipeline::{FreezeBook, Leaves};
 
 /// How often we check the children: a full mailbox can lose a death notice.
 const SWEEP_EVERY: Duration = Duration::from_secs(1);
-
-/// How long a reader may take to show itself before the answer goes without it.
-const OBSERVE_WITHIN: Duration = Duration::from_millis(500);
 
 /// The actor. See the module's text.
 pub struct Clusters {
@@ -36,11 +36,19 @@ pub struct Clusters {
     shell: Shell<clusters::Clusters>,
     owners: BTreeMap<PipelineId, Owner>,
     children: BTreeMap<ClusterKey, Addr<LeafActor>>,
+    freeze_book: Arc<dyn FreezeBook>,
+    fleet: Fleet,
 }
 
 impl Clusters {
     /// A parent without children.
-    pub fn new(env: Env, leaves: Arc<dyn Leaves>, stop_listener: StopListener, obituary: Obituary) -> Self {
+    pub fn new(
+        env: Env,
+        leaves: Arc<dyn Leaves>,
+        freeze_book: Arc<dyn FreezeBook>,
+        stop_listener: StopListener,
+        obituary: Obituary,
+    ) -> Self {
         Self {
             shell: Shell::new(clusters::Clusters::default(), &env),
             env,
@@ -50,6 +58,8 @@ impl Clusters {
             _obituary: obituary,
             owners: BTreeMap::new(),
             children: BTreeMap::new(),
+            freeze_book,
+            fleet: Fleet::default(),
         }
     }
 
@@ -90,6 +100,7 @@ impl Actor for Clusters {
     fn started(&mut self, ctx: &mut Self::Context) {
         ctx.set_mailbox_capacity(MAILBOX_MAX);
         self.stop_listener.clone().bind(self, ctx);
+        self.watch_freezes(ctx);
         ctx.run_interval(SWEEP_EVERY, Self::sweep);
     }
 }
@@ -142,6 +153,7 @@ impl Handler<Follow> for Clusters {
 
     fn handle(&mut self, Follow { owner, targets }: Follow, ctx: &mut Self::Context) {
         let (id, is_last) = (owner.id.clone(), targets.is_empty());
+        self.tell_freezes(&owner);
         self.owners.insert(id.clone(), owner);
         self.feed(Event::Wanted(id.clone(), targets), ctx);
         if is_last {
@@ -165,26 +177,5 @@ impl Handler<Died> for Clusters {
         if let Who::Cluster(cluster) = who {
             self.died(cluster, &end, ctx);
         }
-    }
-}
-
-impl Handler<Observe> for Clusters {
-    type Result = ResponseFuture<Observation>;
-
-    fn handle(&mut self, observe: Observe, _ctx: &mut Self::Context) -> Self::Result {
-        let children: Vec<_> =
-            self.children.values().map(|child| child.send(observe).timeout(OBSERVE_WITHIN)).collect();
-        let rests = "its reader crashed too often and rests for five minutes; the log says why";
-        let resting = self.shell.machine().resting().map(|cluster| LeafSeen {
-            name: cluster.display_name(),
-            watches: 0,
-            troubles: vec![rests.to_owned()],
-        });
-        let own = PromotingSeen { leaves: resting.collect(), ..PromotingSeen::default() };
-        Box::pin(async move {
-            let mut all = Observation { promoting: Some(own), ..Observation::default() };
-            join_all(children).await.into_iter().flatten().for_each(|seen| all.absorb(seen));
-            all
-        })
     }
 }

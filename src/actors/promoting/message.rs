@@ -7,6 +7,7 @@ use actix::{Message, Recipient};
 use kernel::id::PipelineId;
 use objects::apps::app::TargetKey;
 use objects::apps::leaf::Sights;
+use objects::pipeline::freezes::Freezes;
 
 /// A Pipeline that looks at targets.
 #[derive(Clone)]
@@ -14,6 +15,8 @@ pub struct Owner {
     pub id: PipelineId,
     /// Where it learns what its targets say.
     pub reported: Recipient<Reported>,
+    /// Where it learns of the freezes of the cluster.
+    pub frozen: Recipient<Frozen>,
     /// Where fresh reads are answered.
     pub looked: Recipient<Looked>,
 }
@@ -41,6 +44,11 @@ pub struct LookAt {
 #[derive(Message, Clone)]
 #[rtype(result = "()")]
 pub struct Reported(pub Sights);
+
+/// Clusters → Pipeline: what is known of the freezes of the cluster.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub struct Frozen(pub Freezes);
 
 /// Leaf → Pipeline: what a fresh read says.
 #[derive(Message)]

@@ -64,7 +64,8 @@ impl Tended for Promoting {
         died: Recipient<Died>,
     ) -> (Readers, Option<Recipient<Observe>>) {
         let obituary = Obituary::new(died, Who::Part(Part::Clusters));
-        let clusters = Clusters::new(env.clone(), self.leaves.clone(), stop_listener, obituary).start();
+        let (leaves, freezes) = (self.leaves.clone(), self.freezes.clone());
+        let clusters = Clusters::new(env.clone(), leaves, freezes, stop_listener, obituary).start();
         let readers = Readers { follow: clusters.clone().recipient(), look_at: clusters.clone().recipient() };
         (readers, Some(clusters.recipient()))
     }

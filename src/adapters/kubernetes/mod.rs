@@ -12,6 +12,7 @@ mod decode;
 pub mod desk;
 mod events;
 pub(crate) mod followed;
+pub mod freezes;
 mod gateway;
 mod gateways;
 pub mod hand;

@@ -92,6 +92,7 @@ checks! {
     RIGHT_LEDGER: Rights = "right-ledger";
     RIGHT_LEASE: Rights = "right-lease";
     RIGHT_PIPELINES: Rights = "right-pipelines";
+    RIGHT_FREEZES: Rights = "right-freezes";
     RIGHT_REPOS: Rights = "right-repos";
     RIGHT_HOOKS: Rights = "right-hooks";
     SECRET_HOSTS: Rights = "secret-hosts";

@@ -177,12 +177,14 @@ pub async fn kinds(api: &Api, config: &Config) -> (Served, Vec<Finding>) {
         }
     };
     let is_served = |plural: &str| kinds.iter().any(|kind| kind.plural == plural);
-    let served = Served { pipelines: is_served("pipelines"), repos: is_served("repos"), rollouts };
+    let (pipelines, freezes) = (is_served("pipelines"), is_served("promotionfreezes"));
+    let served = Served { pipelines, freezes, repos: is_served("repos"), rollouts };
     let mut findings = Vec::new();
     findings.extend(installed(CRD_PIPELINES, "Pipelines", config.pipeline.enabled, served.pipelines));
     findings.extend(installed(CRD_REPOS, "Repos", config.repo.enabled, served.repos));
     for (plural, ours, is_wanted) in [
         ("pipelines", crd::CRD, served.pipelines && config.pipeline.enabled != Enabled::Off),
+        ("promotionfreezes", crd::freeze::CRD, served.freezes && config.pipeline.enabled != Enabled::Off),
         ("repos", crd::repo::CRD, served.repos && config.repo.enabled != Enabled::Off),
     ] {
         if is_wanted {

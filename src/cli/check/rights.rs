@@ -9,9 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use futures_util::future::join_all;
 
 use super::catalog::{
-    Check, RIGHT_CUSTOM, RIGHT_DAEMON_SETS, RIGHT_DEPLOYMENTS, RIGHT_ENDPOINT_SLICES, RIGHT_EVENTS, RIGHT_GATEWAYS,
-    RIGHT_HOOKS, RIGHT_INGRESSES, RIGHT_LEASE, RIGHT_LEDGER, RIGHT_NAMESPACES, RIGHT_PIPELINES, RIGHT_PODS,
-    RIGHT_REPOS, RIGHT_ROLLOUTS, RIGHT_ROUTES, RIGHT_SERVICES, RIGHT_STATEFUL_SETS,
+    Check, RIGHT_CUSTOM, RIGHT_DAEMON_SETS, RIGHT_DEPLOYMENTS, RIGHT_ENDPOINT_SLICES, RIGHT_EVENTS, RIGHT_FREEZES,
+    RIGHT_GATEWAYS, RIGHT_HOOKS, RIGHT_INGRESSES, RIGHT_LEASE, RIGHT_LEDGER, RIGHT_NAMESPACES, RIGHT_PIPELINES,
+    RIGHT_PODS, RIGHT_REPOS, RIGHT_ROLLOUTS, RIGHT_ROUTES, RIGHT_SERVICES, RIGHT_STATEFUL_SETS,
 };
 use super::report::{Finding, Mark};
 use crate::adapters::kubernetes::objects::GROUP;
@@ -49,6 +49,7 @@ pub struct Need {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Served {
     pub pipelines: bool,
+    pub freezes: bool,
     pub repos: bool,
     pub rollouts: bool,
 }
@@ -110,6 +111,7 @@ pub fn needs(config: &Config, served: Served) -> Vec<Need> {
     let groups = [GROUP, WEAVE].into_iter().filter(|group| config.pipeline.groups.iter().any(|one| one == group));
     let follows: &'static [&'static str] = &["get", "list", "watch"];
     if on(config.pipeline.enabled, served.pipelines) {
+        needs.extend(freezes(config, served));
         for group in groups {
             needs.push(watched(RIGHT_PIPELINES, group, "pipelines", follows));
             needs.push(watched(RIGHT_PIPELINES, group, "pipelines/status", &["update"]));
@@ -128,11 +130,21 @@ pub fn needs(config: &Config, served: Served) -> Vec<Need> {
     needs
 }
 
+/// Those of the cluster, which hold Pipelines of every namespace.
+fn freezes(config: &Config, served: Served) -> Option<Need> {
+    let verbs: &'static [&'static str] = &["get", "list", "watch"];
+    let (check, group, resource, place) = (RIGHT_FREEZES, GROUP, "promotionfreezes", Place::Cluster);
+    (config.pipeline.freezes && served.freezes).then_some(Need { check, group, resource, name: None, verbs, place })
+}
+
 /// What to do where a right is missing: in the words of the running program, where it has some.
 fn remedy(check: Check) -> &'static str {
     match check.id {
         "right-ledger" | "right-lease" => Cause::WriteLedger.remedy(),
         "right-pipelines" => "apply deploy/components/pipelines, or deploy/overlays/weave for the older group",
+        "right-freezes" => {
+            "apply deploy/components/pipelines, or set pipeline.freezes to false: otherwise no promotion starts in this cluster"
+        }
         "right-statefulsets" | "right-daemonsets" | "right-rollouts" => {
             "apply deploy/base/cluster-role.yaml, or leave the kind out of workloads.kinds"
         }
@@ -204,7 +216,8 @@ impl Line {
 
 /// Kinds that are left alone where there is no right to them at all: a cluster may have them for others.
 pub fn optional(config: &Config) -> Vec<Check> {
-    let kinds = [(RIGHT_PIPELINES, config.pipeline.enabled), (RIGHT_REPOS, config.repo.enabled)];
+    let pipelines = config.pipeline.enabled;
+    let kinds = [(RIGHT_PIPELINES, pipelines), (RIGHT_FREEZES, pipelines), (RIGHT_REPOS, config.repo.enabled)];
     let left = kinds.into_iter().filter(|(_, enabled)| *enabled == Enabled::Auto).map(|(check, _)| check);
     left.chain([RIGHT_STATEFUL_SETS, RIGHT_DAEMON_SETS, RIGHT_ROLLOUTS]).collect()
 }

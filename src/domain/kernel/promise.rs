@@ -85,6 +85,7 @@ promises! {
     UnknownDecidesNothing, "PL-7", "what is unknown starts and withdraws nothing";
     AnswersBelong, "PL-10", "an answer counts for what was asked, and for that alone";
     ChoiceStands, "PL-11", "what a person chose is promoted once, and nothing that it was chosen over takes its place by itself";
+    FrozenStartsNothing, "PL-12", "nothing starts into an environment while a freeze of the cluster that was seen selects it";
     PromotedInTheEnd, "PL-LIVE", "without further faults a revision is everywhere, or something that was told holds it";
     JobsDurable, "RP-1", "a Job is made or started only once that is durable";
     RunSeqsRise, "RP-2", "the numbers of a Repo's runs never decrease";

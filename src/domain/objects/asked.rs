@@ -110,6 +110,8 @@ pub enum Answer {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct AskedGates {
     calendar: Asked,
+    /// The calendar, about the freezes of the cluster.
+    fleet: Asked,
     verdict: Asked,
     /// The verdict on what is there already.
     deployed: Asked,
@@ -130,6 +132,16 @@ impl AskedGates {
             ask(Ask::Calendar(topic, windows.to_vec(), freezes.to_vec()));
         }
         self.calendar.closed("the calendar")
+    }
+
+    /// The same for the freezes of the cluster: a fault in an object's own windows is none of theirs.
+    pub(crate) fn fleet(&mut self, now: Timestamp, freezes: &[Freeze], ask: impl FnOnce(Ask)) -> Option<String> {
+        let topic = Topic::of(&("fleet", freezes));
+        self.fleet.ask_about(topic);
+        if self.fleet.is_due(now) {
+            ask(Ask::Calendar(topic, Vec::new(), freezes.to_vec()));
+        }
+        self.fleet.closed("the calendar of PromotionFreezes")
     }
 
     /// Why the other system keeps it closed, if it does; asks it when that is due.
@@ -170,7 +182,10 @@ impl AskedGates {
     /// Takes in an answer. One to another question than the present one counts for nothing.
     pub(crate) fn answered(&mut self, now: Timestamp, again: impl FnOnce(u32) -> Timestamp, answer: Answer) {
         let (asked, topic) = match &answer {
-            Answer::CalendarRead(topic, _) | Answer::CalendarFailed(topic, _) => (&mut self.calendar, *topic),
+            Answer::CalendarRead(topic, _) | Answer::CalendarFailed(topic, _) => {
+                let asked = if self.fleet.is_about(*topic) { &mut self.fleet } else { &mut self.calendar };
+                (asked, *topic)
+            }
             Answer::VerdictGiven(topic, _) | Answer::VerdictFailed(topic, ..) => {
                 let asked = if self.deployed.is_about(*topic) { &mut self.deployed } else { &mut self.verdict };
                 (asked, *topic)
@@ -190,18 +205,21 @@ impl AskedGates {
     /// Asks the calendar now. A verdict keeps its pace: the other system demands it.
     pub(crate) fn hurry(&mut self, now: Timestamp) {
         self.calendar.call.hurry(now);
+        self.fleet.call.hurry(now);
     }
 
     /// Ends every pause that is over, so that no deadline stays in the past.
     pub(crate) fn wake(&mut self, now: Timestamp) {
         self.calendar.call.wake(now);
+        self.fleet.call.wake(now);
         self.verdict.call.wake(now);
         self.deployed.call.wake(now);
     }
 
     /// When something must be asked again.
     pub(crate) fn deadline(&self) -> Option<Timestamp> {
-        [&self.calendar.call, &self.verdict.call, &self.deployed.call].into_iter().filter_map(Call::deadline).min()
+        let calls = [&self.calendar, &self.fleet, &self.verdict, &self.deployed].map(|asked| &asked.call);
+        calls.into_iter().filter_map(Call::deadline).min()
     }
 }
 

@@ -12,9 +12,10 @@ use super::failure::Failure;
 use super::resource::Kind;
 
 /// Where each definition is written.
-const FILES: [(Kind, &str); 3] = [
+const FILES: [(Kind, &str); 4] = [
     (Kind::Pipeline, include_str!("../../../deploy/crds/pipelines.yaml")),
     (Kind::WeavePipeline, include_str!("../../../deploy/crds/pipelines-weave.yaml")),
+    (Kind::PromotionFreeze, include_str!("../../../deploy/crds/promotionfreezes.yaml")),
     (Kind::Repo, include_str!("../../../deploy/crds/repos.yaml")),
 ];
 
@@ -75,7 +76,7 @@ mod tests {
     #[test]
     fn the_kinds_of_ours_have_a_schema_and_no_other_kind_has() {
         for kind in Kind::all() {
-            let ours = matches!(kind, Kind::Pipeline | Kind::WeavePipeline | Kind::Repo);
+            let ours = matches!(kind, Kind::Pipeline | Kind::WeavePipeline | Kind::PromotionFreeze | Kind::Repo);
             let found = schema(kind);
             assert_eq!(found.is_some(), ours, "{kind:?}");
             assert!(found.is_none_or(|found| found["properties"]["spec"].is_object()));

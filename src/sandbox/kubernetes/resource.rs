@@ -46,6 +46,8 @@ pub enum Kind {
     ArgoRollout,
     GitopsCluster,
     Repo,
+    /// In no namespace, and without a status.
+    PromotionFreeze,
     /// Of no controller here: its status and its pods are the test's.
     CloneSet,
 }
@@ -91,7 +93,7 @@ pub struct Description {
 pub const GATEWAY_GROUP: &str = "gateway.networking.k8s.io";
 const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
 
-static ROWS: [(Kind, Description); 33] = [
+static ROWS: [(Kind, Description); 34] = [
     (Kind::Namespace, Description { namespaced: false, ..row("", "Namespace", "namespaces").status().short(&["ns"]) }),
     (Kind::Pod, row("", "Pod", "pods").status().short(&["po"])),
     (Kind::Service, row("", "Service", "services").status().short(&["svc"])),
@@ -145,6 +147,14 @@ static ROWS: [(Kind, Description); 33] = [
     (Kind::ArgoRollout, custom("argoproj.io", "v1alpha1", "Rollout", "rollouts")),
     (Kind::GitopsCluster, custom("gitops.weave.works", "v1alpha1", "GitopsCluster", "gitopsclusters")),
     (Kind::Repo, custom("allclear.dev", "v1alpha1", "Repo", "repos")),
+    (
+        Kind::PromotionFreeze,
+        Description {
+            namespaced: false,
+            status: false,
+            ..custom("allclear.dev", "v1alpha1", "PromotionFreeze", "promotionfreezes").short(&["pfreeze"])
+        },
+    ),
     (Kind::CloneSet, custom("apps.kruise.io", "v1alpha1", "CloneSet", "clonesets")),
 ];
 

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-const BOTH: Served = Served { pipelines: true, repos: true, rollouts: true };
+const BOTH: Served = Served { pipelines: true, freezes: true, repos: true, rollouts: true };
 
 #[tokio::test]
 async fn each_right_that_is_missing_is_named_by_its_check() {
@@ -28,6 +28,7 @@ async fn each_right_that_is_missing_is_named_by_its_check() {
         ("right-ledger", "update", "", "configmaps"),
         ("right-lease", "get", "coordination.k8s.io", "leases"),
         ("right-pipelines", "update", "allclear.dev", "pipelines/status"),
+        ("right-freezes", "list", "allclear.dev", "promotionfreezes"),
         ("right-repos", "watch", "allclear.dev", "repos"),
         ("right-hooks", "patch", "allclear.dev", "repos"),
     ] {

@@ -44,6 +44,10 @@ pub enum Action {
     RollBack(usize),
     /// The spec is changed.
     Change,
+    /// A PromotionFreeze for test is made, or deleted.
+    Freeze,
+    /// A worker learns of the freezes.
+    ShowFreezes(usize),
     Wait(usize),
     Crash(usize),
 }
@@ -66,6 +70,7 @@ impl State {
             }
         }
         actions.extend((left.changed > 0).then_some(Action::Change));
+        actions.extend((left.freezes > 0 && !self.frozen).then_some(Action::Freeze));
         actions.extend(each().filter(|_| left.crashes > 0).map(Action::Crash));
         actions.extend((0..self.late.len()).map(Action::Late));
         let open = |request: &usize| self.requests[*request].is_open();
@@ -90,11 +95,14 @@ impl State {
             actions.extend((0..worker.calls.len()).map(|call| Action::Answer((index, call), Answer::Works)));
             let stale = (0..world.size()).filter(|env| worker.shown[*env] != Some(self.truth[*env]));
             actions.extend(stale.map(|env| Action::Show(index, env)));
+            actions.extend((worker.frozen != self.frozen).then_some(Action::ShowFreezes(index)));
             let own = self.object.writer == Some(index) && !world.lags;
             let is_seen = own || worker.seen == self.object.version;
             actions.extend((!is_seen).then_some(Action::See(index)));
         }
         actions.extend((1..world.size()).filter(|env| self.truth[*env] != self.desired[*env]).map(Action::Deploy));
+        // Nobody freezes for ever.
+        actions.extend(self.frozen.then_some(Action::Freeze));
         let open = |request: &usize| self.requests[*request].is_open();
         let merges = world.how.contains(&How::Request) || world.how.contains(&How::ManualRequest);
         actions.extend((0..self.requests.len()).filter(|_| merges).filter(open).map(Action::Merge));

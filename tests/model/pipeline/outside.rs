@@ -1,10 +1,14 @@
 //! What is outside of a Pipeline: the API server, targets, a forge with its people, and a receiver of notices.
 
+use std::collections::BTreeSet;
+
 use kernel::id::PromotionSeq;
+use kernel::names::selector::LabelSelector;
 use notices::notice::{Kind, Notice};
 use objects::apps::app::TargetKey;
 use objects::asked::{Answer, Ask, Opening};
 use objects::owned::{Effect as Own, Event as Life};
+use objects::pipeline::freezes::{Freezes, PromotionFreeze};
 use objects::pipeline::proposal::{Order, Proposed, Request, RequestState};
 use objects::pipeline::spec::Advance;
 use objects::pipeline::{Effect, Event};
@@ -91,7 +95,8 @@ impl State {
                 Some(Event::Withdrawn(order.clone()))
             }
             Effect::Ask(name, Ask::Calendar(topic, _, freezes)) => {
-                let open = freezes.len() < 2;
+                // Those of the cluster have no end here.
+                let open = freezes.len() < 2 && freezes.iter().all(|freeze| freeze.to < i64::MAX);
                 let opening = Opening { open, changes_after: None, words: "sale".to_owned() };
                 Some(Event::Answered(name.clone(), Answer::CalendarRead(*topic, opening)))
             }
@@ -105,6 +110,24 @@ impl State {
             | Effect::FollowSecrets(_)
             | Effect::Object(Own::End) => None,
         }
+    }
+
+    /// The watch of freezes tells a worker what there is: one for test, where somebody made it, and one that is for others.
+    pub fn show_freezes(&mut self, world: &World, worker: usize) {
+        self.workers[worker].frozen = self.frozen;
+        let freeze = |name: &str, environment: usize| PromotionFreeze {
+            name: name.to_owned(),
+            reason: "incident".to_owned(),
+            from: None,
+            until: None,
+            selector: LabelSelector::default(),
+            namespaces: BTreeSet::new(),
+            environments: [super::world::environment(environment)].into(),
+            fault: None,
+        };
+        let is_told = self.frozen && world.mutant != Mutant::FreezesUntold;
+        let all: Vec<_> = is_told.then(|| freeze("test", 1)).into_iter().chain([freeze("staging", 0)]).collect();
+        self.feed(world, worker, Event::Frozen(Freezes::Known(all.into())));
     }
 
     /// The revision for which everything before an environment was as it must be, if all of that was read. Step by step, what one of

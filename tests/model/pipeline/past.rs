@@ -29,6 +29,8 @@ pub struct Past {
     used: BTreeSet<String>,
     /// The promotions of each environment: number and revision.
     known: BTreeMap<(usize, PromotionSeq), u8>,
+    /// Promotions whose start was sent, in a world with freezes.
+    begun: BTreeSet<(usize, PromotionSeq)>,
     /// Requests that were made.
     created: BTreeSet<(usize, PromotionSeq)>,
     /// The revision that each environment's newest promotion completed with, or was closed at.
@@ -119,6 +121,15 @@ impl Past {
     fn promise(&mut self, promise: Promise, kept: bool) {
         if !kept {
             self.broken.insert(promise);
+        }
+    }
+
+    /// A write was sent, by a worker that was told whether test is frozen. What it has begun before goes on.
+    pub fn judge_frozen(&mut self, world: &World, sent: &Status, frozen: bool) {
+        let started = promotion(sent, 1).filter(|one| one.phase >= Phase::Started && one.started_ms.is_some());
+        let Some(started) = started.filter(|_| world.faults.freezes > 0) else { return };
+        if self.begun.insert((1, started.seq)) {
+            self.promise(Promise::FrozenStartsNothing, !frozen);
         }
     }
 

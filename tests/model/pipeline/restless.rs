@@ -9,6 +9,7 @@ use kernel::machine::{Machine, Timestamp, millis};
 use notices::notice::Kind;
 use objects::apps::app::{Present, Sight};
 use objects::owned::{Effect as Own, Event as Life};
+use objects::pipeline::freezes::Freezes;
 use objects::pipeline::spec::{Advance, Object};
 use objects::pipeline::{Effect, Event, Pipeline};
 
@@ -64,7 +65,10 @@ impl Restless {
         let runs = [Runs { revision: 1, since: Timestamp::default() }; 3];
         let machine = Pipeline::new(0, object.clone());
         let now = Timestamp::default();
-        Self { pace, now, machine, object, version: 1, runs, shown: [const { None }; 3], told: Vec::new() }
+        let shown = [const { None }; 3];
+        let mut restless = Self { pace, now, machine, object, version: 1, runs, shown, told: Vec::new() };
+        restless.feed(Event::Frozen(Freezes::none()));
+        restless
     }
 
     /// What an environment says now.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use kernel::id::{Environment, NoticeId, PipelineId, Revision, Seq};
 use kernel::machine::{Machine, Timestamp};
+use kernel::names::selector::Labels;
 use objects::apps::app::{AppKind, ClusterKey, Present, Sight, TargetKey};
 use objects::gates::Freeze;
 use objects::kept::Answers;
@@ -96,6 +97,8 @@ pub enum Mutant {
     ForgetsWhatWasCompleted,
     /// Closing a request does nothing.
     NoWithdrawal,
+    /// The worker is told of no freeze.
+    FreezesUntold,
 }
 
 /// How many faults of each kind one run may have.
@@ -115,6 +118,8 @@ pub struct Faults {
     pub rolled_back: u8,
     /// The spec is changed.
     pub changed: u8,
+    /// A PromotionFreeze is made.
+    pub freezes: u8,
     /// Times that something waits until it is due.
     pub waits: u8,
 }
@@ -136,6 +141,8 @@ pub struct Worker {
     /// What it was told last of each target; `None` if it has lost sight.
     pub shown: [Option<u8>; 3],
     pub seen: u64,
+    /// What it was told last of the freezes of the cluster: whether test is in one.
+    pub frozen: bool,
     pub calls: Vec<Effect>,
 }
 
@@ -158,6 +165,8 @@ pub struct State {
     pub had: Vec<NoticeId>,
     /// The newest promotion that it has obeyed, of each environment: deliveries may come out of order.
     pub obeyed: [Seq; 3],
+    /// Somebody has made a PromotionFreeze for test.
+    pub frozen: bool,
     pub past: Past,
 }
 
@@ -231,6 +240,7 @@ impl World {
             environments: environments.collect(),
             advance: self.advance,
             suspended: None,
+            labels: Labels::new(),
             passed_over: Vec::new(),
             apps: Vec::new(),
         }
@@ -313,6 +323,7 @@ impl State {
             requests: Vec::new(),
             had: Vec::new(),
             obeyed: [Seq(0); 3],
+            frozen: false,
             past: Past::default(),
         };
         state.past.note_truth(world, &state.truth);
@@ -327,7 +338,7 @@ impl State {
 
     fn worker(&self, world: &World) -> Worker {
         let machine = Pipeline::new(0, world.object(&self.object));
-        Worker { machine, shown: [None; 3], seen: self.object.version, calls: Vec::new() }
+        Worker { machine, shown: [None; 3], seen: self.object.version, frozen: false, calls: Vec::new() }
     }
 
     pub fn take(&mut self, world: &World, action: Action) {
@@ -372,6 +383,11 @@ impl State {
                 let _ = self.perform(world, &effect, None);
             }
             Action::Change => self.change_spec(),
+            Action::Freeze => {
+                self.left.freezes -= u8::from(!self.frozen);
+                self.frozen = !self.frozen;
+            }
+            Action::ShowFreezes(worker) => self.show_freezes(world, worker),
             Action::Merge(request) => self.merge(request),
             Action::Close(request) => {
                 self.left.closed -= 1;
@@ -415,7 +431,7 @@ impl State {
         self.desired[request.env] = request.revision;
     }
 
-    fn feed(&mut self, world: &World, worker: usize, event: Event) {
+    pub fn feed(&mut self, world: &World, worker: usize, event: Event) {
         let now = self.now;
         let effects = self.workers[worker].machine.step_and_catch_up(now, event);
         self.emit(world, worker, effects);
@@ -428,9 +444,15 @@ impl State {
             self.past.broken.extend(broken);
             if let Effect::Object(Own::Store(status, _)) = &effect {
                 self.past.judge_sent(world, machine.durable(), status, &self.workers[worker].shown);
+                self.past.judge_frozen(world, status, self.workers[worker].frozen);
             }
             match effect {
-                Effect::Follow(_) | Effect::FollowSecrets(_) | Effect::Object(Own::End) => {}
+                Effect::Follow(ref targets) => {
+                    if !targets.is_empty() {
+                        self.show_freezes(world, worker);
+                    }
+                }
+                Effect::FollowSecrets(_) | Effect::Object(Own::End) => {}
                 Effect::Object(Own::Store(ref status, ref over)) if world.mutant == Mutant::ActsOnDraft => {
                     let (whole, version) = (true, over.clone());
                     let _ = status;

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use kernel::id::{Environment, PipelineId, PromotionSeq, Revision};
+use kernel::names::selector::Labels;
 use kernel::unreadable::Unreadable;
 use objects::apps::app::{AppKind, ClusterKey, LeafId, LeafKind, Look, Present, TargetKey};
 use objects::apps::leaf::{Collection, News};
@@ -14,11 +15,12 @@ use objects::asked::Opening;
 use objects::gates::{Freeze, Window};
 use objects::kept::Answers;
 use objects::pipeline::Pipeline;
+use objects::pipeline::freezes::PromotionFreeze;
 use objects::pipeline::judge::Stale;
 use objects::pipeline::proposal::{Order, Proposed, Request, RequestState};
 use objects::pipeline::spec::{Advance, EnvironmentSpec, Gates, Object, PromotionSpec, Purged, Spec, Strategy};
 use objects::pipeline::status::{Phase, Status};
-use objects::ports::pipeline::{Edges, Forge, Leaf, Leaves, Link, Promoting, Renewals};
+use objects::ports::pipeline::{Edges, Forge, FreezeBook, Leaf, Leaves, Link, Promoting, Renewals};
 use objects::ports::{Asking, Calendar, Unanswered, Verdicts};
 use purge::ports::{Flow, PortError};
 use tokio::sync::mpsc;
@@ -74,8 +76,14 @@ pub fn pipeline(name: &str, mut environments: Vec<EnvironmentSpec>) -> Object {
     for place in 1..environments.len() {
         environments[place].after = vec![environments[place - 1].name.clone()];
     }
-    let spec =
-        Spec { environments, advance: Advance::Latest, suspended: None, passed_over: Vec::new(), apps: Vec::new() };
+    let spec = Spec {
+        environments,
+        advance: Advance::Latest,
+        suspended: None,
+        labels: Labels::new(),
+        passed_over: Vec::new(),
+        apps: Vec::new(),
+    };
     Object {
         id: PipelineId::new("shop", name),
         uid: format!("{name}-uid"),
@@ -114,6 +122,7 @@ impl World {
             leaves: Arc::new(self.clone()),
             forge: Arc::new(self.clone()),
             edges: Arc::new(self.clone()),
+            freezes: Arc::new(self.clone()),
             renewals: Arc::new(self.clone()),
         }
     }
@@ -317,6 +326,14 @@ impl Edges for World {
     async fn are_fresh(&self, _: &Purged, _: &BTreeSet<String>) -> Result<Result<(), Stale>, PortError> {
         self.port("edge.see", "").await?;
         Ok(self.state().promotions.edge.clone().map_or(Ok(()), |why| Err(Stale(why))))
+    }
+}
+
+/// Nobody freezes the fleet here.
+impl FreezeBook for World {
+    fn watch(&self) -> Flow<Result<Arc<[PromotionFreeze]>, PortError>> {
+        use futures_util::StreamExt;
+        Box::pin(futures_util::stream::iter([Ok(Arc::default())]).chain(futures_util::stream::pending()))
     }
 }
 

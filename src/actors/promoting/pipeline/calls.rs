@@ -19,8 +19,9 @@ use purge::ports::{PortError, Retry};
 impl PipelineActor {
     /// Has the clusters report these.
     pub(in crate::actors::promoting) fn follow(&self, targets: Vec<TargetKey>, ctx: &Context<Self>) {
-        let (reported, looked) = (ctx.address().recipient(), ctx.address().recipient());
-        let owner = Owner { id: self.id(), reported, looked };
+        let (reported, looked, frozen) =
+            (ctx.address().recipient(), ctx.address().recipient(), ctx.address().recipient());
+        let owner = Owner { id: self.id(), reported, frozen, looked };
         send_even_if_full(&self.peers.beside.follow, Follow { owner, targets: targets.into_iter().collect() });
     }
 

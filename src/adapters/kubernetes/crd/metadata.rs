@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use kernel::names::selector::Labels;
 use kernel::text::clean;
 use notices::delivery::Resend;
 use objects::kept::Answers;
@@ -38,6 +39,9 @@ pub struct Metadata {
     #[serde(default)]
     pub generation: Option<i64>,
     pub resource_version: String,
+    /// All, for whoever selects it by them.
+    #[serde(default)]
+    pub labels: Labels,
     deletion_timestamp: Option<IgnoredAny>,
     #[serde(default, deserialize_with = "own_annotations")]
     annotations: BTreeMap<String, String>,

@@ -1,10 +1,11 @@
-//! The custom resources `Pipeline` and, in `repo`, `Repo`: the raw types of their specs, what they mean to the domain, and the CRDs that
+//! The custom resources `Pipeline`, in `repo` `Repo`, and in `freeze` `PromotionFreeze`: the raw types of their specs, what they mean to the domain, and the CRDs that
 //! are made from them. A status has no raw type: it stands in the object as the domain writes it.
 //!
 //! The raw types end in this folder. The CRDs of `deploy/crds` are compared with the types by a test, so that what is shipped needs
 //! no generator.
 
 mod checks;
+pub mod freeze;
 mod metadata;
 mod raw_spec;
 mod read;

@@ -173,6 +173,7 @@ impl Reader<'_> {
             environments: environments.collect::<Result<_, _>>()?,
             advance: raw.advance,
             suspended: self.metadata.suspended(raw.suspend),
+            labels: self.metadata.labels.clone(),
             passed_over: without.map(|one| Environment(one.name.clone())).collect(),
             apps: apps.into_iter().filter_map(|app| app.set).collect(),
         })

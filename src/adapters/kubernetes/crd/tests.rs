@@ -5,6 +5,7 @@
 //! nothing is null, and nothing is a choice of types. What the types cannot say is added here: rules in CEL, the kind of a list,
 //! columns, and the status that a new object has.
 
+mod freezes;
 mod nonsense;
 mod repos;
 pub mod stored;
@@ -15,7 +16,7 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
 use super::raw_spec::PipelineSpec;
-use super::{CRD, CRD_WEAVE, repo};
+use super::{CRD, CRD_WEAVE, freeze, repo};
 
 const SPEC: &str = "/spec/versions/0/schema/openAPIV3Schema/properties/spec";
 const STATUS: &str = "/spec/versions/0/schema/openAPIV3Schema/properties/status";
@@ -245,6 +246,7 @@ const REMADE: &str = "made anew by: cargo test --lib crd::tests -- --ignored";
 fn the_crds_that_are_shipped_are_those_of_the_types() {
     assert!(yaml(&own()) == CRD, "deploy/crds/pipelines.yaml is {REMADE}");
     assert!(yaml(&weave()) == CRD_WEAVE, "deploy/crds/pipelines-weave.yaml is {REMADE}");
+    assert!(yaml(&freezes::own()) == freeze::CRD, "deploy/crds/promotionfreezes.yaml is {REMADE}");
     assert!(yaml(&repos::own()) == repo::CRD, "deploy/crds/repos.yaml is {REMADE}");
 }
 
@@ -254,6 +256,7 @@ fn make_the_crds() {
     let to = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/crds/");
     std::fs::write(format!("{to}pipelines.yaml"), yaml(&own())).unwrap();
     std::fs::write(format!("{to}pipelines-weave.yaml"), yaml(&weave())).unwrap();
+    std::fs::write(format!("{to}promotionfreezes.yaml"), yaml(&freezes::own())).unwrap();
     std::fs::write(format!("{to}repos.yaml"), yaml(&repos::own())).unwrap();
 }
 
@@ -284,9 +287,10 @@ fn the_crds_are_structural() {
         "x-kubernetes-preserve-unknown-fields",
         "nullable",
     ];
-    for mut crd in [own(), weave(), repos::own()] {
+    for mut crd in [own(), weave(), repos::own(), freezes::own()] {
         for place in [SPEC, STATUS] {
-            each(crd.pointer_mut(place).unwrap(), "", &mut |name, fields| {
+            let Some(schema) = crd.pointer_mut(place) else { continue };
+            each(schema, "", &mut |name, fields| {
                 let unknown: Vec<&String> = fields.keys().filter(|key| !KNOWN.contains(&key.as_str())).collect();
                 assert!(unknown.is_empty(), "{name}: {unknown:?}");
                 assert!(fields["type"].is_string(), "{name}: {fields:?}");

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use crate::apps::app::{Sight, TargetKey};
+use crate::pipeline::freezes::Freezes;
 use crate::pipeline::places;
 use crate::pipeline::promote::Pending;
 use crate::pipeline::spec::Spec;
@@ -61,6 +62,10 @@ impl Pipeline {
             return None;
         }
         self.sights.retain(|target, _| wanted.binary_search(target).is_ok());
+        if wanted.is_empty() {
+            // Nobody tells one that follows nothing.
+            self.freezes = Freezes::default();
+        }
         self.following = Some(wanted.clone());
         Some(Effect::Follow(wanted))
     }

@@ -30,6 +30,8 @@ pub enum Gate {
     Soak(Timestamp),
     /// It is not the time.
     Calendar(String),
+    /// A freeze of the cluster is in force, or may be; `planned` if it ends by itself.
+    Frozen { words: String, planned: bool },
     /// Another system has not agreed.
     Verdict(String),
     /// Another object is not ready.
@@ -41,10 +43,10 @@ pub enum Gate {
 impl Gate {
     /// Whether it opens by itself at a time that is known.
     pub const fn is_planned(&self) -> bool {
-        matches!(self, Self::Soak(_) | Self::Calendar(_))
+        matches!(self, Self::Soak(_) | Self::Calendar(_) | Self::Frozen { planned: true, .. })
     }
 
-    /// Whether a person may open it: time and verdicts, never readiness.
+    /// Whether a person may open it: the times and verdicts of its own spec, never readiness, nor what the cluster forbids.
     pub const fn yields(&self) -> bool {
         matches!(self, Self::Soak(_) | Self::Calendar(_) | Self::Verdict(_))
     }
@@ -55,7 +57,9 @@ impl fmt::Display for Gate {
         match self {
             Self::Suspended(why) => write!(f, "suspended: {why}"),
             Self::Soak(_) => f.write_str("it has not been good for long enough"),
-            Self::Calendar(words) | Self::Verdict(words) | Self::Needs(words) => f.write_str(words),
+            Self::Calendar(words) | Self::Verdict(words) | Self::Needs(words) | Self::Frozen { words, .. } => {
+                f.write_str(words)
+            }
             Self::Approval => f.write_str("it waits for a yes"),
         }
     }
@@ -244,6 +248,7 @@ impl Pipeline {
         let mut closed = Vec::new();
         let Some(environment) = spec.environments.get(index) else { return closed };
         closed.extend(suspension(spec, environment).map(Gate::Suspended));
+        closed.extend(self.frozen(now, spec, environment, effects));
         // A no breaks the soak.
         let is_back = promotion.rollback.is_some();
         let verdict = if is_back { None } else { self.verdict(now, environment, promotion, effects) };

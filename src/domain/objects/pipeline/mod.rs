@@ -13,7 +13,7 @@
 //! nothing is decided from the difference of two sights. Two copies of the status are held: `durable`, what the object is known to
 //! contain, and `draft`, what it should. Only what is durable is acted upon (PL-1).
 //!
-//! It does: `promote` (what each environment needs), `ending` (how that ends early), `choice` (what a person chose for one), `gates` (may a promotion start), `ask`
+//! It does: `promote` (what each environment needs), `ending` (how that ends early), `choice` (what a person chose for one), `gates` (may a promotion start), `freezes` (of the cluster), `ask`
 //! (questions to people), `rollback` (back by itself), `propose` (pull requests), `tell` (notices), `show` (conditions) and `write`. `view` puts it into words. The
 //! conductor is `advance`.
 //!
@@ -26,6 +26,7 @@ mod candidate;
 pub mod choice;
 pub mod choosing;
 mod ending;
+pub mod freezes;
 mod gates;
 pub mod graph;
 pub mod judge;
@@ -53,6 +54,7 @@ use crate::apps::app::{Sight, TargetKey};
 use crate::asked::{Answer, Ask, Topic};
 use crate::kept::OwnKind;
 use crate::owned::{self, OwnMachine, Owned};
+use crate::pipeline::freezes::Freezes;
 use crate::pipeline::gates::Gatekeeper;
 use crate::pipeline::judge::{Obstacle, Sights, Stale};
 use crate::pipeline::proposal::{Order, Proposed, RequestState};
@@ -73,6 +75,8 @@ pub struct Pipeline {
     /// When this machine learnt something for the first time.
     started: Option<Timestamp>,
     sights: Sights,
+    /// What is known of the freezes of the cluster, while its targets are followed.
+    freezes: Freezes,
     /// The targets of the last request to follow.
     following: Option<Vec<TargetKey>>,
     keeper: Gatekeeper,
@@ -90,6 +94,8 @@ pub enum Event {
     Object(owned::Event<Pipeline>),
     /// The present states of targets.
     Reported(Vec<(TargetKey, Sight)>),
+    /// What is known of the freezes of the cluster: said after [`Effect::Follow`], and whenever it changes.
+    Frozen(Freezes),
     /// An [`Effect::Recheck`] was answered.
     Rechecked(Environment, PromotionSeq, Vec<(TargetKey, Sight)>),
     /// It was not, for this reason.
@@ -121,7 +127,8 @@ pub enum Event {
 pub enum Effect {
     /// Done for the object.
     Object(owned::Effect<Pipeline>),
-    /// Report what these targets say, now and whenever it changes. Replaces the earlier set.
+    /// Report what these targets say, now and whenever it changes, and the freezes of the cluster. Replaces the earlier set; without
+    /// any, nothing is reported.
     Follow(Vec<TargetKey>),
     /// Read these targets afresh.
     Recheck(Environment, PromotionSeq, Vec<TargetKey>),
@@ -173,6 +180,7 @@ impl Pipeline {
             own,
             started: None,
             sights: Sights::new(),
+            freezes: Freezes::default(),
             following: None,
             keeper: Gatekeeper::default(),
             proposals: Proposals::default(),
@@ -245,6 +253,7 @@ impl Machine for Pipeline {
                 }
             }
             Event::Reported(sights) => self.reported(sights),
+            Event::Frozen(freezes) => self.frozen_anew(freezes),
             Event::Rechecked(environment, seq, sights) => self.rechecked(now, &environment, seq, sights),
             Event::RecheckFailed(environment, seq, why) => self.keeper.recheck_failed(&environment, seq, &again, why),
             Event::Answered(environment, answer) => self.keeper.answered(now, &environment, &again, answer),
@@ -258,6 +267,7 @@ impl Machine for Pipeline {
             Event::SecretChanged(name) => self.proposals.secret_changed(now, &name),
             Event::PeersRestarted => {
                 self.following = None;
+                self.freezes = Freezes::default();
                 self.keeper.restart();
                 self.proposals.restart();
             }

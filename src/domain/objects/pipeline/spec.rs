@@ -14,6 +14,7 @@ use crate::pipeline::options::RequestOptions;
 use crate::pipeline::proposal::Repository;
 use crate::pipeline::status::Cause;
 use kernel::id::{Environment, Revision};
+use kernel::names::selector::Labels;
 use kernel::names::workload_name::WorkloadName;
 
 /// How long a soaking environment may be unready, unless the spec says: a pod that was evicted is replaced well within it.
@@ -28,6 +29,8 @@ pub struct Spec {
     pub advance: Advance,
     /// Nothing new starts, for this reason.
     pub suspended: Option<String>,
+    /// The object's labels, by which freezes of the cluster select it.
+    pub labels: Labels,
     /// Environments without a target, which are passed over.
     pub passed_over: Vec<Environment>,
     /// The names of the apps that move as a set; none where there is one app.

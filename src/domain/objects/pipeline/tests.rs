@@ -2,6 +2,7 @@
 
 mod answers;
 mod choice;
+mod freezes;
 mod gates;
 mod graph;
 mod kept;
@@ -24,6 +25,7 @@ use crate::owned::{Effect as Own, Event as Life};
 use crate::pipeline::options::{Lacks, RequestOptions};
 use crate::pipeline::proposal::{ForgeKind, Repository, Request};
 use kernel::id::{PipelineId, Revision};
+use kernel::names::selector::Labels;
 use notices::notice::Kind;
 
 const MINUTE: Duration = Duration::from_mins(1);
@@ -73,6 +75,7 @@ fn spec(manual: bool) -> Spec {
         ]),
         advance: Advance::Latest,
         suspended: None,
+        labels: Labels::new(),
         passed_over: Vec::new(),
         apps: Vec::new(),
     }
@@ -108,6 +111,8 @@ struct Story {
     now: Timestamp,
     object: Object,
     truth: Sights,
+    /// Those of the cluster, which its watch knows.
+    freezes: Freezes,
     asked: Vec<Effect>,
     told: Vec<(Kind, String)>,
     remarks: Vec<remark::Said>,
@@ -154,6 +159,7 @@ impl Story {
             now,
             object,
             truth,
+            freezes: Freezes::none(),
             asked: Vec::new(),
             told: Vec::new(),
             remarks: Vec::new(),
@@ -202,6 +208,12 @@ impl Story {
                 Effect::Object(Own::Tell(notice)) => {
                     self.told.push((notice.kind, notice.message.clone()));
                     self.feed(Event::Object(Life::Told(notice.id)));
+                }
+                Effect::Follow(targets) => {
+                    if !targets.is_empty() {
+                        self.feed(Event::Frozen(self.freezes.clone()));
+                    }
+                    self.asked.push(Effect::Follow(targets));
                 }
                 other => self.asked.push(other),
             }

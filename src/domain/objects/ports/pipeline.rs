@@ -10,6 +10,7 @@ use crate::apps::app::{ClusterKey, Look, TargetKey};
 use crate::apps::leaf::{Collection, News};
 use crate::pipeline::Pipeline;
 use crate::pipeline::callers::{Called, Mark};
+use crate::pipeline::freezes::PromotionFreeze;
 use crate::pipeline::judge::Stale;
 use crate::pipeline::proposal::{Order, Proposed, RequestState};
 use crate::pipeline::spec::Purged;
@@ -103,6 +104,13 @@ pub trait Edges: Send + Sync {
     async fn are_fresh(&self, purged: &Purged, namespaces: &BTreeSet<String>) -> Result<Result<(), Stale>, PortError>;
 }
 
+/// The PromotionFreezes of this cluster.
+pub trait FreezeBook: Send + Sync {
+    /// Says all of them as soon as they are listed, none where the cluster does not have the kind, and again after each change; or why
+    /// they cannot be read, in words. For ever.
+    fn watch(&self) -> Flow<Result<Arc<[PromotionFreeze]>, PortError>>;
+}
+
 /// Everything outside that Pipelines need, in one hand.
 #[derive(Clone)]
 pub struct Promoting {
@@ -113,6 +121,7 @@ pub struct Promoting {
     /// Git hosts and forges.
     pub forge: Arc<dyn Forge>,
     pub edges: Arc<dyn Edges>,
+    pub freezes: Arc<dyn FreezeBook>,
     /// The changes of the Secrets for forges.
     pub renewals: Arc<dyn Renewals>,
 }

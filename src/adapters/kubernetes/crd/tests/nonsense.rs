@@ -7,6 +7,7 @@ use std::time::Duration;
 use kernel::id::{PipelineId, RepoId};
 use kernel::machine::{Machine, Timestamp};
 use objects::owned::{Effect as Own, Event as Life, OwnMachine};
+use objects::pipeline::freezes::Freezes;
 use objects::pipeline::spec::Object;
 use objects::pipeline::{Effect, Event, Pipeline};
 use proptest::prelude::*;
@@ -141,7 +142,7 @@ fn document(spec: &Value, status: &Value) -> String {
 fn live(subject: Object) -> Result<(), TestCaseError> {
     let mut machine = Pipeline::new(1_700_000_000_000, subject);
     let mut now = Timestamp::from_millis(0);
-    let mut events = vec![Event::PeersRestarted];
+    let mut events = vec![Event::Frozen(Freezes::none()), Event::PeersRestarted];
     for round in 0..60_u64 {
         let effects = match events.pop() {
             Some(event) => machine.step_and_catch_up(now, event),
