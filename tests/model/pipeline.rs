@@ -277,14 +277,14 @@ fn two_replicas_that_believe_to_lead_promote_once() {
 fn a_freeze_of_the_cluster_holds_what_has_not_begun_until_it_goes() {
     let freezes = Faults { freezes: 1, ..NO_FAULTS };
     let frozen = |head, how, faults| world(head, [how, How::None], faults);
-    search("frozen", frozen(ONE, How::Notice, freezes), 0);
-    search("frozen, in a line", world(ONE, [How::Notice, How::Notice], freezes), 0);
-    search("frozen, an answer lost", frozen(ONE, How::Notice, Faults { lost: 1, waits: 2, ..freezes }), 0);
-    search("frozen, a life ends", frozen(ONE, How::Notice, Faults { crashes: 1, ..freezes }), 0);
-    search("frozen, by request", frozen(ONE, How::Request, freezes), 0);
-    begin("frozen, there and back", frozen(BACK, How::Notice, freezes), 14, 0);
-    begin("frozen, chosen", chosen(ONE, How::Notice, freezes), 14, 0);
-    begin("frozen, taken back", stuck(ONE, How::Notice, freezes), 16, 0);
+    search("frozen", frozen(ONE, How::Notice, freezes), 127);
+    search("frozen, in a line", world(ONE, [How::Notice, How::Notice], freezes), 631);
+    search("frozen, an answer lost", frozen(ONE, How::Notice, Faults { lost: 1, waits: 2, ..freezes }), 824);
+    search("frozen, a life ends", frozen(ONE, How::Notice, Faults { crashes: 1, ..freezes }), 3018);
+    search("frozen, by request", frozen(ONE, How::Request, freezes), 559);
+    begin("frozen, there and back", frozen(BACK, How::Notice, freezes), 14, 1050);
+    begin("frozen, chosen", chosen(ONE, How::Notice, freezes), 14, 4678);
+    begin("frozen, taken back", stuck(ONE, How::Notice, freezes), 16, 175);
 }
 
 // Faults: PF6
