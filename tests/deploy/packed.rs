@@ -10,7 +10,7 @@ use crate::none;
 use crate::render::{documents, helm, lint, notes, text, top};
 
 /// Each file that the chart has from elsewhere in deploy/, by its place below files/.
-const COPIES: [(&str, &str); 18] = [
+const COPIES: [(&str, &str); 19] = [
     ("crds/pipelines.yaml", "crds/pipelines.yaml"),
     ("crds/pipelines-weave.yaml", "crds/pipelines-weave.yaml"),
     ("crds/promotionfreezes.yaml", "crds/promotionfreezes.yaml"),

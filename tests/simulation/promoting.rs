@@ -8,7 +8,6 @@ use kernel::id::PipelineId;
 use kernel::names::workload_name::WorkloadName;
 use notices::notice::{Kind, Notice};
 use objects::apps::app::TargetKey;
-use objects::pipeline::options::RequestOptions;
 use objects::pipeline::proposal::{ForgeKind, Repository, RequestState};
 use objects::pipeline::spec::{Object, PromotionSpec, Purged, Strategy, Until};
 use objects::pipeline::status::{Phase, Status};
@@ -42,7 +41,7 @@ fn by_request(name: &str) -> Object {
     };
     let spec = object.spec.as_mut().expect("a spec");
     spec.environments[1].promotion =
-        Some(PromotionSpec { manual: false, strategy: Strategy::PullRequest(repository, RequestOptions::default()) });
+        Some(PromotionSpec { manual: false, strategy: Strategy::PullRequest(repository, Box::default()) });
     object
 }
 

@@ -9,7 +9,6 @@ use objects::apps::app::{AppKind, ClusterKey, Present, Sight, TargetKey};
 use objects::gates::Freeze;
 use objects::kept::Answers;
 use objects::owned::{Effect as Own, Event as Life, OwnMachine};
-use objects::pipeline::options::RequestOptions;
 use objects::pipeline::proposal::{ForgeKind, Order, Repository};
 use objects::pipeline::spec::{Advance, EnvironmentSpec, Gates, Object, PromotionSpec, Rollback, Spec, Strategy};
 use objects::pipeline::status::{Cause, Phase, Status};
@@ -299,8 +298,8 @@ fn how(how: How, is_new: bool) -> Option<PromotionSpec> {
         How::None => return None,
         How::Notice => (false, Strategy::Notification),
         How::ManualNotice => (true, Strategy::Notification),
-        How::Request => (false, Strategy::PullRequest(repository, RequestOptions::default())),
-        How::ManualRequest => (true, Strategy::PullRequest(repository, RequestOptions::default())),
+        How::Request => (false, Strategy::PullRequest(repository, Box::default())),
+        How::ManualRequest => (true, Strategy::PullRequest(repository, Box::default())),
     };
     Some(PromotionSpec { manual, strategy })
 }

@@ -102,7 +102,7 @@ pub struct Requirement {
 pub fn read(json: &str) -> Result<PromotionFreeze, Unreadable> {
     let Raw { metadata, spec } = serde_json::from_str(json)?;
     let mut faults = Vec::new();
-    let reason = match spec["reason"].as_str().map(|words| clean(words, WORDS_BYTES_MAX)) {
+    let reason = match spec.get("reason").and_then(Value::as_str).map(|words| clean(words, WORDS_BYTES_MAX)) {
         Some(words) if !words.is_empty() => words,
         _ => {
             faults.push("spec.reason says nothing".to_owned());
@@ -114,7 +114,7 @@ pub fn read(json: &str) -> Result<PromotionFreeze, Unreadable> {
         faults.push("spec.until is not after spec.from, so neither counts".to_owned());
         (from, until) = (None, None);
     }
-    let selector = selector(&spec["selector"]).unwrap_or_else(|why| {
+    let selector = selector(spec.get("selector").unwrap_or(&Value::Null)).unwrap_or_else(|why| {
         faults.push(format!("spec.selector: {why}, so it does not count"));
         LabelSelector::default()
     });

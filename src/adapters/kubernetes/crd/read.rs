@@ -335,7 +335,7 @@ fn promotion_of(raw: &raw::Promotion) -> Result<PromotionSpec, InvalidSpec> {
             let repository = repository(request)?;
             let options = options(request).and_then(|options| repository.forge.can(&options).map(|()| options));
             let options = options.map_err(|why| InvalidSpec(format!("pull-request.{why}")))?;
-            Strategy::PullRequest(repository, options)
+            Strategy::PullRequest(repository, Box::new(options))
         }
         (None, Some(raw::Notification {})) => Strategy::Notification,
         (None, None) | (Some(_), Some(_)) => {

@@ -103,7 +103,7 @@ impl PromotionSpec {
 pub enum Strategy {
     /// A notice, which a program acts on.
     Notification,
-    PullRequest(Repository, RequestOptions),
+    PullRequest(Repository, Box<RequestOptions>),
 }
 
 /// The conditions of a promotion. All are judged together.

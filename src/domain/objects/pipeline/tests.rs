@@ -91,7 +91,7 @@ fn by_request() -> Spec {
         secret: None,
     };
     spec.environments[1].promotion =
-        Some(PromotionSpec { manual: false, strategy: Strategy::PullRequest(repository, RequestOptions::default()) });
+        Some(PromotionSpec { manual: false, strategy: Strategy::PullRequest(repository, Box::default()) });
     spec
 }
 

@@ -121,7 +121,7 @@ fn what_a_team_wants_of_its_requests_is_read_or_refused_by_its_field() {
         (json!({"type": "bitbucket-server", "labels": ["a"]}), "pull-request.labels: not for bitbucket-server"),
         (json!({"draft": true, "autoMerge": "Merge"}), "pull-request.draft and autoMerge"),
     ] {
-        let refused = strategy(more).expect_err(words).to_string();
+        let refused = strategy(more).expect_err(words);
         assert!(refused.contains(words), "{refused}");
     }
 }
@@ -153,10 +153,10 @@ fn several_apps_are_one_set_in_each_place() {
         ),
         (Value::Null, "exactly one of appRef and apps"),
     ] {
-        let refused = set(apps).expect_err(words).to_string();
+        let refused = set(apps).expect_err(words);
         assert!(refused.contains(words), "{refused}");
     }
-    let both = with("/apps", json!([app("api"), app("web")])).spec.expect_err("both").to_string();
+    let both = with("/apps", json!([app("api"), app("web")])).spec.expect_err("both");
     assert!(both.contains("exactly one of appRef and apps"), "{both}");
 }
 

@@ -162,7 +162,7 @@ fn a_forge_that_refuses_is_asked_again_at_once_when_the_secret_for_it_changes() 
     let repository = by_secret.environments[1].promotion.as_ref().and_then(PromotionSpec::repository).expect("one");
     let repository = Repository { secret: Some("forge".to_owned()), ..repository.clone() };
     by_secret.environments[1].promotion =
-        Some(PromotionSpec { manual: false, strategy: Strategy::PullRequest(repository, RequestOptions::default()) });
+        Some(PromotionSpec { manual: false, strategy: Strategy::PullRequest(repository, Box::default()) });
     let mut story = Story::new(by_secret);
     story.show("staging", at("2"));
     let followed = |story: &Story| {
