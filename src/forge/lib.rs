@@ -13,6 +13,7 @@
 
 pub mod app;
 mod bitbucket_server;
+mod edits;
 pub mod git;
 mod gitea;
 mod github;

@@ -25,12 +25,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use bytes::Bytes;
 use http::StatusCode;
-use kernel::id::PipelineId;
 use kernel::names::destination;
 use kernel::text;
-use objects::pipeline::marker::{self, Refused};
+use objects::pipeline::marker;
 use objects::pipeline::options::{self, Lacks};
 use objects::pipeline::proposal::{ForgeKind, Order, Proposed, Request, RequestState};
 use objects::ports::Secrets;
@@ -41,6 +39,7 @@ use tokio::time::timeout;
 
 use crate::app::{Apps, Rights};
 use crate::bitbucket_server::BitbucketServer;
+use crate::edits::Edits;
 use crate::git::{Commit, Draft, File, Objects, Oid, Remote};
 use crate::gitea::Gitea;
 use crate::github::GitHub;
@@ -100,16 +99,6 @@ enum Kept {
     Anew(Oid, bool),
     /// Why it could not be.
     Held(String),
-}
-
-/// What an order changes in its base.
-#[derive(Default)]
-struct Edits {
-    changes: BTreeMap<String, Bytes>,
-    /// Files that may have markers and cannot be read, with the reason.
-    left: Vec<String>,
-    /// What markers were found of: the Pipeline, or apps of its set.
-    marked: BTreeSet<PipelineId>,
 }
 
 impl Forges {
@@ -415,37 +404,6 @@ impl Shared {
             return Err(PortError::lasting(attempted(order), words::no_marker(order, name, &edits.left)));
         }
         Ok(edits)
-    }
-}
-
-impl Edits {
-    fn add(&mut self, order: &Order, file: &File, content: Option<&[u8]>) -> Result<(), PortError> {
-        let path = &file.path;
-        let content =
-            content.ok_or_else(|| PortError::passing(attempted(order), format!("the server did not send {path}")))?;
-        let edited = match std::str::from_utf8(content) {
-            Ok(text) => order.marked().into_iter().try_fold(text.to_owned(), |text, (name, revision)| {
-                let edited = marker::edit(&text, &name, &order.environment, &revision)?;
-                self.marked.extend((edited.markers > 0).then_some(name));
-                Ok(edited.text)
-            }),
-            Err(_not_text) => Err(Refused::Unreadable { line: 1, reason: "it is no UTF-8".to_owned() }),
-        };
-        match edited {
-            Ok(edited) => {
-                if edited.as_bytes() != content {
-                    self.changes.insert(path.clone(), edited.into());
-                }
-                Ok(())
-            }
-            Err(refused @ Refused::Unreadable { .. }) => {
-                self.left.push(format!("{path}, {refused}"));
-                Ok(())
-            }
-            Err(refused @ Refused::Marker { .. }) => {
-                Err(PortError::lasting(attempted(order), format!("the marker in {path}, {refused}")))
-            }
-        }
     }
 }
 

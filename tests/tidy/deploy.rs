@@ -216,12 +216,10 @@ fn a_component_binds_the_account_of_the_base() {
     }
 }
 
-/// What Pipelines read, and not every cluster has, and what Repos make: components allow it, Secrets by their names alone, and Jobs in
-/// the namespaces with Repos.
-const BY_COMPONENTS: [&str; 3] = ["gitopsclusters", "jobs", "secrets"];
+/// What Pipelines read, and what Repos make: components allow it, Secrets by their names alone, Jobs in the namespaces with Repos.
+const BY_COMPONENTS: [&str; 4] = ["gitopsclusters", "jobs", "promotionfreezes", "secrets"];
 
-/// What commands ask with their caller's rights alone. Every account that is known may ask who it is and what it may do
-/// (`system:basic-user`), and for the version (`system:public-info-viewer`); for what another account may do, a person who has the right.
+/// What commands ask with their caller's rights: those of `system:basic-user` and `system:public-info-viewer`, or a person's own.
 const BY_CALLERS: [&str; 4] = ["selfsubjectaccessreviews", "selfsubjectreviews", "subjectaccessreviews", "version"];
 
 /// What the adapters read or write, by the plural in their requests, is what the account may: no more, no less.

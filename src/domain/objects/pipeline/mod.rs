@@ -31,6 +31,7 @@ mod gates;
 pub mod graph;
 pub mod judge;
 pub mod marker;
+mod open_request;
 pub mod options;
 pub mod places;
 mod promises;

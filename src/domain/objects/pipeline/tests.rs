@@ -493,14 +493,3 @@ fn after_a_restore_numbers_go_on_and_an_old_yes_is_void() {
     story.pass(MINUTE);
     assert_eq!(story.phase(), Some(Phase::Waiting));
 }
-
-#[test]
-fn an_object_that_is_gone_ends_its_machine_after_a_look() {
-    let mut story = Story::new(spec(false));
-    story.asked.clear();
-    story.feed(Event::Object(Life::Missed));
-    assert!(matches!(&story.asked[..], [Effect::Object(Own::Look)]));
-    story.feed(Event::Object(Life::Looked(None)));
-    assert!(matches!(&story.asked[..], [Effect::Object(Own::Look), Effect::Object(Own::End)]));
-    assert_eq!(story.machine.next_deadline(), None);
-}

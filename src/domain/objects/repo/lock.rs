@@ -1,22 +1,12 @@
-//! The lock of a Terraform state that is in the way of a step: what the tool said of it, who that is as far as we see, and the words.
+//! The lock of a Terraform state that is in the way of a step: what the tool said of it, and the words.
 //!
-//! Not for how it is found in a log; that is the adapter's.
-
-use crate::repo::Repo;
-use crate::repo::job;
-use crate::repo::status::{Action, Attempt};
-use kernel::id::RunSeq;
+//! Not for how it is found in a log, which is the adapter's, nor for who holds it (`holder`).
 
 /// Longest value that is kept, in bytes: an id has 36, and a holder is `user@host`.
 const VALUE_BYTES_MAX: usize = 64;
 
 /// `2026-11-26 05:00:01` of a time as Go prints it, with `0` for each digit.
 const TIME: &str = "0000-00-00 00:00:00";
-
-/// So many runs back an own Job is known by its name after it is gone …
-const RUNS_BACK: u64 = 8;
-/// … and so many attempts of each.
-const ATTEMPTS_MAX: u32 = 16;
 
 /// A lock that another program holds. What is not plain is as if it had not been named: a log may hold anything.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -30,7 +20,7 @@ pub struct Lock {
 
 /// The holder, as far as it is seen.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Holder {
+pub(super) enum Holder {
     /// A pod of this Job, which is there and has not ended.
     Runs(String),
     /// A pod of this Job, which is there and has ended.
@@ -52,13 +42,13 @@ impl Lock {
     }
 
     /// The name of the Job whose pod holds it, if the holder is a pod of a Job: its pods are named after it, with five more characters.
-    fn job(&self) -> Option<&str> {
+    pub(super) fn job(&self) -> Option<&str> {
         let (_, host) = self.who.as_deref()?.rsplit_once('@')?;
         host.rsplit_once('-').map(|(job, _)| job)
     }
 
     /// Who holds it, since when, and the cure. A holder that runs is waited for, and no command is named that takes its lock away.
-    fn words(&self, holder: &Holder) -> String {
+    pub(super) fn words(&self, holder: &Holder) -> String {
         let wait = "runner.lockTimeout waits for it";
         let Some(id) = &self.id else {
             return format!("another program holds the lock of the state, and the log names it; {wait}");
@@ -73,38 +63,6 @@ impl Lock {
             Holder::Gone(job) => format!("{held}: a pod of Job {job} of this Repo, which is gone; {cure}"),
             Holder::Other => format!("{held}; {cure}"),
         }
-    }
-}
-
-impl Repo {
-    /// Whose lock is in the way, and the cure.
-    pub(super) fn words_of_lock(&self, lock: &Lock) -> String {
-        lock.words(&self.holder(lock))
-    }
-
-    fn holder(&self, lock: &Lock) -> Holder {
-        let (Some(name), Some(known)) = (lock.job(), self.jobs.known()) else { return Holder::Other };
-        match known.get(name) {
-            Some(job) if job.is_over() => Holder::Ended(name.to_owned()),
-            Some(_) => Holder::Runs(name.to_owned()),
-            None if self.has_named(name) => Holder::Gone(name.to_owned()),
-            None => Holder::Other,
-        }
-    }
-
-    /// Whether this is the name of a Job of one of its newest runs. The UID is in it, so no other Repo's Job has it.
-    fn has_named(&self, name: &str) -> bool {
-        let object = &self.own.object;
-        let Some(newest) = self.own.status.draft.run.as_ref().map(|run| run.attempt.seq.0) else { return false };
-        let mut seqs = newest.saturating_sub(RUNS_BACK)..=newest;
-        seqs.any(|seq| {
-            [Action::Plan, Action::Apply, Action::Drift].into_iter().any(|action| {
-                let mut numbers = 1..=ATTEMPTS_MAX;
-                numbers.any(|number| {
-                    job::name(&object.id, &object.uid, Attempt { seq: RunSeq(seq), action, number }) == name
-                })
-            })
-        })
     }
 }
 

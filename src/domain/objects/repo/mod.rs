@@ -39,6 +39,7 @@ mod drift;
 mod follow;
 mod gates;
 mod head;
+mod holder;
 pub mod job;
 mod jobs;
 pub mod lock;

@@ -93,3 +93,14 @@ fn nothing_starts_in_a_pipeline_that_a_finalizer_holds_and_it_says_why() {
     assert_eq!(story.count(Kind::PromotionStarted), 0);
     assert!(story.condition("GateClosed").is_some_and(|words| words.ends_with("being deleted")));
 }
+
+#[test]
+fn an_object_that_is_gone_ends_its_machine_after_a_look() {
+    let mut story = Story::new(spec(false));
+    story.asked.clear();
+    story.feed(Event::Object(Life::Missed));
+    assert!(matches!(&story.asked[..], [Effect::Object(Own::Look)]));
+    story.feed(Event::Object(Life::Looked(None)));
+    assert!(matches!(&story.asked[..], [Effect::Object(Own::Look), Effect::Object(Own::End)]));
+    assert_eq!(story.machine.next_deadline(), None);
+}
