@@ -136,8 +136,9 @@ fn app(secret: &BTreeMap<String, Vec<u8>>, others: &[(&'static str, &Option<Stri
     if [&id, &installation, &owner, &key, &base].iter().all(|value| value.is_none()) {
         return Ok(None);
     }
-    if let Some((other, _)) = others.iter().find(|(_, value)| value.is_some()) {
-        return Err(NoKeys::Both(other));
+    // A token was used before Apps were known, and is as good.
+    if others.iter().any(|(key, value)| *key != "username" && value.is_some()) {
+        return Ok(None);
     }
     let number = |name, value: Option<String>| {
         let value = value.ok_or(NoKeys::Missing(name))?;
@@ -192,10 +193,6 @@ pub enum NoKeys {
     NoRsaKey,
     #[error("it has the keys {APP_INSTALLATION} and {APP_OWNER}: remove one of them")]
     Installations,
-    #[error(
-        "it has the keys of a GitHub App, and a key {0}: only one of them can prove who we are, so remove the other"
-    )]
-    Both(&'static str),
     #[error("it has the keys of a GitHub App, which opens GitHub alone: put a token there")]
     NotGitHub,
     #[error(transparent)]
@@ -338,9 +335,6 @@ mod tests {
             (APP_KEY, public, NoKeys::NoRsaKey),
             (APP_KEY, cut, NoKeys::NoRsaKey),
             (APP_OWNER, "hunter2", NoKeys::Installations),
-            ("token", "hunter2", NoKeys::Both("token")),
-            ("username", "hunter2", NoKeys::Both("username")),
-            ("password", "hunter2", NoKeys::Both("password")),
         ] {
             let mut keys = secret(&sound);
             keys.insert(key.to_owned(), value.as_bytes().to_vec());
@@ -351,7 +345,15 @@ mod tests {
         let mut keys = secret(&sound);
         assert_eq!(Content::read(&keys, ForgeKind::Gitea).err(), Some(NoKeys::NotGitHub));
         keys.insert("bearerToken".to_owned(), b"hunter2".to_vec());
-        assert_eq!(GitKeys::of(&keys), Err(NoKeys::Both("bearerToken")));
+        let read = GitKeys::of(&keys).unwrap();
+        assert_eq!(
+            (read.app, read.credentials),
+            (None, Some(Credentials::Bearer("hunter2".to_owned()))),
+            "as before Apps"
+        );
+        let mut keys = secret(&sound);
+        keys.insert("token".to_owned(), b"hunter2".to_vec());
+        assert!(matches!(Content::read(&keys, ForgeKind::GitHub).unwrap().proof, Proof::Known(..)));
     }
 
     #[test]

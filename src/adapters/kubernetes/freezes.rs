@@ -11,17 +11,19 @@ use futures_util::stream::{iter, pending, unfold};
 
 use super::crd::freeze;
 use super::objects::GROUP;
-use super::rollouts::is_unserved;
 use apiserver::{Api, Clients, Collection, Look, Name, Reach, Reading, Resource, Tempo, Watches, proofs};
 use kernel::watches::horizon::Verdict;
 use objects::pipeline::freezes::PromotionFreeze;
 use objects::ports::pipeline::FreezeBook;
 use purge::ports::{Flow, PortError};
 
+/// A kind that is gone is looked for once more after this part of the time between two looks for one: a minute.
+const DOUBTS: u32 = 5;
+
 const KIND: Resource = Resource::new(GROUP, "v1alpha1", "promotionfreezes");
 
-/// All of them, or why they cannot be read.
-type Said = Result<Arc<[PromotionFreeze]>, PortError>;
+/// All of them, `None` before they are listed, or why they cannot be read.
+type Said = Result<Option<Arc<[PromotionFreeze]>>, PortError>;
 
 /// Those of this cluster.
 pub struct PromotionFreezes {
@@ -44,6 +46,7 @@ impl FreezeBook for PromotionFreezes {
             of: Collection::everywhere(KIND),
             watch: None,
             wait: Duration::ZERO,
+            absent: None,
             all: BTreeMap::new(),
             listing: None,
         };
@@ -59,7 +62,7 @@ pub struct NoFreezes;
 
 impl FreezeBook for NoFreezes {
     fn watch(&self) -> Flow<Said> {
-        Box::pin(iter([Ok(Arc::default())]).chain(pending()))
+        Box::pin(iter([Ok(Some(Arc::default()))]).chain(pending()))
     }
 }
 
@@ -71,6 +74,8 @@ struct Seeker {
     watch: Option<(Flow<Look<PromotionFreeze>>, Flow<Verdict>)>,
     /// Before the kind is looked for.
     wait: Duration,
+    /// The cluster was said not to have the kind; `None` before anything was said.
+    absent: Option<bool>,
     all: BTreeMap<String, PromotionFreeze>,
     /// What a listing has shown that is not complete.
     listing: Option<BTreeMap<String, PromotionFreeze>>,
@@ -81,14 +86,20 @@ impl Seeker {
         loop {
             let Some((looks, proofs)) = &mut self.watch else {
                 tokio::time::sleep(self.wait).await;
-                if is_unserved(&self.api, &self.of).await {
-                    match std::mem::replace(&mut self.wait, self.watches.tempo.unserved) {
-                        Duration::ZERO => return Some(Ok(Arc::default())),
-                        // It was said before.
-                        _ => continue,
+                if is_absent(&self.api).await {
+                    self.wait = self.watches.tempo.unserved;
+                    if self.absent.replace(true) != Some(true) {
+                        // Where there were some, they went with their kind.
+                        self.all.clear();
+                        return Some(Ok(Some(Arc::default())));
                     }
+                    continue;
                 }
                 self.begin();
+                // That there were none is no answer any more.
+                if self.absent.replace(false) == Some(true) {
+                    return Some(Ok(None));
+                }
                 continue;
             };
             let look = tokio::select! {
@@ -101,11 +112,9 @@ impl Seeker {
                     continue;
                 }
             };
-            if matches!(look, Look::Trouble(_)) && is_unserved(&self.api, &self.of).await {
-                // The kind was removed with all that it had.
-                (self.watch, self.wait) = (None, self.watches.tempo.unserved);
-                self.all.clear();
-                return Some(Ok(Arc::default()));
+            if matches!(look, Look::Trouble(_)) && is_absent(&self.api).await {
+                // An API server that is about to start, or something before it, may say so: what is known holds until it is said twice.
+                (self.watch, self.wait, self.listing) = (None, self.watches.tempo.unserved / DOUBTS, None);
             }
             if let Some(said) = self.note(look) {
                 return Some(said);
@@ -139,11 +148,18 @@ impl Seeker {
             Look::Synced => self.all = self.listing.take().unwrap_or_else(|| std::mem::take(&mut self.all)),
             Look::Trouble(error) => return Some(Err(error)),
         }
-        self.listing.is_none().then(|| Ok(self.all.values().cloned().collect()))
+        self.listing.is_none().then(|| Ok(Some(self.all.values().cloned().collect())))
     }
 
     fn put(&mut self, freeze: PromotionFreeze) {
         let into = self.listing.as_mut().unwrap_or(&mut self.all);
         into.insert(freeze.name.clone(), freeze);
     }
+}
+
+/// Whether the API server says that it has no such kind, as every account may ask. A list would be refused where a right is missing, also
+/// for a kind that is not there.
+async fn is_absent(api: &Api) -> bool {
+    let kinds = api.kinds(&KIND.group, &KIND.version).await;
+    kinds.is_ok_and(|kinds| kinds.is_none_or(|all| all.iter().all(|one| *one.plural != *KIND.plural)))
 }

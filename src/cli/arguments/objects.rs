@@ -19,7 +19,7 @@ pub(crate) enum PipelineAction {
         name: String,
         /// The environment that it asks about
         environment: String,
-        /// Open its soak, windows, freezes and verdict as well; readiness is never overridden
+        /// Open its soak, windows, freezes and verdict as well; readiness and a PromotionFreeze are never overridden
         #[arg(long = "override")]
         overrides: bool,
         /// Do it without asking
@@ -36,7 +36,7 @@ pub(crate) enum PipelineAction {
         /// The revision, as the app says it: for images the tag
         #[arg(long)]
         revision: String,
-        /// Open its soak, windows, freezes and verdict as well; readiness is never overridden
+        /// Open its soak, windows, freezes and verdict as well; readiness and a PromotionFreeze are never overridden
         #[arg(long = "override", visible_alias = "skip-gates")]
         overrides: bool,
         /// Do it without asking

@@ -199,8 +199,13 @@ impl Line {
     fn finding(self, missing: &Missing, optional: &[Check]) -> Finding {
         let Self { check, may, lacks, error } = self;
         if may.is_empty() && error.is_none() && optional.contains(&check) {
-            let reason = format!("nothing is done with them: {} has no right to them", missing.who);
-            return check.untried(reason).hint(remedy(check));
+            let reason = format!("{} has no right to them", missing.who);
+            if check.id == RIGHT_FREEZES.id {
+                return check
+                    .warning(format!("where Pipelines are followed, nothing is promoted: {reason}"))
+                    .hint(remedy(check));
+            }
+            return check.untried(format!("nothing is done with them: {reason}")).hint(remedy(check));
         }
         if !lacks.is_empty() {
             let reason = format!("{} may not {}", missing.who, lacks.join(", "));

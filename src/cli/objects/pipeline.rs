@@ -33,8 +33,7 @@ impl ShownKind for PipelineKind {
     type Asker = About;
 
     const STATE: &'static str = "promoting";
-    const OVERRIDE: &'static str =
-        "--override: soak, windows, freezes and the verdict are opened as well; readiness and `suspend` never are.";
+    const OVERRIDE: &'static str = "--override: soak, windows, freezes of the spec and the verdict are opened as well; readiness, `suspend` and a PromotionFreeze never are.";
     const GATES_STAY: &'static str = "Its other gates stay";
 
     fn desk(config: &Config, clients: &Clients) -> Desk {

@@ -144,6 +144,11 @@ impl AskedGates {
         self.fleet.closed("the calendar of PromotionFreezes")
     }
 
+    /// Whether it is known when those that are in force end, or change.
+    pub(crate) fn fleet_has_an_end(&self) -> bool {
+        self.fleet.opening.as_ref().is_some_and(|opening| opening.changes_after.is_some())
+    }
+
     /// Why the other system keeps it closed, if it does; asks it when that is due.
     pub(crate) fn verdict(&mut self, now: Timestamp, question: Question, ask: impl FnOnce(Ask)) -> Option<String> {
         let topic = Topic::of(&question);

@@ -20,7 +20,7 @@ fn freeze(name: &str, spec: &Value) -> Value {
     json!({"apiVersion": "allclear.dev/v1alpha1", "kind": "PromotionFreeze", "metadata": {"name": name}, "spec": spec})
 }
 
-type Said = Result<Arc<[PromotionFreeze]>, PortError>;
+type Said = Result<Option<Arc<[PromotionFreeze]>>, PortError>;
 
 /// The next thing that is said for which this holds.
 async fn until(flow: &mut Flow<Said>, holds: impl Fn(&Said) -> bool) -> Said {
@@ -37,7 +37,7 @@ async fn until(flow: &mut Flow<Said>, holds: impl Fn(&Said) -> bool) -> Said {
 
 /// The names, each marked if it is wrong.
 fn names(said: &Said) -> Vec<String> {
-    let all = said.iter().flat_map(|all| all.iter());
+    let all = said.iter().flatten().flat_map(|all| all.iter());
     all.map(|one| format!("{}{}", one.name, if one.fault.is_some() { "!" } else { "" })).collect()
 }
 
@@ -45,8 +45,11 @@ fn names(said: &Said) -> Vec<String> {
 async fn all_of_them_are_said_after_each_change_from_the_moment_the_cluster_has_the_kind() {
     let bench = Bench::start().await;
     let mut flow = PromotionFreezes::new(&bench.clients, brisk()).watch();
-    assert!(until(&mut flow, |_| true).await.unwrap().is_empty(), "the cluster does not have the kind");
+    let first = until(&mut flow, |_| true).await.unwrap();
+    assert!(first.is_some_and(|all| all.is_empty()), "the cluster does not have the kind");
     bench.api.set_installed(GROUP, true);
+    let then = until(&mut flow, |_| true).await.unwrap();
+    assert!(then.is_none(), "that there were none is no answer once it has the kind");
     bench.api.apply(freeze("sale", &json!({"reason": "the sale"}))).unwrap();
     until(&mut flow, |said| names(said) == ["sale"]).await.unwrap();
     // Another CRD lets that through.
@@ -59,7 +62,19 @@ async fn all_of_them_are_said_after_each_change_from_the_moment_the_cluster_has_
     until(&mut flow, |said| names(said) == ["incident!", "later"]).await.unwrap();
     bench.api.set_installed(GROUP, false);
     bench.api.close_watches();
-    until(&mut flow, |said| said.as_ref().is_ok_and(|all| all.is_empty())).await.unwrap();
+    until(&mut flow, |said| said.as_ref().is_ok_and(|all| all.as_ref().is_some_and(|all| all.is_empty())))
+        .await
+        .unwrap();
+}
+
+/// A real API server judges rights before it looks whether there is such a kind.
+#[tokio::test]
+async fn a_cluster_without_the_kind_has_none_also_where_there_is_no_right_to_it() {
+    let bench = Bench::start().await;
+    bench.api.forbid(Forbidden::everywhere("list", GROUP, "promotionfreezes"));
+    let mut flow = PromotionFreezes::new(&bench.clients, brisk()).watch();
+    let first = until(&mut flow, |_| true).await.unwrap();
+    assert!(first.is_some_and(|all| all.is_empty()));
 }
 
 #[tokio::test]

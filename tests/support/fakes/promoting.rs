@@ -331,9 +331,9 @@ impl Edges for World {
 
 /// Nobody freezes the fleet here.
 impl FreezeBook for World {
-    fn watch(&self) -> Flow<Result<Arc<[PromotionFreeze]>, PortError>> {
+    fn watch(&self) -> Flow<Result<Option<Arc<[PromotionFreeze]>>, PortError>> {
         use futures_util::StreamExt;
-        Box::pin(futures_util::stream::iter([Ok(Arc::default())]).chain(futures_util::stream::pending()))
+        Box::pin(futures_util::stream::iter([Ok(Some(Arc::default()))]).chain(futures_util::stream::pending()))
     }
 }
 

@@ -15,7 +15,7 @@ use objects::pipeline::freezes::PromotionFreeze;
 use purge::ports::PortError;
 
 /// What the watch of the freezes said.
-pub(super) struct Said(Result<Arc<[PromotionFreeze]>, PortError>);
+pub(super) struct Said(Result<Option<Arc<[PromotionFreeze]>>, PortError>);
 
 /// What a person does whose cluster has the kind, and no right of ours to it.
 const CURE: &str =
@@ -48,7 +48,11 @@ impl StreamHandler<Said> for Clusters {
             }
             why
         });
-        if self.fleet.hear(self.env.ports.clock.now(), said) {
+        let is_news = match said.transpose() {
+            Some(said) => self.fleet.hear(self.env.ports.clock.now(), said),
+            None => self.fleet.forget(),
+        };
+        if is_news {
             self.owners.values().for_each(|owner| self.tell_freezes(owner));
         }
     }

@@ -12,7 +12,7 @@ use objects::apps::app::{AppKind, ClusterKey, TargetKey};
 use objects::apps::ready;
 use objects::pipeline::callers::{self, Called, CalledEnvironment, How};
 use objects::pipeline::graph::{Listed, Placed, arrange};
-use objects::pipeline::options::{RequestOptions, Reviewer, Template};
+use objects::pipeline::options::{InvalidOption, RequestOptions, Reviewer, Template};
 use objects::pipeline::proposal::{ForgeKind, Repository};
 use objects::pipeline::set;
 use objects::pipeline::spec::{
@@ -367,7 +367,7 @@ fn repository(raw: &raw::PullRequest) -> Result<Repository, InvalidSpec> {
 }
 
 /// What is wanted of a request, as far as any forge can do it.
-fn options(raw: &raw::PullRequest) -> Result<RequestOptions, String> {
+fn options(raw: &raw::PullRequest) -> Result<RequestOptions, InvalidOption> {
     Ok(RequestOptions {
         labels: raw.labels.clone(),
         reviewers: raw.reviewers.iter().map(|name| Reviewer::parse(name)).collect::<Result<_, _>>()?,

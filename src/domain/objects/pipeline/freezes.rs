@@ -134,14 +134,22 @@ impl Fleet {
                 let since = self.trouble.as_ref().map_or(now, |(since, _)| *since);
                 self.trouble = Some((since, why.clone()));
                 match &self.known {
-                    Freezes::Unknown(_) => Freezes::Unknown(format!("{UNLISTED}: {why}")),
-                    Freezes::Known(_) => return false,
+                    Freezes::Unknown(before) if before.starts_with(UNLISTED) => {
+                        Freezes::Unknown(format!("{UNLISTED}: {why}"))
+                    }
+                    // What was known, and that there are too many, holds.
+                    Freezes::Unknown(_) | Freezes::Known(_) => return false,
                 }
             }
         };
         let is_news = self.known != known;
         self.known = known;
         is_news
+    }
+
+    /// The cluster has got the kind: that there were none says nothing any more. Returns whether that was known.
+    pub fn forget(&mut self) -> bool {
+        std::mem::take(&mut self.known) != Freezes::default()
     }
 
     /// Too many are unknown: nobody may think that one counts which does not.
@@ -208,9 +216,9 @@ impl Pipeline {
         if own.is_empty() {
             return None;
         }
-        let planned = own.iter().all(|freeze| freeze.to < i64::MAX);
         let ask = |ask| effects.push(Effect::Ask(name.clone(), ask));
-        let words = self.keeper.asked(name).fleet(now, &own, ask)?;
-        Some(Gate::Frozen { words, planned })
+        let asked = self.keeper.asked(name);
+        let words = asked.fleet(now, &own, ask)?;
+        Some(Gate::Frozen { words, planned: asked.fleet_has_an_end() })
     }
 }

@@ -43,6 +43,16 @@ pub struct RequestOptions {
     pub auto_merge: Option<MergeMethod>,
 }
 
+/// Why an option cannot be: its field, and what is wrong with it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct InvalidOption(pub String);
+
+/// For the end of a function.
+pub(super) fn refused<T>(why: impl Into<String>) -> Result<T, InvalidOption> {
+    Err(InvalidOption(why.into()))
+}
+
 /// What of its options a request lacks, and why: [`LABELS`], [`AUTO_MERGE`], and reviewers as they are written.
 pub type Lacks = BTreeMap<String, String>;
 
@@ -111,20 +121,20 @@ impl RequestOptions {
     ///
     /// # Errors
     /// Names the field, and why it cannot be.
-    pub fn check(&self) -> Result<(), String> {
+    pub fn check(&self) -> Result<(), InvalidOption> {
         let is_label = |label: &String| {
             let plain = |one: char| !one.is_control() && one != ',';
             !label.trim().is_empty() && label.chars().count() <= LABEL_CHARS_MAX && label.chars().all(plain)
         };
         if let Some(label) = self.labels.iter().find(|label| !is_label(label)) {
-            return Err(format!("labels: {label:?} is not 1 to {LABEL_CHARS_MAX} characters without a comma"));
+            return refused(format!("labels: {label:?} is not 1 to {LABEL_CHARS_MAX} characters without a comma"));
         }
         if self.labels.len() > LABELS_MAX || self.reviewers.len() > REVIEWERS_MAX {
-            return Err(format!("labels and reviewers: {LABELS_MAX} and {REVIEWERS_MAX} at most"));
+            return refused(format!("labels and reviewers: {LABELS_MAX} and {REVIEWERS_MAX} at most"));
         }
         if self.draft && self.auto_merge.is_some() {
             let why = "a draft is not merged before a person says that it is ready; choose one";
-            return Err(format!("draft and autoMerge: {why}"));
+            return refused(format!("draft and autoMerge: {why}"));
         }
         Ok(())
     }
@@ -144,11 +154,11 @@ impl Reviewer {
     ///
     /// # Errors
     /// In words: it is no name.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self, InvalidOption> {
         let (name, is_team) = text.strip_prefix(TEAM).map_or((text, false), |name| (name, true));
         let is_plain = |one: char| one.is_ascii_alphanumeric() || "._-".contains(one);
         if name.is_empty() || name.len() > NAME_CHARS_MAX || !name.chars().all(is_plain) {
-            return Err(format!("reviewers: {text:?} is no name: write ann, or {TEAM}sre"));
+            return refused(format!("reviewers: {text:?} is no name: write ann, or {TEAM}sre"));
         }
         Ok(if is_team { Self::Team(name.to_owned()) } else { Self::User(name.to_owned()) })
     }
@@ -171,14 +181,14 @@ impl Template {
     ///
     /// # Errors
     /// In words: what is wrong, and the values that there are.
-    pub fn title(text: &str) -> Result<Self, String> {
+    pub fn title(text: &str) -> Result<Self, InvalidOption> {
         let template = Self::parse("title", text, TITLE_BYTES_MAX)?;
         if text.chars().any(char::is_control) {
-            return Err("title: it is one line".to_owned());
+            return refused("title: it is one line");
         }
         let begins = text.trim_start().to_ascii_lowercase();
         if DRAFT_MARKS.iter().any(|mark| begins.starts_with(mark)) {
-            return Err("title: it makes the request a draft on some forges; set draft instead".to_owned());
+            return refused("title: it makes the request a draft on some forges; set draft instead");
         }
         Ok(template)
     }
@@ -187,23 +197,24 @@ impl Template {
     ///
     /// # Errors
     /// As [`Self::title`].
-    pub fn body(text: &str) -> Result<Self, String> {
+    pub fn body(text: &str) -> Result<Self, InvalidOption> {
         Self::parse("body", text, BODY_BYTES_MAX)
     }
 
-    fn parse(field: &str, text: &str, bytes_max: usize) -> Result<Self, String> {
+    fn parse(field: &str, text: &str, bytes_max: usize) -> Result<Self, InvalidOption> {
         if text.len() > bytes_max || text.trim().is_empty() {
-            return Err(format!("{field}: 1 to {bytes_max} bytes"));
+            return refused(format!("{field}: 1 to {bytes_max} bytes"));
         }
         let mut pieces = Vec::new();
         let mut rest = text;
         while let Some((before, after)) = rest.split_once("{{") {
-            let (name, behind) =
-                after.split_once("}}").ok_or_else(|| format!("{field}: {{{{ has no }}}} behind it"))?;
-            let value = Value::named(name.trim()).ok_or_else(|| {
+            let Some((name, behind)) = after.split_once("}}") else {
+                return refused(format!("{field}: {{{{ has no }}}} behind it"));
+            };
+            let Some(value) = Value::named(name.trim()) else {
                 let known = Value::ALL.map(Value::name).join(", ");
-                format!("{field}: there is no value {:?}; there are {known}", name.trim())
-            })?;
+                return refused(format!("{field}: there is no value {:?}; there are {known}", name.trim()));
+            };
             pieces.extend((!before.is_empty()).then(|| Piece::Text(before.to_owned())));
             pieces.push(Piece::Of(value));
             rest = behind;
@@ -226,7 +237,7 @@ impl Template {
 mod tests {
     use super::*;
 
-    fn filled(text: &str) -> Result<String, String> {
+    fn filled(text: &str) -> Result<String, InvalidOption> {
         Template::body(text).map(|template| template.filled(|value| format!("<{}>", value.name())))
     }
 
@@ -242,11 +253,11 @@ mod tests {
             ("{{ revision | upper }}", "there is no value"),
             ("{{ {{ revision }} }}", "there is no value"),
         ] {
-            let refused = filled(text).expect_err(text);
+            let refused = filled(text).expect_err(text).to_string();
             assert!(refused.contains(words), "{refused}");
         }
-        assert!(Template::title("two\nlines").is_err_and(|why| why.contains("one line")));
-        assert!(Template::title("Draft: {{ revision }}").is_err_and(|why| why.contains("set draft")));
+        assert!(Template::title("two\nlines").is_err_and(|why| why.0.contains("one line")));
+        assert!(Template::title("Draft: {{ revision }}").is_err_and(|why| why.0.contains("set draft")));
         assert!(Template::title(&"x".repeat(201)).is_err() && Template::body(&"x".repeat(201)).is_ok());
     }
 
@@ -271,7 +282,7 @@ mod tests {
             (wants(&["a"; 11], false), "at most"),
             (wants(&["a"], true), "choose one"),
         ] {
-            let refused = options.check().expect_err(words);
+            let refused = options.check().expect_err(words).to_string();
             assert!(refused.contains(words), "{refused}");
         }
         assert_eq!(wants(&["promotion: prod", "ü"], false).check(), Ok(()));

@@ -6,7 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::asked::Topic;
 use crate::form::named;
-use crate::pipeline::options::{Lacks, MergeMethod, RequestOptions, Reviewer, TEAM, Template, Value};
+use crate::pipeline::options::{
+    InvalidOption, Lacks, MergeMethod, RequestOptions, Reviewer, TEAM, Template, Value, refused,
+};
 use crate::pipeline::set;
 use kernel::id::{Environment, PipelineId, PromotionSeq, Revision, digest};
 
@@ -48,10 +50,10 @@ impl ForgeKind {
     ///
     /// # Errors
     /// Names the field, and why it cannot be.
-    pub fn can(self, options: &RequestOptions) -> Result<(), String> {
+    pub fn can(self, options: &RequestOptions) -> Result<(), InvalidOption> {
         let has_teams = options.reviewers.iter().any(|one| matches!(one, Reviewer::Team(_)));
         if has_teams && !matches!(self, Self::GitHub | Self::Gitea) {
-            return Err(format!("reviewers: {} asks users only, no {TEAM}NAME", self.name()));
+            return refused(format!("reviewers: {} asks users only, no {TEAM}NAME", self.name()));
         }
         let wanted = [
             ("labels", !options.labels.is_empty()),
@@ -61,10 +63,10 @@ impl ForgeKind {
         if self == Self::BitbucketServer
             && let Some((field, _)) = wanted.into_iter().find(|(_, is_wanted)| *is_wanted)
         {
-            return Err(format!("{field}: not for {}: not all of its versions have that", self.name()));
+            return refused(format!("{field}: not for {}: not all of its versions have that", self.name()));
         }
         if self == Self::GitLab && options.auto_merge == Some(MergeMethod::Rebase) {
-            return Err(format!("autoMerge: {} merges as its project says; write Merge or Squash", self.name()));
+            return refused(format!("autoMerge: {} merges as its project says; write Merge or Squash", self.name()));
         }
         options.check()
     }
@@ -261,7 +263,7 @@ mod tests {
             (ForgeKind::GitLab, RequestOptions { reviewers: team(), ..none() }, "users only"),
             (ForgeKind::GitLab, merged(MergeMethod::Rebase), "Merge or Squash"),
         ] {
-            let refused = forge.can(&options).expect_err(words);
+            let refused = forge.can(&options).expect_err(words).to_string();
             assert!(refused.contains(words), "{refused}");
         }
         for forge in ForgeKind::ALL {

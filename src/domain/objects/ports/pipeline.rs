@@ -106,9 +106,9 @@ pub trait Edges: Send + Sync {
 
 /// The PromotionFreezes of this cluster.
 pub trait FreezeBook: Send + Sync {
-    /// Says all of them as soon as they are listed, none where the cluster does not have the kind, and again after each change; or why
-    /// they cannot be read, in words. For ever.
-    fn watch(&self) -> Flow<Result<Arc<[PromotionFreeze]>, PortError>>;
+    /// Says all of them as soon as they are listed, none where the cluster does not have the kind, and again after each change; `None`
+    /// where the cluster has got the kind, and they are not listed yet; or why they cannot be read, in words. For ever.
+    fn watch(&self) -> Flow<Result<Option<Arc<[PromotionFreeze]>>, PortError>>;
 }
 
 /// Everything outside that Pipelines need, in one hand.

@@ -201,4 +201,16 @@ fn more_than_are_considered_close_everything() {
     fleet.hear(Timestamp::default(), Ok(some(FREEZES_MAX + 1)));
     let words = "there are 201 PromotionFreezes, and allclear considers 200 at most: delete those that are over";
     assert_eq!(fleet.known(), &Freezes::Unknown(words.to_owned()));
+    fleet.hear(Timestamp::default(), Err("cut off".to_owned()));
+    assert_eq!(fleet.known(), &Freezes::Unknown(words.to_owned()), "the cure holds while a watch fails");
+}
+
+/// The kind was installed: a listing that fails from then on must not leave the answer of before.
+#[test]
+fn that_there_were_none_is_no_answer_once_the_cluster_has_the_kind() {
+    let mut fleet = Fleet::default();
+    assert!(fleet.hear(Timestamp::default(), Ok(Arc::default())));
+    assert!(fleet.forget() && !fleet.forget());
+    assert!(fleet.hear(Timestamp::default(), Err("forbidden".to_owned())));
+    assert!(matches!(fleet.known(), Freezes::Unknown(why) if why.contains("forbidden")), "{:?}", fleet.known());
 }
