@@ -221,7 +221,7 @@ async fn a_chosen_revision_is_written_with_a_yes_to_its_own_ticket_by_who_may_sa
     }
     assert!(!plan.contains("soak"), "what is not in staging does not soak there: {plan}");
     let skipped = question(&world.desk, &web(), yes(&choice, true)).await.map_err(drop).expect("it may be chosen");
-    assert!(skipped.plan().contains("--override: soak, windows, freezes and the verdict are opened"));
+    assert!(skipped.plan().contains("--override: soak, windows, freezes of the spec and the verdict are opened"));
     let unasked = approve(&world.desk, &web(), yes(&choice, false), Consent::NoTerminal).await;
     has(&unasked, 1, &["nothing was changed: there is no terminal"]);
     assert_eq!(world.annotation("promote"), None);
