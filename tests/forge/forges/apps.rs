@@ -87,7 +87,8 @@ async fn who_gets_no_token_learns_what_to_change() {
         (refused(set("githubAppBaseURL", "https://ghe.example.com/api/v3")).await, "its githubAppBaseURL is not"),
         (refused(set("githubAppPrivateKey", PASSWORD)).await, "is no RSA private key in PEM"),
         (refused(set("githubAppPrivateKey", NO_KEY)).await, "is no RSA private key in PEM"),
-        (refused(set("token", PASSWORD)).await, "and a key token: only one"),
+        // A token is used in place of the App, as it was before Apps were known.
+        (refused(set("token", PASSWORD)).await, "the credentials are refused (401)"),
     ] {
         let (_, refused) = refused;
         assert!(refused.cause.contains(words) && !refused.cause.contains(PASSWORD), "{refused}");
