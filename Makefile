@@ -134,6 +134,10 @@ skew: test-setup release ## Runs this release beside an earlier one, whose binar
 	@echo "skew: $(BINARY) beside $$("$(ALLCLEAR_OLD_BIN)" --version) of $(ALLCLEAR_OLD_BIN)"
 	ALLCLEAR_BIN=$(BINARY) $(CARGO) test $(LOCKED) --quiet --test process -- --ignored group::skew --nocapture
 
+.PHONY: spec
+spec: ## Searches the hand-written model of group agreement and its mutants with Spin; needs spin and gcc, takes minutes
+	@scripts/spec.sh
+
 .PHONY: sim
 sim: ## Runs the simulations of chaos, alone and in groups, for many seeds; SEEDS=10000, or SEEDS=17..18 to repeat number 17
 	ALLCLEAR_SIM_SEEDS=$(SEEDS) $(CARGO) test $(LOCKED) --quiet --test simulation -- --nocapture chaos::whatever
