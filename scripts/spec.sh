@@ -32,7 +32,7 @@ row() { printf '%-44s %-10s %12s  %s\n' "$@"; }
 promise() {
   case $(grep -m 1 'assertion violated' "$work/said") in
     *'unfounded'*) echo SAFE-2 ;;
-    *'together'*) echo SAFE-3 ;;
+    *'violated set'* | *'violated (set'*) echo SAFE-3 ;;
     *'old>>'* | *'made>>v)&1) (at'*) echo SAFE-1 ;;
     *'votes& ~'*) echo GA-5 ;;
     *'!((set&&ok))'*) echo GA-6 ;;

@@ -44,7 +44,7 @@
 #define WITHDRAWS 0	/* members that may give up a change, as after group.timeout under policy "skip" */
 #endif
 #ifndef RESTORES
-#define RESTORES 0	/* ledgers that may be restored from the backup made at the beginning, and adopted */
+#define RESTORES 0	/* ledgers that may be set back to an earlier state, and adopted */
 #endif
 #ifndef CALM
 #define CALM 0		/* 1: nothing goes wrong from the beginning */
@@ -102,8 +102,7 @@ int made;
 /* What really happened, known to the judge alone. */
 byte completed[N];	/* numbers that a record has said are complete, and that were so, then or before */
 int together;		/* vectors at which all were so at one instant */
-int ahead;		/* vectors for which a member voted that had gone on to a newer version */
-int unfounded;		/* … that had gone back to an older one, or was not complete */
+int unfounded;		/* vectors for which a member voted that had gone back to an older version, or was not complete */
 int old;		/* vectors whose invalidation was made for an earlier change of the same number */
 bit gave_up, forgot;
 
@@ -245,6 +244,21 @@ inline may_vote(i) {
 #endif
 }
 
+#define THERE 0
+#define BEHIND 1
+#define AHEAD 2
+
+/* The judge: where a Deployment is, as seen from number c. */
+inline where(i) {
+	ok = (RUNS(i) == m[i].is[c] -> THERE : AHEAD);
+	for (x : 0 .. NUMBERS - 1) {
+		if
+		:: ok == AHEAD && x < c && m[i].is[x] == RUNS(i) -> ok = BEHIND
+		:: else
+		fi
+	}
+}
+
 inline vote(i, w) {
 	printf("m%d: looks, and will vote for (%d, %d)\n", i + 1, PART(v, 0), PART(v, 1));
 	to_write(i, w);
@@ -258,15 +272,10 @@ inline vote(i, w) {
 		fi
 	}
 	/* The judge: what runs there while it looks. */
+	where(i);
 	if
-	:: RUNS(i) == m[i].is[c] -> if :: m[i].up -> skip :: else -> unfounded = unfounded | ONE(v) fi
-	:: else ->
-		ok = 0;
-		for (x : 0 .. NUMBERS - 1) { ok = ok || (x < c && m[i].is[x] == RUNS(i)) }
-		if
-		:: ok -> unfounded = unfounded | ONE(v)
-		:: else -> ahead = ahead | ONE(v)
-		fi
+	:: ok == BEHIND || (RUNS(i) == m[i].is[c] && !m[i].up) -> unfounded = unfounded | ONE(v)
+	:: else
 	fi
 }
 
@@ -301,7 +310,13 @@ inline create(i) {
 	/* SAFE-2, SAFE-3. */
 	assert(!HAS(unfounded, v));
 	for (j : 0 .. N - 1) { assert(HAS(completed[j], PART(v, j))) }
-	assert(HAS(together, v) || HAS(ahead, v));
+	set = HAS(together, v);
+	for (j : 0 .. N - 1) {
+		c = PART(v, j);
+		where(j);
+		set = set || ok == AHEAD
+	}
+	assert(set);	/* it was complete everywhere at one instant, or one has gone on */
 	/* SAFE-4. */
 	for (j : 0 .. N - 1) {
 		assert(!(OWN(j).number == PART(v, j) && (OWN(j).phase == FAILED || OWN(j).phase == WITHDRAWN)))
@@ -517,10 +532,11 @@ active proctype World() {
 	do
 	:: atomic { !calm -> calm = 1; awake() }
 	:: atomic { !calm && restores > 0 ->
-		/* The ledger is as it was at the beginning, and a person has it adopted: it goes on under a number of its own. */
+		/* It is on hold until a person has it adopted: the Deployment as it is, with the votes of the copies that are left, under a number
+		 * above all that were ever seen. */
 		restores--;
-		forgot = 1;
 		select(i : 0 .. N - 1);
+		select(k : 0 .. m[i].shown - 1);
 		assert(m[i].shown < SHOWN_MAX);
 #ifdef OLD_NUMBERS
 		m[i].next = 1;
@@ -533,11 +549,19 @@ active proctype World() {
 #endif
 		if
 		:: m[i].next < NUMBERS ->
+			forgot = forgot || m[i].record[k].votes != OWN(i).votes;
 			m[i].shown++;
 			OWN(i).number = m[i].next;
-			OWN(i).phase = ROLLING;
-			m[i].is[m[i].next] = m[i].is[0];
-			m[i].next++
+			OWN(i).seen = m[i].at;
+			OWN(i).phase = (m[i].up -> COMPLETE : ROLLING);
+			OWN(i).last = m[i].record[k].last;
+			OWN(i).votes = m[i].record[k].votes;
+			OWN(i).purged = m[i].record[k].purged;
+			OWN(i).dead = m[i].record[k].dead;
+			m[i].is[m[i].next] = RUNS(i);
+			m[i].next++;
+			printf("m%d: its ledger is restored and adopted\n", i + 1);
+			judge()
 		:: else
 		fi;
 		i = 0;
