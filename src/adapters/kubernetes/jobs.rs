@@ -6,6 +6,7 @@
 
 mod extras;
 mod lock;
+mod outputs;
 mod read;
 mod template;
 

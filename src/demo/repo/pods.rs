@@ -129,7 +129,8 @@ impl Pods {
             Some(StepKind::Plan) => self.plan(&repo, &folder),
             Some(StepKind::Apply) => self.apply(&repo, &folder).await,
             Some(StepKind::Prepare) => prepare(&folder),
-            None => Ok((End::default(), String::new())),
+            // No Repo of the demo names an output.
+            Some(StepKind::Output | StepKind::Publish) | None => Ok((End::default(), String::new())),
         }
     }
 

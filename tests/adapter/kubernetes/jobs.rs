@@ -36,6 +36,7 @@ fn order(seq: u64) -> Order {
                 prepare: vec!["terraform".to_owned(), "init".to_owned()],
                 plan: Vec::new(),
                 apply: vec!["terraform".to_owned(), "apply".to_owned()],
+                ..Steps::default()
             },
             deadline: Duration::from_secs(3_600),
             grace: Duration::from_secs(300),

@@ -337,6 +337,7 @@ fn order(action: Action) -> Order {
                 prepare: argv("terraform init"),
                 plan: argv("sh -c $(date)"),
                 apply: argv("terraform apply"),
+                ..Steps::default()
             },
             service_account: Some("default".to_owned()),
             kubernetes_token: true,

@@ -9,6 +9,7 @@
 use serde_json::{Map, Value, json};
 
 use super::extras::Extras;
+use super::outputs;
 use super::{ACTION, ATTEMPT, LOG_ON_ERROR, Ours, REPO, REPO_UID, REVISION, SEQ};
 use objects::repo::job::{self, Order, StepKind};
 use objects::repo::spec::{Preset, Wanted};
@@ -144,6 +145,9 @@ fn pod(order: &Order, extras: &Extras, before: Vec<Value>, last: Value) -> Value
     if let Some(name) = &order.source.secret {
         volumes.push(json!({"name": "git", "secret": {"secretName": name, "defaultMode": SECRET_MODE}}));
     }
+    if before.iter().any(|container| named(container) == Some(StepKind::Output.name())) {
+        volumes.push(outputs::volume());
+    }
     volumes.extend(extras.mounts.iter().enumerate().map(|(at, mount)| mount.volume(&volume_name(at))));
     let mut pod = json!({
         "restartPolicy": "Never",
@@ -193,6 +197,8 @@ fn containers(order: &Order, extras: &Extras, ours: &Ours) -> Result<(Vec<Value>
         (Action::Plan | Action::Drift, _) => return Ok((before, step(StepKind::Report, read_plan))),
         (Action::Apply, Some(fingerprint)) => {
             read_plan.extend(words(["--fingerprint", fingerprint]));
+            // Outputs are written after an apply alone, and one of what changes nothing needs no yes.
+            read_plan.extend(outputs::wanted(order).map(|_| "--or-empty".to_owned()));
             before.push(step(StepKind::Verify, read_plan));
         }
         (Action::Apply, None) => {}
@@ -200,7 +206,16 @@ fn containers(order: &Order, extras: &Extras, ours: &Ours) -> Result<(Vec<Value>
     if steps.apply.is_empty() {
         return Err(Unfit::Lacks("it has no apply step; spec.runner.steps.apply says which command applies"));
     }
-    Ok((before, user(StepKind::Apply, &steps.apply)))
+    let apply = user(StepKind::Apply, &steps.apply);
+    let Some((wanted, command)) = outputs::wanted(order) else { return Ok((before, apply)) };
+    if command.is_empty() {
+        return Err(Unfit::Lacks("it has no output step; spec.runner.steps.output says which command says what the outputs are"));
+    }
+    before.extend([apply, user(StepKind::Output, command)]);
+    let mut publish = step(StepKind::Publish, outputs::arguments(order, wanted, OUT));
+    let mounts = outputs::mounts(mounted("out", OUT, true), mounted("tmp", "/tmp", false));
+    set(&mut publish, [("volumeMounts", Some(mounts))]);
+    Ok((before, publish))
 }
 
 /// Fetches the commit: the only container with the git Secret.

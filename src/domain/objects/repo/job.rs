@@ -180,11 +180,24 @@ pub enum StepKind {
     Verify,
     /// The user's `apply`.
     Apply,
+    /// The user's `output`: says what the outputs are.
+    Output,
+    /// Writes those that are named to their Secret.
+    Publish,
 }
 
 impl StepKind {
-    pub const ALL: [Self; 7] =
-        [Self::Source, Self::Prepare, Self::Backend, Self::Plan, Self::Report, Self::Verify, Self::Apply];
+    pub const ALL: [Self; 9] = [
+        Self::Source,
+        Self::Prepare,
+        Self::Backend,
+        Self::Plan,
+        Self::Report,
+        Self::Verify,
+        Self::Apply,
+        Self::Output,
+        Self::Publish,
+    ];
 
     pub const fn name(self) -> &'static str {
         match self {
@@ -195,6 +208,8 @@ impl StepKind {
             Self::Report => "report",
             Self::Verify => "verify",
             Self::Apply => "apply",
+            Self::Output => "output",
+            Self::Publish => "publish",
         }
     }
 

@@ -45,6 +45,7 @@ mod jobs;
 pub mod lock;
 mod needs;
 mod outcome;
+pub mod outputs;
 pub mod plan;
 mod promises;
 pub mod remark;

@@ -31,14 +31,16 @@ const WORDS_BYTES_MAX: usize = 400;
 enum Outcome {
     /// It applied, and says this.
     Applied(String),
-    /// There is nothing to apply.
-    Unchanged,
+    /// There is nothing to apply, by this plan.
+    Unchanged(Plan),
     /// This would be changed.
     Planned(Plan),
     /// It failed before anything was applied: why, and in which step, if it was in one.
     Before(String, Option<StepKind>),
     /// An apply had begun, or may have.
     Broken(String),
+    /// It applied, and its outputs were not written: why, and in which step, if it was in one.
+    Unpublished(String, Option<StepKind>),
 }
 
 /// Judges a Job whose pods have ended. `locked` has the words for a lock that is in the way.
@@ -51,18 +53,17 @@ fn outcome(job: &Job, pods: &[Pod], ran: Ran, locked: &dyn Fn(&Lock) -> String) 
         })
     };
     let planned = |message: &str| match Message::parse(message) {
-        Ok(Message::Planned(Planned { empty: true, .. }) | Message::Differs(Planned { empty: true, .. })) => {
-            Outcome::Unchanged
+        Ok(Message::Planned(planned) | Message::Differs(planned)) => {
+            let Planned { fingerprint, counts, empty } = planned;
+            let plan = Plan { fingerprint, counts, job: job.name.clone() };
+            if empty { Outcome::Unchanged(plan) } else { Outcome::Planned(plan) }
         }
-        Ok(
-            Message::Planned(Planned { fingerprint, counts, empty: false })
-            | Message::Differs(Planned { fingerprint, counts, empty: false }),
-        ) => Outcome::Planned(Plan { fingerprint, counts, job: job.name.clone() }),
         Err(why) => Outcome::Before(format!("the plan was not reported: {why}"), Some(StepKind::Report)),
     };
     match (&job.end, job.attempt.action) {
         (Some(End::Complete), Action::Apply) => {
-            Outcome::Applied(said(StepKind::Apply).map(|(_, message)| shown(message)).unwrap_or_default())
+            let words = [StepKind::Apply, StepKind::Publish].map(|step| said(step).map(|(_, message)| shown(message)));
+            Outcome::Applied(sentence(words.map(Option::unwrap_or_default)))
         }
         (Some(End::Complete), Action::Plan | Action::Drift) => {
             planned(said(StepKind::Report).map_or("", |(_, message)| message))
@@ -74,7 +75,12 @@ fn outcome(job: &Job, pods: &[Pod], ran: Ran, locked: &dyn Fn(&Lock) -> String) 
             let why = why(reason, message, pods, &steps, locked);
             let never_ran = pods.is_empty() && ran == Ran::Never;
             let is_begun = action == Action::Apply && !never_ran && has_begun(pods);
-            if is_begun { Outcome::Broken(why) } else { Outcome::Before(why, failed(&steps).map(|failed| failed.kind)) }
+            let step = failed(&steps).map(|failed| failed.kind);
+            match said(StepKind::Apply) {
+                Some((0, _)) if is_begun => Outcome::Unpublished(why, step),
+                Some(_) | None if is_begun => Outcome::Broken(why),
+                Some(_) | None => Outcome::Before(why, step),
+            }
         }
         (None, _) => Outcome::Before("it has not ended".to_owned(), None),
     }
@@ -139,6 +145,13 @@ fn failed<'a>(steps: &[&'a Step]) -> Option<Failed<'a>> {
     })
 }
 
+/// What an apply that is done says, and what was done after it.
+fn sentence([applied, published]: [String; 2]) -> String {
+    let applied = applied.trim_end_matches('.');
+    let applied = if applied.is_empty() { "applied" } else { applied };
+    if published.is_empty() { applied.to_owned() } else { format!("{applied}; {published}") }
+}
+
 fn shown(message: &str) -> String {
     text::clean(message.trim(), WORDS_BYTES_MAX)
 }
@@ -158,14 +171,16 @@ impl Repo {
         let outcome = outcome(job, pods, ran, &|lock| self.words_of_lock(lock));
         match outcome {
             Outcome::Applied(said) => {
-                let said = said.trim_end_matches('.');
-                let message = format!("{}; {applied}", if said.is_empty() { "applied" } else { said });
+                let message = format!("{said}; {applied}");
                 self.end(now, Phase::Succeeded, &message);
                 self.announce(now, Kind::RunCompleted, "", &message);
             }
-            Outcome::Unchanged if job.attempt.action == Action::Drift => self.looked(now, None),
+            Outcome::Unchanged(_) if job.attempt.action == Action::Drift => self.looked(now, None),
             Outcome::Planned(plan) if job.attempt.action == Action::Drift => self.looked(now, Some(plan)),
-            Outcome::Unchanged => {
+            Outcome::Unchanged(plan) if self.own.spec().is_some_and(|spec| spec.runner.outputs.is_some()) => {
+                self.go_on_to_outputs(plan);
+            }
+            Outcome::Unchanged(_) => {
                 self.end(now, Phase::Succeeded, "the plan changes nothing");
                 self.announce(now, Kind::RunCompleted, "", "the plan changes nothing");
             }
@@ -177,7 +192,22 @@ impl Repo {
             }
             Outcome::Before(why, step) => self.failed_before(now, &why, step.map(log)),
             Outcome::Broken(why) => self.broken(now, job, &format!("{why}; {applied}")),
+            Outcome::Unpublished(why, step) => {
+                let log = log(step.unwrap_or(StepKind::Publish));
+                self.broken(now, job, &format!("applied, but its outputs were not written: {why}; {log}"));
+            }
         }
+    }
+
+    /// The plan changes nothing, and only an apply writes outputs: the Secret may lack them, as after an apply whose outputs were not
+    /// written. An apply of a plan that changes nothing needs no yes, and its own plan is held to that.
+    fn go_on_to_outputs(&mut self, plan: Plan) {
+        let Some(run) = &mut self.own.status.draft.run else { return };
+        run.phase = Phase::Waiting;
+        run.attempt.action = Action::Apply;
+        run.failing.before = 0;
+        run.plan = Some(plan);
+        run.message = "the plan changes nothing; its outputs are to be written".to_owned();
     }
 
     /// An attempt failed before an apply had begun: it is repeated by itself. `log`: the command that shows why.

@@ -12,6 +12,7 @@ use serde::Deserialize;
 use crate::apps::app::TargetKey;
 use crate::gates::{Freeze, VerdictSource, Window};
 use crate::repo::Repo;
+use crate::repo::outputs::Outputs;
 use kernel::id::{CommitId, digest};
 
 /// The spec of a Repo.
@@ -175,6 +176,8 @@ pub struct Runner {
     /// Kubernetes' own parts of the pod, as one JSON object that the template takes apart: `env`, `envFrom`, `mounts`, `resources`,
     /// `stepResources`, `nodeSelector`, `tolerations`, `imagePullSecrets`. Empty for none.
     pub extras: String,
+    /// What an apply writes to a Secret at its end.
+    pub outputs: Option<Outputs>,
 }
 
 /// Commands with their arguments. An empty one is left out.
@@ -184,6 +187,8 @@ pub struct Steps {
     /// Says what would change.
     pub plan: Vec<String>,
     pub apply: Vec<String>,
+    /// Says what the outputs are, where some are wanted.
+    pub output: Vec<String>,
 }
 
 /// How often an apply that had begun and failed is repeated by itself.
@@ -231,8 +236,9 @@ impl Spec {
 
     /// All that what would run depends on, beside the commit. A yes is a yes to this, too.
     pub fn settings(&self) -> String {
-        let Runner { preset, image, steps, service_account, kubernetes_token, local_state, extras, .. } = &self.runner;
-        let Steps { prepare, plan, apply } = steps;
+        let Runner { preset, image, steps, service_account, kubernetes_token, local_state, extras, outputs, .. } =
+            &self.runner;
+        let Steps { prepare, plan, apply, output } = steps;
         let counts = [prepare.len(), plan.len(), apply.len()].map(|count| count.to_string());
         let words = [prepare, plan, apply].into_iter().flatten().map(String::as_str);
         let fixed = [
@@ -247,7 +253,10 @@ impl Spec {
             if *local_state { "local state" } else { "" },
             extras,
         ];
-        digest("settings", fixed.into_iter().chain(counts.iter().map(String::as_str)).chain(words))
+        let common = fixed.into_iter().chain(counts.iter().map(String::as_str)).chain(words);
+        // Without outputs it is the hash of every release before: an answer to that stays one.
+        let outputs = outputs.iter().flat_map(|outputs| outputs.words().chain(output.iter().map(String::as_str)));
+        digest("settings", common.chain(outputs))
     }
 }
 

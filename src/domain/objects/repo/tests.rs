@@ -42,7 +42,7 @@ fn spec(approval: Approving) -> Spec {
         runner: Runner {
             preset: Preset::Command,
             image: "tool:1".to_owned(),
-            steps: Steps { prepare: Vec::new(), plan: words(&["plan"]), apply: words(&["apply"]) },
+            steps: Steps { prepare: Vec::new(), plan: words(&["plan"]), apply: words(&["apply"]), ..Steps::default() },
             ..Runner::default()
         },
         workspace: None,

@@ -2,6 +2,7 @@
 
 mod extras;
 mod git;
+mod outputs;
 mod raw_spec;
 mod read;
 mod remembered;

@@ -67,6 +67,20 @@ pub struct RepoSpec {
     /// What follows where that plan would change something. Tell: a notice and the condition Drifted, which is so unless given. Apply: the
     /// commit is run once more, too, at most once in driftEvery, as approval and gates say.
     pub on_drift: Option<OnDrift>,
+    /// What each apply writes to a Secret at its end.
+    pub outputs: Option<Outputs>,
+}
+
+/// Outputs of the configuration that are written to a Secret.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct Outputs {
+    /// The Secret, in this namespace. It must be there, with the annotation allclear.dev/outputs-of: this Repo's name.
+    pub secret_ref: SecretRef,
+    /// The outputs, and the keys that they get. Only these are written; other keys of the Secret stay as they are.
+    #[cfg_attr(test, schemars(length(min = 1, max = 50), inner(length(min = 1, max = 253), regex(pattern = "^[-._a-zA-Z0-9]+$"))))]
+    pub names: Vec<String>,
 }
 
 /// Which commit is wanted: at most one of these.
@@ -150,6 +164,9 @@ pub struct Steps {
     /// Changes it.
     #[cfg_attr(test, schemars(length(max = 100), inner(length(max = 4096))))]
     pub apply: Option<Vec<String>>,
+    /// Says what the outputs are, with outputs alone. It writes them to /workspace/out/outputs.json, as terraform output -json does.
+    #[cfg_attr(test, schemars(length(max = 100), inner(length(max = 4096))))]
+    pub output: Option<Vec<String>>,
 }
 
 /// Files: exactly one of secret, configMap, persistentVolumeClaim and emptyDir, each as in a volume of a pod.

@@ -20,6 +20,7 @@ use super::super::metadata::{MESSAGE_BYTES_MAX, Metadata, RawObject};
 use super::super::raw_spec::Need;
 use super::extras::extras;
 use super::git::source;
+use super::outputs::{OUTPUT, outputs};
 use super::{raw_spec as raw, remembered};
 
 const INTERVAL: Duration = Duration::from_secs(60);
@@ -101,12 +102,13 @@ fn spec_of(raw: &raw::RepoSpec, metadata: &Metadata, installation: &Installation
         );
     }
     let runner = runner(&raw.runner, raw.approval, installation)?;
+    let outputs = outputs(raw.outputs.as_ref(), &runner.steps)?;
     Ok(Spec {
         source: source(raw)?,
         interval: between(&raw.interval, "interval", INTERVAL, INTERVAL_MIN..=DAY)?,
         approval: raw.approval,
         drift: drift(raw, &runner.steps)?,
-        runner,
+        runner: Runner { outputs, ..runner },
         workspace: workspace(&raw.workspace)?,
         retry: retry(&raw.retry)?,
         gates: gates(&raw.gates, metadata, installation)?,
@@ -142,6 +144,7 @@ fn runner(raw: &raw::RunnerSpec, approval: Approving, installation: &Installatio
         deadline: between(&raw.deadline, "runner.deadline", DEADLINE, MINUTE..=DAY)?,
         grace: between(&raw.grace, "runner.grace", GRACE, Duration::ZERO..=HOUR)?,
         extras: extras(raw)?,
+        outputs: None,
     })
 }
 
@@ -157,6 +160,7 @@ fn steps(raw: &raw::RunnerSpec, preset: Preset, approval: Approving) -> Result<S
         prepare: command(&raw.prepare, "prepare", presets.prepare)?,
         plan: command(&raw.plan, "plan", presets.plan)?,
         apply: command(&raw.apply, "apply", presets.apply)?,
+        output: command(&raw.output, "output", presets.output)?,
     };
     if steps.apply.is_empty() {
         return invalid("runner.steps.apply is missing, and nothing would be done");
@@ -178,6 +182,7 @@ fn terraform(approval: Approving, lock: Duration) -> Steps {
         prepare: words(&["terraform", "init", "-input=false", "-no-color"]),
         plan: [words(&["sh", "-c", PLAN, "plan"]), lock.clone()].concat(),
         apply: [words(&["terraform", "apply", "-input=false"]), lock, words(&last)].concat(),
+        output: words(&["sh", "-c", OUTPUT]),
     }
 }
 
