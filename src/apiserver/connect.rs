@@ -16,7 +16,10 @@ use hyper_util::client::legacy::connect::dns::Name;
 use hyper_util::client::proxy::matcher::Matcher;
 use hyper_util::rt::TokioExecutor;
 use kube::client::{ClientBuilder, ConfigExt};
-use kube::config::{ExecInteractiveMode, KubeConfigOptions, Kubeconfig, KubeconfigError};
+use kube::config::{
+    AuthInfo, Cluster, Context, ExecInteractiveMode, KubeConfigOptions, Kubeconfig, KubeconfigError, NamedAuthInfo,
+    NamedCluster, NamedContext,
+};
 use kube::{Client, Config};
 
 use tower::util::MapErr;
@@ -135,6 +138,42 @@ pub fn connect_judged(config: &Config, source: &str, refusal: Judge) -> Result<C
         pod_namespace: None,
         source: source.to_owned(),
         server: server.clone(),
+    })
+}
+
+/// Makes clients from a folder with a pod's `token` and the API server's `ca.crt`, which is asked for at each request anew. Sends nothing
+/// yet.
+///
+/// # Errors
+/// When what is in it cannot be used.
+pub async fn connect_in_pod(server: &str, folder: &Path, namespace: &str) -> Result<Clients, Error> {
+    let file = |name: &str| Some(folder.join(name).to_string_lossy().into_owned());
+    let name = || "pod".to_owned();
+    let cluster =
+        Cluster { server: Some(server.to_owned()), certificate_authority: file("ca.crt"), ..Cluster::default() };
+    let user = AuthInfo { token_file: file("token"), ..AuthInfo::default() };
+    let context =
+        Context { cluster: name(), user: Some(name()), namespace: Some(namespace.to_owned()), ..Context::default() };
+    let kubeconfig = Kubeconfig {
+        clusters: vec![NamedCluster { name: name(), cluster: Some(cluster), ..NamedCluster::default() }],
+        auth_infos: vec![NamedAuthInfo { name: name(), auth_info: Some(user), ..NamedAuthInfo::default() }],
+        contexts: vec![NamedContext { name: name(), context: Some(context), ..NamedContext::default() }],
+        current_context: Some(name()),
+        ..Kubeconfig::default()
+    };
+    let place = shown(&folder.to_string_lossy());
+    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
+    let config =
+        config.map_err(|error| Error::Kubeconfig { place: format!("made of {place}"), cause: unusable(&error) })?;
+    let server = shown(&config.cluster_url.to_string());
+    let client = |read_timeout| client(bounded(config.clone(), read_timeout), &server);
+    Ok(Clients {
+        watch: client(WATCH_READ_MAX)?,
+        request: client(REQUEST_READ_MAX)?,
+        namespace: namespace.to_owned(),
+        pod_namespace: Some(namespace.to_owned()),
+        source: POD.to_owned(),
+        server,
     })
 }
 

@@ -31,7 +31,7 @@ mod watch;
 use std::time::Duration;
 
 pub use call::{Answer, Api, CallError};
-pub use connect::{Clients, Error as ConnectError, Options, connect, connect_judged};
+pub use connect::{Clients, Error as ConnectError, Options, connect, connect_in_pod, connect_judged};
 pub use failure::{Collection, NAMESPACES, Resource, unusable};
 pub use list::LIST_BYTES_MAX;
 pub use reach::{Reach, proofs};

@@ -1,10 +1,12 @@
-//! What runs inside a Job, in containers of ours: fetches the commit, says what a plan would change, and compares it with what was
-//! said yes to. It needs no configuration and no cluster.
+//! What runs inside a Job, in containers of ours: fetches the commit, says what a plan would change, compares it with what was
+//! said yes to, and writes outputs. It needs no configuration, and but for `publish` no cluster.
 //!
 //! The result goes to the termination message, which the controller reads, and words for people go to standard error. Exit codes:
 //! 0 done, 1 failed, 3 the plan is another one.
 //!
 //! Not for the user's own containers, nor for when a Job is made.
+
+mod publish;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -25,6 +27,7 @@ use objects::repo::job::PLAN_DIFFERS;
 use objects::repo::plan::{MESSAGE_BYTES_MAX, Message, PLAN_BYTES_MAX, Planned, fingerprint};
 use objects::repo::spec;
 use objects::repo::status::Counts;
+use publish::Publish;
 
 /// Time for one exchange with the git host: 256 MiB at 4 Mbit/s. The Job has a deadline of its own.
 const EXCHANGE_TIMEOUT: Duration = Duration::from_secs(600);
@@ -85,6 +88,16 @@ pub(super) enum Step {
         /// What was said yes to
         #[arg(long)]
         fingerprint: String,
+        /// A plan that changes nothing passes, too
+        #[arg(long)]
+        or_empty: bool,
+        #[command(flatten)]
+        log: Log,
+    },
+    /// Write outputs to a Secret
+    Publish {
+        #[command(flatten)]
+        publish: Publish,
         #[command(flatten)]
         log: Log,
     },
@@ -125,6 +138,13 @@ struct End {
     code: u8,
 }
 
+impl End {
+    /// It is done, and the controller repeats how.
+    fn said(words: String) -> Self {
+        Self { message: words.clone(), words, code: 0 }
+    }
+}
+
 pub(super) fn step(step: Step) -> Outcome {
     let (end, log) = match step {
         Step::Source { url, revision, reference, into, secret, path, private_hosts, stand_ins, log } => {
@@ -140,8 +160,10 @@ pub(super) fn step(step: Step) -> Outcome {
         }
         Step::Backend { folder, data, log } => (keeps_its_state(&folder.join(data)), log),
         Step::Report { plan, log } => (plan.read().and_then(|planned| reported(Message::Planned(planned), 0)), log),
-        Step::Verify { plan, fingerprint, log } => {
-            let verified = plan.read().and_then(|planned| match planned.fingerprint == fingerprint {
+        Step::Publish { publish, log } => (publish.run().map(End::said), log),
+        Step::Verify { plan, fingerprint, or_empty, log } => {
+            let passes = |planned: &Planned| planned.fingerprint == fingerprint || (or_empty && planned.empty);
+            let verified = plan.read().and_then(|planned| match passes(&planned) {
                 true => reported(Message::Planned(planned), 0),
                 false => reported(Message::Differs(planned), u8::try_from(PLAN_DIFFERS).unwrap_or(EXIT_FAILED)),
             });
@@ -178,7 +200,7 @@ fn has(into: &Path, path: Option<&Path>) -> Result<(), Wrong> {
 /// nothing.
 fn keeps_its_state(data: &Path) -> Result<End, Wrong> {
     let file = data.join("terraform.tfstate");
-    let text = match bounded(&file) {
+    let text = match bounded(&file, PLAN_BYTES_MAX) {
         Ok(text) => text,
         Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
         Err(error) => return Err(format!("failed to read {}: {error}", file.display()).into()),
@@ -247,7 +269,7 @@ impl Plan {
             Preset::Command => (spec::Preset::Command, "plan"),
         };
         let file = self.out.join(name);
-        let plan = bounded(&file).map_err(|error| match error.kind() {
+        let plan = bounded(&file, PLAN_BYTES_MAX).map_err(|error| match error.kind() {
             ErrorKind::NotFound => format!("the step plan wrote no {}", file.display()),
             _ => format!("failed to read {}: {error}", file.display()),
         })?;
@@ -255,12 +277,12 @@ impl Plan {
     }
 }
 
-/// A plan or less, and one byte more than a plan may have.
-fn bounded(file: &Path) -> std::io::Result<Vec<u8>> {
-    let mut plan = Vec::new();
-    let most = u64::try_from(PLAN_BYTES_MAX).unwrap_or(u64::MAX).saturating_add(1);
-    File::open(file)?.take(most).read_to_end(&mut plan)?;
-    Ok(plan)
+/// A file, or its beginning: one byte more than it may have.
+fn bounded(file: &Path, bytes_max: usize) -> std::io::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    let most = u64::try_from(bytes_max).unwrap_or(u64::MAX).saturating_add(1);
+    File::open(file)?.take(most).read_to_end(&mut text)?;
+    Ok(text)
 }
 
 fn stand_in(text: &str) -> Result<(String, SocketAddr), String> {

@@ -26,6 +26,7 @@ mod lease;
 pub mod names;
 mod new_pods;
 pub mod objects;
+pub mod outputs;
 mod parts;
 mod pods;
 mod rerouting;

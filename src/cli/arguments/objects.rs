@@ -135,5 +135,6 @@ pub(crate) enum RepoAction {
 }
 
 fn step(name: &str) -> Result<StepKind, String> {
-    StepKind::named(name).ok_or_else(|| "a step is source, prepare, backend, plan, report, verify, apply, output or publish".to_owned())
+    StepKind::named(name)
+        .ok_or_else(|| "a step is source, prepare, backend, plan, report, verify, apply, output or publish".to_owned())
 }

@@ -209,7 +209,9 @@ fn containers(order: &Order, extras: &Extras, ours: &Ours) -> Result<(Vec<Value>
     let apply = user(StepKind::Apply, &steps.apply);
     let Some((wanted, command)) = outputs::wanted(order) else { return Ok((before, apply)) };
     if command.is_empty() {
-        return Err(Unfit::Lacks("it has no output step; spec.runner.steps.output says which command says what the outputs are"));
+        return Err(Unfit::Lacks(
+            "it has no output step; spec.runner.steps.output says which command says what the outputs are",
+        ));
     }
     before.extend([apply, user(StepKind::Output, command)]);
     let mut publish = step(StepKind::Publish, outputs::arguments(order, wanted, OUT));

@@ -10,6 +10,9 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+/// The annotation of a Secret that says which Repo of its namespace may write outputs to it.
+pub const OUTPUTS_OF: &str = "allclear.dev/outputs-of";
+
 /// Outputs that may be named. The CRD says the same.
 pub const NAMES_MAX: usize = 50;
 

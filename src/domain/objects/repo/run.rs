@@ -336,7 +336,8 @@ impl Repo {
             return stand;
         }
         let Some(known) = self.jobs.known() else { return Stand::Listing(None) };
-        if !self.own.status.is_free(now) {
+        // How the Job before ended is durable before the next is ordered.
+        if !self.own.status.is_free(now) || self.was_started() {
             return Stand::Making(None);
         }
         let of_run = known.values().map(|job| job.attempt).filter(|attempt| attempt.seq == run.attempt.seq);

@@ -6,6 +6,7 @@ mod drift;
 mod faults;
 mod lock;
 mod needs;
+mod outputs;
 mod stuck;
 mod words;
 mod yes;

@@ -79,7 +79,10 @@ pub struct Outputs {
     /// The Secret, in this namespace. It must be there, with the annotation allclear.dev/outputs-of: this Repo's name.
     pub secret_ref: SecretRef,
     /// The outputs, and the keys that they get. Only these are written; other keys of the Secret stay as they are.
-    #[cfg_attr(test, schemars(length(min = 1, max = 50), inner(length(min = 1, max = 253), regex(pattern = "^[-._a-zA-Z0-9]+$"))))]
+    #[cfg_attr(
+        test,
+        schemars(length(min = 1, max = 50), inner(length(min = 1, max = 253), regex(pattern = "^[-._a-zA-Z0-9]+$")))
+    )]
     pub names: Vec<String>,
 }
 

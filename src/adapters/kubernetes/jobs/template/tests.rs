@@ -318,7 +318,8 @@ fn any_order() -> impl Strategy<Value = Order> {
         order.source.path = path;
         order.source.secret = secret.then(|| "git-credentials".to_owned());
         order.runner.preset = if command { Preset::Command } else { Preset::Terraform };
-        order.runner.steps = Steps { plan: steps.0, apply: steps.1, prepare: steps.2.unwrap_or_default(), ..order.runner.steps };
+        order.runner.steps =
+            Steps { plan: steps.0, apply: steps.1, prepare: steps.2.unwrap_or_default(), ..order.runner.steps };
         order.runner.extras = extras;
         order.planned = planned;
         order.fingerprint = approved.then(|| "f1".to_owned());
