@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 
 use kernel::names::destination::SEND_TO;
+use objects::repo::outputs::OUTPUTS_OF;
 use purge::workloads::workload::Tuning;
 
 use crate::none;
@@ -70,10 +71,10 @@ fn the_page_of_annotations_has_each_that_is_read_or_written_and_no_other() {
     assert!(workloads.len() >= 9 && features.len() >= 5, "{workloads:?} {features:?}");
     assert_eq!(rows(&page, "# Annotations"), workloads);
     assert_eq!(rows(&page, "## On Pipelines and Repos"), features);
-    let of_secrets = SEND_TO.trim_start_matches(PREFIX);
-    assert_eq!(rows(&page, "## On their Secrets"), BTreeSet::from([of_secrets.to_owned()]));
+    let of_secrets = BTreeSet::from([SEND_TO, OUTPUTS_OF].map(|key| key.trim_start_matches(PREFIX).to_owned()));
+    assert_eq!(rows(&page, "## On their Secrets"), of_secrets);
     let mut written = literal(|path| !NOT_OF_OBJECTS.iter().any(|other| path.starts_with(other)));
-    written.retain(|name| name != of_secrets && !workloads.contains(name) && !features.contains(name));
+    written.retain(|name| !of_secrets.contains(name) && !workloads.contains(name) && !features.contains(name));
     assert_eq!(rows(&page, "## What allclear writes itself"), written);
 }
 

@@ -35,3 +35,36 @@ pub fn outputs(raw: Option<&raw::Outputs>, steps: &Steps) -> Result<Option<Outpu
     }
     Ok(Some(Outputs { secret: secret_ref.name.clone(), names: names.clone() }))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::raw_spec::SecretRef;
+    use super::*;
+
+    fn of(secret: &str, names: &[&str], steps: &Steps) -> Result<Option<Outputs>, InvalidSpec> {
+        let names = names.iter().map(|name| (*name).to_owned()).collect();
+        outputs(Some(&raw::Outputs { secret_ref: SecretRef { name: secret.to_owned() }, names }), steps)
+    }
+
+    #[test]
+    fn outputs_that_cannot_be_written_are_refused_in_words() {
+        let steps = Steps { output: vec!["tool".to_owned()], ..Steps::default() };
+        let many = vec!["a"; NAMES_MAX + 1];
+        let wrong = [
+            (of("", &["a"], &steps), "outputs.secretRef.name"),
+            (of("A", &["a"], &steps), "outputs.secretRef.name"),
+            (of("a", &[], &steps), "is empty"),
+            (of("a", &["a", "b", "a"], &steps), "has a twice"),
+            (of("a", &["a/b"], &steps), "\"a/b\" is no key"),
+            (of("a", &many, &steps), "50 at most"),
+            (of("a", &["a"], &Steps::default()), "runner.steps.output is missing"),
+        ];
+        for (found, words) in wrong {
+            let InvalidSpec(why) = found.unwrap_err();
+            assert!(why.contains(words), "{why}");
+        }
+        let right = Outputs { secret: "a.b".to_owned(), names: vec!["b".to_owned(), "a-A_1.x".to_owned()] };
+        assert_eq!(of("a.b", &["b", "a-A_1.x"], &steps).unwrap(), Some(right));
+        assert_eq!(outputs(None, &Steps::default()).unwrap(), None);
+    }
+}

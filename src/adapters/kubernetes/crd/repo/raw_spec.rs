@@ -72,8 +72,8 @@ pub struct RepoSpec {
 }
 
 /// Outputs of the configuration that are written to a Secret.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase")]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct Outputs {
     /// The Secret, in this namespace. It must be there, with the annotation allclear.dev/outputs-of: this Repo's name.

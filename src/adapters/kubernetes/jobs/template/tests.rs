@@ -6,6 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use kernel::id::{RepoId, RunSeq};
+use objects::repo::outputs::Outputs;
 use objects::repo::spec::{Preset, Runner, Source, Steps};
 use objects::repo::status::Attempt;
 
@@ -77,6 +78,46 @@ fn each_action_has_the_steps_that_it_needs_and_no_others() {
     assert_eq!(names(&made(&apply)), ["source", "prepare", "backend", "plan", "verify", "apply"]);
     let last = &made(&apply)["spec"]["template"]["spec"]["containers"];
     assert_eq!((last.as_array().unwrap().len(), &last[0]["name"]), (1, &json!("apply")));
+}
+
+fn named() -> Outputs {
+    Outputs { secret: "infra-outputs".to_owned(), names: vec!["vpc_id".to_owned(), "-x$(y)".to_owned()] }
+}
+
+/// What a plan says is not there yet, so only an apply writes it, and after its end.
+#[test]
+fn outputs_are_written_at_the_end_of_an_apply_by_a_container_of_ours() {
+    let mut apply = order(Action::Apply);
+    apply.runner.outputs = Some(named());
+    assert_eq!(names(&made(&apply)), ["source", "prepare", "backend", "apply", "output", "publish"]);
+    apply.fingerprint = Some("f1".to_owned());
+    let job = made(&apply);
+    assert_eq!(names(&job), ["source", "prepare", "backend", "plan", "verify", "apply", "output", "publish"]);
+    let pod = &job["spec"]["template"]["spec"];
+    assert_eq!(
+        (&pod["containers"][0]["name"], &pod["automountServiceAccountToken"]),
+        (&json!("publish"), &json!(false))
+    );
+    expect![[r#"
+        ["step","verify","--preset","Terraform","--out","/workspace/out","--fingerprint","f1","--or-empty"]
+        ["step","publish","--file=/workspace/out/outputs.json","--api=/run/api","--namespace=platform","--repo=infra","--secret=infra-outputs","--name=vpc_id","--name=-x$$(y)"]
+        [{"mountPath":"/workspace/out","name":"out","readOnly":true},{"mountPath":"/tmp","name":"tmp","readOnly":false},{"mountPath":"/run/api","name":"api","readOnly":true}]
+        {"name":"api","projected":{"defaultMode":288,"sources":[{"serviceAccountToken":{"expirationSeconds":600,"path":"token"}},{"configMap":{"items":[{"key":"ca.crt","path":"ca.crt"}],"name":"kube-root-ca.crt"}}]}}
+    "#]]
+    .assert_eq(&format!(
+        "{}\n{}\n{}\n{}\n",
+        container(&job, "verify")["args"],
+        container(&job, "publish")["args"],
+        container(&job, "publish")["volumeMounts"],
+        pod["volumes"][3],
+    ));
+    for action in [Action::Plan, Action::Drift] {
+        let mut other = order(action);
+        other.runner.outputs = Some(named());
+        assert_eq!(names(&made(&other)), names(&made(&order(action))), "{action:?}");
+    }
+    apply.runner.steps.output.clear();
+    assert!(super::job(&apply, &ours()).unwrap_err().to_string().contains("spec.runner.steps.output"));
 }
 
 #[test]
@@ -305,11 +346,11 @@ fn any_extras() -> impl Strategy<Value = String> {
 
 fn any_order() -> impl Strategy<Value = Order> {
     let argv = || proptest::collection::vec("[ -~]{0,12}", 1..4);
-    let what = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
+    let what = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
     let text = ("[a-z0-9]([-a-z0-9.]{0,80}[a-z0-9])?", "[a-zA-Z0-9/$()._-]{1,30}", "[a-z/]{0,20}");
     let steps = (argv(), argv(), proptest::option::of(argv()));
     (what, text, steps, any_extras(), 1..u64::MAX).prop_map(|(what, text, steps, extras, seq)| {
-        let (plan, command, secret, planned, approved) = what;
+        let (plan, command, secret, planned, approved, publishes) = what;
         let (name, branch, path) = text;
         let mut order = order(if plan { Action::Plan } else { Action::Apply });
         order.attempt.seq = RunSeq(seq);
@@ -321,6 +362,7 @@ fn any_order() -> impl Strategy<Value = Order> {
         order.runner.steps =
             Steps { plan: steps.0, apply: steps.1, prepare: steps.2.unwrap_or_default(), ..order.runner.steps };
         order.runner.extras = extras;
+        order.runner.outputs = publishes.then(named);
         order.planned = planned;
         order.fingerprint = approved.then(|| "f1".to_owned());
         order
@@ -336,12 +378,16 @@ proptest! {
             .filter(|volume| volume.to_string().contains("git-credentials"))
             .map(|volume| volume["name"].as_str().unwrap().to_owned()).collect();
         prop_assert_eq!(git.len(), usize::from(order.source.secret.is_some()));
+        let publishes = order.runner.outputs.is_some() && order.attempt.action == Action::Apply;
+        prop_assert_eq!(job.to_string().contains("serviceAccountToken"), publishes);
         for container in containers(&job) {
             let mounts = container["volumeMounts"].as_array().unwrap();
             let has_git = mounts.iter().any(|mount| git.contains(mount["name"].as_str().unwrap()));
             prop_assert_eq!(has_git, container["name"] == "source" && order.source.secret.is_some());
             prop_assert!(!container["env"].to_string().contains("git-credentials"));
-            let ours = ["source", "backend", "report", "verify"].contains(&container["name"].as_str().unwrap());
+            let has_token = mounts.iter().any(|mount| mount["name"] == "api");
+            prop_assert_eq!(has_token, container["name"] == "publish");
+            let ours = ["source", "backend", "report", "verify", "publish"].contains(&container["name"].as_str().unwrap());
             prop_assert_eq!(&container["image"], if ours { "allclear:1" } else { "terraform:1" });
             prop_assert!(!ours || (container.get("env").is_none() && container.get("envFrom").is_none()));
         }

@@ -107,6 +107,22 @@ fn a_step_that_is_given_replaces_that_of_the_preset_and_an_empty_one_leaves_it_o
 }
 
 #[test]
+fn outputs_are_read_with_the_command_that_says_them() {
+    let outputs = json!({"secretRef": {"name": "infra-outputs"}, "names": ["vpc_id", "endpoint"]});
+    let terraform = spec(&json!({"outputs": outputs})).runner;
+    let named = terraform.outputs.unwrap();
+    assert_eq!((named.secret.as_str(), named.names.join(" ").as_str()), ("infra-outputs", "vpc_id endpoint"));
+    let script = "exec terraform output -json > /workspace/out/outputs.json";
+    assert_eq!(terraform.steps.output, ["sh", "-c", script]);
+    let command = |output: Value| {
+        let steps = json!({"apply": ["tool"], "output": output});
+        with(&json!({"outputs": outputs, "runner": {"preset": "Command", "image": "tool:1", "steps": steps}})).spec
+    };
+    assert_eq!(command(json!(["tool", "say"])).unwrap().runner.steps.output, ["tool", "say"]);
+    assert!(command(Value::Null).unwrap_err().contains("runner.steps.output is missing"));
+}
+
+#[test]
 fn everything_that_can_be_said_is_read() {
     let spec = spec(&json!({
         "ref": {"tag": "v1.2"}, "path": "./envs//prod/", "interval": "30s", "secretRef": {"name": "git"},
