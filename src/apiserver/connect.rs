@@ -141,7 +141,7 @@ pub fn connect_judged(config: &Config, source: &str, refusal: Judge) -> Result<C
     })
 }
 
-/// Makes clients from a folder with a pod's `token` and the API server's `ca.crt`, which is asked for at each request anew. Sends nothing
+/// Makes clients from a folder with a pod's `token`, which the kubelet renews, and the API server's `ca.crt`. Sends nothing
 /// yet.
 ///
 /// # Errors

@@ -1,6 +1,8 @@
 //! The steps of a Repo's Job as its pod runs them: the commit from real git, the Terraform preset's own command lines with a stand-in
 //! for `terraform`, and what the controller and people are told.
 
+mod policy;
+
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -24,7 +26,10 @@ const URL: &str = "https://git.example.com/platform/infra.git";
 
 /// What the preset Terraform runs; `/workspace` is where the pod has its volume.
 fn preset() -> Steps {
-    let spec = json!({"url": URL, "approval": "Plan"});
+    steps_of(json!({"url": URL, "approval": "Plan"}))
+}
+
+fn steps_of(spec: serde_json::Value) -> Steps {
     let metadata = json!({"name": "infra", "namespace": "platform", "uid": "u", "resourceVersion": "1"});
     let json = json!({"apiVersion": "allclear.dev/v1alpha1", "kind": "Repo", "metadata": metadata, "spec": spec});
     let installation = Installation { terraform_image: "terraform:1".to_owned(), ..Installation::default() };
@@ -82,6 +87,9 @@ case $1 in
     [ "$(head -n 1 "$out")" = "$(serial)" ] || fail 'Saved plan is stale'
     cp "$out.wanted" "$STATE"
     echo $(($(serial) + 1)) > "$STATE.serial" ;;
+  output)
+    [ "$2" = -json ] || fail 'only -json'
+    awk 'BEGIN { printf "{" } { printf "%s\"%s\":{\"sensitive\":false,\"type\":\"string\",\"value\":\"%s\"}", c, $1, $2; c="," } END { print "}" }' "$STATE" ;;
   *) fail "unknown command $1" ;;
 esac
 "#;
@@ -230,6 +238,26 @@ async fn a_commit_is_planned_reported_verified_and_applied_as_its_pods_do_it() {
         (1, "Error: Saved plan is stale\n".to_owned()),
         "the stand-in keeps terraform's rule"
     );
+}
+
+/// A run whose outputs could not be written is repeated by an apply of nothing, to which nobody said yes.
+#[tokio::test]
+async fn a_plan_that_changes_nothing_passes_where_outputs_are_wanted_and_no_other_does() {
+    let scene = Scene::new().await;
+    let pod = scene.pod("pod");
+    let revision = scene.commit("bucket one\nqueue two\n");
+    pod.planned(&revision);
+    let (out, of_another) = (pod.path("out"), "f".repeat(64));
+    let verify = ["verify", "--preset", "Terraform", "--out", &out, "--fingerprint", &of_another, "--or-empty"];
+    assert_eq!(pod.step(&verify).0, PLAN_DIFFERS, "it changes something");
+    let Steps { plan, apply, output, .. } = preset();
+    assert_eq!(pod.user(&apply).0, 0);
+    assert_eq!((pod.user(&plan).0, pod.step(&verify).0), (0, 0));
+    assert_eq!(pod.step(&verify[..verify.len() - 1]).0, PLAN_DIFFERS, "without outputs it does not pass");
+    assert_eq!((pod.user(&apply).0, pod.user(&output).0), (0, 0));
+    let said: serde_json::Value =
+        serde_json::from_slice(&fs::read(pod.root.join("out/outputs.json")).expect("a file")).expect("JSON");
+    assert_eq!((&said["bucket"]["value"], &said["queue"]["value"]), (&json!("one"), &json!("two")));
 }
 
 // Faults: RF9

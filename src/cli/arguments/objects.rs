@@ -126,7 +126,7 @@ pub(crate) enum RepoAction {
     Logs {
         /// The Repo, as platform/infra
         name: String,
-        /// Of this step: source, prepare, plan, report, verify or apply [default: what the newest Job is for]
+        /// Of this step: source, prepare, backend, plan, report, verify, apply, output or publish [default: what the newest Job is for]
         #[arg(long, value_parser = step)]
         step: Option<StepKind>,
     },
