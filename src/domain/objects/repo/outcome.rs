@@ -76,10 +76,11 @@ fn outcome(job: &Job, pods: &[Pod], ran: Ran, locked: &dyn Fn(&Lock) -> String) 
             let never_ran = pods.is_empty() && ran == Ran::Never;
             let is_begun = action == Action::Apply && !never_ran && has_begun(pods);
             let step = failed(&steps).map(|failed| failed.kind);
-            match said(StepKind::Apply) {
-                Some((0, _)) if is_begun => Outcome::Unpublished(why, step),
-                Some(_) | None if is_begun => Outcome::Broken(why),
-                Some(_) | None => Outcome::Before(why, step),
+            let is_applied = matches!(said(StepKind::Apply), Some((0, _))) && is_unpublished(&steps);
+            match is_begun {
+                true if is_applied => Outcome::Unpublished(why, step),
+                true => Outcome::Broken(why),
+                false => Outcome::Before(why, step),
             }
         }
         (None, _) => Outcome::Before("it has not ended".to_owned(), None),
@@ -91,6 +92,12 @@ fn has_begun(pods: &[Pod]) -> bool {
     let mut applies = pods.iter().flat_map(|pod| &pod.steps).filter(|step| step.kind == StepKind::Apply).peekable();
     let is_unsaid = applies.peek().is_none() || pods.iter().any(|pod| pod.place == Place::Node);
     is_unsaid || applies.any(|step| step.state != StepState::Waiting)
+}
+
+/// Whether outputs were to be written, and were not.
+fn is_unpublished(steps: &[&Step]) -> bool {
+    let is_done = |step: &Step| matches!(step.state, StepState::Ended(0, ..));
+    steps.iter().any(|step| step.kind == StepKind::Publish && !is_done(step))
 }
 
 /// Why a Job failed: the first of its steps that did, or what was done to it from outside.

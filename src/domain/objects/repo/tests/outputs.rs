@@ -70,19 +70,22 @@ fn what_failed_in_the_apply_or_before_is_not_said_to_be_applied() {
     }
 }
 
-/// Of an apply that was cut off, as of one whose deadline came, it is only said to be applied if its container ended well.
+/// A Job that is cut off, as by its deadline: it is only said to lack outputs if some were to be written, and were not.
 #[test]
-fn a_job_that_is_cut_off_after_the_apply_has_applied_and_one_in_it_has_not() {
-    for (apply, applied) in [(0, true), (137, false)] {
+fn a_job_that_is_cut_off_is_said_to_have_applied_only_where_the_apply_ended_well_and_its_outputs_did_not() {
+    let cases: [(&[(StepKind, i32, &str)], bool); 4] = [
+        (&[(StepKind::Apply, 0, ""), (StepKind::Publish, 137, "")], true),
+        (&[(StepKind::Apply, 137, ""), (StepKind::Publish, 137, "")], false),
+        (&[(StepKind::Apply, 0, ""), (StepKind::Publish, 0, "")], false),
+        (&[(StepKind::Apply, 0, "")], false),
+    ];
+    for (steps, said) in cases {
         let mut stage = publishing(Approving::Auto, 0);
-        stage.job_ends(End::Failed("DeadlineExceeded".to_owned(), String::new()), &[(StepKind::Apply, apply, "")]);
+        stage.job_ends(End::Failed("DeadlineExceeded".to_owned(), String::new()), steps);
         stage.pass(Duration::from_secs(2));
-        let message = stage.run().message.clone();
-        assert_eq!(
-            message.starts_with("applied, but its outputs were not written: it took longer"),
-            applied,
-            "{message}"
-        );
+        let (message, phase) = (stage.run().message.clone(), stage.run().phase);
+        let words = if said { "applied, but its outputs were not written: it took longer" } else { "it took longer" };
+        assert!(message.starts_with(words) && phase == Phase::Failed, "{steps:?}: {message}");
     }
 }
 
