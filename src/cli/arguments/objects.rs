@@ -126,7 +126,7 @@ pub(crate) enum RepoAction {
     Logs {
         /// The Repo, as platform/infra
         name: String,
-        /// Of this step: source, prepare, backend, plan, report, verify, apply, output or publish [default: what the newest Job is for]
+        /// Of this step: source, prepare, backend, unlock, plan, report, verify, apply, output or publish [default: what the newest Job is for]
         #[arg(long, value_parser = step)]
         step: Option<StepKind>,
     },
@@ -135,6 +135,7 @@ pub(crate) enum RepoAction {
 }
 
 fn step(name: &str) -> Result<StepKind, String> {
-    StepKind::named(name)
-        .ok_or_else(|| "a step is source, prepare, backend, plan, report, verify, apply, output or publish".to_owned())
+    StepKind::named(name).ok_or_else(|| {
+        "a step is source, prepare, backend, unlock, plan, report, verify, apply, output or publish".to_owned()
+    })
 }

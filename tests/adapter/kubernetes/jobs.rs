@@ -45,6 +45,7 @@ fn order(seq: u64) -> Order {
         workspace: None,
         planned: false,
         fingerprint: None,
+        unlock: None,
     }
 }
 

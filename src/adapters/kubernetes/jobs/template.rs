@@ -184,6 +184,10 @@ fn containers(order: &Order, extras: &Extras, ours: &Ours) -> Result<(Vec<Value>
     if order.runner.preset == Preset::Terraform && !order.runner.local_state {
         before.push(backend(order, extras, ours));
     }
+    if let Some(lock) = &order.unlock {
+        // The lock of this id and no other: where it is gone, or another is held, this fails, and nothing is taken away.
+        before.push(user(StepKind::Unlock, &words([tool(&steps.prepare), "force-unlock", "-force", lock.as_str()])));
+    }
     let planned = order.attempt.action != Action::Apply || order.planned || order.fingerprint.is_some();
     if planned {
         if steps.plan.is_empty() {
@@ -218,6 +222,14 @@ fn containers(order: &Order, extras: &Extras, ours: &Ours) -> Result<(Vec<Value>
     let mounts = outputs::mounts(mounted("out", OUT, true), mounted("tmp", "/tmp", false));
     set(&mut publish, [("volumeMounts", Some(mounts))]);
     Ok((before, publish))
+}
+
+/// The program that has Terraform's command line: that of `PROGRAM init`, where the user names one.
+fn tool(prepare: &[String]) -> &str {
+    match prepare {
+        [program, command, ..] if command == "init" => program,
+        _ => "terraform",
+    }
 }
 
 /// Fetches the commit: the only container with the git Secret.

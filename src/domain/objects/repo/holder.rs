@@ -4,6 +4,7 @@ use crate::repo::Repo;
 use crate::repo::job;
 use crate::repo::lock::{Holder, Lock};
 use crate::repo::status::{Action, Attempt};
+use crate::repo::unlock;
 use kernel::id::RunSeq;
 
 /// So many runs back an own Job is known by its name after it is gone …
@@ -12,12 +13,13 @@ const RUNS_BACK: u64 = 8;
 const ATTEMPTS_MAX: u32 = 16;
 
 impl Repo {
-    /// Whose lock is in the way, and the cure.
+    /// Whose lock is in the way, and the cure. A look at drift asks nobody.
     pub(super) fn words_of_lock(&self, lock: &Lock) -> String {
-        lock.words(&self.holder(lock))
+        let asked = self.own.status.draft.look().is_none().then(|| unlock::command(&self.own.object.id));
+        lock.words(&self.holder(lock), asked.as_deref())
     }
 
-    fn holder(&self, lock: &Lock) -> Holder {
+    pub(super) fn holder(&self, lock: &Lock) -> Holder {
         let (Some(name), Some(known)) = (lock.job(), self.jobs.known()) else { return Holder::Other };
         match known.get(name) {
             Some(job) if job.is_over() => Holder::Ended(name.to_owned()),

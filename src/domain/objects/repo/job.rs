@@ -2,7 +2,7 @@
 //!
 //! Not for what a Job consists of; that is the adapter's one template.
 
-use crate::repo::lock::Lock;
+use crate::repo::lock::{Lock, LockId};
 use crate::repo::spec::{Runner, Source};
 use crate::repo::status::Attempt;
 use kernel::id::{CommitId, RepoId, digest};
@@ -58,6 +58,8 @@ pub struct Order {
     pub planned: bool,
     /// The approved fingerprint: an apply whose own plan has another one ends before it begins (RP-6).
     pub fingerprint: Option<String>,
+    /// The lock of the state that it takes away first, to which a person said yes.
+    pub unlock: Option<LockId>,
 }
 
 /// A Job of a Repo, as it was seen once.
@@ -172,6 +174,8 @@ pub enum StepKind {
     Prepare,
     /// Ends the Job if Terraform would lose its state with the pod.
     Backend,
+    /// Takes the lock of the state away to which a person said yes.
+    Unlock,
     /// The user's `plan`.
     Plan,
     /// Says what a plan would change.
@@ -187,10 +191,11 @@ pub enum StepKind {
 }
 
 impl StepKind {
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Source,
         Self::Prepare,
         Self::Backend,
+        Self::Unlock,
         Self::Plan,
         Self::Report,
         Self::Verify,
@@ -204,6 +209,7 @@ impl StepKind {
             Self::Source => "source",
             Self::Prepare => "prepare",
             Self::Backend => "backend",
+            Self::Unlock => "unlock",
             Self::Plan => "plan",
             Self::Report => "report",
             Self::Verify => "verify",

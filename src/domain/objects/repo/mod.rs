@@ -28,7 +28,7 @@
 //!
 //! Everything is judged anew after each event: nothing is decided from the difference of two sights. It does: `head` (which commit is
 //! wanted), `concern` (whether that one is to be run), `drift` (what has changed outside of git), `run` (what becomes of the newest run), `follow` (its Job), `outcome` (how that ended), `jobs` (which Jobs there are),
-//! `witness` (what their pods ran), `lock` (whose lock is in the way), `gates`, `needs`, `ask`, `tell`, `show` and `write`. The conductor is `advance`.
+//! `witness` (what their pods ran), `lock` (whose lock is in the way), `unlock` (whether it is taken away), `gates`, `needs`, `ask`, `tell`, `show` and `write`. The conductor is `advance`.
 //!
 //! Not for how a Job is made, nor for how a commit is found: those are ports.
 
@@ -39,6 +39,7 @@ mod drift;
 mod follow;
 mod gates;
 mod head;
+pub mod held;
 mod holder;
 pub mod job;
 mod jobs;
@@ -54,6 +55,7 @@ mod show;
 pub mod spec;
 pub mod status;
 mod tell;
+mod unlock;
 pub mod view;
 mod witness;
 mod write;

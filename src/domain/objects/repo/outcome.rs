@@ -6,7 +6,7 @@ use crate::repo::Repo;
 use crate::repo::job::{End, Job, PLAN_DIFFERS, Place, Pod, Step, StepKind, StepState, logs};
 use crate::repo::lock::Lock;
 use crate::repo::plan::{Message, Planned};
-use crate::repo::status::{Action, Phase, Plan};
+use crate::repo::status::{Action, Phase, Plan, Status};
 use crate::repo::witness::Ran;
 use kernel::machine::{Timestamp, millis};
 use kernel::text;
@@ -204,6 +204,9 @@ impl Repo {
                 self.broken(now, job, &format!("applied, but its outputs were not written: {why}; {log}"));
             }
         }
+        if job.attempt.action != Action::Drift {
+            self.settle_lock(now, job, pods, ran);
+        }
     }
 
     /// The plan changes nothing, and only an apply writes outputs: the Secret may lack them, as after an apply whose outputs were not
@@ -247,7 +250,12 @@ impl Repo {
             }
             (_, Action::Drift) => self.give_up_look(),
             (true, Action::Plan) | (false, Action::Plan | Action::Apply) => {
-                let Some(run) = &mut self.own.status.draft.run else { return };
+                let Status { run, lock, .. } = &mut self.own.status.draft;
+                let Some(run) = run else { return };
+                if perhaps {
+                    // It may have taken the lock away, or met none.
+                    *lock = None;
+                }
                 run.phase = Phase::Waiting;
                 run.message = format!("Job {name} was taken back: nothing of it had run");
             }

@@ -2,6 +2,7 @@
 
 use crate::owned::{self, OwnMachine};
 use crate::repo::status::{Ended, Phase, Run, Status};
+use crate::repo::unlock::unlocks;
 use crate::repo::{Effect, Repo};
 use kernel::promise::Promise;
 
@@ -17,7 +18,10 @@ pub(super) fn broken_by(repo: &Repo, effect: &Effect) -> Vec<Promise> {
     let broken = |holds: bool, promise| if holds { Vec::new() } else { vec![promise] };
     match effect {
         Effect::Object(owned::Effect::Store(status, _)) => may_follow(durable, status),
-        Effect::Make(order) => broken(is(&order.name, None, Phase::Starting), Promise::JobsDurable),
+        Effect::Make(order) => {
+            let is_agreed = order.unlock.as_ref() == unlocks(durable, order.attempt);
+            broken(is(&order.name, None, Phase::Starting) && is_agreed, Promise::JobsDurable)
+        }
         Effect::Start(job) => {
             let is_durable = is(&job.name, Some(job.uid.as_str()), Phase::Started);
             let mut all = broken(is_durable, Promise::JobsDurable);

@@ -8,6 +8,7 @@ use crate::repo::job::{self, Job, Order};
 use crate::repo::outcome::REST_MAX_MS;
 use crate::repo::spec::{Approving, Spec};
 use crate::repo::status::{Action, Attempt, Ended, Failing, Head, JobRef, Phase, Question, Run, Terms};
+use crate::repo::unlock::unlocks;
 use crate::repo::{Effect, Repo};
 use crate::status::HISTORY_MAX;
 use kernel::id::{CommitId, RunSeq};
@@ -151,7 +152,10 @@ impl Repo {
                 Some(why) => Stand::Suspended(why.clone()),
                 None => self.starting(now, spec, effects),
             },
-            (Some(Phase::Waiting), Some(spec)) => self.waiting(now, spec, effects),
+            (Some(Phase::Waiting), Some(spec)) => {
+                self.yes_to_unlock(now, spec);
+                self.waiting(now, spec, effects)
+            }
             (Some(Phase::Planned), Some(spec)) => self.planned(now, spec, effects),
             (Some(Phase::Failed | Phase::Lost), Some(spec)) => self.again_or_not(now, spec, effects),
             (Some(Phase::Succeeded), Some(spec)) => self.once_more(now, spec),
@@ -212,7 +216,7 @@ impl Repo {
         self.own.status.draft.late = None;
         self.own.status.draft.unchanged = None;
         // A run that failed asks whether to run it again: another one has its place now.
-        self.own.status.draft.waiting = None;
+        (self.own.status.draft.waiting, self.own.status.draft.lock) = (None, None);
         self.own.status.draft.run = Some(Run {
             attempt: Attempt { seq, number: 0, action },
             revision: head.revision,
@@ -253,7 +257,7 @@ impl Repo {
         run.phase = outcome;
         run.ended_ms = Some(at_ms);
         message.clone_into(&mut run.message);
-        draft.waiting = None;
+        (draft.waiting, draft.lock) = (None, None);
         let by = run.approval.as_ref().and_then(|approval| approval.by.clone());
         let (seq, revision, skipped) = (run.attempt.seq, run.revision.clone(), run.skipped.clone());
         draft.history.push(Ended { seq, revision, outcome, by, skipped, at_ms });
@@ -281,7 +285,7 @@ impl Repo {
         let started_ms = Some(self.own.wall_ms(now));
         let draft = &mut self.own.status.draft;
         draft.seq = draft.seq.max(job.attempt.seq);
-        draft.waiting = None;
+        (draft.waiting, draft.lock) = (None, None);
         let known = draft.run.take().filter(|run| run.attempt.seq == job.attempt.seq);
         let fresh = Run {
             attempt: job.attempt,
@@ -347,6 +351,7 @@ impl Repo {
         run.job = Some(JobRef { name: job::name(&self.own.object.id, &self.own.object.uid, run.attempt), uid: None });
         run.started_ms = Some(self.own.wall_ms(now));
         run.failing.not_before_ms = None;
+        self.order_unlock(run.attempt.number);
         self.own.status.draft.run = Some(run);
         Stand::Making(None)
     }
@@ -424,6 +429,7 @@ impl Repo {
             workspace: spec.workspace.clone(),
             planned: is_planned,
             fingerprint: approved.map(|plan| plan.fingerprint.clone()),
+            unlock: unlocks(&self.own.status.draft, run.attempt).cloned(),
         }
     }
 
@@ -478,7 +484,10 @@ impl Repo {
             // The program before ours failed at it, and reported that.
             return Stand::Done;
         }
-        let Some(yes) = self.answered(now, &run, Question::Again) else { return Stand::Asked(Question::Again) };
+        // Who says yes to its lock wants it run again.
+        let yes = self.answered(now, &run, Question::Again).or_else(|| self.yes_to_unlock(now, spec));
+        let Some(yes) = yes else { return Stand::Asked(Question::Again) };
+        self.own.status.draft.waiting = None;
         let is_planned = spec.approval == Approving::Plan;
         run.attempt.action = if is_planned { Action::Plan } else { Action::Apply };
         run.approval = Some(yes).filter(|_| !is_planned);

@@ -86,6 +86,7 @@ impl Repo {
             }
             (Stand::Asked(_), _) => ready(Some(false), "WaitingForApproval", words),
             (Stand::Gates(_), _) => ready(Some(false), "GateClosed", words),
+            (Stand::Resting, _) if self.is_locked_out() => ready(Some(false), "StateLocked", words),
             (
                 Stand::Resting
                 | Stand::Taken(_)

@@ -52,6 +52,9 @@ pub struct Status {
     /// What waits for a person.
     #[serde(rename = "waitingApproval", skip_serializing_if = "Option::is_none")]
     pub waiting: Option<Waiting>,
+    /// A lock in the way of the run, about which a person is asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lock: Option<crate::repo::held::HeldLock>,
     /// It takes longer than it should.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub late: Option<Late>,

@@ -1,7 +1,7 @@
 //! The notices of a Repo: they are part of its status until the outbox has them.
 
 use crate::repo::Repo;
-use crate::repo::status::Run;
+use crate::repo::status::{Run, Status};
 use kernel::id::{Seq, run_id};
 use kernel::machine::Timestamp;
 use notices::notice::{About, Kind, Notice, RunFact};
@@ -26,7 +26,7 @@ impl Repo {
             action: run.attempt.action.name().to_owned(),
             attempt: run.attempt.number,
             job: run.job.as_ref().map(|job| job.name.clone()),
-            ticket: self.own.status.draft.waiting.as_ref().map(|waiting| waiting.ticket.clone()),
+            ticket: self.ticket(kind).map(str::to_owned),
             plan: run.plan.as_ref().and_then(|plan| plan.counts).map(|counts| counts.to_string()),
             skipped: run.skipped.clone(),
         };
@@ -36,6 +36,13 @@ impl Repo {
         let change = change(run);
         let notice = Notice { seq, change, about, ..self.own.notice(now, kind, id, &rollout, message) };
         self.own.announce(notice);
+    }
+
+    /// The ticket of what a person is asked. A lock is asked about beside what else happens, and is told by itself.
+    fn ticket(&self, kind: Kind) -> Option<&str> {
+        let Status { waiting, lock, .. } = &self.own.status.draft;
+        let of_lock = lock.as_ref().filter(|_| kind == Kind::RunWaiting).map(|asked| asked.ticket.as_str());
+        waiting.as_ref().map(|waiting| waiting.ticket.as_str()).or(of_lock)
     }
 }
 

@@ -71,7 +71,7 @@ impl Repo {
         let known = &mut self.own.status.draft;
         let is_behind = known.seq < lost.seq;
         known.seq = known.seq.max(lost.seq);
-        known.waiting = None;
+        (known.waiting, known.lock) = (None, None);
         // What a look has found may be older than what was run since; its number is not given out again.
         let looks = [&known.drift, &lost.drift].into_iter().flatten().map(|drift| drift.looks).max();
         known.drift = looks.map(|looks| Drift { looks, ..Drift::default() });

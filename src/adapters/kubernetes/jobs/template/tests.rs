@@ -6,6 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use kernel::id::{RepoId, RunSeq};
+use objects::repo::lock::LockId;
 use objects::repo::outputs::Outputs;
 use objects::repo::spec::{Preset, Runner, Source, Steps};
 use objects::repo::status::Attempt;
@@ -38,6 +39,7 @@ fn order(action: Action) -> Order {
         workspace: None,
         planned: false,
         fingerprint: None,
+        unlock: None,
     }
 }
 
@@ -118,6 +120,28 @@ fn outputs_are_written_at_the_end_of_an_apply_by_a_container_of_ours() {
     }
     apply.runner.steps.output.clear();
     assert!(super::job(&apply, &ours()).unwrap_err().to_string().contains("spec.runner.steps.output"));
+}
+
+#[test]
+fn a_lock_is_taken_away_by_its_id_after_init_and_before_anything_meets_it() {
+    let argv = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+    let mut order = Order { unlock: LockId::new("a-1"), planned: true, ..order(Action::Apply) };
+    let job = made(&order);
+    assert_eq!(names(&job), ["source", "prepare", "backend", "unlock", "plan", "apply"]);
+    let unlock = container(&job, "unlock");
+    assert_eq!(unlock["command"], json!(["terraform", "force-unlock", "-force", "a-1"]));
+    let plan = container(&job, "plan");
+    for field in ["image", "env", "workingDir", "volumeMounts"] {
+        assert_eq!(unlock[field], plan[field], "{field}");
+    }
+    for (prepare, tool) in [
+        (argv(&["tofu", "init", "-input=false"]), "tofu"),
+        (argv(&["sh", "-c", "terraform init"]), "terraform"),
+        (Vec::new(), "terraform"),
+    ] {
+        order.runner.steps.prepare = prepare;
+        assert_eq!(container(&made(&order), "unlock")["command"][0], tool);
+    }
 }
 
 #[test]
@@ -365,6 +389,7 @@ fn any_order() -> impl Strategy<Value = Order> {
         order.runner.outputs = publishes.then(named);
         order.planned = planned;
         order.fingerprint = approved.then(|| "f1".to_owned());
+        order.unlock = LockId::new("a-1").filter(|_| approved);
         order
     })
 }
