@@ -122,6 +122,15 @@ pub(crate) enum RepoAction {
         #[arg(long)]
         yes: bool,
     },
+    /// Show the lock in the way of a Repo's run, who holds it and for how long, and have its next Job take that lock away, as in
+    /// `allclear repo unlock platform/infra`; needs the right to patch repos
+    Unlock {
+        /// The Repo, as platform/infra
+        name: String,
+        /// Do it without asking
+        #[arg(long)]
+        yes: bool,
+    },
     /// Show the log of the newest run; needs the right to get pods/log
     Logs {
         /// The Repo, as platform/infra

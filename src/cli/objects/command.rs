@@ -73,6 +73,11 @@ pub(in crate::cli) fn repo(caller: Caller, action: RepoAction) -> ExitCode {
             let said = Yes { asker: &Asker::Again, ticket: None, overrides: false };
             approve(desk, id, said, Consent::new(yes)).await
         }),
+        RepoAction::Unlock { name, yes } => of_one(caller, &name, Output::Table, async |desk: &Desk<RepoKind>, id| {
+            let asker = Asker::Unlock(SystemClock::default().wall_ms());
+            let said = Yes { asker: &asker, ticket: None, overrides: false };
+            approve(desk, id, said, Consent::new(yes)).await
+        }),
         RepoAction::Logs { name, step } => {
             of_one(caller, &name, Output::Table, async |desk, id| logs(desk, id, step).await)
         }

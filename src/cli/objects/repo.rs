@@ -16,9 +16,10 @@ use crate::looking::page::{Page, time};
 use kernel::id::{CommitId, ObjectId, RepoId};
 use kernel::text::visible;
 use objects::kept::Answers;
+use objects::repo::held::held_for;
 use objects::repo::job::{StepKind, logs as command};
 use objects::repo::spec::Object;
-use objects::repo::view::{EndedView, QuestionView, RunView, View, own_step, view};
+use objects::repo::view::{EndedView, QuestionView, RunView, UNLOCK, View, own_step, view};
 
 /// To what a person says yes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +28,8 @@ pub enum Asker {
     Open,
     /// To run once more what was applied, or the wanted commit that changes nothing of it, which it does not ask.
     Again,
+    /// To take away the lock in the way of its run. The time, in milliseconds since the Unix epoch, says how old that lock is.
+    Unlock(i64),
 }
 
 impl ShownKind for RepoKind {
@@ -93,13 +96,19 @@ impl ShownKind for RepoKind {
 
     fn open(object: &Object, asker: &Asker) -> Result<Open, Error> {
         let view = &Self::view(object);
-        if *asker == Asker::Again {
-            return once_more(view);
+        match asker {
+            Asker::Again => return once_more(view),
+            Asker::Unlock(now_ms) => return unlocked(object, view, *now_ms),
+            Asker::Open => {}
         }
         let name = view.id.display_name();
         let Some(QuestionView { kind, words, ticket, since_ms }) = &view.question else {
             return Err(Error::NotAsking { what: format!("{name} asks nothing"), waits: view.waits.clone() });
         };
+        if kind == UNLOCK {
+            let what = format!("{name} asks about a lock, and `allclear repo unlock {name}` answers that");
+            return Err(Error::NotAsking { what, waits: view.waits.clone() });
+        }
         let run = view.run.as_ref();
         let counts = run.and_then(|run| run.plan.as_ref()?.counts.as_ref());
         let message = run.map(|run| &run.message).filter(|message| !message.is_empty() && *message != words);
@@ -173,6 +182,30 @@ fn once_more(view: &View) -> Result<Open, Error> {
         gates: view.gates.clone(),
         yes_to: format!("another run of {name}"),
         mark: None,
+        ticket,
+    })
+}
+
+/// Whether the lock in the way of the run is taken away.
+fn unlocked(object: &Object, view: &View, now_ms: i64) -> Result<Open, Error> {
+    let name = view.id.display_name();
+    let Some(lock) = &object.status.lock else {
+        return Err(Error::NotAsking { what: format!("{name} asks about no lock"), waits: view.waits.clone() });
+    };
+    let revision = view.run.as_ref().map_or_else(String::new, |run| format!(": {}", run.revision));
+    let (id, ticket, words) = (&lock.id, lock.ticket.clone(), lock.words());
+    Ok(Open {
+        since_ms: Some(lock.asked_ms),
+        about: format!("{name}{revision}, {}", view.source),
+        known: lock.since_ms.and_then(|since| held_for(since, now_ms)).into_iter().collect(),
+        follows: format!(
+            "After a yes its next Job takes lock {id} away, and no other. If the holder still runs, two programs write one state."
+        ),
+        gates: view.gates.clone(),
+        yes_to: format!("taking lock {id} away for {name}"),
+        instead: format!("Its ticket is {ticket} now: {words}"),
+        mark: None,
+        words,
         ticket,
     })
 }

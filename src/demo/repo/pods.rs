@@ -129,8 +129,10 @@ impl Pods {
             Some(StepKind::Plan) => self.plan(&repo, &folder),
             Some(StepKind::Apply) => self.apply(&repo, &folder).await,
             Some(StepKind::Prepare) => prepare(&folder),
-            // No Repo of the demo names an output.
-            Some(StepKind::Output | StepKind::Publish) | None => Ok((End::default(), String::new())),
+            // Nothing here keeps a lock, and no Repo of the demo names an output.
+            Some(StepKind::Unlock | StepKind::Output | StepKind::Publish) | None => {
+                Ok((End::default(), String::new()))
+            }
         }
     }
 

@@ -10,6 +10,7 @@ use allclear::adapters::kubernetes::jobs::{KubernetesJobs, Ours};
 use allclear::adapters::kubernetes::{Options, Tempo, connect};
 use kernel::id::{CommitId, RepoId, RunSeq};
 use objects::ports::repo::{Jobs, Made};
+use objects::repo::held::{HeldLock, HolderKind};
 use objects::repo::job::Order;
 use objects::repo::spec::{Object, Runner, Source, Steps, Wanted};
 use objects::repo::status::{
@@ -247,6 +248,7 @@ fn full() -> Status {
         drift: Some(drift(skipped())),
         seq: RunSeq(4),
         waiting: Some(Waiting { question: Question::Plan, ticket: "0123456789ab".to_owned(), since_ms: 9 }),
+        lock: Some(lock()),
         late: Some(Late { since_ms: 7, told: true }),
         history: (0..HISTORY_MAX as u64).map(ended).collect(),
         untold: vec![serde_json::from_value(notice).unwrap(); UNTOLD_MAX],
@@ -255,6 +257,23 @@ fn full() -> Status {
             condition(ConditionKind::Stalled, Some(true), "RunFailed"),
             condition(ConditionKind::Drifted, Some(false), "InSync"),
         ],
+    }
+}
+
+/// All that can be known of a lock.
+fn lock() -> HeldLock {
+    HeldLock {
+        seq: RunSeq(4),
+        id: LockId::new("5d9a5d1e-0d3f").expect("an id"),
+        who: Some("root@infra-0123456789ab-x7k2p".to_owned()),
+        since_ms: Some(1_700_000_000_000),
+        holder: HolderKind::Ended,
+        job: Some("infra-0123456789ab".to_owned()),
+        met: 2,
+        ticket: "ba9876543210".to_owned(),
+        asked_ms: 1_700_000_000_007,
+        approval: Some(Approval { by: Some("jane".to_owned()), ticket: "t".to_owned(), at_ms: 1, overrides: true }),
+        attempt: Some(3),
     }
 }
 

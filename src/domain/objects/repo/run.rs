@@ -152,10 +152,7 @@ impl Repo {
                 Some(why) => Stand::Suspended(why.clone()),
                 None => self.starting(now, spec, effects),
             },
-            (Some(Phase::Waiting), Some(spec)) => {
-                self.yes_to_unlock(now, spec);
-                self.waiting(now, spec, effects)
-            }
+            (Some(Phase::Waiting), Some(spec)) => self.waiting(now, spec, effects),
             (Some(Phase::Planned), Some(spec)) => self.planned(now, spec, effects),
             (Some(Phase::Failed | Phase::Lost), Some(spec)) => self.again_or_not(now, spec, effects),
             (Some(Phase::Succeeded), Some(spec)) => self.once_more(now, spec),
@@ -313,6 +310,7 @@ impl Repo {
 
     /// A run of which no Job is under way: why its next one does not start, or that it is ordered.
     fn waiting(&mut self, now: Timestamp, spec: &Spec, effects: &mut Vec<Effect>) -> Stand {
+        self.yes_to_unlock(now, spec);
         let Some(mut run) = self.own.status.draft.run.clone() else { return Stand::Done };
         if let Some(why) = &spec.suspended {
             return Stand::Suspended(why.clone());

@@ -8,6 +8,7 @@ mod lock;
 mod needs;
 mod outputs;
 mod stuck;
+mod unlock;
 mod words;
 mod yes;
 
@@ -77,6 +78,8 @@ struct Stage {
     started: Vec<String>,
     /// What each Job is for.
     actions: BTreeMap<String, Action>,
+    /// The Jobs that were ordered to take a lock away, with its id.
+    unlocks: Vec<(String, String)>,
     writes: usize,
     /// Effects that are kept back instead of carried out.
     held: Vec<&'static str>,
@@ -112,6 +115,7 @@ impl Stage {
             told: Vec::new(),
             started: Vec::new(),
             actions: BTreeMap::new(),
+            unlocks: Vec::new(),
             writes: 0,
             held: Vec::new(),
             kept: Vec::new(),
@@ -239,6 +243,7 @@ impl Stage {
     }
 
     fn make(&mut self, order: &Order) -> Job {
+        self.unlocks.extend(order.unlock.as_ref().map(|id| (order.name.clone(), id.to_string())));
         Job {
             name: order.name.clone(),
             uid: format!("job-{}", self.version),

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::kept::unjudged;
 use crate::repo::ask::again;
 use crate::repo::concern::unchanged_words;
+use crate::repo::held::HeldLock;
 use crate::repo::job::{StepKind, logs};
 use crate::repo::spec::Object;
 use crate::repo::status::{Action, ConditionKind, Ended, Head, Phase, Plan, Run, Status, Waiting};
@@ -124,10 +125,13 @@ pub struct PlanView {
     pub logs: String,
 }
 
+/// The kind of a question about a lock that is in the way of a run.
+pub const UNLOCK: &str = "Unlock";
+
 /// A question to a person.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QuestionView {
-    /// `Revision`, `Plan` or `Again`.
+    /// `Revision`, `Plan`, `Again` or [`UNLOCK`].
     pub kind: String,
     /// The question in words.
     pub words: String,
@@ -199,7 +203,7 @@ pub fn view(object: &Object, status: &Status) -> View {
         }),
         waits: scene.waits(),
         next: scene.next(),
-        question: status.waiting.as_ref().map(question),
+        question: status.waiting.as_ref().map(question).or_else(|| status.lock.as_ref().and_then(of_lock)),
         gates: spec.map(words::gates).unwrap_or_default(),
         conditions: status.conditions.iter().map(ConditionView::from).collect(),
         history: status.history.iter().rev().map(ended).collect(),
@@ -261,6 +265,16 @@ fn question(waiting: &Waiting) -> QuestionView {
         ticket: waiting.ticket.clone(),
         since_ms: waiting.since_ms,
     }
+}
+
+/// The question about a lock, until it is answered.
+fn of_lock(held: &HeldLock) -> Option<QuestionView> {
+    held.approval.is_none().then(|| QuestionView {
+        kind: UNLOCK.to_owned(),
+        words: format!("may a lock be taken away? {}", held.words()),
+        ticket: held.ticket.clone(),
+        since_ms: held.asked_ms,
+    })
 }
 
 fn ended(ended: &Ended) -> EndedView {

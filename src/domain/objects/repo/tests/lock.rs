@@ -6,12 +6,22 @@ use crate::repo::lock::Lock;
 impl Stage {
     /// Its Job fails in `plan`, where this holder's lock is in the way.
     fn meets_the_lock_of(&mut self, who: &str) {
+        self.meets(StepKind::Plan, "a-1", who);
+    }
+
+    /// Its Job fails in this step, where this lock of this holder's is in the way.
+    pub(super) fn meets(&mut self, step: StepKind, id: &str, who: &str) {
+        let lock = Lock::new(Some(id), Some(who), Some("2026-11-26 05:00:01.1 +0000 UTC"));
+        self.ends_with(&[(step, StepState::Locked(1, "Error".to_owned(), lock))]);
+    }
+
+    /// Its Job fails, and these steps have got so far; `apply` waits unless it is among them.
+    pub(super) fn ends_with(&mut self, steps: &[(StepKind, StepState)]) {
         let job = self.job();
-        let lock = Lock::new(Some("a-1"), Some(who), Some("2026-11-26 05:00:01.1 +0000 UTC"));
-        let steps = vec![
-            Step { kind: StepKind::Plan, state: StepState::Locked(1, "Error".to_owned(), lock) },
-            Step { kind: StepKind::Apply, state: StepState::Waiting },
-        ];
+        let mut steps: Vec<Step> = steps.iter().map(|(kind, state)| Step { kind: *kind, state: state.clone() }).collect();
+        if steps.iter().all(|step| step.kind != StepKind::Apply) {
+            steps.push(Step { kind: StepKind::Apply, state: StepState::Waiting });
+        }
         let pod = Pod { name: "pod".to_owned(), job: job.uid.clone(), place: Place::Ended, steps, ..Pod::default() };
         self.pods.insert(job.uid.clone(), vec![pod]);
         let end = Some(End::Failed("PodFailurePolicy".to_owned(), String::new()));
@@ -40,7 +50,7 @@ fn the_lock_of_an_own_job_that_has_ended_is_told_from_that_of_another_program() 
     let said = format!("step plan ended with code 1: root@{first}-x7k2p holds lock a-1 of the state");
     assert!(message.starts_with(&said), "{message}");
     assert!(message.contains(&format!("a pod of Job {first}, which has ended; ")), "{message}");
-    assert!(message.contains("terraform force-unlock a-1. Nothing was applied; it is tried again in"), "{message}");
+    assert!(message.contains("allclear repo unlock platform/infra. Nothing was applied; it is tried again in"), "{message}");
     let (mut other, _) = tried_again();
     other.meets_the_lock_of("ann@laptop-2");
     let message = &other.run().message;
@@ -82,5 +92,6 @@ fn the_lock_of_a_job_that_has_not_ended_is_waited_for() {
         message.contains("a pod of Job infra-000000000000, which has not ended; runner.lockTimeout waits"),
         "{message}"
     );
-    assert!(!message.contains("force-unlock"), "{message}");
+    assert!(!message.contains("unlock"), "{message}");
+    assert_eq!(stage.stored.status.lock, None, "what is waited for is no question");
 }

@@ -4,6 +4,7 @@ use super::*;
 use crate::apps::app::{AppKind, ClusterKey, TargetKey};
 use crate::gates::{VerdictSource, Window};
 use crate::kept::Answers;
+use crate::repo::lock::{Holder, Lock};
 use crate::repo::spec::{Approving, DriftLooks, Gates, Keep, OnDrift, Retry, Runner, Source, Spec, Wanted};
 use crate::repo::status::{Attempt, Condition, Counts, Failing, Head, JobRef, Next, Phase, Question, Terms, Unchanged};
 use crate::status::Approval;
@@ -266,4 +267,35 @@ fn a_commit_that_is_unchanged_here_is_said_to_be_while_it_is_wanted_and_the_path
     fewer.source.watched = Some(Vec::new());
     assert_eq!(seen(&Object { spec: Ok(fewer), ..object.clone() }).unchanged(), None);
     assert_eq!(seen(&Object { spec: Ok(spec()), ..object }).unchanged(), None, "each commit concerns it");
+}
+
+fn lock() -> HeldLock {
+    let lock = Lock::new(Some("a-1"), Some("ann@laptop-2"), None);
+    HeldLock::asked("u", (RunSeq(4), 2), &lock, Holder::Other, 7).expect("a question")
+}
+
+#[test]
+fn a_lock_in_the_way_is_a_question_until_it_is_answered_and_another_question_goes_first() {
+    let failing = Failing { before: 1, not_before_ms: Some(9), ..Failing::default() };
+    let resting = || Status { run: Some(Run { failing, ..run(Phase::Waiting) }), ..Status::default() };
+    let asked = Status { lock: Some(lock()), ..resting() };
+    let shown = seen(&object(asked.clone()));
+    let question = shown.question.expect("a question");
+    assert_eq!((question.kind.as_str(), &question.ticket, question.since_ms), (UNLOCK, &lock().ticket, 7));
+    assert_eq!(
+        question.words,
+        "may a lock be taken away? ann@laptop-2 holds lock a-1 of the state since an unknown time: nothing here says whether it still runs"
+    );
+    let next = "its next Job is made then; after a yes it is made at once, and takes lock a-1 away: `allclear repo unlock platform/infra`";
+    assert_eq!(shown.next, next);
+    let failed = Waiting { ticket: "t".to_owned(), question: Question::Again, since_ms: 8 };
+    let failed = seen(&object(Status { waiting: Some(failed), ..asked }));
+    assert_eq!(failed.question.map(|question| question.kind).as_deref(), Some("Again"));
+    let next = "`allclear repo approve platform/infra`, or `allclear repo unlock platform/infra`, which takes lock a-1 away first";
+    assert!(failed.next.ends_with(next), "{}", failed.next);
+    let yes = Approval { by: Some("ann".to_owned()), ticket: lock().ticket, at_ms: 9, overrides: false };
+    let agreed = Status { lock: Some(HeldLock { approval: Some(yes), ..lock() }), ..with(Phase::Waiting) };
+    let shown = seen(&object(agreed));
+    assert_eq!(shown.question, None);
+    assert_eq!(shown.next, "when that holds, its Job is made; it takes lock a-1 away, as ann has approved");
 }

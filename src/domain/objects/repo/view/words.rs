@@ -5,6 +5,7 @@ use crate::repo::concern::under;
 use crate::repo::show::{COMPARING, PRUNED};
 use crate::repo::spec::{Approving, Object, OnDrift, Source, Spec, Wanted};
 use crate::repo::status::{Condition, ConditionKind, Phase, Question, Status};
+use crate::repo::unlock;
 use kernel::id::ObjectId;
 use kernel::text;
 
@@ -60,8 +61,8 @@ impl Scene<'_> {
         }
         match phase {
             None => "the first commit that is found is run".to_owned(),
-            Some(Phase::Waiting) if self.is_resting() => "its next Job is made then".to_owned(),
-            Some(Phase::Waiting) => "when that holds, its Job is made".to_owned(),
+            Some(Phase::Waiting) if self.is_resting() => format!("its next Job is made then{}", self.unlocking()),
+            Some(Phase::Waiting) => format!("when that holds, its Job is made{}", self.unlocking()),
             Some(Phase::Starting) => "its Job is made, and then started".to_owned(),
             Some(Phase::Started) => self.after(spec),
             Some(Phase::Planned) => "a person is asked whether the plan may be applied".to_owned(),
@@ -107,7 +108,27 @@ impl Scene<'_> {
             Question::Revision | Question::Plan => {
                 format!("it is applied after a yes, when its gates are open: `{command}`")
             }
-            Question::Again => format!("nothing happens without a yes or another commit: `{command}`"),
+            Question::Again => {
+                let unlock = self.status.lock.as_ref().map_or_else(String::new, |asked| {
+                    format!(", or `{}`, which takes lock {} away first", unlock::command(&self.object.id), asked.id)
+                });
+                format!("nothing happens without a yes or another commit: `{command}`{unlock}")
+            }
+        }
+    }
+
+    /// What becomes of the lock in its way, behind other words.
+    fn unlocking(&self) -> String {
+        let Some(asked) = &self.status.lock else { return String::new() };
+        match &asked.approval {
+            Some(yes) => {
+                let by = yes.by.as_deref().map_or_else(String::new, |by| format!(", as {by} has approved"));
+                format!("; it takes lock {} away{by}", asked.id)
+            }
+            None => {
+                let command = unlock::command(&self.object.id);
+                format!("; after a yes it is made at once, and takes lock {} away: `{command}`", asked.id)
+            }
         }
     }
 

@@ -1,4 +1,6 @@
 use kernel::id::CommitId;
+use objects::repo::held::{HeldLock, HolderKind};
+use objects::repo::lock::LockId;
 use objects::repo::status::{
     Condition, ConditionKind, Counts, Drift, Ended, Head, JobRef, Missed, Next, Plan, Question, Seen, Unchanged,
     Waiting,
@@ -48,6 +50,7 @@ fn full() -> Status {
         drift: None,
         seq: RunSeq(4),
         waiting: Some(Waiting { question: Question::Plan, ticket: "0123456789ab".to_owned(), since_ms: 9 }),
+        lock: None,
         late: Some(Late { since_ms: 7, told: true }),
         history: vec![Ended {
             seq: RunSeq(3),
@@ -84,6 +87,23 @@ fn unchanged() -> Unchanged {
         seq: RunSeq(4),
         paths: "p".to_owned(),
         at_ms: 1_700_000_000_124,
+    }
+}
+
+/// A lock about which a person was asked and said yes, with something in every field.
+fn lock() -> HeldLock {
+    HeldLock {
+        seq: RunSeq(4),
+        id: LockId::new("5d9a5d1e-0d3f").expect("an id"),
+        who: Some("root@infra-0123456789ab-x7k2p".to_owned()),
+        since_ms: Some(1_700_000_000_000),
+        holder: HolderKind::Ended,
+        job: Some("infra-0123456789ab".to_owned()),
+        met: 2,
+        ticket: "ba9876543210".to_owned(),
+        asked_ms: 1_700_000_000_007,
+        approval: Some(Approval { by: None, ticket: "ba9876543210".to_owned(), at_ms: 8, overrides: false }),
+        attempt: Some(3),
     }
 }
 
@@ -146,6 +166,9 @@ fn what_was_written_is_read_again_as_it_was() {
     more.push(Status { unchanged: Some(unchanged()), ..full.clone() });
     more.push(Status { drift: Some(drift()), ..full.clone() });
     more.push(Status { drift: Some(Drift { looks: 3, ..Drift::default() }), ..full.clone() });
+    more.push(Status { lock: Some(lock()), ..full.clone() });
+    let unnamed = HeldLock { who: None, since_ms: None, job: None, approval: None, attempt: None, ..lock() };
+    more.push(Status { lock: Some(unnamed), ..full.clone() });
     more.push(Status { run: None, ..full });
     more.push(Status { observed_generation: -1, ..Status::default() });
     for status in more {
@@ -194,6 +217,28 @@ fn a_look_at_drift_stands_beside_what_was_applied_in_a_form_that_stays() {
     without.as_object_mut().unwrap().remove("drift");
     assert_eq!(read(Some(&without.to_string())), Ok(full.clone()));
     assert_eq!((&json["run"], &json["runJobName"]), (&without["run"], &json!("infra-0123456789ab")));
+}
+
+#[test]
+fn a_lock_that_is_asked_about_stands_beside_the_run_in_a_form_that_stays() {
+    let full = full();
+    let json = json_of(&Status { lock: Some(lock()), ..full.clone() });
+    let expected = json!({
+        "seq": 4, "id": "5d9a5d1e-0d3f", "who": "root@infra-0123456789ab-x7k2p", "since": "2023-11-14T22:13:20Z",
+        "holder": "Ended", "job": "infra-0123456789ab", "met": 2, "ticket": "ba9876543210",
+        "askedAt": "2023-11-14T22:13:20.007Z", "approval": {"ticket": "ba9876543210", "at": "1970-01-01T00:00:00.008Z"},
+        "attempt": 3,
+    });
+    assert_eq!(json["lock"], expected);
+    // A release before it passes over the field, and reads what it knows.
+    let mut without = json.clone();
+    without.as_object_mut().unwrap().remove("lock");
+    assert_eq!(read(Some(&without.to_string())), Ok(full));
+    assert_eq!(json["run"], without["run"]);
+    let mut flag = json;
+    flag["lock"]["id"] = json!("-lock=false");
+    let why = repo(&flag).unwrap_err();
+    assert!(why.contains("lock.id: \"-lock=false\" is no id of a lock"), "{why}");
 }
 
 #[test]
