@@ -346,8 +346,9 @@ async fn a_cluster_without_the_kind_says_how_to_add_it() {
 #[tokio::test]
 async fn a_lock_in_the_way_is_shown_with_its_holder_and_its_age_and_taken_away_by_a_yes_to_it() {
     let world = World::asking().await;
-    let ask = |now_ms| Yes { asker: Box::leak(Box::new(Asker::Unlock(now_ms))), ticket: None, overrides: false };
-    let unlock = async || approve(&world.desk, &infra(), ask(1_795_669_201_000), Consent::Given).await;
+    let asker = Asker::Unlock(1_795_669_201_000);
+    let ask = || Yes { asker: &asker, ticket: None, overrides: false };
+    let unlock = async || approve(&world.desk, &infra(), ask(), Consent::Given).await;
     has(&unlock().await, 1, &["nothing was changed: platform/infra asks about no lock"]);
     let locked = |id: &str, ticket: &str| {
         json!({"status": {"waitingApproval": null, "run": {"phase": "Waiting", "message": "step plan met it"}, "lock": {
@@ -359,7 +360,7 @@ async fn a_lock_in_the_way_is_shown_with_its_holder_and_its_age_and_taken_away_b
     has(&world.approve(None).await, 1, &["asks about a lock, and `allclear repo unlock platform/infra` answers that"]);
     let explained = explain(Asked::Desk(&world.desk), &infra(), Output::Table).await;
     has(&explained, 0, &["Unlock, since 2026-11-26 04:00:00Z: may a lock be taken away? ann@laptop-2 holds lock a-1"]);
-    let shown = question(&world.desk, &infra(), ask(1_795_669_201_000)).await.map_err(drop).expect("a question");
+    let shown = question(&world.desk, &infra(), ask()).await.map_err(drop).expect("a question");
     let plan = shown.plan();
     for part in ["ann@laptop-2 holds lock a-1 of the state", "held for 3h", "takes lock a-1 away, and no other"] {
         assert!(plan.contains(part), "{part}: {plan}");

@@ -6,7 +6,7 @@ use crate::repo::Repo;
 use crate::repo::job::{End, Job, PLAN_DIFFERS, Place, Pod, Step, StepKind, StepState, logs};
 use crate::repo::lock::Lock;
 use crate::repo::plan::{Message, Planned};
-use crate::repo::status::{Action, Phase, Plan, Status};
+use crate::repo::status::{Action, Phase, Plan};
 use crate::repo::witness::Ran;
 use kernel::machine::{Timestamp, millis};
 use kernel::text;
@@ -243,6 +243,10 @@ impl Repo {
     /// A Job was taken back, and no pod of it is left. `perhaps`: something of it may have run before.
     pub(super) fn taken_back(&mut self, now: Timestamp, job: &Job, perhaps: bool) {
         let name = &job.name;
+        if perhaps {
+            // It may have taken the lock away to which a person said yes, or have come past it.
+            self.own.status.draft.lock = None;
+        }
         match (perhaps, job.attempt.action) {
             (true, Action::Apply) => {
                 let why = format!("Job {name} was taken back for another run, and its apply may have begun by then");
@@ -250,12 +254,7 @@ impl Repo {
             }
             (_, Action::Drift) => self.give_up_look(),
             (true, Action::Plan) | (false, Action::Plan | Action::Apply) => {
-                let Status { run, lock, .. } = &mut self.own.status.draft;
-                let Some(run) = run else { return };
-                if perhaps {
-                    // It may have taken the lock away, or met none.
-                    *lock = None;
-                }
+                let Some(run) = &mut self.own.status.draft.run else { return };
                 run.phase = Phase::Waiting;
                 run.message = format!("Job {name} was taken back: nothing of it had run");
             }

@@ -90,6 +90,28 @@ fn what_may_have_run_before_it_was_taken_back_is_repeated_only_after_a_yes() {
     }
 }
 
+#[test]
+fn a_yes_to_a_lock_is_spent_by_a_job_that_may_have_run_before_it_was_taken_back() {
+    for (ended, runs_on) in [(0, true), (1, false)] {
+        let mut stage = staged(Approving::Auto);
+        stage.meets(StepKind::Plan, "a-1", "ann@laptop-2");
+        let ticket = stage.stored.status.lock.clone().expect("a question").ticket;
+        stage.approve(&ticket);
+        stage.has_no_pod();
+        // Another commit is wanted, and then the same again.
+        for (head, poked) in [(B, "1"), (A, "2")] {
+            stage.head = Ok(head);
+            stage.edit(|object| object.answers.poked = Some(poked.to_owned()));
+            stage.pass(Duration::from_secs(1));
+        }
+        assert!(stage.job().withdrawn);
+        stage.rests(ended);
+        stage.pass(Duration::from_hours(1));
+        let expected = if runs_on { (3, Phase::Started, 2) } else { (2, Phase::Failed, 1) };
+        assert_eq!((stage.started.len(), stage.run().phase, stage.unlocks.len()), expected, "{ended} pods");
+    }
+}
+
 /// Nothing about a Job whose image is missed changes any more: no watch would ever show it again.
 #[test]
 fn a_job_whose_start_is_answered_after_the_watch_showed_more_is_taken_back() {
