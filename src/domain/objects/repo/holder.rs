@@ -1,7 +1,7 @@
 //! Who holds the lock of a state, as far as we see: a pod of a Job of ours, or somebody else.
 
 use crate::repo::Repo;
-use crate::repo::job;
+use crate::repo::job::{self, StepKind};
 use crate::repo::lock::{Holder, Lock};
 use crate::repo::status::{Action, Attempt};
 use crate::repo::unlock;
@@ -13,9 +13,10 @@ const RUNS_BACK: u64 = 8;
 const ATTEMPTS_MAX: u32 = 16;
 
 impl Repo {
-    /// Whose lock is in the way, and the cure. A look at drift asks nobody.
-    pub(super) fn words_of_lock(&self, lock: &Lock) -> String {
-        let asked = self.own.status.draft.look().is_none().then(|| unlock::command(&self.own.object.id));
+    /// Whose lock is in the way of this step, and the cure: what answers the question about it, where it is one.
+    pub(super) fn words_of_lock(&self, step: StepKind, lock: &Lock) -> String {
+        let is_asked = unlock::precedes(step) && self.own.status.draft.look().is_none();
+        let asked = is_asked.then(|| unlock::command(&self.own.object.id));
         lock.words(&self.holder(lock), asked.as_deref())
     }
 

@@ -44,7 +44,7 @@ enum Outcome {
 }
 
 /// Judges a Job whose pods have ended. `locked` has the words for a lock that is in the way.
-fn outcome(job: &Job, pods: &[Pod], ran: Ran, locked: &dyn Fn(&Lock) -> String) -> Outcome {
+fn outcome(job: &Job, pods: &[Pod], ran: Ran, locked: &dyn Fn(StepKind, &Lock) -> String) -> Outcome {
     let steps: Vec<&Step> = pods.iter().flat_map(|pod| &pod.steps).collect();
     let said = |kind: StepKind| {
         steps.iter().rev().find(|step| step.kind == kind).and_then(|step| match &step.state {
@@ -101,7 +101,7 @@ fn is_unpublished(steps: &[&Step]) -> bool {
 }
 
 /// Why a Job failed: the first of its steps that did, or what was done to it from outside.
-fn why(reason: &str, message: &str, pods: &[Pod], steps: &[&Step], locked: &dyn Fn(&Lock) -> String) -> String {
+fn why(reason: &str, message: &str, pods: &[Pod], steps: &[&Step], locked: &dyn Fn(StepKind, &Lock) -> String) -> String {
     if reason == "DeadlineExceeded" {
         return "it took longer than runner.deadline".to_owned();
     }
@@ -110,11 +110,11 @@ fn why(reason: &str, message: &str, pods: &[Pod], steps: &[&Step], locked: &dyn 
     }
     match failed(steps) {
         Some(Failed { kind, code, reason, said }) => {
-            let kind = kind.name();
             let message = match said {
                 Said::Words(message) => shown(message),
-                Said::Locked(lock) => locked(lock),
+                Said::Locked(lock) => locked(kind, lock),
             };
+            let kind = kind.name();
             let reason = if reason.is_empty() || reason == "Error" { String::new() } else { format!(" ({reason})") };
             let message = if message.is_empty() { String::new() } else { format!(": {message}") };
             format!("step {kind} ended with code {code}{reason}{message}")
@@ -175,7 +175,7 @@ impl Repo {
         let namespace = self.own.object.id.namespace.clone();
         let log = |step: StepKind| logs(&namespace, &job.name, step);
         let applied = log(StepKind::Apply);
-        let outcome = outcome(job, pods, ran, &|lock| self.words_of_lock(lock));
+        let outcome = outcome(job, pods, ran, &|step, lock| self.words_of_lock(step, lock));
         match outcome {
             Outcome::Applied(said) => {
                 let message = format!("{said}; {applied}");

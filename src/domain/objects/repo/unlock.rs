@@ -119,6 +119,11 @@ fn has_come_to_it(pods: &[Pod], ran: Ran) -> bool {
     !never_ran && (is_unsaid || after_unlock(pods).any(|step| step.state != StepState::Waiting))
 }
 
+/// Whether a lock that is in the way of this step can be taken away before it: `unlock` follows on what prepares the folder.
+pub(super) fn precedes(step: StepKind) -> bool {
+    step >= StepKind::Unlock
+}
+
 fn after_unlock(pods: &[Pod]) -> impl Iterator<Item = &Step> {
-    pods.iter().flat_map(|pod| &pod.steps).filter(|step| step.kind >= StepKind::Unlock)
+    pods.iter().flat_map(|pod| &pod.steps).filter(|step| precedes(step.kind))
 }

@@ -84,6 +84,15 @@ fn a_lock_without_an_id_is_no_question() {
     assert_eq!((stage.stored.status.lock.as_ref(), stage.run().phase), (None, Phase::Waiting));
 }
 
+#[test]
+fn a_lock_in_the_way_of_prepare_is_no_question_for_it_could_not_be_taken_away_before() {
+    let mut stage = staged(Approving::Auto);
+    stage.meets(StepKind::Prepare, "a-1", ANN);
+    assert_eq!(stage.lock_ticket(), None);
+    let message = &stage.run().message;
+    assert!(message.contains("terraform force-unlock a-1") && !message.contains("repo unlock"), "{message}");
+}
+
 // Faults: RF16
 #[test]
 fn a_yes_orders_one_job_at_once_that_takes_this_lock_away() {
