@@ -64,7 +64,7 @@ named! {
 }
 
 impl HeldLock {
-    /// The question about a lock that the attempt of this number met; `None` where there is none: its holder runs, or it has no id.
+    /// The question about a lock that an attempt met; `None` where there is none: its holder runs, or it has no id.
     pub(super) fn asked(uid: &str, at: (RunSeq, u32), lock: &Lock, holder: Holder, asked_ms: i64) -> Option<Self> {
         let (holder, job) = match holder {
             Holder::Runs(_) => return None,
@@ -103,7 +103,9 @@ impl HeldLock {
         let since = since_ms.map_or_else(|| "an unknown time".to_owned(), |since| At::of(since).to_string());
         let job = job.as_deref().unwrap_or_default();
         let holder = match holder {
-            HolderKind::Ended => format!("a pod of Job {job}, which has ended; on a node that was lost it may still run"),
+            HolderKind::Ended => {
+                format!("a pod of Job {job}, which has ended; on a node that was lost it may still run")
+            }
             HolderKind::Gone => format!("a pod of Job {job}, which is gone; on a node that was lost it may still run"),
             HolderKind::Other => "nothing here says whether it still runs".to_owned(),
         };

@@ -73,7 +73,7 @@ impl Lock {
     }
 
     /// Who holds it, since when, and the cure. A holder that runs is waited for, and no command is named that takes its lock away.
-    /// `asked`: the command that answers the question about it, where a person is asked.
+    /// `asked`: the command that answers the question about it, where it is one.
     pub(super) fn words(&self, holder: &Holder, asked: Option<&str>) -> String {
         let wait = "runner.lockTimeout waits for it";
         let Some(id) = &self.id else {

@@ -101,7 +101,13 @@ fn is_unpublished(steps: &[&Step]) -> bool {
 }
 
 /// Why a Job failed: the first of its steps that did, or what was done to it from outside.
-fn why(reason: &str, message: &str, pods: &[Pod], steps: &[&Step], locked: &dyn Fn(StepKind, &Lock) -> String) -> String {
+fn why(
+    reason: &str,
+    message: &str,
+    pods: &[Pod],
+    steps: &[&Step],
+    locked: &dyn Fn(StepKind, &Lock) -> String,
+) -> String {
     if reason == "DeadlineExceeded" {
         return "it took longer than runner.deadline".to_owned();
     }

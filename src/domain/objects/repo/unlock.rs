@@ -1,11 +1,12 @@
-//! A lock in the way of a run is a question to a person, while the run is tried again as before. A yes counts once: the next attempt's Job
-//! takes away the lock of this id, and of no other, before it plans.
+//! A lock in the way of a run is a question to a person, while the run is tried again as before. A yes counts once: the next
+//! attempt's Job takes away the lock of this id, and of no other, before it plans.
 //!
 //! ```text
-//! an attempt meets a lock whose holder is not seen to run ─▶ asked ── yes to its ticket ──▶ ordered with the next attempt ──▶ over
-//!         ▲  it meets the same lock again ─────────────────────┘ │            ▲  its Job ended before the step `unlock` began ──┘
-//!                                                                └─▶ void: an attempt gets past it, or meets another; the run ends, or
-//!                                                                    has other settings
+//! an attempt meets a lock whose holder is not seen to run ─▶ asked ── yes to its ticket ──▶ the next attempt takes it away
+//!         ▲ it meets the same lock again: the same question ──┘ │                                 ▲ its Job ended before
+//!                                                               │                                 └─ the step `unlock` began
+//!                                                               └─▶ void: an attempt came past it or met another one; the run
+//!                                                                   ended; other settings
 //! ```
 //!
 //! A look at drift asks nothing: nobody waits for it, and the next one finds out by itself.
@@ -33,8 +34,7 @@ impl Repo {
         let goes_on = draft.run.as_ref().is_some_and(|run| matches!(run.phase, Phase::Waiting | Phase::Failed));
         let met = met(pods).filter(|_| goes_on);
         let at = (job.attempt.seq, job.attempt.number);
-        let found =
-            met.and_then(|lock| HeldLock::asked(&self.own.object.uid, at, lock, self.holder(lock), asked_ms));
+        let found = met.and_then(|lock| HeldLock::asked(&self.own.object.uid, at, lock, self.holder(lock), asked_ms));
         let is_unused = |asked: &HeldLock| asked.attempt != Some(job.attempt.number);
         let after = match (before.clone(), found) {
             (Some(before), Some(found)) if before.id == found.id && is_unused(&before) => Some(found.met_again(before)),
@@ -61,8 +61,8 @@ impl Repo {
         self.announce(now, Kind::RunWaiting, ticket, &message);
     }
 
-    /// A person's yes to the question, once it is there; the run is tried again at once then. What other settings would run has another
-    /// state, perhaps: the question is void with them.
+    /// A person's yes to the question, once it is there; the run is tried again at once then. What other settings would run has
+    /// another state, perhaps: the question is void with them.
     pub(super) fn yes_to_unlock(&mut self, now: Timestamp, spec: &Spec) -> Option<Approval> {
         let (at_ms, answers) = (self.own.wall_ms(now), &self.own.object.answers);
         let Status { lock, run, .. } = &mut self.own.status.draft;

@@ -18,7 +18,8 @@ impl Stage {
     /// Its Job fails, and these steps have got so far; `apply` waits unless it is among them.
     pub(super) fn ends_with(&mut self, steps: &[(StepKind, StepState)]) {
         let job = self.job();
-        let mut steps: Vec<Step> = steps.iter().map(|(kind, state)| Step { kind: *kind, state: state.clone() }).collect();
+        let mut steps: Vec<Step> =
+            steps.iter().map(|(kind, state)| Step { kind: *kind, state: state.clone() }).collect();
         if steps.iter().all(|step| step.kind != StepKind::Apply) {
             steps.push(Step { kind: StepKind::Apply, state: StepState::Waiting });
         }
@@ -50,7 +51,10 @@ fn the_lock_of_an_own_job_that_has_ended_is_told_from_that_of_another_program() 
     let said = format!("step plan ended with code 1: root@{first}-x7k2p holds lock a-1 of the state");
     assert!(message.starts_with(&said), "{message}");
     assert!(message.contains(&format!("a pod of Job {first}, which has ended; ")), "{message}");
-    assert!(message.contains("allclear repo unlock platform/infra. Nothing was applied; it is tried again in"), "{message}");
+    assert!(
+        message.contains("allclear repo unlock platform/infra. Nothing was applied; it is tried again in"),
+        "{message}"
+    );
     let (mut other, _) = tried_again();
     other.meets_the_lock_of("ann@laptop-2");
     let message = &other.run().message;

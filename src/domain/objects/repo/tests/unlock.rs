@@ -52,7 +52,10 @@ fn the_lock_of_a_holder_that_is_not_seen_to_run_is_asked_about_once_while_the_ru
     assert_eq!((other.run().phase, other.ready()), (Phase::Waiting, (Some(false), "StateLocked")));
     let (_, said) = other.told.iter().find(|(kind, _)| *kind == Kind::RunWaiting).expect("a notice");
     assert!(said.contains(&format!("{ANN} holds lock a-1 of the state since 2026-11-26T05:00:01Z")), "{said}");
-    assert!(said.ends_with(&format!("allclear repo unlock platform/infra. Answer with ticket {}", asked.ticket)), "{said}");
+    assert!(
+        said.ends_with(&format!("allclear repo unlock platform/infra. Answer with ticket {}", asked.ticket)),
+        "{said}"
+    );
     other.pass(Duration::from_mins(1));
     assert_eq!(other.started.len(), 2, "it is tried again as before");
     other.meets(StepKind::Plan, "a-1", ANN);
