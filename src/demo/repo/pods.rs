@@ -130,9 +130,7 @@ impl Pods {
             Some(StepKind::Apply) => self.apply(&repo, &folder).await,
             Some(StepKind::Prepare) => prepare(&folder),
             // Nothing here keeps a lock, and no Repo of the demo names an output.
-            Some(StepKind::Unlock | StepKind::Output | StepKind::Publish) | None => {
-                Ok((End::default(), String::new()))
-            }
+            Some(StepKind::Unlock | StepKind::Output | StepKind::Publish) | None => Ok((End::default(), String::new())),
         }
     }
 
