@@ -17,6 +17,7 @@ pub mod asked;
 pub(crate) mod form;
 pub mod gates;
 pub mod groups;
+pub mod history;
 pub mod kept;
 #[cfg(any(test, feature = "testing"))]
 pub mod lamp;

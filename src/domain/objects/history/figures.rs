@@ -1,0 +1,93 @@
+//! The four figures of DORA, as far as a history shows them (<https://dora.dev/guides/dora-metrics/>).
+//!
+//! ```text
+//! deployment   an environment got another revision, or was to get it and that failed; not what goes back by itself
+//! lead time    from when a revision came to the first environment, or a commit was seen, to when it was deployed by itself
+//! failure      the revision did not hold: it stalled, its verdict turned, or the run failed. Once for each deployment
+//! recovery     from the first failure since an environment was well to when it is well again, with whatever revision
+//! ```
+//!
+//! What the history does not have is not guessed: then there is no figure.
+
+use super::{ARRIVED, Entry, FAILED};
+
+/// One figure of one environment; of a Repo there is no environment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Figure {
+    pub environment: Option<String>,
+    pub what: What,
+}
+
+/// What is counted, or how long it took in milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+    Deployed,
+    LeadTime(u64),
+    Failed,
+    Recovered(u64),
+}
+
+/// What the entries amount to for which this holds, among all of them, oldest first.
+pub(super) fn figures(entries: &[Entry], is_news: impl Fn(&Entry) -> bool) -> Vec<Figure> {
+    let mut figures = Vec::new();
+    for (place, entry) in entries.iter().enumerate().filter(|(_, entry)| is_news(entry)) {
+        let before: Vec<&Entry> = entries.iter().take(place).collect();
+        let here: Vec<&Entry> = before.iter().copied().filter(|one| one.environment == entry.environment).collect();
+        let said = of(entry, &here, &before);
+        figures.extend(said.into_iter().map(|what| Figure { environment: entry.environment.clone(), what }));
+    }
+    figures
+}
+
+/// What one entry amounts to after those `here`, in its environment, and those `before` it anywhere.
+fn of(entry: &Entry, here: &[&Entry], before: &[&Entry]) -> Vec<What> {
+    let (is_well, is_failure) = (entry.is_well(), entry.is_failure());
+    let mut figures = Vec::new();
+    if !is_well && !is_failure {
+        return figures;
+    }
+    // Those about the same deployment: the newest ones that tell of an end, as long as they are about the same revision.
+    let told = here.iter().rev().filter(|one| one.is_well() || one.is_failure());
+    let same: Vec<_> = told.take_while(|one| one.revision == entry.revision && !one.is_back()).collect();
+    let is_deployment = same.is_empty() && !entry.is_back();
+    figures.extend(is_deployment.then_some(What::Deployed));
+    let is_first = |holds: fn(&Entry) -> bool| !same.iter().any(|one| holds(one));
+    if is_failure {
+        figures.extend(is_first(Entry::is_failure).then_some(What::Failed));
+        return figures;
+    }
+    let by_itself = entry.chosen.is_none() && is_first(Entry::is_well);
+    let since = entry.seen_ms.or_else(|| came(entry, before));
+    figures.extend(since.filter(|_| by_itself).map(|since| What::LeadTime(span(since, entry.at_ms))));
+    let failures = here.iter().rev().take_while(|one| !one.is_well()).filter(|one| one.is_failure());
+    figures.extend(failures.last().map(|first| What::Recovered(span(first.at_ms, entry.at_ms))));
+    figures
+}
+
+/// When what was promoted came to the first environment, the last time that it did.
+fn came(entry: &Entry, before: &[&Entry]) -> Option<i64> {
+    let arrived = before.iter().rev().find(|one| one.outcome == ARRIVED && one.revision == entry.revision);
+    arrived.map(|arrived| arrived.at_ms)
+}
+
+/// Never less than nothing: two replicas may have two clocks.
+fn span(from_ms: i64, to_ms: i64) -> u64 {
+    u64::try_from(to_ms.saturating_sub(from_ms)).unwrap_or_default()
+}
+
+impl Entry {
+    /// The environment is at the revision, and ready.
+    fn is_well(&self) -> bool {
+        matches!(self.outcome.as_str(), "Completed" | "Succeeded")
+    }
+
+    /// What it got, or was to get, did not hold.
+    fn is_failure(&self) -> bool {
+        matches!(self.outcome.as_str(), FAILED | "Lost")
+    }
+
+    /// It went back by itself.
+    fn is_back(&self) -> bool {
+        self.cause.is_some() && !self.is_failure()
+    }
+}

@@ -1,0 +1,63 @@
+//! What of an object's history is not written down yet, and when that is tried again.
+//!
+//! ```text
+//! Idle ── something happened ──▶ asked ── kept ──▶ Idle
+//!                                  ▲  └── not kept ──▶ waits: minutes at most where that may pass, an hour where a person must act
+//!                                  └────────────────────┘
+//! ```
+//!
+//! It is not durable, so that nothing is written for it: what a crash forgets, the status still has.
+
+use std::time::Duration;
+
+use super::{Entry, joined};
+use kernel::call::Call;
+use kernel::machine::Timestamp;
+use kernel::retry;
+
+/// How long nothing is tried where the cluster does not have the kind, or we not the right to it: only a person changes that.
+pub const RARELY: Duration = Duration::from_hours(1);
+
+/// What is owed to the history of one object.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Keeping {
+    owed: Vec<Entry>,
+    call: Call,
+}
+
+impl Keeping {
+    /// These have happened. No more is owed than a history holds.
+    pub fn owe(&mut self, news: &[Entry]) {
+        self.owed = joined(&self.owed, news);
+    }
+
+    /// What is to be written now; then that is under way.
+    pub fn begin(&mut self, now: Timestamp) -> Option<Vec<Entry>> {
+        let is_due = !self.owed.is_empty() && self.call.is_due(now);
+        is_due.then(|| {
+            self.call.asked();
+            self.owed.clone()
+        })
+    }
+
+    /// These are in the history.
+    pub fn kept(&mut self, entries: &[Entry]) {
+        self.owed.retain(|owed| !entries.iter().any(|entry| entry.is(owed)));
+        self.call.answered();
+    }
+
+    /// They are not, or it is not known, for this reason; `lasting` if only a person can mend it. Returns true the first time in a row.
+    pub fn failed(&mut self, now: Timestamp, of: &str, lasting: bool, why: &str) -> bool {
+        let is_first = !self.call.is_failing();
+        let again = retry::SERVICE.from(now, of);
+        // Not all of a cluster in one second.
+        let rarely = RARELY + retry::SERVICE.delay(32, of);
+        self.call.failed(|failures| if lasting { now.after(rarely) } else { again(failures) }, why);
+        is_first
+    }
+
+    /// When it is tried again.
+    pub fn deadline(&self) -> Option<Timestamp> {
+        self.call.deadline().filter(|_| !self.owed.is_empty())
+    }
+}
