@@ -1,10 +1,11 @@
 //! The four figures of DORA, as far as a history shows them (<https://dora.dev/guides/dora-metrics/>).
 //!
 //! ```text
-//! deployment   an environment got another revision, or was to get it and that failed; not what goes back by itself
-//! lead time    from when a revision came to the first environment, or a commit was seen, to when it was deployed by itself
-//! failure      the revision did not hold: it stalled, its verdict turned, or the run failed. Once for each deployment
-//! recovery     from the first failure since an environment was well to when it is well again, with whatever revision
+//! deployment   an environment got another revision, or was to get it and that failed; not what goes back
+//! lead time    from when a revision came to the first environment, or a commit was seen, to when it was deployed; not if it was chosen
+//! failure      an environment went back by itself, a person had it go back to what it had before, or the run failed. Once for each
+//!              deployment
+//! recovery     from the first failure since an environment was well, or from when a person had it go back, to when it is well again
 //! ```
 //!
 //! What the history does not have is not guessed: then there is no figure.
@@ -41,26 +42,31 @@ pub(super) fn figures(entries: &[Entry], is_news: impl Fn(&Entry) -> bool) -> Ve
 
 /// What one entry amounts to after those `here`, in its environment, and those `before` it anywhere.
 fn of(entry: &Entry, here: &[&Entry], before: &[&Entry]) -> Vec<What> {
-    let (is_well, is_failure) = (entry.is_well(), entry.is_failure());
+    let mut told = here.iter().copied().filter(|one| one.is_well() || one.is_failure()).rev().peekable();
+    let last = told.peek().map(|last| last.revision.clone());
+    // Those about the last deployment: as long as they are about the same revision, and that did not come back.
+    let same: Vec<&Entry> = told.take_while(|one| last.as_ref() == Some(&one.revision) && !one.is_back()).collect();
+    let is_same = last.as_ref() == Some(&entry.revision) && !same.is_empty();
+    let failed_before = same.iter().any(|one| one.is_failure());
     let mut figures = Vec::new();
-    if !is_well && !is_failure {
-        return figures;
+    if entry.is_failure() {
+        figures.extend((!is_same).then_some(What::Deployed));
+        figures.extend((!is_same || !failed_before).then_some(What::Failed));
+    } else if entry.is_well() {
+        let is_return = !is_same && entry.chosen.is_some() && here.iter().any(|one| one.had(&entry.revision));
+        if is_return && !entry.is_back() {
+            figures.extend((!same.is_empty() && !failed_before).then_some(What::Failed));
+        } else if !entry.is_back() {
+            figures.extend((!is_same).then_some(What::Deployed));
+            let is_first = !is_same || !same.iter().any(|one| one.is_well());
+            let since = entry.seen_ms.or_else(|| came(entry, before));
+            let since = since.filter(|_| is_first && entry.chosen.is_none());
+            figures.extend(since.map(|since| What::LeadTime(span(since, entry.at_ms))));
+        }
+        let failures = here.iter().rev().take_while(|one| !one.is_well()).filter(|one| one.is_failure());
+        let since = failures.last().map(|first| first.at_ms).or(entry.started_ms.filter(|_| is_return));
+        figures.extend(since.map(|since| What::Recovered(span(since, entry.at_ms))));
     }
-    // Those about the same deployment: the newest ones that tell of an end, as long as they are about the same revision.
-    let told = here.iter().rev().filter(|one| one.is_well() || one.is_failure());
-    let same: Vec<_> = told.take_while(|one| one.revision == entry.revision && !one.is_back()).collect();
-    let is_deployment = same.is_empty() && !entry.is_back();
-    figures.extend(is_deployment.then_some(What::Deployed));
-    let is_first = |holds: fn(&Entry) -> bool| !same.iter().any(|one| holds(one));
-    if is_failure {
-        figures.extend(is_first(Entry::is_failure).then_some(What::Failed));
-        return figures;
-    }
-    let by_itself = entry.chosen.is_none() && is_first(Entry::is_well);
-    let since = entry.seen_ms.or_else(|| came(entry, before));
-    figures.extend(since.filter(|_| by_itself).map(|since| What::LeadTime(span(since, entry.at_ms))));
-    let failures = here.iter().rev().take_while(|one| !one.is_well()).filter(|one| one.is_failure());
-    figures.extend(failures.last().map(|first| What::Recovered(span(first.at_ms, entry.at_ms))));
     figures
 }
 
@@ -84,6 +90,11 @@ impl Entry {
     /// What it got, or was to get, did not hold.
     fn is_failure(&self) -> bool {
         matches!(self.outcome.as_str(), FAILED | "Lost")
+    }
+
+    /// The environment was well at this.
+    fn had(&self, revision: &str) -> bool {
+        self.is_well() && self.revision == revision
     }
 
     /// It went back by itself.

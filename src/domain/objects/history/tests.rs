@@ -177,8 +177,12 @@ fn a_failure_is_one_of_its_deployment_and_ends_with_what_is_well() {
         // It was late, and got ready by itself.
         ("prod 7 f Failed stalled", 1_000),
         ("prod 7 f Completed", 1_010),
-        // What it went back from, once more.
-        ("prod 8 b Completed chosen", 1_100),
+        // A person has it go back: f has failed already, and nothing says since when it was not well.
+        ("prod 8 e Completed chosen", 1_100),
+        // The same about what nobody complained of.
+        ("prod 9 g Completed", 1_200),
+        ("prod 10 e Completed chosen", 1_300),
+        ("prod 11 g Completed", 1_400),
     ];
     let expected = [
         (0, What::Deployed),
@@ -195,9 +199,24 @@ fn a_failure_is_one_of_its_deployment_and_ends_with_what_is_well() {
         (9, What::Deployed),
         (9, What::Failed),
         (10, What::Recovered(10)),
-        (11, What::Deployed),
+        (12, What::Deployed),
+        (13, What::Failed),
+        (14, What::Deployed),
     ];
     assert_eq!(figures_of(&lines), expected);
+}
+
+#[test]
+fn going_back_by_a_choice_recovers_from_when_it_was_started() {
+    let kept = told(&[("prod 1 a Completed", 100), ("prod 2 b Completed", 200)]);
+    let back = Entry { started_ms: Some(900), ..told(&[("prod 3 a Completed chosen", 1_000)])[0].clone() };
+    let what = |entry: &Entry| -> Vec<What> {
+        let figures = grown(&kept, &[], std::slice::from_ref(entry)).unwrap().figures;
+        figures.iter().map(|figure| figure.what).collect()
+    };
+    assert_eq!(what(&back), [What::Failed, What::Recovered(100)]);
+    // What it never had is a deployment, however it came to be chosen.
+    assert_eq!(what(&Entry { revision: "c".to_owned(), ..back }), [What::Deployed]);
 }
 
 #[test]

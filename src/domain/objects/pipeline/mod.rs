@@ -33,6 +33,7 @@ pub mod judge;
 pub mod marker;
 mod open_request;
 pub mod options;
+pub mod past;
 pub mod places;
 mod promises;
 mod promote;

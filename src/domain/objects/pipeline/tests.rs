@@ -7,6 +7,7 @@ mod gates;
 mod graph;
 mod kept;
 mod moves;
+mod past;
 mod remark;
 mod rollback;
 mod sets;
@@ -20,6 +21,7 @@ use super::*;
 use crate::apps::app::{AppKind, ClusterKey, Present};
 use crate::asked::Opening;
 use crate::gates::{Freeze, VerdictSource};
+use crate::history::Entry;
 use crate::kept::Answers;
 use crate::owned::{Effect as Own, Event as Life};
 use crate::pipeline::options::{Lacks, RequestOptions};
@@ -116,6 +118,7 @@ struct Story {
     asked: Vec<Effect>,
     told: Vec<(Kind, String)>,
     remarks: Vec<remark::Said>,
+    past: Vec<Entry>,
     writes: usize,
     /// The CRD keeps what is written.
     whole: bool,
@@ -163,6 +166,7 @@ impl Story {
             asked: Vec::new(),
             told: Vec::new(),
             remarks: Vec::new(),
+            past: Vec::new(),
             writes: 0,
             whole: true,
             is_seen_first: false,

@@ -47,6 +47,7 @@ pub mod lock;
 mod needs;
 mod outcome;
 pub mod outputs;
+pub mod past;
 pub mod plan;
 mod promises;
 pub mod remark;

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::apps::app::{LeafId, LeafKind};
+use crate::pipeline::past::news;
 use crate::pipeline::remark::{ended, remarks};
 use crate::pipeline::status::Status;
 use kernel::remark::Remark;
@@ -16,6 +17,7 @@ impl Story {
             format!("{}{reason}: {message}{facts}", if is_warning { "!" } else { "" })
         };
         self.remarks.extend(remarks(&self.object, before).into_iter().map(said));
+        self.past.extend(news(&self.object, before, self.machine.own.wall_ms(self.now)));
     }
 
     /// What was remarked since it was asked last, once everything is written.
