@@ -22,7 +22,7 @@ hooks components/hooks/role.yaml
 approver components/approvals-by-hand/role.yaml
 repo-approver components/repo-approvals/role.yaml
 RULES
-cp crds/pipelines.yaml crds/pipelines-weave.yaml crds/promotionfreezes.yaml crds/repos.yaml "$INTO/crds/"
+cp crds/histories.yaml crds/pipelines.yaml crds/pipelines-weave.yaml crds/promotionfreezes.yaml crds/repos.yaml "$INTO/crds/"
 cp policies/approvals.yaml policies/manual.yaml "$INTO/policies/"
 if [[ -d monitoring ]]; then
   mkdir "$INTO/monitoring"

@@ -2,6 +2,7 @@
 //! beside that its kind performs ([`Tended::perform`]).
 
 mod calls;
+mod history;
 mod kind;
 mod shown;
 
@@ -16,6 +17,7 @@ use crate::actors::shell::{Drives, Shell};
 use crate::actors::{Env, MAILBOX_MAX};
 use kernel::machine::Machine;
 use notices::delivery::Errands;
+use objects::history::keeping::Keeping;
 use objects::kept::{Object, OwnKind};
 use objects::owned::{Effect, Event, OwnMachine};
 use objects::ports::Objects;
@@ -52,6 +54,7 @@ pub struct ObjectActor<T: Tended> {
     stop_listener: StopListener,
     obituary: Obituary,
     errands: Errands,
+    keeping: Keeping,
 }
 
 impl<T: Tended> ObjectActor<T> {
@@ -77,6 +80,7 @@ impl<T: Tended> ObjectActor<T> {
             stop_listener,
             obituary,
             errands: Errands::default(),
+            keeping: Keeping::default(),
         }
     }
 

@@ -13,7 +13,7 @@ use crate::adapters::kubernetes::objects::Pipelines;
 use crate::adapters::kubernetes::secrets::{KubernetesSecrets, SecretChanges};
 use crate::adapters::kubernetes::{Clients, Scope, Tempo};
 use crate::app::others::Others;
-use crate::app::running::installation;
+use crate::app::running::{histories, installation};
 use crate::config::{self, Config, Enabled};
 use crate::http::hooks::{Hooks, Key, Network, SHOWN_WITHIN, Trust};
 use crate::telemetry::Metrics;
@@ -55,6 +55,7 @@ pub(super) fn promoting(
             objects: objects(config, clients, scope, &tempo),
             calendar: Arc::new(WallCalendar::new(clock.clone())),
             verdicts: others.verdicts(),
+            histories: histories(config, clients),
             required,
         },
         freezes: if config.pipeline.freezes {

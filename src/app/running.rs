@@ -6,6 +6,7 @@ use crate::adapters::calendar::WallCalendar;
 use crate::adapters::dry_objects::DryObjects;
 use crate::adapters::dry_running::DryJobs;
 use crate::adapters::kubernetes::crd::repo::Installation;
+use crate::adapters::kubernetes::histories::{KubernetesHistories, NoHistories};
 use crate::adapters::kubernetes::jobs::KubernetesJobs;
 use crate::adapters::kubernetes::leaf::Clusters;
 use crate::adapters::kubernetes::objects::Repos;
@@ -14,7 +15,7 @@ use crate::adapters::needs::Needed;
 use crate::app::others::Others;
 use crate::config::{Config, Enabled};
 use objects::ports::repo::{Jobs, Running};
-use objects::ports::{KindPorts, Objects};
+use objects::ports::{Histories, KindPorts, Objects};
 use objects::repo::spec::Object;
 
 /// Everything outside that Repos need; `None` if they are switched off. Nothing is sent yet.
@@ -40,6 +41,7 @@ pub(super) fn running(
             objects: objects(config, clients, scope, tempo),
             calendar: Arc::new(WallCalendar::new(others.clock.clone())),
             verdicts: others.verdicts(),
+            histories: histories(config, clients),
             required,
         },
         heads: others.heads(),
@@ -60,6 +62,11 @@ fn objects(config: &Config, clients: &Clients, scope: &Scope, tempo: &Tempo) -> 
         if config.dry_run { Arc::new(DryObjects::new(Arc::new(repos))) } else { Arc::new(repos) }
     };
     namespaces.into_iter().map(of).collect()
+}
+
+/// Where the histories of Pipelines and Repos are.
+pub(super) fn histories(config: &Config, clients: &Clients) -> Arc<dyn Histories> {
+    if config.dry_run { Arc::new(NoHistories) } else { Arc::new(KubernetesHistories::new(clients)) }
 }
 
 /// What this installation adds to each Repo.

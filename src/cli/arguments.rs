@@ -17,7 +17,7 @@ use crate::cli::step::Step;
 use kernel::names::host::Host;
 use purge::rollouts::goal::Goal;
 
-pub(super) use objects::{ChangeAction, Listing, PipelineAction, RepoAction};
+pub(super) use objects::{ChangeAction, Listing, Past, PipelineAction, RepoAction};
 pub(super) use shell::{COMPLETE, Shell};
 pub(super) use webhooks::WebhookAction;
 

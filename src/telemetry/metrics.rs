@@ -15,6 +15,7 @@ use super::chronicle::Chronicle;
 use super::doors::Doors;
 use super::edge::Edge;
 use super::exposition::Form;
+use super::figures::Figures;
 use super::labels::{BOARD_CALLS, EFFECTS, FAILURES, JUDGED, Label, Labels, MAILBOXES, REBUILT, TIMED};
 use super::process;
 use super::promoting::Promotions;
@@ -48,6 +49,7 @@ pub struct Metrics {
     pub doors: Doors,
     pub promotions: Promotions,
     pub runs: Runs,
+    pub figures: Figures,
     /// Recent notices of workloads, with times.
     pub chronicle: Chronicle,
     /// The spans that wait to be exported.
@@ -76,6 +78,7 @@ impl Default for Metrics {
             doors: Doors::default(),
             promotions: Promotions::default(),
             runs: Runs::default(),
+            figures: Figures::default(),
             chronicle: Chronicle::default(),
             traces: Traces::default(),
         };
@@ -106,6 +109,7 @@ impl Metrics {
         self.doors.register(registry);
         self.promotions.register(registry);
         self.runs.register(registry);
+        self.figures.register(registry);
         self.traces.register(registry);
     }
 

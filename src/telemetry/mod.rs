@@ -8,6 +8,7 @@ pub mod chronicle;
 mod doors;
 mod edge;
 mod exposition;
+mod figures;
 mod labels;
 mod lines;
 mod metrics;

@@ -18,6 +18,7 @@ use crate::served;
 mod custom;
 mod events;
 mod freezes;
+mod histories;
 mod jobs;
 mod kinds;
 mod lease;

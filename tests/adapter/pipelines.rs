@@ -2,11 +2,12 @@
 //! status is put there by hand.
 
 use allclear::adapters::kubernetes::desk::{Desk, Marked, SUSPEND};
+use allclear::adapters::kubernetes::histories::KubernetesHistories;
 use allclear::adapters::kubernetes::objects::{GROUP, PipelineKind};
 use allclear::cli::answer::{Outcome, Output};
 use allclear::cli::command_kind::named;
 use allclear::cli::consent::Consent;
-use allclear::cli::objects::{About, Asked, Change, Which, Yes, approve, change, explain, list, question};
+use allclear::cli::objects::{About, Asked, Change, Which, Yes, approve, change, explain, history, list, question};
 use kernel::id::{Environment, PipelineId, Revision};
 use sandbox::http::{Action, Fault, Reply, Request, Server, When};
 use sandbox::kubernetes::{Kind, KubernetesStandIn, Options as StandInOptions};
@@ -21,6 +22,7 @@ struct World {
     api: KubernetesStandIn,
     server: Server,
     desk: Desk,
+    histories: KubernetesHistories,
 }
 
 fn web() -> PipelineId {
@@ -68,7 +70,7 @@ impl World {
         let server = api.start().await.unwrap();
         let clients = served::clients(&api, &server).await;
         let desk = Desk::new(&clients, &[GROUP.to_owned(), THEIRS.to_owned()], false);
-        Self { api, server, desk }
+        Self { api, server, desk, histories: KubernetesHistories::new(&clients) }
     }
 
     /// With one Pipeline that asks.
@@ -152,6 +154,43 @@ async fn an_explanation_names_each_target_gate_and_question() {
     has(&told, 0, &["--server URL asks a running one"]);
     let missing = explain(Asked::Desk(&world.desk), &PipelineId::new("shop", "wbe"), Output::Table).await;
     has(&missing, 1, &["there is no Pipeline shop/wbe; `allclear pipeline list`"]);
+}
+
+#[tokio::test]
+async fn a_history_is_shown_with_what_the_status_has_and_says_what_it_lacks() {
+    let world = World::asking().await;
+    let ended = |seq: u64, hour: u64| {
+        json!({"environment": "prod", "seq": seq, "revision": format!("1.{seq}"), "outcome": "Completed",
+            "at": format!("2026-11-22T{hour}:00:00Z")})
+    };
+    let status = json!({"status": {"history": [ended(2, 12), ended(3, 13)]}});
+    world.api.patch(Kind::Pipeline, "shop", "web", &status).unwrap();
+    let shown = async |limit| history(&world.desk, &world.histories, &web(), limit, Output::Table).await;
+    let ten = "2026-11-22 13:00:00Z: prod 3, 1.3: Completed 2026-11-22 12:00:00Z: prod 2, 1.2: Completed";
+    has(&shown(None).await, 0, &[ten, "only what the status of the Pipeline has: no history has been written yet"]);
+    let uid = world.api.get(Kind::Pipeline, "shop", "web").unwrap()["metadata"]["uid"].clone();
+    let owner = json!({"apiVersion": "allclear.dev/v1alpha1", "kind": "Pipeline", "name": "web", "uid": uid});
+    let of = |owner: &Value| {
+        json!({"apiVersion": "allclear.dev/v1alpha1", "kind": "History",
+            "metadata": {"namespace": "shop", "name": "pipeline.web", "ownerReferences": [owner]},
+            "entries": [ended(1, 11), ended(2, 12)]})
+    };
+    world.api.apply(of(&owner)).unwrap();
+    let all = shown(None).await;
+    has(&all, 0, &[&format!("{ten} 2026-11-22 11:00:00Z: prod 1, 1.1: Completed")]);
+    assert!(!all.out.contains("only what"), "{}", all.out);
+    has(&shown(Some(1)).await, 0, &["prod 3, 1.3: Completed 2 earlier"]);
+    let json = history(&world.desk, &world.histories, &web(), Some(2), Output::Json).await;
+    let json: Value = serde_json::from_str(&json.out).unwrap();
+    assert_eq!((&json["entries"][1]["seq"], &json["earlier"]), (&json!(2), &json!(1)));
+    // That of an earlier Pipeline of the name says nothing of this one.
+    world
+        .api
+        .apply(of(&json!({"apiVersion": "allclear.dev/v1alpha1", "kind": "Pipeline", "name": "web", "uid": "gone"})))
+        .unwrap();
+    assert!(!shown(None).await.out.contains("1.1: "));
+    served::forbid(&world.server, "histories is forbidden", |request| request.path.contains("/histories"));
+    has(&shown(None).await, 1, &[ten, "only what the status of the Pipeline has: failed to get"]);
 }
 
 #[tokio::test]

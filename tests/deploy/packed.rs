@@ -10,7 +10,8 @@ use crate::none;
 use crate::render::{documents, helm, lint, notes, text, top};
 
 /// Each file that the chart has from elsewhere in deploy/, by its place below files/.
-const COPIES: [(&str, &str); 19] = [
+const COPIES: [(&str, &str); 20] = [
+    ("crds/histories.yaml", "crds/histories.yaml"),
     ("crds/pipelines.yaml", "crds/pipelines.yaml"),
     ("crds/pipelines-weave.yaml", "crds/pipelines-weave.yaml"),
     ("crds/promotionfreezes.yaml", "crds/promotionfreezes.yaml"),

@@ -1,7 +1,7 @@
 //! A third kind on the actors that every kind has: `objects::lamp`, its ports, and what is done for a lamp alone. Such a kind costs
 //! this much.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
 
 use actix::{Actor, Addr, Context, Handler, Recipient};
@@ -14,13 +14,17 @@ use allclear::actors::observation::{Observation, RunningSeen};
 use allclear::actors::shell::Drives;
 use allclear::actors::supervisor::Supervisor;
 use allclear::telemetry::{Form, Metrics};
+use async_trait::async_trait;
 use kernel::id::{NoticeId, RepoId, Subject};
 use kernel::remark::Remark;
 use kernel::replica::kind_lifecycle::Part;
 use notices::delivery::{InvalidResend, NotTaken, Resend};
+use objects::history::figures::Figure;
+use objects::history::{Entry, grown};
 use objects::kept::Object;
 use objects::lamp::{Color, Effect, Lamp, Shown, lamp};
-use objects::ports::KindPorts;
+use objects::ports::{Histories, KindPorts, Owner};
+use purge::ports::PortError;
 use support::fakes::objects::{Calls, Shelf};
 use support::fakes::{Fault, Millis, World};
 use support::stage::{in_system, settings, unexpected_panics};
@@ -35,13 +39,43 @@ struct Lamps {
     shelf: Shelf<Lamp>,
     /// Each colour that a lamp was lit in.
     lit: Arc<Mutex<Vec<Color>>>,
+    pages: Arc<Mutex<Pages>>,
+}
+
+/// The one history of a home.
+#[derive(Default)]
+struct Pages {
+    /// What the next calls are answered with.
+    refusals: VecDeque<PortError>,
+    entries: Vec<Entry>,
+    calls: usize,
+}
+
+/// The port to it.
+struct Written(Arc<Mutex<Pages>>);
+
+#[async_trait]
+impl Histories for Written {
+    async fn keep(&self, of: &Owner, remembered: &[Entry], news: &[Entry]) -> Result<Vec<Figure>, PortError> {
+        assert_eq!((of.kind, of.name.as_str()), ("Lamp", "hall"));
+        let mut pages = self.0.lock().unwrap();
+        pages.calls += 1;
+        if let Some(refusal) = pages.refusals.pop_front() {
+            return Err(refusal);
+        }
+        let Some(grown) = grown(&pages.entries, remembered, news) else { return Ok(Vec::new()) };
+        pages.entries = grown.entries;
+        Ok(grown.figures)
+    }
 }
 
 impl Lamps {
     fn new(world: &World) -> Self {
         let shelf = Shelf::default();
+        let pages = Arc::<Mutex<Pages>>::default();
         let kind = world.kind_ports(shelf.port(world, CALLS));
-        Self { world: world.clone(), kind, shelf, lit: Arc::default() }
+        let kind = KindPorts { histories: Arc::new(Written(pages.clone())), ..kind };
+        Self { world: world.clone(), kind, shelf, lit: Arc::default(), pages }
     }
 
     fn lit(&self) -> Vec<Color> {
@@ -107,8 +141,22 @@ impl Tended for Lamps {
         Vec::new()
     }
 
+    fn news(written: &ObjectOf<Self>, before: &Shown, _: i64) -> Vec<Entry> {
+        let is_new = written.status.changes != before.changes;
+        Self::remembered(&written.status).into_iter().filter(|_| is_new).collect()
+    }
+
+    fn remembered(status: &Shown) -> Vec<Entry> {
+        let Shown { color, changes, .. } = status.clone();
+        vec![Entry { seq: changes, revision: color, outcome: "Succeeded".to_owned(), ..Entry::default() }]
+    }
+
     fn shown(_: Option<&Lamp>, troubles: Vec<String>) -> Observation {
         Observation { running: Some(RunningSeen { troubles, ..RunningSeen::default() }), ..Observation::default() }
+    }
+
+    fn name(id: &RepoId) -> &str {
+        &id.name
     }
 
     fn who(id: RepoId) -> Who {
@@ -253,6 +301,42 @@ fn a_watch_that_crashes_is_rebuilt_with_all_its_objects() {
         home.lamps.shelf.apply(lamp("hall", "green"));
         home.pass(60_000).await;
         assert_eq!(home.lamps.lit().last().unwrap(), "green");
+    });
+}
+
+#[test]
+fn what_a_lamp_has_gone_through_is_kept_once_and_nothing_is_written_at_rest() {
+    home(&[], async |home| {
+        home.pass(60_000).await;
+        home.lamps.shelf.apply(lamp("hall", "green"));
+        home.pass(4 * 3_600_000).await;
+        let pages = home.lamps.pages.lock().unwrap();
+        let kept: Vec<_> = pages.entries.iter().map(|entry| (entry.seq, entry.revision.as_str())).collect();
+        assert_eq!((kept, pages.calls), (vec![(1, "red"), (2, "green")], 2));
+        let text = home.metrics.text(Form::Prometheus);
+        let counted = "allclear_deployments_total{kind=\"Lamp\",namespace=\"home\",name=\"hall\",environment=\"\"} 2";
+        assert!(text.contains(counted), "{text}");
+    });
+}
+
+#[test]
+fn a_history_that_cannot_be_written_is_tried_again_and_rarely_where_a_person_must_act() {
+    home(&[], async |home| {
+        let passing = PortError::passing("create it", "no route");
+        let lasting = PortError::lasting("create it", "the cluster does not have the kind");
+        home.lamps.pages.lock().unwrap().refusals = [passing, lasting.clone(), lasting].into();
+        home.pass(1_800_000).await;
+        assert_eq!((home.lamps.lit(), home.lamps.pages.lock().unwrap().calls), (vec!["red".to_owned()], 2));
+        // What happens meanwhile waits with it.
+        home.lamps.shelf.apply(lamp("hall", "green"));
+        home.pass(5_400_000).await;
+        assert_eq!(
+            (home.lamps.lit(), home.lamps.pages.lock().unwrap().calls),
+            (vec!["red".to_owned(), "green".to_owned()], 3)
+        );
+        home.pass(3_600_000).await;
+        let pages = home.lamps.pages.lock().unwrap();
+        assert_eq!((pages.entries.len(), pages.calls), (2, 4));
     });
 }
 

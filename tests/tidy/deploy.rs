@@ -128,6 +128,7 @@ const MORE_RIGHTS: [(&str, &str, Rights); 11] = [
         "components/pipelines",
         "ClusterRole",
         &[
+            ("allclear.dev/histories", "create get update"),
             ("allclear.dev/pipelines", "get list watch"),
             ("allclear.dev/pipelines/status", "update"),
             ("allclear.dev/promotionfreezes", "get list watch"),
@@ -136,7 +137,11 @@ const MORE_RIGHTS: [(&str, &str, Rights); 11] = [
     (
         "components/repo",
         "ClusterRole",
-        &[("allclear.dev/repos", "get list watch"), ("allclear.dev/repos/status", "update")],
+        &[
+            ("allclear.dev/histories", "create get update"),
+            ("allclear.dev/repos", "get list watch"),
+            ("allclear.dev/repos/status", "update"),
+        ],
     ),
     ("components/repo-approvals", "ClusterRole", &[("allclear.dev/repos", "approve get list patch watch")]),
     (

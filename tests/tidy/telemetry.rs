@@ -15,7 +15,11 @@ const DASHBOARD: &str = "deploy/monitoring/dashboard.json";
 const RULES_MAX: usize = 10;
 
 /// Those that the page of the metrics says appear when they first occur.
-const LATER: [&str; 5] = [
+const LATER: [&str; 9] = [
+    "allclear_deployments_total",
+    "allclear_deployments_failed_total",
+    "allclear_change_lead_time_seconds_bucket",
+    "allclear_deployment_recovery_seconds_bucket",
     "allclear_purged_paths_total",
     "allclear_last_purge_timestamp_seconds",
     "allclear_hook_requests_total",

@@ -13,6 +13,7 @@ use crate::telemetry::Metrics;
 use kernel::machine::Machine;
 use kernel::remark::Remark;
 use kernel::replica::kind_lifecycle::Part;
+use objects::history::Entry;
 use objects::kept::{Object, OwnKind};
 use objects::owned::OwnMachine;
 use objects::ports::KindPorts;
@@ -102,8 +103,17 @@ pub trait Tended: Clone + Unpin + 'static {
     /// What is said of a written object whose status was `before`.
     fn remarks(written: &ObjectOf<Self>, before: &StatusOf<Self>) -> Vec<Remark>;
 
+    /// What has happened by a write, whose status was `before`, at this time.
+    fn news(written: &ObjectOf<Self>, before: &StatusOf<Self>, at_ms: i64) -> Vec<Entry>;
+
+    /// What a status still says of what has happened.
+    fn remembered(status: &StatusOf<Self>) -> Vec<Entry>;
+
     /// An object as it is shown, and what is wrong.
     fn shown(machine: Option<&Self::Machine>, troubles: Vec<String>) -> Observation;
+
+    /// The object's name without its namespace.
+    fn name(id: &IdOf<Self>) -> &str;
 
     /// The name of an object's actor.
     fn who(id: IdOf<Self>) -> Who;

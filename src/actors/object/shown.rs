@@ -24,6 +24,7 @@ impl<T: Tended> ObjectActor<T> {
         T::stored(self, happened.then_some((before, &written.status)));
         if happened {
             self.remark(written, before, ctx);
+            self.remember(written, before, ctx);
         }
     }
 

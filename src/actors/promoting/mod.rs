@@ -23,7 +23,9 @@ use kernel::id::{PipelineId, Subject};
 use kernel::remark::Remark;
 use kernel::replica::kind_lifecycle::Part;
 use notices::notice::Kind;
+use objects::history::Entry;
 use objects::owned::OwnMachine;
+use objects::pipeline::past;
 use objects::pipeline::remark::remarks;
 use objects::pipeline::spec::Object;
 use objects::pipeline::status::Status;
@@ -100,11 +102,23 @@ impl Tended for Promoting {
         remarks(written, before)
     }
 
+    fn news(written: &ObjectOf<Self>, before: &Status, at_ms: i64) -> Vec<Entry> {
+        past::news(written, before, at_ms)
+    }
+
+    fn remembered(status: &Status) -> Vec<Entry> {
+        past::remembered(status)
+    }
+
     fn shown(machine: Option<&Pipeline>, troubles: Vec<String>) -> Observation {
         let seen = |machine: &Pipeline| view(machine.object(), machine.durable(), Some(machine.sights()));
         let pipelines = machine.map(seen).into_iter().collect();
         let promoting = PromotingSeen { pipelines, troubles, ..PromotingSeen::default() };
         Observation { promoting: Some(promoting), ..Observation::default() }
+    }
+
+    fn name(id: &PipelineId) -> &str {
+        &id.name
     }
 
     fn who(id: PipelineId) -> Who {

@@ -17,9 +17,11 @@ use crate::telemetry::Metrics;
 use kernel::id::RepoId;
 use kernel::remark::Remark;
 use kernel::replica::kind_lifecycle::Part;
+use objects::history::Entry;
 use objects::owned::OwnMachine;
 use objects::ports::KindPorts;
 use objects::ports::repo::Running;
+use objects::repo::past;
 use objects::repo::remark::remarks;
 use objects::repo::spec::Object;
 use objects::repo::status::Status;
@@ -81,9 +83,21 @@ impl Tended for Running {
         remarks(&written.status, before)
     }
 
+    fn news(written: &ObjectOf<Self>, before: &Status, _at_ms: i64) -> Vec<Entry> {
+        past::news(&written.status, before)
+    }
+
+    fn remembered(status: &Status) -> Vec<Entry> {
+        past::remembered(status)
+    }
+
     fn shown(machine: Option<&Repo>, troubles: Vec<String>) -> Observation {
         let repos = machine.map(|machine| view(machine.object(), machine.durable())).into_iter().collect();
         Observation { running: Some(RunningSeen { repos, troubles }), ..Observation::default() }
+    }
+
+    fn name(id: &RepoId) -> &str {
+        &id.name
     }
 
     fn who(id: RepoId) -> Who {

@@ -16,6 +16,7 @@ pub mod freezes;
 mod gateway;
 mod gateways;
 pub mod hand;
+pub mod histories;
 pub mod installation;
 pub mod jobs;
 pub mod kubeconfig;

@@ -27,7 +27,7 @@ use purge::ports::{Flow, PortError};
 /// The group that is ours.
 pub const GROUP: &str = "allclear.dev";
 
-const VERSION: &str = "v1alpha1";
+pub const VERSION: &str = "v1alpha1";
 
 /// One of our kinds: its names, and how its objects are read and written.
 pub trait Kind: Clone + Send + Sync + 'static {

@@ -43,6 +43,8 @@ pub(crate) enum PipelineAction {
         #[arg(long)]
         yes: bool,
     },
+    /// Show what a Pipeline has gone through, newest first: its promotions, and what came to its first environment; needs the right to get histories
+    History(Past<PipelineKind>),
     #[command(flatten)]
     Change(ChangeAction<PipelineKind>),
 }
@@ -56,6 +58,21 @@ pub(crate) struct Listing {
     /// How to print it
     #[arg(short, long, value_enum, default_value = "table")]
     pub(crate) output: Format,
+}
+
+/// Whose past is shown, and how much of it.
+#[derive(Debug, Args)]
+pub(crate) struct Past<K: CommandKind> {
+    #[arg(help = format!("The {}, as {}", K::NAME, K::EXAMPLE))]
+    pub(crate) name: String,
+    /// No more than so many [default: all]
+    #[arg(long, value_name = "COUNT")]
+    pub(crate) limit: Option<usize>,
+    /// How to print it
+    #[arg(short, long, value_enum, default_value = "table")]
+    pub(crate) output: Format,
+    #[arg(skip)]
+    pub(crate) kind: PhantomData<K>,
 }
 
 /// What is done with objects of a kind, by a mark on each.
@@ -139,6 +156,8 @@ pub(crate) enum RepoAction {
         #[arg(long, value_parser = step)]
         step: Option<StepKind>,
     },
+    /// Show what a Repo has gone through, newest first: its runs; needs the right to get histories
+    History(Past<RepoKind>),
     #[command(flatten)]
     Change(ChangeAction<RepoKind>),
 }

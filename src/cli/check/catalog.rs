@@ -71,6 +71,7 @@ checks! {
     API_CLOCK: Cluster = "api-clock";
     CRD_PIPELINES: Cluster = "crd-pipelines";
     CRD_REPOS: Cluster = "crd-repos";
+    CRD_HISTORIES: Cluster = "crd-histories";
     CRD_VERSION: Cluster = "crd-version";
     CRD_CUSTOM: Cluster = "crd-custom";
     WATCHED_NAMESPACES: Cluster = "watched-namespaces";
@@ -94,6 +95,7 @@ checks! {
     RIGHT_PIPELINES: Rights = "right-pipelines";
     RIGHT_FREEZES: Rights = "right-freezes";
     RIGHT_REPOS: Rights = "right-repos";
+    RIGHT_HISTORIES: Rights = "right-histories";
     RIGHT_HOOKS: Rights = "right-hooks";
     SECRET_HOSTS: Rights = "secret-hosts";
     LEDGER_NAMESPACE: Ledger = "ledger-namespace";

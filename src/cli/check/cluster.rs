@@ -9,15 +9,15 @@ use serde_json::Value;
 
 use super::Options;
 use super::catalog::{
-    API_CLOCK, API_SERVER, API_VERSION, CALLER, CRD_CUSTOM, CRD_PIPELINES, CRD_REPOS, CRD_VERSION, Check,
-    RIGHT_DEPLOYMENTS, WATCHED_NAMESPACES,
+    API_CLOCK, API_SERVER, API_VERSION, CALLER, CRD_CUSTOM, CRD_HISTORIES, CRD_PIPELINES, CRD_REPOS, CRD_VERSION,
+    Check, RIGHT_DEPLOYMENTS, WATCHED_NAMESPACES,
 };
 use super::report::{Finding, Mark};
 use super::rights::{ARGO, Missing, Served};
 use crate::adapters::kubernetes::Clients;
-use crate::adapters::kubernetes::crd;
 use crate::adapters::kubernetes::objects::GROUP;
 use crate::adapters::kubernetes::reviews::{Reviews, Right, Whom};
+use crate::adapters::kubernetes::{crd, histories};
 use crate::config::{Config, Enabled, Namespaces};
 use apiserver::{Api, Collection, NAMESPACES, Resource, ServerSays};
 
@@ -178,14 +178,24 @@ pub async fn kinds(api: &Api, config: &Config) -> (Served, Vec<Finding>) {
     };
     let is_served = |plural: &str| kinds.iter().any(|kind| kind.plural == plural);
     let (pipelines, freezes) = (is_served("pipelines"), is_served("promotionfreezes"));
-    let served = Served { pipelines, freezes, repos: is_served("repos"), rollouts };
+    let (repos, histories) = (is_served("repos"), is_served("histories"));
+    let served = Served { pipelines, freezes, repos, histories, rollouts };
     let mut findings = Vec::new();
     findings.extend(installed(CRD_PIPELINES, "Pipelines", config.pipeline.enabled, served.pipelines));
     findings.extend(installed(CRD_REPOS, "Repos", config.repo.enabled, served.repos));
+    let keeps = served.pipelines && config.pipeline.enabled != Enabled::Off
+        || served.repos && config.repo.enabled != Enabled::Off;
+    if keeps && !served.histories {
+        let words = "the cluster does not have the kind History: only the ten entries of each status are kept";
+        findings.push(
+            CRD_HISTORIES.warning(words).hint("apply deploy/crds: allclear crds | kubectl apply --server-side -f -"),
+        );
+    }
     for (plural, ours, is_wanted) in [
         ("pipelines", crd::CRD, served.pipelines && config.pipeline.enabled != Enabled::Off),
         ("promotionfreezes", crd::freeze::CRD, served.freezes && config.pipeline.enabled != Enabled::Off),
         ("repos", crd::repo::CRD, served.repos && config.repo.enabled != Enabled::Off),
+        ("histories", histories::CRD, served.histories && keeps),
     ] {
         if is_wanted {
             findings.push(compared(api, plural, ours).await.of(plural));

@@ -10,8 +10,8 @@ use futures_util::future::join_all;
 
 use super::catalog::{
     Check, RIGHT_CUSTOM, RIGHT_DAEMON_SETS, RIGHT_DEPLOYMENTS, RIGHT_ENDPOINT_SLICES, RIGHT_EVENTS, RIGHT_FREEZES,
-    RIGHT_GATEWAYS, RIGHT_HOOKS, RIGHT_INGRESSES, RIGHT_LEASE, RIGHT_LEDGER, RIGHT_NAMESPACES, RIGHT_PIPELINES,
-    RIGHT_PODS, RIGHT_REPOS, RIGHT_ROLLOUTS, RIGHT_ROUTES, RIGHT_SERVICES, RIGHT_STATEFUL_SETS,
+    RIGHT_GATEWAYS, RIGHT_HISTORIES, RIGHT_HOOKS, RIGHT_INGRESSES, RIGHT_LEASE, RIGHT_LEDGER, RIGHT_NAMESPACES,
+    RIGHT_PIPELINES, RIGHT_PODS, RIGHT_REPOS, RIGHT_ROLLOUTS, RIGHT_ROUTES, RIGHT_SERVICES, RIGHT_STATEFUL_SETS,
 };
 use super::report::{Finding, Mark};
 use crate::adapters::kubernetes::objects::GROUP;
@@ -51,6 +51,7 @@ pub struct Served {
     pub pipelines: bool,
     pub freezes: bool,
     pub repos: bool,
+    pub histories: bool,
     pub rollouts: bool,
 }
 
@@ -127,6 +128,10 @@ pub fn needs(config: &Config, served: Served) -> Vec<Need> {
             needs.push(watched(RIGHT_HOOKS, GROUP, "repos", &["patch"]));
         }
     }
+    let keeps = on(config.pipeline.enabled, served.pipelines) || on(config.repo.enabled, served.repos);
+    if keeps && served.histories && !config.dry_run {
+        needs.push(watched(RIGHT_HISTORIES, GROUP, "histories", &["get", "create", "update"]));
+    }
     needs
 }
 
@@ -151,6 +156,9 @@ fn remedy(check: Check) -> &'static str {
         "right-custom" => {
             "give the account a ClusterRole with these verbs on the kind, as docs/how-it-decides.md shows, or take the kind out of \
              workloads.custom"
+        }
+        "right-histories" => {
+            "apply deploy/components/pipelines or repo: until then only the ten entries of each status are kept"
         }
         "right-repos" => "apply deploy/components/repo",
         "right-hooks" => "apply deploy/components/hooks",
@@ -205,6 +213,9 @@ impl Line {
                     .warning(format!("where Pipelines are followed, nothing is promoted: {reason}"))
                     .hint(remedy(check));
             }
+            if check.id == RIGHT_HISTORIES.id {
+                return check.warning(format!("no history is written: {reason}")).hint(remedy(check));
+            }
             return check.untried(format!("nothing is done with them: {reason}")).hint(remedy(check));
         }
         if !lacks.is_empty() {
@@ -224,7 +235,7 @@ pub fn optional(config: &Config) -> Vec<Check> {
     let pipelines = config.pipeline.enabled;
     let kinds = [(RIGHT_PIPELINES, pipelines), (RIGHT_FREEZES, pipelines), (RIGHT_REPOS, config.repo.enabled)];
     let left = kinds.into_iter().filter(|(_, enabled)| *enabled == Enabled::Auto).map(|(check, _)| check);
-    left.chain([RIGHT_STATEFUL_SETS, RIGHT_DAEMON_SETS, RIGHT_ROLLOUTS]).collect()
+    left.chain([RIGHT_HISTORIES, RIGHT_STATEFUL_SETS, RIGHT_DAEMON_SETS, RIGHT_ROLLOUTS]).collect()
 }
 
 /// Asks for each right, and makes one line of each check and namespace.

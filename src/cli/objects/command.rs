@@ -6,12 +6,13 @@ use std::process::ExitCode;
 use url::Url;
 
 use super::kind::ShownKind;
-use super::{About, Asked, Asker, Change, Which, Yes, approve, change, explain, list, logs};
+use super::{About, Asked, Asker, Change, Which, Yes, approve, change, explain, history, list, logs};
 use crate::adapters::clock::SystemClock;
 use crate::adapters::kubernetes::desk::Desk;
+use crate::adapters::kubernetes::histories::KubernetesHistories;
 use crate::adapters::kubernetes::objects::{PipelineKind, RepoKind};
 use crate::cli::answer::{Outcome, Output, invalid, print};
-use crate::cli::arguments::{ChangeAction, Global, Listing, PipelineAction, RepoAction};
+use crate::cli::arguments::{ChangeAction, Global, Listing, Past, PipelineAction, RepoAction};
 use crate::cli::command_kind::{IdOf, named};
 use crate::cli::connect::connected;
 use crate::cli::consent::Consent;
@@ -47,6 +48,7 @@ pub(in crate::cli) fn pipeline(caller: Caller, action: PipelineAction) -> ExitCo
         PipelineAction::Promote { name, environment, revision, overrides, yes } => {
             said(caller, &name, About::Chosen(Environment(environment), Revision(revision)), overrides, yes)
         }
+        PipelineAction::History(past) => told::<PipelineKind>(caller, past),
         PipelineAction::Change(action) => changed(caller, action),
     }
 }
@@ -81,6 +83,7 @@ pub(in crate::cli) fn repo(caller: Caller, action: RepoAction) -> ExitCode {
         RepoAction::Logs { name, step } => {
             of_one(caller, &name, Output::Table, async |desk, id| logs(desk, id, step).await)
         }
+        RepoAction::History(past) => told::<RepoKind>(caller, past),
         RepoAction::Change(action) => changed(caller, action),
     }
 }
@@ -88,6 +91,18 @@ pub(in crate::cli) fn repo(caller: Caller, action: RepoAction) -> ExitCode {
 fn listed<K: ShownKind>(caller: Caller, Listing { namespace, output }: Listing) -> ExitCode {
     let output = output.into();
     at_desk(caller, output, async |desk: &Desk<K>| list(desk, namespace.as_deref(), output).await)
+}
+
+/// What an object has gone through.
+fn told<K: ShownKind>((global, environment): Caller, past: Past<K>) -> ExitCode {
+    let Past { name, limit, output, .. } = past;
+    let (id, output) = match named::<K>(&name) {
+        Ok(id) => (id, Output::from(output)),
+        Err(error) => return print(&invalid(&error)),
+    };
+    connected(global, environment, output, async |config, clients| {
+        history(&K::desk(config, clients), &KubernetesHistories::new(clients), &id, limit, output).await
+    })
 }
 
 fn changed<K: ShownKind>(caller: Caller, action: ChangeAction<K>) -> ExitCode {

@@ -11,6 +11,7 @@ use crate::adapters::kubernetes::desk::{Desk, Found, Listing};
 use crate::cli::command_kind::{CommandKind, IdOf};
 use crate::config::Config;
 use kernel::id::ObjectId;
+use objects::history::Entry;
 use objects::kept::Answers;
 
 /// A kind that can be shown, and that asks.
@@ -36,6 +37,9 @@ pub trait ShownKind: CommandKind {
 
     /// What people have answered.
     fn answers(object: &Self::Object) -> &Answers;
+
+    /// What its status says of what has ended.
+    fn remembered(object: &Self::Object) -> Vec<Entry>;
 
     /// Why nothing new starts.
     fn suspended(view: &Self::View) -> Option<&str>;

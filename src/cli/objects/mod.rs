@@ -7,6 +7,7 @@
 mod approve;
 pub(super) mod command;
 mod error;
+mod history;
 mod kind;
 mod look;
 mod mark;
@@ -16,6 +17,7 @@ mod words;
 
 pub use approve::{Question, Yes, approve, question};
 pub use error::Error;
+pub use history::history;
 pub use look::{Asked, explain, list};
 pub use mark::{Change, Which, change};
 pub use pipeline::About;

@@ -4,18 +4,21 @@ use std::fmt;
 
 use super::error::Error;
 use super::kind::{Open, ShownKind};
-use super::words::{approved, approved_by, at, condition, said};
+use super::words::{approved, approved_by, at, condition, earlier, said};
 use crate::adapters::kubernetes::Clients;
 use crate::adapters::kubernetes::desk::{Desk, PROMOTE};
 use crate::adapters::kubernetes::objects::PipelineKind;
 use crate::app;
+use crate::cli::command_kind::CommandKind;
 use crate::cli::read::pipeline_lines::{brief, row};
 use crate::config::Config;
 use crate::looking::page::{Page, time};
 use kernel::id::{Environment, ObjectId, PipelineId, Revision};
 use kernel::text::visible;
+use objects::history::Entry;
 use objects::kept::Answers;
 use objects::pipeline::choosing::{Choosing, choosing, nothing_untaken};
+use objects::pipeline::past::remembered;
 use objects::pipeline::spec::Object;
 use objects::pipeline::view::{EndedView, EnvironmentView, PromotionView, QuestionView, TargetView, View, view};
 
@@ -52,6 +55,10 @@ impl ShownKind for PipelineKind {
         &object.answers
     }
 
+    fn remembered(object: &Object) -> Vec<Entry> {
+        remembered(&object.status)
+    }
+
     fn suspended(view: &View) -> Option<&str> {
         view.suspended.as_deref()
     }
@@ -84,7 +91,8 @@ impl ShownKind for PipelineKind {
             writeln!(page.f)?;
         }
         page.part("Passed over", passed_over.iter().map(|name| format!("{name}: it has no target")))?;
-        page.part("History", history.iter().map(ended))
+        let earlier = earlier(Self::COMMAND, &id.display_name(), history.len());
+        page.part("History", history.iter().map(ended).chain(earlier))
     }
 
     fn open(object: &Object, asker: &About) -> Result<Open, Error> {

@@ -4,20 +4,23 @@ use std::fmt;
 
 use super::error::Error;
 use super::kind::{Open, ShownKind, one};
-use super::words::{approved, approved_by, at, condition, ended, said};
+use super::words::{approved, approved_by, at, condition, earlier, ended, said};
 use crate::adapters::kubernetes::Clients;
 use crate::adapters::kubernetes::crd::repo::Installation;
 use crate::adapters::kubernetes::desk::Desk;
 use crate::adapters::kubernetes::objects::RepoKind;
 use crate::cli::answer::{Outcome, done, refused};
+use crate::cli::command_kind::CommandKind;
 use crate::cli::read::repo_lines::{held, row};
 use crate::config::Config;
 use crate::looking::page::{Page, time};
 use kernel::id::{CommitId, ObjectId, RepoId};
 use kernel::text::visible;
+use objects::history::Entry;
 use objects::kept::Answers;
 use objects::repo::held::held_for;
 use objects::repo::job::{StepKind, logs as command};
+use objects::repo::past::remembered;
 use objects::repo::spec::Object;
 use objects::repo::view::{EndedView, QuestionView, RunView, UNLOCK, View, own_step, view};
 
@@ -58,6 +61,10 @@ impl ShownKind for RepoKind {
         &object.answers
     }
 
+    fn remembered(object: &Object) -> Vec<Entry> {
+        remembered(&object.status)
+    }
+
     fn suspended(view: &View) -> Option<&str> {
         view.held.suspended.as_deref()
     }
@@ -91,7 +98,8 @@ impl ShownKind for RepoKind {
             }),
         )?;
         page.part("Conditions", view.conditions.iter().map(condition))?;
-        page.part("History", view.history.iter().map(past))
+        let earlier = earlier(Self::COMMAND, &view.id.display_name(), view.history.len());
+        page.part("History", view.history.iter().map(past).chain(earlier))
     }
 
     fn open(object: &Object, asker: &Asker) -> Result<Open, Error> {

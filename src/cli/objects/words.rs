@@ -1,7 +1,7 @@
 //! Words that the pages of all kinds have in common.
 
 use crate::looking::page::time;
-use objects::status::ConditionView;
+use objects::status::{ConditionView, HISTORY_MAX};
 
 /// `Ready, Applied since …: …`.
 pub(super) fn condition(one: &ConditionView) -> String {
@@ -17,6 +17,11 @@ pub(super) fn condition(one: &ConditionView) -> String {
 pub(super) fn approved((by, at_ms): &(String, i64)) -> String {
     let by = if by.is_empty() { "a person who gave no name" } else { by };
     format!("approved by {by}, {}", time(*at_ms))
+}
+
+/// Where those are that a list of so many has forgotten.
+pub(super) fn earlier(command: &str, name: &str, count: usize) -> Option<String> {
+    (count >= HISTORY_MAX).then(|| format!("`allclear {command} history {name}` has earlier ones"))
 }
 
 /// Who had said yes to what ended.

@@ -48,6 +48,8 @@ pub enum Kind {
     Repo,
     /// In no namespace, and without a status.
     PromotionFreeze,
+    /// Without a status.
+    History,
     /// Of no controller here: its status and its pods are the test's.
     CloneSet,
 }
@@ -93,7 +95,7 @@ pub struct Description {
 pub const GATEWAY_GROUP: &str = "gateway.networking.k8s.io";
 const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
 
-static ROWS: [(Kind, Description); 34] = [
+static ROWS: [(Kind, Description); 35] = [
     (Kind::Namespace, Description { namespaced: false, ..row("", "Namespace", "namespaces").status().short(&["ns"]) }),
     (Kind::Pod, row("", "Pod", "pods").status().short(&["po"])),
     (Kind::Service, row("", "Service", "services").status().short(&["svc"])),
@@ -155,6 +157,7 @@ static ROWS: [(Kind, Description); 34] = [
             ..custom("allclear.dev", "v1alpha1", "PromotionFreeze", "promotionfreezes").short(&["pfreeze"])
         },
     ),
+    (Kind::History, Description { status: false, ..custom("allclear.dev", "v1alpha1", "History", "histories") }),
     (Kind::CloneSet, custom("apps.kruise.io", "v1alpha1", "CloneSet", "clonesets")),
 ];
 

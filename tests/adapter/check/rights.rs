@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-const BOTH: Served = Served { pipelines: true, freezes: true, repos: true, rollouts: true };
+const BOTH: Served = Served { pipelines: true, freezes: true, repos: true, histories: true, rollouts: true };
 
 #[tokio::test]
 async fn each_right_that_is_missing_is_named_by_its_check() {
@@ -29,6 +29,7 @@ async fn each_right_that_is_missing_is_named_by_its_check() {
         ("right-lease", "get", "coordination.k8s.io", "leases"),
         ("right-pipelines", "update", "allclear.dev", "pipelines/status"),
         ("right-freezes", "list", "allclear.dev", "promotionfreezes"),
+        ("right-histories", "create", "allclear.dev", "histories"),
         ("right-repos", "watch", "allclear.dev", "repos"),
         ("right-hooks", "patch", "allclear.dev", "repos"),
     ] {

@@ -69,7 +69,7 @@ impl World {
     /// What every kind needs, with these objects.
     pub fn kind_ports<K: OwnKind>(&self, objects: Arc<dyn Objects<Object<K>>>) -> KindPorts<K> {
         let (calendar, verdicts) = (Arc::new(self.clone()), Arc::new(self.clone()));
-        KindPorts { objects: vec![objects], calendar, verdicts, required: false }
+        KindPorts { objects: vec![objects], calendar, verdicts, histories: Arc::new(self.clone()), required: false }
     }
 }
 

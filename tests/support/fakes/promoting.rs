@@ -13,6 +13,8 @@ use objects::apps::app::{AppKind, ClusterKey, LeafId, LeafKind, Look, Present, T
 use objects::apps::leaf::{Collection, News};
 use objects::asked::Opening;
 use objects::gates::{Freeze, Window};
+use objects::history::Entry;
+use objects::history::figures::Figure;
 use objects::kept::Answers;
 use objects::pipeline::Pipeline;
 use objects::pipeline::freezes::PromotionFreeze;
@@ -21,7 +23,7 @@ use objects::pipeline::proposal::{Order, Proposed, Request, RequestState};
 use objects::pipeline::spec::{Advance, EnvironmentSpec, Gates, Object, PromotionSpec, Purged, Spec, Strategy};
 use objects::pipeline::status::{Phase, Status};
 use objects::ports::pipeline::{Edges, Forge, FreezeBook, Leaf, Leaves, Link, Promoting, Renewals};
-use objects::ports::{Asking, Calendar, Unanswered, Verdicts};
+use objects::ports::{Asking, Calendar, Histories, Owner, Unanswered, Verdicts};
 use purge::ports::{Flow, PortError};
 use tokio::sync::mpsc;
 
@@ -303,6 +305,13 @@ impl Forge for World {
             }
         }
         if lost { Err(failed("forge.withdraw")) } else { Ok(()) }
+    }
+}
+
+#[async_trait]
+impl Histories for World {
+    async fn keep(&self, _: &Owner, _: &[Entry], _: &[Entry]) -> Result<Vec<Figure>, PortError> {
+        Ok(Vec::new())
     }
 }
 

@@ -6,6 +6,7 @@
 //! columns, and the status that a new object has.
 
 mod freezes;
+mod histories;
 mod nonsense;
 mod repos;
 pub mod stored;
@@ -247,6 +248,7 @@ fn the_crds_that_are_shipped_are_those_of_the_types() {
     assert!(yaml(&own()) == CRD, "deploy/crds/pipelines.yaml is {REMADE}");
     assert!(yaml(&weave()) == CRD_WEAVE, "deploy/crds/pipelines-weave.yaml is {REMADE}");
     assert!(yaml(&freezes::own()) == freeze::CRD, "deploy/crds/promotionfreezes.yaml is {REMADE}");
+    assert!(yaml(&histories::own()) == super::super::histories::CRD, "deploy/crds/histories.yaml is {REMADE}");
     assert!(yaml(&repos::own()) == repo::CRD, "deploy/crds/repos.yaml is {REMADE}");
 }
 
@@ -257,6 +259,7 @@ fn make_the_crds() {
     std::fs::write(format!("{to}pipelines.yaml"), yaml(&own())).unwrap();
     std::fs::write(format!("{to}pipelines-weave.yaml"), yaml(&weave())).unwrap();
     std::fs::write(format!("{to}promotionfreezes.yaml"), yaml(&freezes::own())).unwrap();
+    std::fs::write(format!("{to}histories.yaml"), yaml(&histories::own())).unwrap();
     std::fs::write(format!("{to}repos.yaml"), yaml(&repos::own())).unwrap();
 }
 
@@ -287,8 +290,8 @@ fn the_crds_are_structural() {
         "x-kubernetes-preserve-unknown-fields",
         "nullable",
     ];
-    for mut crd in [own(), weave(), repos::own(), freezes::own()] {
-        for place in [SPEC, STATUS] {
+    for mut crd in [own(), weave(), repos::own(), freezes::own(), histories::own()] {
+        for place in [SPEC, STATUS, histories::ENTRIES] {
             let Some(schema) = crd.pointer_mut(place) else { continue };
             each(schema, "", &mut |name, fields| {
                 let unknown: Vec<&String> = fields.keys().filter(|key| !KNOWN.contains(&key.as_str())).collect();

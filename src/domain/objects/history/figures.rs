@@ -1,4 +1,4 @@
-//! The four figures of DORA, as far as a history shows them (<https://dora.dev/guides/dora-metrics/>).
+//! The four figures of DORA, as far as a history shows them (<https://dora.dev/guides/dora-metrics-four-keys/>).
 //!
 //! ```text
 //! deployment   an environment got another revision, or was to get it and that failed; not what goes back

@@ -21,13 +21,18 @@ pub const RARELY: Duration = Duration::from_hours(1);
 /// What is owed to the history of one object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Keeping {
+    /// The UID of the object: another one has another history.
+    of: String,
     owed: Vec<Entry>,
     call: Call,
 }
 
 impl Keeping {
-    /// These have happened. No more is owed than a history holds.
-    pub fn owe(&mut self, news: &[Entry]) {
+    /// These have happened to the object of this UID. No more is owed than a history holds.
+    pub fn owe(&mut self, of: &str, news: &[Entry]) {
+        if self.of != of {
+            *self = Self { of: of.to_owned(), ..Self::default() };
+        }
         self.owed = joined(&self.owed, news);
     }
 
@@ -47,11 +52,11 @@ impl Keeping {
     }
 
     /// They are not, or it is not known, for this reason; `lasting` if only a person can mend it. Returns true the first time in a row.
-    pub fn failed(&mut self, now: Timestamp, of: &str, lasting: bool, why: &str) -> bool {
+    pub fn failed(&mut self, now: Timestamp, lasting: bool, why: &str) -> bool {
         let is_first = !self.call.is_failing();
-        let again = retry::SERVICE.from(now, of);
+        let again = retry::SERVICE.from(now, &self.of);
         // Not all of a cluster in one second.
-        let rarely = RARELY + retry::SERVICE.delay(32, of);
+        let rarely = RARELY + retry::SERVICE.delay(32, &self.of);
         self.call.failed(|failures| if lasting { now.after(rarely) } else { again(failures) }, why);
         is_first
     }

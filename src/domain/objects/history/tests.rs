@@ -10,14 +10,7 @@ use kernel::machine::Timestamp;
 
 fn entry(environment: &str, seq: u64, revision: &str, outcome: &str, at_ms: i64) -> Entry {
     let environment = Some(environment.to_owned()).filter(|name| !name.is_empty());
-    Entry {
-        environment,
-        seq,
-        revision: revision.to_owned(),
-        outcome: outcome.to_owned(),
-        at_ms,
-        ..Entry::default()
-    }
+    Entry { environment, seq, revision: revision.to_owned(), outcome: outcome.to_owned(), at_ms, ..Entry::default() }
 }
 
 /// `prod 3 1.2 Completed`, or an arrival in `dev`, at so many milliseconds.
@@ -155,8 +148,7 @@ fn a_deployment_is_counted_once_with_its_lead_time() {
 
 #[test]
 fn the_lead_time_begins_with_the_last_arrival() {
-    let lines =
-        [("dev 0 a Arrived", 1), ("dev 0 b Arrived", 2), ("dev 0 a Arrived", 50), ("prod 1 a Completed", 60)];
+    let lines = [("dev 0 a Arrived", 1), ("dev 0 b Arrived", 2), ("dev 0 a Arrived", 50), ("prod 1 a Completed", 60)];
     assert_eq!(figures_of(&lines), [(3, What::Deployed), (3, What::LeadTime(10))]);
 }
 
@@ -221,18 +213,13 @@ fn going_back_by_a_choice_recovers_from_when_it_was_started() {
 
 #[test]
 fn of_a_repo_the_same_commit_again_is_no_other_deployment() {
-    let mut all = told(&[(" 1 a Succeeded", 100), (" 2 a Succeeded", 200), (" 3 b Failed", 300), (" 4 b Succeeded", 500)]);
+    let mut all =
+        told(&[(" 1 a Succeeded", 100), (" 2 a Succeeded", 200), (" 3 b Failed", 300), (" 4 b Succeeded", 500)]);
     all.iter_mut().for_each(|one| one.seen_ms = Some(one.at_ms - 40));
     let grown = grown(&[], &[], &all).unwrap();
     let what: Vec<What> = grown.figures.iter().map(|figure| figure.what).collect();
-    let expected = [
-        What::Deployed,
-        What::LeadTime(40),
-        What::Deployed,
-        What::Failed,
-        What::LeadTime(40),
-        What::Recovered(200),
-    ];
+    let expected =
+        [What::Deployed, What::LeadTime(40), What::Deployed, What::Failed, What::LeadTime(40), What::Recovered(200)];
     assert_eq!(what, expected);
     assert!(grown.figures.iter().all(|figure| figure.environment.is_none()));
 }
@@ -255,32 +242,40 @@ fn what_is_owed_is_written_once_and_what_comes_meanwhile_after_it() {
     let mut keeping = Keeping::default();
     assert_eq!((keeping.begin(at(0)), keeping.deadline()), (None, None), "nothing at rest");
     let (one, other) = (told(&[("prod 1 a Completed", 1)]), told(&[("prod 2 b Completed", 2)]));
-    keeping.owe(&one);
+    keeping.owe("uid", &one);
     assert_eq!(keeping.begin(at(1)), Some(one.clone()));
-    keeping.owe(&other);
+    keeping.owe("uid", &other);
     assert_eq!(keeping.begin(at(1)), None, "one call at a time");
     keeping.kept(&one);
     assert_eq!(keeping.begin(at(2)), Some(other.clone()));
     keeping.kept(&other);
-    assert_eq!(keeping, Keeping::default());
+    assert_eq!((keeping.begin(at(9)), keeping.deadline()), (None, None));
+}
+
+#[test]
+fn another_object_of_the_name_owes_nothing_of_the_earlier_one() {
+    let mut keeping = Keeping::default();
+    keeping.owe("uid", &told(&[("prod 1 a Completed", 1)]));
+    keeping.owe("other", &told(&[("prod 1 b Completed", 2)]));
+    assert_eq!(keeping.begin(at(0)), Some(told(&[("prod 1 b Completed", 2)])));
 }
 
 #[test]
 fn what_fails_is_owed_until_it_is_kept_and_rarely_where_a_person_must_act() {
     let mut keeping = Keeping::default();
     let one = told(&[("prod 1 a Completed", 1)]);
-    keeping.owe(&one);
+    keeping.owe("uid", &one);
     keeping.begin(at(0)).unwrap();
-    assert!(keeping.failed(at(0), "uid", false, "no route"));
+    assert!(keeping.failed(at(0), false, "no route"));
     let soon = keeping.deadline().unwrap();
     assert!(at(0) < soon && soon < at(60), "{soon:?}");
     assert_eq!(keeping.begin(at(0)), None);
     keeping.begin(at(60)).unwrap();
-    assert!(!keeping.failed(at(60), "uid", true, "no such kind"), "said once");
+    assert!(!keeping.failed(at(60), true, "no such kind"), "said once");
     let rarely = keeping.deadline().unwrap();
     assert!(rarely >= at(60).after(RARELY) && rarely <= at(120).after(RARELY + Duration::from_secs(1)), "{rarely:?}");
     // What happens meanwhile waits with it.
-    keeping.owe(&told(&[("prod 2 b Completed", 2)]));
+    keeping.owe("uid", &told(&[("prod 2 b Completed", 2)]));
     assert_eq!(keeping.begin(at(61)), None);
     assert_eq!(keeping.begin(rarely).map(|all| all.len()), Some(2));
 }

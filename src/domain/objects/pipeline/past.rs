@@ -42,12 +42,7 @@ pub fn news(written: &Object, before: &Status, at_ms: i64) -> Vec<Entry> {
 
 /// What did not hold, where an environment begins to go back from it. One that cannot go back by itself is not watched for that: a
 /// promotion may take long because nobody has deployed it.
-fn failed(
-    name: &Environment,
-    was: Option<&EnvironmentStatus>,
-    is: &EnvironmentStatus,
-    at_ms: i64,
-) -> Option<Entry> {
+fn failed(name: &Environment, was: Option<&EnvironmentStatus>, is: &EnvironmentStatus, at_ms: i64) -> Option<Entry> {
     let back = is.open().filter(|open| was.is_none_or(|was| was.seq != open.seq))?;
     let (cause, bad) = back.rollback.zip(back.from.as_ref())?;
     let watched = [Some(is), was].into_iter().flatten().find_map(|one| one.watch.as_ref());

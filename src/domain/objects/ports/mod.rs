@@ -11,6 +11,8 @@ use async_trait::async_trait;
 
 use crate::asked::Opening;
 use crate::gates::{Freeze, VerdictSource, Window};
+use crate::history::Entry;
+use crate::history::figures::Figure;
 use crate::kept::{Kept, Object, ObjectSight, OwnKind, Written};
 use kernel::answer::{Flow, PortError};
 use kernel::id::{Environment, Revision, Subject};
@@ -24,6 +26,7 @@ pub struct KindPorts<K: OwnKind> {
     pub objects: Vec<Arc<dyn Objects<Object<K>>>>,
     pub calendar: Arc<dyn Calendar>,
     pub verdicts: Arc<dyn Verdicts>,
+    pub histories: Arc<dyn Histories>,
     /// The kind must be there: that it is not is a trouble, not a cluster without it.
     pub required: bool,
 }
@@ -65,6 +68,28 @@ pub trait Objects<T: Kept>: Send + Sync {
     /// # Errors
     /// In words. The status may have been written nevertheless.
     async fn write(&self, object: &T) -> Result<Written<T>, PortError>;
+}
+
+/// Names an object whose history is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Owner {
+    pub group: String,
+    /// `Pipeline` or `Repo`.
+    pub kind: &'static str,
+    pub namespace: String,
+    pub name: String,
+    /// `metadata.uid`: another object of the name has another history.
+    pub uid: String,
+}
+
+/// The histories of objects of ours, each in an object of its own.
+#[async_trait]
+pub trait Histories: Send + Sync {
+    /// Adds to a history what it does not have ([`grown`](crate::history::grown)), once, whoever else writes. What that amounts to, if it was written.
+    ///
+    /// # Errors
+    /// In words; lasting where the cluster does not have the kind, denied where we have no right to it.
+    async fn keep(&self, of: &Owner, remembered: &[Entry], news: &[Entry]) -> Result<Vec<Figure>, PortError>;
 }
 
 /// Secrets of this cluster, read by name on each use, never cached.
