@@ -36,9 +36,9 @@ use clap::{CommandFactory, FromArgMatches};
 
 use crate::adapters::clock::SystemClock;
 use crate::adapters::kubernetes::connect;
+use crate::adapters::kubernetes::crd;
 use crate::adapters::kubernetes::hand::Hand;
 use crate::adapters::kubernetes::objects::{PipelineKind, RepoKind};
-use crate::adapters::kubernetes::{crd, histories};
 use crate::app::by_hand::ByHand;
 use crate::app::{self, Overrides};
 use crate::cli::answer::{Output, done, failed, invalid, print, progress};
@@ -123,9 +123,9 @@ pub fn main(cli: Cli, environment: BTreeMap<String, String>) -> ExitCode {
         Command::Crds { kind, weave } => {
             let all = match (kind, weave) {
                 (_, true) => vec![crd::CRD_WEAVE],
-                (Some(OwnKind::Pipeline), false) => vec![histories::CRD, crd::CRD, crd::freeze::CRD],
-                (Some(OwnKind::Repo), false) => vec![histories::CRD, crd::repo::CRD],
-                (None, false) => vec![histories::CRD, crd::CRD, crd::freeze::CRD, crd::repo::CRD],
+                (Some(OwnKind::Pipeline), false) => vec![crd::CRD_HISTORIES, crd::CRD, crd::freeze::CRD],
+                (Some(OwnKind::Repo), false) => vec![crd::CRD_HISTORIES, crd::repo::CRD],
+                (None, false) => vec![crd::CRD_HISTORIES, crd::CRD, crd::freeze::CRD, crd::repo::CRD],
             };
             print(&done(all.join("---\n")))
         }

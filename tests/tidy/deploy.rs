@@ -1,9 +1,12 @@
 //! What deploy/ asks of a cluster and of an AWS account: the least that works, each with a reason.
 
+mod rights;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
+use self::rights::MORE_RIGHTS;
 use crate::none;
 use crate::source::{file, files, rust};
 
@@ -98,83 +101,6 @@ fn roles_of_the_base_can_be_applied_each_by_itself() {
         }
     }
 }
-
-/// Each right with its verbs.
-type Rights = &'static [(&'static str, &'static str)];
-
-/// The rights that components, the overlay of the older group and a leaf give, each for itself, by the file of the role. The base names
-/// no Secrets; Secrets are named one by one.
-const MORE_RIGHTS: [(&str, &str, Rights); 11] = [
-    ("components/apps", "ClusterRole", &APPS),
-    (
-        "components/approvals-by-hand",
-        "ClusterRole",
-        &[
-            ("allclear.dev/pipelines", "approve get list patch watch"),
-            ("pipelines.weave.works/pipelines", "approve get list patch watch"),
-        ],
-    ),
-    ("components/gitopsclusters", "ClusterRole", &[("gitops.weave.works/gitopsclusters", "get list watch")]),
-    (
-        "components/hooks",
-        "ClusterRole",
-        &[
-            ("allclear.dev/pipelines", "patch"),
-            ("allclear.dev/repos", "patch"),
-            ("pipelines.weave.works/pipelines", "patch"),
-        ],
-    ),
-    (
-        "components/pipelines",
-        "ClusterRole",
-        &[
-            ("allclear.dev/histories", "create get update"),
-            ("allclear.dev/pipelines", "get list watch"),
-            ("allclear.dev/pipelines/status", "update"),
-            ("allclear.dev/promotionfreezes", "get list watch"),
-        ],
-    ),
-    (
-        "components/repo",
-        "ClusterRole",
-        &[
-            ("allclear.dev/histories", "create get update"),
-            ("allclear.dev/repos", "get list watch"),
-            ("allclear.dev/repos/status", "update"),
-        ],
-    ),
-    ("components/repo-approvals", "ClusterRole", &[("allclear.dev/repos", "approve get list patch watch")]),
-    (
-        "components/repo-namespace",
-        "Role",
-        &[("/pods", "get list watch"), ("/secrets/git", "get"), ("batch/jobs", "create delete get list patch watch")],
-    ),
-    ("components/secrets", "Role", &[("/secrets/eu-1", "get list watch"), ("/secrets/forge", "get list watch")]),
-    (
-        "overlays/weave",
-        "ClusterRole",
-        &[("pipelines.weave.works/pipelines", "get list watch"), ("pipelines.weave.works/pipelines/status", "update")],
-    ),
-    ("leaf", "ClusterRole", &LEAF),
-];
-
-/// Kinds of apps beside the Deployments of the base.
-const APPS: [(&str, &str); 7] = [
-    ("apps/daemonsets", "get list watch"),
-    ("apps/statefulsets", "get list watch"),
-    ("argoproj.io/applications", "get list watch"),
-    ("argoproj.io/rollouts", "get list watch"),
-    ("helm.toolkit.fluxcd.io/helmreleases", "get list watch"),
-    ("infra.contrib.fluxcd.io/terraforms", "get list watch"),
-    ("kustomize.toolkit.fluxcd.io/kustomizations", "get list watch"),
-];
-
-/// In another cluster: the same, and Deployments. No verb that writes.
-const LEAF: [(&str, &str); 8] = {
-    let [daemonsets, statefulsets, applications, rollouts, releases, terraforms, kustomizations] = APPS;
-    let deployments = ("apps/deployments", "get list watch");
-    [daemonsets, deployments, statefulsets, applications, rollouts, releases, terraforms, kustomizations]
-};
 
 #[test]
 fn a_component_gives_what_it_is_for_and_a_leaf_is_only_read() {

@@ -66,7 +66,8 @@ impl<T: Tended> ObjectActor<T> {
                 let lasting = error.denied || error.retry == Retry::Never;
                 let now = self.env.ports.clock.now();
                 if self.keeping.failed(now, lasting, &error.to_string()) {
-                    tracing::warn!(object = %self.id(), %error, "could not write the history of a {}; its status keeps ten entries", T::NAME);
+                    let object = self.id();
+                    tracing::warn!(%object, %error, "could not write the history of a {}; its status keeps ten entries", T::NAME);
                 }
                 if let Some(at) = self.keeping.deadline() {
                     ctx.run_later(at.since(now) + MARGIN, |actor: &mut Self, ctx| actor.keep_history(ctx));

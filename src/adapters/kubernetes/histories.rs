@@ -15,9 +15,6 @@ use objects::history::{Entry, grown};
 use objects::ports::{Histories, Owner};
 use purge::ports::PortError;
 
-/// The CRD, for `kubectl apply -f`.
-pub const CRD: &str = include_str!("../../../deploy/crds/histories.yaml");
-
 /// What a cluster lacks that does not have the kind.
 pub const ABSENT: &str = "this cluster does not have the kind History; `allclear crds | kubectl apply -f -` adds it";
 

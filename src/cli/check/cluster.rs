@@ -15,9 +15,9 @@ use super::catalog::{
 use super::report::{Finding, Mark};
 use super::rights::{ARGO, Missing, Served};
 use crate::adapters::kubernetes::Clients;
+use crate::adapters::kubernetes::crd;
 use crate::adapters::kubernetes::objects::GROUP;
 use crate::adapters::kubernetes::reviews::{Reviews, Right, Whom};
-use crate::adapters::kubernetes::{crd, histories};
 use crate::config::{Config, Enabled, Namespaces};
 use apiserver::{Api, Collection, NAMESPACES, Resource, ServerSays};
 
@@ -195,7 +195,7 @@ pub async fn kinds(api: &Api, config: &Config) -> (Served, Vec<Finding>) {
         ("pipelines", crd::CRD, served.pipelines && config.pipeline.enabled != Enabled::Off),
         ("promotionfreezes", crd::freeze::CRD, served.freezes && config.pipeline.enabled != Enabled::Off),
         ("repos", crd::repo::CRD, served.repos && config.repo.enabled != Enabled::Off),
-        ("histories", histories::CRD, served.histories && keeps),
+        ("histories", crd::CRD_HISTORIES, served.histories && keeps),
     ] {
         if is_wanted {
             findings.push(compared(api, plural, ours).await.of(plural));

@@ -25,5 +25,8 @@ pub const CRD: &str = include_str!("../../../../deploy/crds/pipelines.yaml");
 /// status of a stored object impossible to write.
 pub const CRD_WEAVE: &str = include_str!("../../../../deploy/crds/pipelines-weave.yaml");
 
+/// The CRD of histories, whose entries stand in them as the domain writes them.
+pub const CRD_HISTORIES: &str = include_str!("../../../../deploy/crds/histories.yaml");
+
 #[cfg(test)]
 mod tests;

@@ -17,7 +17,7 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
 use super::raw_spec::PipelineSpec;
-use super::{CRD, CRD_WEAVE, freeze, repo};
+use super::{CRD, CRD_HISTORIES, CRD_WEAVE, freeze, repo};
 
 const SPEC: &str = "/spec/versions/0/schema/openAPIV3Schema/properties/spec";
 const STATUS: &str = "/spec/versions/0/schema/openAPIV3Schema/properties/status";
@@ -248,7 +248,7 @@ fn the_crds_that_are_shipped_are_those_of_the_types() {
     assert!(yaml(&own()) == CRD, "deploy/crds/pipelines.yaml is {REMADE}");
     assert!(yaml(&weave()) == CRD_WEAVE, "deploy/crds/pipelines-weave.yaml is {REMADE}");
     assert!(yaml(&freezes::own()) == freeze::CRD, "deploy/crds/promotionfreezes.yaml is {REMADE}");
-    assert!(yaml(&histories::own()) == super::super::histories::CRD, "deploy/crds/histories.yaml is {REMADE}");
+    assert!(yaml(&histories::own()) == CRD_HISTORIES, "deploy/crds/histories.yaml is {REMADE}");
     assert!(yaml(&repos::own()) == repo::CRD, "deploy/crds/repos.yaml is {REMADE}");
 }
 

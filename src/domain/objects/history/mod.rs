@@ -69,7 +69,7 @@ pub struct Entry {
     pub cause: Option<String>,
     /// Commits that were not run, because this one came after them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[cfg_attr(feature = "schema", schemars(length(max = crate::repo::status::SKIPPED_MAX)))]
+    #[cfg_attr(feature = "schema", schemars(length(max = 20)))]
     pub skipped: Vec<String>,
 }
 
