@@ -61,8 +61,6 @@ const WEAVE: &str = "pipelines.weave.works";
 
 /// Everything the configured features need.
 pub fn needs(config: &Config, served: Served) -> Vec<Need> {
-    let watched =
-        |check, group, resource, verbs| Need { check, group, resource, name: None, verbs, place: Place::Watched };
     let routes: &'static [&'static str] = if config.site.follow_traffic { &["list", "watch"] } else { &["list"] };
     let mut needs = vec![
         watched(RIGHT_DEPLOYMENTS, "apps", "deployments", &["get", "list", "watch"]),
@@ -104,6 +102,18 @@ pub fn needs(config: &Config, served: Served) -> Vec<Need> {
             needs.push(own(RIGHT_LEASE, group, "leases", None, &["create"]));
         }
     }
+    needs.extend(own_kinds(config, served));
+    needs
+}
+
+/// A right to a kind wherever its objects are watched.
+const fn watched(check: Check, group: &'static str, resource: &'static str, verbs: &'static [&'static str]) -> Need {
+    Need { check, group, resource, name: None, verbs, place: Place::Watched }
+}
+
+/// What our own kinds need, as far as they are followed.
+fn own_kinds(config: &Config, served: Served) -> Vec<Need> {
+    let mut needs = Vec::new();
     let on = |enabled, served| match enabled {
         Enabled::Off => false,
         Enabled::On => true,
