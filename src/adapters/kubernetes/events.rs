@@ -225,6 +225,7 @@ const fn action(kind: Kind) -> &'static str {
         Kind::RunWaiting
         | Kind::RunStarted
         | Kind::RunCompleted
+        | Kind::RunPlanned
         | Kind::RunFailed
         | Kind::RunStalled
         | Kind::RunSuperseded => "Run",

@@ -126,6 +126,8 @@ kinds! {
     RunStarted = "run.started", Info, 31, Member;
     /// A commit was applied, or there was nothing to apply.
     RunCompleted = "run.completed", Info, 33, Member;
+    /// A commit was planned, which is all that its Repo does.
+    RunPlanned = "run.planned", Info, 36, Member;
     /// A run failed, or its Job is gone.
     RunFailed = "run.failed", Warn, 29, Member;
     /// A run waits for longer than its Repo allows.
@@ -392,6 +394,7 @@ mod tests {
             Kind::RunWaiting => Severity::Info,
             Kind::RunStarted => Severity::Info,
             Kind::RunCompleted => Severity::Info,
+            Kind::RunPlanned => Severity::Info,
             Kind::RunSuperseded => Severity::Info,
             Kind::RepoInSync => Severity::Info,
         }
@@ -406,7 +409,7 @@ mod tests {
         let as_severe = |severity| Kind::ALL.into_iter().filter(|kind| kind.severity() == severity).count();
         assert_eq!(
             [Severity::Error, Severity::Warn, Severity::Info].map(as_severe),
-            [7, 11, 18],
+            [7, 11, 19],
             "a kind is not in ALL"
         );
     }

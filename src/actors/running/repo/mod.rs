@@ -55,7 +55,7 @@ impl RepoActor {
         let durable = self.shell.machine().durable();
         self.extra.drift.set(durable.drift_state().into_iter());
         let run = durable.run.as_ref();
-        self.extra.open.set(run.filter(|run| run.phase.is_open()).map(|run| run.phase.name()).into_iter());
+        self.extra.open.set(run.filter(|run| run.is_open()).map(|run| run.phase.name()).into_iter());
         if let Some(attempt) = change.and_then(|(before, written)| ended(before, written)) {
             self.env.metrics.runs.ended(&attempt);
         }

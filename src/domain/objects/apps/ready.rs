@@ -6,6 +6,7 @@
 //! | HelmRelease | `Ready`, not suspended, its newest release is deployed | that one's chart version; before v2 `lastAppliedRevision` |
 //! | Kustomization, Terraform | `Ready`, not suspended | `lastAppliedRevision`; from an OCI artifact `lastAppliedOriginRevision` |
 //! | Argo CD Application | Synced, Healthy, its last operation succeeded, none runs, compared with the source of its spec; twice | `sync.revision`, or all of `sync.revisions` |
+//! | Repo | `Ready`, and not because it only plans | as any other |
 //! | any other | condition `Ready`, or what `readyAt` names is `readyValue`; twice where it does not say what it has acted on | what `revisionAt` names |
 //!
 //! `readyAt` and `revisionAt` overrule the rules of the kinds above, too. Twice: an Application's health lags behind its sync
@@ -34,6 +35,9 @@ const ORIGIN: &str = "/status/lastAppliedOriginRevision";
 
 /// Longest text that is repeated from where people point: what is there was not written to be shown.
 const POINTED_BYTES_MAX: usize = 256;
+
+/// The reason of `Ready` where the wanted commit of a Repo is planned, which is all that is wanted of it.
+pub const ONLY_PLANNED: &str = "Planned";
 
 /// The annotation in which kubectl keeps the whole object.
 const LAST_APPLIED: &str = "/metadata/annotations/kubectl.kubernetes.io~1last-applied-configuration";
@@ -122,6 +126,7 @@ enum Rules {
     HelmRelease,
     Applied,
     Application,
+    Repo,
     Other,
 }
 
@@ -137,6 +142,7 @@ impl Rules {
             ("argoproj.io", "Rollout") => Self::Workload(Kind::Rollout),
             ("apps", "Deployment") => Self::Workload(Kind::Deployment),
             ("apps", "StatefulSet") => Self::Workload(Kind::StatefulSet),
+            ("allclear.dev", "Repo") => Self::Repo,
             ("apps", "DaemonSet") => Self::Workload(Kind::DaemonSet),
             _ => Self::Other,
         }
@@ -159,7 +165,7 @@ impl Acted {
         let observed = match rules {
             Rules::Application => None,
             // Some kinds say it in their conditions alone.
-            Rules::Other => match object.observed_generation()? {
+            Rules::Repo | Rules::Other => match object.observed_generation()? {
                 None => object.condition("Ready")?.and_then(|ready| ready.generation),
                 observed => observed,
             },
@@ -193,6 +199,7 @@ fn unready(app: &AppKind, rules: Rules, acted: Acted, object: Object<'_>) -> Res
         Rules::HelmRelease => helm_release(object),
         Rules::Applied | Rules::Other => ready_condition(object),
         Rules::Application => application(object),
+        Rules::Repo => repo(object),
     }
 }
 
@@ -215,6 +222,15 @@ fn ready_condition(object: Object<'_>) -> Result<Option<String>, Unreadable> {
         Some(ready) if ready.status == "True" => None,
         Some(ready) => Some(format!("Ready is {}: {}", repeated(ready.status), ready.words())),
     })
+}
+
+/// Who waits for a Repo waits for what it applies.
+fn repo(object: Object<'_>) -> Result<Option<String>, Unreadable> {
+    let is_only_planned = object.condition("Ready")?.is_some_and(|ready| ready.reason == ONLY_PLANNED);
+    if is_only_planned {
+        return Ok(Some("its commit is only planned, and nothing of it is applied".to_owned()));
+    }
+    ready_condition(object)
 }
 
 fn helm_release(object: Object<'_>) -> Result<Option<String>, Unreadable> {
@@ -327,7 +343,7 @@ fn revision(app: &AppKind, name: &str, rules: Rules, object: Object<'_>) -> Resu
             let all: Vec<String> = all.collect::<Result<Option<_>, _>>()?.unwrap_or_default();
             if all.is_empty() { applied("/status/sync/revision") } else { Ok(all.join(",")) }
         }
-        Rules::Other => Err(NoRevision::Unusable(format!(
+        Rules::Repo | Rules::Other => Err(NoRevision::Unusable(format!(
             "a {} has no revision that is known; name it in appRef.revisionAt",
             app.kind
         ))),

@@ -6,7 +6,7 @@ use crate::repo::ask::plan_words;
 use crate::repo::job::{End, Job};
 use crate::repo::run::Stand;
 use crate::repo::spec::Keep;
-use crate::repo::status::{Action, Phase, Question, Status};
+use crate::repo::status::{Action, Phase, Question, Run, Status};
 use crate::repo::{Effect, Repo};
 use kernel::machine::Timestamp;
 use kernel::text;
@@ -56,8 +56,7 @@ impl Repo {
     fn wants_jobs(&self, now: Timestamp) -> bool {
         let draft = &self.own.status.draft;
         // Also until the end of a run is durable: only then its Job may be removed.
-        let is_open =
-            [draft, &self.own.status.durable].into_iter().filter_map(Status::present).any(|run| run.phase.is_open());
+        let is_open = [draft, &self.own.status.durable].into_iter().filter_map(Status::present).any(Run::is_open);
         let is_looking = || self.drifting.is_due(self.own.wall_ms(now));
         let is_wanted_again = || draft.run.as_ref().is_some_and(|run| self.is_wanted_again(run));
         let is_to_begin = match (self.own.spec(), &draft.head) {
@@ -133,7 +132,9 @@ impl Repo {
     /// Where it stands, in words.
     pub(super) fn words(&self) -> String {
         match &self.stand {
-            Stand::Resting => self.own.status.draft.run.as_ref().map_or_else(String::new, |run| run.message.clone()),
+            Stand::Resting | Stand::OnlyPlanned => {
+                self.own.status.draft.run.as_ref().map_or_else(String::new, |run| run.message.clone())
+            }
             Stand::Asked(question) => {
                 let plan = self.own.status.draft.run.as_ref().and_then(|run| run.plan.as_ref());
                 let plan = plan.filter(|_| *question == Question::Plan).map(plan_words).unwrap_or_default();

@@ -78,7 +78,7 @@ impl Repo {
 /// The ticket of a yes by which what was applied is run once more: nobody is asked for it. Where another commit is wanted, which changes
 /// nothing here, that one is run: the ticket is of it, and is void as soon as a newer one is wanted.
 pub fn again(uid: &str, run: &Run, head: Option<&Head>) -> Option<String> {
-    (run.phase == Phase::Succeeded).then(|| {
+    (run.phase == Phase::Succeeded || run.is_only_planned()).then(|| {
         let of_run = ticket(uid, run, Question::Again);
         match head.filter(|head| head.revision != run.revision) {
             Some(head) => digest("again", [&*of_run, head.revision.as_str()]).chars().take(TICKET_DIGITS).collect(),

@@ -413,7 +413,7 @@ impl Repo {
     fn awaited(&self, spec: &Spec) -> Option<&Seen> {
         let draft = &self.own.status.draft;
         let is_before =
-            |run: &&Run| run.phase.is_open() && (run.phase, run.attempt.action) != (Phase::Started, Action::Apply);
+            |run: &&Run| run.is_open() && (run.phase, run.attempt.action) != (Phase::Started, Action::Apply);
         let run = draft.run.as_ref().filter(is_before)?;
         let seen = draft.drift.as_ref()?.seen.as_ref()?;
         (seen.seq < run.attempt.seq && seen.settings == spec.settings()).then_some(seen)

@@ -170,11 +170,11 @@ impl Repo {
         let is_next = self.stand.is_before_a_run();
         let draft = &mut self.own.status.draft;
         let (Some(head), Some(run)) = (&draft.head, &draft.run) else { return };
-        let waits = (run.phase.is_open() || is_next) && head.revision != run.revision;
+        let waits = (run.is_open() || is_next) && head.revision != run.revision;
         let known = draft.next.take();
         if !waits {
             // Between two runs what was skipped is still to be named.
-            draft.next = known.filter(|next| !run.phase.is_open() && next.revision == head.revision);
+            draft.next = known.filter(|next| !run.is_open() && next.revision == head.revision);
             return;
         }
         draft.next = Some(match known {

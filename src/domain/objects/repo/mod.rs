@@ -9,6 +9,8 @@
 //! Plan: Waiting ─▶ Starting(plan) ─▶ Started(plan) ─▶ Planned ── yes to the fingerprint ──▶ Waiting ─▶ Starting(apply) ─▶ …
 //!                                          └── no changes ──▶ Succeeded    └── its own plan differs ──▶ Planned, another ticket
 //!
+//! Never: … ─▶ Started(plan) ─▶ Planned, which is its end
+//!
 //! every phase before Started, and Planned ── another head, folder, workspace or runner ──▶ Superseded, named in the next run
 //! ```
 //!
@@ -28,7 +30,8 @@
 //!
 //! Everything is judged anew after each event: nothing is decided from the difference of two sights. It does: `head` (which commit is
 //! wanted), `concern` (whether that one is to be run), `drift` (what has changed outside of git), `run` (what becomes of the newest run), `follow` (its Job), `outcome` (how that ended), `jobs` (which Jobs there are),
-//! `witness` (what their pods ran), `lock` (whose lock is in the way), `unlock` (whether it is taken away), `gates`, `needs`, `ask`, `tell`, `show` and `write`. The conductor is `advance`.
+//! `witness` (what their pods ran), `lock` (whose lock is in the way), `unlock` (whether it is taken away), `only_plan` (the end of what is never
+//! applied), `gates`, `needs`, `ask`, `tell`, `show` and `write`. The conductor is `advance`.
 //!
 //! Not for how a Job is made, nor for how a commit is found: those are ports.
 
@@ -45,6 +48,7 @@ pub mod job;
 mod jobs;
 pub mod lock;
 mod needs;
+mod only_plan;
 mod outcome;
 pub mod outputs;
 pub mod past;

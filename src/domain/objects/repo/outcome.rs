@@ -6,6 +6,7 @@ use crate::repo::Repo;
 use crate::repo::job::{End, Job, PLAN_DIFFERS, Place, Pod, Step, StepKind, StepState, logs};
 use crate::repo::lock::Lock;
 use crate::repo::plan::{Message, Planned};
+use crate::repo::spec::Approving;
 use crate::repo::status::{Action, Phase, Plan};
 use crate::repo::witness::Ran;
 use kernel::machine::{Timestamp, millis};
@@ -190,6 +191,9 @@ impl Repo {
             }
             Outcome::Unchanged(_) if job.attempt.action == Action::Drift => self.looked(now, None),
             Outcome::Planned(plan) if job.attempt.action == Action::Drift => self.looked(now, Some(plan)),
+            Outcome::Unchanged(_) if self.own.spec().is_some_and(|spec| spec.approval == Approving::Never) => {
+                self.is_planned(None);
+            }
             Outcome::Unchanged(plan) if self.own.spec().is_some_and(|spec| spec.runner.outputs.is_some()) => {
                 self.go_on_to_outputs(plan);
             }
@@ -197,12 +201,7 @@ impl Repo {
                 self.end(now, Phase::Succeeded, "the plan changes nothing");
                 self.announce(now, Kind::RunCompleted, "", "the plan changes nothing");
             }
-            Outcome::Planned(plan) => {
-                let Some(run) = &mut self.own.status.draft.run else { return };
-                run.phase = Phase::Planned;
-                run.failing.before = 0;
-                (run.plan, run.approval) = (Some(plan), None);
-            }
+            Outcome::Planned(plan) => self.is_planned(Some(plan)),
             Outcome::Before(why, step) => self.failed_before(now, &why, step.map(log)),
             Outcome::Broken(why) => self.broken(now, job, &format!("{why}; {applied}")),
             Outcome::Unpublished(why, step) => {
@@ -224,6 +223,14 @@ impl Repo {
         run.failing.before = 0;
         run.plan = Some(plan);
         run.message = "the plan changes nothing; its outputs are to be written".to_owned();
+    }
+
+    /// The newest run has its plan, which says what would change, if anything.
+    fn is_planned(&mut self, plan: Option<Plan>) {
+        let Some(run) = &mut self.own.status.draft.run else { return };
+        run.phase = Phase::Planned;
+        run.failing.before = 0;
+        (run.plan, run.approval) = (plan, None);
     }
 
     /// An attempt failed before an apply had begun: it is repeated by itself. `log`: the command that shows why.

@@ -34,6 +34,8 @@ pub(super) enum Stand {
     Gates(Vec<String>),
     /// A person is asked.
     Asked(Question),
+    /// Its plan is made, and nothing is to follow.
+    OnlyPlanned,
     /// This Job, or this pod, of an earlier run has not ended.
     Behind(String),
     /// Its Job is being made, or cannot be made for this reason.
@@ -93,6 +95,7 @@ impl fmt::Display for Stand {
             Self::Resting => f.write_str("it is tried again after a pause"),
             Self::Gates(closed) => f.write_str(&closed.join("; ")),
             Self::Asked(question) => f.write_str(question.words()),
+            Self::OnlyPlanned => f.write_str("its plan is made, and nothing is applied"),
             Self::Behind(what) => write!(f, "{what} of an earlier run has not ended"),
             Self::Looks(name) => write!(f, "Job {name}, which looks at drift, has not ended"),
             Self::Making(why) => because(f, "its Job is being made", "its Job cannot be made", why),
@@ -131,7 +134,7 @@ impl Repo {
             && self.is_news(spec, &head)
         {
             // How an attempt ended is durable before its run is left: nothing that may run is superseded.
-            if phase.is_some_and(Phase::is_open) && self.was_started() {
+            if self.own.status.draft.run.as_ref().is_some_and(Run::is_open) && self.was_started() {
                 return Stand::Ending;
             }
             match self.weigh(now, spec, &head, effects) {
@@ -147,12 +150,15 @@ impl Repo {
         }
         match (phase, &spec) {
             (Some(Phase::Started), _) => self.started(now, effects),
+            // It was begun under another spec. The wanted commit takes its place as soon as that is known.
+            (Some(Phase::Waiting | Phase::Starting), Some(spec)) if self.may_not_apply(spec) => Stand::Looking,
             (Some(Phase::Starting), Some(spec)) => match &spec.suspended {
                 // Its Job may be refused for hours: nothing of it runs, so a person may still stop it.
                 Some(why) => Stand::Suspended(why.clone()),
                 None => self.starting(now, spec, effects),
             },
             (Some(Phase::Waiting), Some(spec)) => self.waiting(now, spec, effects),
+            (Some(Phase::Planned), Some(spec)) if spec.approval == Approving::Never => self.only_planned(now, spec),
             (Some(Phase::Planned), Some(spec)) => self.planned(now, spec, effects),
             (Some(Phase::Failed | Phase::Lost), Some(spec)) => self.again_or_not(now, spec, effects),
             (Some(Phase::Succeeded), Some(spec)) => self.once_more(now, spec),
@@ -208,14 +214,13 @@ impl Repo {
             let places = next.skipped.into_iter().chain([next.revision]);
             skipped = places.filter(|one| *one != head.revision).fold(skipped, skipping);
         }
-        let action = if spec.approval == Approving::Plan { Action::Plan } else { Action::Apply };
         self.own.status.draft.seq = seq;
         self.own.status.draft.late = None;
         self.own.status.draft.unchanged = None;
         // A run that failed asks whether to run it again: another one has its place now.
         (self.own.status.draft.waiting, self.own.status.draft.lock) = (None, None);
         self.own.status.draft.run = Some(Run {
-            attempt: Attempt { seq, number: 0, action },
+            attempt: Attempt { seq, number: 0, action: spec.approval.first() },
             revision: head.revision,
             terms: Terms { work: spec.work(), settings: spec.settings() },
             phase: Phase::Waiting,
@@ -235,7 +240,7 @@ impl Repo {
 
     /// Ends an open newest run for another commit or other settings. Returns the commits that the next run replaces.
     fn supersede(&mut self, now: Timestamp, by: &CommitId) -> Vec<CommitId> {
-        let Some(run) = self.own.status.draft.run.clone().filter(|run| run.phase.is_open()) else { return Vec::new() };
+        let Some(run) = self.own.status.draft.run.clone().filter(Run::is_open) else { return Vec::new() };
         let (message, skipped) = if run.revision == *by {
             ("what would run has changed: it is judged anew".to_owned(), run.skipped.clone())
         } else {
@@ -414,7 +419,7 @@ impl Repo {
     }
 
     fn order(&self, spec: &Spec, run: &Run, name: &str) -> Order {
-        let is_planned = spec.approval == Approving::Plan || run.attempt.action == Action::Drift;
+        let is_planned = spec.approval.first() == Action::Plan || run.attempt.action == Action::Drift;
         let approved = run.plan.as_ref().filter(|_| is_planned && run.attempt.action == Action::Apply);
         Order {
             name: name.to_owned(),
@@ -451,7 +456,7 @@ impl Repo {
 
     /// A commit that was applied: it is run once more after a yes, for which nobody was asked, or because something has drifted. Where a
     /// plan needs a yes, it is asked about as always; so is a commit, where nobody has said yes.
-    fn once_more(&mut self, now: Timestamp, spec: &Spec) -> Stand {
+    pub(super) fn once_more(&mut self, now: Timestamp, spec: &Spec) -> Stand {
         let draft = &self.own.status.draft;
         let Some((run, head)) = draft.run.clone().zip(draft.head.clone()) else { return Stand::Done };
         let yes = self.volunteered(now, &run);
@@ -486,9 +491,8 @@ impl Repo {
         let yes = self.answered(now, &run, Question::Again).or_else(|| self.yes_to_unlock(now, spec));
         let Some(yes) = yes else { return Stand::Asked(Question::Again) };
         self.own.status.draft.waiting = None;
-        let is_planned = spec.approval == Approving::Plan;
-        run.attempt.action = if is_planned { Action::Plan } else { Action::Apply };
-        run.approval = Some(yes).filter(|_| !is_planned);
+        run.attempt.action = spec.approval.first();
+        run.approval = Some(yes).filter(|_| run.attempt.action == Action::Apply);
         run.terms = Terms { work: spec.work(), settings: spec.settings() };
         run.phase = Phase::Waiting;
         run.failing = Failing::default();

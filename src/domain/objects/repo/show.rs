@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use crate::apps::ready::ONLY_PLANNED;
 use crate::repo::Repo;
 use crate::repo::concern::unchanged_words;
 use crate::repo::remark::TAKEN;
 use crate::repo::run::Stand;
-use crate::repo::status::{Condition, ConditionKind, Phase, Question};
+use crate::repo::status::{Condition, ConditionKind, Phase, Question, Run};
 use crate::status::Late;
 use kernel::machine::{Timestamp, millis};
 use kernel::text;
@@ -33,7 +34,7 @@ impl Repo {
     pub(super) fn show(&mut self, now: Timestamp) {
         self.own.status.draft.observed_generation = self.own.object.generation;
         let words = short(&self.words());
-        if let Some(run) = self.own.status.draft.run.as_mut().filter(|run| run.phase.is_open()) {
+        if let Some(run) = self.own.status.draft.run.as_mut().filter(|run| run.is_open()) {
             run.message.clone_from(&words);
         }
         let ready = self.ready(&words);
@@ -59,14 +60,11 @@ impl Repo {
             return ready(Some(false), PRUNED, APPLY_CRD);
         }
         let run = self.own.status.draft.run.as_ref();
-        let git = self
-            .looking
-            .trouble(self.own.status.draft.head.is_none())
-            .filter(|_| !run.is_some_and(|run| run.phase.is_open()));
+        let git = self.looking.trouble(self.own.status.draft.head.is_none()).filter(|_| !run.is_some_and(Run::is_open));
         if let Some((why, _)) = git {
             return ready(Some(false), "GitFailed", &format!("the wanted commit is not known: {why}"));
         }
-        let ended = run.filter(|run| !run.phase.is_open()).map(|run| (run.phase, run.message.as_str()));
+        let ended = run.filter(|run| !run.is_open()).map(|run| (run.phase, run.message.as_str()));
         match (&self.stand, ended) {
             (Stand::Suspended(_), _) => ready(Some(false), "Suspended", words),
             (Stand::Done, Some((Phase::Succeeded, message))) => {
@@ -77,6 +75,7 @@ impl Repo {
                     None => ready(Some(true), "Applied", without_log(message)),
                 }
             }
+            (Stand::OnlyPlanned, _) => ready(Some(true), ONLY_PLANNED, without_log(words)),
             (Stand::Comparing(..), _) => ready(None, COMPARING, words),
             (Stand::Done | Stand::Asked(Question::Again), Some((Phase::Lost, message))) => {
                 ready(Some(false), "RunLost", &before_log(message, words))

@@ -13,6 +13,7 @@ use crate::apps::app::TargetKey;
 use crate::gates::{Freeze, VerdictSource, Window};
 use crate::repo::Repo;
 use crate::repo::outputs::Outputs;
+use crate::repo::status::Action;
 use kernel::id::{CommitId, digest};
 
 /// The spec of a Repo.
@@ -122,6 +123,8 @@ pub enum Approving {
     Revision,
     // A yes to what a plan says it would change.
     Plan,
+    // No yes is enough: each commit is planned, and none is applied.
+    Never,
 }
 
 impl Approving {
@@ -131,6 +134,15 @@ impl Approving {
             Self::Auto => "Auto",
             Self::Revision => "Revision",
             Self::Plan => "Plan",
+            Self::Never => "Never",
+        }
+    }
+
+    /// The first action of a run.
+    pub const fn first(self) -> Action {
+        match self {
+            Self::Auto | Self::Revision => Action::Apply,
+            Self::Plan | Self::Never => Action::Plan,
         }
     }
 }

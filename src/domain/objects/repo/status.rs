@@ -66,7 +66,7 @@ pub struct Status {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "schema", schemars(with = "Vec<serde_json::Value>", length(max = crate::status::UNTOLD_MAX)))]
     pub untold: Vec<Notice>,
-    /// Ready: the wanted commit is applied. Stalled: a person must act. Drifted: what was applied is not what is there any more.
+    /// Ready: the wanted commit is applied, or planned where nothing is ever applied. Stalled: a person must act. Drifted: what was applied is not what is there any more.
     #[serde(default, skip_serializing_if = "Vec::is_empty", with = "Conditions")]
     #[cfg_attr(feature = "schema", schemars(length(max = 8)))]
     pub conditions: Vec<Condition>,
@@ -350,7 +350,7 @@ named! {
         Starting = "Starting",
         /// The Job's UID is known: it may have been started.
         Started = "Started",
-        /// A plan waits for a yes.
+        /// A plan waits for a yes; or nothing follows on it, if it has an end.
         Planned = "Planned",
         /// It was applied, or there was nothing to apply.
         Succeeded = "Succeeded",
@@ -470,7 +470,7 @@ pub struct Ended {
     pub seq: RunSeq,
     /// The commit.
     pub revision: CommitId,
-    /// Succeeded, Failed, Lost or Superseded.
+    /// Succeeded, Failed, Lost, Superseded, or Planned where nothing is ever applied.
     pub outcome: Phase,
     /// Who said yes.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -490,7 +490,7 @@ pub type Condition = crate::status::Condition<ConditionKind>;
 named! {
     /// The conditions of a Repo.
     pub enum ConditionKind("condition of a Repo") {
-        /// The wanted commit is applied. Unknown while something runs.
+        /// The wanted commit is applied, or planned where none ever is. Unknown while something runs.
         Ready = "Ready",
         /// A person must act. Absent otherwise.
         Stalled = "Stalled",

@@ -6,6 +6,7 @@ mod drift;
 mod faults;
 mod lock;
 mod needs;
+mod only_plan;
 mod outputs;
 mod stuck;
 mod unlock;

@@ -232,7 +232,7 @@ fn run(object: &Object, run: &Run, head: Option<&Head>) -> RunView {
         seq: run.attempt.seq,
         revision: run.revision.clone(),
         phase: run.phase.name().to_owned(),
-        open: run.phase.is_open(),
+        open: run.is_open(),
         message: run.message.clone(),
         job: run.newest_job().map(|(job, action)| JobView {
             name: job.name.clone(),

@@ -36,7 +36,7 @@ pub struct RepoSpec {
     pub interval: Option<String>,
     /// The Secret for git: username and password, or bearerToken, or the keys of a GitHub App; caFile. Containers with the runner's image do not get it.
     pub secret_ref: Option<SecretRef>,
-    /// What a person is asked before an apply. Auto: nothing. Revision: a yes to the commit. Plan: a yes to what a plan would change.
+    /// What a person is asked before an apply. Auto: nothing. Revision: a yes to the commit. Plan: a yes to what a plan would change. Never: each commit is planned, and none is applied.
     #[serde(default)]
     pub approval: Approving,
     /// What runs.

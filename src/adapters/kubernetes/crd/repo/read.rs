@@ -9,7 +9,8 @@ use std::time::Duration;
 use kernel::id::RepoId;
 use kernel::text::{clean, is_hidden};
 use objects::apps::app::{ClusterKey, TargetKey};
-use objects::repo::spec::{Approving, DriftLooks, Gates, Keep, Object, Preset, Retry, Runner, Spec, Steps};
+use objects::repo::spec::{Approving, DriftLooks, Gates, Keep, Object, OnDrift, Preset, Retry, Runner, Spec, Steps};
+use objects::repo::status::Action;
 use serde_json::value::RawValue;
 
 use super::super::checks::{
@@ -162,11 +163,11 @@ fn steps(raw: &raw::RunnerSpec, preset: Preset, approval: Approving) -> Result<S
         apply: command(&raw.apply, "apply", presets.apply)?,
         output: command(&raw.output, "output", presets.output)?,
     };
-    if steps.apply.is_empty() {
+    if steps.apply.is_empty() && approval != Approving::Never {
         return invalid("runner.steps.apply is missing, and nothing would be done");
     }
-    if approval == Approving::Plan && steps.plan.is_empty() {
-        return invalid("runner.steps.plan is missing, which approval: Plan needs");
+    if approval.first() == Action::Plan && steps.plan.is_empty() {
+        return invalid(format!("runner.steps.plan is missing, which approval: {} needs", approval.name()));
     }
     Ok(steps)
 }
@@ -175,7 +176,7 @@ fn steps(raw: &raw::RunnerSpec, preset: Preset, approval: Approving) -> Result<S
 fn terraform(approval: Approving, lock: Duration) -> Steps {
     let lock = Vec::from_iter((!lock.is_zero()).then(|| format!("-lock-timeout={}s", lock.as_secs())));
     let last = match approval {
-        Approving::Plan => ["-no-color", "/workspace/out/plan.bin"],
+        Approving::Plan | Approving::Never => ["-no-color", "/workspace/out/plan.bin"],
         Approving::Auto | Approving::Revision => ["-auto-approve", "-no-color"],
     };
     Steps {
@@ -196,6 +197,9 @@ fn drift(raw: &raw::RepoSpec, steps: &Steps) -> Result<Option<DriftLooks>, Inval
     };
     if every < DRIFT_MIN {
         return invalid("driftEvery is shorter than 10m");
+    }
+    if raw.approval == Approving::Never && raw.on_drift == Some(OnDrift::Apply) {
+        return invalid("onDrift: Apply runs the commit once more, which approval: Never forbids");
     }
     if steps.plan.is_empty() {
         return invalid("runner.steps.plan is missing, which driftEvery needs: a look at drift is a plan");

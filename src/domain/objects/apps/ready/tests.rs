@@ -449,3 +449,21 @@ fn what_is_too_long_to_be_a_revision_is_not_repeated() {
     let refused = of(&"secret".repeat(43)).unwrap_err().to_string();
     assert!(refused.contains(".status.version has more than 256 bytes") && !refused.contains("secret"), "{refused}");
 }
+
+#[test]
+fn a_repo_that_only_plans_is_ready_for_nobody_who_waits_for_what_it_applies() {
+    let of = |reason: &str| {
+        json!({"metadata": metadata(), "spec": {}, "status": {"observedGeneration": 7, "conditions": [
+            {"type": "Ready", "status": "True", "reason": reason, "message": "m"},
+        ]}})
+    };
+    let app = kind("allclear.dev/v1alpha1", "Repo");
+    let said = ["Applied", "Unchanged", "Planned"].map(|reason| words(&app, &of(reason)).0);
+    assert_eq!(said, ["ready", "ready", "its commit is only planned, and nothing of it is applied"]);
+    assert_eq!(words(&kind("example.com/v1", "Repo"), &of("Planned")).0, "ready", "another's kind");
+    table(
+        &app,
+        &of("Applied"),
+        &[("/metadata/generation", json!(8), "its controller has not acted on generation 8 yet")],
+    );
+}

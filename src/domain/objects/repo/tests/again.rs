@@ -5,7 +5,7 @@ use super::*;
 fn applied(approval: Approving) -> Stage {
     let mut stage = staged(approval);
     match approval {
-        Approving::Auto => {}
+        Approving::Auto | Approving::Never => {}
         Approving::Revision => {
             stage.pass(Duration::from_secs(2));
             stage.approve(&stage.ticket());

@@ -4,7 +4,7 @@ use crate::gates::{host, window};
 use crate::repo::concern::under;
 use crate::repo::show::{COMPARING, PRUNED};
 use crate::repo::spec::{Approving, Object, OnDrift, Source, Spec, Wanted};
-use crate::repo::status::{Condition, ConditionKind, Phase, Question, Status};
+use crate::repo::status::{Condition, ConditionKind, Phase, Question, Run, Status};
 use crate::repo::unlock;
 use kernel::id::ObjectId;
 use kernel::text;
@@ -26,10 +26,10 @@ impl Scene<'_> {
             return Some(message.to_owned());
         }
         match &self.status.run {
-            Some(run) if run.phase.is_open() && run.message.is_empty() => {
+            Some(run) if run.is_open() && run.message.is_empty() => {
                 Some("it was begun, and is being judged".to_owned())
             }
-            Some(run) if run.phase.is_open() => Some(run.message.clone()),
+            Some(run) if run.is_open() => Some(run.message.clone()),
             _ => ready.filter(|ready| ready.holds != Some(true)).map(|ready| ready.message.clone()),
         }
     }
@@ -65,7 +65,9 @@ impl Scene<'_> {
             Some(Phase::Waiting) => format!("when that holds, its Job is made{}", self.unlocking()),
             Some(Phase::Starting) => "its Job is made, and then started".to_owned(),
             Some(Phase::Started) => self.after(spec),
-            Some(Phase::Planned) => "a person is asked whether the plan may be applied".to_owned(),
+            Some(Phase::Planned) if self.status.run.as_ref().is_some_and(Run::is_open) => {
+                "a person is asked whether the plan may be applied".to_owned()
+            }
             Some(Phase::Succeeded) if self.is_being_compared() => "if it does, it is run".to_owned(),
             Some(Phase::Succeeded) if let Some(next) = self.after_look() => {
                 format!("when the look at drift has ended, {next} is run")
@@ -79,7 +81,7 @@ impl Scene<'_> {
                     format!("what has drifted is put back by another run: `allclear repo run {name}`")
                 }
             }
-            Some(Phase::Succeeded) => match &spec.source.wanted {
+            Some(Phase::Succeeded | Phase::Planned) => match &spec.source.wanted {
                 Wanted::Commit(_) => "another commit is run when spec.ref.commit names it".to_owned(),
                 wanted @ (Wanted::Head | Wanted::Branch(_) | Wanted::Tag(_)) => {
                     let watched = spec.source.watched.as_ref();
@@ -184,6 +186,7 @@ pub(super) fn gates(spec: &Spec) -> Vec<String> {
         Approving::Auto => None,
         Approving::Revision => Some("after a person's yes to the commit".to_owned()),
         Approving::Plan => Some("after a person's yes to the plan".to_owned()),
+        Approving::Never => Some("never: each commit is only planned".to_owned()),
     });
     let gates = &spec.gates;
     all.extend(gates.windows.iter().map(window));

@@ -84,6 +84,15 @@ fn a_plan_that_is_asked_for_is_what_is_applied() {
 }
 
 #[test]
+fn what_is_only_planned_needs_a_plan_and_no_apply() {
+    let runner = json!({"preset": "Command", "image": "a", "steps": {"plan": ["make", "plan"]}});
+    let read = spec(&json!({"approval": "Never", "runner": runner, "driftEvery": "1h"}));
+    assert_eq!((read.approval, read.approval.first()), (Approving::Never, Action::Plan));
+    assert_eq!((read.runner.steps.plan.len(), read.runner.steps.apply.len()), (2, 0));
+    assert_ne!(read.settings(), Spec { approval: Approving::Plan, ..read.clone() }.settings());
+}
+
+#[test]
 fn a_lock_is_waited_for_as_long_as_the_spec_says_by_what_takes_it() {
     let steps = spec(&json!({"approval": "Plan", "runner": {"lockTimeout": "5m"}})).runner.steps;
     assert_eq!(steps.plan.last().unwrap(), "-lock-timeout=300s");
@@ -325,7 +334,14 @@ fn invalid_runners() -> Vec<(Value, &'static str)> {
 }
 
 fn invalid_others() -> Vec<(Value, &'static str)> {
+    let never = |fields: Value| {
+        let mut spec = json!({"approval": "Never"});
+        spec.as_object_mut().expect("an object").extend(fields.as_object().cloned().expect("an object"));
+        spec
+    };
     vec![
+        (never(json!({"runner": {"preset": "Command", "image": "a"}})), "missing, which approval: Never needs"),
+        (never(json!({"driftEvery": "1h", "onDrift": "Apply"})), "which approval: Never forbids"),
         (json!({"interval": "29s"}), "interval is not between 30s and 1day"),
         (json!({"interval": "25h"}), "interval is not between"),
         (json!({"interval": "often"}), "interval is no duration"),
