@@ -5,7 +5,7 @@ use futures_util::StreamExt;
 use futures_util::stream::{iter, pending};
 
 use kernel::id::RepoId;
-use objects::ports::repo::{JobSight, Jobs, Made, Start};
+use objects::ports::repo::{JobSight, Jobs, Made, Reports, Saying, Start, Unresolved};
 use objects::repo::job::{Job, Order, Pod};
 use purge::ports::{Flow, PortError};
 
@@ -43,5 +43,17 @@ impl Jobs for DryJobs {
 
     async fn remove(&self, _: &RepoId, _: &str, _: &str) -> Result<(), PortError> {
         Ok(())
+    }
+}
+
+/// Says what would be reported, and reports nothing.
+pub struct DryReports;
+
+#[async_trait]
+impl Reports for DryReports {
+    async fn say(&self, saying: &Saying) -> Result<u32, Unresolved> {
+        let Saying { repo, revision, summary, .. } = saying;
+        tracing::info!(%repo, %revision, summary, "dry run: would report this run");
+        Ok(0)
     }
 }

@@ -5,14 +5,14 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use crate::adapters::forge_http::ForgeHttp;
-use crate::adapters::heads::{Keeper, heads};
+use crate::adapters::heads::{ForgeReports, Keeper, heads};
 use crate::adapters::kubernetes::Clients;
 use crate::adapters::kubernetes::jobs::Ours;
 use crate::adapters::kubernetes::kubeconfig::Origin;
 use crate::adapters::kubernetes::secrets::KubernetesSecrets;
 use crate::adapters::verdict::HttpVerdicts;
 use crate::config::Config;
-use objects::ports::repo::Heads;
+use objects::ports::repo::{Heads, Reports};
 use objects::ports::{Secrets, Verdicts};
 use purge::ports::Clock;
 
@@ -58,6 +58,11 @@ impl Others {
     /// Those that are asked before something starts.
     pub fn verdicts(&self) -> Arc<dyn Verdicts> {
         Arc::new(HttpVerdicts::new(self.http.clone(), self.secrets.clone(), self.clock.clone()))
+    }
+
+    /// Forges, for what is said of runs.
+    pub fn reports(&self) -> Arc<dyn Reports> {
+        Arc::new(ForgeReports::new(self.http.clone(), self.secrets.clone(), self.keeper.clone()))
     }
 
     /// Git hosts, for what their refs point to.

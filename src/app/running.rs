@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::adapters::calendar::WallCalendar;
 use crate::adapters::dry_objects::DryObjects;
-use crate::adapters::dry_running::DryJobs;
+use crate::adapters::dry_running::{DryJobs, DryReports};
 use crate::adapters::kubernetes::crd::repo::Installation;
 use crate::adapters::kubernetes::histories::{KubernetesHistories, NoHistories};
 use crate::adapters::kubernetes::jobs::KubernetesJobs;
@@ -45,6 +45,7 @@ pub(super) fn running(
             required,
         },
         heads: others.heads(),
+        reports: if config.dry_run { Arc::new(DryReports) } else { others.reports() },
         jobs,
         needs: Arc::new(Needed::new(Arc::new(Clusters::new(clients.clone(), tempo.clone(), others.origin)))),
     })

@@ -24,7 +24,8 @@ use crate::adapters::source::{self, Fetched, Wanted};
 use crate::cli::answer::{EXIT_FAILED, Outcome};
 use kernel::text::clean;
 use objects::repo::job::PLAN_DIFFERS;
-use objects::repo::plan::{MESSAGE_BYTES_MAX, Message, PLAN_BYTES_MAX, Planned, fingerprint};
+use objects::repo::plan::{MESSAGE_BYTES_MAX, Message, PLAN_BYTES_MAX, Planned, changes, fingerprint, with_changes};
+use objects::repo::reported::Listed;
 use objects::repo::spec;
 use objects::repo::status::Counts;
 use publish::Publish;
@@ -118,6 +119,9 @@ pub(super) struct Plan {
     /// The folder that the plan was written to
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
+    /// Say the addresses of what would change, too
+    #[arg(long)]
+    addresses: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -159,13 +163,16 @@ pub(super) fn step(step: Step) -> Outcome {
             (fetched.and_then(|end| has(&into, path.as_deref()).map(|()| end)), log)
         }
         Step::Backend { folder, data, log } => (keeps_its_state(&folder.join(data)), log),
-        Step::Report { plan, log } => (plan.read().and_then(|planned| reported(Message::Planned(planned), 0)), log),
+        Step::Report { plan, log } => {
+            (plan.read().and_then(|(planned, changes)| reported(Message::Planned(planned), &changes, 0)), log)
+        }
         Step::Publish { publish, log } => (publish.run().map(End::said), log),
         Step::Verify { plan, fingerprint, or_empty, log } => {
+            let differs = u8::try_from(PLAN_DIFFERS).unwrap_or(EXIT_FAILED);
             let passes = |planned: &Planned| planned.fingerprint == fingerprint || (or_empty && planned.empty);
-            let verified = plan.read().and_then(|planned| match passes(&planned) {
-                true => reported(Message::Planned(planned), 0),
-                false => reported(Message::Differs(planned), u8::try_from(PLAN_DIFFERS).unwrap_or(EXIT_FAILED)),
+            let verified = plan.read().and_then(|(planned, changes)| match passes(&planned) {
+                true => reported(Message::Planned(planned), &changes, 0),
+                false => reported(Message::Differs(planned), &changes, differs),
             });
             (verified, log)
         }
@@ -240,7 +247,7 @@ fn fetched(wanted: &Wanted<'_>, private: Vec<String>, stand_ins: Vec<(String, So
     Ok(End { message: String::new(), words, code: 0 })
 }
 
-fn reported(message: Message, code: u8) -> Result<End, Wrong> {
+fn reported(message: Message, changes: &Listed, code: u8) -> Result<End, Wrong> {
     let words = match &message {
         Message::Planned(planned) => said(planned),
         Message::Differs(planned) => format!(
@@ -249,7 +256,7 @@ fn reported(message: Message, code: u8) -> Result<End, Wrong> {
             planned.fingerprint
         ),
     };
-    Ok(End { message: message.to_json()?, words, code })
+    Ok(End { message: with_changes(&message.to_json()?, changes), words, code })
 }
 
 fn said(Planned { fingerprint: _, counts, empty }: &Planned) -> String {
@@ -263,7 +270,8 @@ fn said(Planned { fingerprint: _, counts, empty }: &Planned) -> String {
 }
 
 impl Plan {
-    fn read(&self) -> Result<Planned, Wrong> {
+    /// What the plan would change, with addresses where they are asked for.
+    fn read(&self) -> Result<(Planned, Listed), Wrong> {
         let (preset, name) = match self.preset {
             Preset::Terraform => (spec::Preset::Terraform, "plan.json"),
             Preset::Command => (spec::Preset::Command, "plan"),
@@ -273,7 +281,8 @@ impl Plan {
             ErrorKind::NotFound => format!("the step plan wrote no {}", file.display()),
             _ => format!("failed to read {}: {error}", file.display()),
         })?;
-        Ok(fingerprint(preset, &plan)?)
+        let listed = if self.addresses { changes(preset, &plan)? } else { Listed::default() };
+        Ok((fingerprint(preset, &plan)?, listed))
     }
 }
 

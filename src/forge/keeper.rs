@@ -29,6 +29,8 @@ pub(crate) enum Purpose {
     Look,
     /// A comparison of two commits: it holds 40 MiB at most, where the server sends more than is asked for.
     Comparison,
+    /// The report of a run: a few small exchanges.
+    Report,
     /// A promotion. Each holds the trees of its repository, up to 256 MiB by the bounds of the git client.
     Promotion,
 }
@@ -38,7 +40,7 @@ impl Purpose {
     const fn places(self) -> usize {
         match self {
             Self::Look => 16,
-            Self::Comparison | Self::Promotion => 3,
+            Self::Comparison | Self::Report | Self::Promotion => 3,
         }
     }
 
@@ -46,7 +48,7 @@ impl Purpose {
     const fn places_of_one(self) -> usize {
         match self {
             Self::Look => 12,
-            Self::Comparison | Self::Promotion => 2,
+            Self::Comparison | Self::Report | Self::Promotion => 2,
         }
     }
 
@@ -54,7 +56,7 @@ impl Purpose {
     const fn places_at_host(self) -> (usize, usize) {
         match self {
             Self::Look => (4, 3),
-            Self::Comparison | Self::Promotion => (3, 2),
+            Self::Comparison | Self::Report | Self::Promotion => (3, 2),
         }
     }
 }

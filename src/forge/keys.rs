@@ -59,7 +59,11 @@ impl Content {
         Self::read(secret, order.repository.forge).map_err(|why| refused(order, &why.to_string()))
     }
 
-    fn read(secret: &BTreeMap<String, Vec<u8>>, forge: ForgeKind) -> Result<Self, NoKeys> {
+    /// The same for a forge of this kind.
+    ///
+    /// # Errors
+    /// Something is missing or is no text.
+    pub(crate) fn read(secret: &BTreeMap<String, Vec<u8>>, forge: ForgeKind) -> Result<Self, NoKeys> {
         let [token, user, password] = ["token", "username", "password"].map(|key| text(secret, key));
         let (token, user, password) = (token?, user?, password?);
         let known = [("token", &token), ("username", &user), ("password", &password)];

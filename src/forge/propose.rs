@@ -167,7 +167,7 @@ impl Forges {
 
 /// What a call says of its host: what its last exchange does; or that the repository fails, where it was answered and there is still
 /// nothing that a person could mend.
-fn outcome<T>(result: &Result<T, PortError>, seen: Outcome) -> Outcome {
+pub(crate) fn outcome<T>(result: &Result<T, PortError>, seen: Outcome) -> Outcome {
     match (result, seen) {
         (Ok(_), _) => Outcome::Answers,
         (Err(error), Outcome::Answers) if error.retry == Retry::Later => Outcome::Fails(error.cause.clone(), None),
@@ -202,19 +202,7 @@ fn session(http: Arc<dyn Http>, order: &Order, place: &Place, keys: Keys) -> Res
 }
 
 fn requests(http: Arc<dyn Http>, kind: ForgeKind, place: &Place, keys: Keys) -> Result<Box<dyn Requests>, PortError> {
-    let (scheme, accept) = match kind {
-        ForgeKind::GitHub => ("Bearer", "application/vnd.github+json"),
-        ForgeKind::Gitea => ("token", "application/json"),
-        ForgeKind::GitLab | ForgeKind::BitbucketServer => ("Bearer", "application/json"),
-    };
-    let api = Api {
-        http,
-        root: place.api(kind),
-        name: place.to_string(),
-        headers: rest::headers(&format!("{scheme} {}", keys.token), accept)?,
-        secret: keys.token,
-        authorities: keys.authorities,
-    };
+    let api = api(http, kind, place, &keys)?;
     let graph = || Api { root: place.graph(), ..api.clone() };
     let (owner, name) = (place.owner.clone(), place.name.clone());
     Ok(match kind {
@@ -222,6 +210,23 @@ fn requests(http: Arc<dyn Http>, kind: ForgeKind, place: &Place, keys: Keys) -> 
         ForgeKind::GitLab => Box::new(GitLab { api }),
         ForgeKind::BitbucketServer => Box::new(BitbucketServer { api, owner, name }),
         ForgeKind::Gitea => Box::new(Gitea { api }),
+    })
+}
+
+/// A repository in the API of its forge, with the token of these keys.
+pub(crate) fn api(http: Arc<dyn Http>, kind: ForgeKind, place: &Place, keys: &Keys) -> Result<Api, PortError> {
+    let (scheme, accept) = match kind {
+        ForgeKind::GitHub => ("Bearer", "application/vnd.github+json"),
+        ForgeKind::Gitea => ("token", "application/json"),
+        ForgeKind::GitLab | ForgeKind::BitbucketServer => ("Bearer", "application/json"),
+    };
+    Ok(Api {
+        http,
+        root: place.api(kind),
+        name: place.to_string(),
+        headers: rest::headers(&format!("{scheme} {}", keys.token), accept)?,
+        secret: keys.token.clone(),
+        authorities: keys.authorities.clone(),
     })
 }
 

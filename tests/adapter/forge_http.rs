@@ -280,6 +280,7 @@ fn repo_spec(url: &str) -> Spec {
         keep: Keep { succeeded: 3, failed: 3 },
         stalled_after: minute,
         drift: None,
+        report: None,
     }
 }
 

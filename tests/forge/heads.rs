@@ -141,5 +141,6 @@ fn spec(url: &str, wanted: Wanted, secret: Option<&str>) -> Spec {
         keep: Keep { succeeded: 3, failed: 3 },
         stalled_after: Duration::from_secs(3600),
         drift: None,
+        report: None,
     }
 }

@@ -15,5 +15,6 @@ mod apps;
 mod forges;
 mod git;
 mod heads;
+mod reports;
 mod scene;
 mod snapshot;

@@ -115,6 +115,7 @@ fn repo_card(view: &repo::View) -> Markup {
                 @if let Some(head) = &view.head { small { (head.name) " at " (head.revision.short()) } }
                 @if let Some(ready) = ready { " " span.pill.(mood) { (ready.reason) } }
                 @if view.has_drifted() { " " span.pill.warn { "Drifted" } }
+                @if view.is_unreported() { " " span.pill.warn { "Not reported" } }
             }
             (held("Nothing new starts: ", [suspended, faulty, unjudged]))
             @if let Some(run) = &view.run { (newest(run)) }

@@ -29,6 +29,9 @@ pub(super) fn answer(host: &ForgeHost, state: &mut State, request: &Request, doc
             // Not 200, as its documentation says, too.
             reply(201, &shown(host, pull))
         }
+        ("POST", ["statuses", _]) => asked.set_state(state, host.kind),
+        ("GET", ["issues", _, "comments"]) => asked.comments(state, host.kind).unwrap_or_else(no_such),
+        ("PATCH", ["issues", "comments", _]) => asked.rewrite_comment(state).unwrap_or_else(no_such),
         ("POST", ["issues", _, "comments"]) => asked.comment(state).unwrap_or_else(no_such),
         ("POST", ["issues", _, "labels"]) => asked.label(state).unwrap_or_else(no_such),
         ("POST", ["pulls", _, "requested_reviewers"]) => match asked.ask(state, &host.members) {

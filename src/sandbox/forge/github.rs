@@ -40,6 +40,12 @@ pub(super) fn answer(host: &ForgeHost, state: &mut State, request: &Request, doc
             }
             reply(200, &shown(host, pull))
         }
+        ("POST", ["statuses", _]) => asked.set_state(state, host.kind),
+        ("GET", ["commits", commit, "pulls"]) => {
+            reply(200, &asked.of_commit(state, commit).into_iter().map(|pull| shown(host, pull)).collect())
+        }
+        ("GET", ["issues", _, "comments"]) => asked.comments(state, host.kind).unwrap_or_else(no_such),
+        ("PATCH", ["issues", "comments", _]) => asked.rewrite_comment(state).unwrap_or_else(no_such),
         ("POST", ["issues", _, "comments"]) => asked.comment(state).unwrap_or_else(no_such),
         ("POST", ["issues", _, "labels"]) => asked.label(state).unwrap_or_else(no_such),
         ("POST", ["pulls", _, "requested_reviewers"]) => match asked.ask(state, &host.members) {

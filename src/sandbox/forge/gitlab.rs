@@ -56,6 +56,12 @@ pub(super) fn answer(host: &ForgeHost, state: &mut State, request: &Request, doc
             pull.merge_later = Some((if squash { "squash" } else { "merge" }.to_owned(), pull.commit.clone()));
             reply(200, &shown(host, pull))
         }
+        ("POST", ["statuses", _]) => asked.set_state(state, host.kind),
+        ("GET", ["repository", "commits", commit, "merge_requests"]) => {
+            reply(200, &asked.of_commit(state, commit).into_iter().map(|pull| shown(host, pull)).collect())
+        }
+        ("GET", ["merge_requests", _, "notes"]) => asked.comments(state, host.kind).unwrap_or_else(no_such),
+        ("PUT", ["merge_requests", _, "notes", _]) => asked.rewrite_comment(state).unwrap_or_else(no_such),
         ("POST", ["merge_requests", _, "notes"]) => asked.comment(state).unwrap_or_else(no_such),
         _ => no_such(),
     }

@@ -12,8 +12,10 @@ mod bitbucket_server;
 mod gitea;
 mod github;
 mod gitlab;
+mod notes;
 mod site;
 
+pub use notes::CommitState;
 pub use site::Site;
 
 use std::collections::BTreeMap;
@@ -67,6 +69,7 @@ type Judge = Box<dyn Fn(&Request) -> Reply + Send + Sync>;
 #[derive(Default)]
 struct State {
     requests: Vec<Pull>,
+    states: Vec<CommitState>,
     /// Counts all changes: the age of what was made, and the mark of what is read.
     changes: u64,
 }

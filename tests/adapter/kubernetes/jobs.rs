@@ -46,6 +46,7 @@ fn order(seq: u64) -> Order {
         planned: false,
         fingerprint: None,
         unlock: None,
+        addresses: false,
     }
 }
 

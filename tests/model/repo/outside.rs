@@ -205,7 +205,9 @@ impl State {
                 let words = "the window is shut".to_owned();
                 Event::Answered(Answer::CalendarRead(*topic, Opening { open: self.open, changes_after: None, words }))
             }
-            Effect::Ask(Ask::Verdict(..)) | Effect::SeeNeeds(_) | Effect::Object(Own::End) => return None,
+            Effect::Ask(Ask::Verdict(..)) | Effect::SeeNeeds(_) | Effect::Report(_) | Effect::Object(Own::End) => {
+                return None;
+            }
         })
     }
 

@@ -10,7 +10,9 @@ use async_trait::async_trait;
 use kernel::id::{CommitId, RepoId};
 use objects::apps::app::{Look, TargetKey};
 use objects::kept::Answers;
-use objects::ports::repo::{Begins, Comparison, Found, Heads, JobSight, Jobs, Made, Needs, Running, Start, Unresolved};
+use objects::ports::repo::{
+    Begins, Comparison, Found, Heads, JobSight, Jobs, Made, Needs, Reports, Running, Saying, Start, Unresolved,
+};
 use objects::repo::Repo;
 use objects::repo::job::{End, Job, Order, Place, Pod, Pods, Step, StepKind, StepState};
 use objects::repo::plan::{Message, Planned};
@@ -64,6 +66,7 @@ pub fn repo(name: &str) -> Object {
         keep: Keep { succeeded: 1, failed: 1 },
         stalled_after: Duration::from_hours(1),
         drift: None,
+        report: None,
     };
     Object {
         id: RepoId::new("platform", name),
@@ -105,6 +108,7 @@ impl World {
             heads: Arc::new(self.clone()),
             jobs: Arc::new(self.clone()),
             needs: Arc::new(self.clone()),
+            reports: Arc::new(self.clone()),
         })
     }
 
@@ -189,6 +193,13 @@ impl Heads for World {
                 Err(Unresolved { why: "no answer".to_owned(), lasting: false, busy: false, rest: Duration::ZERO })
             }
         }
+    }
+}
+
+#[async_trait]
+impl Reports for World {
+    async fn say(&self, _: &Saying) -> Result<u32, Unresolved> {
+        Ok(0)
     }
 }
 

@@ -1,4 +1,4 @@
-//! The calls to git and about other objects: each answer is an event of the machine.
+//! The calls to git, to forges and about other objects: each answer is an event of the machine.
 
 use actix::Context;
 
@@ -6,6 +6,7 @@ use super::RepoActor;
 use crate::actors::shell::Drives;
 use kernel::machine::Timestamp;
 use objects::apps::app::TargetKey;
+use objects::ports::repo::Saying;
 use objects::repo::{Comparison, Event};
 
 impl RepoActor {
@@ -37,6 +38,20 @@ impl RepoActor {
             (question, alike)
         };
         self.ask(ctx, comparing, |(question, alike)| Event::Compared(question, alike));
+    }
+
+    /// Reports a run to the forge of its repository.
+    pub(super) fn report(&mut self, saying: Box<Saying>, ctx: &mut Context<Self>) {
+        let (reports, env) = (self.tended.reports.clone(), self.env.clone());
+        let reporting = async move {
+            let answer = reports.say(&saying).await;
+            if let Err(failed) = &answer {
+                env.metrics.failure("report_run");
+                tracing::warn!(repo = %saying.repo, why = failed.why, "a run was not reported; trying again");
+            }
+            (saying, answer)
+        };
+        self.ask(ctx, reporting, |(saying, answer)| Event::Reported(saying, answer));
     }
 
     pub(super) fn see_needs(&mut self, needs: Vec<TargetKey>, ctx: &mut Context<Self>) {

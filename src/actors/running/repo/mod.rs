@@ -47,6 +47,7 @@ impl RepoActor {
             Effect::Remove(name, uid) => self.remove(name, uid, ctx),
             Effect::Ask(ask) => self.ask_gate(None, ask, ctx, Event::Answered),
             Effect::SeeNeeds(needs) => self.see_needs(needs, ctx),
+            Effect::Report(saying) => self.report(saying, ctx),
         }
     }
 

@@ -197,6 +197,7 @@ fn containers(order: &Order, extras: &Extras, ours: &Ours) -> Result<(Vec<Value>
     }
     let preset = order.runner.preset.name();
     let mut read_plan = words(["--preset", preset, "--out", OUT]);
+    read_plan.extend(order.addresses.then(|| "--addresses".to_owned()));
     match (order.attempt.action, &order.fingerprint) {
         (Action::Plan | Action::Drift, _) => return Ok((before, step(StepKind::Report, read_plan))),
         (Action::Apply, Some(fingerprint)) => {

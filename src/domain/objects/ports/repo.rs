@@ -13,6 +13,7 @@ use kernel::answer::{Flow, PortError};
 use kernel::id::RepoId;
 
 pub use crate::repo::job::{Made, Start};
+pub use crate::repo::report::Saying;
 pub use crate::repo::{Comparison, Found, Unresolved};
 
 /// The callback at the beginning of a look at git.
@@ -39,6 +40,17 @@ pub trait Heads: Send + Sync {
     fn troubles(&self) -> Vec<String> {
         Vec::new()
     }
+}
+
+/// Forges, to which runs are reported.
+#[async_trait]
+pub trait Reports: Send + Sync {
+    /// Says this at the forge of its repository, and on how many open requests it stands now. Saying it once more changes nothing there.
+    /// Bounded and paused like a look at git.
+    ///
+    /// # Errors
+    /// In words, which do not change from try to try; a part may have been said.
+    async fn say(&self, saying: &Saying) -> Result<u32, Unresolved>;
 }
 
 /// The news of a watch of a Repo's Jobs, and of their pods.
@@ -127,6 +139,8 @@ pub struct Running {
     /// What every kind needs.
     pub kind: KindPorts<Repo>,
     pub heads: Arc<dyn Heads>,
+    /// Where runs are reported.
+    pub reports: Arc<dyn Reports>,
     /// Jobs and their pods.
     pub jobs: Arc<dyn Jobs>,
     /// Objects that runs need.

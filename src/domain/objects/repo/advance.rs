@@ -18,6 +18,7 @@ impl Repo {
     pub(super) fn advance(&mut self, now: Timestamp) -> Vec<Effect> {
         self.keeper.wake(now);
         self.weighing.wake(now);
+        self.reporting.wake(now);
         self.jobs.wake(now);
         let mut effects = Vec::from_iter(self.own.begin(now).map(Effect::Object));
         if self.own.gone {
@@ -49,6 +50,9 @@ impl Repo {
         effects.extend(self.tidy(now));
         let wanted = self.wants_jobs(now);
         effects.extend(self.jobs.watch(wanted).map(Effect::WatchJobs));
+        if !self.own.object.deleting {
+            effects.extend(self.report(now));
+        }
         self.show(now);
     }
 

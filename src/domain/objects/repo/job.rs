@@ -60,6 +60,8 @@ pub struct Order {
     pub fingerprint: Option<String>,
     /// The lock of the state that it takes away first, to which a person said yes.
     pub unlock: Option<LockId>,
+    /// The plan's message has the addresses of what would change.
+    pub addresses: bool,
 }
 
 /// A Job of a Repo, as it was seen once.

@@ -31,7 +31,7 @@
 //! Everything is judged anew after each event: nothing is decided from the difference of two sights. It does: `head` (which commit is
 //! wanted), `concern` (whether that one is to be run), `drift` (what has changed outside of git), `run` (what becomes of the newest run), `follow` (its Job), `outcome` (how that ended), `jobs` (which Jobs there are),
 //! `witness` (what their pods ran), `lock` (whose lock is in the way), `unlock` (whether it is taken away), `only_plan` (the end of what is never
-//! applied), `gates`, `needs`, `ask`, `tell`, `show` and `write`. The conductor is `advance`.
+//! applied), `gates`, `needs`, `reporting` (what the forge is told), `ask`, `tell`, `show` and `write`. The conductor is `advance`.
 //!
 //! Not for how a Job is made, nor for how a commit is found: those are ports.
 
@@ -55,6 +55,9 @@ pub mod past;
 pub mod plan;
 mod promises;
 pub mod remark;
+pub mod report;
+pub mod reported;
+mod reporting;
 mod run;
 mod show;
 pub mod spec;
@@ -77,6 +80,8 @@ use crate::repo::gates::Gatekeeper;
 use crate::repo::head::Looking;
 use crate::repo::job::{Job, Made, Order, Pod, Start};
 use crate::repo::jobs::Jobs;
+use crate::repo::report::Saying;
+use crate::repo::reporting::Reporting;
 use crate::repo::run::Stand;
 use crate::repo::spec::{Object, Spec};
 use crate::repo::status::Status;
@@ -98,6 +103,7 @@ pub struct Repo {
     looking: Looking,
     weighing: Weighing,
     drifting: Drifting,
+    reporting: Reporting,
     jobs: Jobs,
     keeper: Gatekeeper,
     /// Where it stands, as it was judged last.
@@ -156,6 +162,8 @@ pub enum Event {
     Answered(Answer),
     /// An [`Effect::SeeNeeds`] was answered: what a fresh read says of each object; `None` of one that does not exist.
     NeedsSeen(Vec<(TargetKey, Result<Option<app::Look>, PortError>)>),
+    /// An [`Effect::Report`] of this was answered: how many open requests have it.
+    Reported(Box<Saying>, Result<u32, Unresolved>),
 }
 
 /// The effects of a Repo.
@@ -185,6 +193,8 @@ pub enum Effect {
     Ask(Ask),
     /// Read these objects afresh, which the run waits for.
     SeeNeeds(Vec<TargetKey>),
+    /// Say this at the forge of the repository.
+    Report(Box<Saying>),
 }
 
 impl From<owned::Event<Repo>> for Event {
@@ -208,6 +218,7 @@ impl Effect {
             Self::Remove(..) => "remove_job",
             Self::Ask(ask) => ask.name(),
             Self::SeeNeeds(_) => "see_needs",
+            Self::Report(_) => "report",
         }
     }
 }
@@ -225,6 +236,7 @@ impl Repo {
             looking: Looking::default(),
             weighing: Weighing::default(),
             drifting: Drifting::default(),
+            reporting: Reporting::default(),
             jobs: Jobs::default(),
             keeper: Gatekeeper::default(),
             stand: Stand::default(),
@@ -291,6 +303,7 @@ impl Machine for Repo {
             Event::Removed(name) => self.jobs.removed(&name),
             Event::RemoveFailed(name, why) => self.jobs.remove_failed(&name, &again, why),
             Event::Answered(answer) => self.keeper.asked.answered(now, &again, answer),
+            Event::Reported(saying, answer) => self.reported(now, &saying, answer),
             Event::NeedsSeen(reads) => self.keeper.needs.seen(now, &again, reads),
         }
         self.advance(now)
@@ -306,7 +319,13 @@ impl Machine for Repo {
 
     fn next_deadline(&self) -> Option<Timestamp> {
         let looking = self.looking.deadline().filter(|_| !self.own.gone);
-        self.own.next_deadline([looking, self.weighing.deadline(), self.jobs.deadline(), self.keeper.deadline()])
+        self.own.next_deadline([
+            looking,
+            self.weighing.deadline(),
+            self.reporting.deadline(),
+            self.jobs.deadline(),
+            self.keeper.deadline(),
+        ])
     }
 }
 

@@ -201,7 +201,10 @@ impl Repo {
                 self.end(now, Phase::Succeeded, "the plan changes nothing");
                 self.announce(now, Kind::RunCompleted, "", "the plan changes nothing");
             }
-            Outcome::Planned(plan) => self.is_planned(Some(plan)),
+            Outcome::Planned(plan) => {
+                self.keep_changes(job, pods);
+                self.is_planned(Some(plan));
+            }
             Outcome::Before(why, step) => self.failed_before(now, &why, step.map(log)),
             Outcome::Broken(why) => self.broken(now, job, &format!("{why}; {applied}")),
             Outcome::Unpublished(why, step) => {

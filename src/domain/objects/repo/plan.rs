@@ -6,12 +6,13 @@
 //!   hash is written where others read it, and a short secret could be guessed from it.
 //! - `Command`: the bytes. A plan without a word changes nothing.
 //!
-//! Nothing of a plan but its hash and its counts leaves this module: plans hold secrets.
+//! Nothing of a plan but its hash and its counts leaves this module, and addresses where they are asked for: plans hold secrets.
 //!
 //! Not for whether a plan is good, nor for what is done about one.
 //!
 //! [format]: https://developer.hashicorp.com/terraform/internals/json-format
 
+mod changes;
 mod json;
 mod terraform;
 
@@ -20,6 +21,8 @@ use sha2::{Digest, Sha256};
 
 use crate::repo::spec::Preset;
 use crate::repo::status::Counts;
+
+pub use changes::{LISTED_MAX, changes, listed, with_changes};
 
 /// Bytes of a plan that are read. The plan of 10,000 resources of 5 KB has 50 MB.
 pub const PLAN_BYTES_MAX: usize = 64 * 1024 * 1024;

@@ -45,7 +45,8 @@ pub(super) fn broken_by(repo: &Repo, effect: &Effect) -> Vec<Promise> {
         | Effect::LookAtJob(_)
         | Effect::ReadPods(..)
         | Effect::Ask(_)
-        | Effect::SeeNeeds(_) => Vec::new(),
+        | Effect::SeeNeeds(_)
+        | Effect::Report(_) => Vec::new(),
     }
 }
 

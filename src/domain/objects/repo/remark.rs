@@ -8,6 +8,18 @@ use kernel::remark::Remark;
 /// The reason of the condition `Stalled`, and of the Event, where another's Job has a name of ours.
 pub(super) const TAKEN: &str = "ErrResourceExists";
 
+impl Status {
+    /// The name of what its looks at drift have found, if it looks for drift.
+    pub fn drift_state(&self) -> Option<&'static str> {
+        let drifted = self.conditions.iter().find(|one| one.kind == ConditionKind::Drifted)?;
+        Some(match drifted.holds {
+            Some(true) => "drifted",
+            Some(false) => "in_sync",
+            None => "unknown",
+        })
+    }
+}
+
 /// An attempt that has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EndedAttempt {

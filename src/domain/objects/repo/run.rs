@@ -433,6 +433,7 @@ impl Repo {
             planned: is_planned,
             fingerprint: approved.map(|plan| plan.fingerprint.clone()),
             unlock: unlocks(&self.own.status.draft, run.attempt).cloned(),
+            addresses: spec.wants_addresses() && run.attempt.action != Action::Drift,
         }
     }
 

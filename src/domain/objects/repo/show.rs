@@ -43,6 +43,7 @@ impl Repo {
         let mut conditions = vec![ready];
         conditions.extend(self.stalled());
         conditions.extend(self.drifted());
+        conditions.extend(self.reported_condition());
         let since_ms = self.own.wall_ms(now);
         let earlier = std::mem::take(&mut self.own.status.draft.conditions);
         for condition in &mut conditions {

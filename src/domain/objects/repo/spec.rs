@@ -39,6 +39,47 @@ pub struct Spec {
     pub stalled_after: Duration,
     /// Looks at what has changed outside of git; `None`: nothing looks.
     pub drift: Option<DriftLooks>,
+    /// Where runs are reported; `None`: nowhere.
+    pub report: Option<ReportTo>,
+}
+
+/// Where runs are reported, beside the address of the repository.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ReportTo {
+    pub provider: Provider,
+    /// The Secret with the token, in the Repo's namespace.
+    pub secret: String,
+    pub detail: Detail,
+}
+
+/// Where requests live. It can be any whose API has states of commits, and comments that can be rewritten.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Provider {
+    GitHub,
+    GitLab,
+    Gitea,
+}
+
+impl Provider {
+    /// Its name in a spec.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::GitHub => "github",
+            Self::GitLab => "gitlab",
+            Self::Gitea => "gitea",
+        }
+    }
+}
+
+/// What a report has beside the state of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum Detail {
+    // How much a plan would change.
+    #[default]
+    Numbers,
+    // Which resources, too, by address.
+    Addresses,
 }
 
 /// How often the commit that was applied is planned, and what follows where that plan would change something.
@@ -237,7 +278,17 @@ impl Spec {
     pub fn sent(&self) -> BTreeSet<(String, String)> {
         let git = (self.source.secret.clone(), self.source.url.clone());
         let verdict = self.gates.verdict.as_ref().map(|verdict| (verdict.secret.clone(), verdict.url.clone()));
-        [Some(git), verdict].into_iter().flatten().filter_map(|(secret, address)| Some((secret?, address))).collect()
+        let report = self.report.as_ref().map(|to| (Some(to.secret.clone()), self.source.url.clone()));
+        [Some(git), verdict, report]
+            .into_iter()
+            .flatten()
+            .filter_map(|(secret, address)| Some((secret?, address)))
+            .collect()
+    }
+
+    /// Whether reports have the addresses of what would change.
+    pub fn wants_addresses(&self) -> bool {
+        self.report.as_ref().is_some_and(|to| to.detail == Detail::Addresses)
     }
 
     /// The work of a run on a commit, beside the commit: another folder or workspace is other work, so the same commit

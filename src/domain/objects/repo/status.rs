@@ -10,6 +10,7 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::form::{At, Count, Form, In, named};
+use crate::repo::reported::Report;
 use crate::status::{Approval, Conditions, Late, before_the_first};
 use kernel::id::{CommitId, RunSeq};
 use notices::notice::Notice;
@@ -46,6 +47,9 @@ pub struct Status {
     /// What is known of changes outside of git.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drift: Option<Drift>,
+    /// What the forge of the repository was told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub report: Option<Report>,
     /// How many runs there were.
     #[serde(default, with = "In::<Count<RunSeq>>")]
     pub seq: RunSeq,
@@ -129,16 +133,6 @@ impl Status {
     /// The run whose Job matters now: a look at drift while there is one, for nothing else runs beside it.
     pub fn present(&self) -> Option<&Run> {
         self.look().or(self.run.as_ref())
-    }
-
-    /// The name of what its looks at drift have found, if it looks for drift.
-    pub fn drift_state(&self) -> Option<&'static str> {
-        let drifted = self.conditions.iter().find(|one| one.kind == ConditionKind::Drifted)?;
-        Some(match drifted.holds {
-            Some(true) => "drifted",
-            Some(false) => "in_sync",
-            None => "unknown",
-        })
     }
 
     pub(super) fn present_mut(&mut self) -> Option<&mut Run> {
@@ -496,5 +490,7 @@ named! {
         Stalled = "Stalled",
         /// A plan of what was applied would change something. Unknown before such a plan was made; absent where none is.
         Drifted = "Drifted",
+        /// The forge of the repository was told of the newest run. Absent where it is not to be.
+        Reported = "Reported",
     }
 }

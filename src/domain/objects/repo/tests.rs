@@ -8,6 +8,7 @@ mod lock;
 mod needs;
 mod only_plan;
 mod outputs;
+mod report;
 mod stuck;
 mod unlock;
 mod words;
@@ -55,6 +56,7 @@ fn spec(approval: Approving) -> Spec {
         keep: Keep { succeeded: 1, failed: 1 },
         stalled_after: Duration::from_hours(1),
         drift: None,
+        report: None,
     }
 }
 
@@ -89,6 +91,9 @@ struct Stage {
     /// Objects that a run may need, and how often they were read.
     needs: BTreeMap<TargetKey, Result<app::Look, String>>,
     reads: usize,
+    /// What its forge answers, and was told.
+    forge: Result<u32, Unresolved>,
+    said: Vec<Saying>,
 }
 
 impl Stage {
@@ -123,6 +128,8 @@ impl Stage {
             watching: false,
             needs: BTreeMap::new(),
             reads: 0,
+            forge: Ok(1),
+            said: Vec::new(),
         }
     }
 
@@ -218,6 +225,7 @@ impl Stage {
                 Opening { open: false, changes_after: None, words: "a freeze: fair".to_owned() },
             )),
             Effect::SeeNeeds(needs) => self.see(needs),
+            Effect::Report(saying) => self.hear(saying),
             Effect::Ask(Ask::Verdict(..)) | Effect::Object(Own::End) => return None,
         })
     }

@@ -168,6 +168,11 @@ impl View {
         self.conditions.iter().any(|one| one.kind == ConditionKind::Drifted.name() && one.holds == Some(true))
     }
 
+    /// The forge of its repository was not told, and is told again.
+    pub fn is_unreported(&self) -> bool {
+        self.conditions.iter().any(|one| one.kind == ConditionKind::Reported.name() && one.holds == Some(false))
+    }
+
     /// Of its conditions, whether the wanted commit is applied.
     pub fn ready(&self) -> Option<&ConditionView> {
         self.conditions.iter().find(|one| one.kind == ConditionKind::Ready.name())

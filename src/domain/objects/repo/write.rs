@@ -55,6 +55,7 @@ impl Repo {
             News::Poked => {
                 self.looking.hurry(now);
                 self.weighing.hurry(now);
+                self.reporting.hurry(now);
                 self.keeper.hurry(now);
                 self.jobs.hurry(now);
                 self.hurry_look();

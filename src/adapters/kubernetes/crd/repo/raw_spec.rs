@@ -5,11 +5,11 @@
 
 use std::collections::BTreeMap;
 
-use objects::repo::spec::{Approving, OnDrift, Preset};
+use objects::repo::spec::{Approving, Detail, OnDrift, Preset};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::super::raw_spec::{Freeze, Need, SecretRef, Verdict, Window};
+use super::super::raw_spec::{Forge, Freeze, Need, SecretRef, Verdict, Window};
 
 #[cfg(test)]
 use schemars::JsonSchema;
@@ -69,6 +69,8 @@ pub struct RepoSpec {
     pub on_drift: Option<OnDrift>,
     /// What each apply writes to a Secret at its end.
     pub outputs: Option<Outputs>,
+    /// Runs are reported at the forge of url: as the state of the commit, and as one comment on each open request that has it at its head.
+    pub report: Option<Report>,
 }
 
 /// Outputs of the configuration that are written to a Secret.
@@ -84,6 +86,21 @@ pub struct Outputs {
         schemars(length(min = 1, max = 50), inner(length(min = 1, max = 253), regex(pattern = "^[-._a-zA-Z0-9]+$")))
     )]
     pub names: Vec<String>,
+}
+
+/// How runs are reported.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct Report {
+    /// The forge: github, gitlab or gitea, which is Forgejo, too.
+    #[serde(rename = "type")]
+    pub forge: Forge,
+    /// The Secret with token for the forge, or the keys of a GitHub App. It may be that for git.
+    pub secret_ref: Option<SecretRef>,
+    /// What a comment has. Numbers: how much a plan would change. Addresses: which resources, too; their keys of for_each may be secret.
+    #[serde(default)]
+    pub detail: Detail,
 }
 
 /// Which commit is wanted: at most one of these.

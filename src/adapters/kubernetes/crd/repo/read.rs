@@ -9,7 +9,9 @@ use std::time::Duration;
 use kernel::id::RepoId;
 use kernel::text::{clean, is_hidden};
 use objects::apps::app::{ClusterKey, TargetKey};
-use objects::repo::spec::{Approving, DriftLooks, Gates, Keep, Object, OnDrift, Preset, Retry, Runner, Spec, Steps};
+use objects::repo::spec::{
+    Approving, DriftLooks, Gates, Keep, Object, OnDrift, Preset, Provider, ReportTo, Retry, Runner, Spec, Steps,
+};
 use objects::repo::status::Action;
 use serde_json::value::RawValue;
 
@@ -18,7 +20,7 @@ use super::super::checks::{
     verdict, window,
 };
 use super::super::metadata::{MESSAGE_BYTES_MAX, Metadata, RawObject};
-use super::super::raw_spec::Need;
+use super::super::raw_spec::{Forge, Need};
 use super::extras::extras;
 use super::git::source;
 use super::outputs::{OUTPUT, outputs};
@@ -109,6 +111,7 @@ fn spec_of(raw: &raw::RepoSpec, metadata: &Metadata, installation: &Installation
         interval: between(&raw.interval, "interval", INTERVAL, INTERVAL_MIN..=DAY)?,
         approval: raw.approval,
         drift: drift(raw, &runner.steps)?,
+        report: raw.report.as_ref().map(report).transpose()?,
         runner: Runner { outputs, ..runner },
         workspace: workspace(&raw.workspace)?,
         retry: retry(&raw.retry)?,
@@ -205,6 +208,23 @@ fn drift(raw: &raw::RepoSpec, steps: &Steps) -> Result<Option<DriftLooks>, Inval
         return invalid("runner.steps.plan is missing, which driftEvery needs: a look at drift is a plan");
     }
     Ok(Some(DriftLooks { every, then: raw.on_drift.unwrap_or_default() }))
+}
+
+/// Where runs are reported.
+fn report(raw: &raw::Report) -> Result<ReportTo, InvalidSpec> {
+    let provider = match raw.forge {
+        Forge::GitHub => Provider::GitHub,
+        Forge::GitLab => Provider::GitLab,
+        Forge::Gitea => Provider::Gitea,
+        Forge::BitbucketServer | Forge::AzureDevops => {
+            return invalid("report.type is github, gitlab or gitea: others are not supported");
+        }
+    };
+    let Some(secret) = &raw.secret_ref else {
+        return invalid("report.secretRef is missing: the Secret with the token for the forge");
+    };
+    object_name(&secret.name, "report.secretRef.name")?;
+    Ok(ReportTo { provider, secret: secret.name.clone(), detail: raw.detail })
 }
 
 fn words(words: &[&str]) -> Vec<String> {

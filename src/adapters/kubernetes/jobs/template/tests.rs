@@ -40,6 +40,7 @@ fn order(action: Action) -> Order {
         planned: false,
         fingerprint: None,
         unlock: None,
+        addresses: false,
     }
 }
 

@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 
 use super::json::{Feed, Masked};
 use super::{NoPlan, Planned, digits};
+use crate::repo::reported;
 use crate::repo::status::Counts;
 
 /// The document, as far as it is decisive. What is not known is left to later minor versions, as the format asks for.
@@ -81,8 +82,7 @@ pub(super) fn planned(plan: &[u8]) -> Result<Planned, NoPlan> {
         resource_drift,
         output_changes,
         action_invocations,
-    } = serde_json::from_slice(plan)
-        .map_err(|_| NoPlan("the plan is not what terraform show -json writes; is it empty, or did the plan fail?"))?;
+    } = read(plan)?;
     match format_version.as_deref().map(|version| version.split('.').next()) {
         Some(Some("1")) => {}
         Some(_) => return Err(NoPlan("the plan's format_version is not 1.x, and only that is understood")),
@@ -128,6 +128,24 @@ pub(super) fn planned(plan: &[u8]) -> Result<Planned, NoPlan> {
     Ok(Planned { fingerprint: digits(whole.end()), counts: Some(counts), empty })
 }
 
+fn read(plan: &[u8]) -> Result<Document<'_>, NoPlan> {
+    let unread = "the plan is not what terraform show -json writes; is it empty, or did the plan fail?";
+    serde_json::from_slice(plan).map_err(|_| NoPlan(unread))
+}
+
+/// What may be done to a resource, in words of Terraform's own.
+pub(super) const ACTIONS: [&str; 7] = ["create", "update", "delete", "replace", "forget", "import", "move"];
+
+/// What an apply would do to which resource, in the order of the plan. What is only read is no change.
+pub(super) fn changes(plan: &[u8]) -> Result<Vec<reported::Change>, NoPlan> {
+    let resources = read(plan)?.resource_changes.unwrap_or_default();
+    let change = |resource: Resource<'_>| {
+        let action = resource.action()?.to_owned();
+        Some(reported::Change { action, address: resource.address })
+    };
+    Ok(resources.into_iter().filter_map(change).collect())
+}
+
 /// As Terraform's own summary counts: a replacement is one to add and one to destroy.
 fn counted(resources: &[Resource<'_>]) -> Counts {
     let having = |action: &str| {
@@ -138,6 +156,20 @@ fn counted(resources: &[Resource<'_>]) -> Counts {
 }
 
 impl Resource<'_> {
+    /// What would be done to it, in one word.
+    fn action(&self) -> Option<&'static str> {
+        let has = |action: &str| self.change.actions.iter().any(|one| one == action);
+        match (has("create"), has("delete")) {
+            (true, true) => Some("replace"),
+            (true, false) => Some("create"),
+            (false, true) => Some("delete"),
+            (false, false) if has("update") => Some("update"),
+            (false, false) if has("forget") => Some("forget"),
+            (false, false) if self.change.importing.is_some() => Some("import"),
+            (false, false) => self.previous_address.as_ref().map(|_| "move"),
+        }
+    }
+
     /// Whether an apply would do something about it: also take it over, or give it another address.
     fn changes(&self) -> bool {
         !self.change.is_only("no-op") || self.previous_address.is_some() || self.change.importing.is_some()

@@ -218,3 +218,66 @@ fn a_message_is_read_as_it_is_written_and_nothing_else_is_one() {
         assert!(!is_read(wrong), "{wrong}");
     }
 }
+
+/// A plan of these addresses, each with its actions.
+fn changing(resources: &[(&str, &[&str])]) -> Vec<u8> {
+    let resource = |(address, actions): &(&str, &[&str])| json!({"address": address, "mode": "managed", "change": {"actions": actions, "after": {"password": "hunter2"}}});
+    let resources: Vec<Value> = resources.iter().map(resource).collect();
+    json!({"format_version": "1.2", "resource_changes": resources}).to_string().into_bytes()
+}
+
+fn listed_words(listed: &crate::repo::reported::Listed) -> Vec<String> {
+    listed.listed.iter().map(|change| format!("{} {}", change.action, change.address)).collect()
+}
+
+#[test]
+fn addresses_are_listed_with_what_is_done_to_them_and_no_value() {
+    let plan = changing(&[
+        ("a.stays", &["no-op"]),
+        ("data.read", &["read"]),
+        ("a.made", &["create"]),
+        ("a.other", &["delete", "create"]),
+        ("a.first", &["create", "delete"]),
+        ("a.gone", &["delete"]),
+        ("a.set[\"x y\"]", &["update"]),
+        ("a.left", &["forget"]),
+    ]);
+    let changes = changes(Preset::Terraform, &plan).expect("a plan");
+    let expected = [
+        "create a.made",
+        "replace a.other",
+        "replace a.first",
+        "delete a.gone",
+        "update a.set[\"x y\"]",
+        "forget a.left",
+    ];
+    assert_eq!((listed_words(&changes), changes.more), (expected.map(str::to_owned).to_vec(), 0));
+    let planned = Message::Planned(fingerprint(Preset::Terraform, &plan).expect("a plan"));
+    let message = with_changes(&planned.to_json().expect("a message"), &changes);
+    assert!(!message.contains("hunter2"), "{message}");
+    assert_eq!(Message::parse(&message), Ok(planned), "a release before this one passes over them");
+    let read = listed(&message, "job");
+    assert_eq!((listed_words(&read), read.more, read.job.as_str()), (listed_words(&changes), 0, "job"));
+    assert_eq!(
+        super::changes(Preset::Command, b"any text").expect("no plan"),
+        crate::repo::reported::Listed::default()
+    );
+}
+
+#[test]
+fn whatever_is_listed_fits_where_seven_containers_share_what_the_kubelet_keeps() {
+    const OF_SEVEN: usize = 12 * 1024 / 7;
+    for address in ["aws_instance.web", &"\u{1}\"\\".repeat(400), &"long".repeat(100), "é"] {
+        let resources = vec![(address, &["create"][..]); 5_000];
+        let plan = changing(&resources);
+        let changes = changes(Preset::Terraform, &plan).expect("a plan");
+        let counts = Some(Counts { add: u32::MAX, change: u32::MAX, destroy: u32::MAX });
+        let planned = Message::Differs(Planned { fingerprint: "f".repeat(64), counts, empty: false });
+        let message = with_changes(&planned.to_json().expect("a message"), &changes);
+        assert!(message.len() <= OF_SEVEN, "{}", message.len());
+        assert!(!changes.listed.is_empty() && changes.listed.len() <= LISTED_MAX);
+        assert_eq!(changes.listed.len() + usize::try_from(changes.more).expect("a number"), 5_000);
+        let read = listed(&message, "job");
+        assert_eq!((read.listed, read.more), (changes.listed, changes.more), "{message}");
+    }
+}

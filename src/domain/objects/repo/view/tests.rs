@@ -31,6 +31,7 @@ fn spec() -> Spec {
         keep: Keep::default(),
         stalled_after: Duration::from_hours(1),
         drift: None,
+        report: None,
     }
 }
 

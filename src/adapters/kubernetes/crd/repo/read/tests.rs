@@ -1,4 +1,4 @@
-use objects::repo::spec::{OnDrift, Wanted};
+use objects::repo::spec::{Detail, OnDrift, Wanted};
 use serde_json::{Value, json};
 
 use super::*;
@@ -81,6 +81,20 @@ fn a_plan_that_is_asked_for_is_what_is_applied() {
         "{script}"
     );
     assert!(spec(&json!({"approval": "Revision"})).runner.steps.apply.contains(&"-auto-approve".to_owned()));
+}
+
+#[test]
+fn what_is_reported_goes_to_the_forge_of_the_repository_and_has_no_addresses_unless_asked_for() {
+    for (name, provider) in [("github", Provider::GitHub), ("gitlab", Provider::GitLab), ("gitea", Provider::Gitea)] {
+        let read = spec(&json!({"report": {"type": name, "secretRef": {"name": "forge"}}}));
+        let (secret, detail) = ("forge".to_owned(), Detail::Numbers);
+        assert_eq!(read.report, Some(ReportTo { provider, secret: secret.clone(), detail }));
+        assert!(read.sent().contains(&(secret, read.source.url.clone())) && !read.wants_addresses());
+    }
+    let report = |detail| json!({"report": {"type": "gitea", "secretRef": {"name": "forge"}, "detail": detail}});
+    let [numbers, addresses] = ["Numbers", "Addresses"].map(|detail| spec(&report(detail)));
+    assert!(addresses.wants_addresses() && !numbers.wants_addresses());
+    assert_eq!(numbers.settings(), addresses.settings(), "a yes is not about what is said");
 }
 
 #[test]
@@ -341,6 +355,11 @@ fn invalid_others() -> Vec<(Value, &'static str)> {
     };
     vec![
         (never(json!({"runner": {"preset": "Command", "image": "a"}})), "missing, which approval: Never needs"),
+        (json!({"report": {"type": "bitbucket-server", "secretRef": {"name": "a"}}}), "github, gitlab or gitea"),
+        (json!({"report": {"type": "github"}}), "report.secretRef is missing"),
+        (json!({"report": {"type": "github", "secretRef": {"name": "../a"}}}), "report.secretRef.name"),
+        (json!({"report": {"secretRef": {"name": "a"}}}), "missing field `type`"),
+        (json!({"report": {"type": "github", "secretRef": {"name": "a"}, "detail": "Values"}}), "unknown variant"),
         (never(json!({"driftEvery": "1h", "onDrift": "Apply"})), "which approval: Never forbids"),
         (json!({"interval": "29s"}), "interval is not between 30s and 1day"),
         (json!({"interval": "25h"}), "interval is not between"),

@@ -1,6 +1,7 @@
 use kernel::id::CommitId;
 use objects::repo::held::{HeldLock, HolderKind};
 use objects::repo::lock::LockId;
+use objects::repo::reported::{Change, Listed, Report, Said};
 use objects::repo::status::{
     Condition, ConditionKind, Counts, Drift, Ended, Head, JobRef, Missed, Next, Plan, Question, Seen, Unchanged,
     Waiting,
@@ -48,6 +49,14 @@ fn full() -> Status {
         run: Some(run),
         unchanged: None,
         drift: None,
+        report: Some(Report {
+            said: Some(Said { revision: commit("c"), hash: "0f".repeat(32), requests: 2, at_ms: 1_700_000_003_000 }),
+            changes: Some(Listed {
+                job: "infra-0".to_owned(),
+                listed: vec![Change { action: "create".to_owned(), address: "a.b[\"c\"]".to_owned() }],
+                more: 7,
+            }),
+        }),
         seq: RunSeq(4),
         waiting: Some(Waiting { question: Question::Plan, ticket: "0123456789ab".to_owned(), since_ms: 9 }),
         lock: None,
