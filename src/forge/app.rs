@@ -219,7 +219,7 @@ impl Apps {
             root: place.api(ForgeKind::GitHub),
             name: place.to_string(),
             headers: rest::headers(&format!("Bearer {proof}"), "application/vnd.github+json")?,
-            secret: proof,
+            secrets: vec![proof],
             authorities: authorities.cloned(),
         };
         let number = match app.installation {

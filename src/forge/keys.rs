@@ -22,12 +22,17 @@ const APP_BASE: &str = "githubAppBaseURL";
 /// The user of git whose password is the token of an installation.
 const APP_USER: &str = "x-access-token";
 
+/// The users of git whose passwords are, on Bitbucket Cloud, an access token, and an API token
+/// (<https://support.atlassian.com/bitbucket-cloud/docs/using-api-tokens/>).
+const CLOUD_USER: &str = "x-token-auth";
+const CLOUD_API_USER: &str = "x-bitbucket-api-token-auth";
+
 /// What opens a repository and its forge.
 pub(crate) struct Keys {
     /// For git: `username` and `password`, or else the token.
     pub(crate) git: Credentials,
-    /// For the forge's API: `token`.
-    pub(crate) token: String,
+    /// For the forge's API: `token`, on Bitbucket Cloud with the account that it may be of.
+    pub(crate) api: Credentials,
     /// The certificate authorities trusted for the server, beside the system's.
     pub(crate) authorities: Option<Authorities>,
     /// What signs its commits.
@@ -45,7 +50,7 @@ pub(crate) struct Content {
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Proof {
     /// It is known: for git, and for the API.
-    Known(Credentials, String),
+    Known { git: Credentials, api: Credentials },
     /// It is asked for.
     App(App),
 }
@@ -73,16 +78,10 @@ impl Content {
             (Some(app), ..) => Proof::App(app),
             (None, None, ..) => return Err(NoKeys::NoToken),
             (None, Some(token), user, Some(password)) => {
-                Proof::Known(Credentials::Basic { user: user.unwrap_or_else(|| "git".to_owned()), password }, token)
+                let user = user.unwrap_or_else(|| "git".to_owned());
+                Proof::Known { git: Credentials::Basic { user, password }, api: Credentials::Bearer(token) }
             }
-            (None, Some(token), None, None) if forge == ForgeKind::BitbucketServer => {
-                Proof::Known(Credentials::Bearer(token.clone()), token)
-            }
-            // Beside a token GitHub, GitLab and Gitea take any name; GitLab's own documents say oauth2.
-            (None, Some(token), user, None) => {
-                let user = user.unwrap_or_else(|| "oauth2".to_owned());
-                Proof::Known(Credentials::Basic { user, password: token.clone() }, token)
-            }
+            (None, Some(token), user, None) => with_token_alone(forge, user, token),
         };
         let signer = match (text(secret, "signingKey")?, text(secret, "committer")?) {
             (Some(key), committer) => Some(Signer::of(&key, committer)?),
@@ -98,14 +97,14 @@ impl Content {
     /// There is no such token; lasting where a person must change something.
     pub(crate) async fn keys(&self, apps: &Apps, http: Arc<dyn Http>, url: &str) -> Result<Keys, PortError> {
         let Self { proof, authorities, signer } = self;
-        let (git, token) = match proof {
-            Proof::Known(git, token) => (git.clone(), token.clone()),
+        let (git, api) = match proof {
+            Proof::Known { git, api } => (git.clone(), api.clone()),
             Proof::App(app) => {
                 let token = apps.token(http, app, url, authorities.as_ref()).await?;
-                (with_token(token.clone()), token)
+                (with_token(token.clone()), Credentials::Bearer(token))
             }
         };
-        Ok(Keys { git, token, authorities: authorities.clone(), signer: signer.clone() })
+        Ok(Keys { git, api, authorities: authorities.clone(), signer: signer.clone() })
     }
 
     /// Forgets the token of its App with which something failed for good.
@@ -114,6 +113,21 @@ impl Content {
             apps.forget(app, url);
         }
     }
+}
+
+/// What opens both git and the API where a Secret has a token and no password.
+fn with_token_alone(forge: ForgeKind, user: Option<String>, token: String) -> Proof {
+    let basic = |user: &str| Credentials::Basic { user: user.to_owned(), password: token.clone() };
+    let bearer = || Credentials::Bearer(token.clone());
+    let (git, api) = match (forge, user.as_deref()) {
+        (ForgeKind::BitbucketServer, None) => (bearer(), bearer()),
+        (ForgeKind::BitbucketCloud, None) => (basic(CLOUD_USER), bearer()),
+        // The API knows an account by its e-mail address, and git does not.
+        (ForgeKind::BitbucketCloud, Some(email)) => (basic(CLOUD_API_USER), basic(email)),
+        // Beside a token GitHub, GitLab and Gitea take any name; GitLab's own documents say oauth2.
+        (_, user) => (basic(user.unwrap_or("oauth2")), bearer()),
+    };
+    Proof::Known { git, api }
 }
 
 /// Why the Secret of an order cannot be used.
@@ -357,7 +371,7 @@ mod tests {
         );
         let mut keys = secret(&sound);
         keys.insert("token".to_owned(), b"hunter2".to_vec());
-        assert!(matches!(Content::read(&keys, ForgeKind::GitHub).unwrap().proof, Proof::Known(..)));
+        assert!(matches!(Content::read(&keys, ForgeKind::GitHub).unwrap().proof, Proof::Known { .. }));
     }
 
     #[test]
@@ -365,14 +379,22 @@ mod tests {
         let proof = |keys: &[(&str, &str)], forge| Content::read(&secret(keys), forge).map(|content| content.proof);
         let basic = |user: &str, password: &str| {
             let credentials = Credentials::Basic { user: user.to_owned(), password: password.to_owned() };
-            Ok(Proof::Known(credentials, "t".to_owned()))
+            Ok(Proof::Known { git: credentials, api: Credentials::Bearer("t".to_owned()) })
         };
-        let (github, bitbucket) = (ForgeKind::GitHub, ForgeKind::BitbucketServer);
+        let (github, bitbucket, cloud) = (ForgeKind::GitHub, ForgeKind::BitbucketServer, ForgeKind::BitbucketCloud);
         assert!(proof(&[("token", "t\n")], github) == basic("oauth2", "t"));
         assert!(proof(&[("token", "t"), ("username", "ann")], bitbucket) == basic("ann", "t"));
         assert!(proof(&[("token", "t"), ("password", "p")], bitbucket) == basic("git", "p"));
-        let bearer = Proof::Known(Credentials::Bearer("t".to_owned()), "t".to_owned());
-        assert!(proof(&[("token", "t")], bitbucket) == Ok(bearer));
+        let bearer = || Credentials::Bearer("t".to_owned());
+        assert!(proof(&[("token", "t")], bitbucket) == Ok(Proof::Known { git: bearer(), api: bearer() }));
+        assert!(proof(&[("token", "t")], cloud) == basic("x-token-auth", "t"), "an access token");
+        assert!(proof(&[("token", "t"), ("username", "ann"), ("password", "p")], cloud) == basic("ann", "p"));
+        let with_email = Credentials::Basic { user: "ann@example.com".to_owned(), password: "t".to_owned() };
+        let Ok(Proof::Known { git, api }) = proof(&[("token", "t"), ("username", "ann@example.com")], cloud) else {
+            panic!("an API token")
+        };
+        let for_git = Credentials::Basic { user: "x-bitbucket-api-token-auth".to_owned(), password: "t".to_owned() };
+        assert!((git, api) == (for_git, with_email));
         assert!(proof(&[("username", "ann"), ("password", "p")], github) == Err(NoKeys::NoToken));
         assert!(proof(&[("token", "t"), ("committer", "A <a@b>")], github) == Err(NoSigner::NoKey.into()));
     }

@@ -12,6 +12,7 @@
 )]
 
 pub mod app;
+mod bitbucket_cloud;
 mod bitbucket_server;
 mod edits;
 pub mod git;

@@ -36,7 +36,7 @@ impl Place {
         let (name, above) = parts.split_last().ok_or_else(|| refuse("it names no repository"))?;
         let owners = match forge {
             ForgeKind::GitLab => above.len(),
-            ForgeKind::GitHub | ForgeKind::BitbucketServer | ForgeKind::Gitea => 1,
+            ForgeKind::GitHub | ForgeKind::BitbucketServer | ForgeKind::BitbucketCloud | ForgeKind::Gitea => 1,
         };
         let (context, owner) = above.split_at_checked(above.len().saturating_sub(owners)).unwrap_or_default();
         let is_scm = |part: &&&str| forge == ForgeKind::BitbucketServer && **part == "scm";
@@ -46,6 +46,12 @@ impl Place {
         }
         if forge == ForgeKind::GitHub && !context.is_empty() {
             return Err(refuse("GitHub has repositories of the form https://HOST/OWNER/NAME only"));
+        }
+        let is_cloud = scheme == "https" && authority.as_str().eq_ignore_ascii_case("bitbucket.org");
+        if forge == ForgeKind::BitbucketCloud && (!is_cloud || !context.is_empty()) {
+            return Err(refuse(
+                "Bitbucket Cloud has repositories of the form https://bitbucket.org/WORKSPACE/NAME only",
+            ));
         }
         Ok(Self {
             origin: format!("{scheme}://{authority}"),
@@ -84,6 +90,7 @@ impl Place {
             ForgeKind::GitHub => format!("{}/repos/{owner}/{name}", self.api_root()),
             ForgeKind::GitLab => format!("{origin}/api/v4/projects/{}", encoded(&format!("{owner}/{name}"))),
             ForgeKind::BitbucketServer => format!("{origin}{context}/rest/api/1.0/projects/{owner}/repos/{name}"),
+            ForgeKind::BitbucketCloud => format!("https://api.bitbucket.org/2.0/repositories/{owner}/{name}"),
             ForgeKind::Gitea => format!("{origin}{context}/api/v1/repos/{owner}/{name}"),
         }
     }
@@ -129,6 +136,11 @@ mod tests {
                 "https://example.com/bitbucket/scm/PRJ/web.git",
                 "https://example.com/bitbucket/rest/api/1.0/projects/PRJ/repos/web",
             ),
+            (
+                ForgeKind::BitbucketCloud,
+                "https://bitbucket.org/shop/web.git",
+                "https://api.bitbucket.org/2.0/repositories/shop/web",
+            ),
             (ForgeKind::Gitea, "https://example.com/git/shop/web", "https://example.com/git/api/v1/repos/shop/web"),
         ] {
             assert_eq!(Place::of(forge, url).map(|place| place.api(forge)), Ok(api.to_owned()));
@@ -150,6 +162,16 @@ mod tests {
         ] {
             let refused = Place::of(ForgeKind::GitHub, url).expect_err(url).to_string();
             assert!(!refused.contains("hunter2"), "{refused}");
+        }
+        // Its API is at one place, so a token for another host would go to the wrong one.
+        for url in [
+            "https://bitbucket.example.com/shop/web",
+            "http://bitbucket.org/shop/web",
+            "https://bitbucket.org:8443/shop/web",
+            "https://bitbucket.org/scm/shop/web",
+        ] {
+            let refused = Place::of(ForgeKind::BitbucketCloud, url).expect_err(url).to_string();
+            assert!(refused.contains("https://bitbucket.org/WORKSPACE/NAME"), "{refused}");
         }
     }
 }

@@ -38,9 +38,10 @@ use tokio::runtime::Handle;
 use tokio::time::timeout;
 
 use crate::app::{Apps, Rights};
+use crate::bitbucket_cloud::BitbucketCloud;
 use crate::bitbucket_server::BitbucketServer;
 use crate::edits::Edits;
-use crate::git::{Commit, Draft, File, Objects, Oid, Remote};
+use crate::git::{Commit, Draft, File, Objects, Oid, Remote, last_word};
 use crate::gitea::Gitea;
 use crate::github::GitHub;
 use crate::gitlab::GitLab;
@@ -209,6 +210,7 @@ fn requests(http: Arc<dyn Http>, kind: ForgeKind, place: &Place, keys: Keys) -> 
         ForgeKind::GitHub => Box::new(GitHub { graph: graph(), api, owner }),
         ForgeKind::GitLab => Box::new(GitLab { api }),
         ForgeKind::BitbucketServer => Box::new(BitbucketServer { api, owner, name }),
+        ForgeKind::BitbucketCloud => Box::new(BitbucketCloud { api }),
         ForgeKind::Gitea => Box::new(Gitea { api }),
     })
 }
@@ -218,14 +220,15 @@ pub(crate) fn api(http: Arc<dyn Http>, kind: ForgeKind, place: &Place, keys: &Ke
     let (scheme, accept) = match kind {
         ForgeKind::GitHub => ("Bearer", "application/vnd.github+json"),
         ForgeKind::Gitea => ("token", "application/json"),
-        ForgeKind::GitLab | ForgeKind::BitbucketServer => ("Bearer", "application/json"),
+        ForgeKind::GitLab | ForgeKind::BitbucketServer | ForgeKind::BitbucketCloud => ("Bearer", "application/json"),
     };
+    let (authorization, secret) = keys.api.authorization(scheme);
     Ok(Api {
         http,
         root: place.api(kind),
         name: place.to_string(),
-        headers: rest::headers(&format!("{scheme} {}", keys.token), accept)?,
-        secret: keys.token.clone(),
+        headers: rest::headers(&authorization, accept)?,
+        secrets: [secret, last_word(&authorization)].map(str::to_owned).into(),
         authorities: keys.authorities.clone(),
     })
 }
@@ -240,7 +243,7 @@ impl Shared {
             let why = "no Secret is named: set secretRef to one with username, password and token";
             PortError::lasting(format!("failed to use {place}"), why)
         })?;
-        // The forge's API is on the same host, but for that of GitHub, which is GitHub's own.
+        // The forge's API is on the same host, but for those of GitHub and Bitbucket Cloud, which are their own.
         let purpose = destination::Purpose::sent_to(url);
         let secret = self.secrets.read(&order.pipeline.namespace, name, purpose).await?;
         Ok((place, Content::of(&secret, order)?))
@@ -447,7 +450,7 @@ async fn finished(session: &Session, order: &Order, number: u64, lacks: &Lacks, 
 /// Why the branch may not be replaced.
 fn in_the_way(session: &Session, order: &Order, tip: Oid, commit: &Commit, found: &[Found]) -> Option<Proposed> {
     let id = tip.to_string();
-    let is_merged = |found: &Found| found.state == RequestState::Merged && found.commit.as_ref() == Some(&id);
+    let is_merged = |found: &Found| found.state == RequestState::Merged && found.is_at(&id);
     match session.ours(order, commit) {
         Some(trailers) if trailers.seq > order.seq => Some(Proposed::Outdated(trailers.seq)),
         Some(_) => None,

@@ -11,13 +11,16 @@ use crate::words::{self, Words};
 /// Requests that a forge is asked for at once; each lists the newest ones first.
 pub(crate) const PAGE: usize = 50;
 
+/// Hex digits of a commit's id where a forge shortens it: Bitbucket Cloud.
+const SHORT_ID: usize = 12;
+
 /// Longest address of a request that is kept, in bytes.
 const URL_BYTES_MAX: usize = 500;
 
 /// The pull requests of one repository.
 ///
 /// Every method is one request to the forge, or a few, each harmless when it is repeated but [`Requests::create`] and
-/// [`Requests::comment`]: all forges refuse a second open request from the same branch, and a comment may be read twice.
+/// [`Requests::comment`]: no forge has a second open request from the same branch, and a comment may be read twice.
 #[async_trait]
 pub(crate) trait Requests: Send + Sync {
     /// Open and ended requests from `branches.head` of this repository into `branches.base`; all that are open, and of the
@@ -78,7 +81,7 @@ pub(crate) struct Found {
     pub(crate) url: String,
     /// The branch that it is from.
     pub(crate) head: String,
-    /// The commit at its head.
+    /// The commit at its head, or the first digits of its id.
     pub(crate) commit: Option<String>,
 }
 
@@ -99,6 +102,11 @@ impl Found {
     /// person may have taken the mark out.
     pub(crate) fn is_of(&self, order: &Order, branches: &Branches) -> bool {
         self.head == branches.head && self.promotion().is_none_or(|id| id == order.id)
+    }
+
+    /// Whether this commit is at its head. Bitbucket Cloud says the first digits of it alone.
+    pub(crate) fn is_at(&self, commit: &str) -> bool {
+        self.commit.as_ref().is_some_and(|head| head.len() >= SHORT_ID && commit.starts_with(head))
     }
 
     /// The part of it that leaves this crate.

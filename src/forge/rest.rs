@@ -31,7 +31,7 @@ pub(crate) struct Api {
     /// Headers of every request.
     pub(crate) headers: HeaderMap,
     /// What no error may repeat.
-    pub(crate) secret: String,
+    pub(crate) secrets: Vec<String>,
     pub(crate) authorities: Option<Authorities>,
 }
 
@@ -210,7 +210,8 @@ impl Api {
             }
         }
         let said = words.join("; ");
-        let said = if self.secret.is_empty() { said } else { said.replace(&self.secret, "…") };
+        let secrets = self.secrets.iter().filter(|secret| !secret.is_empty());
+        let said = secrets.fold(said, |said, secret| said.replace(secret, "…"));
         text::clean(&said, WORDS_BYTES_MAX)
     }
 

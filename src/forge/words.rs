@@ -19,7 +19,7 @@ pub(crate) const AUTHOR: &str = "allclear <allclear@users.noreply.allclear.dev>"
 const PROMOTION: &str = "promotion: ";
 const SEQ: &str = "seq: ";
 
-/// Longest title, in bytes: GitLab, Gitea and Bitbucket Server take 255 characters.
+/// Longest title, in bytes: GitLab, Gitea and Bitbucket take 255 characters.
 const TITLE_BYTES_MAX: usize = 250;
 
 /// Longest text of others that is repeated, in bytes.

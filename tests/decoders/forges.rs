@@ -1,4 +1,4 @@
-//! What the APIs of four forges answer about requests, and the keys of a Secret by which they are asked.
+//! What the APIs of five forges answer about requests, and the keys of a Secret by which they are asked.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,6 +26,7 @@ pub const TARGETS: &[Target] = &[
     target("github", |bytes| forge(ForgeKind::GitHub, bytes)),
     target("gitlab", |bytes| forge(ForgeKind::GitLab, bytes)),
     target("bitbucket_server", |bytes| forge(ForgeKind::BitbucketServer, bytes)),
+    target("bitbucket_cloud", |bytes| forge(ForgeKind::BitbucketCloud, bytes)),
     target("gitea", |bytes| forge(ForgeKind::Gitea, bytes)),
     target("git_keys", git_keys),
 ];
@@ -66,6 +67,7 @@ impl Secrets for Keys {
 
 fn order(kind: ForgeKind) -> Order {
     let path = if kind == ForgeKind::BitbucketServer { "scm/shop" } else { "shop" };
+    let host = if kind == ForgeKind::BitbucketCloud { "bitbucket.org" } else { "git.example.com" };
     Order {
         id: "0123456789abcdef0123456789abcdef".to_owned(),
         pipeline: PipelineId::new("shop", "web"),
@@ -75,7 +77,7 @@ fn order(kind: ForgeKind) -> Order {
         revision: Revision("1.3".to_owned()),
         repository: Repository {
             forge: kind,
-            url: format!("https://git.example.com/{path}/web.git"),
+            url: format!("https://{host}/{path}/web.git"),
             base: "main".to_owned(),
             path: None,
             secret: Some("keys".to_owned()),

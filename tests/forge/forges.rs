@@ -1,6 +1,7 @@
 //! Promotions as pull requests on each kind of forge, with real git beneath them.
 
 mod apps;
+mod cloud;
 mod crashes;
 mod desk;
 mod faults;
@@ -11,7 +12,7 @@ mod turns;
 
 use expect_test::expect_file;
 use kernel::id::PromotionSeq;
-use objects::pipeline::proposal::{ForgeKind, Proposed, RequestState};
+use objects::pipeline::proposal::{ForgeKind, Proposed, Request, RequestState};
 use objects::ports::pipeline::Forge;
 use sandbox::forge::{Pull, PullState};
 
@@ -23,6 +24,7 @@ fn url(kind: ForgeKind) -> &'static str {
         ForgeKind::GitHub => "https://github.example.com/shop/web/pull/1",
         ForgeKind::GitLab => "https://gitlab.example.com/shop/web/-/merge_requests/1",
         ForgeKind::BitbucketServer => "https://bitbucket.example.com/projects/shop/repos/web/pull-requests/1",
+        ForgeKind::BitbucketCloud => "https://bitbucket.org/shop/web/pull-requests/1",
         ForgeKind::Gitea => "https://gitea.example.com/shop/web/pulls/1",
     }
 }
@@ -77,7 +79,9 @@ async fn what_a_person_did_to_the_request_is_what_became_of_the_promotion() {
         desk.forge.close(1);
         desk.git(&["update-ref", "-d", &format!("refs/heads/{HEAD}")]);
         assert_eq!(desk.forges.look(&order, 1).await, Ok(RequestState::Closed));
-        assert_eq!(desk.forges.propose(&order).await, Ok(Proposed::Closed(request)));
+        // Of an ended one Bitbucket Cloud says the first digits of its commit alone, which are none.
+        let commit = request.commit.clone().filter(|_| kind != ForgeKind::BitbucketCloud);
+        assert_eq!(desk.forges.propose(&order).await, Ok(Proposed::Closed(Request { commit, ..request })));
         assert_eq!(desk.git(&["branch", "--list", HEAD]), "", "the branch that a person removed stays away");
 
         let again = desk.order(2, "1.2.3");
@@ -135,25 +139,28 @@ async fn nothing_is_pushed_where_nothing_changes() {
 // Faults: PF9
 #[tokio::test]
 async fn commits_of_others_are_replaced_only_if_a_person_says_so_or_they_are_merged() {
-    let desk = Desk::new(ForgeKind::GitHub).await;
-    let order = desk.order(1, "1.2.3");
-    desk.opened(&order).await;
-    desk.git
-        .commit(REPOSITORY, HEAD, &[(FILE, b"tag: by hand # {\"$promotion\": \"shop:web:prod\"}\n")])
-        .expect("a commit");
-    let by_hand = desk.tip();
-    let foreign = Proposed::Foreign(format!("{} by Ann <ann@example.com>: change", &by_hand[..12]));
-    assert_eq!(desk.forges.propose(&order).await, Ok(foreign.clone()));
-    assert_eq!(desk.forges.propose(&desk.order(2, "1.3.0")).await, Ok(foreign));
-    assert_eq!(desk.tip(), by_hand);
-    desk.forge.merge(1);
-    assert_eq!(desk.opened(&desk.order(2, "1.3.0")).await.number, 2, "nothing is lost: it was merged");
+    // Bitbucket Cloud says the first digits of a commit alone.
+    for kind in [ForgeKind::GitHub, ForgeKind::BitbucketCloud] {
+        let desk = Desk::new(kind).await;
+        let order = desk.order(1, "1.2.3");
+        desk.opened(&order).await;
+        desk.git
+            .commit(REPOSITORY, HEAD, &[(FILE, b"tag: by hand # {\"$promotion\": \"shop:web:prod\"}\n")])
+            .expect("a commit");
+        let by_hand = desk.tip();
+        let foreign = Proposed::Foreign(format!("{} by Ann <ann@example.com>: change", &by_hand[..12]));
+        assert_eq!(desk.forges.propose(&order).await, Ok(foreign.clone()));
+        assert_eq!(desk.forges.propose(&desk.order(2, "1.3.0")).await, Ok(foreign));
+        assert_eq!(desk.tip(), by_hand);
+        desk.forge.merge(1);
+        assert_eq!(desk.opened(&desk.order(2, "1.3.0")).await.number, 2, "nothing is lost: it was merged");
 
-    desk.git.commit(REPOSITORY, HEAD, &[("more", b"")]).expect("a commit");
-    let mut allowed = desk.order(3, "1.4.0");
-    allowed.overwrite = true;
-    desk.opened(&allowed).await;
-    assert_eq!(desk.git(&["rev-list", "--count", &format!("main..{HEAD}")]), "1");
+        desk.git.commit(REPOSITORY, HEAD, &[("more", b"")]).expect("a commit");
+        let mut allowed = desk.order(3, "1.4.0");
+        allowed.overwrite = true;
+        desk.opened(&allowed).await;
+        assert_eq!(desk.git(&["rev-list", "--count", &format!("main..{HEAD}")]), "1");
+    }
 }
 
 // Faults: PF9
@@ -259,6 +266,7 @@ async fn an_open_request_is_looked_at_for_nothing_where_the_forge_can_say_so() {
         (ForgeKind::GitHub, ["GET 200", "GET 304", "GET 200"]),
         (ForgeKind::GitLab, ["GET 200", "GET 304", "GET 200"]),
         (ForgeKind::BitbucketServer, ["GET 200"; 3]),
+        (ForgeKind::BitbucketCloud, ["GET 200"; 3]),
         (ForgeKind::Gitea, ["GET 200"; 3]),
     ] {
         let desk = Desk::new(kind).await;

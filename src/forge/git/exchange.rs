@@ -188,18 +188,23 @@ fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
 }
 
 /// Behind `Basic` or `Bearer`.
-fn last_word(proof: &str) -> &str {
+pub(crate) fn last_word(proof: &str) -> &str {
     proof.rsplit(' ').next().unwrap_or(proof)
 }
 
 impl Credentials {
-    fn proof(&self) -> Result<(HeaderValue, String), &'static str> {
-        let (text, secret) = match self {
+    /// The value of their header, with this word before a token that has no user, and what in it is secret.
+    pub(crate) fn authorization(&self, scheme: &str) -> (String, &String) {
+        match self {
             Self::Basic { user, password } => {
                 (format!("Basic {}", STANDARD.encode(format!("{user}:{password}"))), password)
             }
-            Self::Bearer(token) => (format!("Bearer {token}"), token),
-        };
+            Self::Bearer(token) => (format!("{scheme} {token}"), token),
+        }
+    }
+
+    fn proof(&self) -> Result<(HeaderValue, String), &'static str> {
+        let (text, secret) = self.authorization("Bearer");
         let mut header =
             HeaderValue::from_str(&text).map_err(|_invalid| "the token in the Secret holds a line break")?;
         header.set_sensitive(true);

@@ -41,6 +41,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use purge::ports::PortError;
 
 pub use exchange::Credentials;
+pub(crate) use exchange::last_word;
 pub use id::{NotAnId, Oid};
 pub use objects::{Built, Commit, Draft, File, Objects};
 pub use push::Pushed;

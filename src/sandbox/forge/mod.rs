@@ -1,4 +1,4 @@
-//! Stand-ins for the forges where pull requests live: GitHub, GitLab, Bitbucket Server and Gitea, each with one repository and
+//! Stand-ins for the forges where pull requests live: GitHub, GitLab, Bitbucket Server and Cloud, and Gitea, each with one repository and
 //! its own rules about pull requests.
 //!
 //! What they have in common is here: requests, their states, and what people do to them. How each says it, and what it refuses,
@@ -8,6 +8,7 @@
 //!
 //! Not for git, nor for what of these APIs allclear does not use.
 
+mod bitbucket_cloud;
 mod bitbucket_server;
 mod gitea;
 mod github;
@@ -15,6 +16,7 @@ mod gitlab;
 mod notes;
 mod site;
 
+pub use bitbucket_cloud::{EMAIL, account};
 pub use notes::CommitState;
 pub use site::Site;
 
@@ -33,6 +35,7 @@ pub enum Kind {
     GitHub,
     GitLab,
     BitbucketServer,
+    BitbucketCloud,
     Gitea,
 }
 
@@ -265,7 +268,7 @@ impl State {
         Some(pull)
     }
 
-    /// Opens a request. All forges refuse a second one from the same branch; GitLab takes one without a difference.
+    /// Opens a request. All forges but Bitbucket Cloud refuse a second one from the same branch; GitLab takes one without a difference.
     fn create(&mut self, branches: &dyn Branches, kind: Kind, wanted: Wanted) -> Result<&Pull, Refusal> {
         let Wanted { head, base, title, body, draft } = wanted;
         let commit = branches.tip(&head).ok_or(Refusal::NoHead)?;
@@ -370,6 +373,7 @@ impl StandIn for ForgeHost {
                 Kind::GitHub => github::answer(self, &mut state, request, document),
                 Kind::GitLab => gitlab::answer(self, &mut state, request, document),
                 Kind::BitbucketServer => bitbucket_server::answer(self, &mut state, request, document),
+                Kind::BitbucketCloud => bitbucket_cloud::answer(self, &mut state, request, document),
                 Kind::Gitea => gitea::answer(self, &mut state, request, document),
             },
             Err(_no_json) => message(400, "Problems parsing JSON"),

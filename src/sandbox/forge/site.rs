@@ -15,7 +15,7 @@ pub struct Site {
 
 impl StandIn for Site {
     fn answer(&self, request: &Request) -> Reply {
-        if ["/api/", "/rest/"].iter().any(|api| request.path.starts_with(api)) {
+        if ["/api/", "/rest/", "/2.0/"].iter().any(|api| request.path.starts_with(api)) {
             return self.forge.answer(request);
         }
         let path = request.path.strip_prefix("/scm").unwrap_or(&request.path).to_owned();

@@ -24,7 +24,8 @@ use tokio::sync::Notify;
 use crate::heads::Stopped;
 use crate::scene::Plain;
 
-pub const KINDS: [ForgeKind; 4] = [ForgeKind::GitHub, ForgeKind::GitLab, ForgeKind::BitbucketServer, ForgeKind::Gitea];
+pub const KINDS: [ForgeKind; 5] =
+    [ForgeKind::GitHub, ForgeKind::GitLab, ForgeKind::BitbucketServer, ForgeKind::BitbucketCloud, ForgeKind::Gitea];
 
 pub const REPOSITORY: &str = "shop/web.git";
 pub const FILE: &str = "apps/web/values.yaml";
@@ -60,20 +61,25 @@ impl Desk {
             ForgeKind::GitHub => Kind::GitHub,
             ForgeKind::GitLab => Kind::GitLab,
             ForgeKind::BitbucketServer => Kind::BitbucketServer,
+            ForgeKind::BitbucketCloud => Kind::BitbucketCloud,
             ForgeKind::Gitea => Kind::Gitea,
         };
         let branches = Arc::new(Hosted(Arc::clone(&git), REPOSITORY.to_owned()));
         let forge = Arc::new(ForgeHost::new(stands_for, "shop/web", TOKEN, branches));
         let site = Site { git: Arc::clone(&git), forge: Arc::clone(&forge) };
         let server = Server::start(Arc::new(site) as Arc<dyn StandIn>).await.expect("loopback");
-        let (http, secrets) = (Arc::new(Gate::new()), Arc::new(Safe::new()));
+        let (http, secrets) = (Arc::new(Gate::new(&server)), Arc::new(Safe::new()));
         let forges = next_life(&http, &secrets);
         Self { git, forge, server, http, secrets, forges, kind }
     }
 
     /// The promotion of this number, to this revision.
     pub fn order(&self, seq: u64, revision: &str) -> Order {
-        let scm = if self.kind == ForgeKind::BitbucketServer { "/scm" } else { "" };
+        let site = match self.kind {
+            ForgeKind::BitbucketCloud => "https://bitbucket.org".to_owned(),
+            ForgeKind::BitbucketServer => format!("{}/scm", self.server.url()),
+            ForgeKind::GitHub | ForgeKind::GitLab | ForgeKind::Gitea => self.server.url(),
+        };
         Order {
             id: format!("id-of-{seq}"),
             pipeline: PipelineId::new("shop", "web"),
@@ -83,7 +89,7 @@ impl Desk {
             revision: Revision(revision.to_owned()),
             repository: Repository {
                 forge: self.kind,
-                url: format!("{}{scm}/{REPOSITORY}", self.server.url()),
+                url: format!("{site}/{REPOSITORY}"),
                 base: "main".to_owned(),
                 path: None,
                 secret: Some("forge".to_owned()),
@@ -121,19 +127,19 @@ impl Desk {
 
     /// Another process that does the same.
     pub fn other(&self) -> Forges {
-        next_life(&Arc::new(Gate::new()), &self.secrets)
+        next_life(&Arc::new(Gate::new(&self.server)), &self.secrets)
     }
 
     /// What a process does that knows nothing of the one before it.
     pub fn restart(&mut self) {
-        self.http = Arc::new(Gate::new());
+        self.http = Arc::new(Gate::new(&self.server));
         self.forges = next_life(&self.http, &self.secrets);
     }
 
     /// Requests of this life to the API, by method.
     pub fn asked(&self) -> Vec<String> {
         let seen = self.server.seen();
-        let api = seen.iter().filter(|seen| seen.path.starts_with("/api/") || seen.path.starts_with("/rest/"));
+        let api = seen.iter().filter(|seen| is_path_of_api(&seen.path));
         api.map(|seen| format!("{} {}", seen.method, seen.status.unwrap_or_default())).collect()
     }
 }
@@ -144,7 +150,11 @@ fn next_life(http: &Arc<Gate>, secrets: &Arc<Safe>) -> Forges {
 }
 
 pub fn is_api(request: &Seen) -> bool {
-    request.path.starts_with("/api/") || request.path.starts_with("/rest/")
+    is_path_of_api(&request.path)
+}
+
+fn is_path_of_api(path: &str) -> bool {
+    ["/api/", "/rest/", "/2.0/"].iter().any(|api| path.starts_with(api))
 }
 
 /// Where a life ends: at this request of it, before it is sent or when its answer is on the way.
@@ -154,9 +164,10 @@ pub struct End {
     pub is_sent: bool,
 }
 
-/// The way out, which may end.
+/// The way out, which may end. What goes to Bitbucket Cloud goes to the site of the test.
 pub struct Gate {
     plain: Plain,
+    site: String,
     sent: AtomicUsize,
     end: Mutex<Option<End>>,
     ended: Notify,
@@ -164,9 +175,10 @@ pub struct Gate {
 }
 
 impl Gate {
-    fn new() -> Self {
+    fn new(site: &Server) -> Self {
         Self {
             plain: Plain::new(),
+            site: site.url(),
             sent: AtomicUsize::new(0),
             end: Mutex::default(),
             ended: Notify::new(),
@@ -200,10 +212,16 @@ impl Gate {
 impl Http for Gate {
     async fn send(
         &self,
-        request: http::Request<Bytes>,
+        mut request: http::Request<Bytes>,
         authorities: Option<&Authorities>,
         answer_max: usize,
     ) -> Result<http::Response<Bytes>, HttpError> {
+        let url = request.uri().to_string();
+        let path =
+            ["https://bitbucket.org/", "https://api.bitbucket.org/"].iter().find_map(|host| url.strip_prefix(host));
+        if let Some(path) = path {
+            *request.uri_mut() = format!("{}/{path}", self.site).parse().expect("a URL");
+        }
         let number = self.sent.fetch_add(1, Ordering::SeqCst);
         let end = self.end.lock().expect("lock").filter(|end| end.request == number);
         let send = self.plain.send(request, authorities, answer_max);

@@ -4,12 +4,12 @@ use objects::pipeline::options::{Lacks, MergeMethod, RequestOptions, Reviewer, T
 use objects::pipeline::proposal::{ForgeKind, Order, Proposed, Request, RequestState};
 use objects::ports::pipeline::Forge;
 use purge::ports::PortError;
-use sandbox::forge::PullState;
+use sandbox::forge::{PullState, account};
 use sandbox::http::{Action, Fault, When};
 
 use super::desk::{Desk, KINDS, TOKEN};
 
-/// Those whose requests have labels, drafts and merges by themselves.
+/// Those whose requests have labels and merges by themselves.
 const ABLE: [ForgeKind; 3] = [ForgeKind::GitHub, ForgeKind::GitLab, ForgeKind::Gitea];
 
 fn wanting(order: Order, options: RequestOptions) -> Order {
@@ -17,12 +17,21 @@ fn wanting(order: Order, options: RequestOptions) -> Order {
     Order { options, ..order }
 }
 
+fn has_labels(kind: ForgeKind) -> bool {
+    ABLE.contains(&kind)
+}
+
+/// A person, as this forge knows people.
+fn user(kind: ForgeKind, name: &str) -> Reviewer {
+    Reviewer::User(if kind == ForgeKind::BitbucketCloud { account(name) } else { name.to_owned() })
+}
+
 fn labelled(kind: ForgeKind) -> RequestOptions {
-    let labels = if kind == ForgeKind::BitbucketServer { &[][..] } else { &["promotion", "prod"] };
+    let labels = if has_labels(kind) { &["promotion", "prod"][..] } else { &[] };
     let team = [ForgeKind::GitHub, ForgeKind::Gitea].contains(&kind).then(|| Reviewer::Team("sre".to_owned()));
     RequestOptions {
         labels: labels.iter().map(|label| (*label).to_owned()).collect(),
-        reviewers: std::iter::once(Reviewer::User("ann".to_owned())).chain(team).collect(),
+        reviewers: std::iter::once(user(kind, "ann")).chain(team).collect(),
         ..RequestOptions::default()
     }
 }
@@ -50,7 +59,7 @@ async fn a_request_gets_its_labels_and_its_reviewers_once_and_what_people_change
         assert_eq!(lacks, Lacks::new(), "{kind:?}");
         let pull = desk.pull();
         assert_eq!(pull.reviewers, names(kind), "{kind:?}");
-        let labels: &[&str] = if kind == ForgeKind::BitbucketServer { &[] } else { &["promotion", "prod"] };
+        let labels: &[&str] = if has_labels(kind) { &["promotion", "prod"] } else { &[] };
         assert_eq!(pull.labels, labels, "{kind:?}");
         desk.forge.edit(1, |pull| {
             pull.labels.clear();
@@ -71,31 +80,33 @@ async fn a_request_gets_its_labels_and_its_reviewers_once_and_what_people_change
 async fn whom_the_forge_does_not_know_is_named_and_keeps_no_promotion_from_being_open() {
     for kind in KINDS {
         let desk = Desk::new(kind).await;
-        let reviewers = ["eve", "bob"].map(|name| Reviewer::User(name.to_owned())).into();
+        let reviewers = ["eve", "bob"].map(|name| user(kind, name)).into();
+        let eve = user(kind, "eve").to_string();
         let order = wanting(desk.order(1, "1.2.3"), RequestOptions { reviewers, ..labelled(kind) });
         let lacks = desk.opened(&order).await.lacks;
-        assert_eq!(lacks.keys().collect::<Vec<_>>(), ["eve"], "{kind:?}: {lacks:?}");
-        assert!(!lacks["eve"].is_empty() && !lacks["eve"].contains(TOKEN), "{kind:?}: {lacks:?}");
-        assert_eq!(desk.pull().labels.is_empty(), kind == ForgeKind::BitbucketServer, "the rest is done");
+        assert_eq!(lacks.keys().collect::<Vec<_>>(), [&eve], "{kind:?}: {lacks:?}");
+        assert!(!lacks[&eve].is_empty() && !lacks[&eve].contains(TOKEN), "{kind:?}: {lacks:?}");
+        assert_eq!(desk.pull().labels.is_empty(), !has_labels(kind), "the rest is done");
         assert_eq!(desk.pull().reviewers, ["bob"], "{kind:?}");
         // What people changed meanwhile is no part of what is tried again.
         desk.forge.edit(1, |pull| {
             pull.labels.clear();
             pull.reviewers.clear();
         });
-        let looked = desk.forges.look(&lacking(order.clone(), &["eve"]), 1).await;
-        assert!(matches!(&looked, Ok(RequestState::Lacks(lacks)) if lacks.contains_key("eve")), "{kind:?}: {looked:?}");
+        let looked = desk.forges.look(&lacking(order.clone(), &[&eve]), 1).await;
+        assert!(matches!(&looked, Ok(RequestState::Lacks(lacks)) if lacks.contains_key(&eve)), "{kind:?}: {looked:?}");
         assert_eq!((desk.pull().labels, desk.pull().reviewers), (Vec::new(), Vec::new()), "{kind:?}");
-        let reviewers = vec![Reviewer::User("ann".to_owned())];
-        let mended = Order { options: RequestOptions { reviewers, ..labelled(kind) }, ..order };
-        assert_eq!(desk.forges.look(&lacking(mended, &["ann"]), 1).await, done(), "{kind:?}");
+        let ann = user(kind, "ann");
+        let name = ann.to_string();
+        let mended = Order { options: RequestOptions { reviewers: vec![ann], ..labelled(kind) }, ..order };
+        assert_eq!(desk.forges.look(&lacking(mended, &[&name]), 1).await, done(), "{kind:?}");
         assert_eq!(desk.pull().reviewers, ["ann"], "{kind:?}");
     }
 }
 
 #[tokio::test]
 async fn a_draft_is_one_and_stays_what_people_make_of_it() {
-    for kind in ABLE {
+    for kind in ABLE.into_iter().chain([ForgeKind::BitbucketCloud]) {
         let desk = Desk::new(kind).await;
         let options = || RequestOptions { draft: true, ..RequestOptions::default() };
         let order = wanting(desk.order(1, "1.2.3"), options());
@@ -103,7 +114,7 @@ async fn a_draft_is_one_and_stays_what_people_make_of_it() {
         let (mark, is_draft) = match kind {
             ForgeKind::GitLab => ("Draft: ", false),
             ForgeKind::Gitea => ("WIP: ", true),
-            ForgeKind::GitHub | ForgeKind::BitbucketServer => ("", true),
+            ForgeKind::GitHub | ForgeKind::BitbucketServer | ForgeKind::BitbucketCloud => ("", true),
         };
         let words = "Promote shop/web in prod to";
         assert_eq!((desk.pull().title, desk.pull().draft), (format!("{mark}{words} 1.2.3"), is_draft), "{kind:?}");
@@ -111,10 +122,18 @@ async fn a_draft_is_one_and_stays_what_people_make_of_it() {
         desk.opened(&order).await;
         assert_eq!(desk.pull().version, version, "the mark is no other title");
         desk.opened(&wanting(desk.order(2, "1.3.0"), options())).await;
-        assert_eq!(desk.pull().title, format!("{mark}{words} 1.3.0"), "{kind:?}");
-        desk.forge.edit(1, |pull| pull.title = pull.title.trim_start_matches(mark).to_owned());
+        assert_eq!((desk.pull().title, desk.pull().draft), (format!("{mark}{words} 1.3.0"), is_draft), "{kind:?}");
+        desk.forge.edit(1, |pull| {
+            pull.title = pull.title.trim_start_matches(mark).to_owned();
+            pull.draft = false;
+        });
         desk.opened(&wanting(desk.order(3, "1.4.0"), options())).await;
-        assert_eq!(desk.pull().title, format!("{words} 1.4.0"), "{kind:?}: a person said that it is ready");
+        let now = desk.pull();
+        assert_eq!(
+            (now.title, now.draft),
+            (format!("{words} 1.4.0"), false),
+            "{kind:?}: a person said that it is ready"
+        );
     }
 }
 

@@ -161,6 +161,7 @@ impl World {
             keep: Keep { succeeded: self.keep, failed: self.keep },
             stalled_after: Duration::from_hours(1),
             drift: self.terms.drift.map(|then| DriftLooks { every: EVERY, then }),
+            report: None,
         }
     }
 

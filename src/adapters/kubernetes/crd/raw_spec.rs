@@ -178,11 +178,11 @@ pub struct PullRequest {
     /// Markers are looked for below this folder only.
     #[cfg_attr(test, schemars(length(max = 1024)))]
     pub path: Option<String>,
-    /// Its labels. Not for bitbucket-server.
+    /// Its labels. Not for bitbucket-server or -cloud.
     #[serde(default)]
     #[cfg_attr(test, schemars(length(max = 10), inner(length(min = 1, max = 50))))]
     pub labels: Vec<String>,
-    /// Who is asked for a review: ann, or team:sre for github and gitea.
+    /// Who is asked for a review: ann, or team:sre for github and gitea; for bitbucket-cloud an account's UUID without braces.
     #[serde(default)]
     #[cfg_attr(test, schemars(length(max = 10), inner(length(min = 1, max = 105))))]
     pub reviewers: Vec<String>,
@@ -195,7 +195,7 @@ pub struct PullRequest {
     /// A text before what allclear says of the promotion, with the same values.
     #[cfg_attr(test, schemars(length(min = 1, max = 4000)))]
     pub body: Option<String>,
-    /// The forge merges it by itself as soon as its own rules allow that: Merge, Squash or Rebase. Not for bitbucket-server.
+    /// The forge merges it by itself as soon as its own rules allow that: Merge, Squash or Rebase. Not for bitbucket-server or -cloud.
     pub auto_merge: Option<MergeMethod>,
 }
 
@@ -210,6 +210,7 @@ pub enum Forge {
     #[serde(rename = "gitlab")]
     GitLab,
     BitbucketServer,
+    BitbucketCloud,
     Gitea,
     AzureDevops,
 }

@@ -350,6 +350,7 @@ fn repository(raw: &raw::PullRequest) -> Result<Repository, InvalidSpec> {
         raw::Forge::GitHub => ForgeKind::GitHub,
         raw::Forge::GitLab => ForgeKind::GitLab,
         raw::Forge::BitbucketServer => ForgeKind::BitbucketServer,
+        raw::Forge::BitbucketCloud => ForgeKind::BitbucketCloud,
         raw::Forge::Gitea => ForgeKind::Gitea,
         raw::Forge::AzureDevops => {
             return invalid(

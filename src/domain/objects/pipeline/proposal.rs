@@ -20,6 +20,8 @@ named! {
         GitLab = "gitlab",
         /// Bitbucket Server and Data Center.
         BitbucketServer = "bitbucket-server",
+        /// Bitbucket Cloud, at bitbucket.org alone.
+        BitbucketCloud = "bitbucket-cloud",
         Gitea = "gitea",
     }
 }
@@ -60,16 +62,32 @@ impl ForgeKind {
             ("draft", options.draft),
             ("autoMerge", options.auto_merge.is_some()),
         ];
-        if self == Self::BitbucketServer
-            && let Some((field, _)) = wanted.into_iter().find(|(_, is_wanted)| *is_wanted)
+        let (has_not, why): (&[&str], _) = match self {
+            Self::GitHub | Self::GitLab | Self::Gitea => (&[], ""),
+            Self::BitbucketServer => (&["labels", "draft", "autoMerge"], "not all of its versions have that"),
+            Self::BitbucketCloud => (&["labels", "autoMerge"], "its API has no such thing"),
+        };
+        let is_too_much = |(field, is_wanted): &(&str, bool)| *is_wanted && has_not.contains(field);
+        if let Some((field, _)) = wanted.into_iter().find(is_too_much) {
+            return refused(format!("{field}: not for {}: {why}", self.name()));
+        }
+        let is_account = |one: &Reviewer| matches!(one, Reviewer::User(name) if is_uuid(name));
+        if self == Self::BitbucketCloud
+            && let Some(name) = options.reviewers.iter().find(|one| !is_account(one))
         {
-            return refused(format!("{field}: not for {}: not all of its versions have that", self.name()));
+            let form = "that has the form 504c3b62-8120-4f0c-a7bc-87800b9d6f70, without braces";
+            return refused(format!("reviewers: {} knows an account by its UUID, not as {name}: {form}", self.name()));
         }
         if self == Self::GitLab && options.auto_merge == Some(MergeMethod::Rebase) {
             return refused(format!("autoMerge: {} merges as its project says; write Merge or Squash", self.name()));
         }
         options.check()
     }
+}
+
+/// Five groups of hex digits ([RFC 9562, 4](https://www.rfc-editor.org/rfc/rfc9562#section-4)).
+fn is_uuid(text: &str) -> bool {
+    text.split('-').map(str::len).eq([8, 4, 4, 4, 12]) && text.bytes().all(|one| one == b'-' || one.is_ascii_hexdigit())
 }
 
 impl Repository {
@@ -252,7 +270,9 @@ mod tests {
 
     #[test]
     fn what_a_forge_cannot_do_is_refused_by_its_field() {
-        let team = || vec![Reviewer::parse("team:sre").unwrap()];
+        const UUID: &str = "504c3b62-8120-4F0C-a7bc-87800b9d6f70";
+        let user = |name: &str| vec![Reviewer::parse(name).unwrap()];
+        let team = || user("team:sre");
         let none = RequestOptions::default;
         let merged = |how| RequestOptions { auto_merge: Some(how), ..none() };
         for (forge, options, words) in [
@@ -261,17 +281,30 @@ mod tests {
             (ForgeKind::BitbucketServer, merged(MergeMethod::Merge), "autoMerge"),
             (ForgeKind::BitbucketServer, RequestOptions { reviewers: team(), ..none() }, "users only"),
             (ForgeKind::GitLab, RequestOptions { reviewers: team(), ..none() }, "users only"),
+            (ForgeKind::BitbucketCloud, RequestOptions { reviewers: team(), ..none() }, "users only"),
+            (ForgeKind::BitbucketCloud, RequestOptions { reviewers: user("ann"), ..none() }, "not as ann"),
+            (
+                ForgeKind::BitbucketCloud,
+                RequestOptions { reviewers: user(&UUID.replace('5', "g")), ..none() },
+                "its UUID",
+            ),
+            (
+                ForgeKind::BitbucketCloud,
+                RequestOptions { reviewers: user(&UUID.replace('-', "")), ..none() },
+                "its UUID",
+            ),
+            (ForgeKind::BitbucketCloud, RequestOptions { labels: vec!["a".to_owned()], ..none() }, "labels"),
+            (ForgeKind::BitbucketCloud, merged(MergeMethod::Squash), "autoMerge"),
             (ForgeKind::GitLab, merged(MergeMethod::Rebase), "Merge or Squash"),
         ] {
             let refused = forge.can(&options).expect_err(words).to_string();
             assert!(refused.contains(words), "{refused}");
         }
         for forge in ForgeKind::ALL {
-            assert_eq!(
-                forge.can(&RequestOptions { reviewers: vec![Reviewer::User("ann".to_owned())], ..none() }),
-                Ok(())
-            );
+            let name = if forge == ForgeKind::BitbucketCloud { UUID } else { "ann" };
+            assert_eq!(forge.can(&RequestOptions { reviewers: user(name), ..none() }), Ok(()));
         }
+        assert_eq!(ForgeKind::BitbucketCloud.can(&RequestOptions { draft: true, ..none() }), Ok(()));
         let all =
             RequestOptions { labels: vec!["promotion".to_owned()], reviewers: team(), ..merged(MergeMethod::Squash) };
         assert_eq!((ForgeKind::GitHub.can(&all), ForgeKind::Gitea.can(&all)), (Ok(()), Ok(())));

@@ -119,6 +119,8 @@ fn what_a_team_wants_of_its_requests_is_read_or_refused_by_its_field() {
         (json!({"reviewers": ["@ann"]}), "pull-request.reviewers: \"@ann\" is no name"),
         (json!({"type": "gitlab", "reviewers": ["team:sre"]}), "pull-request.reviewers: gitlab asks users only"),
         (json!({"type": "bitbucket-server", "labels": ["a"]}), "pull-request.labels: not for bitbucket-server"),
+        (json!({"type": "bitbucket-cloud", "autoMerge": "Merge"}), "pull-request.autoMerge: not for bitbucket-cloud"),
+        (json!({"type": "bitbucket-cloud", "reviewers": ["ann"]}), "pull-request.reviewers: bitbucket-cloud knows"),
         (json!({"draft": true, "autoMerge": "Merge"}), "pull-request.draft and autoMerge"),
     ] {
         let refused = strategy(more).expect_err(words);
