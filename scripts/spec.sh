@@ -26,7 +26,7 @@ search() {
   ) > "$work/said" 2>&1 || true
 }
 
-row() { printf '%-44s %-10s %12s  %s\n' "$@"; }
+row() { printf '%-47s %-10s %12s  %s\n' "$@"; }
 
 # What breaks in a mutant, by the text of the assertion that fails.
 promise() {
@@ -75,6 +75,7 @@ holds 'A to B, a ledger is restored' -DRESTORES=1 -DNUMBERS=4
 holds 'A to B and back in one' -DFIRST=3
 holds 'A to B and back in both' -DFIRST=3 -DSECOND=3
 holds 'A to B to C in both' -DFIRST=3 -DSECOND=3 -DONWARD
+holds 'A to B and back in one, a ledger is restored' -DFIRST=3 -DRESTORES=1 -DNUMBERS=4
 holds 'A to B and back in one, fails, gives up' -DFIRST=3 -DFAILS=1 -DWITHDRAWS=1 -DNUMBERS=4
 row 'three members' '' '' ''
 holds 'A to B' -DN=3

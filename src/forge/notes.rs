@@ -97,7 +97,9 @@ impl Notes {
             ForgeKind::GitLab => format!("/repository/commits/{commit}/merge_requests?"),
             // Gitea knows only the merged request of a commit.
             ForgeKind::Gitea => "/pulls?state=open&".to_owned(),
-            ForgeKind::GitHub | ForgeKind::BitbucketServer | ForgeKind::BitbucketCloud => format!("/commits/{commit}/pulls?"),
+            ForgeKind::GitHub | ForgeKind::BitbucketServer | ForgeKind::BitbucketCloud => {
+                format!("/commits/{commit}/pulls?")
+            }
         };
         let all: Vec<Listed> = self.pages("list the requests of a commit", &path).await?.0;
         let found = all.into_iter().filter(|one| one.is_open_at(commit)).map(|one| one.number);
@@ -112,7 +114,9 @@ impl Notes {
             ForgeKind::GitLab => self.pages(attempted, &format!("{path}?sort=asc&order_by=created_at&")).await?,
             // It has no pages.
             ForgeKind::Gitea => (self.api.get(attempted, &path).await?, true),
-            ForgeKind::GitHub | ForgeKind::BitbucketServer | ForgeKind::BitbucketCloud => self.pages(attempted, &format!("{path}?")).await?,
+            ForgeKind::GitHub | ForgeKind::BitbucketServer | ForgeKind::BitbucketCloud => {
+                self.pages(attempted, &format!("{path}?")).await?
+            }
         };
         let found = all.into_iter().filter(|comment| comment.body.contains(mark)).min_by_key(|comment| comment.id);
         match found {
@@ -169,7 +173,9 @@ impl Notes {
     const fn limit(&self) -> &'static str {
         match self.forge {
             ForgeKind::Gitea => "limit",
-            ForgeKind::GitHub | ForgeKind::GitLab | ForgeKind::BitbucketServer | ForgeKind::BitbucketCloud => "per_page",
+            ForgeKind::GitHub | ForgeKind::GitLab | ForgeKind::BitbucketServer | ForgeKind::BitbucketCloud => {
+                "per_page"
+            }
         }
     }
 }
