@@ -60,7 +60,7 @@ impl Scene {
         fs::write(&log, "").expect("written");
         let mut command = Command::new(program());
         command.env_clear().args(["step", "publish", "--namespace=platform", "--repo=infra"]);
-        command.arg(format!("--file={}", self.file().display())).arg(format!("--secret={secret}"));
+        command.arg(format!("--outputs={}", self.file().display())).arg(format!("--secret={secret}"));
         command.arg(format!("--api={}", self.folder.path().join("api").display()));
         command.arg(format!("--server={}", self.server.url())).arg("--termination-log").arg(&log);
         command.args(names.iter().map(|name| format!("--name={name}")));

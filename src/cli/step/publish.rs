@@ -15,8 +15,8 @@ use objects::repo::outputs::{FILE_BYTES_MAX, chosen};
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Publish {
     /// What the step output wrote
-    #[arg(long)]
-    file: PathBuf,
+    #[arg(long, value_name = "FILE")]
+    outputs: PathBuf,
     /// The folder with a token for the API server, and its authority
     #[arg(long, value_name = "DIR")]
     api: PathBuf,
@@ -51,12 +51,12 @@ impl Publish {
     /// What `output` wrote. The user's containers can write the folder: a link in it could lead to the token, and a pipe nowhere.
     fn said(&self) -> Result<Vec<u8>, Box<dyn Error>> {
         let unread = |error: std::io::Error| match error.kind() {
-            ErrorKind::NotFound => format!("the step output wrote no {}", self.file.display()),
-            _ => format!("failed to read {}: {error}", self.file.display()),
+            ErrorKind::NotFound => format!("the step output wrote no {}", self.outputs.display()),
+            _ => format!("failed to read {}: {error}", self.outputs.display()),
         };
-        if !fs::symlink_metadata(&self.file).map_err(unread)?.is_file() {
-            return Err(format!("{} is no file", self.file.display()).into());
+        if !fs::symlink_metadata(&self.outputs).map_err(unread)?.is_file() {
+            return Err(format!("{} is no file", self.outputs.display()).into());
         }
-        Ok(super::bounded(&self.file, FILE_BYTES_MAX).map_err(unread)?)
+        Ok(super::bounded(&self.outputs, FILE_BYTES_MAX).map_err(unread)?)
     }
 }

@@ -43,7 +43,7 @@ pub(super) fn mounts(out: Value, tmp: Value) -> Value {
 pub(super) fn arguments(order: &Order, outputs: &Outputs, out: &str) -> Vec<String> {
     let file = format!("{out}/outputs.json");
     let fixed = [
-        ("--file", file.as_str()),
+        ("--outputs", file.as_str()),
         ("--api", FOLDER),
         ("--namespace", &order.repo.namespace),
         ("--repo", &order.repo.name),

@@ -103,7 +103,7 @@ fn outputs_are_written_at_the_end_of_an_apply_by_a_container_of_ours() {
     );
     expect![[r#"
         ["step","verify","--preset","Terraform","--out","/workspace/out","--fingerprint","f1","--or-empty"]
-        ["step","publish","--file=/workspace/out/outputs.json","--api=/run/api","--namespace=platform","--repo=infra","--secret=infra-outputs","--name=vpc_id","--name=-x$$(y)"]
+        ["step","publish","--outputs=/workspace/out/outputs.json","--api=/run/api","--namespace=platform","--repo=infra","--secret=infra-outputs","--name=vpc_id","--name=-x$$(y)"]
         [{"mountPath":"/workspace/out","name":"out","readOnly":true},{"mountPath":"/tmp","name":"tmp","readOnly":false},{"mountPath":"/run/api","name":"api","readOnly":true}]
         {"name":"api","projected":{"defaultMode":288,"sources":[{"serviceAccountToken":{"expirationSeconds":600,"path":"token"}},{"configMap":{"items":[{"key":"ca.crt","path":"ca.crt"}],"name":"kube-root-ca.crt"}}]}}
     "#]]
