@@ -5,7 +5,7 @@ pub type Rights = &'static [(&'static str, &'static str)];
 
 /// The rights that components, the overlay of the older group and a leaf give, each for itself, by the file of the role. The base names
 /// no Secrets; Secrets are named one by one.
-pub const MORE_RIGHTS: [(&str, &str, Rights); 11] = [
+pub const MORE_RIGHTS: [(&str, &str, Rights); 12] = [
     ("components/apps", "ClusterRole", &APPS),
     (
         "components/approvals-by-hand",
@@ -57,6 +57,8 @@ pub const MORE_RIGHTS: [(&str, &str, Rights); 11] = [
         &[("pipelines.weave.works/pipelines", "get list watch"), ("pipelines.weave.works/pipelines/status", "update")],
     ),
     ("leaf", "ClusterRole", &LEAF),
+    // Of the account of a Repo's Jobs, and not ours.
+    ("repo-outputs", "Role", &[("/secrets/infra-outputs", "get patch")]),
 ];
 
 /// Kinds of apps beside the Deployments of the base.
