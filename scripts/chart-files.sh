@@ -18,6 +18,7 @@ pipelines-weave overlays/weave/role.yaml
 gitopsclusters components/gitopsclusters/role.yaml
 apps components/apps/role.yaml
 repos components/repo/role.yaml
+repo-destroy components/repo-destroy/role.yaml
 hooks components/hooks/role.yaml
 approver components/approvals-by-hand/role.yaml
 repo-approver components/repo-approvals/role.yaml

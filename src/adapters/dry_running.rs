@@ -5,7 +5,7 @@ use futures_util::StreamExt;
 use futures_util::stream::{iter, pending};
 
 use kernel::id::RepoId;
-use objects::ports::repo::{JobSight, Jobs, Made, Reports, Saying, Start, Unresolved};
+use objects::ports::repo::{Holds, JobSight, Jobs, Made, Reports, Saying, Start, Unresolved};
 use objects::repo::job::{Job, Order, Pod};
 use purge::ports::{Flow, PortError};
 
@@ -55,5 +55,19 @@ impl Reports for DryReports {
         let Saying { repo, revision, summary, .. } = saying;
         tracing::info!(%repo, %revision, summary, "dry run: would report this run");
         Ok(0)
+    }
+}
+
+/// Says which Repos would be held, and holds none.
+pub struct DryHolds;
+
+#[async_trait]
+impl Holds for DryHolds {
+    async fn hold(&self, repo: &RepoId, _: &str, held: bool) -> Result<(), PortError> {
+        tracing::info!(%repo, held, "dry run: would write the finalizer of this Repo");
+        Err(PortError::lasting(
+            format!("failed to write the finalizer of Repo {repo}"),
+            "this is a dry run: nothing is written",
+        ))
     }
 }

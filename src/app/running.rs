@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use crate::adapters::calendar::WallCalendar;
 use crate::adapters::dry_objects::DryObjects;
-use crate::adapters::dry_running::{DryJobs, DryReports};
+use crate::adapters::dry_running::{DryHolds, DryJobs, DryReports};
 use crate::adapters::kubernetes::crd::repo::Installation;
+use crate::adapters::kubernetes::finalizer::KubernetesHolds;
 use crate::adapters::kubernetes::histories::{KubernetesHistories, NoHistories};
 use crate::adapters::kubernetes::jobs::KubernetesJobs;
 use crate::adapters::kubernetes::leaf::Clusters;
@@ -14,7 +15,7 @@ use crate::adapters::kubernetes::{Clients, Scope, Tempo};
 use crate::adapters::needs::Needed;
 use crate::app::others::Others;
 use crate::config::{Config, Enabled};
-use objects::ports::repo::{Jobs, Running};
+use objects::ports::repo::{Holds, Jobs, Running};
 use objects::ports::{Histories, KindPorts, Objects};
 use objects::repo::spec::Object;
 
@@ -36,6 +37,8 @@ pub(super) fn running(
     } else {
         Arc::new(KubernetesJobs::new(clients, tempo.clone(), others.steps(config)))
     };
+    let holds: Arc<dyn Holds> =
+        if config.dry_run { Arc::new(DryHolds) } else { Arc::new(KubernetesHolds::new(clients)) };
     Some(Running {
         kind: KindPorts {
             objects: objects(config, clients, scope, tempo),
@@ -47,6 +50,7 @@ pub(super) fn running(
         heads: others.heads(),
         reports: if config.dry_run { Arc::new(DryReports) } else { others.reports() },
         jobs,
+        holds,
         needs: Arc::new(Needed::new(Arc::new(Clusters::new(clients.clone(), tempo.clone(), others.origin)))),
     })
 }

@@ -42,6 +42,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("repo approve", "allclear repo approve platform/infra"),
     ("repo run", "allclear repo run platform/infra"),
     ("repo unlock", "allclear repo unlock platform/infra"),
+    ("repo keep", "allclear repo keep platform/infra"),
     ("repo logs", "allclear repo logs platform/infra --step plan"),
     ("repo poke", "allclear repo poke platform/infra"),
     ("repo suspend", "allclear repo suspend platform/infra --reason 'an audit'"),

@@ -58,7 +58,7 @@ pub const TIMED: [&str; 5] = ["create_invalidation", "look_at_git", "propose", "
 
 /// Calls to the outside that are counted where they fail, and other failures that are counted there. `tests/tidy/telemetry.rs` compares
 /// this list with the actors.
-pub const FAILURES: [&str; 61] = [
+pub const FAILURES: [&str; 62] = [
     "ask_verdict",
     "create_invalidation",
     "decode_object",
@@ -120,6 +120,7 @@ pub const FAILURES: [&str; 61] = [
     "watch_targets",
     "watch_workloads",
     "withdraw",
+    "write_finalizer",
 ];
 
 /// Actors that are rebuilt after a crash.
@@ -231,6 +232,8 @@ pub const EFFECTS: [(&str, &[&str]); 8] = [
             "read_pods",
             "remove_job",
             "report_run",
+            "hold",
+            "let_go",
             "read_calendar",
             "ask_verdict",
             "see_needs",

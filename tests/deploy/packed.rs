@@ -10,7 +10,7 @@ use crate::none;
 use crate::render::{documents, helm, lint, notes, text, top};
 
 /// Each file that the chart has from elsewhere in deploy/, by its place below files/.
-const COPIES: [(&str, &str); 20] = [
+const COPIES: [(&str, &str); 21] = [
     ("crds/histories.yaml", "crds/histories.yaml"),
     ("crds/pipelines.yaml", "crds/pipelines.yaml"),
     ("crds/pipelines-weave.yaml", "crds/pipelines-weave.yaml"),
@@ -30,6 +30,7 @@ const COPIES: [(&str, &str); 20] = [
     ("rules/pipelines-weave.yaml", "overlays/weave/role.yaml"),
     ("rules/pipelines.yaml", "components/pipelines/role.yaml"),
     ("rules/repo-approver.yaml", "components/repo-approvals/role.yaml"),
+    ("rules/repo-destroy.yaml", "components/repo-destroy/role.yaml"),
     ("rules/repos.yaml", "components/repo/role.yaml"),
 ];
 

@@ -103,7 +103,7 @@ fn trees() -> [Setting; 6] {
     ]
 }
 
-fn components() -> [Setting; 13] {
+fn components() -> [Setting; 14] {
     [
         component("pipelines", &["components/pipelines"], json!({"pipelines": on()})),
         component("repo", &["components/repo"], json!({"repos": on()})),
@@ -112,6 +112,7 @@ fn components() -> [Setting; 13] {
             &["components/repo", "components/repo-namespace"],
             json!({"repos": {"enabled": true, "namespaces": jobs()}}),
         ),
+        component("repo-destroy", &["components/repo-destroy"], json!({"repos": {"destroy": true}})),
         component("repo-approvals", &["components/repo-approvals"], json!({"approvers": {"repos": true}})),
         component("approvals-by-hand", &["components/approvals-by-hand"], json!({"approvers": {"pipelines": true}})),
         component("apps", &["components/apps"], json!({"pipelines": {"apps": true}})),
@@ -134,6 +135,7 @@ fn everything() -> Setting {
             "components/pipelines",
             "components/repo",
             "components/repo-namespace",
+            "components/repo-destroy",
             "components/repo-approvals",
             "components/approvals-by-hand",
             "components/apps",
@@ -147,7 +149,7 @@ fn everything() -> Setting {
         ],
         values: json!({
             "pipelines": {"enabled": true, "gitopsClusters": true, "apps": true, "secrets": secrets()},
-            "repos": {"enabled": true, "namespaces": jobs()},
+            "repos": {"enabled": true, "destroy": true, "namespaces": jobs()},
             "approvers": {"pipelines": true, "repos": true},
             "hooks": on(),
             "fresh": on(),

@@ -28,6 +28,8 @@ pub const APPROVED_BY: &str = "allclear.dev/approved-by";
 pub const OVERRIDE: &str = "allclear.dev/override";
 /// Names what a person chooses for an environment, as `prod/1.4.2`; it counts with a yes to its ticket.
 pub const PROMOTE: &str = "allclear.dev/promote";
+/// Lets a Repo that is being deleted go with nothing destroyed: its UID.
+pub const KEEP: &str = "allclear.dev/keep";
 /// Asks to look now.
 pub const REQUESTED_AT: &str = "allclear.dev/requested-at";
 /// What a purge that is asked for so is about.

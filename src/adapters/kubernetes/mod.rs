@@ -11,6 +11,7 @@ pub mod crd;
 mod decode;
 pub mod desk;
 mod events;
+pub mod finalizer;
 pub(crate) mod followed;
 pub mod freezes;
 mod gateway;

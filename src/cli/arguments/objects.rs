@@ -148,6 +148,15 @@ pub(crate) enum RepoAction {
         #[arg(long)]
         yes: bool,
     },
+    /// Say no to a destroy: a Repo that is being deleted goes, and what it applied stays, as in `allclear repo keep platform/infra`;
+    /// needs the right to patch repos
+    Keep {
+        /// The Repo, as platform/infra
+        name: String,
+        /// Do it without asking
+        #[arg(long)]
+        yes: bool,
+    },
     /// Show the log of the newest run; needs the right to get pods/log
     Logs {
         /// The Repo, as platform/infra

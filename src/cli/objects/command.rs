@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use url::Url;
 
 use super::kind::ShownKind;
-use super::{About, Asked, Asker, Change, Which, Yes, approve, change, explain, history, list, logs};
+use super::{About, Asked, Asker, Change, Which, Yes, approve, change, explain, history, keep, list, logs};
 use crate::adapters::clock::SystemClock;
 use crate::adapters::kubernetes::desk::Desk;
 use crate::adapters::kubernetes::histories::KubernetesHistories;
@@ -80,6 +80,9 @@ pub(in crate::cli) fn repo(caller: Caller, action: RepoAction) -> ExitCode {
             let said = Yes { asker: &asker, ticket: None, overrides: false };
             approve(desk, id, said, Consent::new(yes)).await
         }),
+        RepoAction::Keep { name, yes } => {
+            of_one(caller, &name, Output::Table, async |desk, id| keep(desk, id, Consent::new(yes)).await)
+        }
         RepoAction::Logs { name, step } => {
             of_one(caller, &name, Output::Table, async |desk, id| logs(desk, id, step).await)
         }

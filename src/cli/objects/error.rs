@@ -43,6 +43,12 @@ pub enum Error {
     #[error("nothing was changed: {name} changed {times} times meanwhile; try again")]
     Changing { name: String, times: usize },
 
+    /// Nothing asks whether it is destroyed.
+    #[error(
+        "nothing was changed: {0} is not being deleted, or nothing keeps it; `onDelete: Keep` in its spec says beforehand that \
+         nothing is destroyed"
+    )]
+    NotLeaving(String),
     #[error("{0} has not run a Job yet")]
     NoJob(String),
     #[error("no pod of Job {0} is there any more, and its log went with it")]

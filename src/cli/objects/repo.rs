@@ -134,10 +134,17 @@ impl ShownKind for RepoKind {
             follows: match kind.as_str() {
                 "Plan" => "After a yes it is planned again and applied if that plan is the same.".to_owned(),
                 "Again" => "After a yes it is run once more.".to_owned(),
+                "Destroy" => {
+                    format!(
+                        "After a yes it is planned again and DESTROYED if that plan is the same. `allclear repo keep {name}` is \
+                     the no."
+                    )
+                }
+                "DestroyAgain" => "After a yes a destroy is planned once more, and asked about.".to_owned(),
                 _ => "After a yes it is applied.".to_owned(),
             },
             gates: view.gates.clone(),
-            yes_to: name,
+            yes_to: if kind == "Destroy" { format!("DESTROY what {name} applied") } else { name },
             instead: format!("Its ticket is {ticket} now: {words}"),
             mark: None,
         })
@@ -237,7 +244,7 @@ async fn log(desk: &Desk<RepoKind>, id: &RepoId, step: Option<StepKind>) -> Resu
 
 /// The Job that has this step, and the step.
 fn job_of(object: &Object, step: Option<StepKind>) -> Option<(String, StepKind)> {
-    let run = object.status.run.as_ref()?;
+    let run = object.status.newest()?;
     let action = run.newest_job().map_or(run.attempt.action, |(_, action)| action);
     let step = step.unwrap_or(own_step(action));
     let planned = run.plan.as_ref().filter(|_| matches!(step, StepKind::Plan | StepKind::Report));

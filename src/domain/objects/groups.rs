@@ -144,7 +144,7 @@ impl<T: Kept> Groups<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kept::Answers;
+    use crate::kept::{Answers, Finalizers};
     use crate::pipeline::spec::Object;
     use crate::pipeline::status::Status;
     use kernel::id::PipelineId;
@@ -163,6 +163,7 @@ mod tests {
             answers: Answers::default(),
             status: Status::default(),
             deleting: false,
+            finalizers: Finalizers::default(),
         })
     }
 

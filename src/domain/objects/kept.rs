@@ -57,6 +57,23 @@ pub struct Object<K: OwnKind> {
     pub status: K::Status,
     /// It has a deletion timestamp.
     pub deleting: bool,
+    pub finalizers: Finalizers,
+}
+
+impl<K: OwnKind> Object<K> {
+    /// Whether it is being deleted, and stays until we let it go.
+    pub const fn is_leaving(&self) -> bool {
+        self.deleting && self.finalizers.ours
+    }
+}
+
+/// What keeps an object that is being deleted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Finalizers {
+    /// Ours: it stays until we let it go.
+    pub ours: bool,
+    /// Kubernetes' own: its dependents are being deleted, or orphaned. What is made meanwhile would go with them.
+    pub cascading: bool,
 }
 
 /// The marks of people on the object, beside its spec.
@@ -69,6 +86,8 @@ pub struct Answers {
     pub by: Option<String>,
     /// What a person chose for an environment, as `prod/1.4.2`: it counts with a yes to its ticket.
     pub promote: Option<String>,
+    /// The UID of the object that is to go with nothing destroyed. An answer to the deletion of another object is none.
+    pub keep: Option<String>,
     /// The last request for a look, as any text. A changed text is a new request.
     pub poked: Option<String>,
     /// Notices that are to be sent again, which is nothing to its machine.

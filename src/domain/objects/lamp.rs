@@ -1,6 +1,6 @@
 //! A kind with nothing but what every kind has: a lamp shows the colour that its spec wants. A third kind costs this much in the domain.
 
-use crate::kept::{Answers, Object, OwnKind, Remembered};
+use crate::kept::{Answers, Finalizers, Object, OwnKind, Remembered};
 use crate::owned::{self, News, OwnMachine, Owned};
 use kernel::id::{RepoId, Subject};
 use kernel::machine::{Machine, Timestamp};
@@ -48,6 +48,7 @@ pub fn lamp(name: &str, color: &str) -> Object<Lamp> {
         answers: Answers::default(),
         status: Shown::default(),
         deleting: false,
+        finalizers: Finalizers::default(),
     }
 }
 

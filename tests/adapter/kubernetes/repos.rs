@@ -1,11 +1,13 @@
 //! Repos as the API server has them: watched, read, and their status written by compare-and-set, as Pipelines are.
 
 use allclear::adapters::kubernetes::crd::repo::Installation;
+use allclear::adapters::kubernetes::finalizer::KubernetesHolds;
 use allclear::adapters::kubernetes::objects::{GROUP, Repos};
 use futures_util::StreamExt;
 use kernel::id::{RepoId, RunSeq};
 use objects::kept::{ObjectSight, Written};
 use objects::ports::Objects;
+use objects::ports::repo::Holds;
 use objects::repo::spec::Object;
 use objects::repo::status::{Head, Status};
 use sandbox::kubernetes::Kind;
@@ -91,4 +93,33 @@ async fn all_of_them_are_watched_and_those_of_our_own_namespace_are_refused() {
     assert_eq!((own, infra, nothing.as_str()), (&RepoId::new("own", "infra"), &id(), ""));
     assert!(refused.starts_with("Repos are refused in the namespace of allclear itself"), "{refused}");
     assert!(broken.name == "broken" && unreadable.contains("its status: "), "{unreadable}");
+}
+
+#[tokio::test]
+async fn a_repo_with_our_finalizer_stays_until_that_is_taken_away_and_those_of_others_are_left() {
+    let (bench, repos, object) = start().await;
+    let finalizers = KubernetesHolds::new(&bench.clients);
+    let there = || bench.api.get(Kind::Repo, "platform", "infra");
+    finalizers.hold(&id(), "another", true).await.unwrap();
+    assert!(!repos.read(&id()).await.unwrap().expect("it is there").finalizers.ours, "it is another Repo's");
+    finalizers.hold(&id(), &object.uid, true).await.unwrap();
+    finalizers.hold(&id(), &object.uid, true).await.unwrap();
+    assert_eq!(there().unwrap()["metadata"]["finalizers"], json!(["allclear.dev/destroy"]));
+    let mut shared = there().unwrap();
+    shared["metadata"]["finalizers"] = json!(["example.com/theirs", "allclear.dev/destroy"]);
+    bench.api.put(shared).unwrap();
+    bench.api.delete(Kind::Repo, "platform", "infra").unwrap();
+    let held = repos.read(&id()).await.unwrap().expect("it is there");
+    assert!(held.is_leaving());
+    let Written::Stored(_) = repos.write(&Object { status: status(), ..held }).await.unwrap() else {
+        panic!("its status is written as before")
+    };
+    finalizers.hold(&id(), &object.uid, false).await.unwrap();
+    assert_eq!(there().unwrap()["metadata"]["finalizers"], json!(["example.com/theirs"]));
+    let mut last = there().unwrap();
+    last["metadata"]["finalizers"] = json!(["allclear.dev/destroy"]);
+    bench.api.put(last).unwrap();
+    finalizers.hold(&id(), &object.uid, false).await.unwrap();
+    assert_eq!(there(), None, "nothing keeps it");
+    finalizers.hold(&id(), &object.uid, false).await.unwrap();
 }

@@ -12,6 +12,8 @@ use kernel::id::{CommitId, RepoId, RunSeq};
 use objects::ports::repo::{Jobs, Made};
 use objects::repo::held::{HeldLock, HolderKind};
 use objects::repo::job::Order;
+use objects::repo::lock::LockId;
+use objects::repo::reported::{Change, Listed, Report, Said};
 use objects::repo::spec::{Object, Runner, Source, Steps, Wanted};
 use objects::repo::status::{
     Action, Attempt, Condition, ConditionKind, Counts, Drift, Ended, Failing, Head, JobRef, Missed, Next, Phase, Plan,
@@ -213,31 +215,33 @@ fn full() -> Status {
         outcome: Phase::Lost,
         by: Some("jane".to_owned()),
         skipped: skipped(),
+        work: "w".to_owned(),
         at_ms: 1_699_999_999_999,
+    };
+    let run = Run {
+        attempt: Attempt { seq: RunSeq(4), action: Action::Plan, number: 2 },
+        revision: commit(),
+        terms: Terms { work: "w".to_owned(), settings: "s".to_owned() },
+        phase: Phase::Planned,
+        job: Some(JobRef { name: "infra-0123456789ab".to_owned(), uid: Some("j-1".to_owned()) }),
+        plan: Some(Plan {
+            fingerprint: "f".to_owned(),
+            counts: Some(Counts { add: 1, change: 0, destroy: 3 }),
+            job: "infra-0123456789ab".to_owned(),
+        }),
+        approval: Some(Approval { by: Some("jane".to_owned()), ticket: "t".to_owned(), at_ms: 1, overrides: true }),
+        failing: Failing { before: 1, applies: 2, not_before_ms: Some(1_700_000_000_999) },
+        started_ms: Some(1_700_000_001_000),
+        ended_ms: Some(1_700_000_002_000),
+        skipped: skipped(),
+        message: "waits".to_owned(),
     };
     Status {
         serial: 12,
         observed_generation: 3,
         head: Some(Head { revision: commit(), name: "refs/heads/main".to_owned(), seen_ms: 1_700_000_000_123 }),
         next: Some(Next { revision: commit(), since_ms: 0, skipped: skipped() }),
-        run: Some(Run {
-            attempt: Attempt { seq: RunSeq(4), action: Action::Plan, number: 2 },
-            revision: commit(),
-            terms: Terms { work: "w".to_owned(), settings: "s".to_owned() },
-            phase: Phase::Planned,
-            job: Some(JobRef { name: "infra-0123456789ab".to_owned(), uid: Some("j-1".to_owned()) }),
-            plan: Some(Plan {
-                fingerprint: "f".to_owned(),
-                counts: Some(Counts { add: 1, change: 0, destroy: 3 }),
-                job: "infra-0123456789ab".to_owned(),
-            }),
-            approval: Some(Approval { by: Some("jane".to_owned()), ticket: "t".to_owned(), at_ms: 1, overrides: true }),
-            failing: Failing { before: 1, applies: 2, not_before_ms: Some(1_700_000_000_999) },
-            started_ms: Some(1_700_000_001_000),
-            ended_ms: Some(1_700_000_002_000),
-            skipped: skipped(),
-            message: "waits".to_owned(),
-        }),
+        run: Some(run.clone()),
         unchanged: Some(Unchanged {
             revision: commit(),
             since: commit(),
@@ -246,6 +250,15 @@ fn full() -> Status {
             at_ms: 1_700_000_000_124,
         }),
         drift: Some(drift(skipped())),
+        report: Some(Report {
+            said: Some(Said { revision: commit(), hash: "0f".repeat(32), requests: 2, at_ms: 1_700_000_003_000 }),
+            changes: Some(Listed {
+                job: "infra-0123456789ab".to_owned(),
+                listed: vec![Change { action: "create".to_owned(), address: "a.b[\"c\"]".to_owned() }],
+                more: 7,
+            }),
+        }),
+        destroy: Some(Run { attempt: Attempt { seq: RunSeq(5), action: Action::Destroy, number: 2 }, ..run }),
         seq: RunSeq(4),
         waiting: Some(Waiting { question: Question::Plan, ticket: "0123456789ab".to_owned(), since_ms: 9 }),
         lock: Some(lock()),
@@ -368,6 +381,8 @@ fn order(action: Action) -> Order {
         workspace: Some("prod".to_owned()),
         planned: true,
         fingerprint: (action == Action::Apply).then(|| "f1".to_owned()),
+        unlock: LockId::new("5d9a5d1e-0d3f"),
+        addresses: true,
     }
 }
 

@@ -7,7 +7,7 @@ use kernel::machine::{Machine, Timestamp};
 use kernel::names::selector::Labels;
 use objects::apps::app::{AppKind, ClusterKey, Present, Sight, TargetKey};
 use objects::gates::Freeze;
-use objects::kept::Answers;
+use objects::kept::{Answers, Finalizers};
 use objects::owned::{Effect as Own, Event as Life, OwnMachine};
 use objects::pipeline::proposal::{ForgeKind, Order, Repository};
 use objects::pipeline::spec::{Advance, EnvironmentSpec, Gates, Object, PromotionSpec, Rollback, Spec, Strategy};
@@ -274,6 +274,7 @@ impl World {
             answers,
             status,
             deleting: false,
+            finalizers: Finalizers::default(),
         }
     }
 }

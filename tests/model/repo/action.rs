@@ -95,6 +95,7 @@ pub fn failed(effect: &Effect) -> Option<Event> {
         Effect::LookAtJob(name) => Event::JobLookFailed(name.clone(), why),
         Effect::ReadPods(_, uid) => Event::PodsFailed(uid.clone(), why),
         Effect::Remove(name, _) => Event::RemoveFailed(name.clone(), why),
+        Effect::Hold(_) => Event::HoldFailed(why),
         Effect::Object(Own::Tell(notice)) => Event::Object(Life::TellFailed(notice.id.clone(), why)),
         Effect::WatchJobs(_) | Effect::Ask(_) | Effect::SeeNeeds(_) | Effect::Report(_) | Effect::Object(Own::End) => {
             return None;

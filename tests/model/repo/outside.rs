@@ -196,6 +196,8 @@ impl State {
                 }
                 Event::Removed(name.clone())
             }
+            // Nothing here asks on deletion.
+            Effect::Hold(_) => Event::Held,
             Effect::Object(Own::Tell(notice)) => {
                 self.past.told(notice);
                 Event::Object(Life::Told(notice.id.clone()))

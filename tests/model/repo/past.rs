@@ -289,6 +289,7 @@ impl Past {
                 self.failures.remove(&seq);
                 self.yes = Some((seq, run.revision.to_string()));
             }
+            Question::Destroy | Question::DestroyAgain => {}
         }
     }
 
@@ -312,7 +313,9 @@ impl Past {
         let (Some(run), Some(waiting)) = (&status.run, &status.waiting) else { return false };
         match waiting.question {
             Question::Again => self.failed.contains(&(run.attempt.seq, run.attempt.number)),
-            Question::Plan | Question::Revision => self.asked.contains(&waiting.ticket),
+            Question::Plan | Question::Revision | Question::Destroy | Question::DestroyAgain => {
+                self.asked.contains(&waiting.ticket)
+            }
         }
     }
 

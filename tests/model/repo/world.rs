@@ -7,7 +7,7 @@ use kernel::id::{CommitId, RepoId};
 use kernel::machine::{Machine, Timestamp};
 use kernel::promise::Promise;
 use objects::gates::Window;
-use objects::kept::Answers;
+use objects::kept::{Answers, Finalizers};
 use objects::owned::{Effect as Own, Event as Life, OwnMachine};
 use objects::repo::spec::{
     Approving, DriftLooks, Gates, Keep, Object, OnDrift, Preset, Retry, Runner, Source, Spec, Wanted,
@@ -194,6 +194,7 @@ impl World {
             answers,
             status,
             deleting: false,
+            finalizers: Finalizers::default(),
         }
     }
 }

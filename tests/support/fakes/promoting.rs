@@ -15,7 +15,7 @@ use objects::asked::Opening;
 use objects::gates::{Freeze, Window};
 use objects::history::Entry;
 use objects::history::figures::Figure;
-use objects::kept::Answers;
+use objects::kept::{Answers, Finalizers};
 use objects::pipeline::Pipeline;
 use objects::pipeline::freezes::PromotionFreeze;
 use objects::pipeline::judge::Stale;
@@ -95,6 +95,7 @@ pub fn pipeline(name: &str, mut environments: Vec<EnvironmentSpec>) -> Object {
         answers: Answers::default(),
         status: Status { observed_generation: -1, ..Status::default() },
         deleting: false,
+        finalizers: Finalizers::default(),
     }
 }
 

@@ -9,9 +9,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use kernel::id::{CommitId, RepoId};
 use objects::apps::app::{Look, TargetKey};
-use objects::kept::Answers;
+use objects::kept::{Answers, Finalizers};
 use objects::ports::repo::{
-    Begins, Comparison, Found, Heads, JobSight, Jobs, Made, Needs, Reports, Running, Saying, Start, Unresolved,
+    Begins, Comparison, Found, Heads, Holds, JobSight, Jobs, Made, Needs, Reports, Running, Saying, Start, Unresolved,
 };
 use objects::repo::Repo;
 use objects::repo::job::{End, Job, Order, Place, Pod, Pods, Step, StepKind, StepState};
@@ -77,6 +77,7 @@ pub fn repo(name: &str) -> Object {
         answers: Answers::default(),
         status: Status { observed_generation: -1, ..Status::default() },
         deleting: false,
+        finalizers: Finalizers::default(),
     }
 }
 
@@ -107,6 +108,7 @@ impl World {
             kind: self.kind_ports(runs.shelf.port(self, CALLS)),
             heads: Arc::new(self.clone()),
             jobs: Arc::new(self.clone()),
+            holds: Arc::new(self.clone()),
             needs: Arc::new(self.clone()),
             reports: Arc::new(self.clone()),
         })
@@ -200,6 +202,14 @@ impl Heads for World {
 impl Reports for World {
     async fn say(&self, _: &Saying) -> Result<u32, Unresolved> {
         Ok(0)
+    }
+}
+
+#[async_trait]
+impl Holds for World {
+    /// No Repo here asks on deletion.
+    async fn hold(&self, repo: &RepoId, _: &str, _: bool) -> Result<(), PortError> {
+        self.port("repos.hold", &repo.to_string()).await.map(drop)
     }
 }
 
@@ -315,8 +325,8 @@ impl Jobs for World {
         let pod = |job: Job| {
             let over = job.end.is_some();
             let (kind, said) = match job.attempt.action {
-                Action::Apply => (StepKind::Apply, String::new()),
-                Action::Plan | Action::Drift => (StepKind::Report, said),
+                Action::Apply | Action::Destroy => (StepKind::Apply, String::new()),
+                Action::Plan | Action::Drift | Action::DestroyPlan => (StepKind::Report, said),
             };
             let state = if over { StepState::Ended(0, String::new(), said) } else { StepState::Running };
             let steps = vec![Step { kind, state }];

@@ -5,7 +5,7 @@ pub type Rights = &'static [(&'static str, &'static str)];
 
 /// The rights that components, the overlay of the older group and a leaf give, each for itself, by the file of the role. The base names
 /// no Secrets; Secrets are named one by one.
-pub const MORE_RIGHTS: [(&str, &str, Rights); 12] = [
+pub const MORE_RIGHTS: [(&str, &str, Rights); 13] = [
     ("components/apps", "ClusterRole", &APPS),
     (
         "components/approvals-by-hand",
@@ -45,6 +45,7 @@ pub const MORE_RIGHTS: [(&str, &str, Rights); 12] = [
         ],
     ),
     ("components/repo-approvals", "ClusterRole", &[("allclear.dev/repos", "approve get list patch watch")]),
+    ("components/repo-destroy", "ClusterRole", &[("allclear.dev/repos", "patch")]),
     (
         "components/repo-namespace",
         "Role",

@@ -54,6 +54,24 @@ impl RepoActor {
         self.ask(ctx, reporting, |(saying, answer)| Event::Reported(saying, answer));
     }
 
+    /// Puts our finalizer on the object, or takes it away.
+    pub(super) fn hold(&mut self, held: bool, ctx: &mut Context<Self>) {
+        let (holds, id, uid) = (self.tended.holds.clone(), self.id(), self.object().uid.clone());
+        let metrics = self.env.metrics.clone();
+        let holding = async move {
+            let written = holds.hold(&id, &uid, held).await;
+            if let Err(error) = &written {
+                metrics.failure("write_finalizer");
+                tracing::warn!(repo = %id, %error, held, "could not write the finalizer of a Repo; trying again");
+            }
+            written
+        };
+        self.ask(ctx, holding, |written| match written {
+            Ok(()) => Event::Held,
+            Err(error) => Event::HoldFailed(error.to_string()),
+        });
+    }
+
     pub(super) fn see_needs(&mut self, needs: Vec<TargetKey>, ctx: &mut Context<Self>) {
         let (port, metrics) = (self.tended.needs.clone(), self.env.metrics.clone());
         self.ask(ctx, async move { port.see(&needs).await }, move |reads| {

@@ -45,6 +45,7 @@ impl RepoActor {
             Effect::LookAtJob(name) => self.look_at_job(name, ctx),
             Effect::ReadPods(name, uid) => self.read_pods(name, uid, ctx),
             Effect::Remove(name, uid) => self.remove(name, uid, ctx),
+            Effect::Hold(held) => self.hold(held, ctx),
             Effect::Ask(ask) => self.ask_gate(None, ask, ctx, Event::Answered),
             Effect::SeeNeeds(needs) => self.see_needs(needs, ctx),
             Effect::Report(saying) => self.report(saying, ctx),
@@ -55,7 +56,7 @@ impl RepoActor {
     pub(super) fn count_runs(&mut self, change: Option<(&Status, &Status)>) {
         let durable = self.shell.machine().durable();
         self.extra.drift.set(durable.drift_state().into_iter());
-        let run = durable.run.as_ref();
+        let run = durable.newest();
         self.extra.open.set(run.filter(|run| run.is_open()).map(|run| run.phase.name()).into_iter());
         if let Some(attempt) = change.and_then(|(before, written)| ended(before, written)) {
             self.env.metrics.runs.ended(&attempt);

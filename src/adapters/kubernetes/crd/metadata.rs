@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use kernel::names::selector::Labels;
 use kernel::text::clean;
 use notices::delivery::Resend;
-use objects::kept::Answers;
+use objects::kept::{Answers, Finalizers};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
@@ -15,6 +15,11 @@ use serde_json::value::RawValue;
 use super::super::parts::annotations;
 
 const PREFIX: &str = "allclear.dev/";
+/// Keeps a Repo that is being deleted until people have answered whether it is destroyed.
+pub const FINALIZER: &str = "allclear.dev/destroy";
+/// Those by which Kubernetes has its garbage collector see to the dependents first
+/// (<https://kubernetes.io/docs/concepts/architecture/garbage-collection/#cascading-deletion>).
+const CASCADES: [&str; 2] = ["foregroundDeletion", "orphan"];
 /// What a person's words are cut to.
 pub const WORDS_BYTES_MAX: usize = 160;
 /// Most of what is said about an object in one place.
@@ -43,6 +48,8 @@ pub struct Metadata {
     #[serde(default)]
     pub labels: Labels,
     deletion_timestamp: Option<IgnoredAny>,
+    #[serde(default)]
+    finalizers: Option<Vec<String>>,
     #[serde(default, deserialize_with = "own_annotations")]
     annotations: BTreeMap<String, String>,
 }
@@ -57,6 +64,12 @@ impl Metadata {
         self.deletion_timestamp.is_some()
     }
 
+    /// What keeps it while it is being deleted.
+    pub fn finalizers(&self) -> Finalizers {
+        let has = |names: &[&str]| self.finalizers.iter().flatten().any(|one| names.contains(&one.as_str()));
+        Finalizers { ours: has(&[FINALIZER]), cascading: has(&CASCADES) }
+    }
+
     /// What people have answered.
     pub fn answers(&self) -> Answers {
         let words = |name: &str| self.annotation(name).map(|words| clean(words, WORDS_BYTES_MAX));
@@ -65,6 +78,7 @@ impl Metadata {
             overrides: self.annotation("override").map(str::to_owned),
             by: words("approved-by"),
             promote: self.annotation("promote").map(str::to_owned),
+            keep: self.annotation("keep").map(str::to_owned),
             poked: words("requested-at"),
             resend: self.annotation("resend").map(Resend::parse),
         }

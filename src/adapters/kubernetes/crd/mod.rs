@@ -6,7 +6,7 @@
 
 mod checks;
 pub mod freeze;
-mod metadata;
+pub(super) mod metadata;
 mod raw_spec;
 mod read;
 mod remembered;

@@ -51,6 +51,7 @@ pub fn object(json: &str) -> Result<Object, String> {
     Ok(Object {
         answers: metadata.answers(),
         deleting: metadata.is_deleting(),
+        finalizers: metadata.finalizers(),
         uid: metadata.uid,
         generation: metadata.generation.unwrap_or_default(),
         version: metadata.resource_version,

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use objects::repo::job::Order;
 use objects::repo::outputs::Outputs;
+use objects::repo::status::Action;
 
 /// The volume with the token, and where it is mounted.
 pub(super) const VOLUME: &str = "api";
@@ -21,7 +22,7 @@ const MODE: u32 = 0o440;
 
 /// What an apply writes at its end, with the command that says what there is to write.
 pub(super) fn wanted(order: &Order) -> Option<(&Outputs, &[String])> {
-    let outputs = order.runner.outputs.as_ref()?;
+    let outputs = order.runner.outputs.as_ref().filter(|_| order.attempt.action == Action::Apply)?;
     Some((outputs, &order.runner.steps.output))
 }
 

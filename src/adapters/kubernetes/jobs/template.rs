@@ -12,7 +12,7 @@ use super::extras::Extras;
 use super::outputs;
 use super::{ACTION, ATTEMPT, LOG_ON_ERROR, Ours, REPO, REPO_UID, REVISION, SEQ};
 use objects::repo::job::{self, Order, StepKind};
-use objects::repo::spec::{Preset, Wanted};
+use objects::repo::spec::{Preset, Runner, Wanted};
 use objects::repo::status::Action;
 
 /// The label of the program before ours, so that selectors of its users go on working.
@@ -174,6 +174,7 @@ fn pod(order: &Order, extras: &Extras, before: Vec<Value>, last: Value) -> Value
 
 /// The containers that run one after another, and the one that ends the Job.
 fn containers(order: &Order, extras: &Extras, ours: &Ours) -> Result<(Vec<Value>, Value), Unfit> {
+    let (plan, apply) = commands(order);
     let steps = &order.runner.steps;
     let user = |kind, command: &[String]| users(order, extras, kind, command);
     let step = |kind, arguments: Vec<String>| own(extras, ours, kind, &arguments);
@@ -190,28 +191,33 @@ fn containers(order: &Order, extras: &Extras, ours: &Ours) -> Result<(Vec<Value>
     }
     let planned = order.attempt.action != Action::Apply || order.planned || order.fingerprint.is_some();
     if planned {
-        if steps.plan.is_empty() {
+        if plan.is_empty() {
             return Err(Unfit::Lacks("it has no plan step; spec.runner.steps.plan says which command plans"));
         }
-        before.push(user(StepKind::Plan, &steps.plan));
+        before.push(user(StepKind::Plan, plan));
     }
     let preset = order.runner.preset.name();
     let mut read_plan = words(["--preset", preset, "--out", OUT]);
     read_plan.extend(order.addresses.then(|| "--addresses".to_owned()));
     match (order.attempt.action, &order.fingerprint) {
-        (Action::Plan | Action::Drift, _) => return Ok((before, step(StepKind::Report, read_plan))),
-        (Action::Apply, Some(fingerprint)) => {
+        (Action::Plan | Action::Drift | Action::DestroyPlan, _) => {
+            return Ok((before, step(StepKind::Report, read_plan)));
+        }
+        (Action::Apply | Action::Destroy, Some(fingerprint)) => {
             read_plan.extend(words(["--fingerprint", fingerprint]));
             // Outputs are written after an apply alone, and one of what changes nothing needs no yes.
             read_plan.extend(outputs::wanted(order).map(|_| "--or-empty".to_owned()));
             before.push(step(StepKind::Verify, read_plan));
         }
+        (Action::Destroy, None) => {
+            return Err(Unfit::Lacks("it names no plan that was said yes to, and destroys nothing"));
+        }
         (Action::Apply, None) => {}
     }
-    if steps.apply.is_empty() {
+    if apply.is_empty() {
         return Err(Unfit::Lacks("it has no apply step; spec.runner.steps.apply says which command applies"));
     }
-    let apply = user(StepKind::Apply, &steps.apply);
+    let apply = user(StepKind::Apply, apply);
     let Some((wanted, command)) = outputs::wanted(order) else { return Ok((before, apply)) };
     if command.is_empty() {
         return Err(Unfit::Lacks(
@@ -231,6 +237,15 @@ fn tool(prepare: &[String]) -> &str {
         [program, command, ..] if command == "init" => program,
         _ => "terraform",
     }
+}
+
+/// The commands that plan and apply, or plan what a destroy would take away and apply that. Empty for none.
+fn commands(order: &Order) -> (&[String], &[String]) {
+    let Runner { steps, destroy, .. } = &order.runner;
+    if !order.attempt.action.is_of_destroy() {
+        return (&steps.plan, &steps.apply);
+    }
+    destroy.as_ref().map_or((&[], &[]), |steps| (steps.plan.as_slice(), steps.destroy.as_slice()))
 }
 
 /// Fetches the commit: the only container with the git Secret.

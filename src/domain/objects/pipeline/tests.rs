@@ -22,7 +22,7 @@ use crate::apps::app::{AppKind, ClusterKey, Present};
 use crate::asked::Opening;
 use crate::gates::{Freeze, VerdictSource};
 use crate::history::Entry;
-use crate::kept::Answers;
+use crate::kept::{Answers, Finalizers};
 use crate::owned::{Effect as Own, Event as Life};
 use crate::pipeline::options::{Lacks, RequestOptions};
 use crate::pipeline::proposal::{ForgeKind, Repository, Request};
@@ -153,6 +153,7 @@ impl Story {
             answers: Answers::default(),
             status: Status::default(),
             deleting: false,
+            finalizers: Finalizers::default(),
         };
         let truth = ["staging", "prod-a", "prod-b"].map(|namespace| (target(namespace), at("1"))).into();
         let now = Timestamp::from_millis(0);

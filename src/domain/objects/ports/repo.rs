@@ -115,6 +115,17 @@ pub trait Jobs: Send + Sync {
     async fn remove(&self, repo: &RepoId, name: &str, uid: &str) -> Result<(), PortError>;
 }
 
+/// What keeps a Repo that is deleted.
+#[async_trait]
+pub trait Holds: Send + Sync {
+    /// Puts our finalizer on the Repo of this name and UID, or takes it away. It touches no other finalizer, and no other Repo. One that
+    /// is as wanted, or gone, is left alone.
+    ///
+    /// # Errors
+    /// In words. It may have been done nevertheless.
+    async fn hold(&self, repo: &RepoId, uid: &str, held: bool) -> Result<(), PortError>;
+}
+
 /// Repos, for those who ask by a request.
 #[async_trait]
 pub trait Pokes: Send + Sync {
@@ -143,6 +154,8 @@ pub struct Running {
     pub reports: Arc<dyn Reports>,
     /// Jobs and their pods.
     pub jobs: Arc<dyn Jobs>,
+    /// What keeps Repos that are deleted.
+    pub holds: Arc<dyn Holds>,
     /// Objects that runs need.
     pub needs: Arc<dyn Needs>,
 }

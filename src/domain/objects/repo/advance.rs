@@ -6,7 +6,7 @@ use crate::repo::ask::plan_words;
 use crate::repo::job::{End, Job};
 use crate::repo::run::Stand;
 use crate::repo::spec::Keep;
-use crate::repo::status::{Action, Phase, Question, Run, Status};
+use crate::repo::status::{Action, Phase, Run, Status};
 use crate::repo::{Effect, Repo};
 use kernel::machine::Timestamp;
 use kernel::text;
@@ -32,12 +32,16 @@ impl Repo {
 
     fn judge(&mut self, now: Timestamp, effects: &mut Vec<Effect>) {
         match self.own.object.spec.clone() {
+            Ok(_) if self.is_leaving() => {}
             Ok(spec) => effects.extend(self.look_for_head(now, &spec)),
             Err(why) => self.own.tell_faulty(now, &format!("its spec cannot be used: {why}")),
         }
         // A Repo that is being deleted starts nothing: Kubernetes collects its Jobs.
+        self.attend_finalizer(now, effects);
         let draft = &self.own.status.draft;
-        if !self.own.object.deleting || draft.present().is_some_and(|run| run.phase == Phase::Started) {
+        if self.is_leaving() {
+            self.stand = self.leave(now, effects);
+        } else if !self.own.object.deleting || draft.present().is_some_and(|run| run.phase == Phase::Started) {
             let before = (draft.run.clone(), draft.drift.clone());
             self.stand = self.conduct(now, effects);
             // A decision that rests on nothing else is taken at once; there are a handful of them at most.
@@ -71,7 +75,7 @@ impl Repo {
             }
             (Some(_) | None, _) => false,
         };
-        is_open || is_to_begin || self.jobs.is_removing() || self.spare().is_some()
+        is_open || is_to_begin || self.is_destroy_next() || self.jobs.is_removing() || self.spare().is_some()
     }
 
     /// Removes a Job that is not kept.
@@ -85,8 +89,9 @@ impl Repo {
     fn spare(&self) -> Option<Job> {
         let known = self.jobs.known()?;
         let run = self.own.status.durable.run.as_ref()?;
-        if let Some(look) = known.values().find(|job| self.is_spare_look(job)) {
-            return Some(look.clone());
+        if let Some(spare) = known.values().find(|job| self.is_spare_look(job)).or_else(|| self.spare_of_destroy(known))
+        {
+            return Some(spare.clone());
         }
         let keep = self.own.spec().map_or(Keep::default(), |spec| spec.keep);
         let is_present = |job: &Job| {
@@ -96,7 +101,7 @@ impl Repo {
         };
         let order = |job: &Job| (job.attempt.seq, job.attempt.number);
         let is_past = |job: &&Job| {
-            job.attempt.action != Action::Drift
+            matches!(job.attempt.action, Action::Plan | Action::Apply)
                 && order(job) <= (run.attempt.seq, run.attempt.number)
                 && !is_present(job)
                 && !job.deleting
@@ -137,11 +142,11 @@ impl Repo {
     pub(super) fn words(&self) -> String {
         match &self.stand {
             Stand::Resting | Stand::OnlyPlanned => {
-                self.own.status.draft.run.as_ref().map_or_else(String::new, |run| run.message.clone())
+                self.own.status.draft.newest().map_or_else(String::new, |run| run.message.clone())
             }
             Stand::Asked(question) => {
-                let plan = self.own.status.draft.run.as_ref().and_then(|run| run.plan.as_ref());
-                let plan = plan.filter(|_| *question == Question::Plan).map(plan_words).unwrap_or_default();
+                let plan = self.own.status.draft.newest().and_then(|run| run.plan.as_ref());
+                let plan = plan.filter(|_| question.is_of_plan()).map(plan_words).unwrap_or_default();
                 format!("{}{plan}{}", question.words(), self.void_yes().unwrap_or_default())
             }
             stand => stand.to_string(),

@@ -17,20 +17,32 @@ pub fn ticket(uid: &str, run: &Run, question: Question) -> String {
     let (seq, number) = (seq.to_string(), number.to_string());
     let about = match question {
         Question::Revision => run.revision.as_str(),
-        Question::Plan => run.plan.as_ref().map_or("", |plan| plan.fingerprint.as_str()),
-        Question::Again => run.phase.name(),
+        Question::Plan | Question::Destroy => run.plan.as_ref().map_or("", |plan| plan.fingerprint.as_str()),
+        Question::Again | Question::DestroyAgain => run.phase.name(),
     };
     let parts = [uid, seq.as_str(), number.as_str(), question.name(), about, run.terms.settings.as_str()];
     digest("ticket", parts).chars().take(TICKET_DIGITS).collect()
 }
 
 impl Question {
+    /// Whether it is asked about what a plan says.
+    pub const fn is_of_plan(self) -> bool {
+        matches!(self, Self::Plan | Self::Destroy)
+    }
+
+    /// Whether it is asked because something failed, which was told then.
+    const fn is_again(self) -> bool {
+        matches!(self, Self::Again | Self::DestroyAgain)
+    }
+
     /// The question, for people.
     pub const fn words(self) -> &'static str {
         match self {
             Self::Revision => "a person must say yes to the commit",
             Self::Plan => "a person must say yes to what the plan would change",
             Self::Again => "it is run again only after a yes, or with another commit",
+            Self::Destroy => "a person must say yes to what the plan would DESTROY, or no",
+            Self::DestroyAgain => "the destroy is planned and asked about again only after a yes",
         }
     }
 }
@@ -66,8 +78,8 @@ impl Repo {
             return Some(Approval { by: answers.by.clone(), overrides: answers.overrides(&ticket), ticket, at_ms });
         }
         self.own.status.draft.waiting = Some(Waiting { question, ticket: ticket.clone(), since_ms: at_ms });
-        if question != Question::Again {
-            let about = run.plan.as_ref().filter(|_| question == Question::Plan).map(plan_words).unwrap_or_default();
+        if !question.is_again() {
+            let about = run.plan.as_ref().filter(|_| question.is_of_plan()).map(plan_words).unwrap_or_default();
             let message = format!("{}{about}: {}. Answer with ticket {ticket}", run.revision, question.words());
             self.announce(now, Kind::RunWaiting, &ticket, &message);
         }
@@ -78,7 +90,8 @@ impl Repo {
 /// The ticket of a yes by which what was applied is run once more: nobody is asked for it. Where another commit is wanted, which changes
 /// nothing here, that one is run: the ticket is of it, and is void as soon as a newer one is wanted.
 pub fn again(uid: &str, run: &Run, head: Option<&Head>) -> Option<String> {
-    (run.phase == Phase::Succeeded || run.is_only_planned()).then(|| {
+    let is_done = run.phase == Phase::Succeeded || run.is_only_planned();
+    (is_done && !run.attempt.action.is_of_destroy()).then(|| {
         let of_run = ticket(uid, run, Question::Again);
         match head.filter(|head| head.revision != run.revision) {
             Some(head) => digest("again", [&*of_run, head.revision.as_str()]).chars().take(TICKET_DIGITS).collect(),

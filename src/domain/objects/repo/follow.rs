@@ -39,6 +39,9 @@ impl Repo {
         if found.suspended && found.marked {
             return Stand::Held;
         }
+        if found.suspended && self.is_leaving() && self.is_destroy_unwanted() {
+            return self.leave_unstarted(now, &found, effects);
+        }
         if found.suspended {
             let (_, present) = self.jobs.focus(&name);
             if is_durable && present.begin_look_afresh(now) {
@@ -77,6 +80,9 @@ impl Repo {
 
     /// Whether something else is wanted than what its Job does: another commit, or other settings.
     fn is_to_be_withdrawn(&self) -> bool {
+        if self.is_leaving() {
+            return self.is_destroy_unwanted();
+        }
         if self.own.status.draft.look().is_some() {
             return self.is_look_unwanted();
         }
@@ -145,6 +151,7 @@ impl Repo {
             Ran::Perhaps if self.own.status.draft.look().is_some() => {
                 self.failed_before(now, &format!("Job {name} is gone"), None);
             }
+            Ran::Perhaps if self.own.status.draft.destroy.is_some() => self.destroy_lost(now, name),
             Ran::Never => self.failed_before(now, &format!("Job {name} is gone, and nothing of it had run"), None),
             Ran::Perhaps => {
                 let message =

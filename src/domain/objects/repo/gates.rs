@@ -60,7 +60,7 @@ impl Repo {
     }
 
     /// Why the calendar and the other system keep it from starting.
-    fn judged_elsewhere(
+    pub(super) fn judged_elsewhere(
         &mut self,
         now: Timestamp,
         spec: &Spec,

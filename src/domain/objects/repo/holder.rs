@@ -15,7 +15,7 @@ const ATTEMPTS_MAX: u32 = 16;
 impl Repo {
     /// Whose lock is in the way of this step, and the cure: what answers the question about it, where it is one.
     pub(super) fn words_of_lock(&self, step: StepKind, lock: &Lock) -> String {
-        let is_asked = unlock::precedes(step) && self.own.status.draft.look().is_none();
+        let is_asked = unlock::precedes(step) && self.own.status.draft.look().is_none() && !self.is_leaving();
         let asked = is_asked.then(|| unlock::command(&self.own.object.id));
         lock.words(&self.holder(lock), asked.as_deref())
     }
@@ -33,10 +33,10 @@ impl Repo {
     /// Whether this is the name of a Job of one of its newest runs. The UID is in it, so no other Repo's Job has it.
     fn has_named(&self, name: &str) -> bool {
         let object = &self.own.object;
-        let Some(newest) = self.own.status.draft.run.as_ref().map(|run| run.attempt.seq.0) else { return false };
+        let Some(newest) = self.own.status.draft.newest().map(|run| run.attempt.seq.0) else { return false };
         let mut seqs = newest.saturating_sub(RUNS_BACK)..=newest;
         seqs.any(|seq| {
-            [Action::Plan, Action::Apply, Action::Drift].into_iter().any(|action| {
+            Action::ALL.into_iter().any(|action| {
                 let mut numbers = 1..=ATTEMPTS_MAX;
                 numbers.any(|number| {
                     job::name(&object.id, &object.uid, Attempt { seq: RunSeq(seq), action, number }) == name

@@ -20,11 +20,13 @@
 //! - RP-4: at most one started Job of a Repo has not ended. Ended: a terminal condition, and no pod active or terminating.
 //! - RP-5: a started Job is never started again, deleted or replaced before its end is stored, nor suspended unless nothing of it has
 //!   run and something else is wanted. One that vanished, or was suspended by others, is reported and left to a person.
-//! - RP-6: an apply under `Plan` starts only with a yes for this run and fingerprint, and compares the fingerprint itself.
+//! - RP-6: an apply under `Plan`, and each destroy, starts only with a yes for this run and fingerprint, and compares the fingerprint itself.
 //! - RP-7: a Job fetches the commit of its run or fails.
 //! - RP-8: only the newest head waits behind a run; the commits it replaced are named.
 //!
 //! With `watchPaths`, a head that changes nothing in them since the newest run, which succeeded, begins no run.
+//!
+//! With `onDelete: Ask`, a Repo that is deleted stays until people have said whether what was applied is destroyed (`destroy`).
 //!
 //! With `driftEvery`, what was applied is planned again at times (`drift`): a look, which stands beside the run and applies nothing.
 //!
@@ -38,7 +40,9 @@
 mod advance;
 mod ask;
 mod concern;
+mod destroy;
 mod drift;
+mod finalizer;
 mod follow;
 mod gates;
 mod head;
@@ -49,10 +53,12 @@ mod jobs;
 pub mod lock;
 mod needs;
 mod only_plan;
+mod order;
 mod outcome;
 pub mod outputs;
 pub mod past;
 pub mod plan;
+mod present;
 mod promises;
 pub mod remark;
 pub mod report;
@@ -76,6 +82,7 @@ use crate::kept::OwnKind;
 use crate::owned::{self, OwnMachine, Owned};
 use crate::repo::concern::Weighing;
 use crate::repo::drift::Drifting;
+use crate::repo::finalizer::Finalizing;
 use crate::repo::gates::Gatekeeper;
 use crate::repo::head::Looking;
 use crate::repo::job::{Job, Made, Order, Pod, Start};
@@ -104,6 +111,7 @@ pub struct Repo {
     weighing: Weighing,
     drifting: Drifting,
     reporting: Reporting,
+    finalizing: Finalizing,
     jobs: Jobs,
     keeper: Gatekeeper,
     /// Where it stands, as it was judged last.
@@ -158,6 +166,10 @@ pub enum Event {
     Removed(String),
     /// It was not, for this reason.
     RemoveFailed(String, String),
+    /// An [`Effect::Hold`] was carried out.
+    Held,
+    /// It was not, for this reason.
+    HoldFailed(String),
     /// An [`Effect::Ask`] was answered.
     Answered(Answer),
     /// An [`Effect::SeeNeeds`] was answered: what a fresh read says of each object; `None` of one that does not exist.
@@ -189,6 +201,8 @@ pub enum Effect {
     ReadPods(String, String),
     /// Remove the Job of this name and UID.
     Remove(String, String),
+    /// Put our finalizer on the object, so that it stays when it is deleted, or take it away.
+    Hold(bool),
     /// Ask those who judge a gate.
     Ask(Ask),
     /// Read these objects afresh, which the run waits for.
@@ -216,6 +230,8 @@ impl Effect {
             Self::LookAtJob(_) => "look_at_job",
             Self::ReadPods(..) => "read_pods",
             Self::Remove(..) => "remove_job",
+            Self::Hold(true) => "hold",
+            Self::Hold(false) => "let_go",
             Self::Ask(ask) => ask.name(),
             Self::SeeNeeds(_) => "see_needs",
             Self::Report(_) => "report",
@@ -237,6 +253,7 @@ impl Repo {
             weighing: Weighing::default(),
             drifting: Drifting::default(),
             reporting: Reporting::default(),
+            finalizing: Finalizing::default(),
             jobs: Jobs::default(),
             keeper: Gatekeeper::default(),
             stand: Stand::default(),
@@ -302,6 +319,8 @@ impl Machine for Repo {
             Event::PodsFailed(uid, why) => self.jobs.pods_failed(&uid, &again, why),
             Event::Removed(name) => self.jobs.removed(&name),
             Event::RemoveFailed(name, why) => self.jobs.remove_failed(&name, &again, why),
+            Event::Held => self.finalizing.answered(now),
+            Event::HoldFailed(why) => self.finalizing.call.failed(&again, why),
             Event::Answered(answer) => self.keeper.asked.answered(now, &again, answer),
             Event::Reported(saying, answer) => self.reported(now, &saying, answer),
             Event::NeedsSeen(reads) => self.keeper.needs.seen(now, &again, reads),
@@ -318,14 +337,13 @@ impl Machine for Repo {
     }
 
     fn next_deadline(&self) -> Option<Timestamp> {
-        let looking = self.looking.deadline().filter(|_| !self.own.gone);
-        self.own.next_deadline([
-            looking,
-            self.weighing.deadline(),
-            self.reporting.deadline(),
-            self.jobs.deadline(),
-            self.keeper.deadline(),
-        ])
+        // Without a usable spec nothing is looked for, and what is due then stays due.
+        let looks = !self.own.gone && !self.is_leaving() && self.own.spec().is_some();
+        let looking = self.looking.deadline().filter(|_| looks);
+        let finalizing = self.finalizing.call.deadline().filter(|_| !self.own.gone);
+        let calls = [self.weighing.deadline(), self.reporting.deadline(), self.jobs.deadline(), self.keeper.deadline()];
+        let [weighing, reporting, jobs, keeper] = calls;
+        self.own.next_deadline([looking, finalizing, weighing, reporting, jobs, keeper])
     }
 }
 

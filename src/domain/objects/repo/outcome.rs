@@ -62,11 +62,11 @@ fn outcome(job: &Job, pods: &[Pod], ran: Ran, locked: &dyn Fn(StepKind, &Lock) -
         Err(why) => Outcome::Before(format!("the plan was not reported: {why}"), Some(StepKind::Report)),
     };
     match (&job.end, job.attempt.action) {
-        (Some(End::Complete), Action::Apply) => {
+        (Some(End::Complete), Action::Apply | Action::Destroy) => {
             let words = [StepKind::Apply, StepKind::Publish].map(|step| said(step).map(|(_, message)| shown(message)));
             Outcome::Applied(sentence(words.map(Option::unwrap_or_default)))
         }
-        (Some(End::Complete), Action::Plan | Action::Drift) => {
+        (Some(End::Complete), Action::Plan | Action::Drift | Action::DestroyPlan) => {
             planned(said(StepKind::Report).map_or("", |(_, message)| message))
         }
         (Some(End::Failed(reason, message)), action) => {
@@ -75,7 +75,7 @@ fn outcome(job: &Job, pods: &[Pod], ran: Ran, locked: &dyn Fn(StepKind, &Lock) -
             }
             let why = why(reason, message, pods, &steps, locked);
             let never_ran = pods.is_empty() && ran == Ran::Never;
-            let is_begun = action == Action::Apply && !never_ran && has_begun(pods);
+            let is_begun = action.is_change() && !never_ran && has_begun(pods);
             let step = failed(&steps).map(|failed| failed.kind);
             let is_applied = matches!(said(StepKind::Apply), Some((0, _))) && is_unpublished(&steps);
             match is_begun {
@@ -183,7 +183,10 @@ impl Repo {
         let log = |step: StepKind| logs(&namespace, &job.name, step);
         let applied = log(StepKind::Apply);
         let outcome = outcome(job, pods, ran, &|step, lock| self.words_of_lock(step, lock));
+        let is_of_destroy = job.attempt.action.is_of_destroy();
         match outcome {
+            Outcome::Applied(_) if is_of_destroy => self.destroyed(now, &format!("destroyed; {applied}")),
+            Outcome::Unchanged(_) if is_of_destroy => self.destroyed(now, "the plan finds nothing to destroy"),
             Outcome::Applied(said) => {
                 let message = format!("{said}; {applied}");
                 self.end(now, Phase::Succeeded, &message);
@@ -212,7 +215,7 @@ impl Repo {
                 self.broken(now, job, &format!("applied, but its outputs were not written: {why}; {log}"));
             }
         }
-        if job.attempt.action != Action::Drift {
+        if matches!(job.attempt.action, Action::Plan | Action::Apply) {
             self.settle_lock(now, job, pods, ran);
         }
     }
@@ -230,7 +233,7 @@ impl Repo {
 
     /// The newest run has its plan, which says what would change, if anything.
     fn is_planned(&mut self, plan: Option<Plan>) {
-        let Some(run) = &mut self.own.status.draft.run else { return };
+        let Some(run) = self.own.status.draft.newest_mut() else { return };
         run.phase = Phase::Planned;
         run.failing.before = 0;
         (run.plan, run.approval) = (plan, None);
@@ -242,13 +245,14 @@ impl Repo {
             return self.missed_look(now, why, log);
         }
         let wall_ms = self.own.wall_ms(now);
-        let Some(run) = &mut self.own.status.draft.run else { return };
+        let Some(run) = self.own.status.draft.newest_mut() else { return };
         run.phase = Phase::Waiting;
         run.failing.before = run.failing.before.saturating_add(1);
         let rest = doubled(BEFORE_BASE, BEFORE_CAP, run.failing.before);
         run.failing.not_before_ms = Some(wall_ms.saturating_add(rest));
         let log = log.map(|log| format!("; {log}")).unwrap_or_default();
-        let message = format!("{why}. Nothing was applied; it is tried again in {} s{log}", rest / 1_000);
+        let done = if run.attempt.action.is_of_destroy() { "destroyed" } else { "applied" };
+        let message = format!("{why}. Nothing was {done}; it is tried again in {} s{log}", rest / 1_000);
         run.message.clone_from(&message);
         let (is_first, number) = (run.failing.before == 1, run.attempt.number.to_string());
         if is_first {
@@ -264,13 +268,13 @@ impl Repo {
             self.own.status.draft.lock = None;
         }
         match (perhaps, job.attempt.action) {
-            (true, Action::Apply) => {
-                let why = format!("Job {name} was taken back for another run, and its apply may have begun by then");
+            (true, Action::Apply | Action::Destroy) => {
+                let why = format!("Job {name} was taken back, and its step apply may have begun by then");
                 self.broken(now, job, &why);
             }
             (_, Action::Drift) => self.give_up_look(),
-            (true, Action::Plan) | (false, Action::Plan | Action::Apply) => {
-                let Some(run) = &mut self.own.status.draft.run else { return };
+            (true | false, Action::Plan | Action::DestroyPlan) | (false, Action::Apply | Action::Destroy) => {
+                let Some(run) = self.own.status.draft.newest_mut() else { return };
                 run.phase = Phase::Waiting;
                 run.message = format!("Job {name} was taken back: nothing of it had run");
             }
@@ -279,6 +283,9 @@ impl Repo {
 
     /// An apply had begun and failed.
     fn broken(&mut self, now: Timestamp, job: &Job, why: &str) {
+        if job.attempt.action == Action::Destroy {
+            return self.destroy_failed(now, Phase::Failed, why);
+        }
         let (wall_ms, retry) = (self.own.wall_ms(now), self.own.spec().map(|spec| spec.retry));
         let Some(run) = &mut self.own.status.draft.run else { return };
         run.failing.applies = run.failing.applies.saturating_add(1);

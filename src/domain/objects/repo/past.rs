@@ -16,7 +16,7 @@ pub fn news(status: &Status, before: &Status) -> Vec<Entry> {
 
 /// A run that ended. When it was started is known while it is the newest, and when its commit was seen while that one is wanted.
 fn entry(ended: &Ended, statuses: &[&Status]) -> Entry {
-    let Ended { seq, revision, outcome, by, skipped, at_ms } = ended.clone();
+    let Ended { seq, revision, outcome, by, skipped, work: _, at_ms } = ended.clone();
     let run = statuses.iter().filter_map(|status| status.run.as_ref()).find(|run| run.attempt.seq == seq);
     let head = statuses.iter().filter_map(|status| status.head.as_ref()).find(|head| head.revision == revision);
     Entry {
@@ -46,7 +46,15 @@ mod tests {
 
     fn ended(seq: u64, digit: &str, outcome: Phase) -> Ended {
         let skipped = vec![commit("e")];
-        Ended { seq: RunSeq(seq), revision: commit(digit), outcome, by: Some("ada".to_owned()), skipped, at_ms: 50 }
+        Ended {
+            seq: RunSeq(seq),
+            revision: commit(digit),
+            outcome,
+            by: Some("ada".to_owned()),
+            skipped,
+            work: String::new(),
+            at_ms: 50,
+        }
     }
 
     #[test]

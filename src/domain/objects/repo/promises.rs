@@ -10,7 +10,7 @@ use kernel::promise::Promise;
 pub(super) fn broken_by(repo: &Repo, effect: &Effect) -> Vec<Promise> {
     let durable = repo.durable();
     let is = |name: &str, uid: Option<&str>, phase: Phase| {
-        [durable.run.as_ref(), durable.look()].into_iter().flatten().any(|run| {
+        [durable.run.as_ref(), durable.look(), durable.destroy.as_ref()].into_iter().flatten().any(|run| {
             run.phase == phase
                 && run.job.as_ref().is_some_and(|job| job.name == name && (uid.is_none() || job.uid.as_deref() == uid))
         })
@@ -38,6 +38,10 @@ pub(super) fn broken_by(repo: &Repo, effect: &Effect) -> Vec<Promise> {
             !is(name, Some(uid.as_str()), Phase::Started) && !is(name, None, Phase::Starting),
             Promise::LeftAlone,
         ),
+        // What may run ends first, and what became of it is recorded.
+        Effect::Hold(held) => {
+            broken(*held || !durable.present().is_some_and(|run| run.phase == Phase::Started), Promise::LeftAlone)
+        }
         Effect::Object(owned::Effect::Look | owned::Effect::Tell(_) | owned::Effect::End)
         | Effect::Resolve(_)
         | Effect::Compare(_)
@@ -61,6 +65,11 @@ pub fn may_follow(before: &Status, after: &Status) -> Vec<Promise> {
     {
         broken.push(Promise::RunsInOrder);
     }
+    if let (Some(was), Some(is)) = (&before.destroy, &after.destroy)
+        && !destroy_may_follow(was, is)
+    {
+        broken.push(Promise::RunsInOrder);
+    }
     if let (Some(was), Some(is)) = (before.look(), after.look())
         && !look_may_follow(was, is)
     {
@@ -75,6 +84,16 @@ fn look_may_follow(was: &Run, is: &Run) -> bool {
         return was.revision == is.revision && is.phase.may_follow(was.phase);
     }
     was.phase != Phase::Started && is.attempt > was.attempt
+}
+
+/// A destroy follows on another one of which nothing runs.
+fn destroy_may_follow(was: &Run, is: &Run) -> bool {
+    if was.attempt.seq == is.attempt.seq {
+        return was.revision == is.revision
+            && is.attempt.number >= was.attempt.number
+            && is.phase.may_follow(was.phase);
+    }
+    was.phase != Phase::Started && is.attempt.seq > was.attempt.seq
 }
 
 fn run_may_follow(was: &Run, is: &Run, history: &[Ended]) -> bool {

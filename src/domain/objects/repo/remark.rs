@@ -55,8 +55,8 @@ pub fn ended(before: &Status, after: &Status) -> Option<EndedAttempt> {
     if let Some(look) = before.look().filter(|look| look.phase == Phase::Started) {
         return ended_look(look, before.drift.as_ref()?, after);
     }
-    let was = before.run.as_ref().filter(|run| run.phase == Phase::Started)?;
-    let (outcome, ended_ms) = match &after.run {
+    let was = before.newest().filter(|run| run.phase == Phase::Started)?;
+    let (outcome, ended_ms) = match after.newest() {
         Some(Run { attempt, phase, ended_ms, .. }) if attempt.seq == was.attempt.seq => (*phase, *ended_ms),
         Some(_) | None => {
             let ended = after.history.iter().find(|ended| ended.seq == was.attempt.seq)?;
@@ -93,7 +93,7 @@ mod tests {
 
     fn ended(seq: u64, outcome: Phase) -> Ended {
         let revision = "a".repeat(40).parse().expect("a commit's id");
-        Ended { seq: RunSeq(seq), revision, outcome, by: None, skipped: Vec::new(), at_ms: 1 }
+        Ended { seq: RunSeq(seq), revision, outcome, by: None, skipped: Vec::new(), work: String::new(), at_ms: 1 }
     }
 
     /// The run of this number goes on, after others have ended.

@@ -4,11 +4,9 @@ use std::fmt;
 
 use crate::repo::concern::{Weighed, under};
 use crate::repo::head::skipping;
-use crate::repo::job::{self, Job, Order};
-use crate::repo::outcome::REST_MAX_MS;
+use crate::repo::job::Job;
 use crate::repo::spec::{Approving, Spec};
 use crate::repo::status::{Action, Attempt, Ended, Failing, Head, JobRef, Phase, Question, Run, Terms};
-use crate::repo::unlock::unlocks;
 use crate::repo::{Effect, Repo};
 use crate::status::HISTORY_MAX;
 use kernel::id::{CommitId, RunSeq};
@@ -56,6 +54,8 @@ pub(super) enum Stand {
     Vanished,
     /// This Job, which looks at drift, has not ended.
     Looks(String),
+    /// It is being deleted, and does not go yet for this reason.
+    Stays(String),
 }
 
 impl Stand {
@@ -97,6 +97,7 @@ impl fmt::Display for Stand {
             Self::Asked(question) => f.write_str(question.words()),
             Self::OnlyPlanned => f.write_str("its plan is made, and nothing is applied"),
             Self::Behind(what) => write!(f, "{what} of an earlier run has not ended"),
+            Self::Stays(why) => f.write_str(why),
             Self::Looks(name) => write!(f, "Job {name}, which looks at drift, has not ended"),
             Self::Making(why) => because(f, "its Job is being made", "its Job cannot be made", why),
             Self::Taken(name) => {
@@ -168,7 +169,7 @@ impl Repo {
     }
 
     /// Whether the newest run is durable as one whose Job may have been started.
-    fn was_started(&self) -> bool {
+    pub(super) fn was_started(&self) -> bool {
         let newest = self.own.status.draft.run.as_ref().map(|run| run.attempt.seq);
         let durable = self.own.status.durable.run.as_ref().filter(|run| run.phase == Phase::Started);
         durable.is_some_and(|run| Some(run.attempt.seq) == newest)
@@ -262,7 +263,8 @@ impl Repo {
         (draft.waiting, draft.lock) = (None, None);
         let by = run.approval.as_ref().and_then(|approval| approval.by.clone());
         let (seq, revision, skipped) = (run.attempt.seq, run.revision.clone(), run.skipped.clone());
-        draft.history.push(Ended { seq, revision, outcome, by, skipped, at_ms });
+        let work = run.terms.work.clone();
+        draft.history.push(Ended { seq, revision, outcome, by, skipped, work, at_ms });
         let spare = draft.history.len().saturating_sub(HISTORY_MAX);
         draft.history.drain(..spare);
     }
@@ -272,7 +274,7 @@ impl Repo {
         let uid = &self.own.object.uid;
         let ours = |job: &&Job| {
             // A look applies nothing: one that is not known is waited for, and its answer is none.
-            job.marked && job.owner.as_ref() == Some(uid) && job.attempt.action != Action::Drift
+            job.marked && job.owner.as_ref() == Some(uid) && matches!(job.attempt.action, Action::Plan | Action::Apply)
         };
         let known = self.jobs.known().into_iter().flat_map(|known| known.values());
         let Some(job) = known.filter(ours).max_by_key(|job| job.attempt).cloned() else { return };
@@ -333,30 +335,7 @@ impl Repo {
                 return Stand::Gates(closed);
             }
         }
-        // A pause longer than the longest was set by another clock: this one was set back since.
-        let rest = run.failing.not_before_ms.map(|until| (until, until.saturating_sub(self.own.wall_ms(now))));
-        if let Some((until, _)) = rest.filter(|(_, rest)| (1..=REST_MAX_MS).contains(rest)) {
-            self.own.wake_at(self.at_wall(now, until));
-            return Stand::Resting;
-        }
-        if let Some(stand) = self.behind() {
-            return stand;
-        }
-        let Some(known) = self.jobs.known() else { return Stand::Listing(None) };
-        // How the Job before ended is durable before the next is ordered.
-        if !self.own.status.is_free(now) || self.was_started() {
-            return Stand::Making(None);
-        }
-        let of_run = known.values().map(|job| job.attempt).filter(|attempt| attempt.seq == run.attempt.seq);
-        let highest = of_run.map(|attempt| attempt.number).chain([run.attempt.number]).max().unwrap_or_default();
-        run.attempt.number = highest.saturating_add(1);
-        run.phase = Phase::Starting;
-        run.job = Some(JobRef { name: job::name(&self.own.object.id, &self.own.object.uid, run.attempt), uid: None });
-        run.started_ms = Some(self.own.wall_ms(now));
-        run.failing.not_before_ms = None;
-        self.order_unlock(run.attempt.number);
-        self.own.status.draft.run = Some(run);
-        Stand::Making(None)
+        self.order_next(now, run)
     }
 
     /// Why no Job may be ordered yet, if another of them, or a pod, has not ended; or they are not known (RP-4). What a watch does not
@@ -409,6 +388,8 @@ impl Repo {
             Action::Drift => return,
             Action::Plan => format!("Job {} makes a plan", job.name),
             Action::Apply => format!("Job {} applies the commit", job.name),
+            Action::DestroyPlan => format!("Job {} plans what a destroy would take away", job.name),
+            Action::Destroy => format!("Job {} destroys what was applied", job.name),
         };
         let (number, is_apply) = (run.attempt.number.to_string(), run.attempt.action == Action::Apply);
         if is_apply {
@@ -416,25 +397,6 @@ impl Repo {
             self.forget_drift();
         }
         self.announce(now, Kind::RunStarted, &number, &message);
-    }
-
-    fn order(&self, spec: &Spec, run: &Run, name: &str) -> Order {
-        let is_planned = spec.approval.first() == Action::Plan || run.attempt.action == Action::Drift;
-        let approved = run.plan.as_ref().filter(|_| is_planned && run.attempt.action == Action::Apply);
-        Order {
-            name: name.to_owned(),
-            repo: self.own.object.id.clone(),
-            uid: self.own.object.uid.clone(),
-            attempt: run.attempt,
-            revision: run.revision.clone(),
-            source: spec.source.clone(),
-            runner: spec.runner.clone(),
-            workspace: spec.workspace.clone(),
-            planned: is_planned,
-            fingerprint: approved.map(|plan| plan.fingerprint.clone()),
-            unlock: unlocks(&self.own.status.draft, run.attempt).cloned(),
-            addresses: spec.wants_addresses() && run.attempt.action != Action::Drift,
-        }
     }
 
     /// Whether what is decided of the run that matters now is durable. Only then it is acted upon (RP-1).

@@ -34,7 +34,7 @@ impl Repo {
     pub(super) fn show(&mut self, now: Timestamp) {
         self.own.status.draft.observed_generation = self.own.object.generation;
         let words = short(&self.words());
-        if let Some(run) = self.own.status.draft.run.as_mut().filter(|run| run.is_open()) {
+        if let Some(run) = self.own.status.draft.newest_mut().filter(|run| run.is_open()) {
             run.message.clone_from(&words);
         }
         let ready = self.ready(&words);
@@ -42,7 +42,7 @@ impl Repo {
         self.watch_the_looks(now);
         let mut conditions = vec![ready];
         conditions.extend(self.stalled());
-        conditions.extend(self.drifted());
+        conditions.extend(self.drifted().filter(|_| !self.is_leaving()));
         conditions.extend(self.reported_condition());
         let since_ms = self.own.wall_ms(now);
         let earlier = std::mem::take(&mut self.own.status.draft.conditions);
@@ -59,6 +59,9 @@ impl Repo {
         }
         if self.own.status.pruned {
             return ready(Some(false), PRUNED, APPLY_CRD);
+        }
+        if let Some(leaving) = self.leaving(words) {
+            return leaving;
         }
         let run = self.own.status.draft.run.as_ref();
         let git = self.looking.trouble(self.own.status.draft.head.is_none()).filter(|_| !run.is_some_and(Run::is_open));
@@ -108,6 +111,7 @@ impl Repo {
                 | Stand::Ending
                 | Stand::Held
                 | Stand::Vanished
+                | Stand::Stays(_)
                 | Stand::Looks(_),
                 _,
             ) => ready(None, "Running", words),
@@ -123,7 +127,8 @@ impl Repo {
         if self.own.status.pruned {
             return stalled(PRUNED, APPLY_CRD);
         }
-        if let Some((why, true)) = self.looking.trouble(self.own.status.draft.head.is_none()) {
+        let looking = self.looking.trouble(self.own.status.draft.head.is_none()).filter(|_| !self.is_leaving());
+        if let Some((why, true)) = looking {
             return stalled("GitFailed", why);
         }
         let words = self.words();
@@ -132,11 +137,12 @@ impl Repo {
                 let lost = self.own.status.draft.run.as_ref().is_some_and(|run| run.phase == Phase::Lost);
                 stalled(if lost { "RunLost" } else { "RunFailed" }, &words)
             }
+            Stand::Asked(Question::DestroyAgain) => stalled("DestroyFailed", &words),
             Stand::Taken(_) => stalled(TAKEN, &words),
             Stand::Held => stalled("JobSuspended", &words),
             _ if let Some(held) = self.drifting.held() => stalled("JobSuspended", &held.to_string()),
             _ if self.own.status.draft.late.is_some_and(|late| late.told) => stalled("WaitingTooLong", &words),
-            _ => None,
+            _ => self.unheld(),
         }
     }
 
@@ -182,7 +188,7 @@ fn without_log(message: &str) -> &str {
 }
 
 /// The same with more words. The command stays at the end, where it can be copied.
-fn before_log(message: &str, words: &str) -> String {
+pub(super) fn before_log(message: &str, words: &str) -> String {
     match message.rsplit_once(LOG) {
         Some((said, log)) => format!("{said}{words}; {LOG}{log}"),
         None => format!("{message}; {words}"),

@@ -76,9 +76,9 @@ impl Provider {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Detail {
     // How much a plan would change.
-    #[default]
     Numbers,
     // Which resources, too, by address.
+    #[default]
     Addresses,
 }
 
@@ -98,6 +98,17 @@ pub enum OnDrift {
     Tell,
     // The commit is run once more, too.
     Apply,
+}
+
+/// What becomes of what was applied when the Repo is deleted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum OnDelete {
+    // It stays.
+    #[default]
+    Keep,
+    // A person is asked whether it is destroyed.
+    Ask,
 }
 
 /// Where commits come from.
@@ -216,6 +227,8 @@ pub struct Runner {
     /// The image of the user's containers.
     pub image: String,
     pub steps: Steps,
+    /// What destroys, if people are asked about that on deletion; `None`: nothing is destroyed.
+    pub destroy: Option<DestroySteps>,
     /// The ServiceAccount; `None`: the namespace's default one.
     pub service_account: Option<String>,
     /// The pod gets the ServiceAccount's token for the API server.
@@ -242,6 +255,14 @@ pub struct Steps {
     pub apply: Vec<String>,
     /// Says what the outputs are, where some are wanted.
     pub output: Vec<String>,
+}
+
+/// Commands that destroy what was applied.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct DestroySteps {
+    /// Says what would be destroyed.
+    pub plan: Vec<String>,
+    pub destroy: Vec<String>,
 }
 
 /// How often an apply that had begun and failed is repeated by itself.
@@ -320,6 +341,13 @@ impl Spec {
         // Without outputs it is the hash of every release before: an answer to that stays one.
         let outputs = outputs.iter().flat_map(|outputs| outputs.words().chain(output.iter().map(String::as_str)));
         digest("settings", common.chain(outputs))
+    }
+
+    /// The same of a destroy.
+    pub fn destroy_settings(&self) -> String {
+        let DestroySteps { plan, destroy } = self.runner.destroy.clone().unwrap_or_default();
+        let fixed = [self.settings(), plan.len().to_string()];
+        digest("destroy", fixed.iter().chain(&plan).chain(&destroy).map(String::as_str))
     }
 }
 

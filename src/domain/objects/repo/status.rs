@@ -50,6 +50,9 @@ pub struct Status {
     /// What the forge of the repository was told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub report: Option<Report>,
+    /// The run that destroys what was applied, for the Repo is being deleted: its plan, its question and its Job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub destroy: Option<Run>,
     /// How many runs there were.
     #[serde(default, with = "In::<Count<RunSeq>>")]
     pub seq: RunSeq,
@@ -128,18 +131,6 @@ impl Status {
     /// The look at drift that is under way.
     pub fn look(&self) -> Option<&Run> {
         self.drift.as_ref()?.look.as_ref()
-    }
-
-    /// The run whose Job matters now: a look at drift while there is one, for nothing else runs beside it.
-    pub fn present(&self) -> Option<&Run> {
-        self.look().or(self.run.as_ref())
-    }
-
-    pub(super) fn present_mut(&mut self) -> Option<&mut Run> {
-        match self.drift.as_mut().and_then(|drift| drift.look.as_mut()) {
-            Some(look) => Some(look),
-            None => self.run.as_mut(),
-        }
     }
 }
 
@@ -248,18 +239,6 @@ pub struct Run {
     pub message: String,
 }
 
-impl Run {
-    /// Its newest Job, and what that does or did. While it waits for the next one to be ordered, the attempt is already that of the next
-    /// one: then only a Job that planned is known for what it did.
-    pub fn newest_job(&self) -> Option<(&JobRef, Action)> {
-        let job = self.job.as_ref()?;
-        if self.plan.as_ref().is_some_and(|plan| plan.job == job.name) {
-            return Some((job, Action::Plan));
-        }
-        (self.phase != Phase::Waiting).then_some((job, self.attempt.action))
-    }
-}
-
 /// Names a Job of a Repo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
@@ -272,7 +251,7 @@ pub struct Attempt {
     #[serde(rename = "attempt", deserialize_with = "number")]
     #[cfg_attr(feature = "schema", schemars(with = "Count<u32>"))]
     pub number: u32,
-    /// What its newest Job does, or its next: plan, apply or drift.
+    /// What its newest Job does, or its next: plan, apply, drift, destroy-plan or destroy.
     pub action: Action,
 }
 
@@ -332,6 +311,9 @@ named! {
         Apply = "apply",
         /// Says what an apply of what was applied would change: a look at drift.
         Drift = "drift",
+        /// Says what a destroy of what was applied would take away.
+        DestroyPlan = "destroy-plan",
+        Destroy = "destroy",
     }
 }
 
@@ -435,7 +417,7 @@ pub struct Waiting {
     /// What the annotation allclear.dev/approve has to say.
     pub ticket: String,
     /// Revision: may this commit be applied? Plan: may what the plan says be changed? Again: it failed, or its Job is gone; once
-    /// more?
+    /// more? Destroy: may what the plan says be destroyed? DestroyAgain: that failed, or its Job is gone; once more?
     #[serde(rename = "for")]
     pub question: Question,
     /// Since when.
@@ -452,6 +434,10 @@ named! {
         Plan = "Plan",
         /// It failed, or its Job is gone. Once more?
         Again = "Again",
+        /// May what this plan says be destroyed, for the Repo is being deleted?
+        Destroy = "Destroy",
+        /// The destroy failed, or its Job is gone. Is it planned again?
+        DestroyAgain = "DestroyAgain",
     }
 }
 
@@ -473,6 +459,9 @@ pub struct Ended {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "schema", schemars(length(max = SKIPPED_MAX)))]
     pub skipped: Vec<CommitId>,
+    /// The hash of the folder and the workspace that it was for.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub work: String,
     /// When.
     #[serde(rename = "at", with = "In::<At>")]
     pub at_ms: i64,

@@ -10,7 +10,7 @@ impl Repo {
     /// Writes a notice about the newest run into the draft. It is sent once that is durable; `detail` separates several
     /// of one kind.
     pub(super) fn announce(&mut self, now: Timestamp, kind: Kind, detail: &str, message: &str) {
-        let Some(run) = self.own.status.draft.run.clone() else { return };
+        let Some(run) = self.own.status.draft.newest().cloned() else { return };
         self.announce_run(now, kind, &run, detail, message);
     }
 

@@ -2,6 +2,7 @@
 
 mod again;
 mod concern;
+mod destroy;
 mod drift;
 mod faults;
 mod lock;
@@ -20,7 +21,7 @@ use std::time::Duration;
 use super::*;
 use crate::asked::Opening;
 use crate::gates::Freeze;
-use crate::kept::Answers;
+use crate::kept::{Answers, Finalizers};
 use crate::owned::{Effect as Own, Event as Life};
 use crate::repo::job::{End, PLAN_DIFFERS, Place, Pods, Step, StepKind, StepState};
 use crate::repo::plan::{Message, Planned};
@@ -107,6 +108,7 @@ impl Stage {
             answers: Answers::default(),
             status: Status { observed_generation: -1, ..Status::default() },
             deleting: false,
+            finalizers: Finalizers::default(),
         };
         Self {
             repo: Repo::new(1_000_000, stored.clone()),
@@ -151,11 +153,15 @@ impl Stage {
                 continue;
             }
             let is_listing = effect == Effect::WatchJobs(true);
+            let is_held = matches!(effect, Effect::Hold(_));
             if let Some(answer) = self.answer(effect) {
                 self.feed(answer);
             }
             if is_listing {
                 self.feed(Event::PodsListed(self.pods.values().flatten().cloned().collect()));
+            }
+            if is_held {
+                self.feed(self.shown());
             }
         }
     }
@@ -220,6 +226,7 @@ impl Stage {
                 self.told.push((notice.kind, notice.message.clone()));
                 Event::Object(Life::Told(notice.id))
             }
+            Effect::Hold(held) => self.hold(held),
             Effect::Ask(Ask::Calendar(topic, ..)) => Event::Answered(Answer::CalendarRead(
                 topic,
                 Opening { open: false, changes_after: None, words: "a freeze: fair".to_owned() },

@@ -9,7 +9,7 @@
 //!                                                                   ended; other settings
 //! ```
 //!
-//! A look at drift asks nothing: nobody waits for it, and the next one finds out by itself.
+//! A look at drift asks nothing: nobody waits for it, and the next one finds out by itself. Nor does a destroy: the lock is named.
 //!
 //! Not for who holds a lock (`holder`), nor for what the Job does (the adapter's template).
 
@@ -18,7 +18,7 @@ use crate::repo::held::{HeldLock, held_for};
 use crate::repo::job::{Job, Place, Pod, Step, StepKind, StepState};
 use crate::repo::lock::{Lock, LockId};
 use crate::repo::spec::Spec;
-use crate::repo::status::{Action, Attempt, Phase, Status};
+use crate::repo::status::{Action, Attempt, Phase, Run, Status};
 use crate::repo::witness::Ran;
 use crate::status::Approval;
 use kernel::id::{ObjectId, RepoId};
@@ -79,9 +79,10 @@ impl Repo {
     }
 
     /// The attempt that is ordered now takes the lock away, if a person said yes.
-    pub(super) fn order_unlock(&mut self, number: u32) {
-        if let Some(asked) = self.own.status.draft.lock.as_mut().filter(|asked| asked.approval.is_some()) {
-            asked.attempt = Some(number);
+    pub(super) fn order_unlock(&mut self, run: &Run) {
+        let is_its = |asked: &&mut HeldLock| asked.approval.is_some() && asked.seq == run.attempt.seq;
+        if let Some(asked) = self.own.status.draft.lock.as_mut().filter(is_its) {
+            asked.attempt = Some(run.attempt.number);
         }
     }
 

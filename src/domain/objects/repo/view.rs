@@ -200,7 +200,7 @@ pub fn view(object: &Object, status: &Status) -> View {
                 Some(unchanged_words(&spec.source, record))
             }),
         }),
-        run: status.run.as_ref().map(|one| run(object, one, status.head.as_ref())),
+        run: status.newest().map(|one| run(object, one, status.head.as_ref())),
         queued: status.next.as_ref().map(|next| QueuedView {
             revision: next.revision.clone(),
             since_ms: next.since_ms,
@@ -218,8 +218,8 @@ pub fn view(object: &Object, status: &Status) -> View {
 /// The step of a Job that people ask about.
 pub const fn own_step(action: Action) -> StepKind {
     match action {
-        Action::Plan | Action::Drift => StepKind::Plan,
-        Action::Apply => StepKind::Apply,
+        Action::Plan | Action::Drift | Action::DestroyPlan => StepKind::Plan,
+        Action::Apply | Action::Destroy => StepKind::Apply,
     }
 }
 

@@ -5,6 +5,7 @@
 use crate::kept::Remembered;
 use crate::owned::News;
 use crate::repo::Repo;
+use crate::repo::destroy::restored_destroy;
 use crate::repo::status::{Drift, Phase, Run, Status};
 use kernel::machine::Timestamp;
 use notices::notice::Notice;
@@ -21,7 +22,7 @@ impl Remembered for Status {
     fn decisive(&self) -> Self {
         let mut decisive = Self { serial: 0, observed_generation: 0, conditions: Vec::new(), ..self.clone() };
         let look = decisive.drift.as_mut().and_then(|drift| drift.look.as_mut());
-        for run in decisive.run.as_mut().into_iter().chain(look) {
+        for run in decisive.run.as_mut().into_iter().chain(look).chain(decisive.destroy.as_mut()) {
             run.message.clear();
         }
         decisive
@@ -58,6 +59,7 @@ impl Repo {
                 self.reporting.hurry(now);
                 self.keeper.hurry(now);
                 self.jobs.hurry(now);
+                self.finalizing.call.hurry(now);
                 self.hurry_look();
             }
             News::Restored(lost) => self.restored(*lost),
@@ -76,6 +78,7 @@ impl Repo {
         // What a look has found may be older than what was run since; its number is not given out again.
         let looks = [&known.drift, &lost.drift].into_iter().flatten().map(|drift| drift.looks).max();
         known.drift = looks.map(|looks| Drift { looks, ..Drift::default() });
+        known.destroy = restored_destroy(known.destroy.take(), lost.destroy);
         let is_unstarted = |run: &Run| matches!(run.phase, Phase::Waiting | Phase::Starting | Phase::Planned);
         if is_behind && lost.run.as_ref().is_some_and(|run| !is_unstarted(run)) {
             (known.run, known.head, known.next) = (lost.run, lost.head, lost.next);

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use objects::repo::spec::{Approving, Detail, OnDrift, Preset};
+use objects::repo::spec::{Approving, Detail, OnDelete, OnDrift, Preset};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -67,6 +67,10 @@ pub struct RepoSpec {
     /// What follows where that plan would change something. Tell: a notice and the condition Drifted, which is so unless given. Apply: the
     /// commit is run once more, too, at most once in driftEvery, as approval and gates say.
     pub on_drift: Option<OnDrift>,
+    /// What becomes of what was applied when the Repo is deleted. Keep: it stays, which is so unless given. Ask: the Repo stays until a
+    /// person has said whether it is destroyed, to a plan that says what goes.
+    #[serde(default)]
+    pub on_delete: OnDelete,
     /// What each apply writes to a Secret at its end.
     pub outputs: Option<Outputs>,
     /// Runs are reported at the forge of url: as the state of the commit, and as one comment on each open request that has it at its head.
@@ -98,7 +102,7 @@ pub struct Report {
     pub forge: Forge,
     /// The Secret with token for the forge, or the keys of a GitHub App. It may be that for git.
     pub secret_ref: Option<SecretRef>,
-    /// What a comment has. Numbers: how much a plan would change. Addresses: which resources, too; their keys of for_each may be secret.
+    /// What a comment has. Addresses: how much a plan would change, and which resources, which is so unless given. Numbers: how much alone, for keys of for_each may be secret.
     #[serde(default)]
     pub detail: Detail,
 }
@@ -172,7 +176,7 @@ pub struct RunnerSpec {
 
 /// Commands, each as a list of words. No shell reads them. An empty list leaves the step out.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(default)]
+#[serde(rename_all = "camelCase", default)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct Steps {
     /// Before everything else.
@@ -187,6 +191,12 @@ pub struct Steps {
     /// Says what the outputs are, with outputs alone. It writes them to /workspace/out/outputs.json, as terraform output -json does.
     #[cfg_attr(test, schemars(length(max = 100), inner(length(max = 4096))))]
     pub output: Option<Vec<String>>,
+    /// Says what a destroy would take away, where and as plan does. For onDelete: Ask.
+    #[cfg_attr(test, schemars(length(max = 100), inner(length(max = 4096))))]
+    pub destroy_plan: Option<Vec<String>>,
+    /// Destroys that. For onDelete: Ask.
+    #[cfg_attr(test, schemars(length(max = 100), inner(length(max = 4096))))]
+    pub destroy: Option<Vec<String>>,
 }
 
 /// Files: exactly one of secret, configMap, persistentVolumeClaim and emptyDir, each as in a volume of a pod.

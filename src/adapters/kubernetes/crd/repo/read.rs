@@ -10,7 +10,8 @@ use kernel::id::RepoId;
 use kernel::text::{clean, is_hidden};
 use objects::apps::app::{ClusterKey, TargetKey};
 use objects::repo::spec::{
-    Approving, DriftLooks, Gates, Keep, Object, OnDrift, Preset, Provider, ReportTo, Retry, Runner, Spec, Steps,
+    Approving, DestroySteps, DriftLooks, Gates, Keep, Object, OnDelete, OnDrift, Preset, Provider, ReportTo, Retry,
+    Runner, Spec, Steps,
 };
 use objects::repo::status::Action;
 use serde_json::value::RawValue;
@@ -58,6 +59,8 @@ terraform plan -input=false -no-color -out=/workspace/out/plan.bin \"$@\" & plan
 while wait \"$plan\"; code=$?; kill -0 \"$plan\" 2>/dev/null; do :; done
 [ \"$code\" -eq 0 ] || exit \"$code\"
 exec terraform show -json /workspace/out/plan.bin > /workspace/out/plan.json";
+/// The last words of what applies that plan.
+const PLANNED: [&str; 2] = ["-no-color", "/workspace/out/plan.bin"];
 /// What to do about a status that is not ours: nothing else than a hand or a later version writes one.
 const MEND_STATUS: &str = "If a later version wrote it, use that one; if it was edited, put it back (kubectl edit \
                            --subresource=status), or remove it: then the newest commit is run once more";
@@ -88,6 +91,7 @@ pub fn object(json: &str, installation: &Installation) -> Result<Object, String>
         id: RepoId::new(metadata.namespace.as_str(), metadata.name.as_str()),
         answers: metadata.answers(),
         deleting: metadata.is_deleting(),
+        finalizers: metadata.finalizers(),
         uid: metadata.uid,
         generation: metadata.generation.unwrap_or_default(),
         version: metadata.resource_version,
@@ -104,7 +108,7 @@ fn spec_of(raw: &raw::RepoSpec, metadata: &Metadata, installation: &Installation
              own account. Create it in another namespace",
         );
     }
-    let runner = runner(&raw.runner, raw.approval, installation)?;
+    let runner = runner(raw, installation)?;
     let outputs = outputs(raw.outputs.as_ref(), &runner.steps)?;
     Ok(Spec {
         source: source(raw)?,
@@ -125,7 +129,8 @@ fn spec_of(raw: &raw::RepoSpec, metadata: &Metadata, installation: &Installation
     })
 }
 
-fn runner(raw: &raw::RunnerSpec, approval: Approving, installation: &Installation) -> Result<Runner, InvalidSpec> {
+fn runner(spec: &raw::RepoSpec, installation: &Installation) -> Result<Runner, InvalidSpec> {
+    let raw = &spec.runner;
     let preset = raw.preset;
     let image = match (given(&raw.image), preset) {
         (Some(image), Preset::Terraform | Preset::Command) => image,
@@ -141,7 +146,8 @@ fn runner(raw: &raw::RunnerSpec, approval: Approving, installation: &Installatio
     Ok(Runner {
         preset,
         image,
-        steps: steps(raw, preset, approval)?,
+        steps: steps(raw, preset, spec.approval)?,
+        destroy: destroy(raw, spec.on_delete)?,
         service_account: given(&raw.service_account_name),
         kubernetes_token: raw.kubernetes_token,
         local_state: raw.allow_local_state,
@@ -154,7 +160,7 @@ fn runner(raw: &raw::RunnerSpec, approval: Approving, installation: &Installatio
 
 /// The commands: those of the spec before those of the preset.
 fn steps(raw: &raw::RunnerSpec, preset: Preset, approval: Approving) -> Result<Steps, InvalidSpec> {
-    let lock = between(&raw.lock_timeout, "runner.lockTimeout", Duration::ZERO, Duration::ZERO..=HOUR)?;
+    let lock = lock(raw)?;
     let presets = match preset {
         Preset::Terraform => terraform(approval, lock),
         Preset::Command => Steps::default(),
@@ -175,11 +181,16 @@ fn steps(raw: &raw::RunnerSpec, preset: Preset, approval: Approving) -> Result<S
     Ok(steps)
 }
 
+/// How long Terraform waits for the lock of its state, as an argument.
+fn lock(raw: &raw::RunnerSpec) -> Result<Vec<String>, InvalidSpec> {
+    let lock = between(&raw.lock_timeout, "runner.lockTimeout", Duration::ZERO, Duration::ZERO..=HOUR)?;
+    Ok(Vec::from_iter((!lock.is_zero()).then(|| format!("-lock-timeout={}s", lock.as_secs()))))
+}
+
 /// The steps of Terraform. A plan file exists only where a plan is asked for.
-fn terraform(approval: Approving, lock: Duration) -> Steps {
-    let lock = Vec::from_iter((!lock.is_zero()).then(|| format!("-lock-timeout={}s", lock.as_secs())));
+fn terraform(approval: Approving, lock: Vec<String>) -> Steps {
     let last = match approval {
-        Approving::Plan | Approving::Never => ["-no-color", "/workspace/out/plan.bin"],
+        Approving::Plan | Approving::Never => PLANNED,
         Approving::Auto | Approving::Revision => ["-auto-approve", "-no-color"],
     };
     Steps {
@@ -216,7 +227,7 @@ fn report(raw: &raw::Report) -> Result<ReportTo, InvalidSpec> {
         Forge::GitHub => Provider::GitHub,
         Forge::GitLab => Provider::GitLab,
         Forge::Gitea => Provider::Gitea,
-        Forge::BitbucketServer | Forge::AzureDevops => {
+        Forge::BitbucketServer | Forge::BitbucketCloud | Forge::AzureDevops => {
             return invalid("report.type is github, gitlab or gitea: others are not supported");
         }
     };
@@ -225,6 +236,36 @@ fn report(raw: &raw::Report) -> Result<ReportTo, InvalidSpec> {
     };
     object_name(&secret.name, "report.secretRef.name")?;
     Ok(ReportTo { provider, secret: secret.name.clone(), detail: raw.detail })
+}
+
+/// What destroys, where people are asked about that. A command of theirs says nothing of how it destroys.
+fn destroy(raw: &raw::RunnerSpec, on_delete: OnDelete) -> Result<Option<DestroySteps>, InvalidSpec> {
+    let given = &raw.steps;
+    // They are checked also where nothing asks for them.
+    let is_theirs = raw.preset == Preset::Command || given.plan.is_some() || given.apply.is_some();
+    let presets = if is_theirs { DestroySteps::default() } else { terraform_destroy(lock(raw)?) };
+    let steps = DestroySteps {
+        plan: command(&given.destroy_plan, "destroyPlan", presets.plan)?,
+        destroy: command(&given.destroy, "destroy", presets.destroy)?,
+    };
+    if on_delete == OnDelete::Keep {
+        return Ok(None);
+    }
+    if steps.plan.is_empty() || steps.destroy.is_empty() {
+        return invalid(
+            "onDelete: Ask needs runner.steps.destroyPlan and runner.steps.destroy: only the steps plan and apply of the preset \
+             Terraform say by themselves how they destroy",
+        );
+    }
+    Ok(Some(steps))
+}
+
+/// The steps by which Terraform destroys: it applies a plan that destroys, and none other.
+fn terraform_destroy(lock: Vec<String>) -> DestroySteps {
+    DestroySteps {
+        plan: [words(&["sh", "-c", PLAN, "plan", "-destroy"]), lock.clone()].concat(),
+        destroy: [words(&["terraform", "apply", "-input=false"]), lock, words(&PLANNED)].concat(),
+    }
 }
 
 fn words(words: &[&str]) -> Vec<String> {

@@ -22,6 +22,15 @@ const RULES: &[(&str, &str, &str)] = &[
     ),
     ("", "!has(self.onDrift) || has(self.driftEvery)", "onDrift needs driftEvery: without it nothing looks for drift"),
     (
+        "",
+        "!has(self.onDelete) || self.onDelete != 'Ask' || !has(self.runner) || \
+         ((!has(self.runner.preset) || self.runner.preset != 'Command') && \
+         (!has(self.runner.steps) || (!has(self.runner.steps.plan) && !has(self.runner.steps.apply)))) || \
+         (has(self.runner.steps) && has(self.runner.steps.destroyPlan) && size(self.runner.steps.destroyPlan) > 0 && \
+         has(self.runner.steps.destroy) && size(self.runner.steps.destroy) > 0)",
+        "onDelete: Ask needs runner.steps.destroyPlan and runner.steps.destroy, where plan or apply is not that of Terraform",
+    ),
+    (
         "/properties/ref",
         "[has(self.branch), has(self.tag), has(self.commit)].filter(one, one).size() <= 1",
         "at most one of branch, tag and commit",

@@ -8,7 +8,7 @@ use super::*;
 use kernel::id::{RepoId, RunSeq};
 use objects::repo::lock::LockId;
 use objects::repo::outputs::Outputs;
-use objects::repo::spec::{Preset, Runner, Source, Steps};
+use objects::repo::spec::{DestroySteps, Preset, Runner, Source, Steps};
 use objects::repo::status::Attempt;
 
 fn ours() -> Ours {
@@ -143,6 +143,26 @@ fn a_lock_is_taken_away_by_its_id_after_init_and_before_anything_meets_it() {
         order.runner.steps.prepare = prepare;
         assert_eq!(container(&made(&order), "unlock")["command"][0], tool);
     }
+}
+
+#[test]
+fn a_destroy_runs_its_own_commands_and_none_without_a_plan_that_was_said_yes_to() {
+    let argv = |word: &str| vec![word.to_owned()];
+    let mut plan = order(Action::DestroyPlan);
+    assert!(job(&plan, &ours()).is_err(), "nothing says how it destroys");
+    plan.runner.destroy = Some(DestroySteps { plan: argv("plan-destroy"), destroy: argv("destroy") });
+    let planned = made(&plan);
+    assert_eq!(names(&planned), ["source", "prepare", "backend", "plan", "report"], "it destroys nothing");
+    assert_eq!(container(&planned, "plan")["command"], json!(["plan-destroy"]));
+    let mut destroy = Order { attempt: Attempt { action: Action::Destroy, ..plan.attempt }, ..plan };
+    assert!(job(&destroy, &ours()).is_err(), "no plan was said yes to");
+    destroy.fingerprint = Some("f1".to_owned());
+    let destroyed = made(&destroy);
+    assert_eq!(names(&destroyed), ["source", "prepare", "backend", "plan", "verify", "apply"]);
+    assert_eq!(container(&destroyed, "plan")["command"], json!(["plan-destroy"]));
+    assert_eq!(container(&destroyed, "apply")["command"], json!(["destroy"]));
+    assert!(container(&destroyed, "verify")["args"].as_array().unwrap().contains(&json!("f1")));
+    assert_eq!(destroyed["metadata"]["labels"]["allclear.dev/action"], "destroy");
 }
 
 #[test]

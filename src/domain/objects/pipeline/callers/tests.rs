@@ -1,7 +1,7 @@
 //! The tables of the older controller's tests, in its own words.
 
 use super::*;
-use crate::kept::Answers;
+use crate::kept::{Answers, Finalizers};
 use crate::pipeline::status::{OpenRequest, Promotion, Status, TargetStatus, Waiting};
 use crate::status::Approval;
 use kernel::id::{PipelineId, PromotionSeq};
@@ -29,6 +29,7 @@ fn pipeline() -> Called {
         answers: Answers::default(),
         status: Status::default(),
         deleting: false,
+        finalizers: Finalizers::default(),
     };
     let environments =
         vec![environment("dev", &["default"]), environment("prod", &["default"]), environment("no-targets", &[])];

@@ -3,7 +3,7 @@ use std::time::Duration;
 use super::*;
 use crate::apps::app::{AppKind, ClusterKey, TargetKey};
 use crate::gates::{VerdictSource, Window};
-use crate::kept::Answers;
+use crate::kept::{Answers, Finalizers};
 use crate::repo::lock::{Holder, Lock};
 use crate::repo::spec::{Approving, DriftLooks, Gates, Keep, OnDrift, Retry, Runner, Source, Spec, Wanted};
 use crate::repo::status::{Attempt, Condition, Counts, Failing, Head, JobRef, Next, Phase, Question, Terms, Unchanged};
@@ -45,6 +45,7 @@ fn object(status: Status) -> Object {
         answers: Answers::default(),
         status: Status { serial: 1, observed_generation: 1, ..status },
         deleting: false,
+        finalizers: Finalizers::default(),
     }
 }
 

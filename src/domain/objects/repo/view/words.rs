@@ -25,7 +25,8 @@ impl Scene<'_> {
         if let Some(message) = self.pruned() {
             return Some(message.to_owned());
         }
-        match &self.status.run {
+        match self.status.newest() {
+            _ if self.object.is_leaving() => ready.map(|ready| ready.message.clone()),
             Some(run) if run.is_open() && run.message.is_empty() => {
                 Some("it was begun, and is being judged".to_owned())
             }
@@ -37,6 +38,9 @@ impl Scene<'_> {
     /// The next step, or the remedy.
     pub(super) fn next(&self) -> String {
         let name = self.object.id.display_name();
+        if self.object.is_leaving() {
+            return self.after_deletion();
+        }
         let Ok(spec) = &self.object.spec else {
             return "it goes on when the spec is mended; what runs is followed to its end".to_owned();
         };
@@ -95,6 +99,24 @@ impl Scene<'_> {
         }
     }
 
+    /// The next step of a Repo that is being deleted and stays.
+    fn after_deletion(&self) -> String {
+        let name = self.object.id.display_name();
+        let keep = format!("`allclear repo keep {name}` lets the Repo go and destroys nothing");
+        let asked = self.status.waiting.as_ref().map(|waiting| waiting.question);
+        match (asked, self.status.destroy.as_ref().map(|run| run.phase)) {
+            (Some(Question::Destroy), _) => {
+                format!("it is DESTROYED after a yes, when its gates are open: `allclear repo approve {name}`; {keep}")
+            }
+            (Some(Question::DestroyAgain), _) => {
+                format!("a destroy is planned once more after a yes: `allclear repo approve {name}`; {keep}")
+            }
+            (_, Some(Phase::Succeeded)) => "the Repo goes".to_owned(),
+            (_, Some(Phase::Started)) => "its Job is followed to its end".to_owned(),
+            _ => format!("a person is asked before anything is destroyed; {keep}"),
+        }
+    }
+
     /// The step after a running Job.
     fn after(&self, spec: &Spec) -> String {
         match &self.status.next {
@@ -116,6 +138,7 @@ impl Scene<'_> {
                 });
                 format!("nothing happens without a yes or another commit: `{command}`{unlock}")
             }
+            Question::Destroy | Question::DestroyAgain => format!("nothing happens without a yes: `{command}`"),
         }
     }
 

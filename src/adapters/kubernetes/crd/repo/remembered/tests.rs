@@ -57,6 +57,7 @@ fn full() -> Status {
                 more: 7,
             }),
         }),
+        destroy: None,
         seq: RunSeq(4),
         waiting: Some(Waiting { question: Question::Plan, ticket: "0123456789ab".to_owned(), since_ms: 9 }),
         lock: None,
@@ -67,6 +68,7 @@ fn full() -> Status {
             outcome: Phase::Lost,
             by: Some("jane".to_owned()),
             skipped: vec![commit("f")],
+            work: String::new(),
             at_ms: 1_699_999_999_999,
         }],
         untold: vec![serde_json::from_value(notice).unwrap()],
@@ -248,6 +250,21 @@ fn a_lock_that_is_asked_about_stands_beside_the_run_in_a_form_that_stays() {
     flag["lock"]["id"] = json!("-lock=false");
     let why = repo(&flag).unwrap_err();
     assert!(why.contains("lock.id: \"-lock=false\" is no id of a lock"), "{why}");
+}
+
+#[test]
+fn a_destroy_stands_beside_what_was_applied_in_a_form_that_stays() {
+    let run = full().run.expect("a run");
+    let attempt = Attempt { seq: RunSeq(5), action: Action::Destroy, number: 2 };
+    let destroy = Run { attempt, phase: Phase::Started, skipped: Vec::new(), ..run };
+    let waiting = Waiting { question: Question::Destroy, ticket: "0123456789ab".to_owned(), since_ms: 9 };
+    let mut status = Status { destroy: Some(destroy), waiting: Some(waiting), ..full() };
+    status.history[0].work = "w".to_owned();
+    let json = json_of(&status);
+    assert_eq!(repo(&json).unwrap().status, status);
+    assert_eq!((&json["destroy"]["action"], &json["destroy"]["seq"]), (&json!("destroy"), &json!(5)));
+    assert_eq!((&json["waitingApproval"]["for"], &json["history"][0]["work"]), (&json!("Destroy"), &json!("w")));
+    assert_eq!(json["run"], json_of(&full())["run"], "a release before it reads the run as it was");
 }
 
 #[test]
