@@ -28,7 +28,7 @@ use objects::repo::plan::{MESSAGE_BYTES_MAX, Message, PLAN_BYTES_MAX, Planned, c
 use objects::repo::reported::Listed;
 use objects::repo::spec;
 use objects::repo::status::Counts;
-use publish::Publish;
+use publish::Publishing;
 
 /// Time for one exchange with the git host: 256 MiB at 4 Mbit/s. The Job has a deadline of its own.
 const EXCHANGE_TIMEOUT: Duration = Duration::from_secs(600);
@@ -98,7 +98,7 @@ pub(super) enum Step {
     /// Write outputs to a Secret
     Publish {
         #[command(flatten)]
-        publish: Publish,
+        publish: Publishing,
         #[command(flatten)]
         log: Log,
     },

@@ -231,7 +231,6 @@ pub const EFFECTS: [(&str, &[&str]); 8] = [
             "look_at_job",
             "read_pods",
             "remove_job",
-            "report_run",
             "hold",
             "let_go",
             "read_calendar",

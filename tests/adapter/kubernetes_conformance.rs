@@ -9,6 +9,7 @@ mod access;
 mod errors;
 mod jobs;
 mod kinds;
+mod known;
 mod pipelines;
 mod read;
 mod repos;

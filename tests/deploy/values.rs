@@ -140,7 +140,7 @@ const CHANGES: &str = r#"{
     "/group/redisCa": true, "/ha/enabled": false, "/ha/replicas": 3,
     "/pipelines/enabled": false, "/pipelines/weave": true, "/pipelines/gitopsClusters": true, "/pipelines/apps": true,
     "/pipelines/secrets": [{"namespace": "shop", "names": ["a"]}],
-    "/repos/enabled": false, "/repos/namespaces": [{"namespace": "platform"}],
+    "/repos/enabled": false, "/repos/namespaces": [{"namespace": "platform"}], "/repos/destroy": true,
     "/hooks/enabled": false, "/hooks/keys": true, "/fresh/enabled": false,
     "/approvers/pipelines": true, "/approvers/repos": true, "/policies/approvals": true, "/policies/manual": true,
     "/crds/install": false, "/crds/weave": true,

@@ -148,7 +148,7 @@ fn a_component_binds_the_account_of_the_base() {
 }
 
 /// What Pipelines read, and what Repos make: components allow it, Secrets by their names alone, Jobs in the namespaces with Repos.
-const BY_COMPONENTS: [&str; 4] = ["gitopsclusters", "jobs", "promotionfreezes", "secrets"];
+const BY_COMPONENTS: [&str; 5] = ["gitopsclusters", "histories", "jobs", "promotionfreezes", "secrets"];
 
 /// What commands ask with their caller's rights: those of `system:basic-user` and `system:public-info-viewer`, or a person's own.
 const BY_CALLERS: [&str; 4] = ["selfsubjectaccessreviews", "selfsubjectreviews", "subjectaccessreviews", "version"];

@@ -53,7 +53,7 @@ const PURGE: [(&str, &[&str]); 11] = [
 ];
 
 /// The same of objects of our own: the kit, and the two kinds on it.
-const OBJECTS: [(&str, &[&str]); 13] = [
+const OBJECTS: [(&str, &[&str]); 14] = [
     ("form", &[]),
     ("gates", &[]),
     ("kept", &[]),
@@ -64,9 +64,10 @@ const OBJECTS: [(&str, &[&str]); 13] = [
     ("groups", &["kept"]),
     ("watched", &["kept"]),
     ("apps", &[]),
-    ("pipeline", &["apps", "asked", "form", "gates", "kept", "owned", "status"]),
-    ("repo", &["apps", "asked", "form", "gates", "kept", "owned", "status"]),
-    ("ports", &["apps", "asked", "gates", "kept", "pipeline", "repo"]),
+    ("history", &["form"]),
+    ("pipeline", &["apps", "asked", "form", "gates", "history", "kept", "owned", "status"]),
+    ("repo", &["apps", "asked", "form", "gates", "history", "kept", "owned", "status"]),
+    ("ports", &["apps", "asked", "gates", "history", "kept", "pipeline", "repo"]),
 ];
 
 /// Crates of their own: there, `crate` is the crate itself.

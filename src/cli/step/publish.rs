@@ -13,7 +13,7 @@ use crate::adapters::kubernetes::outputs::{Place, publish};
 use objects::repo::outputs::{FILE_BYTES_MAX, chosen};
 
 #[derive(Debug, Args)]
-pub(in crate::cli) struct Publish {
+pub(in crate::cli) struct Publishing {
     /// What the step output wrote
     #[arg(long, value_name = "FILE")]
     outputs: PathBuf,
@@ -37,7 +37,7 @@ pub(in crate::cli) struct Publish {
     names: Vec<String>,
 }
 
-impl Publish {
+impl Publishing {
     /// Writes them; what was done, in words.
     pub(super) fn run(&self) -> Result<String, Box<dyn Error>> {
         let values = chosen(&self.said()?, &self.names)?;

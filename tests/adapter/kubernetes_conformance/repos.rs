@@ -10,10 +10,8 @@ use allclear::adapters::kubernetes::jobs::{KubernetesJobs, Ours};
 use allclear::adapters::kubernetes::{Options, Tempo, connect};
 use kernel::id::{CommitId, RepoId, RunSeq};
 use objects::ports::repo::{Jobs, Made};
-use objects::repo::held::{HeldLock, HolderKind};
 use objects::repo::job::Order;
 use objects::repo::lock::LockId;
-use objects::repo::reported::{Change, Listed, Report, Said};
 use objects::repo::spec::{Object, Runner, Source, Steps, Wanted};
 use objects::repo::status::{
     Action, Attempt, Condition, ConditionKind, Counts, Drift, Ended, Failing, Head, JobRef, Missed, Next, Phase, Plan,
@@ -24,6 +22,7 @@ use sandbox::kubernetes::{Kind, KubernetesStandIn, Options as StandInOptions};
 use serde_json::{Value, json};
 
 use super::jobs::{is_gone, until};
+use super::known::{lock, report};
 use super::support::{Api, Check, checks, refused};
 
 pub const CHECKS: &[(&str, Check)] = checks![
@@ -250,14 +249,7 @@ fn full() -> Status {
             at_ms: 1_700_000_000_124,
         }),
         drift: Some(drift(skipped())),
-        report: Some(Report {
-            said: Some(Said { revision: commit(), hash: "0f".repeat(32), requests: 2, at_ms: 1_700_000_003_000 }),
-            changes: Some(Listed {
-                job: "infra-0123456789ab".to_owned(),
-                listed: vec![Change { action: "create".to_owned(), address: "a.b[\"c\"]".to_owned() }],
-                more: 7,
-            }),
-        }),
+        report: Some(report()),
         destroy: Some(Run { attempt: Attempt { seq: RunSeq(5), action: Action::Destroy, number: 2 }, ..run }),
         seq: RunSeq(4),
         waiting: Some(Waiting { question: Question::Plan, ticket: "0123456789ab".to_owned(), since_ms: 9 }),
@@ -273,24 +265,6 @@ fn full() -> Status {
     }
 }
 
-/// All that can be known of a lock.
-fn lock() -> HeldLock {
-    HeldLock {
-        seq: RunSeq(4),
-        id: LockId::new("5d9a5d1e-0d3f").expect("an id"),
-        who: Some("root@infra-0123456789ab-x7k2p".to_owned()),
-        since_ms: Some(1_700_000_000_000),
-        holder: HolderKind::Ended,
-        job: Some("infra-0123456789ab".to_owned()),
-        met: 2,
-        ticket: "ba9876543210".to_owned(),
-        asked_ms: 1_700_000_000_007,
-        approval: Some(Approval { by: Some("jane".to_owned()), ticket: "t".to_owned(), at_ms: 1, overrides: true }),
-        attempt: Some(3),
-    }
-}
-
-/// All that can be known of drift.
 fn drift(skipped: Vec<CommitId>) -> Drift {
     let plan = Plan {
         fingerprint: "f".to_owned(),

@@ -36,6 +36,7 @@ impl Repo {
             Ok(spec) => effects.extend(self.look_for_head(now, &spec)),
             Err(why) => self.own.tell_faulty(now, &format!("its spec cannot be used: {why}")),
         }
+        self.drop_destroy();
         // A Repo that is being deleted starts nothing: Kubernetes collects its Jobs.
         self.attend_finalizer(now, effects);
         let draft = &self.own.status.draft;

@@ -22,7 +22,7 @@ use crate::repo::job::Job;
 use crate::repo::run::Stand;
 use crate::repo::show::{before_log, condition};
 use crate::repo::spec::Spec;
-use crate::repo::status::{Action, Attempt, Condition, ConditionKind, Failing, Phase, Question, Run, Terms};
+use crate::repo::status::{Action, Attempt, Condition, ConditionKind, Ended, Failing, Phase, Question, Run, Terms};
 use crate::repo::{Effect, Repo};
 use crate::status::HISTORY_MAX;
 use kernel::id::{CommitId, ObjectId};
@@ -34,6 +34,10 @@ const TOLD_WITHIN_MS: i64 = 30_000;
 
 /// Ended Jobs of a destroy that are kept, for their logs; all go with the Repo.
 const KEPT: usize = 3;
+
+/// Why nothing is planned where the spec names another state than what was applied.
+const ELSEWHERE: &str =
+    "path or workspace was changed after the last apply, so it is not clear what is to be destroyed: put them back";
 
 /// What was applied last.
 struct Applied {
@@ -64,6 +68,11 @@ impl Repo {
     /// Carries on what keeps a Repo that is being deleted.
     pub(super) fn leave(&mut self, now: Timestamp, effects: &mut Vec<Effect>) -> Stand {
         self.stop_weighing();
+        let draft = &mut self.own.status.draft;
+        if draft.destroy.is_none() {
+            // What was asked before is void: nothing is applied any more, and no lock taken away for it.
+            (draft.waiting, draft.lock) = (None, None);
+        }
         let before = self.own.status.draft.present().map(|run| (run.attempt, run.phase));
         let stand = self.leave_once(now, effects);
         // A decision that rests on nothing else is taken at once.
@@ -130,13 +139,23 @@ impl Repo {
         if has_begun {
             return Some(of_run());
         }
-        let mut past = draft.history.iter().rev().filter(|ended| ended.seq != run.attempt.seq);
+        let of_others = |ended: &&Ended| ended.seq != run.attempt.seq && ended.outcome != Phase::Planned;
+        let mut past = draft.history.iter().rev().filter(of_others);
         if let Some(ended) = past.clone().find(|ended| ended.outcome != Phase::Superseded) {
             return Some(Applied { revision: ended.revision.clone(), work: ended.work.clone() });
         }
         // One that was superseded may have begun an apply that failed, and older ones are forgotten.
         let is_unknown = past.next().is_some() || draft.history.len() >= HISTORY_MAX;
         is_unknown.then(of_run)
+    }
+
+    /// A destroy is of a Repo that is being deleted: in one that was restored to before that, none is asked about or begun. One that runs
+    /// is followed to its end.
+    pub(super) fn drop_destroy(&mut self) {
+        let draft = &mut self.own.status.draft;
+        if !self.own.object.deleting && draft.destroy.as_ref().is_some_and(|run| run.phase != Phase::Started) {
+            (draft.destroy, draft.waiting) = (None, None);
+        }
     }
 
     /// Whether a Job may be started by what is durable: how it ended is durable before its run is left.
@@ -150,9 +169,7 @@ impl Repo {
             return why;
         }
         if !applied.work.is_empty() && applied.work != spec.work() {
-            let words = "path or workspace was changed after the last apply, so it is not clear what is to be destroyed: put \
-                         them back";
-            return Stand::Stays(words.to_owned());
+            return Stand::Stays(ELSEWHERE.to_owned());
         }
         if self.was_started_last() {
             return Stand::Ending;
@@ -167,7 +184,7 @@ impl Repo {
         if let Some(stand) = self.make_room() {
             return stand;
         }
-        if self.own.status.draft.run.as_ref().is_some_and(|run| run.phase.is_open()) {
+        if self.own.status.draft.run.as_ref().is_some_and(Run::is_open) {
             let message = "the Repo is being deleted";
             self.end(now, Phase::Superseded, message);
             self.announce(now, Kind::RunSuperseded, "", message);
@@ -219,6 +236,9 @@ impl Repo {
 
     /// A destroy that failed, or whose Job is gone: after a yes it is planned again, and asked about.
     fn destroy_again(&mut self, now: Timestamp, spec: &Spec, mut run: Run, effects: &mut Vec<Effect>) -> Stand {
+        if run.terms.work != spec.work() {
+            return Stand::Stays(ELSEWHERE.to_owned());
+        }
         if self.answered(now, &run, Question::DestroyAgain).is_none() {
             return Stand::Asked(Question::DestroyAgain);
         }

@@ -264,7 +264,7 @@ impl Repo {
     /// A look has ended, and an apply would change this; nothing, if there is no plan.
     pub(super) fn looked(&mut self, now: Timestamp, plan: Option<Plan>) {
         let at_ms = self.own.wall_ms(now);
-        let spec = self.own.spec().filter(|spec| self.is_look_asked(spec)).cloned();
+        let spec = self.own.spec().filter(|spec| self.is_look_asked(spec) && !self.is_leaving()).cloned();
         let Some(drift) = &mut self.own.status.draft.drift else { return };
         let Some(look) = drift.look.take() else { return };
         // Its question is not asked any more, so its answer is none.
@@ -431,7 +431,7 @@ impl Repo {
     /// Tells, once, that no look was made for longer than the spec allows a wait to last.
     pub(super) fn watch_the_looks(&mut self, now: Timestamp) {
         // What a person stopped is not late.
-        let is_looking = |spec: &&Spec| spec.drift.is_some() && spec.suspended.is_none();
+        let is_looking = |spec: &&Spec| spec.drift.is_some() && spec.suspended.is_none() && !self.is_leaving();
         let bound = self.own.spec().filter(is_looking).map(|spec| spec.stalled_after);
         let late = self.own.status.draft.drift.as_ref().and_then(|drift| drift.late);
         let (Some(bound), Some(why)) = (bound, self.look_trouble()) else {

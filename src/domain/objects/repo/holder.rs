@@ -15,7 +15,7 @@ const ATTEMPTS_MAX: u32 = 16;
 impl Repo {
     /// Whose lock is in the way of this step, and the cure: what answers the question about it, where it is one.
     pub(super) fn words_of_lock(&self, step: StepKind, lock: &Lock) -> String {
-        let is_asked = unlock::precedes(step) && self.own.status.draft.look().is_none() && !self.is_leaving();
+        let is_asked = unlock::precedes(step) && self.own.status.draft.look().is_none() && self.asks_about_locks();
         let asked = is_asked.then(|| unlock::command(&self.own.object.id));
         lock.words(&self.holder(lock), asked.as_deref())
     }

@@ -194,6 +194,8 @@ impl Repo {
             }
             Outcome::Unchanged(_) if job.attempt.action == Action::Drift => self.looked(now, None),
             Outcome::Planned(plan) if job.attempt.action == Action::Drift => self.looked(now, Some(plan)),
+            // What follows on that is the spec's to say.
+            Outcome::Unchanged(_) if self.own.spec().is_none() => self.plan_again(),
             Outcome::Unchanged(_) if self.own.spec().is_some_and(|spec| spec.approval == Approving::Never) => {
                 self.is_planned(None);
             }
@@ -229,6 +231,12 @@ impl Repo {
         run.failing.before = 0;
         run.plan = Some(plan);
         run.message = "the plan changes nothing; its outputs are to be written".to_owned();
+    }
+
+    fn plan_again(&mut self) {
+        let Some(run) = &mut self.own.status.draft.run else { return };
+        run.phase = Phase::Waiting;
+        run.message = "the plan changes nothing; it is made again when the spec can be used".to_owned();
     }
 
     /// The newest run has its plan, which says what would change, if anything.

@@ -22,7 +22,7 @@ use sha2::{Digest, Sha256};
 use crate::repo::spec::Preset;
 use crate::repo::status::Counts;
 
-pub use changes::{LISTED_MAX, changes, listed, with_changes};
+pub use changes::{changes, listed, with_changes};
 
 /// Bytes of a plan that are read. The plan of 10,000 resources of 5 KB has 50 MB.
 pub const PLAN_BYTES_MAX: usize = 64 * 1024 * 1024;

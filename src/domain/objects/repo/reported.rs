@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 use crate::form::{At, Count, In};
 use kernel::id::CommitId;
 
+/// Changes of a plan that are listed: as many as a person reads.
+pub const LISTED_MAX: usize = 40;
+
 /// What the forge was told, and what it may be told of the newest plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -44,7 +47,7 @@ pub struct Listed {
     pub job: String,
     /// What would be done, and to which address.
     #[serde(default)]
-    #[cfg_attr(feature = "schema", schemars(length(max = crate::repo::plan::LISTED_MAX)))]
+    #[cfg_attr(feature = "schema", schemars(length(max = LISTED_MAX)))]
     pub listed: Vec<Change>,
     /// How many more there are.
     #[serde(default, with = "In::<Count<u32>>")]

@@ -194,7 +194,7 @@ impl Repo {
         if let Some(why) = &spec.suspended {
             // What it asks about the run before is not asked any more: a yes would do nothing.
             if self.own.status.is_free(now) {
-                self.own.status.draft.waiting = None;
+                (self.own.status.draft.waiting, self.own.status.draft.lock) = (None, None);
             }
             return Stand::Suspended(why.clone());
         }
@@ -409,6 +409,12 @@ impl Repo {
     /// A plan that waits for a yes.
     fn planned(&mut self, now: Timestamp, spec: &Spec, effects: &mut Vec<Effect>) -> Stand {
         let Some(mut run) = self.own.status.draft.run.clone() else { return Stand::Done };
+        if run.plan.is_none() {
+            // It was planned under `approval: Never`, and changed nothing then: an apply needs a plan that can be said yes to.
+            (run.phase, run.attempt.action) = (Phase::Waiting, Action::Plan);
+            self.own.status.draft.run = Some(run);
+            return self.waiting(now, spec, effects);
+        }
         let Some(yes) = self.answered(now, &run, Question::Plan) else { return Stand::Asked(Question::Plan) };
         run.approval = Some(yes);
         run.phase = Phase::Waiting;

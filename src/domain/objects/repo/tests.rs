@@ -486,20 +486,3 @@ fn retry_repeats_an_apply_so_often_and_no_more() {
     stage.pass(Duration::from_hours(5));
     assert_eq!((stage.started.len(), stage.run().phase), (2, Phase::Failed));
 }
-
-#[test]
-fn ended_jobs_are_kept_by_number_and_the_newest_failed_stays() {
-    let mut stage = staged(Approving::Auto);
-    for head in [B, C, A, B, C] {
-        if head == A {
-            stage.fails(StepKind::Apply, 1, "");
-        } else {
-            stage.applies();
-        }
-        stage.push(head);
-    }
-    stage.applies();
-    stage.pass(Duration::from_mins(2));
-    let ends: Vec<bool> = stage.jobs.values().map(|job| job.end == Some(End::Complete)).collect();
-    assert_eq!((ends.len(), ends.iter().filter(|complete| **complete).count()), (2, 1));
-}

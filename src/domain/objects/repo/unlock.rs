@@ -9,7 +9,8 @@
 //!                                                                   ended; other settings
 //! ```
 //!
-//! A look at drift asks nothing: nobody waits for it, and the next one finds out by itself. Nor does a destroy: the lock is named.
+//! A look at drift asks nothing: nobody waits for it, and the next one finds out by itself. Nor does a destroy, or a plan
+//! that is never applied: the lock is named.
 //!
 //! Not for who holds a lock (`holder`), nor for what the Job does (the adapter's template).
 
@@ -17,7 +18,7 @@ use crate::repo::Repo;
 use crate::repo::held::{HeldLock, held_for};
 use crate::repo::job::{Job, Place, Pod, Step, StepKind, StepState};
 use crate::repo::lock::{Lock, LockId};
-use crate::repo::spec::Spec;
+use crate::repo::spec::{Approving, Spec};
 use crate::repo::status::{Action, Attempt, Phase, Run, Status};
 use crate::repo::witness::Ran;
 use crate::status::Approval;
@@ -32,7 +33,7 @@ impl Repo {
         let draft = &self.own.status.draft;
         let before = draft.lock.clone();
         let goes_on = draft.run.as_ref().is_some_and(|run| matches!(run.phase, Phase::Waiting | Phase::Failed));
-        let met = met(pods).filter(|_| goes_on);
+        let met = met(pods).filter(|_| goes_on && self.asks_about_locks());
         let at = (job.attempt.seq, job.attempt.number);
         let found = met.and_then(|lock| HeldLock::asked(&self.own.object.uid, at, lock, self.holder(lock), asked_ms));
         let is_unused = |asked: &HeldLock| asked.attempt != Some(job.attempt.number);
@@ -47,6 +48,13 @@ impl Repo {
         if let Some(asked) = after.filter(|_| is_new) {
             self.ask_to_unlock(now, &asked);
         }
+    }
+
+    /// Whether people are asked about locks. A plan that is never applied shares its state with the Repo that applies, whose lock it may
+    /// well meet; and a Repo that is being deleted applies nothing more.
+    pub(super) fn asks_about_locks(&self) -> bool {
+        let is_never = |spec: &Spec| spec.approval == Approving::Never;
+        !self.is_leaving() && !self.own.spec().is_some_and(is_never)
     }
 
     fn ask_to_unlock(&mut self, now: Timestamp, asked: &HeldLock) {

@@ -147,7 +147,7 @@ fn runner(spec: &raw::RepoSpec, installation: &Installation) -> Result<Runner, I
         preset,
         image,
         steps: steps(raw, preset, spec.approval)?,
-        destroy: destroy(raw, spec.on_delete)?,
+        destroy: destroy(raw, spec.approval, spec.on_delete)?,
         service_account: given(&raw.service_account_name),
         kubernetes_token: raw.kubernetes_token,
         local_state: raw.allow_local_state,
@@ -239,7 +239,11 @@ fn report(raw: &raw::Report) -> Result<ReportTo, InvalidSpec> {
 }
 
 /// What destroys, where people are asked about that. A command of theirs says nothing of how it destroys.
-fn destroy(raw: &raw::RunnerSpec, on_delete: OnDelete) -> Result<Option<DestroySteps>, InvalidSpec> {
+fn destroy(
+    raw: &raw::RunnerSpec,
+    approval: Approving,
+    on_delete: OnDelete,
+) -> Result<Option<DestroySteps>, InvalidSpec> {
     let given = &raw.steps;
     // They are checked also where nothing asks for them.
     let is_theirs = raw.preset == Preset::Command || given.plan.is_some() || given.apply.is_some();
@@ -250,6 +254,9 @@ fn destroy(raw: &raw::RunnerSpec, on_delete: OnDelete) -> Result<Option<DestroyS
     };
     if on_delete == OnDelete::Keep {
         return Ok(None);
+    }
+    if approval == Approving::Never {
+        return invalid("onDelete: Ask is not for approval: Never, which applies nothing that could be destroyed");
     }
     if steps.plan.is_empty() || steps.destroy.is_empty() {
         return invalid(

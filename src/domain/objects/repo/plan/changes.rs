@@ -11,12 +11,9 @@
 use serde::{Deserialize, Serialize};
 
 use crate::repo::plan::{MESSAGE_BYTES_MAX, NoPlan, terraform};
-use crate::repo::reported::{Change, Listed};
+use crate::repo::reported::{Change, LISTED_MAX, Listed};
 use crate::repo::spec::Preset;
 use kernel::text;
-
-/// Changes that are listed: as many as a person reads.
-pub const LISTED_MAX: usize = 40;
 
 /// Bytes of all that is listed, as JSON: with the fingerprint and the counts before them less than 1,755.
 const LISTED_BYTES_MAX: usize = 1_400;

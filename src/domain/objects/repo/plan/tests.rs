@@ -1,6 +1,7 @@
 use serde_json::{Value, json};
 
 use super::*;
+use crate::repo::reported::LISTED_MAX;
 
 /// A plan as terraform 1.11 writes it, shortened: one update, one replacement, one resource that stays, two outputs.
 fn plan() -> Value {

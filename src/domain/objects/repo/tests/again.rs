@@ -93,3 +93,20 @@ fn nothing_is_run_again_while_it_is_suspended_or_for_a_yes_to_an_earlier_run() {
     stage.pass(Duration::from_mins(2));
     assert_eq!((stage.started.len(), stage.run().revision.as_str()), (3, B));
 }
+
+#[test]
+fn ended_jobs_are_kept_by_number_and_the_newest_failed_stays() {
+    let mut stage = staged(Approving::Auto);
+    for head in [B, C, A, B, C] {
+        if head == A {
+            stage.fails(StepKind::Apply, 1, "");
+        } else {
+            stage.applies();
+        }
+        stage.push(head);
+    }
+    stage.applies();
+    stage.pass(Duration::from_mins(2));
+    let ends: Vec<bool> = stage.jobs.values().map(|job| job.end == Some(End::Complete)).collect();
+    assert_eq!((ends.len(), ends.iter().filter(|complete| **complete).count()), (2, 1));
+}

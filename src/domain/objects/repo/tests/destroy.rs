@@ -1,5 +1,7 @@
 //! A Repo that is deleted, and whose spec asks whether what it applied is destroyed.
 
+mod between;
+
 use super::*;
 use crate::repo::spec::DestroySteps;
 use crate::repo::view::view;

@@ -1,9 +1,9 @@
 //! What a forge is told of runs, and when.
 
 use super::*;
-use crate::repo::plan::{LISTED_MAX, with_changes};
+use crate::repo::plan::with_changes;
 use crate::repo::report::Standing;
-use crate::repo::reported::{Change, Listed};
+use crate::repo::reported::{Change, LISTED_MAX, Listed};
 use crate::repo::spec::{Detail, Provider, ReportTo};
 
 fn told(approval: Approving) -> Spec {
@@ -206,6 +206,28 @@ fn addresses_are_said_where_they_are_asked_for_and_are_no_markup() {
         let comment = stage.said.last().and_then(|one| one.comment.clone()).expect("a comment");
         assert!(!comment.contains("aws_vpc"), "those of another plan: {comment}");
     }
+}
+
+#[test]
+fn addresses_of_an_earlier_plan_are_not_said_of_a_later_one_that_has_none() {
+    let mut spec = told(Approving::Never);
+    spec.report.as_mut().expect("a report").detail = Detail::Addresses;
+    let mut stage = Stage::new(spec);
+    stage.pass(Duration::from_secs(5));
+    stage.job_ends(End::Complete, &[(StepKind::Report, 0, &listing(&[("create", "aws_vpc.main")], 0))]);
+    let turn = |stage: &mut Stage, detail| {
+        stage.edit(|object| {
+            object.spec.as_mut().expect("a spec").report.as_mut().expect("a report").detail = detail;
+        });
+        stage.pass(Duration::from_secs(2));
+    };
+    turn(&mut stage, Detail::Numbers);
+    stage.push(B);
+    stage.plans("1");
+    turn(&mut stage, Detail::Addresses);
+    let last = stage.said.last().expect("a report");
+    assert_eq!((last.revision.as_str(), last.to.detail), (B, Detail::Numbers), "there is nothing else to say");
+    assert!(last.comment.as_ref().is_some_and(|comment| !comment.contains("aws_vpc")));
 }
 
 #[test]

@@ -271,6 +271,17 @@ fn an_apply_that_failed_at_a_lock_is_run_once_more_by_a_yes_to_it_or_to_another_
     assert_eq!((respecified.started.len(), respecified.lock_ticket()), (1, None));
 }
 
+/// It shares its state with the Repo that applies, and nobody waits for it.
+#[test]
+fn a_plan_that_is_never_applied_names_the_lock_and_asks_nobody() {
+    let mut stage = staged(Approving::Never);
+    stage.meets(StepKind::Plan, "a-1", ANN);
+    stage.pass(Duration::from_secs(2));
+    assert_eq!((stage.lock_ticket(), stage.asked_about_locks()), (None, 0));
+    assert!(stage.run().message.contains("holds lock a-1"), "{}", stage.run().message);
+    assert!(!stage.run().message.contains("repo unlock"), "{}", stage.run().message);
+}
+
 #[test]
 fn a_look_at_drift_that_meets_a_lock_asks_nobody() {
     let mut spec = spec(Approving::Auto);

@@ -49,14 +49,7 @@ fn full() -> Status {
         run: Some(run),
         unchanged: None,
         drift: None,
-        report: Some(Report {
-            said: Some(Said { revision: commit("c"), hash: "0f".repeat(32), requests: 2, at_ms: 1_700_000_003_000 }),
-            changes: Some(Listed {
-                job: "infra-0".to_owned(),
-                listed: vec![Change { action: "create".to_owned(), address: "a.b[\"c\"]".to_owned() }],
-                more: 7,
-            }),
-        }),
+        report: None,
         destroy: None,
         seq: RunSeq(4),
         waiting: Some(Waiting { question: Question::Plan, ticket: "0123456789ab".to_owned(), since_ms: 9 }),
@@ -115,6 +108,18 @@ fn lock() -> HeldLock {
         asked_ms: 1_700_000_000_007,
         approval: Some(Approval { by: None, ticket: "ba9876543210".to_owned(), at_ms: 8, overrides: false }),
         attempt: Some(3),
+    }
+}
+
+/// All that is known of what a forge was told.
+fn report() -> Report {
+    Report {
+        said: Some(Said { revision: commit("c"), hash: "0f".repeat(32), requests: 2, at_ms: 1_700_000_003_000 }),
+        changes: Some(Listed {
+            job: "infra-0".to_owned(),
+            listed: vec![Change { action: "create".to_owned(), address: "a.b[\"c\"]".to_owned() }],
+            more: 7,
+        }),
     }
 }
 
@@ -180,6 +185,8 @@ fn what_was_written_is_read_again_as_it_was() {
     more.push(Status { lock: Some(lock()), ..full.clone() });
     let unnamed = HeldLock { who: None, since_ms: None, job: None, approval: None, attempt: None, ..lock() };
     more.push(Status { lock: Some(unnamed), ..full.clone() });
+    more.push(Status { report: Some(report()), ..full.clone() });
+    more.push(Status { report: Some(Report { said: None, ..report() }), ..full.clone() });
     more.push(Status { run: None, ..full });
     more.push(Status { observed_generation: -1, ..Status::default() });
     for status in more {
@@ -268,6 +275,18 @@ fn a_destroy_stands_beside_what_was_applied_in_a_form_that_stays() {
 }
 
 #[test]
+fn what_a_forge_was_told_stands_in_a_form_that_stays() {
+    let json = json_of(&Status { report: Some(report()), ..full() });
+    let expected = json!({
+        "said": {
+            "revision": "c".repeat(40), "hash": "0f".repeat(32), "requests": 2, "at": "2023-11-14T22:13:23Z",
+        },
+        "changes": {"job": "infra-0", "listed": [{"action": "create", "address": "a.b[\"c\"]"}], "more": 7},
+    });
+    assert_eq!(json["report"], expected);
+}
+
+#[test]
 fn those_who_read_the_fields_of_the_program_before_ours_still_can() {
     let json = json_of(&full());
     assert_eq!((&json["gitSHA"], &json["runJobName"]), (&json!("a".repeat(40)), &json!("infra-0123456789ab")));
@@ -331,7 +350,7 @@ fn a_status_that_is_not_ours_is_refused_in_words() {
         ("/run/seq", json!(-1), "run: seq: -1 is negative"),
         ("/run/attempt", json!(1_i64 << 40), "run: attempt: 1099511627776, and nothing was counted so far"),
         ("/run/phase", json!("Dancing"), "\"Dancing\" is no phase of a run"),
-        ("/run/action", json!("destroy"), "\"destroy\" is no action"),
+        ("/run/action", json!("undo"), "\"undo\" is no action"),
         ("/run/revision", json!("main"), "run.revision: \"main\" is no commit's id"),
         ("/run/revision", json!("--upload-pack=sh"), "is no commit's id"),
         ("/run/skipped", json!(["x"]), "run.skipped: \"x\" is no commit's id"),
