@@ -4,10 +4,14 @@
 //!
 //! Not for what is said, nor for which comment is ours; that is `report`.
 
+use std::fmt;
+use std::marker::PhantomData;
+
 use http::{Method, StatusCode};
 use objects::pipeline::proposal::ForgeKind;
 use objects::repo::report::Standing;
-use serde::Deserialize;
+use serde::de::{DeserializeOwned, IgnoredAny, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 
 use crate::requests::or_empty;
@@ -19,11 +23,17 @@ const PAGE: usize = 50;
 /// Pages of one list: 1,000 open requests, or 1,000 comments.
 const PAGES_MAX: usize = 20;
 
+/// Things of one answer that are looked at, whatever was asked for: as many as on all pages.
+const OF_ANSWER_MAX: usize = PAGE.saturating_mul(PAGES_MAX);
+
 /// Requests with one commit at their heads that are commented on. Each has another base branch.
 const REQUESTS_MAX: usize = 10;
 
 /// How GitLab refuses to set the state that a commit has.
 const SAME_STATE: &str = "Cannot transition status";
+
+/// What GitLab shows beside pending: it refuses pending after pending and keeps the first words, so these stay true until the end.
+const NOT_OVER: &str = "the run is not over yet";
 
 /// What is written of commits and requests of one repository.
 pub(crate) struct Notes {
@@ -56,6 +66,43 @@ struct Side {
     sha: Option<String>,
 }
 
+/// A list in an answer, as far as it is looked at. A forge may answer with more than it was asked for.
+struct Few<T> {
+    all: Vec<T>,
+    is_whole: bool,
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Few<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_seq(Counting(PhantomData))
+    }
+}
+
+struct Counting<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for Counting<T> {
+    type Value = Few<T>;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("a list")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Few<T>, A::Error> {
+        let mut all = Vec::new();
+        while all.len() < OF_ANSWER_MAX {
+            match seq.next_element()? {
+                Some(one) => all.push(one),
+                None => return Ok(Few { all, is_whole: true }),
+            }
+        }
+        let mut is_whole = true;
+        while seq.next_element::<IgnoredAny>()?.is_some() {
+            is_whole = false;
+        }
+        Ok(Few { all, is_whole })
+    }
+}
+
 impl Listed {
     fn is_open_at(&self, commit: &str) -> bool {
         let head = self.head.as_ref().and_then(|head| head.sha.as_ref()).or(self.sha.as_ref());
@@ -78,7 +125,11 @@ impl Notes {
             (Standing::Failure, ForgeKind::GitLab) => "failed",
             (Standing::Failure, _) => "failure",
         };
-        let key = if self.forge == ForgeKind::GitLab { "name" } else { "context" };
+        let (key, words) = match (self.forge, standing) {
+            (ForgeKind::GitLab, Standing::Pending) => ("name", NOT_OVER),
+            (ForgeKind::GitLab, _) => ("name", words),
+            _ => ("context", words),
+        };
         let document = json!({"state": state, key: name, "description": words});
         let path = format!("/statuses/{commit}");
         match self.api.order("set the state of a commit", Method::POST, &path, &document).await {
@@ -101,29 +152,45 @@ impl Notes {
                 format!("/commits/{commit}/pulls?")
             }
         };
-        let all: Vec<Listed> = self.pages("list the requests of a commit", &path).await?.0;
-        let found = all.into_iter().filter(|one| one.is_open_at(commit)).map(|one| one.number);
-        Ok(found.take(REQUESTS_MAX).collect())
+        let attempted = "list the requests of a commit";
+        let mut found = Vec::new();
+        let keep = |one: Listed| {
+            if found.len() < REQUESTS_MAX && one.is_open_at(commit) {
+                found.push(one.number);
+            }
+        };
+        let is_whole = self.pages(attempted, &path, keep).await?;
+        if found.is_empty() && !is_whole {
+            return Err(self.too_many(attempted, "open requests, and none of the first has the commit at its head"));
+        }
+        Ok(found)
     }
 
-    /// The oldest comment on a request that holds this mark.
+    /// The oldest comment on a request that begins with this mark. One that holds it elsewhere repeats it.
     pub(crate) async fn marked(&self, number: u64, mark: &str) -> Result<Option<Comment>, Failure> {
         let attempted = "read the comments on a request";
         let path = self.comments(number);
-        let (all, is_whole): (Vec<Comment>, bool) = match self.forge {
-            ForgeKind::GitLab => self.pages(attempted, &format!("{path}?sort=asc&order_by=created_at&")).await?,
-            // It has no pages.
-            ForgeKind::Gitea => (self.api.get(attempted, &path).await?, true),
-            ForgeKind::GitHub | ForgeKind::BitbucketServer | ForgeKind::BitbucketCloud => {
-                self.pages(attempted, &format!("{path}?")).await?
+        let mut oldest: Option<Comment> = None;
+        let mut keep = |comment: Comment| {
+            let is_older = oldest.as_ref().is_none_or(|oldest| comment.id < oldest.id);
+            if is_older && comment.body.trim_start().starts_with(mark) {
+                oldest = Some(comment);
             }
         };
-        let found = all.into_iter().filter(|comment| comment.body.contains(mark)).min_by_key(|comment| comment.id);
-        match found {
-            None if !is_whole => {
-                let why = format!("there are more than {} comments before ours", PAGE.saturating_mul(PAGES_MAX));
-                Err(self.api.passing(attempted, &why))
+        let is_whole = match self.forge {
+            ForgeKind::GitLab => self.pages(attempted, &format!("{path}?sort=asc&order_by=created_at&"), keep).await?,
+            // It has no pages.
+            ForgeKind::Gitea => {
+                let Few { all, is_whole } = self.api.get(attempted, &path).await?;
+                all.into_iter().for_each(&mut keep);
+                is_whole
             }
+            ForgeKind::GitHub | ForgeKind::BitbucketServer | ForgeKind::BitbucketCloud => {
+                self.pages(attempted, &format!("{path}?"), keep).await?
+            }
+        };
+        match oldest {
+            None if !is_whole => Err(self.too_many(attempted, "comments before ours")),
             found => Ok(found),
         }
     }
@@ -150,23 +217,30 @@ impl Notes {
         }
     }
 
-    /// All pages of a list, and whether that is all of it. A server of Gitea may have a lower limit than ours: there only an empty page is
-    /// the end.
-    async fn pages<T: serde::de::DeserializeOwned>(
+    /// Looks at all that is on the pages of a list, one page at a time, and says whether that is all of it. A server of Gitea may have a
+    /// lower limit than ours: there only an empty page is the end.
+    async fn pages<T: DeserializeOwned>(
         &self,
         attempted: &str,
         path: &str,
-    ) -> Result<(Vec<T>, bool), Failure> {
-        let mut all = Vec::new();
+        mut look: impl FnMut(T),
+    ) -> Result<bool, Failure> {
         for page in 1..=PAGES_MAX {
-            let found: Vec<T> = self.api.get(attempted, &format!("{path}page={page}&{}={PAGE}", self.limit())).await?;
-            let is_last = found.is_empty() || (self.forge != ForgeKind::Gitea && found.len() < PAGE);
-            all.extend(found);
-            if is_last {
-                return Ok((all, true));
+            let path = format!("{path}page={page}&{}={PAGE}", self.limit());
+            let Few { all, is_whole } = self.api.get(attempted, &path).await?;
+            let is_last = all.is_empty() || (self.forge != ForgeKind::Gitea && all.len() < PAGE);
+            all.into_iter().for_each(&mut look);
+            if is_last || !is_whole {
+                return Ok(is_whole);
             }
         }
-        Ok((all, false))
+        Ok(false)
+    }
+
+    /// A list is too long for us, and stays so until a person does something about it.
+    fn too_many(&self, attempted: &str, of_what: &str) -> Failure {
+        let failure = self.api.passing(attempted, &format!("there are more than {OF_ANSWER_MAX} {of_what}"));
+        Failure { status: None, error: failure.for_good() }
     }
 
     /// How the forge calls the length of a page.

@@ -1,9 +1,10 @@
 //! A run of a Repo, reported to the forge of its repository: the state of the commit, and one comment on each open request that has it at
 //! its head.
 //!
-//! - A comment is known by its mark, and rewritten in place; the oldest that has the mark is ours ([`Saying::mark`]). Where it says the
+//! - A comment is known by its mark, and rewritten in place; the oldest that begins with the mark is ours ([`Saying::mark`]). Where it says the
 //!   same, nothing is written.
-//! - Both are tried, whichever fails, and the first failure is the answer: all of it is said again then, which changes nothing there.
+//! - Both are tried, whichever fails, unless the forge asks for a rest, and the first failure is the answer: all of it is said again then,
+//!   which changes nothing there.
 //! - Whose turn it is, and what rests, is the [`keeper`](crate::keeper)'s, as for promotions.
 //!
 //! Not for when something is said, nor for its words; that is the machine.
@@ -12,6 +13,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use bytes::Bytes;
+use http::{Request, Response};
 use kernel::names::destination;
 use objects::pipeline::proposal::ForgeKind;
 use objects::ports::Secrets;
@@ -21,21 +24,26 @@ use purge::ports::{PortError, Retry};
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 
-use crate::Http;
 use crate::app::{Apps, Rights};
 use crate::keeper::{Errand, Keeper, NoTurn, Purpose, Turn};
 use crate::keys::Content;
 use crate::notes::Notes;
 use crate::place::Place;
 use crate::propose;
+use crate::rest::Failure;
 use crate::rests::{Outcome, Whom};
 use crate::witness::Witness;
+use crate::{Authorities, Http, HttpError};
 
 /// Longest time of one report: a dozen exchanges at most places.
 const CALL_MAX: Duration = Duration::from_secs(60);
 
 /// Longest wait for a place.
 const WAIT_MAX: Duration = Duration::from_secs(60);
+
+/// Longest answer that is read, in bytes: 50 comments of 64 KiB, with what GitHub says of their authors. Any host may be one that a
+/// namespace names.
+const ANSWER_BYTES_MAX: usize = 4 << 20;
 
 /// All forges, to which runs are reported.
 pub struct ForgeReports(Arc<Shared>);
@@ -96,6 +104,7 @@ impl Work {
             let http = Arc::clone(&witness) as Arc<dyn Http>;
             let keys = content.keys(&shared.apps, Arc::clone(&http), &saying.url).await?;
             let forge = kind(saying.to.provider);
+            let http = Arc::new(Narrow(http)) as Arc<dyn Http>;
             said(&Notes { forge, api: propose::api(http, forge, &place, &keys)? }, &saying).await
         };
         let (result, outcome) = match timeout(CALL_MAX, whole).await {
@@ -133,6 +142,25 @@ impl Shared {
     }
 }
 
+/// An [`Http`] that reads no long answers.
+struct Narrow(Arc<dyn Http>);
+
+#[async_trait]
+impl Http for Narrow {
+    async fn send(
+        &self,
+        request: Request<Bytes>,
+        authorities: Option<&Authorities>,
+        answer_max: usize,
+    ) -> Result<Response<Bytes>, HttpError> {
+        let answer_max = answer_max.min(ANSWER_BYTES_MAX);
+        self.0.send(request, authorities, answer_max).await.map_err(|error| match error {
+            HttpError::TooLong => HttpError::Failed(format!("the answer is longer than {answer_max} bytes")),
+            error => error,
+        })
+    }
+}
+
 /// Says it: on so many requests.
 async fn said(notes: &Notes, saying: &Saying) -> Result<u32, PortError> {
     let commit = saying.revision.as_str();
@@ -140,26 +168,42 @@ async fn said(notes: &Notes, saying: &Saying) -> Result<u32, PortError> {
         true => Ok(()),
         false => notes.set_state(commit, saying.standing, &saying.context(), &saying.summary).await,
     };
-    let mut failed = stated.err();
+    let mut failed = Failed::default();
+    failed.note(stated)?;
     let mut requests = 0_u32;
     if let Some(comment) = &saying.comment {
-        match notes.at(commit).await {
-            Ok(found) => {
-                for number in found {
-                    match commented(notes, saying, number, comment).await {
-                        Ok(()) => requests = requests.saturating_add(1),
-                        Err(failure) => failed = failed.or(Some(failure)),
-                    }
-                }
+        for number in failed.note(notes.at(commit).await)?.unwrap_or_default() {
+            if failed.note(commented(notes, saying, number, comment).await)?.is_some() {
+                requests = requests.saturating_add(1);
             }
-            Err(failure) => failed = failed.or(Some(failure)),
         }
     }
-    failed.map_or(Ok(requests), |failure| Err(failure.error))
+    failed.0.map_or(Ok(requests), Err)
+}
+
+/// The first failure.
+#[derive(Default)]
+struct Failed(Option<PortError>);
+
+impl Failed {
+    /// What came of a step.
+    ///
+    /// # Errors
+    /// Nothing more is to be tried: the forge asks for a rest.
+    fn note<T>(&mut self, result: Result<T, Failure>) -> Result<Option<T>, PortError> {
+        match result.map_err(PortError::from) {
+            Ok(done) => Ok(Some(done)),
+            Err(error) if matches!(error.retry, Retry::After(_)) => Err(error),
+            Err(error) => {
+                self.0.get_or_insert(error);
+                Ok(None)
+            }
+        }
+    }
 }
 
 /// Has the comment on a request say this, and writes nothing where it does.
-async fn commented(notes: &Notes, saying: &Saying, number: u64, comment: &str) -> Result<(), crate::rest::Failure> {
+async fn commented(notes: &Notes, saying: &Saying, number: u64, comment: &str) -> Result<(), Failure> {
     let mark = saying.mark(number);
     let body = format!("{mark}\n{comment}");
     // Forges may change line ends, and drop the last one.

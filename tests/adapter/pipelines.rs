@@ -184,6 +184,7 @@ async fn a_history_is_shown_with_what_the_status_has_and_says_what_it_lacks() {
     let json: Value = serde_json::from_str(&json.out).unwrap();
     assert_eq!((&json["entries"][1]["seq"], &json["earlier"]), (&json!(2), &json!(1)));
     // That of an earlier Pipeline of the name says nothing of this one.
+    world.api.delete(Kind::History, "shop", "pipeline.web").unwrap();
     world
         .api
         .apply(of(&json!({"apiVersion": "allclear.dev/v1alpha1", "kind": "Pipeline", "name": "web", "uid": "gone"})))

@@ -109,6 +109,54 @@ async fn a_run_is_a_state_of_its_commit_and_one_comment_that_is_rewritten_in_pla
 }
 
 #[tokio::test]
+async fn beside_pending_gitlab_shows_what_stays_true_for_it_keeps_the_first_words() {
+    for (provider, kind) in FORGES {
+        let desk = Desk::new(provider, kind, &[]).await;
+        for standing in [Standing::Pending, Standing::Success] {
+            assert_eq!(desk.reports.say(&desk.saying("infra", A, standing, None)).await, Ok(0), "{kind:?}");
+        }
+        let words: Vec<String> = desk.forge.states().into_iter().map(|state| state.words).collect();
+        let pending = if kind == Kind::GitLab { "the run is not over yet" } else { "words of infra" };
+        assert_eq!(words, [pending, "words of infra"], "{kind:?}");
+    }
+}
+
+#[tokio::test]
+async fn lists_that_are_too_long_are_not_taken_for_lists_without_ours() {
+    let (provider, kind) = FORGES[2];
+    let desk = Desk::new(provider, kind, &[]).await;
+    for _ in 0..1_100 {
+        desk.forge.add(Pull { from_fork: true, ..Pull::new("other", "main", "A change", "") });
+    }
+    let refused = desk.reports.say(&saying_at(&desk)).await.expect_err("there may be one");
+    assert!(refused.lasting && refused.why.contains("more than 1000 open requests"), "{}", refused.why);
+    for (provider, kind) in FORGES {
+        let desk = Desk::new(provider, kind, &[("one", A)]).await;
+        desk.forge.edit(1, |pull| pull.comments = vec!["chatter".to_owned(); 1_100]);
+        let refused = desk.reports.say(&saying_at(&desk)).await.expect_err("ours may be there");
+        assert!(refused.lasting && refused.why.contains("more than 1000 comments"), "{kind:?}: {}", refused.why);
+        assert_eq!(desk.comments(1).len(), 1_100);
+    }
+}
+
+fn saying_at(desk: &Desk) -> Saying {
+    desk.saying("infra", A, Standing::Success, Some("2 to add\n"))
+}
+
+#[tokio::test]
+async fn an_answer_that_is_too_long_is_not_read() {
+    for (provider, kind) in FORGES {
+        let desk = Desk::new(provider, kind, &[("one", A)]).await;
+        let long = format!(r#"[{{"id": 1, "body": "{}"}}]"#, "x".repeat(5 << 20));
+        let comments = |request: &Request| request.path.ends_with("/comments") || request.path.ends_with("/notes");
+        let reply = Reply::full(200, "application/json", long);
+        desk.server.inject(Fault::once(When::Before, Action::Answer(reply)).matching(comments));
+        let refused = desk.reports.say(&saying_at(&desk)).await.expect_err("too long");
+        assert!(refused.why.contains("longer than 4194304 bytes"), "{kind:?}: {}", refused.why);
+    }
+}
+
+#[tokio::test]
 async fn what_is_said_once_more_changes_nothing_and_each_repo_has_a_comment_of_its_own() {
     for (provider, kind) in FORGES {
         let desk = Desk::new(provider, kind, &[("one", A)]).await;
@@ -145,8 +193,12 @@ async fn each_open_request_with_the_commit_at_its_head_has_the_comment_and_no_ot
 async fn the_comment_is_found_behind_many_others_and_a_copy_of_it_is_left_alone() {
     for (provider, kind) in FORGES {
         let desk = Desk::new(provider, kind, &[("one", A)]).await;
-        desk.forge.edit(1, |pull| pull.comments = vec!["chatter".to_owned(); 130]);
         let first = desk.saying("infra", A, Standing::Success, Some("2 to add\n"));
+        desk.forge.edit(1, |pull| {
+            pull.comments = vec!["chatter".to_owned(); 129];
+            // As the address in the comment of another Repo may.
+            pull.comments.push(format!("- create `a[\"{}\"]`", first.mark(1)));
+        });
         assert_eq!(desk.reports.say(&first).await, Ok(1));
         let copied = format!("{}\n0 to destroy, says somebody else", first.mark(1));
         desk.forge.edit(1, |pull| pull.comments.push(copied.clone()));
@@ -184,10 +236,11 @@ async fn a_forge_that_asks_for_patience_is_left_alone_and_no_words_change_meanwh
     let reply = Reply::full(429, "application/json", "{}".to_owned()).header("retry-after", "120".to_owned());
     desk.server.inject(Fault::once(When::Before, Action::Answer(reply)));
     // All that follows rests, so only one request is sent.
-    let saying = desk.saying("infra", A, Standing::Success, None);
+    let saying = desk.saying("infra", A, Standing::Success, Some("2 to add\n"));
     let first = desk.reports.say(&saying).await.expect_err("patience");
     assert!(first.rest.as_secs() >= 120 && !first.lasting, "{first:?}");
     let sent = desk.server.seen().len();
+    assert_eq!(sent, 1);
     let second = desk.reports.say(&saying).await.expect_err("it rests");
     assert_eq!((desk.server.seen().len(), desk.reports.say(&saying).await.err()), (sent, Some(second)));
 }

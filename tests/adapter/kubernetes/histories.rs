@@ -36,6 +36,8 @@ fn done(seq: u64) -> Entry {
 async fn bench() -> (Bench, KubernetesHistories) {
     let bench = Bench::start().await;
     bench.api.set_installed(GROUP, true);
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}});
+    bench.api.apply(namespace).unwrap();
     let histories = KubernetesHistories::new(&bench.clients);
     (bench, histories)
 }

@@ -12,7 +12,8 @@ use kernel::id::{CommitId, RepoId, RunSeq};
 use objects::ports::repo::{Jobs, Made};
 use objects::repo::job::Order;
 use objects::repo::lock::LockId;
-use objects::repo::spec::{Object, Runner, Source, Steps, Wanted};
+use objects::repo::outputs::Outputs;
+use objects::repo::spec::{DestroySteps, Object, Runner, Source, Steps, Wanted};
 use objects::repo::status::{
     Action, Attempt, Condition, ConditionKind, Counts, Drift, Ended, Failing, Head, JobRef, Missed, Next, Phase, Plan,
     Question, Run, SKIPPED_MAX, Seen, Status, Terms, Unchanged, Waiting,
@@ -343,8 +344,10 @@ fn order(action: Action) -> Order {
                 prepare: argv("terraform init"),
                 plan: argv("sh -c $(date)"),
                 apply: argv("terraform apply"),
-                ..Steps::default()
+                output: argv("terraform output"),
             },
+            destroy: Some(DestroySteps { plan: argv("sh -c $(date)"), destroy: argv("terraform apply") }),
+            outputs: Some(Outputs { secret: "out".to_owned(), names: vec!["a".to_owned()] }),
             service_account: Some("default".to_owned()),
             kubernetes_token: true,
             deadline: Duration::from_secs(3_600),
@@ -354,7 +357,7 @@ fn order(action: Action) -> Order {
         },
         workspace: Some("prod".to_owned()),
         planned: true,
-        fingerprint: (action == Action::Apply).then(|| "f1".to_owned()),
+        fingerprint: matches!(action, Action::Apply | Action::Destroy).then(|| "f1".to_owned()),
         unlock: LockId::new("5d9a5d1e-0d3f"),
         addresses: true,
     }

@@ -40,7 +40,7 @@ pub(super) fn broken_by(repo: &Repo, effect: &Effect) -> Vec<Promise> {
         ),
         // What may run ends first, and what became of it is recorded.
         Effect::Hold(held) => {
-            broken(*held || !durable.present().is_some_and(|run| run.phase == Phase::Started), Promise::LeftAlone)
+            broken(*held || durable.present().is_none_or(|run| run.phase != Phase::Started), Promise::LeftAlone)
         }
         Effect::Object(owned::Effect::Look | owned::Effect::Tell(_) | owned::Effect::End)
         | Effect::Resolve(_)

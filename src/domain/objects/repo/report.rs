@@ -23,6 +23,9 @@ const CONTEXT_BYTES_MAX: usize = 255;
 /// Bytes of an address in a comment.
 const ADDRESS_BYTES_MAX: usize = 200;
 
+/// How a run ends that was to apply something, and whose plan then had nothing in it.
+const CHANGED_NOTHING: &str = "the plan changes nothing";
+
 /// What is to be said of one run.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Saying {
@@ -75,8 +78,9 @@ impl Saying {
         text::clean(&format!("allclear/{}", self.repo.display_name()), CONTEXT_BYTES_MAX)
     }
 
-    /// What marks the comment on the request of this number. Nobody can guess it before it is there, for the UID is said nowhere else on
-    /// the forge: so the oldest comment that has it is ours, however many copies others make.
+    /// What marks the comment on the request of this number: that begins with it. Nobody can guess it before it is there, for the UID is
+    /// said nowhere else on the forge: so the oldest comment that begins with it is ours, however many copies others make. Only who may
+    /// edit an older comment can put it there.
     pub fn mark(&self, number: u64) -> String {
         let hash = digest("comment", [self.uid.as_str(), &self.url, &number.to_string()]);
         format!("<!-- allclear {hash} -->")
@@ -104,7 +108,8 @@ pub fn saying(
         return None;
     }
     let words = words(run)?;
-    let changes = changes.filter(|changes| run.plan.as_ref().is_some_and(|plan| plan.job == changes.job));
+    let is_of = |changes: &&Listed| run.plan.as_ref().is_some_and(|plan| plan.job == changes.job);
+    let changes = changes.filter(is_of).filter(|_| !has_changed_nothing(run));
     let comment = words.is_commented.then(|| comment(repo, run, &words, changes));
     Some(Saying {
         repo: repo.clone(),
@@ -119,6 +124,11 @@ pub fn saying(
     })
 }
 
+/// Its last plan had nothing in it; the one that it was approved for may have had.
+fn has_changed_nothing(run: &Run) -> bool {
+    run.phase == Phase::Succeeded && (run.attempt.action != Action::Apply || run.message == CHANGED_NOTHING)
+}
+
 fn words(run: &Run) -> Option<Words> {
     let words = |standing, said: String, is_commented| Some(Words { standing, said, is_commented });
     let plan = run.plan.as_ref();
@@ -127,7 +137,7 @@ fn words(run: &Run) -> Option<Words> {
     match run.phase {
         Phase::Superseded => None,
         Phase::Succeeded => {
-            let said = match (would, is_planning) {
+            let said = match (would, has_changed_nothing(run)) {
                 (_, true) => "nothing to change".to_owned(),
                 (Some(would), false) => format!("applied: {would}"),
                 (None, false) => "applied".to_owned(),
@@ -142,12 +152,13 @@ fn words(run: &Run) -> Option<Words> {
             let would = would.unwrap_or_else(|| "something".to_owned());
             words(Standing::Pending, format!("an apply would change {would}; it waits for a yes"), true)
         }
-        Phase::Failed => words(Standing::Failure, "the apply failed".to_owned(), true),
+        // The apply, or what comes after it.
+        Phase::Failed => words(Standing::Failure, "the run failed".to_owned(), true),
         Phase::Lost => words(Standing::Failure, "the apply is lost: what it did is not known".to_owned(), true),
         Phase::Waiting | Phase::Starting | Phase::Started => {
             let failing = run.failing;
             match (failing.applies > 0, failing.before > 0, is_planning, would) {
-                (true, ..) => words(Standing::Failure, "the apply failed, and is tried again".to_owned(), true),
+                (true, ..) => words(Standing::Failure, "the run failed, and is tried again".to_owned(), true),
                 (_, true, true, _) => words(Standing::Failure, "the plan failed, and is tried again".to_owned(), true),
                 (_, true, false, _) => {
                     words(Standing::Failure, "the apply could not begin, and is tried again".to_owned(), true)

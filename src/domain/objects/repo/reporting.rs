@@ -3,7 +3,8 @@
 //!
 //! - What was said is remembered as a hash, so a restart does not repeat it, and what was not is still to be said. Between the two it may
 //!   be said twice, which changes nothing there.
-//! - A forge that refuses or is away stops no run: it is asked again later each time, and the condition `Reported` has its words.
+//! - A forge that refuses or is away stops no run: it is asked again later each time, and the condition `Reported` has its words. What
+//!   only a person can mend is tried rarely, until something else is to be said: each try may add a state to the commit.
 //! - A request may be opened after its commit was planned: while none was found, it is looked for again, less and less often for a day,
 //!   and whenever a person or a webhook pokes the Repo.
 //!
@@ -27,6 +28,12 @@ use kernel::retry::Backoff;
 /// What could not be said is said again; a forge answers 5,000 requests an hour.
 const FAILED: Backoff = Backoff { base: Duration::from_secs(30), cap: Duration::from_mins(15) };
 
+/// What only a person can mend is tried again. GitHub takes 1,000 states of one name for a commit.
+const LASTING: Duration = Duration::from_hours(6);
+
+/// There was no place for it: nothing was asked.
+const BUSY: Duration = Duration::from_secs(30);
+
 /// After so long a request is looked for again where none was found. Each pause is twice the one before …
 const LOOK_BASE: Duration = Duration::from_mins(1);
 
@@ -43,6 +50,8 @@ pub(super) struct Reporting {
     looked_ms: Option<i64>,
     /// A look was requested.
     hurried: bool,
+    /// The hash of what cannot be said until a person does something about it.
+    lasting: Option<String>,
 }
 
 impl Reporting {
@@ -57,7 +66,9 @@ impl Reporting {
     /// Requests may have come.
     pub(super) fn hurry(&mut self, now: Timestamp) {
         self.hurried = true;
-        self.call.hurry(now);
+        if self.lasting.is_none() {
+            self.call.hurry(now);
+        }
     }
 }
 
@@ -69,9 +80,9 @@ impl Repo {
         if self.reporting.to != to {
             let mut call = std::mem::take(&mut self.reporting.call);
             if call.is_asked() {
-                call.outdate()
+                call.outdate();
             } else {
-                call = Call::default()
+                call = Call::default();
             }
             self.reporting = Reporting { to, call, ..Reporting::default() };
         }
@@ -81,6 +92,9 @@ impl Repo {
         }
         let saying = self.saying().filter(|_| !self.own.status.pruned)?;
         let again = self.is_said(&saying);
+        if self.reporting.lasting.take_if(|failed| *failed != saying.hash()).is_some() {
+            self.reporting.call.hurry(now);
+        }
         if (again && !self.is_looked_for_again(now, &saying)) || !self.reporting.call.is_due(now) {
             return None;
         }
@@ -133,6 +147,7 @@ impl Repo {
         match answer {
             Ok(requests) => {
                 self.reporting.call.answered();
+                self.reporting.lasting = None;
                 self.reporting.looked_ms = Some(wall_ms);
                 let hash = saying.hash();
                 let report = self.own.status.draft.report.get_or_insert_default();
@@ -140,11 +155,22 @@ impl Repo {
                 let at_ms = known.map_or(wall_ms, |said| said.at_ms);
                 report.said = Some(Said { revision: saying.revision.clone(), hash, requests, at_ms });
             }
-            Err(Unresolved { why, rest, lasting: _, busy: _ }) => {
-                let again = FAILED.from(now, &self.own.object.uid);
-                self.reporting.call.failed(|failures| again(failures).max(now.after(rest)), why);
-            }
+            Err(unresolved) => self.not_reported(now, saying, unresolved),
         }
+    }
+
+    fn not_reported(&mut self, now: Timestamp, saying: &Saying, unresolved: Unresolved) {
+        let Unresolved { why, lasting, busy, rest } = unresolved;
+        let reporting = &mut self.reporting;
+        // A look that failed is still to be made.
+        reporting.hurried |= saying.again;
+        if busy {
+            return reporting.call.answered_until(now.after(BUSY.max(rest)));
+        }
+        reporting.lasting = lasting.then(|| saying.hash());
+        let again = FAILED.from(now, &self.own.object.uid);
+        let least = if lasting { LASTING } else { rest };
+        reporting.call.failed(|failures| again(failures).max(now.after(least)), why);
     }
 
     /// Keeps the addresses that the plan of a Job lists, where they are asked for.
@@ -153,11 +179,11 @@ impl Repo {
             return;
         }
         let steps = pods.iter().flat_map(|pod| &pod.steps);
-        let said = steps.filter_map(|step| match (&step.state, step.kind) {
+        let mut said = steps.filter_map(|step| match (&step.state, step.kind) {
             (StepState::Ended(_, _, message), StepKind::Report | StepKind::Verify) => Some(message),
             _ => None,
         });
-        if let Some(message) = said.last() {
+        if let Some(message) = said.next_back() {
             self.own.status.draft.report.get_or_insert_default().changes = Some(plan::listed(message, &job.name));
         }
     }

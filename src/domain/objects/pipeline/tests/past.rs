@@ -40,7 +40,7 @@ fn an_arrival_and_what_follows_are_told_once_and_what_was_there_before_is_not() 
     story.show("staging", at("3"));
     story.pass(MINUTE);
     let brief = Entry { started_ms: None, ..told[0].clone() };
-    assert_eq!(remembered(&story.object.status), [brief.clone()], "and does not any more");
+    assert_eq!(remembered(&story.object.status), std::slice::from_ref(&brief), "and does not any more");
     assert!(brief.is(&told[0]));
 }
 

@@ -2,7 +2,8 @@
 //! resource may hold a key of its `for_each`.
 //!
 //! It travels in the message of the container, behind what was always there. That is short: the kubelet gives the containers of a pod
-//! 12 KiB together ([source]), which are 1,755 bytes for each of seven; a message that is cut cannot be read at all.
+//! 12 KiB together ([source]), which are 1,024 bytes for each of twelve: up to nine of ours, and what a mesh or a vault puts beside them.
+//! A message that is cut cannot be read at all.
 //!
 //! Not for how much would change; that is what a yes is to, and is counted in full.
 //!
@@ -15,8 +16,8 @@ use crate::repo::reported::{Change, LISTED_MAX, Listed};
 use crate::repo::spec::Preset;
 use kernel::text;
 
-/// Bytes of all that is listed, as JSON: with the fingerprint and the counts before them less than 1,755.
-const LISTED_BYTES_MAX: usize = 1_400;
+/// Bytes of all that is listed, as JSON: with the fingerprint and the counts before them less than 1,024.
+const LISTED_BYTES_MAX: usize = 700;
 
 /// Bytes of one address, unless that is cut.
 const ADDRESS_BYTES_MAX: usize = 160;
@@ -65,7 +66,7 @@ pub fn with_changes(message: &str, Listed { listed, more, job: _ }: &Listed) -> 
     let changes = listed.iter().map(|Change { action, address }| format!("{action} {address}")).collect();
     let written = serde_json::to_string(&Written { changes, more: *more });
     match (message.strip_suffix('}'), written.as_ref().ok().and_then(|written| written.strip_prefix('{'))) {
-        (Some(message), Some(written)) if !(listed.is_empty() && *more == 0) => format!("{message},{written}"),
+        (Some(message), Some(written)) if !listed.is_empty() || *more != 0 => format!("{message},{written}"),
         _ => message.to_owned(),
     }
 }

@@ -266,8 +266,8 @@ fn addresses_are_listed_with_what_is_done_to_them_and_no_value() {
 }
 
 #[test]
-fn whatever_is_listed_fits_where_seven_containers_share_what_the_kubelet_keeps() {
-    const OF_SEVEN: usize = 12 * 1024 / 7;
+fn whatever_is_listed_fits_where_twelve_containers_share_what_the_kubelet_keeps() {
+    const OF_TWELVE: usize = 12 * 1024 / 12;
     for address in ["aws_instance.web", &"\u{1}\"\\".repeat(400), &"long".repeat(100), "é"] {
         let resources = vec![(address, &["create"][..]); 5_000];
         let plan = changing(&resources);
@@ -275,7 +275,7 @@ fn whatever_is_listed_fits_where_seven_containers_share_what_the_kubelet_keeps()
         let counts = Some(Counts { add: u32::MAX, change: u32::MAX, destroy: u32::MAX });
         let planned = Message::Differs(Planned { fingerprint: "f".repeat(64), counts, empty: false });
         let message = with_changes(&planned.to_json().expect("a message"), &changes);
-        assert!(message.len() <= OF_SEVEN, "{}", message.len());
+        assert!(message.len() <= OF_TWELVE, "{}", message.len());
         assert!(!changes.listed.is_empty() && changes.listed.len() <= LISTED_MAX);
         assert_eq!(changes.listed.len() + usize::try_from(changes.more).expect("a number"), 5_000);
         let read = listed(&message, "job");

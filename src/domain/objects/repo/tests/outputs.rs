@@ -73,15 +73,16 @@ fn what_failed_in_the_apply_or_before_is_not_said_to_be_applied() {
 /// A Job that is cut off, as by its deadline: it is only said to lack outputs if some were to be written, and were not.
 #[test]
 fn a_job_that_is_cut_off_is_said_to_have_applied_only_where_the_apply_ended_well_and_its_outputs_did_not() {
-    let cases: [(&[(StepKind, i32, &str)], bool); 4] = [
-        (&[(StepKind::Apply, 0, ""), (StepKind::Publish, 137, "")], true),
-        (&[(StepKind::Apply, 137, ""), (StepKind::Publish, 137, "")], false),
-        (&[(StepKind::Apply, 0, ""), (StepKind::Publish, 0, "")], false),
-        (&[(StepKind::Apply, 0, "")], false),
+    let [apply, publish] = [StepKind::Apply, StepKind::Publish];
+    let cases = [
+        (vec![(apply, 0, ""), (publish, 137, "")], true),
+        (vec![(apply, 137, ""), (publish, 137, "")], false),
+        (vec![(apply, 0, ""), (publish, 0, "")], false),
+        (vec![(apply, 0, "")], false),
     ];
     for (steps, said) in cases {
         let mut stage = publishing(Approving::Auto, 0);
-        stage.job_ends(End::Failed("DeadlineExceeded".to_owned(), String::new()), steps);
+        stage.job_ends(End::Failed("DeadlineExceeded".to_owned(), String::new()), &steps);
         stage.pass(Duration::from_secs(2));
         let (message, phase) = (stage.run().message.clone(), stage.run().phase);
         let words = if said { "applied, but its outputs were not written: it took longer" } else { "it took longer" };

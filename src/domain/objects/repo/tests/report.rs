@@ -94,7 +94,7 @@ fn what_was_said_and_is_not_remembered_is_said_again_and_nothing_is_lost() {
 #[test]
 fn a_forge_that_refuses_stops_no_run_and_hears_only_the_newest_when_it_answers() {
     let mut stage = telling(Approving::Never);
-    stage.forge = Err(Unresolved { lasting: true, ..unresolved("the token has no right to this (403)") });
+    stage.forge = Err(unresolved("the forge answers 502"));
     stage.plans("1");
     stage.pass(Duration::from_hours(4));
     let tries = stage.said.len();
@@ -115,6 +115,48 @@ fn a_forge_that_refuses_stops_no_run_and_hears_only_the_newest_when_it_answers()
     assert!(stage.said.iter().all(|one| one.revision.as_str() == B), "what is not the newest is said no more");
     let said = stage.stored.status.report.as_ref().and_then(|report| report.said.as_ref()).expect("it was said");
     assert_eq!((said.revision.as_str(), said.requests), (B, 2));
+}
+
+#[test]
+fn what_a_person_must_mend_is_tried_rarely_and_what_is_new_at_once() {
+    let mut stage = telling(Approving::Never);
+    stage.plans("1");
+    stage.forge = Err(Unresolved { lasting: true, ..unresolved("the token has no right to this (403)") });
+    stage.push(B);
+    stage.plans("1");
+    stage.pass(Duration::from_secs(2));
+    let known = stage.said.len();
+    assert_eq!(stage.reports().last().map(|last| (last.0, last.3)), Some((B, true)), "each of its words was tried");
+    stage.edit(|object| object.answers.poked = Some("a webhook".to_owned()));
+    stage.pass(Duration::from_hours(5));
+    assert_eq!((stage.said.len(), stage.told_forge()), (known, (Some(false), "ReportFailed")));
+    stage.pass(Duration::from_hours(20));
+    assert_eq!(stage.said.len(), known + 4);
+    stage.forge = Ok(1);
+    stage.push(A);
+    assert_eq!((stage.reports().last().map(|last| last.0), stage.told_forge()), (Some(A), (Some(true), "Reported")));
+}
+
+#[test]
+fn a_report_without_a_place_has_not_failed_and_is_soon_made() {
+    let mut stage = telling(Approving::Never);
+    stage.forge = Err(Unresolved { busy: true, ..unresolved("there was no place for it") });
+    stage.plans("1");
+    stage.pass(Duration::from_mins(60));
+    assert!((60..180).contains(&stage.said.len()), "the pauses do not grow: {}", stage.said.len());
+    assert_eq!(stage.told_forge(), (None, "Reporting"));
+    stage.forge = Ok(1);
+    stage.pass(Duration::from_mins(1));
+    assert_eq!(stage.told_forge(), (Some(true), "Reported"));
+    // So is a look at the requests.
+    stage.forge = Err(Unresolved { busy: true, ..unresolved("there was no place for it") });
+    stage.edit(|object| object.answers.poked = Some("a webhook".to_owned()));
+    stage.pass(Duration::from_secs(2));
+    let known = stage.said.len();
+    stage.forge = Ok(2);
+    stage.pass(Duration::from_mins(1));
+    let requests = stage.stored.status.report.as_ref().and_then(|report| report.said.as_ref()).map(|one| one.requests);
+    assert_eq!((stage.said.len(), requests), (known + 1, Some(2)));
 }
 
 #[test]
@@ -165,8 +207,24 @@ fn a_plan_that_fails_says_so_and_nothing_that_a_container_wrote() {
     let mut stage = telling(Approving::Auto);
     stage.fails(StepKind::Apply, 1, "hunter2");
     stage.pass(Duration::from_secs(2));
-    assert_eq!(stage.reports().last(), Some(&(A, Standing::Failure, "the apply failed", true)));
+    assert_eq!(stage.reports().last(), Some(&(A, Standing::Failure, "the run failed", true)));
     assert!(stage.said.iter().all(|one| !format!("{one:?}").contains("hunter2")));
+}
+
+#[test]
+fn an_approved_plan_that_has_nothing_left_to_change_was_not_applied() {
+    let mut spec = told(Approving::Plan);
+    spec.report.as_mut().expect("a report").detail = Detail::Addresses;
+    let mut stage = Stage::new(spec);
+    stage.pass(Duration::from_secs(5));
+    stage.job_ends(End::Complete, &[(StepKind::Report, 0, &listing(&[("create", "aws_vpc.main")], 0))]);
+    let ticket = stage.ticket();
+    stage.approve(&ticket);
+    stage.fails(StepKind::Verify, PLAN_DIFFERS, &said(&Message::Differs(planned("0"))));
+    stage.pass(Duration::from_secs(2));
+    assert_eq!(stage.reports().last(), Some(&(A, Standing::Success, "nothing to change", true)));
+    let comment = stage.said.last().and_then(|one| one.comment.clone()).expect("a comment");
+    assert!(!comment.contains("aws_vpc"), "{comment}");
 }
 
 /// The message of a plan with these changes.
