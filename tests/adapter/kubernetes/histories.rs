@@ -33,12 +33,18 @@ fn done(seq: u64) -> Entry {
     }
 }
 
-async fn bench() -> (Bench, KubernetesHistories) {
+/// A cluster with the namespace, and without the kind.
+async fn bare() -> (Bench, KubernetesHistories) {
     let bench = Bench::start().await;
-    bench.api.set_installed(GROUP, true);
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}});
     bench.api.apply(namespace).unwrap();
     let histories = KubernetesHistories::new(&bench.clients);
+    (bench, histories)
+}
+
+async fn bench() -> (Bench, KubernetesHistories) {
+    let (bench, histories) = bare().await;
+    bench.api.set_installed(GROUP, true);
     (bench, histories)
 }
 
@@ -107,8 +113,7 @@ async fn an_earlier_object_of_the_name_leaves_nothing() {
 
 #[tokio::test]
 async fn a_cluster_without_the_kind_or_the_right_is_told_apart() {
-    let bench = Bench::start().await;
-    let histories = KubernetesHistories::new(&bench.clients);
+    let (bench, histories) = bare().await;
     let absent = |error: purge::ports::PortError| {
         assert!(!error.denied && error.to_string().contains("does not have the kind History"), "{error}");
     };
