@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::objects::{GROUP, VERSION};
 use apiserver::{Api, Clients, Collection, Resource};
+use kernel::id::digest;
 use kernel::unreadable::Unreadable;
 use objects::history::figures::Figure;
 use objects::history::{Entry, grown};
@@ -17,6 +18,12 @@ use purge::ports::PortError;
 
 /// What a cluster lacks that does not have the kind.
 pub const ABSENT: &str = "this cluster does not have the kind History; `allclear crds | kubectl apply -f -` adds it";
+
+/// The longest name of an object (<https://kubernetes.io/docs/concepts/overview/working-with-objects/names/#dns-subdomain-names>).
+const NAME_CHARS_MAX: usize = 253;
+
+/// Hexadecimal digits of the hash in a name that is cut.
+const HASH_DIGITS: usize = 12;
 
 const KIND: Resource = Resource::new(GROUP, VERSION, "histories");
 
@@ -139,8 +146,17 @@ impl Histories for NoHistories {
 }
 
 /// The name of the history of an object of this kind: `pipeline.web`.
+///
+/// One that would be too long is cut, with a hash of the whole.
 pub fn name(kind: &str, name: &str) -> String {
-    format!("{}.{name}", kind.to_ascii_lowercase())
+    let whole = format!("{}.{name}", kind.to_ascii_lowercase());
+    if whole.len() <= NAME_CHARS_MAX {
+        return whole;
+    }
+    let hash: String = digest("history", [whole.as_str()]).chars().take(HASH_DIGITS).collect();
+    let room = NAME_CHARS_MAX.saturating_sub(HASH_DIGITS + 1);
+    let kept: String = whole.chars().take(room).collect();
+    format!("{}-{hash}", kept.trim_end_matches(['.', '-']))
 }
 
 /// Without `controller`: nobody is asked before it goes with its owner.

@@ -143,3 +143,12 @@ async fn what_cannot_be_read_is_left_alone() {
     assert!(error.to_string().contains("cannot be read"), "{error}");
     assert_eq!(writes(&bench), 0);
 }
+
+#[test]
+fn a_name_that_would_be_too_long_is_cut_and_stays_its_own() {
+    assert_eq!(name("Repo", "infra"), "repo.infra");
+    let [fits, longer] = [248, 249].map(|count| name("Repo", &"x".repeat(count)));
+    assert_eq!((fits.len(), longer.len()), (253, 253));
+    let others = ["a", "b"].map(|end| name("Pipeline", &format!("{}{end}", "x".repeat(252))));
+    assert!(others[0] != others[1] && others.iter().all(|name| name.len() <= 253), "{others:?}");
+}

@@ -250,7 +250,7 @@ fn run(object: &Object, run: &Run, head: Option<&Head>) -> RunView {
         started_ms: run.started_ms,
         ended_ms: run.ended_ms,
         skipped: run.skipped.clone(),
-        again: again(&object.uid, run, head),
+        again: again(&object.uid, run, head).filter(|_| !object.is_leaving()),
     }
 }
 

@@ -112,3 +112,13 @@ fn what_was_asked_before_the_deletion_is_not_asked_any_more_also_where_the_destr
     stage.pass(Duration::from_secs(5));
     assert_eq!((stage.ready(), &stage.stored.status.waiting), ((Some(false), "Suspended"), &None));
 }
+
+#[test]
+fn what_was_applied_is_not_run_once_more_in_a_repo_that_is_being_deleted() {
+    let mut stage = applied();
+    let again = |stage: &Stage| view(&stage.stored, &stage.stored.status).run.and_then(|run| run.again);
+    assert!(again(&stage).is_some());
+    stage.edit(|object| object.spec.as_mut().expect("a spec").suspended = Some("stop".to_owned()));
+    stage.delete();
+    assert_eq!((again(&stage), stage.ready()), (None, (Some(false), "Suspended")));
+}
