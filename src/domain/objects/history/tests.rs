@@ -110,6 +110,15 @@ fn histories_are_in_order_without_doubles_and_the_oldest_go_first() {
 }
 
 #[test]
+fn entries_are_bounded_and_the_newest_stay() {
+    let count = u64::try_from(ENTRIES_MAX).unwrap();
+    let all: Vec<Entry> =
+        (1..=count + 3).map(|seq| entry("prod", seq, "a", "Completed", i64::try_from(seq).unwrap())).collect();
+    let kept = joined(&[], &all);
+    assert_eq!((kept.first().map(|one| one.seq), kept.len()), (Some(4), ENTRIES_MAX));
+}
+
+#[test]
 fn bytes_are_bounded_too_and_the_newest_stay() {
     let long = |seq: u64| Entry {
         chosen: Some("x".repeat(10_000)),
