@@ -174,23 +174,16 @@ impl Repo {
         if self.was_started_last() {
             return Stand::Ending;
         }
-        let Some(known) = self.jobs.known() else {
-            return Stand::Listing(self.jobs.trouble().map(str::to_owned));
+        let seq = match self.next_number(now) {
+            Ok(seq) => seq,
+            Err(stand) => return stand,
         };
-        if !self.own.status.is_free(now) {
-            return Stand::Making(None);
-        }
-        let highest = known.values().map(|job| job.attempt.seq).max().unwrap_or_default();
-        if let Some(stand) = self.make_room() {
-            return stand;
-        }
         if self.own.status.draft.run.as_ref().is_some_and(Run::is_open) {
             let message = "the Repo is being deleted";
             self.end(now, Phase::Superseded, message);
             self.announce(now, Kind::RunSuperseded, "", message);
         }
         let draft = &mut self.own.status.draft;
-        let seq = draft.seq.max(highest).next();
         draft.seq = seq;
         (draft.waiting, draft.lock, draft.next, draft.late) = (None, None, None, None);
         draft.destroy = Some(Run {

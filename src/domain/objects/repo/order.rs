@@ -1,4 +1,4 @@
-//! The next Job of a run: when it is ordered, and what it is to do.
+//! The number of the next run, and the next Job of one: when it is ordered, and what it is to do.
 //!
 //! Not for whether its run may go on; that is the run's.
 
@@ -9,9 +9,27 @@ use crate::repo::run::Stand;
 use crate::repo::spec::Spec;
 use crate::repo::status::{Action, JobRef, Phase, Run};
 use crate::repo::unlock::unlocks;
+use kernel::id::RunSeq;
 use kernel::machine::Timestamp;
 
 impl Repo {
+    /// The number of a run that is to begin: above all that were given out, by the status and by the Jobs that are there. Or why none may
+    /// begin yet.
+    pub(super) fn next_number(&mut self, now: Timestamp) -> Result<RunSeq, Stand> {
+        let Some(known) = self.jobs.known() else {
+            return Err(Stand::Listing(self.jobs.trouble().map(str::to_owned)));
+        };
+        // Decide nothing while a write is pending: another worker may have started what it makes durable.
+        if !self.own.status.is_free(now) {
+            return Err(Stand::Making(None));
+        }
+        let highest = known.values().map(|job| job.attempt.seq).max().unwrap_or_default();
+        match self.make_room() {
+            Some(stand) => Err(stand),
+            None => Ok(self.own.status.draft.seq.max(highest).next()),
+        }
+    }
+
     /// Orders the next Job of a run, once its pause is over and nothing else runs.
     pub(super) fn order_next(&mut self, now: Timestamp, mut run: Run) -> Stand {
         // A pause longer than the longest was set by another clock: this one was set back since.

@@ -198,18 +198,10 @@ impl Repo {
             }
             return Stand::Suspended(why.clone());
         }
-        let Some(known) = self.jobs.known() else {
-            return Stand::Listing(self.jobs.trouble().map(str::to_owned));
+        let seq = match self.next_number(now) {
+            Ok(seq) => seq,
+            Err(stand) => return stand,
         };
-        // Decide nothing while a write is pending: another worker may have started what it makes durable.
-        if !self.own.status.is_free(now) {
-            return Stand::Making(None);
-        }
-        let highest = known.values().map(|job| job.attempt.seq).max().unwrap_or_default();
-        if let Some(stand) = self.make_room() {
-            return stand;
-        }
-        let seq = self.own.status.draft.seq.max(highest).next();
         let mut skipped = self.supersede(now, &head.revision);
         if let Some(next) = self.own.status.draft.next.take() {
             let places = next.skipped.into_iter().chain([next.revision]);
