@@ -191,5 +191,9 @@ chart: test-setup ## Copies what the chart shares with the kustomize trees, chec
 	$(HELM) package --destination target/chart deploy/chart/allclear
 
 .PHONY: sbom
-sbom: ## Writes what the released binary is made of to target/sbom, in CycloneDX
-	scripts/sbom.sh
+sbom: ## Writes what the released binary is made of to target/sbom, in CycloneDX, and the licences of that
+	scripts/sbom.py
+
+.PHONY: reproducible
+reproducible: ## Builds the binary of the image in two folders and compares their bytes; 20 minutes on two cores
+	scripts/reproducible.sh

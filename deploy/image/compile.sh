@@ -1,8 +1,8 @@
 #!/bin/sh
 # Compiles the binary of the image for TARGETARCH, here or for the other architecture. It runs in the image of the compiler.
 #
-#   compile.sh prepare        gets what compiles for the other architecture
-#   compile.sh build FILE     builds the binary and puts it at FILE
+#   compile.sh prepare        gets what compiles for the other architecture, and what lists licences
+#   compile.sh build FOLDER   builds the binary, and puts it there with the licences of what it is linked with
 #   compile.sh target         says for what it builds, and with which linker
 set -eu
 
@@ -22,18 +22,25 @@ linker=cc
 case "${1:-}" in
   prepare)
     rustup target add "$target"
-    if [ "$linker" != cc ]; then
-      apt-get update -qq
-      apt-get install -qq --no-install-recommends "$package" "libc6-dev-$(echo "$there" | sed 's/x86_64/amd64/; s/aarch64/arm64/')-cross"
-    fi
+    packages=python3
+    [ "$linker" = cc ] || packages="$packages $package libc6-dev-$(echo "$there" | sed 's/x86_64/amd64/; s/aarch64/arm64/')-cross"
+    apt-get update -qq
+    # shellcheck disable=SC2086 # each is a word
+    apt-get install -qq --no-install-recommends $packages
     ;;
   build)
     name=$(echo "$target" | tr '[:lower:]-' '[:upper:]_')
     export "CARGO_TARGET_${name}_LINKER=$linker"
     export "CC_$(echo "$target" | tr - _)=$linker"
+    # No path of the machine that builds it is in the binary, so the same sources make the same bytes anywhere (make reproducible).
+    cargo=${CARGO_HOME:-$HOME/.cargo}
+    export RUSTFLAGS="--remap-path-prefix=$PWD=/build --remap-path-prefix=$cargo=/cargo"
+    export CFLAGS="-ffile-prefix-map=$PWD=/build -ffile-prefix-map=$cargo=/cargo"
     cargo build --locked --profile dist --no-default-features --bin allclear --target "$target"
-    cp "target/$target/dist/allclear" "$2"
+    scripts/sbom.py
+    mkdir -p "$2"
+    cp "target/$target/dist/allclear" target/sbom/THIRD-PARTY-LICENSES LICENSE "$2"
     ;;
   target) echo "$target $linker" ;;
-  *) echo 'compile: prepare, build FILE or target' >&2; exit 2 ;;
+  *) echo 'compile: prepare, build FOLDER or target' >&2; exit 2 ;;
 esac

@@ -130,14 +130,72 @@ fn the_image_is_compiled_for_both_architectures_and_no_other() {
     assert_eq!(target("amd64"), (true, "x86_64-unknown-linux-gnu".to_owned()));
     assert_eq!(target("arm64"), (true, "aarch64-unknown-linux-gnu".to_owned()));
     assert!(!target("s390x").0);
-    let dockerignore = text(".dockerignore");
-    assert!(dockerignore.lines().any(|line| line == "!deploy/image"), "the script is not in the build's context");
+}
+
+/// The build's context, by the lines of `.dockerignore`, which lets in whole folders and files alone.
+fn context() -> tempfile::TempDir {
+    let context = tempfile::tempdir().unwrap();
+    let lines = text(".dockerignore");
+    let mut rules = lines.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    assert_eq!(rules.next(), Some("*"), "all else is left out");
+    for rule in rules {
+        let path = rule.strip_prefix('!').unwrap_or_else(|| panic!("{rule}: this test knows no such rule"));
+        let to = context.path().join(path);
+        std::fs::create_dir_all(to.parent().unwrap()).unwrap();
+        let copied = Command::new("cp").arg("-r").arg(top().join(path)).arg(&to).status().unwrap();
+        assert!(copied.success(), "{path} is not there");
+    }
+    context
+}
+
+/// The part of a source that the image compiles.
+fn shipped(source: &str) -> &str {
+    source.split("\n#[cfg(test)]").next().unwrap_or(source)
+}
+
+/// cargo reads the manifests of all members, and the program holds files of other folders.
+#[test]
+fn the_context_of_the_image_has_all_that_its_build_reads() {
+    let context = context();
+    assert!(context.path().join("deploy/image/compile.sh").exists() && context.path().join("scripts/sbom.py").exists());
+    let read = Command::new("cargo")
+        .args(["metadata", "--locked", "--offline", "--no-deps", "--format-version", "1"])
+        .current_dir(context.path())
+        .output()
+        .unwrap();
+    assert!(read.status.success(), "{}", String::from_utf8_lossy(&read.stderr));
+    let mut missing = Vec::new();
+    let mut count = 0;
+    let mut folders = vec![top().join("src")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()) {
+            if entry.is_dir() {
+                folders.push(entry);
+                continue;
+            }
+            let is_test = entry.components().any(|part| part.as_os_str().to_string_lossy().starts_with("tests"));
+            if is_test || entry.extension().is_none_or(|extension| extension != "rs") {
+                continue;
+            }
+            let source = std::fs::read_to_string(&entry).unwrap();
+            for file in shipped(&source).split("include_str!(\"").skip(1).filter_map(|rest| rest.split('"').next()) {
+                count += 1;
+                let place = folder.join(file).canonicalize().unwrap();
+                let within = place.strip_prefix(top().canonicalize().unwrap()).unwrap();
+                if !context.path().join(within).exists() {
+                    missing.push(format!("{}: {}", entry.display(), within.display()));
+                }
+            }
+        }
+    }
+    assert!(count >= 5, "{count}");
+    none("the image's context lacks a file of the program", &missing);
 }
 
 /// What is linked, with its licence and checksum; no stand-in of the demo and nothing that only the compiler runs.
 #[test]
 fn the_sbom_lists_what_is_linked_and_no_stand_in() {
-    let output = Command::new(top().join("scripts/sbom.sh")).output().unwrap();
+    let output = Command::new(top().join("scripts/sbom.py")).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     for target in ["x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu"] {
         let path = format!("target/sbom/allclear-{target}.cdx.json");
@@ -164,4 +222,9 @@ fn the_sbom_lists_what_is_linked_and_no_stand_in() {
             .collect();
         none("a crate without a licence or a checksum", &silent);
     }
+    let licences = text("target/sbom/THIRD-PARTY-LICENSES");
+    for words in ["\nrustls 0.", "\naws-lc-sys 0.", "Permission is hereby granted, free of charge", "TERMS AND CONDITIONS FOR USE"] {
+        assert!(licences.contains(words), "{words:?} is not among the licences");
+    }
+    assert!(!licences.contains("\nallclear"), "our own licence is a file beside it");
 }

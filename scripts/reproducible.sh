@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# Builds the binary of the image twice, in two folders of different names, from what the image's context holds, and compares the bytes.
+# The compiler, the linker and the crates are those of this machine; an image has the ones that its base names.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+folder=$(mktemp --directory)
+trap 'rm -r "$folder"' EXIT
+
+for name in one another-place; do
+  mkdir -p "$folder/$name"
+  # The lines of .dockerignore that let something in.
+  sed -n 's/^!//p' .dockerignore | git ls-files --pathspec-from-file=- -z | tar --create --null --files-from=- | tar --extract --directory "$folder/$name"
+  printf 'reproducible: building in %s\n' "$name" >&2
+  (cd "$folder/$name" && env -u CARGO_TARGET_DIR deploy/image/compile.sh build made >/dev/null)
+  sha256sum "$folder/$name/made/"* | sed "s:$folder/::" >&2
+  mv "$folder/$name/made" "$folder/made-$name"
+  rm -r "${folder:?}/$name"
+done
+diff --recursive "$folder/made-one" "$folder/made-another-place"
+echo 'reproducible: two builds in two folders made the same bytes'
