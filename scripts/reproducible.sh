@@ -3,13 +3,14 @@
 # The compiler, the linker and the crates are those of this machine; an image has the ones that its base names.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+# The lines of .dockerignore that let something in.
+mapfile -t inputs < <(sed -n 's/^!//p' .dockerignore)
 folder=$(mktemp --directory)
 trap 'rm -r "$folder"' EXIT
 
 for name in one another-place; do
   mkdir -p "$folder/$name"
-  # The lines of .dockerignore that let something in.
-  sed -n 's/^!//p' .dockerignore | git ls-files --pathspec-from-file=- -z | tar --create --null --files-from=- | tar --extract --directory "$folder/$name"
+  git ls-files -z -- "${inputs[@]}" | tar --create --null --files-from=- | tar --extract --directory "$folder/$name"
   printf 'reproducible: building in %s\n' "$name" >&2
   (cd "$folder/$name" && env -u CARGO_TARGET_DIR deploy/image/compile.sh build made >/dev/null)
   sha256sum "$folder/$name/made/"* | sed "s:$folder/::" >&2

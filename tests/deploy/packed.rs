@@ -127,6 +127,41 @@ fn the_notes_name_commands_that_exist_and_objects_of_this_release() {
     }
 }
 
+/// The image of the default values is nowhere, and who has named another one is told nothing of it.
+#[test]
+fn the_notes_say_when_the_registry_is_a_placeholder() {
+    let said = |values: &Value| notes(("edge", "platform"), values);
+    let placeholder = said(&json!({}));
+    assert!(
+        placeholder.contains(concat!("The image registry.example.com/allclear:", env!("CARGO_PKG_VERSION"))),
+        "{placeholder}"
+    );
+    assert!(placeholder.contains("--set image.repository="), "{placeholder}");
+    let named = said(&json!({"image": {"repository": "registry.shop.example/allclear"}}));
+    assert!(!named.contains("placeholder") && named.contains("is installed"), "{named}");
+}
+
+/// What Artifact Hub shows of the kinds.
+#[test]
+fn the_chart_names_each_kind_that_it_brings() {
+    let chart = &documents(&text("deploy/chart/allclear/Chart.yaml"))[0];
+    let told = &documents(chart["annotations"]["artifacthub.io/crds"].as_str().unwrap())[0];
+    let mut told: Vec<[Value; 3]> =
+        told.as_array().unwrap().iter().map(|kind| ["kind", "name", "version"].map(|key| kind[key].clone())).collect();
+    let ours = ["histories", "pipelines", "promotionfreezes", "repos"];
+    let mut brought: Vec<[Value; 3]> = ours
+        .iter()
+        .flat_map(|name| documents(&text(&format!("deploy/crds/{name}.yaml"))))
+        .map(|crd| {
+            let spec = &crd["spec"];
+            [spec["names"]["kind"].clone(), crd["metadata"]["name"].clone(), spec["versions"][0]["name"].clone()]
+        })
+        .collect();
+    told.sort_by_key(|kind| kind[1].to_string());
+    brought.sort_by_key(|kind| kind[1].to_string());
+    assert_eq!(told, brought);
+}
+
 /// A person may take two releases for two teams. What both would write is refused by helm: it is another release's.
 #[test]
 fn two_releases_share_nothing_but_the_ledger_of_one_namespace() {

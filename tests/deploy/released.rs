@@ -103,6 +103,74 @@ fn workflows_call_targets_and_scripts_that_exist() {
     assert!(["chart", "sbom", ".ci/run"].iter().all(|wanted| called.contains(*wanted)), "{called:?}");
 }
 
+/// A copy of what `scripts/prepare-release.py` writes into, with the script.
+fn tree() -> tempfile::TempDir {
+    let tree = tempfile::tempdir().unwrap();
+    for path in [
+        "scripts/prepare-release.py",
+        "CHANGELOG.md",
+        "Cargo.toml",
+        "deploy/Dockerfile",
+        "deploy/base/kustomization.yaml",
+        "deploy/chart/allclear/Chart.yaml",
+        "deploy/chart/allclear/values.yaml",
+        "deploy/chart/allclear/README.md",
+    ] {
+        let to = tree.path().join(path);
+        std::fs::create_dir_all(to.parent().unwrap()).unwrap();
+        std::fs::copy(top().join(path), to).unwrap();
+    }
+    tree
+}
+
+/// What the release's first step, run by bash as a runner does, says of a tree and a tag.
+fn judged(tree: &Path, tag: &str) -> Result<String, String> {
+    let names = steps(".github/workflows/release.yml").into_iter().find(|step| step["id"] == "names").unwrap();
+    let output = Command::new("bash")
+        .args(["-e", "-o", "pipefail", "-c", names["run"].as_str().unwrap()])
+        .current_dir(tree)
+        .env("GITHUB_REF_NAME", tag)
+        .env("GITHUB_SERVER_URL", "https://github.com")
+        .env("GITHUB_REPOSITORY", "Example/allclear")
+        .env("GITHUB_REPOSITORY_OWNER", "Example")
+        .env("GITHUB_OUTPUT", tree.join("output"))
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    if output.status.success() { Ok(std::fs::read_to_string(tree.join("output")).unwrap()) } else { Err(said) }
+}
+
+/// The script and the workflow know the same places; the tree as it is, is no release.
+#[test]
+fn a_release_is_prepared_by_one_command_and_nothing_less_passes() {
+    let tree = tree();
+    let tag = concat!("v", env!("CARGO_PKG_VERSION"));
+    assert!(judged(tree.path(), tag).is_err(), "this tree names no place and no date");
+    let prepare = |version: &str, repository: &str| {
+        let script = tree.path().join("scripts/prepare-release.py");
+        Command::new(top().join(".venv/bin/python")).arg(script).args([version, repository]).output().unwrap()
+    };
+    for (version, repository) in [("1", "Example/allclear"), ("0.3.0", "https://github.com/Example/allclear")] {
+        assert!(!prepare(version, repository).status.success(), "{version} {repository}");
+    }
+    let said = prepare("0.3.0", "Example/allclear");
+    assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+    let names = judged(tree.path(), "v0.3.0").unwrap();
+    assert_eq!(names, "version=0.3.0\nimage=ghcr.io/example/allclear\nowner=example\n");
+    assert!(judged(tree.path(), "v0.3.1").is_err());
+    let read = |path: &str| std::fs::read_to_string(tree.path().join(path)).unwrap();
+    assert!(!read("deploy/chart/allclear/values.yaml").contains("There is none yet"));
+    let chart = &documents(&read("deploy/chart/allclear/Chart.yaml"))[0];
+    assert_eq!(chart["sources"], json!(["https://github.com/Example/allclear"]));
+    let cargo: toml::Table = read("Cargo.toml").parse().unwrap();
+    assert_eq!(cargo["package"]["repository"]["workspace"].as_bool(), Some(true));
+    // The next one begins from this one.
+    assert!(prepare("0.4.0", "Example/allclear").status.success());
+    assert!(judged(tree.path(), "v0.4.0").is_ok());
+    assert_eq!(read("CHANGELOG.md").matches("\n## [Unreleased]\n").count(), 1);
+    assert_eq!(read("Cargo.toml").matches("repository = ").count(), 1);
+}
+
 /// The image and its release start from the same bases.
 #[test]
 fn the_release_pins_the_bases_that_the_dockerfile_names() {
@@ -223,7 +291,12 @@ fn the_sbom_lists_what_is_linked_and_no_stand_in() {
         none("a crate without a licence or a checksum", &silent);
     }
     let licences = text("target/sbom/THIRD-PARTY-LICENSES");
-    for words in ["\nrustls 0.", "\naws-lc-sys 0.", "Permission is hereby granted, free of charge", "TERMS AND CONDITIONS FOR USE"] {
+    for words in [
+        "\nrustls 0.",
+        "\naws-lc-sys 0.",
+        "Permission is hereby granted, free of charge",
+        "TERMS AND CONDITIONS FOR USE",
+    ] {
         assert!(licences.contains(words), "{words:?} is not among the licences");
     }
     assert!(!licences.contains("\nallclear"), "our own licence is a file beside it");

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::process::Command;
 use std::sync::LazyLock;
 
+use allclear::cli::check::TRIED_FROM;
 use serde_json::{Value, json};
 
 use crate::none;
@@ -12,7 +13,7 @@ use crate::render::{documents, helm, helm_with, text, top};
 use crate::settings::{RENDERED, Rendered};
 
 /// The oldest that Chart.yaml allows, two between, and the newest with schemas.
-const RELEASES: [&str; 4] = ["1.27", "1.30", "1.34", "1.37"];
+const RELEASES: [&str; 4] = ["1.33", "1.34", "1.35", "1.37"];
 
 /// What the schemas of a release say against these objects, one line for each. A field they do not know is an error.
 const VALIDATE: &str = r#"
@@ -33,9 +34,7 @@ for line in open(sys.argv[1]):
 fn judged(objects: &[(String, Value)]) -> Vec<String> {
     let mut lines = String::new();
     for (name, object) in objects {
-        // The API has this kind since 1.30, and policies/*.yaml say so.
-        let is_policy = object["apiVersion"] == json!("admissionregistration.k8s.io/v1");
-        for release in RELEASES.iter().filter(|release| !is_policy || **release >= "1.30") {
+        for release in RELEASES {
             writeln!(lines, "{}", json!([release, name, object])).unwrap();
         }
     }
@@ -152,9 +151,26 @@ fn the_pod_passes_the_restricted_profile_in_every_setting() {
 #[test]
 fn the_chart_takes_each_release_it_is_for_and_no_older_one() {
     let version = |version: &str| helm_with(("a", "b"), &json!({}), &["--kube-version", version]);
-    for taken in ["v1.27.16-eks-a737599", "v1.30.4-gke.1348000", "v1.33.1+k3s1", "1.37.0"] {
+    for taken in ["v1.33.4-eks-a737599", "v1.34.1-gke.1348000", "v1.33.1+k3s1", "1.37.0"] {
         assert!(version(taken).is_ok(), "{taken}: {:?}", version(taken).unwrap_err());
     }
-    let refused = version("v1.26.15-eks-a737599").unwrap_err();
+    let refused = version("v1.32.9-eks-a737599").unwrap_err();
     assert!(refused.contains("requires kubeVersion"), "{refused}");
+}
+
+/// One number, where a person reads it, where `allclear check` judges by it, and where helm does.
+#[test]
+fn the_oldest_kubernetes_is_the_same_everywhere() {
+    let release = format!("1.{TRIED_FROM}");
+    assert_eq!(RELEASES[0], release);
+    for (path, words) in [
+        ("deploy/chart/allclear/Chart.yaml", format!("kubeVersion: \">={release}.0-0\"")),
+        ("docs/install.md", format!("You need Kubernetes {release} or later")),
+        ("docs/check.md", format!("Holds when: Kubernetes is {release} or later")),
+        ("deploy/README.md", format!("schemas of Kubernetes {}", RELEASES[..3].join(",\n"))),
+    ] {
+        let text = text(path).split_whitespace().collect::<Vec<_>>().join(" ");
+        let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(text.contains(&words), "{path} does not say: {words}");
+    }
 }
