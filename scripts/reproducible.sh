@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Builds the binary of the image twice, in two folders of different names, from what the image's context holds, and compares the bytes.
+# Builds the binary of the image twice, in two folders of different names, from what the image's context
+# holds of HEAD, and compares the bytes.
 # The compiler, the linker and the crates are those of this machine; an image has the ones that its base names.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -10,7 +11,7 @@ trap 'rm -r "$folder"' EXIT
 
 for name in one another-place; do
   mkdir -p "$folder/$name"
-  git ls-files -z -- "${inputs[@]}" | tar --create --null --files-from=- | tar --extract --directory "$folder/$name"
+  git archive HEAD -- "${inputs[@]}" | tar --extract --directory "$folder/$name"
   printf 'reproducible: building in %s\n' "$name" >&2
   (cd "$folder/$name" && env -u CARGO_TARGET_DIR deploy/image/compile.sh build made >/dev/null)
   sha256sum "$folder/$name/made/"* | sed "s:$folder/::" >&2

@@ -1,5 +1,6 @@
 //! The arguments of every command, and the words of `--help`.
 
+mod audit;
 mod objects;
 mod shell;
 mod webhooks;
@@ -17,6 +18,7 @@ use crate::cli::step::Step;
 use kernel::names::host::Host;
 use purge::rollouts::goal::Goal;
 
+pub(super) use audit::{AuditArguments, named};
 pub(super) use objects::{ChangeAction, Listing, Past, PipelineAction, RepoAction};
 pub(super) use shell::{COMPLETE, Shell};
 pub(super) use webhooks::WebhookAction;
@@ -63,6 +65,9 @@ pub(super) enum Command {
     /// Check everything that has to hold: the cluster, rights, ledger, Redis, group, AWS, hosts, webhooks; changes nothing
     #[command(after_help = CHECK_HELP)]
     Check(CheckArguments),
+    /// Judge by the logs of all members whether allclear has kept its promises; needs no cluster and connects to nothing
+    #[command(after_help = AUDIT_HELP)]
+    Audit(AuditArguments),
     #[cfg(feature = "demo")]
     /// See the whole thing work on this machine alone: stand-ins for the cluster, CloudFront and a webhook receiver
     Demo(demo::Arguments),
@@ -256,6 +261,11 @@ const WAIT_HELP: &str = "\
 A change that allclear has not seen yet is waited for. A rollout that fails, or that another version overtakes, ends the wait.
 
 Exit codes: 0 reached, 1 it will not be reached or cannot be read, 2 arguments refused, 3 the time is over.";
+
+const AUDIT_HELP: &str = "\
+Give each member's log its own file, from the same hours. docs/audit.md says what is judged, and how.
+
+Exit codes: 0 every promise was held, 1 one was broken, 2 something cannot be told or read.";
 
 const GROUP_HELP: &str = "\
 Words:

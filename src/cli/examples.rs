@@ -14,6 +14,7 @@ const PLUGIN: &str = "kubectl-allclear";
 /// Each command by its path, with its example.
 const EXAMPLES: &[(&str, &str)] = &[
     ("run", "allclear run --dry-run --kubeconfig ~/.kube/config --ledger-namespace allclear"),
+    ("audit", "allclear audit eu-1.log us-1.log"),
     ("demo", "allclear demo --clusters 3"),
     ("check", "allclear check --pre --config config.toml"),
     ("explain", "allclear explain shop/web --watch"),
@@ -47,7 +48,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("repo logs", "allclear repo logs platform/infra --step plan"),
     ("repo history", "allclear repo history platform/infra"),
     ("repo poke", "allclear repo poke platform/infra"),
-    ("repo suspend", "allclear repo suspend platform/infra --reason 'an audit'"),
+    ("repo suspend", "allclear repo suspend platform/infra --reason 'the sale'"),
     ("repo resume", "allclear repo resume platform/infra"),
     ("webhook", "allclear webhook list"),
     ("webhook list", "allclear webhook list --server http://localhost:8081"),
@@ -124,7 +125,7 @@ mod tests {
             let own = example.rsplit("&& ").next().and_then(|own| own.split(" | ").next()).unwrap_or_default();
             let own = own.split(" > ").next().unwrap_or_default().replace('\'', "");
             // Blanks within quotes are one word too many.
-            let words = own.split(' ').filter(|word| !["sale", "audit"].contains(word));
+            let words = own.split(' ').filter(|word| *word != "sale");
             let parsed = dressed(Cli::command(), None).try_get_matches_from(words);
             assert!(parsed.is_ok(), "{own}: {}", parsed.unwrap_err());
         }

@@ -4,6 +4,7 @@
 mod again;
 pub mod answer;
 mod arguments;
+mod audit;
 pub mod check;
 pub mod command_kind;
 mod completion;
@@ -84,6 +85,7 @@ pub fn main(cli: Cli, environment: BTreeMap<String, String>) -> ExitCode {
                 run::run(inputs, Overrides { kubernetes, by_hand, ..Overrides::default() })
             })
         }
+        Command::Audit(arguments) => print(&audit::audit(&arguments)),
         #[cfg(feature = "demo")]
         Command::Demo(arguments) => demo::demo(arguments),
         Command::Explain { name, host, namespace, ledger_namespace, server, watch, output } => {

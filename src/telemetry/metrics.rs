@@ -144,8 +144,11 @@ impl Metrics {
     /// A transition: one line, as severe as it is, and one count. Sent again after a restart, it is logged again.
     pub fn notice(&self, notice: &Notice) {
         self.notices.get_or_create(&[("kind", notice.kind.name())]).inc();
-        let mentioned = notice.about.mentions().into_iter().flat_map(|mentions| &mentions.purges);
-        let purges: Vec<String> = mentioned.map(|purge| purge.distribution.to_string()).collect();
+        let mentioned = || notice.about.mentions().into_iter().flat_map(|mentions| &mentions.purges);
+        let purges: Vec<String> = mentioned().map(|purge| purge.distribution.to_string()).collect();
+        let made: Vec<String> = mentioned()
+            .filter_map(|purge| Some(format!("{}={}", purge.distribution, purge.invalidation.as_ref()?)))
+            .collect();
         let subject = notice.about.subject();
         // A level is part of what the macro makes at compile time.
         macro_rules! line {
@@ -159,6 +162,9 @@ impl Metrics {
                     change = %notice.change,
                     message = %notice.message,
                     distributions = %purges.join(","),
+                    invalidations = %made.join(","),
+                    notice = %notice.id,
+                    at_ms = notice.at_ms,
                 )
             };
         }

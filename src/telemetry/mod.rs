@@ -34,6 +34,20 @@ use tracing_subscriber::util::{SubscriberInitExt, TryInitError};
 use tracing_subscriber::{EnvFilter, Layer};
 
 use crate::config::{LogFormat, cap};
+use kernel::id::WorkloadId;
+use purge::rollouts::rollout::Voted;
+
+/// Logs a vote, once it is in the ledger. `allclear audit` reads it: a purge that is seen before all votes of its rollout came too early.
+pub fn log_vote(workload: &WorkloadId, voted: &Voted) {
+    tracing::info!(
+        workload = %workload.display_name(),
+        seq = voted.seq.0,
+        rollout = %voted.rollout,
+        member = %voted.member,
+        members = %voted.members(),
+        "voted for the rollout"
+    );
+}
 
 /// Why nothing is logged.
 #[derive(Debug, thiserror::Error)]

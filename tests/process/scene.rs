@@ -9,7 +9,7 @@ use sandbox::cloudfront::Distribution;
 use sandbox::kubernetes::{Kind, Timings};
 use sandbox::world::World;
 use serde_json::{Value, json};
-use support::process::{Process, comes_true};
+use support::process::{Process, Written, comes_true};
 use tokio::task::JoinHandle;
 
 pub const NAMESPACE: &str = "shop";
@@ -44,6 +44,8 @@ pub struct Scene {
     pub world: World,
     pub environment: BTreeMap<String, String>,
     process: Option<Process>,
+    /// What each process here has written, oldest first.
+    written: Vec<Written>,
     controllers: JoinHandle<()>,
 }
 
@@ -84,7 +86,7 @@ impl Scene {
         let controllers = run_controllers(&world);
         let mut environment: BTreeMap<String, String> = world.environment().into_iter().collect();
         environment.extend(QUICK.map(|(name, value)| (name.to_owned(), value.to_owned())));
-        Self { world, environment, process: None, controllers }
+        Self { world, environment, process: None, written: Vec::new(), controllers }
     }
 
     /// Changes a variable of the environment the next program is started with.
@@ -100,7 +102,12 @@ impl Scene {
 
     /// Starts the program with these arguments, and does not wait for anything.
     pub fn launch(&mut self, arguments: &[&str]) {
-        self.process = Some(Process::start(arguments, self.environment.clone()));
+        self.follow(Process::start(arguments, self.environment.clone()));
+    }
+
+    fn follow(&mut self, process: Process) {
+        self.written.push(process.written());
+        self.process = Some(process);
     }
 
     /// The same with another release of the program, which is not told of these settings, because it refuses what it does not
@@ -108,7 +115,7 @@ impl Scene {
     pub fn launch_release(&mut self, program: &str, unknown: &[String]) {
         let known = |(name, _): &(String, String)| !unknown.contains(name);
         let environment: BTreeMap<String, String> = self.environment.clone().into_iter().filter(known).collect();
-        self.process = Some(Process::start_program(program, &["run"], environment));
+        self.follow(Process::start_program(program, &["run"], environment));
     }
 
     /// Starts the program and waits until it has seen the cluster and recorded [`NAME`].
@@ -302,9 +309,30 @@ impl Scene {
     }
 }
 
+/// What the logs of these members, of all their lives, say against the promises (`docs/audit.md`). The audit knows nothing of the program,
+/// and nothing of what a test did.
+pub fn broken(members: &[&Scene]) -> Vec<String> {
+    let mut logs = audit::Logs::default();
+    for member in members {
+        let at = logs.begin(&member.world.name);
+        for written in &member.written {
+            written.lock().expect("no panic").iter().for_each(|line| logs.take(at, line));
+        }
+    }
+    let report = audit::judge(&logs, &[], &audit::Invalidations::default());
+    let broken = report.promises.into_iter().filter(|judgement| judgement.verdict == audit::Verdict::Broken);
+    broken.map(|judgement| format!("{}: {:#?}", judgement.promise.words(), judgement.evidence)).collect()
+}
+
 impl Drop for Scene {
     fn drop(&mut self) {
         self.controllers.abort();
+        // Its log is whole only then.
+        drop(self.process.take());
+        if !std::thread::panicking() {
+            let broken = broken(&[&*self]);
+            assert!(broken.is_empty(), "by its log alone: {broken:#?}");
+        }
     }
 }
 

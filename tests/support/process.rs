@@ -21,9 +21,12 @@ pub const LOOK_EVERY: Duration = Duration::from_millis(10);
 /// How much of a log a failed wait shows.
 const TAIL_LINES: usize = 40;
 
+/// The lines that a process has written to standard error; there also when it has ended.
+pub type Written = Arc<Mutex<Vec<String>>>;
+
 pub struct Process {
     child: Child,
-    log: Arc<Mutex<Vec<String>>>,
+    log: Written,
     /// Reads the log; ends with the process, for nobody else holds the other end of the pipe.
     reader: Option<JoinHandle<()>>,
 }
@@ -55,6 +58,11 @@ impl Process {
         let read = move || lines.map_while(Result::ok).for_each(|line| written.lock().expect("no panic").push(line));
         let reader = Some(std::thread::spawn(read));
         Self { child, log, reader }
+    }
+
+    /// Where its lines go.
+    pub fn written(&self) -> Written {
+        Arc::clone(&self.log)
     }
 
     /// Everything it has written to standard error so far.
@@ -144,6 +152,7 @@ impl Process {
         // One that has ended already cannot be killed, and need not be.
         let _ = self.child.kill();
         let _ = self.child.wait();
+        let _ = self.reader.take().map(JoinHandle::join);
     }
 }
 

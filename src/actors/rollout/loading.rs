@@ -102,6 +102,8 @@ impl RolloutActor {
             machine.remembering(self.start.known.take().as_deref(), self.start.spent).bereft(self.start.forgotten);
         self.shell = Some(Shell::new(Attended::new(machine), &self.env));
         self.count();
+        // A life that ended between the write and its line has not said so.
+        self.log_votes_beside(&[]);
         if let Some(TrafficMoved(moved, leads)) = &self.moved {
             self.feed(Event::Moved(moved.clone(), leads.clone()), ctx);
         }

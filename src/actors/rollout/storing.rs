@@ -6,7 +6,8 @@ use super::RolloutActor;
 use crate::actors::message::{End, Forget};
 use crate::actors::shell::Drives;
 use crate::actors::{Env, LOAD};
-use kernel::id::{Seq, WorkloadId};
+use crate::telemetry::log_vote;
+use kernel::id::{Seq, Vector, WorkloadId};
 use kernel::refusal::Cause;
 use purge::ports::{Ledger, StoreError};
 use purge::records::record::Record;
@@ -114,16 +115,24 @@ impl RolloutActor {
         }));
     }
 
-    /// Takes in how a write ended. Where traces are exported, the stages that ended with it are spans now.
+    /// Takes in how a write ended. The votes in it are logged; where traces are exported, the stages that ended with it are spans now.
     fn feed_and_trace(&mut self, event: Event, ctx: &mut Context<Self>) {
         let is_traced = self.env.metrics.traces.is_on() && matches!(event, Event::Stored);
         let durable = || self.shell.as_ref()?.machine().durable().cloned();
         let before = if is_traced { durable() } else { None };
+        let voted_for = self.shell.as_ref().map(|shell| shell.machine().vectors_voted_for());
         self.feed(event, ctx);
+        self.log_votes_beside(&voted_for.unwrap_or_default());
         if let (Some(before), Some(shell)) = (before, &self.shell) {
             let spans = shell.machine().spans_since(&before, self.env.ports.clock.now());
             self.env.metrics.traces.note(spans);
         }
+    }
+
+    /// Logs what is voted for in the ledger, these apart.
+    pub(super) fn log_votes_beside(&self, known: &[Vector]) {
+        let voted = self.shell.as_ref().map(|shell| shell.machine().votes_beside(known));
+        voted.into_iter().flatten().for_each(|voted| log_vote(&self.start.workload, &voted));
     }
 
     /// Lets the metrics know how the workload stands.

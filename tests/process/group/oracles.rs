@@ -1,4 +1,4 @@
-//! What must be true of every run, whatever was done to it: the oracles O1 to O7 of the table of faults, as functions over
+//! What must be true of every run, whatever was done to it: the oracles O1 to O8 of the table of faults, as functions over
 //! what CloudFront and the receiver have on record, the members' ledgers, and their logs.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,7 +9,7 @@ use serde_json::Value;
 use support::process::Process;
 
 use crate::group::field::{Field, PASSWORD, is_over};
-use crate::scene::NAME;
+use crate::scene::{NAME, Scene, broken};
 
 /// How long nothing may happen at the end before it counts as silence (O3). Longer than the members' first retries.
 const SILENCE: Duration = Duration::from_millis(400);
@@ -74,6 +74,7 @@ pub async fn judge(field: &Field, want: Want) {
     wrong.extend(delivered_alike(field, want));
     wrong.extend(nothing_kept(field));
     wrong.extend(no_secret(field).await);
+    wrong.extend(by_the_logs(field));
     if !wrong.is_empty() {
         panic!("{wrong:#?}\n{}", field.tell().await);
     }
@@ -229,6 +230,12 @@ async fn no_secret(field: &Field) -> Vec<String> {
         }
     }
     wrong
+}
+
+/// O8: the logs of all members, of all lives, show no broken promise.
+fn by_the_logs(field: &Field) -> Vec<String> {
+    let members: Vec<&Scene> = field.members.iter().collect();
+    broken(&members).into_iter().map(|words| format!("O8: {words}")).collect()
 }
 
 /// Whether the group is where it was: nothing in flight anywhere, as far as the ledgers say.

@@ -49,6 +49,7 @@ mod site;
 mod tell;
 mod traced;
 mod vote;
+mod voted;
 mod waits;
 mod withdrawn;
 mod words;
@@ -91,6 +92,7 @@ pub use news::{Attention, Preview, as_it_runs, attention, baseline, faults, news
 pub use promises::may_follow;
 pub use sight::Arrival;
 pub use site::FoundSite;
+pub use voted::Voted;
 pub use waits::{Attended, Unloaded, Wait};
 pub use words::{MemberSummary, Past, PurgeSummary, Stage, Summary, closed};
 

@@ -1,0 +1,55 @@
+//! What this member has voted for, said for a witness: who reads the logs of all members can tell what each knew before a purge.
+
+use std::fmt;
+
+use crate::records::record::Vote;
+use crate::rollouts::rollout::Rollout;
+use kernel::id::{Member, Seq, Vector};
+
+/// A vote that is in the ledger.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Voted {
+    /// The rollout's id in the group.
+    pub rollout: String,
+    pub member: Member,
+    /// The rollout's number in this cluster.
+    pub seq: Seq,
+    vector: Vector,
+}
+
+impl Voted {
+    /// Each member with the number of its rollout, as `eu-1=7,us-1=9`; a member's name has neither `=` nor `,`.
+    pub fn members(&self) -> impl fmt::Display + '_ {
+        fmt::from_fn(|f| {
+            for (place, (member, component)) in self.vector.0.iter().enumerate() {
+                let comma = if place == 0 { "" } else { "," };
+                write!(f, "{comma}{member}={}", component.seq.0)?;
+            }
+            Ok(())
+        })
+    }
+}
+
+impl Rollout {
+    /// The open votes of the durable record.
+    fn open_votes(&self) -> impl Iterator<Item = &Vote> {
+        self.record.durable.iter().flat_map(|record| &record.votes).filter(|vote| vote.closed.is_none())
+    }
+
+    /// Whom the open votes are for.
+    pub fn vectors_voted_for(&self) -> Vec<Vector> {
+        self.open_votes().map(|vote| vote.vector.clone()).collect()
+    }
+
+    /// The open votes that are for none of these.
+    pub fn votes_beside(&self, known: &[Vector]) -> Vec<Voted> {
+        let votes = self.open_votes().filter(|vote| !known.contains(&vote.vector));
+        let voted = |vote: &Vote| Voted {
+            rollout: self.rollout_under(vote.name.as_ref(), &vote.vector),
+            member: self.identity.member.clone(),
+            seq: vote.seq,
+            vector: vote.vector.clone(),
+        };
+        votes.map(voted).collect()
+    }
+}
