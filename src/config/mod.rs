@@ -47,7 +47,7 @@ use std::time::Duration;
 pub use address::{RedisAddress, Refused, WebUrl};
 pub use env::{key_of, name_of};
 pub use filter::cap;
-pub use hook::{Hook, HookFormat, HookMethod, WorkloadPattern, key as webhook_key};
+pub use hook::{BodyTemplate, BodyValue, Hook, HookFormat, HookMethod, WorkloadPattern, key as webhook_key};
 pub use in_force::InForce;
 pub use looks::Proof;
 pub use mask::Secret;

@@ -7,14 +7,17 @@
 //!
 //! URLs, headers and parameters may all hold credentials, so no problem ever quotes one of them.
 
+mod format;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::ops::RangeInclusive;
 use std::path::Path;
 use std::time::Duration;
 
+use self::format::Beside;
 use super::address::{Refused, WebUrl};
-use super::hook::{Hook, HookFormat, WorkloadPattern, event, format, header, is_object_name, key, method, pattern};
+use super::hook::{Hook, WorkloadPattern, event, header, is_object_name, key, method, pattern};
 use super::json::{self, Json, Member, Node, pointer};
 use super::layers::Lines;
 use super::mask::Secret;
@@ -41,7 +44,7 @@ const HOOKS_MAX: usize = 4_000;
 const KEYS_MAX: usize = 8;
 
 /// The members of a hook.
-const MEMBERS: [&str; 12] = [
+const MEMBERS: [&str; 14] = [
     "name",
     "url",
     "method",
@@ -50,6 +53,8 @@ const MEMBERS: [&str; 12] = [
     "events",
     "workloads",
     "format",
+    "body",
+    "bodyFile",
     "secret",
     "secretFile",
     "timeout",
@@ -157,7 +162,11 @@ impl HookReader<'_> {
             (Some(None), Some(name)) => self.named_workload(&members, name),
             (_, _) => None,
         };
-        let format = self.optional(members.get("format"), format);
+        let events =
+            events.map(|events| events.map_or_else(|| BTreeSet::from([Kind::PurgeCompleted]), BTreeSet::from_iter));
+        let beside =
+            Beside { method, headers: headers.as_ref(), parameters: parameters.as_ref(), events: events.clone() };
+        let format = self.format(&members, &beside);
         let secrets = self.secrets(&members);
         let timeout = self.optional(members.get("timeout"), |text| parse_duration(text, &TIMEOUT));
         let schedule = self.list(members.get("retry"), |text| parse_duration(text, &WAIT));
@@ -168,10 +177,10 @@ impl HookReader<'_> {
             method: method?,
             headers: headers?,
             parameters: parameters?,
-            events: events?.map_or_else(|| BTreeSet::from([Kind::PurgeCompleted]), BTreeSet::from_iter),
+            events: events?,
             is_old_form,
             workloads: workloads?,
-            format: format?.unwrap_or(HookFormat::Form),
+            format: format?,
             secrets: secrets?,
             timeout: timeout?.unwrap_or(self.defaults.timeout),
             schedule: schedule?.unwrap_or_else(|| self.defaults.schedule.clone()),

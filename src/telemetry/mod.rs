@@ -12,6 +12,7 @@ mod figures;
 mod labels;
 mod lines;
 mod metrics;
+mod named;
 pub mod otlp;
 mod process;
 mod promoting;
@@ -24,7 +25,7 @@ pub use exposition::Form;
 pub use lines::lines;
 pub use metrics::Metrics;
 pub use promoting::Share;
-pub use standing::InFlight;
+pub use standing::{AtRest, InFlight};
 
 use std::io::IsTerminal;
 

@@ -10,6 +10,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
 use super::labels::Label;
+use super::named::{Named, Names};
 use super::promoting::Share;
 use kernel::id::WorkloadId;
 use purge::records::late::{Late, late};
@@ -21,6 +22,7 @@ use purge::rollouts::unwell::{self, Reason, Unwell};
 pub struct Standing {
     leader: Gauge<i64, AtomicI64>,
     blind: Gauge<i64, AtomicI64>,
+    unlisted: Gauge<i64, AtomicI64>,
     relists: Counter,
     set_backs: Counter,
     workloads: Gauge<i64, AtomicI64>,
@@ -28,6 +30,7 @@ pub struct Standing {
     quarantined: Gauge<i64, AtomicI64>,
     unwell: Family<Label, Gauge>,
     late: Family<Label, Gauge>,
+    named: Named,
     deliveries: Gauge<i64, AtomicI64>,
     given_up: Gauge<i64, AtomicI64>,
 }
@@ -38,6 +41,9 @@ impl Standing {
         let Self { quarantined, unwell, late, deliveries, given_up, .. } = self;
         registry.register("leader", "1 while this replica works: it leads, and its ledger is open", leader.clone());
         registry.register("watch_blind", "1 while changes of workloads are not noticed", blind.clone());
+        let words = "1 while the newest listing of distributions has failed";
+        registry.register("distributions_unlisted", words, self.unlisted.clone());
+        registry.register_collector(Box::new(self.named.clone()));
         registry.register("relists", "Times the cluster was listed afresh", relists.clone());
         registry.register("set_backs", "Times the cluster went back, as after a restore", set_backs.clone());
         registry.register("workloads", "Workloads with a record", workloads.clone());
@@ -67,6 +73,11 @@ impl Standing {
         self.blind.set(i64::from(blind));
     }
 
+    /// Whether the newest listing of distributions has failed.
+    pub fn unlisted(&self, unlisted: bool) {
+        self.unlisted.set(i64::from(unlisted));
+    }
+
     /// The cluster was listed afresh.
     pub fn relist(&self) {
         self.relists.inc();
@@ -85,13 +96,14 @@ impl Standing {
     }
 
     /// What the workloads at rest add to those whose newest rollout did not end well.
-    pub fn unwell(&self) -> Share {
-        Share::of(&self.unwell, "reason")
+    pub fn unwell(&self) -> AtRest {
+        AtRest { share: Share::of(&self.unwell, "reason"), names: self.named.names() }
     }
 
     /// What one workload in flight adds.
     pub fn in_flight(&self) -> InFlight {
-        InFlight { unwell: None, shares: (self.unwell(), Share::of(&self.late, "reason")) }
+        let shares = (Share::of(&self.unwell, "reason"), Share::of(&self.late, "reason"));
+        InFlight { unwell: None, shares, names: self.named.names() }
     }
 
     /// How many deliveries are on their way, and how many were given up.
@@ -103,8 +115,23 @@ impl Standing {
     /// Those that are counted by shares end with the actors that have them.
     fn rest(&self) {
         self.blind(false);
+        self.unlisted(false);
         self.workloads(0, 0, 0);
         self.deliveries(0, 0);
+    }
+}
+
+/// The workloads at rest whose newest rollout did not end well. Dropping it takes them out of the metrics.
+pub struct AtRest {
+    share: Share,
+    names: Names,
+}
+
+impl AtRest {
+    /// It is these now, each for its reason.
+    pub fn set(&mut self, unwell: impl Iterator<Item = (WorkloadId, Reason)> + Clone) {
+        self.share.set(unwell.clone().map(|(_, reason)| reason.name()));
+        self.names.set(unwell.map(|(workload, reason)| (workload, reason.name())));
     }
 }
 
@@ -112,6 +139,7 @@ impl Standing {
 pub struct InFlight {
     unwell: Option<Unwell>,
     shares: (Share, Share),
+    names: Names,
 }
 
 impl InFlight {
@@ -120,7 +148,10 @@ impl InFlight {
         self.unwell = unwell::unwell(workload, record).or(self.unwell.take().filter(|_| record.is_open()));
         let (unwell, waits) = &mut self.shares;
         unwell.set(self.unwell.iter().map(|unwell| unwell.reason.name()));
-        waits.set(late(record).map(Late::name).into_iter());
+        let late = late(record).map(Late::name);
+        waits.set(late.into_iter());
+        let reasons = self.unwell.iter().map(|unwell| unwell.reason.name()).chain(late);
+        self.names.set(reasons.map(|reason| (workload.clone(), reason)));
     }
 
     /// How it stands, in words; `None` where it is well.
@@ -156,9 +187,20 @@ mod tests {
         assert_eq!(seen(&failed), (1, 0));
         assert_eq!(seen(&rolling), (1, 0), "the next one has not ended");
         assert_eq!(seen(&stalled), (1, 1), "it waits for others");
+        let text = |metrics: &Standing| {
+            let mut registry = Registry::default();
+            metrics.register(&mut registry);
+            let mut text = String::new();
+            prometheus_client::encoding::text::encode(&mut text, &registry).expect("text");
+            text.lines().filter(|line| line.starts_with("workload_trouble{")).map(str::to_owned).collect::<Vec<_>>()
+        };
+        let named =
+            ["failed", "group"].map(|why| format!("workload_trouble{{workload=\"shop/web\",reason=\"{why}\"}} 1"));
+        assert_eq!(text(&standing), named);
         assert_eq!(seen(&Record::first(Seq(5))), (0, 0), "it is at rest");
         assert_eq!(seen(&failed), (1, 0));
         drop(counted);
         assert_eq!((unwell(), waits()), (0, 0));
+        assert!(text(&standing).is_empty());
     }
 }

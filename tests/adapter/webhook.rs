@@ -1,6 +1,8 @@
 //! Webhooks on the wire: the old contract byte for byte, signatures as a receiver verifies them, and every way a receiver
 //! can misbehave.
 
+mod formats;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::IpAddr;

@@ -85,6 +85,25 @@ fn the_alerts_and_the_dashboard_are_those_of_monitoring() {
 }
 
 #[test]
+fn each_alert_leads_to_its_runbook_where_its_address_is_known() {
+    for address in ["https://git.example.com/runbooks", "https://git.example.com/runbooks/"] {
+        let values = json!({"metrics": {"rules": {"enabled": true, "runbooks": address}}});
+        let rendered = helm(("allclear", "allclear"), &values).unwrap();
+        let object = rendered.iter().find(|object| object["kind"] == "PrometheusRule").expect("rules");
+        let rules = object["spec"]["groups"][0]["rules"].as_array().expect("a list");
+        assert!(rules.len() > 5);
+        for rule in rules {
+            let name = rule["alert"].as_str().expect("a name");
+            let leads = rule["annotations"]["runbook_url"].as_str().expect("an address");
+            let page = leads.strip_prefix("https://git.example.com/runbooks/").and_then(|page| page.split_once('.'));
+            assert_eq!(page, Some((name, "md")), "{leads}");
+            assert_eq!(rule["annotations"]["runbook"], Value::Null);
+        }
+    }
+    assert!(helm(("allclear", "allclear"), &json!({"metrics": {"rules": {"runbooks": "docs"}}})).is_err());
+}
+
+#[test]
 fn the_chart_has_the_version_of_the_program_and_passes_its_linter() {
     let chart = &documents(&text("deploy/chart/allclear/Chart.yaml"))[0];
     assert_eq!(chart["version"], json!(env!("CARGO_PKG_VERSION")));

@@ -82,8 +82,14 @@ async fn workloads_whose_rollout_did_not_end_well_are_counted_by_reason() {
     shows(&scene, "allclear_workloads_unwell{reason=\"impossible\"}", "1").await;
     shows(&scene, "allclear_workloads_unwell{reason=\"failed\"}", "1").await;
     assert_eq!(unwell(&scene).await, ["sick failed", "web impossible"], "the page says what the metric says");
+    let named = |name: &str, reason: &str| {
+        format!("allclear_workload_trouble{{workload=\"{NAMESPACE}/{name}\",reason=\"{reason}\"}}")
+    };
+    shows(&scene, &named("sick", "failed"), "1").await;
+    shows(&scene, &named(NAME, "impossible"), "1").await;
     scene.set_image("sick", &image("1.0"));
     shows(&scene, "allclear_workloads_unwell{reason=\"failed\"}", "0").await;
+    assert_eq!(series(scene.process()).await.get(&named("sick", "failed")), None, "it ends with its count");
 }
 
 /// AllclearRolloutFailed, which is about workloads that serve a host (decision 65).
@@ -100,6 +106,20 @@ async fn a_worker_without_a_site_that_fails_is_told_and_not_counted() {
     assert_eq!(series(scene.process()).await["allclear_workloads_unwell{reason=\"failed\"}"], "0");
     assert!(unwell(&scene).await.is_empty());
     assert!(!scene.note("worker", "RolloutFailed").is_empty());
+}
+
+/// AllclearCannotPurge: nothing has been rolled out yet.
+#[tokio::test]
+async fn distributions_that_cannot_be_listed_are_shown_before_there_is_anything_to_purge() {
+    let mut scene = Scene::new().await;
+    let denied = CloudFrontStandIn::error(403, "AccessDenied", "User is not authorized to perform this action");
+    let denial = Fault::once(When::Before, Action::Answer(denied)).matching(|request| request.method == "GET");
+    scene.world.cdn.inject(denial.times(u32::MAX));
+    scene.launch(&["run"]);
+    shows(&scene, "allclear_distributions_unlisted", "1").await;
+    assert_eq!(series(scene.process()).await["allclear_notices_total{kind=\"purge.failed\"}"], "0");
+    scene.world.cdn.clear_faults();
+    shows(&scene, "allclear_distributions_unlisted", "0").await;
 }
 
 /// AllclearPurgeOwed, for what is tried again: a purge that was not made in time, and is when CloudFront takes it.
@@ -271,6 +291,8 @@ async fn a_rollout_that_ends_well_is_measured_and_disturbs_no_alert() {
     assert!(memory > 1e6 && (now - 600.0..now + 2.0).contains(&began), "{memory} {began} {now}");
     let quiet = [
         "allclear_watch_blind",
+        "allclear_distributions_unlisted",
+        "allclear_workload_trouble",
         "allclear_workloads_unwell",
         "allclear_workloads_late",
         "allclear_group_held",

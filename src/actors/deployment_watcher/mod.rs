@@ -22,7 +22,7 @@ use crate::actors::rollout::RolloutActor;
 use crate::actors::shell::{Drives, Shell};
 use crate::actors::traffic_watcher::TrafficWatcher;
 use crate::actors::{Env, MAILBOX_MAX};
-use crate::telemetry::Share;
+use crate::telemetry::AtRest;
 use kernel::id::{Origin, WorkloadId};
 use kernel::watches::lives::Lives;
 use kernel::watches::watch::{Effect, Event, Troubles, Watch};
@@ -50,7 +50,7 @@ pub struct DeploymentWatcher {
     /// Owners who want refused purges to be tried now, by the times that they gave.
     retries: Requests<WorkloadId, String>,
     recent: Vec<Summary>,
-    unwell: Share,
+    unwell: AtRest,
     /// `None` where traffic is not followed.
     traffic: Option<Addr<TrafficWatcher>>,
 }

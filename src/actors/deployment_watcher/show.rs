@@ -98,8 +98,9 @@ impl DeploymentWatcher {
     }
 
     pub(super) fn count_unwell(&mut self) {
-        let names: Vec<&'static str> = self.unwell().map(|(.., reason)| reason.name()).collect();
-        self.unwell.set(names.into_iter());
+        let unwell: Vec<(WorkloadId, unwell::Reason)> =
+            self.unwell().map(|(id, _, reason)| (id.clone(), reason)).collect();
+        self.unwell.set(unwell.into_iter());
     }
 
     pub(super) fn count(&self) {

@@ -35,6 +35,7 @@ impl Invalidator {
         let env = self.env.clone();
         let cdn = env.ports.cdn.clone();
         Drives::<Catalog>::ask(self, ctx, async move { cdn.distributions().await }, move |listed| {
+            env.metrics.standing.unlisted(listed.is_err());
             let said = env.heard_of_cdn(Cause::ListDistributions, "", listed.as_ref().err());
             match listed {
                 Ok(listing) => catalog::Event::Listed(listing),

@@ -1,7 +1,6 @@
-//! What receivers read.
+//! The event as a document, which is what most receivers read, and what other formats are made from.
 //!
-//! Two forms: the old one, which is the hook's parameters and nothing else, and a JSON document in the shape Standard
-//! Webhooks recommends (`type`, `timestamp`, `data`):
+//! It has the shape that Standard Webhooks recommends (`type`, `timestamp`, `data`); `docs/webhooks.schema.json` is its schema:
 //!
 //! ```json
 //! {"type": "purge.completed", "timestamp": "2026-11-20T10:00:00Z",
@@ -27,13 +26,15 @@
 //!  "message": "…"}
 //! ```
 //!
-//! Members are added in later versions, never renamed or removed. `parameters` is there if the hook has any, and
+//! And the old form, which is the parameters of a hook and nothing else. Members are added in later versions, never renamed or removed. `parameters` is there if the hook has any, and
 //! `data.truncated` if lists were cut to keep the notice or the document within its bound.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use url::form_urlencoded;
 
 use crate::config::Secret;
@@ -124,13 +125,27 @@ struct Run<'a> {
 /// # Errors
 /// None are known; the type of `serde_json` promises none.
 pub fn json(notice: &Notice) -> Result<String, serde_json::Error> {
+    within(notice, BODY_BYTES_MAX)
+}
+
+/// The same, of so many bytes; not less than half of [`BODY_BYTES_MAX`].
+///
+/// # Errors
+/// As [`json`].
+pub fn within(notice: &Notice, bytes_max: usize) -> Result<String, serde_json::Error> {
     for items in ITEMS_MAX {
         let text = document(notice, items, usize::MAX)?;
-        if text.len() <= BODY_BYTES_MAX {
+        if text.len() <= bytes_max {
             return Ok(text);
         }
     }
     document(notice, 0, TEXT_CHARS_MAX)
+}
+
+/// A time as every format has it.
+pub fn time(at_ms: i64) -> String {
+    // Out of range only beyond the year 9999.
+    Timestamp::from_millisecond(at_ms).unwrap_or(Timestamp::MAX).to_string()
 }
 
 fn document(notice: &Notice, items: usize, chars: usize) -> Result<String, serde_json::Error> {
@@ -138,8 +153,7 @@ fn document(notice: &Notice, items: usize, chars: usize) -> Result<String, serde
     let (change, message) = (visible(&notice.change), visible(&notice.message));
     let document = Document {
         r#type: notice.kind.name(),
-        // Out of range only beyond the year 9999.
-        timestamp: Timestamp::from_millisecond(notice.at_ms).unwrap_or(Timestamp::MAX).to_string(),
+        timestamp: time(notice.at_ms),
         data: match &notice.about {
             About::Workload(WorkloadId { kind, namespace, name }, mentions) => {
                 let hosts = mentions.hosts.get(..items).unwrap_or(&mentions.hosts);
@@ -181,6 +195,22 @@ fn document(notice: &Notice, items: usize, chars: usize) -> Result<String, serde
         },
     };
     serde_json::to_string(&document)
+}
+
+/// A document, as far as other formats take it apart.
+#[derive(Deserialize)]
+pub struct Parts<'a> {
+    #[serde(borrow)]
+    pub r#type: Cow<'a, str>,
+    #[serde(borrow)]
+    pub timestamp: Cow<'a, str>,
+    #[serde(borrow)]
+    pub data: &'a RawValue,
+}
+
+/// The parts of a document; `None` of what was stored for a hook that had another format then.
+pub fn parts(document: &str) -> Option<Parts<'_>> {
+    serde_json::from_str(document).ok()
 }
 
 /// A document with the hook's parameters as its last member. They may hold credentials, so they are added when it is

@@ -4,7 +4,13 @@
 //! `notices::delivery`; what may be connected to is `adapters::http`'s part.
 
 mod body;
+mod cdevents;
+mod chat;
+mod cloud;
+mod fill;
 mod flux;
+mod format;
+mod marked;
 mod rehearsal;
 pub(super) mod sign;
 
@@ -14,20 +20,16 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use http::header::CONTENT_TYPE;
-use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use http::{HeaderMap, HeaderName, Method};
 
 use crate::adapters::http::{Answer, Client, Error, Request, header_value, retry_after};
-use crate::config::{Hook, HookFormat, HookMethod, Secret};
+use crate::config::{Hook, HookMethod};
 use kernel::id::Subject;
 use notices::delivery::{Content, Delivery, Reply};
 use notices::notice::{Kind, Notice};
 use purge::ports::{Clock, Notifier, Receiver};
 
-pub use rehearsal::{Heard, Rehearsal, TEST_HEADER, TEST_TYPE, Unmarked};
-
-const FORM: HeaderValue = HeaderValue::from_static("application/x-www-form-urlencoded");
-const JSON: HeaderValue = HeaderValue::from_static("application/json");
+pub use rehearsal::{Heard, Rehearsal, TEST_HEADER, Unmarked};
 
 /// Every configured hook, and the client to call them with.
 pub struct Webhooks {
@@ -66,8 +68,8 @@ impl Webhooks {
         self.hooks.iter().map(|(name, hook)| (name.clone(), hook.schedule.clone())).collect()
     }
 
-    /// One request to a hook: by what `id` a receiver knows it, and what it says.
-    fn request(&self, hook: &Hook, id: &str, said: &Content) -> Result<Request, Error> {
+    /// One request to a hook: by what `id` a receiver knows it, whom it is about, and what it says.
+    fn request(&self, hook: &Hook, id: &str, subject: &str, said: &Content) -> Result<Request, Error> {
         let mut url = hook.url.expose().clone();
         let mut headers = HeaderMap::new();
         let body = match hook.method {
@@ -79,14 +81,9 @@ impl Webhooks {
                 String::new()
             }
             HookMethod::Post | HookMethod::Put | HookMethod::Patch | HookMethod::Delete => {
-                let (text, content_type) = content(said, &hook.parameters)?;
-                headers.insert(CONTENT_TYPE, content_type);
-                text
+                format::travelling(hook, id, subject, said, &mut headers)?
             }
         };
-        if hook.format == HookFormat::Flux {
-            headers.insert(HeaderName::from_static(flux::COMPONENT), HeaderValue::from_static(flux::REPORTER));
-        }
         for (name, value) in &hook.headers {
             headers.insert(header_name(name)?, header_value(value.expose())?);
         }
@@ -105,17 +102,7 @@ impl Notifier for Webhooks {
     fn deliveries(&self, notice: &Notice) -> Vec<Delivery> {
         let subscribed = self.hooks.iter().filter(|(_, hook)| subscribes(hook, notice));
         subscribed
-            .filter_map(|(name, hook)| {
-                let content = match (hook.format, hook.method) {
-                    (HookFormat::Form, _) | (HookFormat::Json | HookFormat::Flux, HookMethod::Get) => {
-                        Content::Parameters
-                    }
-                    // Making a document of these texts, numbers and lists does not fail.
-                    (HookFormat::Json, _) => Content::Json(body::json(notice).ok()?),
-                    (HookFormat::Flux, _) => Content::Json(flux::event(notice).ok()?),
-                };
-                Some(Delivery::new(notice, name, content))
-            })
+            .filter_map(|(name, hook)| Some(Delivery::new(notice, name, format::of_notice(hook, notice)?)))
             .collect()
     }
 
@@ -123,10 +110,11 @@ impl Notifier for Webhooks {
         let Some((_, hook)) = self.hooks.iter().find(|(name, _)| *name == delivery.hook) else {
             return Reply::UnknownHook;
         };
-        let sent = match self.request(hook, delivery.notice.0.as_str(), &delivery.content) {
-            Ok(request) => self.client.send(request).await,
-            Err(error) => Err(error),
-        };
+        let sent =
+            match self.request(hook, delivery.notice.0.as_str(), &delivery.subject.to_string(), &delivery.content) {
+                Ok(request) => self.client.send(request).await,
+                Err(error) => Err(error),
+            };
         match sent {
             Ok(answer) => reply(&answer, self.clock.wall_ms()),
             Err(Error::Failed(reason)) => Reply::Failed { reason },
@@ -153,16 +141,6 @@ fn subscribes(hook: &Hook, notice: &Notice) -> bool {
 
 fn is_about(hook: &Hook, subject: &Subject, kind: Kind) -> bool {
     hook.events.contains(&kind) && hook.workloads.iter().any(|pattern| pattern.matches(subject))
-}
-
-fn content(said: &Content, parameters: &BTreeMap<String, Secret<String>>) -> Result<(String, HeaderValue), Error> {
-    match said {
-        Content::Parameters => Ok((body::form(parameters), FORM)),
-        Content::Json(document) => match body::with_parameters(document, parameters) {
-            Ok(document) => Ok((document, JSON)),
-            Err(error) => Err(Error::Unusable(format!("the body cannot be made: {error}"))),
-        },
-    }
 }
 
 fn reply(answer: &Answer, wall_ms: i64) -> Reply {

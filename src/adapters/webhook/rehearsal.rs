@@ -1,24 +1,22 @@
 //! A test event for one hook: marked as one, and otherwise sent as every notice is, by the same guard, signature and limits.
 //!
-//! The mark: `type` is [`TEST_TYPE`], which no hook can subscribe to, and there is a member `"test": true`; a Flux event has the reason
-//! `WebhookTest` and the label `allclear.dev/test`. Every test has the header [`TEST_HEADER`]. What a hook of the form `form` or a GET
-//! gets has no room for a mark in it ([`Unmarked`]), and often starts something by being called at all.
+//! What marks it is in `marked`. Every test has the header [`TEST_HEADER`], too. What a hook of the form `form` or a GET gets has no room
+//! for a mark in it ([`Unmarked`]), and often starts something by being called at all.
 
 use std::collections::BTreeSet;
 
 use http::{HeaderName, HeaderValue};
-use jiff::Timestamp;
 use serde_json::json;
 
-use super::{Webhooks, flux, reply};
+use super::{Webhooks, format, reply};
 use crate::adapters::http::Error;
 use crate::config::{Hook, HookFormat, HookMethod};
 use kernel::machine::millis;
 use kernel::mask::{MASK, shown};
 use notices::delivery::{Content, Reply};
 
-/// What a test calls itself in place of the event.
-pub const TEST_TYPE: &str = "webhook.test";
+/// Whom it is about, where that has to be said.
+const TEST_SUBJECT: &str = "test";
 
 /// The header of every test.
 pub const TEST_HEADER: &str = "allclear-test";
@@ -29,9 +27,6 @@ const ANSWER_CHARS_MAX: usize = 120;
 /// Shortest text of the configuration that is hidden where an answer repeats it; shorter ones are in every answer.
 const SECRET_CHARS_MIN: usize = 4;
 
-/// What says to people, and to programs that show messages, that nothing happened.
-const MESSAGE: &str = "a test by allclear webhook test: nothing was changed and nothing was purged";
-
 /// The receiver cannot tell a test from what it usually gets, but by a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unmarked {
@@ -39,6 +34,8 @@ pub enum Unmarked {
     Form,
     /// It is called by GET, which has no body.
     Get,
+    /// Its body names nothing that a test has other than an event.
+    Template,
 }
 
 /// A test that was sent, or tried.
@@ -46,7 +43,7 @@ pub enum Unmarked {
 pub struct Rehearsal {
     /// Its id, the `webhook-id`.
     pub id: String,
-    /// The body without the parameters of the hook; `None` where those are all.
+    /// The body without the parameters of the hook; `None` where those are all. Of a body of its own, only that it is one.
     pub body: Option<String>,
     /// How many signatures it has.
     pub signatures: usize,
@@ -67,12 +64,18 @@ pub struct Heard {
 
 impl Webhooks {
     /// Why a test of this hook cannot be distinguished from a notice, if so.
-    pub const fn unmarked(hook: &Hook) -> Option<Unmarked> {
-        match (hook.format, hook.method) {
+    pub fn unmarked(hook: &Hook) -> Option<Unmarked> {
+        match (&hook.format, hook.method) {
             (HookFormat::Form, _) => Some(Unmarked::Form),
-            (HookFormat::Json | HookFormat::Flux, HookMethod::Get) => Some(Unmarked::Get),
+            (_, HookMethod::Get) => Some(Unmarked::Get),
+            (HookFormat::Template(template), _) => (!template.tells_a_test()).then_some(Unmarked::Template),
             (
-                HookFormat::Json | HookFormat::Flux,
+                HookFormat::Json
+                | HookFormat::Flux
+                | HookFormat::CloudEvents
+                | HookFormat::CdEvents
+                | HookFormat::Slack
+                | HookFormat::Teams,
                 HookMethod::Post | HookMethod::Put | HookMethod::Patch | HookMethod::Delete,
             ) => None,
         }
@@ -81,13 +84,9 @@ impl Webhooks {
     pub async fn rehearse(&self, hook: &Hook) -> Rehearsal {
         let at_ms = self.clock.wall_ms();
         let id = format!("test_{at_ms}");
-        let content = match (Self::unmarked(hook), hook.format) {
-            (Some(Unmarked::Form | Unmarked::Get), _) | (None, HookFormat::Form) => Content::Parameters,
-            (None, HookFormat::Json) => Content::Json(document(at_ms)),
-            (None, HookFormat::Flux) => Content::Json(flux::test(&time(at_ms), MESSAGE)),
-        };
+        let content = format::of_test(hook, &id, at_ms);
         let begun = self.clock.now();
-        let sent = match self.request(hook, &id, &content) {
+        let sent = match self.request(hook, &id, TEST_SUBJECT, &content) {
             Ok(mut request) => {
                 request.headers.insert(HeaderName::from_static(TEST_HEADER), HeaderValue::from_static("true"));
                 self.client.send(request).await
@@ -104,9 +103,10 @@ impl Webhooks {
                 Heard { reply: Reply::Blocked { reason }, answer: String::new() }
             }
         };
-        let body = match content {
-            Content::Json(document) => Some(document),
-            Content::Parameters => None,
+        let body = match (content, &hook.format) {
+            (Content::Parameters, _) => None,
+            (Content::Json(_), HookFormat::Template(_)) => Some(format!("{MASK}, its own body")),
+            (Content::Json(document), _) => Some(document),
         };
         let took_ms = millis(self.clock.now().since(begun));
         Rehearsal { id, body, signatures: hook.secrets.len(), took_ms, heard }
@@ -122,16 +122,6 @@ impl Webhooks {
     }
 }
 
-fn time(at_ms: i64) -> String {
-    Timestamp::from_millisecond(at_ms).unwrap_or(Timestamp::MAX).to_string()
-}
-
-/// The document that Standard Webhooks recommends, without anything that a notice is about.
-fn document(at_ms: i64) -> String {
-    let (timestamp, message) = (json!(time(at_ms)), json!(MESSAGE));
-    format!(r#"{{"type":"{TEST_TYPE}","timestamp":{timestamp},"test":true,"data":{{"message":{message}}}}}"#)
-}
-
 /// What an answer must not show, the longest last.
 fn secrets(hook: &Hook) -> BTreeSet<(usize, String)> {
     let url = hook.url.expose();
@@ -140,7 +130,12 @@ fn secrets(hook: &Hook) -> BTreeSet<(usize, String)> {
     let query: Vec<String> = url.query_pairs().map(|(_, value)| value.into_owned()).collect();
     let values = hook.headers.values().chain(hook.parameters.values()).map(|value| value.expose().as_str());
     let words = hook.headers.values().flat_map(|value| value.expose().split_whitespace());
-    let plain = path.chain(user).chain(values).chain(words).chain(query.iter().map(String::as_str));
+    let own = match &hook.format {
+        HookFormat::Template(template) => template.written(),
+        _ => Vec::new(),
+    };
+    let plain = path.chain(user).chain(values).chain(words);
+    let plain = plain.chain(query.iter().chain(&own).map(String::as_str));
     let encoded = |text: &str| -> [String; 2] {
         let form = url::form_urlencoded::byte_serialize(text.as_bytes()).collect();
         let json = json!(text).to_string();

@@ -37,7 +37,7 @@ pub(crate) enum WebhookAction {
     Test {
         /// The receiver, by its name [default: each that can tell a test from an event]
         receiver: Option<String>,
-        /// Call receivers by GET or of the format form too: they get what they always get, and may start what they always start
+        /// Call receivers that cannot tell a test too, as by GET or of the format form: they get what they always get, and may start what they always start
         #[arg(long)]
         unmarked: bool,
         /// How to print it

@@ -87,6 +87,10 @@ const fn words(why: Unmarked) -> &'static str {
         Unmarked::Get => {
             "it is called by GET, so it would get nothing that says test, and may start what it always starts"
         }
+        Unmarked::Template => {
+            "its body names none of type, id, reason, message and event, so it would get nothing that says test, and may start what it always \
+             starts"
+        }
     }
 }
 

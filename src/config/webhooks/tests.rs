@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use expect_test::expect_file;
 use kernel::id::{Kind as Workload, PipelineId, Subject, WorkloadId};
 
-use super::super::hook::HookMethod;
+use super::super::hook::{HookFormat, HookMethod};
 use super::*;
 
 const FILE: &str = "/etc/allclear/hooks.json";
@@ -16,6 +16,7 @@ fn read_hooks(text: &str) -> (Option<Vec<Hook>>, Vec<String>) {
     let read_file = |path: &Path| match path.to_str() {
         Some("/etc/allclear/key") => Ok("raw key\n".to_owned()),
         Some("/etc/allclear/empty") => Ok("\n".to_owned()),
+        Some("/etc/allclear/body.json") => Ok(r#"{"a": ["{{ message }}", 1.50, true, null]}"#.to_owned()),
         _ => Err(io::ErrorKind::NotFound.into()),
     };
     let hooks = parse(text, Path::new(FILE), &defaults, &read_file, &mut findings);
@@ -124,4 +125,51 @@ fn a_hook_prints_nothing_secret() {
     let text = format!(r#"{{{OLD}, "headers": {{"a": "t0ken"}}, "parameters": {{"b": "t0ken"}}, "secret": "t0ken"}}"#);
     let printed = format!("{:?}", hook(&text));
     assert!(!printed.contains("t0ken") && !printed.contains("116, 48"), "{printed}");
+}
+
+#[test]
+fn a_body_may_be_a_text_or_json_or_in_a_file() {
+    let of = |rest: &str| hook(&format!(r#"{{{OLD}, "workloads": ["*"], {rest}}}"#)).format;
+    let value = |name: crate::config::BodyValue| serde_json::json!(name.name());
+    for rest in [
+        r#""body": "{\"a\": [\"{{ message }}\", 1.50, true, null]}""#,
+        r#""format": "template", "body": {"a": ["{{ message }}", 1.50, true, null]}"#,
+        r#""bodyFile": "body.json""#,
+    ] {
+        let HookFormat::Template(body) = of(rest) else { panic!("{rest}") };
+        let filled = body.fill(value).expect("short").replace(": ", ":").replace(", ", ",");
+        assert_eq!(filled, r#"{"a":["message",1.50,true,null]}"#, "{rest}");
+    }
+    let plain = of(r#""headers": {"Content-Type": "text/plain; charset=utf-8"}, "body": "{{ message }}!""#);
+    let HookFormat::Template(plain) = plain else { panic!("a body") };
+    assert_eq!(plain.fill(value).as_deref(), Some("message!"));
+    for name in ["form", "json", "flux", "cloudevents", "cdevents", "slack", "teams"] {
+        assert_eq!(of(&format!(r#""format": "{name}""#)).name(), name);
+    }
+}
+
+#[test]
+fn what_a_format_has_no_place_for_is_refused() {
+    for (rest, expected) in [
+        (r#""format": "template""#, "/webhooks/0/format: has no body; fix: add \"body\" or \"bodyFile\""),
+        (r#""format": "json", "body": "1""#, "/webhooks/0/body: is a body, and the format json makes its own"),
+        (r#""body": "1", "bodyFile": "body.json""#, "/webhooks/0/body: is given beside a bodyFile"),
+        (r#""body": 1"#, "/webhooks/0/body: is a number"),
+        (r#""bodyFile": {}"#, "/webhooks/0/bodyFile: is an object"),
+        (r#""bodyFile": "gone""#, "/webhooks/0/bodyFile: names a file that cannot be read"),
+        (r#""body": "t0ken {{ mesage }}""#, "/webhooks/0/body: names mesage, which is no value of an event"),
+        (r#""body": "t0ken""#, "/webhooks/0/body: is not JSON for purge.completed"),
+        (r#""body": "<a/>", "headers": {"content-type": "application/xml"}"#, "/webhooks/0/body: is a body of a type"),
+        (r#""format": "slack", "parameters": {"a": "b"}"#, "/webhooks/0/parameters: have no place in the format slack"),
+        (r#""format": "cdevents", "headers": {"CE-Id": "b"}"#, "/webhooks/0/headers: have one of those"),
+    ] {
+        let (hooks, problems) = read_hooks(&format!(r#"{{"webhooks": [{{{OLD}, {rest}}}]}}"#));
+        assert_eq!((hooks, problems.len()), (None, 1), "{rest}: {problems:?}");
+        assert!(problems[0].contains(expected) && !problems[0].contains("t0ken"), "{rest}: {}", problems[0]);
+    }
+    let get = OLD.replace("post", "get");
+    for rest in [r#""format": "cloudevents""#, r#""format": "teams""#, r#""body": "1""#] {
+        let (_, problems) = read_hooks(&format!(r#"{{"webhooks": [{{{get}, {rest}}}]}}"#));
+        assert!(problems.len() == 1 && problems[0].contains("/webhooks/0/method: has no body"), "{problems:?}");
+    }
 }

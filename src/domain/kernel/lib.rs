@@ -25,6 +25,7 @@ pub mod remark;
 pub mod replica;
 pub mod retry;
 pub mod shares;
+pub mod template;
 pub mod text;
 pub mod trace;
 pub mod unreadable;

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::form::named;
+use kernel::template::{self, Malformed};
 
 /// Longest title and longest body that are templates, in bytes.
 const TITLE_BYTES_MAX: usize = 200;
@@ -94,15 +95,9 @@ named! {
     }
 }
 
-/// A text with places for values. It computes nothing and reaches nothing else.
+/// A text with places for values of a promotion.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Template(Vec<Piece>);
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Piece {
-    Text(String),
-    Of(Value),
-}
+pub struct Template(template::Template<Value>);
 
 impl RequestOptions {
     /// Of what is to be done with a request once it is open, that which it lacks.
@@ -205,31 +200,18 @@ impl Template {
         if text.len() > bytes_max || text.trim().is_empty() {
             return refused(format!("{field}: 1 to {bytes_max} bytes"));
         }
-        let mut pieces = Vec::new();
-        let mut rest = text;
-        while let Some((before, after)) = rest.split_once("{{") {
-            let Some((name, behind)) = after.split_once("}}") else {
-                return refused(format!("{field}: {{{{ has no }}}} behind it"));
+        template::Template::parse(text, Value::named).map(Self).map_err(|why| {
+            let known = match &why {
+                Malformed::Unknown(_) => format!("; there are {}", Value::ALL.map(Value::name).join(", ")),
+                Malformed::Open => String::new(),
             };
-            let Some(value) = Value::named(name.trim()) else {
-                let known = Value::ALL.map(Value::name).join(", ");
-                return refused(format!("{field}: there is no value {:?}; there are {known}", name.trim()));
-            };
-            pieces.extend((!before.is_empty()).then(|| Piece::Text(before.to_owned())));
-            pieces.push(Piece::Of(value));
-            rest = behind;
-        }
-        pieces.extend((!rest.is_empty()).then(|| Piece::Text(rest.to_owned())));
-        Ok(Self(pieces))
+            InvalidOption(format!("{field}: {why}{known}"))
+        })
     }
 
     /// The text with these values.
     pub fn filled(&self, of: impl Fn(Value) -> String) -> String {
-        let filled = |piece: &Piece| match piece {
-            Piece::Text(text) => text.clone(),
-            Piece::Of(value) => of(*value),
-        };
-        self.0.iter().map(filled).collect()
+        self.0.filled(of)
     }
 }
 
