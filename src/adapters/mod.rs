@@ -19,5 +19,6 @@ pub mod needs;
 pub mod random;
 pub mod redis;
 pub mod source;
+pub mod ssh;
 pub mod verdict;
 pub mod webhook;

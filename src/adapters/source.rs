@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use forge::Http;
 use forge::app::{Apps, Rights};
-use forge::git::{Bounds, Node, NotAnId, Oid, Remote, Snapshot};
+use forge::git::{Bounds, Node, NotAnId, Oid, Snapshot};
 use forge::keys::{GitKeys, NoKeys};
 
 use purge::ports::PortError;
@@ -89,7 +89,7 @@ pub enum Unfetched {
 pub async fn fetch(http: Arc<dyn Http>, wanted: &Wanted<'_>) -> Result<Fetched, Unfetched> {
     let Wanted { url, revision, reference, secret, into } = *wanted;
     let commit: Oid = revision.parse()?;
-    let keys = secret.map(keys).transpose()?.unwrap_or_default();
+    let keys = secret.map(|folder| keys(folder, url)).transpose()?.unwrap_or_default();
     let apps = Apps::new(Arc::new(SystemClock::default()), Rights::Read);
     let failed = |what: &'static str| move |error| Unfetched::File(what, error, into.to_owned());
     fs::create_dir_all(into).map_err(failed("make folder"))?;
@@ -97,13 +97,13 @@ pub async fn fetch(http: Arc<dyn Http>, wanted: &Wanted<'_>) -> Result<Fetched, 
         return Err(Unfetched::NotEmpty(into.to_owned()));
     }
     let keys = keys.opened(&apps, Arc::clone(&http), url).await?;
-    let remote = Remote::new(http, url, keys.credentials.as_ref(), keys.authorities)?;
+    let remote = keys.remote(http, url)?;
     let scratch = scratch(into).map_err(failed("make a scratch file beside"))?;
     write(&remote.bounded(BOUNDS).snapshot(commit, reference, scratch).await?, into)
 }
 
-/// The keys of a mounted Secret.
-fn keys(folder: &Path) -> Result<GitKeys, Unfetched> {
+/// The keys of a mounted Secret for this repository.
+fn keys(folder: &Path, url: &str) -> Result<GitKeys, Unfetched> {
     let mut found = std::collections::BTreeMap::new();
     for key in GitKeys::KEYS {
         let read = File::open(folder.join(key)).and_then(|file| {
@@ -117,7 +117,7 @@ fn keys(folder: &Path) -> Result<GitKeys, Unfetched> {
             Err(error) => return Err(Unfetched::Key(key, error)),
         }
     }
-    Ok(GitKeys::of(&found)?)
+    Ok(GitKeys::of(&found, url)?)
 }
 
 /// A file without a name, which is gone when it is closed.

@@ -126,7 +126,8 @@ impl GitHeads {
             Some(name) => keys(&*shared.secrets, &repo.namespace, name, &source.url).await?,
             None => GitKeys::default(),
         };
-        let proof = Some((&keys.credentials, &keys.app)).filter(|(known, app)| known.is_some() || app.is_some());
+        let proof = Some((&keys.credentials, &keys.app, &keys.ssh));
+        let proof = proof.filter(|(known, app, ssh)| known.is_some() || app.is_some() || ssh.is_some());
         let key = shared.keeper.key(&repo.namespace, proof);
         let errand = Errand {
             purpose: A::PURPOSE,
@@ -166,8 +167,7 @@ impl<A: Asking> Look<A> {
         let http = Arc::clone(&witness) as Arc<dyn Http>;
         let look = async {
             let keys = keys.clone().opened(&shared.apps, Arc::clone(&http), &url).await.map_err(unresolved)?;
-            let remote = Remote::new(http, &url, keys.credentials.as_ref(), keys.authorities).map_err(unresolved)?;
-            let remote = remote.bounded(A::BOUNDS);
+            let remote = keys.remote(http, &url).map_err(unresolved)?.bounded(A::BOUNDS);
             // Of a server that is known to speak v2 it is not known what else it can do.
             let is_known = A::PURPOSE == Purpose::Look && shared.known().contains(&url);
             let remote = if is_known { remote.speaking_v2() } else { remote };
@@ -348,7 +348,7 @@ fn is_name(name: &str) -> bool {
 
 async fn keys(secrets: &dyn Secrets, namespace: &str, name: &str, url: &str) -> Result<GitKeys, Unresolved> {
     let secret = secrets.read(namespace, name, destination::Purpose::sent_to(url)).await.map_err(unresolved)?;
-    GitKeys::of(&secret).map_err(|why| lasting(format!("failed to use Secret {namespace}/{name}: {why}")))
+    GitKeys::of(&secret, url).map_err(|why| lasting(format!("failed to use Secret {namespace}/{name}: {why}")))
 }
 
 fn rests(Resting { what, why, left }: Resting) -> Unresolved {

@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use kernel::names::ssh_url::SshUrl;
 use objects::pipeline::proposal::{ForgeKind, Order};
 use purge::ports::PortError;
 
 use crate::app::{self, App, Apps, Installation};
-use crate::git::{Credentials, Signer};
+use crate::git::{Credentials, Remote, Signer};
 use crate::signer::NoSigner;
+use crate::ssh::{self, NoSshKeys, SshKeys};
 use crate::{Authorities, Http};
 
 /// The keys of a GitHub App, as Flux has them
@@ -31,6 +33,8 @@ const CLOUD_API_USER: &str = "x-bitbucket-api-token-auth";
 pub(crate) struct Keys {
     /// For git: `username` and `password`, or else the token.
     pub(crate) git: Credentials,
+    /// For git where the repository's address is one of SSH, in place of those.
+    pub(crate) ssh: Option<SshKeys>,
     /// For the forge's API: `token`, on Bitbucket Cloud with the account that it may be of.
     pub(crate) api: Credentials,
     /// The certificate authorities trusted for the server, beside the system's.
@@ -42,6 +46,7 @@ pub(crate) struct Keys {
 /// What a Secret holds for promotions.
 pub(crate) struct Content {
     pub(crate) proof: Proof,
+    pub(crate) ssh: Option<SshKeys>,
     authorities: Option<Authorities>,
     signer: Option<Signer>,
 }
@@ -61,10 +66,15 @@ impl Content {
     /// # Errors
     /// Lasting: something is missing or is no text.
     pub(crate) fn of(secret: &BTreeMap<String, Vec<u8>>, order: &Order) -> Result<Self, PortError> {
-        Self::read(secret, order.repository.forge).map_err(|why| refused(order, &why.to_string()))
+        let whole = || -> Result<Self, NoKeys> {
+            let content = Self::read(secret, order.repository.forge)?;
+            let ssh = SshUrl::is_meant(&order.repository.url).then(|| SshKeys::of(secret)).transpose()?;
+            Ok(Self { ssh, ..content })
+        };
+        whole().map_err(|why| refused(order, &why.to_string()))
     }
 
-    /// The same for a forge of this kind.
+    /// The same for a forge of this kind, and nothing for SSH.
     ///
     /// # Errors
     /// Something is missing or is no text.
@@ -88,7 +98,7 @@ impl Content {
             (None, Some(_)) => return Err(NoSigner::NoKey.into()),
             (None, None) => None,
         };
-        Ok(Self { proof, authorities: Authorities::of(secret), signer })
+        Ok(Self { proof, ssh: None, authorities: Authorities::of(secret), signer })
     }
 
     /// What opens the repository at this URL, with a token of the App where there is one.
@@ -96,7 +106,7 @@ impl Content {
     /// # Errors
     /// There is no such token; lasting where a person must change something.
     pub(crate) async fn keys(&self, apps: &Apps, http: Arc<dyn Http>, url: &str) -> Result<Keys, PortError> {
-        let Self { proof, authorities, signer } = self;
+        let Self { proof, ssh, authorities, signer } = self;
         let (git, api) = match proof {
             Proof::Known { git, api } => (git.clone(), api.clone()),
             Proof::App(app) => {
@@ -104,7 +114,8 @@ impl Content {
                 (with_token(token.clone()), Credentials::Bearer(token))
             }
         };
-        Ok(Keys { git, api, authorities: authorities.clone(), signer: signer.clone() })
+        let (ssh, authorities, signer) = (ssh.clone(), authorities.clone(), signer.clone());
+        Ok(Keys { git, ssh, api, authorities, signer })
     }
 
     /// Forgets the token of its App with which something failed for good.
@@ -185,6 +196,8 @@ pub struct GitKeys {
     pub app: Option<App>,
     /// The certificate authorities trusted for the server, beside the system's.
     pub authorities: Option<Authorities>,
+    /// `identity` and `known_hosts`, where the repository's address is one of SSH; then nothing else is read.
+    pub ssh: Option<SshKeys>,
 }
 
 /// Why a Secret does not open a repository; nothing of its content is repeated.
@@ -196,8 +209,13 @@ pub enum NoKeys {
     NoPassword,
     #[error("it has no key token, which the forge's API needs, and no keys of a GitHub App")]
     NoToken,
-    #[error("it has a key for SSH, which is not spoken; username and password, or bearerToken, are understood")]
+    #[error(
+        "it has a key for SSH, and the repository's address is one of HTTPS: write it as ssh://USER@HOST/PATH, or put username \
+             and password, or bearerToken, there"
+    )]
     Ssh,
+    #[error(transparent)]
+    OverSsh(#[from] NoSshKeys),
     #[error(
         "it has none of the keys username and password, bearerToken, token, caFile, ca.crt, nor those of a GitHub App: {APP_ID}, \
          {APP_INSTALLATION}, {APP_KEY}"
@@ -219,14 +237,15 @@ pub enum NoKeys {
 
 impl GitKeys {
     /// The keys of a Secret that are read.
-    pub const KEYS: [&str; 12] = [
+    pub const KEYS: [&str; 13] = [
         "username",
         "password",
         "bearerToken",
         "token",
         "caFile",
         "ca.crt",
-        "identity",
+        ssh::IDENTITY,
+        ssh::KNOWN_HOSTS,
         APP_ID,
         APP_INSTALLATION,
         APP_OWNER,
@@ -234,11 +253,14 @@ impl GitKeys {
         APP_BASE,
     ];
 
-    /// Reads the content of a Secret.
+    /// Reads the content of a Secret for the repository at this URL.
     ///
     /// # Errors
     /// Something is missing, is no text, or cannot be used.
-    pub fn of(secret: &BTreeMap<String, Vec<u8>>) -> Result<Self, NoKeys> {
+    pub fn of(secret: &BTreeMap<String, Vec<u8>>, url: &str) -> Result<Self, NoKeys> {
+        if SshUrl::is_meant(url) {
+            return Ok(Self { ssh: Some(SshKeys::of(secret)?), ..Self::default() });
+        }
         let [user, password, bearer, token] =
             ["username", "password", "bearerToken", "token"].map(|key| text(secret, key));
         let (user, password, bearer, token) = (user?, password?, bearer?, token?);
@@ -253,14 +275,27 @@ impl GitKeys {
                 Some(Credentials::Basic { user: user.unwrap_or_else(|| "oauth2".to_owned()), password })
             }
             (Some(_), None, None, None) => return Err(NoKeys::NoPassword),
-            (None, None, None, None) if app.is_none() && secret.contains_key("identity") => return Err(NoKeys::Ssh),
+            (None, None, None, None) if app.is_none() && secret.contains_key(ssh::IDENTITY) => return Err(NoKeys::Ssh),
             (None, None, None, None) => None,
         };
         let authorities = Authorities::of(secret);
         if credentials.is_none() && app.is_none() && authorities.is_none() {
             return Err(NoKeys::None);
         }
-        Ok(Self { credentials, app, authorities })
+        Ok(Self { credentials, app, authorities, ssh: None })
+    }
+
+    /// The repository at this URL, opened by these.
+    ///
+    /// # Errors
+    /// Lasting: the URL is none; it is one of SSH, and there is no key; the credentials fit into no header.
+    pub fn remote(self, http: Arc<dyn Http>, url: &str) -> Result<Remote, PortError> {
+        let why = "SSH needs a Secret with the keys identity and known_hosts: name it in secretRef";
+        match self.ssh {
+            Some(keys) => Remote::over_ssh(http, url, keys),
+            None if SshUrl::is_meant(url) => Err(PortError::lasting("failed to use the URL of the repository", why)),
+            None => Remote::new(http, url, self.credentials.as_ref(), self.authorities),
+        }
     }
 
     /// The same, with a token of the App for the repository at this URL, where there is an App.
@@ -287,11 +322,13 @@ mod tests {
 
     use super::*;
 
+    const URL: &str = "https://git.example.com/shop/web.git";
+
     #[test]
     fn the_keys_for_git_are_read_and_what_cannot_be_used_is_said_without_its_content() {
         let read = |keys: &[(&str, &str)]| {
             let keys = keys.iter().map(|(key, value)| ((*key).to_owned(), value.as_bytes().to_vec()));
-            GitKeys::of(&keys.collect())
+            GitKeys::of(&keys.collect(), URL)
         };
         let basic = |user: &str| Some(Credentials::Basic { user: user.to_owned(), password: "p".to_owned() });
         for (keys, expected) in [
@@ -315,7 +352,16 @@ mod tests {
             let refused = read(keys).expect_err(words).to_string();
             assert!(refused.contains(words) && !refused.contains("hunter2"), "{refused}");
         }
-        assert!(GitKeys::of(&[("password".to_owned(), vec![0xff])].into()).is_err());
+        assert!(GitKeys::of(&[("password".to_owned(), vec![0xff])].into(), URL).is_err());
+    }
+
+    /// Other keys may be in the Secret: those of the forge's API are.
+    #[test]
+    fn the_address_says_which_keys_are_read() {
+        let keys = secret(&[("identity", "no key"), ("known_hosts", "h"), ("token", "t"), ("password", "p")]);
+        let read = GitKeys::of(&keys, URL).unwrap();
+        assert_eq!((read.ssh.is_none(), read.credentials.is_some()), (true, true));
+        assert_eq!(GitKeys::of(&keys, "ssh://git@git.example.com/a"), Err(NoKeys::OverSsh(NoSshKeys::NoKey)));
     }
 
     fn secret(keys: &[(&str, &str)]) -> BTreeMap<String, Vec<u8>> {
@@ -337,7 +383,7 @@ mod tests {
         for key in [&pkcs8, &pkcs1] {
             let mut keys = sound.to_vec();
             keys[2].1 = key;
-            let read = GitKeys::of(&secret(&keys)).unwrap();
+            let read = GitKeys::of(&secret(&keys), URL).unwrap();
             let app = read.app.unwrap();
             assert_eq!((app.id, app.installation, read.credentials), (12, Installation::Number(34), None));
             assert!(matches!(Content::read(&secret(&keys), ForgeKind::GitHub).unwrap().proof, Proof::App(_)));
@@ -356,14 +402,14 @@ mod tests {
         ] {
             let mut keys = secret(&sound);
             keys.insert(key.to_owned(), value.as_bytes().to_vec());
-            assert_eq!(GitKeys::of(&keys), Err(why.clone()), "{key}");
+            assert_eq!(GitKeys::of(&keys, URL), Err(why.clone()), "{key}");
             assert_eq!(Content::read(&keys, ForgeKind::GitHub).err(), Some(why.clone()), "{key}");
             assert!(!why.to_string().contains("hunter2"), "{why}");
         }
         let mut keys = secret(&sound);
         assert_eq!(Content::read(&keys, ForgeKind::Gitea).err(), Some(NoKeys::NotGitHub));
         keys.insert("bearerToken".to_owned(), b"hunter2".to_vec());
-        let read = GitKeys::of(&keys).unwrap();
+        let read = GitKeys::of(&keys, URL).unwrap();
         assert_eq!(
             (read.app, read.credentials),
             (None, Some(Credentials::Bearer("hunter2".to_owned()))),

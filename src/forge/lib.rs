@@ -1,4 +1,4 @@
-//! Git over HTTP, and what is made of it: looks at refs, whole commits, and promotions as pull requests on forges.
+//! Git over HTTP and SSH, and what is made of it: looks at refs, whole commits, and promotions as pull requests on forges.
 //!
 //! Not for when a promotion is proposed or a ref looked at; that is `domain`. Nor for whom we may connect to: [`Http`] judges that.
 #![forbid(unsafe_code)]
@@ -35,6 +35,7 @@ mod rest;
 mod rests;
 mod session;
 mod signer;
+pub mod ssh;
 mod witness;
 mod words;
 
@@ -42,8 +43,9 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use ssh::SshError;
 
-/// One HTTP exchange with a git host or a forge. Redirects are not followed.
+/// One exchange with a git host or a forge, over HTTP or, where that is spoken, SSH. Redirects are not followed.
 #[async_trait]
 pub trait Http: Send + Sync {
     /// Sends a request and reads the answer, at most `answer_max` bytes of its body.
@@ -56,6 +58,14 @@ pub trait Http: Send + Sync {
         authorities: Option<&Authorities>,
         answer_max: usize,
     ) -> Result<http::Response<Bytes>, HttpError>;
+
+    /// Runs a command on a git host, and reads what it writes.
+    ///
+    /// # Errors
+    /// [`SshError`], in words without a secret or path.
+    async fn call(&self, _: ssh::Call<'_>) -> Result<ssh::Answer, SshError> {
+        Err(SshError::Refused("SSH is not spoken here".to_owned()))
+    }
 }
 
 /// Certificates (PEM) that are trusted for this exchange, beside the system's.

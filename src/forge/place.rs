@@ -1,5 +1,6 @@
 //! Where a repository is, and what of its URL the APIs of forges need.
 
+use kernel::names::ssh_url::SshUrl;
 use objects::pipeline::proposal::ForgeKind;
 use purge::ports::PortError;
 
@@ -23,15 +24,19 @@ impl Place {
     /// `/scm/` before it.
     pub(crate) fn of(forge: ForgeKind, url: &str) -> Result<Self, PortError> {
         let refuse = |why: &str| PortError::lasting("failed to use the URL of the repository", why);
-        let uri: http::Uri = url.parse().map_err(|_no_uri| refuse("it is no URL"))?;
+        // Of an address of SSH the pages and the API are at the same host's usual port of HTTPS.
+        let by_ssh = SshUrl::is_meant(url).then(|| SshUrl::parse(url)).transpose();
+        let by_ssh = by_ssh.map_err(|why| refuse(&why.to_string()))?;
+        let web = by_ssh.as_ref().map(SshUrl::web);
+        let uri: http::Uri = web.as_deref().unwrap_or(url).parse().map_err(|_no_uri| refuse("it is no URL"))?;
         let scheme = uri.scheme_str().filter(|scheme| ["http", "https"].contains(scheme));
         let (Some(scheme), Some(authority)) = (scheme, uri.authority()) else {
-            return Err(refuse("only https://HOST/OWNER/NAME is understood"));
+            return Err(refuse("only https://HOST/OWNER/NAME and ssh://USER@HOST/OWNER/NAME are understood"));
         };
         if authority.as_str().contains('@') || uri.query().is_some() {
             return Err(refuse("it holds a user, a password or a query; credentials belong into the Secret"));
         }
-        let path = uri.path().trim_end_matches('/');
+        let path = by_ssh.as_ref().map_or(uri.path(), SshUrl::path).trim_end_matches('/');
         let parts: Vec<&str> = path.trim_end_matches(".git").split('/').filter(|part| !part.is_empty()).collect();
         let (name, above) = parts.split_last().ok_or_else(|| refuse("it names no repository"))?;
         let owners = match forge {
@@ -141,6 +146,23 @@ mod tests {
                 "https://bitbucket.org/shop/web.git",
                 "https://api.bitbucket.org/2.0/repositories/shop/web",
             ),
+            (ForgeKind::GitHub, "ssh://git@github.com/shop/web.git", "https://api.github.com/repos/shop/web"),
+            (ForgeKind::GitHub, "ssh://git@ssh.github.com:443/shop/web", "https://api.github.com/repos/shop/web"),
+            (
+                ForgeKind::GitLab,
+                "ssh://git@gl.example.com:2222/a/b/web.git",
+                "https://gl.example.com/api/v4/projects/a%2Fb%2Fweb",
+            ),
+            (
+                ForgeKind::BitbucketServer,
+                "ssh://git@bb.example.com:7999/~ann/web.git",
+                "https://bb.example.com/rest/api/1.0/projects/~ann/repos/web",
+            ),
+            (
+                ForgeKind::BitbucketCloud,
+                "ssh://git@bitbucket.org/shop/web.git",
+                "https://api.bitbucket.org/2.0/repositories/shop/web",
+            ),
             (ForgeKind::Gitea, "https://example.com/git/shop/web", "https://example.com/git/api/v1/repos/shop/web"),
         ] {
             assert_eq!(Place::of(forge, url).map(|place| place.api(forge)), Ok(api.to_owned()));
@@ -152,7 +174,8 @@ mod tests {
         for url in [
             "",
             "shop/web",
-            "ssh://git@github.com/shop/web",
+            "ssh://git:hunter2@github.com/shop/web",
+            "ssh://-oProxyCommand=hunter2/shop/web",
             "https://github.com/web",
             "https://github.com",
             "https://u:hunter2@github.com/shop/web",

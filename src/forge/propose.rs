@@ -27,6 +27,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use http::StatusCode;
 use kernel::names::destination;
+use kernel::names::ssh_url::web_of;
 use kernel::text;
 use objects::pipeline::marker;
 use objects::pipeline::options::{self, Lacks};
@@ -122,7 +123,7 @@ impl Forges {
     {
         let Self(shared) = self;
         let (place, content) = shared.opened(order).await?;
-        let key = shared.keeper.key(&order.pipeline.namespace, Some(&content.proof));
+        let key = shared.keeper.key(&order.pipeline.namespace, Some((&content.proof, &content.ssh)));
         let errand = Errand {
             purpose: Purpose::Promotion,
             namespace: order.pipeline.namespace.clone(),
@@ -131,7 +132,8 @@ impl Forges {
         };
         let attempted = attempted(order);
         let turn = shared.keeper.turn(errand, WAIT_MAX).await.map_err(|none| no_turn(&attempted, none))?;
-        let witness = Witness::of(&shared.http);
+        // The turn is one at the forge's API, which over SSH is another place than the repository.
+        let witness = Witness::of_api(&shared.http);
         let (shared, order, runtime) = (Arc::clone(shared), order.clone(), Handle::current());
         let broke_off = PortError::passing(attempted.clone(), "the work broke off; the log says where");
         // It holds its place until it ends, even if no caller waits for it any more.
@@ -191,7 +193,10 @@ fn no_turn(attempted: &str, none: NoTurn) -> PortError {
 
 fn session(http: Arc<dyn Http>, order: &Order, place: &Place, keys: Keys) -> Result<Session, PortError> {
     let (kind, url) = (order.repository.forge, &order.repository.url);
-    let remote = Remote::new(Arc::clone(&http), url, Some(&keys.git), keys.authorities.clone())?;
+    let remote = match &keys.ssh {
+        Some(ssh) => Remote::over_ssh(Arc::clone(&http), url, ssh.clone())?,
+        None => Remote::new(Arc::clone(&http), url, Some(&keys.git), keys.authorities.clone())?,
+    };
     let signer = keys.signer.clone();
     let requests = requests(http, kind, place, keys)?;
     let base = order.repository.base.clone();
@@ -243,9 +248,13 @@ impl Shared {
             let why = "no Secret is named: set secretRef to one with username, password and token";
             PortError::lasting(format!("failed to use {place}"), why)
         })?;
-        // The forge's API is on the same host, but for those of GitHub and Bitbucket Cloud, which are their own.
-        let purpose = destination::Purpose::sent_to(url);
-        let secret = self.secrets.read(&order.pipeline.namespace, name, purpose).await?;
+        // The forge's API is on the same host, but for those of GitHub and Bitbucket Cloud, which are their own. SSH is a place of its own.
+        let namespace = &order.pipeline.namespace;
+        let secret = self.secrets.read(namespace, name, destination::Purpose::sent_to(url)).await?;
+        let api = web_of(url);
+        if api != *url {
+            self.secrets.read(namespace, name, destination::Purpose::sent_to(&api)).await?;
+        }
         Ok((place, Content::of(&secret, order)?))
     }
 

@@ -16,6 +16,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use http::{Request, Response};
 use kernel::names::destination;
+use kernel::names::ssh_url::web_of;
 use objects::pipeline::proposal::ForgeKind;
 use objects::ports::Secrets;
 use objects::ports::repo::{Reports, Saying, Unresolved};
@@ -134,7 +135,7 @@ impl Shared {
         let (forge, namespace, name) = (kind(saying.to.provider), &saying.repo.namespace, &saying.to.secret);
         let place = Place::of(forge, &saying.url)?;
         // The forge's API is on the same host, but for that of GitHub, which is GitHub's own.
-        let purpose = destination::Purpose::sent_to(&saying.url);
+        let purpose = destination::Purpose::sent_to(&web_of(&saying.url));
         let secret = self.secrets.read(namespace, name, purpose).await?;
         let content = Content::read(&secret, forge)
             .map_err(|why| PortError::lasting(format!("failed to use Secret {namespace}/{name}"), why.to_string()))?;

@@ -90,6 +90,12 @@ impl fmt::Debug for Signer {
     }
 }
 
+/// Whether a file of OpenSSH's is locked by a passphrase, if it is one.
+pub(crate) fn is_locked(bytes: &[u8]) -> Option<bool> {
+    let mut rest = bytes.strip_prefix(b"openssh-key-v1\0")?;
+    string(&mut rest).map(|cipher| cipher != b"none")
+}
+
 /// The seed and the public key of the only key in a file.
 fn read(bytes: &[u8]) -> Result<([u8; 32], [u8; 32]), NoSigner> {
     let mut rest = bytes.strip_prefix(b"openssh-key-v1\0").ok_or(NoSigner::NotOpenSsh)?;

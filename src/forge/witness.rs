@@ -8,11 +8,14 @@ use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 
 use crate::rests::Outcome;
+use crate::ssh::{Answer, Call, SshError};
 use crate::{Authorities, Http, HttpError, limits};
 
 /// An [`Http`] that remembers what its last exchange says.
 pub(crate) struct Witness {
     http: Arc<dyn Http>,
+    /// Its host is that of the forge's API: SSH is another place, and a failure there is the repository's.
+    of_api: bool,
     seen: Mutex<Seen>,
 }
 
@@ -24,7 +27,12 @@ struct Seen {
 
 impl Witness {
     pub(crate) fn of(http: &Arc<dyn Http>) -> Arc<Self> {
-        Arc::new(Self { http: Arc::clone(http), seen: Mutex::default() })
+        Arc::new(Self { http: Arc::clone(http), of_api: false, seen: Mutex::default() })
+    }
+
+    /// The same, of calls that are counted at the host of the forge's API.
+    pub(crate) fn of_api(http: &Arc<dyn Http>) -> Arc<Self> {
+        Arc::new(Self { http: Arc::clone(http), of_api: true, seen: Mutex::default() })
     }
 
     /// What the last exchange says.
@@ -58,6 +66,28 @@ impl Http for Witness {
         (seen.last, seen.spare) = (outcome(&answer), spare.or(seen.spare));
         drop(seen);
         answer
+    }
+
+    async fn call(&self, call: Call<'_>) -> Result<Answer, SshError> {
+        self.seen().last = Outcome::Nothing;
+        let answer = self.http.call(call).await;
+        self.seen().last = match outcome_of_call(&answer) {
+            Outcome::Unreachable(why) if self.of_api => Outcome::Fails(why, None),
+            outcome => outcome,
+        };
+        answer
+    }
+}
+
+/// What a call of a host's program says, likewise.
+fn outcome_of_call(answer: &Result<Answer, SshError>) -> Outcome {
+    match answer {
+        Ok(_) | Err(SshError::TooLong) => Outcome::Answers,
+        Err(SshError::Unreachable(why)) => Outcome::Unreachable(why.clone()),
+        Err(SshError::Failed(why)) => Outcome::Fails(why.clone(), None),
+        Err(SshError::Denied(why)) => Outcome::Unauthorized(why.clone()),
+        // It works, but not for those who know what this one knows.
+        Err(SshError::Untrusted(_) | SshError::Refused(_)) => Outcome::Nothing,
     }
 }
 

@@ -32,6 +32,7 @@ mod published;
 mod readme;
 mod repos;
 mod served;
+mod ssh;
 mod strangers;
 mod tiers;
 mod webhook;

@@ -176,7 +176,7 @@ fn a_release_is_prepared_by_one_command_and_nothing_less_passes() {
 fn the_release_pins_the_bases_that_the_dockerfile_names() {
     let release = workflow(".github/workflows/release.yml");
     let dockerfile = text("deploy/Dockerfile");
-    for base in ["BUILD_BASE", "RUN_BASE"] {
+    for base in ["BUILD_BASE", "RUN_BASE", "SSH_BASE"] {
         let name = release["env"][base].as_str().unwrap();
         assert!(dockerfile.contains(&format!("\nARG {base}={name}\n")), "{base}: {name}");
     }

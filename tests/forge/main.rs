@@ -18,3 +18,4 @@ mod heads;
 mod reports;
 mod scene;
 mod snapshot;
+mod ssh;

@@ -446,7 +446,7 @@ async fn what_cannot_be_fetched_fails_in_words_without_a_secret() {
         (scene.server.url(), "only https is spoken"),
         (scene.server.url().replace("http", "https"), "not sent: 127.0.0.1 is"),
         ("https://169.254.169.254/a".to_owned(), "not sent: 169.254.169.254 is"),
-        ("ssh://git@example.com/a".to_owned(), "only https://HOST/PATH is understood"),
+        ("ssh://git@example.com/a".to_owned(), "SSH needs a Secret with the keys identity and known_hosts"),
     ] {
         let arguments = ["source", "--url", &url, "--revision", &revision, "--ref", "HEAD", "--into", &into];
         let (code, message, _) = pod.step(&[&arguments[..], &["--private-host", "169.254.169.254"]].concat());

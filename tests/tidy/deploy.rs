@@ -306,7 +306,7 @@ fn the_bases_of_the_image_are_arguments() {
     let bases = dockerfile
         .lines()
         .filter_map(|line| line.strip_prefix("FROM ")?.split(' ').find(|word| !word.starts_with("--")));
-    assert_eq!(bases.collect::<Vec<_>>(), ["${BUILD_BASE}", "scratch", "${RUN_BASE}"]);
+    assert_eq!(bases.collect::<Vec<_>>(), ["${BUILD_BASE}", "scratch", "${RUN_BASE}", "${SSH_BASE}", "plain", "plain"]);
 }
 
 /// A Secret is never needed to start, and what README, docs/ and the installed configuration say is below /etc/allclear can be there.

@@ -45,8 +45,8 @@ pub(super) enum Service {
     ReceivePack,
 }
 
-/// Where a repository is.
-pub(super) struct Door {
+/// A repository behind HTTP.
+pub(super) struct Web {
     http: Arc<dyn Http>,
     /// Without a slash at its end.
     url: String,
@@ -57,7 +57,7 @@ pub(super) struct Door {
     authorities: Option<Authorities>,
 }
 
-impl Door {
+impl Web {
     pub(super) fn new(
         http: Arc<dyn Http>,
         url: &str,
@@ -162,14 +162,14 @@ impl Door {
 pub(super) fn host(url: &str) -> Result<String, PortError> {
     let uri: Uri = url.parse().map_err(|_no_uri| refuse("it is no URL"))?;
     let host = uri.authority().filter(|_| matches!(uri.scheme_str(), Some("http" | "https")));
-    let host = host.ok_or_else(|| refuse("only https://HOST/PATH is understood"))?.as_str();
+    let host = host.ok_or_else(|| refuse("only https://HOST/PATH and ssh://USER@HOST/PATH are understood"))?.as_str();
     match host.contains('@') {
         true => Err(refuse("it holds a user or password; put those into the Secret")),
         false => Ok(host.to_ascii_lowercase()),
     }
 }
 
-fn refuse(why: &str) -> PortError {
+pub(super) fn refuse(why: &str) -> PortError {
     PortError::lasting("failed to use the URL of the repository", why)
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 use purge::ports::{PortError, Retry};
 
 use crate::HttpError;
+use crate::ssh::SshError;
 
 /// Characters of a server's words that are shown.
 const WORDS_CHARS_MAX: usize = 400;
@@ -55,6 +56,18 @@ impl Failure {
                 Self::passing(words, None)
             }
             HttpError::TooLong => Self::lasting(too_much(&format!("{} in one answer", spoken_bytes(answer_max)))),
+        }
+    }
+
+    /// A command did not run, or did not end.
+    pub(super) fn of_ssh(error: SshError, answer_max: usize) -> Self {
+        match error {
+            SshError::Refused(words) => Self::lasting(words),
+            SshError::Denied(words) => Self::denied(words),
+            SshError::Unreachable(words) | SshError::Failed(words) | SshError::Untrusted(words) => {
+                Self::passing(words, None)
+            }
+            SshError::TooLong => Self::of_http(HttpError::TooLong, answer_max),
         }
     }
 

@@ -1,4 +1,4 @@
-//! A client of git's smart HTTP protocol: reads refs and files of a repository, and pushes one commit.
+//! A client of git's smart protocol, over HTTP and over SSH: reads refs and files of a repository, and pushes one commit.
 //!
 //! There is no work tree and no history, and no store on disk but a [`Snapshot`]'s. What was fetched is a bag of [`Objects`] in memory; what is pushed
 //! is one [`Built`] commit. The promotion's path is
@@ -13,7 +13,7 @@
 //! - The same changes by the same author at the same time are the same commit.
 //! - A commit may be signed by an SSH key ([`Signer`]).
 //!
-//! Not for SSH as a way to a host, LFS, submodules or repositories with SHA-256 ids. SHA-1 collisions are not looked for: the
+//! Not for LFS, submodules or repositories with SHA-256 ids. SHA-1 collisions are not looked for: the
 //! content comes from the server that is trusted for it.
 //!
 //! [gitprotocol-v2]: https://git-scm.com/docs/gitprotocol-v2
@@ -22,6 +22,7 @@
 mod advertisement;
 mod compare;
 mod delta;
+mod door;
 mod exchange;
 mod failure;
 mod fetch;
@@ -49,9 +50,10 @@ pub use snapshot::{Node, Snapshot};
 
 pub use crate::signer::{NoSigner, Signer};
 
+use crate::ssh::SshKeys;
 use crate::{Authorities, Http};
 use advertisement::{Advertisement, Version};
-use exchange::Door;
+use door::Door;
 use failure::{Failure, spoken_bytes, too_much};
 
 /// How much is taken from a server.
@@ -121,8 +123,19 @@ impl Remote {
         credentials: Option<&Credentials>,
         authorities: Option<Authorities>,
     ) -> Result<Self, PortError> {
-        let door = Door::new(http, url, credentials, authorities)?;
-        Ok(Self { door, bounds: Bounds::default(), memory: Mutex::default() })
+        Door::web(http, url, credentials, authorities).map(Self::behind)
+    }
+
+    /// The repository at an address of SSH.
+    ///
+    /// # Errors
+    /// Lasting: it is no such address.
+    pub fn over_ssh(http: Arc<dyn Http>, url: &str, keys: SshKeys) -> Result<Self, PortError> {
+        Door::ssh(http, url, keys).map(Self::behind)
+    }
+
+    fn behind(door: Door) -> Self {
+        Self { door, bounds: Bounds::default(), memory: Mutex::default() }
     }
 
     /// The same, with other bounds.
@@ -131,12 +144,12 @@ impl Remote {
         Self { bounds, ..self }
     }
 
-    /// The host of a URL as git clones it, with its port if one is named.
+    /// The host of a URL as git clones it, with its port if one is named; with SSH always, for that is another server.
     ///
     /// # Errors
     /// Lasting: the URL is none, or has no host.
     pub fn host(url: &str) -> Result<String, PortError> {
-        exchange::host(url)
+        door::host(url)
     }
 
     /// The same, whose server is known to speak protocol v2 from an earlier look.

@@ -29,6 +29,21 @@ impl<'a> Packets<'a> {
         Self(input)
     }
 
+    /// Passes everything up to the next flush.
+    pub(super) fn skip_to_flush(&mut self) -> Result<(), Failure> {
+        for packet in self.by_ref() {
+            if packet? == Packet::Flush {
+                return Ok(());
+            }
+        }
+        Err(Failure::answer("the answer is not in git's protocol, or breaks off"))
+    }
+
+    /// What is not read yet.
+    pub(super) fn left(&self) -> &'a [u8] {
+        self.0
+    }
+
     /// Text lines up to the next packet that is no data.
     pub(super) fn lines(&mut self) -> impl Iterator<Item = Result<&'a [u8], Failure>> {
         std::iter::from_fn(|| match self.next()? {

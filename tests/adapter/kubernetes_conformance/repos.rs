@@ -79,7 +79,8 @@ fn wrong() -> Vec<(Value, &'static str)> {
     let url = |url: &str| json!({"url": url});
     vec![
         (json!({}), "spec.url: Required value"),
-        (url("ssh://git@git.example.com/a/b"), "spec.url"),
+        (url("ssh://git:s3cr3t@git.example.com/a/b"), "spec.url"),
+        (url("ssh://-oProxyCommand=x/a"), "spec.url"),
         (url("git@git.example.com:a/b.git"), "spec.url"),
         (url("http://git.example.com/a/b"), "spec.url"),
         (url("https://me:s3cr3t@git.example.com/a/b"), "spec.url"),

@@ -1,6 +1,7 @@
 //! A site with git and a forge, and what proposes promotions there.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -8,6 +9,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use forge::keeper::Keeper;
 use forge::propose::Forges;
+use forge::ssh::{Answer, Call, SshError};
 use forge::{Authorities, Http, HttpError};
 use kernel::id::{Environment, PipelineId, PromotionSeq, Revision};
 use kernel::names::destination::Purpose;
@@ -23,6 +25,7 @@ use tokio::sync::Notify;
 
 use crate::heads::Stopped;
 use crate::scene::Plain;
+use crate::ssh::host_runs;
 
 pub const KINDS: [ForgeKind; 5] =
     [ForgeKind::GitHub, ForgeKind::GitLab, ForgeKind::BitbucketServer, ForgeKind::BitbucketCloud, ForgeKind::Gitea];
@@ -68,7 +71,7 @@ impl Desk {
         let forge = Arc::new(ForgeHost::new(stands_for, "shop/web", TOKEN, branches));
         let site = Site { git: Arc::clone(&git), forge: Arc::clone(&forge) };
         let server = Server::start(Arc::new(site) as Arc<dyn StandIn>).await.expect("loopback");
-        let (http, secrets) = (Arc::new(Gate::new(&server)), Arc::new(Safe::new()));
+        let (http, secrets) = (Arc::new(Gate::new(&server, &git)), Arc::new(Safe::new()));
         let forges = next_life(&http, &secrets);
         Self { git, forge, server, http, secrets, forges, kind }
     }
@@ -127,12 +130,12 @@ impl Desk {
 
     /// Another process that does the same.
     pub fn other(&self) -> Forges {
-        next_life(&Arc::new(Gate::new(&self.server)), &self.secrets)
+        next_life(&Arc::new(Gate::new(&self.server, &self.git)), &self.secrets)
     }
 
     /// What a process does that knows nothing of the one before it.
     pub fn restart(&mut self) {
-        self.http = Arc::new(Gate::new(&self.server));
+        self.http = Arc::new(Gate::new(&self.server, &self.git));
         self.forges = next_life(&self.http, &self.secrets);
     }
 
@@ -164,8 +167,9 @@ pub struct End {
     pub is_sent: bool,
 }
 
-/// The way out, which may end. What goes to Bitbucket Cloud goes to the site of the test.
+/// The way out, which may end. What goes to Bitbucket Cloud goes to the site of the test, and SSH to its repositories.
 pub struct Gate {
+    repositories: PathBuf,
     plain: Plain,
     site: String,
     sent: AtomicUsize,
@@ -175,8 +179,9 @@ pub struct Gate {
 }
 
 impl Gate {
-    fn new(site: &Server) -> Self {
+    fn new(site: &Server, git: &GitHost) -> Self {
         Self {
+            repositories: git.directory(""),
             plain: Plain::new(),
             site: site.url(),
             sent: AtomicUsize::new(0),
@@ -235,6 +240,10 @@ impl Http for Gate {
             self.resumed.notified().await;
         }
         send.await
+    }
+
+    async fn call(&self, call: Call<'_>) -> Result<Answer, SshError> {
+        host_runs(&self.repositories, call).await
     }
 }
 

@@ -6,7 +6,7 @@ use objects::ports::pipeline::Forge;
 use purge::ports::Retry;
 use sandbox::forge::PullState;
 
-use super::desk::{Desk, FILE, HEAD, PASSWORD, REPOSITORY};
+use super::desk::{Desk, FILE, HEAD, PASSWORD, REPOSITORY, TOKEN};
 
 // Faults: PF9
 #[tokio::test]
@@ -77,4 +77,26 @@ async fn a_base_that_moves_on_is_built_upon_anew() {
     desk.git.require_basic("git", "changed");
     let refused = desk.forges.propose(&order).await.expect_err("another password");
     assert!(refused.denied && !refused.to_string().contains(PASSWORD), "{refused}");
+}
+
+/// Git over SSH, and the API of the same forge over HTTPS.
+#[tokio::test]
+async fn a_promotion_goes_over_ssh_with_a_key_for_git_and_a_token_for_the_request() {
+    let desk = Desk::new(ForgeKind::BitbucketCloud).await;
+    let mut order = desk.order(1, "1.2.3");
+    order.repository.url = "ssh://git@bitbucket.org/shop/web.git".to_owned();
+    let refused = async |words: &str| {
+        let error = desk.forges.propose(&order).await.expect_err(words);
+        assert!(error.cause.contains(words) && error.retry == Retry::Never, "{error}");
+    };
+    refused("it has no key identity").await;
+    desk.secrets.set("identity", Some(b"-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----"));
+    refused("it has no key known_hosts").await;
+    desk.secrets.set("known_hosts", Some(b"bitbucket.org ssh-ed25519 AAAA"));
+    desk.secrets.set("token", None);
+    refused("no key token").await;
+    desk.secrets.set("token", Some(TOKEN.as_bytes()));
+    let request = desk.opened(&order).await;
+    assert_eq!(request.commit.as_deref(), Some(desk.tip().as_str()));
+    assert!(desk.server.seen().iter().all(|seen| !seen.path.contains("-pack")), "git is spoken over SSH alone");
 }

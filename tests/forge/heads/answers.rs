@@ -174,6 +174,8 @@ async fn what_is_no_git_host_is_said_and_nothing_is_followed() {
     for url in ["ssh://git@example.com/a", "https://u:p@example.com/a", "nonsense"] {
         lasting(desk.look(url, Wanted::Head).await);
     }
+    let why = lasting(desk.look("ssh://git@example.com/a", Wanted::Head).await);
+    assert!(why.contains("identity and known_hosts"), "{why}");
     scene.server.stop().await;
 }
 

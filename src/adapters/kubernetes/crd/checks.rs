@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use kernel::names::ssh_url::SshUrl;
 use kernel::text::clean;
 use objects::apps::app::{AppKind, ClusterKey, ClusterRef, LeafId, LeafKind, TargetKey};
 use objects::gates::{Freeze, VerdictSource, Window};
@@ -184,6 +185,20 @@ pub fn https(text: &str, field: &str) -> Result<String, InvalidSpec> {
         return invalid(format!("{field} has a user in it; credentials are in a Secret"));
     }
     Ok(text.to_owned())
+}
+
+/// A repository's address: as above, or one of SSH.
+pub fn repository(text: &str, field: &str) -> Result<String, InvalidSpec> {
+    if let Some(url) = SshUrl::in_place_of(text) {
+        return invalid(format!("{field} is of the form HOST:PATH: write {url}"));
+    }
+    if !SshUrl::is_meant(text) {
+        return https(text, field);
+    }
+    match SshUrl::parse(text) {
+        Ok(_) => Ok(text.to_owned()),
+        Err(why) => invalid(format!("{field} is no address of SSH: {why}")),
+    }
 }
 
 /// The time after which a wait is announced.

@@ -167,8 +167,8 @@ pub struct PullRequest {
     /// The forge. gitea is Forgejo, too.
     #[serde(rename = "type")]
     pub forge: Forge,
-    /// The repository's https address, as git clones it.
-    #[cfg_attr(test, schemars(length(max = 1024), regex(pattern = "^https://")))]
+    /// The repository's address, as git clones it: https, or ssh://USER@HOST:PORT/PATH; then the forge's API is at https://HOST.
+    #[cfg_attr(test, schemars(length(max = 1024), regex(pattern = "^(https|ssh)://")))]
     pub url: String,
     /// The branch that requests go to: main, unless given.
     #[cfg_attr(test, schemars(length(max = 255)))]

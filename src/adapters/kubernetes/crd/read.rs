@@ -23,7 +23,7 @@ use serde_json::value::RawValue;
 
 use super::checks::{
     ITEMS_MAX, InvalidSpec, at_most, cluster, duration, each, freeze, given, https, invalid, is_elsewhere, is_shown,
-    need, object_name, stalled_after, verdict, window,
+    need, object_name, repository as repository_address, stalled_after, verdict, window,
 };
 use super::metadata::{MESSAGE_BYTES_MAX, Metadata, RawObject};
 use super::raw_spec as raw;
@@ -361,7 +361,7 @@ fn repository(raw: &raw::PullRequest) -> Result<Repository, InvalidSpec> {
     };
     Ok(Repository {
         forge,
-        url: https(&raw.url, "pull-request.url")?,
+        url: repository_address(&raw.url, "pull-request.url")?,
         base: given(&raw.base_branch).unwrap_or_else(|| "main".to_owned()),
         path: given(&raw.path),
         secret: raw.secret_ref.as_ref().map(|secret| secret.name.clone()),

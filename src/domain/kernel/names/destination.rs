@@ -15,6 +15,9 @@ pub const SEND_TO: &str = "allclear.dev/send-to";
 /// The port of HTTPS.
 const HTTPS: u16 = 443;
 
+/// The ports of other schemes, each where its address names none.
+const PORTS: [(&str, u16); 2] = [("http", 80), ("ssh", 22)];
+
 /// Most hosts of one list that are read.
 const LISTED_MAX: usize = 100;
 
@@ -29,7 +32,8 @@ impl Destination {
     /// That of a URL; `None` if it has no host.
     pub fn of_url(url: &str) -> Option<Self> {
         let (scheme, rest) = url.split_once("://")?;
-        let default = if scheme.eq_ignore_ascii_case("http") { 80 } else { HTTPS };
+        let other = PORTS.iter().find(|(other, _)| scheme.eq_ignore_ascii_case(other));
+        let default = other.map_or(HTTPS, |(_, port)| *port);
         let authority = rest.split(['/', '?', '#', '\\']).next()?;
         // What stands before the last @ is no host, whatever it looks like.
         let authority = authority.rsplit('@').next()?;
@@ -130,6 +134,8 @@ mod tests {
             ("https://git.example.com/shop/web.git", "git.example.com:443"),
             ("https://GIT.example.com.:8443/shop", "git.example.com:8443"),
             ("http://git.example.com", "git.example.com:80"),
+            ("ssh://git@git.example.com/shop/web.git", "git.example.com:22"),
+            ("ssh://git@git.example.com:2222/shop", "git.example.com:2222"),
             ("https://git.example.com@evil.example.net/x", "evil.example.net:443"),
             ("https://git.example.com:x@evil.example.net/", "evil.example.net:443"),
             ("https://evil.example.net\\@git.example.com/", "evil.example.net:443"),
@@ -160,6 +166,7 @@ mod tests {
             ("https://a.git.example.com/a", Some("git.example.com, *.git.example.com")),
             ("https://git.example.com.evil.example.net/a", Some("git.example.com")),
             ("http://git.example.com/a", Some("git.example.com")),
+            ("ssh://git.example.com/a", Some("git.example.com")),
         ] {
             let refused = judged(url, listed, &["forge.example.com"]).unwrap_err();
             assert!(refused.contains("kubectl ") && refused.contains("secret forge -n shop"), "{url}: {refused}");

@@ -7,4 +7,5 @@ pub mod host;
 pub mod image;
 pub mod paths;
 pub mod selector;
+pub mod ssh_url;
 pub mod workload_name;

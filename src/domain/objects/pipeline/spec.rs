@@ -15,6 +15,7 @@ use crate::pipeline::proposal::Repository;
 use crate::pipeline::status::Cause;
 use kernel::id::{Environment, Revision};
 use kernel::names::selector::Labels;
+use kernel::names::ssh_url::web_of;
 use kernel::names::workload_name::WorkloadName;
 
 /// How long a soaking environment may be unready, unless the spec says: a pod that was evicted is replaced well within it.
@@ -181,6 +182,8 @@ impl Spec {
             let by = environment.purged.as_ref().and_then(|purged| purged.by.as_ref());
             [
                 forge.map(|forge| (forge.secret.clone(), forge.url.clone())),
+                // The forge's API, where git is spoken over SSH.
+                forge.map(|forge| (forge.secret.clone(), web_of(&forge.url))),
                 verdict.map(|verdict| (verdict.secret.clone(), verdict.url.clone())),
                 by.map(|by| (by.secret.clone(), by.server.clone())),
             ]

@@ -15,6 +15,7 @@ use crate::repo::Repo;
 use crate::repo::outputs::Outputs;
 use crate::repo::status::Action;
 use kernel::id::{CommitId, digest};
+use kernel::names::ssh_url::web_of;
 
 /// The spec of a Repo.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -299,7 +300,7 @@ impl Spec {
     pub fn sent(&self) -> BTreeSet<(String, String)> {
         let git = (self.source.secret.clone(), self.source.url.clone());
         let verdict = self.gates.verdict.as_ref().map(|verdict| (verdict.secret.clone(), verdict.url.clone()));
-        let report = self.report.as_ref().map(|to| (Some(to.secret.clone()), self.source.url.clone()));
+        let report = self.report.as_ref().map(|to| (Some(to.secret.clone()), web_of(&self.source.url)));
         [Some(git), verdict, report]
             .into_iter()
             .flatten()

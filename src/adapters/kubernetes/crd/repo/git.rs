@@ -5,11 +5,12 @@
 use std::collections::BTreeSet;
 
 use kernel::id::NotACommitId;
+use kernel::names::ssh_url::SshUrl;
 use kernel::text::is_hidden;
 use objects::repo::spec::{Source, Wanted};
 use url::Url;
 
-use super::super::checks::{InvalidSpec, at_most, given, https, invalid, object_name};
+use super::super::checks::{InvalidSpec, at_most, given, invalid, object_name, repository};
 use super::raw_spec as raw;
 
 /// Longest address and longest path of a folder, in bytes.
@@ -21,10 +22,6 @@ const WATCHED_MAX: usize = 50;
 /// Longest name of a branch or a tag, in bytes: that of a file on the usual file systems, which is what git keeps them as.
 const REF_BYTES_MAX: usize = 255;
 
-/// What to do where an address is one of SSH.
-const NO_SSH: &str = "SSH is not supported: give the https address, and a secretRef with username and password, with bearerToken or with \
-                      the keys of a GitHub App";
-
 /// Where commits come from.
 pub fn source(raw: &raw::RepoSpec) -> Result<Source, InvalidSpec> {
     let secret = raw.secret_ref.as_ref().map(|secret| secret.name.clone());
@@ -33,7 +30,13 @@ pub fn source(raw: &raw::RepoSpec) -> Result<Source, InvalidSpec> {
     }
     let path = given(&raw.path).map_or_else(|| Ok(String::new()), |path| within(&path, "path"))?;
     let watched = watched(raw.watch_paths.as_deref(), &path)?;
-    Ok(Source { url: address(&raw.url)?, wanted: wanted(raw.wanted.as_ref())?, path, secret, watched })
+    let url = address(&raw.url)?;
+    if SshUrl::is_meant(&url) && secret.is_none() {
+        return invalid(
+            "url is one of SSH, which needs a Secret with the keys identity and known_hosts: name it in secretRef",
+        );
+    }
+    Ok(Source { url, wanted: wanted(raw.wanted.as_ref())?, path, secret, watched })
 }
 
 fn address(text: &str) -> Result<String, InvalidSpec> {
@@ -47,11 +50,10 @@ fn address(text: &str) -> Result<String, InvalidSpec> {
     if text.chars().any(|character| is_hidden(character) || character.is_whitespace()) {
         return invalid("url has blanks or hidden characters in it");
     }
-    let is_scp = !text.contains("://") && text.split_once(':').is_some_and(|(host, _)| !host.contains('/'));
-    if is_scp || text.starts_with("ssh://") || text.starts_with("git+ssh://") {
-        return invalid(NO_SSH);
+    let text = repository(text, "url")?;
+    if SshUrl::is_meant(&text) {
+        return Ok(text);
     }
-    let text = https(text, "url")?;
     let url = Url::parse(&text).map_err(|_| InvalidSpec("url is no URL".to_owned()))?;
     if url.query().is_some() || url.fragment().is_some() {
         return invalid("url has a query or a fragment in it: leave out ? and # and what follows");

@@ -19,8 +19,16 @@ use schemars::JsonSchema;
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct RepoSpec {
-    /// The repository's https address, as git clones it. No user, password, query or fragment in it. SSH is not supported.
-    #[cfg_attr(test, schemars(length(max = 1024), regex(pattern = r"^https://[^/@?#\s]+/[^?#\s]+$")))]
+    /// The repository's address, as git clones it: https://HOST/PATH without a user, or ssh://USER@HOST:PORT/PATH. No password, query or fragment in it.
+    #[cfg_attr(
+        test,
+        schemars(
+            length(max = 1024),
+            regex(
+                pattern = r"^(https://[^/@?#\s]+|ssh://([A-Za-z0-9._+][A-Za-z0-9._+-]*@)?[A-Za-z0-9\[][^/@?#\s]*)/[^?#\s]+$"
+            )
+        )
+    )]
     pub url: String,
     /// Which commit is wanted. Without one, that of the branch which the remote's HEAD names.
     #[serde(rename = "ref")]
@@ -34,7 +42,7 @@ pub struct RepoSpec {
     /// How often the ref is looked at: 1m unless given, from 30s to 24h.
     #[cfg_attr(test, schemars(length(max = 32)))]
     pub interval: Option<String>,
-    /// The Secret for git: username and password, or bearerToken, or the keys of a GitHub App; caFile. Containers with the runner's image do not get it.
+    /// The Secret for git: username and password, or bearerToken, or the keys of a GitHub App; caFile; for SSH identity and known_hosts. Containers with the runner's image do not get it.
     pub secret_ref: Option<SecretRef>,
     /// What a person is asked before an apply. Auto: nothing. Revision: a yes to the commit. Plan: a yes to what a plan would change. Never: each commit is planned, and none is applied.
     #[serde(default)]

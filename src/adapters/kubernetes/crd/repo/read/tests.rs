@@ -212,6 +212,13 @@ fn names_that_git_accepts_are_taken_as_they_are() {
     assert_eq!(wanted, Wanted::Commit(commit.parse().expect("a commit's id")));
 }
 
+#[test]
+fn an_address_of_ssh_is_taken_with_a_secret() {
+    let url = "ssh://git@git.example.com:2222/a/b.git";
+    let source = spec(&json!({"url": url, "secretRef": {"name": "git"}})).source;
+    assert_eq!((source.url.as_str(), source.secret.as_deref()), (url, Some("git")));
+}
+
 /// Fields of a spec, and words of what is said about them.
 fn invalid_sources() -> Vec<(Value, &'static str)> {
     let url = |url: &str| json!({"url": url});
@@ -219,8 +226,11 @@ fn invalid_sources() -> Vec<(Value, &'static str)> {
     let watch = |paths: &[&str]| json!({"path": "infra", "watchPaths": paths});
     let mut all = vec![
         (url(""), "url is empty"),
-        (url("ssh://git@git.example.com/a/b"), "SSH is not supported"),
-        (url("git@git.example.com:a/b.git"), "SSH is not supported"),
+        (url("ssh://git@git.example.com/a/b"), "name it in secretRef"),
+        (url("ssh://git:s3cr3t@git.example.com/a/b"), "it holds a password"),
+        (url("ssh://-oProxyCommand=x/a/b"), "its host is no name"),
+        (url("git@git.example.com:a/b.git"), "write ssh://git@git.example.com/a/b.git"),
+        (url("git+ssh://git@git.example.com/a/b"), "no https address"),
         (url("http://git.example.com/a/b"), "no https address"),
         (url("file:///etc"), "no https address"),
         (url("/srv/git/a.git"), "url is no URL"),
